@@ -1,0 +1,173 @@
+//! The command line of everything but iperf3's own.
+
+use std::net::IpAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+use linerate_units::{BitRate, ByteCount, Port, parse};
+
+/// Measures a Linux network path, says what limits it, and proves every change.
+#[derive(Debug, Parser)]
+#[command(name = "linerate", version, max_term_width = 80, help_expected = true, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 done, 1 done but a threshold was missed, 2 usage or environment, 3 broken off \
+                        with a partial result, 4 privilege needed. `linerate iperf3` has iperf3's: 0 and 1.")]
+pub(crate) struct App {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure the throughput to a server, up and down, over one connection and over several
+    Test(TestArguments),
+    /// Serve measurements: iperf3 clients and linerate's, any number at once
+    Serve(ServeArguments),
+    /// iperf3, complete: same options, output and exit codes (see `linerate iperf3 --help`)
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Iperf3 {
+        /// iperf3's own arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+        arguments: Vec<std::ffi::OsString>,
+    },
+    /// Print the completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page of linerate, or of one of its commands
+    Man {
+        /// The command; without it, the page of linerate itself
+        command: Option<String>,
+    },
+}
+
+/// `linerate test`.
+#[derive(Debug, Args)]
+pub(crate) struct TestArguments {
+    /// The server: a linerate (`linerate serve`) or any iperf3
+    #[arg(value_hint = ValueHint::Hostname)]
+    pub(crate) host: String,
+    /// Its port
+    #[arg(short, long, default_value = "5201", value_parser = port)]
+    pub(crate) port: Port,
+    /// Time of each run
+    #[arg(short, long, default_value = "5s", value_parser = duration, value_name = "TIME")]
+    pub(crate) time: Duration,
+    /// Time at the start of each run that does not count
+    #[arg(short, long, default_value = "0s", value_parser = duration, value_name = "TIME")]
+    pub(crate) omit: Duration,
+    /// Streams of the parallel runs; 1 leaves them out
+    #[arg(short = 'P', long, default_value = "4", value_name = "STREAMS", value_parser = clap::value_parser!(u64).range(1..=128))]
+    pub(crate) parallel: u64,
+    /// Only from here to the server
+    #[arg(long, conflicts_with = "down")]
+    pub(crate) up: bool,
+    /// Only from the server to here
+    #[arg(long)]
+    pub(crate) down: bool,
+    /// Congestion control on both ends, for example cubic or bbr
+    #[arg(short = 'C', long, value_name = "NAME")]
+    pub(crate) congestion: Option<String>,
+    /// Socket buffers on both ends, for example 4MiB
+    #[arg(short, long, value_parser = size, value_name = "SIZE")]
+    pub(crate) window: Option<ByteCount>,
+    /// Exit with 1 when the best run up is slower than this, for example 900M
+    #[arg(long, value_parser = rate, value_name = "RATE")]
+    pub(crate) min_up: Option<BitRate>,
+    /// Exit with 1 when the best run down is slower than this
+    #[arg(long, value_parser = rate, value_name = "RATE")]
+    pub(crate) min_down: Option<BitRate>,
+    /// Print one JSON document (schema 1) instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress on the standard error output
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// The network side.
+    #[command(flatten)]
+    pub(crate) network: NetworkArguments,
+}
+
+/// From where and over which family.
+#[derive(Debug, Args)]
+pub(crate) struct NetworkArguments {
+    /// Address to use on this host
+    #[arg(short = 'B', long, value_name = "ADDRESS")]
+    pub(crate) bind: Option<IpAddr>,
+    /// Network interface to use on this host
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) bind_dev: Option<String>,
+    /// IPv4 only
+    #[arg(short = '4', conflicts_with = "ipv6")]
+    pub(crate) ipv4: bool,
+    /// IPv6 only
+    #[arg(short = '6')]
+    pub(crate) ipv6: bool,
+}
+
+/// `linerate serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Port, for TCP and UDP; 0 lets the system choose
+    #[arg(short, long, default_value = "5201")]
+    pub(crate) port: u16,
+    /// Sessions at once; further clients are told that the server is busy, or wait with --queue
+    #[arg(long, value_name = "N")]
+    pub(crate) max_sessions: Option<NonZeroUsize>,
+    /// Let clients wait for their turn instead of telling them that the server is busy
+    #[arg(long)]
+    pub(crate) queue: bool,
+    /// Refuse tests that ask for more than this rate in all, and end those that exceed it
+    #[arg(long, value_parser = rate, value_name = "RATE")]
+    pub(crate) server_bitrate_limit: Option<BitRate>,
+    /// Refuse tests that last longer, and tests without a time limit
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    pub(crate) server_max_duration: Option<Duration>,
+    /// End tests in which nothing has moved for this long
+    #[arg(long, default_value = "120s", value_parser = duration, value_name = "TIME")]
+    pub(crate) stall_timeout: Duration,
+    /// RSA private key (PEM): only known users may test
+    #[arg(long, requires = "authorized_users_path", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) rsa_private_key_path: Option<PathBuf>,
+    /// The known users: lines of `name,hash` as iperf3 has them
+    #[arg(long, requires = "rsa_private_key_path", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) authorized_users_path: Option<PathBuf>,
+    /// Open the port in this host's firewall while serving
+    #[arg(long, conflicts_with = "user")]
+    pub(crate) open_firewall: bool,
+    /// Become this user once the port is bound
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+    /// Print one JSON document per finished test, each on a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The network side.
+    #[command(flatten)]
+    pub(crate) network: NetworkArguments,
+}
+
+fn port(text: &str) -> Result<Port, String> {
+    text.parse().ok().and_then(Port::new).ok_or_else(|| "a port is a number from 1 to 65535".to_owned())
+}
+
+fn rate(text: &str) -> Result<BitRate, String> {
+    parse::rate(text).map_err(|error| error.to_string())
+}
+
+fn size(text: &str) -> Result<ByteCount, String> {
+    parse::size(text).map_err(|error| error.to_string())
+}
+
+/// A time with its unit; a bare number is seconds, as iperf3's options have taught everybody.
+fn duration(text: &str) -> Result<Duration, String> {
+    let with_unit = if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && !text.is_empty() {
+        format!("{text}s")
+    } else {
+        text.to_owned()
+    };
+    parse::time(&with_unit).map_err(|error| error.to_string())
+}

@@ -1,0 +1,228 @@
+//! `linerate serve`: the server for everything, in the foreground, one line per test.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use linerate_engine::Error;
+use linerate_engine::server::{DEFAULT_MAX_SESSIONS, Server, ServerObserver, ServerOptions, SessionObserver};
+use linerate_model::event::{Event, TestStart};
+use linerate_model::parameters::{Direction, Protocol};
+use linerate_model::report::{ServerOutput, SideReport, Termination, TestReport};
+use linerate_model::stream::Role;
+use linerate_report::escape;
+use linerate_report::iperf3_json::Document;
+use linerate_report::iperf3_text::{Renderer, TextOptions};
+use linerate_sys::signals::Interrupts;
+use linerate_sys::{clock, host, process};
+use linerate_units::{ByteCount, Port, display};
+use linerate_wire::authentication::{Authenticator, DEFAULT_SKEW, Padding};
+use linerate_wire::error::ErrorCode;
+use linerate_wire::parameters::ServerLimits;
+
+use super::test::family;
+use crate::app::ServeArguments;
+use crate::console;
+use crate::exit::Exit;
+use crate::firewall::Firewall;
+use crate::shown::Shown;
+
+/// Serves until a signal comes.
+pub(crate) fn run(arguments: &ServeArguments) -> Exit {
+    // Each session has threads of its own; an arena for each of them would keep their memory for ever.
+    process::limit_malloc_arenas();
+    let server = match options_of(arguments).and_then(Server::bind) {
+        Ok(server) => server,
+        Err(error) => {
+            console::error(&error.to_string(), error.advice());
+            return Exit::Unable;
+        }
+    };
+    match serve(arguments, server) {
+        Ok(exit) => exit,
+        Err(cause) => {
+            console::error(&cause.to_string(), None);
+            Exit::of(&cause)
+        }
+    }
+}
+
+fn serve(arguments: &ServeArguments, server: Server) -> linerate_sys::Result<Exit> {
+    let stop = Interrupts::install()?;
+    // Not being allowed to open more files only means fewer sessions.
+    let _ = process::raise_open_file_limit();
+    let port = Port::new(server.address().port()).unwrap_or(Port::IPERF3);
+    let firewall = Firewall::open_if(arguments.open_firewall, port, console::note)?;
+    if let Some(user) = &arguments.user {
+        process::drop_privileges(user)?;
+    }
+    console::note(&format!(
+        "linerate {} serves iperf3 and linerate clients on port {port} (TCP and UDP){}; Ctrl-C ends it",
+        env!("CARGO_PKG_VERSION"),
+        if server.is_without_ipv6() { ", IPv4 only" } else { "" },
+    ));
+    let result = server.run(Some(&stop), &Observer { json: arguments.json });
+    firewall.close(console::note);
+    Ok(match result {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            console::error(&error.to_string(), error.advice());
+            Exit::Unable
+        }
+    })
+}
+
+fn options_of(arguments: &ServeArguments) -> Result<ServerOptions, Error> {
+    Ok(ServerOptions {
+        address: arguments.network.bind,
+        port: Port::new(arguments.port),
+        family: family(&arguments.network),
+        device: arguments.network.bind_dev.clone(),
+        max_sessions: arguments.max_sessions.unwrap_or(DEFAULT_MAX_SESSIONS),
+        queue: arguments.queue,
+        limits: ServerLimits {
+            max_duration: arguments.server_max_duration,
+            max_total_rate: arguments.server_bitrate_limit.filter(|rate| !rate.is_zero()),
+            ..ServerLimits::default()
+        },
+        authenticator: match (&arguments.rsa_private_key_path, &arguments.authorized_users_path) {
+            (Some(key), Some(users)) => Some(Arc::new(authenticator(key, users)?)),
+            _ => None,
+        },
+        stall_timeout: arguments.stall_timeout,
+        ..ServerOptions::default()
+    })
+}
+
+fn authenticator(key: &Path, users: &Path) -> Result<Authenticator, Error> {
+    let read = |path: &Path| {
+        std::fs::read_to_string(path).map_err(|cause| {
+            Error::new(ErrorCode::SERVER_AUTHENTICATION).with_detail(format!("reading {}: {cause}", path.display()))
+        })
+    };
+    Authenticator::new(&read(key)?, &read(users)?, Padding::Oaep, DEFAULT_SKEW)
+        .map_err(|cause| Error::new(ErrorCode::SERVER_AUTHENTICATION).with_detail(cause.to_string()))
+}
+
+struct Observer {
+    json: bool,
+}
+
+impl ServerObserver for Observer {
+    fn idle(&self, _next_session: u64) {}
+
+    fn session(&self, number: u64) -> Box<dyn SessionObserver> {
+        let system_information = host::system_information();
+        let version = format!("iperf {}", crate::iperf3::help::IPERF3_PROFILE);
+        let text = TextOptions {
+            version: version.clone(),
+            system_information: system_information.clone(),
+            ..TextOptions::default()
+        };
+        Box::new(Session {
+            number,
+            client: String::new(),
+            start: None,
+            document: self.json.then(|| Document::new(&version, &system_information)),
+            renderer: Renderer::new(text),
+            shown: Shown::default(),
+        })
+    }
+
+    fn problem(&self, text: &str) {
+        console::error(text, None);
+    }
+}
+
+/// What is shown of one session: a line when it is over.
+struct Session {
+    number: u64,
+    client: String,
+    start: Option<TestStart>,
+    document: Option<Document>,
+    /// For clients that ask for the server's output: it is iperf3's.
+    renderer: Renderer,
+    shown: Shown,
+}
+
+impl SessionObserver for Session {
+    fn event(&mut self, event: &Event) {
+        if let Some(document) = &mut self.document {
+            document.event(event);
+        }
+        let mut text = Vec::new();
+        // Writing into memory does not fail.
+        let _ = self.renderer.event(event, &mut text);
+        let keep = self.start.as_ref().is_none_or(|start| start.parameters.get_server_output);
+        if keep {
+            self.shown.push(&String::from_utf8_lossy(&text));
+        }
+        match event {
+            Event::Connected(connected) => self.client.clone_from(&connected.host),
+            Event::Started(start) => self.start = Some((**start).clone()),
+            Event::Warning(text) => console::note(&format!("#{} {}: {text}", self.number, self.client)),
+            Event::Finished(report) => self.finished(report),
+            Event::Interval(_) | Event::FarInterval(_) | Event::Debug(_) => {}
+        }
+    }
+
+    fn output(&mut self) -> Option<ServerOutput> {
+        Some(ServerOutput::Text(self.shown.take()))
+    }
+
+    fn failed(&mut self, error: &Error) {
+        let detail = error.advice().map_or_else(|| error.to_string(), str::to_owned);
+        console::note(&format!("{} #{} {}: {}", time(), self.number, self.client, escape::line(&detail)));
+    }
+}
+
+impl Session {
+    fn finished(&mut self, report: &TestReport) {
+        if let Some(document) = self.document.take() {
+            console::data(&document.finish_line());
+            return;
+        }
+        let Some(start) = &self.start else { return };
+        if report.termination == Termination::Complete {
+            console::data(&format!("{} #{} {}\n", time(), self.number, summary(&self.client, start, report)));
+        }
+    }
+}
+
+fn time() -> String {
+    clock::format_local(clock::realtime_now(), "%H:%M:%S")
+}
+
+/// `192.0.2.7: TCP 4 streams, from the client 9.41 Gbit/s in 10.0 s`.
+fn summary(client: &str, start: &TestStart, report: &TestReport) -> String {
+    let parameters = &start.parameters;
+    let protocol = match parameters.protocol {
+        Protocol::Tcp => "TCP",
+        Protocol::Udp => "UDP",
+    };
+    let streams = match parameters.parallel.get() {
+        1 => "1 stream".to_owned(),
+        count => format!("{count} streams"),
+    };
+    let mut text = format!("{client}: {protocol} {streams}");
+    for (role, words, direction) in
+        [(Role::Receiver, "from the client", Direction::Forward), (Role::Sender, "to the client", Direction::Reverse)]
+    {
+        if parameters.direction == direction || parameters.direction == Direction::Bidirectional {
+            let sides: Vec<SideReport> = report
+                .streams
+                .iter()
+                .filter(|stream| stream.description.role == role)
+                .filter_map(|stream| if role == Role::Receiver { stream.received } else { stream.sent })
+                .collect();
+            let bytes: ByteCount = sides.iter().map(|side| side.bytes).sum();
+            let time = sides.iter().map(|side| side.duration).max().unwrap_or_default();
+            let rate = display::rate(bytes.rate_over(time));
+            let _ = write!(text, ", {words} {rate} in {}", display::duration(time));
+        }
+    }
+    if let Some(others @ 1..) = report.overlapping_tests {
+        let _ = write!(text, ", beside {others} other test{}", if others == 1 { "" } else { "s" });
+    }
+    text
+}

@@ -1,0 +1,265 @@
+//! `linerate test HOST`: up and down, one stream and several, and what limits each.
+
+use std::time::Duration;
+
+use linerate_engine::client::{self, ClientOptions};
+use linerate_engine::{Error, client::ClientOutcome};
+use linerate_model::event::{Event, TestStart};
+use linerate_model::parameters::{Direction, EndCondition, TestParameters};
+use linerate_model::report::{Termination, TestReport};
+use linerate_model::sample::IntervalReport;
+use linerate_model::schema::throughput::ThroughputDocument;
+use linerate_model::stream::Role;
+use linerate_model::summary::Distribution;
+use linerate_model::throughput::{Flow, ThroughputResult, ThroughputRun};
+use linerate_report::throughput_text::{self, Progress, Style};
+use linerate_sys::clock;
+use linerate_sys::net::Family;
+use linerate_sys::signals::Interrupts;
+use linerate_units::{BitRate, ByteCount, SegmentCount, StreamCount};
+use linerate_wire::error::ErrorCode;
+
+use crate::app::{NetworkArguments, TestArguments};
+use crate::console;
+use crate::exit::Exit;
+
+/// The live line moves this often.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Without a live line, intervals are only for the JSON document.
+const QUIET_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A busy server is asked again for this long,
+const BUSY_LIMIT: Duration = Duration::from_secs(5);
+/// with this long in between.
+const BUSY_PAUSE: Duration = Duration::from_millis(100);
+
+/// Runs the series.
+pub(crate) fn run(arguments: &TestArguments) -> Exit {
+    let stop = match Interrupts::install() {
+        Ok(stop) => stop,
+        Err(cause) => {
+            console::error(&cause.to_string(), None);
+            return Exit::of(&cause);
+        }
+    };
+    let style = if arguments.quiet { None } else { console::progress_style() };
+    let mut series = Series { arguments, style, handshakes: Vec::new(), runs: Vec::new(), linerate: false };
+    let mut failure = None;
+    for (flow, streams) in plan(arguments) {
+        failure = series.run(flow, streams, stop);
+        if failure.is_some() || stop.pending().is_some() {
+            break;
+        }
+    }
+    let interrupted = stop.pending().is_some();
+    let measured = series.runs.iter().any(|run| run.start.is_some());
+    let result = series.into_result();
+    if measured || failure.is_none() {
+        show(arguments, &result);
+    }
+    if let Some(error) = &failure {
+        console::error(&error.to_string(), error.advice());
+    }
+    match (failure.is_some(), interrupted, measured) {
+        (true, _, false) => Exit::Unable,
+        (true, ..) | (_, true, _) => Exit::Partial,
+        _ if misses_threshold(arguments, &result) => Exit::Missed,
+        _ => Exit::Success,
+    }
+}
+
+fn plan(arguments: &TestArguments) -> Vec<(Flow, StreamCount)> {
+    let flows: &[Flow] = match (arguments.up, arguments.down) {
+        (true, _) => &[Flow::Up],
+        (_, true) => &[Flow::Down],
+        _ => &[Flow::Up, Flow::Down],
+    };
+    let counts = if arguments.parallel > 1 { vec![1, arguments.parallel] } else { vec![1] };
+    counts.into_iter().flat_map(|count| flows.iter().map(move |flow| (*flow, StreamCount::new(count)))).collect()
+}
+
+fn show(arguments: &TestArguments, result: &ThroughputResult) {
+    if arguments.json {
+        let document = ThroughputDocument::new(env!("CARGO_PKG_VERSION"), result);
+        match serde_json::to_string_pretty(&document) {
+            Ok(text) => console::data(&format!("{text}\n")),
+            Err(cause) => console::error(&format!("writing the result as JSON: {cause}"), None),
+        }
+    } else {
+        console::data(&throughput_text::result_text(result, console::data_style()));
+    }
+}
+
+fn misses_threshold(arguments: &TestArguments, result: &ThroughputResult) -> bool {
+    let best = |flow: Flow| {
+        let rates = result.runs.iter().filter(|run| run.flow == flow).filter_map(|run| Some(run.rate()?.rate));
+        rates.max().unwrap_or(BitRate::ZERO)
+    };
+    [(Flow::Up, arguments.min_up), (Flow::Down, arguments.min_down)]
+        .into_iter()
+        .any(|(flow, least)| least.is_some_and(|least| best(flow) < least))
+}
+
+/// The family that was asked for.
+pub(crate) fn family(network: &NetworkArguments) -> Family {
+    match (network.ipv4, network.ipv6) {
+        (true, _) => Family::Ipv4,
+        (_, true) => Family::Ipv6,
+        _ => Family::Any,
+    }
+}
+
+struct Series<'a> {
+    arguments: &'a TestArguments,
+    /// `None`: nobody watches.
+    style: Option<Style>,
+    handshakes: Vec<Duration>,
+    runs: Vec<ThroughputRun>,
+    linerate: bool,
+}
+
+impl Series<'_> {
+    /// Does one run, and again while the server is busy: an iperf3 server is for a moment after each test.
+    fn run(&mut self, flow: Flow, streams: StreamCount, stop: Interrupts) -> Option<Error> {
+        let until = clock::monotonic_now() + BUSY_LIMIT;
+        loop {
+            let error = self.run_once(flow, streams, stop)?;
+            let now = clock::monotonic_now();
+            if error.code() != ErrorCode::ACCESS_DENIED || now >= until || stop.pending().is_some() {
+                return Some(error);
+            }
+            clock::sleep_until(now + BUSY_PAUSE);
+        }
+    }
+
+    /// Does one run; the error is why it could not be done or was broken off.
+    fn run_once(&mut self, flow: Flow, streams: StreamCount, stop: Interrupts) -> Option<Error> {
+        let options = self.options(flow, streams);
+        let mut watch = Watch::new(flow, streams, options.parameters.end.time_limit(), self.style);
+        let outcome = client::run(&options, Some(&stop), &mut |event| watch.event(event));
+        if self.style.is_some() {
+            console::progress("");
+        }
+        let ClientOutcome { error, handshake_rtts, .. } = outcome;
+        self.handshakes.extend(handshake_rtts);
+        let Watch { start, intervals, report, .. } = watch;
+        self.linerate |= start.as_ref().is_some_and(|start: &TestStart| start.peer_is_linerate);
+        if let Some(report) = report {
+            self.runs.push(ThroughputRun { flow, streams, start, intervals, report });
+        }
+        error
+    }
+
+    fn options(&self, flow: Flow, streams: StreamCount) -> ClientOptions {
+        let arguments = self.arguments;
+        let parameters = TestParameters {
+            direction: match flow {
+                Flow::Up => Direction::Forward,
+                Flow::Down => Direction::Reverse,
+            },
+            end: EndCondition::Time(arguments.time),
+            omit: arguments.omit,
+            parallel: streams,
+            window: arguments.window,
+            congestion: arguments.congestion.clone(),
+            ..TestParameters::default()
+        };
+        let interval = if self.style.is_some() { PROGRESS_INTERVAL } else { QUIET_INTERVAL };
+        ClientOptions {
+            host: arguments.host.clone(),
+            port: arguments.port,
+            family: family(&arguments.network),
+            bind: arguments.network.bind,
+            device: arguments.network.bind_dev.clone(),
+            client_port: None,
+            parameters,
+            block_size_given: false,
+            interval: Some(interval),
+            connect_timeout: Some(Duration::from_secs(10)),
+            receive_timeout: Some(Duration::from_secs(30)),
+            send_timeout: None,
+            keepalive: None,
+            credentials: None,
+            file: None,
+            cpu: None,
+        }
+    }
+
+    fn into_result(mut self) -> ThroughputResult {
+        ThroughputResult {
+            host: self.arguments.host.clone(),
+            port: self.arguments.port,
+            peer_is_linerate: self.linerate,
+            idle_rtt: Distribution::of(&mut self.handshakes),
+            runs: self.runs,
+        }
+    }
+}
+
+/// Follows one run.
+struct Watch {
+    flow: Flow,
+    streams: StreamCount,
+    total: Option<Duration>,
+    style: Option<Style>,
+    rates: Vec<BitRate>,
+    retransmits: SegmentCount,
+    start: Option<TestStart>,
+    intervals: Vec<IntervalReport>,
+    report: Option<TestReport>,
+}
+
+impl Watch {
+    fn new(flow: Flow, streams: StreamCount, total: Option<Duration>, style: Option<Style>) -> Self {
+        Self {
+            flow,
+            streams,
+            total,
+            style,
+            rates: Vec::new(),
+            retransmits: SegmentCount::ZERO,
+            start: None,
+            intervals: Vec::new(),
+            report: None,
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Connected(_) | Event::FarInterval(_) | Event::Debug(_) => {}
+            Event::Started(start) => self.start = Some((**start).clone()),
+            Event::Interval(interval) => self.interval(interval),
+            Event::Warning(text) => console::note(&format!("warning: {text}")),
+            Event::Finished(report) => {
+                let report = (**report).clone();
+                if self.start.is_some() || report.termination == Termination::Complete {
+                    self.report = Some(report);
+                }
+            }
+        }
+    }
+
+    fn interval(&mut self, interval: &IntervalReport) {
+        self.intervals.push(interval.clone());
+        let moved: ByteCount = interval.streams.iter().map(|stream| stream.bytes).sum();
+        self.rates.push(moved.rate_over(interval.length()));
+        let senders = interval.streams.iter().filter(|stream| stream.role == Role::Sender);
+        let tcp: Vec<_> = senders.filter_map(|stream| stream.tcp.as_ref()).collect();
+        self.retransmits += tcp.iter().filter_map(|tcp| tcp.retransmits).sum();
+        let Some(style) = self.style else { return };
+        let line = throughput_text::progress_line(
+            &Progress {
+                flow: self.flow,
+                streams: self.streams,
+                elapsed: interval.end,
+                total: self.total,
+                rates: &self.rates,
+                rtt: tcp.first().and_then(|tcp| tcp.rtt),
+                retransmits: (!tcp.is_empty()).then_some(self.retransmits),
+            },
+            style,
+        );
+        console::progress(&line);
+    }
+}

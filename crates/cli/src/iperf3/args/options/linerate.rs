@@ -1,0 +1,37 @@
+use std::num::NonZeroU32;
+
+use super::super::error::ParameterError;
+use super::Argument::{None, Required};
+use super::{CommandOption, either, server};
+
+/// Options of linerate's server that iperf3 does not have.
+pub(super) const OPTIONS: &[CommandOption] = &[
+    server(
+        "",
+        "max-sessions",
+        Required("#"),
+        "tests that may run at once (default 1000; 1 is what iperf3 does)",
+        |draft, value| {
+            let text = value.text();
+            let sessions = text.parse::<NonZeroU32>().map_err(|_| ParameterError {
+                code: 38,
+                text: format!("invalid number of sessions '{text}' (a whole number, min = 1)"),
+            })?;
+            draft.server.max_sessions = Some(sessions);
+            Ok(())
+        },
+    ),
+    server("", "queue", None, "let clients above that number wait instead of sending them away", |draft, _| {
+        draft.server.queue = true;
+        Ok(())
+    }),
+    server("", "open-firewall", None, "open the port in this host's firewall while serving", |draft, _| {
+        draft.server.open_firewall = true;
+        Ok(())
+    }),
+    // For a client this is a shortened --username, as it is for iperf3; so the role decides at the end.
+    either("", "user", Required("name"), "become this user once the port is bound", |draft, value| {
+        draft.user = Some(value.text());
+        Ok(())
+    }),
+];

@@ -1,0 +1,244 @@
+//! `iperf3 -c`.
+
+use std::net::IpAddr;
+use std::process::ExitCode;
+
+use linerate_engine::Error;
+use linerate_engine::client::{self, ClientOptions, Credentials};
+use linerate_model::event::Event;
+use linerate_model::parameters::EndCondition;
+use linerate_report::iperf3_json::{self, Document};
+use linerate_report::iperf3_text::{Renderer, TextOptions};
+use linerate_sys::net::Family;
+use linerate_sys::options::Keepalive;
+use linerate_sys::signals::Interrupts;
+use linerate_sys::{host, process, terminal};
+use linerate_units::{ByteCount, Port};
+use linerate_wire::authentication::Padding;
+use linerate_wire::error::ErrorCode;
+
+use super::args::command::{
+    AddressFamily, ClientArguments, ClientAuthentication, CommonArguments, JsonOutput, KeepAlive,
+};
+use super::output::{self, Output};
+use super::{FAILURE, Prepared, error_text, version};
+
+/// Where iperf3 takes the password from before it asks.
+const PASSWORD_VARIABLE: &str = "IPERF3_PASSWORD";
+
+/// Runs a client.
+pub(super) fn run(arguments: &ClientArguments) -> ExitCode {
+    let prepared = match prepare(&arguments.common, arguments.parameters.title.as_deref()) {
+        Ok(prepared) => prepared,
+        Err(code) => return code,
+    };
+    let output = prepared.output;
+    let result = options_of(arguments).and_then(|options| {
+        let stop = Interrupts::install().map_err(|cause| Error::system(ErrorCode::INIT_TEST, &cause))?;
+        Ok((options, stop))
+    });
+    let mut view = View::new(arguments, output);
+    let (options, stop) = match result {
+        Ok(ready) => ready,
+        Err(error) => return view.fail(&error),
+    };
+    let outcome = client::run(&options, Some(&stop), &mut |event| view.event(event));
+    match (outcome.interrupted, outcome.error) {
+        (Some(signal), _) => view.interrupted(&signal),
+        (None, Some(error)) => view.fail(&error),
+        (None, None) => view.done(),
+    }
+}
+
+/// Does what both roles do first; the error is the exit code, its reason has been told.
+pub(super) fn prepare(common: &CommonArguments, title: Option<&str>) -> Result<Prepared, ExitCode> {
+    let told = |text: String| {
+        output::complain(&format!("iperf3: error - {text}"));
+        FAILURE
+    };
+    let output = Output::new(common, title).map_err(|error| told(error.to_string()))?;
+    if let Some(cpu) = common.affinity {
+        process::pin_process(cpu).map_err(|cause| told(error_text(ErrorCode::AFFINITY, &cause)))?;
+    }
+    let pid_file = match &common.pid_file {
+        Some(path) => {
+            Some(process::write_pid_file(path).map_err(|cause| told(error_text(ErrorCode::PID_FILE, &cause)))?)
+        }
+        None => None,
+    };
+    Ok(Prepared { output, _pid_file: pid_file })
+}
+
+/// The engine's options from the command line's.
+fn options_of(arguments: &ClientArguments) -> Result<ClientOptions, Error> {
+    let common = &arguments.common;
+    let mut parameters = arguments.parameters.clone();
+    if let Some(path) = common.file.as_ref().filter(|_| !arguments.end_given) {
+        let size = std::fs::metadata(path).map_err(|cause| Error::io(ErrorCode::FILE, &cause))?.len();
+        parameters.end = EndCondition::Bytes(ByteCount::new(size));
+    }
+    Ok(ClientOptions {
+        host: arguments.host.clone(),
+        port: common.port,
+        family: family(common),
+        bind: bind_address(common)?,
+        device: common.bind_device.clone(),
+        client_port: arguments.client_port,
+        parameters,
+        block_size_given: arguments.block_size.is_some(),
+        interval: common.interval,
+        connect_timeout: arguments.connect_timeout,
+        receive_timeout: Some(common.receive_timeout),
+        send_timeout: common.send_timeout,
+        keepalive: common.control_keep_alive.map(keepalive),
+        credentials: match &arguments.authentication {
+            Some(authentication) => Some(credentials(authentication, common.pkcs1_padding)?),
+            None => None,
+        },
+        file: common.file.clone(),
+        cpu: None,
+    })
+}
+
+/// Which address families may be used.
+pub(super) fn family(common: &CommonArguments) -> Family {
+    match common.address_family {
+        None => Family::Any,
+        Some(AddressFamily::Ipv4) => Family::Ipv4,
+        Some(AddressFamily::Ipv6) => Family::Ipv6,
+    }
+}
+
+/// The address of `-B`, resolved.
+pub(super) fn bind_address(common: &CommonArguments) -> Result<Option<IpAddr>, Error> {
+    let Some(host) = &common.bind else { return Ok(None) };
+    let addresses = linerate_sys::net::resolve(host, Port::IPERF3, family(common))
+        .map_err(|cause| Error::system(ErrorCode::CONNECT, &cause))?;
+    Ok(addresses.first().map(std::net::SocketAddr::ip))
+}
+
+pub(super) fn keepalive(setting: KeepAlive) -> Keepalive {
+    Keepalive { idle: setting.idle, interval: setting.interval, probes: setting.count.map(std::num::NonZeroU32::get) }
+}
+
+fn credentials(authentication: &ClientAuthentication, pkcs1: bool) -> Result<Credentials, Error> {
+    let refused = |detail: String| Error::new(ErrorCode::CLIENT_AUTHENTICATION).with_detail(detail);
+    let path = authentication.public_key.display();
+    let public_key = std::fs::read_to_string(&authentication.public_key)
+        .map_err(|cause| refused(format!("reading the public key {path}: {cause}")))?;
+    let password = match std::env::var(PASSWORD_VARIABLE) {
+        Ok(password) => password,
+        Err(_) => terminal::read_password("Password: ").map_err(|cause| refused(cause.to_string()))?,
+    };
+    let padding = if pkcs1 { Padding::Pkcs1 } else { Padding::Oaep };
+    Ok(Credentials { user: authentication.username.clone(), password, public_key, padding })
+}
+
+/// What the user sees of the run.
+struct View {
+    output: Output,
+    debug: bool,
+    form: Form,
+}
+
+enum Form {
+    Text(Box<Renderer>),
+    Document(Box<Document>),
+    Stream(Box<iperf3_json::Stream>),
+}
+
+impl View {
+    fn new(arguments: &ClientArguments, output: Output) -> Self {
+        let common = &arguments.common;
+        let system_information = host::system_information();
+        let document = || {
+            let mut document = Document::new(&version(), &system_information);
+            document.labels(arguments.parameters.title.as_deref(), arguments.parameters.extra_data.as_deref());
+            document
+        };
+        let form = match common.json {
+            None => {
+                let mut renderer = Renderer::new(TextOptions {
+                    format: common.format,
+                    verbose: common.verbose,
+                    version: version(),
+                    system_information: system_information.clone(),
+                });
+                output.lines(&rendered(|out| renderer.begin(out)));
+                Form::Text(Box::new(renderer))
+            }
+            Some(JsonOutput::Document) => Form::Document(Box::new(document())),
+            Some(JsonOutput::Stream) => Form::Stream(Box::new(iperf3_json::Stream::new(document(), false))),
+            Some(JsonOutput::StreamAndDocument) => Form::Stream(Box::new(iperf3_json::Stream::new(document(), true))),
+        };
+        Self { output, debug: common.debug.is_some(), form }
+    }
+
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Warning(text) => self.output.message(&format!("warning: {text}")),
+            // With JSON, what was exchanged would spoil the document.
+            Event::Debug(text) if self.debug && matches!(self.form, Form::Text(_)) => {
+                self.output.lines(&format!("{}\n", linerate_report::escape::text(text)));
+            }
+            _ => {}
+        }
+        match &mut self.form {
+            Form::Text(renderer) => self.output.lines(&rendered(|out| renderer.event(event, out))),
+            Form::Document(document) => document.event(event),
+            Form::Stream(stream) => self.output.raw(&rendered(|out| stream.event(event, out))),
+        }
+    }
+
+    fn fail(mut self, error: &Error) -> ExitCode {
+        let told = self.error(&error.to_string());
+        if !told {
+            if error.is_from_server() {
+                self.output.message(&format!("iperf3: SERVER ERROR - {error}"));
+            }
+            self.output.message(&format!("iperf3: error - {error}"));
+        }
+        self.finish();
+        FAILURE
+    }
+
+    fn interrupted(mut self, signal: &str) -> ExitCode {
+        let text = format!("interrupt - the client has terminated by signal {signal}");
+        if !self.error(&text) {
+            self.output.message(&format!("iperf3: {text}"));
+        }
+        self.finish();
+        ExitCode::SUCCESS
+    }
+
+    fn done(self) -> ExitCode {
+        self.finish();
+        ExitCode::SUCCESS
+    }
+
+    /// Puts the text into the JSON document; `false` when there is none.
+    fn error(&mut self, text: &str) -> bool {
+        match &mut self.form {
+            Form::Text(_) => return false,
+            Form::Document(document) => document.error(text),
+            Form::Stream(stream) => stream.error(text),
+        }
+        true
+    }
+
+    fn finish(self) {
+        match self.form {
+            Form::Text(_) => {}
+            Form::Document(document) => self.output.raw(&document.finish()),
+            Form::Stream(stream) => self.output.raw(&rendered(|out| stream.finish(out))),
+        }
+    }
+}
+
+/// What a renderer writes, as text.
+pub(super) fn rendered(write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>) -> String {
+    let mut bytes = Vec::new();
+    // Writing into memory does not fail.
+    let _ = write(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}

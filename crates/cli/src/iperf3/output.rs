@@ -1,0 +1,115 @@
+//! Where iperf3's output goes: the standard output or a log file, each line with its time and title.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use linerate_engine::Error;
+use linerate_sys::clock;
+use linerate_wire::error::ErrorCode;
+
+use super::args::command::CommonArguments;
+
+/// What every line begins with.
+#[derive(Clone, Debug, Default)]
+struct Prefix {
+    /// `strftime` layout of `--timestamps`.
+    timestamps: Option<String>,
+    /// `-T`, escaped already.
+    title: Option<String>,
+}
+
+impl Prefix {
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if let Some(layout) = &self.timestamps {
+            text.push_str(&clock::format_local(clock::realtime_now(), layout));
+        }
+        if let Some(title) = &self.title {
+            text.push_str(title);
+            text.push_str(":  ");
+        }
+        text
+    }
+}
+
+/// The output of one process, shared by its sessions.
+#[derive(Clone)]
+pub(super) struct Output {
+    prefix: Prefix,
+    flush: bool,
+    log: Option<Arc<Mutex<File>>>,
+}
+
+impl Output {
+    /// # Errors
+    ///
+    /// `unable to open log file`, with the reason.
+    pub(super) fn new(common: &CommonArguments, title: Option<&str>) -> Result<Self, Error> {
+        let log = match &common.log_file {
+            None => None,
+            Some(path) => {
+                let file = File::options().append(true).create(true).open(path);
+                Some(Arc::new(Mutex::new(file.map_err(|cause| Error::io(ErrorCode::LOG_FILE, &cause))?)))
+            }
+        };
+        let title = title.map(|title| linerate_report::escape::line(title).into_owned());
+        let prefix = Prefix { timestamps: common.timestamps.clone(), title };
+        Ok(Self { prefix, flush: common.force_flush, log })
+    }
+
+    /// Writes text of whole lines; a reader that has gone away ends the output, not the test.
+    pub(super) fn lines(&self, text: &str) {
+        self.marked_lines("", text);
+    }
+
+    /// Writes text of whole lines, each with `mark` before it.
+    pub(super) fn marked_lines(&self, mark: &str, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let prefix = self.prefix.text();
+        let mut all = String::with_capacity(text.len() + 64);
+        for line in text.split_inclusive('\n') {
+            all.push_str(&prefix);
+            all.push_str(mark);
+            all.push_str(line);
+        }
+        self.raw(&all);
+    }
+
+    /// Writes a document as it is.
+    pub(super) fn raw(&self, text: &str) {
+        if let Some(log) = &self.log {
+            let _ = log.lock().unwrap_or_else(PoisonError::into_inner).write_all(text.as_bytes());
+            return;
+        }
+        let mut stdout = io::stdout().lock();
+        let _ = stdout.write_all(text.as_bytes());
+        if self.flush {
+            let _ = stdout.flush();
+        }
+    }
+
+    /// A message about the run: on the standard error output, or in the log file.
+    pub(super) fn message(&self, text: &str) {
+        let line = match self.prefix.timestamps {
+            Some(_) => format!("{}{text}", Prefix { title: None, ..self.prefix.clone() }.text()),
+            None => text.to_owned(),
+        };
+        if self.log.is_some() { self.raw(&format!("{line}\n")) } else { complain(&line) }
+    }
+}
+
+/// One line on the standard error output.
+#[expect(clippy::print_stderr, reason = "the one place of the iperf3 front that does")]
+pub(super) fn complain(line: &str) {
+    eprintln!("{line}");
+}
+
+/// Text on the standard output, and success.
+pub(super) fn print(text: &str) -> ExitCode {
+    let _ = io::stdout().lock().write_all(text.as_bytes());
+    ExitCode::SUCCESS
+}

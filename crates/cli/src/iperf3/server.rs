@@ -1,0 +1,292 @@
+//! `iperf3 -s`, for many clients at once.
+
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use linerate_engine::Error;
+use linerate_engine::server::{DEFAULT_MAX_SESSIONS, Server, ServerObserver, ServerOptions, SessionObserver};
+use linerate_model::event::Event;
+use linerate_model::report::ServerOutput;
+use linerate_report::iperf3_json::{Document, Stream};
+use linerate_report::iperf3_text::{Renderer, TextOptions};
+use linerate_sys::signals::Interrupts;
+use linerate_sys::{host, process};
+use linerate_units::Port;
+use linerate_wire::authentication::{Authenticator, Padding};
+use linerate_wire::error::ErrorCode;
+use linerate_wire::parameters::ServerLimits;
+
+use super::args::command::{CommonArguments, JsonOutput, ServerArguments, ServerAuthentication};
+use super::client::{bind_address, family, keepalive, prepare, rendered};
+use super::output::Output;
+use super::{FAILURE, version};
+use crate::firewall::Firewall;
+use crate::shown::Shown;
+
+/// Runs a server until a signal comes, or with `-1` until one test is over.
+pub(super) fn run(arguments: &ServerArguments) -> ExitCode {
+    // Each session has threads of its own; an arena for each of them would keep their memory for ever.
+    process::limit_malloc_arenas();
+    let server = match options_of(arguments).and_then(Server::bind) {
+        Ok(server) => server,
+        Err(error) => return refuse(&arguments.common, &error),
+    };
+    if arguments.daemon
+        && let Err(cause) = process::daemonize()
+    {
+        return refuse(&arguments.common, &Error::system(ErrorCode::DAEMON, &cause));
+    }
+    let prepared = match prepare(&arguments.common, None) {
+        Ok(prepared) => prepared,
+        Err(code) => return code,
+    };
+    let output = prepared.output;
+    if server.is_without_ipv6() {
+        output.message("warning: this system does not seem to support IPv6 - trying IPv4");
+    }
+    match serve(arguments, server, &output) {
+        Ok(code) => code,
+        Err(error) => {
+            output.message(&format!("iperf3: error - {error}"));
+            FAILURE
+        }
+    }
+}
+
+fn serve(arguments: &ServerArguments, server: Server, output: &Output) -> Result<ExitCode, Error> {
+    let failed = |cause: linerate_sys::Error| Error::system(ErrorCode::INIT_TEST, &cause);
+    let stop = Interrupts::install().map_err(failed)?;
+    // Not being allowed to open more files only means fewer sessions.
+    let _ = process::raise_open_file_limit();
+    let port = Port::new(server.address().port()).unwrap_or(arguments.common.port);
+    let firewall = Firewall::open_if(arguments.open_firewall, port, |text| output.message(text)).map_err(failed)?;
+    if let Some(user) = &arguments.user {
+        process::drop_privileges(user).map_err(failed)?;
+    }
+    let observer = Observer::new(arguments, output.clone(), port);
+    if observer.json.is_none() {
+        output.lines(&rendered(|out| observer.renderer().begin(out)));
+    }
+    let result = server.run(Some(&stop), &observer);
+    firewall.close(|text| output.message(text));
+    result?;
+    if let Some(signal) = stop.pending() {
+        let text = format!("iperf3: interrupt - the server has terminated by signal {}", signal.describe());
+        output.message(&text);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn refuse(common: &CommonArguments, error: &Error) -> ExitCode {
+    // The log file may be what cannot be opened.
+    match Output::new(common, None) {
+        Ok(output) => output.message(&format!("iperf3: error - {error}")),
+        Err(_) => super::output::complain(&format!("iperf3: error - {error}")),
+    }
+    FAILURE
+}
+
+fn options_of(arguments: &ServerArguments) -> Result<ServerOptions, Error> {
+    let common = &arguments.common;
+    let defaults = ServerOptions::default();
+    let limit = arguments.bitrate_limit;
+    let most = arguments.max_sessions.map(|most| NonZeroUsize::new(most.get() as usize).unwrap_or(NonZeroUsize::MIN));
+    Ok(ServerOptions {
+        address: bind_address(common)?,
+        port: Some(common.port),
+        family: family(common),
+        device: common.bind_device.clone(),
+        multipath: arguments.multipath,
+        max_sessions: most.unwrap_or(DEFAULT_MAX_SESSIONS),
+        queue: arguments.queue,
+        one_off: arguments.one_off,
+        idle_timeout: arguments.idle_timeout,
+        limits: ServerLimits {
+            max_duration: arguments.max_duration,
+            max_total_rate: limit.map(|limit| limit.rate).filter(|rate| !rate.is_zero()),
+            udp: common.file.is_none(),
+            ..ServerLimits::default()
+        },
+        rate_averaging: limit.map_or(defaults.rate_averaging, |limit| limit.averaging),
+        authenticator: match &arguments.authentication {
+            Some(authentication) => Some(Arc::new(authenticator(authentication, common.pkcs1_padding)?)),
+            None => None,
+        },
+        interval: common.interval,
+        stall_timeout: common.receive_timeout,
+        send_timeout: common.send_timeout,
+        keepalive: common.control_keep_alive.map_or(defaults.keepalive, keepalive),
+        file: common.file.clone(),
+        cpu: common.affinity,
+        deadlines: defaults.deadlines,
+    })
+}
+
+fn authenticator(authentication: &ServerAuthentication, pkcs1: bool) -> Result<Authenticator, Error> {
+    let refused = |detail: String| Error::new(ErrorCode::SERVER_AUTHENTICATION).with_detail(detail);
+    let key = std::fs::read_to_string(&authentication.private_key)
+        .map_err(|cause| refused(format!("reading {}: {cause}", authentication.private_key.display())))?;
+    let users = std::fs::read_to_string(&authentication.users).map_err(|_| Error::new(ErrorCode::AUTHORIZED_USERS))?;
+    let padding = if pkcs1 { Padding::Pkcs1 } else { Padding::Oaep };
+    Authenticator::new(&key, &users, padding, authentication.time_skew).map_err(|cause| refused(cause.to_string()))
+}
+
+struct Observer {
+    output: Output,
+    port: Port,
+    json: Option<JsonOutput>,
+    debug: bool,
+    text: TextOptions,
+    /// Sessions that have something to show now.
+    active: Arc<AtomicU64>,
+}
+
+impl Observer {
+    fn new(arguments: &ServerArguments, output: Output, port: Port) -> Self {
+        let common = &arguments.common;
+        let text = TextOptions {
+            format: common.format,
+            verbose: common.verbose,
+            version: version(),
+            system_information: host::system_information(),
+        };
+        Self {
+            output,
+            port,
+            json: common.json,
+            debug: common.debug.is_some() && common.json.is_none(),
+            text,
+            active: Arc::default(),
+        }
+    }
+
+    fn renderer(&self) -> Renderer {
+        Renderer::new(self.text.clone())
+    }
+
+    /// How the next session is shown.
+    fn form(&self) -> Form {
+        let document = || Document::new(&self.text.version, &self.text.system_information);
+        match self.json {
+            None => Form::Text(Box::new(self.renderer())),
+            Some(JsonOutput::Document) => Form::Document(Box::new(document())),
+            Some(JsonOutput::Stream) => Form::Stream(Box::new(Stream::new(document(), false))),
+            Some(JsonOutput::StreamAndDocument) => Form::Stream(Box::new(Stream::new(document(), true))),
+        }
+    }
+}
+
+impl ServerObserver for Observer {
+    fn idle(&self, next_session: u64) {
+        if self.json.is_none() {
+            self.output.lines(&rendered(|out| self.renderer().listening(self.port, next_session, out)));
+        }
+    }
+
+    fn session(&self, number: u64) -> Box<dyn SessionObserver> {
+        self.active.fetch_add(1, Ordering::Relaxed);
+        Box::new(Session {
+            number,
+            debug: self.debug,
+            output: self.output.clone(),
+            active: Arc::clone(&self.active),
+            form: self.form(),
+            shown: Shown::default(),
+            keep: true,
+        })
+    }
+
+    fn problem(&self, text: &str) {
+        self.output.message(&format!("iperf3: {text}"));
+    }
+}
+
+/// How a session is shown.
+enum Form {
+    Text(Box<Renderer>),
+    Document(Box<Document>),
+    Stream(Box<Stream>),
+}
+
+struct Session {
+    number: u64,
+    debug: bool,
+    output: Output,
+    active: Arc<AtomicU64>,
+    form: Form,
+    /// What has been shown, for a client that asks for it.
+    shown: Shown,
+    keep: bool,
+}
+
+impl Session {
+    /// With several sessions at once, each line says whose it is.
+    fn mark(&self) -> String {
+        if self.active.load(Ordering::Relaxed) > 1 { format!("#{} ", self.number) } else { String::new() }
+    }
+
+    /// Prints lines, and keeps them as long as the client may ask for them.
+    fn show(&mut self, text: &str) {
+        self.output.marked_lines(&self.mark(), text);
+        if self.keep {
+            self.shown.push(text);
+        } else {
+            self.shown.clear();
+        }
+    }
+}
+
+impl SessionObserver for Session {
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Warning(text) => self.output.message(&format!("warning: {text}")),
+            Event::Debug(text) if self.debug => {
+                self.output.marked_lines(&self.mark(), &format!("{}\n", linerate_report::escape::text(text)));
+            }
+            _ => {}
+        }
+        if let Event::Started(start) = event {
+            self.keep = start.parameters.get_server_output;
+        }
+        match &mut self.form {
+            Form::Text(renderer) => {
+                let text = rendered(|out| renderer.event(event, out));
+                self.show(&text);
+            }
+            Form::Document(document) => document.event(event),
+            Form::Stream(stream) => self.output.raw(&rendered(|out| stream.event(event, out))),
+        }
+    }
+
+    fn output(&mut self) -> Option<ServerOutput> {
+        Some(match &self.form {
+            Form::Text(_) => ServerOutput::Text(self.shown.take()),
+            Form::Document(document) => ServerOutput::Json(Document::clone(document).finish()),
+            Form::Stream(stream) => ServerOutput::Json(stream.document().clone().finish()),
+        })
+    }
+
+    fn failed(&mut self, error: &Error) {
+        match &mut self.form {
+            Form::Document(document) => document.error(&error.to_string()),
+            Form::Stream(stream) => stream.error(&error.to_string()),
+            Form::Text(_) if error.code() == ErrorCode::CLIENT_TERMINATED => {
+                self.output.message(&format!("{}iperf3: {error}", self.mark()));
+            }
+            Form::Text(_) => self.output.message(&format!("{}iperf3: error - {error}", self.mark())),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+        match &self.form {
+            Form::Text(_) => {}
+            Form::Document(document) => self.output.raw(&Document::clone(document).finish()),
+            Form::Stream(stream) => self.output.raw(&rendered(|out| Stream::clone(stream).finish(out))),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! linerate: measures a Linux network path, says what limits it, and proves every change.
+
+#![forbid(unsafe_code)]
+
+mod app;
+mod cmd;
+mod console;
+mod exit;
+mod firewall;
+mod iperf3;
+mod shown;
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use app::{App, Command};
+use exit::Exit;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os();
+    let program = arguments.next().unwrap_or_default();
+    if Path::new(&program).file_name() == Some(OsStr::new("iperf3")) {
+        return iperf3::run(arguments);
+    }
+    // iperf3's command line is not clap's to look at.
+    let rest: Vec<_> = arguments.collect();
+    if let Some((_, arguments)) = rest.split_first().filter(|(first, _)| *first == "iperf3") {
+        return iperf3::run(arguments.iter().cloned());
+    }
+    match App::parse().command {
+        Command::Test(arguments) => cmd::test::run(&arguments).into(),
+        Command::Serve(arguments) => cmd::serve::run(&arguments).into(),
+        Command::Iperf3 { arguments } => iperf3::run(arguments),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut App::command(), "linerate", &mut script);
+            console::data(&String::from_utf8_lossy(&script));
+            Exit::Success.into()
+        }
+        Command::Man { command } => manual(command.as_deref()).into(),
+    }
+}
+
+/// Prints a manual page, made from the same definitions as the help.
+fn manual(command: Option<&str>) -> Exit {
+    let mut app = App::command();
+    app.build();
+    let found = match command {
+        None => Some(app.clone()),
+        Some(name) => app.find_subcommand(name).cloned(),
+    };
+    let Some(found) = found else {
+        console::error("no such command", Some("`linerate --help` lists them"));
+        return Exit::Unable;
+    };
+    let mut page = Vec::new();
+    if clap_mangen::Man::new(found).render(&mut page).is_ok() {
+        console::data(&String::from_utf8_lossy(&page));
+    }
+    Exit::Success
+}

@@ -1,0 +1,130 @@
+//! Servers that do not say what they owe.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::support::free_port;
+use super::support::process::eventually;
+use super::wire::{Listener, SERVER_RESULTS, SOON, Said, Served, Step, framed, state};
+use super::{Attack, NO_RESULTS, arguments_for, check_output};
+
+/// Waits until the client has come to where it only waits, then presses Ctrl-C.
+fn interrupts(arguments: &[&str], what: &str, serve: impl FnOnce(&Arc<Listener>) -> Served) {
+    let listener = Listener::new(free_port());
+    let client = Attack::on(arguments).start(listener.port);
+    let mut served = serve(&listener);
+    std::thread::sleep(Duration::from_millis(100));
+    let start = Instant::now();
+    client.signal("INT");
+    let end = client.finish(Duration::from_secs(10)).expect_code(0);
+    assert!(start.elapsed() < Duration::from_secs(1), "{what}: after {:?}", start.elapsed());
+    assert!(end.stderr.contains("interrupt - the client has terminated by signal Interrupt(2)"), "{what}: {end:#?}");
+    check_output(&end);
+    // An unread extension or the like may come before.
+    let told =
+        eventually(SOON, || matches!(served.control.said(), Said::State(state::CLIENT_TERMINATE) | Said::Closed));
+    assert!(told, "{what}");
+}
+
+#[test]
+fn a_server_that_never_answers_does_not_keep_ctrl_c_from_ending_the_client() {
+    for step in Step::ALL {
+        interrupts(&arguments_for(step), &format!("{step:?}"), |listener| listener.client_at(step));
+    }
+    for arguments in [&["-u"][..], &["-u", "-R"], &["-u", "--bidir"]] {
+        interrupts(arguments, "UDP handshake", |listener| {
+            let mut client = listener.client_at(Step::Parameters);
+            client.control.send([state::CREATE_STREAMS]);
+            client
+        });
+    }
+    for arguments in [&["-R", "-n", "1G"][..], &["-n", "1G"], &["-t", "0"]] {
+        interrupts(arguments, "a stream that stands still", |listener| listener.client_at(Step::Running));
+    }
+    interrupts(&["-t", "5"], "half of a hello", |listener| {
+        let mut client = listener.client();
+        client.control.send(b"L\0\0\x10\0{\"hello\":");
+        client
+    });
+}
+
+/// A server that is silent, or slow, where it has nothing left to wait for.
+#[derive(Clone, Copy, Debug)]
+enum Silence {
+    /// At this step.
+    At(Step),
+    /// Between 01 and 02.
+    Start,
+    /// In the middle of an error message.
+    Error,
+    /// In the middle of the results.
+    HalfResults,
+    /// The results come a byte a second.
+    SlowResults,
+    /// The hello stops in the middle.
+    HalfHello,
+}
+
+impl Silence {
+    /// The error, and after how many seconds.
+    fn end(self) -> (&'static str, std::ops::Range<u64>) {
+        const NO_MESSAGE: &str = "unable to receive control message";
+        match self {
+            Self::At(Step::Results) | Self::HalfResults => (NO_RESULTS, 9..14),
+            Self::SlowResults => (NO_RESULTS, 29..35),
+            Self::Error | Self::HalfHello => (NO_MESSAGE, 9..14),
+            Self::At(_) | Self::Start => (NO_MESSAGE, 59..66),
+        }
+    }
+
+    fn serve(self, listener: &Arc<Listener>) -> Served {
+        let mut client = match self {
+            Self::At(step) => listener.client_at(step),
+            Self::Start => listener.client_at(Step::Streams),
+            Self::Error | Self::HalfHello => listener.client(),
+            Self::HalfResults | Self::SlowResults => listener.client_at(Step::Results),
+        };
+        match self {
+            Self::At(_) => {}
+            Self::Start => client.control.send([state::TEST_START]),
+            Self::Error => client.control.send([state::SERVER_ERROR, 0]),
+            Self::HalfResults => client.control.send(&framed(SERVER_RESULTS)[..100]),
+            Self::HalfHello => client.control.send(b"L\0\0\0\x40{"),
+            Self::SlowResults => {
+                for byte in &framed(SERVER_RESULTS)[..40] {
+                    client.control.send([*byte]);
+                    std::thread::sleep(Duration::from_secs(1));
+                }
+            }
+        }
+        client
+    }
+}
+
+#[test]
+fn a_missing_answer_ends_the_client() {
+    let cases = [
+        Silence::At(Step::Ended),
+        Silence::At(Step::Results),
+        Silence::At(Step::Display),
+        Silence::Start,
+        Silence::Error,
+        Silence::HalfResults,
+        Silence::SlowResults,
+        Silence::HalfHello,
+    ];
+    std::thread::scope(|scope| {
+        for case in cases {
+            scope.spawn(move || {
+                let (text, due) = case.end();
+                let start = Instant::now();
+                let attack = Attack::on(&["-n", "1K"]).within(Duration::from_secs(70));
+                attack.fails(text, |listener| case.serve(listener));
+                // The one that drips notices a little later that nobody listens any more.
+                let seconds = start.elapsed().as_secs();
+                let slow = matches!(case, Silence::SlowResults) && seconds < 45;
+                assert!(due.contains(&seconds) || slow, "{case:?}: {text:?} after {seconds} s");
+            });
+        }
+    });
+}

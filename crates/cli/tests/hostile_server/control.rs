@@ -1,0 +1,270 @@
+//! Connections that stall, end or say something else than is due.
+
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+use super::Target;
+use super::support::process::eventually;
+use super::wire::{self, Client, Control, Holdings, SOON, Said, TCP, UDP, connection, framed, state, with};
+
+/// A client that is connected, and what is to become of it.
+struct Held {
+    what: String,
+    control: Control,
+    /// Sent one byte at a time.
+    drip: Vec<u8>,
+    end: Said,
+    /// Seconds after the start.
+    due: std::ops::Range<u64>,
+    _rest: Option<Client>,
+}
+
+impl Held {
+    fn new(what: impl Into<String>, control: Control, end: Said, due: std::ops::Range<u64>) -> Self {
+        Self { what: what.into(), control, drip: Vec::new(), end, due, _rest: None }
+    }
+
+    fn client(what: &str, client: Client, end: Said, due: std::ops::Range<u64>) -> Self {
+        let control = Control(client.control.0.try_clone().expect("a descriptor"));
+        Self { _rest: Some(client), ..Self::new(what, control, end, due) }
+    }
+
+    fn dripping(self, bytes: impl Into<Vec<u8>>) -> Self {
+        Self { drip: bytes.into(), ..self }
+    }
+}
+
+/// Clients that stop in the middle, or send a byte a second.
+fn stalling_clients(port: u16) -> Vec<Held> {
+    let mut held: Vec<Held> = (0..wire::COOKIE)
+        .map(|length| {
+            let mut control = Control(connection(port));
+            control.send(&wire::cookie()[..length]);
+            Held::new(format!("{length} bytes of a cookie"), control, Said::Closed, 9..14)
+        })
+        .collect();
+    held.push(
+        Held::new("a cookie a byte a second", Control(connection(port)), Said::Closed, 9..14).dripping([b'a'; 37]),
+    );
+    for (what, piece) in [
+        ("silence after the cookie", &[][..]),
+        ("three of four bytes of a length", &[0, 0, 0]),
+        ("a length", &[0, 0, 0, 100]),
+        ("half of the parameters", &framed(TCP)[..60]),
+    ] {
+        let mut client = Client::admitted(port);
+        client.control.send(piece);
+        held.push(Held::client(what, client, Said::Error(114), 4..8));
+    }
+    let dripping = Client::admitted(port);
+    held.push(Held::client("parameters a byte a second", dripping, Said::Error(114), 14..18).dripping(framed(TCP)));
+    let (two, one) = (with(TCP, "parallel", "2"), Client::accepted(port, TCP));
+    held.push(Held::client("no stream", one, Said::Error(204), 29..34));
+    let mut half = Client::accepted(port, &two);
+    half.open_stream();
+    held.push(Held::client("one stream of two", half, Said::Error(204), 29..34));
+    held.push(Held::client("no UDP stream", Client::accepted(port, UDP), Said::Error(204), 29..34));
+    let ended = Client::ended(port, TCP);
+    held.push(Held::client("no results", ended, Said::Error(117), 4..8));
+    held
+}
+
+#[test]
+fn a_client_that_stalls_is_ended_in_time_and_delays_nobody() {
+    let target = Target::start(&[]);
+    let mut held = stalling_clients(target.port);
+    let start = Instant::now();
+    target.serves_at_once();
+    let (ticks, from) = (wire::processor_ticks(target.id()), Instant::now());
+    let mut watched = false;
+    let mut dripped = 0;
+    while !held.is_empty() && start.elapsed() < Duration::from_secs(40) {
+        if !watched && from.elapsed() > Duration::from_secs(1) {
+            let used = wire::processor_ticks(target.id()) - ticks;
+            assert!(used < 30, "waiting for silent clients took {used} ticks of processor time in a second");
+            watched = true;
+        }
+        let seconds = usize::try_from(start.elapsed().as_secs()).expect("few");
+        held.retain_mut(|held| {
+            if let Some(byte) = held.drip.get(dripped).filter(|_| seconds > dripped) {
+                held.control.send([*byte]);
+            }
+            let said = held.control.said_within(Duration::from_millis(1));
+            if said == Said::Nothing {
+                return true;
+            }
+            assert_eq!(said, held.end, "{}", held.what);
+            assert!(held.due.contains(&start.elapsed().as_secs()), "{}: after {:?}", held.what, start.elapsed());
+            false
+        });
+        if seconds > dripped && seconds % 7 == 0 {
+            target.serves_at_once();
+        }
+        dripped = seconds;
+    }
+    let left: Vec<_> = held.iter().map(|held| &held.what).collect();
+    assert!(left.is_empty(), "still held: {left:?}");
+    drop(held);
+    target.must_be_unharmed();
+}
+
+#[test]
+fn any_37_bytes_are_a_cookie_and_print_safely() {
+    let target = Target::start(&["-V"]);
+    for byte in [0, 0x1b, b'%', 0x80, 0xff] {
+        let mut client = Client::connect_with(target.port, [byte; wire::COOKIE]);
+        client.expect(state::PARAM_EXCHANGE);
+        client.control.send_document(TCP);
+        client.expect(state::CREATE_STREAMS);
+        client.open_stream();
+        client.expect_start();
+        client.end();
+    }
+    let shown = eventually(SOON, || target.server.process.stdout().contains(r"Cookie: \x1b\x1b"));
+    assert!(shown, "{}", target.server.process.stdout());
+    target.must_be_unharmed();
+}
+
+/// What the server waits for, how a client gets there, and the error for anything else.
+type State = (&'static str, fn(u16) -> Client, i32);
+
+fn at_every_state() -> [State; 6] {
+    [
+        ("parameters", |port| Client::admitted(port), 114),
+        ("streams", |port| Client::accepted(port, TCP), 110),
+        ("UDP streams", |port| Client::accepted(port, UDP), 110),
+        ("the end of the test", |port| Client::running(port, TCP, 1), 110),
+        ("results", |port| Client::ended(port, TCP), 117),
+        ("the last byte", |port| Client::displaying(port, TCP), 110),
+    ]
+}
+
+#[test]
+fn every_byte_at_every_state() {
+    let target = Target::start(&[]);
+    for (awaited, reach, code) in at_every_state() {
+        let document = code != 110;
+        for byte in 0..=u8::MAX {
+            // One after another over UDP: each waits for its turn.
+            if awaited == "UDP streams" && !matches!(byte, 0..=17 | b'L' | 0xFE | 0xFF) {
+                continue;
+            }
+            let mut client = reach(target.port);
+            client.control.send(if document { vec![byte; 4] } else { vec![byte] });
+            let (end, results) = (byte == state::TEST_END, byte == state::IPERF_DONE);
+            let expected = match byte {
+                state::CLIENT_TERMINATE => Said::Closed,
+                _ if results && awaited == "the last byte" => Said::Closed,
+                _ if end && awaited == "the end of the test" => Said::State(state::EXCHANGE_RESULTS),
+                // iperf3's server ignores it; so the next byte is the one that is answered.
+                state::TEST_START if !document => {
+                    client.control.send([state::TEST_START, 0]);
+                    Said::Error(code)
+                }
+                _ => Said::Error(code),
+            };
+            assert_eq!(client.control.said(), expected, "{byte:#04x} instead of {awaited}");
+        }
+        target.serves_at_once();
+    }
+    target.must_be_unharmed();
+}
+
+#[test]
+fn the_end_of_a_connection_at_every_state() {
+    // With one session at a time, the next client is served only when the last one has left nothing behind.
+    let target = Target::start(&["--max-sessions", "1"]);
+    for (awaited, reach, _) in at_every_state() {
+        for how in ["closed", "half closed", "cut", "reset"] {
+            assert!(target.is_idle(), "{:?}", Holdings::of(target.id()));
+            let mut client = reach(target.port);
+            match how {
+                "half closed" => client.control.0.shutdown(Shutdown::Write).expect("connected"),
+                "cut" => client.control.send([0]),
+                _ => {}
+            }
+            match how {
+                // An error that is not read makes it a reset.
+                "reset" => {
+                    client.control.send([0xAA; 4]);
+                    client.control.reset();
+                }
+                "half closed" => assert!(client.control.closed_within(SOON), "{awaited}"),
+                _ => drop(client),
+            }
+            let waited = target.time_to_serve();
+            assert!(waited < Duration::from_secs(1), "{how} instead of {awaited}: {waited:?}");
+        }
+        target.serves_at_once();
+    }
+    target.must_be_unharmed();
+}
+
+#[test]
+fn a_linerate_that_speaks_out_of_turn() {
+    let target = Target::start(&[]);
+    let admitted = || {
+        let mut client = Client::connect_with(target.port, wire::linerate_cookie());
+        client.expect(state::EXTENSION);
+        assert!(client.control.document().starts_with(r#"{"hello":"#));
+        client
+    };
+    for bytes in
+        [&b"L\0\0\0\0"[..], b"L\xff\xff\xff\xff", b"L\0\0\0\x0c{\"hello\":{}}", b"\0\0\0\0", b"\xff\xff\xff\xff"]
+    {
+        let mut client = admitted();
+        client.control.send(bytes);
+        assert_eq!(client.control.said(), Said::Error(114), "{bytes:?}");
+    }
+    for bytes in [&b"L\0\0\0\x02{}"[..], b"\x09", b"\xfe\0\0\0\x01\0\0\0\0"] {
+        let mut client = admitted();
+        client.control.send_document(TCP);
+        client.expect(state::CREATE_STREAMS);
+        client.control.send(bytes);
+        assert_eq!(client.control.said(), Said::Error(110), "{bytes:?}");
+    }
+    // An extension that does not exist yet, or is none.
+    for letter in [b'b', b'z', b'A', b'2', 0, 0xff] {
+        let mut cookie = wire::linerate_cookie();
+        cookie[8] = letter;
+        Client::connect_with(target.port, cookie).expect(state::PARAM_EXCHANGE);
+    }
+    target.must_be_unharmed();
+}
+
+#[test]
+fn a_place_is_not_held_by_silence() {
+    let target = Target::start(&["--max-sessions", "1"]);
+    let mut silent = Client::admitted(target.port);
+    Client::connect(target.port).expect(state::ACCESS_DENIED);
+    // Longer than any round trip.
+    std::thread::sleep(Duration::from_millis(1100));
+    target.serves_at_once();
+    assert_eq!(silent.control.said(), Said::Error(121));
+    assert!(silent.control.closed_within(SOON));
+    assert!(target.is_idle(), "{:?}", Holdings::of(target.id()));
+    let running = Client::running(target.port, TCP, 1);
+    std::thread::sleep(Duration::from_millis(1100));
+    Client::connect(target.port).expect(state::ACCESS_DENIED);
+    drop(running);
+    target.must_be_unharmed();
+}
+
+#[test]
+fn a_burst_of_connections() {
+    const BURST: usize = 5000;
+    linerate_sys::process::raise_open_file_limit().expect("a higher limit");
+    let mut target = Target::start(&[]);
+    target.memory_limit = 64 << 10;
+    let silent: Vec<TcpStream> = (0..BURST).map(|_| connection(target.port)).collect();
+    target.serves_at_once();
+    let held = Holdings::of(target.id()).descriptors;
+    assert!(held < 1100, "{held} descriptors for connections that say nothing");
+    drop(silent);
+    let clients: Vec<Client> = (0..BURST).map(|_| Client::connect(target.port)).collect();
+    let held = Holdings::of(target.id());
+    assert!(held.threads < 1300 && held.descriptors < 4200, "{held:?}");
+    target.serves_at_once();
+    drop(clients);
+    target.must_be_unharmed();
+}

@@ -1,0 +1,158 @@
+//! The JSON documents have the keys of the stock iperf3's for the same options, with values of the same types, plus
+//! those that later versions added. Only the top-level "linerate" is ours.
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use support::document::key_paths;
+use support::pairing::{LIMIT, PAIRINGS, Pair, Run};
+use support::process::run;
+use support::{Program, Server};
+
+/// Keys that iperf3 3.13 to 3.21 added to 3.12's: where a document has the second path, it has the first, too.
+const ADDED: &[(&str, &str)] = &[
+    // 3.13
+    ("start.test_start.bidir: number", "start.test_start.reverse: number"),
+    ("start.test_start.fqrate: number", "start.test_start.reverse: number"),
+    ("start.fq_rate: number", "start.target_bitrate: number"),
+    // 3.17
+    ("start.test_start.interval: number", "start.test_start.reverse: number"),
+    // 3.20
+    ("start.timestamp.timemillisecs: number", "start.timestamp.timesecs: number"),
+    ("intervals[].streams[].reorder: number", "intervals[].streams[].snd_wnd: number"),
+    ("end.streams[].sender.reorder: number", "end.streams[].sender.max_snd_wnd: number"),
+    // 3.21
+    ("start.test_start.gso: number", "start.test_start.reverse: number"),
+    ("start.test_start.gro: number", "start.test_start.reverse: number"),
+];
+
+/// The paths of a document of iperf3's, and of what later versions added to it; and to the part that the server wrote,
+/// if that is to be ours.
+fn expected(stock: &Value, server: Program) -> BTreeSet<String> {
+    let mut paths = key_paths(stock);
+    let both = ["", "server_output_json."];
+    for prefix in if server == Program::Linerate { &both[..] } else { &both[..1] } {
+        for (added, beside) in ADDED {
+            if paths.contains(&format!("{prefix}{beside}")) {
+                paths.insert(format!("{prefix}{added}"));
+            }
+        }
+    }
+    paths
+}
+
+/// The paths of a document of ours, without what is ours alone.
+fn ours(mut document: Value) -> BTreeSet<String> {
+    let remove = |object: &mut Value| object.as_object_mut().and_then(|object| object.remove("linerate"));
+    assert!(remove(&mut document).is_some(), "a document of linerate's has its own part");
+    document.get_mut("server_output_json").map(remove);
+    key_paths(&document)
+}
+
+#[track_caller]
+fn assert_same(ours: &BTreeSet<String>, expected: &BTreeSet<String>, what: &str) {
+    let missing: Vec<_> = expected.difference(ours).collect();
+    let surplus: Vec<_> = ours.difference(expected).collect();
+    assert!(missing.is_empty() && surplus.is_empty(), "{what}: missing {missing:#?}, surplus {surplus:#?}");
+}
+
+/// Runs `arguments` in all pairings; each document of ours is compared with the one that the stock iperf3 has in the
+/// same role.
+fn check(arguments: &[&str]) {
+    let arguments = [arguments, &["-J"]].concat();
+    let run = Run { client: &arguments, server: &["-J"], ..Run::default() };
+    let [both_stock, others @ ..] = {
+        let mut pairs: Vec<Pair> = std::thread::scope(|scope| {
+            let threads = PAIRINGS.map(|pairing| scope.spawn(move || run.run(pairing)));
+            threads.into_iter().map(|thread| thread.join().expect("a pair")).collect()
+        });
+        pairs.reverse();
+        <[Pair; 4]>::try_from(pairs).expect("four pairings")
+    };
+    let (client, server) = (both_stock.client.json(), both_stock.server.json());
+    for Pair { pairing, client: our_client, server: our_server } in others {
+        if pairing.client == Program::Linerate {
+            assert_same(&ours(our_client.json()), &expected(&client, pairing.server), &format!("{pairing}, client"));
+        }
+        if pairing.server == Program::Linerate {
+            assert_same(&ours(our_server.json()), &expected(&server, pairing.server), &format!("{pairing}, server"));
+        }
+    }
+}
+
+macro_rules! same_keys {
+    ($($name:ident: $($argument:literal)*;)*) => {
+        $(#[test] fn $name() { check(&[$($argument),*]); })*
+    };
+}
+
+same_keys! {
+    tcp: "-t" "1";
+    bytes: "-n" "32M";
+    blocks: "-k" "256";
+    reverse: "-t" "1" "-R";
+    bidirectional: "-t" "1" "--bidir";
+    parallel: "-t" "1" "-P" "4";
+    bidirectional_parallel: "-t" "1" "--bidir" "-P" "2";
+    udp: "-u" "-t" "1";
+    udp_reverse: "-u" "-R" "-t" "1";
+    udp_bidirectional: "-u" "--bidir" "-t" "1";
+    udp_parallel_reverse: "-u" "-P" "2" "-R" "-t" "1";
+    udp_at_a_rate: "-u" "-b" "100M" "-l" "1200" "-t" "1";
+    udp_omit: "-u" "-O" "1" "-t" "1";
+    zero_copy: "-t" "1" "-Z";
+    omit: "-t" "1" "-O" "1";
+    window: "-t" "1" "-w" "256K";
+    segment_size: "-t" "1" "-M" "1400";
+    no_delay: "-t" "1" "-N";
+    congestion: "-t" "1" "-C" "reno";
+    type_of_service: "-t" "1" "-S" "16";
+    server_output: "-t" "1" "--get-server-output";
+    title_and_data: "-t" "1" "-b" "10M" "-T" "title" "--extra-data" "data";
+    without_intervals: "-t" "1" "-i" "0";
+    short_intervals: "-t" "1" "-i" "0.2" "-b" "10M";
+}
+
+#[test]
+fn a_file() {
+    let scratch = support::Scratch::new();
+    let source = scratch.file("source", vec![7; 1 << 20]);
+    check(&["-F", &source]);
+}
+
+#[test]
+fn a_client_that_nobody_answers() {
+    let port = support::free_port().to_string();
+    let arguments = ["-c", "127.0.0.1", "-p", &port, "-J"];
+    let stock = run(Program::Iperf3.with(&arguments), LIMIT).json();
+    assert_same(
+        &ours(run(Program::Linerate.with(&arguments), LIMIT).json()),
+        &expected(&stock, Program::Linerate),
+        "refused",
+    );
+}
+
+#[test]
+fn a_client_that_is_turned_away() {
+    let server = Server::start(Program::Linerate, &["--max-sessions", "1"]);
+    let busy = support::Process::start(server.client(Program::Linerate, &["-t", "30", "-b", "1M"]));
+    busy.wait_for_output("connected to", LIMIT);
+    let stock = run(server.client(Program::Iperf3, &["-J"]), LIMIT).json();
+    let refused = run(server.client(Program::Linerate, &["-J"]), LIMIT).json();
+    assert_same(&ours(refused), &expected(&stock, Program::Linerate), "busy");
+}
+
+#[test]
+fn an_interrupted_client() {
+    let server = Server::start(Program::Linerate, &[]);
+    let interrupted = |program: Program| {
+        let client = support::Process::start(server.client(program, &["-t", "30", "-b", "10M", "-J"]));
+        std::thread::sleep(std::time::Duration::from_millis(1300));
+        client.signal("INT");
+        client.finish(LIMIT).json()
+    };
+    let stock = interrupted(Program::Iperf3);
+    assert_same(&ours(interrupted(Program::Linerate)), &expected(&stock, Program::Linerate), "interrupted");
+}

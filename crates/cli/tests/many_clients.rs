@@ -1,0 +1,307 @@
+//! Many clients at once on one port, and what one of them may not do to the others.
+
+mod support;
+#[path = "support/wire.rs"]
+mod wire;
+
+use std::io::{Read, Write};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use support::document::{count, text};
+use support::pairing::LIMIT;
+use support::process::run;
+use support::{Finished, Process, Program, Server};
+use wire::{Said, state};
+
+/// A crowd takes its time on a small machine.
+const CROWD_LIMIT: Duration = Duration::from_secs(120);
+
+/// Starts a client every few milliseconds, and waits for all.
+fn crowd(clients: impl Iterator<Item = Command>) -> Vec<Finished> {
+    let running: Vec<Process> = clients
+        .map(|client| {
+            let process = Process::start(client);
+            std::thread::sleep(Duration::from_millis(5));
+            process
+        })
+        .collect();
+    running.into_iter().map(|client| client.finish(CROWD_LIMIT)).collect()
+}
+
+/// Checks that a client ended well and moved data.
+#[track_caller]
+fn assert_served(client: &Finished) {
+    assert_eq!(client.code(), Some(0), "{client:#?}");
+    let document = client.json();
+    assert_eq!(document.get("error"), None, "{client:#?}");
+    assert!(count(&document, "/end/sum_received/bytes") > 0, "{client:#?}");
+}
+
+/// Stock clients poll their pacing timer: with a thousand looks a second each, 200 of them would use up a small machine.
+const PACED: [&str; 7] = ["-J", "-t", "2", "-b", "1M", "--pacing-timer", "50000"];
+
+#[test]
+fn two_hundred_stock_clients() {
+    let server = Server::start(Program::Linerate, &["-J"]);
+    let start = Instant::now();
+    let clients = crowd((0..200).map(|_| server.client(Program::Iperf3, &PACED)));
+    assert_eq!(clients.len(), 200);
+    clients.iter().for_each(assert_served);
+    // One after another they would have taken 400 s.
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+    let ended = server.stop().expect_code(0);
+    let documents = serde_json::Deserializer::from_str(&ended.stdout).into_iter::<serde_json::Value>();
+    let documents: Vec<_> = documents.collect::<Result<_, _>>().expect("one document for each session");
+    assert_eq!(documents.len(), 200);
+    assert!(documents.iter().all(|document| document.get("error").is_none()));
+}
+
+#[test]
+fn forty_stock_clients_over_udp() {
+    let server = Server::start(Program::Linerate, &[]);
+    let clients = crowd((0..40).map(|_| server.client(Program::Iperf3, &[&PACED[..], &["-u", "-l", "1000"]].concat())));
+    for client in &clients {
+        assert_served(client);
+        let document = client.json();
+        assert_eq!(count(&document, "/end/sum_received/bytes") % 1000, 0);
+        let lost = document.pointer("/end/sum/lost_percent").and_then(serde_json::Value::as_f64);
+        assert!(lost.is_some_and(|lost| lost < 20.0), "each has its own stream: {lost:?} % lost");
+    }
+}
+
+#[test]
+fn a_mixed_crowd() {
+    let server = Server::start(Program::Linerate, &[]);
+    let kinds: [&[&str]; 8] = [
+        &[],
+        &["-R"],
+        &["-u", "-l", "1000"],
+        &["-u", "-R", "-l", "1000"],
+        &["--bidir"],
+        &["-P", "3"],
+        &["-u", "--bidir", "-P", "2", "-l", "1000"],
+        &["-w", "64K", "-M", "1400", "-N"],
+    ];
+    let clients = crowd((0..48).map(|number: usize| {
+        let program = if number.is_multiple_of(3) { Program::Linerate } else { Program::Iperf3 };
+        server.client(program, &[&PACED[..], kinds[number % kinds.len()]].concat())
+    }));
+    for (number, client) in clients.iter().enumerate() {
+        assert_served(client);
+        let document = client.json();
+        let kind = kinds[number % kinds.len()];
+        let streams = document.pointer("/end/streams").and_then(serde_json::Value::as_array).expect("streams").len();
+        let expected = match kind {
+            ["-P", ..] => 3,
+            ["--bidir"] => 2,
+            ["-u", "--bidir", ..] => 4,
+            _ => 1,
+        };
+        assert_eq!(streams, expected, "{kind:?}");
+    }
+    assert!(!server.stop().expect_code(0).stderr.contains("error"));
+}
+
+/// The parameters of a client that sends so many bytes.
+fn sending(bytes: usize) -> String {
+    wire::with(wire::TCP, "num", &bytes.to_string())
+}
+
+/// A whole test of 1000 bytes, by hand: a thousand of these take seconds.
+fn short_session(port: u16, parameters: &str) {
+    let mut client = wire::Client::running(port, parameters, 1);
+    client.streams[0].write_all(&[1; 1000]).expect("a stream");
+    client.end();
+    client.control.send_document(wire::CLIENT_RESULTS.replace("\"bytes\":0", "\"bytes\":1000"));
+    let results: serde_json::Value = serde_json::from_str(&client.control.document()).expect("results");
+    assert_eq!(count(&results, "/streams/0/bytes"), 1000);
+    client.expect(state::DISPLAY_RESULTS);
+    client.control.send([state::IPERF_DONE]);
+}
+
+#[test]
+fn idle_connections_do_not_delay_a_client() {
+    let server = Server::start(Program::Linerate, &[]);
+    let _idle: Vec<_> = (0..3).map(|_| wire::connection(server.port)).collect();
+    let best = |mut measure: Box<dyn FnMut() -> Duration>| (0..3).map(|_| measure()).min().expect("three");
+    let port = server.port;
+    // From the first SYN until the data may flow.
+    let handshake = best(Box::new(move || {
+        let start = Instant::now();
+        drop(wire::Client::running(port, wire::TCP, 1));
+        start.elapsed()
+    }));
+    assert!(handshake < Duration::from_millis(100), "the data could flow after {handshake:?}");
+    // A whole stock client, its process included.
+    let commands: Vec<_> = (0..3).map(|_| server.client(Program::Iperf3, &["-n", "1K"])).collect();
+    let client = commands.into_iter().map(|command| run(command, LIMIT).expect_code(0).elapsed).min().expect("three");
+    assert!(client < Duration::from_millis(200), "a whole client took {client:?}");
+}
+
+#[test]
+fn waiting_clients_are_served_one_after_another() {
+    let server = Server::start(Program::Linerate, &["--max-sessions", "1", "--queue"]);
+    let start = Instant::now();
+    let clients = crowd((0..5_u32).map(|number| {
+        let program = if number.is_multiple_of(2) { Program::Iperf3 } else { Program::Linerate };
+        server.client(program, &["-t", "1", "-b", "10M", "-J"])
+    }));
+    clients.iter().for_each(assert_served);
+    assert!((Duration::from_secs(5)..Duration::from_secs(15)).contains(&start.elapsed()), "{:?}", start.elapsed());
+    let mut last = Duration::ZERO;
+    for (number, client) in clients.iter().enumerate() {
+        assert!(client.elapsed > last, "client {number} was served in its turn");
+        last = client.elapsed;
+        if let Some(overlapping) = client.json().pointer("/linerate/overlapping_tests") {
+            assert_eq!(overlapping, 0, "nobody else at the same time");
+        }
+    }
+}
+
+#[test]
+fn a_waiting_client_that_gives_up_does_not_hold_up_the_others() {
+    let server = Server::start(Program::Linerate, &["--max-sessions", "1", "--queue"]);
+    let first = Process::start(server.client(Program::Linerate, &["-t", "2", "-b", "10M"]));
+    first.wait_for_output("connected to", LIMIT);
+    let gives_up = Process::start(server.client(Program::Iperf3, &["-t", "20", "-b", "10M"]));
+    std::thread::sleep(Duration::from_millis(300));
+    let last = Process::start(server.client(Program::Iperf3, &["-t", "1", "-b", "10M"]));
+    std::thread::sleep(Duration::from_millis(300));
+    drop(gives_up);
+    first.finish(LIMIT).expect_code(0);
+    let last = last.finish(LIMIT).expect_code(0);
+    assert!(last.elapsed < Duration::from_secs(8), "{last:#?}");
+}
+
+#[test]
+fn memory_after_a_thousand_sessions_is_what_it_was_after_ten() {
+    let server = Server::start(Program::Linerate, &[]);
+    let parameters = sending(1000);
+    let after = |sessions: usize| {
+        (0..sessions).for_each(|_| short_session(server.port, &parameters));
+        // What a session leaves when its client is gone is given back when the server is idle again.
+        std::thread::sleep(Duration::from_millis(300));
+        server.resident_memory()
+    };
+    let ten = after(10);
+    let thousand = after(990);
+    assert!(thousand.abs_diff(ten) <= 1024, "{ten} KiB after 10 sessions, {thousand} KiB after 1000");
+}
+
+#[test]
+fn memory_after_a_crowd_is_given_back() {
+    let server = Server::start(Program::Linerate, &[]);
+    let parameters = sending(1000);
+    let crowd = || {
+        std::thread::scope(|scope| {
+            for _ in 0..50 {
+                scope.spawn(|| short_session(server.port, &parameters));
+            }
+        });
+        std::thread::sleep(Duration::from_millis(300));
+        server.resident_memory()
+    };
+    let first = crowd();
+    let later: Vec<u64> = (0..5).map(|_| crowd()).collect();
+    let last = later[4];
+    assert!(last <= first + 1024, "{first} KiB after a crowd, {last} KiB after six");
+}
+
+#[test]
+fn overlapping_tests_are_told_to_both_clients() {
+    let server = Server::start(Program::Linerate, &[]);
+    let start = |arguments: &[&str]| Process::start(server.client(Program::Linerate, arguments));
+    let (json, in_text) = (start(&["-t", "2", "-b", "10M", "-J"]), start(&["-t", "2", "-b", "10M"]));
+    let (json, in_text) = (json.finish(LIMIT).expect_code(0), in_text.finish(LIMIT).expect_code(0));
+    assert_eq!(count(&json.json(), "/linerate/overlapping_tests"), 1);
+    let told = "1 other test ran on this server at the same time";
+    assert!(in_text.stdout.contains(told), "{in_text:#?}");
+    let alone = run(server.client(Program::Linerate, &["-t", "1", "-b", "10M", "-J"]), LIMIT).expect_code(0);
+    assert_eq!(count(&alone.json(), "/linerate/overlapping_tests"), 0);
+}
+
+#[test]
+fn overlapping_tests_are_told_to_stock_clients_that_ask_for_the_servers_output() {
+    let server = Server::start(Program::Linerate, &[]);
+    let clients =
+        crowd((0..2).map(|_| server.client(Program::Iperf3, &["-t", "2", "-b", "10M", "--get-server-output", "-J"])));
+    for client in clients {
+        let document = client.json();
+        assert!(text(&document, "/server_output_text").contains("1 other test ran on this server"), "{document:#}");
+    }
+}
+
+#[test]
+fn what_one_client_wants_is_not_done_for_the_next() {
+    let server = Server::start(Program::Linerate, &[]);
+    let wanted = run(
+        server
+            .client(Program::Iperf3, &["-n", "1M", "-J", "--get-server-output", "--repeating-payload", "-T", "title"]),
+        LIMIT,
+    );
+    assert!(text(&wanted.json(), "/server_output_text").contains("Accepted connection"));
+    let next = run(server.client(Program::Iperf3, &["-n", "1M", "-J"]), LIMIT).json();
+    assert_eq!((next.get("server_output_text"), next.get("title")), (None, None));
+
+    let reverse = wire::with(wire::TCP, "reverse", "true");
+    let payload = |parameters: &str| {
+        let mut client = wire::Client::running(server.port, parameters, 1);
+        let mut payload = [0; 4096];
+        client.streams[0].read_exact(&mut payload).expect("data");
+        payload
+    };
+    let digits: Vec<u8> = (b'0'..=b'9').cycle().take(4096).collect();
+    assert!(payload(&wire::with(&reverse, "repeating_payload", "1")) == digits[..]);
+    let random = payload(&reverse);
+    let kinds = random.iter().collect::<std::collections::BTreeSet<_>>().len();
+    assert!(kinds > 200, "without the option the payload is random: {kinds} different bytes");
+}
+
+#[test]
+fn what_one_client_wants_is_not_done_for_another_at_the_same_time() {
+    let server = Server::start(Program::Linerate, &[]);
+    let wants = Process::start(server.client(Program::Iperf3, &["-t", "2", "-b", "10M", "-J", "--get-server-output"]));
+    let plain = Process::start(server.client(Program::Iperf3, &["-t", "2", "-b", "10M", "-J", "-R"]));
+    let (wants, plain) = (wants.finish(LIMIT).json(), plain.finish(LIMIT).json());
+    assert_eq!(plain.get("server_output_text"), None);
+    let output = text(&wants, "/server_output_text");
+    assert_eq!(output.matches("Accepted connection").count(), 1, "only its own test: {output}");
+    assert!(!output.contains("sender"), "only its own test: {output}");
+}
+
+#[test]
+fn a_port_stays_open_whatever_a_client_wants_of_its_connections() {
+    // iperf3 closes its port for a moment when a client sets -w, -M or -N; others are refused in it.
+    let server = Server::start(Program::Linerate, &[]);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let refused = scope.spawn(|| {
+            let mut attempts = 0;
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                drop(wire::connection(server.port));
+                attempts += 1;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            attempts
+        });
+        for _ in 0..10 {
+            run(server.client(Program::Iperf3, &["-n", "1M", "-w", "64K", "-M", "1400", "-N"]), LIMIT).expect_code(0);
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(refused.join().expect("no connection was refused") > 10);
+    });
+}
+
+#[test]
+fn a_data_connection_finds_its_session_among_many() {
+    let server = Server::start(Program::Linerate, &[]);
+    // Both clients are told to open their streams before either does, and they do in the other order.
+    let mut first = wire::Client::accepted(server.port, wire::TCP);
+    let mut second = wire::Client::accepted(server.port, wire::TCP);
+    second.open_stream();
+    second.expect_start();
+    assert_eq!(first.control.said_within(Duration::from_millis(100)), Said::Nothing);
+    first.open_stream();
+    first.expect_start();
+}

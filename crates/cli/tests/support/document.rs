@@ -1,0 +1,71 @@
+//! Questions to a JSON document of iperf3's.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+/// The number at `pointer` (RFC 6901), which must be there.
+#[track_caller]
+pub fn number(document: &Value, pointer: &str) -> f64 {
+    let value = document.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {document:#}"));
+    value.as_f64().unwrap_or_else(|| panic!("{pointer} is {value}, not a number"))
+}
+
+/// The whole number that is not negative at `pointer`.
+#[track_caller]
+pub fn count(document: &Value, pointer: &str) -> u64 {
+    let value = document.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {document:#}"));
+    value.as_u64().unwrap_or_else(|| panic!("{pointer} is {value}, not a whole number"))
+}
+
+/// The text at `pointer`.
+#[track_caller]
+pub fn text<'a>(document: &'a Value, pointer: &str) -> &'a str {
+    let value = document.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {document:#}"));
+    value.as_str().unwrap_or_else(|| panic!("{pointer} is {value}, not a text"))
+}
+
+/// The array at `pointer`.
+#[track_caller]
+pub fn array<'a>(document: &'a Value, pointer: &str) -> &'a [Value] {
+    let value = document.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {document:#}"));
+    value.as_array().unwrap_or_else(|| panic!("{pointer} is {value}, not an array"))
+}
+
+/// The sum of `key` over all intervals that count, read from their object `sum`.
+#[track_caller]
+pub fn sum_of_intervals(document: &Value, sum: &str, key: &str) -> u64 {
+    let intervals = array(document, "/intervals").iter();
+    let counted = intervals.filter(|interval| interval[sum]["omitted"] == Value::Bool(false));
+    counted.map(|interval| count(interval, &format!("/{sum}/{key}"))).sum()
+}
+
+/// The path of each value with its type, array elements as one: `intervals[].streams[].rtt: number`.
+pub fn key_paths(document: &Value) -> BTreeSet<String> {
+    let mut paths = BTreeSet::new();
+    collect(document, "", &mut paths);
+    paths
+}
+
+fn collect(value: &Value, path: &str, paths: &mut BTreeSet<String>) {
+    let kind = match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                collect(member, &below, paths);
+            }
+            "object"
+        }
+        Value::Array(elements) => {
+            for element in elements {
+                collect(element, &format!("{path}[]"), paths);
+            }
+            "array"
+        }
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        Value::Null => "null",
+    };
+    paths.insert(format!("{path}: {kind}"));
+}

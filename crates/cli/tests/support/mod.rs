@@ -1,0 +1,115 @@
+//! What the tests of the program share: servers and clients as processes, on ports of their own, with a time limit.
+#![allow(dead_code, unused_imports, unreachable_pub, reason = "each test binary uses a part")]
+
+pub mod document;
+pub mod figures;
+pub mod layout;
+pub mod pairing;
+pub mod process;
+pub mod server;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub use process::{Finished, Process};
+pub use server::{Server, free_port};
+
+/// The two programs that must understand each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// The one under test.
+    Linerate,
+    /// The installed iperf3, or `IPERF3_BIN`.
+    Iperf3,
+}
+
+impl Program {
+    /// The program, ready for iperf3's arguments.
+    pub fn command(self) -> Command {
+        match self {
+            Self::Linerate => {
+                let mut command = linerate();
+                command.arg("iperf3");
+                command
+            }
+            Self::Iperf3 => Command::new(iperf3()),
+        }
+    }
+
+    /// The program with `arguments`.
+    pub fn with(self, arguments: &[&str]) -> Command {
+        let mut command = self.command();
+        command.args(arguments);
+        command
+    }
+}
+
+/// linerate itself, without arguments.
+pub fn linerate() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_linerate"))
+}
+
+/// The stock iperf3.
+///
+/// # Panics
+///
+/// When there is none: interoperability is not shown by a test that did not run.
+pub fn iperf3() -> &'static Path {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let path = PathBuf::from(std::env::var_os("IPERF3_BIN").unwrap_or_else(|| "iperf3".into()));
+        let found = Command::new(&path).arg("--version").output().is_ok_and(|output| output.status.success());
+        assert!(
+            found,
+            "{} cannot be run. These tests need the stock iperf3: `apt-get install iperf3` (`make test` does it), or \
+             set IPERF3_BIN to the path of one.",
+            path.display()
+        );
+        path
+    })
+}
+
+/// A folder that is gone with its owner.
+#[derive(Debug)]
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A new, empty folder.
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(&path).expect("a scratch folder");
+        Self(path)
+    }
+
+    /// The path of `name` in it, as text: it becomes an argument.
+    pub fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("a path in UTF-8").to_owned()
+    }
+
+    /// Writes a file into it and returns its path.
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, content).expect("a scratch file");
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Whether the stock iperf3 pads credentials with OAEP: since 3.17. Before, it was PKCS#1.
+pub fn iperf3_has_oaep() -> bool {
+    let output = Command::new(iperf3()).arg("--version").output().expect("the version of iperf3");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = text.split_whitespace().nth(1).unwrap_or_default();
+    let mut numbers = version.split(|character: char| !character.is_ascii_digit()).filter_map(|part| part.parse().ok());
+    let version: (u32, u32) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    version >= (3, 17)
+}

@@ -1,0 +1,114 @@
+//! One test between two programs: a server that serves once, and a client.
+
+use std::fmt;
+use std::process::Command;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::{Finished, Process, Program, Server};
+
+/// Who is client of whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pairing {
+    pub client: Program,
+    pub server: Program,
+}
+
+impl fmt::Display for Pairing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?} -> {:?}", self.client, self.server)
+    }
+}
+
+/// All four; the stock iperf3 with itself is the control: what it does not do cannot be asked of us.
+pub const PAIRINGS: [Pairing; 4] = [
+    Pairing { client: Program::Linerate, server: Program::Linerate },
+    Pairing { client: Program::Linerate, server: Program::Iperf3 },
+    Pairing { client: Program::Iperf3, server: Program::Linerate },
+    Pairing { client: Program::Iperf3, server: Program::Iperf3 },
+];
+
+/// How long a short test may take on a busy machine.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// What a client and its server left.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    pub pairing: Pairing,
+    pub client: Finished,
+    pub server: Finished,
+}
+
+/// How to run a pair.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Run<'a> {
+    /// Address of the server; none: 127.0.0.1.
+    pub host: Option<&'a str>,
+    pub client: &'a [&'a str],
+    pub server: &'a [&'a str],
+    /// Environment of the client.
+    pub environment: &'a [(&'a str, &'a str)],
+}
+
+impl Run<'_> {
+    /// Runs a client against a server that ends after it, and returns when both have ended.
+    pub fn run(&self, pairing: Pairing) -> Pair {
+        let _permit = Permit::take();
+        let mut arguments = vec!["-1"];
+        arguments.extend_from_slice(self.server);
+        let server = Server::start(pairing.server, &arguments);
+        let mut client: Command = server.client_of(self.host.unwrap_or("127.0.0.1"), pairing.client, self.client);
+        client.envs(self.environment.iter().copied());
+        let client = Process::start(client).finish(LIMIT);
+        if client.code() != Some(0) {
+            // A server that waits for a test that never came has nothing more to say.
+            let seen = (server.process.stdout(), server.process.stderr());
+            panic!("{pairing}: {client:#?}\nits server so far: {}{}", seen.0, seen.1);
+        }
+        let server = server.finish(LIMIT * 2);
+        assert_eq!(server.code(), Some(0), "{pairing}: {server:#?}");
+        Pair { pairing, client, server }
+    }
+
+    /// Runs all four pairings, and gives each result to `check`.
+    pub fn in_all_pairings(&self, check: impl Fn(&Pair) + Sync) {
+        self.in_pairings(&PAIRINGS, check);
+    }
+
+    /// Runs `pairings` side by side, and gives each result to `check`.
+    pub fn in_pairings(&self, pairings: &[Pairing], check: impl Fn(&Pair) + Sync) {
+        std::thread::scope(|scope| {
+            for pairing in pairings {
+                scope.spawn(|| check(&self.run(*pairing)));
+            }
+        });
+    }
+}
+
+/// The right to load the machine: a few tests at a time are faster than one after another, and not yet in each
+/// other's way.
+struct Permit;
+
+/// Pairs at a time.
+const MOST: usize = 3;
+
+static FREE: Mutex<usize> = Mutex::new(MOST);
+static RETURNED: Condvar = Condvar::new();
+
+impl Permit {
+    fn take() -> Self {
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free == 0 {
+            free = RETURNED.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+        *free -= 1;
+        Self
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        *FREE.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        RETURNED.notify_one();
+    }
+}

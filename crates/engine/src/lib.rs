@@ -1,0 +1,25 @@
+//! Runs measurements: drives the control protocol over sockets and moves the test data.
+//!
+//! * [`client`] runs one test against a server; [`server`] serves any number of clients on one port.
+//! * `stream` is the data plane: a blocking thread per stream, one file per transport; [`pace`] says when it may send.
+//! * `measurement` keeps the interval clock, samples the kernel and adds up.
+//!
+//! The protocol itself is `linerate-wire`'s: here are only the sockets, threads and clocks it does without. Nothing is
+//! printed and nothing of the host is changed; observers are told what happens, as [`linerate_model::event::Event`]s.
+
+#![forbid(unsafe_code)]
+
+mod budget;
+pub mod client;
+mod client_setup;
+mod control;
+mod error;
+mod measurement;
+mod outcome;
+pub mod pace;
+mod reservoir;
+pub mod server;
+mod stream;
+mod tracked;
+
+pub use error::{Error, Result};

@@ -1,0 +1,328 @@
+//! The thread that accepts: no connection can make it wait.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread::Scope;
+
+use linerate_sys::poll::{self, Interest, PollItem};
+use linerate_sys::signals::Interrupts;
+use linerate_sys::{clock, net, process};
+use linerate_units::MonotonicTime;
+use linerate_wire::cookie::{self, Cookie};
+use linerate_wire::error::ErrorCode;
+use linerate_wire::state::State;
+
+use super::registry::{Arrived, Inbox, Registry};
+use super::session::{self, SessionStart};
+use super::udp_hub::UdpHub;
+use super::{Server, ServerObserver};
+use crate::control::{Control, Incoming};
+use crate::error::{Error, Result};
+
+/// Connections that have not yet sent their cookie. The oldest makes room for a newer one.
+const MOST_UNKNOWN: usize = 1024;
+
+/// A connection has this long to send its 37 bytes.
+const COOKIE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Clients that wait for their turn under `--queue`.
+const MOST_QUEUED: usize = 1024;
+
+/// Most connections accepted before others get their turn.
+const ACCEPT_BATCH: usize = 256;
+
+/// When the process has no file descriptor left, it accepts again after this time.
+const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
+
+pub(super) fn run(server: &Server, stop: Option<&Interrupts>, observer: &dyn ServerObserver) -> Result<()> {
+    let failed = |cause: io::Error| Error::io(ErrorCode::NEW_TEST, &cause);
+    let registry = Arc::new(Registry::new().map_err(failed)?);
+    std::thread::scope(|scope| {
+        let mut acceptor = Acceptor {
+            server,
+            registry,
+            observer,
+            scope,
+            unknown: VecDeque::new(),
+            queued: VecDeque::new(),
+            udp: UdpHub::new(Arc::clone(&server.options), server.address),
+            next_session: 1,
+            announced_idle: 0,
+            last_activity: clock::monotonic_now(),
+            paused_until: None,
+        };
+        acceptor.serve(stop)
+    })
+}
+
+struct Acceptor<'scope, 'env> {
+    server: &'env Server,
+    registry: Arc<Registry>,
+    observer: &'env dyn ServerObserver,
+    scope: &'scope Scope<'scope, 'env>,
+    /// In order of arrival.
+    unknown: VecDeque<Unknown>,
+    queued: VecDeque<Queued>,
+    udp: UdpHub,
+    next_session: u64,
+    announced_idle: u64,
+    last_activity: MonotonicTime,
+    paused_until: Option<MonotonicTime>,
+}
+
+/// A connection whose cookie is not yet complete.
+struct Unknown {
+    control: Control,
+    peer: SocketAddr,
+    cookie: [u8; cookie::LENGTH],
+    read: usize,
+    deadline: MonotonicTime,
+}
+
+/// A client that waits until a session ends.
+struct Queued {
+    control: Control,
+    peer: SocketAddr,
+    cookie: Cookie,
+}
+
+/// What became of a connection that sent something.
+enum Fate {
+    Unknown,
+    Known(Cookie),
+    Gone,
+}
+
+impl Acceptor<'_, '_> {
+    fn serve(&mut self, stop: Option<&Interrupts>) -> Result<()> {
+        loop {
+            self.admit_queued();
+            self.announce_idle();
+            if self.is_done() {
+                return Ok(());
+            }
+            let now = clock::monotonic_now();
+            self.udp.keep_bound_while(self.registry.needs_udp(), self.observer);
+            let turns = self.registry.advance_turns(now);
+            self.wait(stop, turns, now)?;
+            if let Some(signal) = stop.and_then(Interrupts::pending) {
+                self.registry.terminate(&signal.describe());
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for something to happen, and sees to it.
+    fn wait(&mut self, stop: Option<&Interrupts>, turns: Option<MonotonicTime>, now: MonotonicTime) -> Result<()> {
+        let timeout = self.next_deadline(turns).map(|deadline| deadline.since(now));
+        let accepting = self.paused_until.is_none_or(|until| now >= until);
+        let waker = &self.registry.waker;
+        let listen_interest = if accepting { Interest::READ } else { Interest::NONE };
+        let (listener, nothing) = (&self.server.listener, &self.registry.waker);
+        let mut items = vec![PollItem::new(waker, Interest::READ), PollItem::new(listener, listen_interest)];
+        items.push(match stop {
+            Some(stop) => PollItem::new(stop, Interest::READ),
+            None => PollItem::new(nothing, Interest::NONE),
+        });
+        items.push(match self.udp.socket() {
+            Some(socket) => PollItem::new(socket, Interest::READ),
+            None => PollItem::new(nothing, Interest::NONE),
+        });
+        let fixed = items.len();
+        items.extend(self.unknown.iter().map(|unknown| PollItem::new(&unknown.control, Interest::READ)));
+        items.extend(self.queued.iter().map(|queued| PollItem::new(&queued.control, Interest::READ)));
+        poll::wait(&mut items, timeout).map_err(|cause| Error::system(ErrorCode::SELECT, &cause))?;
+        let ready: Vec<bool> = items.iter().map(PollItem::is_ready).collect();
+        drop(items);
+        if ready[0] {
+            self.registry.waker.drain();
+        }
+        if ready[3] || self.udp.next_deadline().is_some_and(|deadline| deadline <= clock::monotonic_now()) {
+            self.udp.serve(&self.registry);
+        }
+        self.see_to_connections(&ready[fixed..]);
+        if ready[1] {
+            self.accept();
+        }
+        Ok(())
+    }
+
+    fn next_deadline(&self, turns: Option<MonotonicTime>) -> Option<MonotonicTime> {
+        let idle = self.gives_up_at();
+        let cookie = self.unknown.front().map(|unknown| unknown.deadline);
+        [turns, idle, cookie, self.paused_until, self.udp.next_deadline()].into_iter().flatten().min()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.registry.sessions() == 0 && self.queued.is_empty()
+    }
+
+    /// With `-1`: when there has been no client for too long. A server that stays has no need of iperf3's
+    /// `--idle-timeout`, which makes a listener anew that may be stuck: this one cannot be.
+    fn gives_up_at(&self) -> Option<MonotonicTime> {
+        let options = &self.server.options;
+        let limit = options.idle_timeout.filter(|_| options.one_off && self.is_idle())?;
+        Some(self.last_activity + limit)
+    }
+
+    fn is_done(&self) -> bool {
+        let tested = self.server.options.one_off && self.is_idle() && self.registry.tests_done() > 0;
+        tested || self.gives_up_at().is_some_and(|at| clock::monotonic_now() >= at)
+    }
+
+    fn announce_idle(&mut self) {
+        if self.is_idle() && self.announced_idle != self.next_session {
+            // What a hundred sessions have used is not kept for the next one.
+            process::release_free_memory();
+            self.announced_idle = self.next_session;
+            self.last_activity = clock::monotonic_now();
+            if !(self.server.options.one_off && self.registry.tests_done() > 0) {
+                self.observer.idle(self.next_session);
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..ACCEPT_BATCH {
+            match net::accept_nonblocking(&self.server.listener) {
+                Ok(Some((stream, peer))) => self.take_connection(stream, peer),
+                Ok(None) => return,
+                Err(cause) if is_of_one_connection(&cause) => {}
+                Err(cause) => {
+                    // Out of descriptors or memory: those that wait in the backlog keep, others must end first.
+                    self.observer.problem(&cause.to_string());
+                    self.unknown.pop_front();
+                    self.paused_until = Some(clock::monotonic_now() + EXHAUSTED_PAUSE);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take_connection(&mut self, stream: TcpStream, peer: SocketAddr) {
+        let Ok(control) = Control::new(stream) else { return };
+        if self.unknown.len() >= MOST_UNKNOWN {
+            self.unknown.pop_front();
+        }
+        let deadline = clock::monotonic_now() + COOKIE_LIMIT;
+        let unknown = Unknown { control, peer, cookie: [0; cookie::LENGTH], read: 0, deadline };
+        // The cookie is nearly always there already.
+        self.read_cookie(unknown);
+    }
+
+    fn see_to_connections(&mut self, ready: &[bool]) {
+        let now = clock::monotonic_now();
+        let unknown: Vec<Unknown> = self.unknown.drain(..).collect();
+        let (of_unknown, of_queued) = ready.split_at(unknown.len());
+        for (connection, ready) in unknown.into_iter().zip(of_unknown) {
+            if *ready {
+                self.read_cookie(connection);
+            } else if now < connection.deadline {
+                self.unknown.push_back(connection);
+            }
+        }
+        // A waiting client has nothing to say: it has given up, or breaks the protocol.
+        let mut of_queued = of_queued.iter();
+        self.queued.retain(|_| of_queued.next().is_none_or(|ready| !ready));
+    }
+
+    fn read_cookie(&mut self, mut unknown: Unknown) {
+        match unknown.read() {
+            Fate::Gone => {}
+            Fate::Unknown => self.unknown.push_back(unknown),
+            Fate::Known(cookie) => match self.registry.session_for_stream(&cookie) {
+                Some(inbox) => hand_over(unknown.control, &inbox),
+                None => self.new_client(unknown.control, unknown.peer, cookie),
+            },
+        }
+    }
+
+    fn new_client(&mut self, mut control: Control, peer: SocketAddr, cookie: Cookie) {
+        if self.has_room() || self.makes_room() {
+            self.start_session(control, peer, cookie);
+        } else if self.server.options.queue && self.queued.len() < MOST_QUEUED {
+            self.queued.push_back(Queued { control, peer, cookie });
+        } else {
+            // A client that does not take the one byte does not need it.
+            let _ = control.send(&[State::AccessDenied.byte()]);
+            let _ = net::shutdown_write(control.stream());
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let options = &self.server.options;
+        let most = if options.one_off { 1 } else { options.max_sessions.get() };
+        self.registry.sessions() < most
+    }
+
+    /// Connections that only hold a place are no reason to send a client away. Where clients queue, they end soon enough.
+    fn makes_room(&self) -> bool {
+        !self.server.options.queue && self.registry.displace_silent(clock::monotonic_now())
+    }
+
+    fn admit_queued(&mut self) {
+        while !self.queued.is_empty() && self.has_room() {
+            if let Some(Queued { control, peer, cookie }) = self.queued.pop_front() {
+                self.start_session(control, peer, cookie);
+            }
+        }
+    }
+
+    fn start_session(&mut self, mut control: Control, peer: SocketAddr, cookie: Cookie) {
+        let number = self.next_session;
+        let Ok(inbox) = Inbox::new() else {
+            let _ = control.send(&[State::AccessDenied.byte()]);
+            return;
+        };
+        self.next_session += 1;
+        self.last_activity = clock::monotonic_now();
+        self.registry.enter(number, Arc::clone(&inbox), self.last_activity);
+        let start = SessionStart {
+            number,
+            control,
+            peer: net::canonical(peer),
+            cookie,
+            inbox,
+            registry: Arc::clone(&self.registry),
+            options: Arc::clone(&self.server.options),
+            observer: self.observer.session(number),
+        };
+        let registry = Arc::clone(&self.registry);
+        let thread = std::thread::Builder::new().name(format!("session-{number}")).stack_size(512 << 10);
+        if let Err(cause) = thread.spawn_scoped(self.scope, move || session::run(start)) {
+            self.observer.problem(&format!("starting a thread for client {peer}: {cause}"));
+            registry.leave(number, &cookie);
+        }
+    }
+}
+
+impl Unknown {
+    fn read(&mut self) -> Fate {
+        match self.control.read(&mut self.cookie[self.read..]) {
+            Incoming::Closed => Fate::Gone,
+            Incoming::Nothing => Fate::Unknown,
+            Incoming::Bytes(count) => {
+                self.read += count;
+                if self.read < cookie::LENGTH { Fate::Unknown } else { Fate::Known(Cookie::from_bytes(self.cookie)) }
+            }
+        }
+    }
+}
+
+fn hand_over(control: Control, inbox: &Inbox) {
+    let stream = control.into_stream();
+    if stream.set_nonblocking(false).is_ok() {
+        inbox.deliver(Arrived::Tcp(stream));
+    }
+}
+
+/// Errors of `accept` that belong to the connection, not to the listener (accept(2)).
+fn is_of_one_connection(cause: &linerate_sys::Error) -> bool {
+    matches!(
+        cause.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
+    )
+}

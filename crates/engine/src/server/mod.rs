@@ -1,0 +1,193 @@
+//! The server: one port for everything, any number of clients at once.
+//!
+//! One thread accepts (`acceptor`): it reads the cookie of each new connection without ever waiting for one of them,
+//! hands data connections to their session and starts a thread for each new session. A session (`session`) drives its
+//! own test from the parameters to the results and can neither delay nor end another one. The listener never closes.
+
+mod acceptor;
+mod gate;
+mod opening;
+mod registry;
+mod session;
+mod udp_hub;
+mod watchdog;
+
+use core::num::NonZeroUsize;
+use core::time::Duration;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use linerate_model::event::Event;
+use linerate_model::parameters::Cpu;
+use linerate_model::report::ServerOutput;
+use linerate_sys::net::{self, Family, ListenOptions};
+use linerate_sys::options::Keepalive;
+use linerate_sys::signals::Interrupts;
+use linerate_units::Port;
+use linerate_wire::Deadlines;
+use linerate_wire::authentication::Authenticator;
+use linerate_wire::error::ErrorCode;
+use linerate_wire::parameters::ServerLimits;
+
+use crate::error::{Error, Result};
+
+/// How a server behaves. The default is iperf3's, but for many clients at once.
+#[derive(Debug)]
+pub struct ServerOptions {
+    /// Address to listen on (`-B`); `None` for all.
+    pub address: Option<IpAddr>,
+    /// Port, for TCP and UDP; `None` lets the kernel choose.
+    pub port: Option<Port>,
+    /// Address families.
+    pub family: Family,
+    /// Interface to listen on only (`--bind-dev`).
+    pub device: Option<String>,
+    /// Accept Multipath TCP (`-m`).
+    pub multipath: bool,
+    /// Most sessions at once.
+    pub max_sessions: NonZeroUsize,
+    /// Let further clients wait their turn instead of refusing them as busy.
+    pub queue: bool,
+    /// End after one test (`-1`).
+    pub one_off: bool,
+    /// With `one_off`: end when no client has come for this long (`--idle-timeout`).
+    pub idle_timeout: Option<Duration>,
+    /// What clients may ask for.
+    pub limits: ServerLimits,
+    /// Time over which `limits.max_total_rate` is averaged while a test runs.
+    pub rate_averaging: Duration,
+    /// Who may test; `None` for everybody.
+    pub authenticator: Option<Arc<Authenticator>>,
+    /// Time between interval reports; `None` for none.
+    pub interval: Option<Duration>,
+    /// A test in which nothing moves for this long, either way, is ended (`--rcv-timeout`).
+    pub stall_timeout: Duration,
+    /// `TCP_USER_TIMEOUT` of the connections (`--snd-timeout`).
+    pub send_timeout: Option<Duration>,
+    /// Probes of a silent client on the control connection.
+    pub keepalive: Keepalive,
+    /// File to receive into (`-F`).
+    pub file: Option<PathBuf>,
+    /// Processor to run the sessions on (`-A`), unless the client names one.
+    pub cpu: Option<Cpu>,
+    /// Time limits of the control connections.
+    pub deadlines: Deadlines,
+}
+
+/// Without a limit of its own, a server takes this many sessions: each costs a thread or more.
+pub const DEFAULT_MAX_SESSIONS: NonZeroUsize = NonZeroUsize::new(1000).expect("not zero");
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            address: None,
+            port: Some(Port::IPERF3),
+            family: Family::Any,
+            device: None,
+            multipath: false,
+            max_sessions: DEFAULT_MAX_SESSIONS,
+            queue: false,
+            one_off: false,
+            idle_timeout: None,
+            limits: ServerLimits::default(),
+            rate_averaging: Duration::from_secs(5),
+            authenticator: None,
+            interval: Some(Duration::from_secs(1)),
+            stall_timeout: Duration::from_secs(120),
+            send_timeout: None,
+            // A client that vanishes without a word (power, cable, NAT) is found out within a minute.
+            keepalive: Keepalive {
+                idle: Some(Duration::from_secs(20)),
+                interval: Some(Duration::from_secs(10)),
+                probes: Some(3),
+            },
+            file: None,
+            cpu: None,
+            // Short: whoever is connected and silent holds a thread.
+            deadlines: Deadlines {
+                message_idle: Duration::from_secs(5),
+                message_total: Duration::from_secs(15),
+                ..Deadlines::default()
+            },
+        }
+    }
+}
+
+/// What a server tells its owner.
+pub trait ServerObserver: Sync {
+    /// No session is left (or none has come yet); the next one will have this number.
+    fn idle(&self, next_session: u64);
+
+    /// A client has been accepted; its session's events go to what is returned.
+    fn session(&self, number: u64) -> Box<dyn SessionObserver>;
+
+    /// Something went wrong that concerns no session.
+    fn problem(&self, text: &str);
+}
+
+/// What a session tells its owner, on the session's own thread.
+pub trait SessionObserver: Send {
+    /// Something happened.
+    fn event(&mut self, event: &Event);
+
+    /// What has been shown so far, for a client that asked for it (`--get-server-output`).
+    fn output(&mut self) -> Option<ServerOutput>;
+
+    /// The session failed.
+    fn failed(&mut self, error: &Error);
+}
+
+/// A server that listens.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    without_ipv6: bool,
+    options: Arc<ServerOptions>,
+}
+
+impl Server {
+    /// Starts to listen.
+    ///
+    /// # Errors
+    ///
+    /// `unable to start listener for connections`, with the system's reason: most often the port is in use.
+    pub fn bind(options: ServerOptions) -> Result<Self> {
+        let listen = ListenOptions {
+            address: options.address,
+            port: options.port,
+            family: options.family,
+            device: options.device.clone(),
+            multipath: options.multipath,
+            ..ListenOptions::default()
+        };
+        let failed = |cause: &linerate_sys::Error| Error::system(ErrorCode::LISTEN, cause);
+        let listening = net::listen_tcp(&listen).map_err(|cause| failed(&cause))?;
+        let io_failed = |cause: std::io::Error| Error::io(ErrorCode::LISTEN, &cause);
+        listening.listener.set_nonblocking(true).map_err(io_failed)?;
+        let address = listening.listener.local_addr().map_err(io_failed)?;
+        let without_ipv6 = listening.without_ipv6;
+        Ok(Self { listener: listening.listener, address, without_ipv6, options: Arc::new(options) })
+    }
+
+    /// Where it listens; the port is the one that the kernel chose, if it was left to it.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether the system has no IPv6, so that only IPv4 clients can come.
+    #[must_use]
+    pub fn is_without_ipv6(&self) -> bool {
+        self.without_ipv6
+    }
+
+    /// Serves until `stop` has a signal, or, with `one_off`, until one test is over.
+    ///
+    /// # Errors
+    ///
+    /// Only what makes serving impossible; what goes wrong in a session is told to its observer.
+    pub fn run(self, stop: Option<&Interrupts>, observer: &dyn ServerObserver) -> Result<()> {
+        acceptor::run(&self, stop, observer)
+    }
+}

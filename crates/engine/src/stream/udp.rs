@@ -1,0 +1,240 @@
+//! UDP streams: iperf3's datagrams, in trains.
+
+use core::time::Duration;
+use std::io;
+
+use linerate_sys::clock;
+use linerate_sys::data::udp::{DatagramReceiver, DatagramSender};
+use linerate_sys::options;
+use linerate_units::{ByteCount, MonotonicTime, PacketCount};
+use linerate_wire::sequence::Tracker;
+use linerate_wire::udp::{CounterWidth, Header};
+
+use super::shared::ReceivedPackets;
+use super::{Broken, Job, Phase, payload};
+use crate::pace::{Pacer, Pacing, Turn};
+
+/// Most bytes of one call: bounds the memory of a stream, whatever burst the peer has asked for.
+const MOST_AT_ONCE: ByteCount = ByteCount::from_kibibytes(256);
+
+/// Longest train: when nothing limits the rate, one goes per call, so that the receiver can keep up.
+const TRAIN: ByteCount = ByteCount::new(65507);
+
+/// Sleeping and waking costs tens of microseconds by default (`PR_SET_TIMERSLACK`, 50 µs); a pacer wants less.
+const TIMER_SLACK: Duration = Duration::from_nanos(1);
+
+/// Sends until the budget is used up or it is told to stop.
+pub(super) fn send(job: &Job) -> Result<(), Broken> {
+    let mut sender = Sender::new(job).map_err(Broken::SetUp)?;
+    while !job.shared.stopping() {
+        let more = sender.step().map_err(Broken::Write)?;
+        if !more {
+            break;
+        }
+    }
+    Ok(())
+}
+
+struct Sender<'a> {
+    job: &'a Job,
+    trains: DatagramSender<'a>,
+    pacer: Option<Pacer>,
+    width: CounterWidth,
+    datagram: ByteCount,
+    /// Number of the next datagram; iperf3 counts from 1.
+    next: u64,
+}
+
+impl<'a> Sender<'a> {
+    fn new(job: &'a Job) -> io::Result<Self> {
+        let parameters = &job.options.parameters;
+        let datagram = parameters.block_size;
+        let pacer = parameters.rate.and_then(|rate| {
+            Pacer::new(Pacing { rate, block: datagram, burst: parameters.burst }, clock::monotonic_now())
+        });
+        let most = if pacer.is_some() { MOST_AT_ONCE } else { TRAIN };
+        let fitting = PacketCount::new((most.get() / datagram.get().max(1)).max(1));
+        let at_once = pacer.as_ref().map_or(fitting, |pacer| pacer.burst().min(fitting));
+        let mut trains = DatagramSender::new(&*job.socket, datagram, at_once)?;
+        for block in trains.datagrams() {
+            payload::fill(block, parameters.repeating_payload)?;
+        }
+        if pacer.is_some() {
+            // A larger slack makes the pacer late, not wrong.
+            let _ = clock::set_timer_slack(TIMER_SLACK);
+        }
+        let width = CounterWidth::new(parameters.udp_counters_64bit);
+        Ok(Self { job, trains, pacer, width, datagram, next: 1 })
+    }
+
+    /// Sends once; `false` at the end.
+    fn step(&mut self) -> io::Result<bool> {
+        let Some(turn) = self.wait_for_turn() else { return Ok(true) };
+        let phase = self.job.shared.phase();
+        let want = turn * self.datagram;
+        let budget = &self.job.shared.send_budget;
+        let counting = phase == Phase::Counting;
+        let allowed = if counting { budget.take(want) } else { want };
+        if allowed.is_zero() {
+            return Ok(false);
+        }
+        // The last datagram is whole, as an iperf3 receiver needs it, even where `-n` is no multiple of its size.
+        let count = PacketCount::new(allowed.get().div_ceil(self.datagram.get()));
+        let sent = self.send(count)?;
+        let moved = sent * self.datagram;
+        if counting {
+            budget.give_back(allowed - moved);
+        }
+        self.job.counters.add_bytes(phase, moved.to_usize());
+        self.job.counters.add_packets(phase, sent);
+        // The end is where the last datagram left, not one pacing interval later.
+        Ok(!(counting && budget.is_used_up()))
+    }
+
+    /// How many datagrams may go now; `None` when it is not yet time.
+    fn wait_for_turn(&mut self) -> Option<PacketCount> {
+        let Some(pacer) = &mut self.pacer else { return Some(self.trains.capacity().min(self.trains.train())) };
+        let now = clock::monotonic_now();
+        match pacer.turn(now) {
+            // Only a burst that was asked for takes more than one call: the catch-up of a huge rate would have no end.
+            Turn::Send(count) if self.job.options.parameters.burst.is_none() => Some(count.min(self.trains.capacity())),
+            Turn::Send(count) => Some(count),
+            Turn::Wait(until) if pacer.is_precise() => {
+                self.job.shared.watch_until(until);
+                None
+            }
+            Turn::Wait(until) => {
+                self.job.shared.sleep_until(until);
+                None
+            }
+        }
+    }
+
+    /// Sends `count` datagrams back to back, in as many calls as it takes; returns how many the kernel took.
+    fn send(&mut self, count: PacketCount) -> io::Result<PacketCount> {
+        let started = clock::monotonic_now();
+        let mut total = PacketCount::ZERO;
+        while total < count && !self.job.shared.stopping() {
+            let part = (count - total).min(self.trains.capacity());
+            let sent = self.send_part(part)?;
+            total += sent;
+            if sent < part {
+                break;
+            }
+        }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.sent(total, started);
+        }
+        Ok(total)
+    }
+
+    fn send_part(&mut self, count: PacketCount) -> io::Result<PacketCount> {
+        let sent_at = clock::monotonic_now();
+        for (number, datagram) in (self.next..).zip(self.trains.datagrams().take(count.to_usize())) {
+            // Blocks of a UDP test have at least 16 bytes; the server refuses smaller ones.
+            let _ = Header { sent_at, number }.encode(self.width, datagram);
+        }
+        let sent = match self.trains.send(count) {
+            Ok(sent) => sent,
+            Err(error) if is_passing(&error) => PacketCount::ZERO,
+            Err(error) => return Err(error),
+        };
+        self.next += sent.get();
+        Ok(sent)
+    }
+}
+
+/// A full queue, and the ICMP answer to an earlier datagram, say nothing about the next one.
+fn is_passing(error: &io::Error) -> bool {
+    const NO_BUFFER_SPACE: i32 = 105;
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionRefused)
+        || error.raw_os_error() == Some(NO_BUFFER_SPACE)
+}
+
+/// Without `-w`, the receive buffer asked for, all streams together: at tens of gigabits the default of 208 KiB is full
+/// within the time of one scheduling delay, and the loss would be this host's own.
+const RECEIVE_BUFFERS: ByteCount = ByteCount::from_mebibytes(32);
+
+/// … but not less than this for each.
+const LEAST_RECEIVE_BUFFER: ByteCount = ByteCount::from_kibibytes(512);
+
+/// Receives until it is told to stop.
+pub(super) fn receive(job: &Job) -> Result<(), Broken> {
+    if job.options.parameters.window.is_none() {
+        // Best effort: without privilege the kernel gives at most `net.core.rmem_max`.
+        let share = RECEIVE_BUFFERS.get() / job.options.parameters.parallel.get().max(1);
+        let _ = options::force_receive_buffer(&*job.socket, ByteCount::new(share).max(LEAST_RECEIVE_BUFFER));
+    }
+    let mut socket = DatagramReceiver::new(&*job.socket).map_err(Broken::SetUp)?;
+    let mut receiver = Receiver::new(job);
+    while !job.shared.stopping() && !receiver.complete() {
+        match socket.receive() {
+            Ok(messages) => {
+                for message in messages {
+                    receiver.take(message.bytes, message.datagram, message.arrived);
+                    receiver.figures.dropped = message.dropped.or(receiver.figures.dropped);
+                }
+                receiver.publish();
+            }
+            Err(error) if is_passing(&error) => {}
+            Err(error) => return Err(Broken::Read(error)),
+        }
+    }
+    Ok(())
+}
+
+struct Receiver<'a> {
+    job: &'a Job,
+    tracker: Tracker,
+    width: CounterWidth,
+    phase: Phase,
+    figures: ReceivedPackets,
+    /// Bytes of this batch, not yet in the counters.
+    bytes: usize,
+}
+
+impl<'a> Receiver<'a> {
+    fn new(job: &'a Job) -> Self {
+        let width = CounterWidth::new(job.options.parameters.udp_counters_64bit);
+        let phase = job.shared.phase();
+        Self { job, tracker: Tracker::new(width), width, phase, figures: ReceivedPackets::default(), bytes: 0 }
+    }
+
+    /// Takes one message: a datagram or a train of them.
+    fn take(&mut self, bytes: &[u8], datagram: ByteCount, arrived: MonotonicTime) {
+        self.follow_phase();
+        for block in bytes.chunks(datagram.to_usize().max(1)) {
+            // What has no header is not test data; what has number 0, a repeated handshake, is sorted out by the tracker.
+            if let Some(header) = Header::decode(self.width, block) {
+                self.tracker.record(header.number, header.sent_at, arrived);
+                self.bytes += block.len();
+            }
+        }
+        self.figures.last_arrival = Some(arrived);
+    }
+
+    fn follow_phase(&mut self) {
+        let phase = self.job.shared.phase();
+        if phase != self.phase {
+            self.publish();
+            self.phase = phase;
+            self.figures.at_start = self.tracker.snapshot();
+            self.figures.dropped_at_start = self.figures.dropped;
+        }
+    }
+
+    fn publish(&mut self) {
+        self.job.counters.add_bytes(self.phase, self.bytes);
+        if self.phase == Phase::Counting {
+            self.job.shared.receive_budget.take(ByteCount::from_usize(self.bytes));
+        }
+        self.bytes = 0;
+        self.figures.total = self.tracker.snapshot();
+        self.job.counters.set_received(self.figures);
+    }
+
+    /// Whether an exact test has all its bytes.
+    fn complete(&self) -> bool {
+        self.phase == Phase::Counting && self.job.shared.receive_budget.is_used_up()
+    }
+}

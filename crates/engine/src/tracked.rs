@@ -1,0 +1,292 @@
+//! One stream as its driver follows it: differences per interval, kernel readings, totals.
+
+use core::time::Duration;
+
+use linerate_model::limit::LimitShares;
+use linerate_model::parameters::{EndCondition, Protocol, TestParameters};
+use linerate_model::report::{TcpReport, UdpReceived};
+use linerate_model::sample::{StreamInterval, TcpInterval, UdpInterval};
+use linerate_model::stream::Role;
+use linerate_model::tcp_info::TcpInfo;
+use linerate_sys::{clock, tcp_info};
+use linerate_units::{ByteCount, PacketCount, Ratio, SegmentCount};
+
+use crate::reservoir::{Reservoir, RunningRange};
+use crate::stream::{Phase, ReceivedPackets, Stream};
+
+/// A UDP receiver whose datagrams were counted up to a number that never came waits this long for stragglers.
+const STRAGGLERS: Duration = Duration::from_millis(500);
+
+/// … and only if most of them have come: on a path that is silent for half a second in the middle, the test goes on.
+const LEAST_SHARE_ARRIVED: (u128, u128) = (9, 10);
+
+/// A stream and what its driver knows of it.
+pub(crate) struct Tracked {
+    pub(crate) stream: Stream,
+    counting: bool,
+    /// What the kernel had been handed before the stream started: a client's cookie.
+    handed_before: Option<ByteCount>,
+    at_interval: Snapshot,
+    frozen: Option<Snapshot>,
+    first_info: Option<TcpInfo>,
+    last_info: Option<TcpInfo>,
+    interval_rtts: Reservoir,
+    all_rtts: Reservoir,
+    tick_rtts: RunningRange,
+    max_congestion_window: Option<ByteCount>,
+    max_send_window: Option<ByteCount>,
+}
+
+/// The counters at one moment.
+#[derive(Clone, Copy, Default)]
+struct Snapshot {
+    bytes: ByteCount,
+    packets: PacketCount,
+    received: ReceivedPackets,
+    retransmits: Option<SegmentCount>,
+}
+
+impl Tracked {
+    pub(crate) fn new(stream: Stream) -> Self {
+        Self {
+            handed_before: tcp_info::read(&stream).ok().as_ref().and_then(handed_to_kernel),
+            stream,
+            counting: false,
+            at_interval: Snapshot::default(),
+            frozen: None,
+            first_info: None,
+            last_info: None,
+            interval_rtts: Reservoir::default(),
+            all_rtts: Reservoir::default(),
+            tick_rtts: RunningRange::default(),
+            max_congestion_window: None,
+            max_send_window: None,
+        }
+    }
+
+    /// Reads the kernel's view of a TCP connection.
+    pub(crate) fn sample(&mut self) {
+        // UDP sockets have none, and a closed connection no longer has one: the last reading stands.
+        let Ok(info) = tcp_info::read(&self.stream) else { return };
+        if self.stream.description.role == Role::Sender
+            && let Some(rtt) = info.rtt
+        {
+            self.interval_rtts.push(rtt);
+            if self.counting {
+                self.all_rtts.push(rtt);
+            }
+        }
+        self.last_info = Some(info);
+    }
+
+    /// What came before was omitted; from here it counts.
+    pub(crate) fn start_counting(&mut self) {
+        self.sample();
+        self.counting = true;
+        self.first_info.clone_from(&self.last_info);
+        self.at_interval = Snapshot { bytes: ByteCount::ZERO, packets: PacketCount::ZERO, ..self.snapshot() };
+    }
+
+    /// From here on the figures stand still, whatever the thread still moves.
+    pub(crate) fn freeze(&mut self) {
+        let (mut frozen, counted) = (self.snapshot(), self.bytes_moved());
+        self.sample();
+        frozen.retransmits = self.snapshot().retransmits;
+        if self.counting && self.stream.description.role == Role::Sender {
+            frozen.bytes += self.handed_in_current_write(counted).unwrap_or_default();
+        }
+        self.frozen = Some(frozen);
+    }
+
+    /// A write that a full window holds up has not returned, so that the thread has not `counted` it; but the kernel
+    /// has part of it, and the peer may have read that.
+    fn handed_in_current_write(&self, counted: ByteCount) -> Option<ByteCount> {
+        let handed = handed_to_kernel(self.last_info.as_ref()?)? - self.handed_before?;
+        Some(handed - counted)
+    }
+
+    fn phase(&self) -> Phase {
+        if self.counting { Phase::Counting } else { Phase::Omitted }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        if let Some(frozen) = self.frozen {
+            return frozen;
+        }
+        let (counters, phase) = (&self.stream.counters, self.phase());
+        Snapshot {
+            bytes: counters.bytes(phase),
+            packets: counters.packets(phase),
+            received: counters.received(),
+            retransmits: self.last_info.as_ref().and_then(|info| info.retransmits),
+        }
+    }
+
+    /// Bytes in both phases.
+    pub(crate) fn bytes_moved(&self) -> ByteCount {
+        self.stream.counters.bytes(Phase::Omitted) + self.stream.counters.bytes(Phase::Counting)
+    }
+
+    pub(crate) fn moved_in_interval(&self) -> ByteCount {
+        self.snapshot().bytes - self.at_interval.bytes
+    }
+
+    /// The figures since the last call.
+    pub(crate) fn close_interval(&mut self) -> StreamInterval {
+        if self.frozen.is_none() {
+            self.sample();
+        }
+        let (now, before) = (self.snapshot(), self.at_interval);
+        self.at_interval = now;
+        let role = self.stream.description.role;
+        let is_udp = self.last_info.is_none();
+        StreamInterval {
+            stream: self.stream.description.id,
+            role,
+            bytes: now.bytes - before.bytes,
+            tcp: (!is_udp && role == Role::Sender).then(|| self.tcp_interval(&now, &before)),
+            udp: is_udp.then(|| udp_interval(role, &now, &before)),
+        }
+    }
+
+    fn tcp_interval(&mut self, now: &Snapshot, before: &Snapshot) -> TcpInterval {
+        let info = self.last_info.clone().unwrap_or_default();
+        if self.counting {
+            info.rtt.into_iter().for_each(|rtt| self.tick_rtts.push(rtt));
+            self.max_congestion_window = self.max_congestion_window.max(info.congestion_window);
+            self.max_send_window = self.max_send_window.max(info.send_window);
+        }
+        TcpInterval {
+            retransmits: now.retransmits.map(|total| total - before.retransmits.unwrap_or_default()),
+            congestion_window: info.congestion_window,
+            send_window: info.send_window,
+            rtt: info.rtt,
+            rttvar: info.rttvar,
+            path_mtu: info.path_mtu,
+            reordering_seen: info.reordering_seen,
+            rtt_samples: self.interval_rtts.take_distribution(),
+        }
+    }
+
+    /// Whether an exact test (`-n`, `-k`) is over for this stream.
+    pub(crate) fn is_complete(&self, parameters: &TestParameters) -> bool {
+        if self.stream.counters.finished_at().is_some() {
+            return true;
+        }
+        if parameters.protocol == Protocol::Tcp || self.stream.description.role == Role::Sender {
+            return false;
+        }
+        // Lost datagrams never come: once the numbers say that all were sent, nobody waits for them.
+        let received = self.stream.counters.received();
+        let expected = received.total.expected - received.at_start.expected;
+        let share = match parameters.end {
+            EndCondition::Bytes(bytes) => bytes.get().div_ceil(parameters.block_size.get().max(1)),
+            EndCondition::Blocks(blocks) => blocks.get(),
+            EndCondition::Time(_) => return false,
+        } / parameters.parallel.get().max(1);
+        let quiet = received.last_arrival.is_some_and(|last| clock::monotonic_now().since(last) > STRAGGLERS);
+        // The numbers are the peer's: they need not be small.
+        let (expected, share) = (u128::from(expected.get()), u128::from(share));
+        quiet && expected * LEAST_SHARE_ARRIVED.1 >= share * LEAST_SHARE_ARRIVED.0
+    }
+
+    /// Payload bytes that counted.
+    pub(crate) fn bytes(&self) -> ByteCount {
+        self.snapshot().bytes
+    }
+
+    /// Datagrams sent that counted.
+    pub(crate) fn packets(&self) -> PacketCount {
+        self.snapshot().packets
+    }
+
+    /// Datagrams sent before counting began.
+    pub(crate) fn omitted_packets(&self) -> PacketCount {
+        self.stream.counters.packets(Phase::Omitted)
+    }
+
+    /// The UDP receiver's totals.
+    pub(crate) fn received(&self) -> ReceivedPackets {
+        self.snapshot().received
+    }
+
+    /// What a UDP receiver counted.
+    pub(crate) fn udp_received(&self) -> UdpReceived {
+        let ReceivedPackets { total, at_start, dropped, dropped_at_start, .. } = self.received();
+        let counted = total.since(&at_start);
+        UdpReceived {
+            expected: counted.expected,
+            lost: Some(counted.lost()),
+            jitter: counted.jitter,
+            out_of_order: Some(counted.out_of_order),
+            duplicates: Some(counted.duplicates),
+            dropped_in_host: Some(dropped.unwrap_or_default() - dropped_at_start.unwrap_or_default()),
+        }
+    }
+
+    /// Segments retransmitted since counting began.
+    pub(crate) fn retransmits(&self) -> Option<SegmentCount> {
+        let before = self.first_info.as_ref().and_then(|info| info.retransmits).unwrap_or_default();
+        Some(self.last_info.as_ref()?.retransmits? - before)
+    }
+
+    pub(crate) fn last_info(&self) -> Option<&TcpInfo> {
+        self.last_info.as_ref()
+    }
+
+    /// What the local end knows of a TCP stream.
+    pub(crate) fn tcp_report(&self, elapsed: Duration, host_busy: Option<Ratio>) -> TcpReport {
+        let sender = self.stream.description.role == Role::Sender;
+        TcpReport {
+            retransmits: self.retransmits().filter(|_| sender),
+            reordering_seen: self.last_info.as_ref().and_then(|info| info.reordering_seen).filter(|_| sender),
+            max_congestion_window: self.max_congestion_window,
+            max_send_window: self.max_send_window,
+            interval_rtt: self.tick_rtts.range(),
+            rtt_samples: self.all_rtts.distribution(),
+            last_info: self.last_info.clone(),
+            far_info: None,
+            limits: self.limits(elapsed, host_busy).filter(|_| sender),
+        }
+    }
+
+    /// What held a local sender back. `host_busy` is the share of all processors that was busy: many threads can use up
+    /// a host of which none has a processor to itself.
+    pub(crate) fn limits(&self, elapsed: Duration, host_busy: Option<Ratio>) -> Option<LimitShares> {
+        let mut limits = LimitShares::between(self.first_info.as_ref()?, self.last_info.as_ref()?, elapsed)?;
+        limits.sender_cpu = self.thread_load(elapsed).max(host_busy);
+        Some(limits)
+    }
+
+    /// Share of a processor that this stream's thread used.
+    pub(crate) fn thread_load(&self, elapsed: Duration) -> Option<Ratio> {
+        Ratio::of(self.thread_cpu()?.as_secs_f64(), elapsed.as_secs_f64())
+    }
+
+    /// Processor time of the stream's thread; `None` while it runs.
+    pub(crate) fn thread_cpu(&self) -> Option<Duration> {
+        self.stream.counters.finished_at()?;
+        let cpu = self.stream.counters.cpu();
+        Some(cpu.user + cpu.system)
+    }
+}
+
+/// All bytes that the kernel has taken from this end of a TCP connection.
+fn handed_to_kernel(info: &TcpInfo) -> Option<ByteCount> {
+    Some(info.bytes_sent? - info.bytes_retransmitted? + info.not_sent?)
+}
+
+fn udp_interval(role: Role, now: &Snapshot, before: &Snapshot) -> UdpInterval {
+    if role == Role::Sender {
+        return UdpInterval { packets: now.packets - before.packets, ..UdpInterval::default() };
+    }
+    let new = now.received.total.since(&before.received.total);
+    UdpInterval {
+        packets: new.expected,
+        lost: Some(new.lost()),
+        jitter: Some(new.jitter),
+        out_of_order: Some(new.out_of_order),
+        duplicates: Some(new.duplicates),
+        dropped_in_host: Some(now.received.dropped.unwrap_or_default() - before.received.dropped.unwrap_or_default()),
+    }
+}

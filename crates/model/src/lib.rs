@@ -1,0 +1,18 @@
+//! Plain data of a measurement: what was asked ([`parameters`]), what was seen while it ran ([`sample`], [`event`]),
+//! what came out ([`report`]), what held it back ([`limit`]).
+//!
+//! Data walks one way through linerate: `sys` reads, `engine` fills these types, `report` shows them. Nothing here does
+//! IO, reads a clock or starts a thread. What is not known is `None`, never 0.
+
+#![forbid(unsafe_code)]
+
+pub mod event;
+pub mod limit;
+pub mod parameters;
+pub mod report;
+pub mod sample;
+pub mod schema;
+pub mod stream;
+pub mod summary;
+pub mod tcp_info;
+pub mod throughput;

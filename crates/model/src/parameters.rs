@@ -1,0 +1,156 @@
+//! What a throughput test is asked to do. The client decides; the server checks and obeys.
+
+use core::time::Duration;
+
+use linerate_units::{BitRate, BlockCount, ByteCount, FlowLabel, Mss, PacketCount, StreamCount, TypeOfService};
+
+/// The transport under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// TCP, or Multipath TCP when [`TestParameters::multipath`] is set.
+    Tcp,
+    /// UDP with iperf3's sequence header.
+    Udp,
+}
+
+/// Who sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// The client sends.
+    Forward,
+    /// The server sends (`-R`).
+    Reverse,
+    /// Both send at once, over separate streams (`--bidir`).
+    Bidirectional,
+}
+
+/// What ends a test. Totals are over all streams, per direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndCondition {
+    /// After this time, not counting [`TestParameters::omit`] (`-t`). Zero: until somebody stops it.
+    Time(Duration),
+    /// After exactly this many bytes (`-n`).
+    Bytes(ByteCount),
+    /// After exactly this many blocks of [`TestParameters::block_size`] (`-k`).
+    Blocks(BlockCount),
+}
+
+impl EndCondition {
+    /// The time limit, if there is one.
+    #[must_use]
+    pub fn time_limit(self) -> Option<Duration> {
+        match self {
+            Self::Time(time) if !time.is_zero() => Some(time),
+            _ => None,
+        }
+    }
+}
+
+/// The parameters of one test, as the client sends them to the server (iperf3 `send_parameters`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestParameters {
+    /// Transport.
+    pub protocol: Protocol,
+    /// Who sends.
+    pub direction: Direction,
+    /// What ends it.
+    pub end: EndCondition,
+    /// Time at the start that does not count (`-O`): the run lasts this long plus the end condition.
+    pub omit: Duration,
+    /// Parallel streams per direction (`-P`), 1 to 128.
+    pub parallel: StreamCount,
+    /// Bytes per write, and for UDP per datagram (`-l`). TCP up to 1 MiB; UDP 16 to 65507.
+    pub block_size: ByteCount,
+    /// Target rate per stream and direction (`-b`); `None` is as fast as it goes.
+    pub rate: Option<BitRate>,
+    /// Blocks sent back to back when paced (`-b rate/burst`), 1 to 1000.
+    pub burst: Option<PacketCount>,
+    /// Kernel pacing rate per stream (`--fq-rate`, `SO_MAX_PACING_RATE`).
+    pub fq_rate: Option<BitRate>,
+    /// iperf3's pacing timer (`--pacing-timer`): sent for the record, not used.
+    pub pacing_timer: Duration,
+    /// Socket buffer size on both sides (`-w`).
+    pub window: Option<ByteCount>,
+    /// Maximum segment size (`-M`).
+    pub mss: Option<Mss>,
+    /// `TCP_NODELAY` (`-N`).
+    pub no_delay: bool,
+    /// Multipath TCP (`-m`, RFC 8684).
+    pub multipath: bool,
+    /// Type-of-service octet (`-S`, `--dscp`).
+    pub type_of_service: TypeOfService,
+    /// IPv6 flow label (`-L`).
+    pub flow_label: Option<FlowLabel>,
+    /// Congestion control algorithm by the kernel's name (`-C`).
+    pub congestion: Option<String>,
+    /// Title (`-T`).
+    pub title: Option<String>,
+    /// Free text copied into both JSON documents (`--extra-data`).
+    pub extra_data: Option<String>,
+    /// The client wants the server's own output (`--get-server-output`).
+    pub get_server_output: bool,
+    /// UDP packet numbers have 64 bits (`--udp-counters-64bit`).
+    pub udp_counters_64bit: bool,
+    /// The payload is a repeating pattern instead of random bytes (`--repeating-payload`).
+    pub repeating_payload: bool,
+    /// TCP senders use `sendfile` (`-Z`).
+    pub zero_copy: bool,
+    /// IPv4 "don't fragment" for UDP (`--dont-fragment`).
+    pub dont_fragment: bool,
+    /// TCP receivers drop the data in the kernel (`--skip-rx-copy`, `MSG_TRUNC`).
+    pub skip_receive_copy: bool,
+    /// The processor that the server's session is to run on (`-A n,m`).
+    pub server_affinity: Option<Cpu>,
+    /// UDP segmentation and receive offload asked for explicitly (`--gsro`).
+    pub segmentation_offload: bool,
+}
+
+/// A processor's index, as in `/proc/cpuinfo`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Cpu(pub u16);
+
+impl Default for TestParameters {
+    /// iperf3's defaults for TCP: one stream, ten seconds, 128 KiB blocks, as fast as it goes.
+    fn default() -> Self {
+        Self {
+            protocol: Protocol::Tcp,
+            direction: Direction::Forward,
+            end: EndCondition::Time(Duration::from_secs(10)),
+            omit: Duration::ZERO,
+            parallel: StreamCount::new(1),
+            block_size: ByteCount::from_kibibytes(128),
+            rate: None,
+            burst: None,
+            fq_rate: None,
+            pacing_timer: Duration::from_millis(1),
+            window: None,
+            mss: None,
+            no_delay: false,
+            multipath: false,
+            type_of_service: TypeOfService::default(),
+            flow_label: None,
+            congestion: None,
+            title: None,
+            extra_data: None,
+            get_server_output: false,
+            udp_counters_64bit: false,
+            repeating_payload: false,
+            zero_copy: false,
+            dont_fragment: false,
+            skip_receive_copy: false,
+            server_affinity: None,
+            segmentation_offload: false,
+        }
+    }
+}
+
+impl TestParameters {
+    /// Streams over both directions.
+    #[must_use]
+    pub fn total_streams(&self) -> StreamCount {
+        match self.direction {
+            Direction::Bidirectional => self.parallel + self.parallel,
+            Direction::Forward | Direction::Reverse => self.parallel,
+        }
+    }
+}

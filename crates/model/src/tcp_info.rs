@@ -1,0 +1,95 @@
+//! What the kernel says of one TCP connection (`getsockopt(TCP_INFO)`).
+
+use core::time::Duration;
+
+use linerate_units::{BitRate, ByteCount, Mss, Mtu, PacketCount, SegmentCount};
+
+/// One reading of Linux's `struct tcp_info` (`include/uapi/linux/tcp.h`), with units.
+///
+/// Fields that the running kernel is too old to return are `None`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TcpInfo {
+    /// `tcpi_rtt`: smoothed round-trip time; `None` before the first sample.
+    pub rtt: Option<Duration>,
+    /// `tcpi_rttvar`: mean deviation of the round-trip time.
+    pub rttvar: Option<Duration>,
+    /// `tcpi_min_rtt`: smallest round-trip time in the kernel's window (`tcp_min_rtt_wlen`).
+    pub min_rtt: Option<Duration>,
+    /// `tcpi_rto`: retransmission timeout.
+    pub retransmission_timeout: Option<Duration>,
+    /// `tcpi_snd_mss`: segment size for sending.
+    pub send_mss: Option<Mss>,
+    /// `tcpi_rcv_mss`: estimate of the peer's segment size.
+    pub receive_mss: Option<Mss>,
+    /// `tcpi_advmss`: segment size advertised to the peer.
+    pub advertised_mss: Option<Mss>,
+    /// `tcpi_pmtu`: path MTU as the kernel knows it.
+    pub path_mtu: Option<Mtu>,
+    /// `tcpi_snd_cwnd` × `tcpi_snd_mss`: congestion window.
+    pub congestion_window: Option<ByteCount>,
+    /// `tcpi_snd_ssthresh`; `None` while it is "infinite" (in the first slow start).
+    pub slow_start_threshold: Option<SegmentCount>,
+    /// `tcpi_snd_wnd`: the peer's advertised window, scaled (Linux 5.4).
+    pub send_window: Option<ByteCount>,
+    /// `tcpi_rcv_wnd`: the window advertised to the peer (Linux 6.2).
+    pub receive_window: Option<ByteCount>,
+    /// `tcpi_rcv_space`: receive-buffer auto-tuning's estimate.
+    pub receive_space: Option<ByteCount>,
+    /// `tcpi_rcv_rtt`: receiver-side round-trip estimate.
+    pub receive_rtt: Option<Duration>,
+    /// `tcpi_total_retrans`: segments retransmitted since the connection began.
+    pub retransmits: Option<SegmentCount>,
+    /// `tcpi_lost`: segments now thought lost.
+    pub lost: Option<SegmentCount>,
+    /// `tcpi_unacked`: segments in flight.
+    pub unacknowledged: Option<SegmentCount>,
+    /// `tcpi_reordering`: how far reordering is tolerated.
+    pub reordering: Option<SegmentCount>,
+    /// `tcpi_reord_seen`: reordering events (Linux 4.19).
+    pub reordering_seen: Option<SegmentCount>,
+    /// `tcpi_dsack_dups`: duplicates reported by the peer (Linux 4.19).
+    pub duplicate_sacks: Option<SegmentCount>,
+    /// `tcpi_rcv_ooopack`: segments received out of order (Linux 5.4).
+    pub out_of_order_received: Option<PacketCount>,
+    /// `tcpi_delivered_ce`: segments delivered with congestion marks (Linux 4.18).
+    pub delivered_with_congestion_mark: Option<SegmentCount>,
+    /// `tcpi_bytes_acked` (Linux 4.1).
+    pub bytes_acknowledged: Option<ByteCount>,
+    /// `tcpi_bytes_received` (Linux 4.1).
+    pub bytes_received: Option<ByteCount>,
+    /// `tcpi_bytes_sent`, retransmissions included (Linux 4.19).
+    pub bytes_sent: Option<ByteCount>,
+    /// `tcpi_bytes_retrans` (Linux 4.19).
+    pub bytes_retransmitted: Option<ByteCount>,
+    /// `tcpi_notsent_bytes`: in the send buffer, not sent yet (Linux 4.6).
+    pub not_sent: Option<ByteCount>,
+    /// `tcpi_pacing_rate`; `None` while unlimited (Linux 3.15).
+    pub pacing_rate: Option<BitRate>,
+    /// `tcpi_delivery_rate` (Linux 4.9).
+    pub delivery_rate: Option<BitRate>,
+    /// `tcpi_delivery_rate_app_limited` (Linux 4.9).
+    pub delivery_rate_application_limited: Option<bool>,
+    /// `tcpi_busy_time`: time with data outstanding (Linux 4.10).
+    pub busy_time: Option<Duration>,
+    /// `tcpi_rwnd_limited`: part of it limited by the peer's window (Linux 4.10).
+    pub receive_window_limited: Option<Duration>,
+    /// `tcpi_sndbuf_limited`: part of it limited by the send buffer (Linux 4.10).
+    pub send_buffer_limited: Option<Duration>,
+    /// `TCPI_OPT_TIMESTAMPS`.
+    pub timestamps: Option<bool>,
+    /// `TCPI_OPT_SACK`.
+    pub selective_acknowledgements: Option<bool>,
+    /// `tcpi_snd_wscale` and `tcpi_rcv_wscale` when `TCPI_OPT_WSCALE` was agreed.
+    pub window_scale: Option<WindowScale>,
+    /// `TCPI_OPT_ECN`.
+    pub explicit_congestion_notification: Option<bool>,
+}
+
+/// Shift counts of the window scale option (RFC 7323 §2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowScale {
+    /// Applied to windows that the peer advertises.
+    pub send: u8,
+    /// Applied to windows that this end advertises.
+    pub receive: u8,
+}

@@ -1,0 +1,102 @@
+//! The object `start`.
+
+use linerate_model::event::{Connected, TestStart};
+use linerate_model::parameters::{Direction, EndCondition, Protocol, TestParameters};
+use linerate_model::stream::{Side, StreamDescription};
+use linerate_units::{BitRate, ByteCount, Mss};
+
+use super::value::{Object, Value};
+use crate::civil_time;
+
+/// What is known so far. Before the test starts that is the program; then the peer; then everything.
+pub(super) fn object(
+    version: &str,
+    system_information: &str,
+    connected: Option<&Connected>,
+    start: Option<&TestStart>,
+) -> Object {
+    let streams = start.map_or_else(Vec::new, |start| start.streams.iter().map(stream).collect());
+    let mut object =
+        Object::new().with("connected", streams).with("version", version).with("system_info", system_information);
+    if let Some(start) = start {
+        object.push("timestamp", timestamp(start));
+    }
+    if let Some(connected) = connected {
+        let key = if connected.side == Side::Client { "connecting_to" } else { "accepted_connection" };
+        object.push(key, Object::new().with("host", connected.host.as_str()).with("port", connected.port.get()));
+    }
+    if let Some(start) = start {
+        push_agreement(&mut object, connected, start);
+        object.push("test_start", test_start(start));
+    }
+    object
+}
+
+fn stream(stream: &StreamDescription) -> Value {
+    Object::new()
+        .with("socket", stream.socket)
+        .with("local_host", stream.local.ip().to_string())
+        .with("local_port", stream.local.port())
+        .with("remote_host", stream.remote.ip().to_string())
+        .with("remote_port", stream.remote.port())
+        .into()
+}
+
+fn timestamp(start: &TestStart) -> Object {
+    let since = start.at.since_unix_epoch();
+    let milliseconds = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+    Object::new()
+        .with("time", civil_time::rfc1123(start.at))
+        .with("timesecs", since.as_secs())
+        .with("timemillisecs", milliseconds)
+}
+
+fn push_agreement(object: &mut Object, connected: Option<&Connected>, start: &TestStart) {
+    let parameters = &start.parameters;
+    object.push("cookie", start.cookie.as_str());
+    if parameters.protocol == Protocol::Tcp {
+        let default = connected.and_then(|connected| connected.control_mss);
+        match (parameters.mss, default) {
+            (Some(mss), _) => object.push("tcp_mss", mss.get()),
+            (None, default) => object.push("tcp_mss_default", default.map_or(0, Mss::get)),
+        }
+    }
+    object.push("target_bitrate", start.target_rate.whole_bits_per_second());
+    object.push("fq_rate", fq_rate(parameters));
+    object.push("sock_bufsize", parameters.window.unwrap_or_default());
+    object.push("sndbuf_actual", start.send_buffer.unwrap_or_default());
+    object.push("rcvbuf_actual", start.receive_buffer.unwrap_or_default());
+}
+
+fn test_start(start: &TestStart) -> Object {
+    let parameters = &start.parameters;
+    let (mut duration, mut bytes, mut blocks) = (0, ByteCount::ZERO, 0);
+    match parameters.end {
+        EndCondition::Time(time) => duration = time.as_secs(),
+        EndCondition::Bytes(limit) => bytes = limit,
+        EndCondition::Blocks(limit) => blocks = limit.get(),
+    }
+    let is = |direction: Direction| i32::from(parameters.direction == direction);
+    let offload = i32::from(parameters.segmentation_offload);
+    let protocol = if parameters.protocol == Protocol::Tcp { "TCP" } else { "UDP" };
+    Object::new()
+        .with("protocol", protocol)
+        .with("num_streams", parameters.parallel)
+        .with("blksize", parameters.block_size)
+        .with("omit", parameters.omit.as_secs())
+        .with("duration", duration)
+        .with("bytes", bytes)
+        .with("blocks", blocks)
+        .with("reverse", is(Direction::Reverse))
+        .with("tos", parameters.type_of_service.get())
+        .with("target_bitrate", start.target_rate.whole_bits_per_second())
+        .with("bidir", is(Direction::Bidirectional))
+        .with("fqrate", fq_rate(parameters))
+        .with("interval", start.interval.unwrap_or_default().as_secs_f64())
+        .with("gso", offload)
+        .with("gro", offload)
+}
+
+fn fq_rate(parameters: &TestParameters) -> u64 {
+    parameters.fq_rate.map_or(0, BitRate::whole_bits_per_second)
+}

@@ -1,0 +1,19 @@
+//! Renders what `linerate_model` holds: iperf3's text and JSON, and text for people.
+//!
+//! Everything here is pure: it takes `&Event`s or results, in order, and gives text. It reads no clock and no terminal;
+//! the version, the system's name, the width and the colours are arguments.
+//!
+//! * [`iperf3_text`]: iperf3's text output, line by line;
+//! * [`iperf3_json`]: iperf3's JSON document (`-J`) and stream (`--json-stream`);
+//! * [`throughput_text`]: what `linerate test` shows a person;
+//! * [`escape`]: makes text from the network harmless for a terminal.
+
+#![forbid(unsafe_code)]
+
+mod c_format;
+mod civil_time;
+pub mod escape;
+mod figures;
+pub mod iperf3_json;
+pub mod iperf3_text;
+pub mod throughput_text;

@@ -1,0 +1,157 @@
+//! The result of a series, for people: two lines for each run, then what they mean.
+
+use linerate_model::report::{CpuUtilization, Termination};
+use linerate_model::throughput::{ThroughputResult, ThroughputRun};
+use linerate_units::{SegmentCount, display};
+
+use super::meaning;
+use super::style::{Paint, Style};
+use super::verdict::{self, whole_percent};
+use crate::escape;
+
+/// The whole result, made to be read in a few seconds; each line ends with a line feed.
+#[must_use]
+pub fn result_text(result: &ThroughputResult, style: Style) -> String {
+    let mut text = heading(result, style);
+    let details: Vec<_> = result.runs.iter().map(|run| Details::of(result, run, style)).collect();
+    let columns = Details::widths(&details);
+    let mut flow = None;
+    for (run, details) in result.runs.iter().zip(&details) {
+        if flow.replace(run.flow) != Some(run.flow) {
+            text.push('\n');
+        }
+        push_run(&mut text, run, details, columns, style);
+    }
+    let sentences = meaning::sentences(result, style);
+    if !sentences.is_empty() {
+        text.push('\n');
+    }
+    for sentence in sentences {
+        push_wrapped(&mut text, &sentence, "  ", style, None);
+    }
+    text
+}
+
+fn heading(result: &ThroughputResult, style: Style) -> String {
+    let host = escape::line(&result.host);
+    let idle = match &result.idle_rtt {
+        Some(idle) => format!("idle RTT {}", style.duration(idle.median)),
+        None => "idle RTT unknown".to_owned(),
+    };
+    let separator = style.pick("·", "-");
+    format!("{} {separator} port {} {separator} {idle}\n", style.paint(Paint::Bold, &host), result.port)
+}
+
+fn push_run(text: &mut String, run: &ThroughputRun, details: &Details, columns: [usize; 2], style: Style) {
+    let measured = run.rate();
+    let rate = measured.map_or_else(|| "no data".to_owned(), |measured| display::rate(measured.rate));
+    let label = style.run_label(run.flow, run.streams);
+    let rate = style.paint(Paint::Bold, &format!("{rate:>11}"));
+    let verdict = measured.map_or_else(String::new, |_| {
+        let (words, paint) = verdict::words(run.limits().as_ref());
+        format!("   {}", style.paint(paint, &words))
+    });
+    push_line(text, &format!("  {label:<17}  {rate}{verdict}"));
+    if measured.is_some() {
+        details.push(text, columns, style);
+    }
+    if let Some(ending) = ending(&run.report.termination) {
+        push_wrapped(text, &ending, "    ", style, Some(Paint::Red));
+    }
+}
+
+/// The second line of a run. What is unknown says so.
+struct Details {
+    round_trip: String,
+    retransmits: String,
+    processors: String,
+}
+
+impl Details {
+    fn of(result: &ThroughputResult, run: &ThroughputRun, style: Style) -> Self {
+        let retransmits = match run.retransmits() {
+            Some(count) if count == SegmentCount::new(1) => "1 retransmit ".to_owned(),
+            Some(count) => format!("{count} retransmits"),
+            None => "retransmits unknown".to_owned(),
+        };
+        let cpu =
+            |cpu: Option<CpuUtilization>| cpu.map_or_else(|| "unknown".to_owned(), |cpu| whole_percent(cpu.total));
+        let (here, there) = (cpu(run.report.local_cpu), cpu(run.report.remote_cpu));
+        Self {
+            round_trip: round_trip(result, run, style),
+            retransmits,
+            processors: format!("CPU {here}, peer {there}"),
+        }
+    }
+
+    /// How wide the first two columns must be.
+    fn widths(all: &[Self]) -> [usize; 2] {
+        let widest =
+            |column: fn(&Self) -> &String| all.iter().map(|row| column(row).chars().count()).max().unwrap_or(0);
+        [widest(|row| &row.round_trip), widest(|row| &row.retransmits)]
+    }
+
+    /// In columns; where that is too wide, one after the other on several lines.
+    fn push(&self, text: &mut String, [first, second]: [usize; 2], style: Style) {
+        let row = format!("    {:<first$}   {:>second$}   {}", self.round_trip, self.retransmits, self.processors);
+        if style.width.fits(&row) {
+            return push_line(text, &style.paint(Paint::Dim, &row));
+        }
+        let mut line = format!("    {}", self.round_trip);
+        for piece in [self.retransmits.trim_end(), &self.processors] {
+            let longer = format!("{line}, {piece}");
+            if style.width.fits(&longer) {
+                line = longer;
+            } else {
+                push_line(text, &style.paint(Paint::Dim, &line));
+                line = format!("    {piece}");
+            }
+        }
+        push_line(text, &style.paint(Paint::Dim, &line));
+    }
+}
+
+/// `RTT 18.5 → 18.9 ms, p95 45.2 ms`: idle, then the median and the 95th percentile under load.
+fn round_trip(result: &ThroughputResult, run: &ThroughputRun, style: Style) -> String {
+    let Some(loaded) = run.loaded_rtt() else { return "RTT under load unknown".to_owned() };
+    let median = style.duration(loaded.median);
+    let p95 = style.duration(loaded.p95);
+    let Some(idle) = &result.idle_rtt else { return format!("RTT {median} loaded, p95 {p95}") };
+    let idle = style.duration(idle.median);
+    let unit = |time: &str| time.rsplit(' ').next().map(str::to_owned);
+    let idle = match idle.rsplit_once(' ') {
+        Some((number, shown)) if unit(&median).as_deref() == Some(shown) => number.to_owned(),
+        _ => idle,
+    };
+    format!("RTT {idle} {} {median}, p95 {p95}", style.pick("→", "->"))
+}
+
+fn ending(termination: &Termination) -> Option<String> {
+    match termination {
+        Termination::Complete => None,
+        Termination::Interrupted { signal } => Some(format!("cut short: interrupted by {}", escape::line(signal))),
+        Termination::PeerTerminated => Some("cut short: the server was told to stop".to_owned()),
+        Termination::Failed { message } => Some(format!("failed: {}", escape::line(message))),
+    }
+}
+
+fn push_line(text: &mut String, line: &str) {
+    text.push_str(line.trim_end());
+    text.push('\n');
+}
+
+/// `sentence` on lines that fit, each indented. A word that is longer than a line stays whole.
+fn push_wrapped(text: &mut String, sentence: &str, indent: &str, style: Style, paint: Option<Paint>) {
+    let painted = |line: &str| paint.map_or_else(|| line.to_owned(), |paint| style.paint(paint, line));
+    let mut line = indent.to_owned();
+    for word in sentence.split(' ') {
+        let longer = if line == indent { format!("{line}{word}") } else { format!("{line} {word}") };
+        if style.width.fits(&longer) || line == indent {
+            line = longer;
+        } else {
+            push_line(text, &painted(&line));
+            line = format!("{indent}{word}");
+        }
+    }
+    push_line(text, &painted(&line));
+}

@@ -1,0 +1,114 @@
+//! What the capture tests share: building blocks of events.
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
+
+pub mod captured;
+
+use core::time::Duration;
+
+use linerate_model::event::{Connected, Event, TestStart};
+use linerate_model::parameters::TestParameters;
+use linerate_model::report::{CpuUtilization, SideReport, StreamReport, TcpReport, Termination, TestReport};
+use linerate_model::stream::{Role, Side, StreamDescription, StreamId};
+use linerate_units::{BitRate, ByteCount, Mss, Port, Ratio, WallTime};
+
+/// `seconds` rounded to whole microseconds: what iperf3 works with.
+pub fn micros(seconds: f64) -> Duration {
+    Duration::from_secs_f64((seconds * 1e6).round() / 1e6)
+}
+
+/// A time, rounded to whole nanoseconds.
+pub fn milliseconds(milliseconds: f64) -> Duration {
+    Duration::from_secs_f64(milliseconds / 1e3)
+}
+
+/// The system that the captures were made on.
+pub const SYSTEM: &str = "Linux vm 6.18.44-fc-v595 #1 SMP PREEMPT_DYNAMIC @0 x86_64";
+
+pub fn stream(number: usize, socket: i32, local_port: u16, role: Role) -> StreamDescription {
+    StreamDescription {
+        id: StreamId::nth(number),
+        socket,
+        local: ([127, 0, 0, 1], local_port).into(),
+        remote: ([127, 0, 0, 1], 5299).into(),
+        role,
+    }
+}
+
+pub fn connected(side: Side, port: u16) -> Event {
+    Event::Connected(Connected {
+        side,
+        host: "127.0.0.1".to_owned(),
+        port: Port::new(port).expect("a port"),
+        control_mss: Some(Mss::new(32768)),
+        session: (side == Side::Server).then_some(1),
+    })
+}
+
+pub fn start(side: Side, parameters: TestParameters, streams: Vec<StreamDescription>) -> TestStart {
+    TestStart {
+        side,
+        target_rate: parameters.rate.unwrap_or(BitRate::ZERO),
+        parameters,
+        cookie: "uosn7ky5taj2425omscae2cwzsrs5wz2ga3w".to_owned(),
+        at: WallTime::from_unix(Duration::from_secs(1_795_161_262)),
+        streams,
+        interval: Some(Duration::from_secs(1)),
+        send_buffer: Some(ByteCount::new(16384)),
+        receive_buffer: Some(ByteCount::new(131_072)),
+        derived_block_size: None,
+        peer: None,
+        peer_is_linerate: false,
+    }
+}
+
+pub fn side(bytes: ByteCount, duration: Duration) -> SideReport {
+    SideReport { bytes, duration }
+}
+
+pub fn stream_report(description: StreamDescription) -> StreamReport {
+    StreamReport { description, sent: None, received: None, tcp: None, udp: None, thread_cpu: None }
+}
+
+pub fn tcp() -> TcpReport {
+    TcpReport::default()
+}
+
+pub fn report(streams: Vec<StreamReport>) -> TestReport {
+    TestReport {
+        streams,
+        local_cpu: None,
+        remote_cpu: None,
+        local_congestion: None,
+        remote_congestion: None,
+        server_output: None,
+        file: None,
+        overlapping_tests: None,
+        far: None,
+        termination: Termination::Complete,
+    }
+}
+
+/// The ratio whose percentage is exactly `percent`, or the closest one that there is.
+pub fn percent(percent: f64) -> Ratio {
+    let near = percent / 100.0;
+    let bits = near.to_bits();
+    let candidates = (bits.saturating_sub(4)..=bits + 4).map(f64::from_bits).filter_map(Ratio::new);
+    let closest = candidates.min_by(|a, b| {
+        let distance = |ratio: &Ratio| (ratio.percent() - percent).abs();
+        distance(a).total_cmp(&distance(b))
+    });
+    closest.expect("a ratio")
+}
+
+pub fn cpu(total: f64, user: f64, system: f64) -> CpuUtilization {
+    CpuUtilization { total: percent(total), user: percent(user), system: percent(system) }
+}
+
+/// Where two texts first differ, with what is around it.
+pub fn assert_same(actual: &str, expected: &str, what: &str) {
+    for (number, (ours, theirs)) in actual.lines().zip(expected.lines()).enumerate() {
+        assert_eq!(ours, theirs, "{what}, line {}", number + 1);
+    }
+    assert_eq!(actual.lines().count(), expected.lines().count(), "{what}: number of lines\n{actual}");
+    assert_eq!(actual, expected, "{what}");
+}

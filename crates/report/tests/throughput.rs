@@ -1,0 +1,315 @@
+//! What a person sees of `linerate test`, and the document of `--json`.
+
+mod support;
+
+use core::time::Duration;
+
+use linerate_model::limit::LimitShares;
+use linerate_model::report::{CpuUtilization, FarReport, TcpReport, Termination};
+use linerate_model::schema::throughput::ThroughputDocument;
+use linerate_model::stream::Role;
+use linerate_model::summary::Distribution;
+use linerate_model::tcp_info::TcpInfo;
+use linerate_model::throughput::{Flow, ThroughputResult, ThroughputRun};
+use linerate_report::throughput_text::{Columns, Progress, Style, progress_line, result_text};
+use linerate_units::{BitRate, ByteCount, Port, Ratio, SegmentCount, StreamCount};
+
+fn ms(milliseconds: f64) -> Duration {
+    support::milliseconds(milliseconds)
+}
+
+fn times(median: f64, p95: f64) -> Distribution {
+    let (median, p95) = (ms(median), ms(p95));
+    Distribution { count: 1000, min: median / 2, median, mean: median, p95, p99: p95, max: p95 * 2 }
+}
+
+fn ratio(value: f64) -> Ratio {
+    Ratio::new(value).expect("a ratio")
+}
+
+fn shares(application: f64, send_buffer: f64, receive_window: f64, network: f64) -> LimitShares {
+    LimitShares {
+        application: ratio(application),
+        send_buffer: ratio(send_buffer),
+        receive_window: ratio(receive_window),
+        network: ratio(network),
+        sender_cpu: None,
+        receiver_cpu: None,
+    }
+}
+
+/// A run of ten seconds whose streams share the rate.
+fn run(flow: Flow, streams: u8, rate: f64, tcp: &TcpReport) -> ThroughputRun {
+    let role = if flow == Flow::Up { Role::Sender } else { Role::Receiver };
+    let ten = Duration::from_secs(10);
+    let bytes = BitRate::from_bits_per_second(rate / f64::from(streams)) * ten;
+    let report = |number: usize| {
+        let mut report = support::stream_report(support::stream(number, 5, 40000, role));
+        report.sent = Some(support::side(bytes, ten));
+        report.received = Some(support::side(bytes, ten));
+        report.tcp = Some(tcp.clone());
+        report
+    };
+    let mut report = support::report((0..usize::from(streams)).map(report).collect());
+    report.local_cpu = Some(cpu(0.12));
+    report.remote_cpu = Some(cpu(0.31));
+    report.local_congestion = Some("cubic".to_owned());
+    report.remote_congestion = Some("bbr".to_owned());
+    ThroughputRun { flow, streams: StreamCount::new(streams.into()), start: None, intervals: Vec::new(), report }
+}
+
+fn cpu(total: f64) -> CpuUtilization {
+    CpuUtilization { total: ratio(total), user: ratio(0.0), system: ratio(total) }
+}
+
+fn result(runs: Vec<ThroughputRun>) -> ThroughputResult {
+    ThroughputResult {
+        host: "dtn.example.org".to_owned(),
+        port: Port::IPERF3,
+        peer_is_linerate: true,
+        idle_rtt: Some(times(117.0, 118.0)),
+        runs,
+    }
+}
+
+/// The RHEL guide's path: the receiver's window holds one stream back.
+fn long_fat_path() -> ThroughputResult {
+    let info = TcpInfo { send_window: Some(ByteCount::from_mebibytes(3)), rtt: Some(ms(117.0)), ..TcpInfo::default() };
+    let single = TcpReport {
+        retransmits: Some(SegmentCount::ZERO),
+        rtt_samples: Some(times(117.2, 117.9)),
+        last_info: Some(info),
+        limits: Some(shares(0.02, 0.0, 0.94, 0.04)),
+        ..TcpReport::default()
+    };
+    let many = TcpReport {
+        retransmits: Some(SegmentCount::new(14)),
+        rtt_samples: Some(times(118.4, 131.0)),
+        limits: Some(shares(0.02, 0.0, 0.91, 0.07)),
+        ..TcpReport::default()
+    };
+    let lossy = TcpReport {
+        retransmits: Some(SegmentCount::new(231)),
+        rtt_samples: None,
+        limits: Some(shares(0.0, 0.01, 0.02, 0.97)),
+        ..TcpReport::default()
+    };
+    let mut down = run(Flow::Down, 1, 256e6, &lossy);
+    down.report.far = Some(far(117.6, 119.0));
+    let mut down_many = run(Flow::Down, 4, 793e6, &lossy);
+    down_many.report.far = Some(far(117.9, 125.0));
+    result(vec![run(Flow::Up, 1, 213e6, &single), run(Flow::Up, 4, 852e6, &many), down, down_many])
+}
+
+/// A linerate's report with one interval.
+fn far(median: f64, p95: f64) -> FarReport {
+    use linerate_model::sample::{IntervalReport, StreamInterval, TcpInterval};
+    use linerate_model::stream::StreamId;
+    let tcp = TcpInterval { rtt_samples: Some(times(median, p95)), ..TcpInterval::default() };
+    let stream = StreamInterval {
+        stream: StreamId::nth(0),
+        role: Role::Sender,
+        bytes: ByteCount::new(1000),
+        tcp: Some(tcp),
+        udp: None,
+    };
+    let interval =
+        IntervalReport { start: Duration::ZERO, end: Duration::from_secs(1), omitted: false, streams: vec![stream] };
+    FarReport { version: "0.1.0".to_owned(), intervals: vec![interval], overlapping_tests: 0 }
+}
+
+/// The LARTC line, full upload, against a stock server.
+fn dsl_line() -> ThroughputResult {
+    let up = TcpReport {
+        retransmits: Some(SegmentCount::new(38)),
+        rtt_samples: Some(times(1884.0, 2011.0)),
+        limits: Some(shares(0.0, 0.02, 0.0, 0.98)),
+        ..TcpReport::default()
+    };
+    let down = TcpReport { retransmits: Some(SegmentCount::new(9)), ..TcpReport::default() };
+    let result = result(vec![
+        run(Flow::Up, 1, 221e3, &up),
+        run(Flow::Up, 4, 224e3, &up),
+        run(Flow::Down, 1, 846e3, &down),
+        run(Flow::Down, 4, 851e3, &down),
+    ]);
+    let idle_rtt = Some(times(18.5, 19.2));
+    ThroughputResult { host: "203.0.113.7".to_owned(), peer_is_linerate: false, idle_rtt, ..result }
+}
+
+fn ascii() -> Style {
+    Style { unicode: false, ..Style::plain() }
+}
+
+/// Without colour codes.
+fn bare(text: &str) -> String {
+    let mut bare = String::new();
+    for part in text.split('\u{1b}') {
+        bare.push_str(part.strip_prefix('[').and_then(|part| part.split_once('m')).map_or(part, |(_, rest)| rest));
+    }
+    bare
+}
+
+#[test]
+fn results_look_as_the_samples() {
+    for (name, result, style, sample) in [
+        ("long fat path", long_fat_path(), Style::plain(), include_str!("samples/long_fat_path.txt")),
+        ("DSL line", dsl_line(), Style::plain(), include_str!("samples/dsl_line.txt")),
+        ("DSL line, ASCII", dsl_line(), ascii(), include_str!("samples/dsl_line_ascii.txt")),
+    ] {
+        support::assert_same(&result_text(&result, style), sample, name);
+        assert!(sample.lines().all(|line| line.chars().count() <= 80), "{name}");
+    }
+    assert!(include_str!("samples/dsl_line_ascii.txt").is_ascii());
+}
+
+#[test]
+fn colours_add_nothing_but_colours() {
+    let coloured = result_text(&dsl_line(), Style { colour: true, ..Style::plain() });
+    assert!(coloured.contains("\u{1b}[1m 221 kbit/s\u{1b}[0m   \u{1b}[32mnetwork-limited"), "{coloured}");
+    assert_eq!(bare(&coloured), result_text(&dsl_line(), Style::plain()));
+}
+
+#[test]
+fn a_narrow_terminal_gets_more_lines() {
+    let style = Style { width: Columns::new(48), ..Style::plain() };
+    let text = result_text(&dsl_line(), style);
+    let (long, _): (Vec<_>, Vec<_>) = text.lines().partition(|line| line.chars().count() > 48);
+    // The first line of a run is not broken.
+    assert!(long.iter().all(|line| line.contains("stream") && line.contains("bit/s")), "{long:#?}");
+    assert!(
+        text.contains("\n    RTT 18.5 ms → 1.88 s, p95 2.01 s\n    38 retransmits, CPU 12 %, peer 31 %\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn each_limit_is_named_with_its_number() {
+    let full = |sender: Option<f64>, receiver: Option<f64>| LimitShares {
+        sender_cpu: sender.map(ratio),
+        receiver_cpu: receiver.map(ratio),
+        ..shares(0.1, 0.2, 0.3, 0.4)
+    };
+    for (limits, words) in [
+        (shares(0.6, 0.1, 0.1, 0.2), "application-limited: idle 60 % of time"),
+        (shares(0.1, 0.7, 0.1, 0.1), "sender-limited: buffer full 70 % of time"),
+        (shares(0.1, 0.1, 0.7, 0.1), "receiver-limited: window full 70 % of time"),
+        (shares(0.1, 0.1, 0.1, 0.7), "network-limited, 70 % of the time"),
+        (full(Some(0.97), Some(0.5)), "sender-limited: CPU busy 97 %"),
+        (full(Some(0.5), Some(0.98)), "receiver-limited: CPU busy 98 %"),
+    ] {
+        let tcp = TcpReport { limits: Some(limits), ..TcpReport::default() };
+        let text = result_text(&result(vec![run(Flow::Up, 1, 9.41e9, &tcp)]), Style::plain());
+        assert!(text.contains(&format!("  ↑ up    1 stream   9.41 Gbit/s   {words}\n")), "{text}");
+    }
+}
+
+#[test]
+fn a_series_that_was_cut_short_says_so() {
+    let mut failed = run(Flow::Down, 1, 1e6, &TcpReport::default());
+    failed.report.streams.clear();
+    failed.report.termination =
+        Termination::Failed { message: "unable to read from stream socket: \u{1b}[31mno\u{1b}[0m".to_owned() };
+    let mut cut = run(Flow::Up, 1, 1e6, &TcpReport::default());
+    cut.report.termination = Termination::Interrupted { signal: "Interrupt(2)".to_owned() };
+    let text = result_text(&result(vec![cut, failed]), Style::plain());
+    assert!(text.contains("    cut short: interrupted by Interrupt(2)\n"), "{text}");
+    assert!(
+        text.contains(
+            "  ↓ down  1 stream       no data\n    failed: unable to read from stream socket: \\x1b[31mno\\x1b[0m\n"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn overlapping_tests_and_slow_parallel_streams_are_told() {
+    let tcp = TcpReport::default();
+    let mut many = run(Flow::Up, 4, 60e6, &tcp);
+    many.report.far = Some(FarReport { overlapping_tests: 2, ..far(120.0, 121.0) });
+    let text = result_text(&result(vec![run(Flow::Up, 1, 100e6, &tcp), many]), Style::plain());
+    assert!(text.contains("  Up, 4 streams carry less than one (0.60 times): they hinder each other.\n"), "{text}");
+    assert!(text.contains("  2 other tests ran on the server meanwhile: the figures disturb each other.\n"), "{text}");
+}
+
+fn progress(rates: &[BitRate]) -> Progress<'_> {
+    Progress {
+        flow: Flow::Down,
+        streams: StreamCount::new(4),
+        elapsed: Duration::from_millis(7400),
+        total: Some(Duration::from_secs(10)),
+        rates,
+        rtt: Some(ms(21.3)),
+        retransmits: Some(SegmentCount::new(12)),
+    }
+}
+
+fn rates(gigabits: &[f64]) -> Vec<BitRate> {
+    gigabits.iter().map(|rate| BitRate::from_bits_per_second(rate * 1e9)).collect()
+}
+
+#[test]
+fn the_live_line_shows_it_all() {
+    let rates = rates(&[0.0, 3.0, 7.0, 9.0, 9.41, 8.1, 9.41]);
+    assert_eq!(
+        progress_line(&progress(&rates), Style::plain()),
+        "↓ down  4 streams  9.41 Gbit/s  RTT 21.3 ms  12 retransmits  7/10 s  ▁▃▆██▇█"
+    );
+    assert_eq!(
+        progress_line(&progress(&rates), Style { width: Columns::new(55), ..ascii() }),
+        "v down  4 streams  9.41 Gbit/s  7/10 s  _-+##*#"
+    );
+    assert_eq!(
+        progress_line(&Progress { total: None, ..progress(&[]) }, Style { width: Columns::new(45), ..ascii() }),
+        "v down  4 streams               7 s"
+    );
+}
+
+#[test]
+fn the_live_line_never_breaks() {
+    let rates = rates(&[1.0; 100]);
+    for width in 0..200 {
+        for shown in [0, 1, 100] {
+            for colour in [false, true] {
+                let style = Style { width: Columns::new(width), colour, unicode: true };
+                let line = bare(&progress_line(&progress(&rates[..shown]), style));
+                assert!(line.chars().count() <= usize::from(width), "{width}: {line}");
+                assert!(!line.contains('\n'));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_document_is_as_the_sample() {
+    let mut result = dsl_line();
+    result.runs.truncate(3);
+    result.runs.remove(1);
+    result.runs[0].intervals = far(1884.0, 2011.0).intervals;
+    let document = ThroughputDocument::new("0.1.0", &result);
+    let text = serde_json::to_string_pretty(&document).expect("plain data") + "\n";
+    support::assert_same(&text, include_str!("samples/throughput.json"), "document");
+    assert_eq!(serde_json::from_str::<ThroughputDocument>(&text).expect("the same shape"), document);
+}
+
+#[test]
+fn figures_come_from_the_side_that_knows() {
+    let path = long_fat_path();
+    let document = ThroughputDocument::new("0.1.0", &path);
+    let [up, _, down, _] = &document.runs[..] else { panic!("four runs") };
+    assert_eq!(up.loaded_rtt.map(|rtt| (rtt.median_ns, rtt.p95_ns)), Some((117_200_000, 117_900_000)));
+    assert_eq!(down.loaded_rtt.map(|rtt| (rtt.median_ns, rtt.p95_ns)), Some((117_600_000, 119_000_000)));
+    assert_eq!(
+        (up.sender_congestion_control.as_deref(), up.receiver_congestion_control.as_deref()),
+        (Some("cubic"), Some("bbr"))
+    );
+    assert_eq!(
+        (down.sender_congestion_control.as_deref(), down.receiver_congestion_control.as_deref()),
+        (Some("bbr"), Some("cubic"))
+    );
+    assert_eq!(document.peer_version.as_deref(), Some("0.1.0"));
+    let mut unheard = path.runs[0].clone();
+    unheard.report.streams[0].received = None;
+    let rate = unheard.rate().expect("the sender counted");
+    assert_eq!((rate.at, rate.rate), (Role::Sender, BitRate::from_bits_per_second(213e6)));
+}

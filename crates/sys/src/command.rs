@@ -1,0 +1,311 @@
+//! The one place that starts other programs. There is never a shell in between.
+
+use core::time::Duration;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use linerate_units::MonotonicTime;
+
+use crate::clock::{self, monotonic_now};
+use crate::error::{Error, Result, check};
+use crate::poll::{self, Interest, PollItem};
+
+/// What a program did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it wrote to its standard output.
+    pub stdout: Vec<u8>,
+    /// What it wrote to its standard error.
+    pub stderr: Vec<u8>,
+}
+
+impl Output {
+    /// The standard output as text.
+    #[must_use]
+    pub fn stdout_text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// The standard error as text, without blanks around it.
+    #[must_use]
+    pub fn stderr_text(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).trim().to_owned()
+    }
+}
+
+/// The most that a program may write to one of its outputs.
+const LARGEST_OUTPUT: usize = 64 << 20;
+
+/// Runs `program` with these arguments, gives it `input` on its standard input, and collects what it writes. Its
+/// messages are in English (`LC_ALL=C`). It is killed with its children after `timeout`, and when it writes more than
+/// 64 MiB. A failed program is no error here: see [`Output::status`], or use [`run_checked`].
+pub fn run(program: &str, arguments: &[&str], input: Option<&[u8]>, timeout: Duration) -> Result<Output> {
+    let deadline = monotonic_now() + timeout;
+    let mut child = start(program, arguments, input.is_some())?;
+    let outcome = converse(&mut child, input.unwrap_or_default(), deadline);
+    if outcome.is_err() {
+        kill_group(&mut child);
+    }
+    outcome.map_err(|failure| match failure {
+        Failure::TooLate => Error::TimedOut { operation: running(program, arguments), after: timeout },
+        Failure::TooMuch => Error::refused(running(program, arguments), "it wrote more than 64 MiB"),
+        Failure::Io(cause) => Error::system(running(program, arguments), cause),
+    })
+}
+
+/// As [`run`], where a program that fails is an error with what it wrote to its standard error.
+pub fn run_checked(program: &str, arguments: &[&str], input: Option<&[u8]>, timeout: Duration) -> Result<Output> {
+    let output = run(program, arguments, input, timeout)?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    Err(Error::Program {
+        command: command_line(program, arguments),
+        status: output.status.to_string(),
+        output: output.stderr_text(),
+    })
+}
+
+/// The command as a person would type it.
+#[must_use]
+pub fn command_line(program: &str, arguments: &[&str]) -> String {
+    let plain = |word: &&str| {
+        let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"-_=+/.,:@%".contains(&byte);
+        if !word.is_empty() && word.bytes().all(harmless) {
+            (*word).to_owned()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    };
+    [program].iter().chain(arguments).map(plain).collect::<Vec<_>>().join(" ")
+}
+
+fn running(program: &str, arguments: &[&str]) -> String {
+    format!("running `{}`", command_line(program, arguments))
+}
+
+fn start(program: &str, arguments: &[&str], with_input: bool) -> Result<Child> {
+    let stdin = if with_input { Stdio::piped() } else { Stdio::null() };
+    find(program)
+        .and_then(|path| {
+            Command::new(path)
+                .arg0(program)
+                .args(arguments)
+                .env("LC_ALL", "C")
+                .stdin(stdin)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .process_group(0)
+                .spawn()
+        })
+        .map_err(|cause| {
+            Error::system(running(program, arguments), cause)
+                .hint_on(libc::ENOENT, "the program is not installed, or not in $PATH")
+        })
+}
+
+/// Where the program is: in `$PATH`, else in the places of administration programs, which people who are not root often
+/// lack in theirs. Relative places are not looked at: what lies in the current directory may be anybody's.
+fn find(program: &str) -> io::Result<PathBuf> {
+    if program.contains('/') {
+        return Ok(program.into());
+    }
+    let path = std::env::var_os("PATH").filter(|path| !path.is_empty()).unwrap_or_else(|| "/usr/bin:/bin".into());
+    let more = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    let executable =
+        |path: &PathBuf| path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    std::env::split_paths(&path)
+        .chain(more)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(program))
+        .find(executable)
+        .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
+}
+
+enum Failure {
+    TooLate,
+    TooMuch,
+    Io(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(cause: io::Error) -> Self {
+        Self::Io(cause)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Io(error.into())
+    }
+}
+
+/// How often to look whether the program has ended while a child of its own keeps its outputs open.
+const LOOK_AFTER: Duration = Duration::from_millis(50);
+
+/// Feeds and reads the program until it has ended.
+fn converse(child: &mut Child, mut input: &[u8], deadline: MonotonicTime) -> core::result::Result<Output, Failure> {
+    let (mut stdin, mut stdout, mut stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    stdin.as_ref().map(set_nonblocking).transpose()?;
+    stdout.as_ref().map(set_nonblocking).transpose()?;
+    stderr.as_ref().map(set_nonblocking).transpose()?;
+    let (mut written, mut complaints) = (Vec::new(), Vec::new());
+    loop {
+        if stdin.as_mut().is_some_and(|pipe| !feed(pipe, &mut input)) {
+            stdin = None;
+        }
+        let ended = child.try_wait()?;
+        if stdout.as_mut().map_or(Ok(false), |pipe| drain(pipe, &mut written))? {
+            stdout = None;
+        }
+        if stderr.as_mut().map_or(Ok(false), |pipe| drain(pipe, &mut complaints))? {
+            stderr = None;
+        }
+        if let Some(status) = ended {
+            return Ok(Output { status, stdout: written, stderr: complaints });
+        }
+        let left = deadline - monotonic_now();
+        if left.is_zero() {
+            return Err(Failure::TooLate);
+        }
+        let mut items = Vec::with_capacity(3);
+        items.extend(stdin.as_ref().map(|pipe| PollItem::new(pipe, Interest::WRITE)));
+        items.extend(stdout.as_ref().map(|pipe| PollItem::new(pipe, Interest::READ)));
+        items.extend(stderr.as_ref().map(|pipe| PollItem::new(pipe, Interest::READ)));
+        // With its outputs closed it is about to end.
+        let pause = if items.is_empty() { Duration::from_millis(1) } else { LOOK_AFTER };
+        poll::wait(&mut items, Some(left.min(pause)))?;
+    }
+}
+
+/// Writes what the pipe takes; whether there is more to write.
+fn feed(pipe: &mut impl Write, input: &mut &[u8]) -> bool {
+    while !input.is_empty() {
+        match pipe.write(input) {
+            Ok(length) => *input = &input[length..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // A program that does not want its input any more may say why in its own way.
+            Err(error) => return poll::would_block(&error),
+        }
+    }
+    false
+}
+
+/// Reads what the pipe has; whether it has come to its end.
+fn drain(pipe: &mut impl Read, into: &mut Vec<u8>) -> core::result::Result<bool, Failure> {
+    let mut block = [0_u8; 8 << 10];
+    loop {
+        match pipe.read(&mut block) {
+            Ok(0) => return Ok(true),
+            Ok(length) if into.len() + length > LARGEST_OUTPUT => return Err(Failure::TooMuch),
+            Ok(length) => into.extend_from_slice(&block[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if poll::would_block(&error) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn set_nonblocking(pipe: &impl AsFd) -> io::Result<()> {
+    let descriptor = pipe.as_fd().as_raw_fd();
+    // SAFETY: takes numbers; the descriptor is open, as it is borrowed.
+    let flags = check(unsafe { libc::fcntl(descriptor, libc::F_GETFL) })?;
+    // SAFETY: as above.
+    check(unsafe { libc::fcntl(descriptor, libc::F_SETFL, flags | libc::O_NONBLOCK) }).map(drop)
+}
+
+/// Kills the program with everything that it has started, and waits for it.
+fn kill_group(child: &mut Child) {
+    if let Ok(None) = child.try_wait()
+        && let Ok(group @ 1..) = libc::pid_t::try_from(child.id())
+    {
+        // SAFETY: the group was made for this child, which has not been waited for, so its number is still its own.
+        unsafe { libc::kill(-group, libc::SIGKILL) };
+    }
+    let _ = clock::retry(|| child.wait());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn output_status_and_complaints() {
+        let output = run("sh", &["-c", "echo out; echo err >&2; exit 3"], None, LONG).expect("sh runs");
+        assert_eq!(output.status.code(), Some(3));
+        assert_eq!((output.stdout_text().as_str(), output.stderr_text().as_str()), ("out\n", "err"));
+    }
+
+    #[test]
+    fn large_input_comes_back_whole() {
+        let input: Vec<u8> = (0..3_000_000_u32).map(|index| index.to_le_bytes()[0]).collect();
+        let output = run("cat", &[], Some(&input), LONG).expect("cat runs");
+        assert!(output.stdout == input, "{} bytes of {}", output.stdout.len(), input.len());
+    }
+
+    #[test]
+    fn a_program_that_ignores_its_input() {
+        let output = run("true", &[], Some(&vec![0; 1 << 20]), LONG).expect("true runs");
+        assert!(output.status.success());
+    }
+
+    #[test]
+    fn words_stay_words() {
+        let output = run("printf", &["%s|", "a b", "$HOME", "`id`", "'"], None, LONG).expect("printf runs");
+        assert_eq!(output.stdout_text(), "a b|$HOME|`id`|'|");
+        assert_eq!(command_line("nft", &["a b", "it's", "-x", ""]), r"nft 'a b' 'it'\''s' -x ''");
+    }
+
+    #[test]
+    fn it_ends_in_time_with_its_children() {
+        let start = monotonic_now();
+        let timeout = Duration::from_millis(100);
+        let error = run("sh", &["-c", "sleep 30 & sleep 30"], None, timeout).expect_err("too late");
+        assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+        assert!(monotonic_now() - start < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_child_that_keeps_the_outputs_open_does_not_hold_us() {
+        let start = monotonic_now();
+        let output = run("sh", &["-c", "sleep 3 & echo done"], None, LONG).expect("sh runs");
+        assert_eq!(output.stdout_text(), "done\n");
+        assert!(monotonic_now() - start < Duration::from_secs(2));
+    }
+
+    #[test]
+    fn programs_are_found_where_administrators_have_them() {
+        assert!(find("sh").expect("every system has it").is_absolute());
+        assert_eq!(find("./here").expect("taken as it is"), PathBuf::from("./here"));
+        assert_eq!(find("passwd.d").expect_err("not a program").kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_missing_program_says_so() {
+        let error = run("no-such-program-here", &["x"], None, LONG).expect_err("not there");
+        assert_eq!(
+            error.to_string(),
+            "running `no-such-program-here x`: No such file or directory (the program is not installed, or not in $PATH)"
+        );
+    }
+
+    #[test]
+    fn a_checked_failure_has_the_programs_words() {
+        let error = run_checked("sh", &["-c", "echo no >&2; exit 1"], None, LONG).expect_err("fails");
+        assert_eq!(error.to_string(), "`sh -c 'echo no >&2; exit 1'` failed (exit status: 1): no");
+    }
+
+    #[test]
+    fn endless_output_is_cut() {
+        let error = run("cat", &["/dev/zero"], None, LONG).expect_err("too much");
+        assert!(error.to_string().ends_with("it wrote more than 64 MiB"), "{error}");
+    }
+}

@@ -1,0 +1,364 @@
+//! UDP in batches: segmentation offload and `sendmmsg` on the way out, receive offload and `recvmmsg` on the way in.
+//!
+//! Segmentation offload (`UDP_SEGMENT`, Linux 4.18) hands the kernel one large buffer that it cuts into datagrams of
+//! equal size, as late as it can; receive offload (`UDP_GRO`, Linux 5.0) hands such trains to the receiver uncut. On the
+//! wire there are ordinary datagrams, so any peer will do.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::ptr;
+
+use linerate_units::{ByteCount, MonotonicTime, PacketCount};
+
+use super::retry_interrupted;
+use crate::clock;
+use crate::file::PageBuffer;
+use crate::options;
+
+/// Largest payload of one UDP datagram over IPv4, and so of one offloaded train.
+const MAX_PAYLOAD: usize = 65507;
+
+/// `UDP_MAX_SEGMENTS` of kernels before 6.9; newer ones allow 128.
+const SEGMENTS_OLD_KERNEL: usize = 64;
+const SEGMENTS_NEW_KERNEL: usize = 128;
+
+/// Messages per `sendmmsg`.
+const MAX_MESSAGES: usize = 64;
+
+/// Sends datagrams of one size over a connected socket, many per system call.
+#[derive(Debug)]
+pub struct DatagramSender<'a> {
+    socket: BorrowedFd<'a>,
+    buffer: PageBuffer,
+    datagram: usize,
+    capacity: usize,
+    /// Datagrams per message; 1 when the kernel or the device cannot segment.
+    train: usize,
+}
+
+impl<'a> DatagramSender<'a> {
+    /// Prepares a connected socket for datagrams of `size`, at most `at_once` per call of [`DatagramSender::send`].
+    pub fn new(socket: &'a impl AsFd, size: ByteCount, at_once: PacketCount) -> io::Result<Self> {
+        let datagram = size.to_usize().clamp(1, MAX_PAYLOAD);
+        let capacity = at_once.to_usize().clamp(1, MAX_MESSAGES * SEGMENTS_NEW_KERNEL);
+        let train = match u16::try_from(datagram) {
+            Ok(segment) if capacity > 1 && options::set_udp_segment(socket, segment).is_ok() => {
+                (MAX_PAYLOAD / datagram).clamp(1, SEGMENTS_NEW_KERNEL)
+            }
+            _ => 1,
+        };
+        let buffer = PageBuffer::new(ByteCount::from_usize(datagram * capacity))?;
+        Ok(Self { socket: socket.as_fd(), buffer, datagram, capacity, train })
+    }
+
+    /// How many datagrams fit into one call of [`DatagramSender::send`].
+    #[must_use]
+    pub fn capacity(&self) -> PacketCount {
+        PacketCount::new(self.capacity as u64)
+    }
+
+    /// Whether the kernel cuts trains into datagrams.
+    #[must_use]
+    pub fn offloads(&self) -> bool {
+        self.train > 1
+    }
+
+    /// How many datagrams one train holds now: what goes out back to back at the least, when sending all at once.
+    #[must_use]
+    pub fn train(&self) -> PacketCount {
+        PacketCount::new(self.train as u64)
+    }
+
+    /// The datagrams of the next call, in order, to be filled in.
+    pub fn datagrams(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        self.buffer.chunks_exact_mut(self.datagram).take(self.capacity)
+    }
+
+    /// Sends the first `count` datagrams of the buffer; returns how many the kernel took, possibly fewer.
+    ///
+    /// A kernel or device that cannot segment is found out here: the sender then goes on with smaller trains, in the end
+    /// with single datagrams.
+    pub fn send(&mut self, count: PacketCount) -> io::Result<PacketCount> {
+        let count = count.to_usize().min(self.capacity);
+        loop {
+            match self.send_trains(count) {
+                Err(error) if self.train > 1 && refuses_offload(&error) => self.shorten_trains(),
+                other => return other,
+            }
+        }
+    }
+
+    fn shorten_trains(&mut self) {
+        self.train = if self.train > SEGMENTS_OLD_KERNEL { SEGMENTS_OLD_KERNEL } else { 1 };
+        if self.train == 1 {
+            // A failure changes nothing: messages of one segment are never cut.
+            let _ = options::set_udp_segment(&self.socket, 0);
+        }
+    }
+
+    fn send_trains(&mut self, count: usize) -> io::Result<PacketCount> {
+        // SAFETY: all-zero is a valid mmsghdr and iovec.
+        let mut messages: [libc::mmsghdr; MAX_MESSAGES] = unsafe { mem::zeroed() };
+        // SAFETY: as above.
+        let mut vectors: [libc::iovec; MAX_MESSAGES] = unsafe { mem::zeroed() };
+        let mut used = 0;
+        for (train, (message, vector)) in self.buffer[..count * self.datagram]
+            .chunks(self.train * self.datagram)
+            .zip(messages.iter_mut().zip(&mut vectors))
+        {
+            vector.iov_base = train.as_ptr().cast_mut().cast();
+            vector.iov_len = train.len();
+            message.msg_hdr.msg_iov = vector;
+            message.msg_hdr.msg_iovlen = 1;
+            used += 1;
+        }
+        let sent = retry_interrupted(|| {
+            // SAFETY: `used` messages are filled in; each points to one vector into the live buffer, which is only read.
+            unsafe { libc::sendmmsg(self.socket.as_raw_fd(), messages.as_mut_ptr(), used, libc::MSG_NOSIGNAL) as isize }
+        })?;
+        let datagrams = messages[..sent].iter().map(|message| message.msg_len as usize / self.datagram).sum::<usize>();
+        Ok(PacketCount::new(datagrams as u64))
+    }
+}
+
+/// Errors by which kernels and devices say that they cannot cut this train (udp(7), `udp_send_skb`).
+fn refuses_offload(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO | libc::EMSGSIZE | libc::EOPNOTSUPP))
+}
+
+/// Messages per `recvmmsg`.
+const RECEIVE_MESSAGES: usize = MESSAGES_PER_CALL as usize;
+const MESSAGES_PER_CALL: libc::c_uint = 32;
+/// A received train is at most this long.
+const RECEIVE_BYTES: usize = 65536;
+/// Room for the control messages: receive-offload size, drop counter, time stamp.
+const CONTROL_BYTES: usize = 128;
+
+/// Receives datagrams, many per system call, with the kernel's time stamps and its count of drops.
+pub struct DatagramReceiver<'a> {
+    socket: BorrowedFd<'a>,
+    buffer: PageBuffer,
+    control: Box<[Control; RECEIVE_MESSAGES]>,
+    messages: Box<[libc::mmsghdr; RECEIVE_MESSAGES]>,
+    vectors: Box<[libc::iovec; RECEIVE_MESSAGES]>,
+    /// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC` at the last receive; the kernel stamps in the former.
+    realtime_offset: i128,
+    received_at: MonotonicTime,
+}
+
+// SAFETY: the raw pointers inside point into the boxes and the page buffer that the receiver itself owns.
+unsafe impl Send for DatagramReceiver<'_> {}
+
+#[derive(Clone, Copy)]
+#[repr(align(8))]
+struct Control([u8; CONTROL_BYTES]);
+
+impl std::fmt::Debug for DatagramReceiver<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DatagramReceiver").field("socket", &self.socket).finish_non_exhaustive()
+    }
+}
+
+/// One received message: a datagram, or a train of datagrams of one size (the last may be shorter).
+#[derive(Clone, Copy, Debug)]
+pub struct Received<'a> {
+    /// The payload.
+    pub bytes: &'a [u8],
+    /// Size of each datagram in it.
+    pub datagram: ByteCount,
+    /// When the kernel received it; for a train, one stamp for all. When it was read, if the kernel gave no stamp.
+    pub arrived: MonotonicTime,
+    /// How many datagrams this socket has dropped for want of buffer space since it was opened; `None` before the first.
+    pub dropped: Option<PacketCount>,
+}
+
+impl<'a> DatagramReceiver<'a> {
+    /// Prepares a socket: receive offload, time stamps and the drop counter are switched on where the kernel has them.
+    pub fn new(socket: &'a impl AsFd) -> io::Result<Self> {
+        // Each is an improvement that an old kernel may lack; without it the figure it serves is unknown, not wrong.
+        let _ = options::set_udp_gro(socket, true);
+        let _ = options::set_receive_queue_overflow_counter(socket, true);
+        let _ = options::set_receive_timestamps(socket, true);
+        let buffer = PageBuffer::new(ByteCount::from_usize(RECEIVE_MESSAGES * RECEIVE_BYTES))?;
+        let mut receiver = Self {
+            socket: socket.as_fd(),
+            buffer,
+            control: Box::new([Control([0; CONTROL_BYTES]); RECEIVE_MESSAGES]),
+            // SAFETY: all-zero is a valid mmsghdr and iovec.
+            messages: Box::new(unsafe { mem::zeroed() }),
+            // SAFETY: as above.
+            vectors: Box::new(unsafe { mem::zeroed() }),
+            realtime_offset: 0,
+            received_at: MonotonicTime::default(),
+        };
+        receiver.point_messages_at_buffers();
+        Ok(receiver)
+    }
+
+    fn point_messages_at_buffers(&mut self) {
+        let parts =
+            self.buffer.chunks_exact_mut(RECEIVE_BYTES).zip(self.vectors.iter_mut()).zip(self.control.iter_mut());
+        for (message, ((bytes, vector), control)) in self.messages.iter_mut().zip(parts) {
+            vector.iov_base = bytes.as_mut_ptr().cast();
+            vector.iov_len = bytes.len();
+            message.msg_hdr.msg_iov = vector;
+            message.msg_hdr.msg_iovlen = 1;
+            message.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
+            message.msg_hdr.msg_controllen = CONTROL_BYTES as _;
+        }
+    }
+
+    /// Waits for at least one message (up to the socket's `SO_RCVTIMEO`) and returns all that have arrived, up to 32.
+    pub fn receive(&mut self) -> io::Result<impl Iterator<Item = Received<'_>>> {
+        for message in self.messages.iter_mut() {
+            message.msg_hdr.msg_controllen = CONTROL_BYTES as _;
+        }
+        let count = retry_interrupted(|| {
+            // SAFETY: every message points to its own vector and control buffer, which this receiver owns.
+            unsafe {
+                libc::recvmmsg(
+                    self.socket.as_raw_fd(),
+                    self.messages.as_mut_ptr(),
+                    MESSAGES_PER_CALL,
+                    libc::MSG_WAITFORONE,
+                    ptr::null_mut(),
+                ) as isize
+            }
+        })?;
+        self.received_at = clock::monotonic_now();
+        self.realtime_offset = i128::try_from(clock::realtime_now().since_unix_epoch().as_nanos()).unwrap_or(i128::MAX)
+            - i128::from(self.received_at.as_nanos());
+        Ok((0..count).map(|index| self.message(index)))
+    }
+
+    fn message(&self, index: usize) -> Received<'_> {
+        let message = &self.messages[index];
+        let start = index * RECEIVE_BYTES;
+        let bytes = &self.buffer[start..start + (message.msg_len as usize).min(RECEIVE_BYTES)];
+        // SAFETY: recvmmsg has filled this message; its control buffer belongs to self.
+        let control = unsafe { parse_control(&message.msg_hdr) };
+        let arrived = control.stamp.map_or(self.received_at, |stamp| self.to_monotonic(stamp));
+        let datagram = control.train_segment.unwrap_or(bytes.len());
+        Received { bytes, datagram: ByteCount::from_usize(datagram), arrived, dropped: control.dropped }
+    }
+
+    fn to_monotonic(&self, realtime_nanos: i128) -> MonotonicTime {
+        u64::try_from(realtime_nanos - self.realtime_offset).map_or(self.received_at, MonotonicTime::from_nanos)
+    }
+}
+
+#[derive(Default)]
+struct ParsedControl {
+    train_segment: Option<usize>,
+    dropped: Option<PacketCount>,
+    stamp: Option<i128>,
+}
+
+/// # Safety
+///
+/// `message` must have been filled by a successful receive, its control buffer still alive.
+unsafe fn parse_control(message: &libc::msghdr) -> ParsedControl {
+    let mut parsed = ParsedControl::default();
+    // SAFETY: the caller's promise.
+    let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
+    while !header.is_null() {
+        // SAFETY: CMSG_FIRSTHDR and CMSG_NXTHDR return null or a header inside the buffer.
+        let (level, kind, data) = unsafe { ((*header).cmsg_level, (*header).cmsg_type, libc::CMSG_DATA(header)) };
+        match (level, kind) {
+            (libc::SOL_UDP, libc::UDP_GRO) => {
+                // SAFETY: the kernel puts an int here (`udp_cmsg_recv`).
+                let segment: libc::c_int = unsafe { ptr::read_unaligned(data.cast()) };
+                parsed.train_segment = usize::try_from(segment).ok().filter(|segment| *segment > 0);
+            }
+            (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
+                // SAFETY: the kernel puts a u32 here (`sock_recv_drops`).
+                let dropped: u32 = unsafe { ptr::read_unaligned(data.cast()) };
+                parsed.dropped = Some(PacketCount::new(u64::from(dropped)));
+            }
+            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                // SAFETY: the kernel puts a timespec here (`sock_recv_timestamp`).
+                let stamp: libc::timespec = unsafe { ptr::read_unaligned(data.cast()) };
+                parsed.stamp = Some(i128::from(stamp.tv_sec) * 1_000_000_000 + i128::from(stamp.tv_nsec));
+            }
+            _ => {}
+        }
+        // SAFETY: as above.
+        header = unsafe { libc::CMSG_NXTHDR(message, header) };
+    }
+    parsed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+    use std::time::Duration;
+
+    fn pair() -> (UdpSocket, UdpSocket) {
+        let receiver = UdpSocket::bind("127.0.0.1:0").expect("bind");
+        receiver.set_read_timeout(Some(Duration::from_secs(5))).expect("timeout");
+        let sender = UdpSocket::bind("127.0.0.1:0").expect("bind");
+        sender.connect(receiver.local_addr().expect("address")).expect("connect");
+        (sender, receiver)
+    }
+
+    #[test]
+    fn every_datagram_of_a_batch_arrives_whole_and_in_order() {
+        let (sending, receiving) = pair();
+        let mut receiver = DatagramReceiver::new(&receiving).expect("receiver");
+        let mut sender = DatagramSender::new(&sending, ByteCount::new(100), PacketCount::new(300)).expect("sender");
+        for (number, datagram) in sender.datagrams().enumerate() {
+            datagram[0] = u8::try_from(number % 251).expect("small");
+        }
+        assert_eq!(sender.send(PacketCount::new(300)).expect("send"), PacketCount::new(300));
+        let before = clock::monotonic_now();
+        let mut numbers = Vec::new();
+        while numbers.len() < 300 {
+            for message in receiver.receive().expect("receive") {
+                assert!(before.since(message.arrived) < Duration::from_secs(5), "a stamp from another clock");
+                for datagram in message.bytes.chunks(message.datagram.to_usize()) {
+                    assert_eq!(datagram.len(), 100);
+                    numbers.push(datagram[0]);
+                }
+            }
+        }
+        assert!(numbers.iter().enumerate().all(|(index, number)| usize::from(*number) == index % 251));
+    }
+
+    #[test]
+    fn datagrams_too_large_for_the_device_are_sent_without_offload() {
+        let (sending, receiving) = pair();
+        let mut receiver = DatagramReceiver::new(&receiving).expect("receiver");
+        // Two of these do not fit one train, so there is nothing to cut.
+        let mut sender = DatagramSender::new(&sending, ByteCount::new(40_000), PacketCount::new(2)).expect("sender");
+        assert!(!sender.offloads());
+        assert_eq!(sender.send(PacketCount::new(2)).expect("send"), PacketCount::new(2));
+        let mut lengths = Vec::new();
+        while lengths.len() < 2 {
+            lengths.extend(receiver.receive().expect("receive").map(|message| message.bytes.len()));
+        }
+        assert_eq!(lengths, [40_000, 40_000]);
+    }
+
+    #[test]
+    fn drops_at_a_full_socket_are_counted() {
+        let (sending, receiving) = pair();
+        let mut receiver = DatagramReceiver::new(&receiving).expect("receiver");
+        options::set_receive_buffer(&receiving, ByteCount::new(4096)).expect("SO_RCVBUF");
+        let mut sender = DatagramSender::new(&sending, ByteCount::new(1000), PacketCount::new(1)).expect("sender");
+        for _ in 0..100 {
+            sender.send(PacketCount::new(1)).expect("send");
+        }
+        let mut arrived = receiver.receive().expect("receive").count();
+        // The counter travels with the next datagram that is queued.
+        sender.send(PacketCount::new(1)).expect("send");
+        let mut dropped = None;
+        for message in receiver.receive().expect("receive") {
+            arrived += 1;
+            dropped = message.dropped.or(dropped);
+        }
+        let dropped = dropped.expect("the kernel counts drops");
+        assert_eq!(arrived as u64 + dropped.get(), 101);
+    }
+}

@@ -1,0 +1,93 @@
+//! Addresses and names.
+
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, ToSocketAddrs};
+use std::os::fd::AsFd;
+
+use linerate_units::Port;
+use socket2::SockRef;
+
+use crate::error::{Error, Result};
+
+/// Which of the internet's two address families may be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// Either.
+    #[default]
+    Any,
+    /// IPv4 only (`-4`).
+    Ipv4,
+    /// IPv6 only (`-6`).
+    Ipv6,
+}
+
+impl Family {
+    /// Whether `address` belongs to it.
+    #[must_use]
+    pub const fn allows(self, address: IpAddr) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Ipv4 => address.is_ipv4(),
+            Self::Ipv6 => address.is_ipv6(),
+        }
+    }
+}
+
+/// The addresses of `host` (a name, or an address, an IPv6 one possibly with `%interface`) in the order in which they
+/// should be tried (`getaddrinfo(3)`); never empty.
+pub fn resolve(host: &str, port: Port, family: Family) -> Result<Vec<SocketAddr>> {
+    let operation = || format!("looking up the host {host:?}");
+    let found = (host, port.get()).to_socket_addrs().map_err(|cause| {
+        let text = cause.to_string();
+        // The standard library puts its own words in front of the resolver's.
+        let reason = text.strip_prefix("failed to lookup address information: ").unwrap_or(&text);
+        Error::refused(operation(), format!("{reason} (is the name right? `getent ahosts {host}` asks the same)"))
+    })?;
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for address in found.filter(|address| family.allows(address.ip())) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    if addresses.is_empty() {
+        let missing = if family == Family::Ipv6 { "it has no IPv6 address" } else { "it has no IPv4 address" };
+        return Err(Error::refused(operation(), missing));
+    }
+    Ok(addresses)
+}
+
+/// An IPv4 address that came mapped into IPv6 (`::ffff:192.0.2.1`), as IPv4; every other address as it is.
+#[must_use]
+pub fn canonical(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
+            Some(v4) => SocketAddr::from((v4, v6.port())),
+            None => address,
+        },
+        SocketAddr::V4(_) => address,
+    }
+}
+
+/// `address` as a socket of the given family takes it: IPv4 is mapped into IPv6 for an IPv6 socket, and back.
+pub(crate) fn for_family(address: SocketAddr, ipv6: bool) -> SocketAddr {
+    match canonical(address) {
+        SocketAddr::V4(v4) if ipv6 => SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0).into(),
+        address => address,
+    }
+}
+
+/// This end's and the other end's address of a connected socket, un-mapped ([`canonical`]).
+pub fn addresses(socket: &impl AsFd) -> Result<(SocketAddr, SocketAddr)> {
+    let fd = socket.as_fd();
+    let socket = SockRef::from(&fd);
+    let ends = socket.local_addr().and_then(|local| Ok((local, socket.peer_addr()?)));
+    let (local, remote) = ends.map_err(|cause| Error::system("asking a socket for its addresses", cause))?;
+    let no_address = || Error::refused("reading a socket's addresses", "it is not an IP socket");
+    let ip = |address: socket2::SockAddr| address.as_socket().map(canonical).ok_or_else(no_address);
+    Ok((ip(local)?, ip(remote)?))
+}
+
+/// Whether a connected socket's peer is on this host, as far as the addresses tell: loopback, or the same on both ends.
+#[must_use]
+pub fn peer_is_this_host(socket: &impl AsFd) -> bool {
+    addresses(socket).is_ok_and(|(local, remote)| remote.ip().is_loopback() || local.ip() == remote.ip())
+}

@@ -1,0 +1,125 @@
+//! TCP connections to others.
+
+use core::time::Duration;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use socket2::{Protocol, Socket, Type};
+
+use super::settings::{self, SocketSettings};
+use crate::error::{Error, Result};
+use crate::options;
+use crate::poll::{self, Interest, PollItem};
+use crate::sockopt::{self, SocketOption};
+
+/// A connection to make.
+#[derive(Clone, Debug)]
+pub struct ConnectOptions {
+    /// To where.
+    pub remote: SocketAddr,
+    /// From where (`-B`, `--cport`); port 0 lets the kernel choose.
+    pub bind: Option<SocketAddr>,
+    /// Over which interface only (`--bind-dev`).
+    pub device: Option<String>,
+    /// How long it may take (`--connect-timeout`); `None` is as long as the kernel tries, about two minutes.
+    pub timeout: Option<Duration>,
+    /// Multipath TCP (RFC 8684).
+    pub multipath: bool,
+    /// Whether the address bound to may still have lingering connections.
+    pub reuse_address: bool,
+    /// The rest.
+    pub settings: SocketSettings,
+}
+
+impl ConnectOptions {
+    /// To `remote`, with everything else as the system has it.
+    #[must_use]
+    pub fn to(remote: SocketAddr) -> Self {
+        Self {
+            remote,
+            bind: None,
+            device: None,
+            timeout: None,
+            multipath: false,
+            reuse_address: false,
+            settings: SocketSettings::default(),
+        }
+    }
+}
+
+const NO_PORT_YET: SocketOption = SocketOption::new(
+    libc::IPPROTO_IP,
+    libc::IP_BIND_ADDRESS_NO_PORT,
+    "IP_BIND_ADDRESS_NO_PORT",
+    "switch that puts the choice of the port off",
+);
+
+/// Connects; the connection comes back in blocking mode. When `cancel` becomes readable (see [`crate::poll::Waker`] and
+/// [`crate::signals::Interrupts`]) the attempt ends with [`Error::Cancelled`].
+pub fn connect_tcp(options: &ConnectOptions, cancel: Option<BorrowedFd<'_>>) -> Result<TcpStream> {
+    let ipv6 = options.remote.is_ipv6();
+    let protocol = if options.multipath { Protocol::MPTCP } else { Protocol::TCP };
+    let socket = settings::open(ipv6, Type::STREAM, Some(protocol))?;
+    prepare(&socket, options, ipv6)?;
+    let remote = options.settings.labelled(&socket, options.remote)?;
+    let failed = |cause| connect_error(options.remote, cause);
+    socket.set_nonblocking(true).map_err(failed)?;
+    match socket.connect(&remote.into()) {
+        Err(cause) if cause.raw_os_error() == Some(libc::EINPROGRESS) => finish(&socket, options, cancel)?,
+        done => done.map_err(failed)?,
+    }
+    socket.set_nonblocking(false).map_err(failed)?;
+    Ok(socket.into())
+}
+
+fn prepare(socket: &Socket, options: &ConnectOptions, ipv6: bool) -> Result<()> {
+    if let Some(device) = &options.device {
+        options::bind_to_device(socket, device)?;
+    }
+    if options.reuse_address {
+        options::set_reuse_address(socket, true)?;
+    }
+    options.settings.apply_tcp(socket)?;
+    let Some(address) = options.bind else { return Ok(()) };
+    if address.is_ipv6() && !ipv6 {
+        return Err(Error::refused(
+            format!("connecting from {address} to {}", options.remote),
+            "these addresses are of different families: bind to an IPv4 address, or connect to an IPv6 one",
+        ));
+    }
+    if address.port() == 0 {
+        // The port is then chosen for this destination, and not taken away from all others. Older kernels lack it.
+        let _ = sockopt::set(socket, NO_PORT_YET, sockopt::flag(true));
+    }
+    settings::bind(socket, address, ipv6)
+}
+
+/// Waits for the outcome of a connection attempt that is under way.
+fn finish(socket: &Socket, options: &ConnectOptions, cancel: Option<BorrowedFd<'_>>) -> Result<()> {
+    let fd = socket.as_fd();
+    let mut items = vec![PollItem::new(&fd, Interest::WRITE)];
+    items.extend(cancel.as_ref().map(|cancel| PollItem::new(cancel, Interest::READ)));
+    let ready = poll::wait(&mut items, options.timeout)?;
+    let operation = || format!("connecting to {}", options.remote);
+    if items.get(1).is_some_and(PollItem::is_ready) {
+        return Err(Error::Cancelled { operation: operation() });
+    }
+    if ready == 0 {
+        return Err(Error::TimedOut { operation: operation(), after: options.timeout.unwrap_or_default() });
+    }
+    match socket.take_error() {
+        Ok(None) => Ok(()),
+        Ok(Some(cause)) | Err(cause) => Err(connect_error(options.remote, cause)),
+    }
+}
+
+fn connect_error(remote: SocketAddr, cause: io::Error) -> Error {
+    Error::system(format!("connecting to {remote}"), cause)
+        .hint_on(libc::ECONNREFUSED, "nothing listens there: is the server running, and is the port right?")
+        .hint_on(libc::ETIMEDOUT, "nobody answered: is the host up, and does a firewall drop the port?")
+        .hint_on(libc::EHOSTUNREACH, "no way to that host, or a firewall rejects the port")
+        .hint_on(libc::ENETUNREACH, "this host has no route to that network: `ip route` and `ip -6 route` list them")
+        .hint_on(libc::EADDRNOTAVAIL, "this host does not have the address to connect from, or no free port is left")
+        .hint_on(libc::EINVAL, "a link-local address needs its interface: address%interface")
+}

@@ -1,0 +1,91 @@
+//! UDP sockets.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+use linerate_units::Port;
+use socket2::{Protocol, Socket, Type};
+
+use super::address::{Family, for_family};
+use super::listen::{bind_listener, is_without_ipv6};
+use super::settings::{self, SocketSettings};
+use crate::error::{Error, Result};
+use crate::options;
+
+/// A UDP socket to make.
+#[derive(Clone, Debug, Default)]
+pub struct UdpOptions {
+    /// This end's address (`-B`); `None` is all of them.
+    pub address: Option<IpAddr>,
+    /// This end's port (`--cport`); `None` lets the kernel choose.
+    pub port: Option<Port>,
+    /// Which families. Without an address, [`Family::Any`] receives both at once.
+    pub family: Family,
+    /// Over which interface only (`--bind-dev`).
+    pub device: Option<String>,
+    /// Whether other sockets that allow it too may have the same address and port.
+    pub reuse_address: bool,
+    /// The rest.
+    pub settings: SocketSettings,
+}
+
+/// A socket on which datagrams from anyone are received. Falls back to IPv4 where there is no IPv6, as
+/// [`super::listen_tcp`] does.
+pub fn bind_udp(options: &UdpOptions) -> Result<UdpSocket> {
+    let address = options.address.unwrap_or(match options.family {
+        Family::Ipv4 => Ipv4Addr::UNSPECIFIED.into(),
+        Family::Any | Family::Ipv6 => Ipv6Addr::UNSPECIFIED.into(),
+    });
+    if !options.family.allows(address) {
+        return Err(Error::refused(format!("binding to {address}"), "the address is not of the family asked for"));
+    }
+    let fall_back = options.address.is_none() && options.family == Family::Any;
+    match bind_to(address, options) {
+        Err(error) if fall_back && is_without_ipv6(&error) => bind_to(Ipv4Addr::UNSPECIFIED.into(), options),
+        socket => socket,
+    }
+}
+
+fn bind_to(address: IpAddr, options: &UdpOptions) -> Result<UdpSocket> {
+    let socket = prepare(address.is_ipv6(), options)?;
+    bind_listener(&socket, address, options.port, options.family, options.device.as_deref())?;
+    Ok(socket.into())
+}
+
+/// A socket that sends to `remote` and receives from it alone.
+pub fn connect_udp(options: &UdpOptions, remote: SocketAddr) -> Result<UdpSocket> {
+    let ipv6 = remote.is_ipv6();
+    let socket = prepare(ipv6, options)?;
+    if let Some(device) = &options.device {
+        options::bind_to_device(&socket, device)?;
+    }
+    if options.address.is_some() || options.port.is_some() {
+        let any = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        let address = SocketAddr::new(options.address.unwrap_or(any), options.port.map_or(0, Port::get));
+        settings::bind(&socket, address, ipv6)?;
+    }
+    let labelled = options.settings.labelled(&socket, remote)?;
+    socket.connect(&labelled.into()).map_err(|cause| connect_error(remote, cause))?;
+    Ok(socket.into())
+}
+
+/// Ties a bound socket to one peer: from now on it sends to `remote` and receives from it alone. An IPv4 peer of an IPv6
+/// socket may be given either way.
+pub fn connect_bound_udp(socket: &UdpSocket, remote: SocketAddr) -> Result<()> {
+    let remote = for_family(remote, options::is_ipv6(socket)?);
+    socket.connect(remote).map_err(|cause| connect_error(remote, cause))
+}
+
+fn prepare(ipv6: bool, options: &UdpOptions) -> Result<Socket> {
+    let socket = settings::open(ipv6, Type::DGRAM, Some(Protocol::UDP))?;
+    if options.reuse_address {
+        options::set_reuse_address(&socket, true)?;
+    }
+    options.settings.apply_udp(&socket)?;
+    Ok(socket)
+}
+
+fn connect_error(remote: SocketAddr, cause: std::io::Error) -> Error {
+    Error::system(format!("connecting a UDP socket to {remote}"), cause)
+        .hint_on(libc::ENETUNREACH, "this host has no route to that network: `ip route` and `ip -6 route` list them")
+        .hint_on(libc::EINVAL, "a link-local address needs its interface: address%interface")
+}

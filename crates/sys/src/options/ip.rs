@@ -1,0 +1,145 @@
+//! Options of the internet layer, and the choice of interface.
+
+use std::ffi::CString;
+use std::io;
+use std::net::SocketAddrV6;
+use std::os::fd::AsFd;
+
+use linerate_units::{FlowLabel, TypeOfService};
+
+use crate::error::{Error, Result};
+use crate::sockopt::{self, SocketOption, flag, get, set};
+
+const DOMAIN: SocketOption = SocketOption::new(libc::SOL_SOCKET, libc::SO_DOMAIN, "SO_DOMAIN", "address family");
+const TYPE_OF_SERVICE: SocketOption =
+    SocketOption::new(libc::IPPROTO_IP, libc::IP_TOS, "IP_TOS", "IPv4 type of service");
+const TRAFFIC_CLASS: SocketOption =
+    SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, "IPV6_TCLASS", "IPv6 traffic class");
+const FLOW_LABEL_MANAGER: SocketOption =
+    SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_FLOWLABEL_MGR, "IPV6_FLOWLABEL_MGR", "IPv6 flow label");
+const FLOW_INFO_SEND: SocketOption =
+    SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_FLOWINFO_SEND, "IPV6_FLOWINFO_SEND", "IPv6 flow label switch");
+const PATH_MTU_DISCOVERY: SocketOption =
+    SocketOption::new(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, "IP_MTU_DISCOVER", "IPv4 don't-fragment mode");
+const PATH_MTU_DISCOVERY_V6: SocketOption =
+    SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, "IPV6_MTU_DISCOVER", "IPv6 don't-fragment mode");
+const IPV6_ONLY: SocketOption =
+    SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, "IPV6_V6ONLY", "IPv6-only switch");
+const DEVICE: SocketOption =
+    SocketOption::new(libc::SOL_SOCKET, libc::SO_BINDTODEVICE, "SO_BINDTODEVICE", "interface to use");
+
+/// Whether it is an IPv6 socket, which may also carry IPv4 (mapped addresses).
+pub fn is_ipv6(socket: &impl AsFd) -> Result<bool> {
+    let family: libc::c_int = get(socket, DOMAIN)?;
+    Ok(family == libc::AF_INET6)
+}
+
+/// Marks the socket's packets. TCP keeps the two ECN bits for itself. An IPv6 socket is marked in both families, as it
+/// may carry IPv4 too.
+pub fn set_type_of_service(socket: &impl AsFd, value: TypeOfService) -> Result<()> {
+    let octet = libc::c_int::from(value.get());
+    if is_ipv6(socket)? {
+        set(socket, TRAFFIC_CLASS, octet)?;
+    }
+    set(socket, TYPE_OF_SERVICE, octet)
+}
+
+/// The mark of the socket's packets: the traffic class of an IPv6 socket, else the IPv4 type of service.
+pub fn type_of_service(socket: &impl AsFd) -> Result<TypeOfService> {
+    let option = if is_ipv6(socket)? { TRAFFIC_CLASS } else { TYPE_OF_SERVICE };
+    let octet: libc::c_int = get(socket, option)?;
+    Ok(TypeOfService::new(u8::try_from(octet).unwrap_or(0)))
+}
+
+/// `struct in6_flowlabel_req` of the kernel (`include/uapi/linux/in6.h`).
+#[repr(C)]
+struct FlowLabelRequest {
+    destination: [u8; 16],
+    label: [u8; 4],
+    action: u8,
+    share: u8,
+    flags: u16,
+    expires: u16,
+    linger: u16,
+    padding: u32,
+}
+
+const _: () = assert!(size_of::<FlowLabelRequest>() == 32);
+
+const FLOW_LABEL_GET: u8 = 0; // IPV6_FL_A_GET
+const FLOW_LABEL_SHARED: u8 = 255; // IPV6_FL_S_ANY
+const FLOW_LABEL_CREATE: u16 = 1; // IPV6_FL_F_CREATE
+
+/// Reserves `label` for packets to `remote`. To use it, connect to the address that is returned: it is `remote` with
+/// the label in its flow information.
+pub fn set_flow_label(socket: &impl AsFd, remote: SocketAddrV6, label: FlowLabel) -> Result<SocketAddrV6> {
+    let request = FlowLabelRequest {
+        destination: remote.ip().octets(),
+        label: label.get().to_be_bytes(),
+        action: FLOW_LABEL_GET,
+        share: FLOW_LABEL_SHARED,
+        flags: FLOW_LABEL_CREATE,
+        expires: 0,
+        linger: 0,
+        padding: 0,
+    };
+    // SAFETY: `repr(C)` of integers that leave no padding (asserted above by its size); it lives through the call.
+    let bytes =
+        unsafe { core::slice::from_raw_parts((&raw const request).cast::<u8>(), size_of::<FlowLabelRequest>()) };
+    sockopt::set_bytes(socket, FLOW_LABEL_MANAGER, bytes)?;
+    set(socket, FLOW_INFO_SEND, flag(true))?;
+    let mut labelled = remote;
+    labelled.set_flowinfo(label.get().to_be()); // the kernel reads it in network byte order
+    Ok(labelled)
+}
+
+/// Sends datagrams whole or not at all: IPv4's don't-fragment bit, and no fragmenting by this host. Datagrams larger
+/// than the path MTU fail with `EMSGSIZE`.
+pub fn set_dont_fragment(socket: &impl AsFd) -> Result<()> {
+    if is_ipv6(socket)? {
+        set(socket, PATH_MTU_DISCOVERY_V6, libc::IPV6_PMTUDISC_DO)?;
+    }
+    set(socket, PATH_MTU_DISCOVERY, libc::IP_PMTUDISC_DO)
+}
+
+/// Whether an IPv6 listener refuses IPv4. Set it before it is bound.
+pub fn set_ipv6_only(socket: &impl AsFd, on: bool) -> Result<()> {
+    set(socket, IPV6_ONLY, flag(on))
+}
+
+/// Uses only the interface `device`, whatever the routing table says. Free for everybody since Linux 5.7, before that
+/// it needs `CAP_NET_RAW`.
+pub fn bind_to_device(socket: &impl AsFd, device: &str) -> Result<()> {
+    check_interface_name(device)?;
+    sockopt::set_bytes(socket, DEVICE, device.as_bytes())
+        .map_err(|error| error.hint_on(libc::ENODEV, "`ip link` lists this host's interfaces"))
+}
+
+/// Refuses what cannot be the name of an interface: empty, longer than 15 bytes, `.` and `..`, or with `/`, `:` or
+/// blanks in it (`dev_valid_name` of the kernel). Whether there is such an interface is not asked.
+pub fn check_interface_name(device: &str) -> Result<()> {
+    let valid = (1..=15).contains(&device.len())
+        && device != "."
+        && device != ".."
+        && !device.bytes().any(|byte| byte == b'/' || byte == b':' || byte == 0 || byte.is_ascii_whitespace());
+    if valid {
+        return Ok(());
+    }
+    Err(Error::refused(
+        format!("using the interface {device:?}"),
+        "an interface's name has 1 to 15 bytes without blanks, `/` and `:`; `ip link` lists this host's",
+    ))
+}
+
+/// The number of the interface `device`, as the scope of a link-local address has it.
+pub fn interface_index(device: &str) -> Result<u32> {
+    check_interface_name(device)?;
+    let operation = || format!("looking up the interface {device}");
+    let name =
+        CString::new(device).map_err(|_| Error::system(operation(), io::Error::from_raw_os_error(libc::EINVAL)))?;
+    // SAFETY: `name` ends with a NUL and lives through the call.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(Error::last(operation()).hint_on(libc::ENODEV, "`ip link` lists this host's interfaces")),
+        index => Ok(index),
+    }
+}

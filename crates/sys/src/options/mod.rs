@@ -1,0 +1,25 @@
+//! Socket options as typed functions: one per option, each over anything that has a file descriptor.
+
+mod buffers;
+mod ip;
+mod tcp;
+mod udp;
+
+pub use buffers::{
+    force_receive_buffer, force_send_buffer, receive_buffer, send_buffer, set_receive_buffer, set_receive_low_water,
+    set_send_buffer, unacknowledged_bytes, unread_bytes,
+};
+pub use ip::{
+    bind_to_device, check_interface_name, interface_index, is_ipv6, set_dont_fragment, set_flow_label, set_ipv6_only,
+    set_type_of_service, type_of_service,
+};
+pub use tcp::{
+    Keepalive, congestion, mss, set_congestion, set_keepalive, set_max_pacing_rate, set_mss, set_no_delay,
+    set_receive_timeout, set_reuse_address, set_send_timeout, set_user_timeout, set_zero_copy,
+};
+pub use udp::{
+    set_busy_poll, set_receive_queue_overflow_counter, set_receive_timestamps, set_udp_gro, set_udp_segment,
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,11 @@
+//! This process: detaching it, where it runs, what it may do, what it uses.
+
+mod affinity;
+mod daemon;
+mod memory;
+mod privileges;
+
+pub use affinity::{current_cpu, pin_process, pin_thread};
+pub use daemon::{PidFile, daemonize, write_pid_file};
+pub use memory::{limit_malloc_arenas, raise_open_file_limit, release_free_memory, resident_memory};
+pub use privileges::{drop_privileges, is_root};

@@ -1,0 +1,97 @@
+//! `getsockopt` and `setsockopt` with one place for their unsafe code.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use crate::error::{Error, Result, check};
+
+/// A socket option's place in the kernel's tables, and what it is for.
+#[derive(Clone, Copy)]
+pub(crate) struct SocketOption {
+    /// The protocol level, for example `IPPROTO_TCP`.
+    pub(crate) level: libc::c_int,
+    /// The option's number at that level.
+    pub(crate) number: libc::c_int,
+    /// The option's name in the kernel's headers.
+    pub(crate) name: &'static str,
+    /// What the option is, in words.
+    pub(crate) meaning: &'static str,
+}
+
+impl SocketOption {
+    pub(crate) const fn new(
+        level: libc::c_int,
+        number: libc::c_int,
+        name: &'static str,
+        meaning: &'static str,
+    ) -> Self {
+        Self { level, number, name, meaning }
+    }
+
+    fn error(self, verb: &str, cause: io::Error) -> Error {
+        Error::SocketOption { operation: format!("{verb} the {}", self.meaning), option: self.name, cause, hint: None }
+    }
+}
+
+/// Types that options have: plain old data without padding, valid for every bit pattern.
+///
+/// # Safety
+///
+/// Every bit pattern is a value of the type, and the type has no padding.
+pub(crate) unsafe trait OptionValue: Copy + Default {}
+
+// SAFETY: integers have no padding and no invalid bit patterns.
+unsafe impl OptionValue for libc::c_int {}
+// SAFETY: integers have no padding and no invalid bit patterns.
+unsafe impl OptionValue for u32 {}
+// SAFETY: integers have no padding and no invalid bit patterns.
+unsafe impl OptionValue for u64 {}
+
+/// Sets an option to a plain value.
+pub(crate) fn set<T: OptionValue>(socket: &impl AsFd, option: SocketOption, value: T) -> Result<()> {
+    // SAFETY: `value` lives through the call; it has no padding (`OptionValue`), so all its bytes are initialised.
+    let bytes = unsafe { core::slice::from_raw_parts((&raw const value).cast::<u8>(), size_of::<T>()) };
+    set_bytes(socket, option, bytes)
+}
+
+/// Sets an option to the given bytes.
+pub(crate) fn set_bytes(socket: &impl AsFd, option: SocketOption, value: &[u8]) -> Result<()> {
+    let length = libc::socklen_t::try_from(value.len()).unwrap_or(libc::socklen_t::MAX);
+    // SAFETY: the pointer and length describe `value`, which the kernel only reads, during the call.
+    let answer = unsafe {
+        libc::setsockopt(socket.as_fd().as_raw_fd(), option.level, option.number, value.as_ptr().cast(), length)
+    };
+    check(answer).map(drop).map_err(|cause| option.error("setting", cause))
+}
+
+/// Reads an option with a plain value.
+pub(crate) fn get<T: OptionValue>(socket: &impl AsFd, option: SocketOption) -> Result<T> {
+    let mut value = T::default();
+    // SAFETY: `value` lives through the call and nothing else refers to it; every bit pattern is valid (`OptionValue`).
+    let bytes = unsafe { core::slice::from_raw_parts_mut((&raw mut value).cast::<u8>(), size_of::<T>()) };
+    get_bytes(socket, option, bytes)?;
+    Ok(value)
+}
+
+/// Reads an option into `buffer`; the answer is the part of it that the kernel filled.
+pub(crate) fn get_bytes<'a>(socket: &impl AsFd, option: SocketOption, buffer: &'a mut [u8]) -> Result<&'a [u8]> {
+    let mut length = libc::socklen_t::try_from(buffer.len()).unwrap_or(libc::socklen_t::MAX);
+    // SAFETY: pointer and length describe `buffer`, which is ours alone; the kernel writes at most `length` bytes.
+    let answer = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            option.level,
+            option.number,
+            buffer.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    check(answer).map_err(|cause| option.error("reading", cause))?;
+    let filled = usize::try_from(length).unwrap_or(usize::MAX).min(buffer.len());
+    Ok(&buffer[..filled])
+}
+
+/// An on-off option's value.
+pub(crate) fn flag(on: bool) -> libc::c_int {
+    libc::c_int::from(on)
+}

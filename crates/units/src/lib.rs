@@ -1,0 +1,32 @@
+//! Quantities of network measurement as types.
+//!
+//! A rate is not a size and a size is not a count: [`BitRate`], [`ByteCount`], [`PacketCount`] and the rest keep them
+//! apart, and the algebra between them is the only way across. `BitRate * Duration = ByteCount` is the
+//! bandwidth-delay product; it cannot be wrong by a factor of eight.
+//!
+//! Text comes in three families that must not be mixed up, so each has its own module:
+//!
+//! * [`iperf3`]: iperf3's two suffix families, sizes in powers of 1024 and rates in powers of 1000;
+//! * [`parse`]: what a person writes (`10G`, `10Gbit/s`, `6 MiB`, `117ms`), strict about units;
+//! * [`display`]: what a person reads (`9.41 Gbit/s`, `146 MB`, `18.5 ms`).
+//!
+//! This crate does no IO, reads no clock and starts no thread.
+
+#![forbid(unsafe_code)]
+
+mod count;
+pub mod display;
+mod internet;
+pub mod iperf3;
+pub mod parse;
+mod rate;
+mod ratio;
+mod size;
+mod time;
+
+pub use count::{BlockCount, PacketCount, SegmentCount, StreamCount};
+pub use internet::{Dscp, FlowLabel, Mss, Mtu, Port, TypeOfService};
+pub use rate::BitRate;
+pub use ratio::Ratio;
+pub use size::ByteCount;
+pub use time::{MonotonicTime, WallTime};

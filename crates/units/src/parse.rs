@@ -1,0 +1,148 @@
+//! What a person writes: a decimal number and a unit, nothing else.
+//!
+//! A bare prefix is SI: `128k` is 128 000, `128Ki` is 131 072. The case of the prefix does not matter, but the case of
+//! the unit does, because `b` is a bit and `B` is a byte. Times must have a unit. One space may stand before the unit.
+
+use core::fmt;
+use core::str::FromStr;
+use core::time::Duration;
+
+use crate::{BitRate, ByteCount};
+
+/// Text that is not the quantity it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    text: String,
+    expected: &'static str,
+}
+
+impl ParseError {
+    /// The refused text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The forms that would have been read, for a person.
+    #[must_use]
+    pub const fn expected(&self) -> &'static str {
+        self.expected
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot read '{}': expected {}", self.text, self.expected)
+    }
+}
+
+impl core::error::Error for ParseError {}
+
+const RATE_FORMS: &str = "a rate such as 10G, 10Gbit/s, 10Gbps, 1.5Mbit or 220k (powers of 1000; Ki, Mi, Gi, Ti are powers of 1024; \
+     B/s is bytes per second)";
+const SIZE_FORMS: &str = "a size such as 64KiB, 6 MiB (powers of 1024), 10MB, 128k (powers of 1000) or 1500";
+const TIME_FORMS: &str = "a time with its unit, such as 117ms, 2s, 1.5m, 250us, 40ns or 1h";
+
+/// A rate: `10G`, `10Gbit/s`, `10Gbps`, `1.5Mbit`, `220k`, `125MB/s`.
+///
+/// # Errors
+/// Anything else, and what is too large to be a rate.
+pub fn rate(text: &str) -> Result<BitRate, ParseError> {
+    let parsed = number_and_unit(text).and_then(|(number, unit)| {
+        let (factor, unit) = prefix(unit);
+        let bits = match unit {
+            "" | "bit" | "bit/s" | "bps" | "b/s" => 1.0,
+            "B/s" => 8.0,
+            _ => return None,
+        };
+        Some(number * factor * bits)
+    });
+    match parsed {
+        Some(bits) if bits.is_finite() => Ok(BitRate::from_bits_per_second(bits)),
+        _ => Err(ParseError { text: text.to_owned(), expected: RATE_FORMS }),
+    }
+}
+
+/// A size, rounded to whole bytes: `64KiB`, `10MB`, `6 MiB`, `128k`, `1500`.
+///
+/// # Errors
+/// Anything else (`10Mb` too: that is bits), and what does not fit 64 bits.
+pub fn size(text: &str) -> Result<ByteCount, ParseError> {
+    let parsed = number_and_unit(text).and_then(|(number, unit)| {
+        let (factor, unit) = prefix(unit);
+        matches!(unit, "" | "B").then_some(number * factor)
+    });
+    match parsed {
+        // 2^64: the first double that does not fit.
+        Some(bytes) if bytes < 18_446_744_073_709_551_616.0 => Ok(ByteCount::from_f64(bytes)),
+        _ => Err(ParseError { text: text.to_owned(), expected: SIZE_FORMS }),
+    }
+}
+
+/// A time, rounded to whole nanoseconds: `117ms`, `2s`, `1.5m` (minutes), `250us`, `40ns`, `1h`, `0`.
+///
+/// # Errors
+/// Anything else. A number without a unit is refused, except zero: `--rtt 117` must not mean two minutes.
+pub fn time(text: &str) -> Result<Duration, ParseError> {
+    let error = || ParseError { text: text.to_owned(), expected: TIME_FORMS };
+    let (number, unit) = number_and_unit(text).ok_or_else(error)?;
+    let seconds = match unit {
+        "h" => number * 3600.0,
+        "m" | "min" => number * 60.0,
+        "s" => number,
+        "ms" => number / 1e3,
+        "us" | "\u{b5}s" | "\u{3bc}s" => number / 1e6,
+        "ns" => number / 1e9,
+        "" if number == 0.0 => 0.0,
+        _ => return Err(error()),
+    };
+    Duration::try_from_secs_f64(seconds).map_err(|_| error())
+}
+
+impl FromStr for BitRate {
+    type Err = ParseError;
+    /// [`rate`].
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        rate(text)
+    }
+}
+
+impl FromStr for ByteCount {
+    type Err = ParseError;
+    /// [`size`].
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        size(text)
+    }
+}
+
+/// Splits `text` after its number: digits, optionally a point and more digits.
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    if !number.starts_with(|c: char| c.is_ascii_digit()) || number.ends_with('.') {
+        return None;
+    }
+    let unit = match unit.strip_prefix(' ') {
+        Some("") => return None,
+        Some(unit) => unit,
+        None => unit,
+    };
+    Some((number.parse().ok()?, unit))
+}
+
+/// The factor of a unit's prefix, and the unit without it.
+fn prefix(unit: &str) -> (f64, &str) {
+    let Some(letter) = unit.chars().next() else { return (1.0, unit) };
+    let power = match letter.to_ascii_lowercase() {
+        'k' => 1,
+        'm' => 2,
+        'g' => 3,
+        't' => 4,
+        _ => return (1.0, unit),
+    };
+    let rest = &unit[1..];
+    match rest.strip_prefix('i') {
+        Some(rest) => (1024_f64.powi(power), rest),
+        None => (1000_f64.powi(power), rest),
+    }
+}

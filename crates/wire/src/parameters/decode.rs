@@ -1,0 +1,280 @@
+use core::fmt::Display;
+use core::time::Duration;
+
+use linerate_model::parameters::{Cpu, Direction, EndCondition, Protocol, TestParameters};
+use linerate_units::{BitRate, BlockCount, ByteCount, FlowLabel, Mss, PacketCount, StreamCount, TypeOfService};
+
+use super::{
+    DEFAULT_UDP_BLOCK_SIZE, MAX_BLOCK_SIZE, MAX_BURST, MAX_CPU, MAX_MSS, MAX_OMIT, MAX_STREAMS, MAX_TIME,
+    MAX_UDP_BLOCK_SIZE, MAX_WINDOW, MIN_UDP_BLOCK_SIZE, ReceivedParameters, Refusal, ServerLimits,
+};
+use crate::error::ErrorCode;
+use crate::json::{self, JsonError, Object};
+
+/// Reads a client's parameters document.
+///
+/// The root must be an object, every known key must have its type and must come once, and unknown keys are ignored;
+/// else the answer is error 114. Then come the range checks in the order of the keys, then the block size, the longest
+/// duration and the total rate; where several fail, the last one is reported, as iperf3 does. A server on iperf3 reads
+/// `false` for a flag as "not set"; so does this one.
+pub fn decode(document: &[u8], limits: &ServerLimits) -> Result<ReceivedParameters, Refusal> {
+    let text = json::text(document).map_err(|error| malformed(&error))?;
+    let keys = Keys(Object::parse(&text).map_err(|error| malformed(&error))?);
+    let mut checks = Checks::default();
+    let protocol = keys.protocol(limits, &mut checks)?;
+    let mut parameters = keys.extent(protocol, &mut checks)?;
+    keys.streams(limits, &mut parameters, &mut checks)?;
+    keys.rates(&mut parameters, &mut checks)?;
+    keys.addressing(&mut parameters, &mut checks)?;
+    keys.options(&mut parameters)?;
+    let block_size_given = keys.block_size(&mut parameters, &mut checks)?;
+    check_limits(limits, &parameters, &mut checks);
+    let received = ReceivedParameters {
+        parameters,
+        block_size_given,
+        authentication_token: keys.string("authtoken")?,
+        congestion_used: keys.string("congestion_used")?,
+        client_version: keys.string("client_version")?,
+        linerate_version: keys.linerate_version()?,
+    };
+    checks.refusal.map_or(Ok(received), Err)
+}
+
+fn malformed(error: &JsonError) -> Refusal {
+    refused(ErrorCode::RECEIVE_PARAMETERS, format_args!("the document {error}"))
+}
+
+fn refused(code: ErrorCode, detail: impl Display) -> Refusal {
+    Refusal { code, detail: detail.to_string() }
+}
+
+/// The range check that failed last.
+#[derive(Default)]
+struct Checks {
+    refusal: Option<Refusal>,
+}
+
+impl Checks {
+    fn require(&mut self, holds: bool, code: ErrorCode, detail: impl Display) {
+        if !holds {
+            self.refusal = Some(refused(code, detail));
+        }
+    }
+
+    /// `value` when it lies within 0 to `most`; else 0, and the check has failed.
+    fn within(&mut self, key: &str, value: i128, most: u64, code: ErrorCode) -> u64 {
+        match u64::try_from(value) {
+            Ok(value) if value <= most => value,
+            _ => {
+                self.require(false, code, format_args!("\"{key}\" is {value}, not within 0 to {most}"));
+                0
+            }
+        }
+    }
+}
+
+struct Keys<'a>(Object<'a>);
+
+impl Keys<'_> {
+    /// A whole number as iperf3 holds it, in 64 bits with sign.
+    fn integer(&self, key: &'static str) -> Result<Option<i128>, Refusal> {
+        let value = self.0.integer(key).map_err(|error| malformed(&error))?;
+        match value {
+            Some(value) if i64::try_from(value).is_err() => {
+                Err(malformed(&JsonError::WrongType { key, expected: "a whole number of 64 bits" }))
+            }
+            _ => Ok(value),
+        }
+    }
+
+    /// A number that is 0 when absent and must not be negative.
+    fn count(&self, key: &'static str, most: u64, code: ErrorCode, checks: &mut Checks) -> Result<u64, Refusal> {
+        Ok(checks.within(key, self.integer(key)?.unwrap_or(0), most, code))
+    }
+
+    fn flag(&self, key: &'static str) -> Result<bool, Refusal> {
+        Ok(self.0.boolean(key).map_err(|error| malformed(&error))?.unwrap_or(false))
+    }
+
+    /// An option that iperf3 sends as the number 1.
+    fn number_flag(&self, key: &'static str) -> Result<bool, Refusal> {
+        let value = self.integer(key)?.unwrap_or(0);
+        if value < 0 {
+            return Err(malformed(&JsonError::WrongType { key, expected: "0 or 1" }));
+        }
+        Ok(value != 0)
+    }
+
+    fn string(&self, key: &'static str) -> Result<Option<String>, Refusal> {
+        self.0.string(key).map_err(|error| malformed(&error))
+    }
+
+    fn protocol(&self, limits: &ServerLimits, checks: &mut Checks) -> Result<Protocol, Refusal> {
+        let (tcp, udp, sctp) = (self.flag("tcp")?, self.flag("udp")?, self.flag("sctp")?);
+        if u8::from(tcp) + u8::from(udp) + u8::from(sctp) > 1 {
+            return Err(refused(ErrorCode::RECEIVE_PARAMETERS, "more than one of \"tcp\", \"udp\" and \"sctp\""));
+        }
+        checks.require(!sctp, ErrorCode::NO_SCTP, "SCTP is not available");
+        checks.require(!udp || limits.udp, ErrorCode::UDP_FILE, "this server writes to a file and takes TCP only");
+        Ok(if udp { Protocol::Udp } else { Protocol::Tcp })
+    }
+
+    fn extent(&self, protocol: Protocol, checks: &mut Checks) -> Result<TestParameters, Refusal> {
+        let mut parameters = TestParameters { protocol, ..TestParameters::default() };
+        let omit = self.count("omit", MAX_OMIT.as_secs(), ErrorCode::OMIT, checks)?;
+        parameters.omit = Duration::from_secs(omit);
+        if let Some(cpu) = self.integer("server_affinity")? {
+            let cpu = checks.within("server_affinity", cpu, u64::from(MAX_CPU), ErrorCode::AFFINITY);
+            parameters.server_affinity = u16::try_from(cpu).ok().map(Cpu);
+        }
+        let time = self.integer("time")?.unwrap_or(10);
+        let time = checks.within("time", time, MAX_TIME.as_secs(), ErrorCode::DURATION);
+        let bytes = self.count("num", u64::MAX, ErrorCode::RECEIVE_PARAMETERS, checks)?;
+        let blocks = self.count("blockcount", u64::MAX, ErrorCode::RECEIVE_PARAMETERS, checks)?;
+        parameters.end = match (bytes, blocks) {
+            (0, 0) => EndCondition::Time(Duration::from_secs(time)),
+            (_, 0) => EndCondition::Bytes(ByteCount::new(bytes)),
+            (0, _) => EndCondition::Blocks(BlockCount::new(blocks)),
+            _ => {
+                checks.require(false, ErrorCode::END_CONDITIONS, "both \"num\" and \"blockcount\"");
+                parameters.end
+            }
+        };
+        Ok(parameters)
+    }
+
+    fn streams(
+        &self,
+        limits: &ServerLimits,
+        parameters: &mut TestParameters,
+        checks: &mut Checks,
+    ) -> Result<(), Refusal> {
+        let mss = self.count("MSS", u64::from(MAX_MSS), ErrorCode::MSS, checks)?;
+        parameters.mss = u32::try_from(mss).ok().filter(|mss| *mss > 0).map(Mss::new);
+        parameters.no_delay = self.flag("nodelay")?;
+        let most = limits.max_streams.min(MAX_STREAMS);
+        let parallel = self.integer("parallel")?.unwrap_or(1);
+        let parallel = checks.within("parallel", parallel, most.get(), ErrorCode::STREAM_COUNT);
+        checks.require(parallel >= 1, ErrorCode::STREAM_COUNT, format_args!("not within 1 to {} streams", most.get()));
+        parameters.parallel = StreamCount::new(parallel);
+        parameters.direction = match (self.flag("reverse")?, self.flag("bidirectional")?) {
+            (false, false) => Direction::Forward,
+            (true, false) => Direction::Reverse,
+            (false, true) => Direction::Bidirectional,
+            (true, true) => {
+                checks.require(false, ErrorCode::REVERSE_AND_BIDIRECTIONAL, "both \"reverse\" and \"bidirectional\"");
+                Direction::Forward
+            }
+        };
+        parameters.multipath = self.flag("mptcp")?;
+        let window = self.count("window", MAX_WINDOW.get(), ErrorCode::SOCKET_BUFFER, checks)?;
+        parameters.window = (window > 0).then_some(ByteCount::new(window));
+        Ok(())
+    }
+
+    fn rates(&self, parameters: &mut TestParameters, checks: &mut Checks) -> Result<(), Refusal> {
+        parameters.rate = self.rate("bandwidth", checks)?;
+        parameters.fq_rate = self.rate("fqrate", checks)?;
+        if let Some(timer) = self.integer("pacing_timer")? {
+            let timer = checks.within("pacing_timer", timer, u64::MAX, ErrorCode::RECEIVE_PARAMETERS);
+            parameters.pacing_timer = Duration::from_micros(timer);
+        }
+        if let Some(burst) = self.integer("burst")? {
+            let burst = checks.within("burst", burst, MAX_BURST.get(), ErrorCode::BURST);
+            checks.require(burst >= 1, ErrorCode::BURST, "\"burst\" is not within 1 to 1000");
+            parameters.burst = Some(PacketCount::new(burst));
+        }
+        let gso = self.count("gso", u64::MAX, ErrorCode::RECEIVE_PARAMETERS, checks)?;
+        let gro = self.count("gro", 1, ErrorCode::RECEIVE_PARAMETERS, checks)?;
+        // The client's buffer sizes are checked, but not used: the engine computes its own.
+        for key in ["gso_dg_size", "gso_bf_size", "gro_bf_size"] {
+            self.count(key, u64::MAX, ErrorCode::RECEIVE_PARAMETERS, checks)?;
+        }
+        parameters.segmentation_offload = parameters.protocol == Protocol::Udp && (gso > 0 || gro > 0);
+        Ok(())
+    }
+
+    fn rate(&self, key: &'static str, checks: &mut Checks) -> Result<Option<BitRate>, Refusal> {
+        let bits = self.count(key, u64::MAX, ErrorCode::RECEIVE_PARAMETERS, checks)?;
+        // A double holds every rate below 2^53 bit/s exactly.
+        Ok((bits > 0).then(|| BitRate::from_bits_per_second(ByteCount::new(bits).as_f64())))
+    }
+
+    fn addressing(&self, parameters: &mut TestParameters, checks: &mut Checks) -> Result<(), Refusal> {
+        let octet = self.count("TOS", 255, ErrorCode::TYPE_OF_SERVICE, checks)?;
+        parameters.type_of_service = TypeOfService::new(u8::try_from(octet).unwrap_or(0));
+        if let Some(label) = self.integer("flowlabel")? {
+            parameters.flow_label = u32::try_from(label).ok().and_then(FlowLabel::new);
+            checks.require(
+                parameters.flow_label.is_some(),
+                ErrorCode::SET_FLOW_LABEL,
+                format_args!("\"flowlabel\" is {label}, not within 1 to 1048575"),
+            );
+        }
+        parameters.title = self.string("title")?;
+        parameters.extra_data = self.string("extra_data")?;
+        parameters.congestion = self.string("congestion")?;
+        Ok(())
+    }
+
+    fn options(&self, parameters: &mut TestParameters) -> Result<(), Refusal> {
+        parameters.get_server_output = self.number_flag("get_server_output")?;
+        parameters.udp_counters_64bit = self.number_flag("udp_counters_64bit")?;
+        parameters.repeating_payload = self.number_flag("repeating_payload")?;
+        parameters.zero_copy = self.number_flag("zerocopy")?;
+        parameters.dont_fragment = self.number_flag("dont_fragment")?;
+        parameters.skip_receive_copy = self.number_flag("skip_rx_copy")?;
+        Ok(())
+    }
+
+    /// Whether the client named one. A UDP block of 0 bytes, which iperf3 up to 3.21 lets through (CVE-2026-102253),
+    /// is refused like any other too small one.
+    fn block_size(&self, parameters: &mut TestParameters, checks: &mut Checks) -> Result<bool, Refusal> {
+        let (least, most, code) = match parameters.protocol {
+            Protocol::Tcp => (ByteCount::new(1), MAX_BLOCK_SIZE, ErrorCode::BLOCK_SIZE),
+            Protocol::Udp => (MIN_UDP_BLOCK_SIZE, MAX_UDP_BLOCK_SIZE, ErrorCode::UDP_BLOCK_SIZE),
+        };
+        let given = self.integer("len")?;
+        match given.map(u64::try_from) {
+            Some(Ok(size)) if (least.get()..=most.get()).contains(&size) => {
+                parameters.block_size = ByteCount::new(size);
+            }
+            Some(_) => {
+                let size = given.unwrap_or(0);
+                let (least, most) = (least.get(), most.get());
+                checks.require(false, code, format_args!("\"len\" is {size}, not within {least} to {most}"));
+            }
+            None if parameters.protocol == Protocol::Udp => parameters.block_size = DEFAULT_UDP_BLOCK_SIZE,
+            None => {}
+        }
+        Ok(given.is_some())
+    }
+
+    /// Tolerant of all but the type: what a later linerate adds there is its own business.
+    fn linerate_version(&self) -> Result<Option<String>, Refusal> {
+        let Some(text) = self.0.object("linerate").map_err(|error| malformed(&error))? else { return Ok(None) };
+        Object::parse(text).and_then(|linerate| linerate.string("version")).map_err(|error| malformed(&error))
+    }
+}
+
+fn check_limits(limits: &ServerLimits, parameters: &TestParameters, checks: &mut Checks) {
+    if let Some(most) = limits.max_duration {
+        let asked = parameters.end.time_limit().map(|time| time + parameters.omit);
+        checks.require(
+            asked.is_some_and(|asked| asked <= most),
+            ErrorCode::MAX_DURATION,
+            format_args!("the test may last {} s here", most.as_secs()),
+        );
+    }
+    if let Some(most) = limits.max_total_rate {
+        for rate in [parameters.rate, parameters.fq_rate].into_iter().flatten() {
+            let total = rate * parameters.total_streams().as_f64();
+            let (asked, permitted) = (total.whole_bits_per_second(), most.whole_bits_per_second());
+            checks.require(
+                total <= most,
+                ErrorCode::TOTAL_RATE,
+                format_args!("{asked} bit/s in all, {permitted} bit/s are permitted"),
+            );
+        }
+    }
+}

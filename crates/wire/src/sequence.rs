@@ -1,0 +1,310 @@
+//! A UDP receiver's accounting: from packet numbers and times to lost, reordered and duplicate datagrams and jitter.
+//!
+//! iperf3 knows only the highest number so far. Each lower one counts as out of order and takes one off the losses, so
+//! a duplicate hides a loss. Here a bitmap remembers which of the last [`WINDOW`] numbers have come, so that late and
+//! duplicate datagrams are told apart exactly; iperf3's own figures are kept beside.
+
+use core::time::Duration;
+
+use linerate_units::{MonotonicTime, PacketCount};
+
+use crate::udp::CounterWidth;
+
+/// How far behind the highest number a datagram can still be told to be late or duplicate. At 20 million packets per
+/// second that is 3 ms, at 1 Gbit/s with 1448 bytes 760 ms. 8 KiB of bitmap stay in the processor's first cache.
+pub const WINDOW: u64 = 65_536;
+
+/// A number this far ahead is believed only when another one near it follows (as RFC 3550 A.1 does for RTP): it is
+/// more likely damaged or forged than the end of an outage. It is a second of loss at a million packets per second.
+const IMPLAUSIBLE: i64 = 1 << 20;
+
+const WORDS: usize = 1024;
+
+const _: () = assert!(WORDS as u64 * 64 == WINDOW);
+
+/// Jitter differences are cut off here (2 years), so that hostile times cannot overflow the average.
+const MAX_DIFFERENCE: u64 = 1 << 56;
+
+/// The totals of one stream since its start.
+///
+/// All but the jitter only grow (exceptions are marked), so that the difference of two readings is an interval: see [`Counts::since`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Datagrams that came and belong to the sequence, duplicates included.
+    pub received: PacketCount,
+    /// Datagrams that should have come: the highest number seen, wrapped counters unwrapped.
+    pub expected: PacketCount,
+    /// Numbers that were skipped when a higher one came.
+    pub skipped: PacketCount,
+    /// Skipped numbers that came after all: the datagrams out of order, each counted once.
+    pub out_of_order: PacketCount,
+    /// Datagrams that came more than once.
+    pub duplicates: PacketCount,
+    /// Datagrams that came [`WINDOW`] or more numbers late: out of order or duplicate, nobody knows. What they should
+    /// have filled stays lost.
+    pub too_late: PacketCount,
+    /// Datagrams that belong to no sequence: number 0 (a repeated handshake) and numbers that are implausibly far
+    /// ahead or before the start. One is taken back when the next datagram confirms a jump.
+    pub strays: PacketCount,
+    /// Lost datagrams as iperf3 counts them: each datagram behind the highest number takes one off.
+    pub iperf3_lost: PacketCount,
+    /// Out-of-order datagrams as iperf3 counts them: duplicates, late ones and repeated handshakes as well.
+    pub iperf3_out_of_order: PacketCount,
+    /// Smoothed jitter now (RFC 1889 A.8).
+    pub jitter: Duration,
+}
+
+impl Counts {
+    /// Datagrams lost so far: skipped and not come since.
+    #[must_use]
+    pub fn lost(&self) -> PacketCount {
+        self.skipped - self.out_of_order
+    }
+
+    /// What was counted since an earlier reading; the jitter is the one of now. In an interval into which more late
+    /// datagrams fall than losses, [`Counts::lost`] is 0.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            received: self.received - earlier.received,
+            expected: self.expected - earlier.expected,
+            skipped: self.skipped - earlier.skipped,
+            out_of_order: self.out_of_order - earlier.out_of_order,
+            duplicates: self.duplicates - earlier.duplicates,
+            too_late: self.too_late - earlier.too_late,
+            strays: self.strays - earlier.strays,
+            iperf3_lost: self.iperf3_lost - earlier.iperf3_lost,
+            iperf3_out_of_order: self.iperf3_out_of_order - earlier.iperf3_out_of_order,
+            jitter: self.jitter,
+        }
+    }
+}
+
+/// Accounts for the datagrams of one stream. Takes 8 KiB, allocates nothing after it is made, and spends bounded time
+/// on each datagram whatever its number.
+#[derive(Clone, Debug)]
+pub struct Tracker {
+    /// Highest number, unwrapped.
+    highest: u64,
+    /// Bits by which a difference of numbers is shifted to sign-extend it from the counter's width.
+    shift: u32,
+    in_sequence: u64,
+    skipped: u64,
+    out_of_order: u64,
+    duplicates: u64,
+    too_late: u64,
+    strays: u64,
+    repeated_handshakes: u64,
+    iperf3_lost: u64,
+    /// A number far ahead that waits for another one near it.
+    candidate: Option<u64>,
+    transit: Option<u64>,
+    /// Jitter in 1/16 ns.
+    scaled_jitter: u64,
+    /// Bit `number % WINDOW` says whether the number came, for the last [`WINDOW`] numbers.
+    came: Box<[u64; WORDS]>,
+}
+
+impl Tracker {
+    /// Begins before number 1.
+    #[must_use]
+    pub fn new(width: CounterWidth) -> Self {
+        Self {
+            highest: 0,
+            shift: match width {
+                CounterWidth::Bits32 => 32,
+                CounterWidth::Bits64 => 0,
+            },
+            in_sequence: 0,
+            skipped: 0,
+            out_of_order: 0,
+            duplicates: 0,
+            too_late: 0,
+            strays: 0,
+            repeated_handshakes: 0,
+            iperf3_lost: 0,
+            candidate: None,
+            transit: None,
+            scaled_jitter: 0,
+            came: Box::new([0; WORDS]),
+        }
+    }
+
+    /// A datagram has come. `number` and `sent_at` are from its header; `arrived_at` is this host's time, whose
+    /// distance to the sender's clock does not matter.
+    #[inline]
+    pub fn record(&mut self, number: u64, sent_at: MonotonicTime, arrived_at: MonotonicTime) {
+        let ahead = self.ahead(number);
+        if ahead == 1 {
+            self.highest = self.highest.wrapping_add(1);
+            self.in_sequence += 1;
+            self.mark(self.highest);
+        } else if !self.record_out_of_sequence(ahead) {
+            return;
+        }
+        self.update_jitter(sent_at, arrived_at);
+    }
+
+    /// `count` datagrams with consecutive numbers from `first_number` on and one sending time have come at once, as
+    /// one receive-offload buffer brings them. The same as [`Tracker::record`] for each of them, but faster.
+    #[inline]
+    pub fn record_run(
+        &mut self,
+        first_number: u64,
+        count: PacketCount,
+        sent_at: MonotonicTime,
+        arrived_at: MonotonicTime,
+    ) {
+        let length = count.get();
+        if self.ahead(first_number) != 1 || length > WINDOW {
+            for offset in 0..length {
+                self.record(first_number.wrapping_add(offset), sent_at, arrived_at);
+            }
+            return;
+        }
+        if length == 0 {
+            return;
+        }
+        self.set_range(self.highest.wrapping_add(1), length, true);
+        self.highest = self.highest.wrapping_add(length);
+        self.in_sequence += length;
+        self.update_jitter(sent_at, arrived_at);
+        // The others have the same transit time as the first: each only lets the average decay. After some 800 of
+        // them it has reached its floor.
+        for _ in 1..length.min(1024) {
+            self.scaled_jitter -= (self.scaled_jitter + 8) >> 4;
+        }
+    }
+
+    /// The totals so far.
+    #[must_use]
+    pub fn snapshot(&self) -> Counts {
+        let late = self.out_of_order.saturating_add(self.duplicates).saturating_add(self.too_late);
+        Counts {
+            received: PacketCount::new(self.in_sequence.saturating_add(late)),
+            expected: PacketCount::new(self.highest),
+            skipped: PacketCount::new(self.skipped),
+            out_of_order: PacketCount::new(self.out_of_order),
+            duplicates: PacketCount::new(self.duplicates),
+            too_late: PacketCount::new(self.too_late),
+            strays: PacketCount::new(self.strays),
+            iperf3_lost: PacketCount::new(self.iperf3_lost),
+            iperf3_out_of_order: PacketCount::new(late.saturating_add(self.repeated_handshakes)),
+            jitter: Duration::from_nanos(self.scaled_jitter >> 4),
+        }
+    }
+
+    /// How far a number lies ahead of the highest one, in the counter's arithmetic: half of its range is behind.
+    #[inline]
+    fn ahead(&self, number: u64) -> i64 {
+        (number.wrapping_sub(self.highest) << self.shift).cast_signed() >> self.shift
+    }
+
+    #[inline]
+    fn mark(&mut self, number: u64) {
+        self.came[(number % WINDOW / 64) as usize] |= 1 << (number % 64);
+    }
+
+    /// Whether the datagram belongs to the sequence.
+    #[cold]
+    fn record_out_of_sequence(&mut self, ahead: i64) -> bool {
+        if ahead > IMPLAUSIBLE {
+            return self.record_far_ahead(self.highest.wrapping_add(ahead.unsigned_abs()));
+        }
+        if ahead > 0 {
+            self.advance(ahead.unsigned_abs());
+            return true;
+        }
+        self.record_behind(ahead.unsigned_abs())
+    }
+
+    /// Believes a number far ahead when it lies just behind another such one.
+    fn record_far_ahead(&mut self, number: u64) -> bool {
+        match self.candidate.take() {
+            Some(candidate) if (1..WINDOW).contains(&number.wrapping_sub(candidate)) => {
+                self.strays -= 1;
+                self.advance(candidate.wrapping_sub(self.highest));
+                self.advance(number.wrapping_sub(candidate));
+                true
+            }
+            _ => {
+                self.candidate = Some(number);
+                self.strays += 1;
+                false
+            }
+        }
+    }
+
+    /// Moves on by `ahead` numbers, of which only the last one has come.
+    fn advance(&mut self, ahead: u64) {
+        let skipped = ahead - 1;
+        self.skipped = self.skipped.saturating_add(skipped);
+        self.iperf3_lost = self.iperf3_lost.saturating_add(skipped);
+        self.set_range(self.highest.wrapping_add(1), skipped.min(WINDOW), false);
+        self.highest = self.highest.wrapping_add(ahead);
+        self.in_sequence += 1;
+        self.mark(self.highest);
+    }
+
+    fn record_behind(&mut self, behind: u64) -> bool {
+        if behind >= self.highest {
+            self.strays += 1;
+            self.repeated_handshakes += u64::from(behind == self.highest);
+            return false;
+        }
+        self.iperf3_lost = self.iperf3_lost.saturating_sub(1);
+        if behind >= WINDOW {
+            self.too_late += 1;
+            return true;
+        }
+        let number = self.highest - behind;
+        let word = self.came[(number % WINDOW / 64) as usize];
+        if word & (1 << (number % 64)) != 0 {
+            self.duplicates += 1;
+        } else {
+            self.out_of_order += 1;
+            self.mark(number);
+        }
+        true
+    }
+
+    /// Sets or clears the bits of up to [`WINDOW`] numbers.
+    fn set_range(&mut self, first: u64, length: u64, value: bool) {
+        let (start, end) = (first % WINDOW, first % WINDOW + length);
+        self.set_bits(start, end.min(WINDOW), value);
+        self.set_bits(0, end.saturating_sub(WINDOW), value);
+    }
+
+    /// The bits from `start` to before `end`, whole words at once: a gap of the whole window costs 0.1 µs.
+    fn set_bits(&mut self, start: u64, end: u64, value: bool) {
+        if start >= end {
+            return;
+        }
+        let last = end - 1;
+        let (first_word, last_word) = ((start / 64) as usize, (last / 64) as usize);
+        let (head, tail) = (u64::MAX << (start % 64), u64::MAX >> (63 - last % 64));
+        let mut apply = |word: usize, mask: u64| {
+            let word = &mut self.came[word];
+            *word = if value { *word | mask } else { *word & !mask };
+        };
+        if first_word == last_word {
+            apply(first_word, head & tail);
+            return;
+        }
+        apply(first_word, head);
+        apply(last_word, tail);
+        self.came[first_word + 1..last_word].fill(if value { u64::MAX } else { 0 });
+    }
+
+    /// RFC 1889 A.8 in integers. Transit times are differences of two unrelated clocks, so they wrap.
+    #[inline]
+    fn update_jitter(&mut self, sent_at: MonotonicTime, arrived_at: MonotonicTime) {
+        let transit = arrived_at.as_nanos().wrapping_sub(sent_at.as_nanos());
+        if let Some(previous) = self.transit {
+            let difference = transit.wrapping_sub(previous).cast_signed().unsigned_abs().min(MAX_DIFFERENCE);
+            self.scaled_jitter += difference;
+            self.scaled_jitter -= (self.scaled_jitter - difference + 8) >> 4;
+        }
+        self.transit = Some(transit);
+    }
+}

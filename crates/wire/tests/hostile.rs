@@ -1,0 +1,331 @@
+//! Peers that break the protocol, on both sides: every byte at every step, every end of the connection at every step,
+//! every way to be slow, and the documents of the known vulnerabilities.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{CLIENT_RESULTS, COOKIE, Client, ClientStep, PARAMETERS, SERVER_RESULTS, Server, ServerStep, at, results};
+use linerate_units::{ByteCount, MonotonicTime};
+use linerate_wire::Deadlines;
+use linerate_wire::client;
+use linerate_wire::cookie::Cookie;
+use linerate_wire::error::{self, ErrorCode};
+use linerate_wire::failure::{Awaited, Failure, ProtocolError};
+use linerate_wire::frame;
+use linerate_wire::parameters::ServerLimits;
+use linerate_wire::server;
+
+fn client_failure(outputs: &[client::Output]) -> Option<&Failure> {
+    match outputs.last() {
+        Some(client::Output::Failed(failure)) => Some(failure),
+        _ => None,
+    }
+}
+
+/// A failure of the server, which must have told the client about it.
+fn server_failure(outputs: &[server::Output]) -> Option<&Failure> {
+    match outputs {
+        [.., server::Output::Send(bytes), server::Output::Failed(failure)] => {
+            assert_eq!(*bytes, error::encode(failure.code()), "{failure}");
+            Some(failure)
+        }
+        [.., server::Output::Failed(failure)] => panic!("the client was not told: {failure}"),
+        _ => None,
+    }
+}
+
+#[test]
+fn every_byte_at_every_step_of_a_client() {
+    for step in ClientStep::ALL.into_iter().filter(|step| *step != ClientStep::Over) {
+        for byte in 0..=255 {
+            let mut client = Client::reach(step);
+            let outputs = client.receive(&[byte]);
+            let failure = client_failure(&outputs);
+            match byte {
+                0xFE => {
+                    assert_eq!(outputs, [], "{step:?}: the rest of the error is to come");
+                    assert_eq!(client.machine.deadline(), Some(at(10)));
+                    let outputs = client.receive(&[0, 0, 0, 27, 0, 0, 0, 13]);
+                    let expected = Failure::ServerError { code: ErrorCode::TOTAL_RATE, errno: 13 };
+                    assert_eq!(client_failure(&outputs), Some(&expected));
+                }
+                0x0B => assert_eq!(failure, Some(&Failure::ServerTerminated), "{step:?}"),
+                _ if step == ClientStep::PeerResults => assert_eq!(outputs, [], "the first byte of a length"),
+                0xFF => assert_eq!(failure, Some(&Failure::Busy), "{step:?}"),
+                _ if step.expected() == Some(byte) => assert!(failure.is_none() && !outputs.is_empty(), "{step:?}"),
+                _ => {
+                    let Some(Failure::Protocol(ProtocolError::UnexpectedByte { byte: seen, .. })) = failure else {
+                        panic!("{step:?}, {byte:#04x}: {outputs:?}");
+                    };
+                    assert_eq!(*seen, byte);
+                    assert_eq!(failure.map(Failure::code), Some(ErrorCode::UNKNOWN_MESSAGE));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_byte_at_every_step_of_a_server() {
+    for step in ServerStep::ALL.into_iter().filter(|step| *step != ServerStep::Over) {
+        for byte in 0..=255 {
+            let mut server = Server::reach(step);
+            let outputs = server.receive(&[byte]);
+            match (step, byte) {
+                (_, 0x0C) => assert_eq!(outputs, [server::Output::ClientTerminated], "{step:?}"),
+                (ServerStep::Parameters | ServerStep::PeerResults, _) => assert_eq!(outputs, []),
+                (_, 0x01) => assert_eq!(outputs, [], "{step:?}: iperf3 ignores it"),
+                (ServerStep::TestEnd, 0x04) => assert_eq!(outputs, [server::Output::EndRequested]),
+                (ServerStep::Done, 0x10) => assert_eq!(outputs, [server::Output::Finished]),
+                _ => {
+                    let failure = server_failure(&outputs).expect("not a byte to send here");
+                    assert_eq!(failure.code(), ErrorCode::UNKNOWN_MESSAGE, "{step:?}, {byte:#04x}: {failure}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_end_of_the_connection_at_every_step() {
+    for step in ClientStep::ALL.into_iter().filter(|step| *step != ClientStep::Over) {
+        let mut client = Client::reach(step);
+        let outputs = client.give(client::Input::Closed);
+        let Some(Failure::ClosedUnexpectedly { .. }) = client_failure(&outputs) else {
+            panic!("{step:?}: {outputs:?}")
+        };
+        assert!(client.machine.is_over() && client.machine.deadline().is_none());
+        assert_eq!(client.receive(&[9]), []);
+    }
+    for step in ServerStep::ALL.into_iter().filter(|step| ![ServerStep::Over, ServerStep::Done].contains(step)) {
+        let mut server = Server::reach(step);
+        let outputs = server.give(server::Input::Closed);
+        let [server::Output::Failed(Failure::ClosedUnexpectedly { .. })] = outputs[..] else {
+            panic!("{step:?}: {outputs:?}")
+        };
+        assert!(server.machine.is_over() && server.machine.deadline().is_none());
+        assert_eq!(server.receive(&[4]), []);
+    }
+}
+
+#[test]
+fn the_end_of_the_connection_within_each_document() {
+    let results = frame::encode(SERVER_RESULTS);
+    let failure = [&[0xFE, 0, 0, 0, 1, 0, 0, 0, 0][..]].concat();
+    for (step, message) in [(ClientStep::PeerResults, &results), (ClientStep::TestEnd, &failure)] {
+        for length in 1..message.len() {
+            let mut client = Client::reach(step);
+            assert_eq!(client.receive(&message[..length]), []);
+            let outputs = client.give(client::Input::Closed);
+            let failure = client_failure(&outputs).expect("cut short");
+            // FE and four bytes name the error, even if what should follow is missing.
+            let named = step == ClientStep::TestEnd && length >= 5;
+            let expected = if named { ErrorCode(1) } else { ErrorCode::CONTROL_CLOSED };
+            assert_eq!(failure.code(), expected, "{step:?}, {length} bytes");
+        }
+    }
+    for (step, document) in [(ServerStep::Parameters, PARAMETERS), (ServerStep::PeerResults, CLIENT_RESULTS)] {
+        let message = frame::encode(document);
+        for length in 1..message.len() {
+            let mut server = Server::reach(step);
+            assert_eq!(server.receive(&message[..length]), []);
+            let outputs = server.give(server::Input::Closed);
+            assert!(matches!(outputs[..], [server::Output::Failed(Failure::ClosedUnexpectedly { .. })]), "{outputs:?}");
+        }
+    }
+}
+
+/// CVE-2023-38403, CVE-2026-71218: the length of a document is a number that the peer made up.
+#[test]
+fn lengths_that_are_none() {
+    for length in [0_u32, 8193, 0x8000_0000, 0xFFFF_FFFF] {
+        let mut server = Server::reach(ServerStep::Parameters);
+        let outputs = server.receive(&length.to_be_bytes());
+        let failure = server_failure(&outputs).expect("not a length");
+        assert_eq!(failure.code(), ErrorCode::RECEIVE_PARAMETERS, "{length}: {failure}");
+    }
+    for length in [0_u32, 256 * 1024 + 1, 0x8000_0000, 0xFFFF_FFFF] {
+        let mut server = Server::reach(ServerStep::PeerResults);
+        let outputs = server.receive(&length.to_be_bytes());
+        let failure = server_failure(&outputs).expect("not a length");
+        assert_eq!(failure.code(), ErrorCode::RECEIVE_RESULTS, "{length}: {failure}");
+    }
+    for length in [0_u32, 16 * 1024 * 1024 + 1, 0x8000_0000, 0xFFFF_FFFF] {
+        let mut client = Client::reach(ClientStep::PeerResults);
+        let outputs = client.receive(&length.to_be_bytes());
+        let failure = client_failure(&outputs).expect("not a length");
+        assert_eq!(failure.code(), ErrorCode::RECEIVE_RESULTS, "{length}: {failure}");
+        assert!(failure.to_string().contains(&format!("{length} bytes")), "{failure}");
+    }
+}
+
+#[test]
+fn an_announced_length_takes_no_memory() {
+    let mut client = Client::reach(ClientStep::PeerResults);
+    assert_eq!(client.receive(&0x0100_0000_u32.to_be_bytes()), []);
+    assert_eq!(client.machine.buffered(), ByteCount::ZERO);
+    assert_eq!(client.receive(&[b' '; 1000]), []);
+    assert!(client.machine.buffered() <= ByteCount::new(2000));
+    let mut server = Server::reach(ServerStep::Parameters);
+    assert_eq!(server.receive(&[0, 0, 0x20, 0, b'{']), []);
+    assert!(server.machine.buffered() <= ByteCount::new(16));
+}
+
+/// CVE-2023-7250: a client that stops in the middle, or is just fast enough to never be idle.
+#[test]
+fn slow_clients_are_not_waited_for() {
+    let message = frame::encode(PARAMETERS);
+    for sent in [0, 1, 3, 4, message.len() / 2, message.len() - 1] {
+        let mut server = Server::reach(ServerStep::Parameters);
+        server.now = at(2);
+        assert_eq!(server.receive(&message[..sent]), []);
+        let deadline = at(12);
+        assert_eq!(server.machine.deadline(), Some(deadline), "{sent} bytes");
+        server.now = MonotonicTime::from_nanos(deadline.as_nanos() - 1);
+        assert_eq!(server.give(server::Input::Tick), []);
+        server.now = deadline;
+        let outputs = server.give(server::Input::Tick);
+        let expected = Failure::Timeout { waiting_for: Awaited::Parameters };
+        assert_eq!(server_failure(&outputs), Some(&expected));
+        assert_eq!(expected.code(), ErrorCode::RECEIVE_PARAMETERS);
+    }
+    let mut server = Server::reach(ServerStep::Parameters);
+    for (byte, second) in message.iter().zip((0..).step_by(9)) {
+        server.now = at(second);
+        let outputs = server.receive(&[*byte]);
+        if let Some(failure) = server_failure(&outputs) {
+            assert_eq!((failure.code(), second), (ErrorCode::RECEIVE_PARAMETERS, 36), "30 s in all");
+            return;
+        }
+        assert!(second < 30, "a byte each 9 s was never given up");
+    }
+}
+
+#[test]
+fn slow_servers_are_not_waited_for_either() {
+    for (step, seconds, waiting_for, code) in [
+        (ClientStep::TestRunning, 60, Awaited::TestRunning, 112),
+        (ClientStep::ExchangeResults, 60, Awaited::ExchangeResults, 112),
+        (ClientStep::PeerResults, 10, Awaited::Results, 117),
+        (ClientStep::DisplayResults, 60, Awaited::DisplayResults, 112),
+    ] {
+        let mut client = Client::reach(step);
+        assert_eq!(client.machine.deadline(), Some(at(seconds)), "{step:?}");
+        client.now = at(seconds);
+        let outputs = client.give(client::Input::Tick);
+        let failure = client_failure(&outputs).expect("too late");
+        assert_eq!((failure, failure.code()), (&Failure::Timeout { waiting_for }, ErrorCode(code)));
+    }
+    let mut client = Client::reach(ClientStep::PeerResults);
+    let message = frame::encode(SERVER_RESULTS);
+    for (byte, second) in message.iter().zip((0..).step_by(9)) {
+        client.now = at(second);
+        let outputs = client.receive(&[*byte]);
+        if let Some(failure) = client_failure(&outputs) {
+            assert_eq!((failure.code(), second), (ErrorCode::RECEIVE_RESULTS, 36));
+            return;
+        }
+        assert!(second < 30, "a byte each 9 s was never given up");
+    }
+}
+
+#[test]
+fn an_error_message_that_does_not_end() {
+    let mut client = Client::reach(ClientStep::TestEnd);
+    assert_eq!(client.receive(&[0xFE, 0, 0]), []);
+    client.now = at(10);
+    let outputs = client.give(client::Input::Tick);
+    assert_eq!(client_failure(&outputs), Some(&Failure::Timeout { waiting_for: Awaited::ErrorDetails }));
+}
+
+#[test]
+fn bytes_that_waited_for_this_process_are_not_late() {
+    let mut server = Server::reach(ServerStep::Parameters);
+    server.now = at(100);
+    let outputs = server.receive(&frame::encode(PARAMETERS));
+    assert!(matches!(outputs[..], [server::Output::Parameters(_)]), "{outputs:?}");
+}
+
+#[test]
+fn deadlines_are_the_callers() {
+    let deadlines = Deadlines {
+        message_idle: Duration::from_secs(2),
+        message_total: Duration::from_secs(3),
+        reply: Duration::from_secs(4),
+    };
+    let cookie = Cookie::from_bytes(*COOKIE);
+    let mut machine = server::ServerMachine::new(&cookie, ServerLimits::default(), deadlines);
+    machine.handle(at(5), server::Input::Admit { hello: None });
+    assert_eq!(machine.deadline(), Some(at(7)));
+    machine.handle(at(6), server::Input::Bytes(&[0]));
+    assert_eq!(machine.deadline(), Some(at(8)));
+}
+
+/// What iperf3's server lets through: the end of a test that has not begun.
+#[test]
+fn a_test_that_ends_before_it_begins() {
+    for step in [ServerStep::Admission, ServerStep::Decision, ServerStep::Streams] {
+        let outputs = Server::reach(step).receive(&[4]);
+        assert_eq!(server_failure(&outputs).map(Failure::code), Some(ErrorCode::UNKNOWN_MESSAGE), "{step:?}");
+    }
+}
+
+#[test]
+fn servers_that_run_ahead() {
+    for (step, bytes) in [
+        (ClientStep::Admission, &[9, 10, 1, 2, 13][..]),
+        (ClientStep::Acceptance, &[10, 1, 2, 13]),
+        (ClientStep::TestRunning, &[2, 13]),
+        (ClientStep::ExchangeResults, &[13, 0, 0, 1, 0x35]),
+        (ClientStep::Admission, &[10]),
+        (ClientStep::Admission, &[14]),
+    ] {
+        let outputs = Client::reach(step).receive(bytes);
+        let failure = client_failure(&outputs).expect("ahead of the client");
+        assert_eq!(failure.code(), ErrorCode::UNKNOWN_MESSAGE, "{step:?}");
+    }
+    let ahead = [frame::encode(SERVER_RESULTS), vec![14, 14, 9]].concat();
+    let outputs = Client::reach(ClientStep::PeerResults).receive(&ahead);
+    assert_eq!(outputs.last(), Some(&client::Output::Finished), "what follows the end is not looked at");
+}
+
+#[test]
+fn results_that_are_none() {
+    let good = SERVER_RESULTS;
+    let twice = good.replace(
+        "\"streams\":[",
+        "\"streams\":[{\"id\":1,\"bytes\":0,\"retransmits\":0,\"jitter\":0,\"errors\":0,\"packets\":0},",
+    );
+    for (document, code) in [
+        ("{}".to_owned(), 117),
+        ("[]".to_owned(), 117),
+        (good.replace("\"jitter\"", "\"j\""), 117),
+        (good.replace("1.041819", "1e999"), 117),
+        (good.replace("\"id\":1", "\"id\":2"), 208),
+        (twice, 208),
+        (good[..good.len() - 1].to_owned(), 117),
+    ] {
+        let outputs = Client::reach(ClientStep::PeerResults).receive(&frame::encode(&document));
+        let failure = client_failure(&outputs).expect("not results");
+        assert_eq!(failure.code(), ErrorCode(code), "{document}: {failure}");
+        let outputs = Server::reach(ServerStep::PeerResults).receive(&frame::encode(&document));
+        let failure = server_failure(&outputs).expect("not results");
+        assert_eq!(failure.code(), ErrorCode(code), "{document}: {failure}");
+    }
+}
+
+#[test]
+fn failures_read_well() {
+    let outputs = Client::reach(ClientStep::Admission).receive(b"HTTP/1.1 400 Bad Request");
+    let failure = client_failure(&outputs).expect("a web server");
+    assert_eq!(
+        failure.to_string(),
+        "received an unknown control message (ensure other side is iperf3 and not iperf): byte 0x48, while waiting for \
+         the server to let this client in"
+    );
+    let outputs = Client::reach(ClientStep::Acceptance).give(client::Input::Closed);
+    let failure = client_failure(&outputs).expect("closed");
+    assert!(failure.to_string().starts_with("control socket has closed unexpectedly while"), "{failure}");
+    let _ = results(CLIENT_RESULTS);
+}

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Sees to it that the programs are there that a task needs: `prerequisites.sh build|demo|test`.
+#
+# What is missing is installed through apt when that is allowed (root, or sudo that asks for no password). Otherwise
+# this says exactly what to install, and fails if the task cannot do without it.
+set -euo pipefail
+
+task=${1:?usage: prerequisites.sh build|demo|test}
+required=()
+useful=()
+
+# require PROGRAM PACKAGE: the task fails without it. use PROGRAM PACKAGE: the task does less without it.
+require() { command -v "$1" >/dev/null || required+=("$2"); }
+use() { command -v "$1" >/dev/null || useful+=("$2"); }
+
+if ! command -v cargo >/dev/null; then
+    echo "cargo is missing. Install Rust from https://rustup.rs, then run this again." >&2
+    exit 1
+fi
+# The cryptography library for iperf3's authentication is C. It needs a compiler, but no cmake.
+command -v "${CC:-cc}" >/dev/null || required+=(gcc libc6-dev)
+
+case $task in
+build) ;;
+demo) use iperf3 iperf3 ;;
+test)
+    require iperf3 iperf3
+    # A test checks that clippy refuses what the pure crates ban.
+    cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
+    ;;
+*)
+    echo "prerequisites.sh: unknown task $task" >&2
+    exit 2
+    ;;
+esac
+
+wanted=("${required[@]}" "${useful[@]}")
+if [ ${#wanted[@]} -eq 0 ]; then
+    exit 0
+fi
+
+install_with_apt() {
+    local elevate=()
+    if [ "$(id -u)" -ne 0 ]; then
+        sudo -n true 2>/dev/null || return 1
+        elevate=(sudo -n)
+    fi
+    command -v apt-get >/dev/null || return 1
+    echo "installing with apt: ${wanted[*]}"
+    local apt=("${elevate[@]}" env DEBIAN_FRONTEND=noninteractive timeout 300 apt-get -q -o DPkg::Lock::Timeout=120)
+    local install=("${apt[@]}" install -y --no-install-recommends "${wanted[@]}")
+    # A fresh container has no package lists yet, an old one has stale ones: both show as a failed install.
+    "${install[@]}" || { "${apt[@]}" update && "${install[@]}"; }
+}
+
+if install_with_apt; then
+    exit 0
+fi
+echo "Could not install: ${wanted[*]}" >&2
+echo "Please run as root:  apt-get install ${wanted[*]}" >&2
+if [ ${#required[@]} -gt 0 ]; then
+    exit 1
+fi
+echo "Going on without." >&2

@@ -1,0 +1,98 @@
+//! `cargo xtask bench`: linerate against the iperf3 of this machine, interleaved, over loopback.
+//!
+//! A machine's speed drifts from minute to minute, so runs of the programs alternate and only runs of the same round
+//! are compared. Each run has a fresh server on a fresh port. CPU time is the kernel's account of the two processes,
+//! not what they say about themselves.
+
+mod arguments;
+mod cell;
+mod machine;
+mod process;
+mod report;
+mod result;
+mod run;
+mod statistics;
+
+use std::fs;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use self::arguments::Arguments;
+use self::cell::Cell;
+use self::machine::Machine;
+use self::report::CellReport;
+use self::run::{Pair, Program, Run};
+use crate::workspace;
+
+/// Measures the cells asked for, prints the table and writes the report; whether every run succeeded.
+pub(crate) fn run(arguments: &[String]) -> Result<bool> {
+    let arguments = Arguments::parse(arguments)?;
+    let baseline = Program::iperf3()?;
+    let candidate = match &arguments.linerate {
+        Some(path) => Program::linerate(path)?,
+        None => Program::linerate(&build()?)?,
+    };
+    let machine = Machine::read(arguments.date.clone())?;
+    let pairs = Pair::all(&baseline, &candidate, arguments.mixed);
+    let mut reports = Vec::new();
+    for cell in arguments.cells() {
+        let report = measure(cell, &pairs, &arguments);
+        println!("{}", report.line());
+        reports.push(report);
+    }
+    let document = report::document(&machine, &arguments, &[&baseline, &candidate], &reports);
+    println!("\n{}", report::tables(&reports));
+    let out = workspace::root().join(&arguments.out);
+    fs::write(&out, document).with_context(|| format!("cannot write {}", out.display()))?;
+    println!("written: {}", out.display());
+    Ok(reports.iter().all(CellReport::is_complete))
+}
+
+/// Builds the binary as it is shipped and returns its path.
+fn build() -> Result<PathBuf> {
+    let root = workspace::root();
+    let status = Command::new(workspace::cargo())
+        .args(["build", "--release", "--locked", "--package", "linerate-cli"])
+        .current_dir(&root)
+        .status()
+        .context("cannot start cargo build")?;
+    ensure!(status.success(), "cargo build --release --package linerate-cli ended with {status}");
+    let metadata = workspace::cargo_metadata(&root)?;
+    let target = metadata["target_directory"].as_str().context("cargo metadata names no target folder")?;
+    Ok(PathBuf::from(target).join("release/linerate"))
+}
+
+/// All rounds of one cell: a warm-up of each pair, then rounds whose order alternates (A B, B A, A B, …).
+fn measure<'a>(cell: &'static Cell, pairs: &'a [Pair<'a>], arguments: &Arguments) -> CellReport<'a> {
+    let mut report = CellReport::new(cell, pairs);
+    for pair in pairs {
+        if let Err(error) = pair.run(cell, 1) {
+            report.fail(pair, &format!("warm-up: {error:#}"));
+        }
+    }
+    for round in 0..arguments.rounds {
+        let mut results: Vec<Option<Run>> = vec![None; pairs.len()];
+        let forward: Vec<usize> = (0..pairs.len()).collect();
+        let order: Vec<usize> = if round % 2 == 0 { forward } else { forward.into_iter().rev().collect() };
+        for index in order {
+            progress(&format!("{} round {}/{} {}", cell.name, round + 1, arguments.rounds, pairs[index].name()));
+            match pairs[index].run(cell, arguments.seconds) {
+                Ok(run) => results[index] = Some(run),
+                Err(error) => report.fail(&pairs[index], &format!("round {}: {error:#}", round + 1)),
+            }
+        }
+        report.add_round(results);
+    }
+    progress("");
+    report
+}
+
+/// Says on a terminal what is going on, in one line that is written over.
+fn progress(text: &str) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r{text:70}\r");
+    }
+}

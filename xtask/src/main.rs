@@ -1,0 +1,37 @@
+//! The repository's own chores, started as `cargo xtask CHORE`:
+//!
+//! * `tidy` checks the invariants of ARCHITECTURE.md that the compiler does not see, one file each in [`tidy`];
+//! * `bench` measures linerate against the iperf3 on this machine, interleaved, and writes BENCHMARKS.md.
+
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who started it")]
+
+use std::process::ExitCode;
+
+mod bench;
+mod tidy;
+mod workspace;
+
+const USAGE: &str = "usage: cargo xtask tidy
+       cargo xtask bench [--rounds N] [--seconds S] [--only CELL]... [--mixed] [--out FILE] [--linerate PATH]
+                         [--date YYYY-MM-DD]";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.split_first() {
+        Some((chore, [])) if chore == "tidy" => tidy::run(),
+        Some((chore, rest)) if chore == "bench" => bench::run(rest),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

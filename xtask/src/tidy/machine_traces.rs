@@ -1,0 +1,71 @@
+//! Nothing in the repository depends on the machine it was written on.
+
+use super::repository::Repository;
+use super::{Invariant, Violation};
+
+pub(super) const INVARIANT: Invariant = Invariant {
+    name: "machine-traces",
+    statement: "no file names a home or work folder of one machine, nor a registry other than crates.io",
+    check,
+};
+
+/// Top folders that exist on the machine of one person only.
+const FOLDERS: [&str; 5] = ["root", "home", "work", "Users", "mnt"];
+
+/// Signs of a replaced or private package registry.
+const REGISTRIES: [&str; 5] = ["replace-with", "[source.", "[registries", "sparse+http", "CARGO_REGISTRIES_"];
+
+fn check(repository: &Repository) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    // This file has to spell the words.
+    for (path, text) in repository.files().filter(|(path, _)| !file!().ends_with(path)) {
+        for (index, line) in text.lines().enumerate() {
+            if let Some(folder) = FOLDERS.iter().find(|folder| names_folder(line, folder)) {
+                let message = format!("names /{folder}/…, a folder of one machine: use a relative or a temporary path");
+                violations.push(Violation::new(path, index + 1, message));
+            }
+            if let Some(sign) = REGISTRIES.iter().find(|sign| line.contains(*sign)) {
+                violations.push(Violation::new(path, index + 1, format!("`{sign}`: crates come from crates.io only")));
+            }
+        }
+    }
+    violations
+}
+
+/// Whether `line` holds the absolute path of `folder`; `~/work/`, `a/home/` and `https://x.org/home/` are not that.
+fn names_folder(line: &str, folder: &str) -> bool {
+    let needle = format!("/{folder}/");
+    line.match_indices(&needle).any(|(start, _)| {
+        let before = line[..start].chars().next_back();
+        !before.is_some_and(|found| found.is_alphanumeric() || matches!(found, '_' | '-' | '.' | '}' | ')' | '~' | '*'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(path: &str, text: &str) -> Vec<usize> {
+        check(&Repository::of(&[(path, text)])).iter().map(|violation| violation.line).collect()
+    }
+
+    #[test]
+    fn folders_of_one_machine_are_named() {
+        assert_eq!(lines("a.md", "x\nsee `/home/me/x`\nand /root/.cargo\n\"/work/main\"\n"), [2, 3, 4]);
+    }
+
+    #[test]
+    fn relative_paths_and_addresses_pass() {
+        assert!(lines("a.md", "docs/home/x https://example.org/work/x ${DIR}/root/ /usr/bin/x\n").is_empty());
+    }
+
+    #[test]
+    fn other_registries_are_named() {
+        assert_eq!(lines(".cargo/config.toml", "[source.crates-io]\nreplace-with = \"x\"\n"), [1, 2]);
+    }
+
+    #[test]
+    fn the_words_in_this_file_are_its_business() {
+        assert!(lines("xtask/src/tidy/machine_traces.rs", "/home/me\n").is_empty());
+    }
+}
