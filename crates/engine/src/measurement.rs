@@ -95,9 +95,14 @@ impl Measurement {
 
     /// When [`Measurement::advance`] is to be called again at the latest.
     pub(crate) fn next_wakeup(&self) -> MonotonicTime {
+        self.time_limit().map_or(self.next_duty(), |limit| limit.min(self.next_duty()))
+    }
+
+    /// When [`Measurement::advance`] has something to do again. A server waits for this only: the end is the client's to
+    /// say, and may be a round trip and a full queue away when the time is over.
+    pub(crate) fn next_duty(&self) -> MonotonicTime {
         let phase_change = self.counting_since.is_none().then(|| self.started + self.parameters.omit);
-        let tick = self.next_tick();
-        [phase_change, tick, self.time_limit()].into_iter().flatten().fold(self.next_sample, MonotonicTime::min)
+        [phase_change, self.next_tick()].into_iter().flatten().fold(self.next_sample, MonotonicTime::min)
     }
 
     /// Does what is due at `now`: reads the kernel, ends the omitted part, reports intervals that are over.

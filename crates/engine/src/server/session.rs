@@ -162,7 +162,7 @@ impl Session {
         let deadlines = [
             self.machine.deadline(),
             self.opening.as_ref().map(|(_, since)| *since + OPENING_LIMIT),
-            running.map(Measurement::next_wakeup),
+            running.map(Measurement::next_duty),
         ];
         let timeout = deadlines.into_iter().flatten().min().map(|deadline| deadline.since(now));
         let (control_ready, inbox_ready) = {

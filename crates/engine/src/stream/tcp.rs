@@ -34,6 +34,9 @@ const PACED_PERIOD: Duration = Duration::from_millis(10);
 /// The receive buffer: small enough for a processor's second-level cache.
 const RECEIVE_BUFFER: ByteCount = ByteCount::from_kibibytes(128);
 
+/// Most bytes taken at once when they are discarded in the kernel: nothing is copied, so the cache does not matter.
+const DISCARD_AT_ONCE: usize = 1 << 20;
+
 /// Sends until the budget is used up, the file ends, or it is told to stop.
 pub(super) fn send(job: &Job) -> Result<(), Broken> {
     let mut sender = Sender::new(job)?;
@@ -296,7 +299,8 @@ pub(super) fn receive(job: &Job) -> Result<(), Broken> {
         let counting = phase == super::Phase::Counting;
         let budget = &job.shared.receive_budget;
         // Nothing is reserved: which of several streams the last bytes come on, only the sender knows.
-        let most = if counting { budget.left(ByteCount::from_usize(buffer.len())).to_usize() } else { buffer.len() };
+        let most = if discard { DISCARD_AT_ONCE } else { buffer.len() };
+        let most = if counting { budget.left(ByteCount::from_usize(most)).to_usize() } else { most };
         if most == 0 {
             return Ok(());
         }
