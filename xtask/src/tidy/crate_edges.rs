@@ -18,7 +18,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("report", &["model", "units"]),
     ("sys", &["model", "units"]),
     ("engine", &["model", "sys", "units", "wire"]),
-    ("cli", &["engine", "model", "report", "sys", "units", "wire"]),
+    ("lab", &["model", "sys", "units"]),
+    ("cli", &["engine", "lab", "model", "report", "sys", "units", "wire"]),
     ("xtask", &[]),
 ];
 
