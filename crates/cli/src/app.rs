@@ -130,6 +130,9 @@ pub(crate) struct ServeArguments {
     /// End tests in which nothing has moved for this long
     #[arg(long, default_value = "120s", value_parser = duration, value_name = "TIME")]
     pub(crate) stall_timeout: Duration,
+    /// Read from each TCP connection no faster than this, as a slow application would, for example 5MB/s
+    #[arg(long, value_parser = rate, value_name = "RATE")]
+    pub(crate) read_rate: Option<BitRate>,
     /// RSA private key (PEM): only known users may test
     #[arg(long, requires = "authorized_users_path", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) rsa_private_key_path: Option<PathBuf>,

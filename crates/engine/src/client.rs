@@ -403,6 +403,7 @@ impl<'a> Client<'a> {
             file: self.file.clone(),
             payload: Arc::default(),
             cpu: self.options.cpu,
+            read_rate: None,
         };
         let pace = Pace { interval: self.options.interval, sampling: SAMPLING };
         self.measurement = Some(Measurement::start(streams, shared, &stream_options, pace).map_err(failed)?);

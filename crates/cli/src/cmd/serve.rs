@@ -90,6 +90,7 @@ fn options_of(arguments: &ServeArguments) -> Result<ServerOptions, Error> {
             _ => None,
         },
         stall_timeout: arguments.stall_timeout,
+        read_rate: arguments.read_rate.filter(|rate| !rate.is_zero()),
         ..ServerOptions::default()
     })
 }

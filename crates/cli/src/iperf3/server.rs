@@ -119,6 +119,7 @@ fn options_of(arguments: &ServerArguments) -> Result<ServerOptions, Error> {
         send_timeout: common.send_timeout,
         keepalive: common.control_keep_alive.map_or(defaults.keepalive, keepalive),
         file: common.file.clone(),
+        read_rate: None,
         cpu: common.affinity,
         deadlines: defaults.deadlines,
     })

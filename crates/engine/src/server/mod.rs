@@ -24,7 +24,7 @@ use linerate_model::report::ServerOutput;
 use linerate_sys::net::{self, Family, ListenOptions};
 use linerate_sys::options::Keepalive;
 use linerate_sys::signals::Interrupts;
-use linerate_units::Port;
+use linerate_units::{BitRate, Port};
 use linerate_wire::Deadlines;
 use linerate_wire::authentication::Authenticator;
 use linerate_wire::error::ErrorCode;
@@ -69,6 +69,8 @@ pub struct ServerOptions {
     pub keepalive: Keepalive,
     /// File to receive into (`-F`).
     pub file: Option<PathBuf>,
+    /// Take data from TCP streams no faster than this, each: the receiver whose application is slow. `None`: at once.
+    pub read_rate: Option<BitRate>,
     /// Processor to run the sessions on (`-A`), unless the client names one.
     pub cpu: Option<Cpu>,
     /// Time limits of the control connections.
@@ -103,6 +105,7 @@ impl Default for ServerOptions {
                 probes: Some(3),
             },
             file: None,
+            read_rate: None,
             cpu: None,
             // Short: whoever is connected and silent holds a thread.
             deadlines: Deadlines {

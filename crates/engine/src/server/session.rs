@@ -348,6 +348,7 @@ impl Session {
             file: self.file.clone(),
             payload: Arc::default(),
             cpu,
+            read_rate: self.start.options.read_rate,
         };
         let sessions = self.start.registry.running().div_ceil(SESSIONS_AT_FULL_CADENCE).max(1);
         let sampling = SAMPLING * u32::try_from(sessions).unwrap_or(u32::MAX);

@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use linerate_model::parameters::{Cpu, Protocol, TestParameters};
 use linerate_model::stream::{Role, StreamDescription};
 use linerate_sys::{clock, net, process};
+use linerate_units::BitRate;
 
 pub(crate) use payload::{FileUse, Payload};
 pub(crate) use shared::{Broken, Counters, Phase, ReceivedPackets, Shared, utilization};
@@ -39,6 +40,8 @@ pub(crate) struct StreamOptions {
     pub(crate) payload: Arc<Payload>,
     /// Processor to run on.
     pub cpu: Option<Cpu>,
+    /// Most that a TCP receiver takes from its socket.
+    pub read_rate: Option<BitRate>,
 }
 
 impl Stream {

@@ -9,7 +9,7 @@ use linerate_model::parameters::EndCondition;
 use linerate_sys::data::tcp;
 use linerate_sys::file::{self, PageBuffer};
 use linerate_sys::{clock, net, options};
-use linerate_units::{ByteCount, MonotonicTime};
+use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
 use super::payload::FileUse;
 use super::{Broken, Job};
@@ -294,12 +294,14 @@ pub(super) fn receive(job: &Job) -> Result<(), Broken> {
     // Which of several streams is near its end, nobody knows.
     let several = job.options.parameters.parallel.get() > 1;
     let mut low_water = LowWater::new(job.options.parameters.window, clock::monotonic_now());
+    let mut slow_reader = job.options.read_rate.map(|rate| SlowReader { rate, next: clock::monotonic_now() });
     while !job.shared.stopping() {
         let phase = job.shared.phase();
         let counting = phase == super::Phase::Counting;
         let budget = &job.shared.receive_budget;
         // Nothing is reserved: which of several streams the last bytes come on, only the sender knows.
         let most = if discard { DISCARD_AT_ONCE } else { buffer.len() };
+        let most = slow_reader.as_ref().map_or(most, |reader| most.min(reader.at_once()));
         let most = if counting { budget.left(ByteCount::from_usize(most)).to_usize() } else { most };
         if most == 0 {
             return Ok(());
@@ -321,6 +323,10 @@ pub(super) fn receive(job: &Job) -> Result<(), Broken> {
             file.append(&buffer[..received]).map_err(Broken::File)?;
         }
         job.counters.add_bytes(phase, received);
+        if let Some(reader) = &mut slow_reader {
+            reader.took(job, received);
+            continue;
+        }
         let last_part = exact && (several || budget.left(LAST_PART) < LAST_PART);
         if last_part {
             low_water.end(&job.socket);
@@ -333,6 +339,34 @@ pub(super) fn receive(job: &Job) -> Result<(), Broken> {
 
 /// The end of an exact test is not gathered: what is less than the threshold would wait for the receive timeout.
 const LAST_PART: ByteCount = ByteCount::from_mebibytes(4);
+
+/// Reads no faster than a rate, a little at a time, as an application does that has something to do with the data.
+struct SlowReader {
+    rate: BitRate,
+    /// When the next read is due.
+    next: MonotonicTime,
+}
+
+impl SlowReader {
+    /// A read takes about as much as comes due in this time,
+    const PERIOD: Duration = Duration::from_millis(10);
+    /// but no less than this.
+    const LEAST: usize = 1024;
+
+    fn at_once(&self) -> usize {
+        (self.rate * Self::PERIOD).to_usize().max(Self::LEAST)
+    }
+
+    /// Sleeps until the time of what was taken is over. Time lost while nothing came is not made up for.
+    fn took(&mut self, job: &Job, bytes: usize) {
+        let now = clock::monotonic_now();
+        let due = if self.next + Self::PERIOD < now { now } else { self.next };
+        self.next = due + (ByteCount::from_usize(bytes) / self.rate).unwrap_or_default();
+        if self.next > now {
+            job.shared.sleep_until(self.next);
+        }
+    }
+}
 
 /// Lets the kernel gather more before it wakes the receiver, as the rate allows (`SO_RCVLOWAT`, socket(7)).
 ///
