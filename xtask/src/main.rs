@@ -1,7 +1,8 @@
 //! The repository's own chores, started as `cargo xtask CHORE`:
 //!
 //! * `tidy` checks the invariants of ARCHITECTURE.md that the compiler does not see, one file each in [`tidy`];
-//! * `bench` measures linerate against the iperf3 on this machine, interleaved, and writes BENCHMARKS.md.
+//! * `bench` measures linerate against the iperf3 on this machine, interleaved, and writes BENCHMARKS.md; `bench lab`
+//!   measures how fast the lab's time passes, and writes docs/lab-speed.md.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who started it")]
@@ -14,7 +15,8 @@ mod workspace;
 
 const USAGE: &str = "usage: cargo xtask tidy
        cargo xtask bench [--rounds N] [--seconds S] [--only CELL]... [--mixed] [--out FILE] [--linerate PATH]
-                         [--date YYYY-MM-DD]";
+                         [--date YYYY-MM-DD]
+       cargo xtask bench lab [--rounds N]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

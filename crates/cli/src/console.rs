@@ -25,12 +25,12 @@ pub(crate) fn error(text: &str, advice: Option<&str>) {
 
 /// How data is to look on the standard output.
 pub(crate) fn data_style() -> Style {
-    style(terminal::is_terminal(&io::stdout()))
+    style(terminal::is_terminal(&io::stdout()) || is_relayed("out"))
 }
 
 /// How progress is to look on the standard error output; `None` when nobody is there to see it.
 pub(crate) fn progress_style() -> Option<Style> {
-    let shown = terminal::is_terminal(&io::stderr()) && !is_dumb();
+    let shown = (terminal::is_terminal(&io::stderr()) || is_relayed("err")) && !is_dumb();
     shown.then(|| style(true))
 }
 
@@ -38,6 +38,36 @@ pub(crate) fn progress_style() -> Option<Style> {
 pub(crate) fn progress(line: &str) {
     let mut stderr = io::stderr().lock();
     let _ = write!(stderr, "\r\x1b[K{line}").and_then(|()| stderr.flush());
+}
+
+/// Variable by which a linerate that relays a command's output tells it which of its streams end at a terminal (`out`,
+/// `err`). The terminal's width comes in `$COLUMNS`, as usual.
+const RELAYED: &str = "LINERATE_TERMINAL";
+
+fn is_relayed(stream: &str) -> bool {
+    std::env::var(RELAYED).is_ok_and(|streams| streams.split(',').any(|name| name == stream))
+}
+
+/// The environment that makes a command look as it would here, when its output comes through a pipe.
+pub(crate) fn relayed_environment() -> Vec<(String, String)> {
+    let streams: Vec<&str> =
+        [("out", terminal::is_terminal(&io::stdout())), ("err", terminal::is_terminal(&io::stderr()))]
+            .into_iter()
+            .filter_map(|(name, is_terminal)| is_terminal.then_some(name))
+            .collect();
+    vec![(RELAYED.to_owned(), streams.join(",")), ("COLUMNS".to_owned(), terminal::width().to_string())]
+}
+
+/// Writes to the standard error output as it comes: what a relayed command wrote to its own.
+pub(crate) fn relay_error(bytes: &[u8]) {
+    let mut stderr = io::stderr().lock();
+    let _ = stderr.write_all(bytes).and_then(|()| stderr.flush());
+}
+
+/// Writes to the standard output as it comes; whether somebody still reads it.
+pub(crate) fn relay_data(bytes: &[u8]) -> bool {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).is_ok()
 }
 
 fn style(terminal: bool) -> Style {

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
     match App::parse().command {
         Command::Test(arguments) => cmd::test::run(&arguments).into(),
         Command::Serve(arguments) => cmd::serve::run(&arguments).into(),
+        Command::Lab(arguments) => cmd::lab::run(&arguments).into(),
         Command::Iperf3 { arguments } => iperf3::run(arguments),
         Command::Completions { shell } => {
             let mut script = Vec::new();

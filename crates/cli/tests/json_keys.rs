@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use support::document::key_paths;
-use support::pairing::{LIMIT, PAIRINGS, Pair, Run};
+use support::pairing::{LIMIT, PAIRINGS, Pair, Run, undisturbed};
 use support::process::run;
 use support::{Program, Server};
 
@@ -61,6 +61,10 @@ fn assert_same(ours: &BTreeSet<String>, expected: &BTreeSet<String>, what: &str)
 /// Runs `arguments` in all pairings; each document of ours is compared with the one that the stock iperf3 has in the
 /// same role.
 fn check(arguments: &[&str]) {
+    undisturbed(|| check_once(arguments));
+}
+
+fn check_once(arguments: &[&str]) {
     let arguments = [arguments, &["-J"]].concat();
     let run = Run { client: &arguments, server: &["-J"], ..Run::default() };
     let [both_stock, others @ ..] = {

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod cell;
+mod lab;
 mod machine;
 mod process;
 mod report;
@@ -29,6 +30,9 @@ use crate::workspace;
 
 /// Measures the cells asked for, prints the table and writes the report; whether every run succeeded.
 pub(crate) fn run(arguments: &[String]) -> Result<bool> {
+    if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "lab") {
+        return lab::run(rest);
+    }
     let arguments = Arguments::parse(arguments)?;
     let baseline = Program::iperf3()?;
     let candidate = match &arguments.linerate {

@@ -1,4 +1,5 @@
 //! One file per command.
 
+pub(crate) mod lab;
 pub(crate) mod serve;
 pub(crate) mod test;

@@ -1,0 +1,144 @@
+//! `cargo xtask bench lab`: how fast the lab's time passes, in seconds of the guest per second here.
+//!
+//! The guest's boot and the set-up of the path count: that is what a person waits for. The paths alternate, and medians
+//! over the rounds are reported with their intervals.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::machine::Machine;
+use super::statistics::{Estimate, bootstrap_median};
+use crate::workspace;
+
+/// A path with what runs over it.
+struct Reference {
+    path: &'static str,
+    command: &'static str,
+    shows: &'static str,
+}
+
+const REFERENCES: &[Reference] = &[
+    Reference {
+        path: "rhel-10g-117ms",
+        command: "iperf3 -c far -t 10 -C cubic -Z -l 1M",
+        shows: "much data: 10 s at 10 Gbit/s over 117 ms",
+    },
+    Reference {
+        path: "loss-cubic-300m-20ms",
+        command: "iperf3 -c far -t 30 -C cubic",
+        shows: "single packets: 30 s of a lossy path, without segmentation offload",
+    },
+    Reference { path: "xs4all-adsl", command: "ping -c 60 -i 1 far", shows: "hardly anything: a minute of pings" },
+];
+
+const OUT: &str = "docs/lab-speed.md";
+
+/// Measures each reference `rounds` times; whether all succeeded.
+pub(super) fn run(arguments: &[String]) -> Result<bool> {
+    let rounds = match arguments {
+        [] => 5,
+        [option, number] if option == "--rounds" => number.parse().context("--rounds wants a number")?,
+        _ => anyhow::bail!("usage: cargo xtask bench lab [--rounds N]"),
+    };
+    ensure!(rounds > 0, "--rounds must be at least 1");
+    let linerate = super::build()?;
+    let machine = Machine::read(None)?;
+    let mut speeds: Vec<Vec<Speed>> = REFERENCES.iter().map(|_| Vec::new()).collect();
+    for round in 1..=rounds {
+        for (reference, speeds) in REFERENCES.iter().zip(&mut speeds) {
+            let speed = Speed::measure(&linerate, reference)?;
+            println!("round {round}: {}: {:.2} s of the guest in {:.2} s", reference.path, speed.guest, speed.here);
+            speeds.push(speed);
+        }
+    }
+    let document = document(&machine, rounds, &speeds);
+    let out = workspace::root().join(OUT);
+    fs::write(&out, &document).with_context(|| format!("cannot write {}", out.display()))?;
+    println!("\n{document}\nwritten: {}", out.display());
+    Ok(true)
+}
+
+/// Seconds of the guest, and here.
+struct Speed {
+    guest: f64,
+    here: f64,
+}
+
+impl Speed {
+    fn measure(linerate: &Path, reference: &Reference) -> Result<Self> {
+        let output = Command::new(linerate)
+            .args(["lab", "run", "--verbose", reference.path, "--"])
+            .args(reference.command.split(' '))
+            .output()
+            .context("cannot start linerate")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "`linerate lab run {}` ended with {}:\n{said}", reference.path, output.status);
+        Self::read(&said).with_context(|| format!("no line with the times in:\n{said}"))
+    }
+
+    /// From the last line of `lab run --verbose`: `lab: PATH: 12.014 s in the guest, 3.410 s here`.
+    fn read(said: &str) -> Option<Self> {
+        let line = said.lines().rev().find(|line| line.contains(" s in the guest, "))?;
+        let (guest, here) = line.rsplit_once(" s in the guest, ")?;
+        let guest = guest.rsplit_once(' ')?.1.parse().ok()?;
+        let here = here.split_once(" s here")?.0.parse().ok()?;
+        Some(Self { guest, here })
+    }
+
+    fn ratio(&self) -> f64 {
+        self.guest / self.here
+    }
+}
+
+fn document(machine: &Machine, rounds: u32, speeds: &[Vec<Speed>]) -> String {
+    let mut lines = vec![
+        "# How fast the lab's time passes".to_owned(),
+        String::new(),
+        "Written by `cargo xtask bench lab`. Wall time is from the start of the program to its end: the boot of the guest,"
+            .to_owned(),
+        "the set-up of the path and the command. The guest has one processor, whatever the host has.".to_owned(),
+        String::new(),
+        format!(
+            "{}, {} processors, Linux {}, {}; {rounds} rounds, the paths alternating; medians with their 95 % intervals.",
+            machine.processor, machine.processors, machine.kernel, machine.date
+        ),
+        String::new(),
+        "| path | command | shows | seconds of the guest | seconds here | guest per second here |".to_owned(),
+        "|---|---|---|---|---|---|".to_owned(),
+    ];
+    for (reference, speeds) in REFERENCES.iter().zip(speeds) {
+        let of = |value: fn(&Speed) -> f64| {
+            bootstrap_median(&speeds.iter().map(value).collect::<Vec<_>>()).map_or_else(String::new, shown)
+        };
+        lines.push(format!(
+            "| `{}` | `{}` | {} | {} | {} | {} |",
+            reference.path,
+            reference.command,
+            reference.shows,
+            of(|speed| speed.guest),
+            of(|speed| speed.here),
+            of(Speed::ratio),
+        ));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn shown(estimate: Estimate) -> String {
+    format!("{:.2} ({:.2}–{:.2})", estimate.median, estimate.low, estimate.high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_times_are_found_in_the_last_line() {
+        let speed = Speed::read("noise\nlab: adsl: 61.250 s in the guest, 0.500 s here\n").expect("a line with times");
+        assert!((speed.guest - 61.25).abs() < 1e-9 && (speed.here - 0.5).abs() < 1e-9);
+        assert!((speed.ratio() - 122.5).abs() < 1e-9);
+        assert!(Speed::read("nothing of the kind").is_none());
+    }
+}
