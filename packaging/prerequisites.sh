@@ -20,11 +20,31 @@ fi
 # The cryptography library for iperf3's authentication is C. It needs a compiler, but no cmake.
 command -v "${CC:-cc}" >/dev/null || required+=(gcc libc6-dev)
 
+# The lab: `lab HOW` with require or use. Its kernel is built from the distribution's sources once; paths are set up with
+# ip and tc.
+lab() {
+    # The kernel's build: its language, its configuration's, its arithmetic; its sources come as an archive.
+    "$1" gcc gcc
+    "$1" make make
+    "$1" ld binutils
+    "$1" flex flex
+    "$1" bison bison
+    "$1" bc bc
+    "$1" xz xz-utils
+    # The lab itself. Administration programs are not in everybody's PATH.
+    PATH=$PATH:/usr/sbin:/sbin "$1" tc iproute2
+    "$1" ping iputils-ping
+}
+
 case $task in
 build) ;;
-demo) use iperf3 iperf3 ;;
+demo)
+    use iperf3 iperf3
+    lab use
+    ;;
 test)
     require iperf3 iperf3
+    lab require
     # A test checks that clippy refuses what the pure crates ban.
     cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
     ;;

@@ -2,7 +2,8 @@
 //!
 //! * `tidy` checks the invariants of ARCHITECTURE.md that the compiler does not see, one file each in [`tidy`];
 //! * `bench` measures linerate against the iperf3 on this machine, interleaved, and writes BENCHMARKS.md; `bench lab`
-//!   measures how fast the lab's time passes, and writes docs/lab-speed.md.
+//!   measures how fast the lab's time passes, and writes docs/lab-speed.md;
+//! * `seeds` reproduces the seeds' experiments in the lab, and writes docs/seeds.md.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who started it")]
@@ -10,19 +11,22 @@
 use std::process::ExitCode;
 
 mod bench;
+mod seeds;
 mod tidy;
 mod workspace;
 
 const USAGE: &str = "usage: cargo xtask tidy
        cargo xtask bench [--rounds N] [--seconds S] [--only CELL]... [--mixed] [--out FILE] [--linerate PATH]
                          [--date YYYY-MM-DD]
-       cargo xtask bench lab [--rounds N]";
+       cargo xtask bench lab [--rounds N]
+       cargo xtask seeds";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
         Some((chore, [])) if chore == "tidy" => tidy::run(),
         Some((chore, rest)) if chore == "bench" => bench::run(rest),
+        Some((chore, [])) if chore == "seeds" => seeds::run(),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -248,6 +248,20 @@ pub(crate) struct LabOptions {
     pub(crate) verbose: bool,
 }
 
+impl Default for LabOptions {
+    fn default() -> Self {
+        Self {
+            pcap: None,
+            pcap_at: "near:eth0".to_owned(),
+            back_end: BackEnd::Uml,
+            seed: None,
+            stall_limit: Duration::from_secs(60),
+            kernel: None,
+            verbose: false,
+        }
+    }
+}
+
 /// How a path is emulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum BackEnd {

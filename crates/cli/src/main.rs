@@ -15,6 +15,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use linerate_lab::guest;
+use linerate_lab::session::supervisor;
 
 use app::{App, Command};
 use exit::Exit;
@@ -30,10 +32,20 @@ fn main() -> ExitCode {
     if let Some((_, arguments)) = rest.split_first().filter(|(first, _)| *first == "iperf3") {
         return iperf3::run(arguments.iter().cloned());
     }
+    // The first process of a lab's guest: nothing that a person types.
+    if let Some((_, arguments)) = rest.split_first().filter(|(first, _)| *first == guest::HIDDEN_COMMAND) {
+        return guest::run_with_arguments(arguments.iter().cloned());
+    }
+    if let Some((_, arguments)) = rest.split_first().filter(|(first, _)| *first == supervisor::COMMAND) {
+        return ExitCode::from(supervisor::run(arguments));
+    }
     match App::parse().command {
+        Command::Test(arguments) if cmd::lab::name_of(&arguments.host).is_some() => {
+            cmd::lab::run_instead(&arguments.host, &rest)
+        }
         Command::Test(arguments) => cmd::test::run(&arguments).into(),
         Command::Serve(arguments) => cmd::serve::run(&arguments).into(),
-        Command::Lab(arguments) => cmd::lab::run(&arguments).into(),
+        Command::Lab(arguments) => cmd::lab::run(&arguments),
         Command::Iperf3 { arguments } => iperf3::run(arguments),
         Command::Completions { shell } => {
             let mut script = Vec::new();

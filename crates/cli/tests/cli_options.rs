@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::document::{array, count, number, text};
-use support::pairing::{LIMIT, PAIRINGS, Run};
+use support::pairing::{LIMIT, PAIRINGS, Run, undisturbed};
 use support::process::{SignalAtEnd, eventually, run};
 use support::{Finished, Process, Program, Scratch, Server};
 
@@ -195,6 +195,20 @@ fn a_server_refuses_more_than_its_rate() {
     run(server.client(LINERATE, &["-t", "1", "-b", "20M"]), LIMIT).expect_code(0);
     let ended = server.stop().expect_code(0);
     assert!(ended.stderr.contains(&format!("iperf3: error - {expected}")), "{ended:#?}");
+}
+
+#[test]
+fn a_burst_of_many_blocks_leaves_whole() {
+    let server = Server::start(LINERATE, &[]);
+    for arguments in [&["-b", "200M/100"][..], &["-b", "200M/100", "-Z"]] {
+        let arguments = [arguments, &["-t", "2", "-J"]].concat();
+        undisturbed(|| {
+            let document = run(server.client(LINERATE, &arguments), LIMIT).expect_code(0).json();
+            // A burst is half a second's worth: three to five of them begin in two seconds.
+            let megabits = number(&document, "/end/sum_sent/bits_per_second") / 1e6;
+            assert!((150.0..=270.0).contains(&megabits), "{arguments:?}: {megabits} Mbit/s");
+        });
+    }
 }
 
 #[test]

@@ -83,6 +83,11 @@ pub enum Message {
         /// Process identifier and command line.
         processes: Vec<(u32, String)>,
     },
+    /// Something that a person should know about this run, which goes on.
+    Note {
+        /// A sentence.
+        text: String,
+    },
     /// The command has ended.
     Ended {
         /// How.

@@ -8,5 +8,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bounds;
+pub mod check;
+pub mod compile;
+pub mod description;
+pub mod frame;
+pub mod guest;
 pub mod job;
+pub mod kernel;
+pub mod library;
 pub mod plan;
+pub mod session;
+pub mod sizing;

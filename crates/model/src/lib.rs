@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod event;
+pub mod formulas;
 pub mod limit;
 pub mod parameters;
 pub mod report;

@@ -1,6 +1,8 @@
-//! The one place that starts other programs. There is never a shell in between.
+//! Running another program to its end. This module and [`crate::launch`], for programs that run beside this one, are the
+//! only places that start others. There is never a shell in between.
 
 use core::time::Duration;
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::PermissionsExt;
@@ -86,13 +88,13 @@ pub fn command_line(program: &str, arguments: &[&str]) -> String {
     [program].iter().chain(arguments).map(plain).collect::<Vec<_>>().join(" ")
 }
 
-fn running(program: &str, arguments: &[&str]) -> String {
+pub(crate) fn running(program: &str, arguments: &[&str]) -> String {
     format!("running `{}`", command_line(program, arguments))
 }
 
 fn start(program: &str, arguments: &[&str], with_input: bool) -> Result<Child> {
     let stdin = if with_input { Stdio::piped() } else { Stdio::null() };
-    find(program)
+    find(program, std::env::var_os("PATH"))
         .and_then(|path| {
             Command::new(path)
                 .arg0(program)
@@ -104,19 +106,19 @@ fn start(program: &str, arguments: &[&str], with_input: bool) -> Result<Child> {
                 .process_group(0)
                 .spawn()
         })
-        .map_err(|cause| {
-            Error::system(running(program, arguments), cause)
-                .hint_on(libc::ENOENT, "the program is not installed, or not in $PATH")
-        })
+        .map_err(|cause| Error::system(running(program, arguments), cause).hint_on(libc::ENOENT, NOT_FOUND))
 }
 
-/// Where the program is: in `$PATH`, else in the places of administration programs, which people who are not root often
-/// lack in theirs. Relative places are not looked at: what lies in the current directory may be anybody's.
-fn find(program: &str) -> io::Result<PathBuf> {
+pub(crate) const NOT_FOUND: &str = "the program is not installed, or not in $PATH";
+
+/// Where the program is: in `path` (a value of `$PATH`), else in the places of administration programs, which people who
+/// are not root often lack in theirs. Relative places are not looked at: what lies in the current directory may be
+/// anybody's.
+pub(crate) fn find(program: &str, path: Option<OsString>) -> io::Result<PathBuf> {
     if program.contains('/') {
         return Ok(program.into());
     }
-    let path = std::env::var_os("PATH").filter(|path| !path.is_empty()).unwrap_or_else(|| "/usr/bin:/bin".into());
+    let path = path.filter(|path| !path.is_empty()).unwrap_or_else(|| "/usr/bin:/bin".into());
     let more = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
     let executable =
         |path: &PathBuf| path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
@@ -212,7 +214,7 @@ fn drain(pipe: &mut impl Read, into: &mut Vec<u8>) -> core::result::Result<bool,
     }
 }
 
-fn set_nonblocking(pipe: &impl AsFd) -> io::Result<()> {
+pub(crate) fn set_nonblocking(pipe: &impl AsFd) -> io::Result<()> {
     let descriptor = pipe.as_fd().as_raw_fd();
     // SAFETY: takes numbers; the descriptor is open, as it is borrowed.
     let flags = check(unsafe { libc::fcntl(descriptor, libc::F_GETFL) })?;
@@ -283,9 +285,11 @@ mod tests {
 
     #[test]
     fn programs_are_found_where_administrators_have_them() {
-        assert!(find("sh").expect("every system has it").is_absolute());
-        assert_eq!(find("./here").expect("taken as it is"), PathBuf::from("./here"));
-        assert_eq!(find("passwd.d").expect_err("not a program").kind(), io::ErrorKind::NotFound);
+        assert!(find("sh", None).expect("every system has it").is_absolute());
+        assert_eq!(find("./here", None).expect("taken as it is"), PathBuf::from("./here"));
+        assert_eq!(find("passwd.d", None).expect_err("not a program").kind(), io::ErrorKind::NotFound);
+        let relative = Some(OsString::from(".:bin:/nowhere"));
+        assert_eq!(find("sh", relative).expect_err("not there").kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -1,24 +1,38 @@
 //! The system layer: everything linerate asks of the Linux kernel, of the host and of other programs.
 //!
-//! Sockets and their options, `tcp_info`, clocks, readiness, signals, processes, the terminal, temporary files and the
-//! firewall. This crate does what it is told and says what came out; it decides nothing and prints nothing. It is the
+//! Sockets and their options, `tcp_info`, clocks, readiness, signals, processes, the terminal, temporary files, the
+//! firewall; namespaces, mounts, network devices and captures for emulated networks. This crate does what it is told and says what came out; it decides nothing and prints nothing. It is the
 //! only crate with `unsafe` code: each block says why it is sound.
 
 #![allow(unsafe_code, reason = "the one crate that calls the kernel directly; every block has its SAFETY comment")]
 
+pub mod capture;
+pub mod channel;
 pub mod clock;
 pub mod command;
+pub mod command_stream;
 pub mod data;
 mod error;
+pub mod features;
 pub mod file;
+pub mod file_lock;
 pub mod firewall;
 pub mod host;
+pub mod launch;
+pub mod machine;
+pub mod mount;
+pub mod namespace;
 pub mod net;
+pub mod netem;
+mod netlink;
 pub mod options;
 pub mod poll;
 pub mod process;
+pub mod ptrace_probe;
+pub mod resources;
 pub mod signals;
 mod sockopt;
+pub mod supervise;
 pub mod tcp_info;
 pub mod terminal;
 

@@ -7,7 +7,7 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
-use crate::{BitRate, ByteCount};
+use crate::{BitRate, ByteCount, Ratio};
 
 /// Text that is not the quantity it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +42,7 @@ const RATE_FORMS: &str = "a rate such as 10G, 10Gbit/s, 10Gbps, 1.5Mbit or 220k 
      B/s is bytes per second)";
 const SIZE_FORMS: &str = "a size such as 64KiB, 6 MiB (powers of 1024), 10MB, 128k (powers of 1000) or 1500";
 const TIME_FORMS: &str = "a time with its unit, such as 117ms, 2s, 1.5m, 250us, 40ns or 1h";
+const RATIO_FORMS: &str = "a share in percent, such as 0.1 %, 0.1% or 100 %";
 
 /// A rate: `10G`, `10Gbit/s`, `10Gbps`, `1.5Mbit`, `220k`, `125MB/s`.
 ///
@@ -97,6 +98,17 @@ pub fn time(text: &str) -> Result<Duration, ParseError> {
         _ => return Err(error()),
     };
     Duration::try_from_secs_f64(seconds).map_err(|_| error())
+}
+
+/// A share in percent: `0.1 %`, `0.1%`, `100 %`; above 100 % too.
+///
+/// # Errors
+/// Anything else. A number without the sign is refused: `0.1` might be a tenth or a thousandth.
+pub fn ratio(text: &str) -> Result<Ratio, ParseError> {
+    number_and_unit(text)
+        .filter(|(_, unit)| *unit == "%")
+        .and_then(|(number, _)| Ratio::from_percent(number))
+        .ok_or_else(|| ParseError { text: text.to_owned(), expected: RATIO_FORMS })
 }
 
 impl FromStr for BitRate {

@@ -72,6 +72,17 @@ fn times_in_words_of_the_field() {
 }
 
 #[test]
+fn shares_in_percent() {
+    for (text, share) in [("0.1 %", 0.001), ("0.1%", 0.001), ("0 %", 0.0), ("100 %", 1.0), ("250%", 2.5)] {
+        assert_eq!(parse::ratio(text).map(Ratio::get), Ok(share), "{text}");
+    }
+    for text in ["0.1", "%", "-1 %", "1 percent", "1 % ", "1  %", "NaN %", "1e-3 %"] {
+        let message = parse::ratio(text).expect_err(text).to_string();
+        assert!(message.contains("a share in percent"), "{message}");
+    }
+}
+
+#[test]
 fn refusals_name_the_expected_forms() {
     let nonsense =
         ["", " ", "G", "x", "1.2.3G", "1.G", ".5G", "-1", "+1", "1e9", "10 ", " 10", "10  G", "10Q", "inf", "NaN"];

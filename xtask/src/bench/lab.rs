@@ -27,7 +27,7 @@ const REFERENCES: &[Reference] = &[
         shows: "much data: 10 s at 10 Gbit/s over 117 ms",
     },
     Reference {
-        path: "loss-cubic-300m-20ms",
+        path: "300m-20ms-loss-cubic",
         command: "iperf3 -c far -t 30 -C cubic",
         shows: "single packets: 30 s of a lossy path, without segmentation offload",
     },

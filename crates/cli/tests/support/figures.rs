@@ -138,11 +138,12 @@ impl Documents<'_> {
     /// Bytes that iperf3's server sends at its rate until it is told that the client has all: on a busy machine, that
     /// takes a while.
     fn excess_of_a_late_end(&self, sender: Program) -> u64 {
-        const LATEST: f64 = 0.2;
+        /// A fifth of a second of a rate in bits, in bytes.
+        const SHARE: u64 = 5 * 8;
         if !self.asked.udp || self.asked.direction != Direction::Reverse || sender != Program::Iperf3 {
             return 0;
         }
-        (number(&self.client, "/start/test_start/target_bitrate") / 8.0 * LATEST) as u64
+        count(&self.client, "/start/test_start/target_bitrate") / SHARE
     }
 
     fn rate(&self, key: &str) {

@@ -3,6 +3,7 @@
 
 pub mod document;
 pub mod figures;
+pub mod lab;
 pub mod layout;
 pub mod pairing;
 pub mod process;

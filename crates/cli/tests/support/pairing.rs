@@ -92,7 +92,6 @@ pub fn undisturbed<T>(mut attempt: impl FnMut() -> T) -> T {
         if let Ok(done) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(&mut attempt)) {
             return done;
         }
-        eprintln!("once more: it may have been the machine");
     }
     attempt()
 }

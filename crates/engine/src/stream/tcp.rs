@@ -72,6 +72,8 @@ struct Sender<'a> {
     /// Bytes per block.
     length: usize,
     pacer: Option<Pacer>,
+    /// Bytes of the pacer's last group that are still to be sent.
+    group_left: usize,
     /// Blocks per call.
     repeat: usize,
     most_repeat: usize,
@@ -91,14 +93,14 @@ impl<'a> Sender<'a> {
         let bulk = pacer.is_none() && length >= BULK_BLOCK && matches!(method, Method::Copy | Method::ZeroCopy);
         let large = parameters.window.map_or(LARGE_WRITE, |window| LARGE_WRITE.min(window.to_usize() / 2));
         let most_repeat = if bulk { (large / length).clamp(1, tcp::MAX_REPEAT) } else { 1 };
-        Ok(Self { job, method, block, length, pacer, repeat: 1, most_repeat })
+        Ok(Self { job, method, block, length, pacer, group_left: 0, repeat: 1, most_repeat })
     }
 
     /// Sends once; `false` at the end.
     fn step(&mut self) -> Result<bool, Broken> {
-        let Some(blocks) = self.wait_for_turn() else { return Ok(true) };
+        let Some(want) = self.wait_for_turn() else { return Ok(true) };
         let phase = self.job.shared.phase();
-        let want = ByteCount::from_usize(self.length * blocks);
+        let want = ByteCount::from_usize(want);
         let budget = &self.job.shared.send_budget;
         let counting = phase == super::Phase::Counting;
         let allowed = if counting { budget.take(want) } else { want };
@@ -112,6 +114,7 @@ impl<'a> Sender<'a> {
             Err(error) => return Err(self.broken_by(error)),
         };
         let moved = sent.unwrap_or(0);
+        self.group_left = self.group_left.saturating_sub(moved);
         if counting {
             budget.give_back(allowed - ByteCount::from_usize(moved));
         }
@@ -120,14 +123,19 @@ impl<'a> Sender<'a> {
         Ok(sent.is_some() && !(counting && budget.is_used_up()))
     }
 
-    /// How many blocks to send now; `None` when it is not yet time.
+    /// How many bytes to send now; `None` when it is not yet time. A group that one call did not take whole goes on first:
+    /// its time is spent.
     fn wait_for_turn(&mut self) -> Option<usize> {
-        let Some(pacer) = &mut self.pacer else { return Some(self.repeat) };
+        let Some(pacer) = &mut self.pacer else { return Some(self.length * self.repeat) };
+        if self.group_left > 0 {
+            return Some(self.group_left);
+        }
         let now = clock::monotonic_now();
         match pacer.turn(now) {
             Turn::Send(count) => {
                 pacer.sent(count, now);
-                Some(count.to_usize())
+                self.group_left = self.length * count.to_usize();
+                Some(self.group_left)
             }
             Turn::Wait(until) => {
                 self.job.shared.sleep_until(until);
@@ -370,8 +378,9 @@ impl SlowReader {
 
 /// Lets the kernel gather more before it wakes the receiver, as the rate allows (`SO_RCVLOWAT`, socket(7)).
 ///
-/// At tens of gigabits, most of a receiver's time goes into falling asleep and being woken. A threshold of half a
-/// millisecond's worth of data changes no figure that a person could see; the receive timeout bounds it on a stall.
+/// Most of a receiver's time goes into falling asleep and being woken: at tens of gigabits, and in the lab at any rate,
+/// where each of these steps is a dozen of the host's. A threshold of a millisecond's worth of data changes no figure that
+/// a person could see, nor an acknowledgement; the receive timeout bounds it on a stall.
 struct LowWater {
     since: MonotonicTime,
     bytes: usize,
@@ -381,8 +390,8 @@ struct LowWater {
 
 impl LowWater {
     const PERIOD: Duration = Duration::from_millis(20);
-    const GATHER: Duration = Duration::from_micros(500);
-    const LEAST: usize = 64 << 10;
+    const GATHER: Duration = Duration::from_millis(1);
+    const LEAST: usize = 16 << 10;
     const MOST: usize = 256 << 10;
 
     /// With a `window` that was asked for, the threshold stays well below it, so that the sender never waits for a

@@ -1,0 +1,200 @@
+//! A path as a drawing: hosts as boxes, links as lines with what each direction does.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use linerate_lab::description::{Buffer, Direction, Host, Link, Loss, PathDescription, Queue, Traffic, TrafficKind};
+use linerate_lab::plan::Sysctl;
+use linerate_units::display;
+
+use super::list::wrapped;
+
+/// The characters that a terminal can show.
+struct Strokes {
+    top: [&'static str; 3],
+    sides: &'static str,
+    bottom: [&'static str; 3],
+    line: &'static str,
+    leave: &'static str,
+    enter: &'static str,
+    towards_far: &'static str,
+    towards_near: &'static str,
+}
+
+const UNICODE: Strokes = Strokes {
+    top: ["┌", "─", "┐"],
+    sides: "│",
+    bottom: ["└", "─", "┘"],
+    line: "│",
+    leave: "┬",
+    enter: "┴",
+    towards_far: "▼",
+    towards_near: "▲",
+};
+
+const ASCII: Strokes = Strokes {
+    top: ["+", "-", "+"],
+    sides: "|",
+    bottom: ["+", "-", "+"],
+    line: "|",
+    leave: "+",
+    enter: "+",
+    towards_far: "v",
+    towards_near: "^",
+};
+
+/// Where the links' line stands, counted from the left.
+const STEM: usize = 6;
+
+/// Draws `path`, broken at `width` characters.
+pub(super) fn draw(path: &PathDescription, width: usize, unicode: bool) -> String {
+    let strokes = if unicode { &UNICODE } else { &ASCII };
+    let inner = path.hosts.iter().map(|host| host.name.chars().count()).max().unwrap_or(4).max(5) + 2;
+    let mut text = String::new();
+    for (index, host) in path.hosts.iter().enumerate() {
+        draw_host(&mut text, host, index, path, inner, width, strokes);
+        if let Some(link) = path.links.get(index) {
+            draw_link(&mut text, link, width, strokes);
+        }
+    }
+    for traffic in &path.traffic {
+        for (number, line) in wrapped(&traffic_text(traffic), width.saturating_sub(8)).into_iter().enumerate() {
+            let _ = writeln!(text, "  {} {line}", if number == 0 { "also:" } else { "     " });
+        }
+    }
+    text
+}
+
+fn draw_host(
+    text: &mut String,
+    host: &Host,
+    index: usize,
+    path: &PathDescription,
+    inner: usize,
+    width: usize,
+    strokes: &Strokes,
+) {
+    let (first, last) = (index == 0, index + 1 == path.hosts.len());
+    let edge = |corners: [&str; 3], mark: Option<&str>| {
+        let stem = STEM - 4;
+        let middle: String = (0..inner).map(|column| mark.filter(|_| column == stem).unwrap_or(corners[1])).collect();
+        format!("  {}{middle}{}", corners[0], corners[2])
+    };
+    let details = host_details(host);
+    let room = width.saturating_sub(inner + 7).max(24);
+    let mut lines = wrapped(&details, room).into_iter();
+    let _ = writeln!(text, "{}", edge(strokes.top, (!first).then_some(strokes.enter)));
+    let name = format!(" {:<width$} ", host.name, width = inner - 2);
+    let _ = writeln!(text, "  {0}{name}{0}  {1}", strokes.sides, lines.next().unwrap_or_default());
+    let bottom = edge(strokes.bottom, (!last).then_some(strokes.leave));
+    let _ = writeln!(text, "{}", format!("{bottom}  {}", lines.next().unwrap_or_default()).trim_end());
+    for line in lines {
+        let stem = if last { " " } else { strokes.line };
+        let _ = writeln!(text, "{:>STEM$}{:pad$}{line}", stem, "", pad = inner + 6 - STEM);
+    }
+}
+
+fn host_details(host: &Host) -> String {
+    let mut parts = vec![host.congestion_control.clone()];
+    parts.extend(host.queueing.iter().map(|queueing| format!("queueing {queueing}")));
+    parts.extend(host.sysctls.iter().map(setting));
+    if let Some(offload) = host.offload {
+        parts.push(format!("offloads {}", if offload { "on" } else { "off" }));
+    }
+    if let Some(server) = &host.server {
+        parts.push(
+            ["linerate serve".to_owned()].into_iter().chain(server.iter().cloned()).collect::<Vec<_>>().join(" "),
+        );
+    }
+    parts.join(", ")
+}
+
+fn setting(sysctl: &Sysctl) -> String {
+    let name = sysctl.key.strip_prefix("net.ipv4.").unwrap_or(&sysctl.key);
+    format!("{name} = {}", sysctl.value)
+}
+
+fn draw_link(text: &mut String, link: &Link, width: usize, strokes: &Strokes) {
+    let room = width.saturating_sub(STEM + 6).max(24);
+    let mut put = |mark: &str, words: &str| {
+        for (number, line) in wrapped(words, room).into_iter().enumerate() {
+            let mark = if number == 0 { mark } else { " " };
+            let _ = writeln!(text, "{:>STEM$}   {mark} {line}", strokes.line);
+        }
+    };
+    let forward = direction_text(&link.forward);
+    let backward = direction_text(&link.backward);
+    put(strokes.towards_far, &forward);
+    put(strokes.towards_near, if forward == backward { "the same" } else { &backward });
+    put(" ", &format!("MTU {}", link.mtu));
+}
+
+fn direction_text(direction: &Direction) -> String {
+    let mut parts = vec![
+        direction.rate.map_or_else(|| "any rate".to_owned(), display::rate),
+        format!("{} delay", exact(direction.delay)),
+    ];
+    if let Some(jitter) = direction.jitter {
+        parts.push(format!("± {} ({})", exact(jitter.by), jitter.distribution.name()));
+    }
+    parts.push(queue_text(direction));
+    parts.extend(direction.loss.map(loss_text));
+    parts.extend(direction.duplicate.map(|share| format!("{} duplicated", display::percent(share))));
+    parts.extend(direction.corrupt.map(|share| format!("{} corrupted", display::percent(share))));
+    parts.extend(
+        direction
+            .reorder
+            .map(|reorder| format!("{} overtake by {}", display::percent(reorder.share), exact(reorder.by))),
+    );
+    parts.extend(
+        direction.policer.map(|policer| {
+            format!("policed at {}, burst {}", display::rate(policer.rate), display::size(policer.burst))
+        }),
+    );
+    parts.extend(direction.drop_larger_than.map(|size| format!("IP packets over {} vanish", display::size(size))));
+    parts.extend(direction.ecn_threshold.map(|size| format!("ECN marks above {}", display::size(size))));
+    if direction.bleach_ecn {
+        parts.push("ECN bits cleared".to_owned());
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join(", ")
+}
+
+fn queue_text(direction: &Direction) -> String {
+    let holds = match direction.buffer {
+        None if direction.queue == Queue::Fifo => return String::new(),
+        None => String::new(),
+        Some(Buffer::Bytes(size)) => format!(" of {}", display::size(size)),
+        Some(Buffer::Packets(count)) => format!(" of {count} packets"),
+        Some(Buffer::Time(time)) => format!(" of {}", exact(time)),
+        Some(Buffer::Multiple(ratio)) => format!(" of {} BDP", ratio.get()),
+    };
+    format!("{} queue{holds}", direction.queue.name())
+}
+
+fn loss_text(loss: Loss) -> String {
+    match loss {
+        Loss::Random(share) => format!("{} lost", display::percent(share)),
+        Loss::Every(count) => format!("each {count}th packet lost"),
+        Loss::GilbertElliott { .. } => format!("{} lost in bursts", display::percent(loss.mean())),
+    }
+}
+
+fn traffic_text(traffic: &Traffic) -> String {
+    let how = match traffic.kind {
+        TrafficKind::Bulk => "as much as the path takes".to_owned(),
+        TrafficKind::Paced { rate } => format!("paced at {}", display::rate(rate)),
+        TrafficKind::OnOff { rate, on, off } => {
+            format!("{} for {}, nothing for {}", display::rate(rate), exact(on), exact(off))
+        }
+        TrafficKind::SlowReader { rate } => format!("read at {}", display::rate(rate)),
+        TrafficKind::ApplicationPaced { rate } => format!("written at {}", display::rate(rate)),
+    };
+    format!("{} → {}: {} flow(s), {how}, from {}", traffic.from, traffic.to, traffic.streams, exact(traffic.start))
+}
+
+/// A time as it was described, in milliseconds: rounding would make another path of it.
+fn exact(time: Duration) -> String {
+    let text = format!("{:.6}", time.as_secs_f64() * 1e3);
+    format!("{} ms", text.trim_end_matches('0').trim_end_matches('.'))
+}

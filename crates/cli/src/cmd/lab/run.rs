@@ -1,0 +1,279 @@
+//! `linerate lab run`: a command on an emulated path.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linerate_lab::compile::compile;
+use linerate_lab::job::{Capture, Command, End};
+use linerate_lab::plan::{FAR, NEAR, Plan};
+use linerate_lab::session::{self, BackEnd, Containment, Outcome, Request, SessionError, SessionEvent};
+use linerate_sys::signals::Interrupts;
+use linerate_units::display;
+
+use super::path;
+use crate::app::{self, LabOptions, LabRunArguments};
+use crate::console;
+use crate::exit::Exit;
+
+/// How many lines of the guest's kernel log go with an error.
+const LOG_LINES: usize = 12;
+
+/// Runs the command that was given, or the path's scenario.
+pub(crate) fn run(arguments: &LabRunArguments) -> std::process::ExitCode {
+    match prepare(&arguments.path, &arguments.command, &arguments.lab) {
+        Ok(request) => carry_out(&request, &arguments.lab),
+        Err(exit) => exit.into(),
+    }
+}
+
+/// Runs linerate with these `arguments` on the path that `host` names (`lab:NAME`): there, the host is the far end.
+pub(crate) fn run_instead(host: &str, arguments: &[OsString]) -> std::process::ExitCode {
+    let options = LabOptions::default();
+    let there =
+        arguments.iter().map(|word| if word == host { FAR.to_owned() } else { word.to_string_lossy().into_owned() });
+    let command: Vec<String> = ["linerate".to_owned()].into_iter().chain(there).collect();
+    match prepare(name_of(host).unwrap_or(host), &command, &options) {
+        Ok(request) => carry_out(&request, &options),
+        Err(exit) => exit.into(),
+    }
+}
+
+/// The name of a path where a host was expected (`lab:NAME`).
+pub(crate) fn name_of(host: &str) -> Option<&str> {
+    host.strip_prefix("lab:")
+}
+
+fn prepare(name: &str, command: &[String], options: &LabOptions) -> Result<Request, Exit> {
+    let mut description = path::find(name)?.description;
+    if let Some(seed) = options.seed {
+        description.seed = seed;
+    }
+    let plan = compile(&description);
+    let linerate = own_binary()?;
+    let arguments = if command.is_empty() {
+        [&[text_of(&linerate)], &description.scenario[..]].concat()
+    } else {
+        resolve(command, &linerate)
+    };
+    let directory = std::env::current_dir().map_err(|cause| {
+        unable(&format!("finding the current directory: {}", linerate_sys::describe_os_error(&cause)), None)
+    })?;
+    let capture = options.pcap.as_ref().map(|file| capture(file, &options.pcap_at, &plan, &directory)).transpose()?;
+    let writable = writable(&directory, capture.as_ref());
+    let command = Command { arguments, namespace: NEAR.to_owned(), environment: environment(&linerate), directory };
+    Ok(Request {
+        plan,
+        command,
+        writable,
+        capture,
+        back_end: back_end(options)?,
+        seed: description.seed,
+        stall_limit: options.stall_limit,
+        linerate,
+        containment: Containment::Best,
+    })
+}
+
+fn unable(text: &str, advice: Option<&str>) -> Exit {
+    console::error(
+        &match advice {
+            Some(advice) => format!("{text}\n{advice}"),
+            None => text.to_owned(),
+        },
+        None,
+    );
+    Exit::Unable
+}
+
+fn own_binary() -> Result<PathBuf, Exit> {
+    std::env::current_exe().map_err(|cause| {
+        let text = format!("finding this program's own file: {}", linerate_sys::describe_os_error(&cause));
+        unable(&text, Some("the guest runs it as its first process: it must still be where it was started from"))
+    })
+}
+
+fn text_of(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// Words that are linerate's own commands in the lab. `iperf3` is the host's program where it has one.
+const OWN: &[&str] = &["test", "serve", "lab", "completions", "man"];
+
+fn resolve(command: &[String], linerate: &Path) -> Vec<String> {
+    let own = [text_of(linerate)];
+    match command[0].as_str() {
+        "linerate" => [&own, &command[1..]].concat(),
+        "iperf3" if !is_installed("iperf3") => [&own, command].concat(),
+        word if OWN.contains(&word) => [&own, command].concat(),
+        _ => command.to_vec(),
+    }
+}
+
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
+/// This process's environment, with linerate itself to be found last, and how the output will be shown.
+fn environment(linerate: &Path) -> Vec<(String, String)> {
+    let mut variables: Vec<(String, String)> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| name != "PATH" && name != "COLUMNS" && name != "TMPDIR")
+        .collect();
+    let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
+    let own = linerate.parent().map(|parent| format!(":{}", parent.display())).unwrap_or_default();
+    variables.push(("PATH".to_owned(), format!("{path}{own}")));
+    variables.extend(console::relayed_environment());
+    variables
+}
+
+/// The file is made here, where the user's rights are known, and its directory becomes writable in the guest.
+fn capture(file: &Path, place: &str, plan: &Plan, directory: &Path) -> Result<Capture, Exit> {
+    let (host, device) = place.split_once(':').unwrap_or((place, "eth0"));
+    let Some(namespace) = plan.namespaces.iter().find(|namespace| namespace.name == host) else {
+        let hosts: Vec<&str> = plan.namespaces.iter().map(|namespace| namespace.name.as_str()).collect();
+        return Err(unable(
+            &format!("--pcap-at {place}: this path has no host {host:?}"),
+            Some(&format!("it has {}", hosts.join(", "))),
+        ));
+    };
+    let ends = plan.pairs.iter().flat_map(|pair| [&pair.a, &pair.b]);
+    let devices: Vec<&str> =
+        ends.filter(|end| end.namespace == namespace.name).map(|end| end.device.as_str()).collect();
+    if !devices.contains(&device) && device != "lo" {
+        return Err(unable(
+            &format!("--pcap-at {place}: {host} has no device {device:?}"),
+            Some(&format!("it has {}", devices.join(", "))),
+        ));
+    }
+    let file = directory.join(file);
+    std::fs::File::create(&file).map_err(|cause| {
+        unable(&format!("creating the capture {}: {}", file.display(), linerate_sys::describe_os_error(&cause)), None)
+    })?;
+    Ok(Capture { namespace: host.to_owned(), device: device.to_owned(), file })
+}
+
+/// Where the command may write: the directory it was started in, and that of the capture. The root directory itself
+/// would be everything.
+fn writable(directory: &Path, capture: Option<&Capture>) -> Vec<PathBuf> {
+    let of_capture = capture.and_then(|capture| capture.file.parent()).map(Path::to_path_buf);
+    let mut all: Vec<PathBuf> = [Some(directory.to_path_buf()), of_capture].into_iter().flatten().collect();
+    all.retain(|path| path != Path::new("/"));
+    all.dedup();
+    all
+}
+
+fn back_end(options: &LabOptions) -> Result<BackEnd, Exit> {
+    match options.back_end {
+        app::BackEnd::Namespaces => Ok(BackEnd::Namespaces),
+        app::BackEnd::Uml => {
+            let kernel = match &options.kernel {
+                Some(kernel) => kernel.clone(),
+                None => built_kernel()?,
+            };
+            Ok(BackEnd::UserModeLinux { kernel })
+        }
+    }
+}
+
+fn built_kernel() -> Result<PathBuf, Exit> {
+    match linerate_lab::kernel::find() {
+        Ok(Some(kernel)) => Ok(kernel.path),
+        Ok(None) => Err(unable(
+            "the lab's kernel has not been built yet",
+            Some(
+                "`linerate lab kernel build` makes it, once, in about three minutes; `linerate lab check` says what it needs",
+            ),
+        )),
+        Err(error) => Err(super::kernel::refuse(&error)),
+    }
+}
+
+fn carry_out(request: &Request, options: &LabOptions) -> std::process::ExitCode {
+    let stop = match Interrupts::install() {
+        Ok(stop) => stop,
+        Err(cause) => {
+            console::error(&cause.to_string(), None);
+            return Exit::of(&cause).into();
+        }
+    };
+    if options.verbose {
+        console::note(&format!("lab: {}: {}", request.plan.path, request.plan.sizing.reason));
+    }
+    let mut watch = Watch { verbose: options.verbose, ready: None };
+    match session::run(request, Some(&stop), &mut |event| watch.event(&event)) {
+        Ok(outcome) => watch.finish(request, &outcome),
+        Err(error) => explain(&error).into(),
+    }
+}
+
+struct Watch {
+    verbose: bool,
+    ready: Option<Duration>,
+}
+
+impl Watch {
+    fn event(&mut self, event: &SessionEvent<'_>) {
+        match event {
+            SessionEvent::Ready { wall_time } => self.ready = Some(*wall_time),
+            SessionEvent::Output(bytes) => {
+                console::relay_data(bytes);
+            }
+            SessionEvent::Error(bytes) => console::relay_error(bytes),
+            SessionEvent::Note(text) => console::note(&format!("lab: {text}")),
+            SessionEvent::Progress { .. } | SessionEvent::KernelLine(_) => {}
+        }
+    }
+
+    fn finish(&self, request: &Request, outcome: &Outcome) -> std::process::ExitCode {
+        if let Some(captured) = outcome.captured.filter(|captured| !captured.missed.is_zero()) {
+            console::note(&format!("lab: the capture has {} packets and missed {}", captured.packets, captured.missed));
+        }
+        if self.verbose {
+            self.speed(request, outcome);
+        }
+        match outcome.end {
+            None => Exit::Partial.into(),
+            Some(End::Code(code)) => std::process::ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
+            Some(End::Signal(_)) if outcome.interrupted.is_some() => Exit::Partial.into(),
+            Some(End::Signal(signal)) => {
+                console::note(&format!("lab: the command was ended by signal {signal}"));
+                std::process::ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+            }
+        }
+    }
+
+    fn speed(&self, request: &Request, outcome: &Outcome) {
+        if let Some(captured) = outcome.captured {
+            console::note(&format!("lab: {} packets captured", captured.packets));
+        }
+        if let Some(boot) = outcome.boot_time.or(self.ready) {
+            console::note(&format!("lab: the path stood after {}", display::duration(boot)));
+        }
+        console::note(&format!(
+            "lab: {}: {:.3} s in the guest, {:.3} s here",
+            request.plan.path,
+            outcome.guest_time.as_secs_f64(),
+            outcome.wall_time.as_secs_f64(),
+        ));
+    }
+}
+
+/// Says what went wrong, with the end of the guest's kernel log where that is all there is.
+fn explain(error: &SessionError) -> Exit {
+    let mut text = error.to_string();
+    if let Some(advice) = error.advice() {
+        text.push('\n');
+        text.push_str(&advice);
+    } else if let Some(log) = error.kernel_log() {
+        let lines: Vec<&str> = log.lines().collect();
+        text.push_str("\nthe end of the guest's kernel log:\n");
+        text.push_str(&lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"));
+    }
+    console::error(&text, None);
+    match error {
+        SessionError::System(cause) => Exit::of(cause),
+        _ => Exit::Unable,
+    }
+}

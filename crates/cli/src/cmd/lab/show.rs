@@ -1,0 +1,217 @@
+//! `linerate lab show`: what a path is, and what the formulas expect of it.
+
+use std::fmt::Write as _;
+
+use linerate_lab::bounds::{Bounds, Cause, Way, bounds};
+use linerate_lab::compile::compile;
+use linerate_lab::description::PathDescription;
+use linerate_lab::plan::{Namespace, Plan};
+use linerate_units::{BitRate, ByteCount, display};
+use serde_json::{Value, json};
+
+use super::list::wrapped;
+use super::{drawing, path};
+use crate::console;
+use crate::exit::Exit;
+
+/// How a path is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// For a person.
+    Drawing,
+    /// The same for a program.
+    Json,
+    /// The description.
+    Toml,
+    /// What would be set up.
+    Plan,
+}
+
+/// From the options, of which at most one is given.
+pub(super) fn form(json: bool, toml: bool, plan: bool) -> Form {
+    match (json, toml, plan) {
+        (true, ..) => Form::Json,
+        (_, true, _) => Form::Toml,
+        (_, _, true) => Form::Plan,
+        _ => Form::Drawing,
+    }
+}
+
+/// Shows the path.
+pub(super) fn run(name: &str, form: Form) -> Exit {
+    let found = match path::find(name) {
+        Ok(found) => found,
+        Err(exit) => return exit,
+    };
+    console::data(&match form {
+        Form::Toml => found.text,
+        Form::Plan => plan_text(&compile(&found.description)),
+        Form::Json => format!("{:#}\n", document(&found.description)),
+        Form::Drawing => page(&found.description),
+    });
+    Exit::Success
+}
+
+fn page(path: &PathDescription) -> String {
+    let style = console::data_style();
+    let width = usize::from(style.width.get());
+    let (bold, plain) = if style.colour { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
+    let mut text = format!("{bold}{}{plain}\n", path.name);
+    let mut paragraph = |words: &str| {
+        for line in wrapped(words, width.saturating_sub(2)) {
+            let _ = writeln!(text, "  {line}");
+        }
+    };
+    paragraph(&path.story);
+    paragraph(&format!("Label: {}. {}", path.label.name(), path.label.meaning()));
+    paragraph(&format!("Source: {}", path.source));
+    text.push('\n');
+    text.push_str(&drawing::draw(path, width, style.unicode));
+    text.push('\n');
+    let ways = [bounds(path, Way::Forward), bounds(path, Way::Backward)];
+    text.push_str(&table(&ways, width));
+    let sizing = compile(path).sizing;
+    let _ = writeln!(text);
+    for line in wrapped(&format!("In a guest: {}.", sizing.reason.trim_end_matches('.')), width.saturating_sub(2)) {
+        let _ = writeln!(text, "  {line}");
+    }
+    let _ = writeln!(text, "  Try: linerate lab run {}", path.name);
+    for line in wrapped(&format!("which is: linerate {}", path.scenario.join(" ")), width.saturating_sub(7)) {
+        let _ = writeln!(text, "       {line}");
+    }
+    text
+}
+
+/// What the formulas say, the two ways side by side.
+fn table(ways: &[Bounds; 2], width: usize) -> String {
+    type Column = fn(&Bounds) -> Option<String>;
+    let rows: &[(&str, Column)] = &[
+        ("round trip, all delays", |bounds| Some(format!("{:.3} ms", bounds.base_rtt.as_secs_f64() * 1e3))),
+        ("slowest link", |bounds| Some(display::rate(bounds.bottleneck?.rate))),
+        ("bandwidth-delay product", |bounds| bounds.bdp.map(display::size)),
+        ("queue there", |bounds| Some(bounds.bottleneck?.buffer.map_or_else(|| "no limit".to_owned(), display::size))),
+        ("delay when it is full", |bounds| bounds.bottleneck?.queueing_delay.map(display::duration)),
+        ("goodput at most", |bounds| bounds.goodput_ceiling.map(display::rate)),
+        ("… through the policer", |bounds| bounds.policer_ceiling.map(display::rate)),
+        ("… through the receive window", |bounds| bounds.receive_window_rate.map(display::rate)),
+        ("… through the send buffer", |bounds| bounds.send_buffer_rate.map(display::rate)),
+        ("… with this loss", |bounds| bounds.loss_rate.map(display::rate)),
+        ("slow start takes", |bounds| bounds.slow_start.map(display::duration)),
+    ];
+    let mut text = format!("  {:<32}{:>16}{:>16}\n", "by formula", "towards far", "towards near");
+    for (name, column) in rows {
+        let values = ways.each_ref().map(column);
+        if values.iter().any(Option::is_some) {
+            let [forward, backward] = values.map(|value| value.unwrap_or_else(|| "–".to_owned()));
+            let _ = writeln!(text, "  {name:<32}{forward:>16}{backward:>16}");
+        }
+    }
+    if let Some((cause, lowest)) = ways[0].lowest() {
+        let verdict = format!("Towards far, {} sets the limit: {}.", cause_text(cause), display::rate(lowest));
+        for line in wrapped(&verdict, width.saturating_sub(2)) {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    text
+}
+
+fn cause_text(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Link => "the slowest link",
+        Cause::Policer => "the policer",
+        Cause::ReceiveWindow => "the receive window",
+        Cause::SendBuffer => "the send buffer",
+        Cause::Loss => "the loss",
+    }
+}
+
+fn document(path: &PathDescription) -> Value {
+    let sizing = compile(path).sizing;
+    json!({
+        "schema": 1,
+        "name": path.name,
+        "story": path.story,
+        "source": path.source,
+        "label": path.label.name(),
+        "scenario": path.scenario,
+        "seed": path.seed,
+        "hosts": path.hosts.iter().map(|host| &host.name).collect::<Vec<_>>(),
+        "forward": bounds_document(&bounds(path, Way::Forward)),
+        "backward": bounds_document(&bounds(path, Way::Backward)),
+        "guest_memory_bytes": sizing.memory.get(),
+        "guest_memory_reason": sizing.reason,
+    })
+}
+
+fn bounds_document(bounds: &Bounds) -> Value {
+    let rate = |rate: Option<BitRate>| rate.map(BitRate::bits_per_second);
+    let size = |size: Option<ByteCount>| size.map(ByteCount::get);
+    json!({
+        "base_rtt_seconds": bounds.base_rtt.as_secs_f64(),
+        "segment_rtt_seconds": bounds.segment_rtt.as_secs_f64(),
+        "bottleneck_bits_per_second": rate(bounds.bottleneck.map(|bottleneck| bottleneck.rate)),
+        "buffer_bytes": size(bounds.bottleneck.and_then(|bottleneck| bottleneck.buffer)),
+        "queueing_delay_seconds":
+            bounds.bottleneck.and_then(|bottleneck| bottleneck.queueing_delay).map(|time| time.as_secs_f64()),
+        "goodput_ceiling_bits_per_second": rate(bounds.goodput_ceiling),
+        "policer_ceiling_bits_per_second": rate(bounds.policer_ceiling),
+        "bdp_bytes": size(bounds.bdp),
+        "receive_window_bits_per_second": rate(bounds.receive_window_rate),
+        "send_buffer_bits_per_second": rate(bounds.send_buffer_rate),
+        "loss": bounds.loss.map(linerate_units::Ratio::get),
+        "loss_bits_per_second": rate(bounds.loss_rate),
+        "slow_start_seconds": bounds.slow_start.map(|time| time.as_secs_f64()),
+    })
+}
+
+/// What is set up, in the words of the programs that would do it.
+fn plan_text(plan: &Plan) -> String {
+    let mut text = String::new();
+    for setting in &plan.system {
+        let _ = writeln!(text, "sysctl -w {}=\"{}\"", setting.key, setting.value);
+    }
+    for namespace in plan.namespaces.iter().skip(1) {
+        let _ = writeln!(text, "ip netns add {}", namespace.name);
+    }
+    for pair in &plan.pairs {
+        let _ = writeln!(
+            text,
+            "ip link add name {} address {} netns {} type veth peer name {} address {} netns {}",
+            pair.a.device, pair.a.mac, pair.a.namespace, pair.b.device, pair.b.mac, pair.b.namespace
+        );
+    }
+    for (number, namespace) in plan.namespaces.iter().enumerate() {
+        namespace_text(&mut text, namespace, number == 0);
+    }
+    for name in &plan.names {
+        let _ = writeln!(text, "echo '{name}' >> /etc/hosts");
+    }
+    text
+}
+
+fn namespace_text(text: &mut String, namespace: &Namespace, initial: bool) {
+    let _ = writeln!(text, "\n# {}", namespace.name);
+    let (inside, option) = if initial {
+        (String::new(), String::new())
+    } else {
+        (format!("ip netns exec {} ", namespace.name), format!("-netns {} ", namespace.name))
+    };
+    for setting in &namespace.sysctls {
+        let _ = writeln!(text, "{inside}sysctl -w {}=\"{}\"", setting.key, setting.value);
+    }
+    for device in &namespace.without_offloads {
+        let _ = writeln!(text, "{inside}ethtool -K {device} tso off gso off gro off tx-udp-segmentation off");
+    }
+    for line in &namespace.ip {
+        let _ = writeln!(text, "ip {option}{line}");
+    }
+    for line in &namespace.tc {
+        let _ = writeln!(text, "tc {option}{line}");
+    }
+    for seed in &namespace.seeds {
+        let _ = writeln!(text, "# netem {} of {}: seed {}", seed.handle, seed.device, seed.seed);
+    }
+    if let Some(arguments) = &namespace.server {
+        let _ = writeln!(text, "{inside}linerate serve {}", arguments.join(" "));
+    }
+}

@@ -1,0 +1,348 @@
+//! The lab as a person meets it: the real program, real guests, everything in virtual time.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::document::{array, number, text};
+use support::lab::{OwnPath, lab, lab_command};
+use support::process::{Process, eventually, run};
+use support::{Scratch, linerate};
+
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// A short path that needs little memory.
+const SHORT: &str = "[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = \"100 Mbit/s\"\n\
+                     delay = \"5 ms\"\n";
+
+/// What `linerate lab …` prints when it succeeds.
+fn said(arguments: &[&str]) -> String {
+    let mut command = linerate();
+    command.arg("lab").args(arguments);
+    run(command, LIMIT).expect_code(0).stdout
+}
+
+/// What it says when it cannot.
+fn refused(command: Command) -> String {
+    run(command, LIMIT).expect_code(2).stderr
+}
+
+fn library() -> Vec<(String, Vec<String>)> {
+    let document: Value = serde_json::from_str(&said(&["list", "--json"])).expect("JSON");
+    let paths = array(&document, "/paths").iter();
+    paths
+        .map(|path| {
+            let scenario = array(path, "/scenario").iter().map(|word| word.as_str().expect("a word").to_owned());
+            (text(path, "/name").to_owned(), scenario.collect())
+        })
+        .collect()
+}
+
+/// Two runs of each path's scenario. For iperf3's, goodput and retransmissions are read from its document.
+#[test]
+fn the_same_scenario_gives_the_same_figures() {
+    let paths = library();
+    assert!(paths.len() >= 40, "{} paths", paths.len());
+    let (next, different) = (Mutex::new(paths.iter()), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let Some((name, scenario)) = next.lock().expect("no panic").next() else { break };
+                    if let Err(why) = compare_two_runs(name, scenario) {
+                        different.lock().expect("no panic").push(format!("{name}: {why}"));
+                    }
+                }
+            });
+        }
+    });
+    let different = different.into_inner().expect("no panic");
+    assert!(different.len() <= paths.len() / 20, "{} of {} differ: {different:#?}", different.len(), paths.len());
+}
+
+fn compare_two_runs(name: &str, scenario: &[String]) -> Result<(), String> {
+    let mut arguments = vec!["linerate"];
+    arguments.extend(scenario.iter().map(String::as_str));
+    let is_iperf3 = scenario[0] == "iperf3";
+    if is_iperf3 {
+        arguments.push("-J");
+    }
+    let [first, second] = [(); 2].map(|()| lab(name, &arguments));
+    if !is_iperf3 {
+        return if first.stdout == second.stdout { Ok(()) } else { Err("another output".to_owned()) };
+    }
+    let (first, second) = (first.json(), second.json());
+    let bounds: Value = serde_json::from_str(&said(&["show", name, "--json"])).expect("JSON");
+    within_the_bounds(name, &first, &bounds);
+    let figure = |document: &Value, pointer: &str| document.pointer(pointer).and_then(Value::as_f64);
+    for pointer in ["/end/sum_received/bits_per_second", "/end/sum_sent/retransmits"] {
+        let (one, other) = (figure(&first, pointer), figure(&second, pointer));
+        let same = match (one, other) {
+            (Some(one), Some(other)) => (one - other).abs() <= 0.001 * one.abs(),
+            (one, other) => one == other,
+        };
+        if !same {
+            return Err(format!("{pointer} is {one:?} and {other:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// No goodput exceeds what the formulas allow.
+fn within_the_bounds(name: &str, document: &Value, bounds: &Value) {
+    let goodput = number(document, "/end/sum_received/bits_per_second");
+    let reverse = document.pointer("/start/test_start/reverse").and_then(Value::as_u64) == Some(1);
+    let direction = if reverse { "backward" } else { "forward" };
+    let Some(ceiling) =
+        bounds.pointer(&format!("/{direction}/goodput_ceiling_bits_per_second")).and_then(Value::as_f64)
+    else {
+        return;
+    };
+    // What was in the queue when the test ended counts for the receiver, whose time is not longer.
+    assert!(goodput <= ceiling * 1.01, "{name}: {goodput} bit/s arrived, and only {ceiling} fit");
+    assert!(goodput > 0.0, "{name}: nothing arrived");
+}
+
+#[test]
+fn each_ping_takes_the_time_of_the_path_and_no_other() {
+    let output = lab("rhel-10g-117ms", &["ping", "-c", "5", "-i", "1", "far"]).stdout;
+    let times: Vec<f64> =
+        output.lines().filter_map(|line| line.split_once(" time=")?.1.strip_suffix(" ms")?.parse().ok()).collect();
+    assert_eq!(times.len(), 5, "{output}");
+    assert!(times.iter().all(|time: &f64| (time - 117.0).abs() <= 0.5), "{times:?}");
+    // ping rounds to a millisecond from 100 ms on; its summary has three decimals.
+    let summary = output.lines().find_map(|line| line.split_once("mdev = ")).expect("a summary").1;
+    let figures: Vec<f64> =
+        summary.trim_end_matches(" ms").split('/').map(|figure| figure.parse().expect("a figure")).collect();
+    assert!(figures[..3].iter().all(|time| (time - 117.0).abs() <= 0.01), "{summary}");
+    assert!(figures[3] <= 0.01, "{summary}");
+}
+
+#[test]
+fn captures_repeat_to_the_byte() {
+    let (folder, own) = (Scratch::new(), OwnPath::new(&format!("{SHORT}loss = \"1 %\"\n")));
+    let captures = ["one.pcap", "two.pcap"].map(|name| {
+        let file = folder.path(name);
+        let mut command = linerate();
+        command
+            .args(["lab", "run", &own.file, "--pcap", &file, "--"])
+            .args(["linerate", "iperf3", "-c", "far", "-t", "2"]);
+        run(command, LIMIT).expect_code(0);
+        std::fs::read(&file).expect("a capture")
+    });
+    assert!(captures[0].len() > 1_000_000, "{} bytes", captures[0].len());
+    // Magic number of a capture with nanoseconds, in this machine's order.
+    assert_eq!(captures[0][..4], 0xa1b2_3c4d_u32.to_ne_bytes());
+    assert!(captures[0] == captures[1], "two runs, two captures");
+}
+
+#[test]
+fn another_seed_loses_other_packets() {
+    let own = OwnPath::new(&format!("{SHORT}loss = \"1 %\"\n"));
+    let output = |seed: &str| {
+        let mut command = linerate();
+        command.args(["lab", "run", "--seed", seed, &own.file, "--", "ping", "-i", "0.02", "-c", "1000", "-q", "far"]);
+        run(command, LIMIT).stdout
+    };
+    let lost = |output: &str| output.lines().find(|line| line.contains("packet loss")).expect("a summary").to_owned();
+    assert_eq!(output("7"), output("7"));
+    let all: Vec<String> = ["1", "2", "3"].map(|seed| lost(&output(seed))).into();
+    assert!(all.iter().any(|one| *one != all[0]), "{all:?}");
+}
+
+#[test]
+fn a_command_keeps_its_output_and_its_exit_code() {
+    let own = OwnPath::new(SHORT);
+    let ended = run(lab_command(&own.file, &["sh", "-c", "echo to stdout; echo to stderr >&2; exit 7"]), LIMIT);
+    assert_eq!(ended.code(), Some(7), "{ended:#?}");
+    assert_eq!(ended.stdout, "to stdout\n");
+    assert_eq!(ended.stderr, "to stderr\n");
+    let missing = run(lab_command(&own.file, &["no-such-program"]), LIMIT);
+    assert_ne!(missing.code(), Some(0), "{missing:#?}");
+    assert!(missing.stderr.contains("no-such-program"), "{missing:#?}");
+}
+
+#[test]
+fn a_command_writes_where_it_was_started_and_nowhere_else() {
+    let (folder, elsewhere, own) = (Scratch::new(), Scratch::new(), OwnPath::new(SHORT));
+    let (here, there) = (folder.path("here"), elsewhere.path("there"));
+    let mut command = lab_command(&own.file, &["sh", "-c", &format!("echo kept > here; echo lost > {there}")]);
+    command.current_dir(Path::new(&here).parent().expect("a folder"));
+    run(command, LIMIT).expect_code(0);
+    assert_eq!(std::fs::read_to_string(&here).expect("a file"), "kept\n");
+    assert!(!Path::new(&there).exists(), "the guest wrote to {there}");
+}
+
+#[test]
+fn a_test_of_a_path_is_a_test_of_a_host() {
+    let mut command = linerate();
+    command.args(["test", "lab:rhel-1g-1500us", "--time", "2s", "--json"]);
+    let document = run(command, LIMIT).expect_code(0).json();
+    assert_eq!(document["schema"], 1);
+    assert_eq!(array(&document, "/runs").len(), 4);
+}
+
+#[test]
+fn the_hosts_own_iperf3_runs_in_the_guest() {
+    let own = OwnPath::new(SHORT);
+    let iperf3 = support::iperf3().to_str().expect("a path").to_owned();
+    let document = lab(&own.file, &[&iperf3, "-c", "far", "-t", "2", "-J"]).json();
+    let goodput = number(&document, "/end/sum_received/bits_per_second");
+    let ceiling = 100e6 * 1448.0 / 1514.0;
+    assert!((0.5 * ceiling..=1.01 * ceiling).contains(&goodput), "{goodput} bit/s of {ceiling}");
+}
+
+/// Processes of this test: they all have its mark in their environment.
+fn marked(mark: &str) -> Vec<u32> {
+    let needle = format!("LINERATE_TEST_MARK={mark}");
+    let processes = std::fs::read_dir("/proc").expect("proc");
+    processes
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|process: &u32| {
+            let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == needle.as_bytes())
+        })
+        .collect()
+}
+
+/// A guest that goes on until it is ended.
+fn endless(mark: &str, own: &OwnPath) -> Process {
+    let script = "echo runs; while :; do sleep 0.001; done";
+    let mut command = lab_command(&own.file, &["sh", "-c", script]);
+    command.env("LINERATE_TEST_MARK", mark);
+    let process = Process::start(command);
+    process.wait_for_output("runs", LIMIT);
+    assert!(marked(mark).len() > 1, "the guest's processes have the mark");
+    process
+}
+
+#[test]
+fn an_interrupt_ends_the_guest_and_everything_in_it() {
+    let (own, mark) = (OwnPath::new(SHORT), format!("interrupt-{}", std::process::id()));
+    let process = endless(&mark, &own);
+    process.signal("INT");
+    let ended = process.finish(LIMIT);
+    assert_eq!(ended.code(), Some(3), "{ended:#?}");
+    assert!(eventually(Duration::from_secs(5), || marked(&mark).is_empty()), "{:?} survived", marked(&mark));
+}
+
+#[test]
+fn nothing_survives_when_the_tool_is_killed() {
+    let (own, mark) = (OwnPath::new(SHORT), format!("kill-{}", std::process::id()));
+    let process = endless(&mark, &own);
+    process.signal("KILL");
+    assert!(eventually(Duration::from_secs(10), || marked(&mark).is_empty()), "{:?} survived", marked(&mark));
+}
+
+#[test]
+fn a_program_that_never_sleeps_is_found_out() {
+    let own = OwnPath::new(SHORT);
+    let mut command = linerate();
+    command.args(["lab", "run", "--stall-limit", "3s", &own.file, "--", "sh", "-c", "while :; do :; done"]);
+    let said = refused(command);
+    assert!(said.contains("while :; do :; done") || said.contains("sh"), "{said}");
+    assert!(said.contains("sleep"), "{said}");
+}
+
+#[test]
+fn a_wrong_description_is_refused_with_its_line() {
+    for (text, line, word) in [
+        ("[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = \"100\"\n", 10, "rate"),
+        ("[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\nspeed = \"1 Mbit/s\"\n", 10, "speed"),
+        ("[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"moon\"]\n", 9, "moon"),
+        ("[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\nloss = \"140 %\"\n", 10, "140"),
+    ] {
+        let own = OwnPath::new(text);
+        let said = refused(lab_command(&own.file, &["true"]));
+        assert!(said.contains(&format!(":{line}:")) && said.contains(word), "line {line}, {word}: {said}");
+    }
+}
+
+#[test]
+fn a_misspelt_path_is_guessed() {
+    let said = refused(lab_command("rhel-10g-117m", &["true"]));
+    assert!(said.contains("rhel-10g-117ms") && said.contains("lab list"), "{said}");
+}
+
+#[test]
+fn a_missing_kernel_names_the_command_that_builds_it() {
+    let (empty, own) = (Scratch::new(), OwnPath::new(SHORT));
+    let mut command = lab_command(&own.file, &["true"]);
+    command.env("XDG_CACHE_HOME", empty.path("."));
+    let said = refused(command);
+    assert!(said.contains("linerate lab kernel build"), "{said}");
+}
+
+#[test]
+fn a_missing_compiler_is_named_before_anything_is_fetched() {
+    let empty = Scratch::new();
+    let mut command = linerate();
+    command.args(["lab", "kernel", "build"]).env("XDG_CACHE_HOME", empty.path(".")).env("PATH", empty.path("."));
+    let said = refused(command);
+    assert!(said.contains("gcc") && said.contains("apt"), "{said}");
+}
+
+#[test]
+fn too_little_memory_is_refused_with_the_figures() {
+    let ample = "sysctl = { \"net.ipv4.tcp_rmem\" = \"4096 131072 2147483647\", \
+                 \"net.ipv4.tcp_wmem\" = \"4096 131072 2147483647\", \"net.ipv4.tcp_mem\" = \"400000000 500000000 600000000\" }";
+    let own = OwnPath::new(&format!(
+        "[host.near]\n{ample}\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = \"400 Gbit/s\"\ndelay = \"10 s\"\n"
+    ));
+    let said = refused(lab_command(&own.file, &["true"]));
+    assert!(said.contains("memory") || said.contains("GB"), "{said}");
+}
+
+/// Has the kernel answer `ptrace` with EPERM, as a confined container does, and becomes the program.
+const WITHOUT_PTRACE: &str = r"
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, 101), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]
+program = b''.join(struct.pack('HBBI', *line) for line in code)
+buffer = ctypes.create_string_buffer(program)
+class Filter(ctypes.Structure):
+    _fields_ = [('length', ctypes.c_ushort), ('lines', ctypes.c_void_p)]
+filter = Filter(len(code), ctypes.addressof(buffer))
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.byref(filter)) == 0, os.strerror(ctypes.get_errno())
+os.execv(sys.argv[1], sys.argv[1:])
+";
+
+#[test]
+fn a_host_without_ptrace_is_told() {
+    let own = OwnPath::new(SHORT);
+    let wanted = lab_command(&own.file, &["true"]);
+    let mut command = Command::new("python3");
+    command.args(["-c", WITHOUT_PTRACE]).arg(wanted.get_program()).args(wanted.get_args());
+    let said = refused(command);
+    assert!(said.contains("ptrace"), "{said}");
+    let mut check = Command::new("python3");
+    check.args(["-c", WITHOUT_PTRACE]).arg(linerate().get_program()).args(["lab", "check"]);
+    let checked = run(check, LIMIT);
+    assert!(checked.stdout.contains("ptrace"), "{checked:#?}");
+}
+
+#[test]
+fn the_other_back_end_works_where_the_kernel_has_netem() {
+    let own = OwnPath::new(SHORT);
+    let inner = ["linerate", "lab", "run", "--back-end", "namespaces", &own.file, "--", "ping", "-c", "3", "-q", "far"];
+    let output = lab(&own.file, &inner).stdout;
+    assert!(output.contains("3 received"), "{output}");
+    let summary = output.lines().find_map(|line| line.split_once("mdev = ")).expect("a summary").1;
+    let minimum: f64 = summary.split('/').next().and_then(|figure| figure.parse().ok()).expect("a figure");
+    assert!((10.0..11.0).contains(&minimum), "{summary}");
+}
+
+#[test]
+fn a_path_is_drawn_within_eighty_columns() {
+    for (name, _) in library() {
+        let drawn = said(&["show", &name]);
+        let widest = drawn.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        assert!(widest <= 80, "{name} is {widest} characters wide:\n{drawn}");
+        assert!(drawn.contains("near") && drawn.contains("far"), "{drawn}");
+    }
+}

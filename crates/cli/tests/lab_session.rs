@@ -1,0 +1,332 @@
+//! A guest ends with its session, whoever is killed; a guest that hangs is found out. The guest's kernel is mostly a
+//! script here, which speaks as a guest does and leaves processes in sessions of their own, as a kernel in user mode does;
+//! the last tests show the same with the lab's own kernel.
+
+mod support;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use linerate_lab::job::{self, End, Frame, Message};
+use linerate_lab::plan::{NEAR, Plan, Sizing};
+use linerate_lab::session::{self, BackEnd, Containment, Outcome, Request, SessionError, SessionEvent};
+use linerate_lab::{frame, job::End::Code};
+use linerate_sys::signals::Interrupts;
+use linerate_units::ByteCount;
+use support::lab::OwnPath;
+use support::process::{eventually, send_signal};
+use support::{Process, Scratch};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How the guest's processes are held together: all tests hold for both.
+const CONTAINMENTS: [Containment; 2] = [Containment::Best, Containment::ProcessTree];
+
+fn message(message: Message) -> Vec<u8> {
+    frame::encode(&Frame::Message(message)).expect("short")
+}
+
+fn alive(seconds: u64) -> Vec<u8> {
+    message(Message::Alive { guest_nanoseconds: seconds * 1_000_000_000 })
+}
+
+/// A kernel that says it is ready, and then does what `behaviour` says: lines for a shell, in which `say FILE` sends the
+/// frames of a file, and `hear` waits for a request.
+struct FakeKernel {
+    folder: Scratch,
+    kernel: PathBuf,
+}
+
+impl FakeKernel {
+    fn new(behaviour: &str) -> Self {
+        let folder = Scratch::new();
+        let write = |name: &str, contents: &[u8]| fs::write(folder.path(name), contents).expect("a scratch file");
+        write("ready", &message(Message::Ready { guest_nanoseconds: 1_000_000_000 }));
+        write("alive", &alive(2));
+        write("output", &frame::encode(&Frame::Output(b"hello\n".into())).expect("short"));
+        let running = vec![(71, "sh -c while :; do :; done".to_owned())];
+        write("running", &message(Message::Running { processes: running }));
+        for (name, end) in [("ended", Code(3)), ("interrupted", End::Signal(2))] {
+            let captured = Some((5, 1));
+            write(name, &message(Message::Ended { end, guest_nanoseconds: 3_500_000_000, captured }));
+        }
+        let script = format!(
+            "#!/bin/sh\nfor word; do case $word in con1=*) pair=${{word#con1=fd:}};; esac; done\n\
+             requests=/proc/self/fd/${{pair%%,*}}; frames=/proc/self/fd/${{pair#*,fd:}}\n\
+             say() {{ cat \"{}/$1\" > $frames; }}\nhear() {{ head -c 1 < $requests; }}\n\
+             echo 'Linux version 0' >&2\nsay ready\nsetsid sleep 1000 &\nsetsid setsid sleep 1000 &\n{behaviour}\n",
+            folder.path("").trim_end_matches('/')
+        );
+        let kernel = PathBuf::from(folder.path("kernel"));
+        fs::write(&kernel, script).expect("a scratch file");
+        fs::set_permissions(&kernel, fs::Permissions::from_mode(0o755)).expect("our file");
+        Self { folder, kernel }
+    }
+
+    fn request(&self, containment: Containment, stall_limit: Duration) -> Request {
+        request(&self.kernel, containment, stall_limit)
+    }
+
+    fn run(&self, containment: Containment, stall_limit: Duration) -> (Result<Outcome, SessionError>, String) {
+        let mut seen = String::new();
+        let outcome = session::run(&self.request(containment, stall_limit), None, &mut |event| match event {
+            SessionEvent::Output(bytes) => seen.push_str(&String::from_utf8_lossy(bytes)),
+            SessionEvent::KernelLine(line) => seen.push_str(line),
+            _ => {}
+        });
+        (outcome, seen)
+    }
+
+    /// A process that runs a session, as a person would have it.
+    fn tool(&self, containment: Containment) -> Process {
+        let mut command = Command::new(std::env::current_exe().expect("this test"));
+        command.args(["--exact", "tool", "--ignored", "--nocapture"]);
+        command.env("LAB_SESSION_KERNEL", &self.kernel).env("TMPDIR", self.folder.path(""));
+        command.env("LAB_SESSION_CONTAINMENT", format!("{containment:?}"));
+        Process::start(command)
+    }
+}
+
+/// Processes of a session that has this folder for its files: the supervisor has it among its arguments, the guest in its
+/// environment too.
+fn processes_of(folder: &Scratch) -> Vec<u32> {
+    let mark = folder.path("linerate-lab-");
+    let has = |process: u32, file: &str| {
+        let text = fs::read(format!("/proc/{process}/{file}")).unwrap_or_default();
+        text.windows(mark.len()).any(|window| window == mark.as_bytes())
+    };
+    processes().into_iter().filter(|process| has(*process, "cmdline") || has(*process, "environ")).collect()
+}
+
+/// The process that is this many generations below another one of a session; of several, the first that was started.
+fn descendant(folder: &Scratch, process: u32, generation: u32) -> u32 {
+    (0..generation).fold(process, |process, _| {
+        let children = processes_of(folder).into_iter().filter(|id| parent(*id) == Some(process));
+        children.min().expect("a child")
+    })
+}
+
+fn expect_nothing_left(folder: &Scratch, context: &str) {
+    let gone = eventually(LIMIT, || processes_of(folder).is_empty());
+    assert!(gone, "{context}: {:?} are left", processes_of(folder));
+    let files: Vec<_> = fs::read_dir(folder.path("")).expect("there").filter_map(Result::ok).collect();
+    let left: Vec<_> = files.iter().filter(|file| file.file_name().to_string_lossy().starts_with("linerate")).collect();
+    assert!(left.is_empty(), "{context}: {left:?}");
+}
+
+fn processes() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").expect("procfs");
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn parent(process: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+fn request(kernel: &Path, containment: Containment, stall_limit: Duration) -> Request {
+    let sizing = Sizing { memory: ByteCount::from_mebibytes(64), reason: "a test".into() };
+    let plan = Plan {
+        path: "test".into(),
+        system: vec![],
+        namespaces: vec![],
+        pairs: vec![],
+        names: vec![],
+        sizing,
+        traffic: vec![],
+    };
+    Request {
+        plan,
+        command: job::Command {
+            arguments: vec!["true".into()],
+            namespace: NEAR.into(),
+            directory: "/".into(),
+            environment: vec![],
+        },
+        writable: vec![],
+        capture: None,
+        back_end: BackEnd::UserModeLinux { kernel: kernel.into() },
+        seed: 1,
+        stall_limit,
+        linerate: env!("CARGO_BIN_EXE_linerate").into(),
+        containment,
+    }
+}
+
+/// Not a test: the process that tests kill. It runs the session that its environment describes.
+#[test]
+#[ignore = "is started by the other tests"]
+fn tool() {
+    let Some(kernel) = std::env::var_os("LAB_SESSION_KERNEL") else { return };
+    let tree = std::env::var("LAB_SESSION_CONTAINMENT").is_ok_and(|name| name == "ProcessTree");
+    let containment = if tree { Containment::ProcessTree } else { Containment::Best };
+    let stop = Interrupts::install().expect("signals can be caught");
+    let outcome = session::run(&request(Path::new(&kernel), containment, LIMIT), Some(&stop), &mut |event| {
+        if let SessionEvent::Ready { .. } = event {
+            tell("READY");
+        }
+    });
+    tell(&format!("{outcome:?}"));
+}
+
+fn tell(line: &str) {
+    writeln!(std::io::stdout(), "{line}").expect("the other test reads it");
+}
+
+const FOREVER: &str = "while :; do sleep 0.2; say alive; done";
+
+#[test]
+fn what_a_guest_says_arrives_and_its_end_is_the_sessions() {
+    for containment in CONTAINMENTS {
+        let kernel = FakeKernel::new("say output; say alive; say ended");
+        let (outcome, seen) = kernel.run(containment, LIMIT);
+        let outcome = outcome.expect("it ended well");
+        assert_eq!(outcome.end, Some(Code(3)));
+        assert_eq!(outcome.guest_time, Duration::from_millis(2500), "3.5 s less the 1 s of the boot");
+        assert_eq!(outcome.captured.map(|captured| (captured.packets.get(), captured.missed.get())), Some((5, 1)));
+        assert!(outcome.boot_time.is_some_and(|time| time < LIMIT) && outcome.interrupted.is_none());
+        assert!(seen.contains("hello\n") && seen.contains("Linux version 0"), "{seen}");
+        expect_nothing_left(&kernel.folder, "after the end");
+    }
+}
+
+#[test]
+fn a_guest_that_ends_without_a_word_is_explained_by_its_log() {
+    for containment in CONTAINMENTS {
+        let kernel = FakeKernel::new("echo '[ 0.5] Kernel panic - not syncing: No working init found.' >&2; exit 1");
+        let error = kernel.run(containment, LIMIT).0.expect_err("it panicked");
+        assert_eq!(
+            error.to_string(),
+            "the guest ended with status 1: its kernel panicked (Kernel panic - not syncing: No working init found.)"
+        );
+        assert!(error.kernel_log().is_some_and(|log| log.starts_with("Linux version 0\n")));
+        let killed = FakeKernel::new("kill -9 $$");
+        let error = killed.run(containment, LIMIT).0.expect_err("it was killed");
+        assert_eq!(error.to_string(), "the guest was ended by signal 9: it was killed from outside");
+        expect_nothing_left(&kernel.folder, "after the panic");
+        expect_nothing_left(&killed.folder, "after the kill");
+    }
+}
+
+#[test]
+fn a_guest_that_hangs_is_asked_for_the_culprit_and_ended() {
+    for containment in CONTAINMENTS {
+        let limit = Duration::from_secs(1);
+        let answers = FakeKernel::new("hear; say running; sleep 1000");
+        let error = answers.run(containment, limit).0.expect_err("it hangs");
+        assert_eq!(error.to_string(), "the guest has not advanced for 1 s; running: 71 sh -c while :; do :; done");
+        let silent = FakeKernel::new("sleep 1000");
+        let error = silent.run(containment, limit).0.expect_err("it hangs");
+        assert_eq!(error.to_string(), "the guest has not advanced for 6 s, and does not answer");
+        expect_nothing_left(&answers.folder, "after an answer");
+        expect_nothing_left(&silent.folder, "after silence");
+    }
+}
+
+#[test]
+fn a_missing_kernel_and_a_missing_supervisor_say_so() {
+    for containment in CONTAINMENTS {
+        let absent = request(Path::new("/no/such/kernel"), containment, LIMIT);
+        let error = session::run(&absent, None, &mut |_| {}).expect_err("it is not there").to_string();
+        assert!(error.contains("starting /no/such/kernel: No such file or directory"), "{error}");
+        let absent = Request { linerate: "/no/such/linerate".into(), ..absent };
+        let error = session::run(&absent, None, &mut |_| {}).expect_err("it is not there").to_string();
+        assert!(error.contains("starting /no/such/linerate: No such file or directory"), "{error}");
+    }
+}
+
+#[test]
+fn nothing_survives_whoever_is_killed() {
+    for containment in CONTAINMENTS {
+        // The tool itself, its child (the supervisor), and the child of that one.
+        for generation in 0..=2 {
+            let kernel = FakeKernel::new(FOREVER);
+            let mut tool = kernel.tool(containment);
+            tool.wait_for_output("READY", LIMIT);
+            // Kernel, its two sleepers, supervisor, and what the kernel runs at the moment.
+            assert!(eventually(LIMIT, || processes_of(&kernel.folder).len() >= 4), "{containment:?}");
+            send_signal(descendant(&kernel.folder, tool.id(), generation), "KILL");
+            expect_nothing_left(&kernel.folder, &format!("{containment:?}, generation {generation}"));
+            assert!(eventually(LIMIT, || !tool.is_running()), "{containment:?}, generation {generation}");
+        }
+    }
+}
+
+#[test]
+fn the_first_signal_asks_for_a_partial_result_and_the_second_ends() {
+    for containment in CONTAINMENTS {
+        let obeys = FakeKernel::new("hear; say interrupted; sleep 0.2; exit 0");
+        let tool = obeys.tool(containment);
+        tool.wait_for_output("READY", LIMIT);
+        send_signal(tool.id(), "INT");
+        let finished = tool.finish(LIMIT);
+        assert!(finished.stdout.contains("end: Some(Signal(2)), interrupted: Some(Interrupt)"), "{}", finished.stdout);
+        let ignores = FakeKernel::new(FOREVER);
+        for signals in [1, 2] {
+            let tool = ignores.tool(containment);
+            tool.wait_for_output("READY", LIMIT);
+            let start = std::time::Instant::now();
+            send_signal(tool.id(), "INT");
+            if signals == 2 {
+                std::thread::sleep(Duration::from_millis(500));
+                send_signal(tool.id(), "TERM");
+            }
+            let finished = tool.finish(LIMIT);
+            assert!(finished.stdout.contains("end: None, interrupted: Some(Interrupt)"), "{}", finished.stdout);
+            let within = if signals == 2 { 0.5..4.0 } else { 5.0..9.0 };
+            assert!(within.contains(&start.elapsed().as_secs_f64()), "{:?}", start.elapsed());
+        }
+        expect_nothing_left(&obeys.folder, "after an interrupt");
+        expect_nothing_left(&ignores.folder, "after a kill");
+    }
+}
+
+/// A path with little memory, so that its guest starts soon.
+const SMALL_PATH: &str = "[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = \"10 Mbit/s\"\n\
+                          delay = \"10 ms\"\n";
+
+/// A program that says so and then computes for ever, and a child that does so too.
+const BUSY: &str = "echo READY; sleep 1; (while :; do :; done) & while :; do :; done";
+
+fn busy_guest(path: &OwnPath, folder: &Scratch, stall_limit: &str) -> Command {
+    let mut command = support::linerate();
+    command.args(["lab", "run", &path.file, "--stall-limit", stall_limit, "--", "sh", "-c", BUSY]);
+    command.env("TMPDIR", folder.path("").trim_end_matches('/'));
+    command
+}
+
+#[test]
+fn nothing_survives_of_the_labs_own_kernel() {
+    let path = OwnPath::new(SMALL_PATH);
+    // linerate itself, the supervisor, the first process of the namespace, the kernel, or where there is no namespace:
+    // linerate itself, the supervisor, the kernel.
+    for generation in 0..=2 {
+        let folder = Scratch::new();
+        let mut tool = Process::start(busy_guest(&path, &folder, "60s"));
+        tool.wait_for_output("READY", LIMIT);
+        assert!(processes_of(&folder).len() >= 4, "supervisor, kernel, its two processes");
+        send_signal(descendant(&folder, tool.id(), generation), "KILL");
+        expect_nothing_left(&folder, &format!("generation {generation}"));
+        assert!(eventually(LIMIT, || !tool.is_running()), "generation {generation}");
+    }
+}
+
+#[test]
+fn a_program_that_never_sleeps_is_named_and_can_be_interrupted() {
+    let (path, folder) = (OwnPath::new(SMALL_PATH), Scratch::new());
+    let finished = support::process::run(busy_guest(&path, &folder, "2s"), LIMIT).expect_code(2);
+    assert!(finished.stderr.contains("the guest has not advanced for 2 s; running: "), "{}", finished.stderr);
+    assert!(finished.stderr.contains("sh -c echo READY"), "{}", finished.stderr);
+    let tool = Process::start(busy_guest(&path, &folder, "60s"));
+    tool.wait_for_output("READY", LIMIT);
+    let start = std::time::Instant::now();
+    send_signal(tool.id(), "INT");
+    let finished = tool.finish(LIMIT);
+    // Killed, it would take five seconds.
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}: {}", start.elapsed(), finished.stderr);
+    expect_nothing_left(&folder, "after the end");
+}

@@ -1,0 +1,74 @@
+//! The experiments of the documents that linerate implements (a guide to TCP tuning, slides on 10G TCP, a walkthrough of
+//! iperf3, a traffic conditioner), reproduced on a real Linux TCP stack in virtual time.
+//!
+//! Each row is bounded by a formula or by the physics of the path, never by what came out last time. `cargo xtask seeds`
+//! writes the same tables to docs/seeds.md.
+
+#[path = "support/mod.rs"]
+mod support;
+
+#[path = "seeds/cesga.rs"]
+mod cesga;
+#[path = "seeds/lartc.rs"]
+mod lartc;
+#[path = "seeds/measure.rs"]
+mod measure;
+#[path = "seeds/rhel.rs"]
+mod rhel;
+#[path = "seeds/table.rs"]
+mod table;
+#[path = "seeds/walkthrough.rs"]
+mod walkthrough;
+
+use table::Table;
+
+/// Every table, in the order of the documents.
+const TABLES: &[fn() -> Table] = &[
+    rhel::windows,
+    rhel::round_trip_time,
+    rhel::total_memory,
+    rhel::window_scaling,
+    rhel::selective_acknowledgement,
+    cesga::clean_path,
+    cesga::congestion_controls,
+    cesga::mathis_formula,
+    cesga::frame_size,
+    cesga::timestamps,
+    walkthrough::frozen_window,
+    walkthrough::window_sweep,
+    lartc::unshaped,
+    lartc::shaped,
+];
+
+macro_rules! reproduced {
+    ($($name:ident: $table:path;)*) => {
+        $(#[test] fn $name() { $table().verify(); })*
+    };
+}
+
+reproduced! {
+    rhel_windows: rhel::windows;
+    rhel_round_trip_time: rhel::round_trip_time;
+    rhel_total_memory: rhel::total_memory;
+    rhel_window_scaling: rhel::window_scaling;
+    rhel_selective_acknowledgement: rhel::selective_acknowledgement;
+    cesga_clean_path: cesga::clean_path;
+    cesga_congestion_controls: cesga::congestion_controls;
+    cesga_mathis: cesga::mathis_formula;
+    cesga_frame_size: cesga::frame_size;
+    cesga_timestamps: cesga::timestamps;
+    walkthrough_frozen_window: walkthrough::frozen_window;
+    walkthrough_window_sweep: walkthrough::window_sweep;
+    lartc_unshaped: lartc::unshaped;
+    lartc_shaped: lartc::shaped;
+}
+
+/// Writes all tables to the file that `LINERATE_SEEDS` names.
+#[test]
+#[ignore = "writes a document: cargo xtask seeds"]
+fn publish() {
+    let file = std::env::var("LINERATE_SEEDS").expect("LINERATE_SEEDS names the file");
+    let tables: Vec<Table> = TABLES.iter().map(|table| table()).collect();
+    std::fs::write(&file, table::document(&tables)).expect("the file can be written");
+    tables.iter().for_each(Table::verify);
+}

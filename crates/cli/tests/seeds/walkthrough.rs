@@ -1,0 +1,68 @@
+//! The walkthrough of iperf3: a window that stands still at 2.48 MB, and `-w`.
+
+use crate::measure::{arrived, ceiling, largest_window, path, retransmitted, transfer};
+use crate::table::{Row, Table};
+
+/// Loss-free, and yet flat.
+pub(crate) fn frozen_window() -> Table {
+    let document = transfer("iperf3-walkthrough-139ms", "-t 10 -O 3 -N -C cubic");
+    let bound = 2.48 * 1_048_576.0 * 8.0 / 0.139 / 1e6;
+    Table {
+        title: "The window that stands still",
+        setting: "`lab:iperf3-walkthrough-139ms`, `iperf3 -t 10 -O 3 -N`".to_owned(),
+        rows: vec![
+            Row {
+                case: "rate".to_owned(),
+                seed_says: "17.9 MB/s (150 Mbit/s), 0 retransmissions".to_owned(),
+                figure: arrived(&document),
+                unit: ("Mbit/s", 0),
+                bounds: 0.8 * bound..=1.1 * bound,
+                because: format!("8 · 2.48 MiB / 139 ms = {bound:.0} Mbit/s"),
+                verdict: "the author looked for the limit in the network; it was the buffer".to_owned(),
+            },
+            Row {
+                case: "retransmissions".to_owned(),
+                seed_says: "0".to_owned(),
+                figure: retransmitted(&document),
+                unit: ("segments", 0),
+                bounds: 0.0..=0.0,
+                because: "nothing is lost on this path".to_owned(),
+                verdict: "a flat rate without loss is a window".to_owned(),
+            },
+            Row {
+                case: "largest congestion window".to_owned(),
+                seed_says: "2.48 MB, from the second second on".to_owned(),
+                figure: largest_window(&document) / 1_048_576.0,
+                unit: ("MiB", 2),
+                bounds: 0.8 * 2.48..=2.1 * 2.48,
+                because: "it grows only while it is used: to twice what is under way in slow start".to_owned(),
+                verdict: "frozen, because the window is never full".to_owned(),
+            },
+        ],
+    }
+}
+
+/// `-w` from 64 KiB to 512 KiB.
+pub(crate) fn window_sweep() -> Table {
+    let hosts = "sysctl = { \"net.ipv4.tcp_rmem\" = \"4096 131072 6291456\" }";
+    let own = path(300.0, 10.05, "", hosts);
+    let full = ceiling(300.0, 1500.0);
+    let rows = [64.0, 96.0, 128.0, 160.0, 192.0]
+        .into_iter()
+        .map(|kibibytes: f64| {
+            let bound = kibibytes * 1024.0 * 8.0 / 0.0201 / 1e6;
+            Row {
+                case: format!("`-w {kibibytes:.0}K`"),
+                seed_says: "vary `-w` to find the pressure point".to_owned(),
+                figure: arrived(&transfer(&own.file, &format!("-t 10 -O 2 -C cubic -w {kibibytes:.0}K"))),
+                unit: ("Mbit/s", 1),
+                bounds: 0.8 * bound..=full.min(2.0 * bound),
+                because: format!(
+                    "8 · W / RTT = {bound:.1} Mbit/s; the kernel doubles W for its overhead, so up to twice that"
+                ),
+                verdict: "the rate follows the window in proportion".to_owned(),
+            }
+        })
+        .collect();
+    Table { title: "`-w` decides", setting: "300 Mbit/s × 20.1 ms, `iperf3 -t 10 -O 2 -w SIZE`".to_owned(), rows }
+}

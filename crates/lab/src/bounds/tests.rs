@@ -1,0 +1,112 @@
+//! The bounds of known paths.
+
+use super::*;
+
+/// A path of one link between two hosts, each with further lines.
+fn path(near: &str, far: &str, link: &str) -> PathDescription {
+    let text = format!(
+        "story = \"A test.\"\nsource = \"This file.\"\nlabel = \"none\"\nscenario = \"test far\"\n[host.near]\n{near}\n\
+         [host.far]\n{far}\n[[link]]\nbetween = [\"near\", \"far\"]\n{link}\n"
+    );
+    PathDescription::parse("test", &text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn megabits(rate: Option<BitRate>) -> f64 {
+    rate.map_or(f64::NAN, |rate| rate.bits_per_second() / 1e6)
+}
+
+fn is_near(value: f64, expected: f64) -> bool {
+    (value - expected).abs() <= expected * 0.005
+}
+
+#[test]
+fn the_rhel_path_with_the_old_defaults_is_bound_by_its_window() {
+    let bounds = bounds(&path("", "", "rate = \"10 Gbit/s\"\ndelay = \"58.5 ms\""), Way::Forward);
+    assert_eq!(bounds.base_rtt, Duration::from_millis(117));
+    assert_eq!(bounds.bdp, Some(ByteCount::new(146_250_000)));
+    assert!(is_near(megabits(bounds.goodput_ceiling), 9564.0), "{bounds:?}");
+    assert!(is_near(megabits(bounds.receive_window_rate), 272.2), "{bounds:?}");
+    assert_eq!(bounds.lowest().map(|(cause, _)| cause), Some(Cause::ReceiveWindow));
+    assert_eq!((bounds.loss, bounds.loss_rate, bounds.policer_ceiling), (None, None, None));
+}
+
+#[test]
+fn large_buffers_leave_the_link() {
+    let buffers = |key: &str| format!("sysctl = {{ \"net.ipv4.{key}\" = \"4096 131072 438750000\" }}");
+    let link = "rate = \"10 Gbit/s\"\ndelay = \"58.5 ms\"\nbuffer = \"1 BDP\"";
+    let bounds = bounds(&path(&buffers("tcp_wmem"), &buffers("tcp_rmem"), link), Way::Forward);
+    assert_eq!(bounds.lowest().map(|(cause, _)| cause), Some(Cause::Link));
+    let bottleneck = bounds.bottleneck.unwrap_or_else(|| panic!("a rate"));
+    assert_eq!(bottleneck.buffer, Some(ByteCount::new(146_250_000)));
+    assert_eq!(bottleneck.queueing_delay, Some(Duration::from_millis(117)));
+    assert!(bounds.slow_start.is_some_and(|time| is_near(time.as_secs_f64(), 1.556)), "{bounds:?}");
+}
+
+#[test]
+fn each_way_has_its_own() {
+    let link =
+        "delay = \"10 ms\"\n[link.forward]\nrate = \"1 Mbit/s\"\n[link.backward]\nrate = \"10 Mbit/s\"\nloss = \"1 %\"";
+    let path = path("", "congestion_control = \"bbr\"", link);
+    let forward = bounds(&path, Way::Forward);
+    let backward = bounds(&path, Way::Backward);
+    assert!(is_near(megabits(forward.goodput_ceiling), 0.9564) && is_near(megabits(backward.goodput_ceiling), 9.564));
+    assert_eq!(forward.loss, None);
+    assert!(backward.loss.is_some_and(|loss| is_near(loss.get(), 0.01)));
+    assert_eq!(backward.loss_rate, None, "BBR is not bound by loss");
+    // 20 ms, a full frame at 1 Mbit/s (12.112 ms) and an acknowledgement at 10 Mbit/s (52.8 µs).
+    assert_eq!(forward.segment_rtt, Duration::from_nanos(32_164_800));
+}
+
+#[test]
+fn loss_bounds_reno_and_cubic_by_their_own_laws() {
+    for (name, expected) in [("reno", 38.3), ("cubic", 117.4)] {
+        let near = format!("congestion_control = \"{name}\"");
+        let bounds = bounds(&path(&near, "", "delay = \"58.5 ms\"\nloss = \"0.001 %\""), Way::Forward);
+        assert!((megabits(bounds.loss_rate) - expected).abs() < expected * 0.01, "{name}: {bounds:?}");
+        assert_eq!(bounds.lowest().map(|(cause, _)| cause), Some(Cause::Loss));
+    }
+}
+
+#[test]
+fn losses_of_all_kinds_and_links_count() {
+    let link = "loss = { gilbert_elliott = { good_to_bad = \"1 %\", bad_to_good = \"20 %\", loss_in_bad = \"80 %\" } }\n\
+                corrupt = \"1 %\"";
+    let loss = bounds(&path("", "", link), Way::Forward).loss.unwrap_or_default();
+    // The state is bad for 1 of 21 packets: 3.81 % lost, and 1 % of the rest damaged.
+    assert!(is_near(loss.get(), 0.0477), "{loss}");
+    let every = bounds(&path("", "", "loss = { every = 36000 }"), Way::Backward).loss.unwrap_or_default();
+    assert!(is_near(every.get(), 1.0 / 36000.0), "{every}");
+}
+
+#[test]
+fn windows_without_scaling_end_at_64_kib() {
+    let off = "sysctl = { \"net.ipv4.tcp_window_scaling\" = 0 }";
+    for (near, far) in [(off, ""), ("", off)] {
+        let bounds = bounds(&path(near, far, "rate = \"1 Gbit/s\"\ndelay = \"750 us\""), Way::Forward);
+        assert_eq!(bounds.receive_window, ByteCount::new(65_535));
+        // 349.5 Mbit/s at 1.5 ms, less the time to send a segment (12 µs).
+        assert!(is_near(megabits(bounds.receive_window_rate), 346.5), "{bounds:?}");
+    }
+}
+
+#[test]
+fn a_policer_bounds_by_its_rate_of_ip_bytes() {
+    let link = "rate = \"300 Mbit/s\"\ndelay = \"10 ms\"\npolicer = { rate = \"100 Mbit/s\", burst = \"200 kB\" }";
+    let bounds = bounds(&path("", "", link), Way::Forward);
+    assert!(is_near(megabits(bounds.policer_ceiling), 96.53), "{bounds:?}");
+    assert_eq!(bounds.lowest().map(|(cause, _)| cause), Some(Cause::Policer));
+}
+
+#[test]
+fn timestamps_off_give_twelve_bytes_back() {
+    let off = "sysctl = { \"net.ipv4.tcp_timestamps\" = 0 }";
+    assert_eq!(bounds(&path(off, "", ""), Way::Forward).segment, Some(Mss::new(1460)));
+    assert_eq!(bounds(&path("", "", "mtu = 9000"), Way::Forward).segment, Some(Mss::new(8948)));
+}
+
+#[test]
+fn nothing_described_bounds_nothing() {
+    let bounds = bounds(&path("", "", ""), Way::Forward);
+    assert_eq!(bounds.lowest(), None);
+    assert_eq!((bounds.bottleneck, bounds.bdp, bounds.goodput_ceiling), (None, None, None));
+}

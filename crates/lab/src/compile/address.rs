@@ -1,0 +1,121 @@
+//! Who is called what: addresses, names, devices. All of them follow from a link's number.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::description::PathDescription;
+use crate::plan::PairEnd;
+
+/// An end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Towards near.
+    Near,
+    /// Towards far.
+    Far,
+}
+
+impl End {
+    const fn number(self) -> u8 {
+        match self {
+            Self::Near => 1,
+            Self::Far => 2,
+        }
+    }
+
+    pub(super) const fn other(self) -> Self {
+        match self {
+            Self::Near => Self::Far,
+            Self::Far => Self::Near,
+        }
+    }
+
+    /// The letter of this end in the names of the wire's devices.
+    pub(super) const fn letter(self) -> char {
+        match self {
+            Self::Near => 'a',
+            Self::Far => 'b',
+        }
+    }
+}
+
+/// A link's number as a byte: a description has at most 64.
+fn octet(link: usize) -> u8 {
+    u8::try_from(link).unwrap_or(u8::MAX)
+}
+
+/// 10.0.LINK.1 and 10.0.LINK.2, of a network with four addresses.
+pub(super) fn ipv4(link: usize, end: End) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, octet(link), end.number())
+}
+
+/// The network of a link, for routes.
+pub(super) fn ipv4_network(link: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, octet(link), 0)
+}
+
+/// `fd00:0:0:LINK::1` and `::2`.
+pub(super) fn ipv6(link: usize, end: End) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd00, 0, 0, u16::from(octet(link)), 0, 0, 0, u16::from(end.number()))
+}
+
+/// The network of a link, for routes.
+pub(super) fn ipv6_network(link: usize) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd00, 0, 0, u16::from(octet(link)), 0, 0, 0, 0)
+}
+
+/// The hardware address of device `number` of a link; 1 and 2 are the hosts'.
+pub(super) fn mac(link: usize, number: u8) -> String {
+    format!("02:00:00:00:{:02x}:{number:02x}", octet(link))
+}
+
+/// The hardware address of the host at this end.
+pub(super) fn host_mac(link: usize, end: End) -> String {
+    mac(link, end.number())
+}
+
+/// The host's device at this end: `eth0`, and `eth1` for a router's second link.
+pub(super) const fn host_device(link: usize, end: End) -> &'static str {
+    // Every host but near has its first device towards near.
+    match end {
+        End::Near if link > 0 => "eth1",
+        End::Near | End::Far => "eth0",
+    }
+}
+
+/// The host at this end of a link.
+pub(super) const fn host_index(link: usize, end: End) -> usize {
+    match end {
+        End::Near => link,
+        End::Far => link + 1,
+    }
+}
+
+/// The host's end of the pair that joins it to the wire.
+pub(super) fn host_end(path: &PathDescription, link: usize, end: End) -> PairEnd {
+    PairEnd {
+        namespace: path.hosts[host_index(link, end)].name.clone(),
+        device: host_device(link, end).to_owned(),
+        mac: host_mac(link, end),
+    }
+}
+
+/// A host's main addresses: near's are on its first link, all others' towards near.
+pub(super) fn main_address(host: usize) -> (Ipv4Addr, Ipv6Addr) {
+    match host.checked_sub(1) {
+        None => (ipv4(0, End::Near), ipv6(0, End::Near)),
+        Some(link) => (ipv4(link, End::Far), ipv6(link, End::Far)),
+    }
+}
+
+/// Lines of `/etc/hosts`: each host by its name, and by NAME6 where the path has IPv6.
+pub(super) fn names(path: &PathDescription) -> Vec<String> {
+    let mut lines = vec!["127.0.0.1 localhost".to_owned(), "::1 localhost".to_owned()];
+    for (index, host) in path.hosts.iter().enumerate() {
+        let (ipv4, ipv6) = main_address(index);
+        lines.push(format!("{ipv4} {}", host.name));
+        if path.has_ipv6() {
+            lines.push(format!("{ipv6} {}6", host.name));
+        }
+    }
+    lines
+}

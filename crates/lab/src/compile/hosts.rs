@@ -1,0 +1,126 @@
+//! A host: its settings, its devices, its ways to all others.
+
+use super::address::{self, End};
+use super::has_offloads;
+use super::sysctl;
+use crate::description::{Host, PathDescription};
+use crate::plan::{Namespace, Sysctl};
+
+/// A device of a host, by the link at which it is.
+#[derive(Clone, Copy)]
+struct Device {
+    link: usize,
+    /// At which end of the link the host is.
+    end: End,
+}
+
+impl Device {
+    const fn name(self) -> &'static str {
+        address::host_device(self.link, self.end)
+    }
+}
+
+/// The namespace of the host `index`.
+pub(super) fn namespace(path: &PathDescription, index: usize) -> Namespace {
+    let host = &path.hosts[index];
+    let devices = devices(path, index);
+    let names = || devices.iter().map(|device| device.name().to_owned());
+    let tc = host.queueing.iter().flat_map(|queueing| names().map(move |name| queueing_line(&name, queueing)));
+    Namespace {
+        name: host.name.clone(),
+        sysctls: sysctls(path, host, devices.len() > 1),
+        without_offloads: if has_offloads(path, index) { Vec::new() } else { names().collect() },
+        ip: ip_lines(path, &devices),
+        tc: tc.collect(),
+        seeds: Vec::new(),
+        server: host.server.clone(),
+    }
+}
+
+fn queueing_line(device: &str, queueing: &str) -> String {
+    format!("qdisc replace dev {device} root handle 1: {queueing}")
+}
+
+/// The host's devices, the one towards near first.
+fn devices(path: &PathDescription, index: usize) -> Vec<Device> {
+    let towards_near = index.checked_sub(1).map(|link| Device { link, end: End::Far });
+    let towards_far = (index < path.links.len()).then_some(Device { link: index, end: End::Near });
+    towards_near.into_iter().chain(towards_far).collect()
+}
+
+/// The settings of this namespace: the lab's defaults, then the host's own, which win.
+fn sysctls(path: &PathDescription, host: &Host, is_router: bool) -> Vec<Sysctl> {
+    let forward = if is_router { "1" } else { "0" };
+    let mut settings = vec![
+        ("net.ipv4.ip_forward", forward),
+        ("net.ipv4.tcp_congestion_control", host.congestion_control.as_str()),
+        ("net.ipv4.tcp_rmem", sysctl::DEFAULT_TCP_RMEM),
+        ("net.ipv4.tcp_wmem", sysctl::DEFAULT_TCP_WMEM),
+        // What one connection has learnt of a path would change the next one.
+        ("net.ipv4.tcp_no_metrics_save", "1"),
+        // Whoever tests with ping wants each answer.
+        ("net.ipv4.icmp_ratelimit", "0"),
+    ];
+    if path.has_ipv6() {
+        settings.push(("net.ipv6.conf.all.forwarding", forward));
+    } else {
+        settings.push(("net.ipv6.conf.all.disable_ipv6", "1"));
+        settings.push(("net.ipv6.conf.default.disable_ipv6", "1"));
+    }
+    let own = host.sysctls.iter().filter(|setting| !sysctl::is_system_wide(&setting.key));
+    settings
+        .into_iter()
+        .filter(|(key, _)| host.sysctls.iter().all(|setting| setting.key != *key))
+        .map(|(key, value)| Sysctl { key: key.to_owned(), value: value.to_owned() })
+        .chain(own.cloned())
+        .collect()
+}
+
+fn ip_lines(path: &PathDescription, devices: &[Device]) -> Vec<String> {
+    let mut lines = vec!["link set dev lo up".to_owned()];
+    for device in devices {
+        device_lines(path, *device, &mut lines);
+    }
+    for device in devices {
+        route_lines(path, *device, &mut lines);
+    }
+    lines
+}
+
+/// The device, its addresses and its neighbour. No link-local address, no duplicate address detection, no search for
+/// neighbours: the first packet on the wire is the first that somebody sends.
+fn device_lines(path: &PathDescription, device: Device, lines: &mut Vec<String>) {
+    let Device { link, end } = device;
+    let name = device.name();
+    let neighbour = address::host_mac(link, end.other());
+    let mtu = path.links[link].mtu;
+    // The word is not known to a device that has no IPv6.
+    let without_link_local = if path.has_ipv6() { " addrgenmode none" } else { "" };
+    lines.push(format!("link set dev {name} mtu {mtu}{without_link_local}"));
+    lines.push(format!("link set dev {name} up"));
+    lines.push(format!("addr add {}/30 dev {name}", address::ipv4(link, end)));
+    let ipv4 = address::ipv4(link, end.other());
+    lines.push(format!("neigh replace {ipv4} lladdr {neighbour} dev {name} nud permanent"));
+    if path.has_ipv6() {
+        lines.push(format!("addr add {}/64 dev {name} nodad", address::ipv6(link, end)));
+        let ipv6 = address::ipv6(link, end.other());
+        lines.push(format!("neigh replace {ipv6} lladdr {neighbour} dev {name} nud permanent"));
+    }
+}
+
+/// The networks that lie behind the neighbour at this device.
+fn route_lines(path: &PathDescription, device: Device, lines: &mut Vec<String>) {
+    let Device { link, end } = device;
+    let behind = match end {
+        End::Far => 0..link,
+        End::Near => link + 1..path.links.len(),
+    };
+    for network in behind {
+        let through = address::ipv4(link, end.other());
+        lines.push(format!("route add {}/30 via {through}", address::ipv4_network(network)));
+        if path.has_ipv6() {
+            let through = address::ipv6(link, end.other());
+            lines.push(format!("route add {}/64 via {through}", address::ipv6_network(network)));
+        }
+    }
+}

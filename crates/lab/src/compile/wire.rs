@@ -1,0 +1,190 @@
+//! The wire: for each direction of each link, filters where packets come in, then one stage after the other.
+//!
+//! A stage is a device with queueing disciplines; what leaves it appears at the device's peer, from where a filter sends
+//! it on to the next. Between hosts, only addressed packets pass: what a host says to all its neighbours would be
+//! counted, delayed and lost like the rest, and change what is measured.
+
+use linerate_units::{ByteCount, PacketCount};
+
+use super::address::{self, End};
+use super::queue::{self, Place};
+use super::{has_offloads, netem, seed};
+use crate::description::{Direction, ETHERNET_HEADER, Loss, PathDescription, count_factors};
+use crate::plan::{Namespace, Pair, PairEnd, Seed, Sysctl, WIRE};
+
+/// The largest super-packet with room for its segments' headers.
+const SUPER_PACKET: ByteCount = ByteCount::new(70_000);
+
+/// The namespace of the wire, and all pairs of devices.
+pub(super) fn wire(path: &PathDescription) -> (Namespace, Vec<Pair>) {
+    let mut wire =
+        Wire { path, ip: vec!["link set dev lo up".to_owned()], tc: Vec::new(), seeds: Vec::new(), pairs: Vec::new() };
+    for link in 0..path.links.len() {
+        wire.link(link);
+    }
+    let sysctls = ["net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.default.disable_ipv6"];
+    let namespace = Namespace {
+        name: WIRE.to_owned(),
+        sysctls: sysctls.map(|key| Sysctl { key: key.to_owned(), value: "1".to_owned() }).into(),
+        without_offloads: Vec::new(),
+        ip: wire.ip,
+        tc: wire.tc,
+        seeds: wire.seeds,
+        server: None,
+    };
+    (namespace, wire.pairs)
+}
+
+/// What has been gathered so far.
+struct Wire<'a> {
+    path: &'a PathDescription,
+    ip: Vec<String>,
+    tc: Vec<String>,
+    seeds: Vec<Seed>,
+    pairs: Vec<Pair>,
+}
+
+/// The hardware addresses of a link's devices, after the hosts' 1 and 2.
+const WIRE_NEAR: u8 = 0x0a;
+const WIRE_FAR: u8 = 0x0b;
+
+impl Wire<'_> {
+    fn link(&mut self, link: usize) {
+        for (end, number) in [(End::Near, WIRE_NEAR), (End::Far, WIRE_FAR)] {
+            let device = self.device(link, end_device(link, end), number);
+            self.pairs.push(Pair { a: address::host_end(self.path, link, end), b: device });
+        }
+        // Both ends first: a filter can only name a device that is there, with its place for filters.
+        for end in [End::Near, End::Far] {
+            self.tc.push(format!("qdisc add dev {} clsact", end_device(link, end)));
+        }
+        self.direction(link, End::Near);
+        self.direction(link, End::Far);
+    }
+
+    /// A device of the wire, up and with the link's MTU.
+    fn device(&mut self, link: usize, name: String, number: u8) -> PairEnd {
+        let mtu = self.path.links[link].mtu;
+        self.ip.push(format!("link set dev {name} mtu {mtu}"));
+        self.ip.push(format!("link set dev {name} up"));
+        PairEnd { namespace: WIRE.to_owned(), device: name, mac: address::mac(link, number) }
+    }
+
+    /// All that packets meet that come in at the end `from`.
+    fn direction(&mut self, link: usize, from: End) {
+        let path = self.path;
+        let direction = match from {
+            End::Near => &path.links[link].forward,
+            End::Far => &path.links[link].backward,
+        };
+        let mut at = end_device(link, from);
+        self.filters(&at, direction);
+        if let Some(rate) = direction.rate.filter(|_| queue::is_needed(direction)) {
+            let stage = self.stage(link, from, "queue", &mut at);
+            let mtu = path.links[link].mtu;
+            let largest = self.largest_packet(link);
+            let place = Place { direction, rate, round_trip: path.propagation(), mtu, largest };
+            self.tc.extend(queue::lines(&stage, place));
+        }
+        let last = end_device(link, from.other());
+        if let Some(reorder) = direction.reorder {
+            if let Some((words, is_random)) = netem::stage(direction) {
+                let stage = self.stage(link, from, "delay", &mut at);
+                self.netem(link, from, &stage, &words, is_random.then_some(0));
+            }
+            self.netem(link, from, &last, &netem::overtaking(reorder), Some(1));
+        } else if let Some((words, is_random)) = netem::stage(direction) {
+            self.netem(link, from, &last, &words, is_random.then_some(0));
+        }
+        self.redirect(&at, &last);
+    }
+
+    /// A further stage in the way: packets at `at` go to its device, whose name is returned, and come out at its peer,
+    /// which `at` then is.
+    fn stage(&mut self, link: usize, from: End, kind: &str, at: &mut String) -> String {
+        let direction = format!("{}{}", from.letter(), from.other().letter());
+        let name = format!("l{link}-{direction}-{kind}");
+        let peer = format!("l{link}-{direction}-after-{}", &kind[..1]);
+        let number = match (from, kind) {
+            (End::Near, "queue") => 0x10,
+            (End::Near, _) => 0x12,
+            (End::Far, "queue") => 0x20,
+            (End::Far, _) => 0x22,
+        };
+        let a = self.device(link, name.clone(), number);
+        let b = self.device(link, peer.clone(), number + 1);
+        self.pairs.push(Pair { a, b });
+        self.redirect(at, &name);
+        self.tc.push(format!("qdisc add dev {peer} clsact"));
+        *at = peer;
+        name
+    }
+
+    fn redirect(&mut self, from: &str, to: &str) {
+        self.tc.push(format!(
+            "filter add dev {from} ingress prio 9 protocol all matchall action mirred egress redirect dev {to}"
+        ));
+    }
+
+    /// A `netem` at the root of `device`, with a seed for its stage when it is random.
+    fn netem(&mut self, link: usize, from: End, device: &str, words: &str, random_stage: Option<u8>) {
+        self.tc.push(format!("qdisc add dev {device} root handle 1: {words}"));
+        if let Some(stage) = random_stage {
+            let seed = seed::stage_seed(self.path.seed, link, from, stage);
+            self.seeds.push(Seed { device: device.to_owned(), handle: "1:".to_owned(), seed });
+        }
+    }
+
+    /// What happens to packets before any queue, in this order: each filter lets those pass that it does not drop.
+    fn filters(&mut self, device: &str, direction: &Direction) {
+        let mut add = |priority: u8, words: &str| {
+            self.tc.push(format!("filter add dev {device} ingress prio {priority} {words}"));
+        };
+        if self.path.has_ipv6() {
+            add(1, "protocol ipv6 u32 match u32 0xff000000 0xff000000 at 24 action drop");
+        }
+        if let Some(policer) = direction.policer {
+            let (rate, burst) = (netem::bits(policer.rate), policer.burst.get());
+            add(
+                2,
+                &format!(
+                    "protocol all matchall action police rate {rate} burst {burst} mtu 65535 conform-exceed drop/continue"
+                ),
+            );
+        }
+        if let Some(size) = direction.drop_larger_than {
+            add(3, &format!("protocol all basic match meta(pkt_len gt {}) action drop", size.get()));
+        }
+        if let Some(Loss::Every(count)) = direction.loss {
+            add(4, &format!("protocol all matchall {}", every(count)));
+        }
+        if direction.bleach_ecn {
+            add(5, "protocol ip matchall action pedit ex munge ip tos set 0 retain 0x3 pipe action csum ip continue");
+            if self.path.has_ipv6() {
+                add(6, "protocol ipv6 matchall action pedit ex munge ip6 traffic_class set 0 retain 0x3 continue");
+            }
+        }
+    }
+
+    /// The largest packet that may come along this link.
+    fn largest_packet(&self, link: usize) -> ByteCount {
+        let with_offloads = (0..self.path.hosts.len()).any(|host| has_offloads(self.path, host));
+        if with_offloads { SUPER_PACKET } else { self.path.links[link].mtu.byte_count() + ETHERNET_HEADER }
+    }
+}
+
+/// The actions that drop each packet whose number is a multiple of `count`. `tc` counts to 10000: for more, one counter
+/// counts what another has counted.
+fn every(count: PacketCount) -> String {
+    match count_factors(count.get()) {
+        Some((_, 1)) | None => format!("action gact continue random determ drop {count}"),
+        Some((first, second)) => {
+            format!("action gact continue random determ pipe {first} action gact continue random determ drop {second}")
+        }
+    }
+}
+
+/// The wire's device at an end of a link.
+fn end_device(link: usize, end: End) -> String {
+    format!("l{link}{}", end.letter())
+}

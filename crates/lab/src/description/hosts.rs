@@ -1,0 +1,237 @@
+//! Hosts: their order, and what may be set on them.
+
+use core::ops::Range;
+
+use toml::Spanned;
+
+use super::error::Problem;
+use super::raw::{RawHost, RawLink, RawPath};
+use super::types::Host;
+use super::unknown;
+use crate::compile::sysctl;
+use crate::plan::{FAR, NEAR, Sysctl, WIRE};
+
+/// The congestion controls that the lab's kernel has.
+pub const CONGESTION_CONTROLS: [&str; 16] = [
+    "reno",
+    "cubic",
+    "bbr",
+    "bic",
+    "cdg",
+    "dctcp",
+    "highspeed",
+    "htcp",
+    "hybla",
+    "illinois",
+    "lp",
+    "scalable",
+    "vegas",
+    "veno",
+    "westwood",
+    "yeah",
+];
+
+/// What a host does by default.
+const DEFAULT_CONGESTION_CONTROL: &str = "cubic";
+
+/// Root queueing disciplines of hosts that need no parameters.
+const HOST_QUEUEING: [&str; 7] = ["fq", "fq_codel", "fq_pie", "pfifo_fast", "sfq", "codel", "pie"];
+
+/// Hosts' names are those of namespaces, and stand in `/etc/hosts`.
+const LONGEST_NAME: usize = 15;
+
+/// More links than this do not fit the addresses of the lab.
+const MOST_LINKS: usize = 64;
+
+const CHAIN_ADVICE: &str =
+    "write the links in the order of the path, each from a host to the next: [\"near\", \"r1\"], [\"r1\", \"far\"]";
+
+/// Names of the hosts in the order of the links.
+pub(super) fn chain(raw: &RawPath) -> Result<Vec<String>, Problem> {
+    for name in raw.host.keys() {
+        check_name(name)?;
+    }
+    let mut names = vec![NEAR.to_owned()];
+    let Some(last) = raw.link.last() else {
+        return Err(Problem::new(
+            0..0,
+            "no link joins near and far",
+            "add a [[link]] with between = [\"near\", \"far\"]",
+        ));
+    };
+    if raw.link.len() > MOST_LINKS {
+        let message = format!("{} links are more than the lab has addresses for", raw.link.len());
+        return Err(Problem::new(place(last), message, format!("describe the path with at most {MOST_LINKS}")));
+    }
+    for link in &raw.link {
+        let next = next_host(link, &names, raw)?;
+        names.push(next);
+    }
+    if names.last().map(String::as_str) != Some(FAR) {
+        return Err(Problem::new(place(last), "the last link does not end at far", CHAIN_ADVICE));
+    }
+    match raw.host.keys().find(|host| !names.contains(host.get_ref())) {
+        Some(unused) => {
+            let message = format!("no link leads to the host '{}'", unused.get_ref());
+            Err(Problem::new(unused.span(), message, CHAIN_ADVICE))
+        }
+        None => Ok(names),
+    }
+}
+
+/// Where a link is described.
+fn place(link: &RawLink) -> Range<usize> {
+    link.between.as_ref().map_or(0..0, Spanned::span)
+}
+
+/// The host to which `link` leads from the last of `names`.
+fn next_host(link: &RawLink, names: &[String], raw: &RawPath) -> Result<String, Problem> {
+    let Some(between) = &link.between else {
+        let message = format!("link {} does not say which hosts it joins", names.len());
+        return Err(Problem::new(first_key(link), message, "add between = [\"near\", \"far\"] to it"));
+    };
+    let [from, to] = between.get_ref().as_slice() else {
+        return Err(Problem::new(between.span(), "a link joins two hosts", CHAIN_ADVICE));
+    };
+    for host in [from, to] {
+        if !raw.host.contains_key(host.get_ref().as_str()) {
+            let message = format!("the host '{}' is not described", host.get_ref());
+            let advice = format!("add [host.{}], or correct the name", host.get_ref());
+            return Err(Problem::new(host.span(), message, advice));
+        }
+    }
+    let expected = names.last().map_or(NEAR, String::as_str);
+    if from.get_ref() != expected {
+        let message = format!("the link begins at '{}' where the chain has come to '{expected}'", from.get_ref());
+        return Err(Problem::new(from.span(), message, CHAIN_ADVICE));
+    }
+    if names.contains(to.get_ref()) {
+        let message = format!("the link leads back to '{}'", to.get_ref());
+        return Err(Problem::new(to.span(), message, CHAIN_ADVICE));
+    }
+    if expected == FAR {
+        return Err(Problem::new(from.span(), "the path goes on after far", CHAIN_ADVICE));
+    }
+    Ok(to.get_ref().clone())
+}
+
+/// A place in a link that does not say what it joins: one of its keys.
+fn first_key(link: &RawLink) -> Range<usize> {
+    let spans = [&link.rate, &link.delay, &link.buffer].map(|key| key.as_ref().map(Spanned::span));
+    let mtu = link.mtu.as_ref().map(Spanned::span);
+    spans.into_iter().chain([mtu]).flatten().min_by_key(|span| span.start).unwrap_or(0..0)
+}
+
+fn check_name(name: &Spanned<String>) -> Result<(), Problem> {
+    let text = name.get_ref();
+    let problem =
+        |why: String, advice: &str| Err(Problem::new(name.span(), format!("the host's name '{text}' {why}"), advice));
+    if text.len() > LONGEST_NAME {
+        return problem(format!("is longer than {LONGEST_NAME} characters"), "choose a shorter one");
+    }
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if !text.starts_with(|c: char| c.is_ascii_lowercase()) || !text.bytes().all(is_plain) || text.ends_with('-') {
+        return problem("is no host's name".to_owned(), "use small letters, digits and hyphens, with a letter first");
+    }
+    if text == WIRE || text == "localhost" || text.ends_with('6') {
+        let advice = "choose another one: the lab keeps 'wire', 'localhost', and names that end with 6 (NAME6 is a \
+                      host's IPv6 address)";
+        return problem("is taken".to_owned(), advice);
+    }
+    Ok(())
+}
+
+/// The hosts in the order of `names`.
+pub(super) fn hosts(raw: &RawPath, names: &[String]) -> Result<Vec<Host>, Problem> {
+    names.iter().filter_map(|name| raw.host.iter().find(|(key, _)| key.get_ref() == name)).map(host).collect()
+}
+
+fn host((name, raw): (&Spanned<String>, &RawHost)) -> Result<Host, Problem> {
+    let congestion_control = match &raw.congestion_control {
+        Some(text) => congestion_control(text)?,
+        None => DEFAULT_CONGESTION_CONTROL.to_owned(),
+    };
+    Ok(Host {
+        name: name.get_ref().clone(),
+        congestion_control,
+        queueing: raw.queueing.as_ref().map(queueing).transpose()?,
+        sysctls: raw
+            .sysctl
+            .iter()
+            .map(|(key, value)| setting(name.get_ref(), key, &value.get_ref().0))
+            .collect::<Result<_, _>>()?,
+        offload: raw.offload,
+        server: server(name.get_ref(), raw)?,
+    })
+}
+
+/// The name of a congestion control that the lab's kernel has.
+pub(super) fn congestion_control(text: &Spanned<String>) -> Result<String, Problem> {
+    if CONGESTION_CONTROLS.contains(&text.get_ref().as_str()) {
+        return Ok(text.get_ref().clone());
+    }
+    Err(unknown(text, "congestion control", CONGESTION_CONTROLS.into_iter()))
+}
+
+fn queueing(text: &Spanned<String>) -> Result<String, Problem> {
+    if HOST_QUEUEING.contains(&text.get_ref().as_str()) {
+        return Ok(text.get_ref().clone());
+    }
+    Err(unknown(text, "queueing discipline for a host", HOST_QUEUEING.into_iter()))
+}
+
+/// Far always serves; others when they say so.
+fn server(name: &str, raw: &RawHost) -> Result<Option<Vec<String>>, Problem> {
+    let Some(arguments) = &raw.server else {
+        return Ok((name == FAR).then(Vec::new));
+    };
+    match arguments.get_ref().iter().find(|argument| argument.is_empty() || argument.contains(char::is_control)) {
+        Some(argument) => Err(Problem::new(
+            arguments.span(),
+            format!("the argument {argument:?} of the server cannot be meant"),
+            "write each word of the command line on its own: [\"--read-rate\", \"5MB/s\"]",
+        )),
+        None => Ok(Some(arguments.get_ref().clone())),
+    }
+}
+
+fn setting(host: &str, key: &Spanned<String>, value: &str) -> Result<Sysctl, Problem> {
+    let name = key.get_ref().as_str();
+    let problem = |message: String, advice: &str| Problem::new(key.span(), message, advice);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    let has_parts = name.split('.').count() > 2 && name.split('.').all(|part| !part.is_empty());
+    if !name.starts_with("net.") || !has_parts || !name.bytes().all(is_plain) {
+        return Err(problem(
+            format!("'{name}' is not the name of a network setting"),
+            "write it with dots, in quotes, from net. on: \"net.ipv4.tcp_rmem\"",
+        ));
+    }
+    if let Some(instead) = sysctl::reserved(name) {
+        return Err(problem(format!("the lab itself sets '{name}'"), instead));
+    }
+    if host != NEAR && sysctl::is_system_wide(name) {
+        return Err(problem(
+            format!("'{name}' is one setting for the whole system, and cannot be set on '{host}' alone"),
+            "write it under [host.near]: it holds for all hosts of the path",
+        ));
+    }
+    check_value(key, value)?;
+    Ok(Sysctl { key: name.to_owned(), value: value.trim().to_owned() })
+}
+
+/// Settings whose value the lab itself reads (to size the guest, to tell the bounds) must be readable.
+fn check_value(key: &Spanned<String>, value: &str) -> Result<(), Problem> {
+    let name = key.get_ref().as_str();
+    let problem = |why: &str, advice: &str| Problem::new(key.span(), format!("{name} = '{value}' {why}"), advice);
+    if value.trim().is_empty() || value.contains(char::is_control) {
+        return Err(problem("is not a value", "write the value as the kernel shows it"));
+    }
+    if sysctl::is_triple(name) && sysctl::triple(value).is_none() {
+        let advice = "write three whole numbers, none smaller than the one before, such as \"4096 131072 6291456\"";
+        return Err(problem("is not what this setting holds", advice));
+    }
+    if sysctl::is_size(name) && value.trim().parse::<u32>().map_or(true, |number| i32::try_from(number).is_err()) {
+        return Err(problem("is not a number of bytes", "write a whole number of bytes up to 2147483647"));
+    }
+    Ok(())
+}

@@ -1,0 +1,289 @@
+//! Links: what each direction does, and whether a path can be like that.
+
+use core::time::Duration;
+
+use linerate_units::{ByteCount, Mtu, PacketCount, Ratio};
+use toml::Spanned;
+
+use super::error::Problem;
+use super::quantity::Named;
+use super::raw::{Quantity, RawDirection, RawGilbertElliott, RawLink, RawLoss, RawLossModel, RawPolicer, RawReorder};
+use super::types::{Buffer, Direction, Distribution, ETHERNET_HEADER, Jitter, Link, Loss, Policer, Queue, Reorder};
+use super::unknown;
+
+/// The smallest MTU of IPv4 (RFC 791), and the largest that virtual Ethernet takes.
+const MTU_RANGE: core::ops::RangeInclusive<i64> = 68..=65_535;
+
+/// Ethernet's.
+const DEFAULT_MTU: u32 = 1500;
+
+/// To how much one of the counters behind `every` counts.
+const LARGEST_COUNTER: u64 = 10_000;
+
+/// The kernel counts the time of a policer's bucket with 32 bits of 64 ns.
+const LONGEST_BURST: Duration = Duration::from_secs(270);
+
+/// The kernel counts queues in bytes with 32 bits.
+const LARGEST_BUFFER: u64 = 4_294_967_295;
+
+pub(super) fn links(raw: &[RawLink]) -> Result<Vec<Link>, Problem> {
+    let links: Vec<Link> = raw.iter().map(link).collect::<Result<_, _>>()?;
+    let round_trip = links.iter().map(|link| link.forward.delay + link.backward.delay).sum();
+    for (link, raw) in links.iter().zip(raw) {
+        for (direction, own) in [(&link.forward, &raw.forward), (&link.backward, &raw.backward)] {
+            check_buffer(direction, link.mtu, &raw.direction(own.as_ref()), round_trip)?;
+        }
+    }
+    Ok(links)
+}
+
+/// The size that a buffer comes to on this path must be one that the kernel can have.
+fn check_buffer(direction: &Direction, mtu: Mtu, raw: &RawDirection, round_trip: Duration) -> Result<(), Problem> {
+    let (Some(buffer), Some(rate), Some(text)) = (direction.buffer, direction.rate, &raw.buffer) else { return Ok(()) };
+    let problem = |message: String, advice: &str| Err(Problem::new(text.span(), message, advice));
+    if matches!(buffer, Buffer::Multiple(_)) && round_trip.is_zero() {
+        let advice = "give a link its delay, or write the buffer in bytes, packets or milliseconds";
+        return problem("a path without delay has no bandwidth-delay product".to_owned(), advice);
+    }
+    let size = buffer.size(rate, round_trip, mtu);
+    if size.get() > LARGEST_BUFFER {
+        return problem(format!("the buffer comes to {size}, and the kernel's hold 4 GiB"), "write \"unlimited\"");
+    }
+    if direction.queue == Queue::Red && direction.ecn_threshold.is_none() && size > LARGEST_EARLY_DETECTION {
+        let message = format!("the kernel cannot average a queue of {size}: random early detection goes to 4 MB");
+        return problem(message, "write a smaller buffer, an ecn_threshold, or queue = \"codel\"");
+    }
+    let packet = mtu.byte_count() + ETHERNET_HEADER;
+    if size < packet {
+        return problem(format!("the buffer of {size} does not hold one packet of {packet}"), "write a larger one");
+    }
+    match direction.ecn_threshold.zip(raw.ecn_threshold.as_ref()) {
+        Some((threshold, text)) if threshold >= size => Err(Problem::new(
+            text.span(),
+            format!("the queue never exceeds its buffer of {size}, so never the threshold of {threshold}"),
+            "write a threshold below the buffer",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// As [`LARGEST_EARLY_DETECTION`], where the average is of two values only.
+const LARGEST_THRESHOLD: ByteCount = ByteCount::new(100_000_000);
+
+/// The kernel's average and its weight share 32 bits.
+const LARGEST_EARLY_DETECTION: ByteCount = ByteCount::new(4_000_000);
+
+fn link(raw: &RawLink) -> Result<Link, Problem> {
+    let mtu = mtu(raw.mtu.as_ref())?;
+    Ok(Link {
+        mtu,
+        forward: direction(&raw.direction(raw.forward.as_ref()))?,
+        backward: direction(&raw.direction(raw.backward.as_ref()))?,
+    })
+}
+
+fn mtu(raw: Option<&Spanned<i64>>) -> Result<Mtu, Problem> {
+    let Some(raw) = raw else { return Ok(Mtu::new(DEFAULT_MTU)) };
+    let number = *raw.get_ref();
+    let advice = "write a number of bytes from 68 to 65535; below 1280 the path has no IPv6";
+    match u32::try_from(number) {
+        Ok(bytes) if MTU_RANGE.contains(&number) => Ok(Mtu::new(bytes)),
+        _ => Err(Problem::new(raw.span(), format!("an MTU of {number} bytes is not possible"), advice)),
+    }
+}
+
+/// A quantity that may be missing.
+fn named<'a>(what: &'static str, text: Option<&'a Spanned<Quantity>>) -> Option<Named<'a>> {
+    text.map(|text| Named { what, text })
+}
+
+fn direction(raw: &RawDirection) -> Result<Direction, Problem> {
+    let share = |what, text: &Option<_>| named(what, Option::as_ref(text)).map(|named| named.share()).transpose();
+    let size = |what, text: &Option<_>| named(what, Option::as_ref(text)).map(|named| named.size()).transpose();
+    let direction = Direction {
+        policer: raw.policer.as_ref().map(|raw| policer(raw.get_ref())).transpose()?,
+        drop_larger_than: size("the size", &raw.drop_larger_than)?,
+        bleach_ecn: raw.bleach_ecn.unwrap_or(false),
+        queue: raw.queue.as_ref().map(queue).transpose()?.unwrap_or_default(),
+        buffer: named("the buffer", raw.buffer.as_ref()).map(|named| named.buffer()).transpose()?.flatten(),
+        ecn_threshold: size("the threshold", &raw.ecn_threshold)?,
+        rate: named("the rate", raw.rate.as_ref()).map(|named| named.rate()).transpose()?,
+        delay: named("the delay", raw.delay.as_ref()).map(|named| named.delay()).transpose()?.unwrap_or_default(),
+        jitter: jitter(raw)?,
+        loss: raw.loss.as_ref().map(loss).transpose()?.flatten(),
+        duplicate: share("the share of duplicates", &raw.duplicate)?.filter(|share| share.get() > 0.0),
+        corrupt: share("the share of damaged packets", &raw.corrupt)?.filter(|share| share.get() > 0.0),
+        reorder: raw.reorder.as_ref().map(|raw| reorder(raw.get_ref())).transpose()?.flatten(),
+    };
+    check_delays(raw, &direction)?;
+    check_queue(raw, &direction)?;
+    Ok(direction)
+}
+
+fn policer(raw: &RawPolicer) -> Result<Policer, Problem> {
+    let rate = Named { what: "the policer's rate", text: &raw.rate }.rate()?;
+    let burst = Named { what: "the policer's burst", text: &raw.burst }.size()?;
+    if burst.get() > LARGEST_BUFFER {
+        return Err(Problem::new(raw.burst.span(), "the policer's burst exceeds 4 GiB", "write a smaller one"));
+    }
+    if burst / rate > Some(LONGEST_BURST) {
+        let message =
+            format!("the policer's bucket of {burst} takes longer to fill at {rate} than the kernel counts (270 s)");
+        return Err(Problem::new(raw.burst.span(), message, "write a smaller burst, or a higher rate"));
+    }
+    Ok(Policer { rate, burst })
+}
+
+fn queue(text: &Spanned<String>) -> Result<Queue, Problem> {
+    Queue::ALL
+        .into_iter()
+        .find(|queue| queue.name() == text.get_ref())
+        .ok_or_else(|| unknown(text, "queue", Queue::ALL.iter().map(|queue| queue.name())))
+}
+
+fn jitter(raw: &RawDirection) -> Result<Option<Jitter>, Problem> {
+    let distribution = raw.distribution.as_ref().map(distribution).transpose()?;
+    match (&raw.jitter, &raw.distribution) {
+        (None, Some(text)) => {
+            Err(Problem::new(text.span(), "a distribution of what: there is no jitter", "add jitter, or remove this"))
+        }
+        (None, None) => Ok(None),
+        (Some(text), _) => {
+            let by = Named { what: "the jitter", text }.delay()?;
+            Ok((!by.is_zero()).then_some(Jitter { by, distribution: distribution.unwrap_or_default() }))
+        }
+    }
+}
+
+fn distribution(text: &Spanned<String>) -> Result<Distribution, Problem> {
+    Distribution::ALL
+        .into_iter()
+        .find(|distribution| distribution.name() == text.get_ref())
+        .ok_or_else(|| unknown(text, "distribution", Distribution::ALL.iter().map(|distribution| distribution.name())))
+}
+
+fn loss(raw: &Spanned<RawLoss>) -> Result<Option<Loss>, Problem> {
+    match raw.get_ref() {
+        RawLoss::Share(quantity) => {
+            let text = Spanned::new(raw.span(), quantity.clone());
+            let share = Named { what: "the loss", text: &text }.share()?;
+            Ok((share.get() > 0.0).then_some(Loss::Random(share)))
+        }
+        RawLoss::Model(RawLossModel { gilbert_elliott: Some(model), every: None }) => gilbert_elliott(model).map(Some),
+        RawLoss::Model(RawLossModel { gilbert_elliott: None, every: Some(count) }) => every(count).map(Some),
+        RawLoss::Model(_) => Err(Problem::new(
+            raw.span(),
+            "the loss follows one model",
+            "write either { gilbert_elliott = { good_to_bad = \"0.1 %\", bad_to_good = \"10 %\" } } or { every = 36000 }",
+        )),
+    }
+}
+
+fn gilbert_elliott(raw: &RawGilbertElliott) -> Result<Loss, Problem> {
+    let share = |what, text| Named { what, text }.share();
+    let optional = |what, text: Option<_>, default| text.map_or(Ok(default), |text| share(what, text));
+    let certain = Ratio::from_percent(100.0).unwrap_or_default();
+    Ok(Loss::GilbertElliott {
+        good_to_bad: share("the probability", &raw.good_to_bad)?,
+        bad_to_good: share("the probability", &raw.bad_to_good)?,
+        loss_in_bad: optional("the loss", raw.loss_in_bad.as_ref(), certain)?,
+        loss_in_good: optional("the loss", raw.loss_in_good.as_ref(), Ratio::ZERO)?,
+    })
+}
+
+fn every(count: &Spanned<i64>) -> Result<Loss, Problem> {
+    let number = u64::try_from(*count.get_ref()).unwrap_or_default();
+    let problem = |message: String, advice: String| Err(Problem::new(count.span(), message, advice));
+    if !(2..=LARGEST_COUNTER * LARGEST_COUNTER).contains(&number) {
+        let message = format!("the lab cannot lose one of {} packets", count.get_ref());
+        return problem(message, "write a number from 2 to 100000000".to_owned());
+    }
+    if count_factors(number).is_some() {
+        return Ok(Loss::Every(PacketCount::new(number)));
+    }
+    let below = (2..number).rev().find(|number| count_factors(*number).is_some()).unwrap_or(LARGEST_COUNTER);
+    problem(
+        format!(
+            "{number} is not the product of two numbers up to {LARGEST_COUNTER}, to which the kernel's counters count"
+        ),
+        format!("write {below}"),
+    )
+}
+
+/// The numbers to which two counters, of which the second counts what the first has counted, must count to find each
+/// packet whose number is a multiple of `number`; the second is 1 where one counter is enough. `None` where two are not.
+pub(crate) fn count_factors(number: u64) -> Option<(u64, u64)> {
+    let second =
+        (1..=LARGEST_COUNTER).find(|second| number.is_multiple_of(*second) && number / second <= LARGEST_COUNTER)?;
+    Some((number / second, second))
+}
+
+fn reorder(raw: &RawReorder) -> Result<Option<Reorder>, Problem> {
+    let share = Named { what: "the share that overtakes", text: &raw.share }.share()?;
+    let by = Named { what: "the time", text: &raw.by }.delay()?;
+    if by.is_zero() {
+        return Err(Problem::new(raw.by.span(), "to overtake by no time is not to overtake", "write \"1 ms\""));
+    }
+    Ok((share.get() > 0.0).then_some(Reorder { share, by }))
+}
+
+/// Nothing arrives before it was sent.
+fn check_delays(raw: &RawDirection, direction: &Direction) -> Result<(), Problem> {
+    let delay = direction.delay;
+    if let (Some(jitter), Some(text)) = (direction.jitter, &raw.jitter)
+        && jitter.by > delay
+    {
+        let message = format!(
+            "a jitter of {:?} exceeds the delay of {delay:?}: packets would arrive before they left",
+            jitter.by
+        );
+        return Err(Problem::new(text.span(), message, "write a jitter no larger than the delay"));
+    }
+    if let (Some(reorder), Some(text)) = (direction.reorder, &raw.reorder)
+        && reorder.by + direction.jitter.map_or_else(Default::default, |jitter| jitter.by) > delay
+    {
+        let message = format!("packets cannot overtake by {:?} on a link with a delay of {delay:?}", reorder.by);
+        return Err(Problem::new(
+            text.span(),
+            message,
+            "write a 'by' that, with the jitter, is no larger than the delay",
+        ));
+    }
+    Ok(())
+}
+
+/// A queue needs something to wait for.
+fn check_queue(raw: &RawDirection, direction: &Direction) -> Result<(), Problem> {
+    let needs_rate = "add the link's rate: packets only wait where a rate makes them";
+    if direction.rate.is_none() {
+        let places = [
+            (direction.buffer.is_some(), "buffer", raw.buffer.as_ref().map(Spanned::span)),
+            (direction.queue != Queue::Fifo, "queue", raw.queue.as_ref().map(Spanned::span)),
+            (direction.ecn_threshold.is_some(), "threshold", raw.ecn_threshold.as_ref().map(Spanned::span)),
+        ];
+        if let Some((_, what, Some(span))) = places.into_iter().find(|(is_there, _, span)| *is_there && span.is_some())
+        {
+            return Err(Problem::new(span, format!("a {what} without a rate"), needs_rate));
+        }
+    }
+    if let (Queue::Red, None, Some(text)) = (direction.queue, direction.buffer, &raw.queue) {
+        let advice = "add a buffer: its thresholds are parts of that";
+        return Err(Problem::new(text.span(), "random early detection needs a buffer", advice));
+    }
+    match (direction.ecn_threshold, &raw.ecn_threshold) {
+        (Some(_), Some(text)) if !direction.queue.has_threshold() => Err(Problem::new(
+            text.span(),
+            format!("a {} queue has no threshold above which it marks", direction.queue.name()),
+            "write queue = \"red\", \"codel\" or \"fq_codel\"",
+        )),
+        (Some(threshold), Some(text)) if threshold > LARGEST_THRESHOLD => {
+            let message = format!("the kernel cannot average a queue of {threshold}");
+            Err(Problem::new(text.span(), message, "write at most \"100 MB\""))
+        }
+        (Some(threshold), Some(text)) if direction.rate.and_then(|rate| threshold / rate) > Some(LONGEST_BURST) => {
+            let message = format!("{threshold} take longer to drain than the 270 s that the kernel counts");
+            Err(Problem::new(text.span(), message, "write a smaller threshold"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,247 @@
+//! The description as it is written: keys and text, each with its place, not yet understood.
+
+use core::fmt;
+use std::collections::BTreeMap;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use toml::Spanned;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPath {
+    pub(super) story: Spanned<String>,
+    pub(super) source: Spanned<String>,
+    pub(super) label: Spanned<String>,
+    pub(super) scenario: Spanned<String>,
+    pub(super) seed: Option<Spanned<i64>>,
+    #[serde(default)]
+    pub(super) host: BTreeMap<Spanned<String>, RawHost>,
+    #[serde(default)]
+    pub(super) link: Vec<RawLink>,
+    #[serde(default)]
+    pub(super) traffic: Vec<RawTraffic>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawHost {
+    pub(super) congestion_control: Option<Spanned<String>>,
+    pub(super) queueing: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) sysctl: BTreeMap<Spanned<String>, Spanned<RawSetting>>,
+    pub(super) offload: Option<bool>,
+    pub(super) server: Option<Spanned<Vec<String>>>,
+}
+
+/// The keys that each direction can have, and the link for both.
+macro_rules! directional {
+    ($(#[$doc:meta])* $name:ident { $($own:tt)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct $name {
+            $($own)*
+            pub(super) rate: Option<Spanned<Quantity>>,
+            pub(super) delay: Option<Spanned<Quantity>>,
+            pub(super) jitter: Option<Spanned<Quantity>>,
+            pub(super) distribution: Option<Spanned<String>>,
+            pub(super) loss: Option<Spanned<RawLoss>>,
+            pub(super) duplicate: Option<Spanned<Quantity>>,
+            pub(super) corrupt: Option<Spanned<Quantity>>,
+            pub(super) reorder: Option<Spanned<RawReorder>>,
+            pub(super) buffer: Option<Spanned<Quantity>>,
+            pub(super) queue: Option<Spanned<String>>,
+            pub(super) ecn_threshold: Option<Spanned<Quantity>>,
+            pub(super) policer: Option<Spanned<RawPolicer>>,
+            pub(super) drop_larger_than: Option<Spanned<Quantity>>,
+            pub(super) bleach_ecn: Option<bool>,
+        }
+    };
+}
+
+directional! {
+    /// `[[link]]`.
+    RawLink {
+        pub(super) between: Option<Spanned<Vec<Spanned<String>>>>,
+        pub(super) mtu: Option<Spanned<i64>>,
+        pub(super) forward: Option<RawDirection>,
+        pub(super) backward: Option<RawDirection>,
+    }
+}
+
+directional! {
+    /// `[link.forward]` and `[link.backward]`.
+    RawDirection {}
+}
+
+impl RawLink {
+    /// What holds in one direction: its own keys, and the link's where it has none.
+    pub(super) fn direction(&self, own: Option<&RawDirection>) -> RawDirection {
+        let own = own.cloned().unwrap_or_default();
+        // What describes a key goes with that key: a direction's own queue does not take the link's threshold.
+        let ecn_threshold = if own.queue.is_some() { None } else { self.ecn_threshold.clone() };
+        let distribution = if own.jitter.is_some() { None } else { self.distribution.clone() };
+        macro_rules! merged {
+            ($($key:ident)*) => { RawDirection {
+                ecn_threshold: own.ecn_threshold.or(ecn_threshold),
+                distribution: own.distribution.or(distribution),
+                $($key: own.$key.or_else(|| self.$key.clone()),)*
+            } };
+        }
+        merged! {
+            rate delay jitter loss duplicate corrupt reorder buffer queue policer drop_larger_than bleach_ecn
+        }
+    }
+}
+
+/// `loss`: a share, or a model of its own.
+#[derive(Clone, Debug)]
+pub(super) enum RawLoss {
+    Share(Quantity),
+    Model(RawLossModel),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawLossModel {
+    pub(super) gilbert_elliott: Option<RawGilbertElliott>,
+    pub(super) every: Option<Spanned<i64>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawGilbertElliott {
+    pub(super) good_to_bad: Spanned<Quantity>,
+    pub(super) bad_to_good: Spanned<Quantity>,
+    pub(super) loss_in_bad: Option<Spanned<Quantity>>,
+    pub(super) loss_in_good: Option<Spanned<Quantity>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawReorder {
+    pub(super) share: Spanned<Quantity>,
+    pub(super) by: Spanned<Quantity>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPolicer {
+    pub(super) rate: Spanned<Quantity>,
+    pub(super) burst: Spanned<Quantity>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawTraffic {
+    pub(super) kind: Spanned<String>,
+    pub(super) from: Spanned<String>,
+    pub(super) to: Spanned<String>,
+    pub(super) protocol: Option<Spanned<String>>,
+    pub(super) rate: Option<Spanned<Quantity>>,
+    pub(super) streams: Option<Spanned<i64>>,
+    pub(super) congestion_control: Option<Spanned<String>>,
+    pub(super) start: Option<Spanned<Quantity>>,
+    pub(super) duration: Option<Spanned<Quantity>>,
+    pub(super) on: Option<Spanned<Quantity>>,
+    pub(super) off: Option<Spanned<Quantity>>,
+}
+
+/// Text with a number and its unit. A bare number is refused here, with words that say so.
+#[derive(Clone, Debug)]
+pub(super) struct Quantity(pub(super) String);
+
+impl<'de> Deserialize<'de> for Quantity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(QuantityVisitor)
+    }
+}
+
+struct QuantityVisitor;
+
+/// What a number without a unit is told.
+pub(super) fn no_unit(number: impl fmt::Display) -> String {
+    format!("the number {number} has no unit")
+}
+
+impl Visitor<'_> for QuantityVisitor {
+    type Value = Quantity;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a quantity with its unit, in quotes")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Quantity, E> {
+        Ok(Quantity(text.to_owned()))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Quantity, E> {
+        Err(E::custom(no_unit(number)))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Quantity, E> {
+        Err(E::custom(no_unit(number)))
+    }
+}
+
+impl<'de> Deserialize<'de> for RawLoss {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LossVisitor)
+    }
+}
+
+struct LossVisitor;
+
+impl<'de> Visitor<'de> for LossVisitor {
+    type Value = RawLoss;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a share such as \"0.1 %\", { gilbert_elliott = { … } } or { every = 36000 }")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<RawLoss, E> {
+        Ok(RawLoss::Share(Quantity(text.to_owned())))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<RawLoss, E> {
+        Err(E::custom(no_unit(number)))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<RawLoss, E> {
+        Err(E::custom(no_unit(number)))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawLoss, A::Error> {
+        RawLossModel::deserialize(MapAccessDeserializer::new(map)).map(RawLoss::Model)
+    }
+}
+
+/// The value of a kernel setting: text, or a whole number.
+#[derive(Clone, Debug)]
+pub(super) struct RawSetting(pub(super) String);
+
+impl<'de> Deserialize<'de> for RawSetting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SettingVisitor)
+    }
+}
+
+struct SettingVisitor;
+
+impl Visitor<'_> for SettingVisitor {
+    type Value = RawSetting;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the setting's value, as text or as a whole number")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<RawSetting, E> {
+        Ok(RawSetting(text.to_owned()))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<RawSetting, E> {
+        Ok(RawSetting(number.to_string()))
+    }
+}

@@ -1,0 +1,241 @@
+//! The bytes of the stream from a guest: kind, length, content.
+//!
+//! A frame is one byte for its kind, four for the length of its content (little-endian, at most [`LONGEST_CONTENT`]),
+//! and the content: bytes as the command wrote them, or a [`Message`] in JSON.
+
+use crate::job::{Frame, Message};
+
+/// The longest content of a frame, in bytes. Longer outputs go in several frames.
+pub const LONGEST_CONTENT: usize = 1 << 20;
+
+const HEADER: usize = 5;
+const OUTPUT: u8 = b'o';
+const ERROR: u8 = b'e';
+const MESSAGE: u8 = b'm';
+
+/// A stream that is none of a guest's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// No frame begins like this.
+    #[error("the guest sent a frame of kind {0:#04x}, which there is not")]
+    UnknownKind(u8),
+    /// More than [`LONGEST_CONTENT`].
+    #[error("the guest sent a frame of {0} bytes; the longest has {LONGEST_CONTENT}")]
+    TooLong(u32),
+    /// The content of a message is none.
+    #[error("the guest sent a message that cannot be read: {0}")]
+    Message(String),
+}
+
+/// The bytes of a frame; of several, when it is an output longer than [`LONGEST_CONTENT`]. An output of no bytes is none.
+///
+/// # Errors
+///
+/// [`FrameError::TooLong`] for a message that is longer.
+pub fn encode(frame: &Frame) -> Result<Vec<u8>, FrameError> {
+    match frame {
+        Frame::Output(bytes) => Ok(encode_output(OUTPUT, bytes)),
+        Frame::Error(bytes) => Ok(encode_output(ERROR, bytes)),
+        Frame::Message(message) => {
+            let content = serde_json::to_vec(message).map_err(|cause| FrameError::Message(cause.to_string()))?;
+            if content.len() > LONGEST_CONTENT {
+                return Err(FrameError::TooLong(length_field(&content)));
+            }
+            let mut bytes = Vec::with_capacity(HEADER + content.len());
+            append(&mut bytes, MESSAGE, &content);
+            Ok(bytes)
+        }
+    }
+}
+
+fn encode_output(kind: u8, content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(content.len() + HEADER * content.len().div_ceil(LONGEST_CONTENT));
+    for piece in content.chunks(LONGEST_CONTENT) {
+        append(&mut bytes, kind, piece);
+    }
+    bytes
+}
+
+fn append(bytes: &mut Vec<u8>, kind: u8, content: &[u8]) {
+    bytes.push(kind);
+    bytes.extend(length_field(content).to_le_bytes());
+    bytes.extend(content);
+}
+
+fn length_field(content: &[u8]) -> u32 {
+    u32::try_from(content.len()).unwrap_or(u32::MAX)
+}
+
+/// Puts frames together from bytes as they come, in pieces of any size.
+#[derive(Clone, Debug, Default)]
+pub struct Decoder {
+    bytes: Vec<u8>,
+    /// Where the next frame begins.
+    start: usize,
+}
+
+impl Decoder {
+    /// A decoder at the beginning of a stream.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next bytes of the stream.
+    pub fn push(&mut self, bytes: &[u8]) {
+        // What has been decoded goes before more memory is taken: at most one frame stays.
+        self.bytes.drain(..core::mem::take(&mut self.start));
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next whole frame; `None` when more bytes are needed for it.
+    ///
+    /// # Errors
+    ///
+    /// The stream is broken from here on: the same error comes again, and what follows is not looked at.
+    pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
+        let bytes = &self.bytes[self.start..];
+        let Some((kind, rest)) = bytes.split_first() else { return Ok(None) };
+        if ![OUTPUT, ERROR, MESSAGE].contains(kind) {
+            return Err(FrameError::UnknownKind(*kind));
+        }
+        let Some((length, rest)) = rest.split_first_chunk() else { return Ok(None) };
+        let length = u32::from_le_bytes(*length);
+        let content = match usize::try_from(length) {
+            Ok(length) if length <= LONGEST_CONTENT => rest.get(..length),
+            _ => return Err(FrameError::TooLong(length)),
+        };
+        let Some(content) = content else { return Ok(None) };
+        let frame = match *kind {
+            OUTPUT => Frame::Output(content.to_vec()),
+            ERROR => Frame::Error(content.to_vec()),
+            _ => Frame::Message(read_message(content)?),
+        };
+        self.start += HEADER + content.len();
+        Ok(Some(frame))
+    }
+
+    /// Whether the stream could end here: no frame has begun.
+    #[must_use]
+    pub fn is_between_frames(&self) -> bool {
+        self.start == self.bytes.len()
+    }
+}
+
+fn read_message(content: &[u8]) -> Result<Message, FrameError> {
+    serde_json::from_slice(content).map_err(|cause| FrameError::Message(cause.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::job::End;
+
+    fn message() -> impl Strategy<Value = Message> {
+        let nanoseconds = any::<u64>();
+        prop_oneof![
+            nanoseconds.prop_map(|guest_nanoseconds| Message::Ready { guest_nanoseconds }),
+            nanoseconds.prop_map(|guest_nanoseconds| Message::Alive { guest_nanoseconds }),
+            proptest::collection::vec((any::<u32>(), ".*"), 0..3).prop_map(|processes| Message::Running { processes }),
+            ".*".prop_map(|text| Message::Note { text }),
+            (any::<i32>(), any::<bool>(), nanoseconds, any::<Option<(u64, u64)>>()).prop_map(
+                |(number, by_signal, guest_nanoseconds, captured)| {
+                    let end = if by_signal { End::Signal(number) } else { End::Code(number) };
+                    Message::Ended { end, guest_nanoseconds, captured }
+                }
+            ),
+            (".*", proptest::option::of(".*")).prop_map(|(error, advice)| Message::Failed { error, advice }),
+        ]
+    }
+
+    fn frame() -> impl Strategy<Value = Frame> {
+        let bytes = || proptest::collection::vec(any::<u8>(), 1..300);
+        prop_oneof![bytes().prop_map(Frame::Output), bytes().prop_map(Frame::Error), message().prop_map(Frame::Message),]
+    }
+
+    fn decode_all(decoder: &mut Decoder) -> Vec<Frame> {
+        core::iter::from_fn(|| decoder.next_frame().expect("a guest's stream")).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn frames_come_back_however_the_stream_is_cut(
+            frames in proptest::collection::vec(frame(), 0..8),
+            cuts in proptest::collection::vec(1_usize..200, 1..40),
+        ) {
+            let stream: Vec<u8> = frames.iter().flat_map(|frame| encode(frame).expect("short")).collect();
+            let (mut decoder, mut decoded, mut rest) = (Decoder::new(), Vec::new(), stream.as_slice());
+            for cut in cuts.iter().cycle() {
+                let (piece, after) = rest.split_at((*cut).min(rest.len()));
+                decoder.push(piece);
+                decoded.extend(decode_all(&mut decoder));
+                rest = after;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            prop_assert_eq!(decoded, frames);
+            prop_assert!(decoder.is_between_frames());
+        }
+
+        #[test]
+        fn any_bytes_end_in_frames_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
+            let mut decoder = Decoder::new();
+            decoder.push(&bytes);
+            let mut frames = 0;
+            while let Ok(Some(_)) = decoder.next_frame() {
+                frames += 1;
+            }
+            prop_assert!(frames * HEADER <= bytes.len());
+            prop_assert_eq!(decoder.next_frame(), decoder.next_frame());
+        }
+    }
+
+    #[test]
+    fn every_split_of_a_frame_is_the_frame() {
+        let frame = Frame::Message(Message::Ready { guest_nanoseconds: 7 });
+        let bytes = encode(&frame).expect("short");
+        for split in 0..=bytes.len() {
+            let mut decoder = Decoder::new();
+            decoder.push(&bytes[..split]);
+            let early = decoder.next_frame().expect("a beginning");
+            assert_eq!(early.is_some(), split == bytes.len(), "{split}");
+            assert_eq!(decoder.is_between_frames(), split == 0 || split == bytes.len());
+            decoder.push(&bytes[split..]);
+            assert_eq!(early.or(decoder.next_frame().expect("whole")), Some(frame.clone()));
+        }
+    }
+
+    #[test]
+    fn a_long_output_goes_in_pieces() {
+        let output: Vec<u8> = (0..LONGEST_CONTENT * 2 + 3).map(|index| index.to_le_bytes()[0]).collect();
+        let mut decoder = Decoder::new();
+        decoder.push(&encode(&Frame::Output(output.clone())).expect("outputs can be cut"));
+        let pieces: Vec<Vec<u8>> = decode_all(&mut decoder)
+            .into_iter()
+            .map(|frame| match frame {
+                Frame::Output(bytes) => bytes,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(pieces.iter().map(Vec::len).collect::<Vec<_>>(), [LONGEST_CONTENT, LONGEST_CONTENT, 3]);
+        assert!(pieces.concat() == output);
+        assert!(encode(&Frame::Error(Vec::new())).expect("nothing").is_empty());
+    }
+
+    #[test]
+    fn what_is_no_frame_is_refused() {
+        let refused = |bytes: &[u8]| {
+            let mut decoder = Decoder::new();
+            decoder.push(bytes);
+            decoder.next_frame().expect_err("refused")
+        };
+        assert_eq!(refused(b"Linux version"), FrameError::UnknownKind(b'L'));
+        assert_eq!(refused(&[b'o', 1, 0, 16, 0]), FrameError::TooLong(0x10_0001));
+        assert!(matches!(refused(b"m\x02\0\0\0{}"), FrameError::Message(_)));
+        let note = Message::Note { text: "x".repeat(LONGEST_CONTENT) };
+        assert!(matches!(encode(&Frame::Message(note)), Err(FrameError::TooLong(_))));
+    }
+}

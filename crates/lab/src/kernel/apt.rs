@@ -1,0 +1,432 @@
+//! Getting the package with the kernel's sources, as any user and without changing anything of the system's.
+//!
+//! First the system's own lists are asked. When these do not know the package, or are too old for the mirror to have it
+//! still, lists of this build's own are made in its directory: with the mirror, the releases and the keys of the system's
+//! own configuration, then with Debian's other archives of the same mirror.
+
+use core::time::Duration;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use linerate_sys::command;
+use linerate_sys::command_stream::Said;
+use linerate_units::{ByteCount, Ratio};
+
+use super::error::KernelError;
+use super::workshop::{Finished, Task, Workshop};
+use super::{Event, Step};
+
+/// In the order in which they are wanted.
+const PACKAGES: [&str; 2] = ["linux-source-6.12", "linux-source-6.1"];
+
+/// Debian's release that has the first of them, for systems whose own does not.
+const RELEASE: &str = "trixie";
+
+/// Debian's keys, by which all of its archives are signed.
+const KEYS: [&str; 2] =
+    ["/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp"];
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A package that is here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Package {
+    pub(super) file: PathBuf,
+    /// Name and version.
+    pub(super) description: String,
+}
+
+/// Where the system's packages come from: a line of `apt-get indextargets`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Target {
+    /// The archive's address, with a slash at its end.
+    address: String,
+    suite: String,
+    component: String,
+    /// The file of the configuration that names it.
+    configured_in: PathBuf,
+}
+
+/// Which lists are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lists {
+    /// The system's.
+    System,
+    /// Own ones of the system's archives, with the updates and backports of its release.
+    Fresh,
+    /// Those, and [`RELEASE`] of the same mirror.
+    Newer,
+}
+
+/// Gets the package.
+pub(super) fn download(workshop: &mut Workshop<'_>) -> Result<Package, KernelError> {
+    workshop.step(Step::Searching);
+    let mut apt = Apt::new(workshop)?;
+    let mut said = String::new();
+    for package in PACKAGES {
+        for lists in [Lists::System, Lists::Fresh, Lists::Newer] {
+            match apt.try_download(workshop, package, lists)? {
+                Ok(package) => return Ok(package),
+                Err(reason) => {
+                    workshop.tell(&Event::Note(format!("{package} is not to be had from {}: {reason}", lists.name())));
+                    said = reason;
+                }
+            }
+        }
+    }
+    Err(KernelError::NoPackage { packages: PACKAGES.map(str::to_owned).to_vec(), said })
+}
+
+impl Lists {
+    fn name(self) -> &'static str {
+        match self {
+            Self::System => "the system's package lists",
+            Self::Fresh => "fresh lists of the system's archives",
+            Self::Newer => "newer releases on the system's mirror",
+        }
+    }
+}
+
+/// The package manager with this build's own configuration.
+struct Apt {
+    directory: PathBuf,
+    downloads: PathBuf,
+    targets: Vec<Target>,
+    /// The own lists that were fetched last.
+    fetched: Option<Lists>,
+}
+
+impl Apt {
+    fn new(workshop: &Workshop<'_>) -> Result<Self, KernelError> {
+        let format = "--format=$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(SOURCESENTRY)";
+        let arguments = ["indextargets", "--no-release-info", format, "Created-By: Packages"];
+        let output = command::run("apt-get", &arguments, None, TIMEOUT).map_err(no_apt)?;
+        let (directory, downloads) = (workshop.subdirectory("apt")?, workshop.subdirectory("downloads")?);
+        Ok(Self { directory, downloads, targets: parse_targets(&output.stdout_text()), fetched: None })
+    }
+
+    /// Gets one package from these lists; the inner error says why it is not to be had.
+    fn try_download(
+        &mut self,
+        workshop: &mut Workshop<'_>,
+        package: &str,
+        lists: Lists,
+    ) -> Result<Result<Package, String>, KernelError> {
+        if lists != Lists::System
+            && let Err(reason) = self.fetch_lists(workshop, lists)?
+        {
+            return Ok(Err(reason));
+        }
+        let configuration = self.configuration();
+        let mut options = Vec::new();
+        if lists != Lists::System {
+            options.extend(["-c", configuration.as_str()]);
+        }
+        let question = [options.as_slice(), &["show", "--no-all-versions", package]].concat();
+        let answer = command::run("apt-cache", &question, None, TIMEOUT).map_err(no_apt)?;
+        let Some((description, size)) = parse_description(&answer.stdout_text()) else {
+            return Ok(Err("they do not know it".into()));
+        };
+        workshop.step(Step::Downloading { package: description.clone(), size });
+        let order = [options.as_slice(), &["-q", "-o", "Acquire::Retries=2", "download", package]].concat();
+        let finished = self.run(workshop, &order, size)?;
+        let file = fs::read_dir(&self.downloads)
+            .ok()
+            .and_then(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).find(|path| is_package(path)));
+        Ok(match file {
+            Some(file) if finished.success => Ok(Package { file, description }),
+            _ => Err(finished.reasons().join(" / ")),
+        })
+    }
+
+    fn configuration(&self) -> String {
+        self.directory.join("apt.conf").to_string_lossy().into_owned()
+    }
+
+    /// Makes lists of this build's own.
+    fn fetch_lists(&mut self, workshop: &mut Workshop<'_>, lists: Lists) -> Result<Result<(), String>, KernelError> {
+        let wanted = archives(&self.targets, lists);
+        if self.fetched == Some(lists) {
+            return Ok(Ok(()));
+        }
+        if wanted.is_empty() {
+            return Ok(Err("the system has no archives that could be asked".into()));
+        }
+        let keys = |file: &Path| keys_in(&fs::read_to_string(file).unwrap_or_default());
+        let write = |name: &str, text: String| {
+            let path = self.directory.join(name);
+            fs::write(&path, text).map_err(|cause| KernelError::file("writing", &path, cause))
+        };
+        write("sources.list", sources_list(&wanted, keys))?;
+        write("apt.conf", configuration_file(&self.directory))?;
+        write("status", String::new())?;
+        for name in ["state/lists/partial", "cache/archives/partial", "none"] {
+            let path = self.directory.join(name);
+            fs::create_dir_all(&path).map_err(|cause| KernelError::file("making", &path, cause))?;
+        }
+        self.fetched = None;
+        let configuration = self.configuration();
+        let finished = self.run(workshop, &["-c", &configuration, "-q", "update"], None)?;
+        // An archive that does not have one of the releases is an error for `update`, which fetches the others all the
+        // same; so what matters is whether the package is there afterwards.
+        if !finished.success && !fs::read_dir(self.directory.join("state/lists")).is_ok_and(has_lists) {
+            return Ok(Err(finished.reasons().join(" / ")));
+        }
+        self.fetched = Some(lists);
+        Ok(Ok(()))
+    }
+
+    /// Runs `apt-get` where its downloads go, with progress by what has arrived there.
+    fn run(
+        &self,
+        workshop: &mut Workshop<'_>,
+        arguments: &[&str],
+        size: Option<ByteCount>,
+    ) -> Result<Finished, KernelError> {
+        let task = Task {
+            what: None,
+            program: "apt-get",
+            arguments,
+            directory: &self.downloads,
+            environment: &[("DEBIAN_FRONTEND", "noninteractive")],
+        };
+        let finished = workshop.try_run(task, &mut |said| match said {
+            Said::Nothing => size.map(|size| progress(content_size(&self.downloads), size)),
+            Said::Line(_) => None,
+        })?;
+        if finished.disk_is_full() { Err(workshop.failure(task, &finished)) } else { Ok(finished) }
+    }
+}
+
+fn no_apt(error: linerate_sys::Error) -> KernelError {
+    if error.kind() == std::io::ErrorKind::NotFound { KernelError::NoPackageManager } else { error.into() }
+}
+
+fn is_package(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "deb")
+}
+
+fn has_lists(entries: fs::ReadDir) -> bool {
+    entries.filter_map(Result::ok).any(|entry| entry.file_name().to_string_lossy().contains("Packages"))
+}
+
+/// Bytes in a directory's files.
+fn content_size(directory: &Path) -> ByteCount {
+    let sizes =
+        fs::read_dir(directory).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.metadata().ok()?.len()));
+    ByteCount::new(sizes.sum())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share for people")]
+fn progress(arrived: ByteCount, size: ByteCount) -> (Option<Ratio>, String) {
+    let text = format!("{} of {} MB", arrived.get() / 1_000_000, size.get() / 1_000_000);
+    (Ratio::of(arrived.get() as f64, size.get() as f64), text)
+}
+
+fn parse_targets(text: &str) -> Vec<Target> {
+    let mut targets: Vec<_> = text.lines().filter_map(parse_target).collect();
+    targets.sort();
+    targets.dedup();
+    targets
+}
+
+fn parse_target(line: &str) -> Option<Target> {
+    let mut fields = line.split('|');
+    let (address, suite, component) = (fields.next()?, fields.next()?, fields.next()?);
+    // A number of the line in the file follows its name.
+    let configured_in = fields.next()?.rsplit_once(':')?.0.into();
+    let plain =
+        |text: &str| !text.is_empty() && !text.contains(|found: char| found.is_whitespace() || "[]$".contains(found));
+    let usable = address.starts_with("http") && plain(address) && plain(suite) && plain(component);
+    let address = format!("{}/", address.trim_end_matches('/'));
+    usable.then(|| Target { address, suite: suite.into(), component: component.into(), configured_in })
+}
+
+/// Name with version, and size, of the first package that `apt-cache show` describes.
+fn parse_description(text: &str) -> Option<(String, Option<ByteCount>)> {
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let size = value("Size:").and_then(|size| size.parse().ok()).map(ByteCount::new);
+    Some((format!("{} {}", value("Package:")?, value("Version:")?), size))
+}
+
+/// The archives to ask: the system's own, and further ones of Debian on the same mirrors.
+fn archives(targets: &[Target], lists: Lists) -> Vec<Target> {
+    let mut wanted = targets.to_vec();
+    let is_release = |target: &&Target| is_debian(&target.address) && !target.suite.contains('-');
+    let releases: Vec<_> = targets.iter().filter(is_release).cloned().collect();
+    for main in &releases {
+        let named = |address: &str, suite: String| Target {
+            address: address.into(),
+            suite,
+            component: "main".into(),
+            configured_in: main.configured_in.clone(),
+        };
+        let security = security_address(targets, &main.address);
+        let mut add = |release: &str| {
+            wanted.push(named(&main.address, format!("{release}-updates")));
+            wanted.push(named(&security, format!("{release}-security")));
+        };
+        add(&main.suite);
+        if lists == Lists::Newer {
+            add(RELEASE);
+            wanted.push(named(&main.address, RELEASE.into()));
+        }
+        wanted.push(named(&main.address, format!("{}-backports", main.suite)));
+    }
+    wanted.sort();
+    wanted.dedup_by(|a, b| (&a.address, &a.suite, &a.component) == (&b.address, &b.suite, &b.component));
+    wanted
+}
+
+fn is_debian(address: &str) -> bool {
+    address.ends_with("/debian/")
+}
+
+/// Security updates have an archive of their own: the one that the system uses, else the one beside the mirror's.
+fn security_address(targets: &[Target], mirror: &str) -> String {
+    let known = targets.iter().find(|target| target.suite.ends_with("-security"));
+    known.map_or_else(
+        || format!("{}debian-security/", mirror.trim_end_matches("debian/")),
+        |target| target.address.clone(),
+    )
+}
+
+/// The archives as a file for the package manager, each with the keys that the system has for it.
+fn sources_list(archives: &[Target], keys: impl Fn(&Path) -> Vec<String>) -> String {
+    let line = |archive: &Target| {
+        let mut keys = keys(&archive.configured_in);
+        // Without one here the keys that the system trusts for everything are used.
+        if !keys.is_empty() && archive.address.contains("debian") {
+            keys.extend(KEYS.iter().filter(|key| Path::new(key).exists()).map(|key| (*key).to_owned()));
+            keys.sort();
+            keys.dedup();
+        }
+        let signed = if keys.is_empty() { String::new() } else { format!("[signed-by={}] ", keys.join(",")) };
+        format!("deb {signed}{} {} {}\n", archive.address, archive.suite, archive.component)
+    };
+    archives.iter().map(line).collect()
+}
+
+/// Files of keys that a file of the configuration names, in either of its two forms.
+fn keys_in(configuration: &str) -> Vec<String> {
+    let lines = configuration.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let values = lines.filter_map(|line| {
+        let lower = line.to_ascii_lowercase();
+        let start = ["signed-by:", "signed-by="].iter().find_map(|word| Some(lower.find(word)? + word.len()))?;
+        line.get(start..)?.trim_start().split([' ', ']', '\t']).next()
+    });
+    let files = values.flat_map(|value| value.split(',')).filter(|file| file.starts_with('/'));
+    let mut keys: Vec<_> = files.map(str::to_owned).collect();
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+/// The package manager's configuration for the own lists: everything that it writes is in `directory`.
+fn configuration_file(directory: &Path) -> String {
+    let place = |name: &str| format!("\"{}\"", directory.join(name).display());
+    [
+        format!("Dir::State {};\n", place("state")),
+        format!("Dir::State::lists {};\n", place("state/lists")),
+        format!("Dir::State::status {};\n", place("status")),
+        format!("Dir::Cache {};\n", place("cache")),
+        format!("Dir::Etc::sourcelist {};\n", place("sources.list")),
+        format!("Dir::Etc::sourceparts {};\n", place("none")),
+        format!("Dir::Etc::preferencesparts {};\n", place("none")),
+        // Its usual user for downloads may not write here.
+        "APT::Sandbox::User \"root\";\n".into(),
+        "Acquire::Languages \"none\";\nAcquire::IndexTargets::deb::DEP-11::DefaultEnabled \"false\";\n".into(),
+        "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled \"false\";\n".into(),
+        // What the system does after its own updates is none of these lists' business.
+        "#clear APT::Update::Pre-Invoke;\n#clear APT::Update::Post-Invoke;\n#clear APT::Update::Post-Invoke-Success;\n"
+            .into(),
+    ]
+    .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TARGETS: &str = "http://deb.debian.org/debian/|bookworm|main|/etc/apt/sources.list.d/debian.sources:1\n\
+                           http://deb.debian.org/debian/|bookworm|main|/etc/apt/sources.list.d/debian.sources:1\n\
+                           http://deb.debian.org/debian-security/|bookworm-security|main|/etc/apt/sources.list.d/debian.sources:2\n\
+                           https://deb.nodesource.com/node_20.x|nodistro|main|/etc/apt/sources.list.d/node.list:1\n\
+                           cdrom:[Debian]/|bookworm|main|/etc/apt/sources.list:1\n\
+                           broken line\n";
+
+    fn suites(lists: Lists) -> Vec<String> {
+        let short =
+            |target: Target| format!("{} {}", target.address.trim_start_matches("http://deb.debian.org"), target.suite);
+        archives(&parse_targets(TARGETS), lists).into_iter().map(short).collect()
+    }
+
+    #[test]
+    fn where_the_systems_packages_come_from() {
+        let targets = parse_targets(TARGETS);
+        assert_eq!(targets.len(), 3, "{targets:?}");
+        assert_eq!(targets[1].configured_in, Path::new("/etc/apt/sources.list.d/debian.sources"));
+        assert_eq!(targets[2].address, "https://deb.nodesource.com/node_20.x/");
+    }
+
+    #[test]
+    fn other_archives_of_the_same_mirror() {
+        let fresh = [
+            "/debian-security/ bookworm-security",
+            "/debian/ bookworm",
+            "/debian/ bookworm-backports",
+            "/debian/ bookworm-updates",
+            "https://deb.nodesource.com/node_20.x/ nodistro",
+        ];
+        assert_eq!(suites(Lists::Fresh), fresh);
+        let newer = suites(Lists::Newer);
+        for more in ["/debian/ trixie", "/debian/ trixie-updates", "/debian-security/ trixie-security"] {
+            assert!(newer.iter().any(|suite| suite == more), "{more} in {newer:?}");
+        }
+        assert_eq!(newer.len(), fresh.len() + 3);
+    }
+
+    #[test]
+    fn security_updates_beside_a_mirror_that_says_nothing_of_them() {
+        let targets = parse_targets("http://mirror.example.org/pub/debian|trixie|main|/etc/apt/sources.list:3");
+        let found = archives(&targets, Lists::Fresh);
+        let security = found.iter().find(|target| target.suite == "trixie-security").expect("is asked");
+        assert_eq!(security.address, "http://mirror.example.org/pub/debian-security/");
+    }
+
+    #[test]
+    fn keys_of_both_forms_of_configuration() {
+        let new_form = "Types: deb\nURIs: http://x/debian\nSigned-By: /usr/share/keyrings/a.gpg\n#Signed-By: /b.gpg\n";
+        assert_eq!(keys_in(new_form), ["/usr/share/keyrings/a.gpg"]);
+        assert_eq!(keys_in("deb [arch=amd64 signed-by=/k/a.gpg,/k/b.asc] http://x y main"), ["/k/a.gpg", "/k/b.asc"]);
+        assert_eq!(keys_in("Signed-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_line_for_each_archive() {
+        let targets = parse_targets("https://deb.nodesource.com/node_20.x|nodistro|main|/etc/x.list:1");
+        let with_keys = sources_list(&targets, |_| vec!["/k/a.gpg".into()]);
+        assert_eq!(with_keys, "deb [signed-by=/k/a.gpg] https://deb.nodesource.com/node_20.x/ nodistro main\n");
+        let without = sources_list(&targets, |_| Vec::new());
+        assert_eq!(without, "deb https://deb.nodesource.com/node_20.x/ nodistro main\n");
+    }
+
+    #[test]
+    fn what_a_package_is() {
+        let text = "Package: linux-source-6.12\nSource: linux-6.12\nVersion: 6.12.117-1~deb12u1\n\
+                    Installed-Size: 149880\nSize: 153476148\n";
+        let (name, size) = parse_description(text).expect("complete");
+        assert_eq!(name, "linux-source-6.12 6.12.117-1~deb12u1");
+        assert_eq!(size, Some(ByteCount::new(153_476_148)));
+        assert_eq!(parse_description("E: No packages found\n"), None);
+        assert_eq!(progress(ByteCount::new(76_738_074), ByteCount::new(153_476_148)).1, "76 of 153 MB");
+    }
+
+    #[test]
+    fn nothing_is_written_outside_of_its_directory() {
+        let text = configuration_file(Path::new("/c"));
+        for line in text.lines().filter(|line| line.starts_with("Dir::")) {
+            assert!(line.contains(" \"/c/"), "{line}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The kernels that were built: where they are, and what they are.
+
+use core::time::Duration;
+use std::cmp::Reverse;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use linerate_units::ByteCount;
+use serde::{Deserialize, Serialize};
+
+use super::error::KernelError;
+use super::recipe;
+use super::workshop::{Task, Workshop};
+
+/// The kernel's file in its directory.
+const BINARY: &str = "linux";
+/// What it is, next to it.
+const METADATA: &str = "kernel.json";
+
+/// What a kernel is, as it is written next to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// Version of this description.
+    pub schema: u32,
+    /// Linux's version, for example `6.12.117`.
+    pub version: String,
+    /// The package or file that it was built from.
+    pub source: String,
+    /// The recipe's hash: see [`super::recipe`].
+    pub recipe: String,
+    /// The changes of the sources that were made, by name.
+    pub edits: Vec<String>,
+    /// Seconds that the build took, the download included.
+    pub build_seconds: u64,
+}
+
+impl Metadata {
+    pub(super) fn new(version: String, source: String, edits: Vec<String>, elapsed: Duration) -> Self {
+        let build_seconds = elapsed.as_secs();
+        Self { schema: 1, version, source, recipe: recipe::hash(), edits, build_seconds }
+    }
+
+    /// Its directory in the cache.
+    fn directory_name(&self) -> String {
+        format!("{}-{}", self.version, self.recipe)
+    }
+
+    fn order(&self) -> Vec<u32> {
+        self.version.split(|found: char| !found.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
+    }
+}
+
+/// A kernel in the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachedKernel {
+    /// Its file.
+    pub path: PathBuf,
+    /// The file's size.
+    pub size: ByteCount,
+    /// Whether it was built by this program's recipe: only then it is used.
+    pub current: bool,
+    /// What it is.
+    pub metadata: Metadata,
+}
+
+/// What is in the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The cache, which need not exist.
+    pub directory: PathBuf,
+    /// This program's recipe.
+    pub recipe: String,
+    /// The kernels, those of this recipe first, newer versions first.
+    pub kernels: Vec<CachedKernel>,
+    /// Directories that look like kernels and are not, with the reason.
+    pub unreadable: Vec<(PathBuf, String)>,
+}
+
+/// Where kernels are kept: `linerate/kernels` in `$XDG_CACHE_HOME`, else in `~/.cache`.
+pub(super) fn directory() -> Result<PathBuf, KernelError> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
+    cache.map(|cache| cache.join("linerate/kernels")).ok_or(KernelError::NoCache)
+}
+
+/// What is in the cache.
+pub fn status() -> Result<Status, KernelError> {
+    status_of(directory()?)
+}
+
+/// The kernel to use: of this program's recipe, the newest version. `None` when there is none.
+pub fn find() -> Result<Option<CachedKernel>, KernelError> {
+    Ok(status()?.kernels.into_iter().next().filter(|kernel| kernel.current))
+}
+
+fn status_of(directory: PathBuf) -> Result<Status, KernelError> {
+    let mut status = Status { recipe: recipe::hash(), kernels: Vec::new(), unreadable: Vec::new(), directory };
+    let entries = match fs::read_dir(&status.directory) {
+        Ok(entries) => entries,
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(status),
+        Err(cause) => return Err(KernelError::file("reading", &status.directory, cause)),
+    };
+    for entry in entries.filter_map(Result::ok) {
+        let is_kernel = !entry.file_name().to_string_lossy().starts_with('.') && entry.path().is_dir();
+        if !is_kernel {
+            continue;
+        }
+        match load(&entry.path(), &status.recipe) {
+            Ok(kernel) => status.kernels.push(kernel),
+            Err(error) => status.unreadable.push((entry.path(), error.to_string())),
+        }
+    }
+    status.kernels.sort_by_key(|kernel| Reverse((kernel.current, kernel.metadata.order())));
+    status.unreadable.sort();
+    Ok(status)
+}
+
+fn load(directory: &Path, recipe: &str) -> Result<CachedKernel, KernelError> {
+    let file = directory.join(METADATA);
+    let text = fs::read_to_string(&file).map_err(|cause| KernelError::file("reading", &file, cause))?;
+    let metadata: Metadata =
+        serde_json::from_str(&text).map_err(|error| KernelError::Description { file, reason: error.to_string() })?;
+    let path = directory.join(BINARY);
+    let size = path.metadata().map_err(|cause| KernelError::file("reading", &path, cause))?.len();
+    Ok(CachedKernel { size: ByteCount::new(size), current: metadata.recipe == recipe, path, metadata })
+}
+
+/// Puts a kernel into the cache without its symbols. It is there wholly or not at all.
+pub(super) fn store(
+    workshop: &mut Workshop<'_>,
+    binary: &Path,
+    metadata: &Metadata,
+) -> Result<CachedKernel, KernelError> {
+    let new = workshop.subdirectory("new")?;
+    let target = new.join(BINARY);
+    let arguments = ["-o".into(), target.to_string_lossy(), binary.to_string_lossy()];
+    let arguments = arguments.each_ref().map(AsRef::as_ref);
+    let directory = workshop.directory().to_owned();
+    let task = Task { what: None, program: "strip", arguments: &arguments, directory: &directory, environment: &[] };
+    workshop.run(task, &mut |_| None)?;
+    let text = serde_json::to_string_pretty(metadata)
+        .map_err(|error| KernelError::Description { file: new.join(METADATA), reason: error.to_string() })?;
+    let description = new.join(METADATA);
+    fs::write(&description, text + "\n").map_err(|cause| KernelError::file("writing", &description, cause))?;
+    let place = workshop.cache().join(metadata.directory_name());
+    exchange(&new, &place, &directory.join("old")).map_err(|cause| KernelError::file("storing", &place, cause))?;
+    load(&place, &recipe::hash())
+}
+
+/// Moves `new` to `place`; what is there goes to `old`.
+fn exchange(new: &Path, place: &Path, old: &Path) -> std::io::Result<()> {
+    if place.exists() {
+        fs::rename(place, old)?;
+    }
+    fs::rename(new, place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Event;
+    use super::super::workshop::tests::TestCache;
+    use super::*;
+
+    fn metadata(version: &str) -> Metadata {
+        let edits = vec!["seeded-randomness".to_owned()];
+        Metadata::new(version.into(), "linux-source-6.12 6.12.117-1".into(), edits, Duration::from_millis(99_900))
+    }
+
+    #[test]
+    fn a_stored_kernel_is_found_again() {
+        let cache = TestCache::new("store");
+        let mut listener = |_: &Event| {};
+        let mut workshop = cache.open(&mut listener).expect("free");
+        let program = std::env::current_exe().expect("this test");
+        let stored = store(&mut workshop, &program, &metadata("6.12.117")).expect("writable");
+        assert!(stored.current && stored.path.starts_with(&cache.0), "{stored:?}");
+        assert!(stored.size > ByteCount::ZERO && stored.size.get() < program.metadata().expect("there").len());
+        // The same once more replaces it.
+        store(&mut workshop, &program, &metadata("6.12.117")).expect("writable");
+        store(&mut workshop, &program, &metadata("6.12.9")).expect("writable");
+        drop(workshop);
+        let status = status_of(cache.0.clone()).expect("readable");
+        let versions: Vec<_> = status.kernels.iter().map(|kernel| kernel.metadata.version.as_str()).collect();
+        assert_eq!(versions, ["6.12.117", "6.12.9"], "by number, not by letters");
+        assert_eq!(status.kernels[0], stored);
+    }
+
+    #[test]
+    fn another_recipe_comes_last_and_is_not_current() {
+        let cache = TestCache::new("recipe");
+        for (version, recipe) in [("6.18.1", "0123456789abcdef".to_owned()), ("6.1.190", recipe::hash())] {
+            let metadata = Metadata { recipe, ..metadata(version) };
+            let directory = cache.0.join(metadata.directory_name());
+            fs::create_dir_all(&directory).expect("writable");
+            fs::write(directory.join(METADATA), serde_json::to_string(&metadata).expect("plain data"))
+                .expect("writable");
+            fs::write(directory.join(BINARY), "x").expect("writable");
+        }
+        fs::create_dir_all(cache.0.join("6.2-broken")).expect("writable");
+        let status = status_of(cache.0.clone()).expect("readable");
+        let found: Vec<_> =
+            status.kernels.iter().map(|kernel| (kernel.metadata.version.as_str(), kernel.current)).collect();
+        assert_eq!(found, [("6.1.190", true), ("6.18.1", false)]);
+        assert_eq!(status.unreadable.len(), 1);
+        assert!(status.unreadable[0].1.contains("kernel.json"), "{:?}", status.unreadable);
+    }
+
+    #[test]
+    fn no_cache_is_an_empty_one() {
+        let status = status_of("/no/such/directory".into()).expect("no error");
+        assert!(status.kernels.is_empty());
+    }
+}

@@ -1,0 +1,185 @@
+//! Configuring and compiling.
+
+use core::num::NonZeroUsize;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use linerate_sys::command_stream::Said;
+use linerate_units::Ratio;
+
+use super::Event;
+use super::error::KernelError;
+use super::fragment;
+use super::workshop::{Finished, Progress, Task, Workshop};
+
+/// Files that Linux 6.12 compiles with the lab's options: what progress is a share of.
+const EXPECTED_FILES: u32 = 753;
+
+/// What the compiled kernel says of its build: always the same, so that one version is one file.
+const ORIGIN: [(&str, &str); 4] = [
+    ("KBUILD_BUILD_USER", "linerate"),
+    ("KBUILD_BUILD_HOST", "lab"),
+    ("KBUILD_BUILD_VERSION", "1"),
+    ("KBUILD_BUILD_TIMESTAMP", "1970-01-01"),
+];
+
+/// Files in these directories begin with the compiled headers. Elsewhere some are confused by headers that they do not
+/// include, and most are too small to gain.
+const WITH_HEADERS: &str = "NOSTDINC_FLAGS=-nostdinc $(if $(filter net fs mm kernel drivers ipc crypto,\
+                            $(firstword $(subst /, ,$(obj)))),-include $(srctree)/linerate/all.h)";
+
+/// The compiled headers can be used only by commands that define the same words. The kernel's build defines each file's
+/// name by its command; these variables have it written to a header of the file's own, which comes after the others.
+const NAMES: [&str; 4] = [
+    "basename_flags=",
+    "modfile_flags=",
+    "names-text=\"$(call name-fix-token,$1)\"",
+    "modname_flags=$(file >$(obj)/.$(basetarget).names.h,#define KBUILD_BASENAME $(call names-text,$(basetarget)))\
+     $(file >>$(obj)/.$(basetarget).names.h,#define KBUILD_MODNAME $(call names-text,$(modname)))\
+     $(file >>$(obj)/.$(basetarget).names.h,#define KBUILD_MODFILE \"$(modfile)\")\
+     $(file >>$(obj)/.$(basetarget).names.h,#define __KBUILD_MODNAME kmod_$(call name-fix-token,$(modname)))\
+     -include $(obj)/.$(basetarget).names.h",
+];
+
+fn task<'a>(what: &'a str, tree: &'a Path, arguments: &'a [&'a str]) -> Task<'a> {
+    Task { what: Some(what), program: "make", arguments, directory: tree, environment: &ORIGIN }
+}
+
+/// Configures the sources, and checks that what was wanted is what came out.
+pub(super) fn configure(workshop: &mut Workshop<'_>, tree: &Path, version: &str) -> Result<(), KernelError> {
+    let wanted = tree.join("linerate/fragment.config");
+    fs::write(&wanted, fragment::for_kconfig()).map_err(|cause| KernelError::file("writing", &wanted, cause))?;
+    let arguments = ["ARCH=um", "KCONFIG_ALLCONFIG=linerate/fragment.config", "allnoconfig"];
+    workshop.run(task("configuring the kernel", tree, &arguments), &mut |_| None)?;
+    let result = tree.join(".config");
+    let text = fs::read_to_string(&result).map_err(|cause| KernelError::file("reading", &result, cause))?;
+    let lacking = fragment::lacking(&text);
+    if !lacking.required.is_empty() {
+        return Err(KernelError::Options { version: version.to_owned(), options: lacking.required });
+    }
+    if !lacking.optional.is_empty() {
+        let text =
+            format!("Linux {version} does not take {}, which the lab can do without", lacking.optional.join(", "));
+        workshop.tell(&Event::Note(text));
+    }
+    Ok(())
+}
+
+/// Compiles; where the kernel is.
+pub(super) fn make(workshop: &mut Workshop<'_>, tree: &Path, jobs: NonZeroUsize) -> Result<PathBuf, KernelError> {
+    let jobs = format!("-j{jobs}");
+    let mut arguments = vec!["ARCH=um", jobs.as_str(), "KCFLAGS=-pipe -w", WITH_HEADERS];
+    arguments.extend(NAMES);
+    let task = task("compiling the kernel", tree, &arguments);
+    let mut files = Files::default();
+    let mut finished = compile(workshop, task, &mut files)?;
+    // The compiled headers are known to suit the compilers and versions that were tried. With others, what they broke is
+    // compiled again without them, and what they did not break is kept.
+    if !finished.success && !finished.disk_is_full() && fs::remove_file(tree.join("linerate/all.h.gch")).is_ok() {
+        let reason = finished.reasons().join(" / ");
+        workshop.tell(&Event::Note(format!("going on without precompiled headers, which takes longer: {reason}")));
+        finished = compile(workshop, task, &mut files)?;
+    }
+    if !finished.success {
+        return Err(workshop.failure(task, &finished));
+    }
+    Ok(tree.join("linux"))
+}
+
+fn compile(workshop: &mut Workshop<'_>, task: Task<'_>, files: &mut Files) -> Result<Finished, KernelError> {
+    workshop.try_run(task, &mut |said| match said {
+        Said::Line(line) => files.see(line),
+        Said::Nothing => None,
+    })
+}
+
+/// Counts the compiled files.
+#[derive(Debug, Default)]
+struct Files {
+    compiled: u32,
+}
+
+impl Files {
+    /// Progress after this line of `make`, when it is about a file: `  CC      net/ipv4/tcp.o`.
+    fn see(&mut self, line: &str) -> Option<Progress> {
+        let mut words = line.split_ascii_whitespace();
+        let is_file = line.starts_with("  ") && words.next() == Some("CC") && words.next().is_some();
+        is_file.then(|| {
+            self.compiled += 1;
+            // Another version may have more; the whole is done when the program has ended.
+            let share = f64::from(self.compiled) / f64::from(EXPECTED_FILES.max(self.compiled + 1));
+            (Ratio::new(share), format!("{} of about {EXPECTED_FILES} files", self.compiled))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::workshop::tests::TestCache;
+    use super::*;
+
+    #[test]
+    fn compiled_files_are_counted_and_nothing_else() {
+        let mut files = Files::default();
+        for line in ["  AR      net/built-in.a", "  HOSTCC  scripts/x.o", "net/x.c:3: CC warning", "  LD      vmlinux"]
+        {
+            assert_eq!(files.see(line), None, "{line}");
+        }
+        let (share, text) = files.see("  CC      net/ipv4/tcp.o").expect("a file");
+        assert_eq!(text, "1 of about 753 files");
+        assert_eq!(share, Ratio::of(1.0, 753.0));
+        for _ in 0..2000 {
+            let (share, _) = files.see("  CC [M]  net/x.o").expect("a file");
+            assert!(share.is_some_and(|share| share.get() < 1.0));
+        }
+    }
+
+    /// A tree whose `make` does what the script says in place of compiling.
+    fn tree_with(cache: &TestCache, rules: &str) -> PathBuf {
+        let tree = cache.0.join("tree");
+        fs::create_dir_all(tree.join("linerate")).expect("writable");
+        fs::write(tree.join("Makefile"), rules).expect("writable");
+        tree
+    }
+
+    #[test]
+    fn headers_that_do_not_suit_are_given_up() {
+        let cache = TestCache::new("fallback");
+        let rules = "all:\n\t@echo '  CC      a.o'\n\t@test ! -e linerate/all.h.gch || \
+                     { echo 'a.c:1: error: swap'; false; }\n\t@touch linux\n";
+        let tree = tree_with(&cache, rules);
+        fs::write(tree.join("linerate/all.h.gch"), "").expect("writable");
+        let mut notes = Vec::new();
+        let mut listener = |event: &Event| {
+            if let Event::Note(text) = event {
+                notes.push(text.clone());
+            }
+        };
+        let mut workshop = cache.open(&mut listener).expect("free");
+        let binary = make(&mut workshop, &tree, NonZeroUsize::MIN).expect("the second time");
+        assert!(binary.exists());
+        drop(workshop);
+        assert_eq!(notes.len(), 1);
+        assert!(notes[0].contains("a.c:1: error: swap"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_build_that_fails_says_why() {
+        let cache = TestCache::new("build-fails");
+        let tree = tree_with(&cache, "all:\n\t@echo 'a.c:1: error: no'\n\t@false\n");
+        let mut listener = |_: &Event| {};
+        let mut workshop = cache.open(&mut listener).expect("free");
+        let error = make(&mut workshop, &tree, NonZeroUsize::MIN).expect_err("fails").to_string();
+        assert!(error.starts_with("compiling the kernel failed: a.c:1: error: no"), "{error}");
+    }
+
+    #[test]
+    fn options_that_the_kernel_refuses_are_named() {
+        let cache = TestCache::new("options");
+        let tree = tree_with(&cache, "allnoconfig:\n\t@grep -v NETEM $(KCONFIG_ALLCONFIG) > .config\n");
+        let mut listener = |_: &Event| {};
+        let mut workshop = cache.open(&mut listener).expect("free");
+        let error = configure(&mut workshop, &tree, "9.8").expect_err("no netem").to_string();
+        assert_eq!(error, "Linux 9.8 does not take these options of the lab's: CONFIG_NET_SCH_NETEM=y");
+    }
+}

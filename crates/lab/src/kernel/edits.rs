@@ -1,0 +1,177 @@
+//! Changes to the kernel's sources: small, each at a place that is looked for by its text.
+
+use std::fs;
+use std::path::Path;
+
+use super::Event;
+use super::error::KernelError;
+use super::recipe::{CLOCK, HEADERS, HEADERS_RULE, SEED};
+use super::workshop::Workshop;
+
+/// A change of one file.
+struct Edit {
+    /// What it is for, as a name.
+    name: &'static str,
+    file: &'static str,
+    change: Change,
+    /// What is without it, when its place is not found.
+    otherwise: &'static str,
+}
+
+enum Change {
+    /// The text `anchor`, which must be there exactly once, becomes `by`.
+    Replace { anchor: &'static str, by: &'static str },
+    /// The text is added at the end.
+    Append(&'static str),
+}
+
+const EDITS: [Edit; 7] = [
+    Edit {
+        name: "seeded-randomness",
+        file: "drivers/char/random.c",
+        change: Change::Replace { anchor: "static void extract_entropy(void *buf, size_t len)\n{\n", by: SEED },
+        otherwise: "ports, sequence numbers and hashes differ from run to run",
+    },
+    Edit {
+        name: "thousand-ticks",
+        file: "arch/um/Kconfig",
+        change: Change::Replace {
+            anchor: "config HZ\n\tint\n\tdefault 100\n",
+            by: "config HZ\n\tint\n\tdefault 1000\n",
+        },
+        otherwise: "the guest's clock ticks 100 times a second: timers of TCP are coarser",
+    },
+    Edit {
+        name: "cost-of-a-look",
+        file: "arch/um/kernel/time.c",
+        change: Change::Replace { anchor: "static u64 timer_read(struct clocksource *cs)\n", by: CLOCK },
+        otherwise: WITHOUT_CLOCK,
+    },
+    Edit {
+        name: "cost-of-looking-only",
+        file: "arch/um/kernel/time.c",
+        change: Change::Replace {
+            anchor: "\t\t\ttime_travel_update_time_rel(TIMER_MULTIPLIER);\n",
+            by: "\t\t\ttime_travel_update_time_rel(linerate_look());\n",
+        },
+        otherwise: WITHOUT_CLOCK,
+    },
+    Edit {
+        name: "few-drivers",
+        file: "drivers/Makefile",
+        change: Change::Append("\n# Added by linerate.\nobj-y := $(filter base/ char/ net/ tty/,$(obj-y))\n"),
+        otherwise: "the build looks into every driver's directory",
+    },
+    Edit {
+        name: "few-network-drivers",
+        file: "drivers/net/Makefile",
+        change: Change::Append("\n# Added by linerate.\nobj-y := $(filter %.o,$(obj-y))\n"),
+        otherwise: "the build looks into every network driver's directory",
+    },
+    Edit {
+        name: "precompiled-headers",
+        file: "Kbuild",
+        change: Change::Append(HEADERS_RULE),
+        otherwise: "the build takes twice as long",
+    },
+];
+
+const WITHOUT_CLOCK: &str = "programs that ask for the time in a loop, as some iperf3 do, take very long";
+
+/// Makes all changes that can be made in the tree; their names. What cannot be made is noted.
+pub(super) fn apply(tree: &Path, workshop: &mut Workshop<'_>) -> Result<Vec<String>, KernelError> {
+    write(&tree.join("linerate/precompiled.h"), HEADERS)?;
+    // Stands for the compiled form where that is missing.
+    write(&tree.join("linerate/all.h"), "")?;
+    let mut made = Vec::new();
+    for edit in &EDITS {
+        let path = tree.join(edit.file);
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        match changed(&text, &edit.change) {
+            Some(text) => {
+                write(&path, &text)?;
+                made.push(edit.name.to_owned());
+            }
+            None => workshop.tell(&Event::Note(format!(
+                "{} is not as expected, so the change {} is left out: {}",
+                edit.file, edit.name, edit.otherwise
+            ))),
+        }
+    }
+    Ok(made)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), KernelError> {
+    let directory = path.parent().unwrap_or(path);
+    fs::create_dir_all(directory)
+        .and_then(|()| fs::write(path, text))
+        .map_err(|cause| KernelError::file("writing", path, cause))
+}
+
+/// The text after the change; `None` when its place is not there, or not unambiguous.
+fn changed(text: &str, change: &Change) -> Option<String> {
+    match change {
+        Change::Replace { anchor, by } => {
+            let (before, after) = text.split_once(anchor)?;
+            (!after.contains(anchor)).then(|| [before, by, after].concat())
+        }
+        Change::Append(more) => (!text.is_empty()).then(|| [text, more].concat()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edit(name: &str, text: &str) -> Option<String> {
+        changed(text, &EDITS.iter().find(|edit| edit.name == name).expect("its name").change)
+    }
+
+    /// As in Linux 6.1 to 6.12.
+    const RANDOM: &str = "/*\n * as a PRF key, that's then expanded block-by-block.\n */\nstatic void \
+                          extract_entropy(void *buf, size_t len)\n{\n\tunsigned long flags;\n\tu8 \
+                          seed[BLAKE2S_HASH_SIZE];\n}\n\n#define credit_init_bits(bits) 0\n\
+                          \textract_entropy(key, sizeof(key));\n";
+
+    #[test]
+    fn randomness_gets_its_new_head_and_keeps_its_old_body() {
+        let text = edit("seeded-randomness", RANDOM).expect("the anchor is there");
+        assert!(text.contains("\nstatic void extract_pool_entropy(void *buf, size_t len)\n{\n\tunsigned long flags;"));
+        assert!(text.contains("static void __ref extract_entropy(void *buf, size_t len)\n{\n\tstatic bool looked"));
+        assert!(text.ends_with("extract_entropy(key, sizeof(key));\n"));
+        assert_eq!(text.matches('{').count(), text.matches('}').count());
+    }
+
+    #[test]
+    fn looking_at_the_clock_costs_more_the_longer_nothing_else_is_done() {
+        let text = "static u64 timer_read(struct clocksource *cs)\n{\n\t\t\ttime_travel_update_time_rel(TIMER_MULTIPLIER);\n}\n";
+        let text = edit("cost-of-a-look", text).expect("the anchor is there");
+        let text = edit("cost-of-looking-only", &text).expect("the anchor is there");
+        assert!(
+            text.contains("linerate_look());") && text.contains("\nstatic u64 timer_read(struct clocksource *cs)\n{\n")
+        );
+        assert_eq!(text.matches('{').count(), text.matches('}').count());
+    }
+
+    #[test]
+    fn a_missing_or_doubled_place_is_no_place() {
+        assert_eq!(edit("seeded-randomness", &RANDOM.replace("size_t len", "size_t length")), None);
+        assert_eq!(edit("seeded-randomness", &RANDOM.repeat(2)), None);
+        assert_eq!(edit("few-drivers", ""), None);
+    }
+
+    #[test]
+    fn ticks() {
+        let text = "config HZ\n\tint\n\tdefault 100\n\nconfig NR_CPUS\n\tint\n";
+        assert_eq!(
+            edit("thousand-ticks", text).as_deref(),
+            Some("config HZ\n\tint\n\tdefault 1000\n\nconfig NR_CPUS\n\tint\n")
+        );
+    }
+
+    #[test]
+    fn rules_of_make_are_added_as_they_are() {
+        let text = edit("precompiled-headers", "prepare: x\n").expect("can always be added");
+        assert!(text.starts_with("prepare: x\n\n") && text.contains("\n\t-$(CC) "), "a rule begins with a tab: {text}");
+    }
+}

@@ -1,0 +1,204 @@
+//! Why there is no kernel, and the way out.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use linerate_sys::describe_os_error;
+use linerate_sys::signals::Signal;
+use linerate_units::ByteCount;
+
+use super::programs::MissingProgram;
+
+/// Why there is no kernel.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// The system refused something.
+    #[error(transparent)]
+    System(#[from] linerate_sys::Error),
+    /// A file could not be read or written.
+    #[error("{operation}: {}", describe_os_error(cause))]
+    File {
+        /// What was tried, on which file.
+        operation: String,
+        /// What the kernel said.
+        cause: io::Error,
+    },
+    /// The cache has no place: neither `XDG_CACHE_HOME` nor `HOME` is an absolute path.
+    #[error("there is no place for the kernel: neither XDG_CACHE_HOME nor HOME is set to an absolute path")]
+    NoCache,
+    /// The cache cannot be written to.
+    #[error("the cache directory {}: {}", directory.display(), describe_os_error(cause))]
+    CacheNotWritable {
+        /// Where it is, or should be.
+        directory: PathBuf,
+        /// What the kernel said.
+        cause: io::Error,
+    },
+    /// Another process builds a kernel in the same cache.
+    #[error("another build is going on in {}", directory.display())]
+    Busy {
+        /// The cache.
+        directory: PathBuf,
+    },
+    /// Too little space to begin.
+    #[error("{} has {} MB left, and a build needs {} MB", directory.display(), megabytes(*free), megabytes(*needed))]
+    NoSpace {
+        /// Where the build would be.
+        directory: PathBuf,
+        /// What it has.
+        free: ByteCount,
+        /// What it needs.
+        needed: ByteCount,
+    },
+    /// The disk was full in the midst of it.
+    #[error("the disk of {} is full", directory.display())]
+    DiskFull {
+        /// Where the build was.
+        directory: PathBuf,
+    },
+    /// Programs that a build needs are not installed.
+    #[error("the build needs programs that are not here: {}", list(programs.iter().map(|program| program.what)))]
+    MissingPrograms {
+        /// Which, and what has them.
+        programs: Vec<MissingProgram>,
+    },
+    /// No package manager that is known here.
+    #[error("this system has no apt-get to get the kernel's sources with")]
+    NoPackageManager,
+    /// No package with the sources could be had.
+    #[error("the kernel's sources could not be had as a package ({}): {said}", packages.join(", "))]
+    NoPackage {
+        /// The packages that were looked for.
+        packages: Vec<String>,
+        /// What the package manager said last.
+        said: String,
+    },
+    /// The archive or directory is not what is needed.
+    #[error("{source_name}: {reason}")]
+    NotAKernel {
+        /// What it was given as.
+        source_name: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The kernel does not have what the lab needs.
+    #[error("Linux {version} does not take these options of the lab's: {}", options.join(", "))]
+    Options {
+        /// Its version.
+        version: String,
+        /// The options.
+        options: Vec<String>,
+    },
+    /// A program of the build failed.
+    #[error("{what} failed: {}", last.join(" / "))]
+    Failed {
+        /// The program, or what it was to do.
+        what: String,
+        /// The last lines that it wrote, or those that say why.
+        last: Vec<String>,
+        /// Everything that the build wrote.
+        log: PathBuf,
+    },
+    /// A signal ended it.
+    #[error("the build was ended by {}", signal.describe())]
+    Interrupted {
+        /// Which.
+        signal: Signal,
+    },
+    /// The kernel in the cache has a description that cannot be read.
+    #[error("{}: {reason}", file.display())]
+    Description {
+        /// The description.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// User-Mode Linux runs on one kind of machine only.
+    #[error("this machine is {architecture}; the kernel can be built for x86_64 only")]
+    Architecture {
+        /// The kind of this machine.
+        architecture: &'static str,
+    },
+}
+
+impl KernelError {
+    pub(super) fn file(action: &str, path: &Path, cause: io::Error) -> Self {
+        if cause.kind() == io::ErrorKind::StorageFull {
+            return Self::DiskFull { directory: path.parent().unwrap_or(path).to_owned() };
+        }
+        Self::File { operation: format!("{action} {}", path.display()), cause }
+    }
+
+    /// The way out, where there is one.
+    #[must_use]
+    pub fn advice(&self) -> Option<String> {
+        Some(match self {
+            Self::NoCache => "set XDG_CACHE_HOME to a directory of yours".into(),
+            Self::CacheNotWritable { .. } => {
+                "set XDG_CACHE_HOME to a directory in which you may write, or make this one yours".into()
+            }
+            Self::Busy { .. } => "wait for it to end; `linerate lab kernel status` then shows the kernel".into(),
+            Self::NoSpace { directory, .. } | Self::DiskFull { directory } => {
+                format!("free space in {}, or set XDG_CACHE_HOME to a directory with more", directory.display())
+            }
+            Self::MissingPrograms { programs } => install_advice(programs),
+            Self::NoPackageManager | Self::NoPackage { .. } => {
+                "check the network and the package manager's sources, or get linux-6.12.tar.xz from kernel.org and give \
+                 it: `linerate lab kernel build --source linux-6.12.tar.xz`"
+                    .into()
+            }
+            Self::NotAKernel { .. } => "give an archive or a directory with the whole sources of Linux 6.1 or newer".into(),
+            Self::Options { .. } => "build from another version: 6.12 is known to work".into(),
+            Self::Failed { log, .. } => format!("the whole log is {}", log.display()),
+            Self::Architecture { .. } => "as root `--back-end namespaces` does without that kernel".into(),
+            Self::System(_) | Self::File { .. } | Self::Interrupted { .. } | Self::Description { .. } => return None,
+        })
+    }
+}
+
+fn install_advice(programs: &[MissingProgram]) -> String {
+    let mut packages: Vec<_> = programs.iter().map(|program| program.package).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    format!("install them: `apt-get install {}` as root (the names are Debian's)", packages.join(" "))
+}
+
+fn list<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn megabytes(size: ByteCount) -> u64 {
+    size.get() / 1_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_says_what_is_wrong_and_the_way_out() {
+        let missing = |what, package| MissingProgram { what, package };
+        let error = KernelError::MissingPrograms {
+            programs: vec![missing("flex", "flex"), missing("gcc", "gcc"), missing("bc", "bc")],
+        };
+        assert_eq!(error.to_string(), "the build needs programs that are not here: flex, gcc, bc");
+        assert_eq!(
+            error.advice().as_deref(),
+            Some("install them: `apt-get install bc flex gcc` as root (the names are Debian's)")
+        );
+        let (free, needed) = (ByteCount::new(5_000_000), ByteCount::new(1_200_000_000));
+        let error = KernelError::NoSpace { directory: "/x".into(), free, needed };
+        assert_eq!(error.to_string(), "/x has 5 MB left, and a build needs 1200 MB");
+        assert!(error.advice().is_some_and(|advice| advice.contains("XDG_CACHE_HOME")));
+    }
+
+    #[test]
+    fn a_full_disk_is_told_from_other_failures() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        assert!(matches!(KernelError::file("writing", Path::new("/x/y"), full), KernelError::DiskFull { .. }));
+        let denied = io::Error::from_raw_os_error(13);
+        let error = KernelError::file("writing", Path::new("/x/y"), denied);
+        assert_eq!(error.to_string(), "writing /x/y: Permission denied");
+    }
+}

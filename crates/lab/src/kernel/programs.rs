@@ -1,0 +1,71 @@
+//! The programs that a build runs, and what has them.
+
+use core::time::Duration;
+use std::path::Path;
+
+use linerate_sys::command;
+
+use super::error::KernelError;
+
+/// Something that a build needs and that is not here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissingProgram {
+    /// The program, or the files.
+    pub what: &'static str,
+    /// Debian's package with it.
+    pub package: &'static str,
+}
+
+/// Programs and their packages; each is asked for its version in this way.
+const PROGRAMS: [(&str, &str, &str); 9] = [
+    ("gcc", "gcc", "--version"),
+    ("ld", "binutils", "--version"),
+    ("strip", "binutils", "--version"),
+    ("make", "make", "--version"),
+    ("flex", "flex", "--version"),
+    ("bison", "bison", "--version"),
+    ("bc", "bc", "--version"),
+    ("tar", "tar", "--version"),
+    ("xz", "xz-utils", "--version"),
+];
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// What a build needs and is not here.
+#[must_use]
+pub fn missing_programs() -> Vec<MissingProgram> {
+    let absent = |(program, _, question): &&(&str, &str, &str)| {
+        command::run(program, &[question], None, TIMEOUT)
+            .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    let mut missing: Vec<_> =
+        PROGRAMS.iter().filter(absent).map(|(what, package, _)| MissingProgram { what, package }).collect();
+    if !missing.iter().any(|program| program.what == "gcc") && !has_headers() {
+        missing.push(MissingProgram { what: "the C library's headers", package: "libc6-dev" });
+    }
+    missing
+}
+
+/// Whether the compiler finds the headers of the C library.
+fn has_headers() -> bool {
+    let source = b"#include <stdlib.h>\n#include <sys/ptrace.h>\n#include <linux/limits.h>\n";
+    let output = command::run("gcc", &["-fsyntax-only", "-x", "c", "-"], Some(source), TIMEOUT);
+    output.is_ok_and(|output| output.status.success())
+}
+
+/// Refuses to begin without them; `packaged` when the sources come as a package.
+pub(super) fn require(packaged: bool) -> Result<(), KernelError> {
+    let architecture = std::env::consts::ARCH;
+    if architecture != "x86_64" {
+        return Err(KernelError::Architecture { architecture });
+    }
+    let programs = missing_programs();
+    if !programs.is_empty() {
+        return Err(KernelError::MissingPrograms { programs });
+    }
+    // Debian and what comes from it has this file and the programs of its package manager.
+    if packaged && !Path::new("/etc/apt").is_dir() {
+        return Err(KernelError::NoPackageManager);
+    }
+    Ok(())
+}

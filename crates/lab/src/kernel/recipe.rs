@@ -1,0 +1,52 @@
+//! What is built, besides the sources: options, edits, and how. Two kernels of the same version and recipe are the same.
+
+/// The options.
+pub(super) const FRAGMENT: &str = include_str!("../../kernel/fragment.config");
+
+/// What replaces the head of `extract_entropy` in the kernel's `drivers/char/random.c`.
+pub(super) const SEED: &str = include_str!("../../kernel/seed.c");
+
+/// What a look at the guest's clock costs: goes before `timer_read` in `arch/um/kernel/time.c`.
+pub(super) const CLOCK: &str = include_str!("../../kernel/clock.c");
+
+/// The most used headers.
+pub(super) const HEADERS: &str = include_str!("../../kernel/precompiled.h");
+
+/// The rule that compiles them.
+pub(super) const HEADERS_RULE: &str = include_str!("../../kernel/precompiled.mk");
+
+/// To be counted up when something else changes what comes out: an edit, a variable of `make`.
+const VERSION: u64 = 1;
+
+/// Identifies the recipe: 16 hexadecimal digits.
+#[must_use]
+pub fn hash() -> String {
+    let parts = [FRAGMENT, SEED, CLOCK, HEADERS, HEADERS_RULE].map(str::as_bytes);
+    format!("{:016x}", parts.into_iter().fold(fnv1a(BASIS, &VERSION.to_le_bytes()), fnv1a))
+}
+
+const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a with 64 bits: tells recipes apart, and is no protection against somebody who wants two alike.
+fn fnv1a(start: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_values_of_the_hash() {
+        assert_eq!(fnv1a(BASIS, b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(BASIS, b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a(BASIS, b"foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn sixteen_digits_that_stay_the_same() {
+        let hash = hash();
+        assert!(hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{hash}");
+        assert_eq!(hash, super::hash());
+    }
+}

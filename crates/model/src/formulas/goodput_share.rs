@@ -1,0 +1,110 @@
+use linerate_units::{BitRate, ByteCount, Mss, Mtu, Ratio};
+
+use super::Formula;
+
+pub(super) const FORMULA: Formula = Formula {
+    name: "goodput share",
+    text: "share = (MTU − IP header − TCP header − options) / (MTU + framing)",
+    citation: "RFC 6349 §4.1.1; IEEE 802.3 for Ethernet's framing of 38 bytes",
+};
+
+/// A version of the Internet Protocol, for its header's size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InternetProtocol {
+    /// 20 bytes.
+    V4,
+    /// 40 bytes.
+    V6,
+}
+
+impl InternetProtocol {
+    /// Size of the header without options or extensions.
+    #[must_use]
+    pub const fn header(self) -> ByteCount {
+        match self {
+            Self::V4 => ByteCount::new(20),
+            Self::V6 => ByteCount::new(40),
+        }
+    }
+}
+
+/// TCP's header without options (RFC 9293 §3.1).
+const TCP_HEADER: u64 = 20;
+
+/// The timestamps option with its padding (RFC 7323 appendix A).
+const TIMESTAMPS: u64 = 12;
+
+/// What surrounds the payload of a full TCP segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Framing {
+    /// Largest IP packet.
+    pub mtu: Mtu,
+    /// Version of the Internet Protocol.
+    pub protocol: InternetProtocol,
+    /// Whether TCP's timestamps are in use.
+    pub timestamps: bool,
+    /// Bytes that the link's rate counts around each packet.
+    pub link: ByteCount,
+}
+
+impl Framing {
+    /// Ethernet on a cable: preamble, header, checksum, gap.
+    pub const ETHERNET_CABLE: ByteCount = ByteCount::new(38);
+
+    /// Ethernet as the kernel's shapers and emulation count it: its header alone.
+    pub const ETHERNET_HEADER: ByteCount = ByteCount::new(14);
+
+    /// Payload of a full segment; `None` when the headers fill the packet.
+    #[must_use]
+    pub fn segment(self) -> Option<Mss> {
+        let options = if self.timestamps { TIMESTAMPS } else { 0 };
+        let headers = self.protocol.header() + ByteCount::new(TCP_HEADER + options);
+        let payload = self.mtu.byte_count().checked_sub(headers)?;
+        u32::try_from(payload.get()).ok().filter(|bytes| *bytes > 0).map(Mss::new)
+    }
+
+    /// The share of the link's rate that is payload of TCP (RFC 6349 §4.1.1); `None` when the headers fill the packet.
+    #[must_use]
+    pub fn goodput_share(self) -> Option<Ratio> {
+        let segment = self.segment()?.byte_count();
+        segment / (self.mtu.byte_count() + self.link)
+    }
+
+    /// The payload that a link of this rate carries.
+    #[must_use]
+    pub fn goodput(self, rate: BitRate) -> Option<BitRate> {
+        self.goodput_share().map(|share| rate * share.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::near;
+    use super::*;
+
+    fn share(mtu: u32, protocol: InternetProtocol, timestamps: bool, link: ByteCount) -> f64 {
+        let framing = Framing { mtu: Mtu::new(mtu), protocol, timestamps, link };
+        framing.goodput_share().map_or(0.0, Ratio::get)
+    }
+
+    #[test]
+    fn published_shares() {
+        use InternetProtocol::{V4, V6};
+        let (cable, header) = (Framing::ETHERNET_CABLE, Framing::ETHERNET_HEADER);
+        // Ethernet: 94.15 % and 99.00 %; the same over IPv6; without timestamps.
+        assert!(near(share(1500, V4, true, cable), 0.9415, 1e-4));
+        assert!(near(share(9000, V4, true, cable), 0.9900, 1e-4));
+        assert!(near(share(1500, V6, true, cable), 0.9285, 1e-4));
+        assert!(near(share(1500, V4, false, cable), 0.9493, 1e-4));
+        // The lab counts 14 bytes: 95.64 %, measured 95.6 Mbit/s on 100 Mbit/s; 10 Gbit/s carry 9.56.
+        assert!(near(share(1500, V4, true, header), 0.9564, 1e-4));
+    }
+
+    #[test]
+    fn a_packet_of_headers_alone_carries_nothing() {
+        let framing = |mtu, protocol| Framing { mtu: Mtu::new(mtu), protocol, timestamps: true, link: ByteCount::ZERO };
+        assert_eq!(framing(68, InternetProtocol::V4).segment(), Some(Mss::new(16)));
+        assert_eq!(framing(68, InternetProtocol::V6).segment(), None);
+        assert_eq!(framing(72, InternetProtocol::V6).goodput_share(), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! Offloads of network devices (the features of `ethtool -k`, `SIOCETHTOOL`).
+
+use std::io;
+use std::os::fd::AsRawFd;
+
+use crate::error::{Error, Result, check};
+use crate::namespace::device_request;
+
+// From the kernel's linux/ethtool.h.
+const ETHTOOL_GSTRINGS: u32 = 0x1b;
+const ETHTOOL_GSSET_INFO: u32 = 0x37;
+const ETHTOOL_GFEATURES: u32 = 0x3a;
+const ETHTOOL_SFEATURES: u32 = 0x3b;
+const ETH_SS_FEATURES: u32 = 4;
+/// Length of a name in the kernel's list.
+const NAME: usize = 32;
+/// More features than any kernel has: a bound for what is allocated at its word.
+const MOST_FEATURES: usize = 1024;
+
+/// Turns every offload off that makes several packets travel as one: segmentation on the way out, aggregation on the way
+/// in. Checksums are left as they are. In the calling thread's network namespace; needs root.
+pub fn turn_aggregation_off(device: &str) -> Result<()> {
+    let failed = |cause| {
+        Error::system(format!("turning the segmentation and receive offloads of {device} off"), cause)
+            .hint_on(libc::EPERM, "changing a device needs root (CAP_NET_ADMIN)")
+    };
+    let asker = Asker::of(device)?;
+    let names = asker.names().map_err(failed)?;
+    let unwanted: Vec<usize> = (0..names.len()).filter(|index| makes_aggregates(&names[*index])).collect();
+    let changeable = |state: &[State]| -> Vec<usize> {
+        unwanted.iter().copied().filter(|index| state[index / 32].can_be_turned_off(index % 32)).collect()
+    };
+    let before = changeable(&asker.state(names.len()).map_err(failed)?);
+    asker.turn_off(&before, names.len()).map_err(failed)?;
+    let left: Vec<_> = changeable(&asker.state(names.len()).map_err(failed)?);
+    if left.is_empty() {
+        return Ok(());
+    }
+    let left: Vec<_> = left.into_iter().map(|index| names[index].as_str()).collect();
+    let reason = format!("the kernel leaves {} on", left.join(", "));
+    Err(Error::refused(format!("turning the segmentation and receive offloads of {device} off"), reason))
+}
+
+fn makes_aggregates(name: &str) -> bool {
+    name.ends_with("-segmentation")
+        || ["tx-gso-", "rx-gro", "rx-lro", "rx-udp-gro"].iter().any(|start| name.starts_with(start))
+}
+
+/// 32 features of a device (`ethtool_get_features_block`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct State {
+    available: u32,
+    active: u32,
+    never_changed: u32,
+}
+
+impl State {
+    fn can_be_turned_off(self, bit: usize) -> bool {
+        (self.available & self.active & !self.never_changed) >> bit & 1 == 1
+    }
+}
+
+/// Puts questions about one device to the kernel.
+struct Asker {
+    socket: std::net::UdpSocket,
+    request: libc::ifreq,
+    device: String,
+}
+
+impl Asker {
+    fn of(device: &str) -> Result<Self> {
+        let failed = |cause| Error::system("opening a socket", cause);
+        let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(failed)?;
+        Ok(Self { socket, request: device_request(device)?, device: device.to_owned() })
+    }
+
+    /// Has the kernel read `words`, and write what it has to say over them: never more than they have room for, which is
+    /// for the caller to see to.
+    fn ask(&self, words: &mut [u32]) -> io::Result<()> {
+        let mut request = self.request;
+        request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+        // SAFETY: the request has the device's name and a pointer to `words`, which is ours alone; each caller has made
+        // room for the answer to its question.
+        check(unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) }).map(drop)
+    }
+
+    /// The names of all features that this kernel knows, in the order of their bits.
+    fn names(&self) -> io::Result<Vec<String>> {
+        // Command, reserved, a mask of 64 bits, one answer.
+        let mut question = vec![ETHTOOL_GSSET_INFO, 0];
+        question.extend(words(&(1_u64 << ETH_SS_FEATURES).to_ne_bytes()));
+        question.push(0);
+        self.ask(&mut question)?;
+        let count = usize::try_from(question[4]).unwrap_or(usize::MAX);
+        if count > MOST_FEATURES {
+            return Err(io::Error::other(format!("{} has {count} features", self.device)));
+        }
+        // Command, set, number of names; the kernel writes as many as it has just said.
+        let mut question = vec![ETHTOOL_GSTRINGS, ETH_SS_FEATURES, question[4]];
+        question.resize(3 + count * NAME / 4, 0);
+        self.ask(&mut question)?;
+        Ok(question[3..].chunks_exact(NAME / 4).map(text).collect())
+    }
+
+    fn state(&self, count: usize) -> io::Result<Vec<State>> {
+        // Command, number of blocks, four words for each.
+        let blocks = count.div_ceil(32);
+        let mut question = vec![ETHTOOL_GFEATURES, u32::try_from(blocks).map_err(io::Error::other)?];
+        question.resize(2 + 4 * blocks, 0);
+        self.ask(&mut question)?;
+        let state = |block: &[u32]| State { available: block[0], active: block[2], never_changed: block[3] };
+        Ok(question[2..].chunks_exact(4).map(state).collect())
+    }
+
+    fn turn_off(&self, features: &[usize], count: usize) -> io::Result<()> {
+        // Command, number of blocks, for each block which bits are meant and what they become.
+        let blocks = count.div_ceil(32);
+        let mut question = vec![ETHTOOL_SFEATURES, u32::try_from(blocks).map_err(io::Error::other)?];
+        question.resize(2 + 2 * blocks, 0);
+        for feature in features {
+            question[2 + 2 * (feature / 32)] |= 1 << (feature % 32);
+        }
+        self.ask(&mut question)
+    }
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    bytes.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))
+}
+
+/// A name from its words, without the zeros at its end.
+fn text(words: &[u32]) -> String {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).take_while(|byte| *byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command;
+    use crate::namespace::NetworkNamespace;
+
+    #[test]
+    fn which_offloads_make_aggregates() {
+        for name in ["tx-tcp-segmentation", "tx-udp-segmentation", "tx-generic-segmentation", "rx-gro", "tx-gso-list"] {
+            assert!(makes_aggregates(name), "{name}");
+        }
+        for name in ["tx-checksum-ip-generic", "rx-checksum", "tx-scatter-gather", "highdma", "loopback"] {
+            assert!(!makes_aggregates(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_loopback_device_has_features_with_names() {
+        let asker = Asker::of("lo").expect("a socket");
+        let names = asker.names().expect("every kernel has them");
+        assert!(names.len() > 32 && names.iter().any(|name| name == "tx-tcp-segmentation"), "{names:?}");
+        let state = asker.state(names.len()).expect("as above");
+        assert_eq!(state.len(), names.len().div_ceil(32));
+        let absent = Asker::of("no-such-device").expect("a socket");
+        assert_eq!(absent.names().expect_err("none").raw_os_error(), Some(libc::ENODEV));
+    }
+
+    #[test]
+    #[ignore = "needs root and ip: devices in a network namespace"]
+    fn a_pair_loses_its_aggregation_and_keeps_its_checksums() {
+        let namespace = NetworkNamespace::create().expect("root");
+        let within = || {
+            let make = ["link", "add", "name", "pair0", "type", "veth", "peer", "name", "pair1"];
+            command::run_checked("ip", &make, None, core::time::Duration::from_secs(10)).expect("ip makes a pair");
+            let asker = Asker::of("pair0").expect("a socket");
+            let names = asker.names().expect("names");
+            let active = |name: &str| {
+                let index = names.iter().position(|other| other == name).expect("known");
+                asker.state(names.len()).expect("state")[index / 32].active >> (index % 32) & 1 == 1
+            };
+            let all = ["tx-tcp-segmentation", "tx-udp-segmentation", "tx-generic-segmentation"];
+            assert!(all.iter().all(|name| active(name)));
+            turn_aggregation_off("pair0").expect("root");
+            assert!(!all.iter().chain(&["rx-gro"]).any(|name| active(name)));
+            assert!(active("tx-checksum-ip-generic"));
+            turn_aggregation_off("pair0").expect("nothing left to do");
+        };
+        namespace.within(within).expect("entered");
+    }
+}

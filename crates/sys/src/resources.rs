@@ -1,0 +1,217 @@
+//! What this host has to spare: memory, space in directories, processors.
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use linerate_model::parameters::Cpu;
+use linerate_units::ByteCount;
+
+use crate::error::{Error, Result, check};
+use crate::supervise;
+
+/// Memory that programs could have now without swapping, and what sets that limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AvailableMemory {
+    /// How much.
+    pub size: ByteCount,
+    /// `MemAvailable in /proc/meminfo`, or the control group whose limit is tighter.
+    pub limited_by: String,
+}
+
+/// Memory that this process and its children could have now: the system's, or what the control groups of this process
+/// leave if that is less.
+pub fn available_memory() -> Result<AvailableMemory> {
+    let operation = "reading MemAvailable from /proc/meminfo";
+    let text = fs::read_to_string("/proc/meminfo").map_err(|cause| Error::system(operation, cause))?;
+    let size = meminfo_available(&text).ok_or_else(|| Error::refused(operation, "it has no such line"))?;
+    let system = AvailableMemory { size, limited_by: "MemAvailable in /proc/meminfo".into() };
+    Ok(control_group_memory()
+        .into_iter()
+        .fold(system, |least, group| if group.size < least.size { group } else { least }))
+}
+
+fn meminfo_available(text: &str) -> Option<ByteCount> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok().map(ByteCount::from_kibibytes)
+}
+
+/// What each control group with a limit, from this process's up to the root, has left.
+fn control_group_memory() -> Vec<AvailableMemory> {
+    let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    text.lines()
+        .filter_map(group_directory)
+        .flat_map(|(root, path)| levels(&root, &path))
+        .filter_map(|level| left_in(&level))
+        .collect()
+}
+
+/// The mount point and the path in it, from a line `ID:CONTROLLERS:PATH`.
+fn group_directory(line: &str) -> Option<(PathBuf, String)> {
+    let mut fields = line.splitn(3, ':');
+    let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+    let root = match controllers {
+        "" => "/sys/fs/cgroup",
+        "memory" => "/sys/fs/cgroup/memory",
+        _ => return None,
+    };
+    Some((root.into(), path.trim_start_matches('/').to_owned()))
+}
+
+/// The group's directory and those above it. In a container the path may be of the host: then only the root exists.
+fn levels(root: &Path, path: &str) -> Vec<PathBuf> {
+    let group = root.join(path);
+    group.ancestors().take_while(|level| level.starts_with(root)).map(Path::to_owned).collect()
+}
+
+fn left_in(group: &Path) -> Option<AvailableMemory> {
+    let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+    // The first names are of version 2, whose limit may be the word "max"; the others of version 1.
+    let limit = number("memory.max").or_else(|| number("memory.limit_in_bytes"))?;
+    let used = number("memory.current").or_else(|| number("memory.usage_in_bytes"))?;
+    let statistics = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+    let left = limit.saturating_sub(used.saturating_sub(cached(&statistics)));
+    Some(AvailableMemory { size: ByteCount::new(left), limited_by: format!("the control group {}", group.display()) })
+}
+
+/// File contents that the kernel drops when memory is short.
+fn cached(statistics: &str) -> u64 {
+    let value = |name: &str| {
+        statistics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<u64>().ok())
+    };
+    value("total_inactive_file").or_else(|| value("inactive_file")).unwrap_or(0)
+}
+
+/// A file system, seen from a directory in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// What may still be written there.
+    pub free: ByteCount,
+    /// Whether this user may make files there.
+    pub writable: bool,
+    /// Whether programs may be run from it (not mounted `noexec`).
+    pub executable: bool,
+    /// Whether it is in memory (`tmpfs`): what is written there takes memory away.
+    pub in_memory: bool,
+}
+
+/// What the file system of this directory has left, for this user.
+pub fn space_in(directory: &Path) -> Result<Space> {
+    let operation = || format!("asking for the space in {}", directory.display());
+    let name = CString::new(directory.as_os_str().as_bytes())
+        .map_err(|_| Error::refused(operation(), "a path has no NUL in it"))?;
+    // SAFETY: both structures are numbers, for which zero is a value.
+    let (mut space, mut kind): (libc::statvfs, libc::statfs) = unsafe { core::mem::zeroed() };
+    // SAFETY: the name ends with a NUL; `space` is ours alone.
+    check(unsafe { libc::statvfs(name.as_ptr(), &raw mut space) })
+        .map_err(|cause| Error::system(operation(), cause))?;
+    // SAFETY: as above.
+    check(unsafe { libc::statfs(name.as_ptr(), &raw mut kind) }).map_err(|cause| Error::system(operation(), cause))?;
+    // SAFETY: takes a number and the name, which ends with a NUL.
+    let access = unsafe { libc::access(name.as_ptr(), libc::W_OK | libc::X_OK) };
+    Ok(Space {
+        writable: access == 0,
+        free: ByteCount::new(space.f_bavail.saturating_mul(space.f_frsize)),
+        executable: space.f_flag & libc::ST_NOEXEC == 0,
+        in_memory: kind.f_type == libc::TMPFS_MAGIC,
+    })
+}
+
+/// The processors that this process may use.
+pub fn allowed_processors() -> Result<Vec<Cpu>> {
+    let failed = |cause| Error::system("asking which processors this process may use", cause);
+    let bits = libc::c_ulong::BITS as usize;
+    // The kernel refuses masks with fewer bits than it has processors.
+    let mut mask: Vec<libc::c_ulong> = vec![0; (usize::from(u16::MAX) + 1) / bits];
+    // SAFETY: the pointer and length in bytes describe `mask`, which is ours alone.
+    let answer = unsafe {
+        libc::sched_getaffinity(0, size_of_val(mask.as_slice()), mask.as_mut_ptr().cast::<libc::cpu_set_t>())
+    };
+    check(answer).map_err(failed)?;
+    let allowed = (0..=u16::MAX).filter(|index| {
+        let index = usize::from(*index);
+        mask[index / bits] >> (index % bits) & 1 == 1
+    });
+    Ok(allowed.map(Cpu).collect())
+}
+
+/// Threads that run or could run now, by the processor that they were on last: how busy each processor is at this moment.
+/// This thread is not counted.
+pub fn runnable_threads() -> Result<Vec<Cpu>> {
+    let failed = |cause| Error::system("listing the processes in /proc", cause);
+    let own = format!("/proc/{}", std::process::id());
+    let mut running = Vec::new();
+    for process in fs::read_dir("/proc").map_err(failed)? {
+        let path = process.map_err(failed)?.path();
+        let number = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse::<u32>().ok());
+        if number.is_none() || path == Path::new(&own) {
+            continue;
+        }
+        // A process that has ended meanwhile runs nowhere.
+        let Ok(threads) = fs::read_dir(path.join("task")) else { continue };
+        let stat = |thread: io::Result<fs::DirEntry>| fs::read_to_string(thread.ok()?.path().join("stat")).ok();
+        let states = threads.filter_map(stat).filter_map(|stat| supervise::parse_state(&stat));
+        running.extend(states.filter(|state| state.letter == 'R').filter_map(|state| state.processor).map(Cpu));
+    }
+    Ok(running)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_systems_memory() {
+        let text = "MemTotal:       24684124 kB\nMemFree:        1 kB\nMemAvailable:   24245696 kB\n";
+        assert_eq!(meminfo_available(text), Some(ByteCount::from_kibibytes(24_245_696)));
+        assert_eq!(meminfo_available("MemTotal: 1 kB\n"), None);
+        let now = available_memory().expect("procfs");
+        assert!(now.size > ByteCount::ZERO && now.size < ByteCount::from_mebibytes(1 << 26), "{now:?}");
+    }
+
+    #[test]
+    fn a_control_group_and_those_above_it() {
+        assert_eq!(group_directory("0::/a/b"), Some(("/sys/fs/cgroup".into(), "a/b".into())));
+        assert_eq!(group_directory("4:memory:/"), Some(("/sys/fs/cgroup/memory".into(), String::new())));
+        assert_eq!(group_directory("9:name=systemd:/"), None);
+        let levels = levels(Path::new("/sys/fs/cgroup"), "a/b");
+        assert_eq!(levels, ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn cached_files_count_as_free() {
+        let directory = std::env::temp_dir().join(format!("linerate-sys-group-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("temporary directory");
+        let write = |name: &str, text: &str| fs::write(directory.join(name), text).expect("writable");
+        write("memory.max", "max\n");
+        write("memory.current", "700\n");
+        write("memory.stat", "anon 5\ninactive_file 300\n");
+        assert_eq!(left_in(&directory), None, "no limit");
+        write("memory.max", "1000\n");
+        assert_eq!(left_in(&directory).map(|left| left.size), Some(ByteCount::new(600)), "1000 - (700 - 300)");
+        fs::remove_dir_all(&directory).expect("there");
+    }
+
+    #[test]
+    fn space_and_kind_of_a_file_system() {
+        let space = space_in(Path::new("/proc")).expect("mounted");
+        assert_eq!((space.free, space.in_memory), (ByteCount::ZERO, false));
+        let error = space_in(Path::new("/no/such/directory")).expect_err("not there");
+        assert!(error.to_string().starts_with("asking for the space in /no/such/directory: No such file"), "{error}");
+    }
+
+    #[test]
+    fn processors_and_what_runs_on_them() {
+        let allowed = allowed_processors().expect("Linux tells");
+        assert!(!allowed.is_empty() && allowed.len() <= 1 << 16);
+        // Another process that never sleeps is seen where it runs.
+        let script = "while :; do :; done";
+        let mut busy = std::process::Command::new("sh").args(["-c", script]).spawn().expect("every system has a shell");
+        let seen = (0..1000).any(|_| runnable_threads().is_ok_and(|running| !running.is_empty()));
+        busy.kill().expect("is our child");
+        busy.wait().expect("is our child");
+        assert!(seen, "a busy process was not seen");
+    }
+}
