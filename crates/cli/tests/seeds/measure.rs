@@ -61,7 +61,8 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// Goodput of a link in Mbit/s when TCP with timestamps over IPv4 fills it: the lab's links count Ethernet's header.
+/// Goodput of a link in Mbit/s when TCP with timestamps over IPv4 fills it: the lab's links count Ethernet's header. A
+/// bound allows two thousandths more: what waits in the queue at the two edges of a measurement.
 pub(crate) fn ceiling(rate: f64, mtu: f64) -> f64 {
     rate * (mtu - 52.0) / (mtu + 14.0)
 }

@@ -56,7 +56,7 @@ pub(crate) fn window_sweep() -> Table {
                 seed_says: "vary `-w` to find the pressure point".to_owned(),
                 figure: arrived(&transfer(&own.file, &format!("-t 10 -O 2 -C cubic -w {kibibytes:.0}K"))),
                 unit: ("Mbit/s", 1),
-                bounds: 0.8 * bound..=full.min(2.0 * bound),
+                bounds: 0.8 * bound..=1.002 * full.min(2.0 * bound),
                 because: format!(
                     "8 · W / RTT = {bound:.1} Mbit/s; the kernel doubles W for its overhead, so up to twice that"
                 ),

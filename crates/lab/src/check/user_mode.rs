@@ -150,22 +150,22 @@ fn process_namespace() -> Outcome {
 mod tests {
     use super::*;
 
-    fn space(mebibytes: u64, in_memory: bool) -> Option<Space> {
-        Some(Space { free: ByteCount::from_mebibytes(mebibytes), writable: true, executable: true, in_memory })
+    fn space(mebibytes: u64, in_memory: bool) -> Space {
+        Space { free: ByteCount::from_mebibytes(mebibytes), writable: true, executable: true, in_memory }
     }
 
     #[test]
     fn memory_is_preferred_to_a_disk_and_small_places_do_not_count() {
-        let disk = (space(9000, false), PathBuf::from("/disk"));
-        let memory = (space(9000, true), PathBuf::from("/memory"));
-        let small = (space(64, true), PathBuf::from("/small"));
+        let disk = (Some(space(9000, false)), PathBuf::from("/disk"));
+        let memory = (Some(space(9000, true)), PathBuf::from("/memory"));
+        let small = (Some(space(64, true)), PathBuf::from("/small"));
         let text = |places: &[_]| match judge(places) {
             Outcome::Works { with } => with,
             other => panic!("{other:?}"),
         };
         assert_eq!(text(&[disk.clone(), memory]), "/memory, in memory, 9000 MiB free");
         assert_eq!(text(&[small.clone(), disk]), "/disk, on a disk: slower than in memory, 9000 MiB free");
-        let noexec = (space(9000, true).map(|space| Space { executable: false, ..space }), PathBuf::from("/noexec"));
+        let noexec = (Some(Space { executable: false, ..space(9000, true) }), PathBuf::from("/noexec"));
         let outcome = judge(&[small, noexec, (None, PathBuf::from("/absent"))]);
         let Outcome::Missing { what, .. } = outcome else { panic!("{outcome:?}") };
         assert_eq!(what, "none of /small, /noexec, /absent may be written to, executed from and has 256 MiB");

@@ -94,6 +94,8 @@ struct Apt {
     targets: Vec<Target>,
     /// The own lists that were fetched last.
     fetched: Option<Lists>,
+    /// Those that could not be fetched, with the reason.
+    unreachable: Vec<(Lists, String)>,
 }
 
 impl Apt {
@@ -102,7 +104,13 @@ impl Apt {
         let arguments = ["indextargets", "--no-release-info", format, "Created-By: Packages"];
         let output = command::run("apt-get", &arguments, None, TIMEOUT).map_err(no_apt)?;
         let (directory, downloads) = (workshop.subdirectory("apt")?, workshop.subdirectory("downloads")?);
-        Ok(Self { directory, downloads, targets: parse_targets(&output.stdout_text()), fetched: None })
+        Ok(Self {
+            directory,
+            downloads,
+            targets: parse_targets(&output.stdout_text()),
+            fetched: None,
+            unreachable: Vec::new(),
+        })
     }
 
     /// Gets one package from these lists; the inner error says why it is not to be had.
@@ -135,7 +143,7 @@ impl Apt {
             .and_then(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).find(|path| is_package(path)));
         Ok(match file {
             Some(file) if finished.success => Ok(Package { file, description }),
-            _ => Err(finished.reasons().join(" / ")),
+            _ => Err(first_reason(&finished)),
         })
     }
 
@@ -145,10 +153,13 @@ impl Apt {
 
     /// Makes lists of this build's own.
     fn fetch_lists(&mut self, workshop: &mut Workshop<'_>, lists: Lists) -> Result<Result<(), String>, KernelError> {
-        let wanted = archives(&self.targets, lists);
         if self.fetched == Some(lists) {
             return Ok(Ok(()));
         }
+        if let Some((_, reason)) = self.unreachable.iter().find(|(other, _)| *other == lists) {
+            return Ok(Err(reason.clone()));
+        }
+        let wanted = archives(&self.targets, lists);
         if wanted.is_empty() {
             return Ok(Err("the system has no archives that could be asked".into()));
         }
@@ -167,10 +178,12 @@ impl Apt {
         self.fetched = None;
         let configuration = self.configuration();
         let finished = self.run(workshop, &["-c", &configuration, "-q", "update"], None)?;
-        // An archive that does not have one of the releases is an error for `update`, which fetches the others all the
-        // same; so what matters is whether the package is there afterwards.
-        if !finished.success && !fs::read_dir(self.directory.join("state/lists")).is_ok_and(has_lists) {
-            return Ok(Err(finished.reasons().join(" / ")));
+        // An archive that does not have one of the releases is an error for `update`, and one that cannot be reached is
+        // none; so what counts is what has come.
+        if !fs::read_dir(self.directory.join("state/lists")).is_ok_and(has_lists) {
+            let reason = first_reason(&finished);
+            self.unreachable.push((lists, reason.clone()));
+            return Ok(Err(reason));
         }
         self.fetched = Some(lists);
         Ok(Ok(()))
@@ -200,6 +213,13 @@ impl Apt {
 
 fn no_apt(error: linerate_sys::Error) -> KernelError {
     if error.kind() == std::io::ErrorKind::NotFound { KernelError::NoPackageManager } else { error.into() }
+}
+
+/// Why it failed: the further lines say the same of further archives.
+fn first_reason(finished: &Finished) -> String {
+    let reasons = finished.reasons();
+    let first = reasons.first().map_or("it said nothing", String::as_str);
+    first.trim_start_matches("W: ").trim_start_matches("E: ").trim_end_matches(':').to_owned()
 }
 
 fn is_package(path: &Path) -> bool {

@@ -205,7 +205,8 @@ impl Finished {
 
     /// The lines that say why it failed: the first that speak of errors, else the last ones.
     pub(super) fn reasons(&self) -> Vec<String> {
-        let speaks = |line: &&String| ["error", "Error", "***", "E: "].iter().any(|word| line.contains(word));
+        let speaks =
+            |line: &&String| ["error", "Error", "***", "E: ", "Failed to fetch"].iter().any(|word| line.contains(word));
         let found: Vec<_> = self.lines.iter().filter(speaks).take(3).cloned().collect();
         if found.is_empty() { self.lines.iter().rev().take(3).rev().cloned().collect() } else { found }
     }
