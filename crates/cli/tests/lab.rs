@@ -286,6 +286,19 @@ fn a_missing_compiler_is_named_before_anything_is_fetched() {
 }
 
 #[test]
+fn a_full_disk_is_found_out_before_anything_is_fetched() {
+    let folder = Scratch::new();
+    let cache = folder.path("cache");
+    std::fs::create_dir(&cache).expect("a folder");
+    let script = format!("mount -t tmpfs -o size=64m none {cache} && exec \"$0\" lab kernel build");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--map-root-user", "sh", "-c", &script]).arg(linerate().get_program());
+    command.env("XDG_CACHE_HOME", &cache);
+    let said = refused(command);
+    assert!(said.contains("67 MB left") && said.contains("XDG_CACHE_HOME"), "{said}");
+}
+
+#[test]
 fn too_little_memory_is_refused_with_the_figures() {
     let hosts = ["near", "far"].map(|host| {
         format!(
