@@ -204,7 +204,7 @@ fn carry_out(request: &Request, options: &LabOptions) -> std::process::ExitCode 
     let mut watch = Watch { verbose: options.verbose, ready: None };
     match session::run(request, Some(&stop), &mut |event| watch.event(&event)) {
         Ok(outcome) => watch.finish(request, &outcome),
-        Err(error) => explain(&error).into(),
+        Err(error) => explain(&error, request).into(),
     }
 }
 
@@ -261,8 +261,12 @@ impl Watch {
 }
 
 /// Says what went wrong, with the end of the guest's kernel log where that is all there is.
-fn explain(error: &SessionError) -> Exit {
+fn explain(error: &SessionError, request: &Request) -> Exit {
     let mut text = error.to_string();
+    if let SessionError::Stalled { .. } = error {
+        text.push_str("\nthe command was: ");
+        text.push_str(&request.command.arguments.join(" "));
+    }
     if let Some(advice) = error.advice() {
         text.push('\n');
         text.push_str(&advice);
