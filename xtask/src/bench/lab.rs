@@ -1,6 +1,6 @@
 //! `cargo xtask bench lab`: how fast the lab's time passes, in seconds of the guest per second here.
 //!
-//! The guest's boot and the set-up of the path count: that is what a person waits for. The paths alternate, and medians
+//! Both times are those of the command, without the boot and the set-up. The paths alternate, and medians
 //! over the rounds are reported with their intervals.
 
 use std::fs;
@@ -97,9 +97,9 @@ fn document(machine: &Machine, rounds: u32, speeds: &[Vec<Speed>]) -> String {
     let mut lines = vec![
         "# How fast the lab's time passes".to_owned(),
         String::new(),
-        "Written by `cargo xtask bench lab`. Wall time is from the start of the program to its end: the boot of the guest,"
+        "Written by `cargo xtask bench lab`. Both times are those of the command; the boot of the guest and the set-up of the"
             .to_owned(),
-        "the set-up of the path and the command. The guest has one processor, whatever the host has.".to_owned(),
+        "path come before, a third of a second here. The guest has one processor, whatever the host has.".to_owned(),
         String::new(),
         format!(
             "{}, {} processors, Linux {}, {}; {rounds} rounds, the paths alternating; medians with their 95 % intervals.",
