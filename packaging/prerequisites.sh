@@ -45,6 +45,10 @@ demo)
 test)
     require iperf3 iperf3
     lab require
+    # The HTML report is looked at in a browser.
+    require node nodejs
+    require npm npm
+    command -v chromium >/dev/null || required+=(chromium fonts-dejavu-core)
     # A test checks that clippy refuses what the pure crates ban.
     cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
     ;;
@@ -54,8 +58,18 @@ test)
     ;;
 esac
 
+# What the browser's tests are written with, at the locked versions; nothing of it runs while it is installed.
+node_packages() {
+    local folder
+    folder=$(dirname "$0")/../tests/browser
+    if [ "$task" = test ] && ! [ "$folder/node_modules/.package-lock.json" -nt "$folder/package-lock.json" ]; then
+        npm ci --prefix "$folder" --ignore-scripts --no-audit --no-fund
+    fi
+}
+
 wanted=("${required[@]}" "${useful[@]}")
 if [ ${#wanted[@]} -eq 0 ]; then
+    node_packages
     exit 0
 fi
 
@@ -74,6 +88,7 @@ install_with_apt() {
 }
 
 if install_with_apt; then
+    node_packages
     exit 0
 fi
 echo "Could not install: ${wanted[*]}" >&2

@@ -3,6 +3,7 @@
 //! * `tidy` checks the invariants of ARCHITECTURE.md that the compiler does not see, one file each in [`tidy`];
 //! * `bench` measures linerate against the iperf3 on this machine, interleaved, and writes BENCHMARKS.md; `bench lab`
 //!   measures how fast the lab's time passes, and writes docs/lab-speed.md;
+//! * `schema` writes the JSON Schemas of the documents to docs/schema;
 //! * `seeds` reproduces the seeds' experiments in the lab, and writes docs/seeds.md.
 
 #![forbid(unsafe_code)]
@@ -11,6 +12,7 @@
 use std::process::ExitCode;
 
 mod bench;
+mod schema;
 mod seeds;
 mod tidy;
 mod workspace;
@@ -19,6 +21,7 @@ const USAGE: &str = "usage: cargo xtask tidy
        cargo xtask bench [--rounds N] [--seconds S] [--only CELL]... [--mixed] [--out FILE] [--linerate PATH]
                          [--date YYYY-MM-DD]
        cargo xtask bench lab [--rounds N]
+       cargo xtask schema
        cargo xtask seeds";
 
 fn main() -> ExitCode {
@@ -26,6 +29,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.split_first() {
         Some((chore, [])) if chore == "tidy" => tidy::run(),
         Some((chore, rest)) if chore == "bench" => bench::run(rest),
+        Some((chore, [])) if chore == "schema" => schema::run(),
         Some((chore, [])) if chore == "seeds" => seeds::run(),
         _ => {
             eprintln!("{USAGE}");

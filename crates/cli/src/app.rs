@@ -14,6 +14,9 @@ use linerate_units::{BitRate, ByteCount, Port, parse};
 #[command(after_help = "Exit codes: 0 done, 1 done but a threshold was missed, 2 usage or environment, 3 broken off \
                         with a partial result, 4 privilege needed. `linerate iperf3` has iperf3's: 0 and 1.")]
 pub(crate) struct App {
+    /// Do not keep this run in the history
+    #[arg(long, global = true)]
+    pub(crate) no_history: bool,
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -24,10 +27,22 @@ pub(crate) struct App {
 pub(crate) enum Command {
     /// Measure the throughput to a server, up and down, over one connection and over several
     Test(TestArguments),
+    /// Measure the path itself, each way: sizes, delays, losses, order, marks, hops, capacity, policers
+    Path(crate::cmd::path::PathArguments),
+    /// Latency under load: the delay while the path is idle, full down, up and both ways, with a grade
+    Load(crate::cmd::load::LoadArguments),
+    /// The framework for TCP throughput testing (RFC 6349): path, transfers, windows, and the three metrics
+    Rfc6349(crate::cmd::rfc6349::Rfc6349Arguments),
     /// Serve measurements: iperf3 clients and linerate's, any number at once
     Serve(ServeArguments),
     /// Emulated paths on a real Linux TCP stack, in virtual time, without privileges
     Lab(LabArguments),
+    /// Compute what a path can give: every formula with units, in each direction
+    Calc(crate::cmd::calc::CalcArguments),
+    /// The runs that are kept: list, show, compare, trends, export and import
+    History(crate::cmd::history::HistoryArguments),
+    /// Finished runs as something to read, to look at and to send: HTML, text, Markdown
+    Report(crate::cmd::report::ReportArguments),
     /// iperf3, complete: same options, output and exit codes (see `linerate iperf3 --help`)
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Iperf3 {
@@ -71,6 +86,9 @@ pub(crate) struct TestArguments {
     /// Only from the server to here
     #[arg(long)]
     pub(crate) down: bool,
+    /// Time between readings, 10ms to 1min; without it 200ms, and 1s where the server sends
+    #[arg(long, value_parser = interval, value_name = "TIME")]
+    pub(crate) interval: Option<Duration>,
     /// Congestion control on both ends, for example cubic or bbr
     #[arg(short = 'C', long, value_name = "NAME")]
     pub(crate) congestion: Option<String>,
@@ -141,6 +159,16 @@ pub(crate) struct ServeArguments {
     /// The known users: lines of `name,hash` as iperf3 has them
     #[arg(long, requires = "rsa_private_key_path", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) authorized_users_path: Option<PathBuf>,
+    /// UDP port on which STAMP senders are answered (RFC 8762), 0 for none; else 862, or if that cannot be had, the port
+    /// after the server's
+    #[arg(long, value_name = "PORT")]
+    pub(crate) stamp_port: Option<u16>,
+    /// Answer only STAMP senders that have this key (authenticated mode): a file with hexadecimal digits or the key itself
+    #[arg(long, conflicts_with = "no_stamp", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) stamp_key_file: Option<PathBuf>,
+    /// Answer no STAMP senders, as --stamp-port 0
+    #[arg(long, conflicts_with = "stamp_port")]
+    pub(crate) no_stamp: bool,
     /// Open the port in this host's firewall while serving
     #[arg(long, conflicts_with = "user")]
     pub(crate) open_firewall: bool,
@@ -297,20 +325,27 @@ pub(crate) enum KernelCommand {
     },
 }
 
-fn port(text: &str) -> Result<Port, String> {
+pub(crate) fn port(text: &str) -> Result<Port, String> {
     text.parse().ok().and_then(Port::new).ok_or_else(|| "a port is a number from 1 to 65535".to_owned())
 }
 
-fn rate(text: &str) -> Result<BitRate, String> {
+pub(crate) fn rate(text: &str) -> Result<BitRate, String> {
     parse::rate(text).map_err(|error| error.to_string())
 }
 
-fn size(text: &str) -> Result<ByteCount, String> {
+pub(crate) fn size(text: &str) -> Result<ByteCount, String> {
     parse::size(text).map_err(|error| error.to_string())
 }
 
+/// A time between readings.
+fn interval(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    let (least, most) = (Duration::from_millis(10), Duration::from_secs(60));
+    if time < least || time > most { Err("readings are 10ms to 1min apart".to_owned()) } else { Ok(time) }
+}
+
 /// A time with its unit; a bare number is seconds, as iperf3's options have taught everybody.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let with_unit = if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && !text.is_empty() {
         format!("{text}s")
     } else {

@@ -34,6 +34,12 @@ pub(crate) fn progress_style() -> Option<Style> {
     shown.then(|| style(true))
 }
 
+/// Writes a question, behind which the answer is typed.
+pub(crate) fn ask(question: &str) {
+    let mut stderr = io::stderr().lock();
+    let _ = write!(stderr, "{question}").and_then(|()| stderr.flush());
+}
+
 /// Replaces the line that the cursor is in.
 pub(crate) fn progress(line: &str) {
     let mut stderr = io::stderr().lock();

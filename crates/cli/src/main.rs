@@ -8,7 +8,10 @@ mod console;
 mod exit;
 mod firewall;
 mod iperf3;
+mod keep;
 mod shown;
+mod spark;
+mod surroundings;
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -39,13 +42,32 @@ fn main() -> ExitCode {
     if let Some((_, arguments)) = rest.split_first().filter(|(first, _)| *first == supervisor::COMMAND) {
         return ExitCode::from(supervisor::run(arguments));
     }
-    match App::parse().command {
+    let app = App::parse();
+    if app.no_history {
+        keep::forbid();
+    }
+    match app.command {
         Command::Test(arguments) if cmd::lab::name_of(&arguments.host).is_some() => {
             cmd::lab::run_instead(&arguments.host, &rest)
         }
         Command::Test(arguments) => cmd::test::run(&arguments).into(),
+        Command::Path(arguments) if cmd::lab::name_of(&arguments.host).is_some() => {
+            cmd::lab::run_instead(&arguments.host, &rest)
+        }
+        Command::Path(arguments) => cmd::path::run(&arguments).into(),
+        Command::Load(arguments) if cmd::lab::name_of(&arguments.host).is_some() => {
+            cmd::lab::run_instead(&arguments.host, &rest)
+        }
+        Command::Load(arguments) => cmd::load::run(&arguments).into(),
+        Command::Rfc6349(arguments) if cmd::lab::name_of(&arguments.host).is_some() => {
+            cmd::lab::run_instead(&arguments.host, &rest)
+        }
+        Command::Rfc6349(arguments) => cmd::rfc6349::run(&arguments).into(),
         Command::Serve(arguments) => cmd::serve::run(&arguments).into(),
+        Command::Calc(arguments) => cmd::calc::run(&arguments),
         Command::Lab(arguments) => cmd::lab::run(&arguments),
+        Command::History(arguments) => cmd::history::run(&arguments).into(),
+        Command::Report(arguments) => cmd::report::run(&arguments).into(),
         Command::Iperf3 { arguments } => iperf3::run(arguments),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -505,7 +505,8 @@ impl<'a> Client<'a> {
         let Some(measurement) = &self.measurement else { return false };
         let so_far = self.peer.far.as_ref().map_or(0, |far| far.intervals.len());
         let lasted = measurement.wall_time(clock::monotonic_now()) + FAR_INTERVALS_AHEAD;
-        let possible = lasted.as_nanos() / SHORTEST_INTERVAL.as_nanos();
+        let interval = self.parameters.far_interval.map_or(SHORTEST_INTERVAL, |asked| asked.min(SHORTEST_INTERVAL));
+        let possible = lasted.as_nanos() / interval.as_nanos().max(1);
         (so_far as u128) < possible && report.streams.len() <= self.parameters.total_streams().to_usize()
     }
 

@@ -9,7 +9,7 @@ use linerate_model::sample::{StreamInterval, TcpInterval, UdpInterval};
 use linerate_model::stream::Role;
 use linerate_model::tcp_info::TcpInfo;
 use linerate_sys::{clock, tcp_info};
-use linerate_units::{ByteCount, PacketCount, Ratio, SegmentCount};
+use linerate_units::{ByteCount, MonotonicTime, PacketCount, Ratio, SegmentCount};
 
 use crate::reservoir::{Reservoir, RunningRange};
 use crate::stream::{Phase, ReceivedPackets, Stream};
@@ -30,6 +30,10 @@ pub(crate) struct Tracked {
     frozen: Option<Snapshot>,
     first_info: Option<TcpInfo>,
     last_info: Option<TcpInfo>,
+    /// When the last reading was taken.
+    last_read: MonotonicTime,
+    /// The reading at the end of the interval before, and its time.
+    interval_info: Option<(TcpInfo, MonotonicTime)>,
     interval_rtts: Reservoir,
     all_rtts: Reservoir,
     tick_rtts: RunningRange,
@@ -56,6 +60,8 @@ impl Tracked {
             frozen: None,
             first_info: None,
             last_info: None,
+            last_read: clock::monotonic_now(),
+            interval_info: None,
             interval_rtts: Reservoir::default(),
             all_rtts: Reservoir::default(),
             tick_rtts: RunningRange::default(),
@@ -77,12 +83,14 @@ impl Tracked {
             }
         }
         self.last_info = Some(info);
+        self.last_read = clock::monotonic_now();
     }
 
     /// What came before was omitted; from here it counts.
     pub(crate) fn start_counting(&mut self) {
         self.sample();
         self.counting = true;
+        self.interval_info = self.last_info.clone().map(|info| (info, self.last_read));
         self.first_info.clone_from(&self.last_info);
         self.at_interval = Snapshot { bytes: ByteCount::ZERO, packets: PacketCount::ZERO, ..self.snapshot() };
     }
@@ -165,7 +173,15 @@ impl Tracked {
             path_mtu: info.path_mtu,
             reordering_seen: info.reordering_seen,
             rtt_samples: self.interval_rtts.take_distribution(),
+            limits: self.interval_limits(&info),
+            not_sent: info.not_sent,
         }
+    }
+
+    /// What held the sender back since the interval before ended.
+    fn interval_limits(&mut self, info: &TcpInfo) -> Option<LimitShares> {
+        let (before, since) = self.interval_info.replace((info.clone(), self.last_read))?;
+        LimitShares::between(&before, info, self.last_read.since(since))
     }
 
     /// Whether an exact test (`-n`, `-k`) is over for this stream.

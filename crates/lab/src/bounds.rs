@@ -25,7 +25,7 @@ pub enum Way {
 }
 
 impl Way {
-    const fn of(self, link: &Link) -> &Direction {
+    pub(crate) const fn of(self, link: &Link) -> &Direction {
         match self {
             Self::Forward => &link.forward,
             Self::Backward => &link.backward,

@@ -13,6 +13,8 @@ pub mod check;
 pub mod compile;
 pub mod description;
 pub mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod guest;
 pub mod job;
 pub mod kernel;
@@ -20,3 +22,4 @@ pub mod library;
 pub mod plan;
 pub mod session;
 pub mod sizing;
+pub mod truth;

@@ -6,13 +6,21 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capacity;
+pub mod environment;
 pub mod event;
 pub mod formulas;
+pub mod ippm;
+pub mod latency_under_load;
 pub mod limit;
 pub mod parameters;
+pub mod path_mtu;
+pub mod policer;
 pub mod report;
+pub mod rfc6349;
 pub mod sample;
 pub mod schema;
+pub mod statistics;
 pub mod stream;
 pub mod summary;
 pub mod tcp_info;

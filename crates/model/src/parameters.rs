@@ -103,6 +103,9 @@ pub struct TestParameters {
     pub server_affinity: Option<Cpu>,
     /// UDP segmentation and receive offload asked for explicitly (`--gsro`).
     pub segmentation_offload: bool,
+    /// Time between the interval reports that the server sends to this client; `None` leaves it to the server. Only a
+    /// linerate takes notice.
+    pub far_interval: Option<Duration>,
 }
 
 /// A processor's index, as in `/proc/cpuinfo`.
@@ -140,6 +143,7 @@ impl Default for TestParameters {
             skip_receive_copy: false,
             server_affinity: None,
             segmentation_offload: false,
+            far_interval: None,
         }
     }
 }

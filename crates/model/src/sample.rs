@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use linerate_units::{ByteCount, Mtu, PacketCount, SegmentCount};
 
+use crate::limit::LimitShares;
 use crate::stream::{Role, StreamId};
 use crate::summary::Distribution;
 
@@ -41,6 +42,11 @@ pub struct TcpInterval {
     pub reordering_seen: Option<SegmentCount>,
     /// Round-trip times sampled within the interval at the sampler's cadence.
     pub rtt_samples: Option<Distribution>,
+    /// What held the sender back in the interval. The kernel's stop-watches tick in jiffies (1 to 10 ms), so that the
+    /// shares of a very short interval are coarse.
+    pub limits: Option<LimitShares>,
+    /// Bytes in the send buffer that had not been sent at the end of the interval.
+    pub not_sent: Option<ByteCount>,
 }
 
 /// A UDP stream during one interval.

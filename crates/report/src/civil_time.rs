@@ -1,4 +1,4 @@
-//! Civil time in the one form that iperf3 prints.
+//! Civil time: in the one form that iperf3 prints, and in the one that sorts.
 
 use linerate_units::WallTime;
 
@@ -14,6 +14,15 @@ pub(crate) fn rfc1123(time: WallTime) -> String {
     let month = MONTHS.get(month).expect("twelve months");
     let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
     format!("{weekday}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} GMT")
+}
+
+/// `2026-11-20 07:54:22 UTC`: RFC 3339 with a space for the `T`, as its §5.6 allows where people read.
+pub(crate) fn rfc3339(unix_ns: u64) -> String {
+    let seconds = unix_ns / 1_000_000_000;
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil_date(days);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC", month + 1)
 }
 
 /// Year, month from 0 and day from 1 of the Gregorian calendar, `days` after 1970-01-01.
@@ -61,6 +70,12 @@ mod tests {
         assert_eq!(at(1_795_161_279), "Fri, 20 Nov 2026 07:54:39 GMT");
         assert_eq!(at(4_107_542_399), "Sun, 28 Feb 2100 23:59:59 GMT");
         assert_eq!(at(4_107_542_400), "Mon, 01 Mar 2100 00:00:00 GMT");
+    }
+
+    #[test]
+    fn times_that_sort() {
+        assert_eq!(rfc3339(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(rfc3339(1_795_161_279_999_999_999), "2026-11-20 07:54:39 UTC");
     }
 
     #[test]

@@ -6,6 +6,10 @@
 //! * [`iperf3_text`]: iperf3's text output, line by line;
 //! * [`iperf3_json`]: iperf3's JSON document (`-J`) and stream (`--json-stream`);
 //! * [`throughput_text`]: what `linerate test` shows a person;
+//! * [`presentation`]: what the report of a run says, whatever its form;
+//! * [`text`]: the report for a terminal;
+//! * [`markdown`]: the same in Markdown;
+//! * [`html`]: the same as one HTML file with pictures;
 //! * [`escape`]: makes text from the network harmless for a terminal.
 
 #![forbid(unsafe_code)]
@@ -14,6 +18,11 @@ mod c_format;
 mod civil_time;
 pub mod escape;
 mod figures;
+mod footnotes;
+pub mod html;
 pub mod iperf3_json;
 pub mod iperf3_text;
+pub mod markdown;
+pub mod presentation;
+pub mod text;
 pub mod throughput_text;

@@ -1,12 +1,17 @@
-//! Offloads of network devices (the features of `ethtool -k`, `SIOCETHTOOL`).
+//! Offloads of network devices, their drivers and speeds (`ethtool -k`, `-i` and without options: `SIOCETHTOOL`).
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsRawFd;
+
+use linerate_units::BitRate;
 
 use crate::error::{Error, Result, check};
 use crate::namespace::device_request;
 
 // From the kernel's linux/ethtool.h.
+const ETHTOOL_GSET: u32 = 0x1;
+const ETHTOOL_GDRVINFO: u32 = 0x3;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
@@ -39,6 +44,42 @@ pub fn turn_aggregation_off(device: &str) -> Result<()> {
     let left: Vec<_> = left.into_iter().map(|index| names[index].as_str()).collect();
     let reason = format!("the kernel leaves {} on", left.join(", "));
     Err(Error::refused(format!("turning the segmentation and receive offloads of {device} off"), reason))
+}
+
+/// Which features of a device are on, by ethtool's names. In the calling thread's network namespace.
+pub fn features(device: &str) -> Result<BTreeMap<String, bool>> {
+    let failed = |cause| Error::system(format!("reading the features of {device}"), cause);
+    let asker = Asker::of(device)?;
+    let names = asker.names().map_err(failed)?;
+    let state = asker.state(names.len()).map_err(failed)?;
+    let is_on = |index: usize| state.get(index / 32).is_some_and(|block| block.active >> (index % 32) & 1 == 1);
+    Ok(names.into_iter().enumerate().map(|(index, name)| (name, is_on(index))).collect())
+}
+
+/// The name of a device's driver. The loopback device and some virtual ones have none: not supported.
+pub fn driver(device: &str) -> Result<String> {
+    // Command; texts of 32 bytes each for driver, version, firmware, bus and ROM, then 12 bytes and five numbers.
+    let mut answer = [0; 1 + (5 * 32 + 12 + 5 * 4) / 4];
+    answer[0] = ETHTOOL_GDRVINFO;
+    let failed = |cause| Error::system(format!("reading the driver of {device}"), cause);
+    Asker::of(device)?.ask(&mut answer).map_err(failed)?;
+    Ok(text(&answer[1..9]))
+}
+
+/// The speed of a device's link; `None` when it does not know it, as virtual devices and links that are down.
+pub fn link_speed(device: &str) -> Result<Option<BitRate>> {
+    let failed = |cause| Error::system(format!("reading the link speed of {device}"), cause);
+    // `ethtool_cmd`: 44 bytes; the speed in Mbit/s has its lower half at byte 12, its upper half at byte 28.
+    let mut answer = [0; 11];
+    answer[0] = ETHTOOL_GSET;
+    Asker::of(device)?.ask(&mut answer).map_err(failed)?;
+    let half = |word: u32| {
+        let [first, second, ..] = word.to_ne_bytes();
+        u32::from(u16::from_ne_bytes([first, second]))
+    };
+    let megabits = half(answer[7]) << 16 | half(answer[3]);
+    let known = megabits != 0 && megabits != u32::MAX && megabits != u32::from(u16::MAX);
+    Ok(known.then(|| BitRate::from_bits_per_second(f64::from(megabits) * 1e6)))
 }
 
 fn makes_aggregates(name: &str) -> bool {
@@ -159,6 +200,28 @@ mod tests {
         assert_eq!(state.len(), names.len().div_ceil(32));
         let absent = Asker::of("no-such-device").expect("a socket");
         assert_eq!(absent.names().expect_err("none").raw_os_error(), Some(libc::ENODEV));
+    }
+
+    #[test]
+    fn features_are_told_by_name_and_unknown_devices_refused() {
+        let features = features("lo").expect("every host has it");
+        assert_eq!((features.get("loopback"), features.get("tx-tcp-segmentation")), (Some(&true), Some(&true)));
+        assert_eq!(features.get("rx-lro"), Some(&false));
+        for error in [super::features("no-such-dev"), driver("no-such-dev").map(|_| BTreeMap::new())] {
+            assert_eq!(error.expect_err("none").errno(), Some(libc::ENODEV));
+        }
+    }
+
+    #[test]
+    #[ignore = "needs root and ip: devices in a network namespace"]
+    fn drivers_and_speeds() {
+        let chain = crate::test_network::Chain::new(1400);
+        let within = || {
+            assert_eq!(driver("near0").expect("has one"), "veth");
+            // What the kernel says of every such pair.
+            assert_eq!(link_speed("near0").expect("told"), Some(BitRate::from_bits_per_second(1e10)));
+        };
+        chain.near.within(within).expect("entered");
     }
 
     #[test]

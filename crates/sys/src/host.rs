@@ -27,6 +27,18 @@ pub fn system_information() -> String {
     [&names.sysname, &names.nodename, &names.release, &names.version, &names.machine].map(|field| text(field)).join(" ")
 }
 
+/// The release of the running kernel, for example `6.18.44-amd64`.
+#[must_use]
+pub fn kernel_release() -> String {
+    text(&uname().release)
+}
+
+/// The architecture of the machine by the kernel's name, for example `x86_64`.
+#[must_use]
+pub fn architecture() -> String {
+    text(&uname().machine)
+}
+
 /// The version of the running kernel; `None` when its release does not begin with two numbers.
 #[must_use]
 pub fn kernel_version() -> Option<KernelVersion> {
@@ -44,6 +56,13 @@ fn parse_release(release: &str) -> Option<KernelVersion> {
 #[must_use]
 pub fn cpu_count() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
+/// How many logical processors of this host are switched on; `None` where the kernel does not tell.
+#[must_use]
+pub fn online_processors() -> Option<usize> {
+    // SAFETY: takes a number and touches no memory of ours.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).ok().filter(|count| *count > 0)
 }
 
 /// What all processors of this host have done since it booted, in the kernel's ticks (`/proc/stat`, proc(5)).

@@ -1,8 +1,9 @@
 //! The system layer: everything linerate asks of the Linux kernel, of the host and of other programs.
 //!
-//! Sockets and their options, `tcp_info`, clocks, readiness, signals, processes, the terminal, temporary files, the
-//! firewall; namespaces, mounts, network devices and captures for emulated networks. This crate does what it is told and says what came out; it decides nothing and prints nothing. It is the
-//! only crate with `unsafe` code: each block says why it is sound.
+//! Sockets and their options, packets with their time stamps, ICMP, `tcp_info`, clocks, routes, interfaces, readiness,
+//! signals, processes, the terminal, temporary files, the firewall, facts about the host; namespaces, mounts, network
+//! devices and captures for emulated networks. This crate does what it is told and says what came out; it decides
+//! nothing and prints nothing. It is the only crate with `unsafe` code: each block says why it is sound.
 
 #![allow(unsafe_code, reason = "the one crate that calls the kernel directly; every block has its SAFETY comment")]
 
@@ -12,14 +13,19 @@ pub mod clock;
 pub mod command;
 pub mod command_stream;
 pub mod data;
+pub mod environment;
 mod error;
+pub mod error_queue;
 pub mod features;
 pub mod file;
 pub mod file_lock;
 pub mod firewall;
 pub mod host;
+pub mod icmp;
+pub mod interface;
 pub mod launch;
 pub mod machine;
+mod message;
 pub mod mount;
 pub mod namespace;
 pub mod net;
@@ -30,10 +36,15 @@ pub mod poll;
 pub mod process;
 pub mod ptrace_probe;
 pub mod resources;
+pub mod route;
 pub mod signals;
 mod sockopt;
 pub mod supervise;
+pub mod syn;
 pub mod tcp_info;
 pub mod terminal;
+#[cfg(test)]
+mod test_network;
+pub mod time_stamp;
 
 pub use error::{Error, Result, describe_os_error};

@@ -49,6 +49,12 @@ impl RouteSocket {
         self.receive(&mut each)
     }
 
+    /// Asks the kernel about one thing, which it may describe in one or several messages.
+    pub(crate) fn ask(&mut self, kind: u16, body: &[u8], mut each: impl FnMut(Message<'_>)) -> io::Result<()> {
+        self.send(kind, libc::NLM_F_ACK, body)?;
+        self.receive(&mut each)
+    }
+
     /// Has the kernel do something, and waits until it is done.
     pub(crate) fn change(&mut self, kind: u16, body: &[u8]) -> io::Result<()> {
         self.send(kind, libc::NLM_F_ACK, body)?;

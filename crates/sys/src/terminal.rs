@@ -24,11 +24,22 @@ pub fn width() -> usize {
     told().or_else(configured).filter(|columns| *columns > 0).unwrap_or(80)
 }
 
+/// How many lines the terminal at standard output (else at standard error) has; `None` when neither is one.
+#[must_use]
+pub fn height() -> Option<usize> {
+    let rows = |size: Option<libc::winsize>| size.map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0);
+    rows(window_size(io::stdout().as_fd())).or_else(|| rows(window_size(io::stderr().as_fd())))
+}
+
 fn window_columns(descriptor: BorrowedFd<'_>) -> Option<usize> {
+    window_size(descriptor).map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+fn window_size(descriptor: BorrowedFd<'_>) -> Option<libc::winsize> {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: the request writes one winsize, and `size` is one that is ours alone.
     check(unsafe { libc::ioctl(descriptor.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) }).ok()?;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    Some(size)
 }
 
 /// The longest password that is read, in bytes.
@@ -271,6 +282,7 @@ mod tests {
         // SAFETY: the request reads one winsize.
         check(unsafe { libc::ioctl(person.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) }).expect("resized");
         assert_eq!(window_columns(program.as_fd()), Some(132));
+        assert_eq!(window_size(program.as_fd()).map(|size| size.ws_row), Some(24));
         assert!(width() > 0);
     }
 }

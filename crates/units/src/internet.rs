@@ -11,6 +11,12 @@ impl Port {
         None => unreachable!(),
     };
 
+    /// The port of STAMP and TWAMP-Test reflectors, 862 (RFC 8545, RFC 8762 §4.1).
+    pub const STAMP: Self = match core::num::NonZeroU16::new(862) {
+        Some(port) => Self(port),
+        None => unreachable!(),
+    };
+
     /// The port `number`; `None` for 0.
     #[must_use]
     pub fn new(number: u16) -> Option<Self> {

@@ -16,6 +16,7 @@
 
 mod count;
 pub mod display;
+pub mod fuzzing;
 mod internet;
 pub mod iperf3;
 pub mod parse;

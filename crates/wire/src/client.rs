@@ -142,7 +142,7 @@ impl ClientMachine {
             phase_timer: None,
             partial_timer: None,
             streams,
-            announces_extension: cookie.extension_version() == Some(ExtensionVersion::CURRENT),
+            announces_extension: cookie.extension_version() == Some(ExtensionVersion::Tests),
             speaks_extension: false,
         }
     }

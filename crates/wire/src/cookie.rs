@@ -19,18 +19,35 @@ const LINERATE: &[u8; 8] = b"linerate";
 #[derive(Clone, Copy)]
 pub struct Cookie([u8; LENGTH]);
 
-/// Which extension a linerate's cookie announces: a letter from `a` on.
+/// What a linerate's cookie says the connection is for: the letter after `linerate`.
+///
+/// A letter that is none of these is a later version's: it is answered as any iperf3 client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ExtensionVersion(char);
+pub enum ExtensionVersion {
+    /// `a`: a bandwidth test, with the extension of [`crate::extension`].
+    Tests,
+    /// `b`: the control connection of a probe session, see [`crate::probe`].
+    Probes,
+    /// `c`: a load connection of the probe session whose token fills the rest of the cookie.
+    Load,
+}
 
 impl ExtensionVersion {
-    /// The version that this crate speaks.
-    pub const CURRENT: Self = Self('a');
+    /// All that this crate speaks.
+    pub const ALL: [Self; 3] = [Self::Tests, Self::Probes, Self::Load];
 
     /// Its letter.
     #[must_use]
     pub const fn letter(self) -> char {
-        self.0
+        match self {
+            Self::Tests => 'a',
+            Self::Probes => 'b',
+            Self::Load => 'c',
+        }
+    }
+
+    fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|version| version.letter() == char::from(byte))
     }
 }
 
@@ -55,9 +72,28 @@ impl Cookie {
     /// are used (135 bits).
     #[must_use]
     pub fn linerate(entropy: [u8; LENGTH - 1]) -> Self {
+        Self::announcing(ExtensionVersion::Tests, entropy)
+    }
+
+    /// The cookie of a probe session's control connection: as random as [`Cookie::linerate`]'s.
+    #[must_use]
+    pub fn probes(entropy: [u8; LENGTH - 1]) -> Self {
+        Self::announcing(ExtensionVersion::Probes, entropy)
+    }
+
+    /// The cookie by which a load connection joins the probe session that has this token.
+    #[must_use]
+    pub fn load(token: Token) -> Self {
+        let mut cookie = Self::announcing(ExtensionVersion::Load, [0; LENGTH - 1]);
+        cookie.0[LINERATE.len() + 1..LENGTH - 1].copy_from_slice(&token.0);
+        cookie
+    }
+
+    fn announcing(version: ExtensionVersion, entropy: [u8; LENGTH - 1]) -> Self {
         let mut cookie = Self::random(entropy);
         cookie.0[..LINERATE.len()].copy_from_slice(LINERATE);
-        cookie.0[LINERATE.len()] = b'a';
+        // All letters are ASCII.
+        cookie.0[LINERATE.len()] = u8::try_from(version.letter()).unwrap_or(b'a');
         cookie
     }
 
@@ -67,11 +103,74 @@ impl Cookie {
         &self.0
     }
 
-    /// The extension that the client speaks; `None` when it is not a linerate.
+    /// What a linerate wants with this connection; `None` when the client is none, or one of a later version.
     #[must_use]
     pub fn extension_version(&self) -> Option<ExtensionVersion> {
-        let letter = *self.0.strip_prefix(LINERATE)?.first()?;
-        letter.is_ascii_lowercase().then_some(ExtensionVersion(char::from(letter)))
+        ExtensionVersion::from_byte(*self.0.strip_prefix(LINERATE)?.first()?)
+    }
+
+    /// The session that a load connection wants to join; `None` for every other connection.
+    #[must_use]
+    pub fn load_token(&self) -> Option<Token> {
+        let is_load = self.extension_version() == Some(ExtensionVersion::Load) && self.0[LENGTH - 1] == 0;
+        let characters = self.0[LINERATE.len() + 1..LENGTH - 1].try_into().ok()?;
+        is_load.then(|| Token::from_characters(characters)).flatten()
+    }
+}
+
+/// Characters of a [`Token`].
+pub const TOKEN_LENGTH: usize = LENGTH - 1 - LINERATE.len() - 1;
+
+/// By what a probe session knows its client's datagrams and load connections: 27 characters of a cookie's alphabet,
+/// 135 random bits.
+#[derive(Clone, Copy)]
+pub struct Token([u8; TOKEN_LENGTH]);
+
+impl Token {
+    /// A token from random bytes.
+    #[must_use]
+    pub fn random(entropy: [u8; TOKEN_LENGTH]) -> Self {
+        Self(entropy.map(|random| ALPHABET[usize::from(random % 32)]))
+    }
+
+    /// The token with these characters; `None` when one of them is not of the alphabet.
+    #[must_use]
+    pub fn from_characters(characters: [u8; TOKEN_LENGTH]) -> Option<Self> {
+        characters.iter().all(|character| ALPHABET.contains(character)).then_some(Self(characters))
+    }
+
+    /// Its characters.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; TOKEN_LENGTH] {
+        &self.0
+    }
+}
+
+impl PartialEq for Token {
+    /// Looks at every byte, so that the time taken says nothing about where two tokens differ.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+    }
+}
+
+impl Eq for Token {}
+
+impl Hash for Token {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.0.hash(hasher);
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| f.write_char(char::from(*byte)))
+    }
+}
+
+impl fmt::Debug for Token {
+    /// A token is as good as a password: it does not get into logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
     }
 }
 
@@ -123,13 +222,34 @@ mod tests {
     fn a_linerate_is_known_by_its_cookie() {
         let cookie = Cookie::linerate(entropy());
         assert_eq!(cookie.to_string(), "lineratea7gnu3cjqx6fmt2bipw5elszahov");
-        assert_eq!(cookie.extension_version(), Some(ExtensionVersion::CURRENT));
+        assert_eq!(cookie.extension_version(), Some(ExtensionVersion::Tests));
         assert!(cookie.as_bytes()[..36].iter().all(|byte| ALPHABET.contains(byte)));
-        let mut later = *cookie.as_bytes();
-        later[8] = b'c';
-        assert_eq!(Cookie::from_bytes(later).extension_version().map(ExtensionVersion::letter), Some('c'));
-        later[8] = b'2';
-        assert_eq!(Cookie::from_bytes(later).extension_version(), None);
+        for version in ExtensionVersion::ALL {
+            let mut other = *cookie.as_bytes();
+            other[8] = u8::try_from(version.letter()).expect("a letter");
+            assert_eq!(Cookie::from_bytes(other).extension_version(), Some(version));
+        }
+        for letter in [b'd', b'z', b'2', b'A', 0] {
+            let mut later = *cookie.as_bytes();
+            later[8] = letter;
+            assert_eq!(Cookie::from_bytes(later).extension_version(), None, "{letter}");
+        }
+    }
+
+    #[test]
+    fn a_load_connection_names_its_session() {
+        let token = Token::random(core::array::from_fn(|index| u8::try_from(index * 9).expect("small")));
+        let cookie = Cookie::load(token);
+        assert_eq!(cookie.extension_version(), Some(ExtensionVersion::Load));
+        assert_eq!(cookie.load_token(), Some(token));
+        assert_eq!(cookie.to_string(), format!("lineratec{token}"));
+        assert_eq!(Token::from_characters(*token.as_bytes()), Some(token));
+        assert_eq!(Cookie::probes(entropy()).load_token(), None);
+        for (index, wrong) in [(9, b'1'), (35, b'A'), (36, b'a')] {
+            let mut other = *cookie.as_bytes();
+            other[index] = wrong;
+            assert_eq!(Cookie::from_bytes(other).load_token(), None, "byte {index}");
+        }
     }
 
     #[test]

@@ -112,6 +112,12 @@ impl Message {
 #[error("{0}")]
 pub struct UnreadableMessage(String);
 
+impl UnreadableMessage {
+    pub(crate) fn new(reason: impl core::fmt::Display) -> Self {
+        Self(reason.to_string())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

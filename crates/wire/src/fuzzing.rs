@@ -31,6 +31,10 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("results", results),
     ("udp_header", udp_header),
     ("auth_token", auth_token),
+    ("stamp_sender", stamp_sender),
+    ("stamp_reflector", stamp_reflector),
+    ("probe_messages", probe_messages),
+    ("probe_load", probe_load),
 ];
 
 /// How the first byte of an input has the rest delivered.
@@ -235,3 +239,142 @@ pub fn auth_token(data: &[u8]) {
 /// Not in this build.
 #[cfg(not(feature = "auth"))]
 pub fn auth_token(_data: &[u8]) {}
+
+/// What anybody sends to a reflector. The first byte: bit 0 has the key required and the packet sealed with it, bit 1 has
+/// it only required, bit 2 takes the reflector's state away.
+pub fn stamp_sender(data: &[u8]) {
+    use crate::stamp::reflector::{Clock, Received, Reflector, ReflectorOptions};
+    use crate::stamp::tlv::{self, TimestampMethod};
+    use crate::stamp::{BASE_LENGTH, HmacKey, Mode, ReflectorPacket, options};
+    use linerate_units::{TypeOfService, WallTime};
+
+    let Some((flags, datagram)) = data.split_first() else { return };
+    let mut datagram = datagram.to_vec();
+    let key = HmacKey::new(&[7; 32]).ok().filter(|_| flags & 3 != 0);
+    if let Some(key) =
+        key.as_ref().filter(|_| flags & 1 != 0 && datagram.len() >= Mode::Authenticated.base_length().to_usize())
+    {
+        crate::stamp::seal(&mut datagram, key);
+    }
+    let mode = Mode::of(key.as_ref());
+    let keys: Vec<HmacKey> = key.clone().into_iter().collect();
+    let reflector = ReflectorOptions { mode, keys, stateful: flags & 4 == 0, ..ReflectorOptions::default() };
+    let mut reflector = Reflector::new(reflector, Clock::default());
+    let received = Received {
+        bytes: &datagram,
+        source: ([192, 0, 2, 7], 4000).into(),
+        destination: ([192, 0, 2, 1], 862).into(),
+        at: WallTime::from_unix(Duration::from_secs(1_700_000_000)),
+        method: TimestampMethod::Software,
+        ttl: None,
+        type_of_service: Some(TypeOfService::new(*flags)),
+    };
+    for count in 0..2 {
+        let Ok(mut answer) = reflector.handle(MonotonicTime::default(), &received) else { return };
+        let sent = reflector.finish(&mut answer, received.at);
+        assert_eq!(sent.len(), datagram.len().max(BASE_LENGTH.to_usize()), "no amplification");
+        let read = match &key {
+            Some(key) => ReflectorPacket::decode_authenticated(sent, key),
+            None => ReflectorPacket::decode(sent),
+        };
+        let read = read.expect("an answer is one");
+        assert!(flags & 4 != 0 || read.sequence == count);
+        assert_eq!(tlv::iterate(options(sent, mode)).count(), tlv::iterate(options(&datagram, mode)).count());
+        let _ = tlv::read_answer(sent, mode, key.as_ref());
+        // It must not go round and round between two reflectors.
+        let back = Received { bytes: sent, source: received.destination, destination: received.source, ..received };
+        assert!(reflector.handle(MonotonicTime::default(), &back).is_err());
+    }
+}
+
+/// What a hostile reflector answers: one packet of every length that the first bytes say.
+pub fn stamp_reflector(data: &[u8]) {
+    use crate::stamp::book::{Moment, SenderBook};
+    use crate::stamp::tlv::{self, Tlv};
+    use crate::stamp::{HmacKey, Mode, ReflectorPacket};
+    use linerate_units::PacketCount;
+
+    let key = HmacKey::new(&[7; 32]).ok();
+    let mut book = SenderBook::new(PacketCount::new(4));
+    let mut rest = data;
+    while let Some((length, after)) = rest.split_first() {
+        let (datagram, after) = after.split_at(usize::from(*length).min(after.len()));
+        rest = after;
+        book.send(Moment::default());
+        for key in [None, key.as_ref()] {
+            let read = tlv::read_answer(datagram, Mode::of(key), key);
+            let most = datagram.len().saturating_sub(Mode::of(key).base_length().to_usize()) / 4;
+            assert!(read.options.len() + read.unrecognized.len() <= most);
+            assert!(!read.integrity_failed || read.options.is_empty());
+            for option in &read.options {
+                let mut written = Vec::new();
+                option.encode(&mut written);
+                assert_eq!(Tlv::decode(written[1], &written[4..]).as_ref(), Ok(option));
+            }
+        }
+        let _ = tlv::first_padding(datagram);
+        let Ok(answer) = ReflectorPacket::decode(datagram) else { continue };
+        if let Some(trip) = book.receive(&answer, Moment::default()) {
+            assert!(trip.round_trip.is_none_or(|round_trip| round_trip <= trip.total));
+        }
+        let losses = book.losses();
+        assert!(losses.total <= book.sent() && book.answered() <= book.sent());
+        assert!(losses.forward.zip(losses.backward).is_none_or(|(there, back)| there + back == losses.total));
+    }
+}
+
+/// The control connection of a probe session, as either end reads it: what is accepted says the same when written again.
+/// The first byte: bit 0 has the bytes come from a server, bit 1 one by one.
+pub fn probe_messages(data: &[u8]) {
+    use crate::probe::{Answer, Decoder, Request};
+
+    let Some((flags, bytes)) = data.split_first() else { return };
+    let from_server = flags & 1 != 0;
+    let mut decoder = if from_server { Decoder::of_answers() } else { Decoder::of_requests() };
+    for mut piece in bytes.chunks(if flags & 2 == 0 { bytes.len().max(1) } else { 1 }) {
+        while !piece.is_empty() {
+            let Ok(document) = decoder.feed(&mut piece) else { return };
+            let Some(document) = document else { continue };
+            if from_server {
+                let Ok(Some(answer)) = Answer::decode(&document) else { continue };
+                assert_eq!(Answer::decode(&answer.encode()[5..]), Ok(Some(answer)));
+            } else {
+                let Ok(Some(request)) = Request::decode(&document) else { continue };
+                let again = Request::decode(&request.encode()[5..]);
+                assert_eq!(again, Ok(Some(request)));
+            }
+        }
+        assert_bounded(decoder.buffered(), bytes.len());
+    }
+}
+
+/// A load connection: every byte belongs to exactly one frame, however they are cut up. The first byte is the size of
+/// the pieces.
+pub fn probe_load(data: &[u8]) {
+    use crate::probe::load_frame::{Found, Frame, HEADER_LENGTH, Parser};
+
+    let Some((size, bytes)) = data.split_first() else { return };
+    let read = |size: usize| {
+        let (mut parser, mut frames, mut used) = (Parser::default(), Vec::new(), 0);
+        for mut piece in bytes.chunks(size.max(1)) {
+            loop {
+                match parser.next(&mut piece) {
+                    Err(_) => return (frames, used, true),
+                    Ok(Found::Nothing) => break,
+                    Ok(Found::BulkBytes(count)) => used += count.to_usize(),
+                    Ok(Found::Frame(frame)) => {
+                        let mut written = Vec::new();
+                        frame.encode(&mut written);
+                        used += if matches!(frame, Frame::Bulk(_)) { HEADER_LENGTH } else { written.len() };
+                        frames.push(frame);
+                    }
+                }
+            }
+            assert!(piece.is_empty());
+        }
+        (frames, used, false)
+    };
+    let whole = read(bytes.len());
+    assert!(whole.1 <= bytes.len());
+    assert_eq!(read(usize::from(*size)), whole);
+}

@@ -11,7 +11,9 @@
 //! | [`parameters`], [`results`] | the two JSON documents |
 //! | [`client`], [`server`], [`failure`] | the conversation, and how it can fail |
 //! | [`extension`] | what two linerates tell each other besides |
+//! | [`probe`] | what the two ends of a probe session tell each other |
 //! | [`udp`], [`sequence`] | the header of UDP data and the receiver's accounting |
+//! | [`stamp`] | probes and their answers: RFC 8762 and RFC 8972 |
 //! | [`authentication`] | user names and passwords under RSA |
 //!
 //! The profile is that of iperf3 3.21; nothing newer than 3.1 is required of a peer. The peer is never trusted: every
@@ -31,9 +33,11 @@ pub mod frame;
 pub mod fuzzing;
 mod json;
 pub mod parameters;
+pub mod probe;
 pub mod results;
 pub mod sequence;
 pub mod server;
+pub mod stamp;
 pub mod state;
 mod timer;
 pub mod udp;

@@ -142,7 +142,7 @@ impl ServerMachine {
             deadlines,
             timer: None,
             streams: StreamCount::ZERO,
-            understands_extension: cookie.extension_version() == Some(ExtensionVersion::CURRENT),
+            understands_extension: cookie.extension_version() == Some(ExtensionVersion::Tests),
             speaks_extension: false,
         }
     }

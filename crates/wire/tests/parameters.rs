@@ -49,6 +49,7 @@ fn everything() -> TestParameters {
         skip_receive_copy: true,
         server_affinity: Some(Cpu(3)),
         segmentation_offload: true,
+        far_interval: None,
     }
 }
 
@@ -368,4 +369,21 @@ fn captured_from_iperf3_3_12() {
         let written = parameters::encode(&received.parameters, &extra).replace(gained, "");
         assert_eq!(written, document);
     }
+}
+
+#[test]
+fn a_linerate_is_told_how_often_to_report() {
+    let asked = |interval: Duration| {
+        let parameters = TestParameters { far_interval: Some(interval), ..TestParameters::default() };
+        let extra = ParametersExtra { linerate: true, ..ParametersExtra::default() };
+        decode(&parameters::encode(&parameters, &extra)).expect("valid").parameters.far_interval
+    };
+    for interval in [Duration::from_millis(10), Duration::from_nanos(123_456_789), Duration::from_secs(1)] {
+        assert_eq!(asked(interval), Some(interval));
+    }
+    assert_eq!(asked(Duration::ZERO), Some(Duration::from_millis(10)));
+    assert_eq!(asked(Duration::MAX), Some(Duration::from_secs(3600)));
+    let stock = TestParameters { far_interval: Some(Duration::from_secs(1)), ..TestParameters::default() };
+    let document = parameters::encode(&stock, &ParametersExtra::default());
+    assert!(!document.contains("interval"), "only a linerate is told: {document}");
 }

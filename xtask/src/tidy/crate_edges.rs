@@ -19,7 +19,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("sys", &["model", "units"]),
     ("engine", &["model", "sys", "units", "wire"]),
     ("lab", &["model", "sys", "units"]),
-    ("cli", &["engine", "lab", "model", "report", "sys", "units", "wire"]),
+    ("history", &["model", "units"]),
+    ("cli", &["engine", "history", "lab", "model", "report", "sys", "units", "wire"]),
     ("xtask", &[]),
 ];
 

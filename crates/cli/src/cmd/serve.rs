@@ -1,5 +1,7 @@
 //! `linerate serve`: the server for everything, in the foreground, one line per test.
 
+mod stamp;
+
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -53,16 +55,25 @@ fn serve(arguments: &ServeArguments, server: Server) -> linerate_sys::Result<Exi
     let _ = process::raise_open_file_limit();
     let port = Port::new(server.address().port()).unwrap_or(Port::IPERF3);
     let firewall = Firewall::open_if(arguments.open_firewall, port, console::note)?;
+    let reflector = server.reflector_port().filter(|reflector| *reflector != port);
+    let stamp_firewall = match reflector {
+        Some(port) => Some(Firewall::open_if(arguments.open_firewall, port, console::note)?),
+        None => None,
+    };
     if let Some(user) = &arguments.user {
         process::drop_privileges(user)?;
     }
     console::note(&format!(
-        "linerate {} serves iperf3 and linerate clients on port {port} (TCP and UDP){}; Ctrl-C ends it",
+        "linerate {} serves iperf3 and linerate clients on port {port} (TCP and UDP){}{}; Ctrl-C ends it",
         env!("CARGO_PKG_VERSION"),
+        server.reflector_port().map_or_else(String::new, |port| format!(", STAMP senders on port {port} (UDP)")),
         if server.is_without_ipv6() { ", IPv4 only" } else { "" },
     ));
     let result = server.run(Some(&stop), &Observer { json: arguments.json });
     firewall.close(console::note);
+    if let Some(firewall) = stamp_firewall {
+        firewall.close(console::note);
+    }
     Ok(match result {
         Ok(()) => Exit::Success,
         Err(error) => {
@@ -89,8 +100,11 @@ fn options_of(arguments: &ServeArguments) -> Result<ServerOptions, Error> {
             (Some(key), Some(users)) => Some(Arc::new(authenticator(key, users)?)),
             _ => None,
         },
+        // In its own document, the server's intervals stay the server's.
+        interval_by_client: !arguments.json,
         stall_timeout: arguments.stall_timeout,
         read_rate: arguments.read_rate.filter(|rate| !rate.is_zero()),
+        stamp: stamp::options_of(arguments)?,
         ..ServerOptions::default()
     })
 }
@@ -132,6 +146,10 @@ impl ServerObserver for Observer {
 
     fn problem(&self, text: &str) {
         console::error(text, None);
+    }
+
+    fn note(&self, text: &str) {
+        console::note(text);
     }
 }
 

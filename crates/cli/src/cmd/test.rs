@@ -8,6 +8,7 @@ use linerate_model::event::{Event, TestStart};
 use linerate_model::parameters::{Direction, EndCondition, TestParameters};
 use linerate_model::report::{Termination, TestReport};
 use linerate_model::sample::IntervalReport;
+use linerate_model::schema::run::{RunDocument, RunEnvironment, RunFacts};
 use linerate_model::schema::throughput::ThroughputDocument;
 use linerate_model::stream::Role;
 use linerate_model::summary::Distribution;
@@ -16,18 +17,22 @@ use linerate_report::throughput_text::{self, Progress, Style};
 use linerate_sys::clock;
 use linerate_sys::net::Family;
 use linerate_sys::signals::Interrupts;
-use linerate_units::{BitRate, ByteCount, SegmentCount, StreamCount};
+use linerate_units::{BitRate, ByteCount, MonotonicTime, Mss, SegmentCount, StreamCount, WallTime};
 use linerate_wire::error::ErrorCode;
 
 use crate::app::{NetworkArguments, TestArguments};
 use crate::console;
 use crate::exit::Exit;
+use crate::keep;
+use crate::surroundings::{OwnTraffic, Surroundings};
 
-/// The live line moves this often.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
+/// The live line moves this often, and readings are taken so when nothing else is asked for: whether somebody watches
+/// does not change the document.
+const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Without a live line, intervals are only for the JSON document.
-const QUIET_INTERVAL: Duration = Duration::from_secs(1);
+/// A server that sends tells of what only its kernel knows this often when nothing else is asked for: on a slow path, its
+/// word travels beside the data.
+const FAR_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A busy server is asked again for this long,
 const BUSY_LIMIT: Duration = Duration::from_secs(5);
@@ -44,6 +49,7 @@ pub(crate) fn run(arguments: &TestArguments) -> Exit {
         }
     };
     let style = if arguments.quiet { None } else { console::progress_style() };
+    let begun = Begun::now(arguments);
     let mut series = Series { arguments, style, handshakes: Vec::new(), runs: Vec::new(), linerate: false };
     let mut failure = None;
     for (flow, streams) in plan(arguments) {
@@ -57,6 +63,10 @@ pub(crate) fn run(arguments: &TestArguments) -> Exit {
     let result = series.into_result();
     if measured || failure.is_none() {
         show(arguments, &result);
+    }
+    if measured {
+        let run = begun.finish(&result, failure.as_ref());
+        keep::keep(&run, arguments.quiet || arguments.json);
     }
     if let Some(error) = &failure {
         console::error(&error.to_string(), error.advice());
@@ -163,9 +173,12 @@ impl Series<'_> {
             parallel: streams,
             window: arguments.window,
             congestion: arguments.congestion.clone(),
+            far_interval: Some(arguments.interval.unwrap_or(match flow {
+                Flow::Up => INTERVAL,
+                Flow::Down => FAR_INTERVAL,
+            })),
             ..TestParameters::default()
         };
-        let interval = if self.style.is_some() { PROGRESS_INTERVAL } else { QUIET_INTERVAL };
         ClientOptions {
             host: arguments.host.clone(),
             port: arguments.port,
@@ -175,7 +188,7 @@ impl Series<'_> {
             client_port: None,
             parameters,
             block_size_given: false,
-            interval: Some(interval),
+            interval: Some(arguments.interval.unwrap_or(INTERVAL)),
             connect_timeout: Some(Duration::from_secs(10)),
             receive_timeout: Some(Duration::from_secs(30)),
             send_timeout: None,
@@ -197,6 +210,68 @@ impl Series<'_> {
     }
 }
 
+/// The series when it began.
+struct Begun {
+    at: WallTime,
+    since: MonotonicTime,
+    surroundings: Surroundings,
+}
+
+impl Begun {
+    fn now(arguments: &TestArguments) -> Self {
+        let surroundings = Surroundings::read(&arguments.host, arguments.port, family(&arguments.network));
+        Self { at: clock::realtime_now(), since: clock::monotonic_now(), surroundings }
+    }
+
+    /// What is kept of the whole.
+    fn finish(self, result: &ThroughputResult, failure: Option<&Error>) -> RunDocument {
+        let duration = clock::monotonic_now().since(self.since);
+        let near = self.surroundings.finish(own_traffic(result));
+        let facts = RunFacts {
+            linerate_version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at: self.at,
+            duration,
+            arguments: std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),
+            termination: (&ending(result, failure)).into(),
+            verdict: throughput_text::sentence(result),
+            environment: RunEnvironment { near: Some(near), far: None, lab: None },
+        };
+        RunDocument::from_throughput(facts, result)
+    }
+}
+
+/// How the series ended: as the first run that did not end as asked, else as what kept a further one from starting.
+fn ending(result: &ThroughputResult, failure: Option<&Error>) -> Termination {
+    let of_runs = result.runs.iter().map(|run| &run.report.termination);
+    let broken = of_runs.into_iter().find(|termination| **termination != Termination::Complete).cloned();
+    let failed = || Some(Termination::Failed { message: failure?.to_string() });
+    broken.or_else(failed).unwrap_or(Termination::Complete)
+}
+
+/// What the series itself put on the interface, at most.
+fn own_traffic(result: &ThroughputResult) -> OwnTraffic {
+    /// The least segment that IPv4 promises.
+    const SMALLEST_SEGMENT: Mss = Mss::new(536);
+    let mut own = OwnTraffic::default();
+    for run in &result.runs {
+        let moved: ByteCount =
+            run.intervals.iter().flat_map(|interval| &interval.streams).map(|stream| stream.bytes).sum();
+        let infos = || run.report.streams.iter().filter_map(|stream| stream.tcp.as_ref()?.last_info.as_ref());
+        let segment = match run.flow {
+            Flow::Up => infos().filter_map(|info| info.send_mss).min(),
+            Flow::Down => infos().filter_map(|info| info.receive_mss).min(),
+        };
+        let segment = ByteCount::new(u64::from(segment.unwrap_or(SMALLEST_SEGMENT).get()));
+        let again = segment * run.retransmits().map_or(0, SegmentCount::get);
+        let traffic = match run.flow {
+            Flow::Up => OwnTraffic::of_tcp(ByteCount::ZERO, moved + again, segment),
+            Flow::Down => OwnTraffic::of_tcp(moved + again, ByteCount::ZERO, segment),
+        };
+        own = OwnTraffic { received: own.received + traffic.received, sent: own.sent + traffic.sent };
+    }
+    own
+}
+
 /// Follows one run.
 struct Watch {
     flow: Flow,
@@ -204,6 +279,8 @@ struct Watch {
     total: Option<Duration>,
     style: Option<Style>,
     rates: Vec<BitRate>,
+    /// What was moved since the last of these rates, and in what time.
+    since_rate: (ByteCount, Duration),
     retransmits: SegmentCount,
     start: Option<TestStart>,
     intervals: Vec<IntervalReport>,
@@ -218,6 +295,7 @@ impl Watch {
             total,
             style,
             rates: Vec::new(),
+            since_rate: (ByteCount::ZERO, Duration::ZERO),
             retransmits: SegmentCount::ZERO,
             start: None,
             intervals: Vec::new(),
@@ -243,11 +321,17 @@ impl Watch {
     fn interval(&mut self, interval: &IntervalReport) {
         self.intervals.push(interval.clone());
         let moved: ByteCount = interval.streams.iter().map(|stream| stream.bytes).sum();
-        self.rates.push(moved.rate_over(interval.length()));
+        self.since_rate = (self.since_rate.0 + moved, self.since_rate.1 + interval.length());
         let senders = interval.streams.iter().filter(|stream| stream.role == Role::Sender);
         let tcp: Vec<_> = senders.filter_map(|stream| stream.tcp.as_ref()).collect();
         self.retransmits += tcp.iter().filter_map(|tcp| tcp.retransmits).sum();
         let Some(style) = self.style else { return };
+        // Nobody sees more, and a line for each reading of 10 ms would cost time.
+        if self.since_rate.1 * 10 < INTERVAL * 9 {
+            return;
+        }
+        let (moved, time) = core::mem::take(&mut self.since_rate);
+        self.rates.push(moved.rate_over(time));
         let line = throughput_text::progress_line(
             &Progress {
                 flow: self.flow,

@@ -114,6 +114,7 @@ fn options_of(arguments: &ServerArguments) -> Result<ServerOptions, Error> {
             Some(authentication) => Some(Arc::new(authenticator(authentication, common.pkcs1_padding)?)),
             None => None,
         },
+        interval_by_client: false,
         interval: common.interval,
         stall_timeout: common.receive_timeout,
         send_timeout: common.send_timeout,
@@ -122,6 +123,8 @@ fn options_of(arguments: &ServerArguments) -> Result<ServerOptions, Error> {
         read_rate: None,
         cpu: common.affinity,
         deadlines: defaults.deadlines,
+        // iperf3 has one port.
+        stamp: None,
     })
 }
 

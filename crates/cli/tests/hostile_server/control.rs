@@ -224,11 +224,38 @@ fn a_linerate_that_speaks_out_of_turn() {
         assert_eq!(client.control.said(), Said::Error(110), "{bytes:?}");
     }
     // An extension that does not exist yet, or is none.
-    for letter in [b'b', b'z', b'A', b'2', 0, 0xff] {
+    for letter in [b'd', b'z', b'A', b'2', 0, 0xff] {
         let mut cookie = wire::linerate_cookie();
         cookie[8] = letter;
         Client::connect_with(target.port, cookie).expect(state::PARAM_EXCHANGE);
     }
+    target.must_be_unharmed();
+}
+
+#[test]
+fn a_probe_session_that_makes_no_sense() {
+    let cookie = |letter| {
+        let mut cookie = wire::linerate_cookie();
+        cookie[8] = letter;
+        cookie
+    };
+    let target = Target::start(&[]);
+    let order = r#"{"send":{"stream":1000,"size":1472,"rate":1000000,"spacing":"periodic","limit":{},"type_of_service":0,"dont_fragment":false}}"#;
+    let message = |document: &str| [b"L".as_slice(), &framed(document)].concat();
+    let (garbage, unproven) = ([b'x'; 4096].to_vec(), message(order));
+    let bottomless = message(&format!("{{\"new\":{}", "[".repeat(10_000)));
+    let too_many = (0..10_000).flat_map(|_| message(r#"{"open":{}}"#)).collect::<Vec<u8>>();
+    for bytes in [&garbage[..], b"L\0\0\0\0", b"L\xff\xff\xff\xff", &bottomless, &unproven, &too_many] {
+        let mut client = Client::connect_with(target.port, cookie(b'b'));
+        client.expect(state::EXTENSION);
+        assert!(client.control.document().contains(r#""probe""#));
+        client.control.send(bytes);
+        drop(client);
+        target.serves_at_once();
+    }
+    // A load connection of a session that does not exist.
+    let mut client = Client::connect_with(target.port, cookie(b'c'));
+    assert!(client.control.closed_within(SOON));
     target.must_be_unharmed();
 }
 

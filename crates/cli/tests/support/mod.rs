@@ -47,9 +47,11 @@ impl Program {
     }
 }
 
-/// linerate itself, without arguments.
+/// linerate itself, without arguments. What it measures is not kept: the history is the user's.
 pub fn linerate() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_linerate"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.env("LINERATE_HISTORY", "off");
+    command
 }
 
 /// The stock iperf3.

@@ -11,14 +11,14 @@ use linerate_sys::poll::{self, Interest, PollItem};
 use linerate_sys::signals::Interrupts;
 use linerate_sys::{clock, net, process};
 use linerate_units::MonotonicTime;
-use linerate_wire::cookie::{self, Cookie};
+use linerate_wire::cookie::{self, Cookie, ExtensionVersion};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::state::State;
 
 use super::registry::{Arrived, Inbox, Registry};
 use super::session::{self, SessionStart};
 use super::udp_hub::UdpHub;
-use super::{Server, ServerObserver};
+use super::{Server, ServerObserver, probe_session};
 use crate::control::{Control, Incoming};
 use crate::error::{Error, Result};
 
@@ -39,8 +39,15 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) fn run(server: &Server, stop: Option<&Interrupts>, observer: &dyn ServerObserver) -> Result<()> {
     let failed = |cause: io::Error| Error::io(ErrorCode::NEW_TEST, &cause);
-    let registry = Arc::new(Registry::new().map_err(failed)?);
+    let reflector = server.bound_reflector();
+    let registry = Arc::new(Registry::new(reflector.map(|reflector| reflector.handle().clone())).map_err(failed)?);
+    if let Some(Err(note)) = &server.reflector {
+        observer.note(note);
+    }
     std::thread::scope(|scope| {
+        let reflecting = reflector.map(|reflector| reflector.start(scope, observer)).transpose();
+        // Ends with the acceptor.
+        let _reflecting = reflecting.map_err(|cause| Error::system(ErrorCode::NEW_TEST, &cause))?;
         let mut acceptor = Acceptor {
             server,
             registry,
@@ -235,6 +242,8 @@ impl Acceptor<'_, '_> {
             Fate::Unknown => self.unknown.push_back(unknown),
             Fate::Known(cookie) => match self.registry.session_for_stream(&cookie) {
                 Some(inbox) => hand_over(unknown.control, &inbox),
+                // Its session is over, or expects no more: nobody wants it.
+                None if cookie.extension_version() == Some(ExtensionVersion::Load) => {}
                 None => self.new_client(unknown.control, unknown.peer, cookie),
             },
         }
@@ -292,7 +301,11 @@ impl Acceptor<'_, '_> {
         };
         let registry = Arc::clone(&self.registry);
         let thread = std::thread::Builder::new().name(format!("session-{number}")).stack_size(512 << 10);
-        if let Err(cause) = thread.spawn_scoped(self.scope, move || session::run(start)) {
+        let run = match cookie.extension_version() {
+            Some(ExtensionVersion::Probes) => probe_session::run,
+            _ => session::run,
+        };
+        if let Err(cause) = thread.spawn_scoped(self.scope, move || run(start)) {
             self.observer.problem(&format!("starting a thread for client {peer}: {cause}"));
             registry.leave(number, &cookie);
         }

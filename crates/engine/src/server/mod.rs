@@ -7,6 +7,8 @@
 mod acceptor;
 mod gate;
 mod opening;
+mod probe_session;
+mod reflector;
 mod registry;
 mod session;
 mod udp_hub;
@@ -29,6 +31,10 @@ use linerate_wire::Deadlines;
 use linerate_wire::authentication::Authenticator;
 use linerate_wire::error::ErrorCode;
 use linerate_wire::parameters::ServerLimits;
+
+use reflector::{BoundReflector, Place};
+
+pub use reflector::StampOptions;
 
 use crate::error::{Error, Result};
 
@@ -61,6 +67,11 @@ pub struct ServerOptions {
     pub authenticator: Option<Arc<Authenticator>>,
     /// Time between interval reports; `None` for none.
     pub interval: Option<Duration>,
+    /// Whether a client that is a linerate may choose another one ([`TestParameters::far_interval`]). Not for a server
+    /// that shows its intervals itself.
+    ///
+    /// [`TestParameters::far_interval`]: linerate_model::parameters::TestParameters::far_interval
+    pub interval_by_client: bool,
     /// A test in which nothing moves for this long, either way, is ended (`--rcv-timeout`).
     pub stall_timeout: Duration,
     /// `TCP_USER_TIMEOUT` of the connections (`--snd-timeout`).
@@ -75,6 +86,8 @@ pub struct ServerOptions {
     pub cpu: Option<Cpu>,
     /// Time limits of the control connections.
     pub deadlines: Deadlines,
+    /// Answer STAMP senders (RFC 8762); `None` does not.
+    pub stamp: Option<StampOptions>,
 }
 
 /// Without a limit of its own, a server takes this many sessions: each costs a thread or more.
@@ -96,6 +109,7 @@ impl Default for ServerOptions {
             rate_averaging: Duration::from_secs(5),
             authenticator: None,
             interval: Some(Duration::from_secs(1)),
+            interval_by_client: false,
             stall_timeout: Duration::from_secs(120),
             send_timeout: None,
             // A client that vanishes without a word (power, cable, NAT) is found out within a minute.
@@ -113,6 +127,7 @@ impl Default for ServerOptions {
                 message_total: Duration::from_secs(15),
                 ..Deadlines::default()
             },
+            stamp: None,
         }
     }
 }
@@ -127,6 +142,9 @@ pub trait ServerObserver: Sync {
 
     /// Something went wrong that concerns no session.
     fn problem(&self, text: &str);
+
+    /// Something that concerns no session is not as it should be, and the server goes on.
+    fn note(&self, _text: &str) {}
 }
 
 /// What a session tells its owner, on the session's own thread.
@@ -147,6 +165,8 @@ pub struct Server {
     address: SocketAddr,
     without_ipv6: bool,
     options: Arc<ServerOptions>,
+    /// The reflector, or why there is none although it was asked for.
+    reflector: Option<core::result::Result<BoundReflector, String>>,
 }
 
 impl Server {
@@ -154,7 +174,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// `unable to start listener for connections`, with the system's reason: most often the port is in use.
+    /// `unable to start listener for connections`, with the system's reason: most often the port is in use, that of the
+    /// STAMP reflector included where it was chosen.
     pub fn bind(options: ServerOptions) -> Result<Self> {
         let listen = ListenOptions {
             address: options.address,
@@ -168,9 +189,29 @@ impl Server {
         let listening = net::listen_tcp(&listen).map_err(|cause| failed(&cause))?;
         let io_failed = |cause: std::io::Error| Error::io(ErrorCode::LISTEN, &cause);
         listening.listener.set_nonblocking(true).map_err(io_failed)?;
+        // So that a probe session can tell its client what the way has changed; without it, that stays unknown.
+        let _ = linerate_sys::options::set_save_syn(&listening.listener, true);
         let address = listening.listener.local_addr().map_err(io_failed)?;
         let without_ipv6 = listening.without_ipv6;
-        Ok(Self { listener: listening.listener, address, without_ipv6, options: Arc::new(options) })
+        let place = Place {
+            address: options.address,
+            family: options.family,
+            device: options.device.clone(),
+            server: address.port(),
+        };
+        let reflector = options.stamp.as_ref().map(|stamp| BoundReflector::bind(stamp, &place)).transpose();
+        let reflector = reflector.map_err(|cause| failed(&cause))?;
+        Ok(Self { listener: listening.listener, address, without_ipv6, options: Arc::new(options), reflector })
+    }
+
+    /// The UDP port on which STAMP senders are answered; `None` when they are not.
+    #[must_use]
+    pub fn reflector_port(&self) -> Option<Port> {
+        self.bound_reflector().map(|reflector| reflector.handle().port())
+    }
+
+    fn bound_reflector(&self) -> Option<&BoundReflector> {
+        self.reflector.as_ref()?.as_ref().ok()
     }
 
     /// Where it listens; the port is the one that the kernel chose, if it was left to it.

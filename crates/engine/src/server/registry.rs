@@ -13,6 +13,7 @@ use linerate_units::{ByteCount, MonotonicTime, StreamCount};
 use linerate_wire::cookie::Cookie;
 
 use super::gate::{Claim, Gate, SessionNumber, UdpOpening};
+use super::reflector::ReflectorHandle;
 
 /// A client that has said nothing for this long keeps no place that another one needs: longer than any round trip.
 const LONG_SILENCE: Duration = Duration::from_secs(1);
@@ -95,6 +96,7 @@ pub(super) struct Registry {
     pub(super) waker: Waker,
     running: AtomicU64,
     tests_done: AtomicU64,
+    reflector: Option<ReflectorHandle>,
 }
 
 #[derive(Debug, Default)]
@@ -119,9 +121,15 @@ struct Entry {
 }
 
 impl Registry {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(super) fn new(reflector: Option<ReflectorHandle>) -> io::Result<Self> {
         let waker = Waker::new().map_err(io::Error::from)?;
-        Ok(Self { state: Mutex::default(), waker, running: AtomicU64::new(0), tests_done: AtomicU64::new(0) })
+        let (running, tests_done) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(Self { state: Mutex::default(), waker, running, tests_done, reflector })
+    }
+
+    /// The server's STAMP reflector, if it has one.
+    pub(super) fn reflector(&self) -> Option<&ReflectorHandle> {
+        self.reflector.as_ref()
     }
 
     /// A session begins.
@@ -189,6 +197,17 @@ impl Registry {
         inbox.expected.store(count.to_usize(), Ordering::Relaxed);
         state.streams.insert(cookie, Arc::clone(inbox));
         true
+    }
+
+    /// A session expects one more connection with this cookie. `false` when another session has the same cookie.
+    pub(super) fn expect_another(&self, cookie: Cookie, inbox: &Arc<Inbox>) -> bool {
+        let mut state = lock(&self.state);
+        let expecting = state.streams.entry(cookie).or_insert_with(|| Arc::clone(inbox));
+        let own = Arc::ptr_eq(expecting, inbox);
+        if own {
+            inbox.expected.fetch_add(1, Ordering::Relaxed);
+        }
+        own
     }
 
     /// The session that expects a TCP stream with this cookie.

@@ -330,7 +330,7 @@ impl Session {
             cookie: self.start.cookie.to_string(),
             at: clock::realtime_now(),
             streams: streams.iter().map(|stream| stream.description.clone()).collect(),
-            interval: self.start.options.interval,
+            interval: self.interval(&parameters),
             send_buffer: first.and_then(|stream| options::send_buffer(stream).ok()),
             receive_buffer: first.and_then(|stream| options::receive_buffer(stream).ok()),
             derived_block_size: None,
@@ -352,7 +352,7 @@ impl Session {
         };
         let sessions = self.start.registry.running().div_ceil(SESSIONS_AT_FULL_CADENCE).max(1);
         let sampling = SAMPLING * u32::try_from(sessions).unwrap_or(u32::MAX);
-        let pace = Pace { interval: self.start.options.interval, sampling };
+        let pace = Pace { interval: self.interval(&parameters), sampling };
         let measurement = Shared::new(phase, limit)
             .and_then(|shared| Measurement::start(streams, Arc::new(shared), &stream_options, pace));
         match measurement {
@@ -360,6 +360,13 @@ impl Session {
             Err(cause) => self.give_up(Error::io(ErrorCode::THREAD_CREATE, &cause)),
         }
         self.watchdog = Some(Watchdog::new(&self.start.options, &parameters, clock::monotonic_now()));
+    }
+
+    /// Time between interval reports: the client's wish, where this server grants wishes, else the server's own.
+    fn interval(&self, parameters: &TestParameters) -> Option<Duration> {
+        let options = &self.start.options;
+        let wish = parameters.far_interval.filter(|_| options.interval_by_client && self.machine.speaks_extension());
+        wish.or(options.interval)
     }
 
     /// Keeps the interval clock and the limits.

@@ -2,10 +2,21 @@ use linerate_units::{ByteCount, Mss, Ratio};
 
 use super::Formula;
 
-pub(super) const FORMULA: Formula = Formula {
+/// What it is, where it comes from, and what is easily got wrong.
+pub const FORMULA: Formula = Formula {
     name: "usable window",
     text: "window = buffer × ⌊256 × segment / (segment + overhead)⌋ / 256",
     citation: "Linux 6.6 and later: tcp_scaling_ratio, net/ipv4/tcp_input.c tcp_measure_rcv_mss",
+    explanation: "A receive buffer holds the kernel's own structures beside the payload, so the window that it offers \
+                  is smaller. Linux learns the share from the first full segments: 0.63 with segments of 1448 bytes \
+                  that came one by one over virtual Ethernet, 0.91 with 8948. Network cards differ: 0.625 was \
+                  measured at an MTU of 1500, 0.70 at 9000 and 0.94 on a card that splits headers from data. --share \
+                  takes a measured one.\n\n\
+                  This is why a buffer of one bandwidth-delay product carries only about 60 % of the link, and why \
+                  the guides' rule of two to three products is right.\n\n\
+                  A guide for Red Hat Enterprise Linux says that the third value of tcp_rmem is also the most that a \
+                  program may ask for with SO_RCVBUF. It is not: net.core.rmem_max alone bounds that, and a program \
+                  that sets its buffer turns the automatic sizing off.",
 };
 
 /// What the kernel keeps with each segment of a virtual Ethernet device besides its payload: 840 bytes, measured on

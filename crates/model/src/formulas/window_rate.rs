@@ -4,10 +4,20 @@ use linerate_units::{BitRate, ByteCount};
 
 use super::Formula;
 
-pub(super) const FORMULA: Formula = Formula {
+/// What it is, where it comes from, and what is easily got wrong.
+pub const FORMULA: Formula = Formula {
     name: "window-limited rate",
     text: "rate = 8 × window / round-trip time",
     citation: "RFC 6349 §3.3.1; RFC 9293 §3.8.6",
+    explanation: "No more than one window can be sent in a round trip: then the sender must wait for \
+                  acknowledgements. The window is the smallest of the receiver's window, the sender's buffer and the \
+                  congestion window.\n\n\
+                  A guide for Red Hat Enterprise Linux says that 1 Gbit/s over 1.5 ms carries 380 Mbit/s without \
+                  window scaling and 630 with it. Without scaling the window is at most 65 535 bytes, which is 349.5 \
+                  Mbit/s at 1.5 ms; 380 takes a round trip of 1.38 ms. With scaling the path needs only 187.5 kB, so \
+                  some 941 Mbit/s are to be expected: 630 was the limit of the host.\n\n\
+                  Slides of CESGA give 2473 Mbit/s for a window of 16 MB and 53 ms. That figure is of 16 × 1024 × \
+                  1000 bytes, which is neither unit: 16 MB give 2415 Mbit/s and 16 MiB give 2532.",
 };
 
 /// The highest rate with this window: each of its bytes must be acknowledged before the next window follows, a round
@@ -39,6 +49,9 @@ mod tests {
             (16_384_000, 53_000, 2473.1e6),
             // 64 KiB at 117 ms.
             (65_536, 117_000, 4.4811e6),
+            // RFC 6349 §3.3.1, whose KB are of 1000 bytes: 16 KB at 5 and 10 ms.
+            (16_000, 5_000, 25.6e6),
+            (16_000, 10_000, 12.8e6),
         ];
         for (window, microseconds, expected) in table {
             let rate =

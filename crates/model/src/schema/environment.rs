@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// One host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Environment {
     /// Its name.
@@ -46,6 +47,7 @@ pub struct Environment {
 
 /// A network interface.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Interface {
     /// Its name.
@@ -66,6 +68,7 @@ pub struct Interface {
 
 /// Traffic on the interface that was not the measurement's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OtherTraffic {
     /// Received, mean over the run.
     pub received_bits_per_second: f64,

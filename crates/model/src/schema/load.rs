@@ -10,6 +10,7 @@ pub const SCHEMA: u32 = 1;
 
 /// Latency under load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadDocument {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -53,6 +54,7 @@ pub struct LoadDocument {
 
 /// What is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PhaseKind {
     /// Nothing.
@@ -67,6 +69,7 @@ pub enum PhaseKind {
 
 /// One phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Phase {
     /// What is loaded.
     pub kind: PhaseKind,
@@ -90,6 +93,7 @@ pub struct Phase {
 
 /// A class of probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClassName {
     /// ICMP echo.
@@ -108,6 +112,7 @@ pub enum ClassName {
 
 /// What one class saw in one phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProbeClass {
     /// Which class.
     pub class: ClassName,
@@ -140,6 +145,7 @@ pub struct ProbeClass {
 
 /// Percentiles beside those of [`TimeDistribution`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Percentiles {
     /// 5th.
     pub p5_ns: u64,
@@ -155,6 +161,7 @@ pub struct Percentiles {
 
 /// The grade.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Grade {
     /// `A+` to `F`.
     pub letter: String,
@@ -174,6 +181,7 @@ pub struct Grade {
 
 /// Responsiveness in round trips per minute.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Responsiveness {
     /// The draft's name with its version.
     pub method: String,
@@ -189,6 +197,7 @@ pub struct Responsiveness {
 
 /// Where a queue stands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct QueuePlace {
     /// Which direction is loaded.
     pub direction: Direction,
@@ -207,6 +216,7 @@ pub struct QueuePlace {
 
 /// Traffic of others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Contamination {
     /// Whether it is too much to grade.
     pub spoils: bool,

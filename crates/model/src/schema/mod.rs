@@ -2,6 +2,8 @@
 
 pub mod environment;
 pub mod far;
+#[cfg(test)]
+mod json_schema;
 pub mod load;
 pub mod path;
 pub mod rfc6349;

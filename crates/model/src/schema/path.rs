@@ -12,6 +12,7 @@ pub const SCHEMA: u32 = 1;
 
 /// A measured path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PathDocument {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -62,6 +63,7 @@ pub struct PathDocument {
 
 /// What answers at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Peer {
     /// `linerate serve`.
@@ -76,6 +78,7 @@ pub enum Peer {
 
 /// Why a value is `null`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Unknown {
     /// Path of the key, for example `down.capacity`.
     pub key: String,
@@ -85,6 +88,7 @@ pub struct Unknown {
 
 /// Round-trip times without load, by how they were measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct IdleRtt {
     /// The one to use: the smallest class that was measured in-band.
@@ -103,6 +107,7 @@ pub struct IdleRtt {
 
 /// One direction of the path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct PathDirection {
     /// Path MTU.
@@ -119,6 +124,7 @@ pub struct PathDirection {
 
 /// A path MTU found by probing (RFC 4821, RFC 8899).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PathMtu {
     /// Largest IP packet that arrived, in bytes.
     pub bytes: u64,
@@ -134,6 +140,7 @@ pub struct PathMtu {
 
 /// Capacity found by a search (RFC 9097).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Capacity {
     /// IP-layer bits that arrive per second.
     pub bits_per_second: f64,
@@ -161,6 +168,7 @@ pub struct Capacity {
 
 /// What became of the probe packets in one direction (RFC 7679, 7680, 5560, 4737, 3393, 5481).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct PacketMetrics {
     /// Sent.
@@ -209,6 +217,7 @@ pub struct PacketMetrics {
 
 /// What happens to marks on the way.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Marks {
     /// ECN codepoints: sent → arrived.
@@ -219,6 +228,7 @@ pub struct Marks {
 
 /// One codepoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MarkFate {
     /// Its name, for example `ECT(0)` or `EF`.
     pub name: String,
@@ -230,6 +240,7 @@ pub struct MarkFate {
 
 /// A policer (Flach et al. 2016).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Policer {
     /// Whether one was found.
     pub present: bool,
@@ -243,6 +254,7 @@ pub struct Policer {
 
 /// The clocks of both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Clock {
     /// Far clock minus near clock.
     pub offset_ns: i64,
@@ -256,6 +268,7 @@ pub struct Clock {
 
 /// Who stamps a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TimeStampSource {
     /// The network card.
@@ -268,6 +281,7 @@ pub enum TimeStampSource {
 
 /// What TCP agrees on over this path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TcpFeatures {
     /// Largest segment that this end may send.
@@ -290,6 +304,7 @@ pub struct TcpFeatures {
 
 /// A hop that answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Hop {
     /// Distance from here, from 1.
     pub distance: u8,

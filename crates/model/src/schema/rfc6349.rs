@@ -10,6 +10,7 @@ pub const SCHEMA: u32 = 1;
 
 /// A test after RFC 6349.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Rfc6349Document {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -45,6 +46,7 @@ pub struct Rfc6349Document {
 
 /// The figures that the expectations rest on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Baseline {
     /// Smallest round trip without load.
@@ -69,6 +71,7 @@ pub struct Baseline {
 
 /// Which way the data of a test flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Flows {
     /// From here.
@@ -81,6 +84,7 @@ pub enum Flows {
 
 /// One TCP throughput test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TcpTest {
     /// What flowed.
     pub flows: Flows,
@@ -112,6 +116,7 @@ pub struct TcpTest {
 
 /// One window size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WindowTest {
     /// The direction.
     pub direction: Direction,
@@ -131,6 +136,7 @@ pub struct WindowTest {
 
 /// The traffic-management test of one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TrafficManagement {
     /// The direction.
     pub direction: Direction,

@@ -4,6 +4,9 @@
 //! removed, and no unit changed. Times are nanoseconds, sizes bytes, rates bit/s, shares numbers from 0 to 1; what is
 //! not known is `null`, never 0.
 
+mod comparison;
+mod from_throughput;
+
 use serde::{Deserialize, Serialize};
 
 use super::environment::Environment;
@@ -12,11 +15,15 @@ use super::path::PathDocument;
 use super::rfc6349::Rfc6349Document;
 use super::throughput::{Direction, Termination, ThroughputDocument};
 
+pub use comparison::{EnvironmentDifference, FigureComparison, Judgement, RunComparison};
+pub use from_throughput::RunFacts;
+
 /// Version of the shape.
 pub const SCHEMA: u32 = 1;
 
 /// One finished measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunDocument {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -53,6 +60,7 @@ pub struct RunDocument {
 
 /// The command that measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// `linerate test`.
@@ -67,6 +75,7 @@ pub enum Kind {
 
 /// The document that the command prints with `--json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RunResult {
     /// Of [`Kind::Throughput`].
@@ -81,6 +90,7 @@ pub enum RunResult {
 
 /// A number that stands for the run. Two runs of one kind are compared by the figures of the same `name`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Figure {
     /// Stable name in snake case, for example `goodput_down` or `rtt_idle_median`.
     pub name: String,
@@ -108,6 +118,7 @@ pub struct Figure {
 
 /// Which way a figure improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
     /// More is better.
@@ -120,6 +131,7 @@ pub enum Better {
 
 /// Unit of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Unit {
     /// bit/s.
     #[serde(rename = "bit/s")]
@@ -149,6 +161,7 @@ pub enum Unit {
 
 /// Where the run was measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunEnvironment {
     /// This end.
     pub near: Option<Environment>,
@@ -161,6 +174,7 @@ pub struct RunEnvironment {
 
 /// An emulated path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LabPath {
     /// Its name in the library, or its file.
     pub name: String,
@@ -172,6 +186,7 @@ pub struct LabPath {
 
 /// Readings of one quantity over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Series {
     /// Which chart it belongs to.
     pub panel: Panel,
@@ -193,6 +208,7 @@ pub struct Series {
 
 /// A chart of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Panel {
     /// Rates.
@@ -217,6 +233,7 @@ pub enum Panel {
 
 /// A phase of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PhaseSpan {
     /// Its name, for example `down`.
     pub name: String,

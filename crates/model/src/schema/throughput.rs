@@ -21,6 +21,7 @@ pub const SCHEMA: u32 = 1;
 
 /// A series of throughput tests over one path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ThroughputDocument {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -42,6 +43,7 @@ pub struct ThroughputDocument {
 
 /// One test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Run {
     /// Which way the data flowed, seen from the client.
     pub direction: Direction,
@@ -87,6 +89,7 @@ pub struct Run {
 
 /// Which way data flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// From the client to the server.
@@ -97,6 +100,7 @@ pub enum Direction {
 
 /// What an end does on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// It sends.
@@ -107,6 +111,7 @@ pub enum Role {
 
 /// How a test ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Termination {
     /// In one word.
     pub outcome: Outcome,
@@ -118,6 +123,7 @@ pub struct Termination {
 
 /// How a test ended, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// As asked.
@@ -132,6 +138,7 @@ pub enum Outcome {
 
 /// Order statistics of measured times (nearest rank).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TimeDistribution {
     /// Number of readings.
     pub count: u64,
@@ -151,6 +158,7 @@ pub struct TimeDistribution {
 
 /// Round-trip times while the path is loaded, over all streams ([`LoadedRtt`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RttUnderLoad {
     /// Median of the streams' (or intervals') medians.
     pub median_ns: u64,
@@ -160,6 +168,7 @@ pub struct RttUnderLoad {
 
 /// What held a TCP sender back, as shares of the time from 0 to 1 (`linerate_model::limit`).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Limit {
     /// The one that decided.
     pub verdict: Verdict,
@@ -179,6 +188,7 @@ pub struct Limit {
 
 /// What a transfer is limited by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The sending application.
@@ -193,6 +203,7 @@ pub enum Verdict {
 
 /// One stream over the whole test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StreamResult {
     /// Number on the wire.
     pub id: u32,
@@ -218,6 +229,7 @@ pub struct StreamResult {
 
 /// All streams during one interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Interval {
     /// Start, since the end of the omitted part; for an omitted interval since the start of the test.
     pub start_ns: u64,

@@ -11,4 +11,6 @@ mod verdict;
 
 pub use progress::{Progress, progress_line};
 pub use result::result_text;
+pub(crate) use style::Paint;
 pub use style::{Columns, Style};
+pub use verdict::sentence;

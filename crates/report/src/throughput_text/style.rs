@@ -25,7 +25,7 @@ impl Columns {
         self.0
     }
 
-    pub(super) fn fits(self, text: &str) -> bool {
+    pub(crate) fn fits(self, text: &str) -> bool {
         text.chars().count() <= usize::from(self.0)
     }
 }
@@ -43,7 +43,7 @@ pub struct Style {
 
 /// The few colours in use, as SGR parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Paint {
+pub(crate) enum Paint {
     Bold,
     Dim,
     Red,
@@ -59,7 +59,7 @@ impl Style {
         Self { width: Columns::USUAL, colour: false, unicode: true }
     }
 
-    pub(super) fn paint(self, paint: Paint, text: &str) -> String {
+    pub(crate) fn paint(self, paint: Paint, text: &str) -> String {
         if !self.colour {
             return text.to_owned();
         }
@@ -75,8 +75,27 @@ impl Style {
     }
 
     /// `unicode` where it can be shown, else `ascii`.
-    pub(super) const fn pick<'a>(self, unicode: &'a str, ascii: &'a str) -> &'a str {
+    pub(crate) const fn pick<'a>(self, unicode: &'a str, ascii: &'a str) -> &'a str {
         if self.unicode { unicode } else { ascii }
+    }
+
+    /// `text` in ASCII where there is no Unicode: a few characters have a likeness, the others become `?`.
+    pub(crate) fn ascii(self, text: &str) -> String {
+        if self.unicode || text.is_ascii() {
+            return text.to_owned();
+        }
+        let likeness = |character: char| match character {
+            'µ' => 'u',
+            '\u{202f}' | '\u{a0}' => ' ',
+            '–' | '−' | '·' => '-',
+            '“' | '”' => '"',
+            '’' => '\'',
+            '…' => '~',
+            '→' => '>',
+            ascii if ascii.is_ascii() => ascii,
+            _ => '?',
+        };
+        text.chars().map(likeness).collect()
     }
 
     /// A time; without Unicode `us` stands for microseconds.

@@ -1,7 +1,8 @@
 //! What held a run back, in a few words with the number that decides.
 
 use linerate_model::limit::{Limit, LimitShares};
-use linerate_units::Ratio;
+use linerate_model::throughput::{Flow, ThroughputResult, ThroughputRun};
+use linerate_units::{Ratio, StreamCount, display};
 
 use super::style::Paint;
 
@@ -65,4 +66,30 @@ pub(super) fn words(shares: Option<&LimitShares>) -> (String, Paint) {
             (format!("application-limited: idle {} of time", whole_percent(shares.application)), Paint::Cyan)
         }
     }
+}
+
+/// What came out of the whole series, in one sentence: the best rate of each direction, and what limits there.
+///
+/// `Up 941 Mbit/s over 4 streams (network-limited, 98 % of the time), down 430 Mbit/s over one stream (limit unknown).`
+#[must_use]
+pub fn sentence(result: &ThroughputResult) -> String {
+    let parts: Vec<String> = [Flow::Up, Flow::Down].into_iter().filter_map(|flow| best(result, flow)).collect();
+    let text = if parts.is_empty() { "nothing was measured".to_owned() } else { parts.join(", ") };
+    let mut letters = text.chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    format!("{first}{}.", letters.as_str())
+}
+
+/// The best run of a direction.
+fn best(result: &ThroughputResult, flow: Flow) -> Option<String> {
+    let rate = |run: &ThroughputRun| run.rate().map(|measured| measured.rate);
+    let run = result.runs.iter().filter(|run| run.flow == flow && rate(run).is_some()).max_by_key(|run| rate(run))?;
+    let direction = match flow {
+        Flow::Up => "up",
+        Flow::Down => "down",
+    };
+    let streams =
+        if run.streams == StreamCount::new(1) { "one stream".to_owned() } else { format!("{} streams", run.streams) };
+    let (limit, _) = words(run.limits().as_ref());
+    Some(format!("{direction} {} over {streams} ({limit})", display::rate(rate(run)?)))
 }

@@ -3,7 +3,9 @@
 //! Everything here blocks the calling thread for at most the socket's timeouts (`SO_SNDTIMEO`, `SO_RCVTIMEO`), so that
 //! a thread can look at its stop flag. Errors are plain [`std::io::Error`]: the caller knows stream and peer.
 
+pub mod probe_socket;
 pub mod tcp;
+pub mod train;
 pub mod udp;
 
 use std::io;

@@ -17,6 +17,15 @@ pub fn send(socket: &impl AsFd, block: &[u8]) -> io::Result<usize> {
     retry_interrupted(|| unsafe { libc::send(descriptor, block.as_ptr().cast(), block.len(), libc::MSG_NOSIGNAL) })
 }
 
+/// [`send`], when more will follow at once (`MSG_MORE`): the kernel keeps the end of the block back until a segment is
+/// full, or something is sent without this.
+pub fn send_more(socket: &impl AsFd, block: &[u8]) -> io::Result<usize> {
+    let descriptor = socket.as_fd().as_raw_fd();
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_MORE;
+    // SAFETY: pointer and length come from a live slice.
+    retry_interrupted(|| unsafe { libc::send(descriptor, block.as_ptr().cast(), block.len(), flags) })
+}
+
 /// Sends `block` `times` times over (at most [`MAX_REPEAT`]) with one system call; returns the bytes taken.
 ///
 /// One large call costs a fraction of many small ones: the receiver is woken once, not for each block.

@@ -9,7 +9,7 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
 
-use linerate_units::{ByteCount, MonotonicTime, PacketCount};
+use linerate_units::{ByteCount, MonotonicTime, PacketCount, TypeOfService, WallTime};
 
 use super::retry_interrupted;
 use crate::clock;
@@ -132,8 +132,9 @@ const RECEIVE_MESSAGES: usize = MESSAGES_PER_CALL as usize;
 const MESSAGES_PER_CALL: libc::c_uint = 32;
 /// A received train is at most this long.
 const RECEIVE_BYTES: usize = 65536;
-/// Room for the control messages: receive-offload size, drop counter, time stamp.
-const CONTROL_BYTES: usize = 128;
+/// Room for the control messages: receive-offload size, drop counter, time stamps, hop limit, type of service, and the
+/// destination where somebody has switched that on.
+const CONTROL_BYTES: usize = 256;
 
 /// Receives datagrams, many per system call, with the kernel's time stamps and its count of drops.
 pub struct DatagramReceiver<'a> {
@@ -169,6 +170,12 @@ pub struct Received<'a> {
     pub datagram: ByteCount,
     /// When the kernel received it; for a train, one stamp for all. When it was read, if the kernel gave no stamp.
     pub arrived: MonotonicTime,
+    /// The same as the kernel stamped it, in civil time; `None` if it gave no stamp.
+    pub stamp: Option<WallTime>,
+    /// Hop limit (time to live) that it had left, where [`crate::options::set_receive_hop_limit`] is on.
+    pub hop_limit: Option<u8>,
+    /// Type-of-service octet (traffic class), where [`crate::options::set_receive_type_of_service`] is on.
+    pub type_of_service: Option<TypeOfService>,
     /// How many datagrams this socket has dropped for want of buffer space since it was opened; `None` before the first.
     pub dropped: Option<PacketCount>,
 }
@@ -240,7 +247,15 @@ impl<'a> DatagramReceiver<'a> {
         let control = unsafe { parse_control(&message.msg_hdr) };
         let arrived = control.stamp.map_or(self.received_at, |stamp| self.to_monotonic(stamp));
         let datagram = control.train_segment.unwrap_or(bytes.len());
-        Received { bytes, datagram: ByteCount::from_usize(datagram), arrived, dropped: control.dropped }
+        Received {
+            bytes,
+            datagram: ByteCount::from_usize(datagram),
+            arrived,
+            stamp: control.stamp.and_then(wall_time),
+            hop_limit: control.hop_limit,
+            type_of_service: control.type_of_service,
+            dropped: control.dropped,
+        }
     }
 
     fn to_monotonic(&self, realtime_nanos: i128) -> MonotonicTime {
@@ -253,6 +268,12 @@ struct ParsedControl {
     train_segment: Option<usize>,
     dropped: Option<PacketCount>,
     stamp: Option<i128>,
+    hop_limit: Option<u8>,
+    type_of_service: Option<TypeOfService>,
+}
+
+fn wall_time(nanoseconds: i128) -> Option<WallTime> {
+    u64::try_from(nanoseconds).ok().map(|nanoseconds| WallTime::from_unix(std::time::Duration::from_nanos(nanoseconds)))
 }
 
 /// # Safety
@@ -280,6 +301,20 @@ unsafe fn parse_control(message: &libc::msghdr) -> ParsedControl {
                 // SAFETY: the kernel puts a timespec here (`sock_recv_timestamp`).
                 let stamp: libc::timespec = unsafe { ptr::read_unaligned(data.cast()) };
                 parsed.stamp = Some(i128::from(stamp.tv_sec) * 1_000_000_000 + i128::from(stamp.tv_nsec));
+            }
+            (libc::SOL_IP, libc::IP_TTL) | (libc::SOL_IPV6, libc::IPV6_HOPLIMIT | libc::IPV6_TCLASS) => {
+                // SAFETY: the kernel puts an int here (`ip_cmsg_recv_ttl`, `ip6_datagram_recv_common_ctl`).
+                let number: libc::c_int = unsafe { ptr::read_unaligned(data.cast()) };
+                let octet = u8::try_from(number).ok();
+                if kind == libc::IPV6_TCLASS && level == libc::SOL_IPV6 {
+                    parsed.type_of_service = octet.map(TypeOfService::new);
+                } else {
+                    parsed.hop_limit = octet;
+                }
+            }
+            (libc::SOL_IP, libc::IP_TOS) => {
+                // SAFETY: the kernel puts an octet here (`ip_cmsg_recv_tos`).
+                parsed.type_of_service = Some(TypeOfService::new(unsafe { ptr::read(data) }));
             }
             _ => {}
         }

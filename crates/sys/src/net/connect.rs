@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use socket2::{Protocol, Socket, Type};
 
 use super::settings::{self, SocketSettings};
+use crate::clock;
 use crate::error::{Error, Result};
 use crate::options;
 use crate::poll::{self, Interest, PollItem};
@@ -58,6 +59,13 @@ const NO_PORT_YET: SocketOption = SocketOption::new(
 /// Connects; the connection comes back in blocking mode. When `cancel` becomes readable (see [`crate::poll::Waker`] and
 /// [`crate::signals::Interrupts`]) the attempt ends with [`Error::Cancelled`].
 pub fn connect_tcp(options: &ConnectOptions, cancel: Option<BorrowedFd<'_>>) -> Result<TcpStream> {
+    connect_tcp_timed(options, cancel).map(|(stream, _)| stream)
+}
+
+/// As [`connect_tcp`], with the time that the handshake took, as this program saw it: from the call that sends the SYN
+/// until the connection is there. The kernel's own first measurement is in `tcp_info` ([`crate::tcp_info`]); it lacks the
+/// time until this program is woken, and a handshake whose SYN was lost is in this one only.
+pub fn connect_tcp_timed(options: &ConnectOptions, cancel: Option<BorrowedFd<'_>>) -> Result<(TcpStream, Duration)> {
     let ipv6 = options.remote.is_ipv6();
     let protocol = if options.multipath { Protocol::MPTCP } else { Protocol::TCP };
     let socket = settings::open(ipv6, Type::STREAM, Some(protocol))?;
@@ -65,12 +73,14 @@ pub fn connect_tcp(options: &ConnectOptions, cancel: Option<BorrowedFd<'_>>) -> 
     let remote = options.settings.labelled(&socket, options.remote)?;
     let failed = |cause| connect_error(options.remote, cause);
     socket.set_nonblocking(true).map_err(failed)?;
+    let begun = clock::monotonic_now();
     match socket.connect(&remote.into()) {
         Err(cause) if cause.raw_os_error() == Some(libc::EINPROGRESS) => finish(&socket, options, cancel)?,
         done => done.map_err(failed)?,
     }
+    let took = clock::monotonic_now() - begun;
     socket.set_nonblocking(false).map_err(failed)?;
-    Ok(socket.into())
+    Ok((socket.into(), took))
 }
 
 fn prepare(socket: &Socket, options: &ConnectOptions, ipv6: bool) -> Result<()> {

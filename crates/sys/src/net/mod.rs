@@ -17,8 +17,9 @@ use core::time::Duration;
 
 use socket2::SockRef;
 
+pub(crate) use address::for_family;
 pub use address::{Family, addresses, canonical, peer_is_this_host, resolve};
-pub use connect::{ConnectOptions, connect_tcp};
+pub use connect::{ConnectOptions, connect_tcp, connect_tcp_timed};
 pub use listen::{ListenOptions, Listening, accept_nonblocking, listen_tcp};
 pub use settings::SocketSettings;
 pub use udp::{UdpOptions, bind_udp, connect_bound_udp, connect_udp};

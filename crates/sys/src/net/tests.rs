@@ -312,3 +312,12 @@ fn both_ends_of_a_connection_have_plain_addresses() {
     assert_eq!(error.kind(), io::ErrorKind::NotConnected);
     assert!(!peer_is_this_host(&listening));
 }
+
+#[test]
+fn the_handshakes_time_is_measured() {
+    let (_listener, remote) = loopback_listener();
+    let before = clock::monotonic_now();
+    let (stream, took) = connect_tcp_timed(&ConnectOptions::to(remote), None).expect("connected");
+    assert!(!took.is_zero() && took <= clock::monotonic_now() - before, "{took:?}");
+    assert_eq!(addresses(&stream).expect("connected").1, remote);
+}

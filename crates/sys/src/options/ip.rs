@@ -5,12 +5,13 @@ use std::io;
 use std::net::SocketAddrV6;
 use std::os::fd::AsFd;
 
-use linerate_units::{FlowLabel, TypeOfService};
+use linerate_units::{FlowLabel, Mtu, TypeOfService};
 
 use crate::error::{Error, Result};
 use crate::sockopt::{self, SocketOption, flag, get, set};
 
 const DOMAIN: SocketOption = SocketOption::new(libc::SOL_SOCKET, libc::SO_DOMAIN, "SO_DOMAIN", "address family");
+const KIND: SocketOption = SocketOption::new(libc::SOL_SOCKET, libc::SO_TYPE, "SO_TYPE", "kind of socket");
 const TYPE_OF_SERVICE: SocketOption =
     SocketOption::new(libc::IPPROTO_IP, libc::IP_TOS, "IP_TOS", "IPv4 type of service");
 const TRAFFIC_CLASS: SocketOption =
@@ -23,6 +24,8 @@ const PATH_MTU_DISCOVERY: SocketOption =
     SocketOption::new(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, "IP_MTU_DISCOVER", "IPv4 don't-fragment mode");
 const PATH_MTU_DISCOVERY_V6: SocketOption =
     SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, "IPV6_MTU_DISCOVER", "IPv6 don't-fragment mode");
+const PATH_MTU: SocketOption = SocketOption::new(libc::IPPROTO_IP, libc::IP_MTU, "IP_MTU", "IPv4 path MTU");
+const PATH_MTU_V6: SocketOption = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_MTU, "IPV6_MTU", "IPv6 path MTU");
 const IPV6_ONLY: SocketOption =
     SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, "IPV6_V6ONLY", "IPv6-only switch");
 const DEVICE: SocketOption =
@@ -37,11 +40,25 @@ pub fn is_ipv6(socket: &impl AsFd) -> Result<bool> {
 /// Marks the socket's packets. TCP keeps the two ECN bits for itself. An IPv6 socket is marked in both families, as it
 /// may carry IPv4 too.
 pub fn set_type_of_service(socket: &impl AsFd, value: TypeOfService) -> Result<()> {
-    let octet = libc::c_int::from(value.get());
+    set_in_both_families(socket, TYPE_OF_SERVICE, TRAFFIC_CLASS, libc::c_int::from(value.get()))
+}
+
+/// Sets an option, for an IPv6 socket in both families, as it may carry IPv4, too. A raw one does not, and has no option
+/// of IPv4.
+pub(super) fn set_in_both_families(
+    socket: &impl AsFd,
+    ipv4: SocketOption,
+    ipv6: SocketOption,
+    value: libc::c_int,
+) -> Result<()> {
     if is_ipv6(socket)? {
-        set(socket, TRAFFIC_CLASS, octet)?;
+        set(socket, ipv6, value)?;
+        let kind: libc::c_int = get(socket, KIND)?;
+        if kind == libc::SOCK_RAW {
+            return Ok(());
+        }
     }
-    set(socket, TYPE_OF_SERVICE, octet)
+    set(socket, ipv4, value)
 }
 
 /// The mark of the socket's packets: the traffic class of an IPv6 socket, else the IPv4 type of service.
@@ -96,10 +113,24 @@ pub fn set_flow_label(socket: &impl AsFd, remote: SocketAddrV6, label: FlowLabel
 /// Sends datagrams whole or not at all: IPv4's don't-fragment bit, and no fragmenting by this host. Datagrams larger
 /// than the path MTU fail with `EMSGSIZE`.
 pub fn set_dont_fragment(socket: &impl AsFd) -> Result<()> {
-    if is_ipv6(socket)? {
-        set(socket, PATH_MTU_DISCOVERY_V6, libc::IPV6_PMTUDISC_DO)?;
-    }
-    set(socket, PATH_MTU_DISCOVERY, libc::IP_PMTUDISC_DO)
+    // The numbers of the modes are the same for both families.
+    set_in_both_families(socket, PATH_MTU_DISCOVERY, PATH_MTU_DISCOVERY_V6, libc::IP_PMTUDISC_DO)
+}
+
+/// As [`set_dont_fragment`], but what this host believes to know of the path's MTU is not looked at: for finding it out
+/// (RFC 4821, RFC 8899). Datagrams larger than the interface's MTU fail with `EMSGSIZE`; what routers say about others
+/// is on the error queue ([`set_path_errors`](super::set_path_errors)) and changes nothing.
+pub fn set_path_mtu_probing(socket: &impl AsFd) -> Result<()> {
+    set_in_both_families(socket, PATH_MTU_DISCOVERY, PATH_MTU_DISCOVERY_V6, libc::IP_PMTUDISC_PROBE)
+}
+
+/// The path MTU that this host believes a connected socket to have: learnt from routers, else the route's, else the
+/// interface's.
+pub fn path_mtu(socket: &impl AsFd) -> Result<Mtu> {
+    let option = if is_ipv6(socket)? { PATH_MTU_V6 } else { PATH_MTU };
+    let size: libc::c_int = get(socket, option)
+        .map_err(|error| error.hint_on(libc::ENOTCONN, "only a connected socket has a path: connect it first"))?;
+    Ok(Mtu::new(u32::try_from(size).unwrap_or(0)))
 }
 
 /// Whether an IPv6 listener refuses IPv4. Set it before it is bound.

@@ -9,6 +9,7 @@ use linerate_units::{BitRate, Mss};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::sockopt::{self, SocketOption, flag, get, set};
+use crate::syn::Syn;
 
 const CONGESTION: SocketOption =
     SocketOption::new(libc::IPPROTO_TCP, libc::TCP_CONGESTION, "TCP_CONGESTION", "congestion control algorithm");
@@ -36,6 +37,9 @@ const REUSE_ADDRESS: SocketOption =
     SocketOption::new(libc::SOL_SOCKET, libc::SO_REUSEADDR, "SO_REUSEADDR", "address reuse switch");
 const ZERO_COPY: SocketOption =
     SocketOption::new(libc::SOL_SOCKET, libc::SO_ZEROCOPY, "SO_ZEROCOPY", "zero-copy switch");
+
+const SAVE_SYN: SocketOption = SocketOption::new(libc::IPPROTO_TCP, 27, "TCP_SAVE_SYN", "SYN keeping switch");
+const SAVED_SYN: SocketOption = SocketOption::new(libc::IPPROTO_TCP, 28, "TCP_SAVED_SYN", "SYN that was kept");
 
 /// The congestion control algorithm in use, by the kernel's name, for example `cubic`.
 pub fn congestion(socket: &impl AsFd) -> Result<String> {
@@ -76,6 +80,19 @@ pub fn set_mss(socket: &impl AsFd, mss: Mss) -> Result<()> {
 /// Sends small segments at once instead of collecting them (Nagle's algorithm off).
 pub fn set_no_delay(socket: &impl AsFd, on: bool) -> Result<()> {
     set(socket, NO_DELAY, flag(on))
+}
+
+/// Has a listener keep the first packet of each connection that it will accept (Linux 4.2), for [`saved_syn`].
+pub fn set_save_syn(listener: &impl AsFd, on: bool) -> Result<()> {
+    set(listener, SAVE_SYN, flag(on))
+}
+
+/// The first packet of an accepted connection as it arrived, with what of it the way had changed. It is given away once;
+/// `None` when it was not kept ([`set_save_syn`]) or was asked for before.
+pub fn saved_syn(socket: &impl AsFd) -> Result<Option<Syn>> {
+    // Both headers at their longest: of IPv6 with its extension headers the kernel keeps what fits.
+    let mut packet = [0; 512];
+    Ok(Syn::parse(sockopt::get_bytes(socket, SAVED_SYN, &mut packet)?))
 }
 
 /// Ends the connection when sent data stays unacknowledged for `time` (RFC 5482). Zero is the system's default.

@@ -178,6 +178,41 @@ fn datagrams_are_not_fragmented() {
 }
 
 #[test]
+fn path_mtu_is_probed_in_both_families() {
+    let socket = datagram_socket();
+    set_path_mtu_probing(&socket).expect("IPv4");
+    assert_eq!(read(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER), libc::IP_PMTUDISC_PROBE);
+    let error = path_mtu(&socket).expect_err("not connected");
+    assert!(error.to_string().contains("connect it first"), "{error}");
+    socket.connect("127.0.0.1:9").expect("UDP");
+    assert!(path_mtu(&socket).expect("connected").get() >= 1280);
+    for peer in ["[::ffff:127.0.0.1]:9", "[::1]:9"] {
+        let socket = UdpSocket::bind("[::]:0").expect("IPv6");
+        set_path_mtu_probing(&socket).expect("IPv6");
+        assert_eq!(read(&socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER), libc::IPV6_PMTUDISC_PROBE);
+        assert_eq!(read(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER), libc::IP_PMTUDISC_PROBE);
+        socket.connect(peer).expect("UDP");
+        assert!(path_mtu(&socket).expect("connected").get() >= 1280);
+    }
+}
+
+#[test]
+fn what_comes_with_packets_is_chosen_in_both_families() {
+    let socket = UdpSocket::bind("[::]:0").expect("IPv6");
+    set_receive_hop_limit(&socket, true).expect("both");
+    set_receive_type_of_service(&socket, true).expect("both");
+    set_receive_destination(&socket, true).expect("IPv6");
+    set_path_errors(&socket, true).expect("both");
+    set_hop_limit(&socket, 9).expect("both");
+    let ipv4 = [libc::IP_RECVTTL, libc::IP_RECVTOS, libc::IP_RECVERR];
+    assert_eq!(ipv4.map(|option| read(&socket, libc::IPPROTO_IP, option)), [1; 3]);
+    let ipv6 = [libc::IPV6_RECVHOPLIMIT, libc::IPV6_RECVTCLASS, libc::IPV6_RECVPKTINFO, libc::IPV6_RECVERR];
+    assert_eq!(ipv6.map(|option| read(&socket, libc::IPPROTO_IPV6, option)), [1; 4]);
+    assert_eq!(read(&socket, libc::IPPROTO_IP, libc::IP_TTL), 9);
+    assert_eq!(read(&socket, libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS), 9);
+}
+
+#[test]
 fn options_of_udp() {
     let socket = datagram_socket();
     set_udp_segment(&socket, 1448).expect("Linux 4.18");

@@ -5,8 +5,9 @@ use linerate_model::parameters::{Cpu, Direction, EndCondition, Protocol, TestPar
 use linerate_units::{BitRate, BlockCount, ByteCount, FlowLabel, Mss, PacketCount, StreamCount, TypeOfService};
 
 use super::{
-    DEFAULT_UDP_BLOCK_SIZE, MAX_BLOCK_SIZE, MAX_BURST, MAX_CPU, MAX_MSS, MAX_OMIT, MAX_STREAMS, MAX_TIME,
-    MAX_UDP_BLOCK_SIZE, MAX_WINDOW, MIN_UDP_BLOCK_SIZE, ReceivedParameters, Refusal, ServerLimits,
+    DEFAULT_UDP_BLOCK_SIZE, LONGEST_FAR_INTERVAL, MAX_BLOCK_SIZE, MAX_BURST, MAX_CPU, MAX_MSS, MAX_OMIT, MAX_STREAMS,
+    MAX_TIME, MAX_UDP_BLOCK_SIZE, MAX_WINDOW, MIN_UDP_BLOCK_SIZE, ReceivedParameters, Refusal, SHORTEST_FAR_INTERVAL,
+    ServerLimits,
 };
 use crate::error::ErrorCode;
 use crate::json::{self, JsonError, Object};
@@ -27,6 +28,7 @@ pub fn decode(document: &[u8], limits: &ServerLimits) -> Result<ReceivedParamete
     keys.rates(&mut parameters, &mut checks)?;
     keys.addressing(&mut parameters, &mut checks)?;
     keys.options(&mut parameters)?;
+    let linerate_version = keys.linerate(&mut parameters)?;
     let block_size_given = keys.block_size(&mut parameters, &mut checks)?;
     check_limits(limits, &parameters, &mut checks);
     let received = ReceivedParameters {
@@ -35,7 +37,7 @@ pub fn decode(document: &[u8], limits: &ServerLimits) -> Result<ReceivedParamete
         authentication_token: keys.string("authtoken")?,
         congestion_used: keys.string("congestion_used")?,
         client_version: keys.string("client_version")?,
-        linerate_version: keys.linerate_version()?,
+        linerate_version,
     };
     checks.refusal.map_or(Ok(received), Err)
 }
@@ -250,10 +252,15 @@ impl Keys<'_> {
         Ok(given.is_some())
     }
 
-    /// Tolerant of all but the type: what a later linerate adds there is its own business.
-    fn linerate_version(&self) -> Result<Option<String>, Refusal> {
+    /// The version of a client that is a linerate, and what such a client asks for. Tolerant of all but the type: what a
+    /// later linerate adds there is its own business.
+    fn linerate(&self, parameters: &mut TestParameters) -> Result<Option<String>, Refusal> {
         let Some(text) = self.0.object("linerate").map_err(|error| malformed(&error))? else { return Ok(None) };
-        Object::parse(text).and_then(|linerate| linerate.string("version")).map_err(|error| malformed(&error))
+        let linerate = Object::parse(text).map_err(|error| malformed(&error))?;
+        let interval = linerate.integer("interval_ns").map_err(|error| malformed(&error))?;
+        let interval = interval.and_then(|interval| u64::try_from(interval).ok()).map(Duration::from_nanos);
+        parameters.far_interval = interval.map(|interval| interval.clamp(SHORTEST_FAR_INTERVAL, LONGEST_FAR_INTERVAL));
+        linerate.string("version").map_err(|error| malformed(&error))
     }
 }
 

@@ -30,6 +30,9 @@ pub fn encode(parameters: &TestParameters, extra: &ParametersExtra<'_>) -> Strin
     if extra.linerate {
         let mut linerate = Writer::new();
         linerate.string("version", extension::VERSION);
+        if let Some(interval) = parameters.far_interval {
+            linerate.integer("interval_ns", u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX));
+        }
         document.raw("linerate", &linerate.finish());
     }
     document.finish()

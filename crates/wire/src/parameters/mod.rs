@@ -37,6 +37,12 @@ pub const MAX_BURST: PacketCount = PacketCount::new(1000);
 /// Highest processor number for affinity.
 pub const MAX_CPU: u16 = 1024;
 
+/// Shortest time between the interval reports that a linerate sends to a client that asks ([`TestParameters::far_interval`]):
+/// the cadence of the readings that they are made of.
+pub const SHORTEST_FAR_INTERVAL: Duration = Duration::from_millis(10);
+/// Longest such time.
+pub const LONGEST_FAR_INTERVAL: Duration = Duration::from_secs(3600);
+
 /// What the client's document says besides the test itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParametersExtra<'a> {

@@ -4,10 +4,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use linerate_history::LOCATION_VARIABLE;
 use linerate_lab::compile::compile;
 use linerate_lab::job::{Capture, Command, End};
 use linerate_lab::plan::{FAR, NEAR, Plan};
 use linerate_lab::session::{self, BackEnd, Containment, Outcome, Request, SessionError, SessionEvent};
+use linerate_model::schema::run::LabPath;
+use linerate_sys::clock;
 use linerate_sys::signals::Interrupts;
 use linerate_units::display;
 
@@ -15,6 +18,7 @@ use super::path;
 use crate::app::{self, LabOptions, LabRunArguments};
 use crate::console;
 use crate::exit::Exit;
+use crate::keep::{self, Mailbox};
 
 /// How many lines of the guest's kernel log go with an error.
 const LOG_LINES: usize = 12;
@@ -22,8 +26,27 @@ const LOG_LINES: usize = 12;
 /// Runs the command that was given, or the path's scenario.
 pub(crate) fn run(arguments: &LabRunArguments) -> std::process::ExitCode {
     match prepare(&arguments.path, &arguments.command, &arguments.lab) {
-        Ok(request) => carry_out(&request, &arguments.lab),
+        Ok(prepared) => prepared.carry_out(&arguments.lab),
         Err(exit) => exit.into(),
+    }
+}
+
+/// What is to be run, and where its results go.
+struct Prepared {
+    request: Request,
+    /// Where the guest leaves its runs; `None` when they are not kept.
+    mailbox: Option<Mailbox>,
+    path: LabPath,
+}
+
+impl Prepared {
+    fn carry_out(&self, options: &LabOptions) -> std::process::ExitCode {
+        let started_at = clock::realtime_now();
+        let exit = carry_out(&self.request, options);
+        if let Some(mailbox) = &self.mailbox {
+            mailbox.empty(&self.path, started_at);
+        }
+        exit
     }
 }
 
@@ -34,7 +57,7 @@ pub(crate) fn run_instead(host: &str, arguments: &[OsString]) -> std::process::E
         arguments.iter().map(|word| if word == host { FAR.to_owned() } else { word.to_string_lossy().into_owned() });
     let command: Vec<String> = ["linerate".to_owned()].into_iter().chain(there).collect();
     match prepare(name_of(host).unwrap_or(host), &command, &options) {
-        Ok(request) => carry_out(&request, &options),
+        Ok(prepared) => prepared.carry_out(&options),
         Err(exit) => exit.into(),
     }
 }
@@ -44,8 +67,8 @@ pub(crate) fn name_of(host: &str) -> Option<&str> {
     host.strip_prefix("lab:")
 }
 
-fn prepare(name: &str, command: &[String], options: &LabOptions) -> Result<Request, Exit> {
-    let mut description = path::find(name)?.description;
+fn prepare(name: &str, command: &[String], options: &LabOptions) -> Result<Prepared, Exit> {
+    let path::Found { mut description, text } = path::find(name)?;
     if let Some(seed) = options.seed {
         description.seed = seed;
     }
@@ -60,19 +83,24 @@ fn prepare(name: &str, command: &[String], options: &LabOptions) -> Result<Reque
         unable(&format!("finding the current directory: {}", linerate_sys::describe_os_error(&cause)), None)
     })?;
     let capture = options.pcap.as_ref().map(|file| capture(file, &options.pcap_at, &plan, &directory)).transpose()?;
-    let writable = writable(&directory, capture.as_ref());
-    let command = Command { arguments, namespace: NEAR.to_owned(), environment: environment(&linerate), directory };
-    Ok(Request {
+    let back_end = back_end(options)?;
+    let mailbox = Mailbox::new();
+    let writable = writable(&directory, capture.as_ref(), mailbox.as_ref());
+    let environment = environment(&linerate, mailbox.as_ref());
+    let command = Command { arguments, namespace: NEAR.to_owned(), environment, directory };
+    let path = LabPath { name: description.name.clone(), description: text, seed: description.seed };
+    let request = Request {
         plan,
         command,
         writable,
         capture,
-        back_end: back_end(options)?,
+        back_end,
         seed: description.seed,
         stall_limit: options.stall_limit,
         linerate,
         containment: Containment::Best,
-    })
+    };
+    Ok(Prepared { request, mailbox, path })
 }
 
 fn unable(text: &str, advice: Option<&str>) -> Exit {
@@ -98,7 +126,7 @@ fn text_of(path: &Path) -> String {
 }
 
 /// Words that are linerate's own commands in the lab. `iperf3` is the host's program where it has one.
-const OWN: &[&str] = &["test", "serve", "lab", "completions", "man"];
+const OWN: &[&str] = &["test", "path", "load", "rfc6349", "serve", "calc", "lab", "completions", "man"];
 
 fn resolve(command: &[String], linerate: &Path) -> Vec<String> {
     let own = [text_of(linerate)];
@@ -115,16 +143,20 @@ fn is_installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-/// This process's environment, with linerate itself to be found last, and how the output will be shown.
-fn environment(linerate: &Path) -> Vec<(String, String)> {
+/// This process's environment, with linerate itself to be found last, how the output will be shown, and where runs are
+/// left. The history itself is this host's.
+fn environment(linerate: &Path, mailbox: Option<&Mailbox>) -> Vec<(String, String)> {
     let mut variables: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| name != "PATH" && name != "COLUMNS" && name != "TMPDIR")
+        .filter(|(name, _)| name != LOCATION_VARIABLE && name != keep::RESULT_FILE)
         .collect();
     let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
     let own = linerate.parent().map(|parent| format!(":{}", parent.display())).unwrap_or_default();
     variables.push(("PATH".to_owned(), format!("{path}{own}")));
     variables.extend(console::relayed_environment());
+    variables.push((LOCATION_VARIABLE.to_owned(), "off".to_owned()));
+    variables.extend(mailbox.map(Mailbox::variable));
     variables
 }
 
@@ -154,11 +186,12 @@ fn capture(file: &Path, place: &str, plan: &Plan, directory: &Path) -> Result<Ca
     Ok(Capture { namespace: host.to_owned(), device: device.to_owned(), file })
 }
 
-/// Where the command may write: the directory it was started in, and that of the capture. The root directory itself
-/// would be everything.
-fn writable(directory: &Path, capture: Option<&Capture>) -> Vec<PathBuf> {
+/// Where the command may write: the directory it was started in, that of the capture, and where it leaves its runs. The
+/// root directory itself would be everything.
+fn writable(directory: &Path, capture: Option<&Capture>, mailbox: Option<&Mailbox>) -> Vec<PathBuf> {
     let of_capture = capture.and_then(|capture| capture.file.parent()).map(Path::to_path_buf);
-    let mut all: Vec<PathBuf> = [Some(directory.to_path_buf()), of_capture].into_iter().flatten().collect();
+    let of_runs = mailbox.map(|mailbox| mailbox.directory().to_path_buf());
+    let mut all: Vec<PathBuf> = [Some(directory.to_path_buf()), of_capture, of_runs].into_iter().flatten().collect();
     all.retain(|path| path != Path::new("/"));
     all.dedup();
     all

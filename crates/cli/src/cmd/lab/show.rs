@@ -6,6 +6,7 @@ use linerate_lab::bounds::{Bounds, Cause, Way, bounds};
 use linerate_lab::compile::compile;
 use linerate_lab::description::PathDescription;
 use linerate_lab::plan::{Namespace, Plan};
+use linerate_lab::truth::{Truth, round_trip, truth};
 use linerate_units::{BitRate, ByteCount, display};
 use serde_json::{Value, json};
 
@@ -138,6 +139,14 @@ fn document(path: &PathDescription) -> Value {
         "hosts": path.hosts.iter().map(|host| &host.name).collect::<Vec<_>>(),
         "forward": bounds_document(&bounds(path, Way::Forward)),
         "backward": bounds_document(&bounds(path, Way::Backward)),
+        "truth": {
+            "small_packet_bytes": SMALL_PACKET.get(),
+            "small_packet_rtt_seconds": round_trip(path, SMALL_PACKET).as_secs_f64(),
+            "full_packet_bytes": truth(path, Way::Forward).mtu.get(),
+            "base_rtt_seconds": path.propagation().as_secs_f64(),
+            "forward": truth_document(&truth(path, Way::Forward)),
+            "backward": truth_document(&truth(path, Way::Backward)),
+        },
         "guest_memory_bytes": sizing.memory.get(),
         "guest_memory_reason": sizing.reason,
     })
@@ -161,6 +170,31 @@ fn bounds_document(bounds: &Bounds) -> Value {
         "loss": bounds.loss.map(linerate_units::Ratio::get),
         "loss_bits_per_second": rate(bounds.loss_rate),
         "slow_start_seconds": bounds.slow_start.map(|time| time.as_secs_f64()),
+    })
+}
+
+/// An ICMP echo as `ping` sends it.
+const SMALL_PACKET: ByteCount = ByteCount::new(84);
+
+/// What a measurement of the path should find.
+fn truth_document(truth: &Truth) -> Value {
+    json!({
+        "mtu_bytes": truth.mtu.get(),
+        "interface_mtu_bytes": truth.interface_mtu.get(),
+        "black_hole": truth.black_hole,
+        "capacity_bits_per_second": truth.capacity.map(BitRate::bits_per_second),
+        "taken_bits_per_second": truth.taken.bits_per_second(),
+        "contended": truth.contended,
+        "loss": truth.loss.get(),
+        "bursty": truth.bursty,
+        "periodic_loss_packets": truth.periodic_loss.map(linerate_units::PacketCount::get),
+        "duplication": truth.duplication.get(),
+        "reordering": !truth.overtaking.is_zero(),
+        "overtaking_seconds": truth.overtaking.as_secs_f64(),
+        "jitter_seconds": truth.jitter.as_secs_f64(),
+        "policer_bits_per_second": truth.policer.map(|policer| policer.rate.bits_per_second()),
+        "policer_burst_bytes": truth.policer.map(|policer| policer.burst.get()),
+        "bleaches_ecn": truth.bleaches_ecn,
     })
 }
 

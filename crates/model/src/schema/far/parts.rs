@@ -29,6 +29,10 @@ pub struct TcpInterval {
     pub reordering_seen: Option<u64>,
     /// Round-trip times within the interval.
     pub rtt_samples: Option<Distribution>,
+    /// What held the sender back.
+    pub limits: Option<LimitShares>,
+    /// Bytes.
+    pub not_sent: Option<u64>,
 }
 
 impl From<&sample::TcpInterval> for TcpInterval {
@@ -42,6 +46,8 @@ impl From<&sample::TcpInterval> for TcpInterval {
             path_mtu: interval.path_mtu.map(Mtu::get),
             reordering_seen: interval.reordering_seen.map(SegmentCount::get),
             rtt_samples: interval.rtt_samples.as_ref().map(Into::into),
+            limits: interval.limits.as_ref().map(Into::into),
+            not_sent: interval.not_sent.map(ByteCount::get),
         }
     }
 }
@@ -57,6 +63,8 @@ impl From<TcpInterval> for sample::TcpInterval {
             path_mtu: interval.path_mtu.map(Mtu::new),
             reordering_seen: interval.reordering_seen.map(SegmentCount::new),
             rtt_samples: interval.rtt_samples.map(Into::into),
+            limits: interval.limits.and_then(LimitShares::shares),
+            not_sent: interval.not_sent.map(ByteCount::new),
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::tcp_info;
 
 /// One reading of the kernel's `struct tcp_info` ([`crate::tcp_info::TcpInfo`] says what each field is).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[expect(missing_docs, reason = "documented at the domain type")]
 pub struct TcpInfo {
     pub rtt_ns: Option<u64>,

@@ -1,0 +1,62 @@
+//! Latency under load in one sentence.
+
+use std::time::Duration;
+
+use linerate_model::schema::load::{ClassName, LoadDocument, PhaseKind};
+use linerate_model::schema::throughput::Direction;
+use linerate_units::display;
+
+use super::figures::best_class;
+
+/// The grade and what it rests on come first, then the round trips.
+pub(super) fn sentence(document: &LoadDocument) -> String {
+    let times = round_trips(document);
+    match (&document.grade, &document.ungraded_because) {
+        (Some(grade), _) => {
+            let direction = match grade.direction {
+                Direction::Up => "up",
+                Direction::Down => "down",
+            };
+            format!(
+                "Grade {}: a load {direction} adds {} (95th percentile, {}){times}.",
+                grade.letter,
+                display::duration(Duration::from_nanos(grade.added_ns)),
+                words(grade.class)
+            )
+        }
+        (None, Some(reason)) => format!("No grade, as {reason}{times}."),
+        (None, None) => "Nothing could be measured.".to_owned(),
+    }
+}
+
+/// The medians of one class in all phases.
+fn round_trips(document: &LoadDocument) -> String {
+    let Some(class) = best_class(document) else { return String::new() };
+    let medians: Vec<String> = document
+        .phases
+        .iter()
+        .filter_map(|phase| {
+            let found = phase.classes.iter().find(|entry| entry.class == class)?;
+            let median = Duration::from_nanos(found.rtt.as_ref()?.median_ns);
+            let when = match phase.kind {
+                PhaseKind::Idle => "idle",
+                PhaseKind::Down => "loaded down",
+                PhaseKind::Up => "loaded up",
+                PhaseKind::Both => "loaded both ways",
+            };
+            Some(format!("{} {when}", display::duration(median)))
+        })
+        .collect();
+    if medians.is_empty() { String::new() } else { format!("; round trip {}", medians.join(", ")) }
+}
+
+const fn words(class: ClassName) -> &'static str {
+    match class {
+        ClassName::Icmp => "ICMP echo",
+        ClassName::UdpBestEffort => "UDP best effort",
+        ClassName::UdpExpeditedForwarding => "UDP marked EF",
+        ClassName::TcpApplication => "messages on the loaded connections",
+        ClassName::TcpInfo => "round trips of the loaded connections",
+        ClassName::TcpHandshake => "TCP handshakes",
+    }
+}

@@ -1,0 +1,31 @@
+//! The procedure in one sentence.
+
+use linerate_model::schema::rfc6349::{Rfc6349Document, TcpTest};
+use linerate_model::schema::throughput::Direction;
+use linerate_units::{BitRate, display};
+
+pub(super) fn sentence(document: &Rfc6349Document) -> String {
+    let ways: Vec<String> = [(Direction::Up, "Up"), (Direction::Down, "Down")]
+        .into_iter()
+        .filter_map(|(direction, name)| Some(way(name, single(document, direction)?)))
+        .collect();
+    if ways.is_empty() { "No transfer could be made.".to_owned() } else { ways.join(" ") }
+}
+
+/// The transfer over one connection: what RFC 6349 looks at first.
+fn single(document: &Rfc6349Document, direction: Direction) -> Option<&TcpTest> {
+    let mut tests = document.tests.iter().filter(|test| test.direction == direction && test.problem.is_none());
+    tests.find(|test| test.connections == 1)
+}
+
+fn way(name: &str, test: &TcpTest) -> String {
+    let rate = test.goodput_bits_per_second.map(|rate| display::rate(BitRate::from_bits_per_second(rate)));
+    let share = test.share_of_achievable.map(|share| format!(", {:.0} % of what TCP can reach", share * 100.0));
+    let meaning = test.meaning.trim_end_matches('.');
+    let mut meaning = meaning.chars();
+    let lower: String = meaning.next().into_iter().flat_map(char::to_lowercase).chain(meaning).collect();
+    match rate {
+        Some(rate) => format!("{name}, one connection carries {rate}{}: {lower}.", share.unwrap_or_default()),
+        None => format!("{name}: {lower}."),
+    }
+}

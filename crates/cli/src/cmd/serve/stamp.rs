@@ -1,0 +1,61 @@
+//! `--stamp-port`, `--stamp-key-file`, `--no-stamp`.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use linerate_engine::Error;
+use linerate_engine::server::StampOptions;
+use linerate_units::{ByteCount, Port};
+use linerate_wire::error::ErrorCode;
+use linerate_wire::stamp::reflector::ReflectorOptions;
+use linerate_wire::stamp::{HmacKey, Mode};
+
+use crate::app::ServeArguments;
+use crate::console;
+
+/// A key of fewer bytes than its HMAC has is guessed more easily than the HMAC.
+const SHORT_KEY: ByteCount = ByteCount::new(16);
+
+/// How STAMP senders are answered; `None` when they are not.
+pub(super) fn options_of(arguments: &ServeArguments) -> Result<Option<StampOptions>, Error> {
+    if arguments.no_stamp || arguments.stamp_port == Some(0) {
+        return Ok(None);
+    }
+    let keys = arguments.stamp_key_file.as_deref().map(key).transpose()?;
+    let mode = if keys.is_some() { Mode::Authenticated } else { Mode::Unauthenticated };
+    let reflector = ReflectorOptions { mode, keys: keys.into_iter().collect(), ..ReflectorOptions::default() };
+    Ok(Some(StampOptions { port: arguments.stamp_port.and_then(Port::new), reflector }))
+}
+
+fn key(path: &Path) -> Result<HmacKey, Error> {
+    let failed = |cause: &dyn core::fmt::Display| {
+        Error::new(ErrorCode::SERVER_AUTHENTICATION)
+            .with_detail(format!("reading the STAMP key {}: {cause}", path.display()))
+    };
+    let content = std::fs::read(path).map_err(|cause| failed(&cause))?;
+    if let Some(warning) = others_may_read(path).map_err(|cause| failed(&cause))? {
+        console::note(&warning);
+    }
+    let key = HmacKey::from_file(&content).map_err(|cause| failed(&cause))?;
+    if key.length() < SHORT_KEY {
+        console::note(&format!(
+            "warning: the STAMP key {} has {} bytes only, which can be guessed: `openssl rand -hex 32` makes one of 32",
+            path.display(),
+            key.length().get(),
+        ));
+    }
+    Ok(key)
+}
+
+fn others_may_read(path: &Path) -> io::Result<Option<String>> {
+    let mode = std::fs::metadata(path)?.mode();
+    let readable = mode & 0o077 != 0;
+    Ok(readable.then(|| {
+        format!(
+            "warning: others can read the STAMP key {} (mode {:03o}): `chmod 600 {0}` keeps it secret",
+            path.display(),
+            mode & 0o777,
+        )
+    }))
+}

@@ -1,0 +1,185 @@
+//! `linerate load` against everything that may answer, and in the lab, where the formulas say what must come out.
+
+mod support;
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::document::{array, number, text};
+use support::lab::{OwnPath, lab, lab_command};
+use support::process::{eventually, run};
+use support::{Process, Program, Server, free_port, linerate};
+
+/// Most wall time of one run on a busy machine.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Phases as short as they may be.
+const SHORT: [&str; 6] = ["--time", "1s", "--idle", "1s", "--ramp", "2s"];
+
+fn load(port: u16, more: &[&str]) -> Command {
+    let mut command = linerate();
+    command.args(["load", "127.0.0.1", "--port", &port.to_string(), "--json", "--quiet"]).args(SHORT).args(more);
+    command
+}
+
+fn serve() -> Server {
+    let port = free_port();
+    let mut command = linerate();
+    command.args(["serve", "--port", &port.to_string(), "--stamp-port", "0"]);
+    Server::listening(command, port)
+}
+
+fn phase<'a>(document: &'a Value, kind: &str) -> &'a Value {
+    let found = array(document, "/phases").iter().find(|phase| phase["kind"] == kind);
+    found.unwrap_or_else(|| panic!("no phase {kind}: {document}"))
+}
+
+fn class<'a>(document: &'a Value, kind: &str, name: &str) -> &'a Value {
+    let found = array(phase(document, kind), "/classes").iter().find(|class| class["class"] == name);
+    found.unwrap_or_else(|| panic!("no class {name} in {kind}: {document}"))
+}
+
+/// Milliseconds.
+fn round_trip(document: &Value, kind: &str, name: &str, statistic: &str) -> f64 {
+    number(class(document, kind, name), &format!("/rtt/{statistic}_ns")) / 1e6
+}
+
+/// Classes that nobody could measure have a reason.
+fn reasons_are_given(document: &Value) {
+    let known: Vec<&str> = array(document, "/unknown").iter().map(|unknown| text(unknown, "/key")).collect();
+    let names = ["icmp", "udp_best_effort", "udp_expedited_forwarding", "tcp_application", "tcp_info", "tcp_handshake"];
+    for name in names {
+        let measured = array(document, "/phases")
+            .iter()
+            .flat_map(|phase| array(phase, "/classes"))
+            .any(|class| class["class"] == name && !class["rtt"].is_null());
+        let key = format!("classes.{name}");
+        assert!(measured || known.contains(&key.as_str()), "{key}: {known:?}");
+    }
+    assert!(document["grade"].is_null() != document["ungraded_because"].is_null(), "{document}");
+}
+
+#[test]
+fn all_classes_and_phases_between_two_linerates() {
+    let server = serve();
+    let document = run(load(server.port, &[]), LIMIT).expect_code(0).json();
+    assert_eq!((text(&document, "/peer"), text(&document, "/termination/outcome")), ("linerate", "complete"));
+    let kinds: Vec<&str> = array(&document, "/phases").iter().map(|phase| text(phase, "/kind")).collect();
+    assert_eq!(kinds, ["idle", "down", "up", "both"]);
+    for kind in kinds {
+        for name in ["udp_best_effort", "udp_expedited_forwarding", "tcp_application", "tcp_handshake"] {
+            let class = class(&document, kind, name);
+            assert!(number(class, "/rtt/count") > 0.0, "{kind} {name}: {class}");
+            let percentiles = ["min_ns", "median_ns", "p95_ns", "p99_ns", "max_ns"];
+            let values = percentiles.map(|name| number(class, &format!("/rtt/{name}")));
+            assert!(values.is_sorted(), "{kind} {name}: {class}");
+        }
+    }
+    // Nothing but the loaded direction carries a load.
+    assert!(phase(&document, "down")["goodput_up_bits_per_second"].is_null());
+    for (kind, key) in [("down", "down"), ("up", "up"), ("both", "down"), ("both", "up")] {
+        assert!(number(phase(&document, kind), &format!("/goodput_{key}_bits_per_second")) > 1e6, "{kind} {key}");
+    }
+    assert!(document["contamination"].is_null(), "loopback counts everything twice");
+    assert!(number(&document, "/responsiveness/both") > 0.0);
+    reasons_are_given(&document);
+}
+
+#[test]
+fn a_stock_iperf3_lends_itself_as_the_load() {
+    let server = Server::start(Program::Iperf3, &[]);
+    let document = run(load(server.port, &["--phases", "up,down"]), LIMIT).expect_code(0).json();
+    assert_eq!(text(&document, "/peer"), "iperf3");
+    assert!(number(phase(&document, "up"), "/goodput_up_bits_per_second") > 1e6);
+    assert!(number(phase(&document, "down"), "/goodput_down_bits_per_second") > 1e6);
+    assert!(number(class(&document, "up", "tcp_info"), "/rtt/count") > 0.0);
+    assert!(document["grade"].is_null());
+    assert!(text(&document, "/ungraded_because").contains("UDP"), "{}", document["ungraded_because"]);
+    reasons_are_given(&document);
+}
+
+#[test]
+fn a_host_without_a_service_has_only_an_idle_delay() {
+    let ended = run(load(free_port(), &[]), LIMIT).expect_code(0);
+    let document = ended.json();
+    assert_eq!(text(&document, "/peer"), "bare");
+    assert_eq!(array(&document, "/phases").len(), 1);
+    assert!(number(class(&document, "idle", "icmp"), "/rtt/count") > 0.0);
+    assert!(text(&document, "/ungraded_because").contains("linerate serve"));
+    reasons_are_given(&document);
+}
+
+#[test]
+fn a_person_who_has_had_enough_gets_what_was_measured() {
+    let server = serve();
+    let mut command = linerate();
+    command.args(["load", "127.0.0.1", "--port", &server.port.to_string(), "--json", "--idle", "1s", "--ramp", "60s"]);
+    let process = Process::start(command);
+    // A plain line tells of the idle phase when the next one begins.
+    let loaded = eventually(LIMIT, || process.stderr().lines().any(|line| line.starts_with("idle:")));
+    assert!(loaded, "{}", process.stderr());
+    process.signal("INT");
+    let ended = process.finish(LIMIT).expect_code(3);
+    let document = ended.json();
+    assert_eq!(text(&document, "/termination/outcome"), "interrupted");
+    assert!(number(class(&document, "idle", "udp_best_effort"), "/rtt/count") > 0.0);
+    assert!(document["grade"].is_null() && !document["ungraded_because"].is_null());
+}
+
+#[test]
+fn a_full_modem_gets_an_f() {
+    let document = lab("xs4all-adsl", &["load", "far", "--json", "--phases", "down,up"]).json();
+    // Ping of 44 B: (44 + 14) x 8 / 240k + (44 + 14) x 8 / 900k + 2 x 7 ms = 1.9 + 0.5 + 14 ms.
+    let idle = round_trip(&document, "idle", "icmp", "median");
+    assert!((16.0..18.5).contains(&idle), "{idle}");
+    // A full queue is 45 packets of 1514 B. Small packets among them leave less, and CUBIC backs off to 70 %.
+    for (kind, rate, key) in [("down", 900e3, "down"), ("up", 240e3, "up")] {
+        let full = 45.0 * 1514.0 * 8.0 / rate * 1e3;
+        let mean = round_trip(&document, kind, "icmp", "mean");
+        assert!((0.45 * full..1.02 * full + idle).contains(&mean), "{kind}: {mean} ms of {full} ms");
+        // One packet more than the queue is on the wire.
+        let most = round_trip(&document, kind, "udp_best_effort", "max");
+        assert!(most < full * 46.0 / 45.0 + idle + 5.0, "{kind}: {most} ms of {full} ms");
+        let goodput = number(phase(&document, kind), &format!("/goodput_{key}_bits_per_second"));
+        // What waited for a segment that was lost before counting began is delivered while it counts.
+        assert!((0.7 * rate..1.05 * rate * 1448.0 / 1514.0).contains(&goodput), "{kind}: {goodput}");
+        // The delay grows on the way that is loaded, and there alone.
+        let way = number(class(&document, kind, "udp_best_effort"), &format!("/{key}/median_ns")) / 1e6;
+        let other = if key == "up" { "down" } else { "up" };
+        let other = number(class(&document, kind, "udp_best_effort"), &format!("/{other}/median_ns")) / 1e6;
+        assert!(way > 0.4 * full && other < 0.05 * full, "{kind}: {way} and {other} ms");
+    }
+    assert_eq!(text(&document, "/grade/letter"), "F");
+    assert_eq!(text(&document, "/grade/direction"), "up");
+    for queue in array(&document, "/queues") {
+        assert_eq!(queue["one_way_confirms"], Value::Bool(true), "{queue}");
+        // There is no router in between: the modem's queue is that of the link to the far end.
+        assert_eq!(text(queue, "/place"), "next_hop", "{queue}");
+    }
+    assert_eq!(document["contamination"]["spoils"], Value::Bool(false), "{}", document["contamination"]);
+    reasons_are_given(&document);
+}
+
+#[test]
+fn thresholds_decide_the_exit_code() {
+    let missed = ["load", "far", "--phases", "down", "--time", "3s", "--min-grade", "B"];
+    let ended = run(lab_command("xs4all-adsl", &missed), LIMIT).expect_code(1);
+    assert!(ended.stdout.contains('F'), "{}", ended.stdout);
+    let kept = ["load", "far", "--time", "3s", "--phases", "down", "--max-added", "60ms", "--min-grade", "B"];
+    run(lab_command("cable-fq-codel", &kept), LIMIT).expect_code(0);
+}
+
+#[test]
+fn traffic_of_others_is_no_reason_for_a_grade() {
+    let path = OwnPath::new(
+        "[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\nmtu = 1500\nrate = \"20 Mbit/s\"\n\
+         delay = \"10 ms\"\nbuffer = \"100 packets\"\n",
+    );
+    let both = "linerate iperf3 -c far -R -t 100 > /dev/null 2>&1 & \
+                linerate load far --json --quiet --phases down --time 5s";
+    let document = lab(&path.file, &["sh", "-c", both]).json();
+    assert_eq!(document["contamination"]["spoils"], Value::Bool(true), "{}", document["contamination"]);
+    assert!(document["grade"].is_null());
+    assert!(text(&document, "/ungraded_because").contains("traffic of others"), "{}", document["ungraded_because"]);
+}

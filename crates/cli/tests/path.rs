@@ -1,0 +1,185 @@
+//! `linerate path` against everything that may answer: a linerate, a stock iperf3, a STAMP reflector, a host with nothing,
+//! a host that lets no UDP through, and a person who has had enough.
+//!
+//! Over loopback and, where the answers must be exact, in the lab. `path_lab` compares all paths of the library with what
+//! was built in.
+
+mod support;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use support::document::{array, count, number, text};
+use support::lab::{OwnPath, lab_command};
+use support::process::{eventually, run};
+use support::{Process, Program, Server, free_port, linerate};
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Loopback carries more than it is worth to find out.
+const LIGHT: [&str; 4] = ["--max-rate", "20M", "--count", "200"];
+
+fn path(port: u16, more: &[&str]) -> std::process::Command {
+    let mut command = linerate();
+    command.args(["path", "127.0.0.1", "--port", &port.to_string(), "--json", "--quiet"]).args(more);
+    command
+}
+
+/// `linerate serve`, answering STAMP senders nowhere unless `more` says where.
+fn serve(more: &[&str]) -> Server {
+    let port = free_port();
+    let mut command = linerate();
+    command.args(["serve", "--port", &port.to_string()]).args(more);
+    if more.is_empty() {
+        command.args(["--stamp-port", &free_port().to_string()]);
+    }
+    Server::listening(command, port)
+}
+
+fn maybe(document: &Value, pointer: &str) -> Option<f64> {
+    document.pointer(pointer).and_then(Value::as_f64)
+}
+
+/// Every `null` of the parts that a path has is explained.
+fn reasons_are_given(document: &Value) {
+    let known: Vec<&str> = array(document, "/unknown").iter().map(|unknown| text(unknown, "/key")).collect();
+    for way in ["up", "down"] {
+        for part in ["mtu", "capacity", "packets", "marks", "policer"] {
+            let key = format!("{way}.{part}");
+            let is_there = !document[way][part].is_null();
+            assert!(is_there != known.contains(&key.as_str()), "{key}: {known:?}");
+        }
+    }
+}
+
+#[test]
+fn everything_is_measured_between_two_linerates() {
+    let server = serve(&[]);
+    let document = run(path(server.port, &LIGHT), LIMIT).expect_code(0).json();
+    assert_eq!(text(&document, "/peer"), "linerate");
+    assert_eq!(text(&document, "/termination/outcome"), "complete");
+    assert_eq!(text(&document, "/rtt/method"), "udp");
+    for kind in ["best", "udp", "tcp", "handshake"] {
+        assert!(number(&document, &format!("/rtt/{kind}/median_ns")) > 0.0, "{kind}: {}", document["rtt"]);
+    }
+    for way in ["up", "down"] {
+        let end = &document[way];
+        assert_eq!(count(end, "/mtu/bytes"), count(end, "/mtu/interface_bytes").min(65_535), "{way}");
+        assert_eq!(end["mtu"]["limited_by_interface"], Value::Bool(true), "{way}");
+        assert_eq!(count(end, "/packets/sent"), 200, "{way}");
+        assert_eq!(count(end, "/packets/duplicates"), 0, "{way}");
+        assert!(number(end, "/packets/loss_high") > number(end, "/packets/loss"), "{way}: {}", end["packets"]);
+        for mark in array(end, "/marks/ecn").iter().chain(array(end, "/marks/dscp")) {
+            assert_eq!(mark["sent"], mark["arrived"], "{way}: loopback changes nothing");
+        }
+        // The limit that was asked for holds the search back, and the document says so.
+        assert_eq!(end["capacity"]["at_least"], Value::Bool(true), "{way}: {}", end["capacity"]);
+        assert!(number(end, "/capacity/bits_per_second") <= 20e6 * 1.05, "{way}: {}", end["capacity"]);
+        assert_eq!(end["policer"]["present"], Value::Bool(false), "{way}");
+    }
+    assert!(number(&document, "/clock/error_ns") > 0.0);
+    reasons_are_given(&document);
+}
+
+#[test]
+fn the_traffic_is_announced_and_can_be_left_out() {
+    let server = serve(&[]);
+    let mut command = linerate();
+    command.args(["path", "127.0.0.1", "--port", &server.port.to_string(), "--count", "50", "--max-traffic", "2MB"]);
+    let ended = run(command, LIMIT).expect_code(0);
+    assert!(ended.stderr.contains("at most 4") && ended.stderr.contains("--no-capacity"), "{}", ended.stderr);
+    for phase in ["connect", "path MTU", "idle", "marks", "hops", "capacity up", "capacity down", "policer"] {
+        assert!(ended.stderr.lines().any(|line| line == phase), "{phase}: {}", ended.stderr);
+    }
+    assert!(ended.stdout.contains("Path MTU") && ended.stdout.contains("Capacity up"), "{}", ended.stdout);
+    let document = run(path(server.port, &["--no-capacity", "--count", "50"]), LIMIT).expect_code(0).json();
+    assert!(document["up"]["capacity"].is_null());
+    assert!(number(&document, "/traffic_bytes") < 1e6, "{document}");
+    reasons_are_given(&document);
+}
+
+#[test]
+fn a_stock_iperf3_tells_what_it_can() {
+    let server = Server::start(Program::Iperf3, &[]);
+    let document = run(path(server.port, &[]), LIMIT).expect_code(0).json();
+    assert_eq!(text(&document, "/peer"), "iperf3");
+    for way in ["up", "down"] {
+        assert_eq!(document[way]["capacity"]["at_least"], Value::Bool(true), "{way}");
+        assert_eq!(text(&document, &format!("/{way}/capacity/method")), "tcp");
+        assert!(number(&document, &format!("/{way}/capacity/bits_per_second")) > 1e6);
+        assert!(maybe(&document[way], "/packets/loss").is_some(), "{way}: {}", document[way]);
+        assert!(document[way]["marks"].is_null());
+    }
+    assert!(number(&document, "/rtt/handshake/median_ns") > 0.0);
+    reasons_are_given(&document);
+}
+
+#[test]
+fn a_host_without_a_service_answers_with_resets() {
+    let document = run(path(free_port(), &["--stamp-port", &free_port().to_string()]), LIMIT).expect_code(0).json();
+    assert_eq!(text(&document, "/peer"), "bare");
+    assert!(number(&document, "/rtt/handshake/count") >= 10.0, "{}", document["rtt"]);
+    assert!(document["down"]["packets"].is_null() && document["tcp"].is_null());
+    reasons_are_given(&document);
+}
+
+#[test]
+fn a_stamp_reflector_is_enough_for_delays_and_losses() {
+    let stamp = free_port();
+    let _server = serve(&["--stamp-port", &stamp.to_string()]);
+    let closed = free_port();
+    let more = ["--stamp-port", &stamp.to_string(), "--count", "100"];
+    let document = run(path(closed, &more), LIMIT).expect_code(0).json();
+    assert_eq!(text(&document, "/peer"), "stamp");
+    assert_eq!(text(&document, "/rtt/method"), "udp");
+    assert_eq!(count(&document, "/rtt/udp/count"), 100);
+    for way in ["up", "down"] {
+        assert_eq!(maybe(&document[way], "/packets/loss"), Some(0.0), "{way}");
+    }
+    assert!(document["up"]["capacity"].is_null());
+    reasons_are_given(&document);
+}
+
+#[test]
+fn nobody_there_is_an_error_that_says_so() {
+    let mut command = linerate();
+    command.args(["path", "name.invalid", "--json", "--quiet"]);
+    let ended = run(command, LIMIT).expect_code(2);
+    assert!(ended.stderr.contains("name.invalid"), "{}", ended.stderr);
+    assert_eq!(ended.stdout, "");
+}
+
+#[test]
+fn an_interrupted_measurement_is_a_partial_result() {
+    let server = serve(&[]);
+    let mut command = linerate();
+    command.args(["path", "127.0.0.1", "--port", &server.port.to_string(), "--count", "100000"]);
+    let process = Process::start(command);
+    assert!(eventually(LIMIT, || process.stderr().contains("idle")), "{}", process.stderr());
+    process.signal("INT");
+    let ended = process.finish(LIMIT).expect_code(3);
+    assert!(ended.stdout.contains("interrupted"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("Path MTU"), "what was known until then is shown: {}", ended.stdout);
+}
+
+/// Two hosts on a line of 10 Mbit/s.
+const LINE: &str = "[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\nmtu = 1500\nrate = \"10 Mbit/s\"\n\
+                    delay = \"5 ms\"\nbuffer = \"100 kB\"\n";
+
+#[test]
+fn where_udp_is_blocked_the_rest_is_measured() {
+    // Nothing larger than a TCP acknowledgement is lost: UDP is, by the far host's own filter.
+    let line = OwnPath::new(LINE);
+    let script = "tc qdisc add dev eth0 clsact && tc filter add dev eth0 egress protocol ip u32 match ip protocol 17 \
+                  0xff action drop && exec linerate path far --json --quiet";
+    let ended = run(lab_command(&line.file, &["sh", "-c", script]), LIMIT).expect_code(0);
+    let document = ended.json();
+    assert_eq!(text(&document, "/peer"), "linerate");
+    assert_eq!(text(&document, "/rtt/method"), "tcp");
+    assert!((number(&document, "/rtt/best/median_ns") / 1e6 - 10.2).abs() < 0.3, "{}", document["rtt"]);
+    assert!(document["up"]["packets"].is_null());
+    let notes: Vec<&str> = array(&document, "/notes").iter().filter_map(Value::as_str).collect();
+    assert!(notes.iter().any(|note| note.contains("UDP does not come through")), "{notes:?}");
+    assert_eq!(count(&document, "/up/mtu/bytes"), 1500);
+    reasons_are_given(&document);
+}

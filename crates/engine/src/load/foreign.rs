@@ -1,0 +1,114 @@
+//! New connections while the path is loaded: what one costs that has nothing to do with the load.
+
+use core::time::Duration;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use linerate_model::latency_under_load::ForeignProbe;
+use linerate_sys::net::{self, ConnectOptions, SocketSettings};
+use linerate_sys::{clock, host, tcp_info};
+use linerate_units::MonotonicTime;
+use linerate_wire::cookie::{self, Cookie};
+
+use super::evidence::Foreign;
+use crate::probe::{Target, lock};
+
+/// They begin so far apart.
+pub(super) const INTERVAL: Duration = Duration::from_millis(500);
+
+/// On a path that takes long for each, no more than so many are on their way.
+const MOST_AT_ONCE: usize = 8;
+
+/// One that takes longer is not waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Default)]
+struct Shared {
+    done: Mutex<Vec<Foreign>>,
+    under_way: AtomicUsize,
+    given_up: AtomicBool,
+}
+
+/// Makes connections, each on a thread of its own, which ends by itself.
+#[derive(Debug)]
+pub(super) struct ForeignProbes {
+    target: Target,
+    peer: SocketAddr,
+    shared: Arc<Shared>,
+    next: Option<MonotonicTime>,
+    interval: Duration,
+}
+
+impl ForeignProbes {
+    pub(super) fn new(target: &Target, peer: SocketAddr) -> Self {
+        Self { target: target.clone(), peer, shared: Arc::default(), next: None, interval: INTERVAL }
+    }
+
+    /// Makes them rarer.
+    pub(super) fn set_interval(&mut self, interval: Duration) {
+        self.interval = interval.max(INTERVAL);
+    }
+
+    /// Makes one if it is time.
+    pub(super) fn tick(&mut self) {
+        let now = clock::monotonic_now();
+        if self.next.is_some_and(|next| now < next) || self.shared.under_way.load(Ordering::Acquire) >= MOST_AT_ONCE {
+            return;
+        }
+        self.next = Some(now + self.interval);
+        let (shared, target, peer) = (Arc::clone(&self.shared), self.target.clone(), self.peer);
+        shared.under_way.fetch_add(1, Ordering::AcqRel);
+        let thread = std::thread::Builder::new().name("foreign".into()).stack_size(256 << 10);
+        let spawned = thread.spawn(move || {
+            let times = connect(&target, peer).ok();
+            if !shared.given_up.load(Ordering::Acquire) {
+                lock(&shared.done).push(Foreign { sent: now, times });
+            }
+            shared.under_way.fetch_sub(1, Ordering::AcqRel);
+        });
+        if spawned.is_err() {
+            self.shared.under_way.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Whether none is on its way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.shared.under_way.load(Ordering::Acquire) == 0
+    }
+
+    /// What came of them; those that are still on their way do not count.
+    pub(super) fn take(self) -> Vec<Foreign> {
+        self.shared.given_up.store(true, Ordering::Release);
+        let mut done = core::mem::take(&mut *lock(&self.shared.done));
+        done.sort_unstable_by_key(|probe| probe.sent);
+        done
+    }
+}
+
+/// Connects, sends the cookie, and waits for the server's first byte.
+fn connect(target: &Target, peer: SocketAddr) -> std::io::Result<ForeignProbe> {
+    let options = ConnectOptions {
+        bind: target.bind.map(|address| SocketAddr::new(address, 0)),
+        device: target.device.clone(),
+        timeout: Some(PATIENCE),
+        settings: SocketSettings { no_delay: true, ..SocketSettings::default() },
+        ..ConnectOptions::to(peer)
+    };
+    let (mut stream, took): (TcpStream, Duration) =
+        net::connect_tcp_timed(&options, None).map_err(std::io::Error::other)?;
+    // The kernel's own figure lacks the time until this program is woken; where the SYN was lost it has none.
+    let tcp = tcp_info::read(&stream).ok().and_then(|info| info.rtt).unwrap_or(took);
+    let mut entropy = [0; cookie::LENGTH - 1];
+    host::random_bytes(&mut entropy).map_err(std::io::Error::other)?;
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let asked = clock::monotonic_now();
+    stream.write_all(Cookie::probes(entropy).as_bytes())?;
+    let mut answer = [0; 256];
+    if stream.read(&mut answer)? == 0 {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(ForeignProbe { tcp, tls: None, request: clock::monotonic_now().since(asked) })
+}

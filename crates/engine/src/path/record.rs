@@ -1,0 +1,267 @@
+//! What is known so far.
+
+use core::time::Duration;
+
+use linerate_model::schema::far::TcpInfo as FarTcpInfo;
+use linerate_model::schema::path::{IdleRtt, PathDirection, PathDocument, Peer, SCHEMA, TimeStampSource, Unknown};
+use linerate_model::schema::run::{PhaseSpan, Series};
+use linerate_model::schema::throughput::{Direction, Outcome, Termination};
+use linerate_model::tcp_info::TcpInfo;
+use linerate_sys::clock;
+use linerate_sys::poll::{self, Interest};
+use linerate_sys::signals::{Interrupts, Signal};
+use linerate_sys::time_stamp::StampSource;
+use linerate_units::{ByteCount, MonotonicTime};
+
+use super::convert::nanos;
+use super::{PathEvent, PathOptions, PathOutcome, PathPhase};
+use crate::probe::ProbeError;
+use crate::probe::messages::FarFacts;
+
+/// Why the measurement goes no further.
+#[derive(Debug)]
+pub(super) enum Halt {
+    /// The user has had enough.
+    Interrupted,
+    /// The rest would make no sense.
+    Failed(ProbeError),
+}
+
+impl From<ProbeError> for Halt {
+    fn from(error: ProbeError) -> Self {
+        match error {
+            ProbeError::Interrupted => Self::Interrupted,
+            error => Self::Failed(error),
+        }
+    }
+}
+
+/// The document while it is filled, and who watches.
+pub(super) struct Record<'a> {
+    pub(super) options: &'a PathOptions,
+    pub(super) stop: Option<Interrupts>,
+    observer: &'a mut dyn FnMut(&PathEvent),
+    pub(super) started: MonotonicTime,
+    pub(super) document: PathDocument,
+    pub(super) series: Vec<Series>,
+    pub(super) phases: Vec<PhaseSpan>,
+    pub(super) far: Option<FarFacts>,
+    pub(super) near_control: Option<FarTcpInfo>,
+    /// What the kernel says of a TCP connection without restrictions of ours.
+    pub(super) plain_tcp: Option<TcpInfo>,
+    traffic: [ByteCount; 2],
+}
+
+impl<'a> Record<'a> {
+    pub(super) fn new(
+        options: &'a PathOptions,
+        stop: Option<Interrupts>,
+        observer: &'a mut dyn FnMut(&PathEvent),
+    ) -> Self {
+        let document = PathDocument {
+            schema: SCHEMA,
+            linerate_version: env!("CARGO_PKG_VERSION").to_owned(),
+            host: options.target.host.clone(),
+            address: None,
+            port: options.target.port.get(),
+            peer: Peer::Bare,
+            peer_version: None,
+            started_at_unix_ns: nanos(clock::realtime_now().since_unix_epoch()),
+            duration_ns: 0,
+            termination: Termination { outcome: Outcome::Complete, signal: None, message: None },
+            traffic_bytes: None,
+            rtt: IdleRtt::default(),
+            up: PathDirection::default(),
+            down: PathDirection::default(),
+            clock: None,
+            bdp_up_bytes: None,
+            bdp_down_bytes: None,
+            tcp: None,
+            hops: Vec::new(),
+            unknown: Vec::new(),
+            notes: Vec::new(),
+        };
+        Self {
+            options,
+            stop,
+            observer,
+            started: clock::monotonic_now(),
+            document,
+            series: Vec::new(),
+            phases: Vec::new(),
+            far: None,
+            near_control: None,
+            plain_tcp: None,
+            traffic: [ByteCount::ZERO; 2],
+        }
+    }
+
+    /// A phase begins, and the one before it is over.
+    pub(super) fn phase(&mut self, phase: PathPhase, expected: Duration) {
+        self.end_phase();
+        let now = self.elapsed();
+        self.phases.push(PhaseSpan { name: phase.name().to_owned(), start_ns: now, end_ns: now });
+        self.tell(&PathEvent::Phase(phase, expected));
+    }
+
+    fn end_phase(&mut self) {
+        let now = self.elapsed();
+        if let Some(last) = self.phases.last_mut() {
+            last.end_ns = now;
+        }
+    }
+
+    /// Nanoseconds since the beginning.
+    pub(super) fn elapsed(&self) -> u64 {
+        nanos(clock::monotonic_now().since(self.started))
+    }
+
+    pub(super) fn tell(&mut self, event: &PathEvent) {
+        (self.observer)(event);
+    }
+
+    /// What a reader should know, said once.
+    pub(super) fn note(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !self.document.notes.contains(&text) {
+            self.tell(&PathEvent::Note(text.clone()));
+            self.document.notes.push(text);
+        }
+    }
+
+    /// Why a key stays `null`; the first reason holds.
+    pub(super) fn unknown(&mut self, key: &str, reason: impl Into<String>) {
+        if !self.document.unknown.iter().any(|unknown| unknown.key == key) {
+            self.document.unknown.push(Unknown { key: key.to_owned(), reason: reason.into() });
+        }
+    }
+
+    /// Why a bandwidth-delay product stays `null`, if it does.
+    pub(super) fn unknown_if_missing(&mut self, key: &str, reason: &str) {
+        let value = if key == "bdp_up_bytes" { self.document.bdp_up_bytes } else { self.document.bdp_down_bytes };
+        if value.is_none() {
+            self.unknown(key, reason);
+        }
+    }
+
+    /// The same of both directions.
+    pub(super) fn unknown_both_ways(&mut self, key: &str, reason: &str) {
+        self.unknown(&format!("up.{key}"), reason);
+        self.unknown(&format!("down.{key}"), reason);
+    }
+
+    pub(super) fn direction(&mut self, direction: Direction) -> &mut PathDirection {
+        match direction {
+            Direction::Up => &mut self.document.up,
+            Direction::Down => &mut self.document.down,
+        }
+    }
+
+    /// Bytes of IP packets that the measurement put on the path.
+    pub(super) fn count_traffic(&mut self, direction: Direction, bytes: ByteCount) {
+        self.traffic[super::linerate::index(direction)] += bytes;
+    }
+
+    pub(super) fn check(&self) -> Result<(), Halt> {
+        if self.stop.and_then(|stop| stop.pending()).is_some() { Err(Halt::Interrupted) } else { Ok(()) }
+    }
+
+    /// Lets time pass.
+    pub(super) fn wait(&self, time: Duration) -> Result<(), Halt> {
+        let Some(stop) = self.stop else {
+            clock::sleep_until(clock::monotonic_now() + time);
+            return Ok(());
+        };
+        let _ = poll::wait_for(&stop, Interest::READ, Some(time));
+        self.check()
+    }
+
+    /// A part that could not be measured: why, for each of its keys; goes on unless that makes no sense.
+    pub(super) fn without(&mut self, keys: &[&str], error: ProbeError) -> Result<(), Halt> {
+        match error {
+            ProbeError::Interrupted => Err(Halt::Interrupted),
+            ProbeError::Lost(_) => Err(Halt::Failed(error)),
+            other => {
+                for key in keys {
+                    self.unknown(key, other.to_string());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn finish(mut self, result: Result<(), Halt>) -> PathOutcome {
+        self.end_phase();
+        self.document.duration_ns = self.elapsed();
+        let [sent, received] = self.traffic;
+        self.document.traffic_bytes = Some((sent + received).get()).filter(|bytes| *bytes > 0);
+        let error = match result {
+            Ok(()) => None,
+            Err(Halt::Interrupted) => {
+                let signal = self.stop.and_then(|stop| stop.pending()).map(Signal::describe);
+                self.document.termination = Termination { outcome: Outcome::Interrupted, signal, message: None };
+                self.fill_unknown("the measurement was interrupted before");
+                None
+            }
+            Err(Halt::Failed(error)) => {
+                let message = Some(error.to_string());
+                self.document.termination = Termination { outcome: Outcome::Failed, signal: None, message };
+                self.fill_unknown("the measurement failed before");
+                Some(error)
+            }
+        };
+        self.fill_unknown(super::protocol_of(self.document.peer));
+        PathOutcome {
+            document: self.document,
+            series: self.series,
+            phases: self.phases,
+            far: self.far,
+            near_control: self.near_control,
+            sent,
+            received,
+            error,
+        }
+    }
+
+    /// A reason for all that is `null` and has none yet.
+    fn fill_unknown(&mut self, reason: &str) {
+        let document = &self.document;
+        let mut keys: Vec<String> = Vec::new();
+        for (name, end) in [("up", &document.up), ("down", &document.down)] {
+            let parts = [
+                ("mtu", end.mtu.is_none()),
+                ("capacity", end.capacity.is_none()),
+                ("packets", end.packets.is_none()),
+                ("marks", end.marks.is_none()),
+                ("policer", end.policer.is_none()),
+            ];
+            keys.extend(parts.into_iter().filter(|(_, missing)| *missing).map(|(key, _)| format!("{name}.{key}")));
+        }
+        let rtt = &document.rtt;
+        let whole = [
+            ("rtt.best", rtt.best.is_none()),
+            ("rtt.udp", rtt.udp.is_none()),
+            ("rtt.tcp", rtt.tcp.is_none()),
+            ("rtt.icmp", rtt.icmp.is_none()),
+            ("rtt.handshake", rtt.handshake.is_none()),
+            ("clock", document.clock.is_none()),
+            ("tcp", document.tcp.is_none()),
+            ("hops", document.hops.is_empty()),
+            ("bdp_up_bytes", document.bdp_up_bytes.is_none()),
+            ("bdp_down_bytes", document.bdp_down_bytes.is_none()),
+        ];
+        keys.extend(whole.into_iter().filter(|(_, missing)| *missing).map(|(key, _)| key.to_owned()));
+        for key in keys {
+            self.unknown(&key, reason);
+        }
+    }
+}
+
+/// Who stamped a packet, in the document's words.
+pub(super) const fn source(stamp: StampSource) -> TimeStampSource {
+    match stamp {
+        StampSource::Hardware => TimeStampSource::Hardware,
+        StampSource::Kernel => TimeStampSource::Kernel,
+        StampSource::Program => TimeStampSource::Program,
+    }
+}

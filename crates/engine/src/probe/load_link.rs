@@ -1,0 +1,551 @@
+//! The thread of one load connection, the same at either end: bulk data one way, pings and pongs between its frames.
+//!
+//! A ping must see the delay that the load makes, and as little as can be of this program's own: at most one frame of
+//! bulk data is begun before it, and little waits unsent in the kernel (`TCP_NOTSENT_LOWAT`). How much that is follows
+//! the connection's rate: enough that the kernel never runs dry, which takes more the faster it is.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::io;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use linerate_sys::data::tcp;
+use linerate_sys::poll::{self, Interest, PollItem, Waker};
+use linerate_sys::{clock, host, options, tcp_info};
+use linerate_units::{ByteCount, MonotonicTime};
+use linerate_wire::probe::load_frame::{Found, Frame, HEADER_LENGTH, Parser};
+use linerate_wire::probe::{Goodput, LoadSample, MOST_SAMPLES};
+
+use super::error::{ProbeError, Result};
+use super::lock;
+
+/// Distance of the receiver's readings.
+const GOODPUT_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Bounds of what may wait unsent in the kernel, and where it begins.
+const MOST_UNSENT: u64 = 4 << 20;
+const FIRST_UNSENT: u64 = 16 << 10;
+
+/// … the lower one in segments: the kernel asks for more when less than half of it waits, and holds back what is less
+/// than a segment while others are on their way (Nagle's algorithm), so that with two a connection would stand still
+/// until the receiver's delayed acknowledgement.
+const LEAST_SEGMENTS: u64 = 4;
+
+/// What waits unsent shall take no longer than this to leave.
+const UNSENT_TIME: Duration = Duration::from_millis(8);
+
+/// Bounds of a frame of bulk data.
+const LEAST_FRAME: u64 = 1 << 10;
+const MOST_FRAME: u64 = 256 << 10;
+
+/// From this much on, bulk data is taken off the connection without copying it.
+const WORTH_DISCARDING: u64 = 16 << 10;
+
+/// Bytes read at once otherwise.
+const READ_SIZE: usize = 64 << 10;
+
+/// Most pings whose answers are kept, and most pongs that wait to be sent: a peer that sends more takes them off its
+/// own connection first.
+const MOST_PINGS: usize = 200_000;
+const MOST_PONGS: usize = 1024;
+
+/// Most bytes of small frames that wait to be written.
+const MOST_URGENT: usize = 16 << 10;
+
+/// A thread with nothing to do looks at its orders at least this often.
+const LONGEST_SLEEP: Duration = Duration::from_millis(500);
+
+/// What the thread is to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkOrder {
+    /// Whether this end sends the bulk data; else it receives.
+    pub(crate) sends: bool,
+    /// Distance of the readings of `tcp_info` while it sends.
+    pub(crate) sampling: Duration,
+    /// Highest payload rate at which it sends.
+    pub(crate) most_rate: Option<linerate_units::BitRate>,
+}
+
+/// An application's message and its answer, on the loaded connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApplicationPing {
+    /// When it was handed over, before it waited for its turn behind the bulk data.
+    pub sent: MonotonicTime,
+    /// How long the answer took; `None` while there is none.
+    pub round_trip: Option<Duration>,
+}
+
+/// What the thread has seen and done.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) started: Option<MonotonicTime>,
+    pub(crate) ended: Option<MonotonicTime>,
+    pub(crate) samples: Vec<LoadSample>,
+    pub(crate) goodput: Vec<Goodput>,
+    pub(crate) pings: Vec<ApplicationPing>,
+    pub(crate) broken: Option<String>,
+}
+
+/// A load connection's thread.
+#[derive(Debug)]
+pub(crate) struct LoadLink {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    stream: TcpStream,
+    started: AtomicBool,
+    ceased: AtomicBool,
+    stopping: AtomicBool,
+    /// Nanoseconds; 0 for no pings.
+    ping_interval: AtomicU64,
+    orders: Waker,
+    bytes: AtomicU64,
+    seen: Mutex<Seen>,
+}
+
+impl LoadLink {
+    /// Takes over a connection whose cookie is through. `first` is written before all else; `broke` is woken when the
+    /// connection breaks.
+    pub(crate) fn start(
+        stream: TcpStream,
+        order: LinkOrder,
+        first: &[Frame],
+        broke: Option<Arc<Waker>>,
+    ) -> Result<Self> {
+        let failed = |cause: io::Error| ProbeError::io("preparing a load connection", &cause);
+        stream.set_nonblocking(true).map_err(failed)?;
+        options::set_no_delay(&stream, true)?;
+        let segment = options::mss(&stream).map_or(1448, |mss| u64::from(mss.get()));
+        let unsent = FIRST_UNSENT.max(LEAST_SEGMENTS * segment);
+        if order.sends {
+            options::set_not_sent_low_water(&stream, ByteCount::new(unsent))?;
+        }
+        let shared = Arc::new(Shared {
+            stream,
+            started: AtomicBool::new(false),
+            ceased: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            ping_interval: AtomicU64::new(0),
+            orders: Waker::new()?,
+            bytes: AtomicU64::new(0),
+            seen: Mutex::default(),
+        });
+        let worker = Worker::new(Arc::clone(&shared), order, first, unsent).map_err(failed)?;
+        let thread = std::thread::Builder::new().name("load".into()).stack_size(256 << 10);
+        let thread = thread.spawn(move || {
+            worker.run();
+            if let Some(broke) = broke {
+                broke.wake();
+            }
+        });
+        let thread = thread.map_err(|cause| ProbeError::io("starting the thread of a load connection", &cause))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Has the bulk data, or the counting of it, begin.
+    pub(crate) fn begin(&self) {
+        self.shared.started.store(true, Ordering::Release);
+        self.shared.orders.wake();
+    }
+
+    /// Begins no further frame of bulk data.
+    pub(crate) fn cease(&self) {
+        self.shared.ceased.store(true, Ordering::Release);
+        self.shared.orders.wake();
+    }
+
+    /// Distance of the pings; `None` for none.
+    pub(crate) fn set_ping_interval(&self, interval: Option<Duration>) {
+        let nanos =
+            interval.map_or(0, |interval| u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1_000_000));
+        self.shared.ping_interval.store(nanos, Ordering::Relaxed);
+        self.shared.orders.wake();
+    }
+
+    pub(crate) fn stream(&self) -> &TcpStream {
+        &self.shared.stream
+    }
+
+    /// Bulk payload moved so far.
+    pub(crate) fn bytes(&self) -> ByteCount {
+        ByteCount::new(self.shared.bytes.load(Ordering::Relaxed))
+    }
+
+    /// Looks at what was seen so far.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
+        look(&lock(&self.shared.seen))
+    }
+
+    /// Ends the connection at once: what has not been sent is thrown away.
+    pub(crate) fn end(&mut self) -> Seen {
+        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.orders.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        // A failure makes the end slower, not wrong.
+        let _ = options::set_close_by_reset(&self.shared.stream);
+        core::mem::take(&mut *lock(&self.shared.seen))
+    }
+}
+
+impl Drop for LoadLink {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.end();
+        }
+    }
+}
+
+/// Why a connection's thread ends.
+enum End {
+    Stopped,
+    Broken(String),
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> Self {
+        Self::Broken(linerate_sys::describe_os_error(&error))
+    }
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    order: LinkOrder,
+    parser: Parser,
+    buffer: Vec<u8>,
+    /// Small frames that go before more bulk data.
+    urgent: Vec<u8>,
+    urgent_written: usize,
+    pongs: VecDeque<u64>,
+    /// The present frame of bulk data, with its beginning, and how much of it is written.
+    frame: Vec<u8>,
+    frame_length: usize,
+    frame_written: usize,
+    unsent: u64,
+    /// The kernel took nothing more at the last try.
+    blocked: bool,
+    started: Option<MonotonicTime>,
+    next_reading: Option<MonotonicTime>,
+    reading_interval: Duration,
+    next_ping: Option<MonotonicTime>,
+}
+
+impl Worker {
+    fn new(shared: Arc<Shared>, order: LinkOrder, first: &[Frame], unsent: u64) -> io::Result<Self> {
+        let mut urgent = Vec::new();
+        for frame in first {
+            frame.encode(&mut urgent);
+        }
+        let mut frame = Vec::new();
+        if order.sends {
+            frame.resize(HEADER_LENGTH + usize::try_from(MOST_FRAME).unwrap_or(usize::MAX), 0);
+            // Random, so that nothing on the way can make it smaller.
+            host::random_bytes(&mut frame).map_err(io::Error::from)?;
+        }
+        Ok(Self {
+            shared,
+            order,
+            parser: Parser::default(),
+            buffer: vec![0; READ_SIZE],
+            urgent,
+            urgent_written: 0,
+            pongs: VecDeque::new(),
+            frame,
+            frame_length: 0,
+            frame_written: 0,
+            unsent,
+            blocked: false,
+            started: None,
+            next_reading: None,
+            reading_interval: if order.sends { order.sampling } else { GOODPUT_INTERVAL },
+            next_ping: None,
+        })
+    }
+
+    fn run(mut self) {
+        let end = loop {
+            match self.step() {
+                Ok(()) => {}
+                Err(end) => break end,
+            }
+        };
+        self.read_figures(clock::monotonic_now());
+        let mut seen = lock(&self.shared.seen);
+        seen.ended = Some(clock::monotonic_now());
+        if let End::Broken(reason) = end {
+            seen.broken = Some(reason);
+        }
+    }
+
+    fn step(&mut self) -> core::result::Result<(), End> {
+        let now = clock::monotonic_now();
+        self.follow_orders(now)?;
+        if self.next_reading.is_some_and(|at| now >= at) {
+            self.read_figures(now);
+        }
+        self.queue_small_frames(now);
+        let deferred = self.deferred_until(now);
+        let writes =
+            self.urgent_written < self.urgent.len() || self.in_frame() || self.wants_bulk() && deferred.is_none();
+        let timeout = self.next_duty(deferred).map_or(LONGEST_SLEEP, |at| at.since(now).min(LONGEST_SLEEP));
+        let (readable, writable) = {
+            let shared = &self.shared;
+            let interest = if writes { Interest::READ_WRITE } else { Interest::READ };
+            let mut items = [PollItem::new(&shared.stream, interest), PollItem::new(&shared.orders, Interest::READ)];
+            poll::wait(&mut items, Some(timeout)).map_err(io::Error::from)?;
+            if items[1].is_readable() {
+                shared.orders.drain();
+            }
+            (items[0].is_readable() || items[0].has_error(), items[0].is_writable())
+        };
+        self.blocked = writes && !writable;
+        if readable {
+            self.read()?;
+        }
+        if writes && writable {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    fn follow_orders(&mut self, now: MonotonicTime) -> core::result::Result<(), End> {
+        if self.shared.stopping.load(Ordering::Acquire) {
+            return Err(End::Stopped);
+        }
+        if self.started.is_none() && self.shared.started.load(Ordering::Acquire) {
+            self.started = Some(now);
+            self.next_reading = Some(now);
+            if self.order.sends {
+                // Bulk data goes in full segments, as that of any transfer: pings are not alone, they need not hurry.
+                let _ = options::set_no_delay(&self.shared.stream, false);
+            }
+            lock(&self.shared.seen).started = Some(now);
+        }
+        match Duration::from_nanos(self.shared.ping_interval.load(Ordering::Relaxed)) {
+            Duration::ZERO => self.next_ping = None,
+            interval => {
+                self.next_ping = Some(self.next_ping.map_or(now, |next| next.min(now + interval)));
+            }
+        }
+        Ok(())
+    }
+
+    fn wants_bulk(&self) -> bool {
+        self.order.sends && self.started.is_some() && !self.shared.ceased.load(Ordering::Acquire)
+    }
+
+    fn in_frame(&self) -> bool {
+        self.frame_written < self.frame_length
+    }
+
+    /// With a limit of the rate: until when no further frame is due.
+    fn deferred_until(&self, now: MonotonicTime) -> Option<MonotonicTime> {
+        let (rate, started) = (self.order.most_rate?, self.started?);
+        let due = started + rate.time_to_send(ByteCount::new(self.shared.bytes.load(Ordering::Relaxed)))?;
+        (due > now).then_some(due)
+    }
+
+    fn next_duty(&self, deferred: Option<MonotonicTime>) -> Option<MonotonicTime> {
+        [self.next_reading, self.next_ping, deferred].into_iter().flatten().min()
+    }
+
+    /// Puts pings that are due and pongs that are owed where they go out next.
+    fn queue_small_frames(&mut self, now: MonotonicTime) {
+        if self.urgent_written == self.urgent.len() {
+            self.urgent.clear();
+            self.urgent_written = 0;
+        }
+        if let Some(due) = self.next_ping.filter(|due| now >= *due) {
+            let interval = Duration::from_nanos(self.shared.ping_interval.load(Ordering::Relaxed));
+            self.next_ping = Some(if due + interval > now { due + interval } else { now + interval });
+            let mut seen = lock(&self.shared.seen);
+            if seen.pings.len() < MOST_PINGS && self.urgent.len() < MOST_URGENT {
+                let id = seen.pings.len() as u64;
+                seen.pings.push(ApplicationPing { sent: now, round_trip: None });
+                Frame::Ping(id).encode(&mut self.urgent);
+            }
+        }
+        // A peer that pings and does not take the answers gets no more of them.
+        while self.urgent.len() < MOST_URGENT
+            && let Some(id) = self.pongs.pop_front()
+        {
+            Frame::Pong(id).encode(&mut self.urgent);
+        }
+    }
+
+    /// Writes what is urgent when no frame is begun, else the frame to its end, then one more.
+    fn write(&mut self) -> core::result::Result<(), End> {
+        if !self.in_frame() {
+            if self.urgent_written < self.urgent.len() {
+                self.urgent_written += written(tcp::send(&self.shared.stream, &self.urgent[self.urgent_written..]))?;
+                return Ok(());
+            }
+            if !self.wants_bulk() {
+                return Ok(());
+            }
+            self.begin_frame();
+        }
+        let taken = written(tcp::send_more(&self.shared.stream, &self.frame[self.frame_written..self.frame_length]))?;
+        let header = HEADER_LENGTH.saturating_sub(self.frame_written).min(taken);
+        self.frame_written += taken;
+        self.shared.bytes.fetch_add((taken - header) as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn begin_frame(&mut self) {
+        let size = (self.unsent / 4).clamp(LEAST_FRAME, MOST_FRAME);
+        let mut header = Vec::with_capacity(HEADER_LENGTH);
+        Frame::Bulk(ByteCount::new(size)).encode(&mut header);
+        self.frame[..HEADER_LENGTH].copy_from_slice(&header);
+        self.frame_length = HEADER_LENGTH + usize::try_from(size).unwrap_or(0);
+        self.frame_written = 0;
+    }
+
+    fn read(&mut self) -> core::result::Result<(), End> {
+        let bulk = self.parser.bulk_left();
+        if bulk.get() >= WORTH_DISCARDING {
+            let count = received(tcp::receive_discarding(&self.shared.stream, bulk.to_usize()))?;
+            let count = ByteCount::from_usize(count);
+            self.parser.skip_bulk(count);
+            self.count_bulk(count);
+            return Ok(());
+        }
+        let count = received(tcp::receive(&self.shared.stream, &mut self.buffer))?;
+        let buffer = core::mem::take(&mut self.buffer);
+        let outcome = self.take(&buffer[..count]);
+        self.buffer = buffer;
+        outcome
+    }
+
+    fn take(&mut self, mut bytes: &[u8]) -> core::result::Result<(), End> {
+        loop {
+            match self.parser.next(&mut bytes).map_err(|error| End::Broken(error.to_string()))? {
+                Found::Nothing => return Ok(()),
+                Found::BulkBytes(count) => self.count_bulk(count),
+                Found::Frame(Frame::Ping(id)) if self.pongs.len() < MOST_PONGS => self.pongs.push_back(id),
+                Found::Frame(Frame::Pong(id)) => self.take_pong(id),
+                Found::Frame(_) => {}
+            }
+        }
+    }
+
+    fn count_bulk(&self, count: ByteCount) {
+        if !self.order.sends {
+            self.shared.bytes.fetch_add(count.get(), Ordering::Relaxed);
+        }
+    }
+
+    fn take_pong(&self, id: u64) {
+        let now = clock::monotonic_now();
+        let mut seen = lock(&self.shared.seen);
+        let index = usize::try_from(id).unwrap_or(usize::MAX);
+        if let Some(ping) = seen.pings.get_mut(index).filter(|ping| ping.round_trip.is_none()) {
+            ping.round_trip = Some(now.since(ping.sent));
+        }
+    }
+
+    /// Notes how the connection stands, and adapts to it.
+    fn read_figures(&mut self, now: MonotonicTime) {
+        let Some(started) = self.started else { return };
+        let due = self.next_reading.unwrap_or(now) + self.reading_interval;
+        self.next_reading = Some(if due > now { due } else { now + self.reading_interval });
+        let time = now.since(started);
+        let bytes = ByteCount::new(self.shared.bytes.load(Ordering::Relaxed));
+        if !self.order.sends {
+            let mut seen = lock(&self.shared.seen);
+            seen.goodput.push(Goodput { time, bytes });
+            thin_out(&mut seen.goodput, &mut self.reading_interval);
+            return;
+        }
+        let Ok(info) = tcp_info::read(&self.shared.stream) else { return };
+        self.adapt(&info, bytes, time);
+        let mut seen = lock(&self.shared.seen);
+        seen.samples.push(LoadSample {
+            time,
+            rtt: info.rtt,
+            congestion_window: info.congestion_window,
+            bytes_acknowledged: info.bytes_acknowledged,
+            retransmits: info.retransmits,
+            delivery_rate: info.delivery_rate,
+            not_sent: info.not_sent,
+            busy: info.busy_time,
+            receive_window_limited: info.receive_window_limited,
+            send_buffer_limited: info.send_buffer_limited,
+        });
+        thin_out(&mut seen.samples, &mut self.reading_interval);
+    }
+
+    /// A kernel that has run dry gets twice as much to keep, up to what its window takes at once; one that keeps more
+    /// than leaves in a moment, half as much.
+    fn adapt(&mut self, info: &linerate_model::tcp_info::TcpInfo, bytes: ByteCount, time: Duration) {
+        let average = bytes.rate_over(time);
+        let rate = info.delivery_rate.unwrap_or(average).max(average);
+        let enough = (rate * UNSENT_TIME).get();
+        let window = info.congestion_window.map_or(MOST_UNSENT, ByteCount::get).max(FIRST_UNSENT);
+        let segment = info.send_mss.map_or(1448, |mss| u64::from(mss.get()));
+        let dry = info.not_sent.is_some_and(|left| left.get() < segment) && !self.blocked && !bytes.is_zero();
+        let wanted = if dry && self.unsent < window {
+            self.unsent * 2
+        } else if !dry && self.unsent / 2 > enough {
+            self.unsent / 2
+        } else {
+            self.unsent
+        };
+        let wanted = wanted.clamp(LEAST_SEGMENTS * segment.min(1 << 18), MOST_UNSENT);
+        if wanted != self.unsent && options::set_not_sent_low_water(&self.shared.stream, ByteCount::new(wanted)).is_ok()
+        {
+            self.unsent = wanted;
+        }
+    }
+}
+
+/// Keeps every second reading when there are too many, and reads half as often from then on.
+fn thin_out<T>(readings: &mut Vec<T>, interval: &mut Duration) {
+    if readings.len() >= MOST_SAMPLES {
+        let mut index = 0;
+        readings.retain(|_| {
+            index += 1;
+            index % 2 == 1
+        });
+        *interval *= 2;
+    }
+}
+
+fn written(outcome: io::Result<usize>) -> core::result::Result<usize, End> {
+    match outcome {
+        Err(error) if poll::would_block(&error) => Ok(0),
+        other => Ok(other?),
+    }
+}
+
+fn received(outcome: io::Result<usize>) -> core::result::Result<usize, End> {
+    match outcome {
+        Ok(0) => Err(End::Broken("the peer has closed it".to_owned())),
+        Err(error) if poll::would_block(&error) => Ok(0),
+        other => Ok(other?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_are_thinned_out_evenly() {
+        let mut readings: Vec<usize> = (0..MOST_SAMPLES).collect();
+        let mut interval = Duration::from_millis(10);
+        thin_out(&mut readings, &mut interval);
+        assert_eq!(interval, Duration::from_millis(20));
+        assert_eq!(readings.len(), MOST_SAMPLES / 2);
+        assert!(readings.iter().enumerate().all(|(index, reading)| *reading == 2 * index));
+        thin_out(&mut readings, &mut interval);
+        assert_eq!((readings.len(), interval), (MOST_SAMPLES / 2, Duration::from_millis(20)));
+    }
+}

@@ -1,0 +1,434 @@
+//! Sending a stream of STAMP packets at a rate: periodic or Poisson, singly or in trains.
+
+use core::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use linerate_sys::clock;
+use linerate_sys::data::train::{self, Mark, Refusal};
+use linerate_sys::poll::{self, Interest, Waker};
+use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, WallTime};
+use linerate_wire::probe::{SendOrder, SentReport, Spacing};
+use linerate_wire::stamp::{SenderPacket, SessionIdentifier, Timestamp, TimestampFormat};
+
+use super::datagrams::Datagrams;
+use super::error::{ProbeError, Result};
+use super::lock;
+use crate::pace::{Pacer, Pacing, Turn};
+
+/// A sleeper looks at its orders at least this often.
+const LONGEST_SLEEP: Duration = Duration::from_millis(500);
+
+/// After a refusal for want of room the sender pauses for this long: the queue of this host's own device is full.
+const NO_ROOM_PAUSE: Duration = Duration::from_millis(1);
+
+/// Sleeping is late by up to 50 µs unless the kernel is told otherwise (`PR_SET_TIMERSLACK`).
+const TIMER_SLACK: Duration = Duration::from_nanos(1);
+
+/// What holds streams back besides their order: shared by all of a session.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    /// Bytes that may still be sent.
+    bytes: AtomicU64,
+    /// Highest rate of one stream.
+    pub(crate) most_rate: Option<BitRate>,
+}
+
+impl Allowance {
+    pub(crate) fn new(bytes: ByteCount, most_rate: Option<BitRate>) -> Arc<Self> {
+        Arc::new(Self { bytes: AtomicU64::new(bytes.get()), most_rate })
+    }
+
+    /// No limit.
+    pub(crate) fn unlimited() -> Arc<Self> {
+        Self::new(ByteCount::new(u64::MAX), None)
+    }
+
+    fn take(&self, bytes: u64) -> bool {
+        let left = |left: u64| if left == u64::MAX { Some(left) } else { left.checked_sub(bytes) };
+        self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok()
+    }
+
+    fn held(&self, rate: BitRate) -> BitRate {
+        self.most_rate.map_or(rate, |most| rate.min(most))
+    }
+}
+
+/// A stream that is being sent by a thread of its own. Dropping it ends it.
+#[derive(Debug)]
+pub struct Sending {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    allowance: Arc<Allowance>,
+    stopping: AtomicBool,
+    over: AtomicBool,
+    /// Bit pattern of the rate's bit/s.
+    rate: AtomicU64,
+    orders: Waker,
+    report: Mutex<SentReport>,
+}
+
+impl Sending {
+    /// Begins to send. `ended` is woken when the stream is over.
+    pub(crate) fn start(
+        datagrams: &Arc<Datagrams>,
+        order: SendOrder,
+        allowance: &Arc<Allowance>,
+        ended: Option<Arc<Waker>>,
+    ) -> Result<Self> {
+        let rate = allowance.held(order.rate);
+        let shared = Arc::new(Shared {
+            allowance: Arc::clone(allowance),
+            stopping: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            rate: AtomicU64::new(rate.bits_per_second().to_bits()),
+            orders: Waker::new()?,
+            report: Mutex::new(SentReport {
+                stream: order.stream,
+                packets: PacketCount::ZERO,
+                bytes: ByteCount::ZERO,
+                first: None,
+                newest: None,
+                refused_too_large: PacketCount::ZERO,
+                refused_no_room: PacketCount::ZERO,
+                rate,
+            }),
+        });
+        if order.dont_fragment {
+            datagrams.probe_mtu(true)?;
+        }
+        let emitter = Emitter::new(Arc::clone(datagrams), Arc::clone(&shared), order);
+        let thread = std::thread::Builder::new().name(format!("probe-send-{}", order.stream)).stack_size(256 << 10);
+        let thread = thread
+            .spawn(move || {
+                emitter.run();
+                if let Some(ended) = ended {
+                    ended.wake();
+                }
+            })
+            .map_err(|cause| ProbeError::io("starting the thread that sends probes", &cause))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Changes the payload rate.
+    pub fn set_rate(&self, rate: BitRate) {
+        let rate = self.shared.allowance.held(rate);
+        self.shared.rate.store(rate.bits_per_second().to_bits(), Ordering::Relaxed);
+        lock(&self.shared.report).rate = rate;
+        self.shared.orders.wake();
+    }
+
+    /// Whether it has ended: it was stopped, or has sent all it should.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.shared.over.load(Ordering::Acquire)
+    }
+
+    /// What has been sent so far.
+    #[must_use]
+    pub fn progress(&self) -> SentReport {
+        *lock(&self.shared.report)
+    }
+
+    /// Ends it.
+    #[must_use]
+    pub fn stop(mut self) -> SentReport {
+        self.end();
+        self.progress()
+    }
+
+    /// Waits until it has sent all it should.
+    #[must_use]
+    pub fn wait(mut self) -> SentReport {
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        self.progress()
+    }
+
+    fn end(&mut self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.orders.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Shared {
+    fn rate(&self) -> BitRate {
+        BitRate::from_bits_per_second(f64::from_bits(self.rate.load(Ordering::Relaxed)))
+    }
+
+    fn stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Sleeps until then, or until there are new orders.
+    fn sleep_until(&self, until: MonotonicTime) {
+        let left = until.since(clock::monotonic_now()).min(LONGEST_SLEEP);
+        if !left.is_zero() && poll::wait_for(&self.orders, Interest::READ, Some(left)).unwrap_or(true) {
+            self.orders.drain();
+        }
+    }
+}
+
+/// When the packets leave.
+enum Schedule {
+    Periodic(Pacer),
+    Poisson(Poisson),
+}
+
+impl Schedule {
+    fn new(order: &SendOrder, rate: BitRate, start: MonotonicTime) -> Option<Self> {
+        Some(match order.spacing {
+            Spacing::Periodic => {
+                let burst = group(rate.time_to_send(order.size)?);
+                Self::Periodic(Pacer::new(Pacing { rate, block: order.size, burst }, start)?)
+            }
+            Spacing::Poisson { seed } => Self::Poisson(Poisson::new(seed, rate.time_to_send(order.size)?, start)),
+        })
+    }
+
+    fn turn(&mut self, now: MonotonicTime) -> Turn {
+        match self {
+            Self::Periodic(pacer) => pacer.turn(now),
+            Self::Poisson(poisson) if poisson.next > now => Turn::Wait(poisson.next),
+            Self::Poisson(_) => Turn::Send(PacketCount::new(1)),
+        }
+    }
+
+    fn sent(&mut self, count: PacketCount, now: MonotonicTime) {
+        match self {
+            Self::Periodic(pacer) => pacer.sent(count, now),
+            Self::Poisson(poisson) => poisson.advance(now),
+        }
+    }
+}
+
+/// How many packets with this distance leave together: each wake-up of the sender and of the receiver costs as much as
+/// sending several. Few enough that they fit into the smallest of buffers; `None` where the pacer's own grain is longer.
+fn group(distance: Duration) -> Option<PacketCount> {
+    const MOST: u128 = 8;
+    const LONGEST: Duration = Duration::from_micros(500);
+    const GRAIN: Duration = Duration::from_micros(100);
+    let count = (LONGEST.as_nanos() / distance.as_nanos().max(1)).min(MOST);
+    let takes = distance.as_nanos() * count;
+    (count > 1 && takes > GRAIN.as_nanos()).then(|| PacketCount::new(u64::try_from(count).unwrap_or(1)))
+}
+
+/// A Poisson process (RFC 2330 §11.1.1): the distances are exponentially distributed.
+#[derive(Clone, Debug)]
+pub(crate) struct Poisson {
+    random: u64,
+    mean: Duration,
+    pub(crate) next: MonotonicTime,
+}
+
+impl Poisson {
+    /// A process with this mean distance, from a seed; the first event is at `start`.
+    pub(crate) fn new(seed: u64, mean: Duration, start: MonotonicTime) -> Self {
+        Self { random: seed, mean, next: start }
+    }
+
+    /// Sets the time of the next event. Events that are late by more than a second are let go.
+    pub(crate) fn advance(&mut self, now: MonotonicTime) {
+        let uniform = self.uniform();
+        // The logarithm of 2^-53 is -37: no distance is longer than 37 times the mean.
+        let distance = self.mean.mul_f64(-uniform.ln());
+        self.next = self.next + distance;
+        if now.since(self.next) > crate::pace::LONGEST_DEBT {
+            self.next = now;
+        }
+    }
+
+    /// A number in (0, 1], by `SplitMix64` (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
+    fn uniform(&mut self) -> f64 {
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^= mixed >> 31;
+        ((mixed >> 11) + 1) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// What the sending thread works with.
+struct Emitter {
+    datagrams: Arc<Datagrams>,
+    shared: Arc<Shared>,
+    order: SendOrder,
+    mark: Mark,
+    /// As many datagrams as one train may have.
+    train: Vec<u8>,
+    size: usize,
+    /// Whether kernel and device cut trains.
+    trains: bool,
+    /// Number of the next packet.
+    next: u32,
+    /// Packets that were handed to the kernel, taken or not.
+    tried: u64,
+}
+
+impl Emitter {
+    fn new(datagrams: Arc<Datagrams>, shared: Arc<Shared>, order: SendOrder) -> Self {
+        let size = order.size.to_usize();
+        let most = (train::MOST_BYTES.to_usize() / size).clamp(1, train::MOST_DATAGRAMS);
+        let packet = SenderPacket { session: SessionIdentifier::new(order.stream.get()), ..SenderPacket::default() };
+        let train = packet.encode(order.size).repeat(most);
+        let mark = Mark::of(datagrams.socket(), Some(order.type_of_service));
+        Self { datagrams, shared, order, mark, train, size, trains: most > 1, next: 0, tried: 0 }
+    }
+
+    fn run(mut self) {
+        // A larger slack makes the sender late, not wrong.
+        let _ = clock::set_timer_slack(TIMER_SLACK);
+        self.send_all();
+        if self.order.dont_fragment {
+            let _ = self.datagrams.probe_mtu(false);
+        }
+        self.shared.over.store(true, Ordering::Release);
+    }
+
+    fn send_all(&mut self) {
+        let start = clock::monotonic_now();
+        let end = start + self.order.limit.duration.unwrap_or(SendOrder::LONGEST);
+        let mut rate = self.shared.rate();
+        let Some(mut schedule) = Schedule::new(&self.order, rate, start) else { return };
+        while !self.shared.stopping() {
+            let now = clock::monotonic_now();
+            if now >= end {
+                return;
+            }
+            let ordered = self.shared.rate();
+            if ordered != rate {
+                rate = ordered;
+                let Some(new) = Schedule::new(&self.order, rate, now) else { return };
+                schedule = new;
+            }
+            match schedule.turn(now) {
+                Turn::Wait(until) => self.shared.sleep_until(until.min(end)),
+                Turn::Send(count) => {
+                    let Some(sent) = self.send(count) else { return };
+                    schedule.sent(sent, now);
+                }
+            }
+        }
+    }
+
+    /// Sends up to `count` packets; returns how many were tried, `None` at the end of the stream.
+    fn send(&mut self, count: PacketCount) -> Option<PacketCount> {
+        let left = self.order.limit.count.map_or(u64::MAX, |count| count.get() - self.tried.min(count.get()));
+        let most = if self.trains { self.train.len() / self.size } else { 1 };
+        let count = count.get().min(left).min(most as u64);
+        if count == 0 || !self.shared.allowance.take(count * self.size as u64) {
+            return None;
+        }
+        let (count, bytes) = (u32::try_from(count).unwrap_or(1), usize::try_from(count).unwrap_or(1) * self.size);
+        let now = clock::realtime_now();
+        let stamp = Timestamp::from_wall(now, TimestampFormat::Ntp);
+        for (index, datagram) in (0..count).zip(self.train[..bytes].chunks_exact_mut(self.size)) {
+            SenderPacket::renumber(datagram, self.next.wrapping_add(index), stamp);
+        }
+        let outcome = self.hand_over(bytes, count);
+        if let Err(Refusal::Broken) = outcome {
+            return None;
+        }
+        if outcome == Ok(false) {
+            // The same packets go again, one by one.
+            self.trains = false;
+            return Some(PacketCount::ZERO);
+        }
+        if outcome == Err(Refusal::Full) {
+            // As with a socket that blocks: what this host's device does not take yet is not lost.
+            return Some(PacketCount::ZERO);
+        }
+        self.account(count, now, outcome.err());
+        Some(PacketCount::new(u64::from(count)))
+    }
+
+    fn hand_over(&self, bytes: usize, count: u32) -> core::result::Result<bool, Refusal> {
+        let bytes = &self.train[..bytes];
+        match u16::try_from(self.size) {
+            Ok(size) if count > 1 => self.datagrams.send_train(bytes, size, self.mark),
+            _ => self.datagrams.send(bytes, self.mark).map(|()| true),
+        }
+    }
+
+    fn account(&mut self, count: u32, now: WallTime, refusal: Option<Refusal>) {
+        self.next = self.next.wrapping_add(count);
+        self.tried += u64::from(count);
+        let packets = PacketCount::new(u64::from(count));
+        let mut report = lock(&self.shared.report);
+        match refusal {
+            None => {
+                report.packets += packets;
+                report.bytes += packets * self.order.size;
+                report.first.get_or_insert(now);
+                report.newest = Some(now);
+            }
+            Some(Refusal::TooLarge) => report.refused_too_large += packets,
+            Some(_) => report.refused_no_room += packets,
+        }
+        drop(report);
+        if refusal == Some(Refusal::NoRoom) {
+            self.shared.sleep_until(clock::monotonic_now() + NO_ROOM_PAUSE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_poisson_process_has_exponential_distances() {
+        let mean = Duration::from_millis(10);
+        let mut process = Poisson::new(42, mean, MonotonicTime::from_nanos(0));
+        let count = 20_000;
+        let mut distances: Vec<f64> = Vec::with_capacity(count);
+        for _ in 0..count {
+            let before = process.next;
+            process.advance(before);
+            distances.push(process.next.since(before).as_secs_f64() / mean.as_secs_f64());
+        }
+        #[expect(clippy::cast_precision_loss, reason = "small")]
+        let n = count as f64;
+        // Mean and standard deviation are both 1; the mean of n has a standard deviation of 1/sqrt(n).
+        let average = distances.iter().sum::<f64>() / n;
+        assert!((average - 1.0).abs() < 5.0 / n.sqrt(), "{average}");
+        // The share above the mean is 1/e.
+        #[expect(clippy::cast_precision_loss, reason = "small")]
+        let above = distances.iter().filter(|distance| **distance > 1.0).count() as f64 / n;
+        let expected = (-1.0_f64).exp();
+        assert!((above - expected).abs() < 5.0 * (expected * (1.0 - expected) / n).sqrt(), "{above}");
+        let again = |seed| {
+            let mut process = Poisson::new(seed, mean, MonotonicTime::from_nanos(0));
+            process.advance(MonotonicTime::from_nanos(0));
+            process.next
+        };
+        assert_eq!(again(7), again(7));
+        assert_ne!(again(7), again(8));
+    }
+
+    #[test]
+    fn an_allowance_ends() {
+        let allowance = Allowance::new(ByteCount::new(100), Some(BitRate::from_bits_per_second(1e6)));
+        assert!(allowance.take(60) && !allowance.take(60) && allowance.take(40) && !allowance.take(1));
+        assert_eq!(allowance.held(BitRate::from_bits_per_second(2e6)), BitRate::from_bits_per_second(1e6));
+        let unlimited = Allowance::unlimited();
+        assert!(unlimited.take(u64::MAX - 1) && unlimited.take(u64::MAX - 1));
+    }
+}

@@ -1,0 +1,202 @@
+//! What is known so far.
+
+use core::time::Duration;
+
+use linerate_model::schema::far::TcpInfo as FarTcpInfo;
+use linerate_model::schema::path::{PathDocument, Unknown};
+use linerate_model::schema::rfc6349::{Baseline, Rfc6349Document, SCHEMA};
+use linerate_model::schema::run::{PhaseSpan, Series};
+use linerate_model::schema::throughput::{Outcome, Termination};
+use linerate_sys::clock;
+use linerate_sys::poll::{self, Interest};
+use linerate_sys::signals::{Interrupts, Signal};
+use linerate_units::{ByteCount, MonotonicTime};
+
+use super::{Rfc6349Event, Rfc6349Options, Rfc6349Outcome};
+use crate::probe::ProbeError;
+use crate::probe::messages::FarFacts;
+
+/// Why the procedure goes no further.
+#[derive(Debug)]
+pub(super) enum Halt {
+    /// The user has had enough.
+    Interrupted,
+    /// The rest would make no sense.
+    Failed(ProbeError),
+}
+
+/// The document while it is filled, and who watches.
+pub(super) struct Record<'a> {
+    pub(super) options: &'a Rfc6349Options,
+    pub(super) stop: Option<Interrupts>,
+    observer: &'a mut dyn FnMut(&Rfc6349Event),
+    started: MonotonicTime,
+    started_at: u64,
+    pub(super) path: Option<PathDocument>,
+    pub(super) baseline: Baseline,
+    pub(super) tests: Vec<linerate_model::schema::rfc6349::TcpTest>,
+    pub(super) windows: Vec<linerate_model::schema::rfc6349::WindowTest>,
+    pub(super) management: Vec<linerate_model::schema::rfc6349::TrafficManagement>,
+    unknown: Vec<Unknown>,
+    notes: Vec<String>,
+    pub(super) series: Vec<Series>,
+    pub(super) phases: Vec<PhaseSpan>,
+    pub(super) far: Option<FarFacts>,
+    pub(super) near_control: Option<FarTcpInfo>,
+    pub(super) sent: ByteCount,
+    pub(super) received: ByteCount,
+}
+
+/// Whole nanoseconds.
+pub(super) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl<'a> Record<'a> {
+    pub(super) fn new(
+        options: &'a Rfc6349Options,
+        stop: Option<Interrupts>,
+        observer: &'a mut dyn FnMut(&Rfc6349Event),
+    ) -> Self {
+        Self {
+            options,
+            stop,
+            observer,
+            started: clock::monotonic_now(),
+            started_at: nanos(clock::realtime_now().since_unix_epoch()),
+            path: None,
+            baseline: Baseline::default(),
+            tests: Vec::new(),
+            windows: Vec::new(),
+            management: Vec::new(),
+            unknown: Vec::new(),
+            notes: Vec::new(),
+            series: Vec::new(),
+            phases: Vec::new(),
+            far: None,
+            near_control: None,
+            sent: ByteCount::ZERO,
+            received: ByteCount::ZERO,
+        }
+    }
+
+    pub(super) fn tell(&mut self, event: &Rfc6349Event) {
+        (self.observer)(event);
+    }
+
+    /// Runs something that has an observer of its own, beside what else it needs of the record.
+    pub(super) fn observer(&mut self) -> &mut dyn FnMut(&Rfc6349Event) {
+        self.observer
+    }
+
+    /// Nanoseconds since the beginning.
+    pub(super) fn elapsed(&self) -> u64 {
+        nanos(clock::monotonic_now().since(self.started))
+    }
+
+    /// A phase that began at `start_ns` is over.
+    pub(super) fn phase(&mut self, name: String, start_ns: u64) {
+        let end_ns = self.elapsed();
+        self.phases.push(PhaseSpan { name, start_ns, end_ns });
+    }
+
+    /// What a reader should know, said once.
+    pub(super) fn note(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !self.notes.contains(&text) {
+            self.tell(&Rfc6349Event::Note(text.clone()));
+            self.notes.push(text);
+        }
+    }
+
+    /// Why a key stays `null`; the first reason holds.
+    pub(super) fn unknown(&mut self, key: &str, reason: impl Into<String>) {
+        if !self.unknown.iter().any(|unknown| unknown.key == key) {
+            self.unknown.push(Unknown { key: key.to_owned(), reason: reason.into() });
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Halt> {
+        if self.stop.and_then(|stop| stop.pending()).is_some() { Err(Halt::Interrupted) } else { Ok(()) }
+    }
+
+    /// Lets time pass.
+    pub(super) fn wait(&self, time: Duration) -> Result<(), Halt> {
+        let Some(stop) = self.stop else {
+            clock::sleep_until(clock::monotonic_now() + time);
+            return Ok(());
+        };
+        let _ = poll::wait_for(&stop, Interest::READ, Some(time));
+        self.check()
+    }
+
+    pub(super) fn finish(mut self, result: Result<(), Halt>) -> Rfc6349Outcome {
+        let (termination, error) = match result {
+            Ok(()) => (Termination { outcome: Outcome::Complete, signal: None, message: None }, None),
+            Err(Halt::Interrupted) => {
+                let signal = self.stop.and_then(|stop| stop.pending()).map(Signal::describe);
+                (Termination { outcome: Outcome::Interrupted, signal, message: None }, None)
+            }
+            Err(Halt::Failed(error)) => {
+                let message = Some(error.to_string());
+                (Termination { outcome: Outcome::Failed, signal: None, message }, Some(error))
+            }
+        };
+        let target = &self.options.path.target;
+        let (host, port) = (target.host.clone(), target.port.get());
+        let duration_ns = self.elapsed();
+        let path = self.path.take().unwrap_or_else(|| nothing_measured(&host, port, self.started_at, &termination));
+        Rfc6349Outcome {
+            document: Rfc6349Document {
+                schema: SCHEMA,
+                linerate_version: env!("CARGO_PKG_VERSION").to_owned(),
+                host,
+                port,
+                started_at_unix_ns: self.started_at,
+                duration_ns,
+                termination,
+                path,
+                baseline: self.baseline,
+                tests: self.tests,
+                windows: self.windows,
+                traffic_management: self.management,
+                unknown: self.unknown,
+                notes: self.notes,
+            },
+            series: self.series,
+            phases: self.phases,
+            far: self.far,
+            near_control: self.near_control,
+            sent: self.sent,
+            received: self.received,
+            error,
+        }
+    }
+}
+
+/// A path of which nothing is known.
+fn nothing_measured(host: &str, port: u16, started_at_unix_ns: u64, termination: &Termination) -> PathDocument {
+    PathDocument {
+        schema: linerate_model::schema::path::SCHEMA,
+        linerate_version: env!("CARGO_PKG_VERSION").to_owned(),
+        host: host.to_owned(),
+        address: None,
+        port,
+        peer: linerate_model::schema::path::Peer::Bare,
+        peer_version: None,
+        started_at_unix_ns,
+        duration_ns: 0,
+        termination: termination.clone(),
+        traffic_bytes: None,
+        rtt: linerate_model::schema::path::IdleRtt::default(),
+        up: linerate_model::schema::path::PathDirection::default(),
+        down: linerate_model::schema::path::PathDirection::default(),
+        clock: None,
+        bdp_up_bytes: None,
+        bdp_down_bytes: None,
+        tcp: None,
+        hops: Vec::new(),
+        unknown: Vec::new(),
+        notes: Vec::new(),
+    }
+}

@@ -1,0 +1,89 @@
+//! What a server tells of its host.
+
+use core::time::Duration;
+use std::net::IpAddr;
+
+use linerate_sys::interface::{self, Interface};
+use linerate_sys::route::{Route, route_to};
+use linerate_sys::{clock, environment, host, net, options, tcp_info};
+use linerate_units::{MonotonicTime, Mss, PacketCount};
+use linerate_wire::probe::{FarFacts, InterfaceCounters, MOST_NAMES, SynFacts, TcpInfoFact};
+
+use crate::server::session::SessionStart;
+
+/// What changes slowly is not read again before this has passed: a client cannot keep the server busy with it.
+const KEPT: Duration = Duration::from_secs(5);
+
+/// What was found out so far.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    slow: Option<(MonotonicTime, FarFacts)>,
+    route: Option<Route>,
+    /// The kernel gives it away once.
+    syn: Option<SynFacts>,
+}
+
+impl Facts {
+    pub(super) fn read(&mut self, start: &SessionStart) -> FarFacts {
+        let now = clock::monotonic_now();
+        let peer = net::canonical(start.peer).ip();
+        if self.syn.is_none() {
+            self.syn = options::saved_syn(start.control.stream()).ok().flatten().map(|syn| SynFacts {
+                source: net::canonical(syn.source),
+                type_of_service: syn.type_of_service,
+                hop_limit: syn.hop_limit,
+                asks_for_ecn: syn.asks_for_ecn,
+                mss: syn.mss.map(Mss::get).and_then(|mss| u16::try_from(mss).ok()),
+                window_scale: syn.window_scale,
+                selective_acknowledgements: syn.selective_acknowledgements,
+                timestamps: syn.timestamps,
+            });
+        }
+        let slow = match self.slow.take().filter(|(at, _)| now.since(*at) < KEPT) {
+            Some(kept) => kept,
+            None => (now, self.read_slow(peer)),
+        };
+        let mut facts = slow.1.clone();
+        self.slow = Some(slow);
+        let control = tcp_info::read(start.control.stream()).ok();
+        facts.control = control.as_ref().map(|info| TcpInfoFact(info.into()));
+        facts.counters = self.counters();
+        facts.syn = self.syn;
+        facts.other_sessions = Some(PacketCount::new(start.registry.sessions().saturating_sub(1) as u64));
+        facts.time = Some(clock::realtime_now());
+        facts
+    }
+
+    fn read_slow(&mut self, peer: IpAddr) -> FarFacts {
+        let host = environment::read(None);
+        self.route = route_to(peer).ok();
+        let queue = self.route.as_ref().and_then(|route| interface::root_queue(route.index).ok().flatten());
+        let mut names = host.congestion_controls.unwrap_or_default();
+        names.truncate(MOST_NAMES);
+        FarFacts {
+            kernel: host.kernel,
+            architecture: host.architecture,
+            processors: u32::try_from(host::cpu_count().get()).ok(),
+            congestion_controls: names,
+            default_congestion_control: host.congestion_control,
+            clock_source: host.clock.source,
+            clock_synchronised: host.clock.state.as_ref().map(|state| state.synchronised),
+            clock_error_bound: host.clock.state.as_ref().map(|state| state.largest_error),
+            interface: self.route.as_ref().map(|route| route.interface.clone()),
+            mtu: self.route.as_ref().and_then(Route::mtu),
+            queueing_discipline: queue.map(|queue| queue.kind),
+            ..FarFacts::default()
+        }
+    }
+
+    fn counters(&self) -> Option<InterfaceCounters> {
+        let counters = Interface::by_index(self.route.as_ref()?.index).ok()?.counters?;
+        Some(InterfaceCounters {
+            time: clock::realtime_now(),
+            received_bytes: counters.received.bytes,
+            received_packets: counters.received.packets,
+            sent_bytes: counters.sent.bytes,
+            sent_packets: counters.sent.packets,
+        })
+    }
+}

@@ -1,0 +1,294 @@
+//! What is stored is what is read: whole documents, lists, figures, exports.
+
+mod support;
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use linerate_history::{Added, Filter, History, HistoryError, RunId, RunReference, moment, transfer};
+use linerate_model::schema::environment::{Environment, Interface, OtherTraffic};
+use linerate_model::schema::load::LoadDocument;
+use linerate_model::schema::path::Peer;
+use linerate_model::schema::run::{
+    Better, Figure, Kind, LabPath, Panel, PhaseSpan, RunDocument, RunEnvironment, RunResult, Series, Unit,
+};
+use linerate_model::schema::throughput::{Direction, Outcome, Termination};
+use linerate_units::WallTime;
+use proptest::collection::vec;
+use proptest::option::of;
+use proptest::prelude::*;
+use support::{Scratch, run};
+
+fn number() -> impl Strategy<Value = f64> {
+    prop_oneof![proptest::num::f64::NORMAL, proptest::num::f64::SUBNORMAL, Just(0.0), Just(f64::MAX)]
+}
+
+fn figure() -> impl Strategy<Value = Figure> {
+    let unit =
+        prop_oneof![Just(Unit::BitsPerSecond), Just(Unit::Share), Just(Unit::RoundTripsPerMinute), Just(Unit::One)];
+    let better = prop_oneof![Just(Better::Higher), Just(Better::Lower), Just(Better::Neither)];
+    (
+        any::<[String; 2]>(),
+        unit,
+        [of(number()), of(number()), of(number())],
+        any::<Option<u64>>(),
+        better,
+        any::<Option<String>>(),
+    )
+        .prop_map(|([name, title], unit, [value, low, high], count, better, note)| Figure {
+            name,
+            title,
+            unit,
+            value,
+            low,
+            high,
+            count,
+            better,
+            note,
+        })
+}
+
+fn series() -> impl Strategy<Value = Series> {
+    let panel = prop_oneof![Just(Panel::Throughput), Just(Panel::Limits), Just(Panel::OneWayDelay)];
+    let direction = of(prop_oneof![Just(Direction::Up), Just(Direction::Down)]);
+    (panel, any::<String>(), direction, any::<Option<u32>>(), vec((any::<u64>(), of(number())), 0..40)).prop_map(
+        |(panel, name, direction, stream, points)| {
+            let (times_ns, values) = points.into_iter().unzip();
+            Series { panel, name, direction, stream, unit: Unit::Bytes, times_ns, values }
+        },
+    )
+}
+
+fn environment() -> impl Strategy<Value = RunEnvironment> {
+    let sysctls = proptest::collection::btree_map(any::<String>(), any::<String>(), 0..5);
+    let offloads = proptest::collection::btree_map(any::<String>(), any::<bool>(), 0..5);
+    let traffic = of((number(), number()).prop_map(|(received_bits_per_second, sent_bits_per_second)| OtherTraffic {
+        received_bits_per_second,
+        sent_bits_per_second,
+    }));
+    let end = (any::<[Option<String>; 3]>(), sysctls, offloads, of(number()), any::<Option<u64>>(), traffic).prop_map(
+        |([host_name, kernel, driver], sysctls, offloads, load_average, processors, other_traffic)| Environment {
+            host_name,
+            kernel,
+            sysctls,
+            load_average,
+            processors,
+            other_traffic,
+            interface: Some(Interface { driver, offloads, ..Interface::default() }),
+            ..Environment::default()
+        },
+    );
+    let end = end.boxed();
+    let lab = of((any::<[String; 2]>(), any::<u64>()).prop_map(|([name, description], seed)| LabPath {
+        name,
+        description,
+        seed,
+    }));
+    (of(end.clone()), of(end), lab).prop_map(|(near, far, lab)| RunEnvironment { near, far, lab })
+}
+
+fn load() -> impl Strategy<Value = RunResult> {
+    (any::<String>(), any::<u64>(), vec(any::<String>(), 0..4)).prop_map(|(host, connections, notes)| {
+        RunResult::Load(Box::new(LoadDocument {
+            schema: 1,
+            linerate_version: String::new(),
+            host,
+            port: 0,
+            peer: Peer::Bare,
+            started_at_unix_ns: u64::MAX,
+            duration_ns: 1,
+            termination: Termination { outcome: Outcome::Failed, signal: None, message: None },
+            congestion_control: None,
+            connections,
+            phases: Vec::new(),
+            grade: None,
+            ungraded_because: None,
+            responsiveness: None,
+            queues: Vec::new(),
+            contamination: None,
+            unknown: Vec::new(),
+            notes,
+        }))
+    })
+}
+
+fn any_run() -> impl Strategy<Value = RunDocument> {
+    let texts = (any::<[String; 3]>(), vec(any::<String>(), 0..5), any::<[Option<String>; 2]>());
+    let kind = prop_oneof![Just(Kind::Throughput), Just(Kind::Path), Just(Kind::Load), Just(Kind::Rfc6349)];
+    let phases = vec((any::<String>(), any::<u64>(), any::<u64>()), 0..4);
+    (texts, kind, any::<(u64, u64, u16)>(), vec(figure(), 0..6), environment(), vec(series(), 0..4), phases, load())
+        .prop_map(
+            |((texts, arguments, [signal, message]), kind, times, figures, environment, series, phases, result)| {
+                let [linerate_version, host, verdict] = texts;
+                let (started_at_unix_ns, duration_ns, port) = times;
+                let outcome = if signal.is_some() { Outcome::Interrupted } else { Outcome::Complete };
+                RunDocument {
+                    schema: 1,
+                    linerate_version,
+                    kind,
+                    started_at_unix_ns,
+                    duration_ns,
+                    host,
+                    port,
+                    arguments,
+                    termination: Termination { outcome, signal, message },
+                    verdict,
+                    figures,
+                    environment,
+                    series,
+                    phases: phases
+                        .into_iter()
+                        .map(|(name, start_ns, end_ns)| PhaseSpan { name, start_ns, end_ns })
+                        .collect(),
+                    result,
+                }
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn any_run_survives(run in any_run()) {
+        let scratch = Scratch::new();
+        let mut history = History::open(&scratch.file("history.sqlite")).expect("opened");
+        let id = history.add(&run).expect("added");
+        prop_assert_eq!(history.get(id).expect("there"), run.clone());
+        let entry = history.list(&Filter::default()).expect("listed").remove(0);
+        prop_assert_eq!((&entry.host, &entry.verdict, entry.kind), (&run.host, &run.verdict, run.kind));
+        // Out as text, in somewhere else, the same again.
+        let mut text = Vec::new();
+        history.tag(id, "a, \"tag\"").expect("tagged");
+        transfer::write_json_lines(&history, &Filter::default(), &mut text).expect("written");
+        let mut other = History::open(&scratch.file("other.sqlite")).expect("opened");
+        let imported = transfer::read_json_lines(&mut other, &mut &text[..]).expect("read");
+        prop_assert_eq!(imported.added.len(), 1);
+        prop_assert_eq!(other.get(imported.added[0]).expect("there"), run.clone());
+        prop_assert_eq!(&other.list(&Filter::default()).expect("listed")[0].tags, &["a, \"tag\""]);
+        let again = transfer::read_json_lines(&mut other, &mut &text[..]).expect("read");
+        prop_assert_eq!((again.added.len(), again.known.len()), (0, 1));
+        for figure in &run.figures {
+            let readings = history.figures(&figure.name, &Filter::default()).expect("read");
+            let same = |value: Option<f64>| value.map(f64::to_bits);
+            prop_assert!(readings.iter().any(|reading| same(reading.figure.value) == same(figure.value)));
+        }
+    }
+}
+
+fn at(seconds: u64) -> WallTime {
+    WallTime::from_unix(Duration::from_secs(1_795_161_279 + seconds))
+}
+
+#[test]
+fn filters_choose() {
+    let scratch = Scratch::new();
+    let mut history = History::open(&scratch.file("history.sqlite")).expect("opened");
+    let mut failed = run("b", 20, 2e9);
+    failed.termination.outcome = Outcome::Failed;
+    let mut path = run("a", 30, 3e9);
+    path.kind = Kind::Path;
+    // Not in the order of their times.
+    let ids: Vec<RunId> =
+        [path, run("a", 10, 1e9), failed].iter().map(|run| history.add(run).expect("added")).collect();
+    history.tag(ids[1], "before").expect("tagged");
+    let chosen = |filter: &Filter| -> Vec<RunId> {
+        history.list(filter).expect("listed").iter().map(|entry| entry.id).collect()
+    };
+    let any = Filter::default;
+    assert_eq!(chosen(&any()), [ids[0], ids[2], ids[1]], "the latest first");
+    assert_eq!(chosen(&Filter { host: Some("a".to_owned()), ..any() }), [ids[0], ids[1]]);
+    assert_eq!(chosen(&Filter { kind: Some(Kind::Path), ..any() }), [ids[0]]);
+    assert_eq!(chosen(&Filter { since: Some(at(20)), ..any() }), [ids[0], ids[2]], "from that time on");
+    assert_eq!(chosen(&Filter { until: Some(at(20)), ..any() }), [ids[1]], "before that time");
+    assert_eq!(chosen(&Filter { failed: true, ..any() }), [ids[2]]);
+    assert_eq!(chosen(&Filter { tag: Some("before".to_owned()), ..any() }), [ids[1]]);
+    assert_eq!(chosen(&Filter { limit: NonZeroU32::new(2), ..any() }), [ids[0], ids[2]]);
+    assert_eq!(history.resolve(RunReference::BeforeLast(0)).expect("there"), ids[0]);
+    assert_eq!(history.resolve(RunReference::BeforeLast(2)).expect("there"), ids[1]);
+    assert!(matches!(history.resolve(RunReference::BeforeLast(3)), Err(HistoryError::NoSuchRun(_))));
+    let values: Vec<_> = history
+        .figures("goodput_down", &Filter { host: Some("a".to_owned()), ..any() })
+        .expect("read")
+        .iter()
+        .map(|reading| reading.figure.value)
+        .collect();
+    assert_eq!(values, [Some(1e9), Some(3e9)], "the oldest first");
+    let latest = history.figures("goodput_down", &Filter { limit: NonZeroU32::new(1), ..any() }).expect("read");
+    assert_eq!(latest[0].figure.value, Some(3e9), "the limit keeps the latest");
+    assert_eq!(history.figure_names().expect("read"), ["goodput_down"]);
+}
+
+#[test]
+fn deleting_is_all_or_nothing() {
+    let scratch = Scratch::new();
+    let mut history = History::open(&scratch.file("history.sqlite")).expect("opened");
+    let ids: Vec<RunId> = (0..3).map(|seconds| history.add(&run("a", seconds, 1e9)).expect("added")).collect();
+    let gone = RunId::new(99);
+    let error = history.delete(&[ids[0], gone]).expect_err("one of them is not there");
+    assert!(matches!(error, HistoryError::NoSuchRun(RunReference::Id(id)) if id == gone), "{error:?}");
+    assert_eq!(history.list(&Filter::default()).expect("listed").len(), 3);
+    history.tag(ids[2], "x").expect("tagged");
+    history.delete(&[ids[0], ids[2]]).expect("deleted");
+    assert_eq!(
+        history.figures("goodput_down", &Filter::default()).expect("read").len(),
+        1,
+        "figures go with their run"
+    );
+    assert!(matches!(history.tag(ids[2], "x"), Err(HistoryError::NoSuchRun(_))));
+    let next = history.add(&run("a", 9, 1e9)).expect("added");
+    assert!(next > ids[2], "a number is not given twice");
+}
+
+#[test]
+fn tags_come_and_go() {
+    let scratch = Scratch::new();
+    let mut history = History::open(&scratch.file("history.sqlite")).expect("opened");
+    let id = history.add(&run("a", 0, 1e9)).expect("added");
+    for text in ["with fq", "after", "with fq"] {
+        history.tag(id, text).expect("tagged");
+    }
+    assert_eq!(history.list(&Filter::default()).expect("listed")[0].tags, ["after", "with fq"]);
+    assert!(history.untag(id, "after").expect("there"));
+    assert!(!history.untag(id, "after").expect("no longer there"));
+}
+
+#[test]
+fn csv_is_quoted_where_it_must_be() {
+    let scratch = Scratch::new();
+    let mut history = History::open(&scratch.file("history.sqlite")).expect("opened");
+    let mut odd = run("a", 0, 1.5e9);
+    odd.verdict = "Up 1, \"down\" 2.\nReally.".to_owned();
+    odd.figures[0].low = None;
+    history.add(&odd).expect("added");
+    let mut text = Vec::new();
+    transfer::write_csv(&history, &Filter::default(), &mut text).expect("written");
+    let text = String::from_utf8(text).expect("UTF-8");
+    let (heading, line) = text.split_once("\r\n").expect("two lines");
+    assert_eq!(heading.split(',').count(), 16);
+    assert_eq!(
+        line,
+        "1,2026-11-20T07:54:39Z,20,throughput,a,5201,complete,,,goodput_down,bit/s,1500000000,,1575000000,5,\
+         \"Up 1, \"\"down\"\" 2.\nReally.\"\r\n"
+    );
+    assert_eq!(moment::rfc3339(at(0)), "2026-11-20T07:54:39Z");
+}
+
+#[test]
+fn an_import_names_the_line_that_is_wrong() {
+    let scratch = Scratch::new();
+    let mut history = History::open(&scratch.file("history.sqlite")).expect("opened");
+    let good = serde_json::to_string(&run("a", 0, 1e9)).expect("JSON");
+    let mut newer = run("a", 1, 1e9);
+    newer.schema = 2;
+    let newer = serde_json::to_string(&newer).expect("JSON");
+    for (bad, word) in [("{}", "schema"), ("nonsense", "expected"), (newer.as_str(), "schema is 2")] {
+        let text = format!("{good}\n\n{bad}\n{good}\n");
+        let error = transfer::read_json_lines(&mut history, &mut text.as_bytes()).expect_err("line 3 is wrong");
+        assert!(matches!(error, HistoryError::NotARun { line: 3, .. }), "{error:?}");
+        assert!(error.to_string().contains(word), "{error}");
+    }
+    assert_eq!(history.list(&Filter::default()).expect("listed").len(), 1, "what came before is stored, once");
+    let known = history.add_unless_known(&run("a", 0, 1e9), &[]).expect("added");
+    assert!(matches!(known, Added::Known(_)));
+}

@@ -1,0 +1,74 @@
+//! The bodies of the fuzz targets, shared with the short deterministic run among the tests.
+//!
+//! Each takes any bytes and panics when something does not hold that must hold whatever a guest says, and whatever an
+//! author writes.
+
+use crate::bounds::{Way, bounds};
+use crate::compile::compile;
+use crate::description::PathDescription;
+use crate::frame::{Decoder, FrameError, encode};
+use crate::job::Frame;
+
+/// Takes any bytes; panics when something does not hold.
+pub type Target = fn(&[u8]);
+
+/// Every target by name, as in `fuzz/fuzz_targets` and `fuzz/corpus`.
+pub const TARGETS: &[(&str, Target)] = &[("lab_frames", lab_frames), ("lab_description", lab_description)];
+
+/// The stream of a guest, cut into pieces by the upper two bits of the first byte: the frames are the same however it is
+/// cut, and say the same when written again.
+pub fn lab_frames(data: &[u8]) {
+    let Some((flags, stream)) = data.split_first() else { return };
+    let size = [usize::MAX, 1, 2, 7][usize::from(flags >> 6)];
+    let (whole, end) = decode(core::iter::once(stream));
+    assert_eq!(decode(stream.chunks(size.min(stream.len().max(1)))), (whole.clone(), end));
+    for frame in whole {
+        match encode(&frame) {
+            // An output of nothing is not sent.
+            Ok(bytes) if bytes.is_empty() => {
+                assert!(matches!(&frame, Frame::Output(content) | Frame::Error(content) if content.is_empty()));
+            }
+            Ok(bytes) => assert_eq!(decode(core::iter::once(&bytes[..])), (vec![frame], Ok(true))),
+            // A message may have come in fewer bytes than it is written in.
+            Err(error) => assert!(matches!((error, frame), (FrameError::TooLong(_), Frame::Message(_)))),
+        }
+    }
+}
+
+/// All frames, and how the stream ends: whether between two frames, or broken.
+fn decode<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Frame>, Result<bool, FrameError>) {
+    let mut decoder = Decoder::new();
+    let mut frames = Vec::new();
+    for piece in pieces {
+        decoder.push(piece);
+        loop {
+            match decoder.next_frame() {
+                Ok(Some(frame)) => frames.push(frame),
+                Ok(None) => break,
+                Err(error) => {
+                    assert_eq!(decoder.next_frame(), Err(error.clone()), "broken for good");
+                    return (frames, Err(error));
+                }
+            }
+        }
+    }
+    (frames, Ok(decoder.is_between_frames()))
+}
+
+/// A description of a path: what is refused names a line of it and a way out; what is accepted has one plan and bounds.
+pub fn lab_description(data: &[u8]) {
+    let Ok(text) = core::str::from_utf8(data) else { return };
+    match PathDescription::parse("any", text) {
+        Err(error) => {
+            assert!(error.line() >= 1 && error.line() <= text.split('\n').count(), "{error}");
+            assert!(!error.message().is_empty() && !error.advice().is_empty(), "{error}");
+        }
+        Ok(path) => {
+            assert_eq!(PathDescription::parse("any", text).as_ref(), Ok(&path));
+            assert_eq!(compile(&path), compile(&path));
+            for way in [Way::Forward, Way::Backward] {
+                assert!(bounds(&path, way).segment_rtt >= path.propagation());
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What a measurement of a path should find: the figures that were built in.
+//!
+//! [`crate::bounds`] says what TCP can reach over a path; here is the path itself, as `linerate path` looks at it. The
+//! tests of the lab compare the two.
+
+use core::time::Duration;
+
+use linerate_model::formulas::serialisation_time;
+use linerate_units::{BitRate, ByteCount, Mtu, PacketCount, Ratio};
+
+use crate::bounds::Way;
+use crate::description::{Direction, ETHERNET_HEADER, Link, Loss, PathDescription, Policer, TrafficKind};
+
+/// What was built into one direction of a path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Truth {
+    /// Largest IP packet that arrives.
+    pub mtu: Mtu,
+    /// Largest IP packet that the sender's own interface takes.
+    pub interface_mtu: Mtu,
+    /// Whether larger packets vanish without a word.
+    pub black_hole: bool,
+    /// IP-layer bits that arrive per second when more than enough full packets are sent; `None` where no link and no
+    /// policer has a rate.
+    pub capacity: Option<BitRate>,
+    /// What of it traffic of others keeps that does not yield.
+    pub taken: BitRate,
+    /// Whether other traffic comes and goes, or shares what there is.
+    pub contended: bool,
+    /// Share of packets that does not arrive, when no queue overflows.
+    pub loss: Ratio,
+    /// Whether losses come in bursts, so that their number varies more than a binomial one.
+    pub bursty: bool,
+    /// Every so manieth packet is lost, if so.
+    pub periodic_loss: Option<PacketCount>,
+    /// Share of packets that arrives twice.
+    pub duplication: Ratio,
+    /// By how much packets overtake others at most; zero where they do not.
+    pub overtaking: Duration,
+    /// Standard deviation (or half the width) of the delay; zero where it does not vary.
+    pub jitter: Duration,
+    /// The strictest policer.
+    pub policer: Option<Policer>,
+    /// Whether the ECN bits are cleared on the way.
+    pub bleaches_ecn: bool,
+}
+
+/// The figures of one direction.
+#[must_use]
+pub fn truth(path: &PathDescription, way: Way) -> Truth {
+    let links: Vec<(&Link, &Direction)> = path.links.iter().map(|link| (link, way.of(link))).collect();
+    let interface_mtu = match way {
+        Way::Forward => path.links.first(),
+        Way::Backward => path.links.last(),
+    }
+    .map_or(Mtu::new(1500), |link| link.mtu);
+    let said = links.iter().map(|(link, _)| link.mtu).min().unwrap_or(interface_mtu);
+    let dropped = links.iter().filter_map(|(_, direction)| direction.drop_larger_than).min();
+    let silent = dropped.and_then(|size| u32::try_from(size.get()).ok()).map(Mtu::new).filter(|mtu| *mtu < said);
+    let mtu = silent.unwrap_or(said);
+    let policer = links.iter().filter_map(|(_, direction)| direction.policer).min_by_key(|policer| policer.rate);
+    let losses: Vec<Loss> = links.iter().filter_map(|(_, direction)| direction.loss).collect();
+    Truth {
+        mtu,
+        interface_mtu,
+        black_hole: silent.is_some(),
+        capacity: capacity(&links, mtu, policer),
+        taken: taken(path, way),
+        contended: path.traffic.iter().any(|traffic| runs_along(path, way, &traffic.from)),
+        loss: loss(&links),
+        bursty: losses.iter().any(|loss| matches!(loss, Loss::GilbertElliott { .. })),
+        periodic_loss: losses.iter().find_map(|loss| match loss {
+            Loss::Every(count) => Some(*count),
+            _ => None,
+        }),
+        duplication: links.iter().filter_map(|(_, direction)| direction.duplicate).max().unwrap_or_default(),
+        overtaking: links.iter().filter_map(|(_, direction)| direction.reorder).map(|reorder| reorder.by).sum(),
+        jitter: links.iter().filter_map(|(_, direction)| direction.jitter).map(|jitter| jitter.by).sum(),
+        policer,
+        bleaches_ecn: links.iter().any(|(_, direction)| direction.bleach_ecn),
+    }
+}
+
+/// The round trip of an IP packet of this size and an answer of the same size, when nothing waits and no delay varies:
+/// all delays, and the time to send the packet on each link.
+#[must_use]
+pub fn round_trip(path: &PathDescription, size: ByteCount) -> Duration {
+    let frame = size + ETHERNET_HEADER;
+    let sending =
+        |direction: &Direction| direction.rate.and_then(|rate| serialisation_time(frame, rate)).unwrap_or_default();
+    path.propagation()
+        + path.links.iter().map(|link| sending(&link.forward) + sending(&link.backward)).sum::<Duration>()
+}
+
+/// What the slowest link carries of full packets, or the policer, which counts IP bytes.
+fn capacity(links: &[(&Link, &Direction)], mtu: Mtu, policer: Option<Policer>) -> Option<BitRate> {
+    let packet = mtu.byte_count();
+    let share = packet / (packet + ETHERNET_HEADER);
+    let link = links
+        .iter()
+        .filter_map(|(_, direction)| direction.rate)
+        .min()
+        .zip(share)
+        .map(|(rate, share)| rate * share.get());
+    [link, policer.map(|policer| policer.rate)].into_iter().flatten().min()
+}
+
+fn loss(links: &[(&Link, &Direction)]) -> Ratio {
+    let arrive: f64 = links
+        .iter()
+        .map(|(_, direction)| {
+            let lost = direction.loss.map_or(0.0, |loss| loss.mean().get());
+            (1.0 - lost) * (1.0 - direction.corrupt.map_or(0.0, Ratio::get))
+        })
+        .product();
+    Ratio::new(1.0 - arrive).unwrap_or_default()
+}
+
+/// Whether traffic from this host takes this direction: hosts stand in the order of the path.
+fn runs_along(path: &PathDescription, way: Way, from: &str) -> bool {
+    let last = path.hosts.len().saturating_sub(1);
+    let place = path.hosts.iter().position(|host| host.name == from);
+    match way {
+        Way::Forward => place.is_some_and(|place| place < last),
+        Way::Backward => place == Some(last),
+    }
+}
+
+fn taken(path: &PathDescription, way: Way) -> BitRate {
+    path.traffic
+        .iter()
+        .filter(|traffic| runs_along(path, way, &traffic.from))
+        .map(|traffic| match (traffic.kind, traffic.protocol) {
+            (TrafficKind::Paced { rate }, crate::description::TrafficProtocol::Udp) => rate,
+            _ => BitRate::ZERO,
+        })
+        .fold(BitRate::ZERO, |sum, rate| BitRate::from_bits_per_second(sum.bits_per_second() + rate.bits_per_second()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library;
+
+    fn of(name: &str, way: Way) -> Truth {
+        truth(&library::find(name).expect("in the library").description().expect("readable"), way)
+    }
+
+    fn near(value: Option<BitRate>, expected: f64) -> bool {
+        value.is_some_and(|rate| (rate.bits_per_second() / expected - 1.0).abs() < 1e-3)
+    }
+
+    #[test]
+    fn rates_are_those_of_ip_packets() {
+        // 300 Mbit/s × 1500 / 1514.
+        assert!(near(of("300m-20ms", Way::Forward).capacity, 297.226e6));
+        assert!(near(of("300m-20ms-policer-cubic", Way::Forward).capacity, 100e6));
+        assert!(near(of("xs4all-adsl", Way::Backward).capacity, 891.68e3));
+        assert!((of("cross-traffic-udp", Way::Forward).taken.bits_per_second() - 200e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn sizes_and_what_happens_to_larger_packets() {
+        let tunnel = of("tunnel-path-mtu", Way::Forward);
+        assert_eq!((tunnel.mtu, tunnel.black_hole), (Mtu::new(1400), false));
+        let hole = of("300m-20ms-black-hole", Way::Forward);
+        assert_eq!((hole.mtu, hole.interface_mtu, hole.black_hole), (Mtu::new(1400), Mtu::new(1500), true));
+    }
+
+    #[test]
+    fn round_trips_count_the_sending() {
+        // 98 bytes with the header: 784 bits / 240k + 784 / 900k + 14 ms.
+        let path = library::find("xs4all-adsl").expect("in the library").description().expect("readable");
+        let expected = 0.014 + 784.0 / 240e3 + 784.0 / 900e3;
+        assert!((round_trip(&path, ByteCount::new(84)).as_secs_f64() - expected).abs() < 1e-6);
+    }
+
+    #[test]
+    fn only_what_is_built_in_is_there() {
+        assert_eq!(of("300m-20ms-ecmp-reordering", Way::Forward).overtaking, Duration::from_micros(500));
+        assert!(of("300m-20ms-ecmp-reordering", Way::Backward).overtaking.is_zero());
+        assert!(of("300m-20ms-bursty-loss", Way::Forward).bursty);
+        let plain = of("300m-20ms", Way::Forward);
+        assert_eq!((plain.loss, plain.duplication, plain.policer), (Ratio::ZERO, Ratio::ZERO, None));
+    }
+}

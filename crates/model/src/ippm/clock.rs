@@ -1,0 +1,266 @@
+use core::time::Duration;
+
+use linerate_units::MonotonicTime;
+
+use crate::statistics::Signed;
+
+/// Fewest round trips for an estimate of drift; with fewer the clocks are taken to run alike.
+const ENOUGH_FOR_DRIFT: usize = 16;
+
+/// A span below which no drift is estimated: what it changes is less than what it is disturbed by.
+const SHORTEST_FOR_DRIFT: Duration = Duration::from_secs(1);
+
+/// Pace by which two working clocks may differ: crystals are good to 100 parts in a million each, and NTP slews by up to
+/// 500. What an estimate finds beyond is a path that changed, not a clock.
+const MOST_DRIFT: f64 = 1e-3;
+
+/// A probe that was answered: two times of the near clock and two of the far one (STAMP, RFC 8762; NTP's on-wire
+/// protocol, RFC 5905 §8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundTrip {
+    /// When it left, by the near clock.
+    pub sent: MonotonicTime,
+    /// When it reached the far host, by the far clock.
+    pub far_received: MonotonicTime,
+    /// When the answer left the far host, by the far clock.
+    pub far_sent: MonotonicTime,
+    /// When the answer arrived, by the near clock.
+    pub received: MonotonicTime,
+}
+
+impl RoundTrip {
+    /// The round-trip time on the network, without what the far host took to answer.
+    #[must_use]
+    pub fn time(&self) -> Duration {
+        self.received.since(self.sent).saturating_sub(self.far_sent.since(self.far_received))
+    }
+}
+
+/// How much faster the far clock runs than the near one.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Drift(f64);
+
+impl Drift {
+    /// Seconds gained per second; negative when the far clock is slower.
+    #[must_use]
+    pub const fn parts(self) -> f64 {
+        self.0
+    }
+
+    /// Microseconds gained per second.
+    #[must_use]
+    pub fn parts_per_million(self) -> f64 {
+        self.0 * 1e6
+    }
+}
+
+/// How the far clock relates to the near one, as far as round trips can tell.
+///
+/// A packet takes some time, so at its sending time the far clock was not further ahead than its far arrival time says;
+/// the answer bounds it from the other side in the same way. Between these bounds, which the fastest probes make
+/// narrowest, the truth lies: their middle is the estimate, half of their distance its error. No round trip can tell more
+/// (RFC 2330 §10, RFC 7679 §3.7.1): that both directions take the same is not assumed, but is what the middle means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClockRelation {
+    /// The time of the near clock for which `offset` holds.
+    pub reference: MonotonicTime,
+    /// What the far clock shows more than the near one at that time.
+    pub offset: Signed<Duration>,
+    /// How that grows.
+    pub drift: Drift,
+    /// The truth is within this of the estimate at any time between the first and the last probe: at best half of the
+    /// smallest round-trip time.
+    pub error_bound: Duration,
+}
+
+impl ClockRelation {
+    /// The relation of the clocks over the time of these probes; `None` of none.
+    ///
+    /// Where the probes reach over a second or more, the clocks' drift is removed: the slope of the line below which no
+    /// probe lies, in either direction (Moon, Skelly and Towsley 1999).
+    #[must_use]
+    pub fn of(round_trips: &[RoundTrip]) -> Option<Self> {
+        let start = round_trips.iter().map(|probe| probe.sent).min()?;
+        let end = round_trips.iter().map(|probe| probe.received).max()?;
+        let reference = start + end.since(start) / 2;
+        let at = |time: MonotonicTime| nanos(time.as_nanos(), reference.as_nanos());
+        // The far clock's lead is at most the first, and at least the negative of the second.
+        let ahead: Vec<Point> = round_trips.iter().map(|p| (at(p.sent), difference(p.far_received, p.sent))).collect();
+        let behind: Vec<Point> =
+            round_trips.iter().map(|p| (at(p.received), difference(p.received, p.far_sent))).collect();
+        let (drift, doubt) = drift(&ahead, &behind, end.since(start));
+        let least = |points: &[Point], slope: f64| {
+            points.iter().map(|(time, value)| value - slope * time).fold(f64::INFINITY, f64::min)
+        };
+        let (most, fewest) = (least(&ahead, drift), -least(&behind, -drift));
+        let half_span = f64::midpoint(at(end), -at(start));
+        let bound = ((most - fewest) / 2.0).max(0.0) + doubt * half_span;
+        Some(Self {
+            reference,
+            offset: Signed::from_number(f64::midpoint(most, fewest)),
+            drift: Drift(drift),
+            error_bound: whole(bound),
+        })
+    }
+
+    /// What the far clock shows more than the near one, at a time of the near clock.
+    #[must_use]
+    pub fn offset_at(&self, near: MonotonicTime) -> Signed<Duration> {
+        Signed::from_number(self.offset.number() + self.drift.0 * nanos(near.as_nanos(), self.reference.as_nanos()))
+    }
+
+    /// The delay of a packet to the far host: sent by the near clock, received by the far one. Negative values are within
+    /// the error.
+    #[must_use]
+    pub fn delay_to_far(&self, sent: MonotonicTime, far_received: MonotonicTime) -> Signed<Duration> {
+        Signed::from_number(difference(far_received, sent) - self.offset_at(sent).number())
+    }
+
+    /// The delay of a packet from the far host: sent by the far clock, received by the near one.
+    #[must_use]
+    pub fn delay_to_near(&self, far_sent: MonotonicTime, received: MonotonicTime) -> Signed<Duration> {
+        Signed::from_number(difference(received, far_sent) + self.offset_at(received).number())
+    }
+}
+
+/// A time of the near clock beside the reference, and a difference of both clocks' readings; in nanoseconds.
+type Point = (f64, f64);
+
+/// The drift, and how far the two directions' estimates of it lie from their middle.
+fn drift(ahead: &[Point], behind: &[Point], span: Duration) -> (f64, f64) {
+    if ahead.len() < ENOUGH_FOR_DRIFT || span < SHORTEST_FOR_DRIFT {
+        return (0.0, 0.0);
+    }
+    let (Some(there), Some(back)) = (lower_slope(ahead), lower_slope(behind)) else { return (0.0, 0.0) };
+    let (drift, doubt) = (f64::midpoint(there, -back), (there + back).abs() / 2.0);
+    if drift.abs() > MOST_DRIFT { (0.0, 0.0) } else { (drift, doubt) }
+}
+
+/// The slope of the line that no point lies below and that is closest to all points: the edge of their lower convex hull
+/// over the mean of their times. `None` when all have the same time.
+fn lower_slope(points: &[Point]) -> Option<f64> {
+    let mut sorted = points.to_vec();
+    sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    sorted.dedup_by_key(|point| point.0);
+    let mut hull: Vec<Point> = Vec::new();
+    for point in sorted {
+        while let [.., before, last] = hull[..] {
+            if turn(before, last, point) > 0.0 {
+                break;
+            }
+            hull.pop();
+        }
+        hull.push(point);
+    }
+    let times: Vec<f64> = points.iter().map(|point| point.0).collect();
+    let middle = crate::statistics::Summary::of(&times)?.mean;
+    let edge = hull.windows(2).find(|edge| edge[1].0 >= middle).or_else(|| hull.windows(2).last())?;
+    Some((edge[1].1 - edge[0].1) / (edge[1].0 - edge[0].0))
+}
+
+/// Positive when the way over these points turns left.
+fn turn(a: Point, b: Point, c: Point) -> f64 {
+    (b.0 - a.0) * (c.1 - a.1) - (b.1 - a.1) * (c.0 - a.0)
+}
+
+fn difference(later: MonotonicTime, earlier: MonotonicTime) -> f64 {
+    nanos(later.as_nanos(), earlier.as_nanos())
+}
+
+/// `a − b`, exact where they lie within 104 days.
+#[expect(clippy::cast_precision_loss, reason = "documented")]
+fn nanos(a: u64, b: u64) -> f64 {
+    let size = a.abs_diff(b) as f64;
+    if a < b { -size } else { size }
+}
+
+fn whole(nanoseconds: f64) -> Duration {
+    Duration::try_from_secs_f64(nanoseconds.max(0.0) / 1e9).unwrap_or(Duration::MAX)
+}
+
+#[cfg(test)]
+#[expect(clippy::cast_precision_loss, reason = "small counts")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::statistics::Random;
+
+    const EPOCH: f64 = 1e15;
+
+    /// Probes every 20 ms over `seconds`; the far clock is ahead by `offset` and gains `drift`; delays there and back have
+    /// these floors, with a queue on top that differs from probe to probe. All in nanoseconds.
+    fn probes(seconds: u32, offset: f64, drift: f64, (there, back): (f64, f64), queue: f64) -> Vec<RoundTrip> {
+        let mut random = Random::new(5);
+        let time = |nanos: f64| MonotonicTime::default() + Duration::from_secs_f64(nanos / 1e9);
+        let far = |near: f64| near + offset + drift * (near - EPOCH);
+        (0..seconds * 50)
+            .map(|probe| {
+                let sent = EPOCH + f64::from(probe) * 2e7;
+                let arrives = sent + there + queue * random.unit().powi(2);
+                let answered = arrives + 3e4;
+                let received = answered + back + queue * random.unit().powi(2);
+                RoundTrip {
+                    sent: time(sent),
+                    far_received: time(far(arrives)),
+                    far_sent: time(far(answered)),
+                    received: time(received),
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn symmetric_path_without_drift() {
+        let relation = ClockRelation::of(&probes(10, -3.6e12, 0.0, (1e7, 1e7), 5e6)).expect("probes");
+        assert!((relation.offset.number() + 3.6e12).abs() < 1e5, "{relation:?}");
+        // Half of 20 ms, and what the least queue was.
+        assert!((relation.error_bound.as_secs_f64() - 0.010).abs() < 1e-4, "{relation:?}");
+        let round_trip = RoundTrip {
+            sent: MonotonicTime::from_nanos(10),
+            far_received: MonotonicTime::from_nanos(500),
+            far_sent: MonotonicTime::from_nanos(520),
+            received: MonotonicTime::from_nanos(70),
+        };
+        assert_eq!(round_trip.time(), Duration::from_nanos(40));
+        assert_eq!(ClockRelation::of(&[]), None);
+    }
+
+    #[test]
+    fn drift_is_found_and_removed() {
+        for (offset, drift) in [(5e8, 5e-5), (-7e9, -1.2e-4), (0.0, 2e-6)] {
+            let probes = probes(30, offset, drift, (1e7, 1e7), 2e7);
+            let relation = ClockRelation::of(&probes).expect("probes");
+            assert!((relation.drift.parts() - drift).abs() < 1e-5, "{drift}: {relation:?}");
+            for probe in &probes {
+                let delay = relation.delay_to_far(probe.sent, probe.far_received).number();
+                assert!((9e6..3.1e7).contains(&delay), "{delay}");
+            }
+        }
+    }
+
+    #[test]
+    fn little_is_known_of_the_drift_of_a_moment() {
+        let relation = ClockRelation::of(&probes(10, 1e6, 5e-5, (1e7, 1e7), 0.0)[..10]).expect("probes");
+        assert_eq!(relation.drift, Drift::default());
+    }
+
+    proptest! {
+        /// However the delay is split between the directions, the true offset lies within the bound.
+        #[test]
+        fn the_truth_is_within_the_bound(
+            seconds in 1_u32..20, offset in -1e10..1e10_f64, drift in -2e-4..2e-4_f64,
+            there in 1e4..1e8_f64, back in 1e4..1e8_f64, queue in 0.0..1e8_f64
+        ) {
+            let probes = probes(seconds, offset, drift, (there, back), queue);
+            let relation = ClockRelation::of(&probes).expect("probes");
+            let bound = relation.error_bound.as_secs_f64() * 1e9 + 1e4;
+            for probe in [probes.first(), probes.last()].into_iter().flatten() {
+                let near = probe.sent.as_nanos() as f64;
+                let truth = offset + drift * (near - EPOCH);
+                let estimate = relation.offset_at(probe.sent).number();
+                prop_assert!((estimate - truth).abs() <= bound, "{} against {}, bound {}", estimate, truth, bound);
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+use core::time::Duration;
+
+use super::{Arrival, ClockRelation, Stream};
+use crate::statistics::{Signed, Summary};
+
+/// One-way delay of a stream (RFC 7679), never without the bound of its error.
+///
+/// All readings share one error, that of the clocks: their differences are more exact than the bound, their level is not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OneWayDelay {
+    /// The delay of the first copies. What came out below zero is zero here: it is within the error.
+    pub delay: Summary<Duration>,
+    /// How far the true delay may lie from these.
+    pub error_bound: Duration,
+}
+
+impl OneWayDelay {
+    /// The delay of a stream from the near to the far host; `None` when nothing arrived.
+    #[must_use]
+    pub fn to_far(stream: &Stream, clocks: &ClockRelation) -> Option<Self> {
+        Self::of(stream, clocks, |arrival| clocks.delay_to_far(arrival.sent, arrival.received))
+    }
+
+    /// The delay of a stream from the far to the near host; `None` when nothing arrived.
+    #[must_use]
+    pub fn to_near(stream: &Stream, clocks: &ClockRelation) -> Option<Self> {
+        Self::of(stream, clocks, |arrival| clocks.delay_to_near(arrival.sent, arrival.received))
+    }
+
+    fn of(stream: &Stream, clocks: &ClockRelation, delay: impl Fn(&Arrival) -> Signed<Duration>) -> Option<Self> {
+        let delays: Vec<Duration> = stream.first_copies().map(|arrival| delay(arrival).or_zero()).collect();
+        Some(Self { delay: Summary::of(&delays)?, error_bound: clocks.error_bound })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_units::MonotonicTime;
+
+    use super::super::{RoundTrip, stream::stream};
+    use super::*;
+
+    #[test]
+    fn a_path_of_ten_milliseconds_each_way() {
+        // The far clock is an hour ahead; the streams of both directions take 10 ms and up to 1 ms more.
+        let hour = Duration::from_secs(3600);
+        let near = |millis: u64| MonotonicTime::from_nanos(millis * 1_000_000);
+        let probe = |at: u64| RoundTrip {
+            sent: near(at),
+            far_received: near(at + 10) + hour,
+            far_sent: near(at + 10) + hour,
+            received: near(at + 20),
+        };
+        let clocks = ClockRelation::of(&[probe(0), probe(50)]).expect("probes");
+        assert_eq!(clocks.offset, Signed { negative: false, magnitude: hour });
+        let mut out = stream(3, &[(0, 0), (1, 400), (2, 1000)]);
+        let mut back = out.clone();
+        out.arrivals.iter_mut().for_each(|arrival| arrival.received = arrival.received + hour);
+        back.arrivals.iter_mut().for_each(|arrival| arrival.sent = arrival.sent + hour);
+        let (there, here) = (OneWayDelay::to_far(&out, &clocks), OneWayDelay::to_near(&back, &clocks));
+        assert_eq!(there, here);
+        let delay = there.expect("arrivals");
+        assert_eq!((delay.delay.min, delay.delay.max), (Duration::from_millis(10), Duration::from_millis(11)));
+        assert_eq!(delay.error_bound, Duration::from_millis(10));
+        assert_eq!(OneWayDelay::to_far(&stream(3, &[]), &clocks), None);
+    }
+}

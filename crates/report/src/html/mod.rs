@@ -1,0 +1,106 @@
+//! A report as one HTML file that needs nothing else: no network, and for reading no script.
+//!
+//! The verdict comes first, then the figures, the pictures, the tables, the notes and the environment. Pictures over time
+//! and distributions are drawn by uPlot (in `vendor/uplot`) and the scripts beside this file; each has its data as a table,
+//! too, which is all that is seen where no script runs. The page's Content Security Policy allows exactly this script and
+//! this style, by their hashes, and no request at all, so that no text of a document can become active even if it came to
+//! stand as markup. Sizes are bounded: `reduce.rs` says what is drawn of a long run.
+
+mod markup;
+mod pack;
+mod plots;
+mod policy;
+mod reduce;
+mod sections;
+
+use markup::{Markup as _, escaped};
+use plots::PLOTS;
+use reduce::Parts;
+
+use crate::presentation::Presentation;
+
+/// The library that draws, as its authors publish it.
+const UPLOT_SCRIPT: &str = include_str!("../../vendor/uplot/uPlot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("../../vendor/uplot/uPlot.min.css");
+pub(crate) const PAGE_SCRIPT: &str = include_str!("page.js");
+const PAGE_STYLE: &str = include_str!("page.css");
+const START: &str = "linerate.start();\n";
+
+/// All of `presentations` on one page.
+#[must_use]
+pub fn render(presentations: &[Presentation<'_>]) -> String {
+    let mut html = String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    html.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    html.add(format_args!("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", policy::POLICY));
+    html.push_str(
+        "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n",
+    );
+    html.add(format_args!(
+        "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n",
+        escaped(&title(presentations)),
+        style()
+    ));
+    html.push_str(
+        "<header class=\"page\"><span class=\"brand\">linerate</span>\
+         <button type=\"button\" class=\"theme\" hidden>Theme: system</button></header>\n<main>\n",
+    );
+    if presentations.len() > 1 {
+        html.push_str(&contents(presentations));
+    }
+    let series = presentations.iter().flat_map(|presentation| &presentation.charts).map(plots::series_of).sum();
+    let parts = Parts::for_series(series);
+    for (index, presentation) in presentations.iter().enumerate() {
+        html.push_str(&sections::article(presentation, index + 1, parts));
+    }
+    html.add(format_args!("</main>\n<script>{}</script>\n</body>\n</html>\n", script()));
+    html
+}
+
+fn title(presentations: &[Presentation<'_>]) -> String {
+    match presentations {
+        [one] => one.title.clone(),
+        several => format!("{} runs measured by linerate", several.len()),
+    }
+}
+
+fn contents(presentations: &[Presentation<'_>]) -> String {
+    let mut html = String::from("<nav aria-label=\"Runs\"><ol>\n");
+    for (index, presentation) in presentations.iter().enumerate() {
+        let title = escaped(&presentation.title);
+        html.add(format_args!("<li><a href=\"#run-{}\">{title}</a></li>\n", index + 1));
+    }
+    html.push_str("</ol></nav>\n");
+    html
+}
+
+fn style() -> String {
+    format!("{}\n{PAGE_STYLE}", UPLOT_STYLE.trim_end())
+}
+
+fn script() -> String {
+    let plots: Vec<&str> = PLOTS.iter().map(|kind| kind.script).collect();
+    format!("{}\n{PAGE_SCRIPT}{}{START}", UPLOT_SCRIPT.trim_end(), plots.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A script element ends at the first `</script`, a style at `</style`, and `<!--` changes how a script is read.
+    #[test]
+    fn script_and_style_do_not_end_early() {
+        for text in [script(), style()] {
+            for end in ["</script", "</style", "<!--"] {
+                assert!(!text.contains(end), "{end}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_library_is_the_version_that_is_recorded() {
+        let record = include_str!("../../vendor/uplot/VERSION");
+        let version =
+            record.lines().next().and_then(|line| line.strip_prefix("uplot ")).expect("the first line names it");
+        assert!(UPLOT_SCRIPT.contains(&format!("(v{version})")), "{version}");
+    }
+}

@@ -1,0 +1,174 @@
+//! The kinds of pictures, one file each: what the page's script gets, the script that draws it, and what stands in for it
+//! where no script runs.
+
+mod bars;
+mod distribution;
+mod lines;
+mod ribbon;
+
+use serde_json::{Value, json};
+
+use super::markup::{Markup as _, escaped, json};
+use super::pack;
+use super::reduce::{Parts, Reduced};
+use crate::presentation::{Chart, Phase, Plot, TimeSeries};
+
+/// A kind of picture.
+pub(super) struct PlotKind {
+    /// Its name: in the page's script, too.
+    pub(super) name: &'static str,
+    /// What draws it (JavaScript); empty where the page itself holds the picture.
+    pub(super) script: &'static str,
+    /// The drawing of a chart, if it is of this kind.
+    draw: fn(&Chart<'_>, Parts) -> Option<Drawing>,
+}
+
+/// All kinds.
+pub(super) const PLOTS: &[PlotKind] = &[lines::KIND, ribbon::KIND, distribution::KIND, bars::KIND];
+
+/// A chart made ready for the page.
+struct Drawing {
+    /// For the script; `None` where there is nothing to draw.
+    data: Option<Value>,
+    /// Markup of the picture itself, where no script is needed.
+    picture: String,
+    /// What a reader must know of the drawing: that it is reduced, and how.
+    note: Option<String>,
+    /// Markup of the tables that say the same.
+    tables: String,
+}
+
+/// The markup of `chart`; `id` is unique within the page.
+pub(super) fn figure(chart: &Chart<'_>, id: &str, parts: Parts) -> String {
+    let drawn = PLOTS.iter().find_map(|kind| Some((kind.name, (kind.draw)(chart, parts)?)));
+    let Some((kind, drawing)) = drawn else { return String::new() };
+    let mut html = String::new();
+    let (title, summary) = (escaped(&chart.title), escaped(&chart.summary));
+    html.add(format_args!(
+        "<figure class=\"chart\" id=\"{id}\" data-plot=\"{kind}\" data-chart=\"{}\" aria-labelledby=\"{id}-title\">\n\
+         <figcaption><h3 id=\"{id}-title\">{title}</h3><span class=\"unit\"></span>\
+         <p class=\"summary\">{summary}</p></figcaption>\n",
+        escaped(&chart.name)
+    ));
+    html.push_str(&drawing.picture);
+    if let Some(data) = &drawing.data {
+        html.add(format_args!(
+            "<div class=\"place\" hidden></div>\n<script type=\"application/json\">{}</script>\n",
+            json(data)
+        ));
+    }
+    if let Some(note) = &drawing.note {
+        html.add(format_args!("<p class=\"reduced\">{}</p>\n", escaped(note)));
+    }
+    // Open for those without a script; the script closes it.
+    html.add(format_args!(
+        "<details class=\"data\" open><summary>The data of this picture as a table</summary>\n{}</details>\n</figure>\n",
+        drawing.tables
+    ));
+    html
+}
+
+/// How many series `chart` draws over time.
+pub(super) fn series_of(chart: &Chart<'_>) -> usize {
+    match &chart.plot {
+        Plot::Lines(lines) => lines.series.len(),
+        Plot::Ribbon(ribbon) => ribbon.series.len(),
+        Plot::Distribution(_) | Plot::Bars(_) => 0,
+    }
+}
+
+/// When the last reading of `charts` was taken or their last phase ended; at least 1.
+pub(super) fn end_of(charts: &[Chart<'_>]) -> u64 {
+    let of = |series: &[TimeSeries<'_>], phases: &[Phase]| {
+        let last = series.iter().filter_map(|series| series.times_ns.last().copied());
+        last.chain(phases.iter().map(|phase| phase.end_ns)).max().unwrap_or(0)
+    };
+    let ends = charts.iter().map(|chart| match &chart.plot {
+        Plot::Lines(lines) => of(&lines.series, &lines.phases),
+        Plot::Ribbon(ribbon) => of(&ribbon.series, &ribbon.phases),
+        Plot::Distribution(_) | Plot::Bars(_) => 0,
+    });
+    ends.max().unwrap_or(0).max(1)
+}
+
+/// Series for the script. Those that were read at the same times share them.
+fn packed(series: &[TimeSeries<'_>], reduced: &[Reduced]) -> Value {
+    let mut clocks: Vec<&[u64]> = Vec::new();
+    let mut packed = Vec::new();
+    for (one, reduced) in series.iter().zip(reduced) {
+        let known = clocks.iter().position(|clock| *clock == reduced.times_ns);
+        let clock = known.unwrap_or_else(|| {
+            clocks.push(&reduced.times_ns);
+            clocks.len() - 1
+        });
+        let name = crate::escape::line(&one.name);
+        packed.push(json!({ "name": name, "clock": clock, "values": pack::values(&reduced.values) }));
+    }
+    let clocks: Vec<Value> = clocks.into_iter().map(pack::times).collect();
+    json!({ "clocks": clocks, "series": packed })
+}
+
+fn phases(phases: &[Phase]) -> Value {
+    let phase = |phase: &Phase| json!({ "name": crate::escape::line(&phase.name), "start": phase.start_ns, "end": phase.end_ns });
+    phases.iter().map(phase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The files beside this one, as its `mod` lines name them.
+    fn files() -> Vec<&'static str> {
+        let own = include_str!("mod.rs").lines();
+        own.filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';')).collect()
+    }
+
+    #[test]
+    fn each_kind_has_its_file_and_each_file_its_kind() {
+        let names: Vec<&str> = files();
+        let mut kinds: Vec<&str> = PLOTS.iter().map(|kind| kind.name).collect();
+        kinds.sort_unstable();
+        assert_eq!(kinds, names);
+    }
+
+    #[test]
+    fn each_script_registers_its_kind_and_nothing_else() {
+        for kind in PLOTS.iter().filter(|kind| !kind.script.is_empty()) {
+            let registered: Vec<&str> =
+                kind.script.lines().filter(|line| line.starts_with("linerate.plots.")).collect();
+            assert_eq!(registered.len(), 1, "{}", kind.name);
+            assert!(registered[0].starts_with(&format!("linerate.plots.{} = ", kind.name)), "{}", registered[0]);
+        }
+    }
+
+    #[test]
+    fn no_script_asks_for_anything_or_runs_text() {
+        const FORBIDDEN: [&str; 12] = [
+            "http",
+            "fetch(",
+            "XMLHttpRequest",
+            "WebSocket",
+            "EventSource",
+            "import(",
+            "eval(",
+            "Function(",
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+        ];
+        let scripts = PLOTS.iter().map(|kind| kind.script).chain([crate::html::PAGE_SCRIPT]);
+        for script in scripts {
+            for word in FORBIDDEN {
+                assert!(!script.contains(word), "{word}");
+            }
+        }
+    }
+
+    #[test]
+    fn scripts_are_short_enough_to_be_read() {
+        for kind in PLOTS {
+            assert!(kind.script.lines().count() <= 200, "{}", kind.name);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Pictures in characters: a line of blocks for each series, a bar for each value.
+
+use linerate_model::schema::run::Unit;
+
+use super::title;
+use super::wrap::{columns, push_line};
+use crate::escape;
+use crate::presentation::{Bars, Chart, Phase, Plot, Quantity, TimeSeries, extent};
+use crate::throughput_text::{Paint, Style};
+
+/// Series shown of one chart; the others are in the tables and in the HTML form.
+const SHOWN: usize = 8;
+/// Columns of a name at most.
+const NAME: usize = 22;
+
+/// Adds the picture; distributions are left to the tables of percentiles, as characters are too coarse for them.
+pub(super) fn push(text: &mut String, chart: &Chart<'_>, style: Style) {
+    match &chart.plot {
+        Plot::Lines(lines) => {
+            title(text, &chart.title, style);
+            push_series(text, &lines.series, &lines.phases, lines.unit, style);
+        }
+        Plot::Ribbon(ribbon) => {
+            title(text, &chart.title, style);
+            push_series(text, &ribbon.series, &ribbon.phases, Unit::Share, style);
+        }
+        Plot::Bars(bars) => {
+            title(text, &chart.title, style);
+            push_bars(text, bars, style);
+        }
+        Plot::Distribution(_) => {}
+    }
+}
+
+fn push_series(text: &mut String, series: &[TimeSeries<'_>], phases: &[Phase], unit: Unit, style: Style) {
+    let shown = &series[..series.len().min(SHOWN)];
+    let ranges: Vec<String> = shown.iter().map(|one| style.ascii(&range(one, unit))).collect();
+    let terminal = usize::from(style.width.get());
+    let label = NAME.min(terminal / 4);
+    let widest = ranges.iter().map(|range| columns(range)).max().unwrap_or(0);
+    let width = terminal.saturating_sub(label + widest + 6).clamp(6, 60);
+    let last = |series: &TimeSeries<'_>| series.times_ns.last().copied().unwrap_or(0);
+    let span = series.iter().map(last).max().unwrap_or(0).max(1);
+    let top = series.iter().flat_map(|series| series.values.iter().flatten()).copied().fold(0.0, f64::max);
+    for (one, range) in shown.iter().zip(&ranges) {
+        let name = clipped(&style.ascii(&escape::line(&one.name)), label, style);
+        let line = style.paint(Paint::Cyan, &spark_line(one, span, top, width, style));
+        push_line(text, &format!("  {name:<label$} {line}  {}", style.paint(Paint::Dim, range)));
+    }
+    if series.len() > SHOWN {
+        push_line(text, &format!("  and {} more", series.len() - SHOWN));
+    }
+    if !phases.is_empty() {
+        let line = format!("  {:<label$} {}", "", phase_line(phases, span, width));
+        push_line(text, &style.paint(Paint::Dim, &style.ascii(&escape::line(line.trim_end()))));
+    }
+}
+
+/// `57.7 Mbit/s to 126 Mbit/s`.
+fn range(series: &TimeSeries<'_>, unit: Unit) -> String {
+    let shown = |value| Quantity::new(value, unit).shown();
+    extent(&series.values)
+        .map_or_else(|| "no readings".to_owned(), |extent| format!("{} to {}", shown(extent.min), shown(extent.max)))
+}
+
+/// One character for each part of the time: the mean of its readings, from 0 to `top`; a gap where there are none.
+fn spark_line(series: &TimeSeries<'_>, span: u64, top: f64, width: usize, style: Style) -> String {
+    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const ASCII: [char; 8] = ['_', '.', ',', '-', '=', '+', '*', '#'];
+    let mut sums = vec![(0.0_f64, 0.0_f64); width];
+    for (time, value) in series.times_ns.iter().zip(series.values.iter()) {
+        if let (Some(value), Some(sum)) = (value, sums.get_mut(column(*time, span, width))) {
+            *sum = (sum.0 + value, sum.1 + 1.0);
+        }
+    }
+    let levels = if style.unicode { BLOCKS } else { ASCII };
+    let character = |&(sum, count): &(f64, f64)| {
+        if count == 0.0 {
+            return ' ';
+        }
+        let share = if top > 0.0 { sum / count / top } else { 0.0 };
+        levels[level(share, levels.len())]
+    };
+    sums.iter().map(character).collect()
+}
+
+fn column(time: u64, span: u64, width: usize) -> usize {
+    let scaled = u128::from(time) * width as u128 / u128::from(span);
+    usize::try_from(scaled).unwrap_or(usize::MAX).min(width - 1)
+}
+
+/// The level of a share from 0 to 1, out of `levels`.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "few levels")]
+fn level(share: f64, levels: usize) -> usize {
+    ((share.clamp(0.0, 1.0) * levels as f64) as usize).min(levels - 1)
+}
+
+/// The names of the phases where they begin, as far as they have room.
+fn phase_line(phases: &[Phase], span: u64, width: usize) -> String {
+    let mut line = vec![' '; width];
+    for phase in phases {
+        let start = column(phase.start_ns, span, width);
+        let end = column(phase.end_ns, span, width);
+        let name = format!("|{}", phase.name);
+        let end = if end > start { end } else { width };
+        for (place, letter) in line[start..end].iter_mut().zip(name.chars()) {
+            *place = letter;
+        }
+    }
+    line.into_iter().collect()
+}
+
+fn push_bars(text: &mut String, bars: &Bars, style: Style) {
+    const VALUE: usize = 14;
+    let terminal = usize::from(style.width.get());
+    let name = NAME.min(terminal / 4);
+    let width = terminal.saturating_sub(name + VALUE + 15).clamp(6, 50);
+    let values = bars.rows.iter().flat_map(|row| row.bars.iter().filter_map(|(value, _)| *value));
+    let top = values.fold(0.0, f64::max);
+    for row in &bars.rows {
+        for (index, (value, _)) in row.bars.iter().enumerate() {
+            let label = if index == 0 { escape::line(&row.label) } else { "".into() };
+            let label = clipped(&style.ascii(&label), name, style);
+            let legend = bars.legend.get(index).map_or("", String::as_str);
+            let shown = value.map_or_else(|| "unknown".to_owned(), |value| Quantity::new(value, bars.unit).shown());
+            let length = value.map_or(0, |value| if top > 0.0 { level(value / top, width + 1) } else { 0 });
+            let bar = style.pick("█", "#").repeat(length);
+            let paint = if index == 0 { Paint::Dim } else { Paint::Cyan };
+            let line =
+                format!("  {label:<name$} {legend:<10}{:>VALUE$}  {}", style.ascii(&shown), style.paint(paint, &bar));
+            push_line(text, &line);
+        }
+    }
+}
+
+fn clipped(name: &str, width: usize, style: Style) -> String {
+    if columns(name) <= width {
+        return name.to_owned();
+    }
+    let mark = style.pick("…", "~");
+    name.chars().take(width - 1).collect::<String>() + mark
+}

@@ -1,0 +1,117 @@
+//! The report as HTML: what can be told without a browser. `tests/browser` looks at it with one.
+
+mod runs;
+
+use core::fmt::Write as _;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use linerate_report::html;
+use linerate_report::presentation::{compare, present};
+
+fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
+    let rest = &text[text.find(start).expect(start) + start.len()..];
+    &rest[..rest.find(end).expect(end)]
+}
+
+fn hash(text: &str) -> String {
+    format!("'sha256-{}'", STANDARD.encode(digest(&SHA256, text.as_bytes())))
+}
+
+#[test]
+fn the_policy_has_the_hashes_of_script_and_style() {
+    let page = html::render(&[present(&runs::throughput())]);
+    let policy = between(&page, "Content-Security-Policy\" content=\"", "\"");
+    for (name, content) in
+        [("script-src", between(&page, "<script>", "</script>")), ("style-src", between(&page, "<style>", "</style>"))]
+    {
+        let wanted = format!("{name} {};", hash(content));
+        assert!(policy.contains(&wanted), "crates/report/src/html/policy.rs must say: {wanted}");
+    }
+    assert!(policy.starts_with("default-src 'none';"), "{policy}");
+}
+
+#[test]
+fn vendored_files_are_what_was_recorded() {
+    let files = [
+        ("dist/uPlot.iife.min.js", &include_bytes!("../vendor/uplot/uPlot.iife.min.js")[..]),
+        ("dist/uPlot.min.css", &include_bytes!("../vendor/uplot/uPlot.min.css")[..]),
+        ("LICENSE", &include_bytes!("../vendor/uplot/LICENSE")[..]),
+    ];
+    let record = include_str!("../vendor/uplot/VERSION");
+    for (name, bytes) in files {
+        let mut hex = String::new();
+        for byte in digest(&SHA256, bytes).as_ref() {
+            write!(hex, "{byte:02x}").expect("a String takes everything");
+        }
+        assert!(record.lines().any(|line| line == format!("{name} {hex}")), "{name} {hex}");
+    }
+}
+
+#[test]
+fn pages_are_well_formed_and_say_the_verdict_first() {
+    for (name, run) in runs::all() {
+        let page = html::render(&[present(&run)]);
+        for element in
+            ["article", "section", "figure", "details", "table", "tr", "td", "div", "dl", "svg", "span", "script"]
+        {
+            let opened = page.matches(&format!("<{element} ")).count() + page.matches(&format!("<{element}>")).count();
+            // The library's text has no such elements; the page's script makes its own by name.
+            assert_eq!(opened, page.matches(&format!("</{element}>")).count(), "{name}: {element}");
+        }
+        let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{name}: {text}"));
+        assert!(at("class=\"verdict\"") < at("class=\"figures\""), "{name}");
+        assert!(at("class=\"figures\"") < at("class=\"table\""), "{name}");
+    }
+}
+
+#[test]
+fn ids_are_unique_also_with_several_runs() {
+    let (one, other) = (runs::load(1), runs::load(8));
+    let page = html::render(&[present(&one), present(&other), compare(&one, &other)]);
+    let mut ids: Vec<&str> = page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let mut run = runs::load(1);
+    run.host = runs::HOSTILE.to_owned();
+    run.verdict = runs::HOSTILE.to_owned();
+    run.arguments.push(runs::HOSTILE.to_owned());
+    run.figures[0].title = runs::HOSTILE.to_owned();
+    run.figures[0].name = runs::HOSTILE.to_owned();
+    run.series[0].name = runs::HOSTILE.to_owned();
+    run.phases[0].name = runs::HOSTILE.to_owned();
+    let page = html::render(&[present(&run)]);
+    assert!(!page.contains("<img"), "markup came through");
+    assert_eq!(
+        page.matches("</script>").count(),
+        html::render(&[present(&runs::load(1))]).matches("</script>").count()
+    );
+    assert!(!page.contains('\u{202e}') && !page.contains('\u{1b}'));
+}
+
+#[test]
+fn ten_minutes_of_eight_streams_fit_into_five_megabytes_and_say_that_they_are_reduced() {
+    let run = runs::big();
+    assert_eq!(run.series.iter().map(|series| series.times_ns.len()).max(), Some(60_000));
+    let page = html::render(&[present(&run)]);
+    assert!(page.len() <= 5_000_000, "{} bytes", page.len());
+    assert_eq!(page.matches("class=\"reduced\"").count(), 6);
+    let short = html::render(&[present(&runs::throughput())]);
+    assert!(!short.contains("class=\"reduced\""));
+}
+
+#[test]
+fn nothing_is_asked_of_the_network() {
+    let (before, after) = (runs::load(1), runs::load(4));
+    let page = html::render(&[compare(&before, &after)]);
+    for request in ["src=", "href=\"http", "url(", "@import", "srcset", "<link", "<iframe", "<object"] {
+        assert!(!page.contains(request), "{request}");
+    }
+}

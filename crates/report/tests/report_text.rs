@@ -1,0 +1,108 @@
+//! The report for a terminal.
+
+mod runs;
+
+use linerate_model::schema::run::RunDocument;
+use linerate_report::presentation::{compare, present};
+use linerate_report::text;
+use linerate_report::throughput_text::{Columns, Style};
+
+fn plain(run: &RunDocument) -> String {
+    text::render(&[present(run)], Style::plain())
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for columns in [60, 80, 132] {
+        for (name, run) in runs::all() {
+            let style = Style { width: Columns::new(columns), ..Style::plain() };
+            let text = text::render(&[present(&run)], style);
+            for line in text.lines() {
+                assert!(line.chars().count() <= usize::from(columns), "{name}, {columns} columns: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_unicode_and_colours_there_is_plain_ascii_only() {
+    let style = Style { unicode: false, ..Style::plain() };
+    for (name, run) in runs::all() {
+        let text = text::render(&[present(&run)], style);
+        let other: String = text.chars().filter(|letter| !letter.is_ascii()).collect();
+        assert!(other.is_empty(), "{name}: {other}");
+        assert!(!text.contains('\u{1b}'), "{name}");
+    }
+}
+
+#[test]
+fn the_verdict_comes_first() {
+    for (name, run) in runs::all() {
+        let text = plain(&run);
+        let paragraphs: Vec<&str> = text.split("\n\n").collect();
+        let said = paragraphs[1].split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.ends_with(&run.verdict), "{name}: {said}");
+    }
+}
+
+#[test]
+fn colours_change_nothing_but_colours() {
+    let run = runs::load(1);
+    let coloured = text::render(&[present(&run)], Style { colour: true, ..Style::plain() });
+    let mut rest = coloured.as_str();
+    let mut bare = String::new();
+    while let Some(start) = rest.find("\u{1b}[") {
+        bare.push_str(&rest[..start]);
+        let end = start + rest[start..].find('m').expect("each sequence ends");
+        rest = &rest[end + 1..];
+    }
+    bare.push_str(rest);
+    assert_eq!(bare, plain(&run));
+    assert_ne!(coloured, bare);
+}
+
+#[test]
+fn what_is_unknown_says_why() {
+    let text = plain(&runs::path_to_bare_host());
+    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(one_line.contains("start `linerate serve` there"), "{text}");
+    assert!(one_line.contains("only the far end can send large packets this way"), "{text}");
+    let numbers: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("Capacity ")).collect();
+    assert!(numbers.iter().any(|line| line.matches("unknown [").count() == 2), "{numbers:?}");
+}
+
+#[test]
+fn the_seed_table_has_its_rows() {
+    let text = plain(&runs::load(1));
+    for phase in ["idle", "down", "up", "both"] {
+        let label = format!("UDP best effort, {phase}");
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(&label), "{label} in {text}");
+    }
+    for needed in ["[F]", "draft-ietf-ippm-responsiveness-05", "A+ below 5.00 ms", "7.52 Mbit/s", "17.2 ms"] {
+        assert!(text.contains(needed), "{needed} in {text}");
+    }
+}
+
+#[test]
+fn nothing_of_a_document_controls_the_terminal() {
+    let mut run = runs::load(1);
+    run.host = runs::HOSTILE.to_owned();
+    run.verdict = runs::HOSTILE.to_owned();
+    run.figures[0].title = runs::HOSTILE.to_owned();
+    run.series[0].name = runs::HOSTILE.to_owned();
+    run.phases[0].name = runs::HOSTILE.to_owned();
+    run.arguments.push(runs::HOSTILE.to_owned());
+    let text = plain(&run);
+    assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'));
+}
+
+#[test]
+fn two_runs_are_compared_with_their_uncertainty() {
+    let (before, after) = (runs::load(1), runs::load(8));
+    let text = text::render(&[compare(&before, &after)], Style::plain());
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("Added delay up better: -824 ms, -87.5 %"), "{text}");
+    assert!(flat.contains("Goodput down 7.52 Mbit/s → 7.52 Mbit/s"), "{text}");
+    assert!(flat.contains("equal within the confidence"), "{text}");
+}

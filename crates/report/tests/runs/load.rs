@@ -1,0 +1,233 @@
+//! Latency under load.
+
+use linerate_model::schema::load::{
+    ClassName, Contamination, Grade, LoadDocument, Percentiles, Phase, PhaseKind, ProbeClass, QueuePlace,
+    Responsiveness,
+};
+use linerate_model::schema::path::{Peer, Unknown};
+use linerate_model::schema::run::{Better, Kind, Panel, RunDocument, RunResult, Series, Unit};
+use linerate_model::schema::throughput::{Direction, TimeDistribution};
+
+use super::{MILLISECOND, Noise, SECOND, STARTED, complete, figure, real, run, span, times, unknown_figure, whole};
+
+const CLASSES: [ClassName; 6] = [
+    ClassName::Icmp,
+    ClassName::UdpBestEffort,
+    ClassName::UdpExpeditedForwarding,
+    ClassName::TcpApplication,
+    ClassName::TcpInfo,
+    ClassName::TcpHandshake,
+];
+
+const PHASES: [(PhaseKind, &str, f64); 4] = [
+    (PhaseKind::Idle, "idle", 18.0),
+    (PhaseKind::Down, "down", 430.0),
+    (PhaseKind::Up, "up", 960.0),
+    (PhaseKind::Both, "both", 1120.0),
+];
+
+/// Round trips that are 18 ms at rest and `full` when the queue is full.
+fn loaded(full: f64) -> TimeDistribution {
+    if full < 20.0 { times(17.2, 18.1, 19.6, 22.0) } else { times(full * 0.5, full * 0.92, full * 1.04, full * 1.1) }
+}
+
+fn class(name: ClassName, kind: PhaseKind, full: f64) -> ProbeClass {
+    let rtt = loaded(full);
+    let uplift = |value: u64| (kind != PhaseKind::Idle).then(|| value.cast_signed() - 18_100_000);
+    let step = |n: u64| rtt.min_ns + whole(real(rtt.max_ns - rtt.min_ns) * (real(n) / 50.0).powi(2));
+    ProbeClass {
+        class: name,
+        sent: Some(200),
+        lost: Some(if kind == PhaseKind::Idle { 0 } else { 3 }),
+        lost_up: Some(0),
+        lost_down: None,
+        rtt: Some(rtt),
+        percentiles: Some(Percentiles {
+            p5_ns: rtt.min_ns,
+            p25_ns: rtt.median_ns - 100,
+            p75_ns: rtt.median_ns + 100,
+            p90_ns: rtt.p95_ns,
+            p999_ns: None,
+        }),
+        cdf_ns: (0..=50).map(step).collect(),
+        up: Some(times(0.0, full * 0.02, full * 0.03, full * 0.05)),
+        down: (name == ClassName::UdpBestEffort).then(|| times(0.0, full * 0.9, full, full * 1.05)),
+        uplift_median_ns: uplift(rtt.median_ns),
+        uplift_p95_ns: uplift(rtt.p95_ns),
+        ipdv_mean_ns: Some(400_000),
+    }
+}
+
+/// `share` of the bloat of a line that has far too long a queue.
+fn document(share: f64) -> LoadDocument {
+    let phase = |index: usize| {
+        let (kind, _, full) = PHASES[index];
+        let full = if kind == PhaseKind::Idle { full } else { full * share };
+        let start = index as u64 * 10 * SECOND;
+        let rate = |loads: bool, rate: f64| loads.then_some(rate);
+        Phase {
+            kind,
+            start_ns: start,
+            stable_ns: Some(start + 2 * SECOND),
+            end_ns: start + 10 * SECOND,
+            stable: Some(true),
+            goodput_up_bits_per_second: rate(matches!(kind, PhaseKind::Up | PhaseKind::Both), 0.94e6),
+            goodput_down_bits_per_second: rate(matches!(kind, PhaseKind::Down | PhaseKind::Both), 7.52e6),
+            retransmitted_segments: (kind != PhaseKind::Idle).then_some(17),
+            classes: CLASSES.iter().map(|&name| class(name, kind, full)).collect(),
+        }
+    };
+    let milliseconds = [("A+", 5), ("A", 30), ("B", 60), ("C", 200), ("D", 400)];
+    LoadDocument {
+        schema: 1,
+        linerate_version: "0.1.0".to_owned(),
+        host: "fra.example.net".to_owned(),
+        port: 5201,
+        peer: Peer::Linerate,
+        started_at_unix_ns: STARTED,
+        duration_ns: 40 * SECOND,
+        termination: complete(),
+        congestion_control: Some("cubic".to_owned()),
+        connections: 4,
+        phases: (0..4).map(phase).collect(),
+        grade: Some(Grade {
+            letter: if share > 0.5 { "F" } else { "B" }.to_owned(),
+            added_ns: whole(942e6 * share),
+            class: ClassName::UdpBestEffort,
+            direction: Direction::Up,
+            up: Some(if share > 0.5 { "F" } else { "B" }.to_owned()),
+            down: Some(if share > 0.5 { "F" } else { "A" }.to_owned()),
+            thresholds: milliseconds.map(|(letter, limit)| (letter.to_owned(), limit * MILLISECOND)).into(),
+        }),
+        ungraded_because: None,
+        responsiveness: Some(Responsiveness {
+            method: "draft-ietf-ippm-responsiveness-05".to_owned(),
+            down: Some(131.0 / share),
+            up: Some(61.0 / share),
+            both: None,
+            confidence: "medium".to_owned(),
+        }),
+        queues: vec![QueuePlace {
+            direction: Direction::Up,
+            place: "next_hop".to_owned(),
+            added_ns: Some(whole(940e6 * share)),
+            one_way_confirms: Some(true),
+            evidence: "the delay to hop 1 grows as much as to the far end".to_owned(),
+            hops: Vec::new(),
+        }],
+        contamination: Some(Contamination {
+            spoils: false,
+            share: 0.002,
+            evidence: "12 kbit/s of others passed through the interface".to_owned(),
+        }),
+        unknown: vec![Unknown {
+            key: "responsiveness.both".to_owned(),
+            reason: "the phase was too short for three stable intervals".to_owned(),
+        }],
+        notes: vec!["EF is treated as best effort on this path.".to_owned()],
+    }
+}
+
+/// Probes of one class over all phases.
+fn series(name: &str, share: f64, seed: u64) -> Series {
+    let mut noise = Noise::new(seed);
+    let times_ns: Vec<u64> = (0..800).map(|n| n * 50 * MILLISECOND).collect();
+    let value = |&time: &u64| {
+        let (_, _, full) = PHASES[usize::try_from(time / (10 * SECOND)).expect("small").min(3)];
+        let full = if full < 20.0 { full } else { full * share };
+        let ramp = (real(time % (10 * SECOND)) / 2e9).min(1.0);
+        let (jitter, lost) = (noise.between(0.93, 1.05), noise.next());
+        (lost > 0.004).then(|| ((18.0 + (full - 18.0) * ramp) * jitter * 1e6).round())
+    };
+    let values = times_ns.iter().map(value).collect();
+    let name = name.to_owned();
+    Series { panel: Panel::Latency, name, direction: None, stream: None, unit: Unit::Nanoseconds, times_ns, values }
+}
+
+fn goodput(direction: Direction, rate: f64, phases: [usize; 2]) -> Series {
+    let mut noise = Noise::new(77);
+    let times_ns: Vec<u64> = (1..=400).map(|n| n * 100 * MILLISECOND).collect();
+    let value = |&time: &u64| {
+        let phase = usize::try_from((time - 1) / (10 * SECOND)).expect("small");
+        let flows = if phases.contains(&phase) { rate } else { 0.0 };
+        Some(flows * noise.between(0.9, 1.02))
+    };
+    let values = times_ns.iter().map(value).collect();
+    let (name, unit) = ("load".to_owned(), Unit::BitsPerSecond);
+    Series { panel: Panel::Throughput, name, direction: Some(direction), stream: None, unit, times_ns, values }
+}
+
+/// A line with too long a queue, of which `1 / divisor` is left: 1 before, more after shaping.
+pub(crate) fn load(divisor: u32) -> RunDocument {
+    let share = 1.0 / f64::from(divisor);
+    let document = document(share);
+    let grade = document.grade.as_ref().map_or("?", |grade| grade.letter.as_str());
+    let verdict = format!(
+        "Grade {grade}: a download or an upload adds up to {:.0} ms; the queue stands at the next hop.",
+        942.0 * share
+    );
+    let result = RunResult::Load(Box::new(document));
+    let mut run = run(Kind::Load, 40, &["load", "fra.example.net"], &verdict, result);
+    run.figures = vec![
+        figure("added_up", "Added delay up", Unit::Nanoseconds, Some(942e6 * share), Better::Lower),
+        figure("added_down", "Added delay down", Unit::Nanoseconds, Some(412e6 * share), Better::Lower),
+        figure("rtt_idle_median", "Idle RTT", Unit::Nanoseconds, Some(18.1e6), Better::Lower),
+        figure("goodput_down", "Goodput down", Unit::BitsPerSecond, Some(7.52e6), Better::Higher),
+        figure("goodput_up", "Goodput up", Unit::BitsPerSecond, Some(0.94e6), Better::Higher),
+        figure("rpm_up", "Responsiveness up", Unit::RoundTripsPerMinute, Some(61.0 / share), Better::Higher),
+    ];
+    run.series = vec![
+        goodput(Direction::Down, 7.52e6, [1, 3]),
+        goodput(Direction::Up, 0.94e6, [2, 3]),
+        series("UDP best effort", share, 1),
+        series("UDP EF", share, 2),
+        series("TCP in-band", share * 0.8, 3),
+        series("ICMP echo", share, 4),
+    ];
+    run.phases = PHASES.iter().zip(0..).map(|((_, name, _), index)| span(name, index * 10, index * 10 + 10)).collect();
+    run.environment = super::environment::lab("xs4all-line");
+    run
+}
+
+/// Too much other traffic, and no linerate at the far end.
+pub(crate) fn load_ungraded() -> RunDocument {
+    let reason = "the far end is an iperf3 server, which reflects no probes";
+    let mut document = document(1.0);
+    document.peer = Peer::Iperf3;
+    document.grade = None;
+    document.ungraded_because = Some("38 % of what went through the interface was not this measurement's".to_owned());
+    document.responsiveness = None;
+    document.queues = vec![QueuePlace {
+        direction: Direction::Down,
+        place: "unknown".to_owned(),
+        added_ns: None,
+        one_way_confirms: None,
+        evidence: "no hop answered while it was loaded".to_owned(),
+        hops: Vec::new(),
+    }];
+    document.unknown = vec![Unknown { key: "queues".to_owned(), reason: reason.to_owned() }];
+    for class in document.phases.iter_mut().flat_map(|phase| &mut phase.classes) {
+        if class.class != ClassName::Icmp {
+            *class = ProbeClass {
+                class: class.class,
+                sent: None,
+                lost: None,
+                lost_up: None,
+                lost_down: None,
+                rtt: None,
+                percentiles: None,
+                cdf_ns: Vec::new(),
+                up: None,
+                down: None,
+                uplift_median_ns: None,
+                uplift_p95_ns: None,
+                ipdv_mean_ns: None,
+            };
+        }
+    }
+    let verdict = "Not graded: other traffic made up 38 % of what went through the interface.";
+    let mut run = run(Kind::Load, 40, &["load", "fra.example.net"], verdict, RunResult::Load(Box::new(document)));
+    run.figures = vec![unknown_figure("added_up", "Added delay up", Unit::Nanoseconds, reason)];
+    run.environment = linerate_model::schema::run::RunEnvironment::default();
+    run
+}

@@ -1,0 +1,138 @@
+//! Facts about this host that may explain a measurement, read without changing anything.
+//!
+//! Everything is of the calling thread's network namespace. What a kernel lacks is left out; what is there and cannot be
+//! read is noted with its reason ([`Environment::unreadable`]).
+
+mod clock;
+mod interface;
+mod machine;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use linerate_model::environment::{Environment, ProtocolCounters};
+
+pub use clock::clock_state;
+
+use crate::error::{Error, Result, describe_os_error};
+use crate::host;
+
+/// Reads everything. With `remote`, the interface that leads there is described, too; its queueing discipline's settings
+/// are asked of `tc`, if that is installed.
+#[must_use]
+pub fn read(remote: Option<IpAddr>) -> Environment {
+    let mut notes = Notes::default();
+    let settings = settings::read(&mut notes);
+    let available = notes.file("available congestion controls", "/proc/sys/net/ipv4/tcp_available_congestion_control");
+    Environment {
+        host_name: notes.file("host name", "/proc/sys/kernel/hostname"),
+        kernel: Some(host::kernel_release()).filter(|release| !release.is_empty()),
+        architecture: Some(host::architecture()).filter(|name| !name.is_empty()),
+        machine: machine::machine(&mut notes),
+        load: machine::load(&mut notes),
+        clock: clock::read(&mut notes),
+        congestion_control: notes.file("congestion control", "/proc/sys/net/ipv4/tcp_congestion_control"),
+        congestion_controls: available.map(|names| names.split_ascii_whitespace().map(str::to_owned).collect()),
+        interface: remote.and_then(|remote| interface::towards(remote, &mut notes)),
+        settings,
+        unreadable: notes.0,
+    }
+}
+
+/// The kernel's counters of IP, ICMP, UDP and TCP, in the calling thread's network namespace: those of two moments tell
+/// what happened in between ([`ProtocolCounters::since`]), to all connections of the namespace.
+pub fn protocol_counters() -> Result<ProtocolCounters> {
+    let mut text = String::new();
+    for name in ["snmp", "netstat", "snmp6"] {
+        let path = format!("/proc/thread-self/net/{name}");
+        match std::fs::read_to_string(&path) {
+            Ok(list) => text.push_str(&list),
+            // A kernel without IPv6.
+            Err(_) if name == "snmp6" => {}
+            Err(cause) => return Err(Error::system(format!("reading {path}"), cause)),
+        }
+    }
+    Ok(ProtocolCounters::parse(&text))
+}
+
+/// What could not be read, and why.
+#[derive(Debug, Default)]
+struct Notes(BTreeMap<String, String>);
+
+impl Notes {
+    /// Keeps the reason if there is nothing else to keep.
+    fn keep<T>(&mut self, fact: &str, outcome: Result<T>) -> Option<T> {
+        outcome.map_err(|error| self.0.insert(fact.to_owned(), error.to_string())).ok()
+    }
+
+    /// What is in a file of one line, with one blank between words; nothing is noted when there is no such file.
+    fn file(&mut self, fact: &str, path: &str) -> Option<String> {
+        let text = self.text(fact, path)?;
+        let line = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+        Some(line).filter(|line| !line.is_empty())
+    }
+
+    /// What is in a file; nothing is noted when there is no such file.
+    fn text(&mut self, fact: &str, path: &str) -> Option<String> {
+        match std::fs::read(path) {
+            Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => None,
+            Err(cause) => {
+                self.0.insert(fact.to_owned(), format!("reading {path}: {}", describe_os_error(&cause)));
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn this_host_is_described() {
+        let host = read(Some("127.0.0.1".parse().expect("valid")));
+        assert!(host.kernel.is_some_and(|release| host::system_information().contains(&release)));
+        assert_eq!(host.architecture.as_deref(), Some(std::env::consts::ARCH));
+        let controls = host.congestion_controls.expect("every kernel with TCP has them");
+        assert!(controls.iter().any(|name| name == "reno"), "{controls:?}");
+        assert!(host.congestion_control.is_some_and(|name| controls.contains(&name)));
+        assert_eq!(host.settings.get("net.ipv4.tcp_rmem").map(|value| value.split(' ').count()), Some(3));
+        assert!(host.machine.processors >= Some(1) && host.load.uptime.is_some());
+        let interface = host.interface.expect("loopback leads to this host");
+        assert_eq!((interface.name.as_str(), interface.speed), ("lo", None));
+        assert!(interface.queueing.is_none_or(|queue| queue.kind != "noqueue" || queue.statistics.is_none()));
+        assert!(interface.counters.is_some() && interface.offloads.contains_key("tx-tcp-segmentation"));
+        assert_eq!(read(None).interface, None);
+    }
+
+    #[test]
+    fn an_address_without_a_way_there_is_noted() {
+        // Documentation addresses are not in anybody's own networks, but there may be a default route.
+        let host = read(Some("::ffff:0.0.0.1".parse().expect("valid")));
+        assert!(host.interface.is_some() || host.unreadable.contains_key("interface"), "{:?}", host.unreadable);
+    }
+
+    #[test]
+    fn what_happens_to_tcp_is_counted() {
+        let before = protocol_counters().expect("procfs");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let client = TcpStream::connect(listener.local_addr().expect("address")).expect("connect");
+        let grown = protocol_counters().expect("procfs").since(&before);
+        assert!(grown.get("TcpActiveOpens") >= Some(1) && grown.get("TcpPassiveOpens") >= Some(1), "{grown:?}");
+        assert!(before.get("UdpRcvbufErrors").is_some() && before.get("TcpExtTCPTimeouts").is_some());
+        drop(client);
+    }
+
+    #[test]
+    fn what_is_missing_is_left_out_and_what_is_refused_is_noted() {
+        let mut notes = Notes::default();
+        assert_eq!(notes.file("a fact", "/proc/no/such/file"), None);
+        assert!(notes.0.is_empty());
+        assert_eq!(notes.file("a fact", "/proc"), None);
+        assert!(notes.0.get("a fact").is_some_and(|why| why.contains("/proc")), "{notes:?}");
+    }
+}

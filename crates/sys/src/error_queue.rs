@@ -1,0 +1,250 @@
+//! The error queue of a socket (`MSG_ERRQUEUE`; ip(7), `IP_RECVERR`): what routers and hosts on the way said about
+//! packets that this socket sent, and when the kernel sent them.
+//!
+//! Routers answer a packet whose hop limit is used up with ICMP "time exceeded" (RFC 792, RFC 4443 §3.3), one that is
+//! too large with "fragmentation needed" and the MTU that would fit (RFC 1191 §4, RFC 4443 §3.2), hosts without a
+//! receiver with "port unreachable". Switch it on first: [`crate::options::set_path_errors`].
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+
+use linerate_units::Mtu;
+
+use crate::message::{self, Scratch};
+use crate::net::canonical;
+use crate::time_stamp::{ClockPair, KernelStamps, TimeStamp};
+
+/// What became of a packet that did not get through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PathErrorKind {
+    /// A router let it go no further, as its hop limit was used up (ICMP 11/0, IPv6: 3/0).
+    TimeExceeded,
+    /// Not all of its fragments came in time (ICMP 11/1, IPv6: 3/1).
+    ReassemblyTimeExceeded,
+    /// It is too large for the next link (ICMP 3/4, IPv6: 2/0), or for what this host knows of the path.
+    TooBig {
+        /// The largest packet that fits, headers included; `None` from routers older than RFC 1191, which say 0.
+        mtu: Option<Mtu>,
+    },
+    /// It came to the host, where nobody takes it (ICMP 3/3, IPv6: 1/4).
+    PortUnreachable,
+    /// The host does not know the protocol (ICMP 3/2, IPv6: 4/1).
+    ProtocolUnreachable,
+    /// The last router cannot reach the host (ICMP 3/1 and 3/7, IPv6: 1/3).
+    HostUnreachable,
+    /// A router has no way to the network (ICMP 3/0 and 3/6, IPv6: 1/0, 1/2 and 1/6).
+    NetworkUnreachable,
+    /// A firewall rejects it (ICMP 3/9, 3/10 and 3/13, IPv6: 1/1 and 1/5).
+    Prohibited,
+    /// Something else.
+    Other,
+}
+
+/// One report on a packet that did not get through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathError {
+    /// What became of it.
+    pub kind: PathErrorKind,
+    /// Type and code of the ICMP message (that of IPv6 has numbers of its own); `None` when this host itself refused.
+    pub icmp: Option<(u8, u8)>,
+    /// The kernel's error number for it.
+    pub errno: i32,
+    /// Who said so: a router, or the host at the end; `None` when it was this host itself.
+    pub reporter: Option<IpAddr>,
+    /// To where the packet was sent.
+    pub sent_to: Option<SocketAddr>,
+    /// As much of what the packet carried as the report quotes, without its headers; routers may quote nothing of it.
+    pub quoted: Vec<u8>,
+    /// The hop limit that the report had left when it came.
+    pub hop_limit: Option<u8>,
+    /// When the report came.
+    pub arrived: TimeStamp,
+}
+
+/// The kernel's word on a packet of this socket that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmission {
+    /// The packet's number: the kernel counts what a datagram socket sends from 0 on, modulo 2^32; on TCP it is the
+    /// number of a byte.
+    pub number: u32,
+    /// When the kernel handed it to the device, or the device to the wire.
+    pub sent: TimeStamp,
+}
+
+/// What a socket's error queue holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QueueEntry {
+    /// A packet did not get through.
+    PathError(PathError),
+    /// A packet was sent; only for sockets with [`crate::options::set_packet_timestamps`].
+    Transmission(Transmission),
+    /// Something else, for example the end of a zero-copy send.
+    Other,
+}
+
+/// The most that a report quotes: what a router may send without fragmentation (RFC 1812 §4.3.2.3, RFC 4443 §2.4).
+const LONGEST_QUOTE: usize = 1280;
+
+/// Takes everything off a socket's error queue, without waiting. Over UDP and TCP, IPv4 and IPv6.
+pub fn read(socket: &impl AsFd, clocks: &ClockPair) -> io::Result<Vec<QueueEntry>> {
+    let mut entries = Vec::new();
+    while let Some(entry) = read_one(socket, clocks)? {
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+/// Takes one entry off; `None` when there is none.
+pub(crate) fn read_one(socket: &impl AsFd, clocks: &ClockPair) -> io::Result<Option<QueueEntry>> {
+    let (mut scratch, mut quoted) = (Scratch::new(), [0; LONGEST_QUOTE]);
+    match message::receive(socket, &mut quoted, libc::MSG_ERRQUEUE, &mut scratch) {
+        Ok(incoming) => Ok(Some(entry(&incoming, &quoted, clocks))),
+        Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(cause) => Err(cause),
+    }
+}
+
+fn entry(incoming: &message::Incoming<'_>, quoted: &[u8], clocks: &ClockPair) -> QueueEntry {
+    let (mut error, mut stamps, mut hop_limit) = (None, KernelStamps::default(), None);
+    for (level, kind, content) in incoming.control() {
+        match (level, kind) {
+            (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) => {
+                error = ExtendedError::parse(content);
+            }
+            (libc::SOL_SOCKET, kind) => stamps = message::stamps(kind, content).unwrap_or(stamps),
+            (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+                hop_limit = message::octet(content);
+            }
+            _ => {}
+        }
+    }
+    let Some(error) = error else { return QueueEntry::Other };
+    let now = clocks.now();
+    match error.origin {
+        libc::SO_EE_ORIGIN_TIMESTAMPING => {
+            QueueEntry::Transmission(Transmission { number: error.data, sent: clocks.best(stamps, now) })
+        }
+        libc::SO_EE_ORIGIN_LOCAL | libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6 => {
+            QueueEntry::PathError(PathError {
+                kind: error.kind(),
+                icmp: (error.origin != libc::SO_EE_ORIGIN_LOCAL).then_some((error.icmp_type, error.icmp_code)),
+                errno: error.errno,
+                reporter: error.offender.map(|address| canonical(address).ip()),
+                sent_to: incoming.address.map(canonical),
+                quoted: quoted[..incoming.length.min(quoted.len())].to_vec(),
+                hop_limit,
+                arrived: clocks.best(stamps, now),
+            })
+        }
+        _ => QueueEntry::Other,
+    }
+}
+
+/// `struct sock_extended_err` (`include/uapi/linux/errqueue.h`) with the address behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ExtendedError {
+    errno: i32,
+    origin: u8,
+    icmp_type: u8,
+    icmp_code: u8,
+    info: u32,
+    data: u32,
+    offender: Option<SocketAddr>,
+}
+
+impl ExtendedError {
+    fn parse(content: &[u8]) -> Option<Self> {
+        let [origin, icmp_type, icmp_code] = *content.get(4..)?.first_chunk()?;
+        Some(Self {
+            errno: message::number(content.get(..4)?)?,
+            origin,
+            icmp_type,
+            icmp_code,
+            info: message::word(content, 8)?,
+            data: message::word(content, 12)?,
+            offender: content.get(16..).and_then(message::socket_address),
+        })
+    }
+
+    fn kind(&self) -> PathErrorKind {
+        let too_big = PathErrorKind::TooBig { mtu: Some(self.info).filter(|mtu| *mtu > 0).map(Mtu::new) };
+        match (self.origin, self.icmp_type, self.icmp_code) {
+            (libc::SO_EE_ORIGIN_LOCAL, ..) if self.errno == libc::EMSGSIZE => too_big,
+            (libc::SO_EE_ORIGIN_ICMP, 11, 0) | (libc::SO_EE_ORIGIN_ICMP6, 3, 0) => PathErrorKind::TimeExceeded,
+            (libc::SO_EE_ORIGIN_ICMP, 11, 1) | (libc::SO_EE_ORIGIN_ICMP6, 3, 1) => {
+                PathErrorKind::ReassemblyTimeExceeded
+            }
+            (libc::SO_EE_ORIGIN_ICMP, 3, 4) | (libc::SO_EE_ORIGIN_ICMP6, 2, _) => too_big,
+            (libc::SO_EE_ORIGIN_ICMP, 3, 3) | (libc::SO_EE_ORIGIN_ICMP6, 1, 4) => PathErrorKind::PortUnreachable,
+            (libc::SO_EE_ORIGIN_ICMP, 3, 2) | (libc::SO_EE_ORIGIN_ICMP6, 4, 1) => PathErrorKind::ProtocolUnreachable,
+            (libc::SO_EE_ORIGIN_ICMP, 3, 1 | 7) | (libc::SO_EE_ORIGIN_ICMP6, 1, 3) => PathErrorKind::HostUnreachable,
+            (libc::SO_EE_ORIGIN_ICMP, 3, 0 | 6) | (libc::SO_EE_ORIGIN_ICMP6, 1, 0 | 2 | 6) => {
+                PathErrorKind::NetworkUnreachable
+            }
+            (libc::SO_EE_ORIGIN_ICMP, 3, 9 | 10 | 13) | (libc::SO_EE_ORIGIN_ICMP6, 1, 1 | 5) => {
+                PathErrorKind::Prohibited
+            }
+            _ => PathErrorKind::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::options;
+    use crate::poll::{self, Interest};
+
+    #[test]
+    fn kinds_of_errors() {
+        let kind = |origin, icmp_type, icmp_code, info| {
+            let mut content = libc::EHOSTUNREACH.to_ne_bytes().to_vec();
+            content.extend([origin, icmp_type, icmp_code, 0]);
+            content.extend(u32::to_ne_bytes(info));
+            content.extend([0; 4]);
+            ExtendedError::parse(&content).expect("whole").kind()
+        };
+        let fits = |mtu| PathErrorKind::TooBig { mtu };
+        assert_eq!(kind(2, 11, 0, 0), PathErrorKind::TimeExceeded);
+        assert_eq!(kind(3, 3, 0, 0), PathErrorKind::TimeExceeded);
+        assert_eq!(kind(2, 3, 4, 1400), fits(Some(Mtu::new(1400))));
+        assert_eq!(kind(2, 3, 4, 0), fits(None));
+        assert_eq!(kind(3, 2, 0, 1280), fits(Some(Mtu::new(1280))));
+        assert_eq!(kind(2, 3, 3, 0), PathErrorKind::PortUnreachable);
+        assert_eq!(kind(3, 1, 4, 0), PathErrorKind::PortUnreachable);
+        assert_eq!(kind(2, 3, 13, 0), PathErrorKind::Prohibited);
+        assert_eq!(kind(3, 1, 0, 0), PathErrorKind::NetworkUnreachable);
+        assert_eq!(kind(2, 4, 0, 0), PathErrorKind::Other);
+        assert_eq!(kind(1, 0, 0, 1500), PathErrorKind::Other, "no EMSGSIZE");
+        for length in 0..16 {
+            assert_eq!(ExtendedError::parse(&vec![0; length]), None, "{length}");
+        }
+    }
+
+    #[test]
+    fn a_closed_port_is_reported_with_what_was_sent() {
+        for (local, any) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::1]:0", "[::1]:0")] {
+            let closed = UdpSocket::bind(local).expect("bind").local_addr().expect("address");
+            let socket = UdpSocket::bind(any).expect("bind");
+            options::set_path_errors(&socket, true).expect("IP_RECVERR");
+            options::set_packet_timestamps(&socket, false).expect("SO_TIMESTAMPING");
+            socket.send_to(b"is anybody there", closed).expect("sent");
+            assert!(poll::wait_for(&socket, Interest::NONE, Some(Duration::from_secs(5))).expect("poll"));
+            let clocks = ClockPair::new();
+            let entries = read(&socket, &clocks).expect("read");
+            let [QueueEntry::PathError(error)] = &entries[..] else { panic!("{entries:?}") };
+            assert_eq!(error.kind, PathErrorKind::PortUnreachable);
+            assert_eq!(error.errno, libc::ECONNREFUSED);
+            assert_eq!((error.reporter, error.sent_to), (Some(closed.ip()), Some(closed)));
+            assert_eq!(error.quoted, b"is anybody there");
+            assert!(clocks.now().monotonic.since(error.arrived.monotonic) < Duration::from_secs(5));
+            assert_eq!(read(&socket, &clocks).expect("read"), []);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Interfaces of this host, as the routing subsystem describes them (rtnetlink(7)), in the calling thread's network
+//! namespace. The files in `/sys/class/net` may be of another one.
+
+use std::io;
+
+use linerate_model::environment::{DirectionCounters, InterfaceCounters, QueueStatistics};
+use linerate_units::{ByteCount, Mtu, PacketCount};
+
+use crate::error::{Error, Result};
+use crate::namespace;
+use crate::netlink::{Message, RouteSocket, attributes, number};
+
+/// An interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub index: u32,
+    /// Its MTU.
+    pub mtu: Option<Mtu>,
+    /// Length of its queue (`txqueuelen`).
+    pub transmit_queue: Option<PacketCount>,
+    /// Hardware queues for sending and receiving.
+    pub queues: Option<(u32, u32)>,
+    /// What kind of virtual device it is, for example `veth`; `None` for real ones and the loopback device.
+    pub kind: Option<String>,
+    /// What has passed through it.
+    pub counters: Option<InterfaceCounters>,
+}
+
+/// The root queueing discipline of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootQueue {
+    /// Its kind, for example `fq_codel`.
+    pub kind: String,
+    /// What has passed through it.
+    pub statistics: Option<QueueStatistics>,
+}
+
+/// Reads the counters of one interface, as often as one likes: each time is one system call and its answer.
+#[derive(Debug)]
+pub struct InterfaceWatch {
+    socket: RouteSocket,
+    index: u32,
+}
+
+// From the kernel's linux/if_link.h, linux/rtnetlink.h, linux/pkt_sched.h and linux/gen_stats.h.
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_TXQLEN: u16 = 13;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_STATS64: u16 = 23;
+const IFLA_NUM_TX_QUEUES: u16 = 31;
+const IFLA_NUM_RX_QUEUES: u16 = 32;
+const IFLA_INFO_KIND: u16 = 1;
+const TCA_KIND: u16 = 1;
+const TCA_STATS2: u16 = 7;
+const TCA_STATS_BASIC: u16 = 1;
+const TCA_STATS_QUEUE: u16 = 3;
+const TC_H_ROOT: u32 = u32::MAX;
+/// Length of `ifinfomsg`: family, type, number, flags, change.
+const LINK_DESCRIPTION: usize = 16;
+/// Length of `tcmsg`: family, number of the interface, handle, parent, information.
+const QUEUE_DESCRIPTION: usize = 20;
+
+impl Interface {
+    /// The interface with this name.
+    pub fn by_name(name: &str) -> Result<Self> {
+        Self::by_index(namespace::device_index(name)?)
+    }
+
+    /// The interface with this number.
+    pub fn by_index(index: u32) -> Result<Self> {
+        let failed = |cause| describe_failure(index, cause);
+        let mut socket = RouteSocket::open().map_err(failed)?;
+        describe(&mut socket, index, Self::parse).map_err(failed)
+    }
+
+    fn parse(body: &[u8]) -> Option<Self> {
+        let (description, rest) = body.split_at_checked(LINK_DESCRIPTION)?;
+        let index = number(description, 4)?;
+        let mut interface = Self {
+            name: String::new(),
+            index,
+            mtu: None,
+            transmit_queue: None,
+            queues: None,
+            kind: None,
+            counters: None,
+        };
+        let (mut sending, mut receiving) = (None, None);
+        for (kind, content) in attributes(rest) {
+            match kind {
+                IFLA_IFNAME => interface.name = text(content),
+                IFLA_MTU => interface.mtu = number(content, 0).map(Mtu::new),
+                IFLA_TXQLEN => {
+                    interface.transmit_queue = number(content, 0).map(|length| PacketCount::new(length.into()));
+                }
+                IFLA_NUM_TX_QUEUES => sending = number(content, 0),
+                IFLA_NUM_RX_QUEUES => receiving = number(content, 0),
+                IFLA_LINKINFO => {
+                    let kind = attributes(content).find(|(kind, _)| *kind == IFLA_INFO_KIND);
+                    interface.kind = kind.map(|(_, content)| text(content));
+                }
+                IFLA_STATS64 => interface.counters = counters(content),
+                _ => {}
+            }
+        }
+        interface.queues = sending.zip(receiving);
+        (!interface.name.is_empty()).then_some(interface)
+    }
+}
+
+impl InterfaceWatch {
+    /// Prepares to read the counters of the interface with this number.
+    pub fn new(index: u32) -> Result<Self> {
+        let socket = RouteSocket::open().map_err(|cause| describe_failure(index, cause))?;
+        Ok(Self { socket, index })
+    }
+
+    /// The counters as they are now.
+    pub fn read(&mut self) -> Result<InterfaceCounters> {
+        let find = |body: &[u8]| {
+            let rest = body.get(LINK_DESCRIPTION..)?;
+            attributes(rest).find(|(kind, _)| *kind == IFLA_STATS64).and_then(|(_, content)| counters(content))
+        };
+        describe(&mut self.socket, self.index, find).map_err(|cause| describe_failure(self.index, cause))
+    }
+}
+
+/// The root queueing discipline of the interface with this number; `None` when it has none, not even `noqueue`.
+pub fn root_queue(index: u32) -> Result<Option<RootQueue>> {
+    let failed = |cause| Error::system(format!("reading the queueing disciplines of interface {index}"), cause);
+    let mut found = None;
+    let mut socket = RouteSocket::open().map_err(failed)?;
+    let look = |message: Message<'_>| {
+        let is_it = number(message.body, 4) == Some(index) && number(message.body, 12) == Some(TC_H_ROOT);
+        found = found.take().or_else(|| is_it.then(|| parse_queue(message.body)).flatten());
+    };
+    socket.list(libc::RTM_GETQDISC, &[0; QUEUE_DESCRIPTION], look).map_err(failed)?;
+    Ok(found)
+}
+
+fn describe_failure(index: u32, cause: io::Error) -> Error {
+    Error::system(format!("asking about interface {index}"), cause)
+        .hint_on(libc::ENODEV, "`ip link` lists this host's interfaces")
+}
+
+fn describe<T>(socket: &mut RouteSocket, index: u32, read: impl Fn(&[u8]) -> Option<T>) -> io::Result<T> {
+    let mut question = [0; LINK_DESCRIPTION];
+    question[4..8].copy_from_slice(&index.to_ne_bytes());
+    let mut found = None;
+    socket.ask(libc::RTM_GETLINK, &question, |message| found = found.take().or_else(|| read(message.body)))?;
+    found.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+fn text(content: &[u8]) -> String {
+    String::from_utf8_lossy(content).trim_end_matches('\0').to_owned()
+}
+
+/// `rtnl_link_stats64`: of each kind first what was received, then what was sent.
+fn counters(content: &[u8]) -> Option<InterfaceCounters> {
+    let count = |index: usize| Some(u64::from_ne_bytes(content.get(index * 8..index * 8 + 8)?.try_into().ok()?));
+    let direction = |place| {
+        Some(DirectionCounters {
+            packets: PacketCount::new(count(place)?),
+            bytes: ByteCount::new(count(place + 2)?),
+            errors: PacketCount::new(count(place + 4)?),
+            dropped: PacketCount::new(count(place + 6)?),
+        })
+    };
+    Some(InterfaceCounters { received: direction(0)?, sent: direction(1)? })
+}
+
+fn parse_queue(body: &[u8]) -> Option<RootQueue> {
+    let (mut kind, mut statistics) = (None, None);
+    for (attribute, content) in attributes(body.get(QUEUE_DESCRIPTION..)?) {
+        match attribute {
+            TCA_KIND => kind = Some(text(content)),
+            TCA_STATS2 => statistics = parse_statistics(content),
+            _ => {}
+        }
+    }
+    Some(RootQueue { kind: kind?, statistics })
+}
+
+/// `gnet_stats_basic` (bytes, packets) and `gnet_stats_queue` (length, backlog, drops, requeues, overlimits).
+fn parse_statistics(content: &[u8]) -> Option<QueueStatistics> {
+    let part = |wanted| attributes(content).find(|(kind, _)| *kind == wanted).map(|(_, content)| content);
+    let (basic, queue) = (part(TCA_STATS_BASIC)?, part(TCA_STATS_QUEUE)?);
+    let packets = |bytes, place| number(bytes, place).map(|count| PacketCount::new(count.into()));
+    Some(QueueStatistics {
+        sent: ByteCount::new(u64::from_ne_bytes(*basic.first_chunk()?)),
+        packets: packets(basic, 8)?,
+        backlog_packets: packets(queue, 0)?,
+        backlog: ByteCount::new(number(queue, 4)?.into()),
+        dropped: packets(queue, 8)?,
+        requeues: packets(queue, 12)?,
+        overlimits: packets(queue, 16)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+
+    #[test]
+    fn the_loopback_device_counts_what_passes() {
+        let interface = Interface::by_name("lo").expect("every host has it");
+        assert_eq!((interface.name.as_str(), interface.index, &interface.kind), ("lo", 1, &None));
+        assert!(interface.mtu.is_some() && interface.transmit_queue.is_some());
+        let mut watch = InterfaceWatch::new(1).expect("a socket");
+        let before = watch.read().expect("counters");
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("bind");
+        socket.send_to(&[0; 1000], socket.local_addr().expect("address")).expect("sent");
+        let passed = watch.read().expect("counters").since(&before);
+        // Other tests may use the device, too.
+        assert!(passed.sent.bytes.get() >= 1028 && passed.received.packets.get() >= 1, "{passed:?}");
+        assert!(passed.sent.bytes.get() < 1 << 40);
+        let error = Interface::by_index(0x7fff_fff0).expect_err("none has this number");
+        assert!(error.to_string().contains("ip link"), "{error}");
+    }
+
+    #[test]
+    #[ignore = "needs root, ip and tc: a device in a network namespace"]
+    fn a_device_with_a_queue() {
+        let chain = crate::test_network::Chain::new(1400);
+        let within = || {
+            let run = |program: &str, arguments: &[&str]| {
+                crate::command::run_checked(program, arguments, None, core::time::Duration::from_secs(10))
+                    .expect("runs");
+            };
+            run("tc", &["qdisc", "add", "dev", "near0", "root", "pfifo", "limit", "7"]);
+            run("ip", &["link", "set", "near0", "txqueuelen", "123"]);
+            let interface = Interface::by_name("near0").expect("there");
+            assert_eq!((interface.mtu, interface.kind.as_deref()), (Some(Mtu::new(1500)), Some("veth")));
+            assert_eq!(interface.transmit_queue, Some(PacketCount::new(123)));
+            let socket = UdpSocket::bind("0.0.0.0:0").expect("bind");
+            socket.send_to(&[0; 1000], "10.99.1.2:9").expect("sent");
+            let queue = root_queue(interface.index).expect("read").expect("there");
+            let statistics = queue.statistics.expect("it counts");
+            assert_eq!(queue.kind, "pfifo");
+            // The link layer's address had to be asked for first, and the datagram has waited for the answer.
+            assert!(statistics.sent.get() > 0 && statistics.packets.get() > 0 && statistics.dropped.is_zero());
+        };
+        chain.near.within(within).expect("entered");
+    }
+
+    #[test]
+    fn what_is_cut_off_is_none() {
+        let whole: Vec<u8> = (0..8_u64).flat_map(|count| (count * 10).to_ne_bytes()).collect();
+        let read = counters(&whole).expect("eight counters");
+        assert_eq!((read.sent.packets, read.received.bytes), (PacketCount::new(10), ByteCount::new(20)));
+        assert_eq!((read.sent.errors, read.received.dropped), (PacketCount::new(50), PacketCount::new(60)));
+        for length in 0..whole.len() {
+            assert_eq!(counters(&whole[..length]), None, "{length}");
+        }
+        assert_eq!(parse_queue(&[0; 10]), None);
+        assert_eq!(Interface::parse(&[0; 15]), None);
+    }
+}

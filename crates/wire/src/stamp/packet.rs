@@ -1,0 +1,159 @@
+//! What the packets of both directions have in common.
+
+use core::fmt;
+
+use linerate_units::ByteCount;
+
+use super::tlv::{self, Tlv};
+use super::{AUTHENTICATED_LENGTH, BASE_LENGTH, ErrorEstimate, HmacKey, Timestamp};
+
+/// Names a session of a sender: two octets (RFC 8972 §3). Zero is no name: a peer that knows RFC 8762 only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionIdentifier(u16);
+
+impl SessionIdentifier {
+    /// No name.
+    pub const NONE: Self = Self(0);
+
+    /// That number; 0 is [`SessionIdentifier::NONE`].
+    #[must_use]
+    pub const fn new(number: u16) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+}
+
+impl fmt::Display for SessionIdentifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Which of the two layouts packets have. Both ends must be told: no packet says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Anyone may send and answer (RFC 8762 §4.2.1, §4.3.1).
+    #[default]
+    Unauthenticated,
+    /// Each packet ends its base with an HMAC under a shared key (RFC 8762 §4.2.2, §4.3.2).
+    Authenticated,
+}
+
+impl Mode {
+    /// The mode of whoever has such a key.
+    #[must_use]
+    pub const fn of(key: Option<&HmacKey>) -> Self {
+        if key.is_some() { Self::Authenticated } else { Self::Unauthenticated }
+    }
+
+    /// Bytes of a base packet, of either direction.
+    #[must_use]
+    pub const fn base_length(self) -> ByteCount {
+        match self {
+            Self::Unauthenticated => BASE_LENGTH,
+            Self::Authenticated => AUTHENTICATED_LENGTH,
+        }
+    }
+
+    /// What may follow the base packet.
+    pub(super) fn after_base(self, datagram: &[u8]) -> &[u8] {
+        datagram.get(self.base_length().to_usize()..).unwrap_or_default()
+    }
+}
+
+/// A packet that cannot be read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PacketError {
+    /// Shorter than its fields.
+    #[error("a STAMP packet of {} bytes, where {} are needed", available.get(), needed.get())]
+    TooShort {
+        /// Bytes that are there.
+        available: ByteCount,
+        /// Bytes of the fields.
+        needed: ByteCount,
+    },
+    /// The HMAC is that of another key or another content.
+    #[error("the HMAC of a STAMP packet is not that of the key: the two ends have different keys, or it was changed")]
+    NotAuthentic,
+}
+
+pub(super) const SEQUENCE: usize = 0;
+/// Where the HMAC stands in the base packets of the authenticated mode, and how many bytes it covers: six blocks
+/// (RFC 8762 §4.4).
+pub(super) const HMAC: usize = 96;
+
+/// Fields at fixed places. The callers have seen to it that the bytes are there; were they not, a read gives zeros and a
+/// write does nothing.
+pub(super) fn read<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
+    bytes.get(offset..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
+}
+
+pub(super) fn write<const N: usize>(bytes: &mut [u8], offset: usize, field: [u8; N]) {
+    if let Some(place) = bytes.get_mut(offset..).and_then(|rest| rest.first_chunk_mut()) {
+        *place = field;
+    }
+}
+
+pub(super) fn read_timestamp(bytes: &[u8], offset: usize) -> Timestamp {
+    Timestamp::from_bits(u64::from_be_bytes(read(bytes, offset)))
+}
+
+pub(super) fn read_error_estimate(bytes: &[u8], offset: usize) -> ErrorEstimate {
+    ErrorEstimate::from_bits(u16::from_be_bytes(read(bytes, offset)))
+}
+
+pub(super) fn need(bytes: &[u8], needed: ByteCount) -> Result<(), PacketError> {
+    let available = ByteCount::from_usize(bytes.len());
+    if available < needed { Err(PacketError::TooShort { available, needed }) } else { Ok(()) }
+}
+
+/// Writes the HMAC of a base packet behind its six blocks.
+pub(crate) fn seal(datagram: &mut [u8], key: &HmacKey) {
+    if let Some((blocks, rest)) = datagram.split_at_mut_checked(HMAC) {
+        write(rest, 0, key.sign(&[blocks]));
+    }
+}
+
+/// Whether a packet of the authenticated mode has the HMAC of the key.
+pub(super) fn check_seal(datagram: &[u8], key: &HmacKey) -> Result<(), PacketError> {
+    need(datagram, AUTHENTICATED_LENGTH)?;
+    let (blocks, rest) = datagram.split_at(HMAC);
+    let hmac = rest.get(..super::key::HMAC_LENGTH).unwrap_or_default();
+    if key.verify(&[blocks], hmac) { Ok(()) } else { Err(PacketError::NotAuthentic) }
+}
+
+/// Puts options behind a base packet and fills up to `size` with an Extra Padding TLV. With a key, options other than a
+/// single padding get an HMAC TLV, before the padding (RFC 8972 §4.8). Three bytes or fewer left over are zeros, as no
+/// TLV is that short.
+pub(super) fn append(datagram: &mut Vec<u8>, options: &[Tlv], size: ByteCount, key: Option<&HmacKey>) {
+    let base = datagram.len();
+    let (padding, others): (Vec<&Tlv>, Vec<&Tlv>) =
+        options.iter().partition(|option| matches!(option, Tlv::ExtraPadding(_)));
+    let sealed = key.filter(|_| !others.is_empty() || padding.len() > 1);
+    // In their order; only where an HMAC has to stand between, padding goes to the end.
+    let before: Vec<&Tlv> = if sealed.is_some() { others } else { options.iter().collect() };
+    for option in before {
+        option.encode(datagram);
+    }
+    if let Some(key) = sealed {
+        let hmac = tlv::sign(&datagram[..4], &datagram[base..], key);
+        Tlv::Hmac(hmac).encode(datagram);
+        for option in padding {
+            option.encode(datagram);
+        }
+    }
+    let missing = size.to_usize().saturating_sub(datagram.len());
+    if missing >= tlv::HEADER_LENGTH {
+        let whole = datagram.len() + missing;
+        tlv::encode_header(datagram, tlv::EXTRA_PADDING, missing - tlv::HEADER_LENGTH);
+        datagram.resize(whole, 0);
+    } else {
+        datagram.resize(datagram.len() + missing, 0);
+    }
+}
