@@ -37,7 +37,7 @@ const ATTEMPTS: (u32, u32) = (3, 12);
 const MOST_SILENT_ROUNDS: u32 = 6;
 
 /// The search ends after so many rounds, with what it knows.
-const MOST_ROUNDS: u32 = 60;
+const MOST_ROUNDS: u32 = 200;
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]

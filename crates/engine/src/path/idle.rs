@@ -117,13 +117,14 @@ pub(super) fn measure(record: &mut Record<'_>, way: &mut Way<'_>) -> Result<(), 
     let done = AtomicBool::new(false);
     let peer = way.session.peer();
     let (bind, device) = (record.options.target.bind, record.options.target.device.clone());
+    let begun = clock::monotonic_now();
     let measured = std::thread::scope(|scope| {
         let pings = plan.round_trip_interval.max(OTHERS_INTERVAL);
         let icmp = scope.spawn({
             let done = &done;
             move || echo::until(done, peer, bind, device, pings)
         });
-        let measured = streams(record, way, &plan, &done);
+        let measured = streams(record, way, &plan, &done, begun);
         done.store(true, Ordering::Release);
         let icmp = icmp.join().unwrap_or_else(|_| Err("the thread that sent ICMP echoes ended early".to_owned()));
         measured.map(|measured| Measured { icmp, ..measured })
@@ -150,8 +151,14 @@ pub(super) fn measure(record: &mut Record<'_>, way: &mut Way<'_>) -> Result<(), 
 
 /// First the round trips, then the streams: where delays vary and packets keep their order, each packet may hold up those
 /// behind it, so that close ones would measure each other.
-fn streams(record: &mut Record<'_>, way: &Way<'_>, plan: &Plan, done: &AtomicBool) -> Result<Measured, Halt> {
-    let (round_trips, tcp) = alone(record, way, plan)?;
+fn streams(
+    record: &mut Record<'_>,
+    way: &Way<'_>,
+    plan: &Plan,
+    done: &AtomicBool,
+    begun: MonotonicTime,
+) -> Result<Measured, Halt> {
+    let (round_trips, tcp) = alone(record, way, plan, begun)?;
     done.store(true, Ordering::Release);
     let paced = OneWay::start(way, plan.interval, plan.count, record.options.poisson)?;
     record.wait(plan.duration() + way.patience())?;
@@ -170,7 +177,14 @@ fn streams(record: &mut Record<'_>, way: &Way<'_>, plan: &Plan, done: &AtomicBoo
 type TcpTimes = Result<Vec<(MonotonicTime, Duration)>, ProbeError>;
 
 /// Round trips of UDP probes, and of small messages over a TCP connection that carries nothing else.
-fn alone(record: &mut Record<'_>, way: &Way<'_>, plan: &Plan) -> Result<(Vec<ProbeResult>, TcpTimes), Halt> {
+///
+/// ICMP echoes have gone out since `begun`.
+fn alone(
+    record: &mut Record<'_>,
+    way: &Way<'_>,
+    plan: &Plan,
+    begun: MonotonicTime,
+) -> Result<(Vec<ProbeResult>, TcpTimes), Halt> {
     let session = way.session;
     let quiet = session.open_load(&LoadOptions {
         direction: LoadDirection::Up,
@@ -179,8 +193,7 @@ fn alone(record: &mut Record<'_>, way: &Way<'_>, plan: &Plan) -> Result<(Vec<Pro
         sampling: Duration::from_secs(1),
         ping_interval: Some(plan.round_trip_interval.max(OTHERS_INTERVAL)),
     });
-    // Half an interval apart, so that no probe has to wait behind a ping on a slow line.
-    record.wait(plan.round_trip_interval / 2)?;
+    record.wait(apart(clock::monotonic_now().since(begun), plan.round_trip_interval))?;
     let prober = session.probe(ProbeOrder {
         interval: plan.round_trip_interval,
         size: SIZE,
@@ -208,6 +221,15 @@ fn alone(record: &mut Record<'_>, way: &Way<'_>, plan: &Plan) -> Result<(Vec<Pro
         pings.into_iter().filter_map(answered).collect()
     });
     Ok((round_trips, tcp))
+}
+
+/// How long to wait so that what comes every `interval` keeps away from what began now and from what began `elapsed` ago,
+/// with the same interval: on a slow line, one would wait behind the other.
+fn apart(elapsed: Duration, interval: Duration) -> Duration {
+    let interval_nanos = interval.as_nanos().max(1);
+    let since_last = Duration::from_nanos(u64::try_from(elapsed.as_nanos() % interval_nanos).unwrap_or(0));
+    let until_next = interval.saturating_sub(since_last);
+    if until_next >= since_last { until_next / 2 } else { until_next + since_last / 2 }
 }
 
 /// A stream in each direction.

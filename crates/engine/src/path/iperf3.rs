@@ -32,7 +32,7 @@ const PROBE_RATE: f64 = 2e6;
 const PROBE_SIZE: ByteCount = ByteCount::new(200);
 
 /// A busy server is asked again for this long, with this pause.
-const BUSY_LIMIT: Duration = Duration::from_secs(10);
+const BUSY_LIMIT: Duration = Duration::from_secs(5);
 const BUSY_PAUSE: Duration = Duration::from_millis(200);
 
 pub(super) fn measure(record: &mut Record<'_>) -> Result<(), Halt> {
@@ -243,10 +243,15 @@ fn run(
         match (outcome.error, report) {
             (None, Some(report)) => return Ok(Ok(report)),
             (None, None) => return Ok(Err("the test ended without a result".to_owned())),
-            (Some(error), _) if error.code() == ErrorCode::ACCESS_DENIED && clock::monotonic_now() < until => {
+            (Some(error), _) if is_between_tests(error.code()) && clock::monotonic_now() < until => {
                 record.wait(BUSY_PAUSE)?;
             }
             (Some(error), _) => return Ok(Err(error.to_string())),
         }
     }
+}
+
+/// An iperf3 server is busy for a moment after each test, and does not even listen while it makes its listener anew.
+pub(crate) fn is_between_tests(code: ErrorCode) -> bool {
+    code == ErrorCode::ACCESS_DENIED || code == ErrorCode::CONNECT
 }

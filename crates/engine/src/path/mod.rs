@@ -23,7 +23,7 @@ mod echo;
 mod handshake;
 mod hops;
 mod idle;
-mod iperf3;
+pub(crate) mod iperf3;
 mod linerate;
 mod marks;
 mod mtu;

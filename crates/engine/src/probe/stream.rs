@@ -194,7 +194,9 @@ impl Schedule {
     fn new(order: &SendOrder, rate: BitRate, start: MonotonicTime) -> Option<Self> {
         Some(match order.spacing {
             Spacing::Periodic => {
-                let burst = group(rate.time_to_send(order.size)?);
+                // Of a stream with a count, each packet matters by itself; one that lasts for a time is a load.
+                let loads = order.limit.count.is_none();
+                let burst = if loads { group(rate.time_to_send(order.size)?) } else { None };
                 Self::Periodic(Pacer::new(Pacing { rate, block: order.size, burst }, start)?)
             }
             Spacing::Poisson { seed } => Self::Poisson(Poisson::new(seed, rate.time_to_send(order.size)?, start)),

@@ -12,12 +12,12 @@ use linerate_model::schema::throughput::Direction;
 use linerate_model::stream::Role;
 use linerate_sys::clock;
 use linerate_units::{ByteCount, StreamCount};
-use linerate_wire::error::ErrorCode;
 
 use super::baseline::bottleneck;
 use super::record::{Halt, Record, nanos};
 use super::{Rfc6349Event, Rfc6349Options};
 use crate::client::{self, ClientOptions};
+use crate::path::iperf3::is_between_tests;
 
 /// A busy server is asked again for this long, with this pause.
 const BUSY_LIMIT: Duration = Duration::from_secs(10);
@@ -86,7 +86,7 @@ pub(super) fn run(record: &mut Record<'_>, kind: Kind, left: usize) -> Result<Re
                 return Ok(Ok(transfer));
             }
             (None, None) => return Ok(Err("the transfer ended without a result".to_owned())),
-            (Some(error), _) if error.code() == ErrorCode::ACCESS_DENIED && clock::monotonic_now() < until => {
+            (Some(error), _) if is_between_tests(error.code()) && clock::monotonic_now() < until => {
                 record.wait(BUSY_PAUSE)?;
             }
             (Some(error), _) => return Ok(Err(error.to_string())),

@@ -85,10 +85,12 @@ pub(super) fn measure(record: &mut Record<'_>, planned: Planned, left: usize) ->
             test.achieved_bits_per_second = achieved.map(BitRate::bits_per_second);
             test.ratio = achieved.zip(expected).and_then(|(achieved, expected)| achieved / expected).map(Ratio::get);
         }
-        Err(problem) => record.note(format!(
-            "A window of {} could not be tried: {problem}",
-            linerate_units::display::size(planned.window)
-        )),
+        Err(problem) => {
+            let window = linerate_units::display::size(planned.window);
+            let way_out =
+                "net.core.rmem_max and net.core.wmem_max at both ends say how large a buffer may be asked for";
+            record.note(format!("A window of {window} could not be tried: {problem} ({way_out})"));
+        }
     }
     record.windows.push(test);
     Ok(())
