@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_history::{History, HistoryError, Location, RunId};
+use linerate_lab::plan::FAR;
 use linerate_model::schema::run::{LabPath, RunDocument};
 use linerate_units::WallTime;
 
@@ -157,5 +158,9 @@ fn adopt(run: &mut RunDocument, path: &LabPath, started_at: WallTime, first: u64
     let start = u64::try_from(started_at.since_unix_epoch().as_nanos()).unwrap_or(u64::MAX);
     run.started_at_unix_ns = start.saturating_add(run.started_at_unix_ns.saturating_sub(first));
     run.host = format!("lab:{}", path.name);
+    // As it would be typed here.
+    for word in run.arguments.iter_mut().filter(|word| *word == FAR) {
+        word.clone_from(&run.host);
+    }
     run.environment.lab = Some(path.clone());
 }

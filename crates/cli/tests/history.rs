@@ -277,3 +277,29 @@ fn runs_in_the_lab_are_kept_by_the_host() {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_nanos();
     assert!(now.saturating_sub(u128::from(started)) < Duration::from_secs(600).as_nanos(), "{started}");
 }
+
+/// Two runs over one emulated path, with other random numbers, differ in nothing; another path is told apart.
+#[test]
+fn runs_over_one_path_are_alike_and_another_path_is_told_apart() {
+    let scratch = Scratch::new();
+    for (seed, path) in [("1", "cable-bloat"), ("2", "cable-bloat"), ("1", "lte")] {
+        let arguments = ["lab", "run", "--seed", seed, path, "--", "linerate", "path", "far", "--quiet"];
+        run(with_history(&scratch, &arguments), LIMIT).expect_code(0);
+    }
+    let compared = |before: &str, after: &str| -> Vec<(String, String)> {
+        let document: Value = history(&scratch, &["compare", before, after, "--json"]).expect_code(0).json();
+        let figures = document["comparison"]["figures"].as_array().expect("figures").clone();
+        let text = |figure: &Value, key: &str| figure[key].as_str().expect("a text").to_owned();
+        figures.iter().map(|figure| (text(figure, "name"), text(figure, "judgement"))).collect()
+    };
+    let alike = compared("last-2", "last-1");
+    let is = |all: &[(String, String)], name: &str, judgement: &str| {
+        all.iter().any(|(other, judged)| other == name && judged == judgement)
+    };
+    for figure in ["rtt_idle_median", "capacity_up", "capacity_down", "mtu_up", "mtu_down"] {
+        assert!(is(&alike, figure, "equal"), "{figure}: {alike:?}");
+    }
+    assert!(alike.iter().all(|(_, judged)| judged != "better" && judged != "worse"), "{alike:?}");
+    let apart = compared("last-1", "last");
+    assert!(is(&apart, "capacity_up", "better") && is(&apart, "capacity_down", "worse"), "{apart:?}");
+}

@@ -145,7 +145,9 @@ fn reordering(document: &PathDocument, name: &str, end: &PathDirection) -> Figur
 fn mtu(document: &PathDocument, name: &str, end: &PathDirection) -> Figure {
     let mut figure = figure(&format!("mtu_{name}"), &format!("Path MTU {name}"), Unit::Bytes, Better::Higher);
     if let Some(mtu) = &end.mtu {
-        figure.value = Some(number(mtu.bytes));
+        // Found by probing to the byte.
+        let bytes = Some(number(mtu.bytes));
+        (figure.value, figure.low, figure.high) = (bytes, bytes, bytes);
         figure.note = mtu.black_hole_bytes.map(|size| format!("black hole: {size} B vanish without a word"));
     }
     reasoned(document, figure, &format!("{name}.mtu"))
