@@ -276,7 +276,15 @@ pub(super) mod tests {
         assert!(matches!(error, KernelError::Busy { .. }), "{error}");
         drop(open);
         assert!(!place.exists());
-        cache.open(&mut second).map(drop).expect("free again");
+        // A child that another test is just starting has a copy of the lock until it is another program.
+        let free = (0..100).any(|_| {
+            let opened = cache.open(&mut second).map(drop).is_ok();
+            if !opened {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            opened
+        });
+        assert!(free, "free again");
     }
 
     #[test]
