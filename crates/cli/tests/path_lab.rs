@@ -284,11 +284,12 @@ fn row(name: &str, found: &Value, truth: &Value) -> String {
 
 fn publish(compared: &[Compared]) {
     let Ok(file) = std::env::var("LINERATE_PATH_TABLE") else { return };
-    let mut page = "# What `linerate path` finds in the lab\n\nEach path of the library, with what was built in \
+    let mut page = "# What `linerate path` finds in the lab\n\nPaths of the library, with what was built in \
                     (\"true\") beside what `linerate path` found in one run. The true round trip is that of a packet \
                     of 84 bytes; capacities are those of the IP layer, through the policer where there is one, before \
                     other traffic takes its share. Made by `LINERATE_PATH_TABLE=docs/path.md cargo test -p \
-                    linerate-cli --test path_lab -- --ignored`, which also checks the bounds.\n\n| path | RTT true ms | RTT ms | \
+                    linerate-cli --test path_lab`, which also checks the bounds; with `-- --ignored` it \
+                    goes through the whole library.\n\n| path | RTT true ms | RTT ms | \
                     MTU up | true up Mbit/s | up Mbit/s | true loss % | loss % | MTU down | true down Mbit/s | down \
                     Mbit/s | true loss % | loss % |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"
         .to_owned();
