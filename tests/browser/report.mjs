@@ -201,6 +201,25 @@ const tests = {
     });
   },
 
+  async "of many connections one sees what they carry together, and each when asked for"() {
+    const run = read("load_of_connections.json");
+    await visit("load_of_connections", DESK, async (page) => {
+      await drawn(page);
+      const figure = page.locator('figure[data-chart="throughput"]');
+      const shown = figure.locator('.legend button[aria-pressed="true"] span');
+      assert.deepEqual(await shown.allTextContents(), ["together down", "together up"]);
+      assert.equal(await figure.locator(".legend button").count(), 2 + 16);
+      const [first] = run.series.filter((series) => series.panel === "throughput");
+      const sum = await page.evaluate((at) => {
+        const { plot } = linerate.charts.find((chart) => chart.figure.dataset.chart === "throughput");
+        return plot.data[1][plot.data[0].indexOf(at)];
+      }, first.times_ns[40] / 1e9);
+      assert.ok(Math.abs(sum / (4 * first.values[40]) - 1) < 1e-9, `${sum} of four times ${first.values[40]}`);
+      await figure.locator(".legend button").nth(2).click();
+      assert.equal(await shown.count(), 3);
+    });
+  },
+
   async "every chart has a name, a summary and its data as a table"() {
     for (const name of ["load", "throughput", "compare", "rfc6349"]) {
       await visit(name, DESK, async (page) => {

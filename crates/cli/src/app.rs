@@ -8,6 +8,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use linerate_units::{BitRate, ByteCount, Port, parse};
 
+use crate::cmd::measurement::MeasurementArguments;
+
 /// Measures a Linux network path, says what limits it, and proves every change.
 #[derive(Debug, Parser)]
 #[command(name = "linerate", version, max_term_width = 80, help_expected = true, arg_required_else_help = true)]
@@ -68,9 +70,6 @@ pub(crate) struct TestArguments {
     /// The server: a linerate (`linerate serve`) or any iperf3; or an emulated path, as `lab:NAME`
     #[arg(value_hint = ValueHint::Hostname)]
     pub(crate) host: String,
-    /// Its port
-    #[arg(short, long, default_value = "5201", value_parser = port)]
-    pub(crate) port: Port,
     /// Time of each run
     #[arg(short, long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     pub(crate) time: Duration,
@@ -101,15 +100,9 @@ pub(crate) struct TestArguments {
     /// Exit with 1 when the best run down is slower than this
     #[arg(long, value_parser = rate, value_name = "RATE")]
     pub(crate) min_down: Option<BitRate>,
-    /// Print one JSON document (schema 1) instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// No progress on the standard error output
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-    /// The network side.
+    /// What all measurements have.
     #[command(flatten)]
-    pub(crate) network: NetworkArguments,
+    pub(crate) common: MeasurementArguments,
 }
 
 /// From where and over which family.

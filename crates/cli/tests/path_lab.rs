@@ -247,7 +247,9 @@ impl Compared {
 
     fn marks(&mut self, way: &str, found: &Value, truth: &Value) {
         let bleached = truth["bleaches_ecn"] == Value::Bool(true);
-        for mark in array(found, "/marks/ecn") {
+        let marks = array(found, "/marks/ecn");
+        self.check(marks.len() == 4, || format!("{way}: {} of 4 ECN codepoints were tried", marks.len()));
+        for mark in marks {
             let (sent, arrived) = (number(mark, "/sent"), maybe(mark, "/arrived"));
             let expected = if bleached { 0.0 } else { sent };
             // Where queues mark, a congestion mark may take the place of the other two.

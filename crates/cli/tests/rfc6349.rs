@@ -35,7 +35,9 @@ fn a_cable_line_has_its_three_metrics() {
     }
     let up = tests.iter().find(|test| test["direction"] == "up").expect("a transfer up");
     assert!(number(up, "/buffer_delay") > 2.0, "the queue is many times the round trip: {up:#}");
-    for window in array(&document, "/windows") {
+    let windows = array(&document, "/windows");
+    assert_eq!(windows.len(), 8, "four parts of the product, each way: {windows:#?}");
+    for window in windows {
         let share = number(window, "/share_of_bdp");
         let ratio = window.pointer("/ratio").and_then(Value::as_f64).unwrap_or_else(|| panic!("{window:#}"));
         assert!((0.7..=1.1).contains(&ratio), "a window of {share} of the product: {window:#}");

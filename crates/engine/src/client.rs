@@ -27,11 +27,14 @@ use linerate_wire::failure::Failure;
 use linerate_wire::parameters::{self, ParametersExtra};
 use linerate_wire::results;
 
+pub use crate::client_turns::{Acquaintance, when_free};
+
 use crate::client_setup::Opening;
 use crate::control::{Control, Incoming};
 use crate::error::{Error, Result};
 use crate::measurement::{Measurement, Pace};
 use crate::outcome::{self, Peer};
+use crate::probe::Target;
 use crate::stream::{Broken, FileUse, Phase, Shared, Stream, StreamOptions};
 
 /// The version of iperf3 whose wire profile this is, announced to the server, which does not look at it.
@@ -48,6 +51,9 @@ const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A server's clock may run ahead of ours, and its last interval is a short one.
 const FAR_INTERVALS_AHEAD: Duration = Duration::from_secs(1);
+
+/// A receiver hears nothing of a server that has gone away; one that is there sends, however slow the path.
+const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 
 /// A test to run as a client.
 #[derive(Clone, Debug)]
@@ -84,6 +90,32 @@ pub struct ClientOptions {
     pub file: Option<PathBuf>,
     /// Processor to run on (`-A`).
     pub cpu: Option<Cpu>,
+}
+
+impl ClientOptions {
+    /// A test with a server as iperf3 makes it when nothing else is asked for, but given up when the server is silent:
+    /// `block_size_given` and the rest may be changed.
+    #[must_use]
+    pub fn new(target: &Target, parameters: TestParameters, interval: Option<Duration>) -> Self {
+        Self {
+            host: target.host.clone(),
+            port: target.port,
+            family: target.family,
+            bind: target.bind,
+            device: target.device.clone(),
+            client_port: None,
+            parameters,
+            block_size_given: false,
+            interval,
+            connect_timeout: target.connect_timeout,
+            receive_timeout: Some(SILENCE_LIMIT),
+            send_timeout: None,
+            keepalive: None,
+            credentials: None,
+            file: None,
+            cpu: None,
+        }
+    }
 }
 
 /// A user of a server that asks for authentication.

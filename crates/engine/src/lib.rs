@@ -12,7 +12,9 @@
 mod budget;
 pub mod client;
 mod client_setup;
+mod client_turns;
 mod control;
+mod course;
 mod error;
 pub mod load;
 mod measurement;

@@ -85,6 +85,17 @@ fn the_seed_table_has_its_rows() {
 }
 
 #[test]
+fn many_connections_are_seen_together() {
+    let text = plain(&runs::load_of_connections());
+    let (_, chart) = text.split_once("\nThroughput\n").expect("the chart");
+    let names: Vec<&str> =
+        chart.lines().take(3).map(|line| line.trim().split("  ").next().unwrap_or_default()).collect();
+    assert_eq!(names, ["together down", "together up", "and 16 more"], "{chart}");
+    // A phase's readings are 0.9 to 1.02 of its rate, whatever the number of connections.
+    assert!(chart.lines().next().is_some_and(|line| line.ends_with("Mbit/s") && line.contains(" to 7.6")), "{chart}");
+}
+
+#[test]
 fn nothing_of_a_document_controls_the_terminal() {
     let mut run = runs::load(1);
     run.host = runs::HOSTILE.to_owned();

@@ -192,6 +192,25 @@ impl ExtendedError {
     }
 }
 
+/// Errors that ICMP messages become (`icmp_err_convert`, `icmpv6_err_convert` of the kernel). One that is about the
+/// datagram at hand comes again with the next try. `EMSGSIZE` is not among them: it may be this host's own word.
+pub(crate) fn is_of_an_earlier_datagram(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::ECONNREFUSED
+                | libc::EHOSTUNREACH
+                | libc::ENETUNREACH
+                | libc::ENOPROTOOPT
+                | libc::EHOSTDOWN
+                | libc::ENONET
+                | libc::EACCES
+                | libc::EPROTO
+                | libc::EOPNOTSUPP
+        )
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;

@@ -22,7 +22,7 @@ use linerate_wire::authentication::{Authenticator, DEFAULT_SKEW, Padding};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::parameters::ServerLimits;
 
-use super::test::family;
+use super::measurement::family;
 use crate::app::ServeArguments;
 use crate::console;
 use crate::exit::Exit;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_engine::client::{self, ClientOptions};
+use linerate_engine::client::{self, Acquaintance, ClientOptions};
 use linerate_engine::{Error, client::ClientOutcome};
 use linerate_model::event::{Event, TestStart};
 use linerate_model::parameters::{Direction, EndCondition, TestParameters};
@@ -15,15 +15,13 @@ use linerate_model::summary::Distribution;
 use linerate_model::throughput::{Flow, ThroughputResult, ThroughputRun};
 use linerate_report::throughput_text::{self, Progress, Style};
 use linerate_sys::clock;
-use linerate_sys::net::Family;
 use linerate_sys::signals::Interrupts;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Mss, SegmentCount, StreamCount, WallTime};
-use linerate_wire::error::ErrorCode;
 
-use crate::app::{NetworkArguments, TestArguments};
+use crate::app::TestArguments;
+use crate::cmd::measurement::{interrupts, own_arguments, print_json};
 use crate::console;
 use crate::exit::Exit;
-use crate::keep;
 use crate::surroundings::{OwnTraffic, Surroundings};
 
 /// The live line moves this often, and readings are taken so when nothing else is asked for: whether somebody watches
@@ -34,21 +32,13 @@ const INTERVAL: Duration = Duration::from_millis(200);
 /// word travels beside the data.
 const FAR_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A busy server is asked again for this long,
-const BUSY_LIMIT: Duration = Duration::from_secs(5);
-/// with this long in between.
-const BUSY_PAUSE: Duration = Duration::from_millis(100);
-
 /// Runs the series.
 pub(crate) fn run(arguments: &TestArguments) -> Exit {
-    let stop = match Interrupts::install() {
+    let stop = match interrupts() {
         Ok(stop) => stop,
-        Err(cause) => {
-            console::error(&cause.to_string(), None);
-            return Exit::of(&cause);
-        }
+        Err(exit) => return exit,
     };
-    let style = if arguments.quiet { None } else { console::progress_style() };
+    let style = if arguments.common.quiet { None } else { console::progress_style() };
     let begun = Begun::now(arguments);
     let mut series = Series { arguments, style, handshakes: Vec::new(), runs: Vec::new(), linerate: false };
     let mut failure = None;
@@ -66,7 +56,7 @@ pub(crate) fn run(arguments: &TestArguments) -> Exit {
     }
     if measured {
         let run = begun.finish(&result, failure.as_ref());
-        keep::keep(&run, arguments.quiet || arguments.json);
+        arguments.common.keep(&run);
     }
     if let Some(error) = &failure {
         console::error(&error.to_string(), error.advice());
@@ -90,12 +80,8 @@ fn plan(arguments: &TestArguments) -> Vec<(Flow, StreamCount)> {
 }
 
 fn show(arguments: &TestArguments, result: &ThroughputResult) {
-    if arguments.json {
-        let document = ThroughputDocument::new(env!("CARGO_PKG_VERSION"), result);
-        match serde_json::to_string_pretty(&document) {
-            Ok(text) => console::data(&format!("{text}\n")),
-            Err(cause) => console::error(&format!("writing the result as JSON: {cause}"), None),
-        }
+    if arguments.common.json {
+        print_json(&ThroughputDocument::new(env!("CARGO_PKG_VERSION"), result));
     } else {
         console::data(&throughput_text::result_text(result, console::data_style()));
     }
@@ -111,15 +97,6 @@ fn misses_threshold(arguments: &TestArguments, result: &ThroughputResult) -> boo
         .any(|(flow, least)| least.is_some_and(|least| best(flow) < least))
 }
 
-/// The family that was asked for.
-pub(crate) fn family(network: &NetworkArguments) -> Family {
-    match (network.ipv4, network.ipv6) {
-        (true, _) => Family::Ipv4,
-        (_, true) => Family::Ipv6,
-        _ => Family::Any,
-    }
-}
-
 struct Series<'a> {
     arguments: &'a TestArguments,
     /// `None`: nobody watches.
@@ -130,20 +107,12 @@ struct Series<'a> {
 }
 
 impl Series<'_> {
-    /// Does one run, and again while the server is busy: an iperf3 server is for a moment after each test.
+    /// Does one run, and again while the server is busy; the error is why it could not be done or was broken off.
     fn run(&mut self, flow: Flow, streams: StreamCount, stop: Interrupts) -> Option<Error> {
-        let until = clock::monotonic_now() + BUSY_LIMIT;
-        loop {
-            let error = self.run_once(flow, streams, stop)?;
-            let now = clock::monotonic_now();
-            if error.code() != ErrorCode::ACCESS_DENIED || now >= until || stop.pending().is_some() {
-                return Some(error);
-            }
-            clock::sleep_until(now + BUSY_PAUSE);
-        }
+        let server = if self.runs.is_empty() { Acquaintance::New } else { Acquaintance::Known };
+        client::when_free(server, Some(stop), || (self.run_once(flow, streams, stop), ())).0
     }
 
-    /// Does one run; the error is why it could not be done or was broken off.
     fn run_once(&mut self, flow: Flow, streams: StreamCount, stop: Interrupts) -> Option<Error> {
         let options = self.options(flow, streams);
         let mut watch = Watch::new(flow, streams, options.parameters.end.time_limit(), self.style);
@@ -179,30 +148,14 @@ impl Series<'_> {
             })),
             ..TestParameters::default()
         };
-        ClientOptions {
-            host: arguments.host.clone(),
-            port: arguments.port,
-            family: family(&arguments.network),
-            bind: arguments.network.bind,
-            device: arguments.network.bind_dev.clone(),
-            client_port: None,
-            parameters,
-            block_size_given: false,
-            interval: Some(arguments.interval.unwrap_or(INTERVAL)),
-            connect_timeout: Some(Duration::from_secs(10)),
-            receive_timeout: Some(Duration::from_secs(30)),
-            send_timeout: None,
-            keepalive: None,
-            credentials: None,
-            file: None,
-            cpu: None,
-        }
+        let target = arguments.common.target(&arguments.host);
+        ClientOptions::new(&target, parameters, Some(arguments.interval.unwrap_or(INTERVAL)))
     }
 
     fn into_result(mut self) -> ThroughputResult {
         ThroughputResult {
             host: self.arguments.host.clone(),
-            port: self.arguments.port,
+            port: self.arguments.common.port,
             peer_is_linerate: self.linerate,
             idle_rtt: Distribution::of(&mut self.handshakes),
             runs: self.runs,
@@ -219,7 +172,7 @@ struct Begun {
 
 impl Begun {
     fn now(arguments: &TestArguments) -> Self {
-        let surroundings = Surroundings::read(&arguments.host, arguments.port, family(&arguments.network));
+        let surroundings = arguments.common.surroundings(&arguments.host);
         Self { at: clock::realtime_now(), since: clock::monotonic_now(), surroundings }
     }
 
@@ -231,7 +184,7 @@ impl Begun {
             linerate_version: env!("CARGO_PKG_VERSION").to_owned(),
             started_at: self.at,
             duration,
-            arguments: std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),
+            arguments: own_arguments(),
             termination: (&ending(result, failure)).into(),
             verdict: throughput_text::sentence(result),
             environment: RunEnvironment { near: Some(near), far: None, lab: None },

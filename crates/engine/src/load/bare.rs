@@ -7,8 +7,9 @@ use linerate_sys::{clock, net};
 
 use super::evidence::{Reading, Window};
 use super::probes::Probes;
-use super::record::{Halt, Record};
+use super::record::Record;
 use super::{LoadEvent, Progress};
+use crate::course::Halt;
 use crate::probe::ProbeError;
 
 /// Measures the idle path by ICMP. `refusal` is what was said where a server was looked for.

@@ -7,13 +7,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use linerate_model::schema::nanoseconds;
 use linerate_sys::clock;
 use linerate_sys::error_queue::PathErrorKind;
 use linerate_sys::icmp::{EchoEvent, EchoOptions, EchoSocket};
 use linerate_units::{ByteCount, MonotonicTime};
 
 use super::evidence::{Fate, HopReadings, Reading};
-use super::record::nanos;
 use crate::probe::{Target, lock};
 
 /// Content of an echo: as small as the other probes.
@@ -72,7 +72,7 @@ impl Echoes {
         };
         let socket = EchoSocket::open(peer, &options).map_err(|error| error.to_string())?;
         let shared = Arc::new(Shared::default());
-        shared.interval.store(nanos(interval), Ordering::Relaxed);
+        shared.interval.store(nanoseconds(interval), Ordering::Relaxed);
         let worker = Worker { socket, peer: peer.ip(), shared: Arc::clone(&shared), hop };
         let thread = std::thread::Builder::new().name("echo".into()).stack_size(256 << 10);
         let thread = thread.spawn(move || worker.run()).map_err(|cause| format!("starting a thread: {cause}"))?;
@@ -81,7 +81,7 @@ impl Echoes {
 
     /// Changes the interval.
     pub(super) fn set_interval(&self, interval: Duration) {
-        self.shared.interval.store(nanos(interval), Ordering::Relaxed);
+        self.shared.interval.store(nanoseconds(interval), Ordering::Relaxed);
     }
 
     /// Asks no more, and goes on listening.

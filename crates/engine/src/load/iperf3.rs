@@ -14,14 +14,14 @@ use linerate_model::statistics::Summary;
 use linerate_model::stream::{Role, StreamId};
 use linerate_sys::{clock, net};
 use linerate_units::{ByteCount, MonotonicTime, SegmentCount};
-use linerate_wire::error::ErrorCode;
 
 use super::evidence::{ClassReadings, Connection, Fate, Reading, Window};
 use super::probes::Probes;
-use super::record::{Halt, Record};
+use super::record::Record;
 use super::traffic::{Meter, Own};
 use super::{LoadEvent, Progress, bare, stage};
-use crate::client::{self, ClientOptions};
+use crate::client::{self, Acquaintance, ClientOptions};
+use crate::course::Halt;
 use crate::probe::ProbeError;
 use crate::probe::messages::LoadSample;
 
@@ -30,10 +30,6 @@ const RAMP: Duration = Duration::from_secs(8);
 
 /// Distance of the readings.
 const INTERVAL: Duration = Duration::from_millis(250);
-
-/// A busy server is asked again for this long, with this pause.
-const BUSY_LIMIT: Duration = Duration::from_secs(10);
-const BUSY_PAUSE: Duration = Duration::from_millis(200);
 
 /// After the load the queue has this long to drain.
 const DRAIN: Duration = Duration::from_secs(4);
@@ -120,26 +116,22 @@ fn load(
 ) -> Result<(), Halt> {
     let ramp = RAMP.min(record.options.ramp_limit);
     let options = client_options(record, kind, ramp);
-    let until = clock::monotonic_now() + BUSY_LIMIT;
-    loop {
+    let (stop, time) = (record.stop, record.options.load_time);
+    let (error, started) = client::when_free(Acquaintance::Known, stop, || {
         let mut watch = Watch::new(ramp);
-        let stop = record.stop;
-        let time = record.options.load_time;
         let outcome = client::run(&options, stop.as_ref(), &mut |event| watch.event(event, record, probes, kind, time));
         let started = watch.started;
         watch.keep(record, infos, numbers, time);
-        record.check()?;
-        match outcome.error {
-            None => return Ok(()),
-            Some(error) if error.code() == ErrorCode::ACCESS_DENIED && clock::monotonic_now() < until => {
-                record.wait(BUSY_PAUSE)?;
-            }
-            Some(error) if started.is_some() => {
-                record.note(format!("The load broke off: {error}"));
-                return Ok(());
-            }
-            Some(error) => return Err(Halt::Failed(ProbeError::System(error.to_string()))),
+        (outcome.error, started)
+    });
+    record.check()?;
+    match error {
+        None => Ok(()),
+        Some(error) if started.is_some() => {
+            record.note(format!("The load broke off: {error}"));
+            Ok(())
         }
+        Some(error) => Err(Halt::Failed(ProbeError::System(error.to_string()))),
     }
 }
 
@@ -157,24 +149,7 @@ fn client_options(record: &Record<'_>, kind: PhaseKind, ramp: Duration) -> Clien
         congestion: options.congestion_control.clone(),
         ..TestParameters::default()
     };
-    ClientOptions {
-        host: target.host.clone(),
-        port: target.port,
-        family: target.family,
-        bind: target.bind,
-        device: target.device.clone(),
-        client_port: None,
-        parameters,
-        block_size_given: false,
-        interval: Some(INTERVAL),
-        connect_timeout: target.connect_timeout,
-        receive_timeout: Some(Duration::from_secs(30)),
-        send_timeout: None,
-        keepalive: None,
-        credentials: None,
-        file: None,
-        cpu: None,
-    }
+    ClientOptions::new(target, parameters, Some(INTERVAL))
 }
 
 /// Follows a test.

@@ -12,9 +12,10 @@ use super::echo::Hops;
 use super::evidence::{ClassReadings, Fate, Reading, Window};
 use super::foreign::ForeignProbes;
 use super::probes::Probes;
-use super::record::{Halt, Record};
+use super::record::Record;
 use super::traffic::{Meter, Own};
 use super::{LoadEvent, Progress, stage};
+use crate::course::Halt;
 use crate::probe::messages::LoadDirection;
 use crate::probe::{ApplicationPing, LoadConnection, LoadOptions, ProbeError, ProbeSession};
 

@@ -36,9 +36,10 @@ use linerate_model::schema::run::{PhaseSpan, Series};
 use linerate_sys::signals::Interrupts;
 use linerate_units::{BitRate, ByteCount, StreamCount};
 
+use crate::course::{self, FarEnd, Halt};
 use crate::probe::messages::FarFacts;
-use crate::probe::{Answering, ProbeError, ProbeSession, Target};
-use record::{Halt, Record};
+use crate::probe::{ProbeError, Target};
+use record::Record;
 
 /// A measurement of latency under load.
 #[derive(Clone, Debug)]
@@ -59,7 +60,7 @@ pub struct LoadTestOptions {
     pub ramp_limit: Duration,
     /// Time between two probes of one class.
     pub probe_interval: Duration,
-    /// Whether probes become rarer where they would take more than a twentieth of the path.
+    /// Whether probes become rarer where they would be more than a tenth of the packets.
     pub spare_slow_paths: bool,
     /// Whether new connections are made while the path is loaded, to measure what they cost.
     pub foreign_probes: bool,
@@ -164,25 +165,14 @@ pub fn run(
 }
 
 fn measure(record: &mut Record<'_>) -> Result<(), Halt> {
-    let session = match ProbeSession::open(&record.options.target, record.stop) {
-        Ok(session) => session,
-        Err(ProbeError::NoProbeService(answering)) => return without_probes(record, answering),
-        Err(ProbeError::Unreachable(reason)) => return bare::measure(record, &reason),
-        Err(error) => return Err(error.into()),
-    };
-    measure::measure(record, &session)
-}
-
-fn without_probes(record: &mut Record<'_>, answering: Answering) -> Result<(), Halt> {
-    match answering {
-        Answering::Iperf3 => iperf3::measure(record),
-        Answering::Busy => Err(Halt::Failed(ProbeError::NoProbeService(answering))),
-        Answering::WithoutProbes => {
-            record.note("The far end is a linerate from before probe sessions: a newer one there tells more.");
+    match course::far_end(&record.options.target, record.stop)? {
+        FarEnd::Probes(session) => measure::measure(record, &session),
+        FarEnd::Tests { outdated } => {
+            if outdated {
+                record.note(course::OUTDATED);
+            }
             iperf3::measure(record)
         }
-        Answering::Something | Answering::Silence => {
-            bare::measure(record, &ProbeError::NoProbeService(answering).to_string())
-        }
+        FarEnd::Neither(error) => bare::measure(record, &error.to_string()),
     }
 }

@@ -11,7 +11,8 @@ use linerate_wire::stamp::BASE_LENGTH;
 
 use super::echo::{self, Echoes};
 use super::evidence::{ClassReadings, Fate, Reading};
-use super::record::{Halt, Record};
+use super::record::Record;
+use crate::course::Halt;
 use crate::probe::{ProbeOrder, ProbeResult, ProbeSession, Prober};
 
 /// Expedited forwarding (RFC 3246).
@@ -170,8 +171,8 @@ fn plain(result: &ProbeResult) -> Reading {
         return Reading { sent: result.sent.monotonic, fate: Fate::Lost(None), up: None, down: None };
     };
     let difference = |later: WallTime, earlier: WallTime| {
-        let nanos = |time: WallTime| i128::try_from(time.since_unix_epoch().as_nanos()).unwrap_or(i128::MAX);
-        i64::try_from(nanos(later) - nanos(earlier)).ok()
+        let nanoseconds = |time: WallTime| i128::try_from(time.since_unix_epoch().as_nanos()).unwrap_or(i128::MAX);
+        i64::try_from(nanoseconds(later) - nanoseconds(earlier)).ok()
     };
     Reading {
         sent: result.sent.monotonic,

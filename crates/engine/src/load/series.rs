@@ -3,12 +3,12 @@
 use core::time::Duration;
 
 use linerate_model::schema::load::ClassName;
+use linerate_model::schema::nanoseconds;
 use linerate_model::schema::run::{Panel, Series, Unit};
 use linerate_model::schema::throughput::Direction;
 use linerate_units::{ByteCount, MonotonicTime};
 
 use super::evidence::{ClassReadings, Connection, Evidence, Reading};
-use super::record::nanos;
 use super::summary::Rest;
 use crate::probe::messages::LoadSample;
 
@@ -29,18 +29,6 @@ pub(super) fn of(evidence: &Evidence, started: MonotonicTime) -> Vec<Series> {
     }
     all.extend(own_queue(evidence, started));
     all
-}
-
-/// What a person reads for a class.
-const fn name(class: ClassName) -> &'static str {
-    match class {
-        ClassName::Icmp => "ICMP echo",
-        ClassName::UdpBestEffort => "UDP best effort",
-        ClassName::UdpExpeditedForwarding => "UDP EF",
-        ClassName::TcpApplication => "TCP in-band",
-        ClassName::TcpInfo => "TCP kernel",
-        ClassName::TcpHandshake => "TCP handshake",
-    }
 }
 
 fn series(panel: Panel, name: &str, unit: Unit, points: Vec<(u64, Option<f64>)>) -> Option<Series> {
@@ -65,7 +53,7 @@ fn throughput(connection: &Connection, started: MonotonicTime) -> Option<Series>
             .payload_at(from)
             .zip(connection.payload_at(to))
             .map(|(less, more)| ByteCount::from_f64(more - less).rate_over(BIN).bits_per_second());
-        points.push((nanos(to.since(started)), rate));
+        points.push((nanoseconds(to.since(started)), rate));
         from = to;
     }
     of_connection(connection, Panel::Throughput, Unit::BitsPerSecond, points)
@@ -79,9 +67,9 @@ fn latency(class: &ClassReadings, started: MonotonicTime) -> Option<Series> {
     let value = |reading: &Reading| {
         let time = reading.round_trip();
         // A probe that was lost leaves a gap; what a connection did not deliver any more is no probe.
-        (class.counts_losses || time.is_some()).then(|| (nanos(reading.sent.since(started)), time.map(number)))
+        (class.counts_losses || time.is_some()).then(|| (nanoseconds(reading.sent.since(started)), time.map(number)))
     };
-    series(Panel::Latency, name(class.class), Unit::Nanoseconds, class.readings.iter().filter_map(value).collect())
+    series(Panel::Latency, class.class.title(), Unit::Nanoseconds, class.readings.iter().filter_map(value).collect())
 }
 
 fn number(time: Duration) -> f64 {
@@ -94,11 +82,10 @@ fn one_way(evidence: &Evidence, started: MonotonicTime) -> Vec<Series> {
     let rest = Rest::of(&class.within(idle));
     let ways: [(Direction, Delay); 2] = [(Direction::Up, Rest::delay_up), (Direction::Down, Rest::delay_down)];
     let series = ways.into_iter().filter_map(|(direction, delay)| {
-        let points = class
-            .readings
-            .iter()
-            .filter_map(|reading| Some((nanos(reading.sent.since(started)), Some(number(delay(&rest, reading)?)))));
-        let series = series(Panel::OneWayDelay, name(class.class), Unit::Nanoseconds, points.collect())?;
+        let points = class.readings.iter().filter_map(|reading| {
+            Some((nanoseconds(reading.sent.since(started)), Some(number(delay(&rest, reading)?))))
+        });
+        let series = series(Panel::OneWayDelay, class.class.title(), Unit::Nanoseconds, points.collect())?;
         Some(Series { direction: Some(direction), ..series })
     });
     series.collect()
@@ -108,7 +95,7 @@ fn one_way(evidence: &Evidence, started: MonotonicTime) -> Vec<Series> {
 fn kernel(connection: &Connection, started: MonotonicTime) -> Vec<Series> {
     let samples = thinned(&connection.samples);
     let points = |value: fn(&LoadSample) -> Option<f64>| -> Vec<(u64, Option<f64>)> {
-        let at = |sample: &&LoadSample| nanos((connection.started + sample.time).since(started));
+        let at = |sample: &&LoadSample| nanoseconds((connection.started + sample.time).since(started));
         samples.iter().map(|sample| (at(sample), value(sample))).collect()
     };
     [
@@ -138,13 +125,13 @@ fn again(connection: &Connection, samples: &[&LoadSample], started: MonotonicTim
     pairs
         .map(|pair| {
             let grown = pair[0].retransmits.zip(pair[1].retransmits).map(|(less, more)| (more - less).as_f64());
-            (nanos((connection.started + pair[1].time).since(started)), grown)
+            (nanoseconds((connection.started + pair[1].time).since(started)), grown)
         })
         .collect()
 }
 
 fn own_queue(evidence: &Evidence, started: MonotonicTime) -> Option<Series> {
     let readings = evidence.phases.iter().flat_map(|phase| &phase.backlog);
-    let points = readings.map(|(time, size)| (nanos(time.since(started)), Some(size.as_f64())));
+    let points = readings.map(|(time, size)| (nanoseconds(time.since(started)), Some(size.as_f64())));
     series(Panel::Queue, "this host's queue", Unit::Bytes, points.collect())
 }

@@ -12,9 +12,10 @@ use linerate_units::{BitRate, ByteCount, MonotonicTime, display};
 use super::evidence::{Connection, Fate, Reading, Window};
 use super::foreign::{self, ForeignProbes};
 use super::measure::Test;
-use super::record::{Halt, Record};
+use super::record::Record;
 use super::traffic::Own;
 use super::{LoadEvent, Progress};
+use crate::course::Halt;
 use crate::probe::messages::LoadDirection;
 use crate::probe::{LoadConnection, LoadOutcome, ProbeError};
 
@@ -197,7 +198,7 @@ impl Stage {
             return Ok(false);
         };
         let rarer = record.options.spare_slow_paths && test.probes.spare(record, slowest)?;
-        let name = super::record::name(self.kind);
+        let name = self.kind.name();
         if rarer {
             let interval = test.probes.interval();
             record.note(format!(
@@ -392,7 +393,7 @@ fn drain(record: &mut Record<'_>, test: &Test<'_>, foreign: &ForeignProbes) -> R
                     "{} s after the load of the phase \"{}\" had ended, round trips were still longer than on the idle \
                      path: something else loads it, or its idle delay has changed.",
                     LONGEST_DRAIN.as_secs(),
-                    record.evidence.phases.last().map_or("", |phase| super::record::name(phase.kind))
+                    record.evidence.phases.last().map_or("", |phase| phase.kind.name())
                 ));
             }
             return Ok(());

@@ -2,12 +2,12 @@
 
 use core::time::Duration;
 
-use linerate_model::schema::load::{ClassName, Percentiles, ProbeClass};
+use linerate_model::schema::load::{ClassName, ProbeClass};
+use linerate_model::schema::nanoseconds;
 use linerate_model::schema::throughput::{Direction, TimeDistribution};
 use linerate_model::statistics::Summary;
 
 use super::evidence::{ClassReadings, Fate, Reading, Window};
-use super::record::nanos;
 
 /// Steps of the distribution function, where there are enough readings.
 const STEPS: usize = 100;
@@ -68,7 +68,7 @@ pub(super) fn class(all: &ClassReadings, window: Window, rest: &Rest, is_idle: b
     };
     let one_way = |of: fn(&Rest, &Reading) -> Option<Duration>| {
         let delays: Vec<Duration> = readings.iter().filter_map(|reading| of(rest, reading)).collect();
-        Summary::of(&delays).as_ref().map(distribution)
+        Summary::of(&delays).as_ref().map(TimeDistribution::from)
     };
     let losses = all.counts_losses.then(|| Losses::of(&readings));
     Some(ProbeClass {
@@ -77,14 +77,14 @@ pub(super) fn class(all: &ClassReadings, window: Window, rest: &Rest, is_idle: b
         lost: losses.map(|losses| losses.all),
         lost_up: losses.and_then(Losses::up),
         lost_down: losses.and_then(Losses::down),
-        rtt: summary.as_ref().map(distribution),
-        percentiles: summary.as_ref().map(percentiles),
+        rtt: summary.as_ref().map(Into::into),
+        percentiles: summary.as_ref().map(Into::into),
         cdf_ns: distribution_function(&times),
         up: one_way(Rest::delay_up),
         down: one_way(Rest::delay_down),
         uplift_median_ns: uplift(|summary| summary.median),
         uplift_p95_ns: uplift(|summary| summary.p95),
-        ipdv_mean_ns: variation(&times).map(nanos),
+        ipdv_mean_ns: variation(&times).map(nanoseconds),
     })
 }
 
@@ -125,36 +125,13 @@ impl Losses {
     }
 }
 
-/// As documents have it.
-pub(super) fn distribution(summary: &Summary<Duration>) -> TimeDistribution {
-    TimeDistribution {
-        count: summary.count,
-        min_ns: nanos(summary.min),
-        median_ns: nanos(summary.median),
-        mean_ns: nanos(summary.mean),
-        p95_ns: nanos(summary.p95),
-        p99_ns: nanos(summary.p99),
-        max_ns: nanos(summary.max),
-    }
-}
-
-fn percentiles(summary: &Summary<Duration>) -> Percentiles {
-    Percentiles {
-        p5_ns: nanos(summary.p5),
-        p25_ns: nanos(summary.p25),
-        p75_ns: nanos(summary.p75),
-        p90_ns: nanos(summary.p90),
-        p999_ns: summary.p999.map(nanos),
-    }
-}
-
 /// Readings at equal steps of share, the first the smallest, the last the largest.
 fn distribution_function(times: &[Duration]) -> Vec<u64> {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();
     let Some(last) = sorted.len().checked_sub(1) else { return Vec::new() };
     let steps = last.min(STEPS);
-    (0..=steps).map(|step| nanos(sorted[(last * step).checked_div(steps).unwrap_or(0)])).collect()
+    (0..=steps).map(|step| nanoseconds(sorted[(last * step).checked_div(steps).unwrap_or(0)])).collect()
 }
 
 /// The mean of the absolute differences of neighbours.

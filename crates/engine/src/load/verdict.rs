@@ -6,13 +6,13 @@ use linerate_model::latency_under_load::{self as model, Class, ClassUplift, Comp
 use linerate_model::schema::load::{
     ClassName, Contamination, Grade, LoadDocument, Phase, PhaseKind, QueuePlace, Responsiveness,
 };
+use linerate_model::schema::nanoseconds;
 use linerate_model::schema::path::{Hop, Peer, Unknown};
 use linerate_model::schema::throughput::Direction;
 use linerate_model::statistics::{Signed, Summary};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Ratio, display};
 
 use super::evidence::{Evidence, Foreign, HopReadings, PhaseEvidence, Window};
-use super::record::{name, nanos};
 use super::summary::{self, Rest, round_trips};
 use super::traffic::Passed;
 
@@ -65,7 +65,7 @@ fn describe(evidence: &Evidence, phase: &PhaseEvidence, started: MonotonicTime, 
         let of = move |class| summary::class(class, window, &rest(evidence, class.class), is_idle);
         evidence.classes.iter().filter_map(of)
     });
-    let since = |time: MonotonicTime| nanos(time.since(started));
+    let since = |time: MonotonicTime| nanoseconds(time.since(started));
     let rate = |direction| phase.goodput(direction).map(BitRate::bits_per_second);
     Phase {
         kind: phase.kind,
@@ -166,13 +166,13 @@ fn grade(document: &mut LoadDocument, evidence: &Evidence) {
     let thresholds = model::Grade::TABLE.iter();
     document.grade = Some(Grade {
         letter: worst.grade.letter().to_owned(),
-        added_ns: nanos(worst.worst.uplift.graded()),
+        added_ns: nanoseconds(worst.worst.uplift.graded()),
         class: class_name(worst.worst.class),
         direction: *direction,
         up: letter(Direction::Up),
         down: letter(Direction::Down),
         thresholds: thresholds
-            .filter_map(|(grade, below)| Some((grade.letter().to_owned(), nanos((*below)?))))
+            .filter_map(|(grade, below)| Some((grade.letter().to_owned(), nanoseconds((*below)?))))
             .collect(),
     });
 }
@@ -273,7 +273,7 @@ fn queue_place(evidence: &Evidence, direction: Direction) -> Option<QueuePlace> 
             model::QueuePlace::Unknown => "unknown",
         }
         .to_owned(),
-        added_ns: Some(nanos(added)),
+        added_ns: Some(nanoseconds(added)),
         one_way_confirms: one_way_confirms(evidence, window, direction),
         evidence: reasons(place, (whole.class, added), own, &hops, evidence.far_distance),
         hops: hops.iter().filter(|(hop, _)| hop.address.is_some()).map(|(hop, _)| loaded_hop(hop, window)).collect(),
@@ -301,7 +301,7 @@ fn loaded_hop(hop: &HopReadings, window: Window) -> Hop {
     Hop {
         distance: hop.distance,
         address: hop.address.map(|address| address.to_string()),
-        rtt: Summary::of(&round_trips(&inside)).as_ref().map(summary::distribution),
+        rtt: Summary::of(&round_trips(&inside)).as_ref().map(Into::into),
     }
 }
 
@@ -362,7 +362,7 @@ fn contamination(evidence: &Evidence) -> Option<Contamination> {
                     if phase.kind == PhaseKind::Idle {
                         "idle".to_owned()
                     } else {
-                        format!("loaded {}", name(phase.kind))
+                        format!("loaded {}", phase.kind.name())
                     }
                 );
                 let share = |found: &model::Contamination| {

@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use linerate_model::schema::path::Peer;
 use linerate_sys::net;
 
-use super::record::{Halt, Record};
+use super::record::Record;
 use super::{PathPhase, convert, echo, handshake, hops, idle, stamp, tcp};
+use crate::course::Halt;
 use crate::probe::ProbeError;
 
 /// ICMP echoes: this many seconds of them,

@@ -4,8 +4,8 @@ use core::time::Duration;
 use std::net::SocketAddr;
 
 use linerate_model::ippm::{Arrival, Stream};
+use linerate_model::schema::nanoseconds;
 use linerate_model::schema::throughput::TimeDistribution;
-use linerate_model::statistics::Summary;
 use linerate_model::summary::Distribution;
 use linerate_units::{ByteCount, MonotonicTime, PacketCount, WallTime};
 
@@ -16,11 +16,6 @@ const HEADERS_V4: ByteCount = ByteCount::new(20 + 8);
 /// Headers of IPv6 and UDP.
 const HEADERS_V6: ByteCount = ByteCount::new(40 + 8);
 
-/// Whole nanoseconds.
-pub(super) fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// Bytes of an IP packet beside its UDP payload.
 pub(super) fn headers(peer: SocketAddr) -> ByteCount {
     if peer.is_ipv6() { HEADERS_V6 } else { HEADERS_V4 }
@@ -28,25 +23,12 @@ pub(super) fn headers(peer: SocketAddr) -> ByteCount {
 
 /// Civil time as a point on a line: only differences count.
 pub(super) fn on_line(time: WallTime) -> MonotonicTime {
-    MonotonicTime::from_nanos(nanos(time.since_unix_epoch()))
+    MonotonicTime::from_nanos(nanoseconds(time.since_unix_epoch()))
 }
 
 /// Order statistics; `None` of no readings.
 pub(super) fn distribution(readings: &[Duration]) -> Option<TimeDistribution> {
     Distribution::of(&mut readings.to_vec()).as_ref().map(TimeDistribution::from)
-}
-
-/// The same of a summary.
-pub(super) fn of_summary(summary: &Summary<Duration>) -> TimeDistribution {
-    TimeDistribution {
-        count: summary.count,
-        min_ns: nanos(summary.min),
-        median_ns: nanos(summary.median),
-        mean_ns: nanos(summary.mean),
-        p95_ns: nanos(summary.p95),
-        p99_ns: nanos(summary.p99),
-        max_ns: nanos(summary.max),
-    }
 }
 
 /// A recorded stream as the metrics want it.

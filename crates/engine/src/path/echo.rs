@@ -13,7 +13,8 @@ use linerate_sys::icmp::{EchoEvent, EchoOptions, EchoSocket};
 use linerate_units::{ByteCount, MonotonicTime, Mtu, PacketCount};
 
 use super::linerate::{BOTH, interface_mtu};
-use super::record::{Halt, Record};
+use super::record::Record;
+use crate::course::Halt;
 
 /// Content of an echo for round trips: what `ping` sends.
 const PAYLOAD: usize = 56;

@@ -11,7 +11,8 @@ use linerate_units::MonotonicTime;
 
 use super::convert;
 use super::idle::latency_series;
-use super::record::{Halt, Record};
+use super::record::Record;
+use crate::course::Halt;
 
 /// Handshakes with a server that has other things to do.
 pub(super) const GENTLE: u32 = 3;

@@ -14,7 +14,8 @@ use linerate_sys::net::{self, UdpOptions};
 use linerate_units::MonotonicTime;
 
 use super::convert;
-use super::record::{Halt, Record};
+use super::record::Record;
+use crate::course::Halt;
 
 /// Ports that nobody uses, as traceroute has chosen them.
 const FIRST_PORT: u16 = 33_434;

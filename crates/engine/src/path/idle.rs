@@ -10,17 +10,19 @@ use core::time::Duration;
 use linerate_model::ippm::{
     ClockRelation, DelayVariation, Duplication, Loss, OneWayDelay, Reordering, RoundTrip, Stream,
 };
+use linerate_model::schema::nanoseconds;
 use linerate_model::schema::path::{Clock, PacketMetrics};
 use linerate_model::schema::run::{Panel, Series, Unit};
-use linerate_model::schema::throughput::Direction;
+use linerate_model::schema::throughput::{Direction, TimeDistribution};
 use linerate_model::statistics::Quantity as _;
 use linerate_sys::clock;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, Ratio, TypeOfService, WallTime};
 
-use super::convert::{self, nanos, on_line};
+use super::convert::{self, on_line};
 use super::linerate::{BOTH, Way, index, name};
-use super::record::{Halt, Record, source};
+use super::record::{Record, source};
 use super::{PathEvent, echo};
+use crate::course::Halt;
 use crate::probe::messages::{Detail, LoadDirection, SendLimit, SendOrder, Spacing};
 use crate::probe::{ApplicationPing, LoadOptions, ProbeError, ProbeOrder, ProbeResult};
 
@@ -331,7 +333,7 @@ pub(super) fn latency_series(
         direction: None,
         stream: None,
         unit: Unit::Nanoseconds,
-        times_ns: readings.iter().map(|(sent, _)| nanos(sent.since(started))).collect(),
+        times_ns: readings.iter().map(|(sent, _)| nanoseconds(sent.since(started))).collect(),
         values: readings.iter().map(|(_, time)| Some(time.as_secs_f64() * 1e9)).collect(),
     });
 }
@@ -355,7 +357,7 @@ fn clocks(record: &mut Record<'_>, measured: &Measured) -> Option<ClockRelation>
     let stamp = measured.round_trips.iter().find_map(|probe| Some(probe.answer.as_ref()?.received.source))?;
     record.document.clock = Some(Clock {
         offset_ns: relation.offset.as_nanos(),
-        error_ns: nanos(relation.error_bound),
+        error_ns: nanoseconds(relation.error_bound),
         drift_ppm: Some(relation.drift.parts_per_million()),
         time_stamps: source(stamp),
     });
@@ -398,14 +400,14 @@ fn metrics(
         reordering: order.reordering,
         reordering_extent_packets: order.extent,
         three_reordering: order.three_reordering,
-        one_way_delay: delay.as_ref().map(|delay| convert::of_summary(&delay.delay)),
-        one_way_delay_error_ns: delay.as_ref().map(|delay| nanos(delay.error_bound)),
-        delay_variation: variation.as_ref().map(|variation| convert::of_summary(&variation.pdv)),
-        ipdv_mean_ns: variation.as_ref().and_then(|variation| variation.ipdv_mean).map(nanos),
-        spread_ns: variation.as_ref().map(|variation| nanos(variation.spread)),
+        one_way_delay: delay.as_ref().map(|delay| TimeDistribution::from(&delay.delay)),
+        one_way_delay_error_ns: delay.as_ref().map(|delay| nanoseconds(delay.error_bound)),
+        delay_variation: variation.as_ref().map(|variation| TimeDistribution::from(&variation.pdv)),
+        ipdv_mean_ns: variation.as_ref().and_then(|variation| variation.ipdv_mean).map(nanoseconds),
+        spread_ns: variation.as_ref().map(|variation| nanoseconds(variation.spread)),
         rfc3550_jitter_ns: smoothed_jitter(paced),
         packet_bytes: (SIZE + way.headers).get(),
-        interval_ns: nanos(plan.interval),
+        interval_ns: nanoseconds(plan.interval),
     }
 }
 
@@ -452,7 +454,7 @@ fn smoothed_jitter(stream: &Stream) -> Option<u64> {
             let jitter = jitter.unwrap_or(0.0);
             Some(jitter + (difference - jitter) / 16.0)
         })?;
-    Some(nanos(Duration::from_number(jitter)))
+    Some(nanoseconds(Duration::from_number(jitter)))
 }
 
 /// One-way delays above the smallest, over time.
@@ -467,7 +469,7 @@ fn one_way_series(record: &mut Record<'_>, stream: &Stream, direction: Direction
         direction: Some(direction),
         stream: None,
         unit: Unit::Nanoseconds,
-        times_ns: arrivals.iter().map(|arrival| nanos(arrival.sent.since(zero))).collect(),
+        times_ns: arrivals.iter().map(|arrival| nanoseconds(arrival.sent.since(zero))).collect(),
         values: arrivals
             .iter()
             .map(|arrival| Some(Duration::from_nanos((arrival.difference().as_nanos() - base).unsigned_abs()).number()))
@@ -483,9 +485,9 @@ fn zero_of(record: &Record<'_>, direction: Direction, clocks: Option<&ClockRelat
         Direction::Down => {
             let offset = clocks?.offset_at(near);
             let far = if offset.negative {
-                near.as_nanos().saturating_sub(nanos(offset.magnitude))
+                near.as_nanos().saturating_sub(nanoseconds(offset.magnitude))
             } else {
-                near.as_nanos().saturating_add(nanos(offset.magnitude))
+                near.as_nanos().saturating_add(nanoseconds(offset.magnitude))
             };
             Some(MonotonicTime::from_nanos(far))
         }

@@ -6,17 +6,18 @@ use std::net::SocketAddr;
 use linerate_model::event::Event;
 use linerate_model::parameters::{Direction as TestDirection, EndCondition, Protocol, TestParameters};
 use linerate_model::report::{StreamReport, TestReport, UdpReceived};
+use linerate_model::schema::nanoseconds;
 use linerate_model::schema::path::{Capacity, PacketMetrics, Peer};
 use linerate_model::schema::throughput::Direction;
 use linerate_model::statistics::clopper_pearson;
-use linerate_sys::{clock, net};
+use linerate_sys::net;
 use linerate_units::{BitRate, ByteCount, PacketCount, Ratio, StreamCount};
-use linerate_wire::error::ErrorCode;
 
 use super::linerate::{BOTH, name};
-use super::record::{Halt, Record};
+use super::record::Record;
 use super::{PathEvent, PathPhase, bare, convert, hops, idle};
-use crate::client::{self, ClientOptions};
+use crate::client::{self, Acquaintance, ClientOptions};
+use crate::course::Halt;
 use crate::probe::ProbeError;
 
 /// Each test takes this long.
@@ -30,10 +31,6 @@ const PROBE_RATE: f64 = 2e6;
 
 /// UDP payload of its packets: the least that iperf3 numbers with 64 bits, padded.
 const PROBE_SIZE: ByteCount = ByteCount::new(200);
-
-/// A busy server is asked again for this long, with this pause.
-const BUSY_LIMIT: Duration = Duration::from_secs(5);
-const BUSY_PAUSE: Duration = Duration::from_millis(200);
 
 pub(super) fn measure(record: &mut Record<'_>) -> Result<(), Halt> {
     record.document.peer = Peer::Iperf3;
@@ -127,7 +124,7 @@ fn throughput(report: &TestReport, peer: SocketAddr) -> Option<Capacity> {
         loss: None,
         queueing_ns: None,
         sent_bytes: ByteCount::from_f64(bytes.as_f64() * whole).get(),
-        duration_ns: convert::nanos(time),
+        duration_ns: nanoseconds(time),
         method: "tcp".to_owned(),
     })
 }
@@ -189,9 +186,9 @@ fn metrics(received: &UdpReceived, packet: ByteCount, interval: Duration) -> Pac
         duplication: share(received.duplicates, arrived),
         reordered: received.out_of_order.map(PacketCount::get),
         reordering: share(received.out_of_order, arrived),
-        rfc3550_jitter_ns: Some(convert::nanos(received.jitter)),
+        rfc3550_jitter_ns: Some(nanoseconds(received.jitter)),
         packet_bytes: packet.get(),
-        interval_ns: convert::nanos(interval),
+        interval_ns: nanoseconds(interval),
         ..PacketMetrics::default()
     }
 }
@@ -208,28 +205,11 @@ fn run(
         _ => Direction::Up,
     };
     let block_size_given = parameters.protocol == Protocol::Udp;
-    let options = ClientOptions {
-        host: target.host.clone(),
-        port: target.port,
-        family: target.family,
-        bind: target.bind,
-        device: target.device.clone(),
-        client_port: None,
-        parameters,
-        block_size_given,
-        interval: Some(Duration::from_millis(200)),
-        connect_timeout: Some(Duration::from_secs(10)),
-        receive_timeout: Some(Duration::from_secs(10)),
-        send_timeout: None,
-        keepalive: None,
-        credentials: None,
-        file: None,
-        cpu: None,
-    };
-    let until = clock::monotonic_now() + BUSY_LIMIT;
-    loop {
+    let interval = Some(Duration::from_millis(200));
+    let options = ClientOptions { block_size_given, ..ClientOptions::new(target, parameters, interval) };
+    let stop = record.stop;
+    let (error, (report, times)) = client::when_free(Acquaintance::Known, stop, || {
         let mut report = None;
-        let stop = record.stop;
         let outcome = client::run(&options, stop.as_ref(), &mut |event| match event {
             Event::Finished(finished) => report = Some((**finished).clone()),
             Event::Interval(interval) => {
@@ -238,20 +218,13 @@ fn run(
             }
             _ => {}
         });
-        handshakes.extend(outcome.handshake_rtts);
-        record.check()?;
-        match (outcome.error, report) {
-            (None, Some(report)) => return Ok(Ok(report)),
-            (None, None) => return Ok(Err("the test ended without a result".to_owned())),
-            (Some(error), _) if is_between_tests(error.code()) && clock::monotonic_now() < until => {
-                record.wait(BUSY_PAUSE)?;
-            }
-            (Some(error), _) => return Ok(Err(error.to_string())),
-        }
-    }
-}
-
-/// An iperf3 server is busy for a moment after each test, and does not even listen while it makes its listener anew.
-pub(crate) fn is_between_tests(code: ErrorCode) -> bool {
-    code == ErrorCode::ACCESS_DENIED || code == ErrorCode::CONNECT
+        (outcome.error, (report, outcome.handshake_rtts))
+    });
+    handshakes.extend(times);
+    record.check()?;
+    Ok(match (error, report) {
+        (None, Some(report)) => Ok(report),
+        (None, None) => Err("the test ended without a result".to_owned()),
+        (Some(error), _) => Err(error.to_string()),
+    })
 }

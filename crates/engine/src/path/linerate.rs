@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 
 use linerate_model::schema::path::Peer;
 use linerate_model::schema::throughput::Direction;
-use linerate_sys::{route, tcp_info};
+use linerate_sys::route;
 use linerate_units::{BitRate, ByteCount, Mtu};
 
-use super::record::{Halt, Record};
+use super::record::Record;
 use super::{PathPhase, convert, handshake, hops, idle, marks, mtu, search, tcp};
+use crate::course::Halt;
 use crate::probe::{ProbeError, ProbeSession};
 
 /// What the phases know of the path, the later the more.
@@ -90,8 +91,6 @@ fn introduce(record: &mut Record<'_>, session: &ProbeSession) -> Result<(), Halt
     record.document.peer = Peer::Linerate;
     record.document.peer_version = Some(session.server_version().to_owned());
     record.document.address = Some(session.peer().ip().to_string());
-    let near = tcp_info::read(session.control()).ok();
-    record.near_control = near.as_ref().map(Into::into);
     match session.facts() {
         Ok(facts) => record.far = Some(facts),
         Err(error) => record.without(&[], error)?,

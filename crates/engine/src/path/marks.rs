@@ -6,7 +6,8 @@ use linerate_units::{Dscp, TypeOfService};
 
 use super::linerate::{BOTH, Way, index, name};
 use super::mtu::{far_sends_all, order, send_one};
-use super::record::{Halt, Record};
+use super::record::Record;
+use crate::course::Halt;
 use crate::probe::ProbeError;
 use crate::probe::messages::{Detail, SendOrder};
 

@@ -23,7 +23,7 @@ mod echo;
 mod handshake;
 mod hops;
 mod idle;
-pub(crate) mod iperf3;
+mod iperf3;
 mod linerate;
 mod marks;
 mod mtu;
@@ -35,16 +35,16 @@ mod tcp;
 
 use core::time::Duration;
 
-use linerate_model::schema::far::TcpInfo as FarTcpInfo;
 use linerate_model::schema::path::{PathDocument, Peer};
 use linerate_model::schema::run::{PhaseSpan, Series};
 use linerate_model::schema::throughput::Direction;
 use linerate_sys::signals::Interrupts;
 use linerate_units::{BitRate, ByteCount, PacketCount, Port};
 
+use crate::course::{self, FarEnd, Halt};
 use crate::probe::messages::FarFacts;
-use crate::probe::{Answering, ProbeError, ProbeSession, Target};
-use record::{Halt, Record};
+use crate::probe::{ProbeError, Target};
+use record::Record;
 
 /// A path to measure.
 #[derive(Clone, Debug)]
@@ -148,8 +148,6 @@ pub struct PathOutcome {
     pub phases: Vec<PhaseSpan>,
     /// What a linerate at the far end says of its host.
     pub far: Option<FarFacts>,
-    /// This end's view of the control connection.
-    pub near_control: Option<FarTcpInfo>,
     /// IP bytes of what the measurement sent, as far as it was counted.
     pub sent: ByteCount,
     /// IP bytes of what was sent to it.
@@ -167,24 +165,16 @@ pub fn run(options: &PathOptions, stop: Option<Interrupts>, observer: &mut dyn F
 
 fn measure(record: &mut Record<'_>) -> Result<(), Halt> {
     record.phase(PathPhase::Connect, Duration::from_millis(500));
-    let session = match ProbeSession::open(&record.options.target, record.stop) {
-        Ok(session) => session,
-        Err(ProbeError::NoProbeService(answering)) => return without_probes(record, answering),
-        Err(ProbeError::Unreachable(reason)) => return bare::measure(record, Some(reason)),
-        Err(error) => return Err(error.into()),
-    };
-    linerate::measure(record, &session)
-}
-
-fn without_probes(record: &mut Record<'_>, answering: Answering) -> Result<(), Halt> {
-    match answering {
-        Answering::Iperf3 => iperf3::measure(record),
-        Answering::Busy => Err(Halt::Failed(ProbeError::NoProbeService(answering))),
-        Answering::WithoutProbes => {
-            record.note("The far end is a linerate from before probe sessions: a newer one there tells more.");
+    match course::far_end(&record.options.target, record.stop)? {
+        FarEnd::Probes(session) => linerate::measure(record, &session),
+        FarEnd::Tests { outdated } => {
+            if outdated {
+                record.note(course::OUTDATED);
+            }
             iperf3::measure(record)
         }
-        Answering::Something | Answering::Silence => bare::measure(record, None),
+        FarEnd::Neither(ProbeError::Unreachable(reason)) => bare::measure(record, Some(reason)),
+        FarEnd::Neither(_) => bare::measure(record, None),
     }
 }
 

@@ -13,8 +13,9 @@ use linerate_units::{BitRate, ByteCount, Mtu, PacketCount, TypeOfService};
 use linerate_wire::stamp::{ErrorEstimate, SenderPacket, SessionIdentifier, Timestamp, TimestampFormat};
 
 use super::linerate::{BOTH, Way, index, interface_mtu, name};
-use super::record::{Halt, Record};
+use super::record::Record;
 use super::{convert, search};
+use crate::course::Halt;
 use crate::probe::messages::{Detail, SendLimit, SendOrder, Spacing, StreamNumber};
 use crate::probe::{ProbeError, ProbeSession};
 

@@ -10,8 +10,9 @@ use linerate_units::{BitRate, ByteCount, PacketCount, Ratio};
 
 use super::convert;
 use super::linerate::{Way, name};
-use super::record::{Halt, Record};
+use super::record::Record;
 use super::search::{full_packets, packet};
+use crate::course::Halt;
 use crate::probe::ProbeError;
 use crate::probe::messages::{Detail, PacketRecord, SendLimit, SendOrder};
 

@@ -2,39 +2,20 @@
 
 use core::time::Duration;
 
-use linerate_model::schema::far::TcpInfo as FarTcpInfo;
-use linerate_model::schema::path::{IdleRtt, PathDirection, PathDocument, Peer, SCHEMA, TimeStampSource, Unknown};
+use linerate_model::schema::nanoseconds;
+use linerate_model::schema::path::{IdleRtt, PathDirection, PathDocument, Peer, SCHEMA, TimeStampSource};
 use linerate_model::schema::run::{PhaseSpan, Series};
-use linerate_model::schema::throughput::{Direction, Outcome, Termination};
+use linerate_model::schema::throughput::{Direction, Outcome};
 use linerate_model::tcp_info::TcpInfo;
 use linerate_sys::clock;
-use linerate_sys::poll::{self, Interest};
-use linerate_sys::signals::{Interrupts, Signal};
+use linerate_sys::signals::Interrupts;
 use linerate_sys::time_stamp::StampSource;
 use linerate_units::{ByteCount, MonotonicTime};
 
-use super::convert::nanos;
 use super::{PathEvent, PathOptions, PathOutcome, PathPhase};
+use crate::course::{self, Halt};
 use crate::probe::ProbeError;
 use crate::probe::messages::FarFacts;
-
-/// Why the measurement goes no further.
-#[derive(Debug)]
-pub(super) enum Halt {
-    /// The user has had enough.
-    Interrupted,
-    /// The rest would make no sense.
-    Failed(ProbeError),
-}
-
-impl From<ProbeError> for Halt {
-    fn from(error: ProbeError) -> Self {
-        match error {
-            ProbeError::Interrupted => Self::Interrupted,
-            error => Self::Failed(error),
-        }
-    }
-}
 
 /// The document while it is filled, and who watches.
 pub(super) struct Record<'a> {
@@ -46,7 +27,6 @@ pub(super) struct Record<'a> {
     pub(super) series: Vec<Series>,
     pub(super) phases: Vec<PhaseSpan>,
     pub(super) far: Option<FarFacts>,
-    pub(super) near_control: Option<FarTcpInfo>,
     /// What the kernel says of a TCP connection without restrictions of ours.
     pub(super) plain_tcp: Option<TcpInfo>,
     traffic: [ByteCount; 2],
@@ -66,9 +46,9 @@ impl<'a> Record<'a> {
             port: options.target.port.get(),
             peer: Peer::Bare,
             peer_version: None,
-            started_at_unix_ns: nanos(clock::realtime_now().since_unix_epoch()),
+            started_at_unix_ns: nanoseconds(clock::realtime_now().since_unix_epoch()),
             duration_ns: 0,
-            termination: Termination { outcome: Outcome::Complete, signal: None, message: None },
+            termination: course::complete(),
             traffic_bytes: None,
             rtt: IdleRtt::default(),
             up: PathDirection::default(),
@@ -90,7 +70,6 @@ impl<'a> Record<'a> {
             series: Vec::new(),
             phases: Vec::new(),
             far: None,
-            near_control: None,
             plain_tcp: None,
             traffic: [ByteCount::ZERO; 2],
         }
@@ -113,7 +92,7 @@ impl<'a> Record<'a> {
 
     /// Nanoseconds since the beginning.
     pub(super) fn elapsed(&self) -> u64 {
-        nanos(clock::monotonic_now().since(self.started))
+        nanoseconds(clock::monotonic_now().since(self.started))
     }
 
     pub(super) fn tell(&mut self, event: &PathEvent) {
@@ -123,17 +102,14 @@ impl<'a> Record<'a> {
     /// What a reader should know, said once.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
-        if !self.document.notes.contains(&text) {
-            self.tell(&PathEvent::Note(text.clone()));
-            self.document.notes.push(text);
+        if course::add_note(&mut self.document.notes, &text) {
+            self.tell(&PathEvent::Note(text));
         }
     }
 
     /// Why a key stays `null`; the first reason holds.
     pub(super) fn unknown(&mut self, key: &str, reason: impl Into<String>) {
-        if !self.document.unknown.iter().any(|unknown| unknown.key == key) {
-            self.document.unknown.push(Unknown { key: key.to_owned(), reason: reason.into() });
-        }
+        course::add_unknown(&mut self.document.unknown, key, reason);
     }
 
     /// Why a bandwidth-delay product stays `null`, if it does.
@@ -163,17 +139,12 @@ impl<'a> Record<'a> {
     }
 
     pub(super) fn check(&self) -> Result<(), Halt> {
-        if self.stop.and_then(|stop| stop.pending()).is_some() { Err(Halt::Interrupted) } else { Ok(()) }
+        course::check(self.stop)
     }
 
     /// Lets time pass.
     pub(super) fn wait(&self, time: Duration) -> Result<(), Halt> {
-        let Some(stop) = self.stop else {
-            clock::sleep_until(clock::monotonic_now() + time);
-            return Ok(());
-        };
-        let _ = poll::wait_for(&stop, Interest::READ, Some(time));
-        self.check()
+        course::wait(self.stop, time)
     }
 
     /// A part that could not be measured: why, for each of its keys; goes on unless that makes no sense.
@@ -195,28 +166,19 @@ impl<'a> Record<'a> {
         self.document.duration_ns = self.elapsed();
         let [sent, received] = self.traffic;
         self.document.traffic_bytes = Some((sent + received).get()).filter(|bytes| *bytes > 0);
-        let error = match result {
-            Ok(()) => None,
-            Err(Halt::Interrupted) => {
-                let signal = self.stop.and_then(|stop| stop.pending()).map(Signal::describe);
-                self.document.termination = Termination { outcome: Outcome::Interrupted, signal, message: None };
-                self.fill_unknown("the measurement was interrupted before");
-                None
-            }
-            Err(Halt::Failed(error)) => {
-                let message = Some(error.to_string());
-                self.document.termination = Termination { outcome: Outcome::Failed, signal: None, message };
-                self.fill_unknown("the measurement failed before");
-                Some(error)
-            }
-        };
+        let (termination, error) = course::ending(result, self.stop);
+        match termination.outcome {
+            Outcome::Complete => {}
+            Outcome::Interrupted => self.fill_unknown("the measurement was interrupted before"),
+            Outcome::Failed | Outcome::PeerTerminated => self.fill_unknown("the measurement failed before"),
+        }
+        self.document.termination = termination;
         self.fill_unknown(super::protocol_of(self.document.peer));
         PathOutcome {
             document: self.document,
             series: self.series,
             phases: self.phases,
             far: self.far,
-            near_control: self.near_control,
             sent,
             received,
             error,

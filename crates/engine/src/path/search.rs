@@ -6,6 +6,7 @@ use core::time::Duration;
 use linerate_model::capacity::{
     Action, Bound, FEEDBACK_INTERVAL, Feedback as SearchFeedback, Limits, Outcome, Packet, Reason, Search,
 };
+use linerate_model::schema::nanoseconds;
 use linerate_model::schema::path::Capacity;
 use linerate_model::schema::run::{Panel, Series, Unit};
 use linerate_model::schema::throughput::Direction;
@@ -13,11 +14,12 @@ use linerate_model::statistics::{Bootstrap, Sample, Signed, Statistic};
 use linerate_sys::clock;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, Ratio, TypeOfService};
 
-use super::convert::{nanos, on_line};
+use super::convert::on_line;
 use super::linerate::{BOTH, Way, index, name};
 use super::policer;
-use super::record::{Halt, Record};
+use super::record::Record;
 use super::{PathEvent, PathPhase};
+use crate::course::Halt;
 use crate::probe::messages::{Detail, Feedback, SendLimit, SendOrder, Spacing, StreamNumber};
 use crate::probe::{ProbeError, Reception, Sending};
 
@@ -212,7 +214,7 @@ fn of_wire(feedback: &Feedback) -> SearchFeedback {
         duplicates: feedback.duplicates,
         reordered: feedback.reordered,
         highest_sequence: feedback.highest.map(u64::from),
-        highest_sent: None,
+        highest_sent: feedback.highest_sent.map(on_line),
         last_arrival: feedback.newest.map(on_line),
         min_delay: delay(feedback.least_delay),
         max_delay: delay(feedback.most_delay),
@@ -260,9 +262,9 @@ fn note_capacity(
         limited_by: limited_by.filter(|_| outcome.bound != Bound::Path),
         packet_bytes: packet.size().get(),
         loss: outcome.loss.map(Ratio::get),
-        queueing_ns: outcome.delay_growth.map(|(_, most)| nanos(most)),
+        queueing_ns: outcome.delay_growth.map(|(_, most)| nanoseconds(most)),
         sent_bytes: traffic.get(),
-        duration_ns: nanos(outcome.elapsed),
+        duration_ns: nanoseconds(outcome.elapsed),
         method: "udp_search".to_owned(),
     });
 }
@@ -293,7 +295,7 @@ fn series(record: &mut Record<'_>, direction: Direction, outcome: &Outcome) {
     // Readings are on the receiver's clock: the last one was made when the search ended.
     let Some(last) = outcome.readings.last().map(|reading| reading.at) else { return };
     let end = record.elapsed();
-    let time = |at: MonotonicTime| end.saturating_sub(nanos(last.since(at)));
+    let time = |at: MonotonicTime| end.saturating_sub(nanoseconds(last.since(at)));
     record.series.push(Series {
         panel: Panel::Throughput,
         name: format!("capacity search {}", name(direction)),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use linerate_model::ippm::{ClockRelation, RoundTrip};
+use linerate_model::schema::nanoseconds;
 use linerate_model::schema::path::{Clock, PacketMetrics};
 use linerate_model::schema::throughput::Direction;
 use linerate_model::statistics::clopper_pearson;
@@ -18,9 +19,10 @@ use linerate_wire::stamp::{
 };
 
 use super::PathEvent;
-use super::convert::{self, nanos, on_line};
+use super::convert::{self, on_line};
 use super::idle::latency_series;
-use super::record::{Halt, Record, source};
+use super::record::{Record, source};
+use crate::course::Halt;
 
 /// UDP payload of the probes.
 const SIZE: ByteCount = ByteCount::new(64);
@@ -187,7 +189,7 @@ impl Session {
         if let (Some(relation), Some(time_stamps)) = (ClockRelation::of(&round_trips), stamps) {
             record.document.clock = Some(Clock {
                 offset_ns: relation.offset.as_nanos(),
-                error_ns: nanos(relation.error_bound),
+                error_ns: nanoseconds(relation.error_bound),
                 drift_ppm: Some(relation.drift.parts_per_million()),
                 time_stamps,
             });
@@ -218,7 +220,7 @@ impl Session {
                 loss_low: interval_of.as_ref().map(|interval| interval.low.get()),
                 loss_high: interval_of.as_ref().map(|interval| interval.high.get()),
                 packet_bytes: (SIZE + headers).get(),
-                interval_ns: nanos(interval),
+                interval_ns: nanoseconds(interval),
                 ..PacketMetrics::default()
             }
         };

@@ -46,6 +46,8 @@ pub(crate) struct Recorder {
 struct State {
     tracker: Tracker,
     bytes: ByteCount,
+    /// When the packet with the highest number was sent, by its own account.
+    highest_sent: Option<WallTime>,
     /// Since the last feedback.
     delays: Option<(i64, i64)>,
     first: Option<WallTime>,
@@ -76,6 +78,7 @@ impl Recorder {
             state: Mutex::new(State {
                 tracker: Tracker::new(CounterWidth::Bits32),
                 bytes: ByteCount::ZERO,
+                highest_sent: None,
                 delays: None,
                 first: None,
                 newest: None,
@@ -94,12 +97,14 @@ impl Recorder {
         let mut state = lock(&self.state);
         let counts = state.tracker.snapshot();
         let delays = state.delays.take();
+        let highest = counts.expected.get().checked_sub(1).and_then(|highest| u32::try_from(highest).ok());
         Feedback {
             stream: self.stream,
             time: clock::monotonic_now().since(self.started),
             packets: counts.received,
             bytes: state.bytes,
-            highest: counts.expected.get().checked_sub(1).and_then(|highest| u32::try_from(highest).ok()),
+            highest,
+            highest_sent: highest.and(state.highest_sent),
             duplicates: counts.duplicates,
             reordered: counts.out_of_order + counts.too_late,
             least_delay: delays.map(|(least, _)| least),
@@ -137,6 +142,12 @@ impl Drop for Recorder {
 
 impl Sink for Recorder {
     fn take(&self, run: &Run<'_>, _: &Datagrams) {
+        self.record(run);
+    }
+}
+
+impl Recorder {
+    fn record(&self, run: &Run<'_>) {
         let mut state = lock(&self.state);
         state.first.get_or_insert(run.arrived.wall);
         state.newest = Some(run.arrived.wall);
@@ -146,12 +157,10 @@ impl Sink for Recorder {
             Detail::Counts => state.count(run),
         }
     }
-}
 
-impl Recorder {
     fn keep(&self, state: &mut State, datagram: &[u8], run: &Run<'_>) {
         let Some((packet, sent)) = read(datagram) else { return };
-        state.track(packet.sequence, 1, sent, run.arrived.wall);
+        state.track(packet.sequence, 1, sent, run.arrived.wall, || Some(sent));
         if !self.room.take() {
             state.not_kept += 1;
             return;
@@ -173,25 +182,39 @@ impl State {
         let mut datagrams = run.bytes.chunks(run.datagram).peekable();
         while let Some(first) = datagrams.next() {
             let Some((packet, sent)) = read(first) else { continue };
-            let mut length = 1;
+            let (mut length, mut last) = (1, first);
             while let Some(next) = datagrams.peek()
                 && sequence_of(next) == Some(packet.sequence.wrapping_add(length))
             {
+                last = next;
                 datagrams.next();
                 length += 1;
             }
-            self.track(packet.sequence, length, sent, run.arrived.wall);
+            self.track(packet.sequence, length, sent, run.arrived.wall, || Some(read(last)?.1));
         }
     }
 
-    fn track(&mut self, sequence: u32, count: u32, sent: WallTime, arrived: WallTime) {
+    /// `last_sent` tells when the last of the `count` packets was sent.
+    fn track(
+        &mut self,
+        sequence: u32,
+        count: u32,
+        sent: WallTime,
+        arrived: WallTime,
+        last_sent: impl FnOnce() -> Option<WallTime>,
+    ) {
         let (sent, arrived) = (nanos(sent), nanos(arrived));
         let delay = arrived.wrapping_sub(sent).cast_signed();
         let (least, most) = self.delays.unwrap_or((delay, delay));
         self.delays = Some((least.min(delay), most.max(delay)));
         // The tracker's numbers begin with 1.
         let (first, count) = (u64::from(sequence) + 1, PacketCount::new(u64::from(count)));
+        let before = self.tracker.snapshot().expected;
         self.tracker.record_run(first, count, MonotonicTime::from_nanos(sent), MonotonicTime::from_nanos(arrived));
+        // When the highest number grows, it is the last one's.
+        if self.tracker.snapshot().expected > before {
+            self.highest_sent = last_sent();
+        }
     }
 }
 
@@ -267,5 +290,50 @@ impl Reception {
 impl Drop for Reception {
     fn drop(&mut self) {
         self.datagrams.forget(self.recorder.stream);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use linerate_sys::time_stamp::{StampSource, TimeStamp};
+    use linerate_wire::stamp::{Timestamp, TimestampFormat};
+
+    use super::*;
+
+    fn at(seconds: u64) -> WallTime {
+        WallTime::from_unix(Duration::from_secs(1_800_000_000 + seconds))
+    }
+
+    /// A datagram of that number, sent in that second.
+    fn datagram(sequence: u32, sent: u64) -> Vec<u8> {
+        let timestamp = Timestamp::from_wall(at(sent), TimestampFormat::Ntp);
+        SenderPacket { sequence, timestamp, ..SenderPacket::default() }.encode(ByteCount::new(64))
+    }
+
+    fn run(bytes: &[u8]) -> Run<'_> {
+        let arrived = TimeStamp { wall: at(10), monotonic: MonotonicTime::from_nanos(1), source: StampSource::Program };
+        let stream = StreamNumber::FIRST_RECORDED;
+        Run { stream, bytes, datagram: 64, arrived, hop_limit: None, type_of_service: None }
+    }
+
+    #[test]
+    fn the_highest_number_comes_with_its_own_sending_time() {
+        for detail in [Detail::Counts, Detail::Arrivals] {
+            let recorder = Recorder::new(StreamNumber::FIRST_RECORDED, detail, PacketCount::ZERO, Room::new());
+            let highest_sent = |packets: &[(u32, u64)]| {
+                let bytes: Vec<u8> = packets.iter().flat_map(|(sequence, sent)| datagram(*sequence, *sent)).collect();
+                recorder.record(&run(&bytes));
+                lock(&recorder.state).highest_sent
+            };
+            // Two trains that the kernel put together.
+            assert_eq!(highest_sent(&[(0, 1), (1, 1), (2, 2), (3, 2)]), Some(at(2)));
+            // After a gap, then what is late, what comes twice, and what is too far ahead to be believed.
+            assert_eq!(highest_sent(&[(6, 4)]), Some(at(4)));
+            assert_eq!(highest_sent(&[(4, 3), (6, 9)]), Some(at(4)));
+            assert_eq!(highest_sent(&[(1 << 30, 5)]), Some(at(4)));
+            assert_eq!(highest_sent(&[(5, 3), (6, 9), (7, 6)]), Some(at(6)));
+        }
     }
 }

@@ -198,6 +198,7 @@ fn a_stream_down_is_periodic_or_poisson() {
         let (feedback, arrivals) = reception.finish();
         assert!(feedback.last && feedback.lost().is_zero() && feedback.duplicates.is_zero());
         assert_eq!((feedback.highest, feedback.bytes), (Some(199), ByteCount::new(40_000)));
+        assert_eq!(feedback.highest_sent, arrivals.packets.last().map(|packet| packet.sent));
         let times: Vec<f64> =
             arrivals.packets.iter().map(|packet| packet.sent.since_unix_epoch().as_secs_f64() * 1e3).collect();
         let shortest = times.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
@@ -240,6 +241,10 @@ fn a_fast_stream_is_counted_both_ways() {
     assert_eq!(far.bytes, far.packets * up.size);
     let end = session.far_stop_receiving(up.stream).expect("alive");
     assert!(end.last && end.packets == far.packets && end.duplicates.is_zero());
+    let last = report.packets.get() - 1;
+    if end.highest.map(u64::from) == Some(last) {
+        assert_eq!(end.highest_sent, report.newest, "the stamp is of the last train, not of the first of several");
+    }
 
     let down = fast(200.0);
     let reception = session.receive(down.stream, Detail::Counts).expect("room");

@@ -10,7 +10,8 @@ use linerate_model::schema::throughput::{Direction, Outcome};
 use linerate_units::{BitRate, ByteCount, Mtu};
 
 use super::Rfc6349Event;
-use super::record::{Halt, Record};
+use super::record::Record;
+use crate::course::Halt;
 use crate::path;
 
 pub(super) fn measure(record: &mut Record<'_>) -> Result<(), Halt> {
@@ -25,7 +26,7 @@ pub(super) fn measure(record: &mut Record<'_>) -> Result<(), Halt> {
     let ended = outcome.document.termination.outcome;
     record.path = Some(outcome.document);
     record.series = outcome.series;
-    (record.far, record.near_control) = (outcome.far, outcome.near_control);
+    record.far = outcome.far;
     (record.sent, record.received) = (outcome.sent, outcome.received);
     if let Some(error) = outcome.error {
         return Err(Halt::Failed(error));

@@ -2,9 +2,10 @@
 
 use core::time::Duration;
 
+use linerate_model::formulas::{buffer_delay, tcp_efficiency, transfer_time_ratio};
 use linerate_model::report::{StreamReport, TestReport};
-use linerate_model::rfc6349::{buffer_delay, tcp_efficiency, transfer_time_ratio};
 use linerate_model::sample::IntervalReport;
+use linerate_model::schema::nanoseconds;
 use linerate_model::schema::rfc6349::{Flows, TcpTest};
 use linerate_model::schema::throughput::Direction;
 use linerate_model::stream::Role;
@@ -13,8 +14,9 @@ use linerate_units::{ByteCount, Ratio};
 
 use super::baseline::bottleneck;
 use super::meaning;
-use super::record::{Halt, Record, nanos};
+use super::record::Record;
 use super::transfer::{self, Kind, Transfer, direction_of};
+use crate::course::Halt;
 
 /// Runs a transfer, and notes the metrics of each of its directions.
 pub(super) fn measure(record: &mut Record<'_>, kind: Kind, left: usize) -> Result<(), Halt> {
@@ -85,9 +87,9 @@ fn test(record: &Record<'_>, kind: Kind, direction: Direction, transfer: &Transf
         transfer_time_ratio: ratio.map(Ratio::get),
         efficiency: efficiency.map(Ratio::get),
         buffer_delay: delay.map(Ratio::get),
-        mean_rtt_ns: mean_rtt.map(nanos),
+        mean_rtt_ns: mean_rtt.map(nanoseconds),
         bytes: arrived.map(|(bytes, _)| bytes.get()),
-        duration_ns: arrived.map(|(_, time)| nanos(time)),
+        duration_ns: arrived.map(|(_, time)| nanoseconds(time)),
         meaning: meaning::of(ratio, efficiency, delay, limits(report, direction).as_ref()),
         problem: None,
     }

@@ -19,17 +19,17 @@ mod windows;
 
 use core::time::Duration;
 
-use linerate_model::schema::far::TcpInfo as FarTcpInfo;
 use linerate_model::schema::rfc6349::{Flows, Rfc6349Document};
 use linerate_model::schema::run::{PhaseSpan, Series};
 use linerate_model::schema::throughput::Direction;
 use linerate_sys::signals::Interrupts;
 use linerate_units::{BitRate, ByteCount, StreamCount};
 
+use crate::course::Halt;
 use crate::path::{PathEvent, PathOptions};
 use crate::probe::ProbeError;
 use crate::probe::messages::FarFacts;
-use record::{Halt, Record};
+use record::Record;
 
 /// A procedure to run.
 #[derive(Clone, Debug)]
@@ -98,8 +98,6 @@ pub struct Rfc6349Outcome {
     pub phases: Vec<PhaseSpan>,
     /// What a linerate at the far end says of its host.
     pub far: Option<FarFacts>,
-    /// This end's view of the control connection.
-    pub near_control: Option<FarTcpInfo>,
     /// What the procedure sent, with headers, at most.
     pub sent: ByteCount,
     /// What was sent to it.

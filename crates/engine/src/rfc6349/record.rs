@@ -1,29 +1,17 @@
 //! What is known so far.
 
-use core::time::Duration;
-
-use linerate_model::schema::far::TcpInfo as FarTcpInfo;
+use linerate_model::schema::nanoseconds;
 use linerate_model::schema::path::{PathDocument, Unknown};
 use linerate_model::schema::rfc6349::{Baseline, Rfc6349Document, SCHEMA};
 use linerate_model::schema::run::{PhaseSpan, Series};
-use linerate_model::schema::throughput::{Outcome, Termination};
+use linerate_model::schema::throughput::Termination;
 use linerate_sys::clock;
-use linerate_sys::poll::{self, Interest};
-use linerate_sys::signals::{Interrupts, Signal};
+use linerate_sys::signals::Interrupts;
 use linerate_units::{ByteCount, MonotonicTime};
 
 use super::{Rfc6349Event, Rfc6349Options, Rfc6349Outcome};
-use crate::probe::ProbeError;
+use crate::course::{self, Halt};
 use crate::probe::messages::FarFacts;
-
-/// Why the procedure goes no further.
-#[derive(Debug)]
-pub(super) enum Halt {
-    /// The user has had enough.
-    Interrupted,
-    /// The rest would make no sense.
-    Failed(ProbeError),
-}
 
 /// The document while it is filled, and who watches.
 pub(super) struct Record<'a> {
@@ -42,14 +30,8 @@ pub(super) struct Record<'a> {
     pub(super) series: Vec<Series>,
     pub(super) phases: Vec<PhaseSpan>,
     pub(super) far: Option<FarFacts>,
-    pub(super) near_control: Option<FarTcpInfo>,
     pub(super) sent: ByteCount,
     pub(super) received: ByteCount,
-}
-
-/// Whole nanoseconds.
-pub(super) fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl<'a> Record<'a> {
@@ -63,7 +45,7 @@ impl<'a> Record<'a> {
             stop,
             observer,
             started: clock::monotonic_now(),
-            started_at: nanos(clock::realtime_now().since_unix_epoch()),
+            started_at: nanoseconds(clock::realtime_now().since_unix_epoch()),
             path: None,
             baseline: Baseline::default(),
             tests: Vec::new(),
@@ -74,7 +56,6 @@ impl<'a> Record<'a> {
             series: Vec::new(),
             phases: Vec::new(),
             far: None,
-            near_control: None,
             sent: ByteCount::ZERO,
             received: ByteCount::ZERO,
         }
@@ -91,7 +72,7 @@ impl<'a> Record<'a> {
 
     /// Nanoseconds since the beginning.
     pub(super) fn elapsed(&self) -> u64 {
-        nanos(clock::monotonic_now().since(self.started))
+        nanoseconds(clock::monotonic_now().since(self.started))
     }
 
     /// A phase that began at `start_ns` is over.
@@ -103,45 +84,22 @@ impl<'a> Record<'a> {
     /// What a reader should know, said once.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
-        if !self.notes.contains(&text) {
-            self.tell(&Rfc6349Event::Note(text.clone()));
-            self.notes.push(text);
+        if course::add_note(&mut self.notes, &text) {
+            self.tell(&Rfc6349Event::Note(text));
         }
     }
 
     /// Why a key stays `null`; the first reason holds.
     pub(super) fn unknown(&mut self, key: &str, reason: impl Into<String>) {
-        if !self.unknown.iter().any(|unknown| unknown.key == key) {
-            self.unknown.push(Unknown { key: key.to_owned(), reason: reason.into() });
-        }
+        course::add_unknown(&mut self.unknown, key, reason);
     }
 
     pub(super) fn check(&self) -> Result<(), Halt> {
-        if self.stop.and_then(|stop| stop.pending()).is_some() { Err(Halt::Interrupted) } else { Ok(()) }
-    }
-
-    /// Lets time pass.
-    pub(super) fn wait(&self, time: Duration) -> Result<(), Halt> {
-        let Some(stop) = self.stop else {
-            clock::sleep_until(clock::monotonic_now() + time);
-            return Ok(());
-        };
-        let _ = poll::wait_for(&stop, Interest::READ, Some(time));
-        self.check()
+        course::check(self.stop)
     }
 
     pub(super) fn finish(mut self, result: Result<(), Halt>) -> Rfc6349Outcome {
-        let (termination, error) = match result {
-            Ok(()) => (Termination { outcome: Outcome::Complete, signal: None, message: None }, None),
-            Err(Halt::Interrupted) => {
-                let signal = self.stop.and_then(|stop| stop.pending()).map(Signal::describe);
-                (Termination { outcome: Outcome::Interrupted, signal, message: None }, None)
-            }
-            Err(Halt::Failed(error)) => {
-                let message = Some(error.to_string());
-                (Termination { outcome: Outcome::Failed, signal: None, message }, Some(error))
-            }
-        };
+        let (termination, error) = course::ending(result, self.stop);
         let target = &self.options.path.target;
         let (host, port) = (target.host.clone(), target.port.get());
         let duration_ns = self.elapsed();
@@ -166,7 +124,6 @@ impl<'a> Record<'a> {
             series: self.series,
             phases: self.phases,
             far: self.far,
-            near_control: self.near_control,
             sent: self.sent,
             received: self.received,
             error,

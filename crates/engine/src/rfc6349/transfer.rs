@@ -6,22 +6,18 @@ use linerate_model::event::Event;
 use linerate_model::parameters::{Direction as TestDirection, EndCondition, TestParameters};
 use linerate_model::report::TestReport;
 use linerate_model::sample::IntervalReport;
+use linerate_model::schema::nanoseconds;
 use linerate_model::schema::rfc6349::Flows;
 use linerate_model::schema::run::{Panel, Series, Unit};
 use linerate_model::schema::throughput::Direction;
 use linerate_model::stream::Role;
-use linerate_sys::clock;
 use linerate_units::{ByteCount, StreamCount};
 
 use super::baseline::bottleneck;
-use super::record::{Halt, Record, nanos};
+use super::record::Record;
 use super::{Rfc6349Event, Rfc6349Options};
-use crate::client::{self, ClientOptions};
-use crate::path::iperf3::is_between_tests;
-
-/// A busy server is asked again for this long, with this pause.
-const BUSY_LIMIT: Duration = Duration::from_secs(10);
-const BUSY_PAUSE: Duration = Duration::from_millis(200);
+use crate::client::{self, Acquaintance, ClientOptions};
+use crate::course::Halt;
 
 /// Time between reports.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -64,10 +60,9 @@ pub(super) fn run(record: &mut Record<'_>, kind: Kind, left: usize) -> Result<Re
     record.tell(&Rfc6349Event::Transfer { flows, connections, window, time, left });
     let start = record.elapsed();
     let options = options(record, kind);
-    let until = clock::monotonic_now() + BUSY_LIMIT;
-    loop {
+    let stop = record.stop;
+    let (error, (report, intervals)) = client::when_free(Acquaintance::Known, stop, || {
         let (mut report, mut intervals) = (None, Vec::new());
-        let stop = record.stop;
         let outcome = client::run(&options, stop.as_ref(), &mut |event| match event {
             Event::Finished(finished) => report = Some((**finished).clone()),
             Event::Interval(interval) => {
@@ -76,22 +71,18 @@ pub(super) fn run(record: &mut Record<'_>, kind: Kind, left: usize) -> Result<Re
             }
             _ => {}
         });
-        record.check()?;
-        match (outcome.error, report) {
-            (None, Some(report)) => {
-                record.phase(name(kind), start);
-                let transfer = Transfer { report, intervals };
-                count_traffic(record, &transfer);
-                keep_series(record, &transfer, start + nanos(options.parameters.omit));
-                return Ok(Ok(transfer));
-            }
-            (None, None) => return Ok(Err("the transfer ended without a result".to_owned())),
-            (Some(error), _) if is_between_tests(error.code()) && clock::monotonic_now() < until => {
-                record.wait(BUSY_PAUSE)?;
-            }
-            (Some(error), _) => return Ok(Err(error.to_string())),
-        }
+        (outcome.error, (report, intervals))
+    });
+    record.check()?;
+    if let Some(error) = error {
+        return Ok(Err(error.to_string()));
     }
+    let Some(report) = report else { return Ok(Err("the transfer ended without a result".to_owned())) };
+    record.phase(name(kind), start);
+    let transfer = Transfer { report, intervals };
+    count_traffic(record, &transfer);
+    keep_series(record, &transfer, start + nanoseconds(options.parameters.omit));
+    Ok(Ok(transfer))
 }
 
 fn name(kind: Kind) -> String {
@@ -122,24 +113,7 @@ fn options(record: &Record<'_>, kind: Kind) -> ClientOptions {
         congestion: record.options.congestion_control.clone(),
         ..TestParameters::default()
     };
-    ClientOptions {
-        host: target.host.clone(),
-        port: target.port,
-        family: target.family,
-        bind: target.bind,
-        device: target.device.clone(),
-        client_port: None,
-        parameters,
-        block_size_given: false,
-        interval: Some(INTERVAL),
-        connect_timeout: Some(Duration::from_secs(10)),
-        receive_timeout: Some(Duration::from_secs(30)),
-        send_timeout: None,
-        keepalive: None,
-        credentials: None,
-        file: None,
-        cpu: None,
-    }
+    ClientOptions::new(target, parameters, Some(INTERVAL))
 }
 
 /// TCP is measured in equilibrium (§1.3): twice the time of slow start is left out, a second at least, whole seconds.
@@ -197,7 +171,7 @@ fn keep_series(record: &mut Record<'_>, transfer: &Transfer, start: u64) {
                 let mut of_role = interval.streams.iter().filter(|stream| stream.role == role).peekable();
                 of_role.peek()?;
                 let moved: ByteCount = of_role.map(|stream| stream.bytes).sum();
-                Some((start + nanos(interval.end), moved.rate_over(interval.length()).bits_per_second()))
+                Some((start + nanoseconds(interval.end), moved.rate_over(interval.length()).bits_per_second()))
             })
             .collect();
         if readings.is_empty() {

@@ -10,8 +10,9 @@ use linerate_units::{BitRate, ByteCount, Ratio, StreamCount};
 
 use super::baseline::bottleneck;
 use super::metrics::arrived;
-use super::record::{Halt, Record};
+use super::record::Record;
 use super::transfer::{self, Kind, Transfer};
+use crate::course::Halt;
 
 /// Parts of the bandwidth-delay product.
 const PARTS: [f64; 4] = [0.25, 0.5, 1.0, 2.0];

@@ -248,9 +248,14 @@ impl Search {
     /// Whether packets that were sent at the present rate have arrived: a round trip after it was set, and the time that
     /// they wait in the queue.
     fn in_effect(&self) -> bool {
-        let queue = self.points.last().map_or(0.0, |point| (point.max_delay - self.floor).clamp(0.0, LONGEST_QUEUE));
+        let queue = self.queue().min(LONGEST_QUEUE);
         let arrives = self.rate_since + self.round_trip + u64::from(Duration::from_number(queue).subsec_nanos());
         self.now + EARLY >= arrives
+    }
+
+    /// How long the last packets waited in the queue, in nanoseconds.
+    fn queue(&self) -> f64 {
+        self.points.last().map_or(0.0, |point| (point.max_delay - self.floor).max(0.0))
     }
 
     fn window(&self, from: usize, to: usize) -> Option<Window> {
@@ -306,7 +311,8 @@ impl Search {
         }
         self.arrived(&window);
         if !self.keeps_up(&window) {
-            self.slow += 1;
+            // Behind a queue that was not waited for, these are still packets of the lower rate before.
+            self.slow += u32::from(self.queue() <= LONGEST_QUEUE);
             if self.slow < 3 {
                 self.anchor = self.points.len().checked_sub(1);
             } else {
@@ -355,6 +361,8 @@ impl Search {
             self.arrived(&window);
             if self.keeps_up(&window) {
                 self.climb(self.rate * OVER);
+            } else if self.queue() > LONGEST_QUEUE {
+                self.anchor = self.points.len().checked_sub(1);
             } else {
                 self.kept_up = false;
                 self.phase = Phase::Hold(None);

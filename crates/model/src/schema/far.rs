@@ -16,6 +16,7 @@ pub use parts::{Distribution, LimitShares, TcpInfo, TcpInterval, UdpInterval};
 
 use crate::limit;
 use crate::sample;
+use crate::schema::nanoseconds;
 use crate::stream::{Role, StreamId};
 use crate::tcp_info;
 
@@ -124,8 +125,8 @@ impl From<&sample::IntervalReport> for Interval {
     fn from(report: &sample::IntervalReport) -> Self {
         Self {
             schema: SCHEMA,
-            start: nanos(report.start),
-            end: nanos(report.end),
+            start: nanoseconds(report.start),
+            end: nanoseconds(report.end),
             omitted: report.omitted,
             streams: report.streams.iter().map(StreamInterval::from).collect(),
         }
@@ -189,7 +190,7 @@ impl From<&FarStreamEnd> for StreamEnd {
             stream: end.stream.0,
             tcp_info: end.tcp_info.as_ref().map(Into::into),
             limits: end.limits.as_ref().map(Into::into),
-            thread_cpu: end.thread_cpu.map(nanos),
+            thread_cpu: end.thread_cpu.map(nanoseconds),
             duplicates: end.duplicates.map(PacketCount::get),
             out_of_order: end.out_of_order.map(PacketCount::get),
             dropped_in_host: end.dropped_in_host.map(PacketCount::get),
@@ -209,9 +210,4 @@ impl From<StreamEnd> for FarStreamEnd {
             dropped_in_host: end.dropped_in_host.map(PacketCount::new),
         }
     }
-}
-
-/// Whole nanoseconds; 584 years at most.
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,9 +1,13 @@
 //! The document of `linerate load --json`: latency while the path is idle, loaded down, up, and both ways.
 
+use core::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
+use super::nanoseconds;
 use super::path::{Hop, Peer, Unknown};
 use super::throughput::{Direction, Termination, TimeDistribution};
+use crate::statistics::Summary;
 
 /// Version of the shape.
 pub const SCHEMA: u32 = 1;
@@ -67,6 +71,19 @@ pub enum PhaseKind {
     Both,
 }
 
+impl PhaseKind {
+    /// Its name, as documents write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Down => "down",
+            Self::Up => "up",
+            Self::Both => "both",
+        }
+    }
+}
+
 /// One phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -108,6 +125,21 @@ pub enum ClassName {
     TcpInfo,
     /// New TCP connections.
     TcpHandshake,
+}
+
+impl ClassName {
+    /// What a person reads.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Icmp => "ICMP echo",
+            Self::UdpBestEffort => "UDP best effort",
+            Self::UdpExpeditedForwarding => "UDP EF",
+            Self::TcpApplication => "TCP in-band",
+            Self::TcpInfo => "TCP kernel",
+            Self::TcpHandshake => "TCP handshake",
+        }
+    }
 }
 
 /// What one class saw in one phase.
@@ -157,6 +189,18 @@ pub struct Percentiles {
     pub p90_ns: u64,
     /// 99.9th, from 1000 readings on.
     pub p999_ns: Option<u64>,
+}
+
+impl From<&Summary<Duration>> for Percentiles {
+    fn from(summary: &Summary<Duration>) -> Self {
+        Self {
+            p5_ns: nanoseconds(summary.p5),
+            p25_ns: nanoseconds(summary.p25),
+            p75_ns: nanoseconds(summary.p75),
+            p90_ns: nanoseconds(summary.p90),
+            p999_ns: summary.p999.map(nanoseconds),
+        }
+    }
 }
 
 /// The grade.

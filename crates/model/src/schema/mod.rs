@@ -9,3 +9,9 @@ pub mod path;
 pub mod rfc6349;
 pub mod run;
 pub mod throughput;
+
+/// A time as documents write it: whole nanoseconds; 584 years and more are the largest number.
+#[must_use]
+pub fn nanoseconds(time: core::time::Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -58,6 +58,37 @@ pub struct RunDocument {
     pub result: RunResult,
 }
 
+/// A run of a measurement's own document, whose head it has; what the document does not say is empty.
+macro_rules! run_of {
+    ($document:ty, $kind:ident) => {
+        impl From<$document> for RunDocument {
+            fn from(document: $document) -> Self {
+                Self {
+                    schema: SCHEMA,
+                    linerate_version: document.linerate_version.clone(),
+                    kind: Kind::$kind,
+                    started_at_unix_ns: document.started_at_unix_ns,
+                    duration_ns: document.duration_ns,
+                    host: document.host.clone(),
+                    port: document.port,
+                    arguments: Vec::new(),
+                    termination: document.termination.clone(),
+                    verdict: String::new(),
+                    figures: Vec::new(),
+                    environment: RunEnvironment::default(),
+                    series: Vec::new(),
+                    phases: Vec::new(),
+                    result: RunResult::$kind(Box::new(document)),
+                }
+            }
+        }
+    };
+}
+
+run_of!(PathDocument, Path);
+run_of!(LoadDocument, Load);
+run_of!(Rfc6349Document, Rfc6349);
+
 /// The command that measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -116,6 +147,24 @@ pub struct Figure {
     pub note: Option<String>,
 }
 
+impl Figure {
+    /// A figure that has no value yet.
+    #[must_use]
+    pub fn new(name: impl Into<String>, title: impl Into<String>, unit: Unit, better: Better) -> Self {
+        Self {
+            name: name.into(),
+            title: title.into(),
+            unit,
+            value: None,
+            low: None,
+            high: None,
+            count: None,
+            better,
+            note: None,
+        }
+    }
+}
+
 /// Which way a figure improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -157,6 +206,35 @@ pub enum Unit {
     /// A number without a unit.
     #[serde(rename = "1")]
     One,
+}
+
+impl Unit {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::BitsPerSecond,
+        Self::Bytes,
+        Self::Nanoseconds,
+        Self::Share,
+        Self::Packets,
+        Self::Segments,
+        Self::RoundTripsPerMinute,
+        Self::One,
+    ];
+
+    /// Its name, as documents write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BitsPerSecond => "bit/s",
+            Self::Bytes => "B",
+            Self::Nanoseconds => "ns",
+            Self::Share => "share",
+            Self::Packets => "packets",
+            Self::Segments => "segments",
+            Self::RoundTripsPerMinute => "round-trips/min",
+            Self::One => "1",
+        }
+    }
 }
 
 /// Where the run was measured.

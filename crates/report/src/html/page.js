@@ -214,7 +214,7 @@ const linerate = (() => {
       const item = element("li");
       const button = element("button");
       button.type = "button";
-      button.setAttribute("aria-pressed", "true");
+      button.setAttribute("aria-pressed", String(chart.spec.series[chart.spec.place(index) - 1].show !== false));
       const data = element("data", "", "");
       button.append(swatch(chart.spec, index), element("span", "", name), data);
       button.addEventListener("click", () => {

@@ -4,6 +4,6 @@
 /// the style with these SHA-256 hashes (Content Security Policy 3 §2.3.1). A test computes the hashes from the page itself
 /// and says which ones belong here.
 pub(super) const POLICY: &str = "default-src 'none'; \
-    script-src 'sha256-OE0yW14c9Bd+9MB7kiFQ08C9faLtu4M158/pSHyXnGM='; \
+    script-src 'sha256-RC/0AnjtylFIaeT7eE8NM7UpOuHQuTh4LPOHB7QuUxw='; \
     style-src 'sha256-yIoCMYyt10y5OIFfUIb6L/dUvsvygi1CbqRiDlGTM+c='; \
     base-uri 'none'; form-action 'none'";

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use linerate_model::schema::run::{Panel, PhaseSpan, RunDocument, Series, Unit};
 
+use super::together::together;
 use super::{Quantity, direction, panel};
 
 /// A picture.
@@ -39,6 +40,8 @@ pub struct Lines<'a> {
     pub unit: Unit,
     /// In the order of the legend.
     pub series: Vec<TimeSeries<'a>>,
+    /// How many of them are seen to begin with, from the first; the others when they are asked for.
+    pub shown: usize,
     /// What was done when.
     pub phases: Vec<Phase>,
 }
@@ -136,7 +139,7 @@ pub(super) fn of_series(run: &RunDocument) -> Vec<Chart<'_>> {
 /// The charts of one panel: one for each unit that its series have, in practice one.
 fn of_panel<'a>(run: &'a RunDocument, kind: Panel, phases: &[Phase]) -> Vec<Chart<'a>> {
     let series: Vec<&Series> = run.series.iter().filter(|series| series.panel == kind).collect();
-    let (name, title, usual) = panel(kind);
+    let (name, _, usual) = panel(kind);
     if kind == Panel::Limits {
         return ribbons(&series, phases);
     }
@@ -151,15 +154,21 @@ fn of_panel<'a>(run: &'a RunDocument, kind: Panel, phases: &[Phase]) -> Vec<Char
         .map(|unit| {
             let series: Vec<&Series> = series.iter().copied().filter(|series| series.unit == unit).collect();
             let name = if unit == usual { name.to_owned() } else { format!("{name}_{}", unit_word(unit)) };
-            lines(name, title, unit, &series, phases)
+            lines(name, kind, unit, &series, phases)
         })
         .collect()
 }
 
-fn lines<'a>(name: String, title: &str, unit: Unit, series: &[&'a Series], phases: &[Phase]) -> Chart<'a> {
-    let series: Vec<TimeSeries<'a>> = series.iter().map(|series| borrowed(series)).collect();
-    let summary = summary(title, unit, &series);
-    let plot = Plot::Lines(Lines { unit, series, phases: phases.to_vec() });
+fn lines<'a>(name: String, kind: Panel, unit: Unit, series: &[&'a Series], phases: &[Phase]) -> Chart<'a> {
+    // More lines than there are colours cannot be told apart.
+    const READABLE: usize = 8;
+    let (_, title, _) = panel(kind);
+    let mut all = if series.len() > READABLE { together(kind, series, phases) } else { Vec::new() };
+    let whole = all.len();
+    all.extend(series.iter().map(|series| borrowed(series)));
+    let shown = if whole > 0 { whole } else { all.len() };
+    let summary = summary(title, unit, &all);
+    let plot = Plot::Lines(Lines { unit, series: all, shown, phases: phases.to_vec() });
     Chart { name, title: title.to_owned(), summary, plot }
 }
 

@@ -10,6 +10,7 @@ mod comparison;
 mod environment;
 mod quantity;
 mod reasons;
+mod together;
 pub mod views;
 
 use std::borrow::Cow;

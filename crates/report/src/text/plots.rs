@@ -18,11 +18,11 @@ pub(super) fn push(text: &mut String, chart: &Chart<'_>, style: Style) {
     match &chart.plot {
         Plot::Lines(lines) => {
             title(text, &chart.title, style);
-            push_series(text, &lines.series, &lines.phases, lines.unit, style);
+            push_series(text, &lines.series, lines.shown, &lines.phases, lines.unit, style);
         }
         Plot::Ribbon(ribbon) => {
             title(text, &chart.title, style);
-            push_series(text, &ribbon.series, &ribbon.phases, Unit::Share, style);
+            push_series(text, &ribbon.series, SHOWN, &ribbon.phases, Unit::Share, style);
         }
         Plot::Bars(bars) => {
             title(text, &chart.title, style);
@@ -32,8 +32,8 @@ pub(super) fn push(text: &mut String, chart: &Chart<'_>, style: Style) {
     }
 }
 
-fn push_series(text: &mut String, series: &[TimeSeries<'_>], phases: &[Phase], unit: Unit, style: Style) {
-    let shown = &series[..series.len().min(SHOWN)];
+fn push_series(text: &mut String, series: &[TimeSeries<'_>], first: usize, phases: &[Phase], unit: Unit, style: Style) {
+    let shown = &series[..series.len().min(first).min(SHOWN)];
     let ranges: Vec<String> = shown.iter().map(|one| style.ascii(&range(one, unit))).collect();
     let terminal = usize::from(style.width.get());
     let label = NAME.min(terminal / 4);
@@ -47,8 +47,8 @@ fn push_series(text: &mut String, series: &[TimeSeries<'_>], phases: &[Phase], u
         let line = style.paint(Paint::Cyan, &spark_line(one, span, top, width, style));
         push_line(text, &format!("  {name:<label$} {line}  {}", style.paint(Paint::Dim, range)));
     }
-    if series.len() > SHOWN {
-        push_line(text, &format!("  and {} more", series.len() - SHOWN));
+    if series.len() > shown.len() {
+        push_line(text, &format!("  and {} more", series.len() - shown.len()));
     }
     if !phases.is_empty() {
         let line = format!("  {:<label$} {}", "", phase_line(phases, span, width));

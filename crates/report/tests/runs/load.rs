@@ -189,6 +189,25 @@ pub(crate) fn load(divisor: u32) -> RunDocument {
     run
 }
 
+/// The same with the goodput of each of four connections each way, other ones in each phase, as `linerate load` has it.
+pub(crate) fn load_of_connections() -> RunDocument {
+    let mut run = load(1);
+    run.series.retain(|series| series.panel != Panel::Throughput);
+    let phases = [(Direction::Down, 7.52e6, [1, 3]), (Direction::Up, 0.94e6, [2, 3])];
+    for (direction, rate, phases) in phases {
+        let whole = goodput(direction, rate, phases);
+        for (phase, number) in phases.into_iter().flat_map(|phase| (1..=4).map(move |number| (phase, number))) {
+            let of_phase = |time: u64| (time - 1) / (10 * SECOND) == phase as u64;
+            let readings = whole.times_ns.iter().zip(&whole.values).filter(|(time, _)| of_phase(**time));
+            let quarter = |(time, value): (&u64, &Option<f64>)| (*time, value.map(|value| value / 4.0));
+            let (times_ns, values) = readings.map(quarter).unzip();
+            let name = format!("connection {number}");
+            run.series.push(Series { name, stream: Some(number), times_ns, values, ..whole.clone() });
+        }
+    }
+    run
+}
+
 /// Too much other traffic, and no linerate at the far end.
 pub(crate) fn load_ungraded() -> RunDocument {
     let reason = "the far end is an iperf3 server, which reflects no probes";

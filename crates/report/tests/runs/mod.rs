@@ -9,7 +9,7 @@ mod path;
 mod rfc6349;
 mod throughput;
 
-pub(crate) use load::{load, load_ungraded};
+pub(crate) use load::{load, load_of_connections, load_ungraded};
 pub(crate) use path::{path, path_to_bare_host};
 pub(crate) use rfc6349::{rfc6349, rfc6349_cut_short};
 pub(crate) use throughput::{big, throughput, throughput_from_stock_server};
@@ -33,6 +33,7 @@ pub(crate) fn all() -> Vec<(&'static str, RunDocument)> {
         ("path", path()),
         ("path_to_bare_host", path_to_bare_host()),
         ("load", load(1)),
+        ("load_of_connections", load_of_connections()),
         ("load_ungraded", load_ungraded()),
         ("rfc6349", rfc6349()),
         ("rfc6349_cut_short", rfc6349_cut_short()),

@@ -1,7 +1,7 @@
 //! Single datagrams with everything that a probe wants to know of them, on their way in and on their way out.
 
 use core::time::Duration;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,7 +11,7 @@ use linerate_units::{ByteCount, MonotonicTime, PacketCount, TypeOfService};
 
 use crate::clock;
 use crate::error::Result;
-use crate::error_queue::{self, PathError, QueueEntry};
+use crate::error_queue::{self, PathError, QueueEntry, is_of_an_earlier_datagram};
 use crate::message::{self, ControlBuffer, Incoming, Scratch};
 use crate::net::{canonical, for_family};
 use crate::options;
@@ -45,7 +45,8 @@ pub struct Outgoing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SendNumber(pub u64);
 
-/// When a datagram was handed to the device.
+/// When a datagram was handed to the device: the first one that it passed, as further ones of the same kernel (bridges,
+/// tunnels, other namespaces) stamp it again, after whatever kept it before them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmitted {
     /// Which one.
@@ -113,6 +114,8 @@ struct Numbers {
 struct Told {
     transmissions: VecDeque<Transmitted>,
     errors: VecDeque<PathError>,
+    /// The datagrams of which the kernel has told already: the newest of them.
+    stamped: BTreeSet<SendNumber>,
 }
 
 /// So much of each kind is kept for whoever does not ask; the oldest goes first.
@@ -195,7 +198,7 @@ impl ProbeSocket {
     /// Puts aside what the error queue has, and has both sides count from 0 again, as some kernels count datagrams that
     /// they refused and some do not. Whether somebody else reported a datagram.
     fn after_refusal(&self, numbers: &mut Numbers) -> io::Result<bool> {
-        let reported = self.options != ProbeOptions::default() && self.read_error_queue(*numbers)?;
+        let reported = self.options != ProbeOptions::default() && self.read_error_queue(|| *numbers)?;
         if self.options.transmissions {
             let _ = options::set_packet_timestamps(&self.socket, false);
             let _ = options::set_packet_timestamps(&self.socket, true);
@@ -259,7 +262,7 @@ impl ProbeSocket {
         }
     }
 
-    /// When the kernel sent the datagrams of which it has said so since the last call.
+    /// When the kernel sent the datagrams of which it has said so since the last call; each is told once.
     pub fn transmissions(&self) -> io::Result<Vec<Transmitted>> {
         self.look_at_error_queue()?;
         Ok(self.told().transmissions.drain(..).collect())
@@ -318,24 +321,24 @@ impl ProbeSocket {
         if self.options == ProbeOptions::default() {
             return Ok(());
         }
-        let numbers = *self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        self.read_error_queue(numbers).map(drop)
+        self.read_error_queue(|| *self.sending.lock().unwrap_or_else(PoisonError::into_inner)).map(drop)
     }
 
-    /// Puts aside what the error queue has; whether there was a report by somebody else. `numbers` may be older than
-    /// what it tells of, but not by 2^31 datagrams.
-    fn read_error_queue(&self, numbers: Numbers) -> io::Result<bool> {
+    /// Puts aside what the error queue has; whether there was a report by somebody else.
+    fn read_error_queue(&self, numbers: impl Fn() -> Numbers) -> io::Result<bool> {
         let mut reported = false;
         while let Some(entry) = error_queue::read_one(&self.socket, &self.clocks)? {
-            let mut told = self.told();
             match entry {
                 QueueEntry::Transmission(told_of) => {
-                    let number = SendNumber(numbers.of_kernels(told_of.number));
-                    push_limited(&mut told.transmissions, Transmitted { number, sent: told_of.sent });
+                    // Read after the entry, so that whatever it tells of has been counted.
+                    let number = numbers().of_kernels(told_of.number);
+                    if let Some(number) = number {
+                        self.told().note(Transmitted { number, sent: told_of.sent });
+                    }
                 }
                 QueueEntry::PathError(error) => {
                     reported |= error.icmp.is_some();
-                    push_limited(&mut told.errors, error);
+                    push_limited(&mut self.told().errors, error);
                 }
                 QueueEntry::Other => {}
             }
@@ -351,11 +354,12 @@ impl AsFd for ProbeSocket {
 }
 
 impl Numbers {
-    /// The number of a datagram that the kernel counts as `number`: the one nearest to what was sent last.
-    fn of_kernels(self, number: u32) -> u64 {
+    /// The datagram that the kernel counts as `number`: the last one sent that may be it. `None` when there is none, as
+    /// for a late stamp from before the kernel began to count anew.
+    fn of_kernels(self, number: u32) -> Option<SendNumber> {
         let sent = self.next - self.first;
-        let ahead = number.wrapping_sub(low_half(sent)).cast_signed();
-        self.first + sent.saturating_add_signed(i64::from(ahead))
+        let back = u64::from(low_half(sent).wrapping_sub(number).wrapping_sub(1)) + 1;
+        Some(SendNumber(self.first + sent.checked_sub(back)?))
     }
 }
 
@@ -365,6 +369,18 @@ const fn low_half(number: u64) -> u32 {
 }
 
 impl Told {
+    /// A datagram leaves this host once: its first stamp counts.
+    fn note(&mut self, told: Transmitted) {
+        let mut is_first = self.stamped.insert(told.number);
+        if self.stamped.len() > MOST_KEPT {
+            // One that is older than all that are known is not known any more.
+            is_first &= self.stamped.pop_first() != Some(told.number);
+        }
+        if is_first {
+            push_limited(&mut self.transmissions, told);
+        }
+    }
+
     fn pop(&mut self) -> Option<ProbeEvent> {
         let error = self.errors.pop_front().map(ProbeEvent::PathError);
         error.or_else(|| self.transmissions.pop_front().map(ProbeEvent::Transmitted))
@@ -405,25 +421,6 @@ fn wait_for_kernel_stamps() {
 
 fn arrives_soon(socket: &UdpSocket) -> bool {
     poll::wait_for(socket, Interest::READ, Some(Duration::from_millis(20))).unwrap_or(false)
-}
-
-/// Errors that ICMP messages become (`icmp_err_convert`, `icmpv6_err_convert` of the kernel). One that is about the
-/// datagram at hand comes again with the next try. `EMSGSIZE` is not among them: it may be this host's own word.
-fn is_of_an_earlier_datagram(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(
-            libc::ECONNREFUSED
-                | libc::EHOSTUNREACH
-                | libc::ENETUNREACH
-                | libc::ENOPROTOOPT
-                | libc::EHOSTDOWN
-                | libc::ENONET
-                | libc::EACCES
-                | libc::EPROTO
-                | libc::EOPNOTSUPP
-        )
-    )
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::net::UdpSocket;
 
 use linerate_units::{ByteCount, TypeOfService};
 
+use crate::error_queue::is_of_an_earlier_datagram;
 use crate::message::{self, ControlBuffer};
 use crate::net::canonical;
 
@@ -70,7 +71,7 @@ pub fn refuses_trains(error: &io::Error) -> bool {
 /// What a failure to send a datagram says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is about an earlier datagram, which nobody took: this one was not looked at, and may be tried again.
+    /// It is about an earlier datagram, which did not get through: this one was not looked at, and may be tried again.
     Earlier,
     /// The send buffer is full: wait until the socket is writable.
     Full,
@@ -87,9 +88,7 @@ impl Refusal {
     #[must_use]
     pub fn of(error: &io::Error) -> Self {
         match error.raw_os_error() {
-            Some(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EPROTO | libc::ENOPROTOOPT) => {
-                Self::Earlier
-            }
+            _ if is_of_an_earlier_datagram(error) => Self::Earlier,
             Some(libc::EAGAIN) => Self::Full,
             Some(libc::ENOBUFS | libc::ENOMEM | libc::EPERM) => Self::NoRoom,
             Some(libc::EMSGSIZE) => Self::TooLarge,
@@ -104,20 +103,20 @@ mod tests {
     use crate::data::udp::DatagramReceiver;
     use crate::options;
 
-    fn pair(host: &str) -> Option<(UdpSocket, UdpSocket)> {
-        let receiver = UdpSocket::bind(format!("{host}:0")).ok()?;
+    fn pair(host: &str) -> (UdpSocket, UdpSocket) {
+        let receiver = UdpSocket::bind(format!("{host}:0")).expect("bind");
         receiver.set_read_timeout(Some(core::time::Duration::from_secs(5))).expect("timeout");
         options::set_receive_type_of_service(&receiver, true).expect("an option");
         options::set_receive_hop_limit(&receiver, true).expect("an option");
         let sender = UdpSocket::bind(format!("{host}:0")).expect("bind");
         sender.connect(receiver.local_addr().expect("address")).expect("connect");
-        Some((sender, receiver))
+        (sender, receiver)
     }
 
     #[test]
     fn trains_of_different_marks_and_sizes_share_a_socket() {
         for host in ["127.0.0.1", "[::1]"] {
-            let Some((sending, receiving)) = pair(host) else { continue };
+            let (sending, receiving) = pair(host);
             let mut receiver = DatagramReceiver::new(&receiving).expect("receiver");
             let mut bytes = vec![0; 30 * 100];
             for (octet, size) in [(0xB8, 100_u16), (0x00, 60)] {
@@ -150,6 +149,9 @@ mod tests {
     fn refusals_are_told_apart() {
         for (errno, refusal) in [
             (libc::ECONNREFUSED, Refusal::Earlier),
+            // A firewall's word over IPv6: ICMPv6 1/1.
+            (libc::EACCES, Refusal::Earlier),
+            (libc::EHOSTDOWN, Refusal::Earlier),
             (libc::EAGAIN, Refusal::Full),
             (libc::ENOBUFS, Refusal::NoRoom),
             (libc::EMSGSIZE, Refusal::TooLarge),

@@ -124,6 +124,12 @@ pub fn set_path_mtu_probing(socket: &impl AsFd) -> Result<()> {
     set_in_both_families(socket, PATH_MTU_DISCOVERY, PATH_MTU_DISCOVERY_V6, libc::IP_PMTUDISC_PROBE)
 }
 
+/// Takes [`set_path_mtu_probing`] back: datagrams are sent as most systems have it by default, larger ones than the
+/// path's MTU in fragments (`IP_PMTUDISC_WANT`, ip(7)).
+pub fn unset_path_mtu_probing(socket: &impl AsFd) -> Result<()> {
+    set_in_both_families(socket, PATH_MTU_DISCOVERY, PATH_MTU_DISCOVERY_V6, libc::IP_PMTUDISC_WANT)
+}
+
 /// The path MTU that this host believes a connected socket to have: learnt from routers, else the route's, else the
 /// interface's.
 pub fn path_mtu(socket: &impl AsFd) -> Result<Mtu> {

@@ -13,13 +13,13 @@ pub use buffers::{
 };
 pub use ip::{
     bind_to_device, check_interface_name, interface_index, is_ipv6, path_mtu, set_dont_fragment, set_flow_label,
-    set_ipv6_only, set_path_mtu_probing, set_type_of_service, type_of_service,
+    set_ipv6_only, set_path_mtu_probing, set_type_of_service, type_of_service, unset_path_mtu_probing,
 };
 pub use packets::{
     set_hop_limit, set_packet_timestamps, set_path_errors, set_receive_destination, set_receive_hop_limit,
     set_receive_type_of_service,
 };
-pub use probing::{set_close_by_reset, set_not_sent_low_water, unset_path_mtu_probing};
+pub use probing::{set_close_by_reset, set_not_sent_low_water};
 pub use tcp::{
     Keepalive, congestion, mss, saved_syn, set_congestion, set_keepalive, set_max_pacing_rate, set_mss, set_no_delay,
     set_receive_timeout, set_reuse_address, set_save_syn, set_send_timeout, set_user_timeout, set_zero_copy,

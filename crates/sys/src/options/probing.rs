@@ -6,30 +6,15 @@ use std::os::fd::AsFd;
 use linerate_units::ByteCount;
 use socket2::SockRef;
 
-use super::ip::is_ipv6;
 use crate::error::{Error, Result};
 use crate::sockopt::{SocketOption, set};
 
 const NOT_SENT_LOW_WATER: SocketOption =
     SocketOption::new(libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, "TCP_NOTSENT_LOWAT", "limit of unsent data");
-const DISCOVERY: SocketOption =
-    SocketOption::new(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, "IP_MTU_DISCOVER", "IPv4 path MTU discovery mode");
-const DISCOVERY_V6: SocketOption =
-    SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, "IPV6_MTU_DISCOVER", "IPv6 path MTU discovery mode");
-
 /// Lets a TCP connection be written to only while less than `size` waits in it unsent (tcp(7), Linux 3.12). What is in
 /// flight does not count: the congestion window may be any.
 pub fn set_not_sent_low_water(socket: &impl AsFd, size: ByteCount) -> Result<()> {
     set(socket, NOT_SENT_LOW_WATER, libc::c_int::try_from(size.get()).unwrap_or(libc::c_int::MAX))
-}
-
-/// Takes [`set_path_mtu_probing`](super::set_path_mtu_probing) back: datagrams are sent as most systems have it by
-/// default, larger ones than the path's MTU in fragments (`IP_PMTUDISC_WANT`, ip(7)).
-pub fn unset_path_mtu_probing(socket: &impl AsFd) -> Result<()> {
-    if is_ipv6(socket)? {
-        set(socket, DISCOVERY_V6, libc::IPV6_PMTUDISC_WANT)?;
-    }
-    set(socket, DISCOVERY, libc::IP_PMTUDISC_WANT)
 }
 
 /// Has closing a TCP connection throw away what it has not sent yet, and reset it (`SO_LINGER` of zero, socket(7)).

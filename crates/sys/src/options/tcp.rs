@@ -90,7 +90,7 @@ pub fn set_save_syn(listener: &impl AsFd, on: bool) -> Result<()> {
 /// The first packet of an accepted connection as it arrived, with what of it the way had changed. It is given away once;
 /// `None` when it was not kept ([`set_save_syn`]) or was asked for before.
 pub fn saved_syn(socket: &impl AsFd) -> Result<Option<Syn>> {
-    // Both headers at their longest: of IPv6 with its extension headers the kernel keeps what fits.
+    // Both headers at their longest take 120; of IPv6, more extension headers than anybody sends. A longer one is refused.
     let mut packet = [0; 512];
     Ok(Syn::parse(sockopt::get_bytes(socket, SAVED_SYN, &mut packet)?))
 }

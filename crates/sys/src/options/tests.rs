@@ -193,6 +193,9 @@ fn path_mtu_is_probed_in_both_families() {
         assert_eq!(read(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER), libc::IP_PMTUDISC_PROBE);
         socket.connect(peer).expect("UDP");
         assert!(path_mtu(&socket).expect("connected").get() >= 1280);
+        unset_path_mtu_probing(&socket).expect("IPv6");
+        assert_eq!(read(&socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER), libc::IPV6_PMTUDISC_WANT);
+        assert_eq!(read(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER), libc::IP_PMTUDISC_WANT);
     }
 }
 

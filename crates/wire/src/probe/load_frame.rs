@@ -124,7 +124,8 @@ impl Parser {
             return Ok(if count == 0 { Found::Nothing } else { Found::BulkBytes(ByteCount::from_usize(count)) });
         }
         while !bytes.is_empty() {
-            let count = self.wanted().min(bytes.len());
+            // After an error, the length in the held header may be anything.
+            let count = self.wanted().min(bytes.len()).min(self.held.len() - self.length);
             self.held[self.length..self.length + count].copy_from_slice(&bytes[..count]);
             (self.length, *bytes) = (self.length + count, &bytes[count..]);
             if self.length >= HEADER_LENGTH

@@ -155,6 +155,7 @@ impl Answer {
     fn check(&self) -> Result<(), &'static str> {
         match self {
             Self::Facts(facts) => facts.check(),
+            Self::Feedback(feedback) => feedback.check(),
             Self::LoadSamples(samples) => samples.check(),
             Self::LoadProgress(progress) if progress.len() > super::MOST_STREAMS => {
                 Err("a session has at most 64 load connections")

@@ -172,6 +172,9 @@ pub struct Feedback {
     /// Highest number seen; `None` before the first packet.
     #[serde(default)]
     pub highest: Option<u32>,
+    /// When the packet with that number was sent, on its sender's civil clock; `None` when it does not say.
+    #[serde(default, rename = "sent", with = "maybe_wall")]
+    pub highest_sent: Option<WallTime>,
     /// Packets that had come before.
     #[serde(rename = "dup", with = "packets")]
     pub duplicates: PacketCount,
@@ -201,6 +204,14 @@ pub struct Feedback {
 }
 
 impl Feedback {
+    /// Whether the fields fit together.
+    pub(super) fn check(&self) -> Result<(), &'static str> {
+        if self.highest.is_none() && self.highest_sent.is_some() {
+            return Err("it says when the highest number was sent, and not which it is");
+        }
+        Ok(())
+    }
+
     /// Packets that have not come, of those up to the highest number.
     #[must_use]
     pub fn lost(&self) -> PacketCount {

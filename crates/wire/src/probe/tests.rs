@@ -75,6 +75,7 @@ fn feedback() -> Feedback {
         packets: PacketCount::new(10),
         bytes: ByteCount::new(14720),
         highest: Some(11),
+        highest_sent: Some(wall(u64::MAX)),
         duplicates: PacketCount::new(1),
         reordered: PacketCount::new(2),
         least_delay: Some(i64::MIN),
@@ -182,6 +183,7 @@ fn answers_survive() {
         Answer::Records(records(vec![record(0, u64::MAX, 0), record(u32::MAX, 0, u64::MAX), record(5, 7, 7)])),
         Answer::Records(records(Vec::new())),
         Answer::Feedback(feedback()),
+        Answer::Feedback(Feedback { highest_sent: None, ..feedback() }),
         Answer::Sending(stream),
         Answer::Sent(sent),
         Answer::LoadExpected(ConnectionRef { connection }),
@@ -205,6 +207,9 @@ fn messages_are_as_documented() {
     assert_eq!(String::from_utf8_lossy(&order[5..]), text);
     let answer = Answer::Records(records(vec![record(3, 1_000, 2_000), record(4, 1_500, 2_700)])).encode();
     let text = r#"{"records":{"stream":65535,"sequence":[3,1],"sent":[1000,500],"arrived":[2000,700],"size":[64],"ttl":[57],"tos":[3],"last":true,"not_kept":18446744073709551615,"dropped_in_host":0}}"#;
+    assert_eq!(String::from_utf8_lossy(&answer[5..]), text);
+    let answer = Answer::Feedback(feedback()).encode();
+    let text = r#"{"feedback":{"stream":1001,"t":50000000,"packets":10,"bytes":14720,"highest":11,"sent":18446744073709551615,"dup":1,"late":2,"min":-9223372036854775808,"max":9223372036854775807,"first":1,"newest":2,"drop":null,"last":false}}"#;
     assert_eq!(String::from_utf8_lossy(&answer[5..]), text);
 }
 
@@ -234,6 +239,8 @@ fn values_out_of_range_are_refused() {
     }
     let reflected = ReceiveOrder { stream: StreamNumber::new(5), detail: Detail::Counts };
     assert!(Request::decode(body(&Request::Receive(reflected).encode())).is_err());
+    let unnumbered = Feedback { highest: None, ..feedback() };
+    assert!(Answer::decode(body(&Answer::Feedback(unnumbered).encode())).is_err());
     let many = records(vec![record(0, 0, 0); Records::MOST + 1]);
     assert!(Answer::decode(body(&Answer::Records(many).encode())).is_err());
 }
@@ -259,6 +266,11 @@ fn wrong_types_are_refused_and_unknown_names_skipped() {
     for text in [r#"{"newer":{"x":[1]}}"#, "{}"] {
         assert_eq!(Request::decode(text.as_bytes()), Ok(None), "{text}");
     }
+    let earlier = r#"{"feedback":{"stream":1001,"t":1,"packets":1,"bytes":64,"highest":0,"dup":0,"late":0}}"#;
+    let Ok(Some(Answer::Feedback(earlier))) = Answer::decode(earlier.as_bytes()) else {
+        panic!("a feedback without the optional fields");
+    };
+    assert_eq!((earlier.highest, earlier.highest_sent), (Some(0), None));
     let later = r#"{"stop":{"stream":1000,"gently":true},"newer":1}"#;
     let known = Request::Stop(StreamRef { stream: StreamNumber::new(1000) });
     assert_eq!(Request::decode(later.as_bytes()), Ok(Some(known)));

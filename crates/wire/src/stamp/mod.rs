@@ -12,14 +12,12 @@
 //! | [`tlv`] | what may follow them (RFC 8972) |
 //! | [`HmacKey`] | the key of the authenticated mode |
 //! | [`reflector`] | the answering side as a machine |
-//! | [`book`] | the asking side's accounts |
 //!
-//! Reflectors listen on [`linerate_units::Port::STAMP`]. Packets of both directions have the same length by default (RFC 8762 §4), so that a reflector cannot be used to
-//! amplify traffic. The one exception is demanded by RFC 8762 §4.6: a packet of a TWAMP Light sender that is shorter than
-//! the base packet (14 bytes is the least) is answered with a base packet of 44 bytes, since nothing shorter can hold the
-//! answer. On IPv4 that is 72 bytes for 42.
+//! Reflectors listen on [`linerate_units::Port::STAMP`]. Packets of both directions have the same length by default
+//! (RFC 8762 §4), so that a reflector cannot be used to amplify traffic. The one exception is demanded by RFC 8762 §4.6: a
+//! packet of a TWAMP Light sender that is shorter than the base packet (14 bytes is the least) is answered with a base
+//! packet of 44 bytes, since nothing shorter can hold the answer. On IPv4 that is 72 bytes for 42.
 
-pub mod book;
 mod error_estimate;
 mod key;
 mod packet;

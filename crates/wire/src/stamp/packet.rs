@@ -128,10 +128,28 @@ pub(super) fn check_seal(datagram: &[u8], key: &HmacKey) -> Result<(), PacketErr
     if key.verify(&[blocks], hmac) { Ok(()) } else { Err(PacketError::NotAuthentic) }
 }
 
+/// A datagram: a base packet whose fields `write_fields` writes, sealed with the key where there is one, and what follows
+/// it ([`append`]).
+pub(super) fn build(
+    write_fields: impl FnOnce(&mut [u8], Mode),
+    options: &[Tlv],
+    size: ByteCount,
+    key: Option<&HmacKey>,
+) -> Vec<u8> {
+    let mode = Mode::of(key);
+    let mut datagram = vec![0; mode.base_length().to_usize()];
+    write_fields(&mut datagram, mode);
+    if let Some(key) = key {
+        seal(&mut datagram, key);
+    }
+    append(&mut datagram, options, size, key);
+    datagram
+}
+
 /// Puts options behind a base packet and fills up to `size` with an Extra Padding TLV. With a key, options other than a
 /// single padding get an HMAC TLV, before the padding (RFC 8972 §4.8). Three bytes or fewer left over are zeros, as no
 /// TLV is that short.
-pub(super) fn append(datagram: &mut Vec<u8>, options: &[Tlv], size: ByteCount, key: Option<&HmacKey>) {
+fn append(datagram: &mut Vec<u8>, options: &[Tlv], size: ByteCount, key: Option<&HmacKey>) {
     let base = datagram.len();
     let (padding, others): (Vec<&Tlv>, Vec<&Tlv>) =
         options.iter().partition(|option| matches!(option, Tlv::ExtraPadding(_)));

@@ -79,14 +79,7 @@ impl ReflectorPacket {
     /// A datagram with options behind the base packet, of at least `size` bytes; in the authenticated mode with a key.
     #[must_use]
     pub fn encode_with(&self, options: &[Tlv], size: ByteCount, key: Option<&HmacKey>) -> Vec<u8> {
-        let mode = Mode::of(key);
-        let mut datagram = vec![0; mode.base_length().to_usize()];
-        self.write_fields(&mut datagram, mode);
-        if let Some(key) = key {
-            packet::seal(&mut datagram, key);
-        }
-        packet::append(&mut datagram, options, size, key);
-        datagram
+        packet::build(|base, mode| self.write_fields(base, mode), options, size, key)
     }
 
     /// Writes the base packet to the front of a datagram, and leaves what follows as it is. The HMAC of the authenticated

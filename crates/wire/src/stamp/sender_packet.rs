@@ -44,14 +44,7 @@ impl SenderPacket {
     /// The options get an HMAC TLV of their own then, which nobody needs to give; padding comes after it.
     #[must_use]
     pub fn encode_with(&self, options: &[Tlv], size: ByteCount, key: Option<&HmacKey>) -> Vec<u8> {
-        let mode = Mode::of(key);
-        let mut datagram = vec![0; mode.base_length().to_usize()];
-        self.write_fields(&mut datagram, mode);
-        if let Some(key) = key {
-            packet::seal(&mut datagram, key);
-        }
-        packet::append(&mut datagram, options, size, key);
-        datagram
+        packet::build(|base, mode| self.write_fields(base, mode), options, size, key)
     }
 
     /// Makes a buffer a datagram without authentication: the base packet, then an Extra Padding TLV as long as the rest,

@@ -13,7 +13,10 @@ pub(super) fn run(reference: RunReference, json: bool) -> Result<Exit, HistoryEr
     if json {
         match serde_json::to_string_pretty(&run) {
             Ok(document) => console::data(&format!("{document}\n")),
-            Err(cause) => console::error(&format!("writing the run as JSON: {cause}"), None),
+            Err(cause) => {
+                console::error(&format!("writing the run as JSON: {cause}"), None);
+                return Ok(Exit::Unable);
+            }
         }
     } else {
         console::data(&text::render(&[presentation::present(&run)], console::data_style()));

@@ -5,9 +5,9 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use linerate_model::latency_under_load::Grade;
 use linerate_model::schema::load::PhaseKind;
-use linerate_units::Port;
 
-use crate::app::{self, NetworkArguments};
+use crate::app;
+use crate::cmd::measurement::MeasurementArguments;
 
 /// `linerate load`.
 #[derive(Debug, Args)]
@@ -16,9 +16,6 @@ pub(crate) struct LoadArguments {
     /// path, as `lab:NAME`
     #[arg(value_hint = ValueHint::Hostname)]
     pub(crate) host: String,
-    /// Its port
-    #[arg(short, long, default_value = "5201", value_parser = app::port)]
-    pub(crate) port: Port,
     /// Congestion control of the load at both ends; `default` for what each end has
     #[arg(short = 'C', long, default_value = "cubic", value_name = "NAME")]
     pub(crate) congestion: String,
@@ -37,7 +34,7 @@ pub(crate) struct LoadArguments {
     /// What is loaded, in this order; the idle path is probed before
     #[arg(long, value_delimiter = ',', default_value = "down,up,both", value_name = "LIST")]
     pub(crate) phases: Vec<LoadedPhase>,
-    /// Time between two probes of one class; without it 50ms, and more on paths of which they would take a twentieth
+    /// Time between two probes of one class; without it 50ms, and more where they would be a tenth of the packets
     #[arg(short, long, value_parser = interval, value_name = "TIME")]
     pub(crate) interval: Option<Duration>,
     /// Exit with 1 when the load adds more than this to the delay (95th percentile), for example 30ms
@@ -46,15 +43,9 @@ pub(crate) struct LoadArguments {
     /// Exit with 1 when the grade is worse than this: A+, A, B, C, D
     #[arg(long, value_parser = grade, value_name = "LETTER")]
     pub(crate) min_grade: Option<Grade>,
-    /// Print one JSON document (schema 1) instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// No progress on the standard error output
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-    /// The network side.
+    /// What all measurements have.
     #[command(flatten)]
-    pub(crate) network: NetworkArguments,
+    pub(crate) common: MeasurementArguments,
 }
 
 /// What can be loaded.

@@ -8,23 +8,19 @@ use linerate_model::schema::throughput::Direction;
 use linerate_model::statistics::{BLOCK, Bootstrap, Sample, Statistic};
 use linerate_units::{MonotonicTime, Ratio};
 
+use super::progress::while_loaded;
+
 /// The same run gives the same intervals.
 const SEED: u64 = 6349;
 
-const PHASES: [(PhaseKind, &str, &str); 4] = [
-    (PhaseKind::Idle, "idle", "idle"),
-    (PhaseKind::Down, "down", "loaded down"),
-    (PhaseKind::Up, "up", "loaded up"),
-    (PhaseKind::Both, "both", "loaded both ways"),
-];
+const PHASES: [PhaseKind; 4] = [PhaseKind::Idle, PhaseKind::Down, PhaseKind::Up, PhaseKind::Both];
 
 /// All of them.
 pub(super) fn of(document: &LoadDocument, series: &[Series]) -> Vec<Figure> {
-    let mut figures: Vec<Figure> =
-        PHASES.into_iter().map(|(kind, name, words)| round_trip(document, series, kind, name, words)).collect();
-    figures.extend(PHASES[1..].iter().map(|(kind, name, words)| added(document, series, *kind, name, words)));
-    for (kind, name, direction) in [(PhaseKind::Down, "down", Direction::Down), (PhaseKind::Up, "up", Direction::Up)] {
-        figures.push(goodput(document, series, kind, name, direction));
+    let mut figures: Vec<Figure> = PHASES.into_iter().map(|kind| round_trip(document, series, kind)).collect();
+    figures.extend(PHASES[1..].iter().map(|kind| added(document, series, *kind)));
+    for (kind, direction) in [(PhaseKind::Down, Direction::Down), (PhaseKind::Up, Direction::Up)] {
+        figures.push(goodput(document, series, kind, direction));
     }
     figures.extend(responsiveness(document));
     figures
@@ -45,27 +41,12 @@ fn phase(document: &LoadDocument, kind: PhaseKind) -> Option<&Phase> {
     document.phases.iter().find(|phase| phase.kind == kind && phase.stable_ns.is_some())
 }
 
-const fn series_name(class: ClassName) -> &'static str {
-    match class {
-        ClassName::Icmp => "ICMP echo",
-        ClassName::UdpBestEffort => "UDP best effort",
-        ClassName::UdpExpeditedForwarding => "UDP EF",
-        ClassName::TcpApplication => "TCP in-band",
-        ClassName::TcpInfo => "TCP kernel",
-        ClassName::TcpHandshake => "TCP handshake",
-    }
-}
-
-fn figure(name: String, title: String, unit: Unit, better: Better) -> Figure {
-    Figure { name, title, unit, value: None, low: None, high: None, count: None, better, note: None }
-}
-
 /// The round trips of a class while a phase counted.
 fn readings(series: &[Series], class: ClassName, phase: &Phase) -> Vec<(MonotonicTime, f64)> {
     let is_it = |series: &&Series| match class {
         // The kernel's are kept for each connection.
         ClassName::TcpInfo => series.panel == Panel::Rtt,
-        _ => series.panel == Panel::Latency && series.name == series_name(class),
+        _ => series.panel == Panel::Latency && series.name == class.title(),
     };
     series.iter().filter(is_it).flat_map(|series| within(series, phase)).collect()
 }
@@ -95,12 +76,12 @@ fn missing(document: &LoadDocument) -> String {
     document.ungraded_because.clone().unwrap_or_else(|| "that phase was not measured".to_owned())
 }
 
-fn round_trip(document: &LoadDocument, series: &[Series], kind: PhaseKind, name: &str, words: &str) -> Figure {
-    let title = format!("Round trip {words}");
-    let mut figure = figure(format!("rtt_{name}_median"), title, Unit::Nanoseconds, Better::Lower);
+fn round_trip(document: &LoadDocument, series: &[Series], kind: PhaseKind) -> Figure {
+    let (name, title) = (kind.name(), format!("Round trip {}", while_loaded(kind)));
+    let mut figure = Figure::new(format!("rtt_{name}_median"), title, Unit::Nanoseconds, Better::Lower);
     if let (Some(class), Some(phase)) = (best_class(document), phase(document, kind)) {
         estimate(&mut figure, &readings(series, class, phase), Statistic::Median);
-        figure.note = Some(format!("median, by {}", series_name(class)));
+        figure.note = Some(format!("median, by {}", class.title()));
     }
     if figure.value.is_none() {
         figure.note = Some(missing(document));
@@ -109,9 +90,9 @@ fn round_trip(document: &LoadDocument, series: &[Series], kind: PhaseKind, name:
 }
 
 /// What the load adds: the worse of the classes that applications feel.
-fn added(document: &LoadDocument, series: &[Series], kind: PhaseKind, name: &str, words: &str) -> Figure {
-    let title = format!("Added {words}");
-    let mut figure = figure(format!("added_{name}_p95"), title, Unit::Nanoseconds, Better::Lower);
+fn added(document: &LoadDocument, series: &[Series], kind: PhaseKind) -> Figure {
+    let (name, title) = (kind.name(), format!("Added {}", while_loaded(kind)));
+    let mut figure = Figure::new(format!("added_{name}_p95"), title, Unit::Nanoseconds, Better::Lower);
     let idle = phase(document, PhaseKind::Idle);
     let worst = phase(document, kind).and_then(|phase| {
         let felt = [ClassName::UdpBestEffort, ClassName::TcpInfo];
@@ -128,7 +109,7 @@ fn added(document: &LoadDocument, series: &[Series], kind: PhaseKind, name: &str
         if let Some(share) = Ratio::new(0.95) {
             estimate(&mut figure, &above, Statistic::Percentile(share));
         }
-        figure.note = Some(format!("95th percentile less the idle median, by {}", series_name(class)));
+        figure.note = Some(format!("95th percentile less the idle median, by {}", class.title()));
     }
     if figure.value.is_none() {
         figure.note = Some(missing(document));
@@ -136,8 +117,10 @@ fn added(document: &LoadDocument, series: &[Series], kind: PhaseKind, name: &str
     figure
 }
 
-fn goodput(document: &LoadDocument, series: &[Series], kind: PhaseKind, name: &str, direction: Direction) -> Figure {
-    let mut figure = figure(format!("goodput_{name}"), format!("Goodput {name}"), Unit::BitsPerSecond, Better::Higher);
+fn goodput(document: &LoadDocument, series: &[Series], kind: PhaseKind, direction: Direction) -> Figure {
+    let name = kind.name();
+    let mut figure =
+        Figure::new(format!("goodput_{name}"), format!("Goodput {name}"), Unit::BitsPerSecond, Better::Higher);
     let Some(phase) = phase(document, kind) else {
         figure.note = Some(missing(document));
         return figure;
@@ -181,7 +164,7 @@ fn responsiveness(document: &LoadDocument) -> [Figure; 3] {
     ]
     .map(|(name, value)| {
         let title = format!("Responsiveness {name}");
-        let mut figure = figure(format!("rpm_{name}"), title, Unit::RoundTripsPerMinute, Better::Higher);
+        let mut figure = Figure::new(format!("rpm_{name}"), title, Unit::RoundTripsPerMinute, Better::Higher);
         figure.value = value;
         let method =
             known.filter(|_| value.is_some()).map(|known| format!("{}, confidence {}", known.method, known.confidence));

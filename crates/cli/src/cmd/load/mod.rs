@@ -8,36 +8,27 @@ mod verdict;
 
 use std::time::Duration;
 
-use linerate_engine::load::{self, LoadTestOptions, LoadTestOutcome};
-use linerate_engine::probe::Target;
+use linerate_engine::load::{self, LoadTestOptions};
 use linerate_model::latency_under_load::Grade;
 use linerate_model::schema::load::{LoadDocument, PhaseKind};
-use linerate_model::schema::run::RunDocument;
 use linerate_model::schema::throughput::Outcome;
-use linerate_report::{presentation, text};
-use linerate_sys::signals::Interrupts;
 use linerate_units::StreamCount;
 
 pub(crate) use arguments::LoadArguments;
 
-use crate::cmd::test::family;
+use crate::cmd::measurement::interrupts;
 use crate::console;
 use crate::exit::Exit;
-use crate::keep;
-use crate::surroundings::Surroundings;
 use progress::Progress;
 
 /// Measures, shows and keeps.
 pub(crate) fn run(arguments: &LoadArguments) -> Exit {
-    let stop = match Interrupts::install() {
+    let stop = match interrupts() {
         Ok(stop) => stop,
-        Err(cause) => {
-            console::error(&cause.to_string(), None);
-            return Exit::of(&cause);
-        }
+        Err(exit) => return exit,
     };
-    let surroundings = Surroundings::read(&arguments.host, arguments.port, family(&arguments.network));
-    let mut progress = Progress::new(arguments.quiet);
+    let surroundings = arguments.common.surroundings(&arguments.host);
+    let mut progress = Progress::new(arguments.common.quiet);
     let outcome = load::run(&options(arguments), Some(stop), &mut |event| progress.event(event));
     progress.finish();
     if let Some(error) = &outcome.error {
@@ -45,9 +36,7 @@ pub(crate) fn run(arguments: &LoadArguments) -> Exit {
     }
     let exit = exit_of(arguments, &outcome.document);
     if exit != Exit::Unable {
-        let run = document::of(&outcome, surroundings);
-        show(arguments, &outcome, &run);
-        keep::keep(&run, arguments.quiet || arguments.json);
+        arguments.common.conclude(&outcome.document, &document::of(&outcome, surroundings));
     }
     exit
 }
@@ -65,13 +54,7 @@ fn phases(arguments: &LoadArguments) -> Vec<PhaseKind> {
 }
 
 fn options(arguments: &LoadArguments) -> LoadTestOptions {
-    let target = Target {
-        family: family(&arguments.network),
-        bind: arguments.network.bind,
-        device: arguments.network.bind_dev.clone(),
-        connect_timeout: Some(Duration::from_secs(10)),
-        ..Target::new(arguments.host.clone(), arguments.port)
-    };
+    let target = arguments.common.target(&arguments.host);
     let usual = LoadTestOptions::new(target);
     LoadTestOptions {
         congestion_control: Some(arguments.congestion.clone()).filter(|name| name != "default"),
@@ -105,15 +88,4 @@ fn misses_threshold(arguments: &LoadArguments, document: &LoadDocument) -> bool 
     let added = Duration::from_nanos(grade.added_ns);
     let too_long = arguments.max_added.is_some_and(|most| added > most);
     too_long || arguments.min_grade.is_some_and(|least| Grade::of(added) > least)
-}
-
-fn show(arguments: &LoadArguments, outcome: &LoadTestOutcome, run: &RunDocument) {
-    if arguments.json {
-        match serde_json::to_string_pretty(&outcome.document) {
-            Ok(text) => console::data(&format!("{text}\n")),
-            Err(cause) => console::error(&format!("writing the result as JSON: {cause}"), None),
-        }
-    } else {
-        console::data(&text::result(&presentation::present(run), console::data_style()));
-    }
 }

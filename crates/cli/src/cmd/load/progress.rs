@@ -4,41 +4,30 @@ use std::time::Duration;
 
 use linerate_engine::load::{self, LoadEvent};
 use linerate_model::schema::load::PhaseKind;
-use linerate_report::throughput_text::Style;
-use linerate_sys::clock;
-use linerate_units::{BitRate, MonotonicTime, display};
+use linerate_units::{BitRate, display};
 
+use crate::cmd::measurement::LiveLine;
 use crate::console;
-use crate::spark::spark;
-
-/// The line moves this often at most.
-const PACE: Duration = Duration::from_millis(100);
-
-/// Most bars of the plot.
-const MOST_BARS: usize = 30;
 
 /// The live line, or plain lines where nobody watches a terminal.
 pub(super) struct Progress {
     quiet: bool,
-    style: Option<Style>,
+    live: LiveLine,
     phase: &'static str,
     counting: bool,
     latest: load::Progress,
     round_trips: Vec<f64>,
-    shown: Option<MonotonicTime>,
 }
 
 impl Progress {
     pub(super) fn new(quiet: bool) -> Self {
-        let style = if quiet { None } else { console::progress_style() };
         Self {
             quiet,
-            style,
+            live: LiveLine::new(quiet),
             phase: "connecting",
             counting: false,
             latest: load::Progress::default(),
             round_trips: Vec::new(),
-            shown: None,
         }
     }
 
@@ -51,7 +40,7 @@ impl Progress {
             LoadEvent::Phase(kind) => self.begin(*kind),
             LoadEvent::Counting(..) => {
                 self.counting = true;
-                self.shown = None;
+                self.live.renew();
             }
             LoadEvent::Progress(progress) => {
                 self.latest = *progress;
@@ -63,18 +52,13 @@ impl Progress {
     }
 
     fn begin(&mut self, kind: PhaseKind) {
-        if self.style.is_none() && self.phase != "connecting" {
+        if !self.live.is_there() && self.phase != "connecting" {
             self.plain();
         }
-        self.phase = match kind {
-            PhaseKind::Idle => "idle",
-            PhaseKind::Down => "loaded down",
-            PhaseKind::Up => "loaded up",
-            PhaseKind::Both => "loaded both ways",
-        };
+        self.phase = while_loaded(kind);
         self.counting = false;
         self.latest = load::Progress::default();
-        self.shown = None;
+        self.live.renew();
     }
 
     /// Where there is no live line, how each phase stood at its end.
@@ -84,39 +68,35 @@ impl Progress {
 
     /// A line that stays.
     fn line(&mut self, text: &str) {
-        if self.style.is_some() {
-            console::progress("");
-        }
-        console::note(text);
-        self.shown = None;
+        self.live.note(text);
         self.show();
     }
 
     fn show(&mut self) {
-        let Some(style) = self.style else { return };
-        let now = clock::monotonic_now();
-        if self.shown.is_some_and(|shown| now.since(shown) < PACE) {
-            return;
-        }
-        self.shown = Some(now);
         let state = match (self.counting, self.latest.left) {
             (true, Some(left)) => format!("{} s left", left.as_secs_f64().ceil()),
             (true, None) => String::new(),
             (false, _) => "until it stands still".to_owned(),
         };
-        let text = format!("{}  {state}  {}", self.phase, readings(&self.latest));
-        let width = usize::from(style.width.get());
-        let text: String = text.chars().take(width.saturating_sub(1)).collect();
-        let room = width.saturating_sub(text.chars().count() + 3).min(MOST_BARS);
-        console::progress(format!("{text}  {}", spark(&self.round_trips, room, style.unicode)).trim_end());
+        self.live.show(&format!("{}  {state}  {}", self.phase, readings(&self.latest)), &self.round_trips);
     }
 
     pub(super) fn finish(&self) {
-        if self.style.is_some() {
-            console::progress("");
+        if self.live.is_there() {
+            self.live.clear();
         } else if !self.quiet && self.phase != "connecting" {
             self.plain();
         }
+    }
+}
+
+/// When this phase's figures were taken, in words.
+pub(super) const fn while_loaded(kind: PhaseKind) -> &'static str {
+    match kind {
+        PhaseKind::Idle => "idle",
+        PhaseKind::Down => "loaded down",
+        PhaseKind::Up => "loaded up",
+        PhaseKind::Both => "loaded both ways",
     }
 }
 
@@ -150,6 +130,5 @@ mod tests {
             left: None,
         };
         assert_eq!(readings(&progress), "RTT 20.0 ms  900 kbit/s down");
-        assert_eq!(spark(&[1.0, 14.0], 8, false), ".#");
     }
 }

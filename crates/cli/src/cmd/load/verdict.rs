@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use linerate_model::schema::load::{ClassName, LoadDocument, PhaseKind};
+use linerate_model::schema::load::{ClassName, LoadDocument};
 use linerate_model::schema::throughput::Direction;
 use linerate_units::display;
 
 use super::figures::best_class;
+use super::progress::while_loaded;
 
 /// The grade and what it rests on come first, then the round trips.
 pub(super) fn sentence(document: &LoadDocument) -> String {
@@ -38,13 +39,7 @@ fn round_trips(document: &LoadDocument) -> String {
         .filter_map(|phase| {
             let found = phase.classes.iter().find(|entry| entry.class == class)?;
             let median = Duration::from_nanos(found.rtt.as_ref()?.median_ns);
-            let when = match phase.kind {
-                PhaseKind::Idle => "idle",
-                PhaseKind::Down => "loaded down",
-                PhaseKind::Up => "loaded up",
-                PhaseKind::Both => "loaded both ways",
-            };
-            Some(format!("{} {when}", display::duration(median)))
+            Some(format!("{} {}", display::duration(median), while_loaded(phase.kind)))
         })
         .collect();
     if medians.is_empty() { String::new() } else { format!("; round trip {}", medians.join(", ")) }

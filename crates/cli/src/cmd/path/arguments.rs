@@ -5,7 +5,8 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use linerate_units::{BitRate, ByteCount, Port};
 
-use crate::app::{self, NetworkArguments};
+use crate::app;
+use crate::cmd::measurement::MeasurementArguments;
 
 /// `linerate path`.
 #[derive(Debug, Args)]
@@ -14,9 +15,6 @@ pub(crate) struct PathArguments {
     /// or an emulated path, as `lab:NAME`
     #[arg(value_hint = ValueHint::Hostname)]
     pub(crate) host: String,
-    /// Its port
-    #[arg(short, long, default_value = "5201", value_parser = app::port)]
-    pub(crate) port: Port,
     /// UDP port of a STAMP reflector, asked when no linerate answers
     #[arg(long, default_value = "862", value_name = "PORT", value_parser = app::port)]
     pub(crate) stamp_port: Port,
@@ -38,15 +36,9 @@ pub(crate) struct PathArguments {
     /// Most that the search may send each way, for example 100MB
     #[arg(long, conflicts_with = "no_capacity", value_name = "SIZE", value_parser = app::size)]
     pub(crate) max_traffic: Option<ByteCount>,
-    /// Print one JSON document (schema 1) instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// No progress on the standard error output
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-    /// The network side.
+    /// What all measurements have.
     #[command(flatten)]
-    pub(crate) network: NetworkArguments,
+    pub(crate) common: MeasurementArguments,
 }
 
 fn interval(text: &str) -> Result<Duration, String> {

@@ -23,20 +23,6 @@ pub(super) fn of(outcome: &PathOutcome) -> Vec<Figure> {
     figures
 }
 
-fn figure(name: &str, title: &str, unit: Unit, better: Better) -> Figure {
-    Figure {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        unit,
-        value: None,
-        low: None,
-        high: None,
-        count: None,
-        better,
-        note: None,
-    }
-}
-
 /// The figure, with the reason where it has no value.
 fn reasoned(document: &PathDocument, mut figure: Figure, key: &str) -> Figure {
     if figure.value.is_none() {
@@ -53,7 +39,7 @@ fn number(value: u64) -> f64 {
 
 fn round_trip(outcome: &PathOutcome) -> Figure {
     let rtt = &outcome.document.rtt;
-    let mut figure = figure("rtt_idle_median", "Idle round trip", Unit::Nanoseconds, Better::Lower);
+    let mut figure = Figure::new("rtt_idle_median", "Idle round trip", Unit::Nanoseconds, Better::Lower);
     figure.value = rtt.best.as_ref().map(|best| number(best.median_ns));
     figure.count = rtt.best.as_ref().map(|best| best.count);
     figure.note = rtt.method.as_ref().map(|method| format!("by {}", method_name(method)));
@@ -101,7 +87,7 @@ fn series_names(method: &str) -> &'static [&'static str] {
 
 fn capacity(document: &PathDocument, name: &str, end: &PathDirection) -> Figure {
     let title = format!("Capacity {name}");
-    let mut figure = figure(&format!("capacity_{name}"), &title, Unit::BitsPerSecond, Better::Higher);
+    let mut figure = Figure::new(format!("capacity_{name}"), title, Unit::BitsPerSecond, Better::Higher);
     if let Some(capacity) = &end.capacity {
         figure.value = Some(capacity.bits_per_second);
         figure.low = capacity.low_bits_per_second;
@@ -113,7 +99,7 @@ fn capacity(document: &PathDocument, name: &str, end: &PathDirection) -> Figure 
 }
 
 fn loss(document: &PathDocument, name: &str, end: &PathDirection) -> Figure {
-    let mut figure = figure(&format!("loss_{name}"), &format!("Loss {name}"), Unit::Share, Better::Lower);
+    let mut figure = Figure::new(format!("loss_{name}"), format!("Loss {name}"), Unit::Share, Better::Lower);
     if let Some(packets) = &end.packets {
         (figure.value, figure.low, figure.high) = (packets.loss, packets.loss_low, packets.loss_high);
         figure.count = Some(packets.sent);
@@ -123,7 +109,7 @@ fn loss(document: &PathDocument, name: &str, end: &PathDirection) -> Figure {
 
 fn jitter(document: &PathDocument, name: &str, end: &PathDirection) -> Figure {
     let title = format!("Jitter {name}");
-    let mut figure = figure(&format!("jitter_{name}"), &title, Unit::Nanoseconds, Better::Lower);
+    let mut figure = Figure::new(format!("jitter_{name}"), title, Unit::Nanoseconds, Better::Lower);
     if let Some(packets) = &end.packets {
         figure.value = packets.spread_ns.or(packets.rfc3550_jitter_ns).map(number);
         figure.count = packets.received;
@@ -136,14 +122,14 @@ fn jitter(document: &PathDocument, name: &str, end: &PathDirection) -> Figure {
 
 fn reordering(document: &PathDocument, name: &str, end: &PathDirection) -> Figure {
     let title = format!("Reordered {name}");
-    let mut figure = figure(&format!("reordering_{name}"), &title, Unit::Share, Better::Lower);
+    let mut figure = Figure::new(format!("reordering_{name}"), title, Unit::Share, Better::Lower);
     figure.value = end.packets.as_ref().and_then(|packets| packets.reordering);
     figure.count = end.packets.as_ref().and_then(|packets| packets.received);
     reasoned(document, figure, &format!("{name}.packets"))
 }
 
 fn mtu(document: &PathDocument, name: &str, end: &PathDirection) -> Figure {
-    let mut figure = figure(&format!("mtu_{name}"), &format!("Path MTU {name}"), Unit::Bytes, Better::Higher);
+    let mut figure = Figure::new(format!("mtu_{name}"), format!("Path MTU {name}"), Unit::Bytes, Better::Higher);
     if let Some(mtu) = &end.mtu {
         // Found by probing to the byte.
         let bytes = Some(number(mtu.bytes));

@@ -4,33 +4,28 @@ use std::time::Duration;
 
 use linerate_engine::path::{PathEvent, PathPhase};
 use linerate_model::schema::throughput::Direction;
-use linerate_report::throughput_text::Style;
 use linerate_sys::clock;
 use linerate_units::{BitRate, MonotonicTime, display};
 
+use crate::cmd::measurement::LiveLine;
 use crate::console;
-use crate::spark::spark;
-
-/// The line moves this often at most.
-const PACE: Duration = Duration::from_millis(100);
-
-/// Most bars of the plot.
-const MOST_BARS: usize = 30;
 
 /// The live line, or plain lines where nobody watches a terminal.
 pub(crate) struct Progress {
     quiet: bool,
-    style: Option<Style>,
+    /// The options by which a person can have less traffic.
+    ways_out: &'static str,
+    live: LiveLine,
     phase: Option<(PathPhase, Duration, MonotonicTime)>,
     latest: String,
     readings: Vec<f64>,
-    shown: Option<MonotonicTime>,
 }
 
 impl Progress {
-    pub(crate) fn new(quiet: bool) -> Self {
-        let style = if quiet { None } else { console::progress_style() };
-        Self { quiet, style, phase: None, latest: String::new(), readings: Vec::new(), shown: None }
+    /// `ways_out` goes with the announcement of the traffic: the options that lessen it.
+    pub(crate) fn new(quiet: bool, ways_out: &'static str) -> Self {
+        let live = LiveLine::new(quiet);
+        Self { quiet, ways_out, live, phase: None, latest: String::new(), readings: Vec::new() }
     }
 
     pub(crate) fn event(&mut self, event: &PathEvent) {
@@ -40,10 +35,8 @@ impl Progress {
         match event {
             PathEvent::Phase(phase, expected) => self.begin(*phase, *expected),
             PathEvent::Announcement(most) => {
-                self.line(&format!(
-                    "the capacity searches send at most {}, both ways together (--max-traffic, --no-capacity)",
-                    display::size(*most)
-                ));
+                let (most, ways_out) = (display::size(*most), self.ways_out);
+                self.line(&format!("the capacity searches send at most {most}, both ways together{ways_out}"));
             }
             PathEvent::RoundTrip(time) => self.reading(time.as_secs_f64(), format!("RTT {}", display::duration(*time))),
             PathEvent::Rate(direction, rate) => self.rate(*direction, *rate),
@@ -55,8 +48,8 @@ impl Progress {
         self.readings.clear();
         self.latest.clear();
         self.phase = Some((phase, expected, clock::monotonic_now()));
-        self.shown = None;
-        if self.style.is_none() {
+        self.live.renew();
+        if !self.live.is_there() {
             console::note(phase.name());
         }
         self.show();
@@ -78,33 +71,18 @@ impl Progress {
 
     /// A line that stays.
     fn line(&mut self, text: &str) {
-        if self.style.is_some() {
-            console::progress("");
-        }
-        console::note(text);
-        self.shown = None;
+        self.live.note(text);
         self.show();
     }
 
     fn show(&mut self) {
-        let (Some(style), Some((phase, expected, began))) = (self.style, self.phase) else { return };
-        let now = clock::monotonic_now();
-        if self.shown.is_some_and(|shown| now.since(shown) < PACE) {
-            return;
-        }
-        self.shown = Some(now);
-        let left = expected.saturating_sub(now.since(began));
+        let Some((phase, expected, began)) = self.phase else { return };
+        let left = expected.saturating_sub(clock::monotonic_now().since(began));
         let left = if left.is_zero() { String::new() } else { format!("  {} s left", left.as_secs_f64().ceil()) };
-        let text = format!("{:<13}{left}  {}", phase.name(), self.latest);
-        let width = usize::from(style.width.get());
-        let text: String = text.chars().take(width.saturating_sub(1)).collect();
-        let room = width.saturating_sub(text.chars().count() + 3).min(MOST_BARS);
-        console::progress(format!("{text}  {}", spark(&self.readings, room, style.unicode)).trim_end());
+        self.live.show(&format!("{:<13}{left}  {}", phase.name(), self.latest), &self.readings);
     }
 
     pub(crate) fn finish(&self) {
-        if self.style.is_some() {
-            console::progress("");
-        }
+        self.live.clear();
     }
 }

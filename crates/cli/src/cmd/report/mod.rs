@@ -109,6 +109,7 @@ fn write(arguments: &ReportArguments, file: &Path, rendered: &str) -> Exit {
             io::ErrorKind::AlreadyExists => ". --force overwrites it, --out names another one",
             _ => "",
         };
+        let cause = linerate_sys::describe_os_error(&cause);
         return refused(&format!("cannot write the report to {}: {cause}{way_out}", file.display()));
     }
     console::note(&format!("report written to {}", file.display()));

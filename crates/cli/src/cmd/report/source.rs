@@ -22,7 +22,8 @@ pub(super) enum SourceError {
     History(#[from] HistoryError),
     /// The file cannot be read.
     #[error(
-        "cannot read {name}: {cause}. A run is a number of the history, last, last-1, or a file with a run as JSON"
+        "cannot read {name}: {}. A run is a number of the history, last, last-1, or a file with a run as JSON",
+        linerate_sys::describe_os_error(cause)
     )]
     Read { name: String, cause: io::Error },
     /// It is not a run.

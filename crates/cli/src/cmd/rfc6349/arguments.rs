@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use linerate_units::Port;
 
-use crate::app::{self, NetworkArguments};
+use crate::app;
+use crate::cmd::measurement::MeasurementArguments;
 
 /// `linerate rfc6349`.
 #[derive(Debug, Args)]
@@ -14,9 +14,6 @@ pub(crate) struct Rfc6349Arguments {
     /// `lab:NAME`
     #[arg(value_hint = ValueHint::Hostname)]
     pub(crate) host: String,
-    /// Its port
-    #[arg(short, long, default_value = "5201", value_parser = app::port)]
-    pub(crate) port: Port,
     /// Time of each TCP transfer, beside the slow start that does not count
     #[arg(short, long, default_value = "10s", value_parser = app::duration, value_name = "TIME")]
     pub(crate) time: Duration,
@@ -32,13 +29,7 @@ pub(crate) struct Rfc6349Arguments {
     /// Leave out the traffic-management test (policed, shaped, or neither)
     #[arg(long)]
     pub(crate) no_traffic_management: bool,
-    /// Print one JSON document (schema 1) instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// No progress on the standard error output
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-    /// The network side.
+    /// What all measurements have.
     #[command(flatten)]
-    pub(crate) network: NetworkArguments,
+    pub(crate) common: MeasurementArguments,
 }

@@ -1,9 +1,10 @@
 //! The run as it is kept.
 
 use linerate_engine::rfc6349::Rfc6349Outcome;
-use linerate_model::schema::run::{Kind, RunDocument, RunEnvironment, RunResult, SCHEMA};
+use linerate_model::schema::run::{RunDocument, RunEnvironment};
 
 use super::{figures, verdict};
+use crate::cmd::measurement::own_arguments;
 use crate::surroundings::{OwnTraffic, Surroundings, far};
 
 /// Everything together.
@@ -11,20 +12,12 @@ pub(super) fn of(outcome: &Rfc6349Outcome, surroundings: Surroundings) -> RunDoc
     let document = &outcome.document;
     let near = surroundings.finish(OwnTraffic { received: outcome.received, sent: outcome.sent });
     RunDocument {
-        schema: SCHEMA,
-        linerate_version: document.linerate_version.clone(),
-        kind: Kind::Rfc6349,
-        started_at_unix_ns: document.started_at_unix_ns,
-        duration_ns: document.duration_ns,
-        host: document.host.clone(),
-        port: document.port,
-        arguments: std::env::args().skip(1).collect(),
-        termination: document.termination.clone(),
+        arguments: own_arguments(),
         verdict: verdict::sentence(document),
         figures: figures::of(outcome),
         environment: RunEnvironment { near: Some(near), far: outcome.far.as_ref().map(far), lab: None },
         series: outcome.series.clone(),
         phases: outcome.phases.clone(),
-        result: RunResult::Rfc6349(Box::new(document.clone())),
+        ..RunDocument::from(document.clone())
     }
 }

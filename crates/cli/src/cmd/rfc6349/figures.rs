@@ -7,16 +7,16 @@ use linerate_model::schema::throughput::Direction;
 
 pub(super) fn of(outcome: &Rfc6349Outcome) -> Vec<Figure> {
     let document = &outcome.document;
-    let mut figures = vec![figure("rtt_baseline", "Baseline round trip", Unit::Nanoseconds, Better::Lower)];
+    let mut figures = vec![Figure::new("rtt_baseline", "Baseline round trip", Unit::Nanoseconds, Better::Lower)];
     figures[0].value = document.baseline.rtt_ns.map(number);
     for (direction, name, words) in [(Direction::Up, "up", "up"), (Direction::Down, "down", "down")] {
         let bandwidth = match direction {
             Direction::Up => document.baseline.bandwidth_up_bits_per_second,
             Direction::Down => document.baseline.bandwidth_down_bits_per_second,
         };
-        let mut bottleneck = figure(
-            &format!("bandwidth_{name}"),
-            &format!("Bottleneck bandwidth {words}"),
+        let mut bottleneck = Figure::new(
+            format!("bandwidth_{name}"),
+            format!("Bottleneck bandwidth {words}"),
             Unit::BitsPerSecond,
             Better::Higher,
         );
@@ -44,7 +44,7 @@ fn metrics(
     let of = |name: &str, words: &str, unit, better, value: Option<f64>| Figure {
         value,
         note: test.problem.clone(),
-        ..figure(&format!("{name}_{way}_{kind}"), &format!("{words} {way}, {title}"), unit, better)
+        ..Figure::new(format!("{name}_{way}_{kind}"), format!("{words} {way}, {title}"), unit, better)
     };
     vec![
         of("goodput", "Goodput", Unit::BitsPerSecond, Better::Higher, test.goodput_bits_per_second),
@@ -52,20 +52,6 @@ fn metrics(
         of("efficiency", "TCP efficiency", Unit::Share, Better::Higher, test.efficiency),
         of("buffer_delay", "Buffer delay", Unit::Share, Better::Lower, test.buffer_delay),
     ]
-}
-
-fn figure(name: &str, title: &str, unit: Unit, better: Better) -> Figure {
-    Figure {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        unit,
-        value: None,
-        low: None,
-        high: None,
-        count: None,
-        better,
-        note: None,
-    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "times of a measurement stay below 2^53 ns")]

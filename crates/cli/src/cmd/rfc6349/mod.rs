@@ -6,37 +6,26 @@ mod figures;
 mod progress;
 mod verdict;
 
-use std::time::Duration;
-
 use linerate_engine::path::PathOptions;
-use linerate_engine::probe::Target;
-use linerate_engine::rfc6349::{self, Rfc6349Options, Rfc6349Outcome};
-use linerate_model::schema::run::RunDocument;
+use linerate_engine::rfc6349::{self, Rfc6349Options};
 use linerate_model::schema::throughput::Outcome;
-use linerate_report::{presentation, text};
-use linerate_sys::signals::Interrupts;
 use linerate_units::{PacketCount, StreamCount};
 
 pub(crate) use arguments::Rfc6349Arguments;
 
-use crate::cmd::test::family;
+use crate::cmd::measurement::interrupts;
 use crate::console;
 use crate::exit::Exit;
-use crate::keep;
-use crate::surroundings::Surroundings;
 use progress::Progress;
 
 /// Measures, shows and keeps.
 pub(crate) fn run(arguments: &Rfc6349Arguments) -> Exit {
-    let stop = match Interrupts::install() {
+    let stop = match interrupts() {
         Ok(stop) => stop,
-        Err(cause) => {
-            console::error(&cause.to_string(), None);
-            return Exit::of(&cause);
-        }
+        Err(exit) => return exit,
     };
-    let surroundings = Surroundings::read(&arguments.host, arguments.port, family(&arguments.network));
-    let mut progress = Progress::new(arguments.quiet);
+    let surroundings = arguments.common.surroundings(&arguments.host);
+    let mut progress = Progress::new(arguments.common.quiet);
     let outcome = rfc6349::run(&options(arguments), Some(stop), &mut |event| progress.event(event));
     progress.finish();
     let document = &outcome.document;
@@ -51,21 +40,13 @@ pub(crate) fn run(arguments: &Rfc6349Arguments) -> Exit {
         console::error(&error.to_string(), None);
     }
     if exit != Exit::Unable {
-        let run = document::of(&outcome, surroundings);
-        show(arguments, &outcome, &run);
-        keep::keep(&run, arguments.quiet || arguments.json);
+        arguments.common.conclude(&outcome.document, &document::of(&outcome, surroundings));
     }
     exit
 }
 
 fn options(arguments: &Rfc6349Arguments) -> Rfc6349Options {
-    let target = Target {
-        family: family(&arguments.network),
-        bind: arguments.network.bind,
-        device: arguments.network.bind_dev.clone(),
-        connect_timeout: Some(Duration::from_secs(10)),
-        ..Target::new(arguments.host.clone(), arguments.port)
-    };
+    let target = arguments.common.target(&arguments.host);
     // Losses are the transfers' to find here: fewer probes than those of `linerate path` are enough.
     let path = PathOptions { count: PacketCount::new(300), ..PathOptions::new(target) };
     Rfc6349Options {
@@ -75,16 +56,5 @@ fn options(arguments: &Rfc6349Arguments) -> Rfc6349Options {
         windows: !arguments.no_windows,
         traffic_management: !arguments.no_traffic_management,
         ..Rfc6349Options::new(path)
-    }
-}
-
-fn show(arguments: &Rfc6349Arguments, outcome: &Rfc6349Outcome, run: &RunDocument) {
-    if arguments.json {
-        match serde_json::to_string_pretty(&outcome.document) {
-            Ok(text) => console::data(&format!("{text}\n")),
-            Err(cause) => console::error(&format!("writing the result as JSON: {cause}"), None),
-        }
-    } else {
-        console::data(&text::result(&presentation::present(run), console::data_style()));
     }
 }

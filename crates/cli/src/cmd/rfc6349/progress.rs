@@ -9,16 +9,14 @@ use linerate_model::schema::throughput::Direction;
 use linerate_sys::clock;
 use linerate_units::{BitRate, MonotonicTime, display};
 
+use crate::cmd::measurement::LiveLine;
 use crate::cmd::path::Progress as PathProgress;
 use crate::console;
-use crate::spark::spark;
-
-/// Most bars of the plot.
-const MOST_BARS: usize = 24;
 
 /// The live line, or plain lines where nobody watches a terminal.
 pub(super) struct Progress {
     quiet: bool,
+    live: LiveLine,
     path: PathProgress,
     transfer: Option<Transfer>,
 }
@@ -36,7 +34,7 @@ struct Transfer {
 
 impl Progress {
     pub(super) fn new(quiet: bool) -> Self {
-        Self { quiet, path: PathProgress::new(quiet), transfer: None }
+        Self { quiet, live: LiveLine::new(quiet), path: PathProgress::new(quiet, ""), transfer: None }
     }
 
     pub(super) fn event(&mut self, event: &Rfc6349Event) {
@@ -59,18 +57,16 @@ impl Progress {
                 self.begin(format!("TCP {flows}, {how}"), *time, *left);
             }
             Rfc6349Event::Rate(direction, rate) => self.rate(*direction, *rate),
-            Rfc6349Event::Note(text) => {
-                Self::clear();
-                console::note(&format!("note: {text}"));
-            }
+            Rfc6349Event::Note(text) => self.live.note(&format!("note: {text}")),
         }
     }
 
     fn begin(&mut self, title: String, time: Duration, left: usize) {
-        if console::progress_style().is_none() {
+        if !self.live.is_there() {
             console::note(&format!("{title}, {}; {left} more", display::duration(time)));
         }
         let began = clock::monotonic_now();
+        self.live.renew();
         self.transfer = Some(Transfer { title, began, time, left, up: None, down: None, readings: Vec::new() });
         self.show();
     }
@@ -85,8 +81,8 @@ impl Progress {
         self.show();
     }
 
-    fn show(&self) {
-        let (Some(transfer), Some(style)) = (&self.transfer, console::progress_style()) else { return };
+    fn show(&mut self) {
+        let Some(transfer) = &self.transfer else { return };
         let left = transfer.time.saturating_sub(clock::monotonic_now().since(transfer.began));
         let mut text = format!("{}  {} s left", transfer.title, left.as_secs_f64().ceil());
         if transfer.left > 0 {
@@ -97,22 +93,10 @@ impl Progress {
                 let _ = write!(text, "  {} {name}", display::rate(rate));
             }
         }
-        let width = usize::from(style.width.get());
-        let text: String = text.chars().take(width.saturating_sub(1)).collect();
-        let room = width.saturating_sub(text.chars().count() + 3).min(MOST_BARS);
-        console::progress(format!("{text}  {}", spark(&transfer.readings, room, style.unicode)).trim_end());
-    }
-
-    fn clear() {
-        if console::progress_style().is_some() {
-            console::progress("");
-        }
+        self.live.show(&text, &transfer.readings);
     }
 
     pub(super) fn finish(&self) {
-        self.path.finish();
-        if self.transfer.is_some() && !self.quiet {
-            Self::clear();
-        }
+        self.live.clear();
     }
 }

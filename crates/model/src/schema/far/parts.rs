@@ -3,9 +3,9 @@ use core::time::Duration;
 use linerate_units::{BitRate, ByteCount, Mss, Mtu, PacketCount, Ratio, SegmentCount};
 use serde::{Deserialize, Serialize};
 
-use super::nanos;
 use crate::limit;
 use crate::sample;
+use crate::schema::nanoseconds;
 use crate::summary;
 use crate::tcp_info;
 
@@ -41,8 +41,8 @@ impl From<&sample::TcpInterval> for TcpInterval {
             retransmits: interval.retransmits.map(SegmentCount::get),
             congestion_window: interval.congestion_window.map(ByteCount::get),
             send_window: interval.send_window.map(ByteCount::get),
-            rtt: interval.rtt.map(nanos),
-            rttvar: interval.rttvar.map(nanos),
+            rtt: interval.rtt.map(nanoseconds),
+            rttvar: interval.rttvar.map(nanoseconds),
             path_mtu: interval.path_mtu.map(Mtu::get),
             reordering_seen: interval.reordering_seen.map(SegmentCount::get),
             rtt_samples: interval.rtt_samples.as_ref().map(Into::into),
@@ -92,7 +92,7 @@ impl From<&sample::UdpInterval> for UdpInterval {
         Self {
             packets: interval.packets.get(),
             lost: interval.lost.map(PacketCount::get),
-            jitter: interval.jitter.map(nanos),
+            jitter: interval.jitter.map(nanoseconds),
             out_of_order: interval.out_of_order.map(PacketCount::get),
             duplicates: interval.duplicates.map(PacketCount::get),
             dropped_in_host: interval.dropped_in_host.map(PacketCount::get),
@@ -136,12 +136,12 @@ impl From<&summary::Distribution> for Distribution {
     fn from(summary: &summary::Distribution) -> Self {
         Self {
             count: summary.count,
-            min: nanos(summary.min),
-            median: nanos(summary.median),
-            mean: nanos(summary.mean),
-            p95: nanos(summary.p95),
-            p99: nanos(summary.p99),
-            max: nanos(summary.max),
+            min: nanoseconds(summary.min),
+            median: nanoseconds(summary.median),
+            mean: nanoseconds(summary.mean),
+            p95: nanoseconds(summary.p95),
+            p99: nanoseconds(summary.p99),
+            max: nanoseconds(summary.max),
         }
     }
 }
@@ -290,10 +290,10 @@ pub struct TcpInfo {
 impl From<&tcp_info::TcpInfo> for TcpInfo {
     fn from(info: &tcp_info::TcpInfo) -> Self {
         Self {
-            rtt: info.rtt.map(nanos),
-            rttvar: info.rttvar.map(nanos),
-            min_rtt: info.min_rtt.map(nanos),
-            retransmission_timeout: info.retransmission_timeout.map(nanos),
+            rtt: info.rtt.map(nanoseconds),
+            rttvar: info.rttvar.map(nanoseconds),
+            min_rtt: info.min_rtt.map(nanoseconds),
+            retransmission_timeout: info.retransmission_timeout.map(nanoseconds),
             send_mss: info.send_mss.map(Mss::get),
             receive_mss: info.receive_mss.map(Mss::get),
             advertised_mss: info.advertised_mss.map(Mss::get),
@@ -303,7 +303,7 @@ impl From<&tcp_info::TcpInfo> for TcpInfo {
             send_window: info.send_window.map(ByteCount::get),
             receive_window: info.receive_window.map(ByteCount::get),
             receive_space: info.receive_space.map(ByteCount::get),
-            receive_rtt: info.receive_rtt.map(nanos),
+            receive_rtt: info.receive_rtt.map(nanoseconds),
             retransmits: info.retransmits.map(SegmentCount::get),
             lost: info.lost.map(SegmentCount::get),
             unacknowledged: info.unacknowledged.map(SegmentCount::get),
@@ -320,9 +320,9 @@ impl From<&tcp_info::TcpInfo> for TcpInfo {
             pacing_rate: info.pacing_rate.map(BitRate::whole_bits_per_second),
             delivery_rate: info.delivery_rate.map(BitRate::whole_bits_per_second),
             delivery_rate_application_limited: info.delivery_rate_application_limited,
-            busy_time: info.busy_time.map(nanos),
-            receive_window_limited: info.receive_window_limited.map(nanos),
-            send_buffer_limited: info.send_buffer_limited.map(nanos),
+            busy_time: info.busy_time.map(nanoseconds),
+            receive_window_limited: info.receive_window_limited.map(nanoseconds),
+            send_buffer_limited: info.send_buffer_limited.map(nanoseconds),
             timestamps: info.timestamps,
             selective_acknowledgements: info.selective_acknowledgements,
             window_scale: info.window_scale.map(|scale| (scale.send, scale.receive)),

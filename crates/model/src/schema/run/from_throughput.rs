@@ -8,6 +8,7 @@ use core::time::Duration;
 use linerate_units::WallTime;
 
 use super::{Kind, PhaseSpan, RunDocument, RunEnvironment, RunResult, SCHEMA};
+use crate::schema::nanoseconds;
 use crate::schema::throughput::{Direction, Termination, ThroughputDocument};
 use crate::throughput::{ThroughputResult, ThroughputRun};
 
@@ -76,10 +77,6 @@ fn phase(start: WallTime, run: &ThroughputRun) -> Option<PhaseSpan> {
         start_ns: nanoseconds(counting),
         end_ns: nanoseconds(counting + last?),
     })
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

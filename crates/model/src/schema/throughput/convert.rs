@@ -12,6 +12,8 @@ use super::{
 use crate::limit::{self, LimitShares};
 use crate::report::{self, StreamReport};
 use crate::sample::IntervalReport;
+use crate::schema::nanoseconds;
+use crate::statistics::Summary;
 use crate::stream;
 use crate::summary::Distribution;
 use crate::throughput::{Flow, ThroughputResult, ThroughputRun};
@@ -178,7 +180,16 @@ impl From<&Distribution> for TimeDistribution {
     }
 }
 
-/// Nanoseconds; times beyond 584 years saturate.
-pub(super) fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+impl From<&Summary<Duration>> for TimeDistribution {
+    fn from(summary: &Summary<Duration>) -> Self {
+        Self {
+            count: summary.count,
+            min_ns: nanoseconds(summary.min),
+            median_ns: nanoseconds(summary.median),
+            mean_ns: nanoseconds(summary.mean),
+            p95_ns: nanoseconds(summary.p95),
+            p99_ns: nanoseconds(summary.p99),
+            max_ns: nanoseconds(summary.max),
+        }
+    }
 }

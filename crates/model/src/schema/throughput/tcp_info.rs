@@ -3,7 +3,7 @@ use core::time::Duration;
 use linerate_units::{BitRate, ByteCount, Mss, Mtu, PacketCount, SegmentCount};
 use serde::{Deserialize, Serialize};
 
-use super::convert::nanoseconds;
+use crate::schema::nanoseconds;
 use crate::tcp_info;
 
 /// One reading of the kernel's `struct tcp_info` ([`crate::tcp_info::TcpInfo`] says what each field is).

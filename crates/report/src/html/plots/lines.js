@@ -77,6 +77,7 @@ linerate.plots.lines = (data, figure) => {
       return { value, unit: data.unit, text: linerate.shown(value, data.unit), at: Math.round(plot.data[0][place] * 1e9) };
     },
     series: series.map((one, index) => ({
+      show: index < data.shown,
       stroke: () => linerate.colour(index),
       dash: linerate.dash(index),
       width: 1.4,

@@ -12,15 +12,21 @@ pub(super) const KIND: PlotKind = PlotKind { name: "lines", script: include_str!
 
 fn draw(chart: &Chart<'_>, parts: Parts) -> Option<Drawing> {
     let Plot::Lines(lines) = &chart.plot else { return None };
-    let Lines { unit, series, phases: spans } = lines;
+    let Lines { unit, series, shown, phases: spans } = lines;
     let reduced: Vec<Reduced> = series.iter().map(|series| extremes(series, parts)).collect();
     let mut data = packed(series, &reduced);
     data["unit"] = json!(unit_name(*unit));
     data["phases"] = phases(spans);
+    data["shown"] = json!(shown);
+    let notes = [
+        (*shown < series.len()).then(|| "The legend switches single connections on.".to_owned()),
+        reduced.iter().any(|reduced| reduced.has_fewer).then(|| note(series, parts)),
+    ];
+    let notes: Vec<String> = notes.into_iter().flatten().collect();
     Some(Drawing {
         data: Some(data),
         picture: String::new(),
-        note: reduced.iter().any(|reduced| reduced.has_fewer).then(|| note(series, parts)),
+        note: (!notes.is_empty()).then(|| notes.join(" ")),
         tables: tables(series, spans, *unit),
     })
 }
@@ -66,6 +72,8 @@ fn over_time(series: &[TimeSeries<'_>], phases: &[Phase], unit: Unit) -> String 
     let starts = series.iter().filter_map(|series| series.times_ns.first().copied());
     let ends = series.iter().filter_map(|series| series.times_ns.last().copied());
     let (Some(start), Some(end)) = (starts.min(), ends.max()) else { return String::new() };
+    // The times of a document from elsewhere may descend.
+    let end = end.max(start);
     let shown = &series[..series.len().min(SERIES)];
     let columns: Vec<Vec<Option<f64>>> = shown.iter().map(|series| table(series, start, end, PARTS)).collect();
     let mut html = String::from("<div class=\"scroll\"><table><caption>Mean of each part of the time");

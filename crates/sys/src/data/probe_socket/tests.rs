@@ -143,12 +143,36 @@ fn a_closed_port_is_an_event_and_the_socket_goes_on() {
 #[test]
 fn the_kernels_numbers_wrap() {
     let numbers = Numbers { next: (1 << 33) + 5, first: 3 };
-    for back in [1, 2, 5, 10, 1 << 20] {
+    for back in [1, 2, 5, 10, 1 << 20, 1 << 32] {
         let number = numbers.next - back;
-        assert_eq!(numbers.of_kernels(low_half(number - numbers.first)), number);
+        assert_eq!(numbers.of_kernels(low_half(number - numbers.first)), Some(SendNumber(number)), "{back}");
     }
-    assert_eq!(Numbers { next: 7, first: 7 }.of_kernels(0), 7, "sent after the numbers were read");
-    assert_eq!(Numbers { next: 8, first: 7 }.of_kernels(3), 10);
+    assert_eq!(Numbers { next: 7, first: 7 }.of_kernels(0), None, "nothing was sent since the count began");
+    assert_eq!(Numbers { next: 9, first: 7 }.of_kernels(1), Some(SendNumber(8)));
+    assert_eq!(Numbers { next: 9, first: 7 }.of_kernels(2), None, "of an earlier count");
+}
+
+#[test]
+fn the_first_stamp_of_a_datagram_counts() {
+    let clocks = ClockPair::new();
+    let mut told = Told::default();
+    let kept = MOST_KEPT as u64;
+    let mut note = |number, sent| {
+        told.note(Transmitted { number: SendNumber(number), sent });
+        told.transmissions.drain(..).map(|told| told.sent).collect::<Vec<_>>()
+    };
+    let (first, second) = (clocks.now(), clocks.now());
+    assert_ne!(first, second);
+    assert_eq!(note(1, first), [first]);
+    assert_eq!(note(0, first), [first], "queues may change the order");
+    assert_eq!(note(0, second), []);
+    assert_eq!(note(1, second), []);
+    for number in 2..kept + 2 {
+        assert_eq!(note(number, first), [first], "{number}");
+    }
+    assert_eq!(note(1, second), [], "forgotten, and older than all that are known");
+    assert_eq!(note(kept + 1, second), []);
+    assert_eq!(told.stamped.len(), MOST_KEPT);
 }
 
 #[test]

@@ -139,14 +139,11 @@ impl Reflector {
         let mut bytes = received.bytes.to_vec();
         bytes.resize(bytes.len().max(mode.base_length().to_usize()), 0);
         self.base(received, packet, sequence).encode_into(&mut bytes, mode).map_err(|_| Ignored::TooShort)?;
-        let codepoints = self.options.codepoints;
         let facts = Facts {
             received,
             mode,
             key: key.and_then(|index| self.options.keys.get(index)).or_else(|| self.options_key(received.bytes)),
             clock_source: self.clock.source,
-            tells_location: self.options.tells_location,
-            allows: &|codepoint| codepoints.allows(codepoint),
             session: counted,
         };
         let wanted = options::fill_in(&mut bytes, &facts);

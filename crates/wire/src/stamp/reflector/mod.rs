@@ -20,7 +20,7 @@ mod sessions;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 
-use linerate_units::{Dscp, MonotonicTime, PacketCount, TypeOfService, WallTime};
+use linerate_units::{MonotonicTime, PacketCount, TypeOfService, WallTime};
 
 use super::tlv::{SynchronizationSource, TimestampMethod};
 use super::{ErrorEstimate, HmacKey, Mode};
@@ -44,10 +44,6 @@ pub struct ReflectorOptions {
     /// Packets per second that one source may send, an IPv4 address or an IPv6 network of 64 bits; as many may come at
     /// once.
     pub rate_per_source: PacketCount,
-    /// Codepoints that a sender may ask its answers to have.
-    pub codepoints: PermittedCodepoints,
-    /// Tell a sender that asks from which address and port its packets come, and where they arrive (RFC 8972 §4.2.2).
-    pub tells_location: bool,
 }
 
 impl Default for ReflectorOptions {
@@ -59,32 +55,7 @@ impl Default for ReflectorOptions {
             session_idle: Duration::from_secs(120),
             most_sessions: 4096,
             rate_per_source: PacketCount::new(5000),
-            codepoints: PermittedCodepoints::ALL,
-            tells_location: true,
         }
-    }
-}
-
-/// Which of the 64 codepoints may be asked for (RFC 8972 §4.4: "local policy").
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PermittedCodepoints(u64);
-
-impl PermittedCodepoints {
-    /// Each of them.
-    pub const ALL: Self = Self(u64::MAX);
-    /// None: answers have the codepoint that their packet arrived with.
-    pub const NONE: Self = Self(0);
-
-    /// These as well.
-    #[must_use]
-    pub const fn with(self, codepoint: Dscp) -> Self {
-        Self(self.0 | 1 << codepoint.get())
-    }
-
-    /// Whether that is one of them.
-    #[must_use]
-    pub const fn allows(self, codepoint: Dscp) -> bool {
-        self.0 & 1 << codepoint.get() != 0
     }
 }
 

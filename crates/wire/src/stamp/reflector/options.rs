@@ -1,6 +1,6 @@
 //! Filling in the options of an answer, in place: they keep their lengths (RFC 8972 §4).
 
-use core::net::{IpAddr, SocketAddr};
+use core::net::IpAddr;
 
 use linerate_units::Dscp;
 
@@ -19,15 +19,13 @@ pub(super) struct Facts<'a> {
     /// The key that fits the packet, or that its options may be checked by.
     pub(super) key: Option<&'a HmacKey>,
     pub(super) clock_source: Option<SynchronizationSource>,
-    pub(super) tells_location: bool,
-    pub(super) allows: &'a dyn Fn(Dscp) -> bool,
     /// Packets of the session received, this one included, and number and time of the answer before; `None` without
     /// state.
     pub(super) session: Option<(u32, Option<(u32, Timestamp)>)>,
 }
 
-/// Fills in the options of an answer, a copy of the packet behind its base; gives the codepoint that is asked for, if it
-/// may be used. The answer's own sequence number already stands in it.
+/// Fills in the options of an answer, a copy of the packet behind its base; gives the codepoint that is asked for, if
+/// one is. The answer's own sequence number already stands in it.
 pub(super) fn fill_in(answer: &mut [u8], facts: &Facts<'_>) -> Option<Dscp> {
     let base = facts.mode.base_length().to_usize();
     let area = answer.get(base..).unwrap_or_default();
@@ -133,14 +131,9 @@ fn timestamp_information(facts: &Facts<'_>) -> TimestampInformation {
 fn class_of_service(asked: [u8; 4], facts: &Facts<'_>, wanted: &mut Option<Dscp>) -> ClassOfService {
     let asked = ClassOfService::decode(asked);
     let arrived = facts.received.type_of_service.unwrap_or_default();
-    let allowed = (facts.allows)(asked.wanted);
-    *wanted = allowed.then_some(asked.wanted);
-    ClassOfService {
-        wanted: asked.wanted,
-        arrived: arrived.dscp(),
-        arrived_ecn: arrived.get() & 3,
-        reverse_path: u8::from(!allowed),
-    }
+    *wanted = Some(asked.wanted);
+    // Any wish may be used here, so that RP stays zero.
+    ClassOfService { wanted: asked.wanted, arrived: arrived.dscp(), arrived_ecn: arrived.get() & 3, reverse_path: 0 }
 }
 
 fn direct_measurement(asked: [u8; 12], facts: &Facts<'_>) -> DirectMeasurement {
@@ -168,8 +161,7 @@ fn fill_in_follow_up(value: &mut [u8], facts: &Facts<'_>) -> bool {
 fn fill_in_location(value: &mut [u8], facts: &Facts<'_>) -> bool {
     let Some((ends, parts)) = value.split_at_mut_checked(PORTS_LENGTH) else { return false };
     let Received { source, destination, .. } = facts.received;
-    let port = |end: &SocketAddr| if facts.tells_location { end.port() } else { 0 };
-    ends.copy_from_slice(&[port(destination).to_be_bytes(), port(source).to_be_bytes()].concat());
+    ends.copy_from_slice(&[destination.port().to_be_bytes(), source.port().to_be_bytes()].concat());
     for place in tlv::places(parts) {
         match place {
             Ok(place) => {
@@ -205,10 +197,10 @@ fn fill_in_part(parts: &mut [u8], place: Place, facts: &Facts<'_>) -> Flags {
     if value.len() != 16 {
         return Flags { malformed: true, ..Flags::default() };
     }
-    if facts.tells_location && !address.is_unspecified() {
-        value.copy_from_slice(&address_octets(address));
-    } else {
+    if address.is_unspecified() {
         value.fill(0);
+    } else {
+        value.copy_from_slice(&address_octets(address));
     }
     parts[place.header + 1] = if matches!(address, IpAddr::V4(_)) { families.0 } else { families.1 };
     Flags::default()

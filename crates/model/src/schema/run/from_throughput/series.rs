@@ -4,9 +4,10 @@ use core::time::Duration;
 
 use linerate_units::{ByteCount, Ratio, SegmentCount, WallTime};
 
-use super::{counting_since, nanoseconds};
+use super::counting_since;
 use crate::limit::LimitShares;
 use crate::sample::{IntervalReport, StreamInterval, TcpInterval};
+use crate::schema::nanoseconds;
 use crate::schema::run::{Panel, Series, Unit};
 use crate::schema::throughput::Direction;
 use crate::stream::Role;
