@@ -7,9 +7,13 @@
 #![forbid(unsafe_code)]
 
 pub mod capacity;
+pub mod change;
 pub mod environment;
 pub mod event;
+pub mod fact;
+pub mod finding;
 pub mod formulas;
+pub mod host;
 pub mod ippm;
 pub mod latency_under_load;
 pub mod limit;

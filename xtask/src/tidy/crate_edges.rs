@@ -15,12 +15,17 @@ const EDGES: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("model", &["units"]),
     ("wire", &["model", "units"]),
+    ("rules", &["model", "units"]),
     ("report", &["model", "units"]),
     ("sys", &["model", "units"]),
     ("engine", &["model", "sys", "units", "wire"]),
     ("lab", &["model", "sys", "units"]),
     ("history", &["model", "units"]),
-    ("cli", &["engine", "history", "lab", "model", "report", "sys", "units", "wire"]),
+    ("change", &["model", "sys", "units"]),
+    (
+        "cli",
+        &["change", "engine", "history", "lab", "model", "report", "rules", "sys", "units", "wire"],
+    ),
     ("xtask", &[]),
 ];
 

@@ -1,0 +1,1 @@
+//! The only way in which a host is changed: journal first, write, read back, and the way home.
