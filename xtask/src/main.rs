@@ -4,6 +4,7 @@
 //! * `bench` measures linerate against the iperf3 on this machine, interleaved, and writes BENCHMARKS.md; `bench lab`
 //!   measures how fast the lab's time passes, and writes docs/lab-speed.md;
 //! * `schema` writes the JSON Schemas of the documents to docs/schema;
+//! * `diagnosis` diagnoses every path of the library in the lab, and writes docs/diagnosis.md;
 //! * `seeds` reproduces the seeds' experiments in the lab, and writes docs/seeds.md.
 
 #![forbid(unsafe_code)]
@@ -12,6 +13,7 @@
 use std::process::ExitCode;
 
 mod bench;
+mod diagnosis;
 mod schema;
 mod seeds;
 mod tidy;
@@ -22,7 +24,8 @@ const USAGE: &str = "usage: cargo xtask tidy
                          [--date YYYY-MM-DD]
        cargo xtask bench lab [--rounds N]
        cargo xtask schema
-       cargo xtask seeds";
+       cargo xtask seeds
+       cargo xtask diagnosis";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
         Some((chore, rest)) if chore == "bench" => bench::run(rest),
         Some((chore, [])) if chore == "schema" => schema::run(),
         Some((chore, [])) if chore == "seeds" => seeds::run(),
+        Some((chore, [])) if chore == "diagnosis" => diagnosis::run(),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

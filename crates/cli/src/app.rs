@@ -31,10 +31,23 @@ pub(crate) enum Command {
     Test(TestArguments),
     /// Measure the path itself, each way: sizes, delays, losses, order, marks, hops, capacity, policers
     Path(crate::cmd::path::PathArguments),
+    /// What limits a transfer, from both ends: the application, a host or the network, and what would come next
+    Diagnose(crate::cmd::diagnose::DiagnoseArguments),
     /// Latency under load: the delay while the path is idle, full down, up and both ways, with a grade
     Load(crate::cmd::load::LoadArguments),
     /// The framework for TCP throughput testing (RFC 6349): path, transfers, windows, and the three metrics
     Rfc6349(crate::cmd::rfc6349::Rfc6349Arguments),
+    /// What of this host slows transfers: settings, links, counters, each with its source and the exact change
+    Audit(crate::cmd::audit::AuditArguments),
+    /// What this host can do without a network: memory, disk and ciphers, as one table
+    Baseline(crate::cmd::baseline::BaselineArguments),
+    /// Every TCP flow of this host: process, rate, round trip, retransmissions, and what limits it now
+    Watch(crate::cmd::watch::WatchArguments),
+    /// What linerate has changed on this host, and the way back
+    Rollback(crate::cmd::rollback::RollbackArguments),
+    /// Carry out a plan and wait, for tests
+    #[command(name = "__trial", hide = true)]
+    Trial(crate::cmd::rollback::TrialArguments),
     /// Serve measurements: iperf3 clients and linerate's, any number at once
     Serve(ServeArguments),
     /// Emulated paths on a real Linux TCP stack, in virtual time, without privileges

@@ -55,6 +55,12 @@ fn main() -> ExitCode {
             cmd::lab::run_instead(&arguments.host, &rest)
         }
         Command::Path(arguments) => cmd::path::run(&arguments).into(),
+        Command::Diagnose(arguments) => {
+            match arguments.host.as_deref().filter(|host| cmd::lab::name_of(host).is_some()) {
+                Some(host) => cmd::lab::diagnose_instead(host, &rest, !arguments.transfer.is_empty()),
+                None => cmd::diagnose::run(&arguments).into(),
+            }
+        }
         Command::Load(arguments) if cmd::lab::name_of(&arguments.host).is_some() => {
             cmd::lab::run_instead(&arguments.host, &rest)
         }
@@ -63,6 +69,11 @@ fn main() -> ExitCode {
             cmd::lab::run_instead(&arguments.host, &rest)
         }
         Command::Rfc6349(arguments) => cmd::rfc6349::run(&arguments).into(),
+        Command::Audit(arguments) => cmd::audit::run(&arguments).into(),
+        Command::Baseline(arguments) => cmd::baseline::run(&arguments).into(),
+        Command::Watch(arguments) => cmd::watch::run(&arguments).into(),
+        Command::Rollback(arguments) => cmd::rollback::run(&arguments).into(),
+        Command::Trial(arguments) => cmd::rollback::run_trial(&arguments).into(),
         Command::Serve(arguments) => cmd::serve::run(&arguments).into(),
         Command::Calc(arguments) => cmd::calc::run(&arguments),
         Command::Lab(arguments) => cmd::lab::run(&arguments),

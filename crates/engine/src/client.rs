@@ -527,6 +527,7 @@ impl<'a> Client<'a> {
             }
             Message::End(end) => {
                 far.overlapping_tests = end.overlapping_tests;
+                far.host.clone_from(&end.host);
                 self.peer.end = Some(end);
             }
         }

@@ -9,13 +9,16 @@
 
 #![forbid(unsafe_code)]
 
+pub mod baseline;
 mod budget;
 pub mod client;
 mod client_setup;
 mod client_turns;
 mod control;
 mod course;
+pub mod diagnose;
 mod error;
+mod host_watch;
 pub mod load;
 mod measurement;
 mod outcome;
@@ -27,5 +30,6 @@ pub mod rfc6349;
 pub mod server;
 mod stream;
 mod tracked;
+pub mod watched;
 
 pub use error::{Error, Result};

@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use linerate_model::parameters::{EndCondition, Protocol, TestParameters};
 use linerate_model::sample::{IntervalReport, StreamInterval};
+use linerate_model::schema::far::HostEvidence;
 use linerate_model::stream::Role;
 use linerate_sys::clock::{self, CpuTime};
 use linerate_sys::host::{self, ProcessorTicks};
 use linerate_sys::options;
 use linerate_units::{ByteCount, MonotonicTime, Ratio};
 
+use crate::host_watch::HostWatch;
 use crate::stream::{Broken, Phase, Shared, Stream, StreamOptions};
 use crate::tracked::Tracked;
 
@@ -47,6 +49,9 @@ pub(crate) struct Measurement {
     host_at_start: Option<ProcessorTicks>,
     /// Share of all processors of this host that was busy during the test.
     pub(crate) host_busy: Option<Ratio>,
+    /// The host meanwhile, where details were asked for.
+    host: Option<HostWatch>,
+    host_evidence: Option<HostEvidence>,
     /// When something last moved, and how much had moved by then.
     progress: (MonotonicTime, ByteCount),
 }
@@ -66,7 +71,7 @@ impl Measurement {
         let now = clock::monotonic_now();
         let counting = shared.phase() == Phase::Counting;
         let mut measurement = Self {
-            streams: streams.into_iter().map(Tracked::new).collect(),
+            streams: streams.into_iter().map(|stream| Tracked::new(stream, options.parameters.far_details)).collect(),
             parameters: Arc::clone(&options.parameters),
             shared,
             pace,
@@ -79,8 +84,14 @@ impl Measurement {
             driver_cpu: clock::thread_cpu_usage(),
             host_at_start: host::processor_ticks(),
             host_busy: None,
+            host: None,
+            host_evidence: None,
             progress: (now, ByteCount::ZERO),
         };
+        if options.parameters.far_details {
+            measurement.host =
+                measurement.streams.first().map(|tracked| HostWatch::start(tracked.stream.description.remote.ip()));
+        }
         for tracked in &mut measurement.streams {
             if counting {
                 tracked.start_counting();
@@ -139,6 +150,7 @@ impl Measurement {
         self.ended = Some(now);
         let ticks = self.host_at_start.zip(host::processor_ticks());
         self.host_busy = ticks.and_then(|(start, end)| end.busy_since(&start));
+        self.host_evidence = self.host.take().map(|host| host.finish(self.host_busy));
         self.shared.stop();
         if self.parameters.protocol == Protocol::Udp {
             // What a sender has in hand leaves after this moment and counts: the receiver counts it too.
@@ -259,6 +271,11 @@ impl Measurement {
         let exact = !matches!(self.parameters.end, EndCondition::Time(_)) || self.files_are_sent();
         let last = exact.then(|| tracked.stream.counters.finished_at()).flatten().map_or(end, |at| at.min(end));
         last.since(since)
+    }
+
+    /// What the host tells of the test; `None` before its end, and where nobody asked.
+    pub(crate) const fn host_evidence(&self) -> Option<&HostEvidence> {
+        self.host_evidence.as_ref()
     }
 
     /// Processor time of the driver's thread and all streams' since the start; complete after

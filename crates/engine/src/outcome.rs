@@ -99,7 +99,7 @@ pub(crate) fn far_end(measurement: &Measurement, overlapping_tests: u64) -> exte
             dropped_in_host: received.and_then(|received| received.dropped_in_host),
         }
     });
-    extension::End { streams: streams.collect(), overlapping_tests }
+    extension::End { streams: streams.collect(), overlapping_tests, host: measurement.host_evidence().cloned() }
 }
 
 /// This end's report, with all that the peer has told.
@@ -121,6 +121,7 @@ pub(crate) fn report(
         file: file.and_then(|file| Some(FileReport { name: file.name.display().to_string(), size: file.size().ok()? })),
         overlapping_tests: None,
         far: peer.far,
+        host: measurement.host_evidence().cloned(),
         termination,
     }
 }
@@ -137,6 +138,7 @@ pub(crate) fn empty_report(termination: Termination) -> TestReport {
         file: None,
         overlapping_tests: None,
         far: None,
+        host: None,
         termination,
     }
 }

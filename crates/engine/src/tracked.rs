@@ -5,10 +5,10 @@ use core::time::Duration;
 use linerate_model::limit::LimitShares;
 use linerate_model::parameters::{EndCondition, Protocol, TestParameters};
 use linerate_model::report::{TcpReport, UdpReceived};
-use linerate_model::sample::{StreamInterval, TcpInterval, UdpInterval};
+use linerate_model::sample::{SocketSample, StreamInterval, TcpInterval, UdpInterval};
 use linerate_model::stream::Role;
 use linerate_model::tcp_info::TcpInfo;
-use linerate_sys::{clock, tcp_info};
+use linerate_sys::{clock, socket_memory, tcp_info};
 use linerate_units::{ByteCount, MonotonicTime, PacketCount, Ratio, SegmentCount};
 
 use crate::reservoir::{Reservoir, RunningRange};
@@ -24,6 +24,7 @@ const LEAST_SHARE_ARRIVED: (u128, u128) = (9, 10);
 pub(crate) struct Tracked {
     pub(crate) stream: Stream,
     counting: bool,
+    detailed: bool,
     /// What the kernel had been handed before the stream started: a client's cookie.
     handed_before: Option<ByteCount>,
     at_interval: Snapshot,
@@ -51,10 +52,12 @@ struct Snapshot {
 }
 
 impl Tracked {
-    pub(crate) fn new(stream: Stream) -> Self {
+    /// With `detailed`, each interval tells of the socket itself.
+    pub(crate) fn new(stream: Stream, detailed: bool) -> Self {
         Self {
             handed_before: tcp_info::read(&stream).ok().as_ref().and_then(handed_to_kernel),
             stream,
+            detailed,
             counting: false,
             at_interval: Snapshot::default(),
             frozen: None,
@@ -154,7 +157,13 @@ impl Tracked {
             bytes: now.bytes - before.bytes,
             tcp: (!is_udp && role == Role::Sender).then(|| self.tcp_interval(&now, &before)),
             udp: is_udp.then(|| udp_interval(role, &now, &before)),
+            socket: (self.detailed && !is_udp).then(|| Box::new(self.socket_sample())),
         }
+    }
+
+    /// The socket as it is now.
+    fn socket_sample(&self) -> SocketSample {
+        SocketSample { info: self.last_info.clone().unwrap_or_default(), memory: socket_memory(&self.stream).ok() }
     }
 
     fn tcp_interval(&mut self, now: &Snapshot, before: &Snapshot) -> TcpInterval {

@@ -51,12 +51,13 @@ pub(crate) const fn kind_name(kind: Kind) -> &'static str {
         Kind::Path => "path",
         Kind::Load => "load",
         Kind::Rfc6349 => "rfc6349",
+        Kind::Diagnose => "diagnose",
     }
 }
 
 /// The command of that name.
 pub(crate) fn kind_of(name: &str) -> Option<Kind> {
-    [Kind::Throughput, Kind::Path, Kind::Load, Kind::Rfc6349].into_iter().find(|kind| kind_name(*kind) == name)
+    Kind::ALL.into_iter().find(|kind| kind_name(*kind) == name)
 }
 
 /// How a run ended, as documents write it.
@@ -132,7 +133,7 @@ mod tests {
         let word = |value: &dyn Fn() -> serde_json::Result<serde_json::Value>| {
             value().expect("a word").as_str().expect("a word").to_owned()
         };
-        for kind in [Kind::Throughput, Kind::Path, Kind::Load, Kind::Rfc6349] {
+        for kind in Kind::ALL {
             assert_eq!(word(&|| serde_json::to_value(kind)), kind_name(kind));
             assert_eq!(kind_of(kind_name(kind)), Some(kind));
         }

@@ -2,6 +2,8 @@
 //!
 //! Nothing here touches a host: the crate `change` carries plans out, and takes them back.
 
+mod names;
+
 use linerate_units::WallTime;
 
 /// One place on a host that can be read and written as text.
@@ -34,8 +36,8 @@ pub enum Target {
         /// Which number.
         attribute: DeviceAttribute,
     },
-    /// The queueing disciplines, classes and filters of an interface; its value is the lines of `tc -batch` that make them
-    /// from nothing, and is empty for what the kernel makes by itself.
+    /// The queueing disciplines and classes of an interface; its value is the lines of `tc -batch` that make them from
+    /// nothing. For what the kernel makes by itself it is a comment that names it: `# made by the kernel: fq_codel`.
     Queueing {
         /// The interface.
         interface: String,

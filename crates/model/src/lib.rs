@@ -6,12 +6,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod baseline;
 pub mod capacity;
 pub mod change;
+pub mod diagnosis;
 pub mod environment;
 pub mod event;
 pub mod fact;
 pub mod finding;
+pub mod flow;
 pub mod formulas;
 pub mod host;
 pub mod ippm;
@@ -24,6 +27,7 @@ pub mod report;
 pub mod rfc6349;
 pub mod sample;
 pub mod schema;
+pub mod socket;
 pub mod statistics;
 pub mod stream;
 pub mod summary;

@@ -106,6 +106,9 @@ pub struct TestParameters {
     /// Time between the interval reports that the server sends to this client; `None` leaves it to the server. Only a
     /// linerate takes notice.
     pub far_interval: Option<Duration>,
+    /// Whether both ends tell of their sockets with each interval, and the server of its host at the end. Only a linerate
+    /// takes notice.
+    pub far_details: bool,
 }
 
 /// A processor's index, as in `/proc/cpuinfo`.
@@ -144,6 +147,7 @@ impl Default for TestParameters {
             server_affinity: None,
             segmentation_offload: false,
             far_interval: None,
+            far_details: false,
         }
     }
 }

@@ -6,6 +6,7 @@ use linerate_units::{ByteCount, PacketCount, Ratio, SegmentCount};
 
 use crate::limit::LimitShares;
 use crate::sample::IntervalReport;
+use crate::schema::far::HostEvidence;
 use crate::stream::StreamDescription;
 use crate::summary::Distribution;
 use crate::tcp_info::TcpInfo;
@@ -144,6 +145,8 @@ pub struct FarReport {
     pub intervals: Vec<IntervalReport>,
     /// The largest number of other bandwidth tests that ran there during this one.
     pub overlapping_tests: u64,
+    /// Its host, where details were asked for.
+    pub host: Option<HostEvidence>,
 }
 
 /// The whole test.
@@ -167,6 +170,8 @@ pub struct TestReport {
     pub overlapping_tests: Option<u64>,
     /// From a linerate at the far end.
     pub far: Option<FarReport>,
+    /// This host meanwhile, where details were asked for.
+    pub host: Option<HostEvidence>,
     /// How it ended.
     pub termination: Termination,
 }

@@ -5,8 +5,10 @@ use core::time::Duration;
 use linerate_units::{ByteCount, Mtu, PacketCount, SegmentCount};
 
 use crate::limit::LimitShares;
+use crate::socket::SocketMemory;
 use crate::stream::{Role, StreamId};
 use crate::summary::Distribution;
+use crate::tcp_info::TcpInfo;
 
 /// One stream during one interval.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +23,17 @@ pub struct StreamInterval {
     pub tcp: Option<TcpInterval>,
     /// UDP: what the packet numbers say.
     pub udp: Option<UdpInterval>,
+    /// TCP: the socket at the end of the interval, of senders and receivers; `None` where nobody asked for it.
+    pub socket: Option<Box<SocketSample>>,
+}
+
+/// A TCP socket at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SocketSample {
+    /// What the kernel says of the connection.
+    pub info: TcpInfo,
+    /// What its memory is used for.
+    pub memory: Option<SocketMemory>,
 }
 
 /// A TCP sender during one interval.

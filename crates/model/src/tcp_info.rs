@@ -65,6 +65,8 @@ pub struct TcpInfo {
     pub not_sent: Option<ByteCount>,
     /// `tcpi_pacing_rate`; `None` while unlimited (Linux 3.15).
     pub pacing_rate: Option<BitRate>,
+    /// `tcpi_max_pacing_rate`: what `SO_MAX_PACING_RATE` allows; `None` while unlimited (Linux 3.15).
+    pub max_pacing_rate: Option<BitRate>,
     /// `tcpi_delivery_rate` (Linux 4.9).
     pub delivery_rate: Option<BitRate>,
     /// `tcpi_delivery_rate_app_limited` (Linux 4.9).
@@ -83,6 +85,12 @@ pub struct TcpInfo {
     pub window_scale: Option<WindowScale>,
     /// `TCPI_OPT_ECN`.
     pub explicit_congestion_notification: Option<bool>,
+    /// `TCPI_OPT_ECN_SEEN`: at least one packet came with an ECN codepoint set (RFC 3168).
+    pub congestion_notification_seen: Option<bool>,
+    /// `tcpi_backoff`: by how often the retransmission timeout has been doubled since something was acknowledged.
+    pub backoff: Option<u8>,
+    /// `tcpi_data_segs_out`: segments with data sent, retransmissions included (Linux 4.6).
+    pub data_segments_sent: Option<SegmentCount>,
 }
 
 /// Shift counts of the window scale option (RFC 7323 §2).

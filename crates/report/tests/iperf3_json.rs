@@ -76,6 +76,7 @@ fn interval_report(interval: &Value) -> IntervalReport {
             jitter: stream.get("jitter_ms").map(jitter),
             ..UdpInterval::default()
         }),
+        socket: None,
     });
     IntervalReport {
         start: micros(number(&sum["start"])),

@@ -130,11 +130,12 @@ fn overlapping_tests_are_told_before_the_end() {
         (1, "\nwarning: 1 other test ran on this server at the same time; the figures disturb each other\n"),
         (2, "\nwarning: 2 other tests ran on this server at the same time; the figures disturb each other\n"),
     ] {
-        let far = FarReport { version: "0.1.0".to_owned(), intervals: Vec::new(), overlapping_tests: others };
+        let far =
+            FarReport { version: "0.1.0".to_owned(), intervals: Vec::new(), overlapping_tests: others, host: None };
         let text = summary_with(TCP, |report| report.far = Some(far));
         assert!(text.ends_with(&format!("receiver{sentence}\niperf Done.\n")), "{text}");
     }
-    let far = FarReport { version: "0.1.0".to_owned(), intervals: Vec::new(), overlapping_tests: 0 };
+    let far = FarReport { version: "0.1.0".to_owned(), intervals: Vec::new(), overlapping_tests: 0, host: None };
     assert!(!summary_with(TCP, |report| report.far = Some(far)).contains("warning"));
 }
 

@@ -112,10 +112,11 @@ fn far(median: f64, p95: f64) -> FarReport {
         bytes: ByteCount::new(1000),
         tcp: Some(tcp),
         udp: None,
+        socket: None,
     };
     let interval =
         IntervalReport { start: Duration::ZERO, end: Duration::from_secs(1), omitted: false, streams: vec![stream] };
-    FarReport { version: "0.1.0".to_owned(), intervals: vec![interval], overlapping_tests: 0 }
+    FarReport { version: "0.1.0".to_owned(), intervals: vec![interval], overlapping_tests: 0, host: None }
 }
 
 /// The LARTC line, full upload, against a stock server.

@@ -5,3 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
+pub mod diagnosis;
+pub mod export;
+pub mod flow_state;

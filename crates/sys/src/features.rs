@@ -19,8 +19,9 @@ const ETHTOOL_SFEATURES: u32 = 0x3b;
 const ETH_SS_FEATURES: u32 = 4;
 /// Length of a name in the kernel's list.
 const NAME: usize = 32;
-/// More features than any kernel has: a bound for what is allocated at its word.
-const MOST_FEATURES: usize = 1024;
+/// More names than any device has (some have counters for each of hundreds of queues): a bound for what is allocated at
+/// the kernel's word.
+pub(crate) const MOST_NAMES: usize = 1 << 16;
 
 /// Turns every offload off that makes several packets travel as one: segmentation on the way out, aggregation on the way
 /// in. Checksums are left as they are. In the calling thread's network namespace; needs root.
@@ -82,6 +83,27 @@ pub fn link_speed(device: &str) -> Result<Option<BitRate>> {
     Ok(known.then(|| BitRate::from_bits_per_second(f64::from(megabits) * 1e6)))
 }
 
+/// Puts a question of ethtool's to a device of the calling thread's network namespace: the kernel reads `words`, of which
+/// the first is the command, and writes its answer over them. The caller makes them as many as the command's structure has.
+pub(crate) fn ask_device(device: &str, words: &mut [u32]) -> io::Result<()> {
+    Asker::of(device)?.ask(words)
+}
+
+/// Turns one feature of a device on or off. One that this kernel does not know is `EOPNOTSUPP`.
+pub(crate) fn set_feature(device: &str, feature: &str, is_on: bool) -> io::Result<()> {
+    let asker = Asker::of(device)?;
+    let names = asker.names()?;
+    let unknown = || io::Error::from_raw_os_error(libc::EOPNOTSUPP);
+    let index = names.iter().position(|name| name == feature).ok_or_else(unknown)?;
+    // Command, number of blocks, for each block which bits are meant and what they become.
+    let blocks = names.len().div_ceil(32);
+    let mut question = vec![ETHTOOL_SFEATURES, u32::try_from(blocks).map_err(io::Error::other)?];
+    question.resize(2 + 2 * blocks, 0);
+    question[2 + 2 * (index / 32)] = 1 << (index % 32);
+    question[3 + 2 * (index / 32)] = u32::from(is_on) << (index % 32);
+    asker.ask(&mut question)
+}
+
 fn makes_aggregates(name: &str) -> bool {
     name.ends_with("-segmentation")
         || ["tx-gso-", "rx-gro", "rx-lro", "rx-udp-gro"].iter().any(|start| name.starts_with(start))
@@ -89,10 +111,11 @@ fn makes_aggregates(name: &str) -> bool {
 
 /// 32 features of a device (`ethtool_get_features_block`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct State {
-    available: u32,
-    active: u32,
-    never_changed: u32,
+pub(crate) struct State {
+    pub(crate) available: u32,
+    pub(crate) wanted: u32,
+    pub(crate) active: u32,
+    pub(crate) never_changed: u32,
 }
 
 impl State {
@@ -102,14 +125,14 @@ impl State {
 }
 
 /// Puts questions about one device to the kernel.
-struct Asker {
+pub(crate) struct Asker {
     socket: std::net::UdpSocket,
     request: libc::ifreq,
     device: String,
 }
 
 impl Asker {
-    fn of(device: &str) -> Result<Self> {
+    pub(crate) fn of(device: &str) -> Result<Self> {
         let failed = |cause| Error::system("opening a socket", cause);
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(failed)?;
         Ok(Self { socket, request: device_request(device)?, device: device.to_owned() })
@@ -117,7 +140,7 @@ impl Asker {
 
     /// Has the kernel read `words`, and write what it has to say over them: never more than they have room for, which is
     /// for the caller to see to.
-    fn ask(&self, words: &mut [u32]) -> io::Result<()> {
+    pub(crate) fn ask(&self, words: &mut [u32]) -> io::Result<()> {
         let mut request = self.request;
         request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
         // SAFETY: the request has the device's name and a pointer to `words`, which is ours alone; each caller has made
@@ -126,30 +149,38 @@ impl Asker {
     }
 
     /// The names of all features that this kernel knows, in the order of their bits.
-    fn names(&self) -> io::Result<Vec<String>> {
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+        self.names_of(ETH_SS_FEATURES)
+    }
+
+    /// The names of one set of strings.
+    pub(crate) fn names_of(&self, set: u32) -> io::Result<Vec<String>> {
         // Command, reserved, a mask of 64 bits, one answer.
         let mut question = vec![ETHTOOL_GSSET_INFO, 0];
-        question.extend(words(&(1_u64 << ETH_SS_FEATURES).to_ne_bytes()));
+        question.extend(words(&(1_u64 << set).to_ne_bytes()));
         question.push(0);
         self.ask(&mut question)?;
         let count = usize::try_from(question[4]).unwrap_or(usize::MAX);
-        if count > MOST_FEATURES {
-            return Err(io::Error::other(format!("{} has {count} features", self.device)));
+        if count > MOST_NAMES {
+            return Err(io::Error::other(format!("{} has {count} names", self.device)));
         }
-        // Command, set, number of names; the kernel writes as many as it has just said.
-        let mut question = vec![ETHTOOL_GSTRINGS, ETH_SS_FEATURES, question[4]];
-        question.resize(3 + count * NAME / 4, 0);
+        // Command, set, number of names. The kernel writes as many as there are then, which may be more than it has just
+        // said when somebody adds queues to the device at this moment: so there is room for the most. Pages that nobody
+        // touches cost nothing.
+        let mut question = vec![0; 3 + MOST_NAMES * NAME / 4];
+        question[..3].copy_from_slice(&[ETHTOOL_GSTRINGS, set, u32::try_from(count).map_err(io::Error::other)?]);
         self.ask(&mut question)?;
-        Ok(question[3..].chunks_exact(NAME / 4).map(text).collect())
+        Ok(question[3..].chunks_exact(NAME / 4).take(count).map(text).collect())
     }
 
-    fn state(&self, count: usize) -> io::Result<Vec<State>> {
+    pub(crate) fn state(&self, count: usize) -> io::Result<Vec<State>> {
         // Command, number of blocks, four words for each.
         let blocks = count.div_ceil(32);
         let mut question = vec![ETHTOOL_GFEATURES, u32::try_from(blocks).map_err(io::Error::other)?];
         question.resize(2 + 4 * blocks, 0);
         self.ask(&mut question)?;
-        let state = |block: &[u32]| State { available: block[0], active: block[2], never_changed: block[3] };
+        let state =
+            |block: &[u32]| State { available: block[0], wanted: block[1], active: block[2], never_changed: block[3] };
         Ok(question[2..].chunks_exact(4).map(state).collect())
     }
 

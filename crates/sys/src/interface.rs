@@ -46,23 +46,23 @@ pub struct InterfaceWatch {
 }
 
 // From the kernel's linux/if_link.h, linux/rtnetlink.h, linux/pkt_sched.h and linux/gen_stats.h.
-const IFLA_IFNAME: u16 = 3;
-const IFLA_MTU: u16 = 4;
-const IFLA_TXQLEN: u16 = 13;
-const IFLA_LINKINFO: u16 = 18;
-const IFLA_STATS64: u16 = 23;
-const IFLA_NUM_TX_QUEUES: u16 = 31;
-const IFLA_NUM_RX_QUEUES: u16 = 32;
-const IFLA_INFO_KIND: u16 = 1;
+pub(crate) const IFLA_IFNAME: u16 = 3;
+pub(crate) const IFLA_MTU: u16 = 4;
+pub(crate) const IFLA_TXQLEN: u16 = 13;
+pub(crate) const IFLA_LINKINFO: u16 = 18;
+pub(crate) const IFLA_STATS64: u16 = 23;
+pub(crate) const IFLA_NUM_TX_QUEUES: u16 = 31;
+pub(crate) const IFLA_NUM_RX_QUEUES: u16 = 32;
+pub(crate) const IFLA_INFO_KIND: u16 = 1;
 const TCA_KIND: u16 = 1;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
 const TC_H_ROOT: u32 = u32::MAX;
 /// Length of `ifinfomsg`: family, type, number, flags, change.
-const LINK_DESCRIPTION: usize = 16;
+pub(crate) const LINK_DESCRIPTION: usize = 16;
 /// Length of `tcmsg`: family, number of the interface, handle, parent, information.
-const QUEUE_DESCRIPTION: usize = 20;
+pub(crate) const QUEUE_DESCRIPTION: usize = 20;
 
 impl Interface {
     /// The interface with this name.
@@ -155,12 +155,12 @@ fn describe<T>(socket: &mut RouteSocket, index: u32, read: impl Fn(&[u8]) -> Opt
     found.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-fn text(content: &[u8]) -> String {
+pub(crate) fn text(content: &[u8]) -> String {
     String::from_utf8_lossy(content).trim_end_matches('\0').to_owned()
 }
 
 /// `rtnl_link_stats64`: of each kind first what was received, then what was sent.
-fn counters(content: &[u8]) -> Option<InterfaceCounters> {
+pub(crate) fn counters(content: &[u8]) -> Option<InterfaceCounters> {
     let count = |index: usize| Some(u64::from_ne_bytes(content.get(index * 8..index * 8 + 8)?.try_into().ok()?));
     let direction = |place| {
         Some(DirectionCounters {
@@ -173,7 +173,7 @@ fn counters(content: &[u8]) -> Option<InterfaceCounters> {
     Some(InterfaceCounters { received: direction(0)?, sent: direction(1)? })
 }
 
-fn parse_queue(body: &[u8]) -> Option<RootQueue> {
+pub(crate) fn parse_queue(body: &[u8]) -> Option<RootQueue> {
     let (mut kind, mut statistics) = (None, None);
     for (attribute, content) in attributes(body.get(QUEUE_DESCRIPTION..)?) {
         match attribute {

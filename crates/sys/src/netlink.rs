@@ -29,7 +29,7 @@ pub(crate) struct RouteSocket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Message<'a> {
     pub(crate) kind: u16,
-    sequence: u32,
+    pub(crate) sequence: u32,
     pub(crate) body: &'a [u8],
 }
 
@@ -96,7 +96,7 @@ impl RouteSocket {
 }
 
 /// A negative error number at the beginning; 0 means that all is well.
-fn error_of(body: &[u8]) -> io::Result<()> {
+pub(crate) fn error_of(body: &[u8]) -> io::Result<()> {
     match body.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes)) {
         Some(0) => Ok(()),
         Some(number) => Err(io::Error::from_raw_os_error(number.saturating_neg())),
@@ -104,7 +104,7 @@ fn error_of(body: &[u8]) -> io::Result<()> {
     }
 }
 
-fn message(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> io::Result<Vec<u8>> {
+pub(crate) fn message(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> io::Result<Vec<u8>> {
     let length = u32::try_from(HEADER + body.len()).map_err(io::Error::other)?;
     let mut bytes = Vec::with_capacity(aligned(HEADER + body.len()));
     bytes.extend(length.to_ne_bytes());
@@ -117,7 +117,7 @@ fn message(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> io::Result<Vec<
 }
 
 /// The messages of a datagram; what is cut off at its end is left out.
-fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
+pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     core::iter::from_fn(move || {
         let length = usize::try_from(number(bytes, 0)?).ok()?;
         let body = bytes.get(HEADER..length)?;

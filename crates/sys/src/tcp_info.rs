@@ -4,6 +4,7 @@ use core::mem::offset_of;
 use core::time::Duration;
 use std::os::fd::AsFd;
 
+use linerate_model::socket::{Moment, RecoveryState};
 use linerate_model::tcp_info::{TcpInfo, WindowScale};
 use linerate_units::{BitRate, ByteCount, Mss, Mtu, PacketCount, SegmentCount};
 
@@ -109,6 +110,7 @@ const OPTION_TIMESTAMPS: u8 = 1;
 const OPTION_SACK: u8 = 2;
 const OPTION_WINDOW_SCALE: u8 = 4;
 const OPTION_ECN: u8 = 8;
+const OPTION_ECN_SEEN: u8 = 16;
 
 /// `TCP_INFINITE_SSTHRESH` of the kernel: still in the first slow start.
 const INFINITE_THRESHOLD: u32 = 0x7fff_ffff;
@@ -147,11 +149,29 @@ pub fn parse(bytes: &[u8]) -> TcpInfo {
     info
 }
 
+/// Understands those of the same bytes that only mean something at the moment of reading.
+#[must_use]
+pub fn parse_moment(bytes: &[u8]) -> Moment {
+    let since = |milliseconds: u32| Duration::from_millis(milliseconds.into());
+    Moment {
+        recovery: field!(bytes, ca_state: u8).and_then(RecoveryState::from_kernel),
+        probes: field!(bytes, probes: u8),
+        selectively_acknowledged: field!(bytes, sacked: u32).map(segments),
+        retransmitted: field!(bytes, retrans: u32).map(segments),
+        congestion_window: field!(bytes, snd_cwnd: u32).map(segments),
+        since_data_sent: field!(bytes, last_data_sent: u32).map(since),
+        since_data_received: field!(bytes, last_data_recv: u32).map(since),
+        segments_sent: field!(bytes, segs_out: u32).map(segments),
+        segments_received: field!(bytes, segs_in: u32).map(segments),
+    }
+}
+
 fn parse_options(bytes: &[u8], info: &mut TcpInfo) {
     let Some(options) = field!(bytes, options: u8) else { return };
     info.timestamps = Some(options & OPTION_TIMESTAMPS != 0);
     info.selective_acknowledgements = Some(options & OPTION_SACK != 0);
     info.explicit_congestion_notification = Some(options & OPTION_ECN != 0);
+    info.congestion_notification_seen = Some(options & OPTION_ECN_SEEN != 0);
     if options & OPTION_WINDOW_SCALE != 0 {
         info.window_scale = field!(bytes, window_scales: u8).map(window_scale);
     }
@@ -196,6 +216,8 @@ fn parse_windows(bytes: &[u8], info: &mut TcpInfo) {
 }
 
 fn parse_segments(bytes: &[u8], info: &mut TcpInfo) {
+    info.backoff = field!(bytes, backoff: u8);
+    info.data_segments_sent = field!(bytes, data_segs_out: u32).map(segments);
     info.retransmits = field!(bytes, total_retrans: u32).map(segments);
     info.lost = field!(bytes, lost: u32).map(segments);
     info.unacknowledged = field!(bytes, unacked: u32).map(segments);
@@ -213,6 +235,7 @@ fn parse_bytes_and_rates(bytes: &[u8], info: &mut TcpInfo) {
     info.bytes_retransmitted = field!(bytes, bytes_retrans: u64).map(ByteCount::new);
     info.not_sent = field!(bytes, notsent_bytes: u32).map(byte_count);
     info.pacing_rate = field!(bytes, pacing_rate: u64).filter(|rate| *rate != u64::MAX).map(rate);
+    info.max_pacing_rate = field!(bytes, max_pacing_rate: u64).filter(|rate| *rate != u64::MAX).map(rate);
     let delivery_rate = field!(bytes, delivery_rate: u64);
     // The kernel answers 0 until it has a sample.
     info.delivery_rate = delivery_rate.filter(|rate| *rate != 0).map(rate);

@@ -162,6 +162,7 @@ mod tests {
             bytes: ByteCount::new(u64::MAX),
             tcp,
             udp,
+            socket: None,
         };
         IntervalReport {
             start: ms(1000),
@@ -203,7 +204,7 @@ mod tests {
             out_of_order: None,
             dropped_in_host: Some(PacketCount::ZERO),
         };
-        let message = Message::End(End { streams: vec![stream], overlapping_tests: 2 });
+        let message = Message::End(End { streams: vec![stream], overlapping_tests: 2, host: None });
         assert_eq!(round_trip(&message), message);
     }
 

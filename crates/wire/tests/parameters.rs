@@ -50,6 +50,7 @@ fn everything() -> TestParameters {
         server_affinity: Some(Cpu(3)),
         segmentation_offload: true,
         far_interval: None,
+        far_details: false,
     }
 }
 

@@ -22,10 +22,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("lab", &["model", "sys", "units"]),
     ("history", &["model", "units"]),
     ("change", &["model", "sys", "units"]),
-    (
-        "cli",
-        &["change", "engine", "history", "lab", "model", "report", "rules", "sys", "units", "wire"],
-    ),
+    ("cli", &["change", "engine", "history", "lab", "model", "report", "rules", "sys", "units", "wire"]),
     ("xtask", &[]),
 ];
 

@@ -1,6 +1,9 @@
 //! One file per command.
 
+pub(crate) mod audit;
+pub(crate) mod baseline;
 pub(crate) mod calc;
+pub(crate) mod diagnose;
 pub(crate) mod history;
 pub(crate) mod lab;
 pub(crate) mod load;
@@ -8,5 +11,7 @@ pub(crate) mod measurement;
 pub(crate) mod path;
 pub(crate) mod report;
 pub(crate) mod rfc6349;
+pub(crate) mod rollback;
 pub(crate) mod serve;
 pub(crate) mod test;
+pub(crate) mod watch;

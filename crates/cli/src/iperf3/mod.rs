@@ -9,6 +9,7 @@ mod server;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use linerate_model::parameters::TestParameters;
 use linerate_sys::{clock, host, process};
 
 use args::ArgumentsError;
@@ -49,6 +50,18 @@ fn refuse(error: &ArgumentsError) -> ExitCode {
     };
     output::complain(help::refusal(error, &time).trim_end());
     FAILURE
+}
+
+/// The parameters of a client's test with these options; an error says what is wrong with them.
+pub(crate) fn transfer(options: &[String]) -> Result<TestParameters, String> {
+    // The host is of no interest here: it is given elsewhere.
+    let words = ["-c", "localhost"].into_iter().map(str::to_owned).chain(options.iter().cloned());
+    match args::parse(words.map(OsString::from)) {
+        Ok(Parsed { command: Iperf3Command::Client(client), .. }) => Ok(client.parameters),
+        Ok(_) => Err("only a client's options make a transfer".to_owned()),
+        Err(ArgumentsError::Usage(text)) => Err(text.trim_end().to_owned()),
+        Err(ArgumentsError::Parameter { error, .. }) => Err(error.to_string()),
+    }
 }
 
 /// What both roles do first: processor, output, process number.

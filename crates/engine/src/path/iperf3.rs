@@ -120,6 +120,7 @@ fn throughput(report: &TestReport, peer: SocketAddr) -> Option<Capacity> {
         high_bits_per_second: None,
         at_least: true,
         limited_by: Some("TCP, whose senders back off".to_owned()),
+        shared: None,
         packet_bytes: mss.map_or(0, |mss| ByteCount::from_f64(mss + f64::from(headers)).get()),
         loss: None,
         queueing_ns: None,

@@ -108,9 +108,11 @@ fn with_datagrams(record: &mut Record<'_>, way: &mut Way<'_>) -> Result<(), Halt
     record.phase(PathPhase::Marks, way.round_trip * 6);
     marks::measure(record, way)?;
     record.check()?;
-    record.phase(PathPhase::Hops, Duration::from_secs(1));
-    hops::measure(record, way.session.peer(), way.routers)?;
-    record.check()?;
+    if record.options.hops {
+        record.phase(PathPhase::Hops, Duration::from_secs(1));
+        hops::measure(record, way.session.peer(), way.routers)?;
+        record.check()?;
+    }
     if record.options.capacity {
         search::measure(record, way)?;
     } else {

@@ -59,6 +59,8 @@ pub struct PathOptions {
     pub interval: Duration,
     /// Whether they follow each other at random (RFC 2330 §11.1.1) instead of periodically (RFC 3432).
     pub poisson: bool,
+    /// Whether to ask the routers on the way.
+    pub hops: bool,
     /// Whether to search for the capacity, which fills the path for some seconds each way.
     pub capacity: bool,
     /// Highest rate to try; `None` for what this host can send.
@@ -77,6 +79,7 @@ impl PathOptions {
             count: PacketCount::new(1000),
             interval: Duration::from_millis(5),
             poisson: true,
+            hops: true,
             capacity: true,
             max_rate: None,
             max_traffic: None,

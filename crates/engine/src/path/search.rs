@@ -260,6 +260,7 @@ fn note_capacity(
         high_bits_per_second: interval.map(|(_, high)| high.bits_per_second()),
         at_least: matches!(outcome.bound, Bound::AtLeast(_)),
         limited_by: limited_by.filter(|_| outcome.bound != Bound::Path),
+        shared: Some(outcome.shared),
         packet_bytes: packet.size().get(),
         loss: outcome.loss.map(Ratio::get),
         queueing_ns: outcome.delay_growth.map(|(_, most)| nanoseconds(most)),

@@ -8,11 +8,12 @@
 mod parts;
 
 use core::time::Duration;
+use std::collections::BTreeMap;
 
 use linerate_units::{ByteCount, PacketCount};
 use serde::{Deserialize, Serialize};
 
-pub use parts::{Distribution, LimitShares, TcpInfo, TcpInterval, UdpInterval};
+pub use parts::{Distribution, LimitShares, SocketMemory, SocketSample, TcpInfo, TcpInterval, UdpInterval};
 
 use crate::limit;
 use crate::sample;
@@ -30,6 +31,26 @@ pub struct FarEnd {
     pub streams: Vec<FarStreamEnd>,
     /// The largest number of other bandwidth tests that ran there at the same time.
     pub overlapping_tests: u64,
+    /// Its host; only for a client that asked ([`far_details`](crate::parameters::TestParameters::far_details)).
+    pub host: Option<HostEvidence>,
+}
+
+/// What a host tells of a test: its settings, and what its counters did meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostEvidence {
+    /// Release of its kernel.
+    pub kernel: Option<String>,
+    /// Settings that bound a transfer, by sysctl's names; numbers that belong together have one blank between them.
+    pub settings: BTreeMap<String, String>,
+    /// By how much the kernel's protocol counters grew, by nstat's names; those that did not grow are left out.
+    pub counters: BTreeMap<String, u64>,
+    /// Bytes that its interface towards the other end received and sent meanwhile; `None` where that is not known.
+    pub interface_bytes: Option<(u64, u64)>,
+    /// Share of all its processors that was busy.
+    pub busy: Option<f64>,
+    /// Memory in bytes.
+    pub memory_bytes: Option<u64>,
 }
 
 /// What the far end alone knows of one stream.
@@ -82,6 +103,9 @@ pub struct StreamInterval {
     /// UDP.
     #[serde(default)]
     pub udp: Option<UdpInterval>,
+    /// TCP, for a client that asked for details.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<Box<SocketSample>>,
 }
 
 /// The closing message of the far end.
@@ -94,6 +118,9 @@ pub struct End {
     /// Other bandwidth tests at the same time, at most.
     #[serde(default)]
     pub overlapping_tests: u64,
+    /// Its host, for a client that asked for details.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostEvidence>,
 }
 
 /// One stream in the closing message.
@@ -152,6 +179,7 @@ impl From<&sample::StreamInterval> for StreamInterval {
             bytes: interval.bytes.get(),
             tcp: interval.tcp.as_ref().map(Into::into),
             udp: interval.udp.as_ref().map(Into::into),
+            socket: interval.socket.as_ref().map(|socket| Box::new(SocketSample::from(&**socket))),
         }
     }
 }
@@ -164,6 +192,7 @@ impl From<StreamInterval> for sample::StreamInterval {
             bytes: ByteCount::new(interval.bytes),
             tcp: interval.tcp.map(Into::into),
             udp: interval.udp.map(Into::into),
+            socket: interval.socket.map(|socket| Box::new((*socket).into())),
         }
     }
 }
@@ -174,13 +203,18 @@ impl From<&FarEnd> for End {
             schema: SCHEMA,
             streams: end.streams.iter().map(StreamEnd::from).collect(),
             overlapping_tests: end.overlapping_tests,
+            host: end.host.clone(),
         }
     }
 }
 
 impl From<End> for FarEnd {
     fn from(end: End) -> Self {
-        Self { streams: end.streams.into_iter().map(Into::into).collect(), overlapping_tests: end.overlapping_tests }
+        Self {
+            streams: end.streams.into_iter().map(Into::into).collect(),
+            overlapping_tests: end.overlapping_tests,
+            host: end.host,
+        }
     }
 }
 

@@ -6,11 +6,15 @@
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
 
+use super::audit::{AuditDocument, ExplanationDocument};
+use super::baseline::BaselineDocument;
+use super::diagnose::DiagnoseDocument;
 use super::load::LoadDocument;
 use super::path::PathDocument;
 use super::rfc6349::Rfc6349Document;
 use super::run::RunDocument;
 use super::throughput::ThroughputDocument;
+use super::watch::WatchDocument;
 
 /// Around the schemas, where `cargo xtask schema` takes them from this test's output.
 const BEGIN: &str = "=== schemas\n";
@@ -25,7 +29,7 @@ fn schema<T: JsonSchema>(name: &str, title: &str) -> Value {
 }
 
 /// Each schema with the name of its file and what is committed there.
-fn schemas() -> [(&'static str, Value, &'static str); 5] {
+fn schemas() -> [(&'static str, Value, &'static str); 10] {
     macro_rules! schema {
         ($document:ty, $name:literal, $title:literal) => {
             (
@@ -40,7 +44,16 @@ fn schemas() -> [(&'static str, Value, &'static str); 5] {
         schema!(ThroughputDocument, "throughput", "Throughput (linerate test --json)"),
         schema!(PathDocument, "path", "A measured path (linerate path --json)"),
         schema!(LoadDocument, "load", "Latency under load (linerate load --json)"),
+        schema!(AuditDocument, "audit", "What was found on a host (linerate audit --json)"),
+        schema!(
+            ExplanationDocument,
+            "audit-explanation",
+            "Everything about one setting (linerate audit --explain KEY --json)"
+        ),
         schema!(Rfc6349Document, "rfc6349", "TCP throughput after RFC 6349 (linerate rfc6349 --json)"),
+        schema!(DiagnoseDocument, "diagnose", "What limits a transfer (linerate diagnose --json)"),
+        schema!(BaselineDocument, "baseline", "What a host can do without a network (linerate baseline --json)"),
+        schema!(WatchDocument, "watch", "The TCP flows of a host over one interval (linerate watch --json)"),
     ]
 }
 

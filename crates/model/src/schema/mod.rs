@@ -1,5 +1,9 @@
 //! Versioned shapes for serialisation. Domain types are not `Serialize`; what leaves the process goes through here.
 
+pub mod audit;
+pub mod baseline;
+pub mod change;
+pub mod diagnose;
 pub mod environment;
 pub mod far;
 #[cfg(test)]
@@ -9,6 +13,7 @@ pub mod path;
 pub mod rfc6349;
 pub mod run;
 pub mod throughput;
+pub mod watch;
 
 /// A time as documents write it: whole nanoseconds; 584 years and more are the largest number.
 #[must_use]

@@ -150,6 +150,9 @@ pub struct Capacity {
     pub high_bits_per_second: Option<f64>,
     /// Whether the path carries at least this, and something else (the sender, the chosen limits) set the end.
     pub at_least: bool,
+    /// Whether the search met traffic of others that gave way in part only.
+    #[serde(default)]
+    pub shared: Option<bool>,
     /// What limited when `at_least` holds.
     pub limited_by: Option<String>,
     /// IP bytes of the packets of the search.

@@ -9,6 +9,7 @@ mod from_throughput;
 
 use serde::{Deserialize, Serialize};
 
+use super::diagnose::DiagnoseDocument;
 use super::environment::Environment;
 use super::load::LoadDocument;
 use super::path::PathDocument;
@@ -88,6 +89,7 @@ macro_rules! run_of {
 run_of!(PathDocument, Path);
 run_of!(LoadDocument, Load);
 run_of!(Rfc6349Document, Rfc6349);
+run_of!(DiagnoseDocument, Diagnose);
 
 /// The command that measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -102,6 +104,13 @@ pub enum Kind {
     Load,
     /// `linerate rfc6349`.
     Rfc6349,
+    /// `linerate diagnose`.
+    Diagnose,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Throughput, Self::Path, Self::Load, Self::Rfc6349, Self::Diagnose];
 }
 
 /// The document that the command prints with `--json`.
@@ -117,6 +126,8 @@ pub enum RunResult {
     Load(Box<LoadDocument>),
     /// Of [`Kind::Rfc6349`].
     Rfc6349(Box<Rfc6349Document>),
+    /// Of [`Kind::Diagnose`].
+    Diagnose(Box<DiagnoseDocument>),
 }
 
 /// A number that stands for the run. Two runs of one kind are compared by the figures of the same `name`.

@@ -213,6 +213,7 @@ pub(crate) const fn command(kind: Kind) -> &'static str {
         Kind::Path => "Path",
         Kind::Load => "Latency under load",
         Kind::Rfc6349 => "TCP throughput after RFC 6349",
+        Kind::Diagnose => "Diagnosis",
     }
 }
 

@@ -25,6 +25,7 @@ fn direction(rate: f64, loss: f64) -> PathDirection {
             high_bits_per_second: Some(rate * 1.01),
             at_least: false,
             limited_by: None,
+            shared: None,
             packet_bytes: 1250,
             loss: Some(0.002),
             queueing_ns: Some(21 * MILLISECOND),

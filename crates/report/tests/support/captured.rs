@@ -348,7 +348,7 @@ fn stream_interval(
             UdpInterval { packets: PacketCount::new(row.rest[0].parse().expect("a count")), ..UdpInterval::default() }
         }
     });
-    StreamInterval { stream: stream.id, role: stream.role, bytes, tcp, udp }
+    StreamInterval { stream: stream.id, role: stream.role, bytes, tcp, udp, socket: None }
 }
 
 fn stream_reports(start: &TestStart, rows: &[Row]) -> Vec<StreamReport> {

@@ -84,6 +84,7 @@ pub fn report(streams: Vec<StreamReport>) -> TestReport {
         file: None,
         overlapping_tests: None,
         far: None,
+        host: None,
         termination: Termination::Complete,
     }
 }

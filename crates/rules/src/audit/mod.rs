@@ -1,7 +1,85 @@
 //! Rules that look at one host alone, without a peer and without a measurement.
 
+mod accelerated_flow_steering_off;
+mod aggregation_off;
+mod below_kernel_default;
+mod bond_hash_by_address;
+mod checksum_offload_off;
+mod congestion_control_unknown;
+mod connection_tracking_full;
+mod copied_recipe;
+mod core_default_raised;
+mod datagrams_dropped;
+mod dead_setting;
+mod dsack_off;
+mod ecn_fallback_off;
+mod ecn_off;
+mod first_buffer_large;
+mod flow_steering_incomplete;
+mod frames_damaged;
+mod frto_off;
+mod governor_saves_power;
+mod half_duplex;
+mod high_order_allocation_off;
+mod interrupts_far;
+mod large_receive_offload_forwarding;
+mod link_speed_low;
+mod link_support;
+mod listen_queue_overflows;
+mod metrics_not_saved;
+mod minimum_segment_size_low;
+mod mtu_mismatch;
+mod mtu_probing_always;
+mod mtu_probing_off;
+mod namespace_limits;
+mod nearest;
+mod netdev_backlog_long;
+mod nfs_one_connection;
+mod nfs_over_datagrams;
+mod nfs_requests_small;
+mod orders_disagree;
+mod pacing_without_fq;
+mod path_mtu_discovery_off;
+mod pause_frames;
+mod pci_link_narrow;
+mod processor_time_stolen;
+mod queue_drops;
+mod rack_off;
+mod receive_autotuning_off;
+mod receive_backlog_drops;
+mod receive_on_one_processor;
+mod receive_queue_pruned;
+mod receive_squeezed;
+mod ring_small;
+mod runtime_differs;
+mod sack_off;
+mod setting_overridden;
+mod settings_change_themselves;
+#[cfg(test)]
+mod settings_fuzz;
+mod settings_line_ignored;
+mod settings_support;
+mod slow_start_threshold_saved;
+mod tail_loss_probe_off;
+mod tcp_backlog_drops;
+mod tcp_memory_in_bytes;
+mod tcp_memory_pressure;
+mod tcp_memory_small;
+mod time_wait_recycling;
+mod timestamps_off;
+mod transfer_cipher_slow;
+mod transfer_compresses;
+mod transmit_queue_length_unused;
+mod tuned_lowers_buffers;
+mod unknown_setting;
+mod value_refused;
+mod vendor_file_wins;
+mod window_scaling_off;
+mod window_share_small;
+
 use linerate_model::finding::Finding;
 use linerate_model::host::HostFacts;
+use linerate_model::host::catalogue::CATALOGUE;
 
 /// A rule of `linerate audit`.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +103,79 @@ pub struct Rule {
 }
 
 /// All rules, in the order of their identifiers.
-pub const RULES: &[Rule] = &[];
+pub const RULES: &[Rule] = &[
+    accelerated_flow_steering_off::RULE,
+    aggregation_off::RULE,
+    below_kernel_default::RULE,
+    bond_hash_by_address::RULE,
+    checksum_offload_off::RULE,
+    congestion_control_unknown::RULE,
+    connection_tracking_full::RULE,
+    copied_recipe::RULE,
+    core_default_raised::RULE,
+    datagrams_dropped::RULE,
+    dead_setting::RULE,
+    dsack_off::RULE,
+    ecn_fallback_off::RULE,
+    ecn_off::RULE,
+    first_buffer_large::RULE,
+    flow_steering_incomplete::RULE,
+    frames_damaged::RULE,
+    frto_off::RULE,
+    governor_saves_power::RULE,
+    half_duplex::RULE,
+    high_order_allocation_off::RULE,
+    interrupts_far::RULE,
+    large_receive_offload_forwarding::RULE,
+    link_speed_low::RULE,
+    listen_queue_overflows::RULE,
+    metrics_not_saved::RULE,
+    minimum_segment_size_low::RULE,
+    mtu_mismatch::RULE,
+    mtu_probing_always::RULE,
+    mtu_probing_off::RULE,
+    namespace_limits::RULE,
+    netdev_backlog_long::RULE,
+    nfs_one_connection::RULE,
+    nfs_over_datagrams::RULE,
+    nfs_requests_small::RULE,
+    orders_disagree::RULE,
+    pacing_without_fq::RULE,
+    path_mtu_discovery_off::RULE,
+    pause_frames::RULE,
+    pci_link_narrow::RULE,
+    processor_time_stolen::RULE,
+    queue_drops::RULE,
+    rack_off::RULE,
+    receive_autotuning_off::RULE,
+    receive_backlog_drops::RULE,
+    receive_on_one_processor::RULE,
+    receive_queue_pruned::RULE,
+    receive_squeezed::RULE,
+    ring_small::RULE,
+    runtime_differs::RULE,
+    sack_off::RULE,
+    setting_overridden::RULE,
+    settings_change_themselves::RULE,
+    settings_line_ignored::RULE,
+    slow_start_threshold_saved::RULE,
+    tail_loss_probe_off::RULE,
+    tcp_backlog_drops::RULE,
+    tcp_memory_in_bytes::RULE,
+    tcp_memory_pressure::RULE,
+    tcp_memory_small::RULE,
+    time_wait_recycling::RULE,
+    timestamps_off::RULE,
+    transfer_cipher_slow::RULE,
+    transfer_compresses::RULE,
+    transmit_queue_length_unused::RULE,
+    tuned_lowers_buffers::RULE,
+    unknown_setting::RULE,
+    value_refused::RULE,
+    vendor_file_wins::RULE,
+    window_scaling_off::RULE,
+    window_share_small::RULE,
+];
 
 /// Every rule's findings, the gravest first.
 #[must_use]
@@ -35,6 +185,13 @@ pub fn audit(host: &HostFacts) -> Vec<Finding> {
         other.severity.cmp(&one.severity).then_with(|| (&one.rule, &one.subject).cmp(&(&other.rule, &other.subject)))
     });
     findings
+}
+
+/// The setting that somebody may have meant who wrote a name that does not exist.
+#[must_use]
+pub fn nearest_name<'a>(host: &'a HostFacts, written: &str) -> Option<&'a str> {
+    let of_kernel = host.settings.names.known().into_iter().flatten().map(String::as_str);
+    nearest::nearest(written, of_kernel.chain(CATALOGUE.iter().map(|knob| knob.key)))
 }
 
 #[cfg(test)]

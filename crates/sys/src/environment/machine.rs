@@ -47,7 +47,7 @@ fn processor_model(processors: &str) -> Option<&str> {
         .find_map(|key| value_of(processors, key))
 }
 
-fn memory_total(memory: &str) -> Option<ByteCount> {
+pub(super) fn memory_total(memory: &str) -> Option<ByteCount> {
     let kibibytes = value_of(memory, "MemTotal")?.strip_suffix(" kB")?;
     kibibytes.trim().parse().ok().map(ByteCount::from_kibibytes)
 }

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use linerate_model::environment::{Environment, ProtocolCounters};
+use linerate_units::ByteCount;
 
 pub use clock::clock_state;
 
@@ -40,12 +41,35 @@ pub fn read(remote: Option<IpAddr>) -> Environment {
     }
 }
 
+/// The settings of [`read`] alone.
+#[must_use]
+pub fn settings() -> BTreeMap<String, String> {
+    settings::read(&mut Notes::default())
+}
+
+/// Memory of this machine, as the kernel counts it (`MemTotal`); `None` where it does not tell.
+#[must_use]
+pub fn memory() -> Option<ByteCount> {
+    machine::memory_total(&std::fs::read_to_string("/proc/meminfo").ok()?)
+}
+
 /// The kernel's counters of IP, ICMP, UDP and TCP, in the calling thread's network namespace: those of two moments tell
 /// what happened in between ([`ProtocolCounters::since`]), to all connections of the namespace.
 pub fn protocol_counters() -> Result<ProtocolCounters> {
+    counters_in("/proc/thread-self/net")
+}
+
+/// As [`protocol_counters`], in the network namespace of the process. For threads that may be killed at any time: a thread's
+/// own directory of `/proc`, looked at and then killed with its process, kept a 6.12 kernel without preemption busy for ever
+/// (`proc_flush_pid`).
+pub fn process_protocol_counters() -> Result<ProtocolCounters> {
+    counters_in("/proc/self/net")
+}
+
+fn counters_in(directory: &str) -> Result<ProtocolCounters> {
     let mut text = String::new();
     for name in ["snmp", "netstat", "snmp6"] {
-        let path = format!("/proc/thread-self/net/{name}");
+        let path = format!("{directory}/{name}");
         match std::fs::read_to_string(&path) {
             Ok(list) => text.push_str(&list),
             // A kernel without IPv6.

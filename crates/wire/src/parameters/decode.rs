@@ -260,6 +260,7 @@ impl Keys<'_> {
         let interval = linerate.integer("interval_ns").map_err(|error| malformed(&error))?;
         let interval = interval.and_then(|interval| u64::try_from(interval).ok()).map(Duration::from_nanos);
         parameters.far_interval = interval.map(|interval| interval.clamp(SHORTEST_FAR_INTERVAL, LONGEST_FAR_INTERVAL));
+        parameters.far_details = linerate.integer("details").map_err(|error| malformed(&error))? == Some(1);
         linerate.string("version").map_err(|error| malformed(&error))
     }
 }

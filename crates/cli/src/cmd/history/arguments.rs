@@ -163,6 +163,8 @@ pub(super) enum KindName {
     Load,
     /// linerate rfc6349
     Rfc6349,
+    /// `linerate diagnose`.
+    Diagnose,
 }
 
 impl KindName {
@@ -172,6 +174,7 @@ impl KindName {
             Self::Path => Kind::Path,
             Self::Load => Kind::Load,
             Self::Rfc6349 => Kind::Rfc6349,
+            Self::Diagnose => Kind::Diagnose,
         }
     }
 }
@@ -183,6 +186,7 @@ pub(super) const fn command_of(kind: Kind) -> &'static str {
         Kind::Path => "path",
         Kind::Load => "load",
         Kind::Rfc6349 => "rfc6349",
+        Kind::Diagnose => "diagnose",
     }
 }
 

@@ -62,6 +62,29 @@ pub(crate) fn run_instead(host: &str, arguments: &[OsString]) -> std::process::E
     }
 }
 
+/// As [`run_instead`], for a diagnosis: where no transfer is given, it is the path's own.
+pub(crate) fn diagnose_instead(host: &str, arguments: &[OsString], given: bool) -> std::process::ExitCode {
+    let mut arguments = arguments.to_vec();
+    if !given {
+        let found = match path::find(name_of(host).unwrap_or(host)) {
+            Ok(found) => found,
+            Err(exit) => return exit.into(),
+        };
+        arguments.push("--".into());
+        arguments.extend(transfer_of(&found.description.scenario).into_iter().map(OsString::from));
+    }
+    run_instead(host, &arguments)
+}
+
+/// The options of a scenario that is a transfer to the far end: `iperf3 -c far OPTIONS`.
+fn transfer_of(scenario: &[String]) -> Vec<String> {
+    let words: Vec<&str> = scenario.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["iperf3", "-c", _, options @ ..] => options.iter().map(|&option| option.to_owned()).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// The name of a path where a host was expected (`lab:NAME`).
 pub(crate) fn name_of(host: &str) -> Option<&str> {
     host.strip_prefix("lab:")
@@ -126,7 +149,23 @@ fn text_of(path: &Path) -> String {
 }
 
 /// Words that are linerate's own commands in the lab. `iperf3` is the host's program where it has one.
-const OWN: &[&str] = &["test", "path", "load", "rfc6349", "serve", "calc", "lab", "completions", "man"];
+const OWN: &[&str] = &[
+    "audit",
+    "calc",
+    "completions",
+    "diagnose",
+    "history",
+    "lab",
+    "load",
+    "man",
+    "path",
+    "report",
+    "rfc6349",
+    "rollback",
+    "serve",
+    "test",
+    "watch",
+];
 
 fn resolve(command: &[String], linerate: &Path) -> Vec<String> {
     let own = [text_of(linerate)];

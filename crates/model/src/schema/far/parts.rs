@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::limit;
 use crate::sample;
 use crate::schema::nanoseconds;
+use crate::socket;
 use crate::summary;
 use crate::tcp_info;
 
@@ -268,6 +269,8 @@ pub struct TcpInfo {
     /// bit/s.
     pub pacing_rate: Option<u64>,
     /// bit/s.
+    pub max_pacing_rate: Option<u64>,
+    /// bit/s.
     pub delivery_rate: Option<u64>,
     /// Whether.
     pub delivery_rate_application_limited: Option<bool>,
@@ -285,6 +288,12 @@ pub struct TcpInfo {
     pub window_scale: Option<(u8, u8)>,
     /// Whether.
     pub explicit_congestion_notification: Option<bool>,
+    /// Whether.
+    pub congestion_notification_seen: Option<bool>,
+    /// Doublings.
+    pub backoff: Option<u8>,
+    /// Segments.
+    pub data_segments_sent: Option<u64>,
 }
 
 impl From<&tcp_info::TcpInfo> for TcpInfo {
@@ -318,6 +327,7 @@ impl From<&tcp_info::TcpInfo> for TcpInfo {
             bytes_retransmitted: info.bytes_retransmitted.map(ByteCount::get),
             not_sent: info.not_sent.map(ByteCount::get),
             pacing_rate: info.pacing_rate.map(BitRate::whole_bits_per_second),
+            max_pacing_rate: info.max_pacing_rate.map(BitRate::whole_bits_per_second),
             delivery_rate: info.delivery_rate.map(BitRate::whole_bits_per_second),
             delivery_rate_application_limited: info.delivery_rate_application_limited,
             busy_time: info.busy_time.map(nanoseconds),
@@ -327,6 +337,9 @@ impl From<&tcp_info::TcpInfo> for TcpInfo {
             selective_acknowledgements: info.selective_acknowledgements,
             window_scale: info.window_scale.map(|scale| (scale.send, scale.receive)),
             explicit_congestion_notification: info.explicit_congestion_notification,
+            congestion_notification_seen: info.congestion_notification_seen,
+            backoff: info.backoff,
+            data_segments_sent: info.data_segments_sent.map(SegmentCount::get),
         }
     }
 }
@@ -362,6 +375,7 @@ impl From<TcpInfo> for tcp_info::TcpInfo {
             bytes_retransmitted: info.bytes_retransmitted.map(ByteCount::new),
             not_sent: info.not_sent.map(ByteCount::new),
             pacing_rate: info.pacing_rate.map(rate),
+            max_pacing_rate: info.max_pacing_rate.map(rate),
             delivery_rate: info.delivery_rate.map(rate),
             delivery_rate_application_limited: info.delivery_rate_application_limited,
             busy_time: info.busy_time.map(Duration::from_nanos),
@@ -371,6 +385,9 @@ impl From<TcpInfo> for tcp_info::TcpInfo {
             selective_acknowledgements: info.selective_acknowledgements,
             window_scale: info.window_scale.map(|(send, receive)| tcp_info::WindowScale { send, receive }),
             explicit_congestion_notification: info.explicit_congestion_notification,
+            congestion_notification_seen: info.congestion_notification_seen,
+            backoff: info.backoff,
+            data_segments_sent: info.data_segments_sent.map(SegmentCount::new),
         }
     }
 }
@@ -378,4 +395,82 @@ impl From<TcpInfo> for tcp_info::TcpInfo {
 fn rate(bits_per_second: u64) -> BitRate {
     // Exact up to 2^53 bit/s.
     BitRate::from_bits_per_second(ByteCount::new(bits_per_second).as_f64())
+}
+
+/// A socket at the end of an interval; see [`sample::SocketSample`].
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SocketSample {
+    /// What the kernel says of the connection.
+    pub info: TcpInfo,
+    /// What its memory is used for.
+    pub memory: Option<SocketMemory>,
+}
+
+/// A socket's memory in bytes; see [`socket::SocketMemory`].
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SocketMemory {
+    /// Arrived and not read.
+    pub receive_allocated: u64,
+    /// How much that may be.
+    pub receive_buffer: u64,
+    /// On the way out.
+    pub send_allocated: u64,
+    /// How much may be queued.
+    pub send_buffer: u64,
+    /// Reserved, not used.
+    pub forward_allocated: u64,
+    /// Written, not acknowledged.
+    pub send_queued: u64,
+    /// Options.
+    pub option_memory: u64,
+    /// Arrived while the socket was held.
+    pub backlog: u64,
+    /// Packets.
+    pub drops: Option<u64>,
+}
+
+impl From<&sample::SocketSample> for SocketSample {
+    fn from(sample: &sample::SocketSample) -> Self {
+        Self { info: (&sample.info).into(), memory: sample.memory.as_ref().map(Into::into) }
+    }
+}
+
+impl From<SocketSample> for sample::SocketSample {
+    fn from(sample: SocketSample) -> Self {
+        Self { info: sample.info.into(), memory: sample.memory.map(Into::into) }
+    }
+}
+
+impl From<&socket::SocketMemory> for SocketMemory {
+    fn from(memory: &socket::SocketMemory) -> Self {
+        Self {
+            receive_allocated: memory.receive_allocated.get(),
+            receive_buffer: memory.receive_buffer.get(),
+            send_allocated: memory.send_allocated.get(),
+            send_buffer: memory.send_buffer.get(),
+            forward_allocated: memory.forward_allocated.get(),
+            send_queued: memory.send_queued.get(),
+            option_memory: memory.option_memory.get(),
+            backlog: memory.backlog.get(),
+            drops: memory.drops.map(PacketCount::get),
+        }
+    }
+}
+
+impl From<SocketMemory> for socket::SocketMemory {
+    fn from(memory: SocketMemory) -> Self {
+        Self {
+            receive_allocated: ByteCount::new(memory.receive_allocated),
+            receive_buffer: ByteCount::new(memory.receive_buffer),
+            send_allocated: ByteCount::new(memory.send_allocated),
+            send_buffer: ByteCount::new(memory.send_buffer),
+            forward_allocated: ByteCount::new(memory.forward_allocated),
+            send_queued: ByteCount::new(memory.send_queued),
+            option_memory: ByteCount::new(memory.option_memory),
+            backlog: ByteCount::new(memory.backlog),
+            drops: memory.drops.map(PacketCount::new),
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! What is particular to each kind of measurement: its tables, its own charts, its notes.
 
+pub mod diagnose;
 pub mod load;
 pub mod path;
 pub mod rfc6349;
@@ -16,6 +17,7 @@ pub(super) fn complete(presentation: &mut Presentation<'_>, run: &RunDocument) {
         RunResult::Path(document) => path::complete(presentation, document),
         RunResult::Load(document) => load::complete(presentation, document),
         RunResult::Rfc6349(document) => rfc6349::complete(presentation, document),
+        RunResult::Diagnose(document) => diagnose::complete(presentation, document),
     }
 }
 

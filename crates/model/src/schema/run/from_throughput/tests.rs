@@ -55,6 +55,7 @@ fn intervals(bytes: &[u64], role: Role) -> Vec<IntervalReport> {
                 bytes: ByteCount::new(*bytes),
                 tcp: (role == Role::Sender).then(|| sender(20 + u64::from(index))),
                 udp: None,
+                socket: None,
             })
             .collect(),
     };
@@ -97,6 +98,7 @@ fn run(flow: Flow, after: Duration, near: Vec<IntervalReport>, far: Option<Vec<I
         file: None,
         overlapping_tests: None,
         far: far.map(|intervals| FarReport { intervals, ..FarReport::default() }),
+        host: None,
         termination: crate::report::Termination::Complete,
     };
     ThroughputRun { flow, streams: StreamCount::new(2), start: Some(start), intervals: near, report }

@@ -1,0 +1,158 @@
+//! The journal of one change set: a file to which lines are only added. What is about to be done is on the disk before it
+//! is done, so that whoever reads the journal after any interruption knows what may have happened.
+
+mod line;
+mod record;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+pub(crate) use record::Record;
+pub use record::Written;
+
+use crate::error::{ChangeError, Result};
+
+/// A journal that can be written.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    file: File,
+    path: PathBuf,
+    sequence: u64,
+    length: u64,
+}
+
+impl Journal {
+    /// A new, empty one.
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        let failed = |cause| ChangeError::Journal { path: path.to_owned(), cause };
+        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
+        Ok(Self { file, path: path.to_owned(), sequence: 0, length: 0 })
+    }
+
+    /// One that is there, to go on with it: what a power cut left of an unfinished line is cut off.
+    pub(crate) fn open(path: &Path) -> Result<(Self, Vec<Record>)> {
+        let failed = |cause| ChangeError::Journal { path: path.to_owned(), cause };
+        let bytes = fs::read(path).map_err(failed)?;
+        let (records, whole) = parse(path, &bytes)?;
+        let file = OpenOptions::new().append(true).open(path).map_err(failed)?;
+        let mut journal = Self { file, path: path.to_owned(), sequence: 0, length: 0 };
+        journal.sequence = records.len().try_into().unwrap_or(u64::MAX);
+        journal.length = whole.try_into().unwrap_or(u64::MAX);
+        // A disk that cannot be written must not keep anybody from taking changes back.
+        let _ = journal.file.set_len(journal.length);
+        if whole > 0 && bytes.get(whole - 1) != Some(&b'\n') && journal.file.write_all(b"\n").is_ok() {
+            journal.length += 1;
+        }
+        Ok((journal, records))
+    }
+
+    /// Adds a line, and comes back when it is on the disk.
+    pub(crate) fn append(&mut self, record: &Record) -> Result<()> {
+        let failed = |path: &Path, cause| ChangeError::Journal { path: path.to_owned(), cause };
+        let line = line::encode(self.sequence, record).map_err(|cause| failed(&self.path, cause.into()))?;
+        if let Err(cause) = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data()) {
+            // Half a line would hide the next one.
+            let _ = self.file.set_len(self.length);
+            return Err(failed(&self.path, cause));
+        }
+        self.sequence += 1;
+        self.length += u64::try_from(line.len()).unwrap_or_default();
+        Ok(())
+    }
+}
+
+/// All records of a journal.
+pub(crate) fn read(path: &Path) -> Result<Vec<Record>> {
+    let bytes = fs::read(path).map_err(|cause| match cause.kind() {
+        io::ErrorKind::NotFound => {
+            ChangeError::Damaged { path: path.to_owned(), detail: "there is no such file".into() }
+        }
+        _ => ChangeError::Place { operation: "reading", path: path.to_owned(), cause },
+    })?;
+    parse(path, &bytes).map(|(records, _)| records)
+}
+
+/// The records and how many bytes they take. A last line that is not whole was being written when the power went: what
+/// it was to record has not been done.
+fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Record>, usize)> {
+    let (mut records, mut place) = (Vec::new(), 0);
+    while place < bytes.len() {
+        let rest = &bytes[place..];
+        let end = rest.iter().position(|byte| *byte == b'\n');
+        let line = &rest[..end.unwrap_or(rest.len())];
+        match line::decode(line, records.len().try_into().unwrap_or(u64::MAX)) {
+            Ok(record) => records.push(record),
+            Err(line::Wrong::Newer(found)) => return Err(ChangeError::Newer { path: path.to_owned(), found }),
+            Err(line::Wrong::Damaged(_)) if is_torn(rest, end) => break,
+            Err(line::Wrong::Damaged(detail)) => {
+                let detail = format!("line {}: {detail}", records.len() + 1);
+                return Err(ChangeError::Damaged { path: path.to_owned(), detail });
+            }
+        }
+        place += end.map_or(rest.len(), |end| end + 1);
+    }
+    Ok((records, place))
+}
+
+/// Whether nothing whole follows: no line feed, or only what file systems fill an unwritten block with.
+fn is_torn(rest: &[u8], end: Option<usize>) -> bool {
+    end.is_none_or(|end| rest[end + 1..].is_empty() && rest[..end].contains(&0))
+        || rest.iter().all(|byte| *byte == 0 || *byte == b'\n')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    #[test]
+    fn every_cut_leaves_a_beginning() {
+        let scratch = Scratch::new();
+        let path = scratch.path().join("journal");
+        let mut journal = Journal::create(&path).expect("room");
+        for index in 0..5 {
+            journal.append(&Record::Intent { index }).expect("room");
+        }
+        assert!(Journal::create(&path).is_err(), "never overwritten");
+        let bytes = fs::read(&path).expect("there");
+        let lengths: Vec<usize> = bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::len).collect();
+        for cut in 0..=bytes.len() {
+            fs::write(&path, &bytes[..cut]).expect("room");
+            // A line is whole without its line feed, too.
+            let expected = (0..=5)
+                .rev()
+                .find(|count| lengths[..*count].iter().sum::<usize>() <= cut + usize::from(*count > 0))
+                .expect("0 fits");
+            let (mut journal, records) = Journal::open(&path).expect("readable");
+            assert_eq!(records.len(), expected, "cut at {cut}");
+            journal.append(&Record::TakingBack { index: 9 }).expect("room");
+            let again = read(&path).expect("whole again");
+            assert_eq!(
+                (again.len(), again.last()),
+                (expected + 1, Some(&Record::TakingBack { index: 9 })),
+                "cut at {cut}"
+            );
+        }
+    }
+
+    #[test]
+    fn damage_in_the_middle_is_no_torn_end() {
+        let scratch = Scratch::new();
+        let path = scratch.path().join("journal");
+        let mut journal = Journal::create(&path).expect("room");
+        for index in 0..3 {
+            journal.append(&Record::Intent { index }).expect("room");
+        }
+        let mut bytes = fs::read(&path).expect("there");
+        bytes[20] ^= 1;
+        fs::write(&path, &bytes).expect("room");
+        let error = read(&path).expect_err("damaged").to_string();
+        assert!(error.contains("line 1") && error.contains("by hand"), "{error}");
+        fs::write(&path, b"{\"schema\":2}\n").expect("room");
+        assert!(matches!(read(&path), Err(ChangeError::Damaged { .. })));
+    }
+}

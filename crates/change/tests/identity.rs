@@ -1,0 +1,177 @@
+//! Applying and taking back leads home: over random plans, in random steps, with whatever goes wrong in between.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use linerate_change::{Back, Mode, State, Trial, Written, roll_back};
+use linerate_model::change::{Group, Target};
+use linerate_sys::host_access::{FakeHost, Fault, Host};
+use proptest::prelude::*;
+use support::{Scratch, TARGETS, everything, host, keep, options, plan, state, target, value};
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Apply(Group),
+    TakeBack(Group),
+    ApplyAll,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let group = prop_oneof![Just(Group::Buffers), Just(Group::Pacing)];
+    let step = prop_oneof![group.clone().prop_map(Step::Apply), group.prop_map(Step::TakeBack), Just(Step::ApplyAll),];
+    proptest::collection::vec(step, 1..6)
+}
+
+fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
+    let all: Vec<usize> = (0..TARGETS).collect();
+    proptest::sample::subsequence(all, 1..=TARGETS)
+        .prop_shuffle()
+        .prop_flat_map(|numbers| {
+            let count = numbers.len();
+            (Just(numbers), proptest::collection::vec(0_u8..5, count))
+        })
+        .prop_map(|(numbers, values)| numbers.into_iter().zip(values).collect())
+}
+
+fn faults() -> impl Strategy<Value = Vec<(usize, Fault)>> {
+    let fault = (0..TARGETS, 5_u8..9).prop_flat_map(|(number, other)| {
+        let other = value(&target(number), other);
+        prop_oneof![
+            prop_oneof![Just(1), Just(13), Just(22), Just(30)].prop_map(Fault::Refused),
+            Just(Fault::Clamped(other.clone())),
+            Just(Fault::WrittenAndRefused(16)),
+            Just(Fault::OthersWrote(target(number), other)),
+            Just(Fault::Vanishes("eth0".to_owned())),
+        ]
+    });
+    proptest::collection::vec((0_usize..30, fault), 0..3)
+}
+
+/// What must be as before: all that nobody else has written, and that is still there.
+fn expected(
+    before: &BTreeMap<Target, String>,
+    faults: &[(usize, Fault)],
+    writes: usize,
+) -> BTreeMap<Target, Option<String>> {
+    let happened = || faults.iter().filter(|(write, _)| *write < writes).map(|(_, fault)| fault);
+    let others: Vec<&Target> = happened()
+        .filter_map(|fault| if let Fault::OthersWrote(target, _) = fault { Some(target) } else { None })
+        .collect();
+    let vanished = happened().any(|fault| matches!(fault, Fault::Vanishes(_)));
+    let all = (0..TARGETS).map(target);
+    all.filter(|target| !others.contains(&target) && (!vanished || target.interface().is_none()))
+        .map(|target| (target.clone(), before.get(&target).cloned()))
+        .collect()
+}
+
+fn carry_out(host: &FakeHost, scratch: &Scratch, changes: &[(usize, u8)], steps: &[Step], ending: u8) {
+    let store = scratch.store();
+    let Ok(mut trial) = Trial::begin(&store, host, &plan(changes), &options()) else { return };
+    for step in steps {
+        match step {
+            Step::Apply(group) => drop(trial.apply(|change| change.group == *group)),
+            Step::TakeBack(group) => drop(trial.take_back(|change| change.group == *group)),
+            Step::ApplyAll => drop(trial.apply(|_| true)),
+        }
+    }
+    let id = trial.id();
+    match ending {
+        0 => drop(trial),
+        1 => drop(trial.roll_back("a test")),
+        _ => {
+            // Kept, and then taken back after all; or not kept, and taken back at once.
+            let _ = trial.keep(&keep());
+            drop(roll_back(&store, host, id, Mode::ForReal, "a test").expect("nobody else has the lock"));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+    #[test]
+    fn applied_and_taken_back_is_as_before(changes in changes(), steps in steps(), faults in faults(), ending in 0_u8..3) {
+        let mut host = host();
+        let before = host.values();
+        for (write, fault) in &faults {
+            host = host.with_fault(*write, fault.clone());
+        }
+        let scratch = Scratch::new();
+        carry_out(&host, &scratch, &changes, &steps, ending);
+        let after = host.values();
+        for (target, value) in expected(&before, &faults, host.writes()) {
+            prop_assert_eq!(after.get(&target).cloned(), value, "{}", target);
+        }
+        let files_fail = faults.iter().any(|(_, fault)| matches!(fault, Fault::Refused(_) | Fault::WrittenAndRefused(_)));
+        prop_assert!(host.files().is_empty() || files_fail, "{:?}", host.files());
+    }
+}
+
+#[test]
+fn each_write_may_be_refused() {
+    for write in 0..TARGETS {
+        let host = host().with_fault(write, Fault::Refused(22));
+        let before = state(&host);
+        let scratch = Scratch::new();
+        let store = scratch.store();
+        let mut trial = Trial::begin(&store, &host, &everything(), &options()).expect("begun");
+        let error = trial.apply(|_| true).expect_err("refused").to_string();
+        assert!(error.contains("Invalid argument"), "{error}");
+        assert_eq!(state(&host), before, "all or none");
+        let report = trial.roll_back("a test");
+        assert!(report.is_clean() && report.state == State::RolledBack, "{report:?}");
+    }
+}
+
+#[test]
+fn what_is_there_already_is_not_written() {
+    let host = host();
+    let scratch = Scratch::new();
+    let store = scratch.store();
+    let mut trial = Trial::begin(&store, &host, &plan(&[(0, 0), (1, 3)]), &options()).expect("begun");
+    let outcomes = trial.apply(|_| true).expect("applied");
+    assert_eq!(outcomes.iter().map(|outcome| outcome.written).collect::<Vec<_>>(), [Written::NoNeed, Written::Written]);
+    assert_eq!(host.writes(), 1);
+    let report = trial.roll_back("a test");
+    let results: Vec<&Back> = report.targets.iter().map(|target| &target.result).collect();
+    assert_eq!(results, [&Back::Restored, &Back::NeverWritten]);
+}
+
+#[test]
+fn a_clamped_value_is_said_and_taken_back() {
+    let host = host().with_fault(0, Fault::Clamped("4096 99 6291456".into()));
+    let before = state(&host);
+    let scratch = Scratch::new();
+    let store = scratch.store();
+    let mut trial = Trial::begin(&store, &host, &plan(&[(0, 5)]), &options()).expect("begun");
+    let outcomes = trial.apply(|_| true).expect("applied");
+    assert_eq!((outcomes[0].written, outcomes[0].now.as_deref()), (Written::Adjusted, Some("4096 99 6291456")));
+    assert!(trial.set().items[0].message.contains("made \"4096 99 6291456\" of"), "{:?}", trial.set().items[0]);
+    drop(trial);
+    assert_eq!(state(&host), before);
+}
+
+#[test]
+fn a_value_that_is_ignored_is_an_error() {
+    let host = host().with_fault(0, Fault::Clamped(value(&target(0), 0)));
+    let scratch = Scratch::new();
+    let store = scratch.store();
+    let mut trial = Trial::begin(&store, &host, &plan(&[(0, 5)]), &options()).expect("begun");
+    let error = trial.apply(|_| true).expect_err("ignored").to_string();
+    assert!(error.contains("without a word"), "{error}");
+}
+
+#[test]
+fn values_upon_values_come_off() {
+    let host = host();
+    let before = state(&host);
+    let scratch = Scratch::new();
+    let store = scratch.store();
+    let mut trial = Trial::begin(&store, &host, &plan(&[(0, 1)]), &options()).expect("begun");
+    trial.apply(|_| true).expect("applied");
+    trial.extend(&plan(&[(0, 2), (6, 2)])).expect("a second step");
+    trial.apply(|_| true).expect("applied");
+    assert_eq!(host.read(&target(0)).expect("read"), Some(value(&target(0), 2)));
+    assert!(trial.roll_back("a test").is_clean());
+    assert_eq!(state(&host), before);
+}

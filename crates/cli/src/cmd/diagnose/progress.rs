@@ -1,0 +1,57 @@
+//! What a person sees while a transfer is diagnosed.
+
+use std::time::Duration;
+
+use linerate_engine::diagnose::DiagnoseEvent;
+use linerate_model::event::Event;
+use linerate_model::sample::IntervalReport;
+use linerate_units::{ByteCount, display};
+
+use crate::cmd::measurement::LiveLine;
+use crate::cmd::path;
+use crate::console;
+
+/// First the path's own progress, then the transfer's.
+pub(super) struct Progress {
+    quiet: bool,
+    path: path::Progress,
+    transfer: LiveLine,
+    total: Option<Duration>,
+    rates: Vec<f64>,
+}
+
+impl Progress {
+    pub(super) fn new(quiet: bool, total: Option<Duration>) -> Self {
+        let path = path::Progress::new(quiet, " (--no-capacity)");
+        Self { quiet, path, transfer: LiveLine::new(quiet), total, rates: Vec::new() }
+    }
+
+    pub(super) fn event(&mut self, event: &DiagnoseEvent<'_>) {
+        match event {
+            DiagnoseEvent::Path(event) => self.path.event(event),
+            DiagnoseEvent::Transfer(Event::Started(_)) if !self.quiet => {
+                self.path.finish();
+                if !self.transfer.is_there() {
+                    console::note("transfer");
+                }
+            }
+            DiagnoseEvent::Transfer(Event::Interval(interval)) => self.interval(interval),
+            DiagnoseEvent::Transfer(Event::Warning(text)) => self.transfer.note(&format!("warning: {text}")),
+            DiagnoseEvent::Transfer(_) => {}
+        }
+    }
+
+    fn interval(&mut self, interval: &IntervalReport) {
+        let moved: ByteCount = interval.streams.iter().map(|stream| stream.bytes).sum();
+        let rate = moved.rate_over(interval.length());
+        self.rates.push(rate.bits_per_second());
+        let left = self.total.map(|total| total.saturating_sub(interval.end)).filter(|left| !left.is_zero());
+        let left = left.map_or_else(String::new, |left| format!("  {} s left", left.as_secs_f64().ceil()));
+        self.transfer.show(&format!("{:<13}{left}  {}", "transfer", display::rate(rate)), &self.rates);
+    }
+
+    pub(super) fn finish(&self) {
+        self.path.finish();
+        self.transfer.clear();
+    }
+}

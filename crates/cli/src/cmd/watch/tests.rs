@@ -1,0 +1,315 @@
+//! What is shown of flows, without a kernel.
+
+use std::time::Duration;
+
+use linerate_model::fact::Fact;
+use linerate_model::flow::BufferSettings;
+use linerate_model::socket::{
+    CongestionName, FlowKey, Moment, Owner, ProcessId, SocketCookie, SocketMemory, SocketReading, TcpState, UserId,
+};
+use linerate_model::tcp_info::TcpInfo;
+use linerate_report::throughput_text::{Columns, Style};
+use linerate_sys::sock_diag::{SocketFilter, States};
+use linerate_units::{BitRate, ByteCount, MonotonicTime, Mss, SegmentCount};
+
+use super::columns::Column;
+use super::document::document;
+use super::flows::{Flow, Flows, Row};
+use super::keys::Key;
+use super::prometheus::Metrics;
+use super::screen::{Page, Screen, Wish};
+use super::table::{self, Choice, Look};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn reading(number: u16, remote: &str, sent: ByteCount, received: ByteCount, window_limited: Duration) -> SocketReading {
+    let busy = if sent.is_zero() { Duration::ZERO } else { SECOND };
+    SocketReading {
+        key: FlowKey {
+            local: ([10, 99, 1, 1], 40_000 + number).into(),
+            remote: remote.parse().expect("an address"),
+            cookie: SocketCookie(number.into()),
+        },
+        state: TcpState::Established,
+        user: UserId(0),
+        inode: None,
+        receive_queue: ByteCount::ZERO,
+        send_queue: ByteCount::ZERO,
+        timer: None,
+        info: Some(TcpInfo {
+            bytes_acknowledged: Some(sent),
+            bytes_received: Some(received),
+            bytes_sent: Some(sent),
+            bytes_retransmitted: Some(ByteCount::ZERO),
+            retransmits: Some(SegmentCount::ZERO),
+            rtt: Some(Duration::from_micros(20_400)),
+            min_rtt: Some(Duration::from_micros(20_100)),
+            send_mss: Some(Mss::new(1448)),
+            send_window: Some(ByteCount::new(232_960)),
+            congestion_window: Some(ByteCount::new(1_200_000)),
+            unacknowledged: Some(SegmentCount::new(if sent.is_zero() { 0 } else { 10 })),
+            lost: Some(SegmentCount::ZERO),
+            busy_time: Some(busy),
+            receive_window_limited: Some(window_limited),
+            send_buffer_limited: Some(Duration::ZERO),
+            ..TcpInfo::default()
+        }),
+        moment: Moment {
+            selectively_acknowledged: Some(SegmentCount::ZERO),
+            retransmitted: Some(SegmentCount::ZERO),
+            ..Moment::default()
+        },
+        memory: Some(SocketMemory { send_buffer: ByteCount::new(2_626_560), ..SocketMemory::default() }),
+        congestion_control: Some(CongestionName::from_bytes(b"cubic")),
+        congestion_state: None,
+        type_of_service: None,
+        mark: None,
+        control_group: None,
+    }
+}
+
+/// A flow that sent with this rate for a second, and waited three quarters of it for the far end's window.
+fn flow(number: u16, remote: &str, rate: f64) -> Flow {
+    let start = MonotonicTime::from_nanos(0);
+    let none = ByteCount::ZERO;
+    let mut flow = Flow::new(reading(number, remote, none, none, Duration::ZERO), start, 0);
+    let sent = BitRate::from_bits_per_second(rate) * SECOND;
+    let limited = if sent.is_zero() { Duration::ZERO } else { Duration::from_millis(759) };
+    let settings = BufferSettings::default();
+    flow.renew(reading(number, remote, sent, none, limited), start + SECOND, 1, &settings);
+    flow
+}
+
+fn owner(name: &str, number: u32) -> Fact<Owner> {
+    Fact::Known(Owner { process: ProcessId(number), name: name.to_owned() })
+}
+
+/// Flows to an IPv4 host, to an IPv6 host, and one that does nothing.
+fn flows() -> Vec<(Flow, Fact<Owner>)> {
+    vec![
+        (flow(1, "10.99.2.2:5201", 89e6), owner("rsync", 1234)),
+        (flow(2, "[2001:db8:1234:5678:9abc:def0:1234:5678]:443", 1.5e3), owner("a-process-name!", 4_194_303)),
+        (flow(3, "192.168.100.200:50022", 0.0), Fact::denied("the kernel said no")),
+    ]
+}
+
+fn rows(flows: &[(Flow, Fact<Owner>)]) -> Vec<Row<'_>> {
+    Choice::default().rows(flows.iter().map(|(flow, owner)| Row { flow, owner }))
+}
+
+fn style(width: u16, colour: bool, unicode: bool) -> Style {
+    Style { width: Columns::new(width), colour, unicode }
+}
+
+fn look(width: u16, unicode: bool) -> Look {
+    Look { width: width.into(), style: style(width, false, unicode), listing: false, marks: false }
+}
+
+#[test]
+fn the_table_fits_into_80_and_120_columns() {
+    let flows = flows();
+    for (width, columns) in [(80, 8), (100, 9), (120, 10)] {
+        for unicode in [true, false] {
+            let lines = table::lines(&rows(&flows), &Choice::default(), &look(width, unicode), None);
+            assert_eq!(lines.len(), 4);
+            for line in &lines {
+                assert!(line.chars().count() <= width.into(), "{width}: {line}");
+                assert!(unicode || line.is_ascii(), "{line}");
+            }
+            let titles = lines[0].split("  ").filter(|title| !title.trim().is_empty()).count();
+            assert!(titles <= columns && lines[0].contains("LIMITED BY"), "{}", lines[0]);
+            assert_eq!(lines[0].contains("CWND"), width > 80, "{}", lines[0]);
+            assert_eq!(lines[0].contains("LOCAL"), width == 120, "{}", lines[0]);
+            for expected in ["rsync/1234", "10.99.2.2:5201", "89.0M", "20.4ms", "receive window 76%"] {
+                assert!(lines[1].contains(expected), "{expected}: {}", lines[1]);
+            }
+            assert!(lines[2].contains(":443") && !lines[2].contains("[2001:db8:1234:5678:9abc"), "{}", lines[2]);
+            assert!(lines[3].contains("idle") && lines[3].starts_with("- "), "{}", lines[3]);
+        }
+    }
+}
+
+#[test]
+fn in_a_pipe_nothing_is_cut_off() {
+    let flows = flows();
+    let lines = table::lines(&rows(&flows), &Choice::default(), &look(160, true), None);
+    assert!(lines[2].contains("[2001:db8:1234:5678:9abc:def0:1234:5678]:443"), "{}", lines[2]);
+    assert!(lines[2].contains("a-process-name!/4194303"), "{}", lines[2]);
+}
+
+#[test]
+fn rows_are_sorted_by_every_column_and_chosen_by_words() {
+    let flows = flows();
+    let numbers = |choice: &Choice| -> Vec<u64> {
+        let rows = choice.rows(flows.iter().map(|(flow, owner)| Row { flow, owner }));
+        rows.iter().map(|row| row.flow.reading.key.cookie.0).collect()
+    };
+    let by = |sort| Choice { sort: Some(sort), ..Choice::default() };
+    assert_eq!(numbers(&Choice::default()), [1, 2, 3]);
+    assert_eq!(numbers(&by(Column::Process)), [2, 1, 3], "those that are not known come last");
+    assert_eq!(numbers(&by(Column::Peer)), [1, 3, 2]);
+    assert_eq!(numbers(&by(Column::Limit)), [3, 1, 2]);
+    assert_eq!(numbers(&Choice { reverse: true, ..Choice::default() }), [3, 2, 1]);
+    for column in super::columns::ALL {
+        assert_eq!(numbers(&by(column)).len(), 3);
+    }
+    let typed = |text: &str| numbers(&Choice { typed: text.to_owned(), ..Choice::default() });
+    assert_eq!((typed("RSYNC"), typed("5201 rsync"), typed("443 rsync")), (vec![1], vec![1], vec![]));
+    assert_eq!(typed("receive"), [1, 2]);
+    let process = |text: &str| numbers(&Choice { process: Some(text.to_owned()), ..Choice::default() });
+    assert_eq!((process("1234"), process("sync"), process("123")), (vec![1], vec![1], vec![]));
+}
+
+fn host() -> (Flows, Screen) {
+    let mut host = Flows::new(SocketFilter::in_states(States::flows())).expect("sock_diag");
+    for (flow, _) in flows() {
+        host.insert(flow);
+    }
+    (host, Screen::new(Choice::default(), false, SECOND))
+}
+
+fn press(screen: &mut Screen, flows: &Flows, keys: &[Key]) -> Wish {
+    keys.iter().fold(Wish::Nothing, |_, key| screen.press(*key, flows, 24))
+}
+
+#[test]
+fn every_page_fits_and_ends_with_its_keys() {
+    let (flows, mut screen) = host();
+    press(&mut screen, &flows, &[Key::Down]);
+    let key = screen.chosen.expect("marked");
+    for (width, height) in [(80, 24), (120, 40), (40, 5), (200, 3)] {
+        for page in [Page::Table, Page::Help, Page::Flow(key)] {
+            for (colour, unicode) in [(true, true), (false, true), (false, false)] {
+                screen.page = page.clone();
+                let picture = screen.picture(&flows, width.into(), height, style(width, colour, unicode));
+                assert_eq!(picture.len(), height);
+                assert_eq!(picture.iter().any(|line| line.contains('\x1b')), colour, "{page:?}");
+                for line in picture.iter().filter(|_| !colour) {
+                    // The table has a least width; the terminal cuts it off.
+                    assert!(line.chars().count() <= usize::from(width.max(80)), "{width} {page:?}: {line}");
+                    assert!(unicode || line.is_ascii(), "{line}");
+                }
+                let foot = picture.last().expect("a line");
+                assert!(foot.contains("Esc") || foot.contains("Enter"), "{foot}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flow_shows_its_history_and_why_it_is_limited() {
+    let (flows, mut screen) = host();
+    press(&mut screen, &flows, &[Key::Down, Key::Enter]);
+    let text = screen.picture(&flows, 80, 40, style(80, false, true)).join("\n");
+    for expected in [
+        "10.99.1.1:40001 → 10.99.2.2:5201",
+        "Limited by: receive window 76%",
+        "75.9 %",
+        "net.ipv4.tcp_rmem",
+        "89.0 Mbit/s",
+        "█",
+        "cubic, 1.20 MB, 14.5 kB in flight",
+        "least 20.1 ms",
+    ] {
+        assert!(text.contains(expected), "{expected}:\n{text}");
+    }
+    press(&mut screen, &flows, &[Key::Down]);
+    assert!(screen.picture(&flows, 80, 40, style(80, false, true))[0].contains(":443"), "the next flow");
+    assert_eq!(press(&mut screen, &flows, &[Key::Escape]), Wish::Nothing);
+    assert_eq!(screen.page, Page::Table);
+}
+
+#[test]
+fn keys_filter_freeze_sort_and_quit() {
+    let (flows, mut screen) = host();
+    let shown = |screen: &mut Screen| screen.picture(&flows, 80, 24, style(80, false, true)).join("\n");
+    press(&mut screen, &flows, &[Key::Character('/'), Key::Character('5'), Key::Character('2'), Key::Character('q')]);
+    assert!(shown(&mut screen).contains("/52q_"));
+    press(&mut screen, &flows, &[Key::Backspace, Key::Enter]);
+    let text = shown(&mut screen);
+    assert!(text.contains("1 flow") && text.contains("[/52]") && !text.contains("50022"), "{text}");
+    press(&mut screen, &flows, &[Key::Character('/'), Key::Control('u'), Key::Escape]);
+    assert!(shown(&mut screen).contains("[/52]"), "Esc leaves what was there");
+    press(&mut screen, &flows, &[Key::Escape, Key::Character(' ')]);
+    let text = shown(&mut screen);
+    assert!(text.contains("3 flows") && text.contains("frozen"), "{text}");
+    press(&mut screen, &flows, &[Key::Right]);
+    assert!(shown(&mut screen).contains("▾PROCESS"));
+    press(&mut screen, &flows, &[Key::Left, Key::Left, Key::Character('r')]);
+    assert!(shown(&mut screen).contains("▴LIMITED BY"));
+    press(&mut screen, &flows, &[Key::End]);
+    assert!(shown(&mut screen).contains("> "));
+    press(&mut screen, &flows, &[Key::Character('?')]);
+    assert!(shown(&mut screen).contains("CWND"));
+    assert_eq!(press(&mut screen, &flows, &[Key::Character('q')]), Wish::Nothing, "back to the table");
+    assert_eq!(press(&mut screen, &flows, &[Key::Character('q')]), Wish::Quit);
+    assert_eq!(press(&mut screen, &flows, &[Key::Character('/'), Key::Control('c')]), Wish::Quit);
+}
+
+#[test]
+fn more_rows_than_lines_are_scrolled_to_the_marked_one() {
+    let (mut host, mut screen) = host();
+    for number in 10..200 {
+        host.insert(flow(number, "10.99.2.2:5201", f64::from(number)));
+    }
+    press(&mut screen, &host, &[Key::End]);
+    let picture = screen.picture(&host, 80, 24, style(80, false, true));
+    assert!(picture[22].starts_with("> "), "{picture:#?}");
+    press(&mut screen, &host, &[Key::Home]);
+    assert!(screen.picture(&host, 80, 24, style(80, false, true))[3].starts_with("> "));
+}
+
+#[test]
+fn metrics_name_few_flows_and_sum_up_the_others() {
+    let mut host = Flows::new(SocketFilter::in_states(States::flows())).expect("sock_diag");
+    for number in 1..=50 {
+        host.insert(flow(number, "10.99.2.2:5201", 8e6));
+    }
+    let mut metrics = Metrics::default();
+    metrics.count(&host);
+    metrics.count(&host);
+    let rows = Choice::default().rows(host.rows());
+    let text = metrics.text(&rows, 5);
+    let lines_of = |name: &str| text.lines().filter(|line| line.starts_with(name)).collect::<Vec<_>>();
+    assert_eq!(lines_of("linerate_flow_send_bits_per_second{").len(), 5, "{text}");
+    assert_eq!(
+        lines_of("linerate_other_flows_send_bits_per_second "),
+        ["linerate_other_flows_send_bits_per_second 360000000"]
+    );
+    assert_eq!(lines_of("linerate_other_flows "), ["linerate_other_flows 45"]);
+    assert_eq!(lines_of("linerate_sent_bytes_total{"), ["linerate_sent_bytes_total{process=\"unknown\"} 100000000"]);
+    assert_eq!(lines_of("linerate_limited_flows{"), ["linerate_limited_flows{limit=\"receive-window\"} 50"]);
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let value = line.rsplit(' ').next().expect("a value");
+        assert!(value.parse::<f64>().is_ok(), "{line}");
+        let name = line.split(['{', ' ']).next().expect("a name");
+        assert!(text.contains(&format!("# TYPE {name} ")), "{line}");
+    }
+}
+
+#[test]
+fn names_of_processes_cannot_break_the_metrics() {
+    let (flow, _) = flows().remove(0);
+    let owner = owner("a\"b\\c\nd", 7);
+    let text = Metrics::default().text(&[Row { flow: &flow, owner: &owner }], 1);
+    assert!(text.contains(r#"process="a\"b\\c\nd",pid="7""#), "{text}");
+}
+
+#[test]
+fn the_document_has_units_and_reasons() {
+    let flows = flows();
+    let (host, _) = host();
+    let document = serde_json::to_value(document(&host, &rows(&flows))).expect("JSON");
+    assert_eq!(document["schema"], 1);
+    let first = &document["flows"][0];
+    assert_eq!(first["process"]["name"], "rsync");
+    assert_eq!(first["send_bits_per_second"], 89e6);
+    assert_eq!(first["rtt_ns"], 20_400_000);
+    assert_eq!(first["limit"]["by"], "receive-window");
+    assert_eq!(first["limit"]["shares"]["receive_window"], 0.759);
+    let last = &document["flows"][2];
+    assert_eq!(
+        (&last["process"], &last["process_unknown_because"]),
+        (&serde_json::Value::Null, &"the kernel said no".into())
+    );
+}

@@ -1,0 +1,279 @@
+//! `linerate rollback`, and what happens to a process that changes a host and is killed, hung up on, or hangs. Each test
+//! has a network namespace of its own; the one on the lab's guest changes that guest.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use support::document::{array, text};
+use support::lab::lab;
+use support::process::{Finished, Process, eventually, run};
+use support::{Scratch, linerate};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const SETTING: &str = "net.ipv4.tcp_rmem";
+const WANTED: &str = "4096 131072 67108864";
+
+/// The options of `unshare` for these namespaces; with one of users around them where this user may not make them
+/// otherwise.
+fn unshare(options: &str) -> String {
+    let allowed = |options: &str| {
+        let tried = Command::new("unshare").args([options, "true"]).output();
+        tried.is_ok_and(|output| output.status.success())
+    };
+    let with_users = format!("-r{options}");
+    let without = format!("-{options}");
+    let found = [without, with_users].into_iter().find(|options| allowed(options));
+    found.expect("these tests need namespaces of their own: run them as root, or allow user namespaces")
+}
+
+/// A network namespace, gone with its owner.
+struct Namespace {
+    holder: Process,
+    options: String,
+}
+
+impl Namespace {
+    fn new() -> Self {
+        let options = unshare("n");
+        let mut command = Command::new("unshare");
+        command.args([&options, "sh", "-c", "echo ready; exec sleep 600"]);
+        let holder = Process::start(command);
+        holder.wait_for_output("ready", LIMIT);
+        Self { holder, options }
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new("nsenter");
+        if self.options.contains('r') {
+            command.args(["--user", "--preserve-credentials"]);
+        }
+        command.arg(format!("--target={}", self.holder.id())).arg("--net").arg(program);
+        command
+    }
+
+    fn read(&self, setting: &str) -> String {
+        let path = format!("/proc/sys/{}", setting.replace('.', "/"));
+        let mut command = self.command(Path::new("cat"));
+        let output = command.arg(path).output().expect("cat runs");
+        String::from_utf8_lossy(&output.stdout).split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn linerate(&self, state: &Scratch, arguments: &[&str]) -> Command {
+        let mut command = self.command(Path::new(env!("CARGO_BIN_EXE_linerate")));
+        command.args(arguments).env("LINERATE_STATE", state.path("state"));
+        command
+    }
+}
+
+fn change(target: &Value, to: &str) -> Value {
+    json!({
+        "target": target, "from": null, "to": to, "group": "buffers", "takes_effect": "new_connections",
+        "reason": { "text": "a test says so" },
+    })
+}
+
+fn setting(key: &str) -> Value {
+    json!({ "kind": "setting", "key": key })
+}
+
+fn plan(scratch: &Scratch, changes: &[Value]) -> String {
+    scratch.file("plan.json", json!({ "schema": 1, "made_at_unix_ns": 0, "changes": changes }).to_string())
+}
+
+/// A process that has carried out a plan and waits.
+fn trying(namespace: &Namespace, scratch: &Scratch, more: &[&str]) -> Process {
+    let plan = plan(scratch, &[change(&setting(SETTING), WANTED)]);
+    let arguments = [&["__trial", &plan, "--hold", "50s"], more].concat();
+    let process = Process::start(namespace.linerate(scratch, &arguments));
+    process.wait_for_output("applied 1\n", LIMIT);
+    assert_eq!(namespace.read(SETTING), WANTED);
+    process
+}
+
+fn state_of(namespace: &Namespace, scratch: &Scratch) -> (String, String) {
+    let listed = run(namespace.linerate(scratch, &["rollback", "--list", "--json"]), LIMIT).expect_code(0).json();
+    let set = &array(&listed, "/sets")[0];
+    (text(set, "/state").to_owned(), set["closed_because"].as_str().unwrap_or_default().to_owned())
+}
+
+fn comes_back(namespace: &Namespace, before: &str, within: Duration) {
+    assert!(eventually(within, || namespace.read(SETTING) == before), "{} is {}", SETTING, namespace.read(SETTING));
+}
+
+/// The program itself: `nsenter` becomes it.
+fn signal(process: &Process, name: &str) {
+    process.signal(name);
+}
+
+#[test]
+fn a_killed_process_leaves_nothing_behind() {
+    let (namespace, scratch) = (Namespace::new(), Scratch::new());
+    let before = namespace.read(SETTING);
+    let process = trying(&namespace, &scratch, &[]);
+    signal(&process, "KILL");
+    comes_back(&namespace, &before, Duration::from_secs(10));
+    drop(process);
+    let why = || state_of(&namespace, &scratch);
+    assert!(eventually(LIMIT, || why().0 == "rolled_back"), "{:?}", why());
+    assert!(why().1.contains("was gone"), "{:?}", why());
+}
+
+#[test]
+fn a_process_that_hangs_is_ended_at_its_time() {
+    let (namespace, scratch) = (Namespace::new(), Scratch::new());
+    let before = namespace.read(SETTING);
+    let process = trying(&namespace, &scratch, &["--time-limit", "3s"]);
+    signal(&process, "STOP");
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(namespace.read(SETTING), WANTED, "not before its time");
+    comes_back(&namespace, &before, Duration::from_secs(20));
+    let why = || state_of(&namespace, &scratch);
+    assert!(eventually(LIMIT, || why().0 == "rolled_back"), "{:?}", why());
+    assert!(why().1.contains("time was over"), "{:?}", why());
+}
+
+#[test]
+fn signals_take_changes_back() {
+    for name in ["HUP", "TERM", "INT"] {
+        let (namespace, scratch) = (Namespace::new(), Scratch::new());
+        let before = namespace.read(SETTING);
+        let process = trying(&namespace, &scratch, &[]);
+        signal(&process, name);
+        process.finish(LIMIT).expect_code(0);
+        assert_eq!(namespace.read(SETTING), before, "after SIG{name}");
+        assert_eq!(state_of(&namespace, &scratch).1, "interrupted by a signal");
+    }
+}
+
+/// Everything of one change set: kept, listed, rehearsed, taken back, and once more.
+#[test]
+fn kept_and_taken_back() {
+    let (namespace, scratch) = (Namespace::new(), Scratch::new());
+    let before = namespace.read(SETTING);
+    let ip = |line: &str| {
+        let done = namespace.command(Path::new("ip")).args(line.split(' ')).status().expect("ip runs");
+        assert!(done.success(), "ip {line}");
+    };
+    ip("link add name pair0 type veth peer name pair1");
+    ip("link set pair0 up");
+    let link = json!({ "kind": "link", "interface": "pair0", "attribute": "mtu" });
+    let queueing = json!({ "kind": "queueing", "interface": "pair0" });
+    let changes = [
+        change(&setting(SETTING), WANTED),
+        change(&link, "1400"),
+        change(&queueing, "qdisc replace dev pair0 root pfifo limit 33"),
+    ];
+    let (plan, file) = (plan(&scratch, &changes), scratch.path("90-linerate.conf"));
+    let linerate = |arguments: &[&str]| run(namespace.linerate(&scratch, arguments), LIMIT);
+    linerate(&["__trial", &plan, "--keep-in", &file]).expect_code(0);
+    assert_eq!(namespace.read(SETTING), WANTED);
+    let kept = std::fs::read_to_string(&file).expect("written");
+    assert!(
+        kept.starts_with("# Written by linerate ") && kept.contains(&format!("\n{SETTING} = {WANTED}\n")),
+        "{kept}"
+    );
+    let list = linerate(&["rollback", "--list"]).expect_code(0).stdout;
+    for part in ["kept", "pair0 mtu (in force)", "pfifo limit 33", "90-linerate.conf", WANTED] {
+        assert!(list.contains(part), "{part:?} is not in\n{list}");
+    }
+    let rehearsal = linerate(&["rollback", "--dry-run"]).expect_code(0).stdout;
+    assert!(rehearsal.contains(&format!("{SETTING}: would be restored to {before}")), "{rehearsal}");
+    assert_eq!(namespace.read(SETTING), WANTED);
+    let report = linerate(&["rollback", "1", "--json"]).expect_code(0).json();
+    assert_eq!(report["is_clean"], true, "{report}");
+    let results: Vec<&str> = array(&report, "/sets/0/targets").iter().map(|target| text(target, "/result")).collect();
+    assert_eq!(results, ["restored"; 3]);
+    assert_eq!(namespace.read(SETTING), before);
+    assert!(!Path::new(&file).exists(), "it had nothing else in it");
+    let again = linerate(&["rollback", "1"]).expect_code(0).stdout;
+    assert!(again.contains("was back already"), "{again}");
+    assert_eq!(linerate(&["rollback"]).expect_code(0).stdout, "");
+}
+
+#[test]
+fn what_somebody_else_set_is_reported_and_left() {
+    let (namespace, scratch) = (Namespace::new(), Scratch::new());
+    let plan = plan(&scratch, &[change(&setting(SETTING), WANTED)]);
+    let linerate = |arguments: &[&str]| run(namespace.linerate(&scratch, arguments), LIMIT);
+    linerate(&["__trial", &plan, "--keep-in", &scratch.path("file")]).expect_code(0);
+    let script = "echo 4096 131072 5000000 > /proc/sys/net/ipv4/tcp_rmem";
+    let set = namespace.command(Path::new("sh")).args(["-c", script]).status().expect("sh runs");
+    assert!(set.success());
+    let report = linerate(&["rollback"]).expect_code(1).stdout;
+    assert!(report.contains("somebody else has changed it since, to \"4096 131072 5000000\""), "{report}");
+    assert_eq!(namespace.read(SETTING), "4096 131072 5000000");
+}
+
+#[test]
+fn settings_that_are_mounted_read_only_are_explained() {
+    let scratch = Scratch::new();
+    let plan = plan(&scratch, &[change(&setting("net.ipv4.tcp_sack"), "0")]);
+    let script = "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args([&unshare("nm"), "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_linerate"), "__trial", &plan]);
+    command.env("LINERATE_STATE", scratch.path("state"));
+    let refused: Finished = run(command, LIMIT).expect_code(2);
+    for part in ["net.ipv4.tcp_sack", "Read-only file system", "docker run --sysctl"] {
+        assert!(refused.stderr.contains(part), "{part:?} is not in\n{}", refused.stderr);
+    }
+}
+
+/// In the lab's guest, whose kernel has what this host may lack.
+#[test]
+fn queueing_disciplines_come_back_in_a_guest() {
+    let scratch = Scratch::new();
+    let queueing = json!({ "kind": "queueing", "interface": "eth0" });
+    let plan = plan(
+        &scratch,
+        &[
+            change(&setting("net.core.default_qdisc"), "fq"),
+            change(&setting(SETTING), WANTED),
+            change(&queueing, "qdisc replace dev eth0 root fq maxrate 50mbit"),
+        ],
+    );
+    let script = format!(
+        "set -e; export LINERATE_STATE=/tmp/state; L={linerate}
+         state() {{ tc qdisc show dev eth0 | sed 's/qdisc \\([a-z_]*\\) 8[0-9a-f]*:/qdisc \\1/'; cat /proc/sys/net/ipv4/tcp_rmem \
+         /proc/sys/net/core/default_qdisc; }}
+         for tree in '' 'fq limit 5000 maxrate 300mbit' 'fq_codel limit 100 target 9ms' 'cake bandwidth 90mbit rtt 30ms' \
+         'netem delay 3ms limit 77' 'tbf rate 50mbit burst 20k latency 40ms'; do
+           tc qdisc del dev eth0 root 2>/dev/null || true
+           test -z \"$tree\" || tc qdisc replace dev eth0 root $tree
+           state > /tmp/before
+           $L __trial {plan} --keep-in /tmp/file > /tmp/said
+           tc qdisc show dev eth0 | grep -q 'maxrate 50Mbit'
+           $L rollback > /tmp/report || {{ cat /tmp/report; exit 1; }}
+           state > /tmp/after; diff /tmp/before /tmp/after
+         done
+         $L __trial {plan} --hold 100s > /tmp/trying & process=$!
+         until grep -q applied /tmp/trying; do sleep 0.1; done
+         kill -9 $process
+         for i in $(seq 100); do state > /tmp/after; cmp -s /tmp/before /tmp/after && break; sleep 0.1; done
+         diff /tmp/before /tmp/after; echo as before",
+        linerate = env!("CARGO_BIN_EXE_linerate"),
+    );
+    let said = lab("300m-20ms", &["sh", "-c", &script]);
+    assert!(said.stdout.ends_with("as before\n"), "{}{}", said.stdout, said.stderr);
+}
+
+#[test]
+fn nothing_to_take_back() {
+    let scratch = Scratch::new();
+    let command = |arguments: &[&str]| {
+        let mut command = linerate();
+        command.arg("rollback").args(arguments).env("LINERATE_STATE", scratch.path("state"));
+        run(command, LIMIT)
+    };
+    let empty = command(&["--list"]).expect_code(0);
+    assert_eq!((empty.stdout.as_str(), empty.stderr.as_str()), ("", "linerate has changed nothing on this host\n"));
+    let document = command(&["--list", "--json"]).expect_code(0).json();
+    assert_eq!(document, json!({ "schema": 1, "sets": [], "unreadable": [] }));
+    assert!(command(&["7"]).expect_code(2).stderr.contains("no record of changes 7"));
+    assert!(command(&["x"]).expect_code(2).stderr.contains("they are named by their number"));
+    command(&[]).expect_code(0);
+    command(&["--pending"]).expect_code(0);
+}

@@ -1,0 +1,169 @@
+//! What can limit a transfer.
+
+/// Where a cause lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// In a program.
+    Application,
+    /// In the sending host.
+    Sender,
+    /// In the receiving host.
+    Receiver,
+    /// In what both hosts agreed on.
+    Hosts,
+    /// On the path.
+    Network,
+    /// Nothing is wrong.
+    Nowhere,
+    /// It could not be told.
+    Unknown,
+}
+
+impl Place {
+    /// Its name in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Application => "application",
+            Self::Sender => "sender",
+            Self::Receiver => "receiver",
+            Self::Hosts => "hosts",
+            Self::Network => "network",
+            Self::Nowhere => "nowhere",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+macro_rules! causes {
+    ($($variant:ident $name:literal $place:ident $title:literal: $text:literal;)*) => {
+        /// What limits a transfer.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Cause {
+            $(#[doc = $text] $variant,)*
+        }
+
+        impl Cause {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// Its identifier, as in documents and in the labels of emulated paths.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// Where it lies.
+            #[must_use]
+            pub const fn place(self) -> Place {
+                match self { $(Self::$variant => Place::$place,)* }
+            }
+
+            /// Its name for people.
+            #[must_use]
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title,)* }
+            }
+
+            /// What it means, in one sentence.
+            #[must_use]
+            pub const fn explanation(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+        }
+    };
+}
+
+causes! {
+    NotEnoughData "not-enough-data" Unknown "not enough data":
+        "The transfer was too short, or too little of it was seen, to say what limits it.";
+    BlackHole "black-hole" Network "path MTU black hole":
+        "Packets above some size vanish without a word, so that full segments never arrive.";
+    PathDead "path-dead" Network "nothing arrives":
+        "Nothing was acknowledged although small packets were sent, too.";
+    WindowScalingOff "window-scaling-off" Hosts "no window scaling":
+        "Without the window scale option at most 65535 bytes are under way.";
+    SackOff "sack-off" Hosts "no selective acknowledgements":
+        "Without SACK one lost packet is repaired per round trip, and everything waits.";
+    TimestampsOff "timestamps-off" Hosts "no TCP timestamps":
+        "Without timestamps nothing is gained, and protection against old segments is lost.";
+    KernelMemory "kernel-memory" Hosts "kernel memory for TCP":
+        "All TCP sockets together may use less memory than this transfer needs.";
+    ShortTransfer "short-transfer" Application "the transfer is short":
+        "It was over before slow start had filled the path.";
+    Application "application" Application "the sending application":
+        "The application had nothing to send for part of the time.";
+    ApplicationPacing "application-pacing" Application "the application paces itself":
+        "The application writes at a steady rate below what the path carries.";
+    SocketPacing "socket-pacing" Sender "pacing set on the socket":
+        "The kernel was asked to send no faster.";
+    SendBuffer "send-buffer" Sender "the send buffer":
+        "The send buffer ends before the path is full.";
+    ReceiveWindow "receive-window" Receiver "the receive window":
+        "The receiver's window ends before the path is full.";
+    SocketBuffer "socket-buffer" Application "a socket buffer that the program set":
+        "A program set a socket buffer, which turns the kernel's own tuning off.";
+    SlowReader "slow-reader" Receiver "the receiving application":
+        "The receiving program does not read as fast as data arrive.";
+    SenderProcessor "sender-processor" Sender "the sender's processor":
+        "The sending host has no processor time left.";
+    ReceiverProcessor "receiver-processor" Receiver "the receiver's processor":
+        "The receiving host has no processor time left.";
+    HostDrops "host-drops" Receiver "drops in the receiving host":
+        "Packets that arrived were dropped in the receiving host.";
+    Policer "policer" Network "a policer":
+        "Packets above a fixed rate are dropped without being queued.";
+    Incast "incast" Network "too many senders for one buffer":
+        "So many connections share one buffer that none keeps a packet in flight.";
+    Corruption "corruption" Network "damaged packets":
+        "Packets arrive damaged and are dropped by their checksum.";
+    EcnBleached "ecn-bleached" Network "ECN is erased on the way":
+        "Both ends agreed on ECN, and the bits do not arrive.";
+    EcnMarking "ecn-marking" Network "the queue marks packets":
+        "A queue marks packets instead of dropping them, and the path is full.";
+    Asymmetric "asymmetric" Network "acknowledgements fill the way back":
+        "The way back is so narrow that acknowledgements of a full transfer fill much of it.";
+    CrossTraffic "cross-traffic" Network "traffic of others":
+        "Others use part of the path.";
+    SmallPackets "small-packets" Hosts "segments smaller than the path allows":
+        "At a given loss rate throughput grows with the segment, and the segments are small.";
+    CongestionControl "congestion-control" Sender "the congestion control":
+        "The congestion control takes too long to come back from rare losses.";
+    BurstyLoss "bursty-loss" Network "bursts of loss":
+        "Several packets at a time are lost without a queue before.";
+    Loss "loss" Network "random loss":
+        "Packets are lost without a queue before, and the sender takes each for congestion.";
+    BufferTooSmall "buffer-too-small" Network "a buffer too small for one flow":
+        "The bottleneck holds so few packets that it runs empty after each loss.";
+    SlowStartExit "slow-start-exit" Sender "slow start ended early":
+        "Slow start took delay variation for a queue and ended far below what the path carries.";
+    Reordering "reordering" Network "packets out of order":
+        "Packets overtake each other on the way.";
+    Duplication "duplication" Network "duplicated packets":
+        "Packets arrive more than once.";
+    DelayVariation "delay-variation" Network "varying delay":
+        "The delay of packets varies without a queue of this transfer.";
+    Bufferbloat "bufferbloat" Network "bufferbloat":
+        "The path is full, and its buffer adds so much delay that everything else suffers.";
+    LinkRate "link-rate" Nowhere "the path is full":
+        "The transfer gets what the path carries: nothing on a host would make it faster.";
+    Unclear "unclear" Unknown "unclear":
+        "None of the known causes fits the figures.";
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_words() {
+        let names: BTreeSet<&str> = Cause::ALL.iter().map(|cause| cause.name()).collect();
+        assert_eq!(names.len(), Cause::ALL.len());
+        for cause in Cause::ALL {
+            assert!(cause.name().bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{cause:?}");
+            assert!(cause.explanation().ends_with('.') && !cause.title().is_empty());
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! What the kernel sets by itself, by its version and the host's memory.
+//!
+//! Of kernel.org's kernels for 64-bit machines; a distribution may set others, by patch or by a file below `/usr/lib`.
+//!
+//! * `tcp_rmem`, `tcp_wmem`, `tcp_mem`: `tcp_init` and `tcp_init_mem` in `net/ipv4/tcp.c`; the most that `tcp_rmem` may
+//!   reach by default was raised from 6 to 32 MiB in 6.16 (commit 572be9bf9d0d).
+//! * `tcp_limit_output_bytes`: `tcp_sk_init` in `net/ipv4/tcp_ipv4.c`; from 1 to 4 MiB in 6.16 (commit 9ea3bfa61b09).
+//! * `rmem_max`, `wmem_max`: `include/net/sock.h`; from 212 992 bytes to 4 MiB in 6.18 (commit a6d4f25888b8).
+//! * the rest: `tcp_sk_init` of 6.12.
+//!
+//! The kernel counts the memory beyond the zones' high watermarks (`nr_free_buffer_pages`); `MemTotal` is less than one per
+//! cent more on a machine of today, so values that follow from it are near, not exact ([`KernelDefault::exact`]).
+
+use super::kernel::KernelVersion;
+use super::memory::Memory;
+
+/// A default of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelDefault {
+    /// As the setting would show it.
+    pub value: String,
+    /// Whether it is exactly this, and not some per cent less because of how the kernel counts its memory.
+    pub exact: bool,
+    /// How it comes about, in one sentence without a full stop.
+    pub reason: String,
+}
+
+const MEBIBYTE: u64 = 1 << 20;
+/// `SOCK_MIN_*`: 256 packets of 256 bytes with their overhead.
+const CORE_BUFFER: u64 = 212_992;
+
+/// What a kernel of this version sets by itself on a host with this memory; `None` where that is not known here.
+#[must_use]
+pub fn default_of(key: &str, version: KernelVersion, memory: &Memory) -> Option<KernelDefault> {
+    match key {
+        "net.ipv4.tcp_rmem" => receive_buffer(version, memory),
+        "net.ipv4.tcp_wmem" => send_buffer(memory),
+        "net.ipv4.tcp_mem" => total(memory, 16, 128),
+        "net.ipv4.udp_mem" => total(memory, 8, 128),
+        _ => by_version(key, version).or_else(|| fixed(key, version)),
+    }
+}
+
+/// `max(128 KiB, min(6 or 32 MiB, memory / 128))`.
+fn receive_buffer(version: KernelVersion, memory: &Memory) -> Option<KernelDefault> {
+    let most = if version >= KernelVersion::new(6, 16) { 32 } else { 6 };
+    let since = if most == 32 { "since 6.16" } else { "until 6.15" };
+    let page = memory.page_size.known()?.get();
+    let (largest, exact, why) = share(memory, most)?;
+    let largest = largest.max(131_072);
+    let reason = format!("the most is {most} MiB {since}, and at most 1/128 of the memory: {why}");
+    Some(KernelDefault { value: format!("{page} 131072 {largest}"), exact, reason })
+}
+
+/// `max(64 KiB, min(4 MiB, memory / 128))`.
+fn send_buffer(memory: &Memory) -> Option<KernelDefault> {
+    let page = memory.page_size.known()?.get();
+    let (largest, exact, why) = share(memory, 4)?;
+    let reason = format!("the most is 4 MiB, and at most 1/128 of the memory: {why}");
+    Some(KernelDefault { value: format!("{page} 16384 {}", largest.max(65_536)), exact, reason })
+}
+
+/// The smaller of so many MiB and 1/128 of the memory; whether that is exact, and which of the two it was.
+fn share(memory: &Memory, mebibytes: u64) -> Option<(u64, bool, String)> {
+    let total = memory.total.known()?;
+    let by_memory = total.get() / 128;
+    let most = mebibytes * MEBIBYTE;
+    // Within two per cent of the step, the uncounted pages decide.
+    let clear = by_memory > most + most / 50;
+    let why = if clear { format!("{total} are enough for all of it") } else { format!("{total} / 128") };
+    Some((by_memory.min(most), clear, why))
+}
+
+/// `limit = memory in pages / divisor`; three quarters, the whole, and one and a half of it.
+fn total(memory: &Memory, divisor: u64, least: u64) -> Option<KernelDefault> {
+    let total = memory.total.known()?;
+    let pages = total.get().checked_div(memory.page_size.known()?.get())?;
+    let limit = (pages / divisor).max(least);
+    let low = limit / 4 * 3;
+    let reason = format!("in pages: 3/4, 1 and 3/2 of 1/{divisor} of the memory ({total})");
+    Some(KernelDefault { value: format!("{low} {limit} {}", low * 2), exact: false, reason })
+}
+
+fn by_version(key: &str, version: KernelVersion) -> Option<KernelDefault> {
+    let since = |major, minor, new: u64, old: u64| {
+        let (value, words) = if version >= KernelVersion::new(major, minor) { (new, "since") } else { (old, "before") };
+        Some(KernelDefault { value: value.to_string(), exact: true, reason: format!("{words} {major}.{minor}") })
+    };
+    match key {
+        "net.core.rmem_max" | "net.core.wmem_max" => since(6, 18, 4 * MEBIBYTE, CORE_BUFFER),
+        "net.ipv4.tcp_limit_output_bytes" if version >= KernelVersion::new(5, 0) => {
+            since(6, 16, 4 * MEBIBYTE, MEBIBYTE)
+        }
+        // Raised between 6.1 and 6.12; the lower one holds where it is not known which.
+        "net.core.optmem_max" if version >= KernelVersion::new(6, 12) || version <= KernelVersion::new(6, 1) => {
+            since(6, 12, 131_072, 20_480)
+        }
+        "net.core.somaxconn" => since(5, 4, 4096, 128),
+        _ => None,
+    }
+}
+
+/// Settings whose default does not depend on anything within the versions that are looked at (5.4 and later).
+fn fixed(key: &str, version: KernelVersion) -> Option<KernelDefault> {
+    let value = FIXED.iter().find(|(known, _)| *known == key)?.1;
+    let reason = "the same in every version since 5.4 that has it".to_owned();
+    (version >= KernelVersion::new(5, 4)).then(|| KernelDefault { value: value.to_owned(), exact: true, reason })
+}
+
+const FIXED: &[(&str, &str)] = &[
+    ("net.core.busy_poll", "0"),
+    ("net.core.busy_read", "0"),
+    ("net.core.dev_weight", "64"),
+    ("net.core.gro_normal_batch", "8"),
+    ("net.core.high_order_alloc_disable", "0"),
+    ("net.core.netdev_budget", "300"),
+    ("net.core.netdev_max_backlog", "1000"),
+    ("net.core.rmem_default", "212992"),
+    ("net.core.rps_sock_flow_entries", "0"),
+    ("net.core.wmem_default", "212992"),
+    ("net.ipv4.ip_local_port_range", "32768 60999"),
+    ("net.ipv4.ip_no_pmtu_disc", "0"),
+    ("net.ipv4.tcp_adv_win_scale", "1"),
+    ("net.ipv4.tcp_app_win", "31"),
+    ("net.ipv4.tcp_autocorking", "1"),
+    ("net.ipv4.tcp_base_mss", "1024"),
+    ("net.ipv4.tcp_comp_sack_delay_ns", "1000000"),
+    ("net.ipv4.tcp_comp_sack_nr", "44"),
+    ("net.ipv4.tcp_dsack", "1"),
+    ("net.ipv4.tcp_early_retrans", "3"),
+    ("net.ipv4.tcp_ecn", "2"),
+    ("net.ipv4.tcp_ecn_fallback", "1"),
+    ("net.ipv4.tcp_fastopen", "1"),
+    ("net.ipv4.tcp_fin_timeout", "60"),
+    ("net.ipv4.tcp_frto", "2"),
+    ("net.ipv4.tcp_max_reordering", "300"),
+    ("net.ipv4.tcp_min_rtt_wlen", "300"),
+    ("net.ipv4.tcp_min_snd_mss", "48"),
+    ("net.ipv4.tcp_min_tso_segs", "2"),
+    ("net.ipv4.tcp_moderate_rcvbuf", "1"),
+    ("net.ipv4.tcp_mtu_probe_floor", "48"),
+    ("net.ipv4.tcp_mtu_probing", "0"),
+    ("net.ipv4.tcp_no_metrics_save", "0"),
+    ("net.ipv4.tcp_no_ssthresh_metrics_save", "1"),
+    ("net.ipv4.tcp_notsent_lowat", "4294967295"),
+    ("net.ipv4.tcp_pacing_ca_ratio", "120"),
+    ("net.ipv4.tcp_pacing_ss_ratio", "200"),
+    ("net.ipv4.tcp_recovery", "1"),
+    ("net.ipv4.tcp_reordering", "3"),
+    ("net.ipv4.tcp_retrans_collapse", "1"),
+    ("net.ipv4.tcp_retries2", "15"),
+    ("net.ipv4.tcp_rfc1337", "0"),
+    ("net.ipv4.tcp_sack", "1"),
+    ("net.ipv4.tcp_shrink_window", "0"),
+    ("net.ipv4.tcp_slow_start_after_idle", "1"),
+    ("net.ipv4.tcp_syncookies", "1"),
+    ("net.ipv4.tcp_timestamps", "1"),
+    ("net.ipv4.tcp_tso_rtt_log", "9"),
+    ("net.ipv4.tcp_tso_win_divisor", "3"),
+    ("net.ipv4.tcp_tw_reuse", "2"),
+    ("net.ipv4.tcp_window_scaling", "1"),
+];
+
+#[cfg(test)]
+mod tests {
+    use linerate_units::ByteCount;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fact::Fact;
+    use crate::host::settings::numbers;
+
+    fn memory(mebibytes: u64) -> Memory {
+        Memory {
+            total: Fact::Known(ByteCount::from_mebibytes(mebibytes)),
+            page_size: Fact::Known(ByteCount::new(4096)),
+            ..Memory::default()
+        }
+    }
+
+    fn value(key: &str, version: (u32, u32), mebibytes: u64) -> Option<String> {
+        default_of(key, KernelVersion::new(version.0, version.1), &memory(mebibytes)).map(|default| default.value)
+    }
+
+    #[test]
+    fn versions_of_2025_raised_three_of_them() {
+        let large = 16 * 1024;
+        for (key, version, expected) in [
+            ("net.ipv4.tcp_rmem", (6, 15), "4096 131072 6291456"),
+            ("net.ipv4.tcp_rmem", (6, 16), "4096 131072 33554432"),
+            ("net.ipv4.tcp_wmem", (6, 18), "4096 16384 4194304"),
+            ("net.ipv4.tcp_limit_output_bytes", (6, 12), "1048576"),
+            ("net.ipv4.tcp_limit_output_bytes", (6, 16), "4194304"),
+            ("net.core.rmem_max", (6, 17), "212992"),
+            ("net.core.wmem_max", (6, 18), "4194304"),
+            ("net.ipv4.tcp_sack", (6, 1), "1"),
+        ] {
+            assert_eq!(value(key, version, large).as_deref(), Some(expected), "{key} {version:?}");
+        }
+        assert_eq!(value("net.ipv4.no_such_thing", (6, 12), large), None);
+    }
+
+    #[test]
+    fn small_machines_get_less() {
+        // 256 MiB / 128 = 2 MiB, whatever the version.
+        assert_eq!(value("net.ipv4.tcp_rmem", (6, 16), 256).as_deref(), Some("4096 131072 2097152"));
+        assert_eq!(value("net.ipv4.tcp_wmem", (6, 16), 256).as_deref(), Some("4096 16384 2097152"));
+        assert_eq!(value("net.ipv4.tcp_rmem", (6, 16), 8).as_deref(), Some("4096 131072 131072"));
+        assert_eq!(default_of("net.ipv4.tcp_rmem", KernelVersion::new(6, 16), &Memory::default()), None);
+    }
+
+    /// A machine of 24 684 096 kB of which the kernel counted 6 141 904 pages: 0.5 % less.
+    #[test]
+    fn the_total_is_near() {
+        let mut memory = memory(1);
+        memory.total = Fact::Known(ByteCount::from_kibibytes(24_684_096));
+        let default = default_of("net.ipv4.tcp_mem", KernelVersion::new(6, 18), &memory).expect("known");
+        let computed = numbers(&default.value).expect("numbers");
+        for (computed, real) in computed.into_iter().zip([287_901_i64, 383_869, 575_802]) {
+            assert!(computed >= real && computed - real < real / 100, "{computed} {real}");
+        }
+        assert!(!default.exact);
+    }
+
+    proptest! {
+        #[test]
+        fn defaults_grow_with_memory_and_version(less in 1_u64..2_000_000, more in 1_u64..2_000_000) {
+            let (less, more) = (less.min(more), less.max(more));
+            for key in ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_mem", "net.ipv4.udp_mem"] {
+                let of = |version, mebibytes| numbers(&value(key, version, mebibytes).expect("known")).expect("numbers");
+                let (small, large, new) = (of((6, 1), less), of((6, 1), more), of((6, 18), more));
+                prop_assert!(small.is_sorted() && large.is_sorted() && new.is_sorted());
+                prop_assert!(small.iter().zip(&large).all(|(small, large)| small <= large));
+                prop_assert!(large.iter().zip(&new).all(|(large, new)| large <= new));
+            }
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! In which order files of settings are read, and which line of them decides.
+//!
+//! Two programs read them. systemd-sysctl does at boot: of files with the same name only the one in the highest directory
+//! (`/etc`, `/run`, `/usr/local/lib`, `/usr/lib`), all of them sorted by name whatever their directory, and of several lines
+//! for one setting the last; a setting's own name counts more than a wildcard, wherever it stands (sysctl.d(5)). procps'
+//! `sysctl --system` does the same, and then reads `/etc/sysctl.conf` (sysctl(8)), which systemd-sysctl knows only where a
+//! link from `sysctl.d` leads there.
+
+use super::syntax::Assignment;
+use super::{Settings, SettingsFile};
+
+/// Who reads the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Order {
+    /// systemd-sysctl, at boot.
+    Systemd,
+    /// `sysctl --system` of procps: by hand, from installation scripts, and at boot without systemd.
+    Procps,
+}
+
+/// Directories of drop-in files, the highest first.
+pub const DIRECTORIES: [&str; 5] =
+    ["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d"];
+
+/// The one file that procps reads last.
+pub const SYSCTL_CONF: &str = "/etc/sysctl.conf";
+
+/// A line that sets something, with its place.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Source {
+    /// The file as it is found; `None` for the kernel's command line.
+    pub file: Option<String>,
+    /// Where the file's link leads, if it is one: what an editor has to open.
+    pub leads_to: Option<String>,
+    /// The line.
+    pub assignment: Assignment,
+}
+
+impl Source {
+    /// The place as compilers print it, `/etc/sysctl.d/99-old.conf:12`.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match &self.file {
+            Some(file) => format!("{file}:{}", self.assignment.line),
+            None => format!("kernel command line, word {}", self.assignment.line),
+        }
+    }
+
+    /// The place to edit: where links lead.
+    #[must_use]
+    pub fn edit_place(&self) -> String {
+        match &self.leads_to {
+            Some(file) => format!("{file}:{}", self.assignment.line),
+            None => self.place(),
+        }
+    }
+
+    /// What it sets; `None` for a line that only keeps wildcards away.
+    #[must_use]
+    pub fn value(&self) -> Option<&str> {
+        self.assignment.value.as_deref()
+    }
+}
+
+impl SettingsFile {
+    /// The last part of its path.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+
+    /// Which of [`DIRECTORIES`] it lies in.
+    #[must_use]
+    pub fn rank(&self) -> Option<usize> {
+        let (directory, _) = self.path.rsplit_once('/')?;
+        DIRECTORIES.iter().position(|known| *known == directory)
+    }
+}
+
+impl Settings {
+    /// The files that are read, in order.
+    #[must_use]
+    pub fn files_read(&self, order: Order) -> Vec<&SettingsFile> {
+        let mut files: Vec<&SettingsFile> = self.drop_ins().filter(|file| self.hidden_by(file).is_none()).collect();
+        files.sort_by(|one, other| one.name().as_bytes().cmp(other.name().as_bytes()));
+        if order == Order::Procps {
+            files.extend(self.files.iter().find(|file| file.path == SYSCTL_CONF));
+        }
+        files
+    }
+
+    /// The file of the same name in a higher directory, which is read in this one's place.
+    #[must_use]
+    pub fn hidden_by(&self, file: &SettingsFile) -> Option<&SettingsFile> {
+        let rank = file.rank()?;
+        let twins = self.drop_ins().filter(|other| other.name() == file.name());
+        twins.filter(|other| other.rank() < Some(rank)).min_by_key(|other| other.rank())
+    }
+
+    fn drop_ins(&self) -> impl Iterator<Item = &SettingsFile> {
+        // Other endings are for people: README, and what package managers leave beside.
+        self.files.iter().filter(|file| file.rank().is_some() && file.name().strip_suffix(".conf").is_some())
+    }
+
+    /// Every line about a setting, by name or wildcard, in the order in which it is read; the kernel's command line first,
+    /// as the kernel itself carries that out before any process runs.
+    #[must_use]
+    pub fn sources(&self, key: &str, order: Order) -> Vec<Source> {
+        self.all_sources(order).into_iter().filter(|source| source.assignment.concerns(key)).collect()
+    }
+
+    /// Every line of the kernel's command line and of the files that are read, in order.
+    #[must_use]
+    pub fn all_sources(&self, order: Order) -> Vec<Source> {
+        let early = self.command_line.known().into_iter().flatten();
+        let mut sources: Vec<Source> =
+            early.map(|assignment| Source { file: None, leads_to: None, assignment: assignment.clone() }).collect();
+        for file in self.files_read(order) {
+            sources.extend(file.sources());
+        }
+        sources
+    }
+
+    /// The line that decides a setting, when everything is read in this order; `None` where nothing sets it. The line
+    /// `-key` decides that wildcards do not.
+    #[must_use]
+    pub fn decides(&self, key: &str, order: Order) -> Option<Source> {
+        let sources = self.sources(key, order);
+        let (early, files): (Vec<Source>, Vec<Source>) = sources.into_iter().partition(|source| source.file.is_none());
+        in_force(files, order).or_else(|| early.into_iter().next_back())
+    }
+}
+
+impl SettingsFile {
+    /// Its lines with their places.
+    pub fn sources(&self) -> impl Iterator<Item = Source> + '_ {
+        self.content.known().into_iter().flat_map(|content| &content.assignments).map(|assignment| Source {
+            file: Some(self.path.clone()),
+            leads_to: self.leads_to.clone(),
+            assignment: assignment.clone(),
+        })
+    }
+}
+
+/// Of lines about one setting: the last that has its name, else the last wildcard. Of a wildcard that comes again with
+/// another value the later line counts; with the same value it keeps the place that it had. A line `-key` keeps wildcards
+/// away in both orders; to systemd-sysctl it also replaces an earlier line with that name, to procps (4.0.2) it does not.
+fn in_force(sources: Vec<Source>, order: Order) -> Option<Source> {
+    let (patterns, mut own): (Vec<Source>, Vec<Source>) =
+        sources.into_iter().partition(|source| source.assignment.is_pattern());
+    if order == Order::Procps && own.iter().any(|source| source.value().is_some()) {
+        own.retain(|source| source.value().is_some());
+    }
+    if let Some(last) = own.into_iter().next_back() {
+        return Some(last).filter(|source| source.value().is_some());
+    }
+    let mut standing: Vec<Source> = Vec::new();
+    for source in patterns {
+        match standing.iter().position(|earlier| earlier.assignment.key == source.assignment.key) {
+            Some(position) if standing[position].value() == source.value() => {}
+            Some(position) => {
+                standing.remove(position);
+                standing.push(source);
+            }
+            None => standing.push(source),
+        }
+    }
+    standing.into_iter().rfind(|source| source.value().is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fact::Fact;
+    use crate::host::settings::SettingsFile;
+    use crate::host::settings::syntax::parse_command_line;
+
+    const KEY: &str = "net.ipv4.tcp_rmem";
+
+    fn settings(files: &[(&str, &str)]) -> Settings {
+        Settings {
+            files: files.iter().map(|(path, text)| SettingsFile::parsed(*path, text)).collect(),
+            ..Settings::default()
+        }
+    }
+
+    fn decided(files: &[(&str, &str)], key: &str) -> [Option<String>; 2] {
+        let settings = settings(files);
+        [Order::Systemd, Order::Procps]
+            .map(|order| settings.decides(key, order).and_then(|source| source.assignment.value))
+    }
+
+    fn both(value: &str) -> [Option<String>; 2] {
+        [Some(value.to_owned()), Some(value.to_owned())]
+    }
+
+    #[test]
+    fn names_decide_and_not_directories() {
+        let files = [
+            ("/etc/sysctl.d/10-mine.conf", "net.ipv4.tcp_rmem = 1 1 1"),
+            ("/usr/lib/sysctl.d/50-vendor.conf", "net.ipv4.tcp_rmem = 2 2 2"),
+        ];
+        assert_eq!(decided(&files, KEY), both("2 2 2"));
+    }
+
+    #[test]
+    fn a_higher_directory_hides_the_same_name() {
+        let files = [
+            ("/usr/lib/sysctl.d/50-default.conf", "net.ipv4.tcp_rmem = 2 2 2"),
+            ("/run/sysctl.d/50-default.conf", "net.ipv4.tcp_rmem = 3 3 3"),
+            ("/etc/sysctl.d/50-default.conf", ""),
+        ];
+        assert_eq!(decided(&files, KEY), [None, None]);
+        assert_eq!(decided(&files[..2], KEY), both("3 3 3"));
+        let settings = settings(&files);
+        let hidden = settings.hidden_by(&settings.files[0]).map(|file| file.path.as_str());
+        assert_eq!(hidden, Some("/etc/sysctl.d/50-default.conf"));
+    }
+
+    /// A `zz-` file wins at boot and loses to `sysctl --system`, although the same link is there for both.
+    #[test]
+    fn sysctl_conf_is_read_last_by_procps_only() {
+        let files = [
+            ("/etc/sysctl.d/99-sysctl.conf", "net.ipv4.tcp_rmem = 4 4 4"),
+            ("/etc/sysctl.conf", "net.ipv4.tcp_rmem = 4 4 4"),
+            ("/etc/sysctl.d/zz-mine.conf", "net.ipv4.tcp_rmem = 5 5 5"),
+        ];
+        assert_eq!(decided(&files, KEY), [Some("5 5 5".to_owned()), Some("4 4 4".to_owned())]);
+        let only_the_file = [("/etc/sysctl.conf", "net.ipv4.tcp_rmem = 4 4 4")];
+        assert_eq!(decided(&only_the_file, KEY), [None, Some("4 4 4".to_owned())]);
+    }
+
+    #[test]
+    fn names_beat_wildcards_and_hyphens_keep_them_away() {
+        let key = "net.ipv4.conf.eth0.rp_filter";
+        let named = [
+            ("/etc/sysctl.d/10.conf", "net.ipv4.conf.eth0.rp_filter = 2"),
+            ("/etc/sysctl.d/20.conf", "net/ipv4/conf/*/rp_filter = 1"),
+        ];
+        assert_eq!(decided(&named, key), both("2"));
+        let kept_away = [("/etc/sysctl.d/10.conf", "-net.ipv4.conf.eth0.rp_filter"), named[1]];
+        assert_eq!(decided(&kept_away, key), [None, None]);
+        assert_eq!(decided(&named[1..], key), both("1"));
+        // The same wildcard again with the same value stays where it was, so the other one is later.
+        let again = [(
+            "/etc/sysctl.d/10.conf",
+            "net.ipv4.conf.*.rp_filter=1\nnet.ipv4.*.eth0.rp_filter=2\nnet.ipv4.conf.*.rp_filter=1",
+        )];
+        assert_eq!(decided(&again, key), both("2"));
+    }
+
+    /// As `systemd-sysctl` 252 and `sysctl --system` of procps 4.0.2 did with the same files.
+    #[test]
+    fn what_the_programs_themselves_did() {
+        let files = [
+            ("/usr/lib/sysctl.d/50-a.conf", "net.ipv4.conf.*.rp_filter=1\nnet.ipv4.conf.lo.rp_filter=2\n"),
+            ("/etc/sysctl.d/60-b.conf", "-net.ipv4.conf.lo.rp_filter\n"),
+            ("/usr/lib/sysctl.d/10-x.conf", "net.ipv4.tcp_fin_timeout=51\n"),
+            ("/etc/sysctl.d/10-x.conf", ""),
+            ("/run/sysctl.d/20-x.conf", "net/ipv4/tcp_fin_timeout=52\n"),
+            ("/etc/sysctl.d/30-x.conf", "net.ipv4.tcp_retries2 14\nnet.ipv4.tcp_retries2 = 13\n"),
+            ("/etc/sysctl.d/zz.conf", "net.ipv4.tcp_fin_timeout=50\n"),
+            ("/etc/sysctl.conf", "net.ipv4.tcp_fin_timeout = 41\n"),
+        ];
+        assert_eq!(decided(&files, "net.ipv4.conf.lo.rp_filter"), [None, Some("2".to_owned())]);
+        assert_eq!(decided(&files, "net.ipv4.conf.all.rp_filter"), both("1"));
+        assert_eq!(decided(&files, "net.ipv4.tcp_fin_timeout"), [Some("50".to_owned()), Some("41".to_owned())]);
+        assert_eq!(decided(&files, "net.ipv4.tcp_retries2"), both("13"));
+    }
+
+    #[test]
+    fn the_command_line_comes_before_the_files() {
+        let mut host = settings(&[]);
+        host.command_line = Fact::Known(parse_command_line("sysctl.net.ipv4.tcp_sack=0"));
+        let source = host.decides("net.ipv4.tcp_sack", Order::Systemd).expect("set there");
+        assert_eq!((source.value(), source.file.as_deref()), (Some("0"), None));
+        host.files.push(SettingsFile::parsed("/etc/sysctl.d/a.conf", "net.ipv4.tcp_sack = 1"));
+        let source = host.decides("net.ipv4.tcp_sack", Order::Systemd).expect("set there");
+        assert_eq!(source.place(), "/etc/sysctl.d/a.conf:1");
+    }
+
+    #[test]
+    fn other_endings_are_not_read() {
+        assert_eq!(decided(&[("/etc/sysctl.d/README", "net.ipv4.tcp_rmem = 1 1 1")], KEY), [None, None]);
+        assert_eq!(decided(&[("/etc/sysctl.d/a.conf.dpkg-old", "net.ipv4.tcp_rmem = 1 1 1")], KEY), [None, None]);
+    }
+
+    prop_compose! {
+        fn file()(directory in 0..4_usize, name in "[a-c0-3]{1,2}", keys in prop::collection::vec((0..3_u8, 0..4_u8), 0..4))
+            -> (String, String)
+        {
+            let lines = keys.iter().map(|(key, value)| format!("net.core.k{key} = {value}\n"));
+            (format!("{}/{name}.conf", DIRECTORIES[directory]), lines.collect())
+        }
+    }
+
+    proptest! {
+        /// Without wildcards it is a plain fold: the last line of the merged, sorted files.
+        #[test]
+        fn the_last_line_of_the_sorted_files(files in prop::collection::vec(file(), 0..8), key in 0..3_u8) {
+            let files: BTreeMap<String, String> = files.into_iter().collect();
+            let listed: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+            let mut by_name: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
+            for (path, text) in &listed {
+                let (directory, name) = path.rsplit_once('/').expect("a path");
+                let rank = DIRECTORIES.iter().position(|known| *known == directory).expect("one of them");
+                if by_name.get(name).is_none_or(|(other, _)| rank < *other) {
+                    by_name.insert(name, (rank, text));
+                }
+            }
+            let prefix = format!("net.core.k{key} = ");
+            let last = by_name.values().flat_map(|(_, text)| text.lines()).filter_map(|line| line.strip_prefix(&prefix)).next_back();
+            prop_assert_eq!(decided(&listed, &format!("net.core.k{key}")), [last.map(str::to_owned), last.map(str::to_owned)]);
+        }
+
+        /// The order in which a directory lists its files does not matter.
+        #[test]
+        fn the_listing_does_not_matter(files in prop::collection::vec(file(), 0..8), key in 0..3_u8) {
+            let files: BTreeMap<String, String> = files.into_iter().collect();
+            let mut listed: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+            let key = format!("net.core.k{key}");
+            let forwards = decided(&listed, &key);
+            listed.reverse();
+            prop_assert_eq!(decided(&listed, &key), forwards);
+        }
+    }
+}

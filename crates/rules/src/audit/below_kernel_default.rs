@@ -1,0 +1,129 @@
+//! Values below what the running kernel sets by itself.
+
+use linerate_model::change::Group;
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::host::HostFacts;
+use linerate_model::host::defaults::{KernelDefault, default_of};
+use linerate_model::host::settings::numbers;
+
+use super::Rule;
+use super::settings_support::{Saying, finding, host, host_with_files};
+
+const ID: &str = "below-kernel-default";
+const KEYS: &[&str] = &[
+    "net.core.optmem_max",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.ipv4.tcp_limit_output_bytes",
+    "net.ipv4.tcp_mem",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+];
+const CITATION: &str = "net/ipv4/tcp.c, net/ipv4/tcp_ipv4.c and include/net/sock.h of the kernel; commits \
+                        572be9bf9d0d, 9ea3bfa61b09, a6d4f25888b8";
+/// Defaults that follow from the memory are known to this share.
+const NEAR: f64 = 0.95;
+
+pub(super) const RULE: Rule = Rule {
+    id: ID,
+    title: "A buffer or limit is below what this kernel would set by itself.",
+    explanation: "Most recipes were written for kernels with small defaults. Those grew: in 6.16 the most that a \
+                  receive buffer may take went from 6 to 32 MiB and tcp_limit_output_bytes from 1 to 4 MiB, in 6.18 \
+                  rmem_max and wmem_max from 208 KiB to 4 MiB. A line that raised a value in 2015 lowers it \
+                  today.\n\nA distribution may have defaults of its own; and a host that serves very many connections \
+                  may want less on purpose.",
+    citation: CITATION,
+    keys: KEYS,
+    check,
+    fires: || {
+        host_with_files(
+            &[("net.ipv4.tcp_rmem", "4096 87380 4194304")],
+            &[("/etc/sysctl.d/99-old.conf", "net.ipv4.tcp_rmem = 4096 87380 4194304\n")],
+        )
+    },
+    silent: || host(&[("net.ipv4.tcp_rmem", "4096 131072 6291456"), ("net.ipv4.tcp_mem", "190000 255000 380000")]),
+};
+
+fn check(host: &HostFacts) -> Vec<Finding> {
+    let Some(version) = host.kernel.version() else { return Vec::new() };
+    let of_key = |key: &&'static str| below(host, key, &default_of(key, version, &host.memory)?);
+    KEYS.iter().filter_map(of_key).collect()
+}
+
+fn below(host: &HostFacts, key: &'static str, default: &KernelDefault) -> Option<Finding> {
+    let standard = numbers(&default.value)?;
+    let boot = host.settings.decides(key, host.settings.order_at_boot());
+    let later = boot.filter(|_| host.privileges.files_apply_here() == Some(true));
+    let later = later
+        .and_then(|source| source.assignment.value)
+        .filter(|value| numbers(value).is_some_and(|found| is_below(&found, &standard, default.exact)));
+    let now = host.settings.numbers(key)?;
+    let (value, when) = match (is_below(&now, &standard, default.exact), later) {
+        (true, _) => (host.settings.value(key)?.to_owned(), "is"),
+        (false, Some(value)) => (value, "will be at the next boot"),
+        (false, None) => return None,
+    };
+    let about = if default.exact { "" } else { "about " };
+    let release = host.kernel.version()?;
+    let saying = Saying {
+        rule: ID,
+        severity: Severity::Warning,
+        text: format!(
+            "{key} {when} {value}; kernel {release} sets {about}{} by itself ({}).",
+            default.value, default.reason
+        ),
+        to: Some(raised(&numbers(&value)?, &standard)),
+        group: Group::Buffers,
+        source: CITATION,
+        risk: "more memory for connections that use it; a smaller value may have been chosen to keep queues short",
+    };
+    Some(finding(host, key, saying))
+}
+
+/// Whether a number that limits is smaller than the kernel's. The first of three is only what is left under pressure.
+fn is_below(found: &[i64], standard: &[i64], exact: bool) -> bool {
+    let pairs = found.iter().zip(standard).skip(usize::from(standard.len() == 3));
+    let mut pairs = pairs.filter(|(_, standard)| **standard > 0);
+    let small = |found: i64, standard: i64| if exact { found < standard } else { near(found, standard) };
+    pairs.any(|(found, standard)| small(*found, *standard))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "both are far below 2^52")]
+fn near(found: i64, standard: i64) -> bool {
+    (found as f64) < standard as f64 * NEAR
+}
+
+/// The larger of both, number by number.
+fn raised(found: &[i64], standard: &[i64]) -> String {
+    let larger = found.iter().zip(standard).map(|(found, standard)| found.max(standard).to_string());
+    larger.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::fact::Fact;
+
+    use super::*;
+
+    #[test]
+    fn the_same_line_raises_and_lowers() {
+        let mut host = host(&[("net.ipv4.tcp_rmem", "4096 131072 16777216")]);
+        assert_eq!(check(&host), []);
+        host.kernel.release = Fact::Known("6.18.1".to_owned());
+        let found = check(&host);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].text.contains("33554432"), "{}", found[0].text);
+        assert_eq!(found[0].remedy, ["sysctl -w net.ipv4.tcp_rmem='4096 131072 33554432'"]);
+    }
+
+    #[test]
+    fn a_file_that_lowers_it_at_the_next_boot() {
+        let host = host_with_files(
+            &[("net.core.rmem_max", "212992")],
+            &[("/etc/sysctl.d/50.conf", "# x\nnet.core.rmem_max = 131071\n")],
+        );
+        let found = check(&host);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].remedy, ["edit /etc/sysctl.d/50.conf:2: net.core.rmem_max = 212992"]);
+    }
+}

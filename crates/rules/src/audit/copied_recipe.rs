@@ -1,0 +1,107 @@
+//! Blocks of settings that travel from guide to guide.
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::host::HostFacts;
+use linerate_model::host::settings::Source;
+
+use super::Rule;
+use super::settings_support::{about_lines, all_lines, evidence, host, host_with_files};
+
+const ID: &str = "copied-recipe";
+const CITATION: &str = "Documentation/networking/device_drivers/ethernet/intel/ixgb.rst of older kernels; \
+                        docs/seeds.md";
+
+/// A recipe, recognised by its numbers.
+struct Recipe {
+    lines: &'static [(&'static str, &'static str)],
+    /// So many of its lines make it.
+    enough: usize,
+    text: &'static str,
+}
+
+const RECIPES: &[Recipe] = &[
+    Recipe {
+        lines: &[
+            ("net.core.netdev_max_backlog", "300000"),
+            ("net.core.optmem_max", "524287"),
+            ("net.core.rmem_default", "524287"),
+            ("net.core.rmem_max", "524287"),
+            ("net.core.wmem_default", "524287"),
+            ("net.core.wmem_max", "524287"),
+            ("net.ipv4.tcp_mem", "10000000 10000000 10000000"),
+            ("net.ipv4.tcp_rmem", "10000000 10000000 10000000"),
+            ("net.ipv4.tcp_wmem", "10000000 10000000 10000000"),
+        ],
+        enough: 2,
+        text: "These lines are the recipe of Intel's ixgb driver (a PCI-X card of 2004), copied from guide to guide. \
+               It switches SACK and timestamps off (26 to 44 times slower where a queue overflows), limits what \
+               programs may ask for to 512 KiB, and lets 300000 packets wait.",
+    },
+    Recipe {
+        lines: &[
+            ("net.ipv4.tcp_rmem", "4096 262144 21367520"),
+            ("net.ipv4.tcp_wmem", "4096 24576 21367520"),
+            ("net.ipv4.tcp_wmem", "4096 262144 21367520"),
+        ],
+        enough: 1,
+        text: "These are the example numbers of a guide for 10 Gbit/s over 117 ms, in which the rate was divided by \
+               the time instead of multiplied: 1.25 GB/s x 0.117 s = 146 250 000 bytes, not 10 683 760. On the path \
+               of that guide they allow 999 Mbit/s of 10 Gbit/s, measured in the lab.",
+    },
+];
+
+pub(super) const RULE: Rule = Rule {
+    id: ID,
+    title: "Settings were copied from a known recipe that does not fit.",
+    explanation: "A value that was right for one card, one kernel or one path of 2004 is carried on without its \
+                  reason. Which buffers a path needs follows from its rate and its round trip: linerate calc bdp \
+                  computes it.",
+    citation: CITATION,
+    keys: &[
+        "net.core.netdev_max_backlog",
+        "net.core.optmem_max",
+        "net.core.rmem_default",
+        "net.core.rmem_max",
+        "net.core.wmem_default",
+        "net.core.wmem_max",
+        "net.ipv4.tcp_mem",
+        "net.ipv4.tcp_rmem",
+        "net.ipv4.tcp_wmem",
+    ],
+    check,
+    fires: || {
+        host_with_files(
+            &[],
+            &[("/etc/sysctl.d/10.conf", "net.core.rmem_max = 524287\nnet.core.netdev_max_backlog = 300000\n")],
+        )
+    },
+    silent: || host(&[("net.core.rmem_max", "524288"), ("net.core.netdev_max_backlog", "300000")]),
+};
+
+fn check(host: &HostFacts) -> Vec<Finding> {
+    let lines = all_lines(host);
+    RECIPES.iter().filter_map(|recipe| of_recipe(host, &lines, recipe)).collect()
+}
+
+fn of_recipe(host: &HostFacts, lines: &[Source], recipe: &Recipe) -> Option<Finding> {
+    let is_part = |key: &str, value: &str| recipe.lines.contains(&(key, value));
+    let written: Vec<&Source> =
+        lines.iter().filter(|line| is_part(&line.assignment.key, line.value().unwrap_or_default())).collect();
+    let running = recipe.lines.iter().filter(|(key, value)| host.settings.value(key) == Some(value));
+    let running: Vec<&str> = running.map(|(key, _)| *key).collect();
+    if written.len().max(running.len()) < recipe.enough {
+        return None;
+    }
+    let subject = written.first().map_or_else(|| running[0].to_owned(), |line| line.assignment.key.clone());
+    let mut finding = about_lines(ID, Severity::Warning, &subject, recipe.text.to_owned(), &written);
+    finding.evidence.extend(running.iter().map(|key| evidence(host, key)));
+    CITATION.clone_into(&mut finding.source);
+    "the kernel's own values come back: measure before and after".clone_into(&mut finding.risk);
+    finding.remedy =
+        written.iter().map(|line| format!("delete {} ({})", line.edit_place(), line.assignment.key)).collect();
+    if finding.remedy.is_empty() {
+        let keys = running.iter().map(|key| format!("find who sets it: linerate audit --explain {key}"));
+        finding.remedy.extend(keys);
+    }
+    Some(finding)
+}

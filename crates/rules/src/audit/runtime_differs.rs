@@ -1,0 +1,106 @@
+//! Values that no file would set.
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::host::HostFacts;
+use linerate_model::host::defaults::default_of;
+
+use super::Rule;
+use super::settings_support::{host, host_with_files, own_file_line, quoted};
+
+const ID: &str = "runtime-differs";
+const CITATION: &str = "sysctl.d(5): files are read at boot; what is written later lasts until then";
+
+pub(super) const RULE: Rule = Rule {
+    id: ID,
+    title: "A running value differs from what the files set.",
+    explanation: "Somebody wrote it by hand, or a process did: tuned when its profile changed, bpftune, a container \
+                  runtime's network plug-in, cloud-init, a script of an interface. At the next boot the files win, \
+                  unless that process comes again. Where no file sets it and the value is not the kernel's default, \
+                  it is gone with the next boot.",
+    citation: CITATION,
+    keys: &[],
+    check,
+    fires: || {
+        host_with_files(
+            &[("net.ipv4.tcp_rmem", "4096 131072 6291456")],
+            &[("/etc/sysctl.d/a.conf", "net.ipv4.tcp_rmem = 4096 131072 33554432\n")],
+        )
+    },
+    silent: || host(&[("net.ipv4.tcp_sack", "1")]),
+};
+
+fn check(host: &HostFacts) -> Vec<Finding> {
+    if host.privileges.files_apply_here() != Some(true) {
+        return Vec::new();
+    }
+    let order = host.settings.order_at_boot();
+    let mut findings = Vec::new();
+    for (key, setting) in &host.settings.values {
+        let Some(now) = setting.value.known() else { continue };
+        match host.settings.decides(key, order) {
+            Some(source) => {
+                let later = source.value().unwrap_or_default();
+                if !same(now, later) {
+                    let text =
+                        format!("{key} is {now}, but the next boot will set {later}: something else set it since.");
+                    let evidence = format!("{}: {key} = {later}", source.place());
+                    let remedy = vec![
+                        format!("sysctl -w {} (as the file has it)", quoted(key, later)),
+                        format!("or edit {}: {key} = {now} (as it is now)", source.edit_place()),
+                    ];
+                    findings.push(found(host, Severity::Warning, key, text, evidence, remedy));
+                }
+            }
+            None => findings.extend(without_file(host, key, now)),
+        }
+    }
+    findings
+}
+
+/// A value that neither a file nor the kernel would set.
+fn without_file(host: &HostFacts, key: &str, now: &str) -> Option<Finding> {
+    let default = default_of(key, host.kernel.version()?, &host.memory).filter(|default| default.exact)?;
+    if same(now, &default.value) {
+        return None;
+    }
+    let text = format!(
+        "{key} is {now}; no file sets it, and the kernel's default is {}: the distribution's kernel, a process or a \
+         hand did, and a hand's value is gone at the next boot.",
+        default.value
+    );
+    let remedy = vec![own_file_line(key, now), format!("or sysctl -w {}", quoted(key, &default.value))];
+    Some(found(host, Severity::Note, key, text, format!("{key} = {now} (no file sets it)"), remedy))
+}
+
+fn same(one: &str, other: &str) -> bool {
+    let numbers = linerate_model::host::settings::numbers;
+    one == other || numbers(one).is_some_and(|one| numbers(other) == Some(one))
+}
+
+fn found(
+    host: &HostFacts,
+    severity: Severity,
+    key: &str,
+    text: String,
+    evidence: String,
+    remedy: Vec<String>,
+) -> Finding {
+    let mut evidence = vec![evidence];
+    if let Some(profile) = host.managers.tuned_profile.known() {
+        evidence.push(format!("tuned is active with the profile {profile}"));
+    }
+    if host.managers.bpftune.known() == Some(&true) {
+        evidence.push("bpftune is running".to_owned());
+    }
+    Finding {
+        rule: ID.to_owned(),
+        severity,
+        subject: key.to_owned(),
+        text,
+        evidence,
+        source: CITATION.to_owned(),
+        risk: "what set it may set it again".to_owned(),
+        remedy,
+        change: None,
+    }
+}

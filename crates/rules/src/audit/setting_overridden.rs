@@ -1,0 +1,75 @@
+//! Two files that set the same setting to different values.
+
+use std::collections::BTreeMap;
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::host::HostFacts;
+use linerate_model::host::settings::Source;
+
+use super::Rule;
+use super::settings_support::{about_lines, host_with_files};
+
+const ID: &str = "setting-overridden";
+const CITATION: &str = "sysctl.d(5): files are sorted by name whatever their directory, and the last line counts";
+
+pub(super) const RULE: Rule = Rule {
+    id: ID,
+    title: "Two lines set the same setting to different values.",
+    explanation: "The line that is read last counts. Somebody who looks into the other file believes in a value that \
+                  never comes.",
+    citation: CITATION,
+    keys: &[],
+    check,
+    fires: || {
+        host_with_files(
+            &[],
+            &[
+                ("/etc/sysctl.d/60-a.conf", "net.ipv4.tcp_rmem = 1 2 3\n"),
+                ("/etc/sysctl.d/99-b.conf", "net.ipv4.tcp_rmem = 4 5 6\n"),
+            ],
+        )
+    },
+    silent: || {
+        host_with_files(
+            &[],
+            &[
+                ("/etc/sysctl.d/60-a.conf", "net.ipv4.tcp_rmem = 1 2 3\n"),
+                ("/etc/sysctl.d/99-b.conf", "net.ipv4.tcp_rmem = 1 2 3\n"),
+            ],
+        )
+    },
+};
+
+fn check(host: &HostFacts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (key, lines) in lines_at_boot(host) {
+        let Some((winner, earlier)) = lines.split_last() else { continue };
+        let losers: Vec<&Source> = earlier.iter().filter(|line| line.value() != winner.value()).collect();
+        if losers.is_empty() || losers.iter().any(|line| super::vendor_file_wins::is_beaten_by_vendor(line, winner)) {
+            continue;
+        }
+        let value = winner.value().unwrap_or_default();
+        let text =
+            format!("{key} is set {} times; {} is read last and sets {value}.", losers.len() + 1, winner.place());
+        let shown: Vec<&Source> = losers.iter().copied().chain([winner]).collect();
+        let mut finding = about_lines(ID, Severity::Advice, &key, text, &shown);
+        CITATION.clone_into(&mut finding.source);
+        "none: the values that lose do nothing now".clone_into(&mut finding.risk);
+        finding.remedy = losers.iter().map(|line| format!("delete {}", line.edit_place())).collect();
+        findings.push(finding);
+    }
+    findings
+}
+
+/// The lines of files about each setting of the network that has more than one, in the order of the boot.
+pub(super) fn lines_at_boot(host: &HostFacts) -> BTreeMap<String, Vec<Source>> {
+    let mut by_key: BTreeMap<String, Vec<Source>> = BTreeMap::new();
+    for line in host.settings.all_sources(host.settings.order_at_boot()) {
+        let own = line.file.is_some() && !line.assignment.is_pattern() && line.value().is_some();
+        if own && line.assignment.key.starts_with("net.") {
+            by_key.entry(line.assignment.key.clone()).or_default().push(line);
+        }
+    }
+    by_key.retain(|_, lines| lines.len() > 1);
+    by_key
+}

@@ -1,0 +1,95 @@
+//! `tcp_mem` in bytes: its unit is pages.
+
+use linerate_model::change::Group;
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::host::HostFacts;
+use linerate_model::host::defaults::default_of;
+use linerate_model::host::settings::numbers;
+use linerate_units::ByteCount;
+
+use super::Rule;
+use super::settings_support::{Saying, all_lines, finding, host, host_with_files, line_evidence, own_file_line};
+
+const CITATION: &str = "Documentation/networking/ip-sysctl.rst (tcp_mem: in pages); net/ipv4/tcp.c (tcp_init_mem)";
+
+const ID: &str = "tcp-memory-in-bytes";
+const KEYS: &[&str] = &["net.ipv4.tcp_mem", "net.ipv4.udp_mem"];
+
+pub(super) const RULE: Rule = Rule {
+    id: ID,
+    title: "tcp_mem or udp_mem was written in bytes; its unit is pages.",
+    explanation: "tcp_rmem and tcp_wmem count bytes of one connection, tcp_mem counts pages (of 4096 bytes, mostly) \
+                  of all connections together. Slides and guides copy the same three numbers into all of them: `4096 \
+                  87380 16777216` then means that pressure begins at 341 MiB, and that the limit is 64 GiB, which is \
+                  none.",
+    citation: CITATION,
+    keys: KEYS,
+    check,
+    fires: || host(&[("net.ipv4.tcp_mem", "4096 87380 16777216")]),
+    silent: || {
+        host_with_files(
+            &[("net.ipv4.tcp_mem", "190000 255000 380000")],
+            &[("/etc/sysctl.d/a.conf", "net.ipv4.tcp_mem = 190000 255000 380000\n")],
+        )
+    },
+};
+
+fn check(host: &HostFacts) -> Vec<Finding> {
+    KEYS.iter().filter_map(|key| of_key(host, key)).collect()
+}
+
+fn of_key(host: &HostFacts, key: &'static str) -> Option<Finding> {
+    let lines: Vec<_> = all_lines(host)
+        .into_iter()
+        .filter(|line| line.assignment.key == key && line.value().is_some_and(|value| reading(host, value).is_some()))
+        .collect();
+    let running = host.settings.value(key).filter(|value| reading(host, value).is_some());
+    let value = running.or_else(|| lines.first().and_then(|line| line.value()))?;
+    let default = host.kernel.version().and_then(|version| default_of(key, version, &host.memory));
+    let saying = Saying {
+        rule: ID,
+        severity: Severity::Warning,
+        text: format!("{key} = {value} is written in bytes, but counts pages: {}.", reading(host, value)?),
+        to: default.as_ref().map(|default| default.value.clone()),
+        group: Group::Buffers,
+        source: CITATION,
+        risk: "none known: the proposed numbers are what the kernel computes from this host's memory",
+    };
+    let mut finding = finding(host, key, saying);
+    finding.evidence.extend(lines.iter().map(line_evidence));
+    if finding.remedy.is_empty() {
+        let own = own_file_line(key, "(leave it out: the kernel computes it from the memory)");
+        finding.remedy.push(own);
+    }
+    Some(finding)
+}
+
+/// What three such numbers mean in pages, if that is beyond sense.
+fn reading(host: &HostFacts, value: &str) -> Option<String> {
+    let found = numbers(value)?;
+    let [low, pressure, most] = *found.as_slice() else { return None };
+    let total = host.memory.total.known()?;
+    let size = |pages: i64| host.memory.pages(u64::try_from(pages).unwrap_or_default());
+    let (begins, limit): (ByteCount, ByteCount) = (size(pressure)?, size(most)?);
+    let absurd = limit.get() > total.get().saturating_mul(2) && low.saturating_mul(4) < most;
+    absurd.then(|| format!("pressure begins at {begins}, and the limit is {limit} on a host with {total}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn found_in_a_file_that_is_not_in_force() {
+        let host = host_with_files(
+            &[("net.ipv4.tcp_mem", "190000 255000 380000")],
+            &[("/etc/sysctl.d/10-slides.conf", "net.ipv4.tcp_mem = 4096 87380 16777216\n")],
+        );
+        let found = check(&host);
+        assert_eq!(found.len(), 1);
+        assert!(
+            found[0].remedy.iter().any(|line| line.starts_with("edit /etc/sysctl.d/10-slides.conf:1")),
+            "{found:?}"
+        );
+    }
+}

@@ -1,0 +1,50 @@
+//! Before 6.6: a share of the receive buffer that is kept away from the window.
+
+use linerate_model::change::Group;
+use linerate_model::fact::Fact;
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::host::HostFacts;
+use linerate_model::host::kernel::KernelVersion;
+
+use super::Rule;
+use super::settings_support::{Saying, finding, host};
+
+const ID: &str = "window-share-small";
+const KEY: &str = "net.ipv4.tcp_adv_win_scale";
+const CITATION: &str = "Documentation/networking/ip-sysctl.rst (tcp_adv_win_scale)";
+
+pub(super) const RULE: Rule = Rule {
+    id: ID,
+    title: "Most of each receive buffer is kept away from the window.",
+    explanation: "Up to 6.5 the window is the buffer less its 2^-n part for a positive tcp_adv_win_scale, and its 2^n \
+                  part for a negative one: 1 gives half, -2 a quarter. From 6.6 on the setting has no effect.",
+    citation: CITATION,
+    keys: &[KEY],
+    check,
+    fires: || {
+        let mut host = host(&[(KEY, "-2")]);
+        host.kernel.release = Fact::Known("6.1.0-18-amd64".to_owned());
+        host
+    },
+    silent: || host(&[(KEY, "-2")]),
+};
+
+fn check(host: &HostFacts) -> Vec<Finding> {
+    let Some(version) = host.kernel.version().filter(|version| *version < KernelVersion::new(6, 6)) else {
+        return Vec::new();
+    };
+    let Some(value) = host.settings.number(KEY).filter(|value| (-31..-1).contains(value)) else { return Vec::new() };
+    let saying = Saying {
+        rule: ID,
+        severity: Severity::Warning,
+        text: format!(
+            "In kernel {version} tcp_adv_win_scale = {value} leaves 1/{} of each receive buffer for the window.",
+            1_u64 << -value
+        ),
+        to: Some("1".to_owned()),
+        group: Group::Buffers,
+        source: CITATION,
+        risk: "more packets may be on their way to a host with little memory",
+    };
+    vec![finding(host, KEY, saying)]
+}

@@ -1,0 +1,52 @@
+//! The window scale option was not agreed, and windows end at 65535 bytes.
+
+use linerate_model::diagnosis::{Cause, Confidence, Verdict};
+use linerate_model::formulas::window_rate;
+use linerate_units::ByteCount;
+
+use super::super::Rule;
+use super::super::evidence::Evidence;
+use super::super::words::{With, rate, size, time, verdict};
+
+const KEY: &str = "net.ipv4.tcp_window_scaling";
+
+/// The window scale option was not agreed, and windows end at 65535 bytes.
+pub(super) const RULE: Rule = Rule {
+    id: "window-scaling-off",
+    test: "The window scale option was not agreed, and windows end at 65535 bytes.",
+    citation: "RFC 7323 section 2",
+    check,
+};
+
+fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+    let info = evidence.sender()?;
+    info.timestamps?;
+    if info.window_scale.is_some() || evidence.is_full() {
+        return None;
+    }
+    let most = ByteCount::new(65_535);
+    if evidence.product().is_some_and(|product| product <= most) {
+        return None;
+    }
+    let bound = evidence.base.and_then(|base| window_rate(most, base));
+    let local = [evidence.sender_setting(KEY), evidence.receiver_setting(KEY)];
+    let off = |value: &Option<Vec<u64>>| value.as_deref() == Some(&[0]);
+    let who = match (off(&local[0]), off(&local[1])) {
+        (true, true) => "both hosts have it switched off",
+        (true, false) => "the sender has it switched off",
+        (false, true) => "the receiver has it switched off",
+        (false, false) => "something on the way takes the option away",
+    };
+    let text = format!(
+        "Window scaling is missing ({who}): at most 65535 bytes are under way{}.",
+        bound
+            .map(|bound| format!(", {} over {}", rate(bound), time(evidence.base.unwrap_or_default())))
+            .unwrap_or_default()
+    );
+    Some(
+        verdict(Cause::WindowScalingOff, Confidence::High, text)
+            .figure("largest window offered", evidence.largest_window.map(size))
+            .figure("bandwidth-delay product", evidence.product().map(size))
+            .advice("net.ipv4.tcp_window_scaling = 1 where it is 0, set back in the file that sets it (`linerate audit --explain net.ipv4.tcp_window_scaling`)"),
+    )
+}

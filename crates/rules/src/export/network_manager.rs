@@ -1,0 +1,84 @@
+//! `nmcli(1)`, for interfaces that `NetworkManager` owns.
+
+use core::fmt::Write;
+
+use linerate_model::change::{Change, DeviceAttribute, LinkAttribute, Target};
+
+use super::{Format, by_interface, one_line, shell_quoted};
+
+pub(super) const FORMAT: Format = Format {
+    name: "network-manager",
+    title: "commands for NetworkManager",
+    use_it: "A shell script. `nmcli device reapply INTERFACE` puts it into effect, for rings and channels `nmcli connection up`.",
+    source: "nm-settings-nmcli(5)",
+    comment: "#",
+    takes,
+    write,
+};
+
+fn takes(change: &Change) -> Result<(), &'static str> {
+    match (property(change), &change.target) {
+        (Some(_), _) => Ok(()),
+        (None, Target::Setting { .. }) => Err("NetworkManager sets no settings of the kernel: see the form sysctl.d"),
+        (None, Target::Route { .. }) => Err("which profile has the route is not known: see ipv4.routes"),
+        (None, _) => Err("NetworkManager has no property for it"),
+    }
+}
+
+/// The property of a profile, and its value.
+fn property(change: &Change) -> Option<(String, String)> {
+    let to = one_line(&change.to);
+    let number = || if to == "on" { "1".to_owned() } else { "0".to_owned() };
+    let (name, value) = match &change.target {
+        Target::Link { attribute, .. } => match attribute {
+            LinkAttribute::Mtu => ("802-3-ethernet.mtu", to),
+            LinkAttribute::TransmitQueueLength => ("link.tx-queue-length", to),
+            LinkAttribute::SegmentationSize => ("link.gso-max-size", to),
+            LinkAttribute::CoalescingSize => ("link.gro-max-size", to),
+        },
+        Target::Device { attribute, .. } => match attribute {
+            DeviceAttribute::ReceiveRing => ("ethtool.ring-rx", to),
+            DeviceAttribute::TransmitRing => ("ethtool.ring-tx", to),
+            DeviceAttribute::CombinedChannels => ("ethtool.channels-combined", to),
+            DeviceAttribute::ReceiveCoalescing => ("ethtool.coalesce-rx-usecs", to),
+            DeviceAttribute::AdaptiveReceiveCoalescing => ("ethtool.coalesce-adaptive-rx", number()),
+            DeviceAttribute::ReceivePause => ("ethtool.pause-rx", to),
+            DeviceAttribute::TransmitPause => ("ethtool.pause-tx", to),
+        },
+        Target::Offload { feature, .. } => (feature_property(feature)?, to),
+        _ => return None,
+    };
+    Some((name.to_owned(), value))
+}
+
+/// `NetworkManager` has short names for some, as ethtool has, and the kernel's for others.
+fn feature_property(feature: &str) -> Option<&'static str> {
+    Some(match feature {
+        "rx-checksum" => "ethtool.feature-rx",
+        "rx-gro" => "ethtool.feature-gro",
+        "rx-lro" => "ethtool.feature-lro",
+        "tx-generic-segmentation" => "ethtool.feature-gso",
+        "rx-gro-hw" => "ethtool.feature-rx-gro-hw",
+        "tx-tcp-segmentation" => "ethtool.feature-tx-tcp-segmentation",
+        "tx-tcp6-segmentation" => "ethtool.feature-tx-tcp6-segmentation",
+        "tx-udp-segmentation" => "ethtool.feature-tx-udp-segmentation",
+        "tx-scatter-gather" => "ethtool.feature-tx-scatter-gather",
+        "tx-checksum-ip-generic" => "ethtool.feature-tx-checksum-ip-generic",
+        _ => return None,
+    })
+}
+
+fn write(changes: &[&Change]) -> String {
+    let mut text = String::new();
+    for (interface, changes) in by_interface(changes) {
+        let interface = shell_quoted(interface);
+        let _ = writeln!(text, "profile=$(nmcli -g GENERAL.CONNECTION device show {interface})");
+        for (property, value) in changes.iter().filter_map(|change| property(change)) {
+            let value =
+                if value.bytes().all(|byte| byte.is_ascii_alphanumeric()) { value } else { shell_quoted(&value) };
+            let _ = writeln!(text, "nmcli connection modify \"$profile\" {property} {value}");
+        }
+        let _ = writeln!(text, "nmcli device reapply {interface}");
+    }
+    text
+}

@@ -1,0 +1,85 @@
+//! `.link` files of systemd (`systemd.link(5)`), which udev applies when a device appears.
+
+use core::fmt::Write;
+
+use linerate_model::change::{Change, DeviceAttribute, LinkAttribute, Target};
+
+use super::{Format, by_interface, one_line};
+
+pub(super) const FORMAT: Format = Format {
+    name: "systemd-link",
+    title: "link files of systemd",
+    use_it: "Each part as /etc/systemd/network/10-linerate-INTERFACE.link. Only the first file that matches a device counts, \
+             so the names of 99-default.link are in it. OriginalName is the name before udev gives another: \
+             PermanentMACAddress= is better where they differ.",
+    source: "systemd.link(5)",
+    comment: "#",
+    takes,
+    write,
+};
+
+fn takes(change: &Change) -> Result<(), &'static str> {
+    match (key(change), change.target.interface()) {
+        (Some(_), _) => Ok(()),
+        (None, Some(_)) => Err("link files have no word for it"),
+        (None, None) => Err("link files are about interfaces only"),
+    }
+}
+
+/// The key and the value of a change in the section `[Link]`.
+pub(super) fn key(change: &Change) -> Option<(&'static str, String)> {
+    let to = one_line(&change.to);
+    let switch = || if to == "on" { "yes".to_owned() } else { "no".to_owned() };
+    Some(match &change.target {
+        Target::Link { attribute, .. } => match attribute {
+            LinkAttribute::Mtu => ("MTUBytes", to),
+            LinkAttribute::TransmitQueueLength => ("TransmitQueueLength", to),
+            LinkAttribute::SegmentationSize => ("GenericSegmentOffloadMaxBytes", to),
+            LinkAttribute::CoalescingSize => return None,
+        },
+        Target::Device { attribute, .. } => match attribute {
+            DeviceAttribute::ReceiveRing => ("RxBufferSize", to),
+            DeviceAttribute::TransmitRing => ("TxBufferSize", to),
+            DeviceAttribute::CombinedChannels => ("CombinedChannels", to),
+            DeviceAttribute::ReceiveCoalescing => ("RxCoalesceSec", format!("{to}us")),
+            DeviceAttribute::AdaptiveReceiveCoalescing => ("UseAdaptiveRxCoalesce", switch()),
+            DeviceAttribute::ReceivePause => ("RxFlowControl", switch()),
+            DeviceAttribute::TransmitPause => ("TxFlowControl", switch()),
+        },
+        Target::Offload { feature, .. } => {
+            let key = match feature.as_str() {
+                "rx-checksum" => "ReceiveChecksumOffload",
+                "tx-checksum-ip-generic" => "TransmitChecksumOffload",
+                "tx-tcp-segmentation" => "TCPSegmentationOffload",
+                "tx-tcp6-segmentation" => "TCP6SegmentationOffload",
+                "tx-generic-segmentation" => "GenericSegmentationOffload",
+                "rx-gro" => "GenericReceiveOffload",
+                "rx-gro-hw" => "GenericReceiveOffloadHardware",
+                "rx-lro" => "LargeReceiveOffload",
+                _ => return None,
+            };
+            (key, switch())
+        }
+        _ => return None,
+    })
+}
+
+/// What stands in systemd's own 99-default.link.
+pub(super) const NAMES: [(&str, &str); 3] = [
+    ("NamePolicy", "keep kernel database onboard slot path"),
+    ("AlternativeNamesPolicy", "database onboard slot path mac"),
+    ("MACAddressPolicy", "persistent"),
+];
+
+fn write(changes: &[&Change]) -> String {
+    let mut parts = Vec::new();
+    for (interface, changes) in by_interface(changes) {
+        let mut text = format!("# 10-linerate-{interface}.link\n[Match]\nOriginalName={interface}\n\n[Link]\n");
+        let own = changes.iter().filter_map(|change| key(change));
+        for (key, value) in NAMES.map(|(key, value)| (key, value.to_owned())).into_iter().chain(own) {
+            let _ = writeln!(text, "{key}={value}");
+        }
+        parts.push(text);
+    }
+    parts.join("\n")
+}

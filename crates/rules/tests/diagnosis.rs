@@ -1,0 +1,484 @@
+//! The table of diagnosis: each rule has a case that fires and stays silent where nothing is wrong, and no observation,
+//! however odd, makes it fail.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use linerate_model::diagnosis::{Asked, Cause, Connection, Moment, Observation, PathEvidence};
+use linerate_model::sample::SocketSample;
+use linerate_model::schema::far::HostEvidence;
+use linerate_model::schema::path::{Capacity, PacketMetrics, PathDirection, PathMtu, Policer};
+use linerate_model::socket::SocketMemory;
+use linerate_model::tcp_info::{TcpInfo, WindowScale};
+use linerate_rules::diagnosis::{Evidence, RULES, diagnose};
+use linerate_units::{BitRate, ByteCount, Mss, Mtu, Ratio, SegmentCount};
+use proptest::prelude::*;
+
+const READINGS: u32 = 40;
+const READING: Duration = Duration::from_millis(250);
+const SEGMENT: u64 = 1448;
+
+/// What a transfer of ten seconds looks like; the default is one of 300 Mbit/s over 20 ms that fills the path.
+#[derive(Clone)]
+struct Shape {
+    megabits: f64,
+    capacity: f64,
+    round_trip: Duration,
+    queue: Duration,
+    control: &'static str,
+    window: u64,
+    in_flight: u64,
+    congestion_window: u64,
+    /// Shares of the time.
+    idle: f64,
+    send_buffer: f64,
+    receive_window: f64,
+    retransmits: u64,
+    unread: f64,
+    buffers: (u64, bool),
+    send_fill: f64,
+    connections: usize,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self {
+            megabits: 283.0,
+            capacity: 287.0,
+            round_trip: Duration::from_millis(20),
+            queue: Duration::from_millis(15),
+            control: "cubic",
+            window: 3_932_160,
+            in_flight: 1_200_000,
+            congestion_window: 1_300_000,
+            idle: 0.0,
+            send_buffer: 0.0,
+            receive_window: 0.0,
+            retransmits: 0,
+            unread: 0.0,
+            buffers: (6_291_456, true),
+            send_fill: 0.1,
+            connections: 1,
+        }
+    }
+}
+
+fn bytes(count: f64) -> ByteCount {
+    ByteCount::from_f64(count)
+}
+
+fn capacity(megabits: f64) -> Capacity {
+    Capacity {
+        bits_per_second: megabits * 1e6,
+        low_bits_per_second: None,
+        high_bits_per_second: None,
+        at_least: false,
+        limited_by: None,
+        shared: Some(false),
+        packet_bytes: 1500,
+        loss: None,
+        queueing_ns: None,
+        sent_bytes: 1_000_000,
+        duration_ns: 1,
+        method: "udp_search".to_owned(),
+    }
+}
+
+impl Shape {
+    fn observation(&self) -> Observation {
+        let direction = |megabits: f64| PathDirection {
+            mtu: Some(PathMtu {
+                bytes: 1500,
+                black_hole_bytes: None,
+                icmp_bytes: None,
+                interface_bytes: Some(1500),
+                limited_by_interface: true,
+            }),
+            capacity: Some(capacity(megabits)),
+            packets: Some(PacketMetrics::default()),
+            policer: Some(Policer {
+                present: false,
+                bits_per_second: None,
+                burst_bytes: None,
+                evidence: String::new(),
+            }),
+            ..PathDirection::default()
+        };
+        let host = || {
+            let setting = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+            let settings = [
+                setting("net.ipv4.tcp_rmem", "4096 131072 6291456"),
+                setting("net.ipv4.tcp_wmem", "4096 16384 4194304"),
+                setting("net.ipv4.tcp_mem", "100000 200000 300000"),
+            ];
+            HostEvidence { settings: settings.into(), busy: Some(0.1), ..HostEvidence::default() }
+        };
+        Observation {
+            asked: Asked::default(),
+            elapsed: READING * READINGS,
+            received: bytes(self.megabits * 1e6 / 8.0 * 10.0),
+            congestion_control: Some(self.control.to_owned()),
+            connections: vec![self.connection(); self.connections],
+            sender: Some(host()),
+            receiver: Some(host()),
+            path: Some(PathEvidence {
+                round_trip: Some(self.round_trip),
+                usual_round_trip: Some((self.round_trip, self.round_trip)),
+                with_data: direction(self.capacity * 1500.0 / 1448.0),
+                with_acknowledgements: direction(self.capacity * 1500.0 / 1448.0),
+            }),
+        }
+    }
+
+    fn connection(&self) -> Connection {
+        let share = 1.0 / SegmentCount::new(self.connections as u64).as_f64();
+        let each = self.megabits * 1e6 / 8.0 * READING.as_secs_f64() * share;
+        let moment = |index: u32, sender: bool| Moment {
+            from: READING * index,
+            to: READING * (index + 1),
+            bytes: bytes(each),
+            socket: SocketSample { info: self.info(index, each, sender), memory: Some(self.memory(index)) },
+        };
+        Connection {
+            sender: (0..READINGS).map(|index| moment(index, true)).collect(),
+            receiver: (0..READINGS).map(|index| moment(index, false)).collect(),
+            sender_processor: Ratio::new(0.2),
+            receiver_processor: Ratio::new(0.2),
+        }
+    }
+
+    fn memory(&self, index: u32) -> SocketMemory {
+        let (buffer, grows) = self.buffers;
+        let buffer = if grows && index == 0 { buffer / 4 } else { buffer };
+        SocketMemory {
+            receive_allocated: bytes(ByteCount::new(buffer).as_f64() * self.unread),
+            receive_buffer: ByteCount::new(buffer),
+            send_buffer: ByteCount::new(buffer),
+            send_queued: bytes(ByteCount::new(buffer).as_f64() * self.send_fill),
+            ..SocketMemory::default()
+        }
+    }
+
+    fn info(&self, index: u32, each: f64, sender: bool) -> TcpInfo {
+        let elapsed = READING * (index + 1);
+        let progress = f64::from(index + 1) / f64::from(READINGS);
+        let again = SegmentCount::new(self.retransmits).as_f64() * progress;
+        let total = each * f64::from(index + 1);
+        TcpInfo {
+            rtt: Some(self.round_trip + self.queue),
+            min_rtt: Some(self.round_trip),
+            send_mss: Some(Mss::new(1448)),
+            path_mtu: Some(Mtu::new(1500)),
+            congestion_window: Some(ByteCount::new(self.congestion_window)),
+            slow_start_threshold: Some(SegmentCount::new(400)),
+            send_window: Some(ByteCount::new(self.window)),
+            unacknowledged: Some(SegmentCount::new(self.in_flight / SEGMENT)),
+            retransmits: Some(SegmentCount::new(bytes(again).get())),
+            bytes_sent: Some(bytes(total + again * 1448.0)),
+            bytes_retransmitted: Some(bytes(again * 1448.0)),
+            bytes_acknowledged: Some(bytes(total)),
+            data_segments_sent: Some(SegmentCount::new(bytes(total / 1448.0).get())),
+            busy_time: Some(elapsed.mul_f64(1.0 - self.idle)),
+            receive_window_limited: Some(elapsed.mul_f64(self.receive_window)),
+            send_buffer_limited: Some(elapsed.mul_f64(self.send_buffer)),
+            not_sent: Some(ByteCount::new(100_000)),
+            delivery_rate_application_limited: Some(false),
+            timestamps: Some(true),
+            selective_acknowledgements: Some(true),
+            window_scale: Some(WindowScale { send: 7, receive: 7 }),
+            explicit_congestion_notification: Some(false),
+            congestion_notification_seen: Some(!sender),
+            backoff: Some(0),
+            reordering_seen: Some(SegmentCount::ZERO),
+            duplicate_sacks: Some(SegmentCount::ZERO),
+            delivered_with_congestion_mark: Some(SegmentCount::ZERO),
+            ..TcpInfo::default()
+        }
+    }
+}
+
+fn full() -> Observation {
+    Shape::default().observation()
+}
+
+fn shaped(change: impl FnOnce(&mut Shape)) -> Observation {
+    let mut shape = Shape { megabits: 90.0, queue: Duration::from_micros(200), ..Shape::default() };
+    change(&mut shape);
+    shape.observation()
+}
+
+/// Every reading of every sender.
+fn senders(observation: &mut Observation, change: impl Fn(&mut TcpInfo)) {
+    for connection in &mut observation.connections {
+        connection.sender.iter_mut().for_each(|moment| change(&mut moment.socket.info));
+    }
+}
+
+fn counters(host: &mut Option<HostEvidence>, names: &[(&str, u64)]) {
+    let host = host.as_mut().expect("there");
+    host.counters.extend(names.iter().map(|(name, count)| ((*name).to_owned(), *count)));
+}
+
+fn changed(mut observation: Observation, change: impl FnOnce(&mut Observation)) -> Observation {
+    change(&mut observation);
+    observation
+}
+
+fn path(observation: &mut Observation) -> &mut PathEvidence {
+    observation.path.as_mut().expect("there")
+}
+
+/// Observations with the cause that the first verdict is to name.
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn cases() -> Vec<(Cause, Observation)> {
+    let losing = |change: fn(&mut Shape)| {
+        shaped(|shape| {
+            (shape.megabits, shape.in_flight, shape.congestion_window) = (25.0, 60_000, 60_000);
+            shape.retransmits = 22;
+            change(shape);
+        })
+    };
+    let stalled = |mut observation: Observation| {
+        senders(&mut observation, |info| {
+            info.bytes_acknowledged = Some(ByteCount::new(1));
+            info.backoff = Some(5);
+        });
+        observation.received = ByteCount::ZERO;
+        observation
+    };
+    let no_option = |remove: fn(&mut TcpInfo), observation: Observation| changed(observation, |o| senders(o, remove));
+    vec![
+        (Cause::LinkRate, full()),
+        (Cause::NotEnoughData, changed(shaped(|_| ()), |o| o.connections = vec![Connection::default()])),
+        // Seen from the receiving host alone.
+        (
+            Cause::SlowReader,
+            changed(shaped(|shape| shape.unread = 0.6), |o| {
+                o.connections[0].sender.clear();
+                (o.sender, o.path) = (None, None);
+            }),
+        ),
+        (
+            Cause::BlackHole,
+            changed(stalled(shaped(|_| ())), |o| {
+                path(o).with_data.mtu.as_mut().expect("there").black_hole_bytes = Some(1401);
+            }),
+        ),
+        (Cause::PathDead, stalled(shaped(|_| ()))),
+        (Cause::BlackHole, changed(stalled(shaped(|_| ())), |o| o.path = None)),
+        (Cause::KernelMemory, changed(shaped(|_| ()), |o| counters(&mut o.sender, &[("TcpExtTCPMemoryPressures", 3)]))),
+        (
+            Cause::WindowScalingOff,
+            no_option(
+                |info| info.window_scale = None,
+                shaped(|shape| (shape.window, shape.in_flight) = (65_535, 65_000)),
+            ),
+        ),
+        (Cause::SackOff, no_option(|info| info.selective_acknowledgements = Some(false), losing(|_| ()))),
+        (Cause::TimestampsOff, no_option(|info| info.timestamps = Some(false), full())),
+        (Cause::ShortTransfer, changed(shaped(|_| ()), |o| o.asked.bytes = Some(ByteCount::new(1_000_000)))),
+        (
+            Cause::Incast,
+            shaped(|shape| {
+                (shape.connections, shape.congestion_window, shape.in_flight, shape.retransmits) = (64, 2896, 2896, 5);
+            }),
+        ),
+        (
+            Cause::SocketPacing,
+            no_option(|info| info.max_pacing_rate = Some(BitRate::from_bits_per_second(95e6)), shaped(|_| ())),
+        ),
+        (Cause::Application, shaped(|shape| shape.idle = 0.6)),
+        (
+            Cause::ApplicationPacing,
+            no_option(
+                |info| {
+                    info.delivery_rate_application_limited = Some(true);
+                    info.not_sent = Some(ByteCount::ZERO);
+                },
+                shaped(|shape| shape.in_flight = 200_000),
+            ),
+        ),
+        (Cause::SenderProcessor, changed(shaped(|_| ()), |o| o.connections[0].sender_processor = Ratio::new(0.99))),
+        (Cause::ReceiverProcessor, changed(shaped(|_| ()), |o| o.connections[0].receiver_processor = Ratio::new(0.99))),
+        (Cause::SlowReader, shaped(|shape| (shape.unread, shape.receive_window) = (0.6, 0.97))),
+        (Cause::SlowReader, shaped(|shape| (shape.unread, shape.receive_window, shape.control) = (0.6, 0.16, "bbr"))),
+        (Cause::SocketBuffer, shaped(|shape| (shape.buffers, shape.receive_window) = ((131_072, false), 0.8))),
+        (Cause::SocketBuffer, shaped(|shape| (shape.buffers, shape.send_buffer) = ((131_072, false), 0.8))),
+        (Cause::SendBuffer, shaped(|shape| (shape.buffers, shape.send_buffer) = ((4_194_304, true), 0.8))),
+        // On a 6.12 kernel the stop-watch stays at zero.
+        (
+            Cause::SendBuffer,
+            no_option(
+                |info| info.not_sent = Some(ByteCount::ZERO),
+                shaped(|shape| {
+                    (shape.buffers, shape.send_fill, shape.in_flight) = ((4_194_304, true), 0.97, 700_000);
+                }),
+            ),
+        ),
+        (
+            Cause::ReceiveWindow,
+            shaped(|shape| (shape.window, shape.in_flight, shape.receive_window) = (232_960, 232_000, 0.76)),
+        ),
+        // The stop-watch runs only while a send is blocked: the rate alone tells.
+        (Cause::ReceiveWindow, shaped(|shape| (shape.window, shape.in_flight) = (232_960, 232_000))),
+        (
+            Cause::Policer,
+            changed(losing(|_| ()), |o| {
+                path(o).with_data.policer = Some(Policer {
+                    present: true,
+                    bits_per_second: Some(100e6),
+                    burst_bytes: Some(200_000),
+                    evidence: "losses without a queue".to_owned(),
+                });
+            }),
+        ),
+        (Cause::Corruption, changed(losing(|_| ()), |o| counters(&mut o.receiver, &[("TcpInCsumErrors", 20)]))),
+        (
+            Cause::EcnBleached,
+            changed(losing(|_| ()), |o| {
+                senders(o, |info| info.explicit_congestion_notification = Some(true));
+                for moment in &mut o.connections[0].receiver {
+                    moment.socket.info.congestion_notification_seen = Some(false);
+                }
+            }),
+        ),
+        (
+            Cause::EcnMarking,
+            changed(full(), |o| {
+                senders(o, |info| {
+                    info.explicit_congestion_notification = Some(true);
+                    info.delivered_with_congestion_mark = Some(SegmentCount::new(400));
+                });
+            }),
+        ),
+        (
+            Cause::CrossTraffic,
+            changed(shaped(|_| ()), |o| {
+                o.receiver.as_mut().expect("there").interface_bytes = Some((370_000_000, 1_000_000));
+            }),
+        ),
+        (
+            Cause::HostDrops,
+            changed(losing(|shape| shape.queue = Duration::from_millis(9)), |o| {
+                counters(&mut o.receiver, &[("TcpExtTCPBacklogDrop", 20)]);
+            }),
+        ),
+        (Cause::Asymmetric, changed(full(), |o| path(o).with_acknowledgements.capacity = Some(capacity(3.0)))),
+        (Cause::SmallPackets, changed(losing(|_| ()), |o| path(o).with_data.mtu.as_mut().expect("there").bytes = 9000)),
+        (
+            Cause::CongestionControl,
+            losing(|shape| {
+                (shape.control, shape.capacity, shape.round_trip) = ("reno", 960.0, Duration::from_millis(59));
+                (shape.megabits, shape.in_flight) = (200.0, 1_400_000);
+            }),
+        ),
+        (Cause::BurstyLoss, changed(losing(|_| ()), |o| counters(&mut o.sender, &[("TcpExtTCPSackRecovery", 2)]))),
+        (
+            Cause::BufferTooSmall,
+            changed(losing(|shape| (shape.megabits, shape.in_flight) = (240.0, 740_000)), |o| {
+                counters(&mut o.sender, &[("TcpExtTCPSackRecovery", 15)]);
+            }),
+        ),
+        (Cause::Loss, changed(losing(|_| ()), |o| counters(&mut o.sender, &[("TcpExtTCPSackRecovery", 20)]))),
+        (
+            Cause::SlowStartExit,
+            changed(shaped(|shape| (shape.congestion_window, shape.in_flight) = (60_000, 59_000)), |o| {
+                senders(o, |info| info.slow_start_threshold = Some(SegmentCount::new(40)));
+                counters(&mut o.sender, &[("TcpExtTCPHystartDelayDetect", 1)]);
+            }),
+        ),
+        (
+            Cause::Reordering,
+            changed(full(), |o| {
+                senders(o, |info| info.reordering_seen = Some(SegmentCount::new(40)));
+                path(o).with_data.packets.as_mut().expect("there").reordering = Some(0.2);
+            }),
+        ),
+        (
+            Cause::Duplication,
+            changed(full(), |o| path(o).with_data.packets.as_mut().expect("there").duplication = Some(0.01)),
+        ),
+        (Cause::Bufferbloat, Shape { queue: Duration::from_millis(500), ..Shape::default() }.observation()),
+        (
+            Cause::DelayVariation,
+            changed(full(), |o| {
+                path(o).usual_round_trip = Some((Duration::from_millis(24), Duration::from_millis(31)));
+            }),
+        ),
+        (Cause::Unclear, shaped(|shape| shape.queue = Duration::from_millis(9))),
+    ]
+}
+
+#[test]
+fn each_cause_is_named_first() {
+    for (cause, observation) in cases() {
+        let diagnosis = diagnose(&observation);
+        let found: Vec<Cause> = diagnosis.verdicts.iter().map(|verdict| verdict.cause).collect();
+        assert_eq!(found.first(), Some(&cause), "{found:?}\n{:#?}", Evidence::of(&observation).shares);
+        let first = &diagnosis.verdicts[0];
+        assert!(!first.text.is_empty() && !first.text.contains("  ") && first.text.ends_with('.'), "{}", first.text);
+    }
+}
+
+#[test]
+fn each_cause_and_each_rule_has_a_case() {
+    let observations = cases();
+    let named: BTreeSet<Cause> = observations.iter().map(|(cause, _)| *cause).collect();
+    let missing: Vec<&Cause> = Cause::ALL.iter().filter(|cause| !named.contains(cause)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    for rule in RULES {
+        let fires = observations.iter().any(|(_, observation)| (rule.check)(&Evidence::of(observation)).is_some());
+        assert!(fires, "{} never fires", rule.id);
+        let speaks = (rule.check)(&Evidence::of(&full())).is_some();
+        assert_eq!(speaks, rule.id == "link-rate", "{} on a full path", rule.id);
+        assert!(!rule.test.is_empty() && !rule.citation.is_empty());
+    }
+    let identifiers: BTreeSet<&str> = RULES.iter().map(|rule| rule.id).collect();
+    assert_eq!(identifiers.len(), RULES.len());
+}
+
+#[test]
+fn nothing_seen_is_not_enough() {
+    let nothing = diagnose(&Observation::default());
+    assert_eq!(nothing.verdicts[0].cause, Cause::NotEnoughData);
+    assert!(nothing.states.is_empty() && nothing.bounds.is_empty() && nothing.next.is_none());
+}
+
+#[test]
+fn the_next_bound_is_not_the_present_one() {
+    let small = shaped(|shape| (shape.window, shape.in_flight, shape.receive_window) = (232_960, 232_000, 0.76));
+    let diagnosis = diagnose(&small);
+    assert!(diagnosis.bounds.is_sorted_by(|one, other| one.rate.bits_per_second() <= other.rate.bits_per_second()));
+    let next = diagnosis.next.expect("the path is known");
+    assert_eq!(next.name, "the path");
+    assert!((next.rate.bits_per_second() / 287e6 - 1.0).abs() < 0.01, "{next:?}");
+    let whole: f64 = diagnosis.states.iter().map(|(_, share)| share.get()).sum();
+    assert!((whole - 1.0).abs() < 0.01, "{:?}", diagnosis.states);
+}
+
+proptest! {
+    /// Whatever a far end says, there is an answer.
+    #[test]
+    fn odd_observations_have_an_answer(
+        megabits in 0.0..1e6_f64,
+        capacity in 0.0..1e6_f64,
+        nanoseconds in 0_u64..10_000_000_000,
+        queue in 0_u64..10_000_000_000,
+        window in any::<u64>(),
+        in_flight in any::<u64>(),
+        shares in (0.0..1.0_f64, 0.0..1.0_f64, 0.0..1.0_f64),
+        retransmits in any::<u32>(),
+        connections in 0_usize..4,
+    ) {
+        let shape = Shape {
+            megabits, capacity, window, in_flight, connections,
+            round_trip: Duration::from_nanos(nanoseconds),
+            queue: Duration::from_nanos(queue),
+            idle: shares.0, send_buffer: shares.1, receive_window: shares.2,
+            retransmits: retransmits.into(),
+            ..Shape::default()
+        };
+        let diagnosis = diagnose(&shape.observation());
+        prop_assert!(!diagnosis.verdicts.is_empty());
+    }
+}

@@ -1,0 +1,34 @@
+//! What moves data on this host.
+
+use linerate_model::fact::Fact;
+use linerate_model::host::applications::{Applications, NfsMount, Transfer, TransferProgram};
+
+use super::reading::file;
+use super::running::{Process, arguments};
+
+pub(super) fn read(processes: &[Process]) -> Applications {
+    let transfer = |process: &Process| {
+        let program = TransferProgram::by_name(&process.name)?;
+        Some(Transfer::from_arguments(process.number, program, &arguments(process.number)))
+    };
+    Applications {
+        nfs_mounts: file("/proc/thread-self/mounts").map(|text| NfsMount::parse_all(&text)),
+        transfers: Fact::Known(processes.iter().filter_map(transfer).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_are_read_and_programs_found() {
+        let own = Process { number: std::process::id(), name: "rsync".to_owned() };
+        let other = Process { number: std::process::id(), name: "sh".to_owned() };
+        let applications = read(&[own, other]);
+        assert!(applications.nfs_mounts.known().is_some());
+        let transfers = applications.transfers.known().expect("known");
+        assert_eq!(transfers.len(), 1);
+        assert_eq!((transfers[0].program, transfers[0].compresses), (TransferProgram::Rsync, false));
+    }
+}

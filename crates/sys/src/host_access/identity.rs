@@ -1,0 +1,57 @@
+//! Which machine, which start of it, which network.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::Identity;
+use crate::error::{Error, Result};
+use crate::host;
+
+const OWN: &str = "/proc/thread-self/ns/net";
+
+pub(super) fn identity() -> Result<Identity> {
+    let read = |path: &str| {
+        fs::read_to_string(path)
+            .map(|text| text.trim().to_owned())
+            .map_err(|cause| Error::system(format!("reading {path}"), cause))
+    };
+    let namespace = number_of(Path::new(OWN)).map_err(|cause| Error::system(format!("reading {OWN}"), cause))?;
+    Ok(Identity {
+        boot: read("/proc/sys/kernel/random/boot_id")?,
+        machine: read("/etc/machine-id").ok().filter(|id| !id.is_empty()),
+        namespace,
+        kernel: host::kernel_release(),
+    })
+}
+
+fn number_of(path: &Path) -> std::io::Result<u64> {
+    fs::metadata(path).map(|metadata| metadata.ino())
+}
+
+/// Looks at the named namespaces first, then at those of all processes.
+pub(super) fn way_into(namespace: u64) -> Option<String> {
+    let named = fs::read_dir("/run/netns").into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let of_process = |entry: fs::DirEntry| {
+        let is_process = entry.file_name().to_str()?.bytes().all(|byte| byte.is_ascii_digit());
+        is_process.then(|| entry.path().join("ns/net"))
+    };
+    let running = fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| of_process(entry.ok()?));
+    let candidates: Vec<PathBuf> = named.chain(running).collect();
+    let found = candidates.into_iter().find(|path| number_of(path).is_ok_and(|number| number == namespace))?;
+    Some(found.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_host_is_itself() {
+        let identity = identity().expect("procfs");
+        assert_eq!(identity.boot.len(), 36);
+        assert!(identity.namespace > 0 && !identity.kernel.is_empty());
+        assert!(way_into(identity.namespace).is_some_and(|path| path.contains("net")));
+        assert_eq!(way_into(1), None);
+    }
+}

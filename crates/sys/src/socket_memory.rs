@@ -1,0 +1,75 @@
+//! What a socket's memory is used for (`getsockopt(SO_MEMINFO)`, Linux 4.12).
+
+use std::os::fd::AsFd;
+
+use linerate_model::socket::SocketMemory;
+use linerate_units::{ByteCount, PacketCount};
+
+use crate::error::Result;
+use crate::netlink::number;
+use crate::sockopt::{self, SocketOption};
+
+/// `SO_MEMINFO` of `include/uapi/asm-generic/socket.h`.
+const SOCKET_MEMORY: SocketOption =
+    SocketOption::new(libc::SOL_SOCKET, libc::SO_MEMINFO, "SO_MEMINFO", "socket memory");
+
+/// `SK_MEMINFO_VARS`: how many 32-bit numbers today's kernels return.
+const NUMBERS: usize = 9;
+
+/// What a socket's memory is used for now.
+pub fn socket_memory(socket: &impl AsFd) -> Result<SocketMemory> {
+    // Room for what later kernels may add.
+    let mut buffer = [0_u8; (NUMBERS + 7) * 4];
+    sockopt::get_bytes(socket, SOCKET_MEMORY, &mut buffer).map(|bytes| parse(bytes).unwrap_or_default())
+}
+
+/// Understands `SK_MEMINFO_*` (`include/uapi/linux/sock_diag.h`); `None` when it is shorter than any kernel's.
+pub(crate) fn parse(bytes: &[u8]) -> Option<SocketMemory> {
+    let place = |index: usize| number(bytes, index * 4).map(u64::from);
+    let size = |index: usize| place(index).map(ByteCount::new);
+    Some(SocketMemory {
+        receive_allocated: size(0)?,
+        receive_buffer: size(1)?,
+        send_allocated: size(2)?,
+        send_buffer: size(3)?,
+        forward_allocated: size(4)?,
+        send_queued: size(5)?,
+        option_memory: size(6)?,
+        backlog: size(7)?,
+        drops: place(8).map(PacketCount::new),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::options;
+
+    #[test]
+    fn what_is_not_read_takes_memory() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let mut client = TcpStream::connect(listener.local_addr().expect("bound")).expect("loopback");
+        let (server, _) = listener.accept().expect("a client came");
+        client.write_all(&vec![7; 50_000]).expect("room");
+        while options::unread_bytes(&server).expect("TCP") < ByteCount::new(50_000) {
+            std::thread::yield_now();
+        }
+        let memory = socket_memory(&server).expect("Linux 4.12");
+        assert!(memory.receive_allocated >= ByteCount::new(50_000), "{memory:?}");
+        assert_eq!(memory.receive_buffer, options::receive_buffer(&server).expect("TCP"));
+        assert_eq!(memory.send_buffer, options::send_buffer(&server).expect("TCP"));
+        assert_eq!(memory.drops, Some(PacketCount::ZERO));
+    }
+
+    #[test]
+    fn older_kernels_count_no_drops() {
+        let bytes: Vec<u8> = (1..=8_u32).flat_map(u32::to_ne_bytes).collect();
+        let memory = parse(&bytes).expect("eight numbers");
+        assert_eq!((memory.receive_allocated, memory.backlog), (ByteCount::new(1), ByteCount::new(8)));
+        assert_eq!(memory.drops, None);
+        assert_eq!(parse(&bytes[..31]), None);
+    }
+}
