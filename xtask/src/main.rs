@@ -5,6 +5,7 @@
 //!   measures how fast the lab's time passes, and writes docs/lab-speed.md;
 //! * `schema` writes the JSON Schemas of the documents to docs/schema;
 //! * `diagnosis` diagnoses every path of the library in the lab, and writes docs/diagnosis.md;
+//! * `truth` measures the reference table of causes anew, and writes docs/truth-table.md;
 //! * `seeds` reproduces the seeds' experiments in the lab, and writes docs/seeds.md.
 
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ mod diagnosis;
 mod schema;
 mod seeds;
 mod tidy;
+mod truth;
 mod workspace;
 
 const USAGE: &str = "usage: cargo xtask tidy
@@ -25,7 +27,8 @@ const USAGE: &str = "usage: cargo xtask tidy
        cargo xtask bench lab [--rounds N]
        cargo xtask schema
        cargo xtask seeds
-       cargo xtask diagnosis";
+       cargo xtask diagnosis
+       cargo xtask truth";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         Some((chore, [])) if chore == "schema" => schema::run(),
         Some((chore, [])) if chore == "seeds" => seeds::run(),
         Some((chore, [])) if chore == "diagnosis" => diagnosis::run(),
+        Some((chore, [])) if chore == "truth" => truth::run(),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -190,7 +190,7 @@ impl<'o> Evidence<'o> {
     }
 
     /// Whether the transfer gets what the path carries although a window or buffer holds it back for some of the time:
-    /// [`FULL`] where that is seldom, and more where it is most of the time.
+    /// nine tenths where that is seldom, and more where it is most of the time.
     #[must_use]
     pub fn is_full_despite(&self, limited: Ratio) -> bool {
         self.used().is_some_and(|used| used >= if limited.get() >= 0.5 { QUITE_FULL } else { FULL })
@@ -206,7 +206,19 @@ impl<'o> Evidence<'o> {
     /// does not run while the last segments of a write are under way, so that this may be all that tells.
     #[must_use]
     pub fn send_is_full(&self) -> bool {
-        self.send_fill.is_some_and(|fill| fill.get() >= 0.7) && self.nothing_waits() && self.window_is_free()
+        let filled = self.send_fill.is_some_and(|fill| fill.get() >= 0.7);
+        filled && self.send_buffer_is_final() && self.nothing_waits() && self.window_is_free()
+    }
+
+    /// Whether the send buffer cannot grow: it is as large as the host allows, or a program has set it. One that is small
+    /// because little is under way grows as soon as more is.
+    fn send_buffer_is_final(&self) -> bool {
+        let most = self.sender_setting("net.ipv4.tcp_wmem").and_then(|values| values.get(2).copied());
+        let at_the_end = self
+            .send_buffer
+            .zip(most)
+            .is_some_and(|((size, _), most)| size.as_f64() >= 0.9 * ByteCount::new(most).as_f64());
+        at_the_end || self.observation.asked.buffer.is_some()
     }
 
     /// Whether the congestion window would have allowed more.

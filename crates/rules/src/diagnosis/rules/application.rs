@@ -23,8 +23,7 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
     let idle = shares.application.get();
     let limited = evidence.application_limited.map_or(0.0, Ratio::get);
     let held = shares.send_buffer.get() >= 0.05 || shares.receive_window.get() >= 0.05;
-    let buffered = evidence.send_fill.is_some_and(|fill| fill.get() >= 0.5);
-    let ahead = !evidence.nothing_waits() || buffered || !evidence.window_is_free();
+    let ahead = !evidence.nothing_waits() || evidence.send_is_full() || !evidence.window_is_free();
     if held || evidence.is_full() || (idle < IDLE && ahead) {
         return None;
     }
