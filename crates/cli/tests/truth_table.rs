@@ -15,6 +15,7 @@ use support::lab::{lab, lab_iperf3};
 /// The same transfer as in the table: 8 s of which the first 2 do not count.
 const TIME: &[&str] = &["-t", "8", "-O", "2"];
 
+#[derive(Clone, Copy)]
 struct Row {
     number: &'static str,
     cause: &'static str,
@@ -265,7 +266,7 @@ fn raised_in_the_middle() -> [(&'static str, &'static str, (f64, f64), bool); 2]
     ]
 }
 
-/// Row 28: what setsockopt grants is bounded by rmem_max, whatever tcp_rmem says.
+/// Row 28: what setsockopt grants is bounded by `rmem_max`, whatever `tcp_rmem` says.
 fn granted() -> u64 {
     let document = lab_iperf3("300m-20ms-socket-buffer-8m", &["-t", "1", "-w", "8M"]);
     document["start"]["rcvbuf_actual"].as_u64().expect("what the kernel granted")

@@ -8,3 +8,5 @@ pub mod audit;
 pub mod diagnosis;
 pub mod export;
 pub mod flow_state;
+pub mod judge;
+pub mod tuning;

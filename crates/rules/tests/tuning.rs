@@ -1,0 +1,154 @@
+//! From a measured transfer to a proposal and a judgement, the way `linerate tune` goes.
+
+use std::time::Duration;
+
+use linerate_model::change::{Group, Target};
+use linerate_model::diagnosis::{Asked, Cause, Connection, Moment, Observation, PathEvidence};
+use linerate_model::host::kernel::KernelVersion;
+use linerate_model::sample::SocketSample;
+use linerate_model::schema::far::HostEvidence;
+use linerate_model::schema::path::{Capacity, PathDirection};
+use linerate_model::socket::SocketMemory;
+use linerate_model::statistics::Bootstrap;
+use linerate_model::tcp_info::TcpInfo;
+use linerate_rules::diagnosis::diagnose;
+use linerate_rules::judge::{Budget, Decision, Measurement, Pair, judge, more_pairs_needed};
+use linerate_rules::tuning::{End, Goal, Host, Inputs, propose};
+use linerate_units::{BitRate, ByteCount, Mss, Ratio, SegmentCount};
+
+const READING: Duration = Duration::from_millis(250);
+const ROUND_TRIP: Duration = Duration::from_micros(20_100);
+
+fn direction(megabits: f64) -> PathDirection {
+    let capacity = Capacity {
+        bits_per_second: megabits * 1e6,
+        low_bits_per_second: None,
+        high_bits_per_second: None,
+        at_least: false,
+        limited_by: None,
+        shared: Some(false),
+        packet_bytes: 1500,
+        loss: None,
+        queueing_ns: None,
+        sent_bytes: 1_000_000,
+        duration_ns: 1,
+        method: "udp_search".to_owned(),
+    };
+    PathDirection { capacity: Some(capacity), ..PathDirection::default() }
+}
+
+fn host(receive: &str) -> HostEvidence {
+    let setting = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    HostEvidence {
+        kernel: Some("6.12.38".to_owned()),
+        settings: [
+            setting("net.ipv4.tcp_rmem", receive),
+            setting("net.ipv4.tcp_wmem", "4096 16384 4194304"),
+            setting("net.ipv4.tcp_mem", "100000 200000 300000"),
+        ]
+        .into(),
+        memory_bytes: Some(1 << 33),
+        ..HostEvidence::default()
+    }
+}
+
+/// Ten seconds of 300 Mbit/s and 20.1 ms with a receive buffer of 375 kB at one end, as the lab shows it: 90.5 Mbit/s.
+fn window_limited(from_far: bool) -> Observation {
+    let moment = |index: u32| {
+        let time = READING * (index + 1);
+        let bytes = BitRate::from_bits_per_second(90.5e6) * time;
+        let info = TcpInfo {
+            rtt: Some(Duration::from_micros(20_300)),
+            min_rtt: Some(ROUND_TRIP),
+            send_mss: Some(Mss::new(1448)),
+            congestion_window: Some(ByteCount::new(400_000)),
+            slow_start_threshold: None,
+            send_window: Some(ByteCount::new(237_000)),
+            unacknowledged: Some(SegmentCount::new(237_000 / 1448)),
+            retransmits: Some(SegmentCount::ZERO),
+            bytes_sent: Some(bytes),
+            bytes_retransmitted: Some(ByteCount::ZERO),
+            bytes_acknowledged: Some(bytes),
+            busy_time: Some(time),
+            receive_window_limited: Some(time.mul_f64(0.76)),
+            send_buffer_limited: Some(Duration::ZERO),
+            not_sent: Some(ByteCount::new(100_000)),
+            ..TcpInfo::default()
+        };
+        let size = if index == 0 { 131_072 } else { 375_000 };
+        let memory = SocketMemory {
+            receive_buffer: ByteCount::new(size),
+            send_buffer: ByteCount::new(1_000_000 + u64::from(index)),
+            ..SocketMemory::default()
+        };
+        let socket = SocketSample { info, memory: Some(memory) };
+        Moment { from: READING * index, to: time, bytes: BitRate::from_bits_per_second(90.5e6) * READING, socket }
+    };
+    let moments: Vec<Moment> = (0..40).map(moment).collect();
+    Observation {
+        asked: Asked { from_far, ..Asked::default() },
+        elapsed: READING * 40,
+        received: BitRate::from_bits_per_second(90.5e6) * (READING * 40),
+        congestion_control: Some("cubic".to_owned()),
+        connections: vec![Connection { sender: moments.clone(), receiver: moments, ..Connection::default() }],
+        sender: Some(host("4096 131072 6291456")),
+        receiver: Some(host("4096 131072 375000")),
+        path: Some(PathEvidence {
+            round_trip: Some(ROUND_TRIP),
+            with_data: direction(297.0),
+            with_acknowledgements: direction(10.0),
+            ..PathEvidence::default()
+        }),
+    }
+}
+
+#[test]
+fn a_measured_window_leads_to_one_change_of_the_receiver() {
+    for (from_far, receiver) in [(false, End::Far), (true, End::Near)] {
+        let observation = window_limited(from_far);
+        let diagnosis = diagnose(&observation);
+        assert_eq!(diagnosis.verdicts[0].cause, Cause::ReceiveWindow);
+        let inputs = Inputs::measured(Goal::WanBulk, (Host::default(), None), &observation, diagnosis);
+        assert_eq!(inputs.near.kernel, Some(KernelVersion::new(6, 12)));
+        let proposal = propose(&inputs);
+        assert_eq!((proposal.refusals.len(), proposal.changes.len()), (0, 1), "{proposal:#?}");
+        assert_eq!((proposal.groups(), proposal.lives_with_the_path()), (vec![Group::Buffers], false));
+        let [change] = proposal.of(receiver, Some(Group::Buffers))[..] else { panic!("{proposal:#?}") };
+        assert_eq!(change.target, Target::Setting { key: "net.ipv4.tcp_rmem".to_owned() });
+        assert_eq!(change.from.as_deref(), Some("4096 131072 375000"));
+        // 1.12 products of what flows with the data, of a buffer of which 0.632 are window: 237 of 375 kB.
+        let least = 1.12 * 297e6 * 0.0201 / 8.0 / 0.632;
+        let to: u32 = change.to.split(' ').next_back().expect("three numbers").parse().expect("a number");
+        assert!(f64::from(to) >= least && f64::from(to) < least * 1.02, "{to} {least}");
+        let arithmetic = change.reason.arithmetic.as_deref().expect("computed");
+        assert!(arithmetic.starts_with("1.12 x 297 Mbit/s x 20.1 ms / 8 / 0.63 = "), "{arithmetic}");
+        assert!(change.reason.evidence.iter().any(|line| line.contains("goodput: 90.5 Mbit/s")), "{change:?}");
+    }
+}
+
+#[test]
+fn nothing_seen_is_nothing_proposed() {
+    let observation = Observation::default();
+    let inputs = Inputs::measured(Goal::WanBulk, (Host::default(), None), &observation, diagnose(&observation));
+    let proposal = propose(&inputs);
+    assert!(proposal.is_empty() && !proposal.refusals.is_empty());
+}
+
+#[test]
+fn a_trial_of_it_is_kept_after_five_pairs() {
+    let measured = |megabits: f64, milliseconds: f64| Measurement {
+        goodput: BitRate::from_bits_per_second(megabits * 1e6),
+        round_trip_p95: Some(Duration::from_secs_f64(milliseconds / 1e3)),
+        base_round_trip: Some(ROUND_TRIP),
+        retransmitted: Some(Ratio::ZERO),
+        processor: None,
+        disturbed: None,
+    };
+    let objective = Goal::WanBulk.objective();
+    let (mut pairs, bootstrap) = (Vec::new(), Bootstrap::with_seed(7));
+    while more_pairs_needed(&objective, &pairs, Budget::default(), &bootstrap) {
+        pairs.push(Pair { before: measured(90.5, 20.3), after: measured(285.8, 23.6) });
+    }
+    let judgement = judge(&objective, &pairs, &bootstrap);
+    assert_eq!((judgement.decision, judgement.counted), (Decision::Keep, 5), "{}", judgement.sentence);
+}
