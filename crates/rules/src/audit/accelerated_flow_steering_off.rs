@@ -11,7 +11,7 @@ use super::Rule;
 use super::link_support::{Edit, Saying, and_setting, host_with, link_with_offload, working};
 
 const ID: &str = "accelerated-flow-steering-off";
-const CITATION: &str = "kernel: Documentation/networking/scaling.rst (\"should be enabled whenever one wants to use RFS and the NIC supports hardware acceleration\"); docs/seeds.md";
+const CITATION: &str = "kernel: Documentation/networking/scaling.rst (\"should be enabled whenever one wants to use RFS and the NIC supports hardware acceleration\"); docs/seeds-checklist.md";
 const KEY: &str = "net.core.rps_sock_flow_entries";
 const FEATURE: &str = "rx-ntuple-filter";
 /// Below, passing packets between processors is no burden.

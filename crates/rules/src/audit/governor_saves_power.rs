@@ -12,7 +12,7 @@ use super::Rule;
 use super::link_support::{Edit, Saying, host_with, link, processors, working};
 
 const ID: &str = "governor-saves-power";
-const CITATION: &str = "kernel: Documentation/admin-guide/pm/cpufreq.rst, intel_pstate.rst; docs/seeds.md";
+const CITATION: &str = "kernel: Documentation/admin-guide/pm/cpufreq.rst, intel_pstate.rst; docs/seeds-checklist.md";
 /// Below, no processor of the last ten years is at its limit with one flow.
 const FAST: f64 = 10.0;
 

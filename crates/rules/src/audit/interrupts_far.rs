@@ -10,8 +10,7 @@ use super::Rule;
 use super::link_support::{Saying, exceeds, host_with, link, part_of, processors, working};
 
 const ID: &str = "interrupts-far";
-const CITATION: &str =
-    "kernel: Documentation/networking/scaling.rst, Documentation/core-api/irq/irq-affinity.rst; docs/seeds.md";
+const CITATION: &str = "kernel: Documentation/networking/scaling.rst, Documentation/core-api/irq/irq-affinity.rst; docs/seeds-checklist.md";
 /// Half of what came.
 const MUCH: f64 = 0.5;
 /// From here on the way between the nodes is felt.

@@ -12,7 +12,7 @@ use super::link_support::{Edit, Saying, and_setting, by_share, part_of};
 
 const ID: &str = "receive-backlog-drops";
 const CITATION: &str =
-    "kernel: Documentation/networking/scaling.rst, net/core/dev.c (enqueue_to_backlog); docs/seeds.md";
+    "kernel: Documentation/networking/scaling.rst, net/core/dev.c (enqueue_to_backlog); docs/seeds-checklist.md";
 const KEY: &str = "net.core.netdev_max_backlog";
 const HARMLESS: f64 = 1e-6;
 /// The largest that the kernel's documentation found of use.

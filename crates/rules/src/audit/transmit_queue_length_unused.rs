@@ -10,7 +10,7 @@ use super::link_support::{Saying, host_with, link_with_queueing, working};
 
 const ID: &str = "transmit-queue-length-unused";
 const CITATION: &str =
-    "kernel: net/sched/sch_fq.c, sch_fq_codel.c, sch_cake.c (their limits are their own); docs/seeds.md";
+    "kernel: net/sched/sch_fq.c, sch_fq_codel.c, sch_cake.c (their limits are their own); docs/seeds-checklist.md";
 /// What Ethernet devices have (`DEFAULT_TX_QUEUE_LEN`).
 const USUAL: u64 = 1000;
 /// Disciplines with a limit of their own.

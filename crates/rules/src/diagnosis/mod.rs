@@ -11,7 +11,7 @@ mod rules;
 mod states;
 mod words;
 
-use linerate_model::diagnosis::{Cause, Diagnosis, Observation, Verdict};
+use linerate_model::diagnosis::{Cause, Diagnosis, Observation, Place, Verdict};
 
 pub use evidence::Evidence;
 pub use rules::RULES;
@@ -42,7 +42,9 @@ pub fn diagnose(observation: &Observation) -> Diagnosis {
     let evidence = Evidence::of(observation);
     let mut verdicts: Vec<Verdict> = Vec::new();
     for verdict in RULES.iter().filter_map(|rule| (rule.check)(&evidence)) {
-        if verdicts.iter().all(|earlier| earlier.cause != verdict.cause) {
+        // Where something else has spoken, that nothing is known is no news.
+        let is_news = verdict.cause.place() != Place::Unknown || verdicts.is_empty();
+        if is_news && verdicts.iter().all(|earlier| earlier.cause != verdict.cause) {
             verdicts.push(verdict);
         }
     }

@@ -76,7 +76,7 @@ fn text(baseline: &Baseline, directory: &Path) -> String {
         push(&mut lines, &mut notes, "disk to disk", how, &rates.copy);
     }
     for (name, fact) in &baseline.ciphers {
-        push(&mut lines, &mut notes, name, "one thread, records of 16 KiB", fact);
+        push(&mut lines, &mut notes, name, "one thread, 16 KiB", fact);
     }
     let in_memory = if baseline.is_in_memory == Some(true) { ", which is in memory: no disk was tried" } else { "" };
     notes.push(format!("The disk is that of {}{in_memory}.", escape::line(&directory.display().to_string())));

@@ -111,8 +111,10 @@ pub(super) fn run(document: &DiagnoseDocument, outcome: &DiagnoseOutcome, surrou
 pub(super) fn figures(document: &DiagnoseDocument) -> Vec<Figure> {
     let of = |name: &str| document.figures.get(name).copied().flatten();
     let nanoseconds = |name: &str| of(name).map(|seconds| seconds * 1e9);
+    let reason = |value: Option<f64>| value.is_none().then(|| "it was not seen (see the notes)".to_owned());
     let figure = |name: &str, title: &str, unit: Unit, better: Better, value: Option<f64>| Figure {
         value,
+        note: reason(value),
         ..Figure::new(name, title, unit, better)
     };
     vec![

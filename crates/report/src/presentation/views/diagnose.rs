@@ -51,7 +51,7 @@ fn advice(document: &DiagnoseDocument) -> Option<Table> {
 }
 
 fn states(document: &DiagnoseDocument) -> Option<Table> {
-    let mut table = Table::new("states", "The transfer's time", &["What the sender was doing", "Share"]);
+    let mut table = Table::new("states", "What the sender was doing", &["Doing", "Share"]);
     for state in &document.states {
         table.row(state.state.replace('_', " "), vec![Cell::Value(Quantity::share(state.share))]);
     }

@@ -34,6 +34,6 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
         verdict(Cause::BurstyLoss, Confidence::Medium, text)
             .figure("sent again", evidence.retransmitted.map(percent))
             .figure("longest run lost without load", of_path.map(|longest| format!("{longest} packets")))
-            .advice("the path's own layers lose them (handovers, radio, a failing device); BBR suffers less from it than CUBIC: `linerate tune` compares them"),
+            .advice("the path's own layers lose them (handovers, radio, a failing device); BBR suffers less from it than CUBIC: `linerate diagnose HOST -- -C bbr` shows by how much"),
     )
 }

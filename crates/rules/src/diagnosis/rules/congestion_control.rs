@@ -37,6 +37,6 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
         verdict(Cause::CongestionControl, Confidence::High, text)
             .figure("segments sent again", evidence.retransmits.map(|count| count.get().to_string()))
             .figure("the path carries", evidence.capacity.map(rate))
-            .advice("try CUBIC, and BBR where losses are not congestion: `linerate tune` compares them by measurement"),
+            .advice("try CUBIC, and BBR where losses are not congestion: `linerate diagnose HOST -- -C cubic` (or bbr) shows what they reach"),
     )
 }

@@ -50,6 +50,6 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
         verdict(Cause::CrossTraffic, if seen { Confidence::High } else { Confidence::Medium }, text)
             .figure("this transfer", Some(rate(evidence.goodput)))
             .figure("of what the path leaves over", evidence.used().map(of_whole))
-            .advice("measure again at another time of day, or give this traffic its share with a queue at the bottleneck (`linerate shape`)"),
+            .advice("measure again at another time of day, or give this traffic its share with a queue at the bottleneck (cake, fq_codel)"),
     )
 }

@@ -39,6 +39,6 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
             .figure("loss that the whole path would need", needed.map(|needed| format!("{:.6} %", needed.percent())))
             .figure("queueing", evidence.queueing().map(|(_, high)| time(high)))
             .advice("find where packets are lost: error counters of interfaces, optics, Wi-Fi; this is no congestion")
-            .advice("BBR does not take single losses for congestion: `linerate tune` compares them by measurement"),
+            .advice("BBR does not take single losses for congestion: `linerate diagnose HOST -- -C bbr` shows what it reaches"),
     )
 }

@@ -40,12 +40,25 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
             .map_or("no more".to_owned(), rate),
     );
     let sure = if waits && evidence.keeps_to_the_window() { Confidence::High } else { Confidence::Medium };
-    Some(
-        verdict(Cause::ReceiveWindow, sure, text)
-            .figure("time limited by the receiver's window", Some(percent(shares.receive_window)))
-            .figure("receive buffer", evidence.receive_buffer.map(|(buffer, _)| size(buffer)))
-            .figure("net.ipv4.tcp_rmem, largest", most.map(size))
-            .figure("bandwidth-delay product", evidence.product().map(size))
-            .advice(needed.map_or("measure the path's capacity for the value that it needs".to_owned(), |needed| format!("on the receiver: the third number of net.ipv4.tcp_rmem = {} (1.25 bandwidth-delay products of window)", needed.get()))),
-    )
+    let what = needed.map_or(
+        "measure the path's capacity (`linerate diagnose HOST`) for the value that it needs".to_owned(),
+        |needed| {
+            format!(
+                "on the receiver: the third number of net.ipv4.tcp_rmem = {} (1.25 bandwidth-delay products of window)",
+                needed.get()
+            )
+        },
+    );
+    let verdict = verdict(Cause::ReceiveWindow, sure, text)
+        .figure("time limited by the receiver's window", Some(percent(shares.receive_window)))
+        .figure("receive buffer", evidence.receive_buffer.map(|(buffer, _)| size(buffer)))
+        .figure("net.ipv4.tcp_rmem, largest", most.map(size))
+        .figure("bandwidth-delay product", evidence.product().map(size))
+        .advice(what);
+    if evidence.unread.is_some() {
+        return Some(verdict);
+    }
+    Some(verdict.advice(
+        "only the receiving host can tell a small buffer from a program that reads too slowly: `linerate watch` there",
+    ))
 }
