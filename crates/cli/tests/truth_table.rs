@@ -112,9 +112,10 @@ const ROWS: &[Row] = &[
     ),
     other(
         row("18", "loss 0.1 %, no SACK, BBR", "300m-20ms-loss-no-sack-bbr", BBR, (96.0, 115.0)),
-        30.0,
+        0.5,
         130.0,
-        "with a dozen losses in flight each round trip repairs one; how long that takes depends on where they fall",
+        "slow start has thousands of segments under way and several of them are lost; each is repaired in a round trip of its \
+         own, and until then hardly anything arrives: more or less of the eight seconds, as the losses fall",
     ),
     other(
         row("19", "drop-tail 0.5 BDP, SACK on", "300m-20ms-half-buffer", CUBIC, (212.0, 215.0)),
