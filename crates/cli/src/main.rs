@@ -99,7 +99,7 @@ fn manual(command: Option<&str>) -> Exit {
         Some(name) => app.find_subcommand(name).cloned(),
     };
     let Some(found) = found else {
-        console::error("no such command", Some("`linerate --help` lists them"));
+        console::error("no such command; `linerate --help` lists them", None);
         return Exit::Unable;
     };
     let mut page = Vec::new();

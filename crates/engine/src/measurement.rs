@@ -6,12 +6,13 @@ use core::time::Duration;
 use std::io;
 use std::sync::Arc;
 
+use linerate_model::host::processors::ProcessorTicks;
 use linerate_model::parameters::{EndCondition, Protocol, TestParameters};
 use linerate_model::sample::{IntervalReport, StreamInterval};
 use linerate_model::schema::far::HostEvidence;
 use linerate_model::stream::Role;
 use linerate_sys::clock::{self, CpuTime};
-use linerate_sys::host::{self, ProcessorTicks};
+use linerate_sys::host;
 use linerate_sys::options;
 use linerate_units::{ByteCount, MonotonicTime, Ratio};
 
@@ -149,7 +150,7 @@ impl Measurement {
         let now = self.await_last_writes();
         self.ended = Some(now);
         let ticks = self.host_at_start.zip(host::processor_ticks());
-        self.host_busy = ticks.and_then(|(start, end)| end.busy_since(&start));
+        self.host_busy = ticks.and_then(|(start, end)| end.since(&start).busy());
         self.host_evidence = self.host.take().map(|host| host.finish(self.host_busy));
         self.shared.stop();
         if self.parameters.protocol == Protocol::Udp {

@@ -212,12 +212,6 @@ pub struct FlowState {
     pub receive_buffer: Option<BufferOrigin>,
 }
 
-/// A window per round trip, as a rate; `None` without a round trip.
-#[must_use]
-pub fn window_rate(window: ByteCount, rtt: Duration) -> Option<BitRate> {
-    (!rtt.is_zero()).then(|| window.rate_over(rtt))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

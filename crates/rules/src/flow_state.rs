@@ -5,7 +5,8 @@
 
 use core::time::Duration;
 
-use linerate_model::flow::{BufferOrigin, BufferSettings, FlowChange, FlowLimit, FlowState, window_rate};
+use linerate_model::flow::{BufferOrigin, BufferSettings, FlowChange, FlowLimit, FlowState};
+use linerate_model::formulas::window_rate;
 use linerate_model::socket::{SocketReading, TcpState, TimerKind};
 use linerate_model::tcp_info::TcpInfo;
 use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};

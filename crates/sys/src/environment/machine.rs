@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::path::Path;
 
 use linerate_model::environment::{Load, Machine};
+use linerate_model::host::processors::ProcessorTicks;
 use linerate_units::{ByteCount, Ratio};
 
 use super::Notes;
@@ -104,17 +105,8 @@ fn load_averages(text: &str) -> Option<[f64; 3]> {
     averages.try_into().ok()
 }
 
-/// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal (proc(5)).
 fn stolen_share(statistics: &str) -> Option<Ratio> {
-    let ticks: Vec<f64> = statistics
-        .lines()
-        .next()?
-        .strip_prefix("cpu ")?
-        .split_ascii_whitespace()
-        .take(8)
-        .map_while(|field| field.parse().ok())
-        .collect();
-    Ratio::of(*ticks.get(7)?, ticks.iter().sum())
+    ProcessorTicks::parse_all(statistics).get(&None)?.stolen_share()
 }
 
 #[cfg(test)]

@@ -94,7 +94,7 @@ fn options(arguments: &DiagnoseArguments, host: &str) -> Result<DiagnoseOptions,
 /// The transfer that is asked for.
 fn parameters(arguments: &DiagnoseArguments) -> Result<TestParameters, Exit> {
     let refuse = |text: String| {
-        console::error(&text, Some("`linerate diagnose --help` shows where a transfer's options stand"));
+        console::error(&format!("{text}\n`linerate diagnose --help` shows where a transfer's options stand"), None);
         Exit::Unable
     };
     let parameters = iperf3::transfer(&arguments.transfer).map_err(refuse)?;

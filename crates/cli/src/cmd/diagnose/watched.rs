@@ -56,7 +56,7 @@ fn wanted(arguments: &DiagnoseArguments) -> Wanted {
 fn nothing(arguments: &DiagnoseArguments) -> Exit {
     let time = display::duration(arguments.time);
     let advice = "`linerate watch` lists the connections of this host; those of other users' processes need root";
-    console::error(&format!("no data moved on such a connection within {time}"), Some(advice));
+    console::error(&format!("no data moved on such a connection within {time}\n{advice}"), None);
     Exit::Unable
 }
 

@@ -24,7 +24,7 @@ use crate::keep::explained;
 pub(crate) fn run(arguments: &ReportArguments) -> Exit {
     if arguments.compare && arguments.runs.len() != 2 {
         let way_out = "--compare takes two runs, before and after: `linerate report --compare last-1 last`";
-        console::error("not two runs", Some(way_out));
+        console::error(&format!("not two runs: {way_out}"), None);
         return Exit::Unable;
     }
     let found = match source::find(&arguments.runs) {

@@ -1,0 +1,53 @@
+//! `linerate diagnose`: what it refuses, and somebody else's transfer as it runs.
+
+mod support;
+
+use std::time::Duration;
+
+use support::document::{array, text};
+use support::lab::lab_command;
+use support::linerate;
+use support::process::run;
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+#[test]
+fn what_cannot_be_diagnosed_is_refused_with_a_way_out() {
+    for (arguments, said) in [
+        (&["diagnose"][..], "<HOST>"),
+        (&["diagnose", "localhost", "--pid", "1"], "cannot be used with"),
+        (&["diagnose", "--pid", "one"], "a process has a number"),
+        (&["diagnose", "--dst", "somewhere"], "an address"),
+        (&["diagnose", "localhost", "--", "-u"], "UDP has no window"),
+        (&["diagnose", "localhost", "--", "--bidir"], "one direction at a time"),
+        (&["diagnose", "localhost", "--", "--no-such-option"], "no-such-option"),
+    ] {
+        let mut command = linerate();
+        command.args(arguments);
+        let ended = run(command, LIMIT).expect_code(2);
+        assert!(ended.stderr.contains(said), "{arguments:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn where_nothing_moves_it_says_so() {
+    let mut command = linerate();
+    command.args(["diagnose", "--dst", "192.0.2.1", "--time", "1s", "--quiet"]);
+    let ended = run(command, LIMIT).expect_code(2);
+    assert!(ended.stderr.contains("no data moved") && ended.stderr.contains("linerate watch"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_running_transfer_is_explained_from_its_sender() {
+    let script = "linerate iperf3 -c far -t 12 -C cubic > /dev/null & transfer=$!; sleep 3; \
+                  linerate diagnose --pid $transfer --time 5s --json --quiet; code=$?; wait; exit $code";
+    let ended = run(lab_command("300m-20ms-receive-buffer-375k", &["sh", "-c", script]), LIMIT).expect_code(1);
+    let document = ended.json();
+    let causes: Vec<&str> = array(&document, "/verdicts").iter().map(|verdict| text(verdict, "/cause")).collect();
+    assert_eq!(causes.first(), Some(&"receive-window"), "{causes:?}");
+    // 0.62 of 375 kB per 20.1 ms.
+    let rate = document["goodput_bits_per_second"].as_f64().expect("a rate");
+    assert!((0.85..1.05).contains(&(rate / (0.62 * 375e3 * 8.0 / 20.1e-3))), "{rate}");
+    let unknown: Vec<&str> = array(&document, "/unknown").iter().map(|one| text(one, "/key")).collect();
+    assert_eq!(unknown, ["far", "path"], "what one end cannot tell is said");
+}
