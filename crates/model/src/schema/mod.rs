@@ -4,6 +4,7 @@ pub mod audit;
 pub mod baseline;
 pub mod change;
 pub mod diagnose;
+pub mod doctor;
 pub mod environment;
 pub mod far;
 #[cfg(test)]
@@ -13,6 +14,7 @@ pub mod path;
 pub mod rfc6349;
 pub mod run;
 pub mod throughput;
+pub mod tune;
 pub mod watch;
 
 /// A time as documents write it: whole nanoseconds; 584 years and more are the largest number.
