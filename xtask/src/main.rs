@@ -5,6 +5,7 @@
 //!   measures how fast the lab's time passes, and writes docs/lab-speed.md;
 //! * `schema` writes the JSON Schemas of the documents to docs/schema;
 //! * `diagnosis` diagnoses every path of the library in the lab, and writes docs/diagnosis.md;
+//! * `effect` tunes the hosts of every path of the library in the lab, and writes docs/tune.md;
 //! * `truth` measures the reference table of causes anew, and writes docs/truth-table.md;
 //! * `seeds` reproduces the seeds' experiments in the lab, and writes docs/seeds.md.
 
@@ -15,6 +16,7 @@ use std::process::ExitCode;
 
 mod bench;
 mod diagnosis;
+mod effect;
 mod schema;
 mod seeds;
 mod tidy;
@@ -28,6 +30,8 @@ const USAGE: &str = "usage: cargo xtask tidy
        cargo xtask schema
        cargo xtask seeds
        cargo xtask diagnosis
+       cargo xtask effect [--only PATH]... [--label LABEL]... [--jobs N] [--documents DIRECTORY] [--out FILE]
+                          [--linerate PATH]
        cargo xtask truth";
 
 fn main() -> ExitCode {
@@ -38,6 +42,7 @@ fn main() -> ExitCode {
         Some((chore, [])) if chore == "schema" => schema::run(),
         Some((chore, [])) if chore == "seeds" => seeds::run(),
         Some((chore, [])) if chore == "diagnosis" => diagnosis::run(),
+        Some((chore, rest)) if chore == "effect" => effect::run(rest),
         Some((chore, [])) if chore == "truth" => truth::run(),
         _ => {
             eprintln!("{USAGE}");

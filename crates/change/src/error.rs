@@ -93,6 +93,12 @@ pub enum ChangeError {
         /// The target.
         target: Target,
     },
+    /// A plan for what this trial has changed already.
+    #[error("{target} has been changed by this trial, and is in force: take that back before another value is tried")]
+    InForce {
+        /// The target.
+        target: Target,
+    },
     /// The kernel took a value and did not keep it.
     #[error(
         "{target} is still \"{now}\" after it was set to \"{wanted}\": the kernel took the value without a word and did not use it"

@@ -10,7 +10,7 @@ use crate::error::{ChangeError, Result};
 use crate::id::ChangeId;
 use crate::journal::{self, Journal};
 use crate::session::Session;
-use crate::set::{ChangeSet, State};
+use crate::set::{ChangeSet, Phase, State};
 use crate::store::Store;
 
 /// Whether anything is done.
@@ -189,7 +189,8 @@ pub(crate) fn all_back(session: &mut Session<'_>, here: &Identity, reason: &str)
     let was_closed_clean = matches!(set.closed, Some((_, true, _)));
     // The file first: after a power cut in between, the next boot does not bring the settings back.
     let file = session.take_file_back();
-    let all: Vec<usize> = (0..session.set.items.len()).collect();
+    let items = session.set.items.iter().enumerate();
+    let all: Vec<usize> = items.filter(|(_, item)| item.phase != Phase::Replaced).map(|(index, _)| index).collect();
     let lost = |target: &Target| -> Option<Back> {
         if began_in.boot != here.boot {
             // What was kept came back with the boot, if it was a setting; nothing else did.

@@ -11,7 +11,7 @@ use crate::drop_in;
 use crate::error::{ChangeError, Result};
 use crate::journal::{Journal, Record, Written};
 use crate::rollback::{Back, FileReport, Mode, TargetReport};
-use crate::set::{ChangeSet, Phase};
+use crate::set::{ChangeSet, Item, Phase};
 
 pub(crate) struct Session<'a> {
     pub(crate) host: &'a dyn Host,
@@ -53,12 +53,15 @@ impl Session<'_> {
         }
     }
 
-    /// Takes up a change, with what stands at its target now.
+    /// Takes up a change, with what stands at its target now. It takes the place of those for the same target of which
+    /// nothing is on the host.
     pub(crate) fn plan(&mut self, change: &Change) -> Result<()> {
         let target = &change.target;
-        let is_twice = self.set.items.iter().any(|item| item.change.target == *target && item.phase == Phase::Planned);
-        if is_twice {
-            return Err(ChangeError::Twice { target: target.clone() });
+        // Values upon values could not always be taken off again: when the upper one cannot be put back at first, the lower
+        // one may look as if it were back.
+        let is_there = |item: &Item| item.change.target == *target && item.phase.is_on_the_host();
+        if self.set.items.iter().any(is_there) {
+            return Err(ChangeError::InForce { target: target.clone() });
         }
         let found = self.host.read(target)?;
         let may_be_absent = matches!(target, Target::Queueing { .. } | Target::Route { .. });
@@ -165,10 +168,11 @@ impl Session<'_> {
 
     fn is_settled(&self, index: usize, result: &Back) -> bool {
         let Change { target, from, .. } = &self.set.items[index].change;
+        let below = |item: &Item| item.change.target == *target && item.phase != Phase::Replaced;
         match result {
             Back::Failed(_) => false,
             // Another item of the same target that was below this one has its own value there now.
-            Back::Restored if self.set.items[..index].iter().all(|item| item.change.target != *target) => {
+            Back::Restored if !self.set.items[..index].iter().any(below) => {
                 self.host.read(target).is_ok_and(|now| agree(target, from.as_deref(), now.as_deref()))
             }
             _ => true,

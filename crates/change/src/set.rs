@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::path::{Path, PathBuf};
 
-use linerate_model::change::Change;
+use linerate_model::change::{Change, Target};
 use linerate_sys::host_access::Identity;
 use linerate_units::WallTime;
 
@@ -74,6 +74,8 @@ pub enum Phase {
     },
     /// What stood there before stands there again.
     Back,
+    /// Nothing of it is on the host, and a later change of the set has taken its place: it is not applied any more.
+    Replaced,
 }
 
 impl Phase {
@@ -193,6 +195,7 @@ impl ChangeSet {
         let done = match record {
             Record::Planned { index, change } if *index == self.items.len() => {
                 let change = Change::try_from(change)?;
+                self.replace(&change.target);
                 self.items.push(Item { change, phase: Phase::Planned, message: String::new() });
                 Some(())
             }
@@ -227,6 +230,14 @@ impl ChangeSet {
             }
         };
         Ok(done)
+    }
+
+    /// What was planned for this target, and of which nothing is on the host, gives way to what is planned for it now.
+    fn replace(&mut self, target: &Target) {
+        let earlier = |item: &&mut Item| item.change.target == *target && !item.phase.is_on_the_host();
+        for item in self.items.iter_mut().filter(earlier) {
+            item.phase = Phase::Replaced;
+        }
     }
 
     fn advance(&mut self, index: usize, to: impl FnOnce(Phase) -> Phase, message: Option<String>) -> Option<()> {

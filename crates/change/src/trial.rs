@@ -1,6 +1,7 @@
 //! Trying changes: begin, apply, measure, take back or keep.
 
 use core::time::Duration;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use linerate_model::change::{Change, Plan, Target};
@@ -134,9 +135,14 @@ impl<'a> Trial<'a> {
         &self.session.set
     }
 
-    /// Takes up further changes, found while measuring the first ones. Writes nothing to the host.
+    /// Takes up further changes, found while measuring the first ones. Writes nothing to the host. One for a target that
+    /// was only planned, or taken back, replaces what was planned for it; one for a target that is in force is refused.
     pub fn extend(&mut self, plan: &Plan) -> Result<()> {
         self.check()?;
+        let mut targets = BTreeSet::new();
+        if let Some(change) = plan.changes.iter().find(|change| !targets.insert(&change.target)) {
+            return Err(ChangeError::Twice { target: change.target.clone() });
+        }
         plan.changes.iter().try_for_each(|change| self.session.plan(change))
     }
 
@@ -144,7 +150,7 @@ impl<'a> Trial<'a> {
     /// of this call are taken back and its error is returned.
     pub fn apply(&mut self, chosen: impl Fn(&Change) -> bool) -> Result<Vec<Outcome>> {
         let mut done = Vec::new();
-        for index in self.chosen(chosen, |phase| !phase.is_on_the_host()) {
+        for index in self.chosen(chosen, |phase| !phase.is_on_the_host() && *phase != Phase::Replaced) {
             let applied = self.check().and_then(|()| self.session.apply(index));
             match applied {
                 Ok(written) => done.push((index, written)),
@@ -205,7 +211,8 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Keeps what is in force: settings also in the file. When this is an error, everything has been taken back.
+    /// Keeps what is in force: settings also in the file. What was never applied, or was taken back, is no part of that.
+    /// When this is an error, everything has been taken back.
     pub fn keep(mut self, keep: &Keep) -> Result<Kept> {
         self.check()?;
         let (lasting, until_reboot) = match &keep.file {

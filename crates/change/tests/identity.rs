@@ -15,11 +15,18 @@ enum Step {
     Apply(Group),
     TakeBack(Group),
     ApplyAll,
+    /// Other values for all targets of the plan, whatever has become of the earlier ones.
+    PlanAgain(u8),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let group = prop_oneof![Just(Group::Buffers), Just(Group::Pacing)];
-    let step = prop_oneof![group.clone().prop_map(Step::Apply), group.prop_map(Step::TakeBack), Just(Step::ApplyAll),];
+    let step = prop_oneof![
+        group.clone().prop_map(Step::Apply),
+        group.prop_map(Step::TakeBack),
+        Just(Step::ApplyAll),
+        (0_u8..5).prop_map(Step::PlanAgain)
+    ];
     proptest::collection::vec(step, 1..6)
 }
 
@@ -73,6 +80,10 @@ fn carry_out(host: &FakeHost, scratch: &Scratch, changes: &[(usize, u8)], steps:
             Step::Apply(group) => drop(trial.apply(|change| change.group == *group)),
             Step::TakeBack(group) => drop(trial.take_back(|change| change.group == *group)),
             Step::ApplyAll => drop(trial.apply(|_| true)),
+            Step::PlanAgain(to) => {
+                let others: Vec<(usize, u8)> = changes.iter().map(|(number, _)| (*number, *to)).collect();
+                drop(trial.extend(&plan(&others)));
+            }
         }
     }
     let id = trial.id();
@@ -162,16 +173,66 @@ fn a_value_that_is_ignored_is_an_error() {
 }
 
 #[test]
-fn values_upon_values_come_off() {
+fn nothing_is_planned_upon_what_is_in_force() {
     let host = host();
     let before = state(&host);
     let scratch = Scratch::new();
     let store = scratch.store();
     let mut trial = Trial::begin(&store, &host, &plan(&[(0, 1)]), &options()).expect("begun");
     trial.apply(|_| true).expect("applied");
-    trial.extend(&plan(&[(0, 2), (6, 2)])).expect("a second step");
-    trial.apply(|_| true).expect("applied");
-    assert_eq!(host.read(&target(0)).expect("read"), Some(value(&target(0), 2)));
+    let error = trial.extend(&plan(&[(6, 2), (0, 2)])).expect_err("in force").to_string();
+    assert!(error.starts_with("net.ipv4.key0 ") && error.contains("in force"), "{error}");
+    trial.apply(|_| true).expect("applied, with what came before the refused one");
+    assert_eq!(host.read(&target(0)).expect("read"), Some(value(&target(0), 1)));
     assert!(trial.roll_back("a test").is_clean());
+    assert_eq!(state(&host), before);
+}
+
+#[test]
+fn a_later_plan_takes_the_place_of_what_is_not_in_force() {
+    let host = host();
+    let before = state(&host);
+    let scratch = Scratch::new();
+    let store = scratch.store();
+    let mut trial = Trial::begin(&store, &host, &plan(&[(0, 1), (1, 1), (2, 1)]), &options()).expect("begun");
+    trial.apply(|change| change.group == Group::Buffers).expect("applied");
+    trial.take_back(|change| change.group == Group::Buffers);
+    // One that was taken back, and one that was never applied.
+    trial.extend(&plan(&[(0, 2), (1, 2)])).expect("planned again");
+    let outcomes = trial.apply(|_| true).expect("applied");
+    let written: Vec<(&Target, &str)> =
+        outcomes.iter().map(|outcome| (&outcome.change.target, outcome.change.to.as_str())).collect();
+    let (of_0, of_1, of_2) = (value(&target(0), 2), value(&target(1), 2), value(&target(2), 1));
+    assert_eq!(written, [(&target(2), of_2.as_str()), (&target(0), of_0.as_str()), (&target(1), of_1.as_str())]);
+    assert_eq!(store.get(trial.id()).expect("readable").items, trial.set().items, "as the journal has it");
+    let report = trial.roll_back("a test");
+    assert!(report.is_clean() && report.targets.len() == 3, "{report:?}");
+    assert_eq!(state(&host), before);
+}
+
+#[test]
+fn only_what_is_in_force_is_kept() {
+    let host = host();
+    let before = state(&host);
+    let scratch = Scratch::new();
+    let store = scratch.store();
+    let mut trial = Trial::begin(&store, &host, &plan(&[(0, 1), (1, 1), (2, 1), (3, 1)]), &options()).expect("begun");
+    trial.apply(|change| change.group == Group::Buffers).expect("applied");
+    trial.take_back(|change| change.target == target(0));
+    trial.extend(&plan(&[(0, 2)])).expect("planned again");
+    trial.apply(|change| change.target == target(0)).expect("applied");
+    trial.apply(|change| change.target == target(3)).expect("applied");
+    trial.take_back(|change| change.group == Group::Pacing);
+    let id = trial.id();
+    let kept = trial.keep(&keep()).expect("kept");
+    assert_eq!((kept.lasting.as_slice(), kept.until_reboot.as_slice()), (&[target(2), target(0)][..], &[][..]));
+    let file = host.files().into_values().next().expect("written");
+    let expected = format!("net.ipv4.key0 = {}\n", value(&target(0), 2));
+    assert!(file.contains(&expected) && file.contains("net.ipv4.key2"), "{file}");
+    assert!(!file.contains("key1") && !file.contains("key3") && file.matches("key0").count() == 1, "{file}");
+    for number in [1, 3] {
+        assert_eq!(host.read(&target(number)).expect("read"), Some(value(&target(number), 0)), "not kept");
+    }
+    assert!(roll_back(&store, &host, id, Mode::ForReal, "a test").expect("readable").is_clean());
     assert_eq!(state(&host), before);
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use linerate_change::{Mode, State, Store, Trial, pending, recover, roll_back};
 use linerate_model::change::{Group, Target};
 use linerate_sys::host_access::{FakeHost, Host, Identity};
-use support::{Deadly, FILE, Scratch, everything, host, keep, options, state};
+use support::{Deadly, FILE, Scratch, everything, host, keep, options, plan, state};
 
 /// A write that was made, and how long the journal was then.
 #[derive(Clone, Debug)]
@@ -71,7 +71,8 @@ impl Host for Observed<'_> {
     }
 }
 
-/// A whole trial: one group tried, taken back, tried again; the other upon it; kept.
+/// A whole trial: one group tried, taken back, tried again; the other upon it, tried, taken back, and tried with other
+/// values; kept.
 fn a_trial() -> (Vec<u8>, Vec<Write>) {
     let (host, scratch) = (host(), Scratch::new());
     let (store, journal) = (scratch.store(), scratch.journal(1));
@@ -81,6 +82,9 @@ fn a_trial() -> (Vec<u8>, Vec<Write>) {
     trial.take_back(|change| change.group == Group::Buffers);
     trial.apply(|change| change.group == Group::Buffers).expect("applied again");
     trial.apply(|change| change.group == Group::Pacing).expect("applied");
+    trial.take_back(|change| change.group == Group::Pacing);
+    trial.extend(&plan(&[(1, 3), (5, 4)])).expect("in place of what was taken back");
+    trial.apply(|change| change.group == Group::Pacing).expect("applied with other values");
     trial.keep(&keep()).expect("kept");
     let bytes = std::fs::read(&journal).expect("there");
     (bytes, observed.writes.into_inner())

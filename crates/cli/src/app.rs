@@ -43,6 +43,10 @@ pub(crate) enum Command {
     Baseline(crate::cmd::baseline::BaselineArguments),
     /// Every TCP flow of this host: process, rate, round trip, retransmissions, and what limits it now
     Watch(crate::cmd::watch::WatchArguments),
+    /// Change the one thing that limits, on trial, and keep it only if the measurements say so
+    Tune(crate::cmd::tune::TuneArguments),
+    /// All of it in order: measure, explain, change, prove, report
+    Doctor(crate::cmd::doctor::DoctorArguments),
     /// What linerate has changed on this host, and the way back
     Rollback(crate::cmd::rollback::RollbackArguments),
     /// Carry out a plan and wait, for tests
@@ -98,7 +102,8 @@ pub(crate) struct TestArguments {
     /// Only from the server to here
     #[arg(long)]
     pub(crate) down: bool,
-    /// Time between readings, 10ms to 1min; without it 200ms, and 1s where the server sends
+    /// Time between readings, 10ms to 1min; without it 200ms, and 1s where the server sends. Below 200ms the ends do not
+    /// tell each other of their sockets, and there is no diagnosis
     #[arg(long, value_parser = interval, value_name = "TIME")]
     pub(crate) interval: Option<Duration>,
     /// Congestion control on both ends, for example cubic or bbr

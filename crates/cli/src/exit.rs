@@ -15,6 +15,8 @@ pub(crate) enum Exit {
     Partial,
     /// Only with more privilege.
     Privilege,
+    /// Changes were tried, and taken back.
+    RolledBack,
 }
 
 impl From<Exit> for ExitCode {
@@ -25,6 +27,7 @@ impl From<Exit> for ExitCode {
             Exit::Unable => 2,
             Exit::Partial => 3,
             Exit::Privilege => 4,
+            Exit::RolledBack => 5,
         })
     }
 }

@@ -5,10 +5,12 @@ use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use linerate_history::{History, HistoryError, Location, RunId};
 use linerate_lab::plan::FAR;
 use linerate_model::schema::run::{LabPath, RunDocument};
+use linerate_sys::clock;
 use linerate_units::WallTime;
 
 use crate::console;
@@ -28,19 +30,62 @@ pub(crate) fn forbid() {
 /// Keeps a finished run, and says under which number, unless `quietly`. A history that cannot be written is a warning: the
 /// measurement has been made, and shown.
 pub(crate) fn keep(run: &RunDocument, quietly: bool) {
+    keep_with_page(run, quietly, None);
+}
+
+/// A page (HTML) of a run.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Page {
+    /// In a new file of this name.
+    Named(PathBuf),
+    /// In a new file, named after the run.
+    Usual,
+}
+
+impl Page {
+    fn file(&self, run: &RunDocument) -> PathBuf {
+        match self {
+            Self::Named(file) => file.clone(),
+            Self::Usual => {
+                let plain = |letter: char| if letter.is_ascii_alphanumeric() || ".-".contains(letter) { letter } else { '-' };
+                let host: String = run.host.chars().map(plain).collect();
+                let at = WallTime::from_unix(Duration::from_nanos(run.started_at_unix_ns));
+                format!("linerate-{host}-{}.html", clock::format_utc(at, "%Y%m%dT%H%M%SZ")).into()
+            }
+        }
+    }
+}
+
+/// As [`keep`], and writes the run's page; a guest of the lab leaves that to the host around it.
+pub(crate) fn keep_with_page(run: &RunDocument, quietly: bool, page: Option<&Page>) {
     if FORBIDDEN.load(Ordering::Relaxed) {
-        return;
+        return write_page(run, page);
     }
     if let Some(file) = std::env::var_os(RESULT_FILE).filter(|file| !file.is_empty()) {
-        if let Err(problem) = hand_over(Path::new(&file), run, quietly) {
+        if let Err(problem) = hand_over(Path::new(&file), run, quietly, page) {
             warn(&problem);
         }
         return;
     }
+    write_page(run, page);
     match store(run) {
         Ok(Some(id)) if !quietly => console::note(&format!("kept as run {id} (`linerate history show {id}`)")),
         Ok(_) => {}
         Err(error) => warn(&explained(&error)),
+    }
+}
+
+fn write_page(run: &RunDocument, page: Option<&Page>) {
+    let Some(file) = page.map(|page| page.file(run)) else { return };
+    let html = linerate_report::html::render(&[linerate_report::presentation::present(run)]);
+    let opened = OpenOptions::new().write(true).create_new(true).open(&file);
+    match opened.and_then(|mut open| open.write_all(html.as_bytes())) {
+        Ok(()) => console::note(&format!("report written to {}", file.display())),
+        Err(cause) => console::note(&format!(
+            "warning: the report was not written to {}: {} (--html names another file)",
+            file.display(),
+            linerate_sys::describe_os_error(&cause)
+        )),
     }
 }
 
@@ -63,8 +108,8 @@ fn store(run: &RunDocument) -> Result<Option<RunId>, HistoryError> {
 }
 
 /// Appends the run to the file that the host around reads.
-fn hand_over(file: &Path, run: &RunDocument, quietly: bool) -> Result<(), String> {
-    let line = serde_json::to_string(&Leaving { quietly, run }).map_err(|cause| cause.to_string())?;
+fn hand_over(file: &Path, run: &RunDocument, quietly: bool, page: Option<&Page>) -> Result<(), String> {
+    let line = serde_json::to_string(&Leaving { quietly, page, run }).map_err(|cause| cause.to_string())?;
     let opened = OpenOptions::new().create(true).append(true).open(file);
     let written = opened.and_then(|mut open| open.write_all(format!("{line}\n").as_bytes()));
     written.map_err(|cause| format!("writing {}: {}", file.display(), linerate_sys::describe_os_error(&cause)))
@@ -122,10 +167,10 @@ impl Mailbox {
         let mut first = None;
         for line in text.lines() {
             match serde_json::from_str::<Left>(line) {
-                Ok(Left { quietly, mut run }) => {
+                Ok(Left { quietly, page, mut run }) => {
                     let first = *first.get_or_insert(run.started_at_unix_ns);
                     adopt(&mut run, path, started_at, first);
-                    keep(&run, quietly);
+                    keep_with_page(&run, quietly, page.as_ref());
                 }
                 Err(cause) => warn(&format!("reading what the guest left: {cause}")),
             }
@@ -143,6 +188,7 @@ impl Drop for Mailbox {
 #[derive(serde::Serialize)]
 struct Leaving<'a> {
     quietly: bool,
+    page: Option<&'a Page>,
     run: &'a RunDocument,
 }
 
@@ -150,6 +196,8 @@ struct Leaving<'a> {
 #[derive(serde::Deserialize)]
 struct Left {
     quietly: bool,
+    #[serde(default)]
+    page: Option<Page>,
     run: RunDocument,
 }
 

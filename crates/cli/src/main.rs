@@ -42,6 +42,10 @@ fn main() -> ExitCode {
     if let Some((_, arguments)) = rest.split_first().filter(|(first, _)| *first == supervisor::COMMAND) {
         return ExitCode::from(supervisor::run(arguments));
     }
+    // The far end of `linerate tune`: nothing that a person types.
+    if matches!(rest.as_slice(), [first, second] if first == "tune" && second == "--agent") {
+        return cmd::tune::run_agent().into();
+    }
     let app = App::parse();
     if app.no_history {
         keep::forbid();
@@ -69,6 +73,14 @@ fn main() -> ExitCode {
             cmd::lab::run_instead(&arguments.host, &rest)
         }
         Command::Rfc6349(arguments) => cmd::rfc6349::run(&arguments).into(),
+        Command::Tune(arguments) => match arguments.host.as_deref().filter(|host| cmd::lab::name_of(host).is_some()) {
+            Some(host) => cmd::lab::tune_instead(host, &rest, !arguments.transfer.is_empty()),
+            None => cmd::tune::run(&arguments).into(),
+        },
+        Command::Doctor(arguments) if cmd::lab::name_of(&arguments.host).is_some() => {
+            cmd::lab::tune_instead(&arguments.host, &rest, !arguments.transfer.is_empty())
+        }
+        Command::Doctor(arguments) => cmd::doctor::run(&arguments).into(),
         Command::Audit(arguments) => cmd::audit::run(&arguments).into(),
         Command::Baseline(arguments) => cmd::baseline::run(&arguments).into(),
         Command::Watch(arguments) => cmd::watch::run(&arguments).into(),

@@ -129,7 +129,8 @@ fn parent(process: u32) -> Option<u32> {
 }
 
 fn request(kernel: &Path, containment: Containment, stall_limit: Duration) -> Request {
-    let sizing = Sizing { memory: ByteCount::from_mebibytes(64), reason: "a test".into() };
+    let memory = ByteCount::from_mebibytes(64);
+    let sizing = Sizing { memory, taken: memory, reason: "a test".into() };
     let plan = Plan {
         path: "test".into(),
         system: vec![],

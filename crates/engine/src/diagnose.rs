@@ -2,6 +2,7 @@
 //!
 //! Nothing is concluded here: the [`Observation`] goes to the rules of `linerate-rules`.
 
+use core::net::IpAddr;
 use core::time::Duration;
 
 use linerate_model::diagnosis::Observation;
@@ -9,6 +10,7 @@ use linerate_model::event::{Event, TestStart};
 use linerate_model::parameters::TestParameters;
 use linerate_model::report::TestReport;
 use linerate_model::sample::IntervalReport;
+use linerate_model::schema::path::PathDocument;
 use linerate_sys::signals::Interrupts;
 
 use crate::client::{self, Acquaintance, ClientOptions};
@@ -22,11 +24,22 @@ pub const READING: Duration = Duration::from_millis(250);
 /// The path has this long to become quiet between its measurement and the transfer: queues empty, policers save up.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Where knowledge of the path comes from.
+#[derive(Clone, Debug)]
+pub enum PathSource {
+    /// It is measured first.
+    Measure(PathOptions),
+    /// It was measured a short time ago.
+    Known(Box<PathDocument>),
+    /// It stays unknown, and the transfer is all there is.
+    Unknown,
+}
+
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct DiagnoseOptions {
-    /// The path; `None` leaves it unknown, and the transfer is all there is.
-    pub path: Option<PathOptions>,
+    /// The path.
+    pub path: PathSource,
     /// The transfer. Its reading interval and details are set by [`run`].
     pub transfer: ClientOptions,
 }
@@ -45,8 +58,10 @@ pub enum DiagnoseEvent<'a> {
 pub struct DiagnoseOutcome {
     /// What was seen; `None` when no transfer came about.
     pub observation: Option<Observation>,
-    /// The path.
+    /// The path, where it was measured now.
     pub path: Option<PathOutcome>,
+    /// This end's address and the far end's, as the first connection had them.
+    pub addresses: Option<(IpAddr, IpAddr)>,
     /// Whether the far end tells of its sockets and its host.
     pub far_tells: bool,
     /// The test as asked for, and as it ran.
@@ -65,15 +80,18 @@ pub fn run(
     stop: Option<Interrupts>,
     observer: &mut dyn FnMut(DiagnoseEvent<'_>),
 ) -> DiagnoseOutcome {
-    let path =
-        options.path.as_ref().map(|path| path::run(path, stop, &mut |event| observer(DiagnoseEvent::Path(event))));
+    let path = match &options.path {
+        PathSource::Measure(path) => Some(path::run(path, stop, &mut |event| observer(DiagnoseEvent::Path(event)))),
+        PathSource::Known(_) | PathSource::Unknown => None,
+    };
     let halted = course::check(stop).is_err() || (path.is_some() && course::wait(stop, PAUSE).is_err());
     let transfer = detailed(&options.transfer);
     let mut watch = Watch::default();
     let error = if halted {
         None
     } else {
-        let acquaintance = if path.is_some() { Acquaintance::Known } else { Acquaintance::New };
+        let is_known = !matches!(options.path, PathSource::Unknown);
+        let acquaintance = if is_known { Acquaintance::Known } else { Acquaintance::New };
         client::when_free(acquaintance, stop, || {
             let outcome = client::run(&transfer, stop.as_ref(), &mut |event| {
                 watch.event(event);
@@ -83,7 +101,11 @@ pub fn run(
         })
         .0
     };
-    watch.into_outcome(transfer.parameters, path, error)
+    let known = match &options.path {
+        PathSource::Known(document) => Some(&**document),
+        PathSource::Measure(_) | PathSource::Unknown => None,
+    };
+    watch.into_outcome(transfer.parameters, path, known, error)
 }
 
 /// Asks both ends for what they know.
@@ -115,14 +137,22 @@ impl Watch {
         }
     }
 
-    fn into_outcome(self, asked: TestParameters, path: Option<PathOutcome>, error: Option<Error>) -> DiagnoseOutcome {
+    fn into_outcome(
+        self,
+        asked: TestParameters,
+        path: Option<PathOutcome>,
+        known: Option<&PathDocument>,
+        error: Option<Error>,
+    ) -> DiagnoseOutcome {
         let report = self.report.filter(|_| self.start.is_some());
-        let document = path.as_ref().map(|path| &path.document);
+        let document = path.as_ref().map(|path| &path.document).or(known);
+        let first = self.start.as_ref().and_then(|start| start.streams.first());
         let observation = report.as_ref().map(|report| Observation::new(&asked, &self.intervals, report, document));
         DiagnoseOutcome {
             far_tells: report.as_ref().is_some_and(|report| report.far.as_ref().is_some_and(|far| far.host.is_some())),
             observation,
             path,
+            addresses: first.map(|stream| (stream.local.ip(), stream.remote.ip())),
             parameters: asked,
             intervals: self.intervals,
             report,

@@ -52,6 +52,8 @@ pub(crate) const fn kind_name(kind: Kind) -> &'static str {
         Kind::Load => "load",
         Kind::Rfc6349 => "rfc6349",
         Kind::Diagnose => "diagnose",
+        Kind::Tune => "tune",
+        Kind::Doctor => "doctor",
     }
 }
 

@@ -114,7 +114,7 @@ fn load() -> impl Strategy<Value = RunResult> {
 
 fn any_run() -> impl Strategy<Value = RunDocument> {
     let texts = (any::<[String; 3]>(), vec(any::<String>(), 0..5), any::<[Option<String>; 2]>());
-    let kind = prop_oneof![Just(Kind::Throughput), Just(Kind::Path), Just(Kind::Load), Just(Kind::Rfc6349)];
+    let kind = proptest::sample::select(Kind::ALL.to_vec());
     let phases = vec((any::<String>(), any::<u64>(), any::<u64>()), 0..4);
     (texts, kind, any::<(u64, u64, u16)>(), vec(figure(), 0..6), environment(), vec(series(), 0..4), phases, load())
         .prop_map(

@@ -101,9 +101,13 @@ pub struct Seed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sizing {
-    /// Memory of the guest.
+    /// Memory of the guest, as its kernel counts it.
     #[serde(with = "byte_count")]
     pub memory: ByteCount,
+    /// What of it the guest takes from the host at most: a page is taken when it is first written to, and no path fills
+    /// all that its guest may have.
+    #[serde(with = "byte_count")]
+    pub taken: ByteCount,
     /// Where the figures come from, in a sentence.
     pub reason: String,
 }

@@ -3,10 +3,15 @@
 //! Linux counts the memory of all TCP sockets together, and starts to refuse at `net.ipv4.tcp_mem`, whose default is a
 //! share of the machine's memory. A path of 10 Gbit/s and 117 ms that is emulated in a small guest would measure that
 //! default. So the guest gets what the connections can hold at once, and `tcp_mem` is set to fit.
+//!
+//! Where a host's settings keep a transfer below what the path carries, somebody will set them right in the guest. What is
+//! right must fit into its memory, too: no advice is good that gives a large part of a host's memory to one buffer. The
+//! guest's kernel then counts more memory than is ever written to, and the host has to give what is written to only.
 
+use core::fmt::Write as _;
 use core::time::Duration;
 
-use linerate_units::{BitRate, ByteCount, display};
+use linerate_units::{BitRate, ByteCount, Mtu, display};
 
 use crate::compile::sysctl;
 use crate::description::{Direction, Host, PathDescription, TrafficProtocol};
@@ -31,6 +36,24 @@ const PAGE: u64 = 4096;
 /// again at an MTU of 1500, and grow to twice what is in flight.
 const PER_BYTE: u64 = 4;
 
+/// What a connection needs under way, in bandwidth-delay products, with room for repairs.
+const ROOM: f64 = 1.25;
+
+/// The share of a receive buffer that becomes window at an MTU of 1500. A send buffer needs less.
+const WINDOW_SHARE: f64 = 0.62;
+
+/// One buffer is given an eighth of a host's memory at most, and both hosts have the same here.
+const MEMORY_PER_BUFFER: f64 = 16.0;
+
+/// All buffers come under pressure at 3/16 of the memory at most, and need half as much again as they hold.
+const MEMORY_PER_HELD: f64 = 1.5 * 16.0 / 3.0;
+
+/// All sockets together are given a quarter of a host's memory at most.
+const SOCKETS_PART: u64 = 4;
+
+/// A kernel counts less than it was given, and what is computed from it is rounded: a tenth more.
+const MARGIN: f64 = 1.1;
+
 /// The result: the guest's memory, and `net.ipv4.tcp_mem` as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sized {
@@ -48,9 +71,11 @@ pub fn sized(path: &PathDescription) -> Sized {
     let own_limit = own.and_then(sysctl::triple).map(|[_, _, high]| high * PAGE);
     // Sockets cannot take more than the limit allows them.
     let taken = own_limit.map_or(needed, |limit| limit.min(needed));
-    let memory = round_up((taken + taken_by_pages(taken) + SYSTEM).max(LEAST));
+    let as_it_is = round_up((taken + taken_by_pages(taken) + SYSTEM).max(LEAST));
+    let repaired = if own.is_some() { memory_for_total(path) } else { memory_for_buffers(path) };
+    let memory = round_up(repaired.unwrap_or_default()).max(as_it_is);
     let tcp_mem = own.map_or_else(|| thresholds(needed.max(share_of(memory))), str::to_owned);
-    let reason = match own_limit {
+    let mut reason = match own_limit {
         Some(limit) => format!(
             "{} of memory for a system whose TCP sockets may hold {} together, because the path sets net.ipv4.tcp_mem \
              itself",
@@ -59,7 +84,44 @@ pub fn sized(path: &PathDescription) -> Sized {
         ),
         None => reason(path, memory, needed),
     };
-    Sized { sizing: Sizing { memory, reason }, tcp_mem }
+    let mut at_most = as_it_is;
+    if memory > as_it_is {
+        let sockets = taken.max(ByteCount::new(memory.get() / SOCKETS_PART));
+        at_most = round_up(sockets + taken_by_pages(sockets) + table_of_pages(memory) + SYSTEM).min(memory);
+        let _ = write!(
+            reason,
+            "; with as much as that, settings fit which let a transfer fill the path; at most {} of it are ever taken from \
+             the host",
+            display::size_binary(at_most)
+        );
+    }
+    Sized { sizing: Sizing { memory, taken: at_most, reason }, tcp_mem }
+}
+
+/// Memory of a guest in which one connection's buffers can be set to what the path needs; `None` where they are, both
+/// ways.
+fn memory_for_buffers(path: &PathDescription) -> Option<ByteCount> {
+    let ways = [true, false].into_iter().filter_map(|forward| {
+        let (flow, buffer) = (Flow::of(path, forward), buffer_for(path, forward)?);
+        (flow.send.min(flow.receive) < buffer).then_some(buffer)
+    });
+    ways.max().map(|buffer| ByteCount::from_f64(buffer.as_f64() * MEMORY_PER_BUFFER * MARGIN))
+}
+
+/// Memory of a guest in which all sockets together can be given what one connection holds: of each buffer what its
+/// setting allows, but not more than twice what the path needs.
+fn memory_for_total(path: &PathDescription) -> Option<ByteCount> {
+    let ways = [true, false].into_iter().filter_map(|forward| {
+        let (flow, twice) = (Flow::of(path, forward), buffer_for(path, forward)? * 2);
+        Some(flow.send.min(twice) + flow.receive.min(twice))
+    });
+    ways.max().map(|held| ByteCount::from_f64(held.as_f64() * MEMORY_PER_HELD * MARGIN))
+}
+
+/// The buffer that lets one connection fill this direction of the path; `None` where nothing has a rate.
+fn buffer_for(path: &PathDescription, forward: bool) -> Option<ByteCount> {
+    let product = slowest(path, forward)? * path.propagation();
+    Some(ByteCount::from_f64(product.as_f64() * ROOM / WINDOW_SHARE))
 }
 
 fn reason(path: &PathDescription, memory: ByteCount, needed: ByteCount) -> String {
@@ -130,17 +192,23 @@ impl Flow {
 /// queue has no limit, or nothing has a rate.
 fn path_holds(path: &PathDescription, forward: bool) -> Option<ByteCount> {
     let round_trip = path.propagation();
-    let directions = path.links.iter().map(|link| (if forward { &link.forward } else { &link.backward }, link.mtu));
-    let mut slowest: Option<BitRate> = None;
     let mut queues = ByteCount::ZERO;
-    for (direction, mtu) in directions {
-        let Some(rate) = rate_of(direction) else { continue };
-        slowest = Some(slowest.map_or(rate, |slowest| slowest.min(rate)));
+    for (direction, mtu) in directions(path, forward) {
         if let Some(rate) = direction.rate {
             queues += direction.buffer?.size(rate, round_trip, mtu);
         }
     }
-    slowest.map(|rate| rate * round_trip.max(Duration::from_millis(1)) + queues)
+    slowest(path, forward).map(|rate| rate * round_trip.max(Duration::from_millis(1)) + queues)
+}
+
+/// All links in one direction, with their MTUs.
+fn directions(path: &PathDescription, forward: bool) -> impl Iterator<Item = (&Direction, Mtu)> {
+    path.links.iter().map(move |link| (if forward { &link.forward } else { &link.backward }, link.mtu))
+}
+
+/// The lowest rate in one direction; `None` where nothing has one.
+fn slowest(path: &PathDescription, forward: bool) -> Option<BitRate> {
+    directions(path, forward).filter_map(|(direction, _)| rate_of(direction)).min()
 }
 
 /// A direction's rate, or that of its policer where it is lower.
@@ -163,6 +231,11 @@ pub(crate) fn maximum(host: &Host, key: &str, default: &str) -> ByteCount {
 /// The kernel's tables of pages and what is lost to rounding: an eighth.
 fn taken_by_pages(size: ByteCount) -> ByteCount {
     ByteCount::new(size.get() / 8)
+}
+
+/// What a kernel writes for each page that it counts, used or not: 64 B for 4096 B.
+fn table_of_pages(memory: ByteCount) -> ByteCount {
+    ByteCount::new(memory.get() / 64)
 }
 
 /// What the kernel itself would let TCP sockets have: a sixteenth of the memory.
@@ -232,17 +305,45 @@ mod tests {
     }
 
     #[test]
-    fn an_explicit_limit_wins_and_the_guest_is_no_larger_than_it_needs() {
+    fn an_explicit_limit_wins_and_a_larger_one_would_fit() {
         let sized = sized_path(&large(", \"net.ipv4.tcp_mem\" = \"18000 24000 36000\""), &large(""), RHEL);
         assert_eq!(sized.tcp_mem, "18000 24000 36000");
-        assert_eq!(sized.sizing.memory, LEAST);
         assert!(sized.sizing.reason.contains("sets net.ipv4.tcp_mem"), "{}", sized.sizing.reason);
+        // 1.5 times both buffers, 438.75 MB each, within 3/16 of the memory; what is taken stays far below.
+        assert!(sized.sizing.memory.as_f64() * 3.0 / 16.0 >= 1.5 * 2.0 * 438.75e6, "{sized:?}");
+        assert!(sized.sizing.taken <= ByteCount::from_mebibytes(3 << 10), "{sized:?}");
+    }
+
+    #[test]
+    fn a_guest_has_memory_for_the_buffers_that_its_path_needs() {
+        let sized = sized_path("", "", RHEL);
+        // 1.12 products of 146.25 MB, of which 0.62 become window: 264 MB, a sixteenth of the memory.
+        let needed = 16.0 * 1.12 * 146.25e6 / 0.62;
+        assert!(sized.sizing.memory.as_f64() >= needed && sized.sizing.memory.as_f64() <= 1.3 * needed, "{sized:?}");
+        assert!(sized.sizing.taken <= ByteCount::from_mebibytes(2560), "{sized:?}");
+        assert!(sized.sizing.reason.starts_with("5.0 GiB of memory: "), "{}", sized.sizing.reason);
+        assert!(sized.sizing.reason.ends_with("are ever taken from the host"), "{}", sized.sizing.reason);
+        // One host alone, either of them, is reason enough; large buffers at both are none.
+        for (near, far) in [(large(""), String::new()), (String::new(), large(""))] {
+            assert!(sized_path(&near, &far, RHEL).sizing.memory.as_f64() >= needed);
+        }
+        let enough = sized_path(&large(""), &large(""), &format!("{RHEL}\nbuffer = \"1 BDP\""));
+        assert_eq!(enough.sizing.taken, enough.sizing.memory);
+        assert!(!enough.sizing.reason.contains("ever taken"), "{}", enough.sizing.reason);
+    }
+
+    #[test]
+    fn a_limit_of_all_sockets_follows_the_memory_that_its_kernel_counts() {
+        let sized = sized_path("", "", RHEL);
+        // What Linux itself would set: low at 3/64 of the memory, high at 6/64, or more.
+        assert!(limit(&sized) >= sized.sizing.memory.get() / 64 * 5, "{sized:?}");
     }
 
     #[test]
     fn traffic_adds_its_own() {
         let flow = "\n[[traffic]]\nkind = \"bulk\"\nfrom = \"near\"\nto = \"far\"\nstreams = 8";
-        let (alone, shared) = (sized_path("", "", RHEL), sized_path("", "", &format!("{RHEL}{flow}")));
+        let short = "rate = \"10 Gbit/s\"\ndelay = \"5 ms\"";
+        let (alone, shared) = (sized_path("", "", short), sized_path("", "", &format!("{short}{flow}")));
         assert!(limit(&shared) >= limit(&alone) + 8 * (4_194_304 + 6_291_456) / 4, "{alone:?} {shared:?}");
     }
 

@@ -304,3 +304,11 @@ pub struct Diagnosis {
     /// The bound that would come next, if the first verdict's cause were removed.
     pub next: Option<Bound>,
 }
+
+impl Diagnosis {
+    /// The verdict that counts.
+    #[must_use]
+    pub fn first(&self) -> Option<&Verdict> {
+        self.verdicts.first()
+    }
+}

@@ -2,6 +2,7 @@
 
 use linerate_units::{Port, StreamCount};
 
+use crate::diagnosis::Diagnosis;
 use crate::event::TestStart;
 use crate::report::TestReport;
 use crate::sample::IntervalReport;
@@ -29,6 +30,8 @@ pub struct ThroughputRun {
     pub intervals: Vec<IntervalReport>,
     /// How it ended.
     pub report: TestReport,
+    /// What limited it, from what both ends saw; `None` where that says nothing.
+    pub diagnosis: Option<Diagnosis>,
 }
 
 /// The whole series.

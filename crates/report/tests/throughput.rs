@@ -4,6 +4,7 @@ mod support;
 
 use core::time::Duration;
 
+use linerate_model::diagnosis::{Bound, Cause, Confidence, Diagnosis, State, Verdict};
 use linerate_model::limit::LimitShares;
 use linerate_model::report::{CpuUtilization, FarReport, TcpReport, Termination};
 use linerate_model::schema::throughput::ThroughputDocument;
@@ -55,7 +56,8 @@ fn run(flow: Flow, streams: u8, rate: f64, tcp: &TcpReport) -> ThroughputRun {
     report.remote_cpu = Some(cpu(0.31));
     report.local_congestion = Some("cubic".to_owned());
     report.remote_congestion = Some("bbr".to_owned());
-    ThroughputRun { flow, streams: StreamCount::new(streams.into()), start: None, intervals: Vec::new(), report }
+    let streams = StreamCount::new(streams.into());
+    ThroughputRun { flow, streams, start: None, intervals: Vec::new(), report, diagnosis: None }
 }
 
 fn cpu(total: f64) -> CpuUtilization {
@@ -279,6 +281,110 @@ fn the_live_line_never_breaks() {
             }
         }
     }
+}
+
+fn diagnosis(cause: Cause, confidence: Confidence, text: &str, states: &[(State, f64)]) -> Diagnosis {
+    Diagnosis {
+        verdicts: vec![Verdict { cause, confidence, text: text.to_owned(), evidence: Vec::new(), advice: Vec::new() }],
+        states: states.iter().map(|(state, share)| (*state, ratio(*share))).collect(),
+        goodput: BitRate::from_bits_per_second(213e6),
+        bounds: Vec::new(),
+        next: None,
+    }
+}
+
+fn bound(rate: f64) -> Bound {
+    let rate = BitRate::from_bits_per_second(rate);
+    Bound { name: "the send buffer".to_owned(), rate, arithmetic: String::new() }
+}
+
+/// The RHEL guide's path, with what both ends saw.
+fn diagnosed_path() -> ThroughputResult {
+    let mut path = long_fat_path();
+    let window = "The receive window is the limit: 3.15 MB per 117 ms round trip allows 215 Mbit/s.";
+    let states = [(State::ReceiveWindow, 0.94), (State::SlowStart, 0.056), (State::Application, 0.004)];
+    let closed = diagnosis(Cause::ReceiveWindow, Confidence::High, window, &states);
+    path.runs[0].diagnosis = Some(Diagnosis { next: Some(bound(1.04e9)), ..closed.clone() });
+    path.runs[1].diagnosis =
+        Some(Diagnosis { next: Some(bound(1e9)), goodput: BitRate::from_bits_per_second(2e9), ..closed });
+    let random =
+        "Random loss: 0.0726 % of what is sent is lost without a queue before, and cubic makes 256 Mbit/s of that.";
+    let states = [(State::CongestionWindow, 0.6), (State::Recovery, 0.4)];
+    path.runs[2].diagnosis = Some(diagnosis(Cause::Loss, Confidence::Medium, random, &states));
+    path
+}
+
+#[test]
+fn each_run_says_what_limits_it() {
+    for (style, sample) in [
+        (Style::plain(), include_str!("samples/diagnosed_path.txt")),
+        (ascii(), include_str!("samples/diagnosed_path_ascii.txt")),
+    ] {
+        support::assert_same(&result_text(&diagnosed_path(), style), sample, "diagnosed path");
+        assert!(sample.lines().all(|line| line.chars().count() <= 80));
+    }
+    assert!(include_str!("samples/diagnosed_path_ascii.txt").is_ascii());
+    let coloured = result_text(&diagnosed_path(), Style { colour: true, ..Style::plain() });
+    assert_eq!(bare(&coloured), result_text(&diagnosed_path(), Style::plain()));
+}
+
+#[test]
+fn a_number_stays_with_its_unit() {
+    for width in 40..120 {
+        let text = result_text(&diagnosed_path(), Style { width: Columns::new(width), ..Style::plain() });
+        let units = ["%", "ms", "Mbit/s", "MB", "MiB"];
+        let alone = |line: &str| units.iter().any(|unit| line.trim_start().starts_with(unit));
+        assert!(!text.lines().any(alone), "{width}: {text}");
+    }
+}
+
+#[test]
+fn the_diagnosis_and_the_stop_watches_do_not_contradict_each_other() {
+    let tcp = |limits| TcpReport { limits: Some(limits), ..TcpReport::default() };
+    let network = tcp(shares(0.0, 0.0, 0.1, 0.9));
+    for (cause, words) in [
+        (Cause::ReceiveWindow, "receiver-limited"),
+        (Cause::SocketPacing, "sender-limited"),
+        (Cause::SocketBuffer, "application-limited"),
+        (Cause::WindowScalingOff, "limited by the hosts"),
+        (Cause::Loss, "network-limited, 90 % of the time"),
+        (Cause::Unclear, "network-limited, 90 % of the time"),
+    ] {
+        let mut up = run(Flow::Up, 1, 9.41e9, &network);
+        up.diagnosis = Some(diagnosis(cause, Confidence::High, "It is so.", &[]));
+        let text = result_text(&result(vec![up]), Style::plain());
+        assert!(text.contains(&format!("  ↑ up    1 stream   9.41 Gbit/s   {words}\n")), "{text}");
+        assert!(text.contains("\n    It is so.\n"), "{text}");
+    }
+}
+
+#[test]
+fn the_way_to_know_more_is_the_measured_one() {
+    let mut down = run(Flow::Down, 1, 286e6, &TcpReport::default());
+    assert!(!result_text(&result(vec![down.clone()]), Style::plain()).contains("linerate diagnose"));
+    down.diagnosis = Some(diagnosis(Cause::Unclear, Confidence::Low, "No limit of a host shows.", &[]));
+    let elsewhere = ThroughputResult { port: Port::new(7).expect("a port"), ..result(vec![down]) };
+    let text = result_text(&elsewhere, Style::plain());
+    let command = "  `linerate diagnose dtn.example.org -p 7 -- -R` measures what the path carries,";
+    assert!(text.contains(command), "{text}");
+}
+
+#[test]
+fn the_document_has_the_diagnosis_in_the_words_of_diagnose() {
+    let document = ThroughputDocument::new("0.1.0", &diagnosed_path());
+    let first = document.runs[0].diagnosis.as_ref().expect("a diagnosis");
+    let verdict = &first.verdicts[0];
+    assert_eq!((verdict.cause.as_str(), verdict.place.as_str()), ("receive-window", "receiver"));
+    assert_eq!(first.states[1].state, "slow_start");
+    assert_eq!(first.next.as_ref().map(|next| next.bits_per_second), Some(1.04e9));
+    assert_eq!(document.runs[3].diagnosis, None);
+    let text = serde_json::to_string(&document).expect("plain data");
+    assert_eq!(serde_json::from_str::<ThroughputDocument>(&text).expect("the same shape"), document);
+    // Documents that were kept before have no such key.
+    let mut kept = serde_json::to_value(&document.runs[3]).expect("plain data");
+    kept.as_object_mut().expect("an object").remove("diagnosis");
+    let read: linerate_model::schema::throughput::Run = serde_json::from_value(kept).expect("the same shape");
+    assert_eq!(read, document.runs[3]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Running another program to its end. This module and [`crate::launch`], for programs that run beside this one, are the
-//! only places that start others. There is never a shell in between.
+//! Running another program to its end. This module, [`crate::launch`] for programs that run beside this one, and
+//! [`crate::companion`] for those that it talks with, start others. There is never a shell in between.
 
 use core::time::Duration;
 use std::ffi::OsString;
@@ -223,7 +223,7 @@ pub(crate) fn set_nonblocking(pipe: &impl AsFd) -> io::Result<()> {
 }
 
 /// Kills the program with everything that it has started, and waits for it.
-fn kill_group(child: &mut Child) {
+pub(crate) fn kill_group(child: &mut Child) {
     if let Ok(None) = child.try_wait()
         && let Ok(group @ 1..) = libc::pid_t::try_from(child.id())
     {

@@ -12,6 +12,7 @@ pub mod channel;
 pub mod clock;
 pub mod command;
 pub mod command_stream;
+pub mod companion;
 pub mod data;
 pub mod disk;
 pub mod environment;

@@ -22,7 +22,7 @@ struct Reference {
 
 const REFERENCES: &[Reference] = &[
     Reference {
-        path: "rhel-10g-117ms",
+        path: "rhel-10g-117ms-large-window",
         command: "iperf3 -c far -t 10 -C cubic -Z -l 1M",
         shows: "much data: 10 s at 10 Gbit/s over 117 ms",
     },

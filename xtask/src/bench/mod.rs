@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
 }
 
 /// Builds the binary as it is shipped and returns its path.
-fn build() -> Result<PathBuf> {
+pub(crate) fn build() -> Result<PathBuf> {
     let root = workspace::root();
     let status = Command::new(workspace::cargo())
         .args(["build", "--release", "--locked", "--package", "linerate-cli"])

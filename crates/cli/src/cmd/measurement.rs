@@ -59,12 +59,17 @@ impl MeasurementArguments {
 
     /// Prints the measurement's own document, or the run as a person reads it; and keeps the run.
     pub(crate) fn conclude(&self, document: &impl Serialize, run: &RunDocument) {
+        self.show(document, run);
+        self.keep(run);
+    }
+
+    /// Prints the measurement's own document, or the run as a person reads it.
+    pub(crate) fn show(&self, document: &impl Serialize, run: &RunDocument) {
         if self.json {
             print_json(document);
         } else {
             console::data(&text::result(&presentation::present(run), console::data_style()));
         }
-        self.keep(run);
     }
 
     /// Keeps the run in the history.

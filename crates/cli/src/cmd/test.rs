@@ -1,5 +1,7 @@
 //! `linerate test HOST`: up and down, one stream and several, and what limits each.
 
+mod diagnosis;
+
 use std::time::Duration;
 
 use linerate_engine::client::{self, Acquaintance, ClientOptions};
@@ -125,13 +127,18 @@ impl Series<'_> {
         let Watch { start, intervals, report, .. } = watch;
         self.linerate |= start.as_ref().is_some_and(|start: &TestStart| start.peer_is_linerate);
         if let Some(report) = report {
-            self.runs.push(ThroughputRun { flow, streams, start, intervals, report });
+            let diagnosis = diagnosis::explain(&options.parameters, &intervals, &report);
+            self.runs.push(ThroughputRun { flow, streams, start, intervals, report, diagnosis });
         }
         error
     }
 
     fn options(&self, flow: Flow, streams: StreamCount) -> ClientOptions {
         let arguments = self.arguments;
+        let far_interval = arguments.interval.unwrap_or(match flow {
+            Flow::Up => INTERVAL,
+            Flow::Down => FAR_INTERVAL,
+        });
         let parameters = TestParameters {
             direction: match flow {
                 Flow::Up => Direction::Forward,
@@ -142,14 +149,26 @@ impl Series<'_> {
             parallel: streams,
             window: arguments.window,
             congestion: arguments.congestion.clone(),
-            far_interval: Some(arguments.interval.unwrap_or(match flow {
-                Flow::Up => INTERVAL,
-                Flow::Down => FAR_INTERVAL,
-            })),
+            far_interval: Some(far_interval),
+            far_details: far_interval >= INTERVAL && self.details_are_light(flow, streams, far_interval),
             ..TestParameters::default()
         };
         let target = arguments.common.target(&arguments.host);
         ClientOptions::new(&target, parameters, Some(arguments.interval.unwrap_or(INTERVAL)))
+    }
+
+    /// Whether what the far end tells of its sockets is little beside what the run moves, as far as earlier runs tell: it
+    /// travels with the data of a download, and beside the acknowledgements of an upload.
+    fn details_are_light(&self, flow: Flow, streams: StreamCount, far_interval: Duration) -> bool {
+        /// What is told of one socket, at most.
+        const OF_EACH: ByteCount = ByteCount::new(1400);
+        let most = match flow {
+            Flow::Up => 0.05,
+            Flow::Down => 0.01,
+        };
+        let earlier = self.runs.iter().filter(|run| run.flow == flow).filter_map(|run| Some(run.rate()?.rate));
+        let told = (OF_EACH * streams.get()).rate_over(far_interval);
+        earlier.max().is_none_or(|rate| told <= rate * most)
     }
 
     fn into_result(mut self) -> ThroughputResult {

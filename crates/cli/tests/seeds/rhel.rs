@@ -32,7 +32,7 @@ pub(crate) fn windows() -> Table {
         rows: vec![
             limited(
                 "`tcp_rmem`/`tcp_wmem` maximum 6 291 456 (the default)",
-                "rhel-10g-117ms-default-window",
+                "rhel-10g-117ms",
                 6_291_456.0,
                 "the default must be raised",
                 "true: 2 to 4 % of the link",
@@ -48,7 +48,7 @@ pub(crate) fn windows() -> Table {
             Row {
                 case: "maximum 438 750 000 (three times the true product), `tcp_mem` to match".to_owned(),
                 seed_says: "“double or triple the product is often enough”".to_owned(),
-                figure: goodput("rhel-10g-117ms", steady),
+                figure: goodput("rhel-10g-117ms-large-window", steady),
                 unit: ("Mbit/s", 0),
                 bounds: 0.97 * full..=1.002 * full,
                 because: format!("1448 of 1514 B per packet: {full:.0} Mbit/s"),
@@ -80,7 +80,7 @@ pub(crate) fn round_trip_time() -> Table {
 /// The limit of one connection is useless without the limit of all.
 pub(crate) fn total_memory() -> Table {
     let command = "-t 10 -O 4 -C cubic -Z -l 1M";
-    let with = goodput("rhel-10g-117ms", command);
+    let with = goodput("rhel-10g-117ms-large-window", command);
     let without = goodput("rhel-10g-117ms-default-memory", command);
     Table {
         title: "`tcp_mem`: the limit that the guide does not mention",

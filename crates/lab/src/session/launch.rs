@@ -198,7 +198,7 @@ fn user_mode_linux(
     pipes: &Pipes,
 ) -> Result<Program, SessionError> {
     let memory = request.plan.sizing.memory;
-    let place = place_for_memory(memory)?;
+    let place = place_for_memory(request.plan.sizing.taken)?;
     let init = directory.link("linerate", &request.linerate)?;
     let mut arguments = vec![
         format!("mem={}K", memory.get().div_ceil(1 << 10)),

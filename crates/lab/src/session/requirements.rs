@@ -10,8 +10,9 @@ use crate::session::SessionError;
 /// What a guest's kernel needs besides the memory that it is given.
 const OVERHEAD: ByteCount = ByteCount::from_mebibytes(64);
 
-/// Where the guest's memory, a file without a name, can lie: the first place with room for it. In memory it is faster
-/// than on a disk, to which the kernel would begin to write it.
+/// Where the guest's memory, a file without a name, can lie: the first place with room for what will be taken of it. In
+/// memory it is faster than on a disk, to which the kernel would begin to write it. The file itself is longer: it has
+/// holes where nothing was written yet.
 pub(super) fn place_for_memory(memory: ByteCount) -> Result<PathBuf, SessionError> {
     let available = resources::available_memory()?;
     if available.size < memory + OVERHEAD {

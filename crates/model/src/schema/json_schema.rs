@@ -9,11 +9,13 @@ use serde_json::{Value, json};
 use super::audit::{AuditDocument, ExplanationDocument};
 use super::baseline::BaselineDocument;
 use super::diagnose::DiagnoseDocument;
+use super::doctor::DoctorDocument;
 use super::load::LoadDocument;
 use super::path::PathDocument;
 use super::rfc6349::Rfc6349Document;
 use super::run::RunDocument;
 use super::throughput::ThroughputDocument;
+use super::tune::TuneDocument;
 use super::watch::WatchDocument;
 
 /// Around the schemas, where `cargo xtask schema` takes them from this test's output.
@@ -29,7 +31,7 @@ fn schema<T: JsonSchema>(name: &str, title: &str) -> Value {
 }
 
 /// Each schema with the name of its file and what is committed there.
-fn schemas() -> [(&'static str, Value, &'static str); 10] {
+fn schemas() -> [(&'static str, Value, &'static str); 12] {
     macro_rules! schema {
         ($document:ty, $name:literal, $title:literal) => {
             (
@@ -52,6 +54,8 @@ fn schemas() -> [(&'static str, Value, &'static str); 10] {
         ),
         schema!(Rfc6349Document, "rfc6349", "TCP throughput after RFC 6349 (linerate rfc6349 --json)"),
         schema!(DiagnoseDocument, "diagnose", "What limits a transfer (linerate diagnose --json)"),
+        schema!(TuneDocument, "tune", "What was proposed, tried and kept (linerate tune --json)"),
+        schema!(DoctorDocument, "doctor", "A guided run as a whole (linerate doctor --json)"),
         schema!(BaselineDocument, "baseline", "What a host can do without a network (linerate baseline --json)"),
         schema!(WatchDocument, "watch", "The TCP flows of a host over one interval (linerate watch --json)"),
     ]

@@ -10,11 +10,13 @@ mod from_throughput;
 use serde::{Deserialize, Serialize};
 
 use super::diagnose::DiagnoseDocument;
+use super::doctor::DoctorDocument;
 use super::environment::Environment;
 use super::load::LoadDocument;
 use super::path::PathDocument;
 use super::rfc6349::Rfc6349Document;
 use super::throughput::{Direction, Termination, ThroughputDocument};
+use super::tune::TuneDocument;
 
 pub use comparison::{EnvironmentDifference, FigureComparison, Judgement, RunComparison};
 pub use from_throughput::RunFacts;
@@ -90,6 +92,8 @@ run_of!(PathDocument, Path);
 run_of!(LoadDocument, Load);
 run_of!(Rfc6349Document, Rfc6349);
 run_of!(DiagnoseDocument, Diagnose);
+run_of!(TuneDocument, Tune);
+run_of!(DoctorDocument, Doctor);
 
 /// The command that measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -106,11 +110,16 @@ pub enum Kind {
     Rfc6349,
     /// `linerate diagnose`.
     Diagnose,
+    /// `linerate tune`.
+    Tune,
+    /// `linerate doctor`.
+    Doctor,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Throughput, Self::Path, Self::Load, Self::Rfc6349, Self::Diagnose];
+    pub const ALL: [Self; 7] =
+        [Self::Throughput, Self::Path, Self::Load, Self::Rfc6349, Self::Diagnose, Self::Tune, Self::Doctor];
 }
 
 /// The document that the command prints with `--json`.
@@ -128,6 +137,10 @@ pub enum RunResult {
     Rfc6349(Box<Rfc6349Document>),
     /// Of [`Kind::Diagnose`].
     Diagnose(Box<DiagnoseDocument>),
+    /// Of [`Kind::Tune`].
+    Tune(Box<TuneDocument>),
+    /// Of [`Kind::Doctor`].
+    Doctor(Box<DoctorDocument>),
 }
 
 /// A number that stands for the run. Two runs of one kind are compared by the figures of the same `name`.

@@ -13,6 +13,8 @@ mod tcp_info;
 
 use serde::{Deserialize, Serialize};
 
+use super::diagnose;
+
 pub use figures::{LoadedRtt, MeasuredRate};
 pub use tcp_info::TcpInfo;
 
@@ -77,6 +79,11 @@ pub struct Run {
     pub receiver_congestion_control: Option<String>,
     /// What held the sender back, mean over the streams.
     pub limit: Option<Limit>,
+    /// What limited the test, from what both ends saw, the path's capacity unknown; `null` where that says nothing:
+    /// the sender's sockets were not seen, as in downloads from a stock iperf3 server, readings were asked for more often
+    /// than every 200 ms, or what the far end tells would take a part of a slow path.
+    #[serde(default)]
+    pub diagnosis: Option<Diagnosis>,
     /// Most other tests that ran in the server at the same time; they disturb this one.
     pub overlapping_tests: Option<u64>,
     /// Each stream, in order of creation.
@@ -85,6 +92,20 @@ pub struct Run {
     pub intervals: Vec<Interval>,
     /// Each interval as the server saw it, on its own clock.
     pub server_intervals: Option<Vec<Interval>>,
+}
+
+/// What limited a test, in the words of the document of `linerate diagnose`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Diagnosis {
+    /// What limits, most important first.
+    pub verdicts: Vec<diagnose::Verdict>,
+    /// Shares of the test's time by what the sender was doing, classified for each interval and stream; largest first.
+    pub states: Vec<diagnose::StateShare>,
+    /// What each resource allows at most, lowest first.
+    pub bounds: Vec<diagnose::Bound>,
+    /// The bound that would come next without the first verdict's cause.
+    pub next: Option<diagnose::Bound>,
 }
 
 /// Which way data flows.

@@ -123,7 +123,7 @@ pub struct ProposedChange {
     pub end: String,
     /// The change.
     pub change: ChangeDocument,
-    /// Other forms of it, any of which does the same.
+    /// Other forms of it, any of which does the same, and other values, each of which may do as well.
     #[serde(default)]
     pub alternatives: Vec<ChangeDocument>,
 }

@@ -1,5 +1,6 @@
 //! Two runs beside each other.
 
+use linerate_model::schema::load::LoadDocument;
 use linerate_model::schema::run::{
     EnvironmentDifference, Figure, FigureComparison, Judgement, RunComparison, RunDocument, RunResult, Unit,
 };
@@ -15,7 +16,9 @@ pub fn compare<'a>(before: &'a RunDocument, after: &'a RunDocument) -> Presentat
     let comparison = RunComparison::of(before, after);
     let pairs = comparison.figures.as_slice();
     let mut charts = bars(pairs);
-    charts.extend(overlaid(before, after));
+    if let (RunResult::Load(before), RunResult::Load(after)) = (&before.result, &after.result) {
+        charts.extend(overlaid(before, after));
+    }
     charts.extend(charts::of_series(after).into_iter().map(|chart| of_run("after", chart)));
     charts.extend(charts::of_series(before).into_iter().map(|chart| of_run("before", chart)));
     Presentation {
@@ -170,9 +173,8 @@ fn bars_of<'a>(unit: Unit, pairs: &[FigureComparison]) -> Chart<'a> {
     }
 }
 
-/// The distributions of both runs in one picture for each class of probes.
-fn overlaid<'a>(before: &RunDocument, after: &RunDocument) -> Vec<Chart<'a>> {
-    let (RunResult::Load(before), RunResult::Load(after)) = (&before.result, &after.result) else { return Vec::new() };
+/// The distributions of both loads in one picture for each class of probes.
+pub(super) fn overlaid<'a>(before: &LoadDocument, after: &LoadDocument) -> Vec<Chart<'a>> {
     let (old, new) = (views::load::distributions(before), views::load::distributions(after));
     let marked = |when: &str, distribution: Distribution| {
         let name = |mut curve: charts::Curve| {

@@ -192,7 +192,7 @@ impl Cell {
 #[must_use]
 pub fn present(run: &RunDocument) -> Presentation<'_> {
     let mut presentation = Presentation {
-        title: format!("{}: {}, port {}", command(run.kind), run.host, run.port),
+        title: title(run),
         facts: facts(run),
         verdict: run.verdict.clone(),
         badge: None,
@@ -206,6 +206,12 @@ pub fn present(run: &RunDocument) -> Presentation<'_> {
     presentation
 }
 
+/// What was measured and on what. What was planned from given figures has no far end.
+fn title(run: &RunDocument) -> String {
+    let command = command(run.kind);
+    if run.host.is_empty() { command.to_owned() } else { format!("{command}: {}, port {}", run.host, run.port) }
+}
+
 /// What a kind of measurement is called.
 pub(crate) const fn command(kind: Kind) -> &'static str {
     match kind {
@@ -214,6 +220,8 @@ pub(crate) const fn command(kind: Kind) -> &'static str {
         Kind::Load => "Latency under load",
         Kind::Rfc6349 => "TCP throughput after RFC 6349",
         Kind::Diagnose => "Diagnosis",
+        Kind::Tune => "Tuning",
+        Kind::Doctor => "Guided run",
     }
 }
 

@@ -20,11 +20,16 @@ impl<'a> Reasons<'a> {
 
     /// Why `key` is unknown: its own reason, or that of the object around it.
     pub(crate) fn why(&self, key: &str) -> &'a str {
+        self.said(key).unwrap_or(NOT_SAID)
+    }
+
+    /// The same, where the document says why.
+    pub(crate) fn said(&self, key: &str) -> Option<&'a str> {
         let covers = |unknown: &&Unknown| {
             key.strip_prefix(unknown.key.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         let longest = self.unknown.iter().filter(covers).max_by_key(|unknown| unknown.key.len());
-        longest.map_or(NOT_SAID, |unknown| &unknown.reason)
+        longest.map(|unknown| unknown.reason.as_str())
     }
 
     /// `value` in a cell, or why there is none.

@@ -12,6 +12,7 @@ use crate::escape;
 use crate::footnotes::Footnotes;
 use crate::presentation::{Badge, KeyFigure, Presentation, Tone};
 use crate::throughput_text::{Paint, Style};
+pub use wrap::wrapped;
 use wrap::{columns, push_line, push_wrapped};
 
 /// All of `presentations`, one after the other; each line ends with a line feed.

@@ -14,7 +14,7 @@ pub(super) fn push_line(text: &mut String, line: &str) {
 }
 
 /// `words` in lines of at most `width` columns. A word that is longer is broken, so that nothing is wider.
-pub(super) fn wrapped(words: &str, width: usize) -> Vec<String> {
+pub fn wrapped(words: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
     for paragraph in words.split('\n') {

@@ -1,12 +1,14 @@
 //! What the runs say when they are laid side by side.
 
+use linerate_model::diagnosis;
 use linerate_model::schema::throughput::LoadedRtt;
 use linerate_model::tcp_info::TcpInfo;
 use linerate_model::throughput::{Flow, ThroughputResult, ThroughputRun};
-use linerate_units::{Ratio, SegmentCount, StreamCount, display};
+use linerate_units::{Port, Ratio, SegmentCount, StreamCount, display};
 
 use super::style::Style;
 use super::verdict::Cause;
+use crate::escape;
 
 /// From this gain on, parallel streams are said to carry more.
 const GAIN: f64 = 1.25;
@@ -24,6 +26,7 @@ pub(super) fn sentences(result: &ThroughputResult, style: Style) -> Vec<String> 
     sentences.extend(queue(result, style));
     sentences.extend(overlap(result));
     sentences.extend(unknown(result));
+    sentences.extend(further(result));
     sentences
 }
 
@@ -70,10 +73,11 @@ fn parallel_gain(result: &ThroughputResult, style: Style) -> Vec<String> {
 fn gain_sentence(pair: &Pair<'_>, style: Style) -> String {
     let (direction, streams, gain) = (direction(pair.flow), pair.streams, pair.gain.get());
     if gain >= GAIN {
-        let cause = single_cause(pair.single, style);
-        return format!(
-            "{direction}, {streams} streams carry {gain:.1} times what one does: a single connection is held back by {cause}."
-        );
+        let carry = format!("{direction}, {streams} streams carry {gain:.1} times what one does");
+        return match diagnosed(pair.single, style) {
+            Some(cause) => format!("{carry}. What limits a single connection: {cause}."),
+            None => format!("{carry}: a single connection is held back by {}.", single_cause(pair.single, style)),
+        };
     }
     if gain < LOSS {
         return format!(
@@ -81,6 +85,35 @@ fn gain_sentence(pair: &Pair<'_>, style: Style) -> String {
         );
     }
     format!("{direction}, one stream carries what {streams} do: parallel streams gain nothing.")
+}
+
+/// What the diagnosis says of a single connection, where it comes to an end.
+fn diagnosed(run: &ThroughputRun, style: Style) -> Option<String> {
+    let cause = named(run)?;
+    let arithmetic =
+        if cause == diagnosis::Cause::ReceiveWindow { window_arithmetic(run, style) } else { String::new() };
+    Some(format!("{}{arithmetic}", cause.title()))
+}
+
+/// The cause that the diagnosis names; `None` where it could not be told.
+fn named(run: &ThroughputRun) -> Option<diagnosis::Cause> {
+    let cause = run.diagnosis.as_ref()?.first()?.cause;
+    (cause.place() != diagnosis::Place::Unknown).then_some(cause)
+}
+
+/// What `linerate diagnose` adds: the path's capacity, and with it what to set.
+fn further(result: &ThroughputResult) -> Option<String> {
+    let diagnosed: Vec<&ThroughputRun> = result.runs.iter().filter(|run| run.diagnosis.is_some()).collect();
+    let first = diagnosed.first()?;
+    let port = if result.port == Port::IPERF3 { String::new() } else { format!(" -p {}", result.port) };
+    let transfer = if first.flow == Flow::Down { " -- -R" } else { "" };
+    let command = format!("`linerate diagnose {}{port}{transfer}`", escape::line(&result.host));
+    let adds = if diagnosed.iter().any(|run| named(run).is_some()) {
+        "measures the path as well, and says what to change and what would come next"
+    } else {
+        "measures what the path carries, and so whether it is full"
+    };
+    Some(format!("{command} {adds}."))
 }
 
 /// What holds a single connection back, with the numbers behind it where they are known.
@@ -150,7 +183,7 @@ fn overlap(result: &ThroughputResult) -> Option<String> {
 /// What a stock server could not tell.
 fn unknown(result: &ThroughputResult) -> Option<String> {
     let down = || result.runs.iter().filter(|run| run.flow == Flow::Down && run.rate().is_some());
-    let unlimited = down().any(|run| run.limits().is_none());
+    let unlimited = down().any(|run| run.limits().is_none() && run.diagnosis.is_none());
     let untimed = down().any(|run| run.loaded_rtt().is_none());
     if result.peer_is_linerate || !(unlimited || untimed) {
         return None;

@@ -3,6 +3,7 @@
 //! Both are pure functions of the data and of a [`Style`]. Colours are plain ANSI codes and only there when asked for;
 //! without Unicode everything is ASCII.
 
+mod diagnosis;
 mod meaning;
 mod progress;
 mod result;

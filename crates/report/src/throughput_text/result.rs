@@ -1,12 +1,12 @@
-//! The result of a series, for people: two lines for each run, then what they mean.
+//! The result of a series, for people: two lines for each run, what limited it, then what the runs mean.
 
 use linerate_model::report::{CpuUtilization, Termination};
 use linerate_model::throughput::{ThroughputResult, ThroughputRun};
 use linerate_units::{SegmentCount, display};
 
-use super::meaning;
 use super::style::{Paint, Style};
 use super::verdict::{self, whole_percent};
+use super::{diagnosis, meaning};
 use crate::escape;
 
 /// The whole result, made to be read in a few seconds; each line ends with a line feed.
@@ -48,15 +48,27 @@ fn push_run(text: &mut String, run: &ThroughputRun, details: &Details, columns: 
     let label = style.run_label(run.flow, run.streams);
     let rate = style.paint(Paint::Bold, &format!("{rate:>11}"));
     let verdict = measured.map_or_else(String::new, |_| {
-        let (words, paint) = verdict::words(run.limits().as_ref());
+        let (words, paint) = verdict::words(run);
         format!("   {}", style.paint(paint, &words))
     });
     push_line(text, &format!("  {label:<17}  {rate}{verdict}"));
     if measured.is_some() {
         details.push(text, columns, style);
+        push_diagnosis(text, run, style);
     }
     if let Some(ending) = ending(&run.report.termination) {
         push_wrapped(text, &ending, "    ", style, Some(Paint::Red));
+    }
+}
+
+/// What the sender was doing, and what limits.
+fn push_diagnosis(text: &mut String, run: &ThroughputRun, style: Style) {
+    let Some(diagnosis) = &run.diagnosis else { return };
+    if let Some(states) = diagnosis::states(diagnosis) {
+        push_wrapped(text, &states, "    ", style, Some(Paint::Dim));
+    }
+    if let Some(sentence) = diagnosis::sentence(diagnosis) {
+        push_wrapped(text, &style.ascii(&escape::line(&sentence)), "    ", style, None);
     }
 }
 
@@ -144,7 +156,7 @@ fn push_line(text: &mut String, line: &str) {
 fn push_wrapped(text: &mut String, sentence: &str, indent: &str, style: Style, paint: Option<Paint>) {
     let painted = |line: &str| paint.map_or_else(|| line.to_owned(), |paint| style.paint(paint, line));
     let mut line = indent.to_owned();
-    for word in sentence.split(' ') {
+    for word in words(sentence) {
         let longer = if line == indent { format!("{line}{word}") } else { format!("{line} {word}") };
         if style.width.fits(&longer) || line == indent {
             line = longer;
@@ -155,3 +167,25 @@ fn push_wrapped(text: &mut String, sentence: &str, indent: &str, style: Style, p
     }
     push_line(text, &painted(&line));
 }
+
+/// The words of a sentence, where a number and its unit are one.
+fn words(sentence: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in sentence.split(' ') {
+        let is_unit = UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));
+        match words.last_mut() {
+            Some(number) if is_unit && number.ends_with(|last: char| last.is_ascii_digit()) => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
+/// As `linerate-units` writes them.
+const UNITS: [&str; 19] = [
+    "%", "ns", "µs", "us", "ms", "s", "min", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s", "B", "kB", "MB", "GB",
+    "KiB", "MiB", "GiB",
+];

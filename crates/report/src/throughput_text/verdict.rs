@@ -1,5 +1,6 @@
 //! What held a run back, in a few words with the number that decides.
 
+use linerate_model::diagnosis::{Diagnosis, Place};
 use linerate_model::limit::{Limit, LimitShares};
 use linerate_model::throughput::{Flow, ThroughputResult, ThroughputRun};
 use linerate_units::{Ratio, StreamCount, display};
@@ -46,8 +47,33 @@ fn is_full(cpu: Option<Ratio>) -> bool {
     LimitShares { sender_cpu: cpu, application, ..LimitShares::default() }.verdict() == Limit::Sender
 }
 
-/// The verdict of a run, at most 44 characters, and its colour.
-pub(super) fn words(shares: Option<&LimitShares>) -> (String, Paint) {
+/// The verdict of a run, at most 44 characters, and its colour. The stop-watches have the number; where the diagnosis,
+/// which knows more than they do, comes to another end, it is the diagnosis that counts.
+pub(super) fn words(run: &ThroughputRun) -> (String, Paint) {
+    let shares = run.limits();
+    let place = run.diagnosis.as_ref().and_then(Diagnosis::first).map(|verdict| verdict.cause.place());
+    let watched = shares.as_ref().map(|shares| place_of(shares.verdict()));
+    match place.filter(|place| watched != Some(*place)) {
+        Some(Place::Application) => ("application-limited".to_owned(), Paint::Cyan),
+        Some(Place::Sender) => ("sender-limited".to_owned(), Paint::Yellow),
+        Some(Place::Receiver) => ("receiver-limited".to_owned(), Paint::Yellow),
+        Some(Place::Hosts) => ("limited by the hosts".to_owned(), Paint::Yellow),
+        Some(Place::Network | Place::Nowhere) => ("network-limited".to_owned(), Paint::Green),
+        Some(Place::Unknown) | None => words_of(shares.as_ref()),
+    }
+}
+
+fn place_of(limit: Limit) -> Place {
+    match limit {
+        Limit::Application => Place::Application,
+        Limit::Sender => Place::Sender,
+        Limit::Receiver => Place::Receiver,
+        Limit::Network => Place::Network,
+    }
+}
+
+/// What the stop-watches say.
+fn words_of(shares: Option<&LimitShares>) -> (String, Paint) {
     let Some(shares) = shares else { return ("limit unknown".to_owned(), Paint::Dim) };
     let cpu = |cpu: Option<Ratio>| cpu.map_or_else(String::new, |cpu| format!(" {}", whole_percent(cpu)));
     match Cause::of(shares) {
@@ -90,6 +116,6 @@ fn best(result: &ThroughputResult, flow: Flow) -> Option<String> {
     };
     let streams =
         if run.streams == StreamCount::new(1) { "one stream".to_owned() } else { format!("{} streams", run.streams) };
-    let (limit, _) = words(run.limits().as_ref());
+    let (limit, _) = words(run);
     Some(format!("{direction} {} over {streams} ({limit})", display::rate(rate(run)?)))
 }

@@ -59,7 +59,7 @@ fn class(name: ClassName, kind: PhaseKind, full: f64) -> ProbeClass {
 }
 
 /// `share` of the bloat of a line that has far too long a queue.
-fn document(share: f64) -> LoadDocument {
+pub(super) fn document(share: f64) -> LoadDocument {
     let phase = |index: usize| {
         let (kind, _, full) = PHASES[index];
         let full = if kind == PhaseKind::Idle { full } else { full * share };

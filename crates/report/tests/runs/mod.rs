@@ -3,16 +3,20 @@
 // Each test that takes this module uses a part of it.
 #![allow(dead_code, unused_imports)]
 
+mod doctor;
 mod environment;
 mod load;
 mod path;
 mod rfc6349;
 mod throughput;
+mod tune;
 
+pub(crate) use doctor::{doctor, doctor_without_change};
 pub(crate) use load::{load, load_of_connections, load_ungraded};
 pub(crate) use path::{path, path_to_bare_host};
 pub(crate) use rfc6349::{rfc6349, rfc6349_cut_short};
 pub(crate) use throughput::{big, throughput, throughput_from_stock_server};
+pub(crate) use tune::{tune, tune_broken_off, tune_planned};
 
 use linerate_model::schema::run::{Better, Figure, Kind, PhaseSpan, RunDocument, RunResult, Unit};
 use linerate_model::schema::throughput::{Outcome, Termination, TimeDistribution};
@@ -37,6 +41,11 @@ pub(crate) fn all() -> Vec<(&'static str, RunDocument)> {
         ("load_ungraded", load_ungraded()),
         ("rfc6349", rfc6349()),
         ("rfc6349_cut_short", rfc6349_cut_short()),
+        ("tune", tune()),
+        ("tune_planned", tune_planned()),
+        ("tune_broken_off", tune_broken_off()),
+        ("doctor", doctor()),
+        ("doctor_without_change", doctor_without_change()),
     ]
 }
 

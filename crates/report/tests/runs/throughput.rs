@@ -53,6 +53,7 @@ fn one(direction: Direction, streams: u32, rate: f64, known: bool) -> Run {
         sender_congestion_control: Some("cubic".to_owned()),
         receiver_congestion_control: Some("cubic".to_owned()),
         limit: known.then(limit),
+        diagnosis: None,
         overlapping_tests: Some(0),
         stream_results: (1..=streams).map(|id| stream(id, share, known)).collect(),
         intervals: Vec::new(),

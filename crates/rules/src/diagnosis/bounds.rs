@@ -88,8 +88,9 @@ fn send_buffer(evidence: &Evidence<'_>) -> Option<(Kind, Bound)> {
 fn loss(evidence: &Evidence<'_>) -> Option<(Kind, Bound)> {
     let control = evidence.observation.congestion_control.as_deref()?;
     let loss = evidence.retransmitted.filter(|loss| loss.get() > 0.0)?;
-    if evidence.is_full() {
-        return None; // losses of a full queue are the window's own making
+    // Losses of a full queue are the window's own making; where the capacity is unknown, the queue tells.
+    if evidence.is_full() || evidence.capacity.is_none() && !evidence.loses_without_queue() {
+        return None;
     }
     let (segment, base) = (evidence.segment?, evidence.base?);
     let allowed = loss_limited_rate(control, segment, base, loss)?;

@@ -10,6 +10,7 @@
 
 mod buffers;
 mod cases;
+pub mod comparison;
 mod goal;
 mod inputs;
 #[cfg(test)]

@@ -40,8 +40,18 @@ pub struct Proposed {
     pub end: End,
     /// The change: the narrowest form that can be made there.
     pub change: Change,
-    /// Other forms of it, any of which does the same.
+    /// Other forms of it, any of which does the same, and other values, each of which may do as well.
     pub alternatives: Vec<Change>,
+}
+
+impl Proposed {
+    /// The alternatives that are another thing to try, and not another form of the same.
+    pub fn other_values(&self) -> impl Iterator<Item = &Change> {
+        let value = |change: &Change| change.to.split_ascii_whitespace().next_back().map(str::to_owned);
+        let own = value(&self.change);
+        let is_tried = self.change.group == Group::CongestionControl;
+        self.alternatives.iter().filter(move |other| is_tried && value(other) != own)
+    }
 }
 
 /// Why something is not proposed, or less of it.

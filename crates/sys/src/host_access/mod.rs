@@ -20,6 +20,7 @@ use linerate_model::change::Target;
 
 pub use fake::{FakeHost, Fault};
 pub use real::RealHost;
+pub use route::towards as route_towards;
 pub use setting::path_of as setting_path;
 
 use crate::error::{Error, Result};

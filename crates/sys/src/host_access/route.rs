@@ -1,6 +1,7 @@
 //! The attributes of a route, in the words of `ip route` (`ip-route(8)`).
 
 use core::time::Duration;
+use std::net::IpAddr;
 
 use crate::command;
 use crate::error::{Error, Result};
@@ -29,6 +30,27 @@ pub(super) fn read(destination: &str) -> Result<Option<String>> {
     let arguments = [family(destination), "route", "show", "exact", destination];
     let output = command::run_checked("ip", &arguments, None, PATIENCE)?;
     Ok(parse(&output.stdout_text()))
+}
+
+/// The route of the main table that packets to this address take, as [`linerate_model::change::Target::Route`] has it: its
+/// destination, and its attributes. `None` where the way is another one (another table, an address of this host, no route
+/// at all), or where another route has the same destination: what would be changed is not what is used.
+pub fn towards(address: IpAddr) -> Result<Option<(String, String)>> {
+    let address = address.to_canonical().to_string();
+    let arguments = [family(&address), "route", "get", "fibmatch", &address];
+    let output = command::run("ip", &arguments, None, PATIENCE)?;
+    let text = output.stdout_text();
+    let Some(destination) = text.split_ascii_whitespace().next().filter(|_| output.status.success()) else {
+        return Ok(None);
+    };
+    // Routes that are not for forwarding begin with their kind: `local 127.0.0.1 dev lo`. By the name `default` the
+    // IPv4 route is meant.
+    let network = destination.split('/').next().and_then(|network| network.parse::<IpAddr>().ok());
+    if network.is_none() && (destination != "default" || address.contains(':')) {
+        return Ok(None);
+    }
+    let used = parse(&text);
+    Ok(read(destination)?.filter(|there| Some(there) == used.as_ref()).map(|there| (destination.to_owned(), there)))
 }
 
 pub(super) fn write(destination: &str, value: Option<&str>) -> Result<()> {
@@ -86,6 +108,36 @@ mod tests {
         for wrong in ["", "default; reboot", "-x", "a b"] {
             assert!(read(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    #[ignore = "needs root and ip: devices in a network namespace"]
+    fn the_route_that_is_used() {
+        let chain = crate::test_network::Chain::new(1400);
+        let within = || {
+            let to = |address: &str| towards(address.parse().expect("valid")).expect("ip");
+            let (found, attributes) = to("10.99.2.2").expect("there is one");
+            assert!(found == "default" && attributes.contains("via 10.99.1.2"), "{found} {attributes}");
+            assert_eq!(to("fd99:2::2"), None, "the name would mean the other one");
+            assert!(to("fd99:1::2").is_some_and(|(found, _)| found == "fd99:1::/64"), "{:?}", to("fd99:1::2"));
+            assert!(
+                to("10.99.1.2").is_some_and(|(found, attributes)| found == "10.99.1.0/24" && !attributes.is_empty())
+            );
+            assert_eq!((to("127.0.0.1"), to("10.99.1.1")), (None, None), "addresses of this host");
+            let ip = |line: &str| {
+                let words: Vec<&str> = line.split(' ').collect();
+                command::run_checked("ip", &words, None, PATIENCE).expect("ip");
+            };
+            // A table of its own for this destination: the main one is not what is used.
+            ip("route add default dev near0 table 77");
+            ip("rule add to 10.99.2.2 lookup 77");
+            assert_eq!(to("10.99.2.2"), None);
+            assert!(to("10.99.2.3").is_some());
+        };
+        chain.near.within(within).expect("entered");
+        let alone = crate::namespace::NetworkNamespace::create().expect("root");
+        let nowhere = || towards("192.0.2.1".parse().expect("valid")).expect("ip");
+        assert_eq!(alone.within(nowhere).expect("entered"), None);
     }
 
     #[test]

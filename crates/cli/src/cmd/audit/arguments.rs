@@ -33,6 +33,13 @@ pub(crate) struct AuditArguments {
     pub(crate) root: Option<PathBuf>,
 }
 
+impl AuditArguments {
+    /// Everything about this host.
+    pub(crate) const fn of_all(json: bool) -> Self {
+        Self { explain: None, min_severity: Level::Note, json, sarif: false, root: None }
+    }
+}
+
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Level {

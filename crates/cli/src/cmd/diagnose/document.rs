@@ -13,32 +13,38 @@ use linerate_model::schema::run::{Better, Figure, Panel, RunDocument, RunEnviron
 use linerate_model::schema::throughput::Direction;
 use linerate_rules::diagnosis;
 use linerate_sys::clock;
-use linerate_units::{ByteCount, MonotonicTime, WallTime};
+use linerate_units::{ByteCount, MonotonicTime, Port, WallTime};
 
-use super::DiagnoseArguments;
 use crate::cmd::measurement::own_arguments;
 use crate::surroundings::{OwnTraffic, Surroundings};
 
+/// Which transfer, as the user wrote it.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) host: &'a str,
+    pub(crate) port: Port,
+    pub(crate) transfer: &'a [String],
+}
+
 /// When it began.
-pub(super) struct Begun {
-    pub(super) at: WallTime,
+pub(crate) struct Begun {
+    pub(crate) at: WallTime,
     since: MonotonicTime,
 }
 
 impl Begun {
-    pub(super) fn now() -> Self {
+    pub(crate) fn now() -> Self {
         Self { at: clock::realtime_now(), since: clock::monotonic_now() }
     }
 
     /// How long it has taken.
-    pub(super) fn lasted(&self) -> Duration {
+    pub(crate) fn lasted(&self) -> Duration {
         clock::monotonic_now().since(self.since)
     }
 
-    pub(super) fn document(
+    pub(crate) fn document(
         &self,
-        arguments: &DiagnoseArguments,
-        host: &str,
+        asked: Asked<'_>,
         outcome: &DiagnoseOutcome,
         diagnosis: &Diagnosis,
     ) -> DiagnoseDocument {
@@ -47,8 +53,8 @@ impl Begun {
         DiagnoseDocument {
             schema: SCHEMA,
             linerate_version: env!("CARGO_PKG_VERSION").to_owned(),
-            host: host.to_owned(),
-            port: arguments.common.port.get(),
+            host: asked.host.to_owned(),
+            port: asked.port.get(),
             started_at_unix_ns: nanoseconds(self.at.since_unix_epoch()),
             duration_ns: nanoseconds(self.lasted()),
             termination: (&termination).into(),
@@ -56,7 +62,7 @@ impl Begun {
                 FlowDirection::Reverse => Direction::Down,
                 FlowDirection::Forward | FlowDirection::Bidirectional => Direction::Up,
             },
-            transfer: arguments.transfer.clone(),
+            transfer: asked.transfer.to_vec(),
             verdicts: diagnosis.verdicts.iter().map(Verdict::from).collect(),
             states: StateShare::all(diagnosis),
             goodput_bits_per_second: Some(diagnosis.goodput.bits_per_second()),
@@ -80,7 +86,7 @@ fn unknown(outcome: &DiagnoseOutcome) -> Vec<Unknown> {
         let reason = "the far end tells nothing of its sockets and its host: it needs a linerate (`linerate serve`)";
         unknown.push(Unknown { key: "far".to_owned(), reason: reason.to_owned() });
     }
-    if outcome.path.is_none() {
+    if outcome.observation.as_ref().is_none_or(|observation| observation.path.is_none()) {
         unknown.push(Unknown { key: "path".to_owned(), reason: "switched off (--no-path)".to_owned() });
     }
     unknown

@@ -1,27 +1,28 @@
 //! `linerate diagnose HOST`: what limits a transfer, from both ends.
 
 mod arguments;
-mod document;
+pub(crate) mod document;
 mod progress;
 mod watched;
 
 use std::time::Duration;
 
 use linerate_engine::client::ClientOptions;
-use linerate_engine::diagnose::{self, DiagnoseOptions, DiagnoseOutcome};
+use linerate_engine::diagnose::{self, DiagnoseOptions, DiagnoseOutcome, PathSource};
 use linerate_engine::path::PathOptions;
+use linerate_engine::probe::Target;
 use linerate_model::diagnosis::{Diagnosis, Place};
 use linerate_model::parameters::{Direction, Protocol, TestParameters};
 use linerate_rules::diagnosis;
 use linerate_units::PacketCount;
 
 pub(crate) use arguments::DiagnoseArguments;
+pub(crate) use progress::Progress;
 
 use crate::cmd::measurement::interrupts;
 use crate::console;
 use crate::exit::Exit;
 use crate::iperf3;
-use progress::Progress;
 
 /// The probes of the path: fewer than `linerate path` sends, as the transfer tells the rest.
 const PROBES: u64 = 600;
@@ -49,7 +50,8 @@ pub(crate) fn run(arguments: &DiagnoseArguments) -> Exit {
     }
     let exit = exit_of(&outcome, diagnosis.as_ref(), stop.pending().is_some());
     if let Some(diagnosis) = &diagnosis {
-        let document = begun.document(arguments, host, &outcome, diagnosis);
+        let asked = document::Asked { host, port: arguments.common.port, transfer: &arguments.transfer };
+        let document = begun.document(asked, &outcome, diagnosis);
         let run = document::run(&document, &outcome, surroundings);
         arguments.common.conclude(&document, &run);
     }
@@ -79,25 +81,31 @@ fn exit_of_verdict(diagnosis: Option<&Diagnosis>, interrupted: bool) -> Exit {
 
 fn options(arguments: &DiagnoseArguments, host: &str) -> Result<DiagnoseOptions, Exit> {
     let target = arguments.common.target(host);
-    let parameters = parameters(arguments)?;
+    let parameters = parameters(&arguments.transfer, "diagnose")?;
     let transfer = ClientOptions::new(&target, parameters, None);
-    let path = PathOptions {
+    let path = path_options(target, !arguments.no_capacity);
+    let path = if arguments.no_path { PathSource::Unknown } else { PathSource::Measure(path) };
+    Ok(DiagnoseOptions { path, transfer })
+}
+
+/// What of the path a diagnosis needs.
+pub(crate) fn path_options(target: Target, capacity: bool) -> PathOptions {
+    PathOptions {
         count: PacketCount::new(PROBES),
         interval: PROBE_INTERVAL,
         hops: false,
-        capacity: !arguments.no_capacity,
+        capacity,
         ..PathOptions::new(target)
-    };
-    Ok(DiagnoseOptions { path: (!arguments.no_path).then_some(path), transfer })
+    }
 }
 
-/// The transfer that is asked for.
-fn parameters(arguments: &DiagnoseArguments) -> Result<TestParameters, Exit> {
+/// The transfer that is asked for, for this command.
+pub(crate) fn parameters(transfer: &[String], command: &str) -> Result<TestParameters, Exit> {
     let refuse = |text: String| {
-        console::error(&format!("{text}\n`linerate diagnose --help` shows where a transfer's options stand"), None);
+        console::error(&format!("{text}\n`linerate {command} --help` shows where a transfer's options stand"), None);
         Exit::Unable
     };
-    let parameters = iperf3::transfer(&arguments.transfer).map_err(refuse)?;
+    let parameters = iperf3::transfer(transfer).map_err(refuse)?;
     if parameters.protocol == Protocol::Udp {
         return Err(refuse("UDP has no window and no congestion control that could limit".to_owned()));
     }

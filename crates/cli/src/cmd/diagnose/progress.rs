@@ -12,7 +12,7 @@ use crate::cmd::path;
 use crate::console;
 
 /// First the path's own progress, then the transfer's.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     quiet: bool,
     path: path::Progress,
     transfer: LiveLine,
@@ -21,12 +21,12 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(quiet: bool, total: Option<Duration>) -> Self {
+    pub(crate) fn new(quiet: bool, total: Option<Duration>) -> Self {
         let path = path::Progress::new(quiet, " (--no-capacity)");
         Self { quiet, path, transfer: LiveLine::new(quiet), total, rates: Vec::new() }
     }
 
-    pub(super) fn event(&mut self, event: &DiagnoseEvent<'_>) {
+    pub(crate) fn event(&mut self, event: &DiagnoseEvent<'_>) {
         match event {
             DiagnoseEvent::Path(event) => self.path.event(event),
             DiagnoseEvent::Transfer(Event::Started(_)) if !self.quiet => {
@@ -50,7 +50,7 @@ impl Progress {
         self.transfer.show(&format!("{:<13}{left}  {}", "transfer", display::rate(rate)), &self.rates);
     }
 
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.path.finish();
         self.transfer.clear();
     }

@@ -163,8 +163,12 @@ pub(super) enum KindName {
     Load,
     /// linerate rfc6349
     Rfc6349,
-    /// `linerate diagnose`.
+    /// linerate diagnose
     Diagnose,
+    /// linerate tune
+    Tune,
+    /// linerate doctor
+    Doctor,
 }
 
 impl KindName {
@@ -175,6 +179,8 @@ impl KindName {
             Self::Load => Kind::Load,
             Self::Rfc6349 => Kind::Rfc6349,
             Self::Diagnose => Kind::Diagnose,
+            Self::Tune => Kind::Tune,
+            Self::Doctor => Kind::Doctor,
         }
     }
 }
@@ -187,6 +193,8 @@ pub(super) const fn command_of(kind: Kind) -> &'static str {
         Kind::Load => "load",
         Kind::Rfc6349 => "rfc6349",
         Kind::Diagnose => "diagnose",
+        Kind::Tune => "tune",
+        Kind::Doctor => "doctor",
     }
 }
 
@@ -210,4 +218,18 @@ fn moment_or_age(text: &str) -> Result<WallTime, String> {
         })?,
     };
     Ok(WallTime::from_unix(clock::realtime_now().since_unix_epoch().saturating_sub(age)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kind that no word names could be kept, but not found.
+    #[test]
+    fn each_kind_has_the_word_of_its_command() {
+        for kind in Kind::ALL {
+            let word = KindName::from_str(command_of(kind), false).expect("the word of a command");
+            assert_eq!(word.kind(), kind);
+        }
+    }
 }

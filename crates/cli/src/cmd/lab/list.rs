@@ -2,6 +2,7 @@
 
 use linerate_lab::description::{Label, PathDescription};
 use linerate_lab::library;
+use linerate_model::diagnosis::{Cause, Place};
 use linerate_report::throughput_text::Style;
 use serde_json::json;
 
@@ -25,13 +26,28 @@ pub(super) fn run(label: Option<&str>, json: bool) -> Exit {
     if json {
         let entries: Vec<_> = paths
             .iter()
-            .map(|path| json!({ "name": path.name, "label": path.label.name(), "story": path.story, "source": path.source, "scenario": path.scenario }))
+            .map(|path| {
+                json!({
+                    "name": path.name,
+                    "label": path.label.name(),
+                    "place": place(path.label).name(),
+                    "story": path.story,
+                    "source": path.source,
+                    "scenario": path.scenario,
+                })
+            })
             .collect();
         console::data(&format!("{:#}\n", json!({ "schema": 1, "paths": entries })));
     } else {
         console::data(&text(&paths, console::data_style()));
     }
     Exit::Success
+}
+
+/// Where the cause lies that a path is built around.
+fn place(label: Label) -> Place {
+    let cause = Cause::ALL.iter().find(|cause| cause.name() == label.name());
+    cause.map_or(Place::Nowhere, |cause| cause.place())
 }
 
 fn unknown_label(name: &str) -> Exit {
@@ -76,6 +92,16 @@ pub(super) fn wrapped(text: &str, room: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_label_but_none_is_a_cause_with_a_place() {
+        for label in Label::ALL {
+            let is_known = Cause::ALL.iter().any(|cause| cause.name() == label.name());
+            assert_eq!(is_known, *label != Label::None, "{label}");
+        }
+        assert_eq!(place(Label::ReceiveWindow), Place::Receiver);
+        assert_eq!(place(Label::None), Place::Nowhere);
+    }
 
     #[test]
     fn lines_break_between_words() {

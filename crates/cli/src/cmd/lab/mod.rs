@@ -8,7 +8,7 @@ mod path;
 mod run;
 mod show;
 
-pub(crate) use run::{diagnose_instead, name_of, run_instead};
+pub(crate) use run::{diagnose_instead, name_of, run_instead, tune_instead};
 
 use std::process::ExitCode;
 

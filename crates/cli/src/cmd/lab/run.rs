@@ -64,16 +64,73 @@ pub(crate) fn run_instead(host: &str, arguments: &[OsString]) -> std::process::E
 
 /// As [`run_instead`], for a diagnosis: where no transfer is given, it is the path's own.
 pub(crate) fn diagnose_instead(host: &str, arguments: &[OsString], given: bool) -> std::process::ExitCode {
-    let mut arguments = arguments.to_vec();
-    if !given {
-        let found = match path::find(name_of(host).unwrap_or(host)) {
-            Ok(found) => found,
-            Err(exit) => return exit.into(),
-        };
-        arguments.push("--".into());
-        arguments.extend(transfer_of(&found.description.scenario).into_iter().map(OsString::from));
+    if given {
+        return run_instead(host, arguments);
     }
-    run_instead(host, &arguments)
+    match path::find(name_of(host).unwrap_or(host)) {
+        Ok(found) => run_instead(host, &with_transfer(arguments, &found.description.scenario)),
+        Err(exit) => exit.into(),
+    }
+}
+
+/// As [`diagnose_instead`], for commands that change hosts: the far host is one too, beside the one where it runs. The
+/// command there has no standard input: it can ask nothing. A transfer that names the congestion control which its host
+/// has anyway leaves it to the host, so that the host's can be changed.
+pub(crate) fn tune_instead(host: &str, arguments: &[OsString], given: bool) -> std::process::ExitCode {
+    let arguments = with_far(arguments);
+    if given {
+        return run_instead(host, &arguments);
+    }
+    let description = match path::find(name_of(host).unwrap_or(host)) {
+        Ok(found) => found.description,
+        Err(exit) => return exit.into(),
+    };
+    let own: Vec<&str> = description.hosts.iter().map(|host| host.congestion_control.as_str()).collect();
+    run_instead(host, &with_transfer(&arguments, &of_the_hosts(&description.scenario, &own)))
+}
+
+/// The scenario without a choice that all hosts have made already.
+fn of_the_hosts(scenario: &[String], own: &[&str]) -> Vec<String> {
+    let mut scenario = scenario.to_vec();
+    let chosen = scenario.windows(2).position(|pair| pair[0] == "-C" && own.iter().all(|name| *name == pair[1]));
+    if let Some(place) = chosen {
+        scenario.drain(place..place + 2);
+    }
+    scenario
+}
+
+/// The command line with what the lab has and can do, behind the command's word, unless the user has said it: the far
+/// host; that nobody is asked, as nothing but the lab is changed; and a comparison that costs nothing here.
+fn with_far(arguments: &[OsString]) -> Vec<OsString> {
+    let mut arguments = arguments.to_vec();
+    let end = arguments.iter().position(|word| word == "--").unwrap_or(arguments.len());
+    let own = &arguments[..end];
+    let has = |option: &str| {
+        own.iter().any(|word| word == option || word.to_string_lossy().starts_with(&format!("{option}=")))
+    };
+    let Some(place) = own.iter().position(|word| word == "tune" || word == "doctor") else { return arguments };
+    let mut more: Vec<OsString> = Vec::new();
+    if !has("--far") {
+        more.extend(["--far".into(), format!("netns:{FAR}").into()]);
+    }
+    if !(has("--yes") || has("-y")) {
+        more.push("--yes".into());
+    }
+    if own[place] == "doctor" && !has("--compare-guide") {
+        more.push("--compare-guide".into());
+    }
+    arguments.splice(place + 1..=place, more);
+    arguments
+}
+
+/// The command line with the transfer of a path's own scenario.
+fn with_transfer(arguments: &[OsString], scenario: &[String]) -> Vec<OsString> {
+    let mut arguments = arguments.to_vec();
+    if !arguments.iter().any(|word| word == "--") {
+        arguments.push("--".into());
+    }
+    arguments.extend(transfer_of(scenario).into_iter().map(OsString::from));
+    arguments
 }
 
 /// The options of a scenario that is a transfer to the far end: `iperf3 -c far OPTIONS`.
@@ -151,9 +208,11 @@ fn text_of(path: &Path) -> String {
 /// Words that are linerate's own commands in the lab. `iperf3` is the host's program where it has one.
 const OWN: &[&str] = &[
     "audit",
+    "baseline",
     "calc",
     "completions",
     "diagnose",
+    "doctor",
     "history",
     "lab",
     "load",
@@ -164,6 +223,7 @@ const OWN: &[&str] = &[
     "rollback",
     "serve",
     "test",
+    "tune",
     "watch",
 ];
 
@@ -351,5 +411,49 @@ fn explain(error: &SessionError, request: &Request) -> Exit {
     match error {
         SessionError::System(cause) => Exit::of(cause),
         _ => Exit::Unable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn commands_that_change_hosts_are_told_of_the_far_one() {
+        let cases = [
+            ("tune lab:x --yes", "tune --far netns:far lab:x --yes"),
+            (
+                "--no-history doctor lab:x -- -R",
+                "--no-history doctor --far netns:far --yes --compare-guide lab:x -- -R",
+            ),
+            ("tune --far ssh:me@there lab:x", "tune --yes --far ssh:me@there lab:x"),
+            ("tune lab:x -y --far=netns:other", "tune lab:x -y --far=netns:other"),
+            ("tune lab:x -- --far", "tune --far netns:far --yes lab:x -- --far"),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(with_far(&words(given)), words(expected), "{given}");
+        }
+    }
+
+    #[test]
+    fn what_hosts_have_anyway_is_left_to_them() {
+        let scenario: Vec<String> = "iperf3 -c far -C reno -t 15".split(' ').map(str::to_owned).collect();
+        assert_eq!(of_the_hosts(&scenario, &["reno", "reno"]).join(" "), "iperf3 -c far -t 15");
+        assert_eq!(of_the_hosts(&scenario, &["reno", "cubic"]), scenario);
+    }
+
+    #[test]
+    fn a_transfer_that_is_not_given_is_that_of_the_path() {
+        let scenario: Vec<String> = "iperf3 -c far -t 10 -C cubic".split(' ').map(str::to_owned).collect();
+        for (given, expected) in
+            [("tune lab:x", "tune lab:x -- -t 10 -C cubic"), ("diagnose lab:x --", "diagnose lab:x -- -t 10 -C cubic")]
+        {
+            assert_eq!(with_transfer(&words(given), &scenario), words(expected), "{given}");
+        }
+        assert_eq!(with_transfer(&words("tune lab:x"), &["test".to_owned(), "far".to_owned()]), words("tune lab:x --"));
     }
 }

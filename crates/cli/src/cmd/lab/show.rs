@@ -148,6 +148,7 @@ fn document(path: &PathDescription) -> Value {
             "backward": truth_document(&truth(path, Way::Backward)),
         },
         "guest_memory_bytes": sizing.memory.get(),
+        "guest_memory_taken_bytes": sizing.taken.get(),
         "guest_memory_reason": sizing.reason,
     })
 }

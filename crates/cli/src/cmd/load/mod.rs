@@ -15,11 +15,12 @@ use linerate_model::schema::throughput::Outcome;
 use linerate_units::StreamCount;
 
 pub(crate) use arguments::LoadArguments;
+pub(crate) use progress::Progress;
+pub(crate) use verdict::sentence;
 
 use crate::cmd::measurement::interrupts;
 use crate::console;
 use crate::exit::Exit;
-use progress::Progress;
 
 /// Measures, shows and keeps.
 pub(crate) fn run(arguments: &LoadArguments) -> Exit {

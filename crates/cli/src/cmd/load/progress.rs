@@ -10,7 +10,7 @@ use crate::cmd::measurement::LiveLine;
 use crate::console;
 
 /// The live line, or plain lines where nobody watches a terminal.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     quiet: bool,
     live: LiveLine,
     phase: &'static str,
@@ -20,7 +20,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(quiet: bool) -> Self {
+    pub(crate) fn new(quiet: bool) -> Self {
         Self {
             quiet,
             live: LiveLine::new(quiet),
@@ -31,7 +31,7 @@ impl Progress {
         }
     }
 
-    pub(super) fn event(&mut self, event: &LoadEvent) {
+    pub(crate) fn event(&mut self, event: &LoadEvent) {
         if self.quiet {
             return;
         }
@@ -81,7 +81,7 @@ impl Progress {
         self.live.show(&format!("{}  {state}  {}", self.phase, readings(&self.latest)), &self.round_trips);
     }
 
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         if self.live.is_there() {
             self.live.clear();
         } else if !self.quiet && self.phase != "connecting" {

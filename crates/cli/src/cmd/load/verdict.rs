@@ -10,7 +10,7 @@ use super::figures::best_class;
 use super::progress::while_loaded;
 
 /// The grade and what it rests on come first, then the round trips.
-pub(super) fn sentence(document: &LoadDocument) -> String {
+pub(crate) fn sentence(document: &LoadDocument) -> String {
     let times = round_trips(document);
     match (&document.grade, &document.ungraded_because) {
         (Some(grade), _) => {

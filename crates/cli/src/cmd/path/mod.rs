@@ -12,6 +12,7 @@ use linerate_units::PacketCount;
 
 pub(crate) use arguments::PathArguments;
 pub(crate) use progress::Progress;
+pub(crate) use verdict::sentence;
 
 use crate::cmd::measurement::interrupts;
 use crate::console;

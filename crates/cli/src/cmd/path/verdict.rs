@@ -6,7 +6,7 @@ use linerate_model::schema::path::{PathDirection, PathDocument, Peer};
 use linerate_units::{BitRate, display};
 
 /// What is the matter comes first, then what it carries.
-pub(super) fn sentence(document: &PathDocument) -> String {
+pub(crate) fn sentence(document: &PathDocument) -> String {
     let mut parts = Vec::new();
     for (name, end) in [("up", &document.up), ("down", &document.down)] {
         troubles(&mut parts, name, end);

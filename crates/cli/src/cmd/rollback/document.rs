@@ -41,6 +41,7 @@ fn of_item(item: &Item) -> Value {
         Phase::Attempted | Phase::TakingBack { .. } => "unfinished",
         Phase::InForce { .. } => "in_force",
         Phase::Back => "back",
+        Phase::Replaced => "replaced",
     };
     let now = match &item.phase {
         Phase::InForce { now } => now.as_deref(),

@@ -21,6 +21,11 @@ pub(crate) fn run(arguments: &RollbackArguments) -> Exit {
     carry_out(arguments).unwrap_or_else(|error| failed(&error))
 }
 
+/// As `linerate rollback [ID]`, in text.
+pub(crate) fn undo(id: Option<ChangeId>) -> Exit {
+    run(&RollbackArguments { id, list: false, pending: false, dry_run: false, json: false, watch: None })
+}
+
 fn failed(error: &ChangeError) -> Exit {
     console::error(&error.to_string(), None);
     if error.needs_privilege() { Exit::Privilege } else { Exit::Unable }

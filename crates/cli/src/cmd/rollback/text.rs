@@ -70,6 +70,7 @@ fn of_item(text: &mut String, item: &Item, style: Style) {
         Phase::Attempted | Phase::TakingBack { .. } => "interrupted",
         Phase::InForce { .. } => "in force",
         Phase::Back => "back",
+        Phase::Replaced => "replaced by a later one",
     };
     let (from, to) = (value(item.change.from.as_deref()), value(Some(&item.change.to)));
     let _ = writeln!(text, "   {} ({phase})", escape::line(&item.change.target.to_string()));

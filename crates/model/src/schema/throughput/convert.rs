@@ -6,13 +6,14 @@ use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
 
 use super::figures::{LoadedRtt, rtt_samples};
 use super::{
-    Direction, Interval, Limit, Outcome, Role, RttUnderLoad, Run, SCHEMA, StreamResult, TcpInfo, Termination,
-    ThroughputDocument, TimeDistribution, Verdict,
+    Diagnosis, Direction, Interval, Limit, Outcome, Role, RttUnderLoad, Run, SCHEMA, StreamResult, TcpInfo,
+    Termination, ThroughputDocument, TimeDistribution, Verdict,
 };
+use crate::diagnosis;
 use crate::limit::{self, LimitShares};
 use crate::report::{self, StreamReport};
 use crate::sample::IntervalReport;
-use crate::schema::nanoseconds;
+use crate::schema::{diagnose, nanoseconds};
 use crate::statistics::Summary;
 use crate::stream;
 use crate::summary::Distribution;
@@ -59,10 +60,22 @@ impl From<&ThroughputRun> for Run {
             sender_congestion_control: sender,
             receiver_congestion_control: receiver,
             limit: run.limits().map(Into::into),
+            diagnosis: run.diagnosis.as_ref().map(Into::into),
             overlapping_tests: run.overlapping_tests(),
             stream_results: report.streams.iter().map(Into::into).collect(),
             intervals: run.intervals.iter().map(Into::into).collect(),
             server_intervals: report.far.as_ref().map(|far| far.intervals.iter().map(Into::into).collect()),
+        }
+    }
+}
+
+impl From<&diagnosis::Diagnosis> for Diagnosis {
+    fn from(diagnosis: &diagnosis::Diagnosis) -> Self {
+        Self {
+            verdicts: diagnosis.verdicts.iter().map(diagnose::Verdict::from).collect(),
+            states: diagnose::StateShare::all(diagnosis),
+            bounds: diagnosis.bounds.iter().map(diagnose::Bound::from).collect(),
+            next: diagnosis.next.as_ref().map(diagnose::Bound::from),
         }
     }
 }

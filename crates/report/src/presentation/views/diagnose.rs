@@ -5,16 +5,12 @@ use linerate_model::schema::diagnose::{DiagnoseDocument, Verdict};
 use super::path;
 use crate::presentation::{Badge, Cell, Presentation, Quantity, Table, Tone};
 
-/// What of the path's own tables belongs here; the document has all of it.
-const PATH_TABLES: [&str; 1] = ["directions"];
-
 pub(super) fn complete(presentation: &mut Presentation<'_>, document: &DiagnoseDocument) {
     presentation.badge = document.verdicts.first().map(badge);
     let tables = [evidence(document), advice(document), states(document), bounds(document), others(document)];
     presentation.tables.extend(tables.into_iter().flatten());
     if let Some(path) = &document.path {
-        let shown = path::tables(path).into_iter().filter(|table| PATH_TABLES.contains(&table.name.as_str()));
-        presentation.tables.extend(shown);
+        presentation.tables.extend(path::of_directions(path));
         presentation.notes.extend(path.notes.iter().cloned());
     }
     let reasons = document.unknown.iter().map(|unknown| format!("{}: {}.", unknown.key, unknown.reason));
@@ -31,7 +27,7 @@ fn badge(verdict: &Verdict) -> Badge {
 }
 
 /// The first verdict's figures.
-fn evidence(document: &DiagnoseDocument) -> Option<Table> {
+pub(super) fn evidence(document: &DiagnoseDocument) -> Option<Table> {
     let first = document.verdicts.first()?;
     let mut table = Table::new("evidence", "What the verdict rests on", &["Figure", "Value"]);
     for line in &first.evidence {

@@ -16,6 +16,16 @@ const NO_PROBE: &str = "no probe of this class was answered in this phase";
 pub(super) fn complete(presentation: &mut Presentation<'_>, document: &LoadDocument) {
     presentation.badge = document.grade.as_ref().map(|grade| badge(&grade.letter));
     presentation.charts.extend(distributions(document));
+    presentation.tables.extend(tables(document));
+    presentation.notes.extend(document.notes.iter().cloned());
+    if let Some(others) = &document.contamination {
+        let share = Quantity::share(others.share).shown();
+        presentation.notes.push(format!("Traffic of others: up to {share} of what went through. {}", others.evidence));
+    }
+}
+
+/// Those that have something to say, in order.
+pub(super) fn tables(document: &LoadDocument) -> Vec<Table> {
     let reasons = Reasons::of(&document.unknown);
     let tables = [
         latency(document),
@@ -27,12 +37,7 @@ pub(super) fn complete(presentation: &mut Presentation<'_>, document: &LoadDocum
         queues(document, reasons),
         hops(document),
     ];
-    presentation.tables.extend(tables.into_iter().flatten());
-    presentation.notes.extend(document.notes.iter().cloned());
-    if let Some(others) = &document.contamination {
-        let share = Quantity::share(others.share).shown();
-        presentation.notes.push(format!("Traffic of others: up to {share} of what went through. {}", others.evidence));
-    }
+    tables.into_iter().flatten().collect()
 }
 
 fn badge(letter: &str) -> Badge {
@@ -277,6 +282,11 @@ fn hop_cells(hop: &Hop) -> Vec<Cell> {
     vec![address, rtt(|rtt| rtt.min_ns), rtt(|rtt| rtt.median_ns), rtt(|rtt| rtt.p95_ns)]
 }
 
+/// The name of a class's chart.
+pub(crate) fn distribution_name(class: ClassName) -> String {
+    format!("distribution_{}", class_name(class).to_lowercase().replace([' ', '-'], "_"))
+}
+
 /// One chart for each class: the cumulative distribution of its round-trip times in each phase.
 pub(crate) fn distributions<'a>(document: &LoadDocument) -> Vec<Chart<'a>> {
     let mut charts: Vec<(ClassName, Vec<Curve>, Vec<String>)> = Vec::new();
@@ -296,7 +306,7 @@ pub(crate) fn distributions<'a>(document: &LoadDocument) -> Vec<Chart<'a>> {
         .map(|(class, curves, said)| {
             let title = format!("Distribution of round-trip times, {}", class_name(class));
             Chart {
-                name: format!("distribution_{}", class_name(class).to_lowercase().replace([' ', '-'], "_")),
+                name: distribution_name(class),
                 summary: format!("{title}: {}.", said.join("; ")),
                 title,
                 plot: Plot::Distribution(Distribution { unit: Unit::Nanoseconds, curves }),

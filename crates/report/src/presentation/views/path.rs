@@ -34,6 +34,11 @@ pub(super) fn tables(document: &PathDocument) -> Vec<Table> {
     tables.into_iter().flatten().collect()
 }
 
+/// What of the path's own tables belongs beside other measurements; the document has all of it.
+pub(super) fn of_directions(document: &PathDocument) -> Option<Table> {
+    directions(document, Reasons::of(&document.unknown)).filled()
+}
+
 fn peer_note(peer: Peer) -> Option<String> {
     let note = match peer {
         Peer::Linerate => return None,

@@ -21,9 +21,11 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
     if !evidence.loses_without_queue() {
         return None;
     }
-    let (product, flight) = (evidence.product()?, evidence.largest_in_flight?);
+    let flight = evidence.largest_in_flight?;
     let at_the_start = evidence.loses_only_at_the_start();
-    if flight.as_f64() < product.as_f64() * REACHED && !at_the_start {
+    // Where the capacity is unknown, it is slow start alone that tells.
+    let reached = evidence.product().is_some_and(|product| flight.as_f64() >= product.as_f64() * REACHED);
+    if !reached && !at_the_start {
         return None;
     }
     let queue = evidence.queueing().map_or("not measured".to_owned(), |(_, high)| time(high));
@@ -35,7 +37,7 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
     let text = format!("The bottleneck's buffer is too small for one flow: {when}, with hardly any queue ({queue}).");
     Some(
         verdict(Cause::BufferTooSmall, Confidence::Medium, text)
-            .figure("bandwidth-delay product", Some(size(product)))
+            .figure("bandwidth-delay product", evidence.product().map(size))
             .figure("of what the path carries", evidence.used().map(of_whole))
             .figure("sent again", evidence.retransmitted.map(percent))
             .advice("pacing spreads the bursts that the buffer cannot hold (`fq`, BBR); several connections fill the gaps of each other"),

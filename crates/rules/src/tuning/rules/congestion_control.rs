@@ -15,6 +15,8 @@ const KEY: &str = "net.ipv4.tcp_congestion_control";
 const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 /// The switch of CUBIC's early exit from slow start.
 const EARLY_EXIT: &str = "/sys/module/tcp_cubic/parameters/hystart";
+/// What else may do well on a lossy path, tried only where the first choice does not earn its keep.
+const OTHERS: [&str; 2] = ["htcp", "cubic"];
 /// From this share of the capacity on, a congestion control is good enough.
 const ENOUGH: f64 = 0.8;
 /// Segments of a path with an MTU of 1500, where none was seen.
@@ -174,8 +176,31 @@ fn answers(inputs: &Inputs, transfer: &Transfer<'_>, host: &Host, choice: &Choic
             proposed.alternatives.push(core::mem::replace(&mut proposed.change, narrow));
         }
         proposed.alternatives.extend(exit);
+        proposed.alternatives.extend(others(inputs, transfer, host, choice.name, &proposed.change));
     }
     answers
+}
+
+/// The same change with another congestion control, for those that are loaded and not in use.
+fn others(inputs: &Inputs, transfer: &Transfer<'_>, host: &Host, chosen: &str, change: &Change) -> Vec<Change> {
+    let offered = host.settings.get(AVAILABLE).map_or("", String::as_str);
+    let now = inputs.congestion_control(transfer.sender);
+    let is_free = |name: &&str| {
+        offered.split_ascii_whitespace().any(|other| other == *name) && *name != chosen && now != Some(*name)
+    };
+    let with = |name: &str| {
+        let reason = Reason {
+            text: format!("{name}, where {chosen} does not do better than what is in use."),
+            arithmetic: None,
+            risk: "it takes more than its share of a queue that others use, too".to_owned(),
+            ..change.reason.clone()
+        };
+        match (&host.route, &change.target) {
+            (Some(route), Target::Route { .. }) => by_route(route, name, &reason),
+            _ => Change { to: name.to_owned(), reason, ..change.clone() },
+        }
+    };
+    OTHERS.into_iter().filter(is_free).map(with).collect()
 }
 
 /// The same for one destination.

@@ -101,7 +101,7 @@ fn run(flow: Flow, after: Duration, near: Vec<IntervalReport>, far: Option<Vec<I
         host: None,
         termination: crate::report::Termination::Complete,
     };
-    ThroughputRun { flow, streams: StreamCount::new(2), start: Some(start), intervals: near, report }
+    ThroughputRun { flow, streams: StreamCount::new(2), start: Some(start), intervals: near, report, diagnosis: None }
 }
 
 fn document(runs: Vec<ThroughputRun>) -> RunDocument {

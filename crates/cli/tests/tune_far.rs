@@ -1,0 +1,309 @@
+//! The far end of `linerate tune`: its linerate, spoken to over its standard input and output, in network namespaces of
+//! these tests.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use support::document::{array, text};
+use support::process::{Process, eventually, run, send_signal};
+use support::{Scratch, linerate};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const SETTING: &str = "net.ipv4.tcp_rmem";
+const WANTED: &str = "4096 131072 67108864";
+
+/// The options of `unshare` for these namespaces; with one of users around them where this user may not make them
+/// otherwise.
+fn unshare() -> &'static str {
+    let allowed = |options: &&str| {
+        let tried = Command::new("unshare").args([options, "true"]).output();
+        tried.is_ok_and(|output| output.status.success())
+    };
+    let found = ["-n", "-rn"].into_iter().find(allowed);
+    found.expect("these tests need namespaces of their own: run them as root, or allow user namespaces")
+}
+
+/// A network namespace, gone with its owner.
+struct Namespace {
+    holder: Process,
+    options: &'static str,
+}
+
+impl Namespace {
+    fn new() -> Self {
+        let options = unshare();
+        let mut command = Command::new("unshare");
+        command.args([options, "sh", "-c", "echo ready; exec sleep 600"]);
+        let holder = Process::start(command);
+        holder.wait_for_output("ready", LIMIT);
+        Self { holder, options }
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        if self.options.contains('r') {
+            command.args(["--user", "--preserve-credentials"]);
+        }
+        command.arg(format!("--target={}", self.holder.id())).arg("--net").arg(program);
+        command
+    }
+
+    fn read(&self, setting: &str) -> String {
+        let path = format!("/proc/sys/{}", setting.replace('.', "/"));
+        let output = self.command("cat").arg(path).output().expect("cat runs");
+        String::from_utf8_lossy(&output.stdout).split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn ip(&self, line: &str) {
+        let done = self.command("ip").args(line.split(' ')).status().expect("ip runs");
+        assert!(done.success(), "ip {line}");
+    }
+}
+
+/// The far end. `nsenter` becomes it, so that its number is the child's.
+struct Agent {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Agent {
+    fn start(namespace: &Namespace, scratch: &Scratch) -> Self {
+        let mut command = namespace.command(env!("CARGO_BIN_EXE_linerate"));
+        command.args(["tune", "--agent"]).env("LINERATE_STATE", scratch.path("state"));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let (input, output) = (child.stdin.take(), child.stdout.take().expect("a pipe"));
+        let mut agent = Self { child, input, output: BufReader::new(output) };
+        let hello = agent.answer();
+        assert_eq!((text(&hello, "/hello"), &hello["schema"]), ("linerate tune --agent", &json!(1)));
+        agent
+    }
+
+    fn answer(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("it answers");
+        serde_json::from_str(&line).unwrap_or_else(|cause| panic!("no JSON ({cause}): {line:?}"))
+    }
+
+    fn ask(&mut self, mut request: Value) -> Value {
+        request["schema"] = json!(1);
+        let input = self.input.as_mut().expect("not closed yet");
+        input.write_all(format!("{request}\n").as_bytes()).expect("it reads");
+        self.answer()
+    }
+
+    fn begin(&mut self, target: &Value, to: &str) -> Value {
+        self.ask(json!({ "request": "begin", "plan": plan(target, to), "purpose": "a test", "limit_ms": 60_000 }))
+    }
+
+    fn group(&mut self, request: &str) -> Value {
+        self.ask(json!({ "request": request, "group": "buffers" }))
+    }
+
+    /// Begun and applied, with the wanted value.
+    fn trying(namespace: &Namespace, scratch: &Scratch) -> Self {
+        let mut agent = Self::start(namespace, scratch);
+        assert_eq!(text(&agent.begin(&setting(), WANTED), "/answer"), "begun");
+        assert_eq!(text(&agent.group("apply"), "/answer"), "applied");
+        assert_eq!(namespace.read(SETTING), WANTED);
+        agent
+    }
+
+    /// Closes the connection, and waits for its end.
+    fn close(mut self) -> Option<i32> {
+        self.input = None;
+        self.child.wait().expect("our child").code()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.input = None;
+        let _ = self.child.wait();
+    }
+}
+
+fn setting() -> Value {
+    json!({ "kind": "setting", "key": SETTING })
+}
+
+fn plan(target: &Value, to: &str) -> Value {
+    json!({ "schema": 1, "made_at_unix_ns": 0, "changes": [{
+        "target": target, "from": null, "to": to, "group": "buffers", "takes_effect": "new_connections",
+        "reason": { "text": "a test says so" },
+    }]})
+}
+
+#[test]
+fn tried_taken_back_and_kept() {
+    let (namespace, scratch) = (Namespace::new(), Scratch::new());
+    let before = namespace.read(SETTING);
+    let mut agent = Agent::trying(&namespace, &scratch);
+    assert_eq!(agent.group("take_back")["left"], json!([]));
+    assert_eq!(namespace.read(SETTING), before);
+    let other = "4096 131072 50331648";
+    assert_eq!(agent.ask(json!({ "request": "extend", "plan": plan(&setting(), other) }))["answer"], "done");
+    assert_eq!(agent.ask(json!({ "request": "renew", "limit_ms": 60_000 }))["answer"], "done");
+    let applied = agent.group("apply");
+    assert_eq!((array(&applied, "/outcomes").len(), text(&applied, "/outcomes/0/now")), (1, other));
+    // A file would be for the host's own settings, not for this namespace's.
+    let kept = agent.ask(json!({ "request": "keep", "in_file": true, "evidence": "a test", "warnings": [] }));
+    assert_eq!((&kept["kept"]["file"], text(&kept, "/kept/until_reboot/0/key")), (&json!(null), SETTING), "{kept}");
+    assert!(text(&kept, "/kept/warnings/0").contains("hold"), "{kept}");
+    assert_eq!((agent.close(), namespace.read(SETTING).as_str()), (Some(0), other));
+    let mut agent = Agent::start(&namespace, &scratch);
+    assert_eq!(agent.begin(&setting(), WANTED)["answer"], "begun");
+    assert_eq!(agent.group("apply")["answer"], "applied");
+    assert_eq!(agent.ask(json!({ "request": "roll_back", "reason": "a test" }))["left"], json!([]));
+    assert_eq!((namespace.read(SETTING).as_str(), agent.close()), (other, Some(0)));
+}
+
+#[test]
+fn the_end_of_the_connection_or_a_signal_takes_everything_back() {
+    for end in ["", "TERM", "HUP"] {
+        let (namespace, scratch) = (Namespace::new(), Scratch::new());
+        let before = namespace.read(SETTING);
+        let mut agent = Agent::trying(&namespace, &scratch);
+        if end.is_empty() {
+            assert_eq!(agent.close(), Some(0));
+        } else {
+            send_signal(agent.child.id(), end);
+            assert_eq!(agent.child.wait().expect("our child").code(), Some(0));
+        }
+        assert_eq!(namespace.read(SETTING), before, "after {end:?}");
+    }
+}
+
+#[test]
+fn a_killed_one_leaves_nothing_behind() {
+    let (namespace, scratch) = (Namespace::new(), Scratch::new());
+    let before = namespace.read(SETTING);
+    let mut agent = Agent::trying(&namespace, &scratch);
+    agent.child.kill().expect("it runs");
+    let is_back = || namespace.read(SETTING) == before;
+    assert!(eventually(LIMIT, is_back), "{SETTING} is {}", namespace.read(SETTING));
+}
+
+/// What is told of the interface and the route is what a plan may be made of.
+#[test]
+fn what_it_tells_is_no_stale_plan() {
+    let (namespace, scratch) = (Namespace::new(), Scratch::new());
+    for line in [
+        "link add name pair0 type veth peer name pair1",
+        "addr add 10.77.0.1/24 dev pair0",
+        "link set pair0 up",
+        "link set pair1 up",
+        "route add default via 10.77.0.2 initcwnd 20",
+    ] {
+        namespace.ip(line);
+    }
+    let mut agent = Agent::start(&namespace, &scratch);
+    let told = agent.ask(json!({ "request": "host", "peer": "192.0.2.7" }));
+    let host = &told["host"];
+    assert_eq!(text(host, &format!("/settings/{SETTING}")), namespace.read(SETTING), "{told}");
+    assert_eq!((text(host, "/interface/name"), text(host, "/route/destination")), ("pair0", "default"));
+    let attributes = text(host, "/route/attributes");
+    let mut plan = plan(&json!({ "kind": "route", "destination": "default" }), &format!("{attributes} initrwnd 20"));
+    plan["changes"][0]["from"] = json!(attributes);
+    let queueing = json!({ "kind": "queueing", "interface": "pair0" });
+    let mut other = self::plan(&queueing, "qdisc replace dev pair0 root pfifo limit 33")["changes"][0].clone();
+    other["from"] = host["interface"]["queueing"].clone();
+    assert!(other["from"].is_string(), "{told}");
+    plan["changes"].as_array_mut().expect("a list").push(other);
+    let request = json!({ "request": "begin", "plan": plan, "purpose": "a test", "limit_ms": 60_000 });
+    let begun = agent.ask(request);
+    assert_eq!(begun["answer"], "begun", "{begun}");
+    let applied = agent.group("apply");
+    assert_eq!(array(&applied, "/outcomes").len(), 2, "{applied}");
+    assert!(text(&applied, "/outcomes/0/now").contains("initrwnd 20"), "{applied}");
+    // None is remembered, which is no error.
+    let forgotten = agent.ask(json!({ "request": "forget_metrics", "peer": "192.0.2.7" }));
+    assert_eq!(forgotten["answer"], "done", "{forgotten}");
+    drop(agent);
+    let routes = namespace.command("ip").args(["route", "show", "default"]).output().expect("ip runs");
+    let routes = String::from_utf8_lossy(&routes.stdout).into_owned();
+    assert!(routes.contains("initcwnd 20") && !routes.contains("initrwnd"), "{routes}");
+}
+
+#[test]
+fn what_is_not_of_the_network_is_refused() {
+    let (namespace, scratch) = (Namespace::new(), Scratch::new());
+    let mut agent = Agent::start(&namespace, &scratch);
+    let refused = agent.begin(&json!({ "kind": "setting", "key": "kernel.core_pattern" }), "|/bin/sh");
+    assert_eq!(text(&refused, "/answer"), "failed");
+    assert!(text(&refused, "/reason").contains("not changed from afar"), "{refused}");
+    let unknown = agent.ask(json!({ "request": "reboot" }));
+    assert!(text(&unknown, "/reason").contains("reboot"), "{unknown}");
+}
+
+/// A directory with a program named `ssh` in it.
+fn fake_ssh(scratch: &Scratch, script: &str) -> String {
+    let directory = scratch.path("bin");
+    std::fs::create_dir_all(&directory).expect("room");
+    let path = Path::new(&directory).join("ssh");
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("room");
+    let made = Command::new("chmod").arg("755").arg(&path).status().expect("chmod runs");
+    assert!(made.success());
+    format!("{directory}:{}", std::env::var("PATH").expect("there is one"))
+}
+
+/// The operator's own ssh is asked with these words, and what it starts over there is spoken with until the command ends.
+#[test]
+fn over_ssh() {
+    let scratch = Scratch::new();
+    let script = format!(
+        "echo \"$*\" > {asked}; while test \"$1\" != --; do shift; done; shift\n\
+         echo 'Welcome to this machine'; \"$@\"; echo $? > {ended}",
+        asked = scratch.path("asked"),
+        ended = scratch.path("ended")
+    );
+    let path = fake_ssh(&scratch, &script);
+    let mut command = linerate();
+    let program = format!("env {}", env!("CARGO_BIN_EXE_linerate"));
+    // Nobody serves there, so nothing is measured, and nothing changed.
+    command.args([
+        "tune",
+        "127.0.0.1",
+        "-p",
+        "9",
+        "--dry-run",
+        "--far",
+        "ssh:me@far.example:2222",
+        "--far-program",
+        &program,
+    ]);
+    command.env("PATH", path).env("LINERATE_STATE", scratch.path("state"));
+    let done = run(command, LIMIT).expect_code(2);
+    assert!(done.stderr.contains("Connection refused") && !done.stderr.contains("ssh:me@"), "{}", done.stderr);
+    let asked = std::fs::read_to_string(scratch.path("asked")).expect("ssh was started");
+    assert_eq!(asked.trim(), format!("-T -o BatchMode=yes -p 2222 me@far.example -- {program} tune --agent"));
+    let ended = || std::fs::read_to_string(scratch.path("ended")).unwrap_or_default();
+    assert!(eventually(LIMIT, || ended().trim() == "0"), "{:?}", ended());
+}
+
+#[test]
+fn an_ssh_that_fails_is_quoted() {
+    let scratch = Scratch::new();
+    for (script, parts) in [
+        (
+            "echo 'me@far: Permission denied (publickey,password).' >&2; exit 255",
+            &["ssh:me@far: it answers no more", "Permission denied", "exit status: 255", "with a key or an agent"][..],
+        ),
+        ("echo 'sh: 1: linerate: not found' >&2; exit 127", &["exit status: 127", "--far-program"]),
+        ("echo '{\"schema\":7,\"hello\":\"linerate tune --agent\"}'", &["schema 7", "same version at both ends"]),
+    ] {
+        let path = fake_ssh(&scratch, script);
+        let mut command = linerate();
+        command.args(["tune", "127.0.0.1", "-p", "9", "--dry-run", "--far", "ssh:me@far"]);
+        command.env("PATH", path).env("LINERATE_STATE", scratch.path("state"));
+        let done = run(command, LIMIT).expect_code(2);
+        for part in parts {
+            assert!(done.stderr.contains(part), "{part:?} is not in\n{}", done.stderr);
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! What a run of `linerate tune` did to a path, and whether that is what the path's label asks for.
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+/// The least share of what can be reached that a repaired path carries.
+const LEAST_SHARE: f64 = 0.95;
+
+/// The most by which the loaded round trip may have grown, as a factor.
+const LARGEST_GROWTH: f64 = 1.2;
+
+/// Causes on a host that a program there chose: no setting is theirs, and none is to be changed.
+const BY_A_PROGRAM: &[&str] = &["slow-reader", "socket-pacing"];
+
+/// Bounds that no setting of a host removes.
+const STAYING_BOUNDS: &[&str] = &["the loss rate", "the application"];
+
+/// A path of the library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Labelled {
+    /// Its name.
+    pub(super) name: String,
+    /// The cause that it is built around.
+    pub(super) label: String,
+    /// Where that lies: `sender`, `receiver`, `hosts`, `network`, `application`, `nowhere`.
+    pub(super) place: String,
+}
+
+impl Labelled {
+    /// From an entry of `linerate lab list --json`.
+    pub(super) fn read(entry: &Value) -> Result<Self> {
+        let text = |key: &str| {
+            entry[key].as_str().map(str::to_owned).with_context(|| format!("a path of the list has no {key}"))
+        };
+        Ok(Self { name: text("name")?, label: text("label")?, place: text("place")? })
+    }
+
+    /// Whether a setting of a host is the cause.
+    pub(super) fn is_limited_by_a_host(&self) -> bool {
+        ["sender", "receiver", "hosts"].contains(&self.place.as_str()) && !BY_A_PROGRAM.contains(&self.label.as_str())
+    }
+}
+
+/// A path before and after. Rates are payload in bit/s, round trips in seconds; `None` where it was not seen.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Tuned {
+    pub(super) path: Labelled,
+    /// As in the document; `failed` where there is none.
+    pub(super) outcome: String,
+    pub(super) before: Option<f64>,
+    pub(super) after: Option<f64>,
+    /// What the path carries.
+    pub(super) capacity: Option<f64>,
+    /// What can be reached of that: a bound that no setting removes may be lower.
+    pub(super) reachable: Option<f64>,
+    pub(super) round_trip_before: Option<f64>,
+    pub(super) round_trip_after: Option<f64>,
+    /// What is in force at the end.
+    pub(super) changed: Vec<String>,
+    /// Groups that were tried and taken back.
+    pub(super) taken_back: Vec<String>,
+    /// Whether what is in force lives with a cause on the path.
+    pub(super) lives_with_the_path: bool,
+    /// The outcome in a sentence, or the error.
+    pub(super) sentence: String,
+    /// Why something was not proposed.
+    pub(super) refusals: Vec<String>,
+}
+
+impl Tuned {
+    /// From the document of `linerate tune --json`.
+    pub(super) fn read(path: &Labelled, document: &Value) -> Self {
+        let (before, after) = (&document["before"], &document["after"]);
+        let capacity = capacity(after).or_else(|| capacity(before));
+        let rounds = items(&document["rounds"]);
+        Self {
+            path: path.clone(),
+            outcome: text(&document["outcome"]),
+            before: goodput(before).or_else(|| effect(document, "goodput", "before")),
+            after: goodput(after).or_else(|| effect(document, "goodput", "after")),
+            capacity,
+            reachable: [capacity, staying_bound(after)].into_iter().flatten().reduce(f64::min),
+            round_trip_before: round_trip(before)
+                .or_else(|| effect(document, "round_trip_p95", "before").map(from_nanoseconds)),
+            round_trip_after: round_trip(after)
+                .or_else(|| effect(document, "round_trip_p95", "after").map(from_nanoseconds)),
+            changed: rounds.iter().flat_map(changes_kept).collect(),
+            taken_back: rounds.iter().flat_map(|round| tried(round, false)).collect(),
+            lives_with_the_path: rounds
+                .iter()
+                .any(|round| round["lives_with_the_path"].as_bool() == Some(true) && !tried(round, true).is_empty()),
+            sentence: text(&document["sentence"]),
+            refusals: rounds
+                .iter()
+                .flat_map(|round| items(&round["refusals"]).iter().map(|refusal| text(&refusal["text"])))
+                .collect(),
+        }
+    }
+
+    /// A path of which there is no document.
+    pub(super) fn failed(path: &Labelled, error: &str) -> Self {
+        Self {
+            path: path.clone(),
+            outcome: "failed".to_owned(),
+            before: None,
+            after: None,
+            capacity: None,
+            reachable: None,
+            round_trip_before: None,
+            round_trip_after: None,
+            changed: Vec::new(),
+            taken_back: Vec::new(),
+            lives_with_the_path: false,
+            sentence: error.to_owned(),
+            refusals: Vec::new(),
+        }
+    }
+
+    /// What arrives at the end, as a share of what can be reached.
+    pub(super) fn share(&self) -> Option<f64> {
+        let reachable = self.reachable.filter(|rate| *rate > 0.0)?;
+        Some(self.after.or(self.before)? / reachable)
+    }
+
+    /// Whether the transfer gets at the end what can be reached, without waiting longer. Where nothing earned its keep, the
+    /// end is as the beginning.
+    pub(super) fn is_repaired(&self) -> bool {
+        let changed = self.outcome == "kept";
+        let after = if changed { self.round_trip_after } else { self.round_trip_before };
+        let waits = self.round_trip_before.zip(after);
+        (!changed || self.after.is_some())
+            && self.share().is_some_and(|share| share >= LEAST_SHARE)
+            && waits.is_some_and(|(before, after)| after <= LARGEST_GROWTH * before)
+    }
+
+    /// Whether nothing was touched.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.outcome == "nothing_to_change"
+    }
+
+    /// Whether it is what the label asks for.
+    pub(super) fn is_as_expected(&self) -> bool {
+        if self.path.is_limited_by_a_host() { self.is_repaired() } else { self.is_untouched() }
+    }
+
+    /// What is not as the label asks for.
+    pub(super) fn complaint(&self) -> String {
+        let mut parts = vec![match self.path.is_limited_by_a_host() {
+            _ if self.outcome == "failed" => "no result".to_owned(),
+            true if self.outcome != "kept" => {
+                format!("{} where a setting is the cause, {}", self.title(), self.short_of())
+            }
+            true => self.short_of(),
+            false => format!("{} where no setting is the cause", self.title()),
+        }];
+        parts.push(self.sentence.clone());
+        parts.extend(self.refusals.iter().take(2).cloned());
+        parts.retain(|part| !part.is_empty());
+        parts.join(": ")
+    }
+
+    /// What a repaired path lacks.
+    fn short_of(&self) -> String {
+        let mut lacks = Vec::new();
+        match self.share() {
+            None => lacks.push("what can be reached was not seen".to_owned()),
+            Some(share) if share < LEAST_SHARE => {
+                lacks.push(format!("{:.1} % of what can be reached", share * 100.0));
+            }
+            Some(_) => {}
+        }
+        match self.round_trip_before.zip(self.round_trip_after.or(self.round_trip_before)) {
+            None => lacks.push("round trips were not seen".to_owned()),
+            Some((before, after)) if after > LARGEST_GROWTH * before => {
+                lacks.push(format!("round trips {:.2} times as long", after / before));
+            }
+            Some(_) => {}
+        }
+        lacks.join(", ")
+    }
+
+    /// The outcome for people.
+    pub(super) fn title(&self) -> String {
+        match self.outcome.as_str() {
+            "rolled_back" => "taken back".to_owned(),
+            "planned" => "planned only".to_owned(),
+            other => other.replace('_', " "),
+        }
+    }
+
+    /// One line for who waits.
+    pub(super) fn line(&self) -> String {
+        let rate = |rate: Option<f64>| rate.map_or("–".to_owned(), |rate| format!("{:.1}", rate / 1e6));
+        let mark = if self.is_as_expected() { "" } else { " ✗" };
+        let (before, after) = (rate(self.before), rate(self.after));
+        format!("{}{mark}: {}, {before} -> {after} Mbit/s", self.path.name, self.title())
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn figure(diagnosis: &Value, name: &str) -> Option<f64> {
+    diagnosis["figures"][name].as_f64()
+}
+
+/// What arrives after slow start, or in all where that was not seen.
+fn goodput(diagnosis: &Value) -> Option<f64> {
+    figure(diagnosis, "steady_bits_per_second").or_else(|| diagnosis["goodput_bits_per_second"].as_f64())
+}
+
+fn capacity(diagnosis: &Value) -> Option<f64> {
+    figure(diagnosis, "capacity_payload_bits_per_second")
+}
+
+fn round_trip(diagnosis: &Value) -> Option<f64> {
+    figure(diagnosis, "round_trip_loaded_p95_seconds")
+}
+
+/// The lowest bound at the end that no setting removes.
+fn staying_bound(diagnosis: &Value) -> Option<f64> {
+    let bounds = items(&diagnosis["bounds"]).iter();
+    let staying = bounds.filter(|bound| bound["name"].as_str().is_some_and(|name| STAYING_BOUNDS.contains(&name)));
+    staying.filter_map(|bound| bound["bits_per_second"].as_f64()).reduce(f64::min)
+}
+
+fn effect(document: &Value, name: &str, when: &str) -> Option<f64> {
+    items(&document["effects"]).iter().find(|effect| effect["name"] == name)?[when].as_f64()
+}
+
+fn from_nanoseconds(time: f64) -> f64 {
+    time / 1e9
+}
+
+/// The groups of a round that were kept, or those that were not.
+fn tried(round: &Value, kept: bool) -> Vec<String> {
+    let trials = items(&round["trials"]).iter();
+    trials.filter(|trial| (trial["decision"] == "keep") == kept).map(|trial| text(&trial["group"])).collect()
+}
+
+/// What a round's kept groups have changed: `far net.ipv4.tcp_rmem = 4096 131072 8388608`.
+fn changes_kept(round: &Value) -> Vec<String> {
+    let groups = tried(round, true);
+    let changes = items(&round["changes"]).iter();
+    changes
+        .filter(|proposed| groups.contains(&text(&proposed["change"]["group"])))
+        .map(|proposed| {
+            let change = &proposed["change"];
+            format!("{} {} = {}", text(&proposed["end"]), place(&change["target"]), text(&change["to"]))
+        })
+        .collect()
+}
+
+/// A target in words: all that it says of itself but its kind.
+fn place(target: &Value) -> String {
+    let order = ["interface", "destination", "key", "attribute", "feature", "path"];
+    let words: Vec<String> = order.iter().map(|key| text(&target[*key])).filter(|word| !word.is_empty()).collect();
+    if words.is_empty() || target["kind"] == "queueing" || target["kind"] == "route" {
+        return [vec![text(&target["kind"])], words].concat().join(" ");
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    pub(in super::super) fn path(name: &str, label: &str, place: &str) -> Labelled {
+        Labelled { name: name.into(), label: label.into(), place: place.into() }
+    }
+
+    fn diagnosis(steady: f64, round_trip: f64) -> Value {
+        json!({
+            "goodput_bits_per_second": steady * 0.9,
+            "figures": {
+                "steady_bits_per_second": steady,
+                "capacity_payload_bits_per_second": 100e6,
+                "round_trip_loaded_p95_seconds": round_trip,
+            },
+            "bounds": [{ "name": "the path", "bits_per_second": 100e6, "arithmetic": "" }],
+        })
+    }
+
+    fn change(end: &str, key: &str, to: &str, group: &str) -> Value {
+        let target = json!({ "kind": "setting", "key": key });
+        json!({ "end": end, "change": { "target": target, "from": "1", "to": to, "group": group }, "alternatives": [] })
+    }
+
+    /// A receiver's window that was too small, repaired in the second of two trials.
+    pub(in super::super) fn kept(steady: f64, round_trip: f64) -> Value {
+        json!({
+            "schema": 1,
+            "outcome": "kept",
+            "sentence": "Four times as fast.",
+            "before": diagnosis(25e6, 0.020),
+            "after": diagnosis(steady, round_trip),
+            "rounds": [{
+                "cause": "receive-window",
+                "changes": [
+                    change("far", "net.ipv4.tcp_rmem", "4096 131072 999424", "buffers"),
+                    change("near", "net.ipv4.tcp_congestion_control", "bbr", "congestion_control"),
+                ],
+                "refusals": [],
+                "lives_with_the_path": false,
+                "trials": [
+                    { "group": "congestion_control", "decision": "roll_back" },
+                    { "group": "buffers", "decision": "keep" },
+                ],
+            }],
+        })
+    }
+
+    pub(in super::super) fn nothing() -> Value {
+        json!({
+            "schema": 1, "outcome": "nothing_to_change", "sentence": "Nothing to change.",
+            "before": diagnosis(99e6, 0.030), "rounds": [], "after": null,
+        })
+    }
+
+    #[test]
+    fn a_repaired_path_names_its_change_and_its_figures() {
+        let tuned = Tuned::read(&path("a", "receive-window", "receiver"), &kept(96e6, 0.0239));
+        assert!(tuned.is_repaired() && tuned.is_as_expected() && !tuned.is_untouched());
+        assert_eq!((tuned.before, tuned.after, tuned.capacity), (Some(25e6), Some(96e6), Some(100e6)));
+        assert_eq!(tuned.changed, ["far net.ipv4.tcp_rmem = 4096 131072 999424"]);
+        assert_eq!(tuned.taken_back, ["congestion_control"]);
+        assert_eq!(tuned.line(), "a: kept, 25.0 -> 96.0 Mbit/s");
+    }
+
+    #[test]
+    fn too_slow_or_too_late_is_no_repair() {
+        let host = path("a", "receive-window", "receiver");
+        let slow = Tuned::read(&host, &kept(94.9e6, 0.020));
+        assert!(!slow.is_as_expected());
+        assert_eq!(slow.complaint(), "94.9 % of what can be reached: Four times as fast.");
+        let late = Tuned::read(&host, &kept(99e6, 0.0241));
+        assert!(!late.is_as_expected());
+        assert!(late.complaint().starts_with("round trips 1.21 times as long"), "{}", late.complaint());
+    }
+
+    #[test]
+    fn what_carries_all_before_needs_no_change() {
+        let host = path("a", "timestamps-off", "hosts");
+        assert!(Tuned::read(&host, &nothing()).is_as_expected());
+        let mut slow = nothing();
+        slow["before"] = diagnosis(50e6, 0.030);
+        let slow = Tuned::read(&host, &slow);
+        assert!(!slow.is_as_expected());
+        let complaint = slow.complaint();
+        assert!(
+            complaint.starts_with("nothing to change where a setting is the cause, 50.0 % of what can be reached: "),
+            "{complaint}"
+        );
+    }
+
+    #[test]
+    fn a_bound_that_no_setting_removes_is_what_can_be_reached() {
+        let mut document = kept(40e6, 0.020);
+        document["after"]["bounds"] = json!([
+            { "name": "the receive window", "bits_per_second": 1e6 },
+            { "name": "the loss rate", "bits_per_second": 41e6 },
+        ]);
+        let tuned = Tuned::read(&path("a", "sack-off", "hosts"), &document);
+        assert_eq!(tuned.reachable, Some(41e6));
+        assert!(tuned.is_repaired());
+    }
+
+    #[test]
+    fn other_paths_are_to_be_left_alone() {
+        for (label, place) in [
+            ("loss", "network"),
+            ("link-rate", "nowhere"),
+            ("application", "application"),
+            ("socket-pacing", "sender"),
+            ("slow-reader", "receiver"),
+        ] {
+            assert!(Tuned::read(&path("a", label, place), &nothing()).is_as_expected(), "{label}");
+            let touched = Tuned::read(&path("a", label, place), &kept(99e6, 0.020));
+            assert!(!touched.is_as_expected(), "{label}");
+            assert!(touched.complaint().starts_with("kept where no setting is the cause"), "{}", touched.complaint());
+        }
+    }
+
+    #[test]
+    fn without_a_document_or_its_figures_nothing_is_as_expected() {
+        let host = path("a", "receive-window", "receiver");
+        let failed = Tuned::failed(&host, "no kernel");
+        assert!(!failed.is_as_expected());
+        assert_eq!(failed.complaint(), "no result: no kernel");
+        let empty = Tuned::read(&host, &json!({ "outcome": "kept" }));
+        assert!(!empty.is_as_expected());
+        assert_eq!(empty.complaint(), "what can be reached was not seen, round trips were not seen");
+        assert!(!Tuned::failed(&path("a", "loss", "network"), "no kernel").is_as_expected());
+    }
+
+    #[test]
+    fn figures_of_the_transfer_stand_in_for_those_of_a_diagnosis() {
+        let document = json!({
+            "outcome": "kept", "before": null, "after": null, "rounds": [],
+            "effects": [
+                { "name": "goodput", "before": 10e6, "after": 20e6 },
+                { "name": "round_trip_p95", "before": 20e6, "after": 21e6 },
+            ],
+        });
+        let tuned = Tuned::read(&path("a", "receive-window", "receiver"), &document);
+        assert_eq!((tuned.before, tuned.after), (Some(10e6), Some(20e6)));
+        assert_eq!((tuned.round_trip_before, tuned.round_trip_after), (Some(0.020), Some(0.021)));
+    }
+
+    #[test]
+    fn targets_in_words() {
+        for (target, words) in [
+            (json!({ "kind": "setting", "key": "net.ipv4.tcp_sack" }), "net.ipv4.tcp_sack"),
+            (json!({ "kind": "link", "interface": "eth0", "attribute": "mtu" }), "eth0 mtu"),
+            (json!({ "kind": "queueing", "interface": "eth0" }), "queueing eth0"),
+            (json!({ "kind": "route", "destination": "default" }), "route default"),
+        ] {
+            assert_eq!(place(&target), words);
+        }
+    }
+}
