@@ -2,7 +2,7 @@
 
 mod runs;
 
-use linerate_model::schema::run::RunDocument;
+use linerate_model::schema::run::{RunDocument, RunResult};
 use linerate_report::presentation::{compare, present};
 use linerate_report::text;
 use linerate_report::throughput_text::{Columns, Style};
@@ -69,6 +69,23 @@ fn what_is_unknown_says_why() {
     assert!(one_line.contains("only the far end can send large packets this way"), "{text}");
     let numbers: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("Capacity ")).collect();
     assert!(numbers.iter().any(|line| line.matches("unknown [").count() == 2), "{numbers:?}");
+}
+
+#[test]
+fn what_limits_each_run_stands_below_the_runs() {
+    let text = plain(&runs::throughput());
+    let (_, table) = text.split_once("\nWhat limits\n").expect("the table");
+    let (table, _) = table.split_once("\n\n").expect("more follows");
+    let flat = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.starts_with("Run Limit Confidence Figures up, 1 stream loss medium 0.02 % of the"), "{table}");
+    assert!(flat.ends_with("up, 1 stream: without that cause, the path would come next, at 957 Mbit/s."), "{table}");
+    // Neither what also shows, nor runs of which nothing is known.
+    assert!(!flat.contains("varies") && !flat.contains("4 streams"), "{table}");
+    assert!(!plain(&runs::throughput_from_stock_server()).contains("What limits"));
+    let mut unsaid = runs::throughput();
+    let RunResult::Throughput(document) = &mut unsaid.result else { panic!("a throughput run") };
+    document.runs[0].diagnosis.iter_mut().for_each(|diagnosis| diagnosis.verdicts.clear());
+    assert!(!plain(&unsaid).contains("What limits"));
 }
 
 #[test]

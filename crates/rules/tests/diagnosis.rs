@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use linerate_model::diagnosis::{Asked, Cause, Connection, Moment, Observation, PathEvidence};
+use linerate_model::diagnosis::{Asked, Cause, Connection, Moment, Observation, PathEvidence, Place};
 use linerate_model::sample::SocketSample;
 use linerate_model::schema::far::HostEvidence;
 use linerate_model::schema::path::{Capacity, PacketMetrics, PathDirection, PathMtu, Policer};
 use linerate_model::socket::SocketMemory;
 use linerate_model::tcp_info::{TcpInfo, WindowScale};
 use linerate_rules::diagnosis::{Evidence, RULES, diagnose};
+use linerate_rules::tuning::{Goal, Host, Inputs, TUNING_RULES, propose};
 use linerate_units::{BitRate, ByteCount, Mss, Mtu, Ratio, SegmentCount};
 use proptest::prelude::*;
 
@@ -481,4 +482,100 @@ proptest! {
         let diagnosis = diagnose(&shape.observation());
         prop_assert!(!diagnosis.verdicts.is_empty());
     }
+}
+
+/// The same where buffers may not grow to what the path needs.
+fn with_small_buffers((cause, mut observation): (Cause, Observation)) -> (Cause, Observation) {
+    if matches!(cause, Cause::ReceiveWindow | Cause::SendBuffer) {
+        for host in [&mut observation.sender, &mut observation.receiver].into_iter().flatten() {
+            host.settings.insert("net.ipv4.tcp_rmem".into(), "4096 131072 375000".into());
+            host.settings.insert("net.ipv4.tcp_wmem".into(), "4096 16384 375000".into());
+        }
+    }
+    (cause, observation)
+}
+
+#[test]
+fn the_last_advice_is_the_command_that_tries_it() {
+    let mut told = BTreeSet::new();
+    for (cause, observation) in cases().into_iter().map(with_small_buffers) {
+        let first = &diagnose(&observation).verdicts[0];
+        let command = first.advice.last().filter(|advice| advice.starts_with("`linerate tune HOST"));
+        assert!(
+            first.advice.iter().rev().skip(1).all(|advice| !advice.contains("linerate tune")),
+            "{:?}",
+            first.advice
+        );
+        let Some(command) = command else { continue };
+        told.insert(cause);
+        assert!(TUNING_RULES.iter().any(|rule| rule.causes.contains(&cause)), "{cause:?}: {command}");
+        assert_eq!(command.contains("--work-around"), cause.place() == Place::Network, "{cause:?}: {command}");
+        // The same with the data the other way round.
+        let back = changed(observation, |o| o.asked.from_far = true);
+        let back = diagnose(&back).verdicts[0].advice.last().cloned().unwrap_or_default();
+        assert!(back.contains(" -- -R`") && !command.contains(" -R"), "{cause:?}: {back}");
+        match cause.place() {
+            Place::Receiver => assert!(command.contains("--far ssh:") && !back.contains("--far"), "{command}, {back}"),
+            Place::Sender | Place::Network => {
+                assert!(!command.contains("--far") && back.contains("--far ssh:"), "{command}, {back}");
+            }
+            _ => {}
+        }
+    }
+    // Those of the processors rest on counters that a transfer does not have; a program's own buffer rests on a limit.
+    let counted = [Cause::SenderProcessor, Cause::HostDrops, Cause::SocketBuffer];
+    let causes = TUNING_RULES.iter().flat_map(|rule| rule.causes).filter(|cause| !counted.contains(cause));
+    let missing: Vec<&Cause> = causes.filter(|cause| !told.contains(cause)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn a_limit_of_what_programs_may_ask_for_is_raised_where_it_was_reached() {
+    let socket = |limit: &str| {
+        let own = |shape: &mut Shape| {
+            (shape.window, shape.in_flight, shape.receive_window) = (232_960, 232_000, 0.76);
+            shape.buffers = (425_984, false);
+        };
+        let observation = changed(shaped(own), |o| {
+            let receiver = o.receiver.get_or_insert_default();
+            receiver.settings.insert("net.core.rmem_max".into(), limit.into());
+        });
+        let first = diagnose(&observation).verdicts.swap_remove(0);
+        assert_eq!(first.cause, Cause::SocketBuffer);
+        first
+            .advice
+            .iter()
+            .any(|advice| advice.contains("`linerate tune HOST --far ssh:USER@HOST` tries a higher limit"))
+    };
+    assert!(socket("212992"), "the kernel doubles what is asked for");
+    assert!(!socket("4194304"), "the program asked for so little");
+}
+
+#[test]
+fn diagnosis_and_tuning_name_the_same_number() {
+    let mut compared = 0;
+    for (cause, observation) in cases().into_iter().map(with_small_buffers) {
+        if !matches!(cause, Cause::ReceiveWindow | Cause::SendBuffer) {
+            continue;
+        }
+        let diagnosis = diagnose(&observation);
+        let advice = diagnosis.verdicts[0].advice.join("; ");
+        let key = if cause == Cause::ReceiveWindow { "net.ipv4.tcp_rmem" } else { "net.ipv4.tcp_wmem" };
+        let inputs = Inputs::measured(Goal::WanBulk, (Host::default(), None), &observation, diagnosis);
+        let proposal = propose(&inputs);
+        let Some(change) = proposal.changes.iter().find(|one| one.change.target.to_string() == key) else {
+            panic!("{cause:?}: {proposal:?}")
+        };
+        let third = change.change.to.split(' ').next_back().unwrap_or_default();
+        assert!(
+            advice.contains(&format!("{key}: ")) && advice.contains(&format!("rounded up to {third} B")),
+            "{advice}"
+        );
+        compared += 1;
+    }
+    assert!(compared > 2, "cases of both buffers");
+    // Where the setting allows it already, there is nothing to try.
+    let roomy = diagnose(&shaped(|shape| (shape.window, shape.in_flight) = (232_960, 232_000)));
+    let advice = roomy.verdicts[0].advice.join("; ");
+    assert!(advice.contains("allows what the path needs") && !advice.contains("linerate tune"), "{advice}");
 }

@@ -73,13 +73,18 @@ impl Tuned {
         let (before, after) = (&document["before"], &document["after"]);
         let capacity = capacity(after).or_else(|| capacity(before));
         let rounds = items(&document["rounds"]);
+        let tried_in_vain = if document["outcome"] == "rolled_back" { without_and_with(rounds) } else { None };
+        let bound = tried_in_vain.map(|(_, best)| best).or_else(|| staying_bound(after));
         Self {
             path: path.clone(),
             outcome: text(&document["outcome"]),
-            before: goodput(before).or_else(|| effect(document, "goodput", "before")),
+            before: tried_in_vain
+                .map(|(without, _)| without)
+                .or_else(|| goodput(before))
+                .or_else(|| effect(document, "goodput", "before")),
             after: goodput(after).or_else(|| effect(document, "goodput", "after")),
             capacity,
-            reachable: [capacity, staying_bound(after)].into_iter().flatten().reduce(f64::min),
+            reachable: [capacity, bound].into_iter().flatten().reduce(f64::min),
             round_trip_before: round_trip(before)
                 .or_else(|| effect(document, "round_trip_p95", "before").map(from_nanoseconds)),
             round_trip_after: round_trip(after)
@@ -237,6 +242,18 @@ fn from_nanoseconds(time: f64) -> f64 {
     time / 1e9
 }
 
+/// Goodput without what was tried, and the best that was measured with any of it: where all of it was taken back, the cause
+/// was removed for a while, and what can be reached was seen.
+fn without_and_with(rounds: &[Value]) -> Option<(f64, f64)> {
+    let trials = || rounds.iter().flat_map(|round| items(&round["trials"]));
+    let goodput = |trial: &Value, when: &str| {
+        items(&trial["effects"]).iter().find(|effect| effect["name"] == "goodput")?[when].as_f64()
+    };
+    let without = trials().find_map(|trial| goodput(trial, "before"))?;
+    let best = trials().filter_map(|trial| goodput(trial, "after")).fold(without, f64::max);
+    Some((without, best))
+}
+
 /// The groups of a round that were kept, or those that were not.
 fn tried(round: &Value, kept: bool) -> Vec<String> {
     let trials = items(&round["trials"]).iter();
@@ -245,25 +262,8 @@ fn tried(round: &Value, kept: bool) -> Vec<String> {
 
 /// What a round's kept groups have changed: `far net.ipv4.tcp_rmem = 4096 131072 8388608`.
 fn changes_kept(round: &Value) -> Vec<String> {
-    let groups = tried(round, true);
-    let changes = items(&round["changes"]).iter();
-    changes
-        .filter(|proposed| groups.contains(&text(&proposed["change"]["group"])))
-        .map(|proposed| {
-            let change = &proposed["change"];
-            format!("{} {} = {}", text(&proposed["end"]), place(&change["target"]), text(&change["to"]))
-        })
-        .collect()
-}
-
-/// A target in words: all that it says of itself but its kind.
-fn place(target: &Value) -> String {
-    let order = ["interface", "destination", "key", "attribute", "feature", "path"];
-    let words: Vec<String> = order.iter().map(|key| text(&target[*key])).filter(|word| !word.is_empty()).collect();
-    if words.is_empty() || target["kind"] == "queueing" || target["kind"] == "route" {
-        return [vec![text(&target["kind"])], words].concat().join(" ");
-    }
-    words.join(" ")
+    let kept = items(&round["trials"]).iter().filter(|trial| trial["decision"] == "keep");
+    kept.flat_map(|trial| text(&trial["name"]).split("; ").map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
 #[cfg(test)]
@@ -310,8 +310,8 @@ pub(super) mod tests {
                 "refusals": [],
                 "lives_with_the_path": false,
                 "trials": [
-                    { "group": "congestion_control", "decision": "roll_back" },
-                    { "group": "buffers", "decision": "keep" },
+                    { "group": "congestion_control", "decision": "roll_back", "name": "near congctl = bbr" },
+                    { "group": "buffers", "decision": "keep", "name": "far net.ipv4.tcp_rmem = 4096 131072 999424" },
                 ],
             }],
         })
@@ -332,6 +332,23 @@ pub(super) mod tests {
         assert_eq!(tuned.changed, ["far net.ipv4.tcp_rmem = 4096 131072 999424"]);
         assert_eq!(tuned.taken_back, ["congestion_control"]);
         assert_eq!(tuned.line(), "a: kept, 25.0 -> 96.0 Mbit/s");
+    }
+
+    #[test]
+    fn what_the_best_trial_reached_can_be_reached() {
+        let effects = |before: f64, after: f64| json!([{ "name": "goodput", "before": before, "after": after }]);
+        let mut document = kept(96e6, 0.02);
+        document["outcome"] = json!("rolled_back");
+        document["after"] = Value::Null;
+        document["rounds"][0]["trials"] = json!([
+            { "group": "features", "decision": "roll_back", "name": "a", "effects": effects(20e6, 20.5e6) },
+            { "group": "features", "decision": "roll_back", "name": "b", "effects": effects(20e6, 19e6) },
+        ]);
+        let tuned = Tuned::read(&path("a", "sack-off", "hosts"), &document);
+        assert_eq!((tuned.before, tuned.reachable), (Some(20e6), Some(20.5e6)));
+        assert!(tuned.is_as_expected(), "the cause was removed, and nothing was gained");
+        document["rounds"][0]["trials"][0]["effects"] = effects(20e6, 90e6);
+        assert!(!Tuned::read(&path("a", "sack-off", "hosts"), &document).is_as_expected(), "it gained, and was lost");
     }
 
     #[test]
@@ -412,17 +429,5 @@ pub(super) mod tests {
         let tuned = Tuned::read(&path("a", "receive-window", "receiver"), &document);
         assert_eq!((tuned.before, tuned.after), (Some(10e6), Some(20e6)));
         assert_eq!((tuned.round_trip_before, tuned.round_trip_after), (Some(0.020), Some(0.021)));
-    }
-
-    #[test]
-    fn targets_in_words() {
-        for (target, words) in [
-            (json!({ "kind": "setting", "key": "net.ipv4.tcp_sack" }), "net.ipv4.tcp_sack"),
-            (json!({ "kind": "link", "interface": "eth0", "attribute": "mtu" }), "eth0 mtu"),
-            (json!({ "kind": "queueing", "interface": "eth0" }), "queueing eth0"),
-            (json!({ "kind": "route", "destination": "default" }), "route default"),
-        ] {
-            assert_eq!(place(&target), words);
-        }
     }
 }

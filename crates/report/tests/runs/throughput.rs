@@ -1,8 +1,9 @@
 //! Throughput.
 
+use linerate_model::schema::diagnose;
 use linerate_model::schema::run::{Better, Kind, Panel, RunDocument, RunResult, Series, Unit};
 use linerate_model::schema::throughput::{
-    Direction, Limit, Role, RttUnderLoad, Run, StreamResult, ThroughputDocument, Verdict,
+    Diagnosis, Direction, Limit, Role, RttUnderLoad, Run, StreamResult, ThroughputDocument, Verdict,
 };
 
 use super::{MILLISECOND, Noise, SECOND, STARTED, complete, figure, real, run, span, times, unknown_figure};
@@ -58,6 +59,27 @@ fn one(direction: Direction, streams: u32, rate: f64, known: bool) -> Run {
         stream_results: (1..=streams).map(|id| stream(id, share, known)).collect(),
         intervals: Vec::new(),
         server_intervals: None,
+    }
+}
+
+fn held_back_by_loss() -> Diagnosis {
+    let verdict = |cause: &str, confidence: &str, text: &str| diagnose::Verdict {
+        cause: cause.to_owned(),
+        place: "network".to_owned(),
+        confidence: confidence.to_owned(),
+        text: text.to_owned(),
+        evidence: Vec::new(),
+        advice: Vec::new(),
+    };
+    let next = diagnose::Bound { name: "the path".to_owned(), bits_per_second: 957e6, arithmetic: String::new() };
+    Diagnosis {
+        verdicts: vec![
+            verdict("loss", "medium", "0.02 % of the segments were lost without a queue before."),
+            verdict("delay-variation", "low", "The delay varies."),
+        ],
+        states: Vec::new(),
+        bounds: vec![next.clone()],
+        next: Some(next),
     }
 }
 
@@ -141,7 +163,7 @@ fn series(streams: u32, seconds: u64, cadence_ns: u64) -> Vec<Series> {
 /// Ten seconds up and down to a linerate, read every 100 ms.
 pub(crate) fn throughput() -> RunDocument {
     let runs = vec![
-        one(Direction::Up, 1, 412e6, true),
+        Run { diagnosis: Some(held_back_by_loss()), ..one(Direction::Up, 1, 412e6, true) },
         one(Direction::Up, 4, 941e6, true),
         one(Direction::Down, 4, 936e6, true),
     ];

@@ -43,7 +43,9 @@ fn check(host: &HostFacts) -> Vec<Finding> {
         evidence,
         remedy: vec![
             "ss -tmi (a Recv-Q that stays high is a program that reads too slowly)".to_owned(),
-            "linerate diagnose HOST (says whether the receive window limits the transfer, and computes tcp_rmem)"
+            "linerate diagnose HOST -- -R (says whether the receive window limits the transfer, and computes tcp_rmem)"
+                .to_owned(),
+            "linerate tune HOST -- -R (where the window is the limit: tries that tcp_rmem, and keeps it only if it helps)"
                 .to_owned(),
         ],
         risk: "",

@@ -2,7 +2,7 @@
 
 use linerate_model::diagnosis::{Bound, Cause};
 use linerate_model::formulas::{
-    SEND_MEMORY_FACTOR, SEND_MEMORY_FACTOR_BBR, loss_limited_rate, receive_buffer_for, usable_window, window_rate,
+    SEND_MEMORY_FACTOR, SEND_MEMORY_FACTOR_BBR, loss_limited_rate, usable_window, window_rate,
 };
 use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
 
@@ -111,11 +111,4 @@ fn application(evidence: &Evidence<'_>) -> Option<(Kind, Bound)> {
     let connections = SegmentCount::new(evidence.observation.connections.len() as u64).as_f64();
     let text = format!("{} for each connection", rate(each));
     Some(bound(Kind::Application, "the application", each * connections, text))
-}
-
-/// The receive buffer that a rate needs over this path, at the window share that was seen.
-pub(super) fn buffer_for(evidence: &Evidence<'_>, product: ByteCount) -> Option<ByteCount> {
-    let seen = evidence.largest_window.zip(evidence.receive_buffer).and_then(|(window, (buffer, _))| window / buffer);
-    let share = seen.filter(|share| (0.2..=0.97).contains(&share.get())).or(Ratio::new(USUAL_WINDOW_SHARE))?;
-    receive_buffer_for(ByteCount::from_f64(product.as_f64() * 1.25), share)
 }

@@ -7,6 +7,7 @@
 mod bounds;
 mod evidence;
 mod figures;
+mod remedy;
 mod rules;
 mod states;
 mod words;
@@ -47,6 +48,9 @@ pub fn diagnose(observation: &Observation) -> Diagnosis {
         if is_news && verdicts.iter().all(|earlier| earlier.cause != verdict.cause) {
             verdicts.push(verdict);
         }
+    }
+    if let Some(first) = verdicts.first_mut() {
+        first.advice.extend(remedy::advice(first.cause, &evidence));
     }
     let bounds = bounds::bounds(&evidence);
     let cause = verdicts.first().map_or(Cause::Unclear, |verdict| verdict.cause);

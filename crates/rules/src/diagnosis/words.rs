@@ -5,6 +5,8 @@ use core::time::Duration;
 use linerate_model::diagnosis::{Cause, Confidence, Verdict};
 use linerate_units::{BitRate, ByteCount, Ratio, display};
 
+use crate::tuning::Need;
+
 pub(super) fn rate(rate: BitRate) -> String {
     display::rate(rate)
 }
@@ -24,6 +26,19 @@ pub(super) fn percent(share: Ratio) -> String {
 /// A share that may be more than one.
 pub(super) fn of_whole(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
+}
+
+/// What the largest of a setting's three numbers has to be for this path.
+pub(super) fn third_number(host: &str, key: &str, now: Option<ByteCount>, needed: Option<Need>) -> String {
+    match needed {
+        None => "measure the path's capacity (`linerate diagnose HOST`) for the value that it needs".to_owned(),
+        Some(needed) if now.is_some_and(|now| now >= needed.size) => format!(
+            "{key} of the {host} allows what the path needs ({}): look for what else keeps the buffer smaller, a program \
+             that sets it or net.ipv4.tcp_mem",
+            needed.arithmetic
+        ),
+        Some(needed) => format!("on the {host}, the third number of {key}: {}", needed.arithmetic),
+    }
 }
 
 /// A verdict with what it rests on.

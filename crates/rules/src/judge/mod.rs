@@ -62,6 +62,8 @@ pub struct Judgement {
     pub reason: String,
     /// The same with the figures, as one sentence.
     pub sentence: String,
+    /// Whether it is only a longer round trip that speaks against it.
+    pub fills_the_path: bool,
     /// How many pairs count.
     pub counted: usize,
     /// Those that do not.
@@ -104,6 +106,7 @@ pub fn judge(objective: &Objective, pairs: &[Pair], bootstrap: &Bootstrap) -> Ju
         decision: Decision::Unclear,
         reason: String::new(),
         sentence: String::new(),
+        fills_the_path: false,
         counted: counting.len(),
         discarded: discarded.collect(),
         goodput: effect(&counting, bootstrap, |before, after| Some((before.goodput, after.goodput))),
@@ -119,6 +122,7 @@ pub fn judge(objective: &Objective, pairs: &[Pair], bootstrap: &Bootstrap) -> Ju
         table: Vec::new(),
     };
     (judgement.decision, judgement.reason) = decide(objective, &judgement);
+    judgement.fills_the_path = fills_the_path(objective, &judgement);
     judgement.sentence = words::sentence(&judgement);
     judgement.table = words::table(&judgement);
     judgement
@@ -226,6 +230,14 @@ fn harm(objective: &Objective, judgement: &Judgement) -> Option<String> {
             less.then(|| format!("goodput is more than {percent:.0} % less"))
         }
     }
+}
+
+/// Whether the goodput gains enough, and is paid for by the round trip alone.
+fn fills_the_path(objective: &Objective, judgement: &Judgement) -> bool {
+    let gains = Gain::of(objective, judgement).is_some_and(|gain| gain.is_real());
+    let without = Judgement { round_trip: None, ..judgement.clone() };
+    let is_refused = judgement.decision == Decision::RollBack && harm(objective, judgement).is_some();
+    objective.aim == Aim::Goodput && gains && is_refused && harm(objective, &without).is_none()
 }
 
 /// Whether another pair should be measured: while the decision could still become another one, and the budget is not spent.

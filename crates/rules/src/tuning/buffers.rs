@@ -1,13 +1,14 @@
 //! How large the two buffers of a connection must be, and how large they may be.
 
 use linerate_model::change::{Group, TakesEffect};
-use linerate_model::diagnosis::Cause;
+use linerate_model::diagnosis::{Cause, Diagnosis, Observation};
 use linerate_model::formulas::{
     SEND_MEMORY_FACTOR, SEND_MEMORY_FACTOR_BBR, bandwidth_delay_product, receive_buffer_for, usable_window, window_rate,
 };
 use linerate_model::host::kernel::KernelVersion;
-use linerate_units::{ByteCount, Mtu, Ratio, SegmentCount, display};
+use linerate_units::{BitRate, ByteCount, Mtu, Ratio, SegmentCount, display};
 
+use super::goal::Goal;
 use super::inputs::{Host, Inputs, Transfer};
 use super::proposal::{Answer, End};
 use super::rules::planned;
@@ -24,15 +25,15 @@ const UNDER_WAY: f64 = 0.7;
 
 /// One of the two buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Buffer {
+pub(crate) enum Buffer {
     Receive,
     Send,
 }
 
 /// What a path needs of a buffer.
-pub(super) struct Need {
-    pub(super) size: ByteCount,
-    pub(super) arithmetic: String,
+pub(crate) struct Need {
+    pub(crate) size: ByteCount,
+    pub(crate) arithmetic: String,
 }
 
 impl Buffer {
@@ -196,6 +197,15 @@ impl Buffer {
         );
         vec![refuse(rule, Some(end), inputs, text)]
     }
+}
+
+/// What the path of a measured transfer needs of this buffer, for much data over long paths: what an explanation names is
+/// the very number that a proposal has.
+pub(crate) fn measured_need(observation: &Observation, buffer: Buffer) -> Option<Need> {
+    let unexplained =
+        Diagnosis { verdicts: Vec::new(), states: Vec::new(), goodput: BitRate::ZERO, bounds: Vec::new(), next: None };
+    let inputs = Inputs::measured(Goal::WanBulk, (Host::default(), None), observation, unexplained);
+    inputs.transfers().first().and_then(|transfer| buffer.need(&inputs, transfer))
 }
 
 /// Offers the kernel's own value beside one that was measured.

@@ -13,6 +13,7 @@ mod cases;
 pub mod comparison;
 mod goal;
 mod inputs;
+mod lid;
 #[cfg(test)]
 mod properties;
 mod proposal;
@@ -25,8 +26,10 @@ mod tests;
 use linerate_model::change::Group;
 use linerate_model::diagnosis::Cause;
 
+pub(crate) use buffers::{Buffer, Need, measured_need};
 pub use goal::{Aim, Goal, Objective};
 pub use inputs::{Data, Host, Inputs, Interface, Path, Receiving, RouteText, Seen, Way};
+pub use lid::lid;
 pub use proposal::{Answer, End, Proposal, Proposed, Refusal};
 pub use rules::TUNING_RULES;
 

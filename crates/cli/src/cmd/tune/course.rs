@@ -3,6 +3,7 @@
 //! Nothing is printed here: a [`Guide`] is told what happens, and asked before a host is touched. Whatever ends the course
 //! early, everything that was tried is taken back.
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use linerate_model::statistics::Bootstrap;
 use linerate_rules::diagnosis;
 use linerate_rules::judge::{self, Budget, Decision, Judgement, Measurement, Pair};
 use linerate_rules::tuning::comparison::{Comparison, guide};
-use linerate_rules::tuning::{End, Goal, Host, Inputs, Proposal, Proposed, Refusal, propose};
+use linerate_rules::tuning::{End, Goal, Host, Inputs, Proposal, Proposed, Refusal, lid, propose};
 use linerate_sys::clock;
 use linerate_sys::signals::Interrupts;
 use linerate_units::{ByteCount, StreamCount};
@@ -467,18 +468,24 @@ impl<'a> Course<'a> {
     fn try_groups(&mut self, groups: &[Group], proposal: &Proposal, inputs: &Inputs) -> Result<Vec<Tried>, Failure> {
         let mut tried = Vec::new();
         for group in groups {
-            for (index, candidate) in candidates(proposal, *group).into_iter().enumerate() {
+            let mut candidates: VecDeque<Proposal> = candidates(proposal, *group).into();
+            let mut is_first = true;
+            while let Some(candidate) = candidates.pop_front() {
                 self.guide.event(CourseEvent::Trying { group: *group, proposal: &candidate });
                 let one = match self.try_group(*group, &candidate, inputs) {
                     // What cannot be tried beside the first choice is no reason to lose what has been proven.
-                    Err(failure) if index > 0 && self.stop.pending().is_none() => {
+                    Err(failure) if !is_first && self.stop.pending().is_none() => {
                         self.guide.event(CourseEvent::Note(format!("not tried: {}", failure.text)));
                         continue;
                     }
                     outcome => outcome?,
                 };
+                is_first = false;
                 self.guide.event(CourseEvent::Judged(&one));
                 let is_kept = one.judgement.decision == Decision::Keep;
+                if one.judgement.fills_the_path {
+                    candidates.extend(with_lid(&candidate, *group, inputs));
+                }
                 tried.push(one);
                 if is_kept {
                     break;
@@ -648,6 +655,15 @@ fn candidates(proposal: &Proposal, group: Group) -> Vec<Proposal> {
         }
     }
     all
+}
+
+/// The same with a lid on the window, where there is none yet.
+fn with_lid(candidate: &Proposal, group: Group, inputs: &Inputs) -> Option<Proposal> {
+    let lid = lid(inputs, group)?;
+    let is_free = candidate.changes.iter().all(|one| one.end != lid.end || one.change.target != lid.change.target);
+    let mut covered = candidate.clone();
+    covered.changes.push(lid);
+    is_free.then_some(covered)
 }
 
 enum Next {

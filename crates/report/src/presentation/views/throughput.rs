@@ -7,7 +7,7 @@ use crate::presentation::{Cell, Presentation, Quantity, Table, direction};
 const SENDER_TELLS: &str = "only the sender's kernel knows it, and a stock iperf3 server does not tell";
 
 pub(super) fn complete(presentation: &mut Presentation<'_>, document: &ThroughputDocument) {
-    let tables = [runs(document), limits(document), streams(document), idle(document)];
+    let tables = [runs(document), diagnoses(document), limits(document), streams(document), idle(document)];
     presentation.tables.extend(tables.into_iter().flatten());
     if !document.peer_is_linerate {
         let note = "The server is not a linerate: what only a linerate tells is unknown.";
@@ -61,6 +61,23 @@ pub(crate) fn word(limit: &Limit) -> &'static str {
         Verdict::Receiver => "receiving host",
         Verdict::Network => "network",
     }
+}
+
+/// The first verdict of each run that has one; the note says what would come next.
+fn diagnoses(document: &ThroughputDocument) -> Option<Table> {
+    let mut table = Table::new("diagnoses", "What limits", &["Run", "Limit", "Confidence", "Figures"]);
+    let mut next = Vec::new();
+    for run in &document.runs {
+        let Some(diagnosis) = &run.diagnosis else { continue };
+        let Some(first) = diagnosis.verdicts.first() else { continue };
+        table.row(label(run), [&first.cause, &first.confidence, &first.text].map(Cell::text).into());
+        if let Some(bound) = &diagnosis.next {
+            let rate = Quantity::bits_per_second(bound.bits_per_second).shown();
+            next.push(format!("{}: without that cause, {} would come next, at {rate}.", label(run), bound.name));
+        }
+    }
+    table.note = (!next.is_empty()).then(|| next.join(" "));
+    table.filled()
 }
 
 fn limits(document: &ThroughputDocument) -> Option<Table> {

@@ -5,9 +5,9 @@ use linerate_model::formulas::window_rate;
 use linerate_units::ByteCount;
 
 use super::super::Rule;
-use super::super::bounds::buffer_for;
 use super::super::evidence::Evidence;
-use super::super::words::{With, percent, rate, size, time, verdict};
+use super::super::words::{With, percent, rate, size, third_number, time, verdict};
+use crate::tuning::{Buffer, measured_need};
 
 /// From this share of the busy time on, the window limits: it never reaches all of it, as the clock stops with each send.
 const LIMITS: f64 = 0.2;
@@ -28,7 +28,7 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
     }
     let most =
         evidence.receiver_setting("net.ipv4.tcp_rmem").and_then(|values| values.get(2).copied()).map(ByteCount::new);
-    let needed = evidence.product().and_then(|product| buffer_for(evidence, product));
+    let needed = measured_need(evidence.observation, Buffer::Receive);
     let text = format!(
         "The receive window is the limit: {} per {} round trip allows {}.",
         evidence.window.map_or("a window".to_owned(), size),
@@ -40,21 +40,12 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
             .map_or("no more".to_owned(), rate),
     );
     let sure = if waits && evidence.keeps_to_the_window() { Confidence::High } else { Confidence::Medium };
-    let what = needed.map_or(
-        "measure the path's capacity (`linerate diagnose HOST`) for the value that it needs".to_owned(),
-        |needed| {
-            format!(
-                "on the receiver: the third number of net.ipv4.tcp_rmem = {} (1.25 bandwidth-delay products of window)",
-                needed.get()
-            )
-        },
-    );
     let verdict = verdict(Cause::ReceiveWindow, sure, text)
         .figure("time limited by the receiver's window", Some(percent(shares.receive_window)))
         .figure("receive buffer", evidence.receive_buffer.map(|(buffer, _)| size(buffer)))
         .figure("net.ipv4.tcp_rmem, largest", most.map(size))
         .figure("bandwidth-delay product", evidence.product().map(size))
-        .advice(what);
+        .advice(third_number("receiver", "net.ipv4.tcp_rmem", most, needed));
     if evidence.unread.is_some() {
         return Some(verdict);
     }

@@ -5,7 +5,8 @@ use linerate_units::ByteCount;
 
 use super::super::Rule;
 use super::super::evidence::Evidence;
-use super::super::words::{With, percent, size, verdict};
+use super::super::words::{With, percent, size, third_number, verdict};
+use crate::tuning::{Buffer, measured_need};
 
 /// From this share of the busy time on, the buffer limits.
 const LIMITS: f64 = 0.2;
@@ -38,8 +39,7 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
         evidence.sender_setting("net.ipv4.tcp_wmem").and_then(|values| values.get(2).copied()).map(ByteCount::new);
     let at_the_end =
         evidence.send_buffer.zip(most).is_some_and(|((size, _), most)| size.as_f64() >= 0.9 * most.as_f64());
-    let factor = if evidence.uses("bbr") { 3 } else { 2 };
-    let needed = evidence.product().map(|product| ByteCount::new(product.get() * factor));
+    let needed = measured_need(evidence.observation, Buffer::Send);
     let how = if waits {
         format!("for {} of the time", percent(shares.send_buffer))
     } else {
@@ -56,11 +56,6 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
             .figure("send buffer", evidence.send_buffer.map(|(buffer, _)| size(buffer)))
             .figure("net.ipv4.tcp_wmem, largest", most.map(size))
             .figure("bandwidth-delay product", evidence.product().map(size))
-            .advice(needed.map_or("measure the path's capacity for the value that it needs".to_owned(), |needed| {
-                format!(
-                    "on the sender: the third number of net.ipv4.tcp_wmem = {} ({factor} bandwidth-delay products)",
-                    needed.get()
-                )
-            })),
+            .advice(third_number("sender", "net.ipv4.tcp_wmem", most, needed)),
     )
 }
