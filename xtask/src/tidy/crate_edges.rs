@@ -16,13 +16,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ("model", &["units"]),
     ("wire", &["model", "units"]),
     ("rules", &["model", "units"]),
+    ("shape", &["model", "units"]),
     ("report", &["model", "units"]),
     ("sys", &["model", "units"]),
     ("engine", &["model", "sys", "units", "wire"]),
     ("lab", &["model", "sys", "units"]),
     ("history", &["model", "units"]),
     ("change", &["model", "sys", "units"]),
-    ("cli", &["change", "engine", "history", "lab", "model", "report", "rules", "sys", "units", "wire"]),
+    ("cli", &["change", "engine", "history", "lab", "model", "report", "rules", "shape", "sys", "units", "wire"]),
     ("xtask", &[]),
 ];
 

@@ -47,9 +47,9 @@ fn trial(cause: Cause, evidence: &Evidence<'_>) -> Option<Trial> {
         }
         Cause::SendBuffer if may_grow(Buffer::Send, evidence) => at_sender("a larger send buffer"),
         Cause::KernelMemory => Some(Trial { what: "a tcp_mem that fits", sender: true, receiver: true }),
-        Cause::WindowScalingOff => feature("net.ipv4.tcp_window_scaling", evidence),
-        Cause::SackOff => feature("net.ipv4.tcp_sack", evidence),
-        Cause::TimestampsOff => feature("net.ipv4.tcp_timestamps", evidence),
+        Cause::WindowScalingOff => Some(feature("net.ipv4.tcp_window_scaling", evidence)),
+        Cause::SackOff => Some(feature("net.ipv4.tcp_sack", evidence)),
+        Cause::TimestampsOff => Some(feature("net.ipv4.tcp_timestamps", evidence)),
         Cause::SocketBuffer => limit_of_requests(evidence),
         _ if keeps_to_its_model && cause != Cause::Policer && cause != Cause::BlackHole => None,
         Cause::CongestionControl => at_sender("another congestion control"),
@@ -74,11 +74,11 @@ fn may_grow(buffer: Buffer, evidence: &Evidence<'_>) -> bool {
 }
 
 /// What is on by default, at the ends that have it off; at both where that is not known.
-fn feature(key: &str, evidence: &Evidence<'_>) -> Option<Trial> {
+fn feature(key: &str, evidence: &Evidence<'_>) -> Trial {
     let is_off = |value: Option<Vec<u64>>| value.is_some_and(|value| value == [0]);
     let (sender, receiver) = (is_off(evidence.sender_setting(key)), is_off(evidence.receiver_setting(key)));
     let unknown = !sender && !receiver;
-    Some(Trial { what: "that", sender: sender || unknown, receiver: receiver || unknown })
+    Trial { what: "that", sender: sender || unknown, receiver: receiver || unknown }
 }
 
 /// Who asked for a larger buffer than programs may has twice the limit.
