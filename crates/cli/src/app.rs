@@ -14,7 +14,8 @@ use crate::cmd::measurement::MeasurementArguments;
 #[derive(Debug, Parser)]
 #[command(name = "linerate", version, max_term_width = 80, help_expected = true, arg_required_else_help = true)]
 #[command(after_help = "Exit codes: 0 done, 1 done but a threshold was missed, 2 usage or environment, 3 broken off \
-                        with a partial result, 4 privilege needed, 5 changes tried and taken back. `linerate iperf3` has iperf3's: 0 and 1.")]
+                        with a partial result, 4 privilege needed, 5 changes tried and taken back. `linerate iperf3` \
+                        has iperf3's: 0 and 1.")]
 pub(crate) struct App {
     /// Do not keep this run in the history
     #[arg(long, global = true)]

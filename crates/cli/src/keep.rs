@@ -19,6 +19,23 @@ use crate::console;
 /// the host's, and not to be written there.
 pub(crate) const RESULT_FILE: &str = "LINERATE_RESULT_FILE";
 
+/// The environment variable that names the emulated path, where this process is a guest of the lab.
+pub(crate) const PATH_NAME: &str = "LINERATE_LAB_PATH";
+
+/// The far end as a person knows it: on an emulated path, that path.
+pub(crate) fn shown_host(host: &str) -> String {
+    match std::env::var(PATH_NAME) {
+        Ok(name) if host == FAR && !name.is_empty() => format!("lab:{name}"),
+        _ => host.to_owned(),
+    }
+}
+
+/// The run as a person asked for it.
+pub(crate) fn as_shown(run: &RunDocument) -> RunDocument {
+    let words = run.arguments.iter().map(|word| shown_host(word)).collect();
+    RunDocument { host: shown_host(&run.host), arguments: words, ..run.clone() }
+}
+
 /// Whether `--no-history` was given.
 static FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
@@ -47,7 +64,8 @@ impl Page {
         match self {
             Self::Named(file) => file.clone(),
             Self::Usual => {
-                let plain = |letter: char| if letter.is_ascii_alphanumeric() || ".-".contains(letter) { letter } else { '-' };
+                let plain =
+                    |letter: char| if letter.is_ascii_alphanumeric() || ".-".contains(letter) { letter } else { '-' };
                 let host: String = run.host.chars().map(plain).collect();
                 let at = WallTime::from_unix(Duration::from_nanos(run.started_at_unix_ns));
                 format!("linerate-{host}-{}.html", clock::format_utc(at, "%Y%m%dT%H%M%SZ")).into()

@@ -2,5 +2,19 @@
 //!
 //! Everything here computes: the plan is plain data, the script is text, what stands on a host comes in as `tc -j` prints
 //! it, and the controller of variable lines is told the time.
+//!
+//! ```text
+//!   Line + Policy + Capabilities + DeviceFacts ─► choose ─► BACK_ENDS ─► Plan ─► commands, script, read_back
+//! ```
 
 #![forbid(unsafe_code)]
+
+pub mod autorate;
+
+pub mod back_ends;
+pub mod capability;
+pub mod link;
+pub mod plan;
+pub mod policy;
+pub mod prediction;
+pub mod refusal;

@@ -33,6 +33,16 @@ impl Signal {
         format!("{name}({})", self.number())
     }
 
+    /// In words: who usually sends it, and its name.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Interrupt => "Ctrl-C (SIGINT)",
+            Self::Terminate => "asked to end (SIGTERM)",
+            Self::Hangup => "the terminal is gone (SIGHUP)",
+        }
+    }
+
     /// Its number in the kernel's headers.
     #[must_use]
     pub const fn number(self) -> i32 {

@@ -68,7 +68,7 @@ impl MeasurementArguments {
         if self.json {
             print_json(document);
         } else {
-            console::data(&text::result(&presentation::present(run), console::data_style()));
+            console::data(&text::result(&presentation::present(&keep::as_shown(run)), console::data_style()));
         }
     }
 

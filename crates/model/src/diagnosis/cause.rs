@@ -59,6 +59,12 @@ macro_rules! causes {
                 match self { $(Self::$variant => Place::$place,)* }
             }
 
+            /// Whether it lies in a host's settings or its work.
+            #[must_use]
+            pub const fn is_of_a_host(self) -> bool {
+                matches!(self.place(), Place::Sender | Place::Receiver | Place::Hosts)
+            }
+
             /// Its name for people.
             #[must_use]
             pub const fn title(self) -> &'static str {

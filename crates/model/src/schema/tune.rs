@@ -232,8 +232,10 @@ pub struct Contribution {
 pub struct KeptSet {
     /// `near` or `far`.
     pub end: String,
-    /// Number of the change set: `linerate rollback ID` on that host takes it back.
+    /// Number of the change set.
     pub id: u64,
+    /// The command that takes it back, and where it is to be run.
+    pub undo: String,
     /// The file that makes it last; `null` where nothing does.
     pub file: Option<String>,
     /// What lasts.

@@ -8,6 +8,7 @@ use linerate_model::formulas::{
 use linerate_model::host::kernel::KernelVersion;
 use linerate_units::{BitRate, ByteCount, Mtu, Ratio, SegmentCount, display};
 
+use super::goal::Aim;
 use super::goal::Goal;
 use super::inputs::{Host, Inputs, Transfer};
 use super::proposal::{Answer, End};
@@ -22,6 +23,11 @@ const SENSIBLE: core::ops::RangeInclusive<f64> = 0.2..=0.97;
 
 /// What of a full send buffer is under way with CUBIC or Reno: 0.67 to 0.75 in the lab, with segmentation offloaded.
 const UNDER_WAY: f64 = 0.7;
+
+/// Beyond the product, what hosts make of packets has to fit into the window: segments are sent and taken in by up to
+/// 64 KiB at once, and one and a half such bunches wait somewhere. On paths of a few milliseconds that is more than any
+/// share of the product.
+const BUNCH: ByteCount = ByteCount::from_kibibytes(96);
 
 /// One of the two buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +68,7 @@ impl Buffer {
         let path = format!("{} x {} / 8", rate(capacity), display::duration(round_trip));
         let (size, formula) = match self {
             Self::Receive => {
-                let (share, room) = (window_share(inputs, transfer), self.room(inputs));
+                let (share, room) = (window_share(inputs, transfer), self.room(inputs, product));
                 let window = ByteCount::from_f64(product.as_f64() * room);
                 (receive_buffer_for(window, share)?, format!("{room:.2} x {path} / {:.2}", share.get()))
             }
@@ -70,7 +76,7 @@ impl Buffer {
                 (product * SEND_MEMORY_FACTOR_BBR, format!("{SEND_MEMORY_FACTOR_BBR} x {path}"))
             }
             Self::Send if inputs.diagnosis.is_some() => {
-                let room = self.room(inputs);
+                let room = self.room(inputs, product);
                 let size = ByteCount::from_f64(product.as_f64() * room / UNDER_WAY);
                 (size, format!("{room:.2} x {path} / {UNDER_WAY:.2}"))
             }
@@ -82,10 +88,16 @@ impl Buffer {
     }
 
     /// How many bandwidth-delay products are to be under way.
-    fn room(self, inputs: &Inputs) -> f64 {
+    pub(super) fn room(self, inputs: &Inputs, product: ByteCount) -> f64 {
         let objective = inputs.goal.objective();
         let share_is_known = self == Self::Send || seen_share(inputs).is_some();
-        if inputs.diagnosis.is_some() && share_is_known { objective.measured_room } else { objective.room }
+        if inputs.diagnosis.is_none() || !share_is_known {
+            return objective.room;
+        }
+        match objective.aim {
+            Aim::Goodput => objective.measured_room.max(1.0 + BUNCH.as_f64() / product.as_f64().max(1.0)),
+            Aim::RoundTrip => objective.measured_room,
+        }
     }
 
     /// The third number that is right for this host: what the path needs, within what the host can give. Without a
@@ -133,8 +145,16 @@ impl Buffer {
             to: format!("{least} {first} {}", target.get()),
             group: Group::Buffers,
             takes_effect: TakesEffect::NewConnections,
-            text: self.text(inputs, transfer, ByteCount::new(now)),
-            arithmetic: Some(need.arithmetic),
+            text: if now < need.size.get() {
+                self.text(inputs, transfer, ByteCount::new(now))
+            } else {
+                format!("{} stands below what the kernel sets by itself; for this path it is enough.", self.key())
+            },
+            arithmetic: Some(if target > need.size {
+                format!("{}; the kernel's own default of {} is more", need.arithmetic, exact(target))
+            } else {
+                need.arithmetic
+            }),
             evidence: self.evidence(inputs, transfer),
             risk,
         };

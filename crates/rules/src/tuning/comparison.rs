@@ -41,7 +41,9 @@ pub fn guide(inputs: &Inputs) -> Option<Comparison> {
     let product = bandwidth_delay_product(capacity, round_trip);
     let window = usable_window(size, window_share(inputs, transfer));
     let changes = inputs.ends().flat_map(|(end, host)| {
-        let set = |(key, smaller): (&str, &str)| change(key, host.settings.get(key).cloned(), format!("{smaller} {}", size.get()));
+        let set = |(key, smaller): (&str, &str)| {
+            change(key, host.settings.get(key).cloned(), format!("{smaller} {}", size.get()))
+        };
         SETTINGS.map(set).map(|change| Proposed { end, change, alternatives: Vec::new() })
     });
     Some(Comparison {

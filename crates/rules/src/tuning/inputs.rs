@@ -318,7 +318,7 @@ impl Host {
     }
 }
 
-fn three(value: &str) -> Option<[u64; 3]> {
+pub(super) fn three(value: &str) -> Option<[u64; 3]> {
     let numbers: Vec<u64> = value.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
     numbers.try_into().ok()
 }

@@ -29,7 +29,7 @@ use linerate_model::diagnosis::Cause;
 pub(crate) use buffers::{Buffer, Need, measured_need};
 pub use goal::{Aim, Goal, Objective};
 pub use inputs::{Data, Host, Inputs, Interface, Path, Receiving, RouteText, Seen, Way};
-pub use lid::lid;
+pub use lid::{lid, tightened};
 pub use proposal::{Answer, End, Proposal, Proposed, Refusal};
 pub use rules::TUNING_RULES;
 
@@ -77,7 +77,9 @@ pub fn propose(inputs: &Inputs) -> Proposal {
             }
         }
     }
-    if proposal.changes.is_empty() {
+    // Where a rule has said why its change cannot be made, nothing more general is true.
+    let is_refused = inputs.cause().is_some_and(|cause| cause.is_of_a_host()) && !proposal.refusals.is_empty();
+    if proposal.changes.is_empty() && !is_refused {
         proposal
             .refusals
             .insert(0, Refusal { rule: None, end: None, cause: inputs.cause(), text: why_nothing(inputs) });

@@ -1,6 +1,5 @@
 //! What is printed and kept of a guided run.
 
-use linerate_model::report::Termination;
 use linerate_model::schema::doctor::{Comparison, DoctorDocument, SCHEMA, Step};
 use linerate_model::schema::load::LoadDocument;
 use linerate_model::schema::nanoseconds;
@@ -38,7 +37,7 @@ impl Told<'_> {
             port: arguments.common.port.get(),
             started_at_unix_ns: nanoseconds(begun.at.since_unix_epoch()),
             duration_ns: nanoseconds(begun.lasted()),
-            termination: (&termination(&done.outcome)).into(),
+            termination: (&tune::document::termination(&done.outcome)).into(),
             sentence: tuned.sentence.clone(),
             steps,
             path,
@@ -53,17 +52,19 @@ impl Told<'_> {
     }
 }
 
-fn termination(outcome: &CourseOutcome) -> Termination {
-    match &outcome.failure {
-        Some(failure) => Termination::Failed { message: failure.text.clone() },
-        None => Termination::Complete,
-    }
-}
-
 fn tuned(arguments: &DoctorArguments, begun: &Begun, done: &Done) -> TuneDocument {
     let asked = Asked { host: &arguments.host, port: arguments.common.port, transfer: &arguments.transfer };
     let role = arguments.how.role.name();
-    tune::document::Told { asked, role, begun, outcome: &done.outcome, kept: &done.kept, notes: Vec::new() }.document()
+    tune::document::Told {
+        asked,
+        role,
+        begun,
+        outcome: &done.outcome,
+        kept: &done.kept,
+        far: arguments.how.far.as_ref(),
+        notes: Vec::new(),
+    }
+    .document()
 }
 
 fn comparison(outcome: &CourseOutcome) -> Option<Comparison> {

@@ -27,13 +27,15 @@ use checkpoint::{Asked, Checkpoint};
 use crate::cmd::diagnose;
 use crate::cmd::diagnose::document::Begun;
 use crate::cmd::measurement::interrupts;
-use crate::cmd::tune::course::{Compare, CourseEvent, Effort, Ended, Guide, MeasuredPairs, Seen, Settings, Tried};
+use crate::cmd::tune::course::{
+    Compare, Consent, CourseEvent, Effort, Ended, Guide, MeasuredPairs, Seen, Settings, Tried,
+};
 use crate::cmd::tune::guide::{AtTerminal, say};
 use crate::cmd::tune::{self, Done};
 use crate::cmd::{load as load_command, path as path_command};
 use crate::console;
 use crate::exit::Exit;
-use crate::keep::{Page, keep_with_page};
+use crate::keep::{Page, keep_with_page, shown_host};
 
 /// A loaded phase of the examination is shorter than that of `linerate load`: the trial's own transfers tell the rest.
 const LOADED: Duration = Duration::from_secs(6);
@@ -108,7 +110,7 @@ impl<'a> Visit<'a> {
         let text = format!(
             "Examining the path to {}: the path itself (about 25 s),{load} and a transfer ({} s). Nothing is changed \
              before you are asked.",
-            self.arguments.host,
+            shown_host(&self.arguments.host),
             self.parameters.end.time_limit().unwrap_or_default().as_secs()
         );
         say(&text, 0);
@@ -192,7 +194,8 @@ impl<'a> Visit<'a> {
         if let Some(error) = &outcome.error {
             self.notes.push(format!("The delay under load was not measured: {error}"));
         }
-        (outcome.document.termination.outcome == Outcome::Complete && outcome.error.is_none()).then_some(outcome.document)
+        (outcome.document.termination.outcome == Outcome::Complete && outcome.error.is_none())
+            .then_some(outcome.document)
     }
 
     /// Diagnosis, plan, trial and proof.
@@ -275,9 +278,8 @@ impl Recording<'_> {
     }
 
     fn plan(&mut self, proposal: &Proposal) {
-        let change = |one: &linerate_rules::tuning::Proposed| {
-            format!("{} on the {} host", one.change.target, one.end.name())
-        };
+        let change =
+            |one: &linerate_rules::tuning::Proposed| format!("{} on the {} host", one.change.target, one.end.name());
         let changes: Vec<String> = proposal.changes.iter().map(change).collect();
         let refused = proposal.refusals.first().filter(|_| changes.is_empty());
         self.step("plan", refused.map_or_else(|| changes.join(", "), |refusal| refusal.text.clone()));
@@ -293,7 +295,10 @@ impl Guide for Recording<'_> {
             CourseEvent::Diagnosed(seen) => {
                 let is_first = self.steps.is_empty();
                 if let Some(first) = seen.diagnosis.verdicts.first() {
-                    self.step(if is_first { "diagnose" } else { "proof" }, format!("{}: {}", first.cause.title(), first.text));
+                    self.step(
+                        if is_first { "diagnose" } else { "proof" },
+                        format!("{}: {}", first.cause.title(), first.text),
+                    );
                 }
             }
             CourseEvent::Proposed(proposal) => self.plan(proposal),
@@ -307,7 +312,7 @@ impl Guide for Recording<'_> {
         self.terminal.event(event);
     }
 
-    fn consents(&mut self, seen: &Seen, proposal: &Proposal, effort: &Effort) -> bool {
+    fn consents(&mut self, seen: &Seen, proposal: &Proposal, effort: &Effort) -> Consent {
         self.terminal.consents(seen, proposal, effort)
     }
 

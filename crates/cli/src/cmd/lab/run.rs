@@ -166,7 +166,8 @@ fn prepare(name: &str, command: &[String], options: &LabOptions) -> Result<Prepa
     let back_end = back_end(options)?;
     let mailbox = Mailbox::new();
     let writable = writable(&directory, capture.as_ref(), mailbox.as_ref());
-    let environment = environment(&linerate, mailbox.as_ref());
+    let mut environment = environment(&linerate, mailbox.as_ref());
+    environment.push((keep::PATH_NAME.to_owned(), description.name.clone()));
     let command = Command { arguments, namespace: NEAR.to_owned(), environment, directory };
     let path = LabPath { name: description.name.clone(), description: text, seed: description.seed };
     let request = Request {
@@ -248,7 +249,7 @@ fn environment(linerate: &Path, mailbox: Option<&Mailbox>) -> Vec<(String, Strin
     let mut variables: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| name != "PATH" && name != "COLUMNS" && name != "TMPDIR")
-        .filter(|(name, _)| name != LOCATION_VARIABLE && name != keep::RESULT_FILE)
+        .filter(|(name, _)| name != LOCATION_VARIABLE && name != keep::RESULT_FILE && name != keep::PATH_NAME)
         .collect();
     let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
     let own = linerate.parent().map(|parent| format!(":{}", parent.display())).unwrap_or_default();

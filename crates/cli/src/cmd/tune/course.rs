@@ -19,9 +19,9 @@ use linerate_model::statistics::Bootstrap;
 use linerate_rules::diagnosis;
 use linerate_rules::judge::{self, Budget, Decision, Judgement, Measurement, Pair};
 use linerate_rules::tuning::comparison::{Comparison, guide};
-use linerate_rules::tuning::{End, Goal, Host, Inputs, Proposal, Proposed, Refusal, lid, propose};
+use linerate_rules::tuning::{End, Goal, Host, Inputs, Proposal, Proposed, Refusal, lid, propose, tightened};
 use linerate_sys::clock;
-use linerate_sys::signals::Interrupts;
+use linerate_sys::signals::{Interrupts, Signal};
 use linerate_units::{ByteCount, StreamCount};
 
 use super::measure;
@@ -36,6 +36,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// After so many transfers in a row that came to nothing, the path is not there to be measured.
 const MOST_FAILURES: usize = 3;
+
+/// So often a window is made smaller because a path's own buffer filled up.
+const MOST_TIGHTENINGS: usize = 3;
 
 /// The path has this long to become quiet between two transfers.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -91,9 +94,20 @@ pub(crate) trait Guide {
     /// Something happened.
     fn event(&mut self, event: CourseEvent<'_>);
     /// Whether to try what is proposed.
-    fn consents(&mut self, seen: &Seen, proposal: &Proposal, effort: &Effort) -> bool;
+    fn consents(&mut self, seen: &Seen, proposal: &Proposal, effort: &Effort) -> Consent;
     /// Whether what was proven is to stay.
     fn confirms(&mut self, trials: &[Tried]) -> bool;
+}
+
+/// What a person says to a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Consent {
+    /// Go on.
+    Yes,
+    /// Leave it.
+    No,
+    /// There is nobody to ask.
+    Nobody,
 }
 
 /// What happens.
@@ -182,8 +196,10 @@ pub(crate) struct RoundDone {
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// Nothing was proposed that could be tried.
+    /// Nothing on a host limits.
     NothingToDo,
+    /// Something on a host limits, and nothing can be changed there.
+    NoWay,
     /// Nobody may be asked, or the far end cannot be reached: the plan is all there is.
     Planned,
     /// The person said no.
@@ -212,6 +228,8 @@ pub(crate) struct CourseOutcome {
     pub(crate) failure: Option<Failure>,
     /// What could not be put back, with the reason.
     pub(crate) left: Vec<String>,
+    /// Whether anything was written to a host at any time.
+    pub(crate) touched: bool,
     /// What a well-known guide would set, and what was measured with that.
     pub(crate) compared: Option<(Comparison, Option<Measurement>)>,
 }
@@ -222,17 +240,19 @@ pub(crate) struct Failure {
     pub(crate) text: String,
     /// Whether more privilege would help.
     pub(crate) needs_privilege: bool,
+    /// The signal that ended it.
+    pub(crate) signal: Option<Signal>,
 }
 
 impl From<PartyError> for Failure {
     fn from(error: PartyError) -> Self {
-        Self { needs_privilege: error.needs_privilege(), text: error.to_string() }
+        Self { needs_privilege: error.needs_privilege(), text: error.to_string(), signal: None }
     }
 }
 
 impl Failure {
     fn of(text: impl Into<String>) -> Self {
-        Self { text: text.into(), needs_privilege: false }
+        Self { text: text.into(), needs_privilege: false, signal: None }
     }
 }
 
@@ -249,6 +269,7 @@ pub(crate) struct Course<'a> {
     refuted: Vec<String>,
     /// What has earned it.
     in_force: Vec<(End, change::Target)>,
+    touched: bool,
     dry_run: bool,
 }
 
@@ -263,7 +284,19 @@ impl<'a> Course<'a> {
         dry_run: bool,
     ) -> Self {
         let path = settings.path.clone();
-        Self { settings, near, far, guide, stop, path, addresses: None, refuted: Vec::new(), in_force: Vec::new(), dry_run }
+        Self {
+            settings,
+            near,
+            far,
+            guide,
+            stop,
+            path,
+            addresses: None,
+            refuted: Vec::new(),
+            in_force: Vec::new(),
+            touched: false,
+            dry_run,
+        }
     }
 
     /// Runs it to its end. What stays is in force, and not kept yet: see [`keep`](Self::keep).
@@ -275,6 +308,7 @@ impl<'a> Course<'a> {
             after: None,
             failure: None,
             left: Vec::new(),
+            touched: false,
             compared: None,
         };
         match self.rounds(&mut outcome) {
@@ -285,14 +319,25 @@ impl<'a> Course<'a> {
             outcome.ended = Ended::NotConfirmed;
         }
         if outcome.ended != Ended::Kept {
-            outcome.left = self.roll_back("the course came to no end with something to keep");
+            let reason = match (&outcome.failure, outcome.ended) {
+                (Some(failure), _) => failure.text.clone(),
+                (None, Ended::NotConfirmed) => "not confirmed".to_owned(),
+                (None, _) => "it did not earn its keep".to_owned(),
+            };
+            outcome.left = self.roll_back(&reason);
         }
+        outcome.touched = self.touched;
         outcome
     }
 
     fn is_confirmed(&mut self, outcome: &CourseOutcome) -> bool {
         // The last trials are enough to decide by.
-        outcome.rounds.iter().rev().find(|round| !round.tried.is_empty()).is_none_or(|round| self.guide.confirms(&round.tried))
+        outcome
+            .rounds
+            .iter()
+            .rev()
+            .find(|round| !round.tried.is_empty())
+            .is_none_or(|round| self.guide.confirms(&round.tried))
     }
 
     fn rounds(&mut self, outcome: &mut CourseOutcome) -> Result<Ended, Failure> {
@@ -350,8 +395,13 @@ impl<'a> Course<'a> {
         }
         self.addresses = outcome.addresses.or(self.addresses);
         let Some(observation) = &outcome.observation else {
-            let reason = outcome.error.as_ref().map_or_else(|| "no transfer came about".to_owned(), ToString::to_string);
-            return Err(Failure::of(reason));
+            let reason = |error: &linerate_engine::Error| {
+                let text = error.advice().map_or_else(|| error.to_string(), str::to_owned);
+                format!("{text}\nThe far end has to run `linerate serve`, or an iperf3 server, which tells less.")
+            };
+            return Err(Failure::of(
+                outcome.error.as_ref().map_or_else(|| "no transfer came about".to_owned(), reason),
+            ));
         };
         let diagnosis = diagnosis::diagnose(observation);
         let seen = Seen { outcome, diagnosis, begun };
@@ -367,8 +417,7 @@ impl<'a> Course<'a> {
             None => None,
         };
         let Some(observation) = &seen.outcome.observation else { return Err(Failure::of("no transfer came about")) };
-        let mut inputs =
-            Inputs::measured(self.settings.goal, (near, far), observation, seen.diagnosis.clone());
+        let mut inputs = Inputs::measured(self.settings.goal, (near, far), observation, seen.diagnosis.clone());
         inputs.one_kernel = self.settings.one_kernel;
         inputs.flows = self.settings.flows.or(inputs.flows);
         Ok(inputs)
@@ -405,7 +454,8 @@ impl<'a> Course<'a> {
     /// Whether to try, and which groups.
     fn consider(&mut self, seen: &Seen, proposal: &Proposal, inputs: &Inputs, is_first: bool) -> Next {
         if proposal.is_empty() {
-            return Next::End(Ended::NothingToDo);
+            let is_of_a_host = seen.cause().is_some_and(Cause::is_of_a_host);
+            return Next::End(if is_of_a_host { Ended::NoWay } else { Ended::NothingToDo });
         }
         let groups: Vec<Group> =
             proposal.groups().into_iter().filter(|group| self.can_be_changed(proposal, *group, seen)).collect();
@@ -413,14 +463,22 @@ impl<'a> Course<'a> {
             return Next::End(Ended::Planned);
         }
         // Who has agreed to the first plan has agreed to go on until it works.
-        if is_first && !self.guide.consents(seen, proposal, &self.effort(&groups, inputs)) {
-            return Next::End(Ended::Declined);
+        if is_first {
+            match self.guide.consents(seen, proposal, &self.effort(&groups, inputs)) {
+                Consent::Yes => {}
+                Consent::No => return Next::End(Ended::Declined),
+                Consent::Nobody => return Next::End(Ended::Planned),
+            }
         }
         Next::Try(groups)
     }
 
     /// What a well-known guide would do, where windows limit. It is tried for one measurement, where that was agreed to.
-    fn compare(&mut self, inputs: &Inputs, may_try: bool) -> Result<Option<(Comparison, Option<Measurement>)>, Failure> {
+    fn compare(
+        &mut self,
+        inputs: &Inputs,
+        may_try: bool,
+    ) -> Result<Option<(Comparison, Option<Measurement>)>, Failure> {
         let windows = matches!(inputs.cause(), Some(Cause::ReceiveWindow | Cause::SendBuffer));
         let wanted = self.settings.compare != Compare::No && windows;
         let Some(mut comparison) = wanted.then(|| guide(inputs)).flatten() else { return Ok(None) };
@@ -469,7 +527,7 @@ impl<'a> Course<'a> {
         let mut tried = Vec::new();
         for group in groups {
             let mut candidates: VecDeque<Proposal> = candidates(proposal, *group).into();
-            let mut is_first = true;
+            let (mut is_first, mut tightenings) = (true, 0);
             while let Some(candidate) = candidates.pop_front() {
                 self.guide.event(CourseEvent::Trying { group: *group, proposal: &candidate });
                 let one = match self.try_group(*group, &candidate, inputs) {
@@ -483,8 +541,11 @@ impl<'a> Course<'a> {
                 is_first = false;
                 self.guide.event(CourseEvent::Judged(&one));
                 let is_kept = one.judgement.decision == Decision::Keep;
-                if one.judgement.fills_the_path {
-                    candidates.extend(with_lid(&candidate, *group, inputs));
+                if one.judgement.fills_the_path && tightenings < MOST_TIGHTENINGS {
+                    tightenings += 1;
+                    if let Some(smaller) = with_smaller_window(&candidate, &one, inputs) {
+                        candidates.push_front(smaller);
+                    }
                 }
                 tried.push(one);
                 if is_kept {
@@ -531,7 +592,12 @@ impl<'a> Course<'a> {
         Ok(Tried { group, changes, pairs, judgement })
     }
 
-    fn measure(&mut self, parameters: &TestParameters, pair: usize, with: bool) -> Result<Option<Measurement>, Failure> {
+    fn measure(
+        &mut self,
+        parameters: &TestParameters,
+        pair: usize,
+        with: bool,
+    ) -> Result<Option<Measurement>, Failure> {
         self.go_on()?;
         self.renew(measure::length(parameters))?;
         self.forget_metrics();
@@ -579,6 +645,7 @@ impl<'a> Course<'a> {
     /// The far host first: what fails there has not touched this one.
     fn apply(&mut self, group: Group, each: Duration) -> Result<(), Failure> {
         self.renew(each)?;
+        self.touched = true;
         let mut ends: Vec<_> = self.parties().filter(|(_, party)| party.has_begun()).collect();
         ends.reverse();
         for (_, party) in ends {
@@ -613,7 +680,9 @@ impl<'a> Course<'a> {
 
     fn go_on(&self) -> Result<(), Failure> {
         match self.stop.pending() {
-            Some(signal) => Err(Failure::of(format!("interrupted: {}", signal.describe()))),
+            Some(signal) => {
+                Err(Failure { signal: Some(signal), ..Failure::of(format!("broken off: {}", signal.words())) })
+            }
             None => Ok(()),
         }
     }
@@ -657,13 +726,24 @@ fn candidates(proposal: &Proposal, group: Group) -> Vec<Proposal> {
     all
 }
 
-/// The same with a lid on the window, where there is none yet.
-fn with_lid(candidate: &Proposal, group: Group, inputs: &Inputs) -> Option<Proposal> {
-    let lid = lid(inputs, group)?;
-    let is_free = candidate.changes.iter().all(|one| one.end != lid.end || one.change.target != lid.change.target);
-    let mut covered = candidate.clone();
-    covered.changes.push(lid);
-    is_free.then_some(covered)
+/// The same with a lid on the window; where there is one already, with one that is as much smaller as the round trip was
+/// too long.
+fn with_smaller_window(candidate: &Proposal, tried: &Tried, inputs: &Inputs) -> Option<Proposal> {
+    let base = tried.pairs.iter().filter_map(|pair| pair.after.base_round_trip).min();
+    let under_load = tried.judgement.round_trip.as_ref().map(|effect| effect.after);
+    let (mut own, others): (Vec<Proposed>, Vec<Proposed>) =
+        candidate.changes.iter().cloned().partition(|one| one.change.group == tried.group);
+    match base.zip(under_load).and_then(|(base, under_load)| tightened(inputs, &own, base, under_load)) {
+        Some(smaller) => own = smaller,
+        None => {
+            let lid = lid(inputs, tried.group)?;
+            if own.iter().any(|one| one.end == lid.end && one.change.target == lid.change.target) {
+                return None;
+            }
+            own.push(lid);
+        }
+    }
+    Some(Proposal { changes: own.into_iter().chain(others).collect(), ..candidate.clone() })
 }
 
 enum Next {

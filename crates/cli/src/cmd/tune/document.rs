@@ -12,7 +12,8 @@ use linerate_rules::judge::{self, Effect, Judgement, Measurement, Pair};
 use linerate_rules::tuning::{End, Proposal, Proposed};
 use linerate_units::{BitRate, ByteCount, Ratio, display};
 
-use super::course::{CourseOutcome, Ended, RoundDone, Seen, Tried};
+use super::course::{CourseOutcome, Ended, Failure, RoundDone, Seen, Tried};
+use super::far::FarAddress;
 use crate::cmd::diagnose::document::{Asked, Begun};
 use crate::cmd::measurement::own_arguments;
 use crate::surroundings::{OwnTraffic, Surroundings};
@@ -41,6 +42,8 @@ pub(crate) struct Told<'a> {
     pub(crate) outcome: &'a CourseOutcome,
     /// What stays.
     pub(crate) kept: &'a [(End, Kept)],
+    /// Where the far end was changed from.
+    pub(crate) far: Option<&'a FarAddress>,
     /// What a reader should know.
     pub(crate) notes: Vec<String>,
 }
@@ -68,7 +71,7 @@ impl Told<'_> {
             after: outcome.after.as_ref().filter(|_| changed).map(diagnosed),
             effects: if changed { overall(outcome) } else { Vec::new() },
             contributions: contributions(outcome),
-            kept: self.kept.iter().map(kept).collect(),
+            kept: self.kept.iter().map(|(end, kept)| kept_set(*end, kept, self.far)).collect(),
             unknown: Vec::new(),
             notes: self.notes.iter().chain(&outcome.left).cloned().collect(),
         }
@@ -79,8 +82,10 @@ fn diagnosed(asked: Asked<'_>, seen: &Seen) -> DiagnoseDocument {
     seen.begun.document(asked, &seen.outcome, &seen.diagnosis)
 }
 
-fn termination(outcome: &CourseOutcome) -> Termination {
+/// How it ended.
+pub(crate) fn termination(outcome: &CourseOutcome) -> Termination {
     match &outcome.failure {
+        Some(Failure { signal: Some(signal), .. }) => Termination::Interrupted { signal: signal.describe() },
         Some(failure) => Termination::Failed { message: failure.text.clone() },
         None => Termination::Complete,
     }
@@ -88,7 +93,7 @@ fn termination(outcome: &CourseOutcome) -> Termination {
 
 const fn result(ended: Ended) -> tune::TuneOutcome {
     match ended {
-        Ended::NothingToDo => tune::TuneOutcome::NothingToChange,
+        Ended::NothingToDo | Ended::NoWay => tune::TuneOutcome::NothingToChange,
         Ended::Planned => tune::TuneOutcome::Planned,
         Ended::Declined => tune::TuneOutcome::Declined,
         Ended::Kept => tune::TuneOutcome::Kept,
@@ -103,10 +108,15 @@ fn sentence(outcome: &CourseOutcome) -> String {
     let found = outcome.before.as_ref().map_or("what limits is not known", title);
     let done = match outcome.ended {
         Ended::NothingToDo => "there is nothing to change on a host".to_owned(),
+        Ended::NoWay => "that is on a host, but nothing can be changed there".to_owned(),
         Ended::Planned => "there is a plan against that, and nothing was touched".to_owned(),
         Ended::Declined => "nothing was touched, as you said no".to_owned(),
         Ended::RolledBack => "what was tried did not earn its keep, and was taken back".to_owned(),
         Ended::NotConfirmed => "what was tried helped, but was not confirmed, and was taken back".to_owned(),
+        Ended::BrokenOff if !outcome.touched => "it was broken off before anything was touched".to_owned(),
+        Ended::BrokenOff if !outcome.left.is_empty() => {
+            "it was broken off, and not everything could be put back (see the notes)".to_owned()
+        }
         Ended::BrokenOff => "it was broken off, and everything taken back".to_owned(),
         Ended::Kept => {
             let rate = |value: Option<f64>| Some(display::rate(BitRate::from_bits_per_second(value?)));
@@ -203,8 +213,7 @@ fn effects(judgement: &Judgement) -> Vec<tune::Effect> {
         .map(|effect| shown("round_trip_p95", "Round trip under load (95 %)", Unit::Nanoseconds, effect));
     let again =
         judgement.retransmitted.as_ref().map(|effect| shown("retransmitted", "Sent again", Unit::Share, effect));
-    let busy =
-        judgement.processor.as_ref().map(|effect| shown("processor", "Busiest processor", Unit::Share, effect));
+    let busy = judgement.processor.as_ref().map(|effect| shown("processor", "Busiest processor", Unit::Share, effect));
     [rate, time, again, busy].into_iter().flatten().collect()
 }
 
@@ -261,16 +270,16 @@ fn contributions(outcome: &CourseOutcome) -> Vec<tune::Contribution> {
     judge::contributions(&trials).into_iter().map(one).collect()
 }
 
-fn kept((end, kept): &(End, Kept)) -> tune::KeptSet {
-    kept_set(*end, kept)
-}
-
-/// What stays on a host.
-pub(super) fn kept_set(end: End, kept: &Kept) -> tune::KeptSet {
+/// What stays on a host, and how it is undone.
+pub(super) fn kept_set(end: End, kept: &Kept, far: Option<&FarAddress>) -> tune::KeptSet {
     let names = |targets: &[linerate_model::change::Target]| targets.iter().map(ToString::to_string).collect();
     tune::KeptSet {
         end: end.name().to_owned(),
         id: kept.id.get(),
+        undo: match (end, far) {
+            (End::Near, _) | (End::Far, None) => format!("linerate rollback {}", kept.id),
+            (End::Far, Some(address)) => address.undo(kept.id),
+        },
         file: kept.file.as_ref().map(|file| file.display().to_string()),
         lasting: names(&kept.lasting),
         until_reboot: names(&kept.until_reboot),

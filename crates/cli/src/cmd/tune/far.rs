@@ -6,9 +6,9 @@ use core::str::FromStr;
 use core::time::Duration;
 use std::ffi::OsString;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use linerate_change::{Keep, Kept, Outcome, Store, VARIABLE};
+use linerate_change::{ChangeId, Keep, Kept, Outcome, Store, VARIABLE};
 use linerate_model::change::{Group, Plan, Target};
 use linerate_model::schema::change::PlanDocument;
 use linerate_model::schema::nanoseconds;
@@ -42,6 +42,25 @@ impl FarAddress {
     /// Whether it shares this host's kernel, and so its memory.
     pub(crate) fn is_this_kernel(&self) -> bool {
         matches!(self, Self::Namespace(_))
+    }
+}
+
+/// Where the journals of a network namespace of this host are: apart from this host's own.
+fn namespace_state(state: &Path, name: &str) -> PathBuf {
+    state.join(format!("netns-{name}"))
+}
+
+impl FarAddress {
+    /// The command that takes back changes that were kept there.
+    pub(crate) fn undo(&self, id: ChangeId) -> String {
+        match self {
+            Self::Ssh { destination, .. } => format!("linerate rollback {id}, on {destination}"),
+            Self::Namespace(name) => {
+                let state = Store::from_environment().ok().map(|store| namespace_state(store.state_directory(), name));
+                let state = state.map_or_else(String::new, |state| format!("{VARIABLE}={} ", state.display()));
+                format!("{state}ip netns exec {name} linerate rollback {id}")
+            }
+        }
     }
 }
 
@@ -341,7 +360,7 @@ fn in_namespace(name: &str) -> Result<Companion, PartyError> {
     let namespace = NetworkNamespace::open(&Path::new("/run/netns").join(name))?;
     let program = own_program()?;
     let program = program.to_str().ok_or_else(|| PartyError::new("the path of this program is no text in UTF-8"))?;
-    let state = Store::from_environment()?.state_directory().join(format!("netns-{name}"));
+    let state = namespace_state(Store::from_environment()?.state_directory(), name);
     let environment: [(OsString, OsString); 1] = [(VARIABLE.into(), state.into())];
     let arguments = AGENT.map(str::to_owned);
     let start = Start { program, arguments: &arguments, environment: &environment, namespace: Some(&namespace) };

@@ -1,20 +1,24 @@
 //! A path that somebody knows: what it needs of this host, without a measurement.
 
-use linerate_change::{Guard, Keep, Options, Store, Trial, recover};
-use linerate_model::change::Plan;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use linerate_change::{Guard, Kept, Store};
+use linerate_model::change::{Group, Plan};
 use linerate_model::report::Termination;
 use linerate_model::schema::{nanoseconds, tune};
 use linerate_rules::export::Heading;
 use linerate_rules::tuning::{End, Host, Inputs, Proposal, propose};
-use linerate_sys::facts;
 use linerate_sys::host_access::RealHost;
 use linerate_sys::process::own_program;
 use linerate_sys::signals::Interrupts;
+use linerate_sys::{facts, terminal};
 use linerate_units::display;
-use std::time::Duration;
 
 use super::arguments::TuneArguments;
 use super::guide::{AtTerminal, plan_lines, say};
+use super::near::Near;
+use super::party::{Party, PartyError};
 use super::{document, keeping};
 use crate::cmd::diagnose::document::Begun;
 use crate::cmd::measurement::{interrupts, print_json};
@@ -71,7 +75,7 @@ fn show(arguments: &TuneArguments, begun: &Begun, proposal: &Proposal, kept: &[t
         display::rate(rate),
         display::duration(round_trip)
     );
-    let width = linerate_sys::terminal::width().clamp(40, 100);
+    let width = terminal::width().clamp(40, 100);
     let lines = plan_lines(proposal).into_iter().flat_map(|line| {
         let indent = line.indent;
         let wrapped = linerate_report::text::wrapped(&line.text, width - indent);
@@ -80,8 +84,8 @@ fn show(arguments: &TuneArguments, begun: &Begun, proposal: &Proposal, kept: &[t
     console::data(&core::iter::once(head).chain(lines).collect::<String>());
     if kept.is_empty() && !proposal.is_empty() {
         let end = "The far end needs the same: run this there, too. Nothing was touched: --apply puts it into effect on \
-                   trial, --export prints it for another tool, and `linerate tune HOST` proves it.\n";
-        console::data(&linerate_report::text::wrapped(end, width).join("\n"));
+                   trial, --export prints it for another tool, and `linerate tune HOST` proves it.";
+        console::data(&(linerate_report::text::wrapped(end.trim_end(), width).join("\n") + "\n"));
     }
 }
 
@@ -126,14 +130,27 @@ fn apply(arguments: &TuneArguments, begun: &Begun, proposal: &Proposal) -> Exit 
         Ok(stop) => stop,
         Err(exit) => return exit,
     };
-    for line in plan_lines(proposal) {
-        say(&line.text, line.indent);
+    if !arguments.how.yes && !terminal::is_terminal(&std::io::stdin()) {
+        let text = "trying a plan that nothing was measured for: there is no terminal to ask at whether to keep it\n--yes \
+                    keeps it without asking";
+        console::error(text, None);
+        return Exit::Unable;
+    }
+    if !arguments.common.json {
+        for line in plan_lines(proposal) {
+            say(&line.text, line.indent);
+        }
     }
     let within = arguments.how.confirm_within.unwrap_or(CONFIRMATION);
     let plan = proposal.plan(End::Near, None, begun.at);
     match carry_out(arguments, &plan, within, stop) {
         Ok(Some(kept)) => {
-            show(arguments, begun, proposal, &[document::kept_set(End::Near, &kept)]);
+            let set = document::kept_set(End::Near, &kept, None);
+            if arguments.common.json {
+                print_json(&planned(arguments, begun, proposal, &[set]));
+            } else {
+                console::data(&in_force(&set));
+            }
             Exit::Success
         }
         Ok(None) => {
@@ -147,27 +164,38 @@ fn apply(arguments: &TuneArguments, begun: &Begun, proposal: &Proposal) -> Exit 
     }
 }
 
+/// What stays, in lines.
+fn in_force(set: &tune::KeptSet) -> String {
+    let mut text = format!("in force as change set {}; to undo: {}\n", set.id, set.undo);
+    match &set.file {
+        Some(file) => text += &format!("kept in {file}\n"),
+        None => text += "kept in no file: it holds until the next boot\n",
+    }
+    for warning in &set.warnings {
+        text += &format!("warning: {warning}\n");
+    }
+    text
+}
+
 fn carry_out(
     arguments: &TuneArguments,
     plan: &Plan,
     within: Duration,
     stop: Interrupts,
-) -> linerate_change::Result<Option<linerate_change::Kept>> {
+) -> Result<Option<Kept>, PartyError> {
     let (store, host) = (Store::from_environment()?, RealHost);
-    recover(&store, &host)?;
-    let options = Options {
-        purpose: "linerate tune, computed for a given path".to_owned(),
-        linerate_version: env!("CARGO_PKG_VERSION").to_owned(),
-        guard: Guard::Program(own_program()?),
-        time_limit: within + PATIENCE,
-    };
-    let mut trial = Trial::begin(&store, &host, plan, &options)?;
-    trial.apply(|_| true)?;
+    let mut near = Near::new(&store, &host, Guard::Program(own_program()?));
+    let left = near.begin(plan, "linerate tune, computed for a given path", within + PATIENCE)?;
+    left.iter().for_each(|text| console::note(text));
+    let groups: BTreeSet<Group> = plan.changes.iter().map(|change| change.group).collect();
+    for group in groups {
+        near.apply(group)?;
+    }
     let mut guide = AtTerminal::new(false, arguments.how.yes, Some(within), None, stop);
     if !(arguments.how.yes || guide.asks_to_keep(within)) {
-        let _report = trial.roll_back("not confirmed");
+        let left = near.roll_back("not confirmed")?;
+        left.iter().for_each(|text| console::note(text));
         return Ok(None);
     }
-    let keep: Keep = keeping::keep(plan, "computed, not measured", arguments.how.until_reboot);
-    trial.keep(&keep).map(Some)
+    near.keep(&keeping::keep(plan, "computed, not measured", arguments.how.until_reboot)).map(Some)
 }

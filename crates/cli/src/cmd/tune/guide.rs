@@ -12,7 +12,7 @@ use linerate_sys::signals::Interrupts;
 use linerate_sys::{clock, terminal};
 use linerate_units::{ByteCount, display};
 
-use super::course::{CourseEvent, Effort, Guide, Seen, Tried};
+use super::course::{Consent, CourseEvent, Effort, Guide, Seen, Tried};
 use crate::cmd::diagnose::Progress;
 use crate::cmd::measurement::LiveLine;
 use crate::console;
@@ -118,10 +118,7 @@ impl AtTerminal {
         let left = || deadline.map(|deadline| deadline - clock::monotonic_now());
         let ready = {
             let stop = self.stop;
-            let mut items = [
-                PollItem::new(&input, poll::Interest::READ),
-                PollItem::new(&stop, poll::Interest::READ),
-            ];
+            let mut items = [PollItem::new(&input, poll::Interest::READ), PollItem::new(&stop, poll::Interest::READ)];
             poll::wait(&mut items, left()).is_ok() && items[0].is_readable() && !items[1].is_readable()
         };
         if !ready {
@@ -171,14 +168,21 @@ impl Guide for AtTerminal {
         }
     }
 
-    fn consents(&mut self, _: &Seen, proposal: &Proposal, effort: &Effort) -> bool {
+    fn consents(&mut self, _: &Seen, proposal: &Proposal, effort: &Effort) -> Consent {
         if !self.quiet || !self.yes {
             for line in plan_lines(proposal) {
                 say(&line.text, line.indent);
             }
             say(&cost(effort), 0);
         }
-        self.yes || self.answer("Try it? Nothing stays that does not help. [y/N] ", None).unwrap_or(false)
+        if self.yes {
+            return Consent::Yes;
+        }
+        match self.answer("Try it? Nothing stays that does not help. [y/N] ", None) {
+            Some(true) => Consent::Yes,
+            Some(false) => Consent::No,
+            None => Consent::Nobody,
+        }
     }
 
     fn confirms(&mut self, trials: &[Tried]) -> bool {

@@ -93,8 +93,15 @@ fn measured(arguments: &TuneArguments, host: &str) -> Exit {
     }
     let asked = Asked { host, port: common.port, transfer: &arguments.transfer };
     let notes = notes(&done, how, guide.nobody_to_ask);
-    let told =
-        Told { asked, role: how.role.name(), begun: &begun, outcome: &done.outcome, kept: &done.kept, notes };
+    let told = Told {
+        asked,
+        role: how.role.name(),
+        begun: &begun,
+        outcome: &done.outcome,
+        kept: &done.kept,
+        far: how.far.as_ref(),
+        notes,
+    };
     let document = told.document();
     if let Some(failure) = &done.outcome.failure {
         console::error(&failure.text, None);
@@ -215,7 +222,7 @@ pub(crate) fn exit_of(outcome: &CourseOutcome, how: &HowArguments) -> Exit {
     match outcome.ended {
         Ended::Kept | Ended::NothingToDo => Exit::Success,
         Ended::Planned if how.dry_run || how.export.is_some() => Exit::Success,
-        Ended::Planned | Ended::Declined => Exit::Missed,
+        Ended::Planned | Ended::Declined | Ended::NoWay => Exit::Missed,
         Ended::RolledBack | Ended::NotConfirmed => Exit::RolledBack,
         Ended::BrokenOff => match &outcome.failure {
             Some(failure) if failure.needs_privilege => Exit::Privilege,

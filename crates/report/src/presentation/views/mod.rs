@@ -28,8 +28,7 @@ pub(super) fn complete(presentation: &mut Presentation<'_>, run: &RunDocument) {
 
 /// Adds notes and what is unknown with its reason, each once: documents within a document often say the same.
 fn add_notes(presentation: &mut Presentation<'_>, notes: &[String], unknown: &[Unknown]) {
-    let reasons =
-        unknown.iter().map(|unknown| format!("{}: {}.", unknown.key, unknown.reason.trim_end_matches('.')));
+    let reasons = unknown.iter().map(|unknown| format!("{}: {}.", unknown.key, unknown.reason.trim_end_matches('.')));
     for note in notes.iter().cloned().chain(reasons) {
         if !presentation.notes.contains(&note) {
             presentation.notes.push(note);

@@ -299,13 +299,12 @@ fn kept(document: &TuneDocument) -> Option<Table> {
 }
 
 fn kept_rows(set: &KeptSet) -> Vec<(&'static str, String)> {
-    let place = if set.end == "far" { ", on the far host" } else { "" };
     let file = set.file.clone().unwrap_or_else(|| "none: nothing makes it last beyond the next boot".to_owned());
     let mut rows = vec![("change set", format!("{}", set.id)), ("file", file)];
     rows.extend(set.lasting.iter().map(|one| ("lasts", one.clone())));
     rows.extend(set.until_reboot.iter().map(|one| ("until the next boot", one.clone())));
     rows.extend(set.warnings.iter().map(|one| ("warning", one.clone())));
-    rows.push(("to undo", format!("linerate rollback {}{place}", set.id)));
+    rows.push(("to undo", set.undo.clone()));
     rows
 }
 

@@ -1,0 +1,153 @@
+//! The command line of `linerate tune` and `linerate doctor`, where no path is needed.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::guest::flat;
+use crate::support::document::{array, text};
+use crate::support::process::{Finished, run};
+use crate::support::{Scratch, linerate};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn tune(arguments: &[&str]) -> Finished {
+    let scratch = Scratch::new();
+    let mut command = linerate();
+    command.arg("tune").args(arguments).env("LINERATE_STATE", scratch.path("state"));
+    run(command, LIMIT)
+}
+
+/// `linerate tune` in a network namespace of its own with the kernel's own buffers (of 6.16 and later:
+/// larger than the defaults of those before), whatever this host has.
+fn tune_with_defaults(arguments: &[&str]) -> Finished {
+    let scratch = Scratch::new();
+    let allowed =
+        |options: &&str| Command::new("unshare").args([options, "true"]).status().is_ok_and(|end| end.success());
+    let options = ["-n", "-rn"].into_iter().find(allowed).expect("namespaces: run as root, or allow user namespaces");
+    let script =
+        "cd /proc/sys/net/ipv4; echo 4096 131072 33554432 > tcp_rmem; echo 4096 16384 4194304 > tcp_wmem; exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args([options, "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_linerate"), "tune"]).args(arguments);
+    command.env("LINERATE_HISTORY", "off").env("LINERATE_STATE", scratch.path("state"));
+    run(command, LIMIT)
+}
+
+#[track_caller]
+fn says(text: &str, words: &[&str]) {
+    let flat = flat(text);
+    for word in words {
+        assert!(flat.contains(word), "{word:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn without_a_path_it_audits() {
+    let done = tune(&[]);
+    assert!(matches!(done.code(), Some(0 | 1)), "{done:#?}");
+    says(&done.stdout, &["facts read", "Nothing was changed"]);
+    says(&done.stderr, &["No path was given", "linerate tune HOST", "--rate with --rtt"]);
+    let mut audit = linerate();
+    audit.args(["audit", "--json"]);
+    let (audited, tuned) = (run(audit, LIMIT).json(), tune(&["--json"]).json());
+    let keys = |document: &Value| document.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&audited), keys(&tuned));
+}
+
+/// 1 Gbit/s over 200 ms is 25 MB; a window is 0.62 of the buffer, or somewhat more, and a send buffer holds data twice.
+/// That is more than the largest default of any kernel.
+#[test]
+fn a_given_path_is_computed() {
+    const PRODUCT: f64 = 25e6;
+    let done = tune_with_defaults(&["--rate", "1G", "--rtt", "200ms", "--json"]).expect_code(0);
+    let document = done.json();
+    assert_eq!((text(&document, "/outcome"), &document["before"]), ("planned", &Value::Null), "{document:#}");
+    for (index, (key, least, most)) in
+        [("net.ipv4.tcp_rmem", 1.0 / 0.75, 3.0), ("net.ipv4.tcp_wmem", 1.0 / 0.75, 4.0)].into_iter().enumerate()
+    {
+        let change = &array(&document, "/rounds/0/changes")[index]["change"];
+        assert_eq!(text(change, "/target/key"), key, "{document:#}");
+        let largest =
+            text(change, "/to").split(' ').nth(2).and_then(|word| word.parse::<u32>().ok()).expect("three numbers");
+        assert!((least * PRODUCT..=most * PRODUCT).contains(&f64::from(largest)), "{key}: {largest}");
+        assert_eq!(largest % 4096, 0, "{key}: {largest} is no whole number of pages");
+        says(text(change, "/reason/arithmetic"), &["1.00 Gbit/s x 200 ms / 8", &format!("{largest} B")]);
+    }
+    // The total of the whole kernel cannot be seen from a namespace: what it must be is said instead.
+    let refusals: Vec<&str> = array(&document, "/rounds/0/refusals").iter().map(|one| text(one, "/text")).collect();
+    assert!(refusals.iter().any(|text| text.contains("net.ipv4.tcp_mem") && text.contains("pages")), "{refusals:?}");
+    let shown = tune_with_defaults(&["--rate", "1G", "--rtt", "200ms"]).expect_code(0);
+    let values = ["net.ipv4.tcp_rmem = 4096 131072", "(now 4096 131072 33554432)", "net.ipv4.tcp_wmem = 4096 16384"];
+    says(&shown.stdout, &values);
+    says(&shown.stdout, &["Nothing was touched", "--apply", "--export", "The far end needs the same"]);
+    assert!(shown.stdout.lines().all(|line| line.chars().count() <= 80), "{}", shown.stdout);
+    let small = tune_with_defaults(&["--rate", "10M", "--rtt", "10ms", "--json"]).expect_code(0).json();
+    assert_eq!((text(&small, "/outcome"), array(&small, "/rounds/0/changes").len()), ("nothing_to_change", 0));
+}
+
+#[test]
+fn a_plan_in_other_tools_words() {
+    for (format, words) in [
+        ("sysctl.d", "net.ipv4.tcp_rmem = 4096 131072 "),
+        ("tuned", "[sysctl] net.ipv4.tcp_rmem=4096 131072 "),
+        ("ansible", "- name: net.ipv4.tcp_rmem value: \"4096 131072 "),
+        ("nixos", "\"net.ipv4.tcp_rmem\" = \"4096 131072 "),
+        ("docker", "--sysctl 'net.ipv4.tcp_rmem=4096 131072 "),
+        ("kubernetes", "- name: net.ipv4.tcp_rmem value: \"4096 131072 "),
+        // Those two are about interfaces: what is not in there is named.
+        ("systemd-link", "# Not in here: net.ipv4.tcp_rmem = 4096 131072 "),
+        ("network-manager", "# Not in here: net.ipv4.tcp_rmem = 4096 131072 "),
+    ] {
+        let done = tune_with_defaults(&["--rate", "1G", "--rtt", "200ms", "--export", format]).expect_code(0);
+        says(&done.stdout, &["# Written by linerate", words]);
+        assert_eq!(done.stderr, "", "{format}");
+    }
+    let unknown = tune(&["--rate", "1G", "--rtt", "200ms", "--export", "toml"]).expect_code(2);
+    says(
+        &unknown.stderr,
+        &["sysctl.d", "tuned", "ansible", "systemd-link", "network-manager", "docker", "kubernetes", "nixos"],
+    );
+}
+
+#[test]
+fn what_does_not_fit_together_is_refused() {
+    says(&tune(&["--rate", "1G"]).expect_code(2).stderr, &["--rtt"]);
+    says(&tune(&["--rtt", "200ms"]).expect_code(2).stderr, &["--rate"]);
+    says(&tune(&["host", "--rate", "1G", "--rtt", "200ms"]).expect_code(2).stderr, &["cannot be used with"]);
+    says(&tune(&["--apply"]).expect_code(2).stderr, &["--rate"]);
+    let role = tune(&["--role", "gaming", "host"]).expect_code(2);
+    says(&role.stderr, &["wan-bulk, lan, low-latency, web, router"]);
+    says(&tune(&["host", "--far", "far"]).expect_code(2).stderr, &["ssh:[USER@]HOST[:PORT]", "netns:NAME"]);
+    says(&tune(&["host", "--max-pairs", "4"]).expect_code(2).stderr, &["--max-pairs", "5"]);
+    says(&tune(&["host", "--flows", "0"]).expect_code(2).stderr, &["1 to 10000"]);
+}
+
+#[test]
+fn without_changes_there_is_nothing_to_undo_or_export() {
+    let undone = tune(&["undo"]).expect_code(0);
+    assert_eq!((undone.stdout.as_str(), undone.stderr.contains("nothing of linerate's is in force")), ("", true));
+    let exported = tune(&["export", "--format", "tuned"]).expect_code(0);
+    assert_eq!((exported.stdout.as_str(), exported.stderr.contains("nothing of linerate's is in force")), ("", true));
+    says(&tune(&["undo", "7"]).expect_code(2).stderr, &["no record of changes 7", "rollback --list"]);
+    says(&tune(&["export", "7"]).expect_code(2).stderr, &["no record of changes 7"]);
+}
+
+#[test]
+fn where_nobody_serves_nothing_is_measured() {
+    for arguments in [&["127.0.0.1", "-p", "9"][..], &["127.0.0.1", "-p", "9", "--dry-run", "--json"]] {
+        let done = tune(arguments).expect_code(2);
+        assert_eq!(done.stdout, "");
+        says(&done.stderr, &["server may have stopped running", "Connection refused"]);
+    }
+}
+
+#[test]
+fn help_says_what_each_does() {
+    let mut command = linerate();
+    command.args(["doctor", "--help"]);
+    let help = run(command, LIMIT).expect_code(0).stdout;
+    says(&help, &["Examples:", "linerate doctor lab:", "Exit codes:", "--html", "--fresh", "--yes", "--dry-run"]);
+    let help = tune(&["--help"]).expect_code(0).stdout;
+    says(&help, &["Examples:", "--far ssh:me@host", "Exit codes:", "--confirm-within", "--export", "undo", "export"]);
+}

@@ -1,0 +1,130 @@
+//! Shell scripts around `linerate tune` in the lab's guest, on a path so slow that a whole run costs seconds.
+
+use crate::support::Finished;
+use crate::support::lab::{OwnPath, lab};
+
+/// What the near host may send from, and the far host receive into, at most: the settings that limit.
+pub(crate) const NEAR: &str = "net.ipv4.tcp_wmem";
+pub(crate) const FAR: &str = "net.ipv4.tcp_rmem";
+
+/// Values of these that limit. A product of the path is 100 kB.
+pub(crate) const NEAR_SMALL: &str = "4096 16384 30000";
+pub(crate) const FAR_SMALL: &str = "4096 32768 50000";
+
+/// Values that are large enough.
+const NEAR_LARGE: &str = "4096 16384 4194304";
+const FAR_LARGE: &str = "4096 131072 6291456";
+
+/// What limits on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// The near host's send buffer.
+    Near,
+    /// The far host's receive buffer.
+    Far,
+    /// Both, nearly as much: a plan against one is a plan against both.
+    Both,
+    /// No host.
+    None,
+}
+
+/// A path of 20 Mbit/s and 40 ms.
+pub(crate) fn path(limit: Limit) -> OwnPath {
+    let (near, far) = match limit {
+        Limit::Near => (NEAR_SMALL, FAR_LARGE),
+        Limit::Far => (NEAR_LARGE, FAR_SMALL),
+        Limit::Both => ("4096 16384 60000", "4096 32768 60000"),
+        Limit::None => (NEAR_LARGE, FAR_LARGE),
+    };
+    OwnPath::new(&format!(
+        "[host.near]\ncongestion_control = \"cubic\"\n\n[host.near.sysctl]\n\"{NEAR}\" = \"{near}\"\n\n\
+         [host.far]\ncongestion_control = \"cubic\"\n\n[host.far.sysctl]\n\"{FAR}\" = \"{far}\"\n\n\
+         [[link]]\nbetween = [\"near\", \"far\"]\nmtu = 1500\nrate = \"20 Mbit/s\"\ndelay = \"20 ms\"\nbuffer = \"200 kB\"\n"
+    ))
+}
+
+/// Words of the scripts: `tune` runs in the directory `$D`, its output goes to `$D/out` and `$D/err`.
+///
+/// A process is looked for by its number in the journal only: a process's own directory in `/proc` must not be looked at
+/// while it is killed with its threads, which keeps the guest's kernel busy for ever.
+const WORDS: &str = r#"set -u
+D=$(mktemp -d); cd "$D"; mkdir state; chmod 755 .; chmod 777 state
+export LINERATE_STATE="$D/state" LINERATE_HISTORY=off
+far() { nsenter --net=/run/netns/far "$@"; }
+tune() { "$L" tune far --far netns:far --yes -- -t 5 -C cubic > out 2> err; }
+both() { cat /proc/sys/net/ipv4/tcp_wmem; far cat /proc/sys/net/ipv4/tcp_rmem; }
+one_line() { tr '\t' ' ' < "$1" | paste -s -d ';'; }
+is_as_before() { both > now; cmp -s before now; }
+both > before
+# Starts it, and waits until something is in force.
+try() {
+  "$L" tune far --far netns:far --yes -- -t 5 -C cubic > out 2> err & process=$!
+  for i in $(seq 90); do grep -q ^Trying err && break; sleep 1; done
+  for i in $(seq 40); do is_as_before || break; sleep 0.5; done
+  is_as_before && { echo 'nothing came into force'; cat err; exit 1; }
+  echo "tried: $(one_line now)"
+}
+# What is left, within half a minute.
+left() {
+  for i in $(seq 60); do is_as_before && break; sleep 0.5; done
+  echo "before: $(one_line before)"; echo "after: $(one_line now)"
+  echo '== errors'; cat err; echo '== output'; cat out
+  echo '== near'; "$L" rollback --list 2>&1; "$L" rollback --pending 2>&1 || echo "pending: $?"
+  echo '== far'; export LINERATE_STATE="$D/state/netns-far"
+  far "$L" rollback --list 2>&1; far "$L" rollback --pending 2>&1 || echo "pending: $?"
+}
+"#;
+
+/// What a script said, part by part.
+pub(crate) struct Said(Finished);
+
+/// Runs a script on such a path.
+pub(crate) fn run(limit: Limit, script: &str) -> Said {
+    let path = path(limit);
+    let script = format!("L={}\n{WORDS}{script}", env!("CARGO_BIN_EXE_linerate"));
+    Said(lab(&path.file, &["sh", "-c", &script]))
+}
+
+impl Said {
+    /// All of it.
+    pub(crate) fn whole(&self) -> &str {
+        &self.0.stdout
+    }
+
+    /// What follows `name: ` on a line.
+    #[track_caller]
+    pub(crate) fn value(&self, name: &str) -> &str {
+        let found = self.whole().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        found.unwrap_or_else(|| panic!("no {name:?} in\n{}{}", self.whole(), self.0.stderr))
+    }
+
+    /// The part below the line `== name`.
+    #[track_caller]
+    pub(crate) fn part(&self, name: &str) -> &str {
+        let head = format!("== {name}\n");
+        let (_, after) = self.whole().split_once(&head).unwrap_or_else(|| panic!("no {name:?} in\n{}", self.whole()));
+        after.split("\n== ").next().unwrap_or(after)
+    }
+
+    /// Each of `words` is in the part, however its lines are broken.
+    #[track_caller]
+    pub(crate) fn says(&self, part: &str, words: &[&str]) -> &Self {
+        let text = flat(self.part(part));
+        for word in words {
+            assert!(text.contains(word), "{word:?} is not in {part}:\n{}", self.whole());
+        }
+        self
+    }
+
+    /// Something was in force, and both hosts are as they were.
+    #[track_caller]
+    pub(crate) fn is_back(&self) -> &Self {
+        assert_eq!(self.value("after"), self.value("before"), "{}", self.whole());
+        self
+    }
+}
+
+/// In one line, with single spaces.
+pub(crate) fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

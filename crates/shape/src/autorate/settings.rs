@@ -1,0 +1,178 @@
+use core::time::Duration;
+
+use linerate_model::statistics::Signed;
+use linerate_model::throughput::Flow;
+use linerate_units::{BitRate, ByteCount};
+
+use super::LogLine;
+
+/// The name of a reflector; the caller knows which address it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReflectorId(u32);
+
+impl ReflectorId {
+    /// The reflector of this number.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+/// How rates are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Law {
+    /// cake-autorate's, to compare with.
+    CakeAutorate,
+    /// By estimates of the capacity.
+    #[default]
+    Linerate,
+}
+
+/// Within which rates a direction is held. What is `None` is found out.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bounds {
+    /// Never below it; `None`: half of the lowest capacity that was seen, and not below 100 kbit/s.
+    pub minimum: Option<BitRate>,
+    /// Where it starts, and goes back to when nobody sends. `None`: it starts at 2 Mbit/s and doubles while all is clean;
+    /// later this is a mean of the capacities that were seen.
+    pub base: Option<BitRate>,
+    /// Never above it; `None`: no bound but the path's.
+    pub maximum: Option<BitRate>,
+}
+
+/// What a controller is made with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// How rates are chosen.
+    pub law: Law,
+    /// Towards the path.
+    pub up: Bounds,
+    /// From it.
+    pub down: Bounds,
+    /// Reflectors that are probed.
+    pub reflectors: Vec<ReflectorId>,
+    /// Reflectors that can take the place of one that fails, best first.
+    pub spare: Vec<ReflectorId>,
+    /// Time between two probes, of whichever reflectors. cake-autorate: 50 ms (six of them, each every 300 ms).
+    pub probe_interval: Duration,
+    /// The largest packet on the line, with its link layer's overhead: its time is added to each threshold.
+    pub largest_packet: ByteCount,
+}
+
+/// One answer to a probe.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Who answered.
+    pub reflector: ReflectorId,
+    /// The probe's number; an answer older than the last one of the same reflector is left out.
+    pub sequence: u64,
+    /// What it says.
+    pub delay: Delay,
+}
+
+/// The delay of one probe.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Delay {
+    /// Both ways. Clocks of the two ends need not agree, so either may be negative; their sum is the round trip.
+    OneWay {
+        /// From here to the reflector.
+        up: Signed<Duration>,
+        /// And back.
+        down: Signed<Duration>,
+    },
+    /// The round trip only: which direction is late cannot be told.
+    RoundTrip(Duration),
+}
+
+/// What a controller is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Input {
+    /// An answer came.
+    Sample(Sample),
+    /// No answer came in time (one second).
+    Lost {
+        /// From whom.
+        reflector: ReflectorId,
+    },
+    /// What the interface carried since the last time, 100 to 200 ms: up what was sent to the path (after the shaper), down
+    /// what came from it (before the shaper).
+    Achieved {
+        /// Sent.
+        up: ByteCount,
+        /// Received.
+        down: ByteCount,
+        /// Over which time.
+        over: Duration,
+    },
+    /// What waits in our own tree.
+    Backlog {
+        /// Which tree.
+        direction: Flow,
+        /// Bytes in all leaves.
+        backlog: ByteCount,
+    },
+    /// The host's clock was set: one-way delays from before mean nothing any more.
+    ClockStepped,
+    /// The link has come up or gone down.
+    Link {
+        /// Whether it is up.
+        up: bool,
+    },
+    /// Time has passed; needed at least every 200 ms when nothing else comes.
+    Tick,
+}
+
+/// What the controller is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Follows the path.
+    Running,
+    /// Nobody has sent for a minute: probing may pause until somebody does.
+    Idle,
+    /// Nothing comes back and nothing is carried: rates are held, nobody is blamed.
+    Stalled,
+    /// Data is carried, but no reflector answers: rates are held at or below the base.
+    Blind,
+    /// The link is down.
+    LinkDown,
+}
+
+/// How much of the set rate is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Load {
+    /// Below 2 Mbit/s, and below the share that is high.
+    Idle,
+    /// Some of it.
+    Low,
+    /// More than 75 %, or packets wait in our own tree.
+    High,
+}
+
+/// What the caller should do, or may write down.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Output {
+    /// Set this rate, in place.
+    SetRate {
+        /// Whose.
+        direction: Flow,
+        /// To what.
+        rate: BitRate,
+    },
+    /// The state is another one.
+    State(State),
+    /// Probe another reflector in place of one.
+    Replace {
+        /// Probed until now; it goes to the end of the spare ones.
+        old: ReflectorId,
+        /// To be probed from now on.
+        new: ReflectorId,
+    },
+    /// A line of the log.
+    Log(LogLine),
+}

@@ -1,0 +1,206 @@
+//! A policy as filters of kind `u32`, for IPv4 and IPv6.
+
+use super::builder::Builder;
+use crate::link::Direction;
+use crate::plan::{Goal, Handle, Parent, Protocol};
+use crate::policy::{Importance, IpProtocol, Prefix, Rule, Selector, Transport};
+
+/// The discipline whose packets are sorted.
+pub(super) const ROOT: Handle = Handle::discipline(1);
+
+/// `tc`'s `prio` of the filters of one family: one number carries one protocol only.
+const fn preference(protocol: Protocol) -> u16 {
+    match protocol {
+        Protocol::Ipv4 => 10,
+        Protocol::Ipv6 => 11,
+        Protocol::All => 12,
+    }
+}
+
+const FAMILIES: [Protocol; 2] = [Protocol::Ipv4, Protocol::Ipv6];
+
+/// An IPv4 header without options, and no later fragment: only then do ports stand where they are sought.
+pub(super) const PLAIN_IPV4: &str = "match u8 0x05 0x0f at 0 match u16 0x0000 0x1fff at 6";
+
+/// Adds filters for these rules; `goal` says where packets of an importance go and how `tc` is told.
+pub(super) fn add<'r>(
+    builder: &mut Builder<'_>,
+    rules: impl Iterator<Item = &'r Rule>,
+    goal: impl Fn(Importance) -> (String, Goal),
+) {
+    for rule in rules {
+        // What somebody else has marked is believed only when asked to.
+        let believed = builder.direction == Direction::Up || builder.inputs.policy.trust_marks;
+        if matches!(rule.selector, Selector::Mark(_)) && !believed {
+            continue;
+        }
+        let (words, target) = goal(rule.importance);
+        for family in FAMILIES {
+            for matches in matches(&rule.selector, family, builder.direction) {
+                let place = (family, preference(family));
+                let reason = format!("{}: {}", rule.importance.name(), rule.reason);
+                builder.filter(Parent::At(ROOT), place, ("u32", &format!("{matches} {words}")), Some(target.clone()), reason);
+            }
+        }
+    }
+}
+
+/// The matches that together select these packets in one family.
+fn matches(selector: &Selector, family: Protocol, direction: Direction) -> Vec<String> {
+    let ipv6 = family == Protocol::Ipv6;
+    match selector {
+        // Without the two ECN bits.
+        Selector::Mark(mark) if ipv6 => vec![format!("match u16 {:#06x} 0x0fc0 at 0", u16::from(mark.get()) << 6)],
+        Selector::Mark(mark) => vec![format!("match u8 {:#04x} 0xfc at 1", mark.get() << 2)],
+        Selector::Port(transport, port) => [0, 2].map(|field| at_port(*transport, port.get(), field, ipv6)).to_vec(),
+        Selector::Host(prefix) => host(prefix, ipv6, direction).into_iter().collect(),
+        Selector::Protocol(number) => vec![protocol(*number, ipv6)],
+        Selector::Icmp => vec![protocol(IpProtocol::new(if ipv6 { 58 } else { 1 }), ipv6)],
+        Selector::PureAcknowledgement => pure_acknowledgements(ipv6),
+    }
+}
+
+/// That the protocol above IP is this one.
+pub(super) fn protocol(number: IpProtocol, ipv6: bool) -> String {
+    format!("match u8 {:#04x} 0xff at {}", number.get(), if ipv6 { 6 } else { 9 })
+}
+
+fn at_port(transport: Transport, port: u16, field: u8, ipv6: bool) -> String {
+    let above = protocol(transport.number(), ipv6);
+    if ipv6 {
+        format!("{above} match u16 {port:#06x} 0xffff at {}", 40 + field)
+    } else {
+        format!("{PLAIN_IPV4} {above} match u16 {port:#06x} 0xffff at {}", 20 + field)
+    }
+}
+
+fn host(prefix: &Prefix, ipv6: bool, direction: Direction) -> Option<String> {
+    let side = if direction == Direction::Up { "dst" } else { "src" };
+    let family = if ipv6 { "ip6" } else { "ip" };
+    (prefix.is_ipv6() == ipv6).then(|| format!("match {family} {side} {prefix}"))
+}
+
+/// `u32` cannot subtract, but a TCP header has 11 lengths: for each, the packet's length when nothing follows it.
+fn pure_acknowledgements(ipv6: bool) -> Vec<String> {
+    let tcp = protocol(IpProtocol::new(6), ipv6);
+    let one = |words: u16| {
+        let offset = words << 4;
+        if ipv6 {
+            let length = words * 4;
+            format!("{tcp} match u16 {length:#06x} 0xffff at 4 match u8 {offset:#04x} 0xf0 at 52 match u8 0x10 0x10 at 53")
+        } else {
+            let length = 20 + words * 4;
+            let fields = format!("match u16 {length:#06x} 0xffff at 2 match u8 {offset:#04x} 0xf0 at 32");
+            format!("{PLAIN_IPV4} {tcp} {fields} match u8 0x10 0x10 at 33")
+        }
+    };
+    (5..=15).map(one).collect()
+}
+
+/// A `u32` match as arithmetic over a packet, to test what the words select: keys are value, mask, offset of 1, 2 or 4 bytes.
+#[cfg(test)]
+pub(super) fn selects(words: &[String], packet: &[u8]) -> bool {
+    let number = |text: &String| {
+        text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |digits| u32::from_str_radix(digits, 16).ok())
+    };
+    let mut rest = words;
+    while let [key, kind, value, mask, at, offset, ..] = rest {
+        if key != "match" || at != "at" {
+            break;
+        }
+        let size = if kind == "u8" { 1 } else { 2 };
+        let (Some(value), Some(mask), Ok(offset)) = (number(value), number(mask), offset.parse::<usize>()) else {
+            return false;
+        };
+        let Some(field) = packet.get(offset..offset + size) else { return false };
+        let found = field.iter().fold(0_u32, |number, byte| number << 8 | u32::from(*byte));
+        if found & mask != value {
+            return false;
+        }
+        rest = &rest[6..];
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_units::{Dscp, Port};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::plan::words;
+
+    fn fits(selector: &Selector, family: Protocol, packet: &[u8]) -> bool {
+        matches(selector, family, Direction::Up).iter().any(|line| selects(&words(line), packet))
+    }
+
+    fn tcp_ipv4(header_words: u8, payload: u16, flags: u8, tos: u8) -> Vec<u8> {
+        let length = 20 + u16::from(header_words) * 4 + payload;
+        let mut packet = vec![0; usize::from(length)];
+        packet[0] = 0x45;
+        packet[1] = tos;
+        packet[2..4].copy_from_slice(&length.to_be_bytes());
+        packet[6] = 0x40;
+        packet[9] = 6;
+        packet[22..24].copy_from_slice(&443_u16.to_be_bytes());
+        packet[32] = header_words << 4;
+        packet[33] = flags;
+        packet
+    }
+
+    fn tcp_ipv6(header_words: u8, payload: u16, flags: u8, class: u8) -> Vec<u8> {
+        let length = u16::from(header_words) * 4 + payload;
+        let mut packet = vec![0; 40 + usize::from(length)];
+        packet[0] = 0x60 | class >> 4;
+        packet[1] = class << 4;
+        packet[4..6].copy_from_slice(&length.to_be_bytes());
+        packet[6] = 6;
+        packet[42..44].copy_from_slice(&443_u16.to_be_bytes());
+        packet[52] = header_words << 4;
+        packet[53] = flags;
+        packet
+    }
+
+    proptest! {
+        /// Payload 0 and ACK, and nothing else: whatever options, flags, codepoints and ECN bits.
+        #[test]
+        fn acknowledgements_are_those_without_payload(
+            header in 5_u8..=15, payload in prop_oneof![Just(0_u16), 0..1400_u16], flags: u8, class: u8,
+        ) {
+            let pure = payload == 0 && flags & 0x10 != 0;
+            let selector = Selector::PureAcknowledgement;
+            prop_assert_eq!(fits(&selector, Protocol::Ipv4, &tcp_ipv4(header, payload, flags, class)), pure);
+            prop_assert_eq!(fits(&selector, Protocol::Ipv6, &tcp_ipv6(header, payload, flags, class)), pure);
+        }
+
+        #[test]
+        fn marks_are_read_without_ecn(mark in 0_u8..64, class: u8) {
+            let selector = Selector::Mark(Dscp::new(mark).expect("below 64"));
+            prop_assert_eq!(fits(&selector, Protocol::Ipv4, &tcp_ipv4(5, 0, 0, class)), class >> 2 == mark);
+            prop_assert_eq!(fits(&selector, Protocol::Ipv6, &tcp_ipv6(5, 0, 0, class)), class >> 2 == mark);
+        }
+    }
+
+    #[test]
+    fn ports_on_either_side_and_not_in_later_fragments() {
+        let selector = Selector::Port(Transport::Tcp, Port::new(443).expect("not zero"));
+        let mut packet = tcp_ipv4(5, 100, 0x10, 0);
+        assert!(fits(&selector, Protocol::Ipv4, &packet));
+        packet.copy_within(22..24, 20);
+        packet[22..24].fill(0);
+        assert!(fits(&selector, Protocol::Ipv4, &packet));
+        packet[7] = 185;
+        assert!(!fits(&selector, Protocol::Ipv4, &packet));
+        assert!(fits(&selector, Protocol::Ipv6, &tcp_ipv6(8, 1, 0x10, 0)));
+        let other = Selector::Port(Transport::Udp, Port::new(443).expect("not zero"));
+        assert!(!fits(&other, Protocol::Ipv6, &tcp_ipv6(8, 1, 0x10, 0)));
+    }
+
+    #[test]
+    fn hosts_are_those_at_the_far_side() {
+        let prefix: Prefix = "2001:db8::/32".parse().expect("a prefix");
+        assert_eq!(host(&prefix, true, Direction::Up), Some("match ip6 dst 2001:db8::/32".to_owned()));
+        assert_eq!(host(&prefix, true, Direction::Down), Some("match ip6 src 2001:db8::/32".to_owned()));
+        assert_eq!(host(&prefix, false, Direction::Down), None);
+    }
+}

@@ -1,0 +1,147 @@
+//! HTB's tree: the line, and in it what goes first, the rest, and what goes last.
+
+use core::time::Duration;
+
+use linerate_units::BitRate;
+
+use super::builder::Builder;
+use super::classify::{self, ROOT};
+use super::{Inputs, sizes};
+use crate::capability::Feature;
+use crate::link::Direction;
+use crate::plan::{Class, Goal, Handle, Parent};
+use crate::policy::Importance;
+
+/// The class that is the line.
+pub(super) const LINE: Handle = Handle::class(1, 1);
+
+/// A kind of queue at the end of a class.
+pub(super) struct Leaf {
+    pub(super) kind: &'static str,
+    /// Why it is there, as a phrase.
+    pub(super) reason: &'static str,
+    /// `tc`'s words for a class that may use this rate.
+    pub(super) options: fn(&Inputs<'_>, BitRate, Direction) -> String,
+    /// What it adds to a packet of a flow that does not fill it, and to one of a flow that does.
+    pub(super) delays: fn(&Inputs<'_>, BitRate) -> (Duration, Duration),
+}
+
+/// The number of a tier's class.
+pub(super) const fn tier(importance: Importance) -> Handle {
+    Handle::class(1, match importance {
+        Importance::Interactive => 0x10,
+        Importance::Default => 0x20,
+        Importance::Bulk => 0x30,
+    })
+}
+
+/// What a tier is guaranteed: together the whole line, so that none sends without the line's leave, and a flood of
+/// interactive packets cannot take what the others are promised.
+pub(super) fn share(importance: Importance, rate: BitRate) -> BitRate {
+    sizes::whole(rate * match importance {
+        Importance::Interactive => 1.0 / 3.0,
+        Importance::Default => 1.0 / 2.0,
+        Importance::Bulk => 1.0 / 6.0,
+    })
+}
+
+/// What HTB is to hold: in the bytes that it can count.
+pub(super) fn held(builder: &Builder<'_>) -> BitRate {
+    sizes::whole(sizes::without_ptm(builder.inputs.line.layer, builder.rate))
+}
+
+/// Whether the direction gets three classes: sorting needs `u32`.
+pub(super) fn sorts(inputs: &Inputs<'_>) -> bool {
+    inputs.capabilities.has(Feature::Filter("u32"))
+}
+
+/// A class of HTB with all its numbers stated.
+pub(super) fn class(
+    builder: &Builder<'_>,
+    (parent, handle): (Handle, Handle),
+    (rate, ceiling): (BitRate, BitRate),
+    importance: Option<Importance>,
+) -> Class {
+    let inputs = builder.inputs;
+    let (burst, ceiling_burst) = (sizes::burst(inputs, rate).get(), sizes::burst(inputs, ceiling).get());
+    let priority = importance.map_or(String::new(), |importance| format!(" prio {}", importance as u8));
+    let options = format!(
+        "rate {} ceil {} burst {burst} cburst {ceiling_burst} quantum {}{priority}{}",
+        sizes::rate_word(rate),
+        sizes::rate_word(ceiling),
+        sizes::quantum(inputs, rate).get(),
+        sizes::layer_words(inputs.line.layer, inputs.device.header),
+    );
+    let options = options.split_whitespace().map(str::to_owned).collect();
+    let device = builder.device.clone();
+    Class { device, parent, handle, kind: "htb", rate, ceiling: Some(ceiling), importance, options }
+}
+
+/// The discipline and the class that is the line.
+pub(super) fn line(builder: &mut Builder<'_>, default: u16) {
+    let rate = held(builder);
+    let reason = format!("HTB shares the line out; what no filter sorts goes to 1:{default:x}");
+    builder.discipline((Parent::Root, ROOT), "htb", None, &format!("default {default:x}"), reason);
+    let class = class(builder, (ROOT, LINE), (rate, rate), None);
+    builder.class(class, "the line: nothing below it can exceed this together, so the queue is here and not in the modem");
+}
+
+/// A class with its queue.
+pub(super) fn leaf(
+    builder: &mut Builder<'_>,
+    (parent, handle): (Handle, Handle),
+    (rate, ceiling): (BitRate, BitRate),
+    importance: Importance,
+    leaf: &Leaf,
+    reason: &str,
+) {
+    let class = class(builder, (parent, handle), (rate, ceiling), Some(importance));
+    builder.class(class, reason);
+    let words = (leaf.options)(builder.inputs, ceiling, builder.direction);
+    let place = (Parent::At(handle), Handle::discipline(handle.minor));
+    builder.discipline(place, leaf.kind, None, &words, leaf.reason);
+}
+
+/// The filters of the policy, into the classes of the tiers.
+pub(super) fn sort(builder: &mut Builder<'_>, class_of: impl Fn(Importance) -> Handle) {
+    let policy = builder.inputs.policy;
+    classify::add(builder, policy.rules.iter(), |importance| {
+        let class = class_of(importance);
+        (format!("flowid {class}"), Goal::Class(class))
+    });
+}
+
+const WHY: [(Importance, &str); 3] = [
+    (Importance::Interactive, "what somebody waits for goes first, up to a third of the line when others want theirs"),
+    (Importance::Default, "everything else: half of the line, and what others leave"),
+    (Importance::Bulk, "what nobody waits for: a sixth of the line, and what others leave"),
+];
+
+/// The whole tree: three tiers where packets are sorted, else one.
+pub(super) fn shape(builder: &mut Builder<'_>, kind: &Leaf, tiers: bool) {
+    let tiers = tiers && sorts(builder.inputs);
+    let rate = held(builder);
+    line(builder, tier(Importance::Default).minor);
+    let (flow, own) = (kind.delays)(builder.inputs, builder.rate);
+    if !tiers {
+        let place = (LINE, tier(Importance::Default));
+        leaf(builder, place, (rate, rate), Importance::Default, kind, "all packets: the queue below tells flows apart");
+        builder.predict(Importance::Interactive, flow, own);
+        builder.predict(Importance::Default, flow, own);
+        return;
+    }
+    for (importance, why) in WHY {
+        leaf(builder, (LINE, tier(importance)), (share(importance, rate), rate), importance, kind, why);
+        let waits = if importance == Importance::Interactive { Duration::ZERO } else { flow };
+        builder.predict(importance, waits, own);
+    }
+    sort(builder, tier);
+    addresses(builder);
+}
+
+/// What HTB's queues do not do.
+pub(super) fn addresses(builder: &mut Builder<'_>) {
+    if builder.inputs.policy.fairness == crate::policy::Fairness::Hosts {
+        builder.note("Flows share equally, not hosts: sharing by host needs CAKE.");
+    }
+}
