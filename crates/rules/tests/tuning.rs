@@ -116,12 +116,12 @@ fn a_measured_window_leads_to_one_change_of_the_receiver() {
         let [change] = proposal.of(receiver, Some(Group::Buffers))[..] else { panic!("{proposal:#?}") };
         assert_eq!(change.target, Target::Setting { key: "net.ipv4.tcp_rmem".to_owned() });
         assert_eq!(change.from.as_deref(), Some("4096 131072 375000"));
-        // The product of what flows with the data and 96 KiB, of a buffer of which 0.632 are window: 237 of 375 kB.
-        let least = (297e6 * 0.0201 / 8.0 + 98_304.0) / 0.632;
+        // 1.12 products of what flows with the data, of a buffer of which 0.632 are window: 237 of 375 kB.
+        let least = 1.12 * 297e6 * 0.0201 / 8.0 / 0.632;
         let to: u32 = change.to.split(' ').next_back().expect("three numbers").parse().expect("a number");
         assert!(f64::from(to) >= least && f64::from(to) < least * 1.02, "{to} {least}");
         let arithmetic = change.reason.arithmetic.as_deref().expect("computed");
-        assert!(arithmetic.starts_with("1.13 x 297 Mbit/s x 20.1 ms / 8 / 0.63 = "), "{arithmetic}");
+        assert!(arithmetic.starts_with("1.12 x 297 Mbit/s x 20.1 ms / 8 / 0.63 = "), "{arithmetic}");
         assert!(change.reason.evidence.iter().any(|line| line.contains("goodput: 90.5 Mbit/s")), "{change:?}");
     }
 }

@@ -14,7 +14,14 @@ pub mod autorate;
 pub mod back_ends;
 pub mod capability;
 pub mod link;
+pub mod mtu;
 pub mod plan;
 pub mod policy;
 pub mod prediction;
+pub mod read_back;
 pub mod refusal;
+pub mod script;
+pub mod verify;
+
+#[cfg(test)]
+mod tests;

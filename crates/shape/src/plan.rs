@@ -7,8 +7,8 @@ mod handle;
 use linerate_units::BitRate;
 
 pub use self::changes::changes;
-pub(crate) use self::command::words;
 pub use self::command::Command;
+pub(crate) use self::command::words;
 pub use self::handle::Handle;
 use crate::link::Direction;
 use crate::policy::Importance;

@@ -113,7 +113,11 @@ mod tests {
         };
         let first = of(Importance::Interactive, Duration::ZERO);
         assert!(first.mean.abs_diff(Duration::from_micros(44_273)) < Duration::from_micros(1), "{:?}", first.mean);
-        assert!(first.longest.abs_diff(Duration::from_micros(126_091)) < Duration::from_micros(1), "{:?}", first.longest);
+        assert!(
+            first.longest.abs_diff(Duration::from_micros(126_091)) < Duration::from_micros(1),
+            "{:?}",
+            first.longest
+        );
         assert!(first.arithmetic.contains("1500 B at 220 kbit/s"), "{}", first.arithmetic);
         assert_eq!(first.compare(first.longest), Agreement::AsPredicted);
         let more = first.longest + Duration::from_millis(3);

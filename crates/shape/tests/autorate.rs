@@ -1,16 +1,28 @@
 //! The controller of variable lines on a simulated one: both laws side by side, with bounds.
 
 #![expect(clippy::disallowed_macros, clippy::print_stdout, reason = "the table is what the test is for")]
-#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "milliseconds")]
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "milliseconds"
+)]
 
 #[path = "simulation/driver.rs"]
 mod driver;
 #[allow(dead_code, reason = "shared with verify.rs")]
 mod simulation;
 
+use std::time::Duration;
+
 use driver::{Outcome, Scenario, megabits, run};
-use linerate_shape::autorate::{Bounds, Law, State};
-use linerate_model::statistics::Random;
+use linerate_model::statistics::{Random, Signed};
+use linerate_model::throughput::Flow;
+use linerate_shape::autorate::{
+    Bounds, Controller, Delay, Input, Law, LogLine, Output, ReflectorId, Sample, Settings, State,
+};
+use linerate_units::{BitRate, ByteCount, MonotonicTime};
+use proptest::prelude::*;
 use simulation::{Line, bytes, constant, steps, wobble};
 
 const SECONDS: usize = 120;
@@ -24,7 +36,7 @@ enum Varies {
 }
 
 fn given() -> Bounds {
-    Bounds { minimum: megabits(2.0), base: megabits(10.0), maximum: megabits(100.0) }
+    Bounds { minimum: Some(megabits(2.0)), base: Some(megabits(10.0)), maximum: Some(megabits(100.0)) }
 }
 
 /// A scenario with this capacity in the loaded direction, 20 Mbit/s without load in the other, 40 ms of round trip.
@@ -52,18 +64,6 @@ fn stepped(varies: Varies) -> Scenario {
     let mut result = scenario("steps 20/5/40", varies, &steps(SECONDS, &[20.0, 5.0, 40.0]));
     result.steps = (0..SECONDS / 20).map(|step| step * 20_000).collect();
     result
-}
-
-fn trace(outcome: &Outcome) {
-    for (place, row) in outcome.trace.iter().enumerate() {
-        println!("{:.1}\t{}", place as f64 / 10.0, row.map(|figure| format!("{figure:.1}")).join("\t"));
-    }
-}
-
-#[test]
-#[ignore = "prints a trace for looking at"]
-fn trace_of_steps() {
-    trace(&run(deaths(Varies::Up, 6), Law::Linerate));
 }
 
 /// Satellites: every 15 s another capacity and another path.
@@ -117,15 +117,32 @@ fn longer_path(varies: Varies) -> Scenario {
     result
 }
 
-fn discovery(varies: Varies, mut scenario: Scenario) -> Scenario {
-    scenario.name = format!("nothing given {varies:?}");
-    scenario.bounds = Bounds::default();
-    scenario
+fn discovery(varies: Varies) -> Scenario {
+    let mut result = stepped(varies);
+    result.name = format!("nothing given {varies:?}");
+    result.bounds = Bounds::default();
+    result
 }
 
 fn jittery(varies: Varies) -> Scenario {
     let mut result = scenario("LTE, jitter 5 ms", varies, &wobble(SECONDS, (5.0, 40.0), 0.2, 1));
     result.jitter = 5.0;
+    result
+}
+
+/// Steps on a line with another scale, and on a longer path.
+fn scaled(name: &str, varies: Varies, megabits_of: [f64; 3], rest: f64) -> Scenario {
+    let mut result = stepped(varies);
+    result.name = format!("{name} {varies:?}");
+    let round_trip = 2.0 * rest;
+    let (capacity, other) = (steps(SECONDS, &megabits_of), constant(SECONDS, megabits_of[0]));
+    let of = |yes: bool| if yes { capacity.clone() } else { other.clone() };
+    let rests = vec![rest; SECONDS * 1000];
+    let (up, down) = (result.up.demand.clone(), result.down.demand.clone());
+    result.up = Line::new(true, of(varies != Varies::Down), rests.clone(), up, round_trip as usize);
+    result.down = Line::new(false, of(varies != Varies::Up), rests, down, round_trip as usize);
+    let bound = |share: f64| Some(megabits(megabits_of[0] * share));
+    result.bounds = Bounds { minimum: bound(0.1), base: bound(0.5), maximum: bound(5.0) };
     result
 }
 
@@ -136,31 +153,243 @@ fn round_trips(varies: Varies) -> Scenario {
     result
 }
 
-fn all() -> Vec<Scenario> {
+/// What must hold of linerate's law.
+#[derive(Clone, Copy)]
+struct Bound {
+    p95: f64,
+    used: f64,
+}
+
+/// The issue's: at most 30 ms at the 95th percentile, at least 85 % of the capacity.
+const ISSUE: Bound = Bound { p95: 30.0, used: 0.85 };
+/// On a line that does not wobble.
+const STEADY: Bound = Bound { p95: 20.0, used: 0.90 };
+/// Both directions lose their capacity in the same moments, and the round trip shows both queues.
+const BOTH_WOBBLE: Bound = Bound { p95: 60.0, used: 0.85 };
+/// One packet takes 30 ms at 0.4 Mbit/s.
+const SLOW: Bound = Bound { p95: 80.0, used: 0.85 };
+/// Four CUBIC senders need longer than a step to fill these, whatever is set.
+const FAR_OR_FAST: Bound = Bound { p95: 20.0, used: 0.72 };
+/// Five milliseconds of jitter hide small queues.
+const JITTERY: Bound = Bound { p95: 30.0, used: 0.80 };
+
+fn all() -> Vec<(Scenario, Bound)> {
     let mut all = Vec::new();
     for varies in [Varies::Up, Varies::Down, Varies::Both] {
-        all.push(scenario("constant 20", varies, &constant(SECONDS, 20.0)));
-        all.push(stepped(varies));
-        for seed in 1..=6 {
-            all.push(scenario(&format!("LTE {seed}"), varies, &wobble(SECONDS, (5.0, 40.0), 0.2, seed)));
+        all.push((scenario("constant 20", varies, &constant(SECONDS, 20.0)), STEADY));
+        all.push((stepped(varies), ISSUE));
+        // The law's numbers were chosen with the first three; the others were looked at afterwards.
+        for seed in [1, 2, 3, 101, 103, 107] {
+            let bound = if varies == Varies::Both { BOTH_WOBBLE } else { ISSUE };
+            let capacity = wobble(SECONDS, (5.0, 40.0), 0.2, seed);
+            all.push((scenario(&format!("LTE, seed {seed}"), varies, &capacity), bound));
         }
     }
     for varies in [Varies::Up, Varies::Down] {
-        all.extend([satellites(varies), idle_times(varies), stall(varies), clock(varies, 1000.0), clock(varies, -1000.0)]);
-        all.extend([deaths(varies, 3), deaths(varies, 6), longer_path(varies), discovery(varies, stepped(varies))]);
-        all.extend([jittery(varies), round_trips(varies)]);
+        let steady =
+            [satellites(varies), idle_times(varies), stall(varies), clock(varies, 1000.0), clock(varies, -1000.0)];
+        all.extend(steady.map(|scenario| (scenario, STEADY)));
+        all.extend([deaths(varies, 3), deaths(varies, 6), longer_path(varies)].map(|scenario| (scenario, STEADY)));
+        all.extend([discovery(varies), round_trips(varies)].map(|scenario| (scenario, ISSUE)));
+        all.push((jittery(varies), JITTERY));
+        all.push((scaled("steps 1/0.4/2", varies, [1.0, 0.4, 2.0], 20.0), SLOW));
+        all.push((scaled("steps 200/50/400", varies, [200.0, 50.0, 400.0], 20.0), FAR_OR_FAST));
+        all.push((scaled("steps, 120 ms", varies, [20.0, 5.0, 40.0], 60.0), FAR_OR_FAST));
     }
     all
 }
 
+fn both_laws(scenario: &Scenario) -> [Outcome; 2] {
+    [Law::CakeAutorate, Law::Linerate].map(|law| run(scenario.clone(), law))
+}
+
 #[test]
-fn table() {
-    println!("{:24} {:>28} {:>28}", "", "cake-autorate", "linerate");
-    println!("{:24} {:>8} {:>9} {:>9} {:>8} {:>9} {:>9}", "scenario", "p50 ms", "p95 ms", "used %", "p50 ms", "p95 ms", "used %");
-    for scenario in all() {
+fn both_laws_side_by_side() {
+    println!("{:26}{:^28}{:^28}", "", "cake-autorate", "linerate");
+    println!(
+        "{:26}{:>8}{:>10}{:>9} {:>8}{:>10}{:>9}",
+        "scenario", "p50 ms", "p95 ms", "used %", "p50 ms", "p95 ms", "used %"
+    );
+    for (scenario, bound) in all() {
         let name = scenario.name.clone();
-        let [baseline, ours] = [Law::CakeAutorate, Law::Linerate].map(|law| run(scenario.clone(), law));
-        let row = |outcome: &Outcome| format!("{:8.1} {:9.1} {:9.1} {:?} {:?} {:?} {}", outcome.median, outcome.p95, outcome.used * 100.0, outcome.lowest, outcome.states, outcome.replaced, outcome.changes);
-        println!("{name:24} {} {}", row(&baseline), row(&ours));
+        let [baseline, ours] = both_laws(&scenario);
+        let row = |of: &Outcome| format!("{:8.1}{:10.1}{:9.1}", of.median, of.p95, of.used * 100.0);
+        println!("{name:26}{} {}", row(&baseline), row(&ours));
+        assert!(ours.p95 <= bound.p95 && ours.used >= bound.used, "{name}: {} {}", ours.p95, ours.used);
+        assert!(ours.p95 < baseline.p95, "{name}: {} against {}", ours.p95, baseline.p95);
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_throttles_nobody() {
+    for ahead in [1000.0, -1000.0, 40.0] {
+        let [baseline, ours] = both_laws(&clock(Varies::Both, ahead));
+        let least = |outcome: &Outcome| outcome.lowest[0].min(outcome.lowest[1]);
+        // 10 Mbit/s is where both begin; the minimum is 2.
+        assert!(least(&ours) >= 9.5, "{ahead} ms: {:?}", ours.lowest);
+        assert!(least(&baseline) < 5.0, "{ahead} ms: {:?}", baseline.lowest);
+    }
+}
+
+#[test]
+fn dead_reflectors_are_replaced() {
+    let three = run(deaths(Varies::Down, 3), Law::Linerate);
+    assert_eq!(three.replaced, [(0, 6), (1, 7), (2, 8)]);
+    assert!(three.states.is_empty(), "{:?}", three.states);
+    let all = run(deaths(Varies::Down, 6), Law::Linerate);
+    assert_eq!(all.replaced.len(), 6);
+    assert_eq!(all.states.iter().map(|(_, state)| *state).collect::<Vec<_>>(), [State::Blind, State::Running]);
+    assert!(all.controller.reflectors().iter().all(|reflector| reflector.get() >= 6));
+}
+
+#[test]
+fn nobody_at_all_answers() {
+    let outcome = run(deaths(Varies::Up, 100), Law::Linerate);
+    // Not above the base, and not throttled to the minimum either.
+    assert!((outcome.last[0] - 10.0).abs() < 0.1, "{:?}", outcome.last);
+    assert_eq!(outcome.controller.state(), State::Blind);
+}
+
+#[test]
+fn a_stall_is_waited_for() {
+    let outcome = run(stall(Varies::Down), Law::Linerate);
+    let states: Vec<State> = outcome.states.iter().map(|(_, state)| *state).collect();
+    assert_eq!(states, [State::Stalled, State::Running]);
+    assert!(outcome.states[0].0 < 61_500 && outcome.states[1].0 < 66_000, "{:?}", outcome.states);
+    assert!(outcome.replaced.is_empty(), "{:?}", outcome.replaced);
+}
+
+#[test]
+fn bounds_are_found_by_measurement() {
+    for varies in [Varies::Up, Varies::Down] {
+        let outcome = run(discovery(varies), Law::Linerate);
+        let found = outcome.controller.discovered(if varies == Varies::Up { Flow::Up } else { Flow::Down });
+        let rate = |rate: Option<BitRate>| rate.map_or(0.0, BitRate::bits_per_second) / 1e6;
+        // The line has 20, 5 and 40 Mbit/s.
+        assert!((36.0..=44.0).contains(&rate(found.largest_clean)), "{found:?}");
+        assert!((1.0..=5.5).contains(&rate(found.smallest_capacity)), "{found:?}");
+        assert!((10.0..=35.0).contains(&rate(found.mean_capacity)), "{found:?}");
+    }
+}
+
+#[test]
+fn nothing_is_stalled_on_a_good_line() {
+    let outcome = run(scenario("constant 20", Varies::Both, &constant(30, 20.0)), Law::Linerate);
+    assert!(outcome.states.is_empty() && outcome.replaced.is_empty(), "{:?}", outcome.states);
+    // Less than every sample.
+    assert!(outcome.changes < 30 * 20, "{}", outcome.changes);
+}
+
+fn controller(bounds: Bounds) -> Controller {
+    let settings = Settings {
+        law: Law::Linerate,
+        up: bounds,
+        down: bounds,
+        reflectors: (0..3).map(ReflectorId::new).collect(),
+        spare: Vec::new(),
+        probe_interval: Duration::from_millis(50),
+        largest_packet: ByteCount::new(1514),
+    };
+    Controller::new(&settings, MonotonicTime::default())
+}
+
+fn drained(controller: &mut Controller) -> Vec<Output> {
+    std::iter::from_fn(|| controller.poll()).collect()
+}
+
+#[test]
+fn a_minute_without_load_and_a_link_that_goes() {
+    let mut controller = controller(given());
+    let first = drained(&mut controller);
+    let set = |direction| Output::SetRate { direction, rate: BitRate::from_bits_per_second(10e6) };
+    assert!(first.contains(&set(Flow::Up)) && first.contains(&set(Flow::Down)));
+    let mut states = Vec::new();
+    for step in 1..=1_000_u64 {
+        let now = MonotonicTime::from_nanos(step * 100_000_000);
+        let delay = Delay::RoundTrip(Duration::from_millis(20));
+        let reflector = ReflectorId::new(u32::try_from(step % 3).unwrap_or(0));
+        controller.handle(Input::Sample(Sample { reflector, sequence: step, delay }), now);
+        let busy = if step > 900 { ByteCount::new(100_000) } else { ByteCount::ZERO };
+        controller.handle(Input::Achieved { up: busy, down: busy, over: Duration::from_millis(100) }, now);
+        if step == 950 {
+            controller.handle(Input::Link { up: false }, now);
+        }
+        if step == 980 {
+            controller.handle(Input::Link { up: true }, now);
+        }
+        for output in drained(&mut controller) {
+            if let Output::State(state) = output {
+                states.push((step, state));
+            }
+        }
+    }
+    let expected = [(601, State::Idle), (901, State::Running), (950, State::LinkDown), (980, State::Running)];
+    assert_eq!(states, expected);
+}
+
+#[test]
+fn lines_of_the_log_have_all_columns() {
+    let mut controller = controller(Bounds::default());
+    let lines: Vec<String> = drained(&mut controller)
+        .into_iter()
+        .filter_map(|output| if let Output::Log(line) = output { Some(line.to_string()) } else { None })
+        .collect();
+    assert_eq!(lines.len(), 2);
+    for line in lines {
+        assert_eq!(line.split('\t').count(), LogLine::HEADER.split('\t').count(), "{line}");
+    }
+}
+
+fn any_input() -> impl Strategy<Value = Input> {
+    let delay = || (-2_000_000_000_i64..2_000_000_000).prop_map(Signed::from_nanos);
+    let bytes = || (0_u64..10_000_000).prop_map(ByteCount::new);
+    prop_oneof![
+        8 => (0_u32..4, 0_u64..1000, delay(), delay()).prop_map(|(reflector, sequence, up, down)| {
+            let reflector = ReflectorId::new(reflector);
+            Input::Sample(Sample { reflector, sequence, delay: Delay::OneWay { up, down } })
+        }),
+        2 => (0_u32..4, 0_u64..1000, 0_u64..3_000).prop_map(|(reflector, sequence, milliseconds)| {
+            let delay = Delay::RoundTrip(Duration::from_millis(milliseconds));
+            Input::Sample(Sample { reflector: ReflectorId::new(reflector), sequence, delay })
+        }),
+        4 => (bytes(), bytes(), 0_u64..300).prop_map(|(up, down, milliseconds)| Input::Achieved {
+            up,
+            down,
+            over: Duration::from_millis(milliseconds),
+        }),
+        1 => Just(Input::Tick),
+        1 => Just(Input::ClockStepped),
+        1 => any::<bool>().prop_map(|up| Input::Link { up }),
+        1 => (0_u32..4).prop_map(|reflector| Input::Lost { reflector: ReflectorId::new(reflector) }),
+        1 => bytes().prop_map(|backlog| Input::Backlog { direction: Flow::Up, backlog }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn rates_stay_in_their_bounds(inputs in proptest::collection::vec((any_input(), 0_u64..200_000_000), 1..400)) {
+        let bounds = given();
+        let mut controller = controller(bounds);
+        let mut now = 0;
+        for (input, later) in inputs {
+            now += later;
+            controller.handle(input, MonotonicTime::from_nanos(now));
+            for output in drained(&mut controller) {
+                if let Output::SetRate { rate, .. } = output {
+                    prop_assert!(Some(rate) >= bounds.minimum && Some(rate) <= bounds.maximum, "{rate:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_nobody_polls_does_not_pile_up(inputs in proptest::collection::vec(any_input(), 1..1000)) {
+        let mut controller = controller(Bounds::default());
+        for (step, input) in inputs.into_iter().enumerate() {
+            controller.handle(input, MonotonicTime::from_nanos(step as u64 * 250_000_000));
+        }
+        prop_assert!(drained(&mut controller).len() <= 256);
     }
 }

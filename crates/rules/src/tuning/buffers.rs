@@ -25,9 +25,9 @@ const SENSIBLE: core::ops::RangeInclusive<f64> = 0.2..=0.97;
 const UNDER_WAY: f64 = 0.7;
 
 /// Beyond the product, what hosts make of packets has to fit into the window: segments are sent and taken in by up to
-/// 64 KiB at once, and one and a half such bunches wait somewhere. On paths of a few milliseconds that is more than any
-/// share of the product.
-const BUNCH: ByteCount = ByteCount::from_kibibytes(96);
+/// 64 KiB at once, and two such bunches wait somewhere. On paths so short that nobody notices such a queue,
+/// that is more than any share of the product.
+const BUNCH: ByteCount = ByteCount::from_kibibytes(128);
 
 /// One of the two buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,12 +91,14 @@ impl Buffer {
     pub(super) fn room(self, inputs: &Inputs, product: ByteCount) -> f64 {
         let objective = inputs.goal.objective();
         let share_is_known = self == Self::Send || seen_share(inputs).is_some();
-        if inputs.diagnosis.is_none() || !share_is_known {
+        if inputs.diagnosis.is_none() {
             return objective.room;
         }
+        let room = if share_is_known { objective.measured_room } else { objective.room };
+        let is_short = inputs.path.round_trip.is_some_and(|time| time < objective.unnoticed);
         match objective.aim {
-            Aim::Goodput => objective.measured_room.max(1.0 + BUNCH.as_f64() / product.as_f64().max(1.0)),
-            Aim::RoundTrip => objective.measured_room,
+            Aim::Goodput if is_short => room.max(1.0 + BUNCH.as_f64() / product.as_f64().max(1.0)),
+            Aim::Goodput | Aim::RoundTrip => room,
         }
     }
 

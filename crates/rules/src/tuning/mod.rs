@@ -78,7 +78,7 @@ pub fn propose(inputs: &Inputs) -> Proposal {
         }
     }
     // Where a rule has said why its change cannot be made, nothing more general is true.
-    let is_refused = inputs.cause().is_some_and(|cause| cause.is_of_a_host()) && !proposal.refusals.is_empty();
+    let is_refused = inputs.cause().is_some_and(Cause::is_of_a_host) && !proposal.refusals.is_empty();
     if proposal.changes.is_empty() && !is_refused {
         proposal
             .refusals

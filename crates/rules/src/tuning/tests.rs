@@ -279,3 +279,18 @@ fn causes_outside_of_the_hosts_are_left_alone_with_a_reason() {
         assert!(refusals::reason(*cause).ends_with('.'));
     }
 }
+
+/// lab:rhel-1g-1500us-no-window-scaling: 188 kB under way, and two bunches of 64 KiB beside them.
+#[test]
+fn on_a_short_path_bunches_of_packets_fit_into_the_window() {
+    let values = [(RECEIVE, "4096 131072 131072"), (SEND, "4096 16384 4194304")];
+    let need = |microseconds| {
+        let mut inputs = diagnosed(inputs(1e9, microseconds, &values, 1024), Cause::ReceiveWindow);
+        inputs.seen.window_share = Ratio::new(0.632);
+        ByteCount::new(largest(&propose(&inputs), End::Near, RECEIVE).expect("raised")).as_f64() * 0.632
+    };
+    let product = |microseconds: f64| 1e9 * microseconds / 1e6 / 8.0;
+    let (short, long) = (need(1500), need(20_000));
+    assert!(short >= product(1500.0) + 131_072.0 && short < (product(1500.0) + 131_072.0) * 1.05, "{short}");
+    assert!(long < product(20_000.0) * 1.2, "{long}");
+}

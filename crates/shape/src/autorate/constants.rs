@@ -33,6 +33,8 @@ pub(super) const DECAY: (f64, f64, f64) = (0.99, 1.01, 1.0);
 pub(super) const HIGH_LOAD: f64 = 0.75;
 /// Below this rate, in bit/s, a direction is idle (`connection_active_thr_kbps`).
 pub(super) const ACTIVE: f64 = 2_000e3;
+/// The same on slow lines, of the set rate; linerate's own.
+pub(super) const ACTIVE_SHARE: f64 = 0.1;
 /// How long both must be idle before probing may pause, in seconds (`sustained_idle_sleep_thr_s`).
 pub(super) const SUSTAINED_IDLE: f64 = 60.0;
 /// Below this rate both ways, in bit/s, and without answers for so many intervals of probes, the path stalls
@@ -57,7 +59,7 @@ pub(super) const TARGET: f64 = 0.004;
 /// The queue from which it drains that buffer.
 pub(super) const DRAIN_FROM: f64 = 0.009;
 /// In what time it means to have drained it, in seconds.
-pub(super) const DRAIN_TIME: f64 = 0.12;
+pub(super) const DRAIN_TIME: f64 = 0.1;
 /// The least and the most it sets meanwhile, of the capacity.
 pub(super) const DRAIN_SHARES: (f64, f64) = (0.25, 0.9);
 /// What it sets when the buffer is empty again, of the capacity.
@@ -74,7 +76,7 @@ pub(super) const LOWEST_RATE: f64 = 100e3;
 /// Up to this much above the last known capacity steps stay small, for this long, in seconds.
 pub(super) const NEAR: (f64, f64) = (1.04, 10.0);
 /// How much of a queue above the target is taken off the rate per second of it, and of its growth.
-pub(super) const LEAN: (f64, f64) = (1.0, 1.0);
+pub(super) const LEAN: (f64, f64) = (1.0, 0.8);
 /// How much of the samples' jitter (the mean difference from a sample's neighbours) is added to the target, to where draining
 /// begins, and, per second, to what counts as growth; and how fast its mean follows, samples beyond so many seconds left out.
 pub(super) const JITTER: (f64, f64, f64) = (1.0, 1.8, 5.0);

@@ -6,8 +6,8 @@ use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
 use super::constants::{ALL_DEAD, BLIND, LOG_TIME, LONGEST_QUEUE, STALL, SUSTAINED_IDLE, UNNOTICED};
 use super::reflectors::Reflectors;
-use super::side::Side;
 use super::settings::{Input, Law, Load, Output, ReflectorId, Sample, Settings, State};
+use super::side::Side;
 use super::{LogLine, Reason};
 
 /// What was found out about one direction.
@@ -143,7 +143,7 @@ impl Controller {
                 rebase[index] = side.on_sample(now, above.round_trip).unwrap_or(0.0);
             }
         }
-        if rebase != [0.0; 2] {
+        if rebase.iter().any(|by| *by > 0.0) {
             self.reflectors.rebase(rebase);
         }
     }

@@ -1,10 +1,10 @@
 use std::collections::VecDeque;
 
+use super::Law;
 use super::constants::{
     ALL_DEAD, BASE_DOWN, BASE_UP, CLOCK_SLACK, COMPARISON, DELTA_AVERAGE, HEALTH, OFFENCES, ROTATION, WORSE,
 };
 use super::settings::{Delay, ReflectorId, Sample};
-use super::Law;
 
 /// What a sample says of the two directions, up first: delays above rest, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +34,16 @@ struct Reflector {
 
 impl Reflector {
     const fn new(id: ReflectorId, now: f64) -> Self {
-        Self { id, base: None, base_round_trip: 0.0, mean_above: 0.0, sequence: None, answered: now, lost: false, offences: 0 }
+        Self {
+            id,
+            base: None,
+            base_round_trip: 0.0,
+            mean_above: 0.0,
+            sequence: None,
+            answered: now,
+            lost: false,
+            offences: 0,
+        }
     }
 }
 

@@ -3,12 +3,12 @@ use core::time::Duration;
 use linerate_model::throughput::Flow;
 use linerate_units::BitRate;
 
+use super::Reason;
 use super::baseline::Baseline;
-use super::constants::{ACTIVE, DECAY, DRAIN_FROM, FIRST_RATE, HIGH_LOAD, LATE, LOWEST_RATE};
+use super::constants::{ACTIVE, ACTIVE_SHARE, DECAY, DRAIN_FROM, FIRST_RATE, HIGH_LOAD, LATE, LOWEST_RATE};
 use super::seeker::Seeker;
 use super::settings::{Bounds, Law, Load};
 use super::window::Window;
-use super::Reason;
 
 /// Intervals of carried bytes that are kept: enough for the longest delay that matters.
 const INTERVALS: usize = 32;
@@ -96,11 +96,19 @@ impl Side {
         self.packet / self.rate
     }
 
+    /// The rate below which nobody sends: on slow lines 2 Mbit/s are much.
+    fn active(&self) -> f64 {
+        match self.course {
+            Course::Baseline(_) => ACTIVE,
+            Course::Seeker(_) => ACTIVE.min(ACTIVE_SHARE * self.rate),
+        }
+    }
+
     pub(super) fn load(&self) -> Load {
         let achieved = self.achieved.unwrap_or(0.0);
         if achieved > HIGH_LOAD * self.rate || self.backlog * 8.0 > 2.0 * self.packet {
             Load::High
-        } else if achieved > ACTIVE {
+        } else if achieved > self.active() {
             Load::Low
         } else {
             Load::Idle

@@ -112,12 +112,7 @@ impl<'a> Builder<'a> {
 
 /// Shapes both directions alike: what is sent on the interface, what is received on its intermediate device, or as far as
 /// the kernel allows. `splits` tells whether the back end itself cuts aggregated packets up.
-pub(super) fn both(
-    inputs: &Inputs<'_>,
-    mut plan: Plan,
-    splits: bool,
-    shape: impl Fn(&mut Builder<'_>),
-) -> Plan {
+pub(super) fn both(inputs: &Inputs<'_>, mut plan: Plan, splits: bool, shape: impl Fn(&mut Builder<'_>)) -> Plan {
     if let Some(rate) = inputs.line.up.filter(|rate| !rate.is_zero()) {
         let mut builder = Builder::new(inputs, Direction::Up, &inputs.device.name, rate);
         shape(&mut builder);
@@ -139,12 +134,7 @@ const SENDING: [(&str, &str); 2] = [("tso", "tcp-segmentation-offload"), ("gso",
 pub(super) const RECEIVING: [(&str, &str); 1] = [("gro", "generic-receive-offload")];
 
 /// Switches off what makes packets so large that one of them is a delay.
-pub(super) fn offloads(
-    plan: &mut Plan,
-    inputs: &Inputs<'_>,
-    rate: BitRate,
-    features: &[(&'static str, &'static str)],
-) {
+pub(super) fn offloads(plan: &mut Plan, inputs: &Inputs<'_>, rate: BitRate, features: &[(&'static str, &'static str)]) {
     let time = rate.time_to_send(AGGREGATE).unwrap_or_default();
     if time < HARMLESS {
         return;

@@ -44,7 +44,7 @@ pub(super) fn unsuitable(inputs: &Inputs<'_>) -> Option<String> {
         .map(|lacking| format!("the policy names packets that CAKE's tins are chosen for by an action, and {lacking}"))
 }
 
-/// CAKE's number of a tin of `diffserv4`, as a packet's priority names it (`cake_select_tin` in sch_cake.c).
+/// CAKE's number of a tin of `diffserv4`, as a packet's priority names it (`cake_select_tin` of the kernel).
 const fn tin(importance: Importance) -> u8 {
     match importance {
         Importance::Interactive => 4,
@@ -68,14 +68,15 @@ pub(super) fn words(builder: &Builder<'_>) -> String {
         (Fairness::Hosts, true) => "dual-dsthost",
     };
     let tins = if sorts(builder.inputs) { "diffserv4" } else { "besteffort" };
-    let address = if policy.translates_addresses { "nat" } else { "nonat" };
+    // A kernel without conntrack refuses the word `nonat` too.
+    let address = if policy.translates_addresses { "nat " } else { "" };
     // Marks that came from outside and are not believed would be believed behind this host.
     let wash = if down && !policy.trust_marks { "wash" } else { "nowash" };
     let side = if down { "ingress" } else { "egress" };
     let rate = sizes::rate_word(sizes::whole(builder.rate));
     let time = sizes::time_word(line.round_trip);
     let layer = layer(line.layer);
-    format!("bandwidth {rate} {tins} {fairness} {address} {wash} {side} no-ack-filter split-gso rtt {time} {layer}")
+    format!("bandwidth {rate} {tins} {fairness} {address}{wash} {side} no-ack-filter split-gso rtt {time} {layer}")
 }
 
 fn layer(layer: LinkLayer) -> String {

@@ -39,7 +39,13 @@ pub(super) fn add<'r>(
             for matches in matches(&rule.selector, family, builder.direction) {
                 let place = (family, preference(family));
                 let reason = format!("{}: {}", rule.importance.name(), rule.reason);
-                builder.filter(Parent::At(ROOT), place, ("u32", &format!("{matches} {words}")), Some(target.clone()), reason);
+                builder.filter(
+                    Parent::At(ROOT),
+                    place,
+                    ("u32", &format!("{matches} {words}")),
+                    Some(target.clone()),
+                    reason,
+                );
             }
         }
     }
@@ -87,7 +93,9 @@ fn pure_acknowledgements(ipv6: bool) -> Vec<String> {
         let offset = words << 4;
         if ipv6 {
             let length = words * 4;
-            format!("{tcp} match u16 {length:#06x} 0xffff at 4 match u8 {offset:#04x} 0xf0 at 52 match u8 0x10 0x10 at 53")
+            format!(
+                "{tcp} match u16 {length:#06x} 0xffff at 4 match u8 {offset:#04x} 0xf0 at 52 match u8 0x10 0x10 at 53"
+            )
         } else {
             let length = 20 + words * 4;
             let fields = format!("match u16 {length:#06x} 0xffff at 2 match u8 {offset:#04x} 0xf0 at 32");

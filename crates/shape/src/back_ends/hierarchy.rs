@@ -28,21 +28,26 @@ pub(super) struct Leaf {
 
 /// The number of a tier's class.
 pub(super) const fn tier(importance: Importance) -> Handle {
-    Handle::class(1, match importance {
-        Importance::Interactive => 0x10,
-        Importance::Default => 0x20,
-        Importance::Bulk => 0x30,
-    })
+    Handle::class(
+        1,
+        match importance {
+            Importance::Interactive => 0x10,
+            Importance::Default => 0x20,
+            Importance::Bulk => 0x30,
+        },
+    )
 }
 
 /// What a tier is guaranteed: together the whole line, so that none sends without the line's leave, and a flood of
 /// interactive packets cannot take what the others are promised.
 pub(super) fn share(importance: Importance, rate: BitRate) -> BitRate {
-    sizes::whole(rate * match importance {
-        Importance::Interactive => 1.0 / 3.0,
-        Importance::Default => 1.0 / 2.0,
-        Importance::Bulk => 1.0 / 6.0,
-    })
+    sizes::whole(
+        rate * match importance {
+            Importance::Interactive => 1.0 / 3.0,
+            Importance::Default => 1.0 / 2.0,
+            Importance::Bulk => 1.0 / 6.0,
+        },
+    )
 }
 
 /// What HTB is to hold: in the bytes that it can count.
@@ -55,15 +60,17 @@ pub(super) fn sorts(inputs: &Inputs<'_>) -> bool {
     inputs.capabilities.has(Feature::Filter("u32"))
 }
 
-/// A class of HTB with all its numbers stated.
+/// A class of HTB with all its numbers stated. `at_once`: whether a packet may leave without waiting when the class was
+/// idle, which is for those that send little.
 pub(super) fn class(
     builder: &Builder<'_>,
     (parent, handle): (Handle, Handle),
     (rate, ceiling): (BitRate, BitRate),
-    importance: Option<Importance>,
+    (importance, at_once): (Option<Importance>, bool),
 ) -> Class {
     let inputs = builder.inputs;
-    let (burst, ceiling_burst) = (sizes::burst(inputs, rate).get(), sizes::burst(inputs, ceiling).get());
+    let burst = if at_once { sizes::burst(inputs, rate) } else { sizes::spacing(rate) }.get();
+    let ceiling_burst = sizes::spacing(ceiling).get();
     let priority = importance.map_or(String::new(), |importance| format!(" prio {}", importance as u8));
     let options = format!(
         "rate {} ceil {} burst {burst} cburst {ceiling_burst} quantum {}{priority}{}",
@@ -82,8 +89,9 @@ pub(super) fn line(builder: &mut Builder<'_>, default: u16) {
     let rate = held(builder);
     let reason = format!("HTB shares the line out; what no filter sorts goes to 1:{default:x}");
     builder.discipline((Parent::Root, ROOT), "htb", None, &format!("default {default:x}"), reason);
-    let class = class(builder, (ROOT, LINE), (rate, rate), None);
-    builder.class(class, "the line: nothing below it can exceed this together, so the queue is here and not in the modem");
+    let class = class(builder, (ROOT, LINE), (rate, rate), (None, false));
+    builder
+        .class(class, "the line: nothing below it can exceed this together, so the queue is here and not in the modem");
 }
 
 /// A class with its queue.
@@ -95,7 +103,9 @@ pub(super) fn leaf(
     leaf: &Leaf,
     reason: &str,
 ) {
-    let class = class(builder, (parent, handle), (rate, ceiling), Some(importance));
+    // One of many leaves is idle most of the time, and so is what goes first.
+    let at_once = importance == Importance::Interactive || parent != LINE;
+    let class = class(builder, (parent, handle), (rate, ceiling), (Some(importance), at_once));
     builder.class(class, reason);
     let words = (leaf.options)(builder.inputs, ceiling, builder.direction);
     let place = (Parent::At(handle), Handle::discipline(handle.minor));
@@ -117,9 +127,10 @@ const WHY: [(Importance, &str); 3] = [
     (Importance::Bulk, "what nobody waits for: a sixth of the line, and what others leave"),
 ];
 
-/// The whole tree: three tiers where packets are sorted, else one.
-pub(super) fn shape(builder: &mut Builder<'_>, kind: &Leaf, tiers: bool) {
-    let tiers = tiers && sorts(builder.inputs);
+/// The whole tree: three tiers where packets are sorted, else one. In both directions: on a slow line an answer to a ping
+/// would else wait for the class's next turn.
+pub(super) fn shape(builder: &mut Builder<'_>, kind: &Leaf) {
+    let tiers = sorts(builder.inputs);
     let rate = held(builder);
     line(builder, tier(Importance::Default).minor);
     let (flow, own) = (kind.delays)(builder.inputs, builder.rate);

@@ -77,12 +77,19 @@ fn shape(builder: &mut Builder<'_>) {
     let shared = hierarchy::share(Importance::Default, rate);
     let middle = Class {
         importance: None,
-        ..hierarchy::class(builder, (LINE, tier(Importance::Default)), (shared, rate), None)
+        ..hierarchy::class(builder, (LINE, tier(Importance::Default)), (shared, rate), (None, false))
     };
     builder.class(middle, "everything else: half of the line, and what others leave, shared by the leaves below");
     let rates = (leaf_rate(shared), rate);
     let parent = tier(Importance::Default);
-    hierarchy::leaf(builder, (parent, REST), rates, Importance::Default, &LEAF, "what has no ports to be told apart by");
+    hierarchy::leaf(
+        builder,
+        (parent, REST),
+        rates,
+        Importance::Default,
+        &LEAF,
+        "what has no ports to be told apart by",
+    );
     for number in 0..LEAVES {
         let place = (parent, Handle::class(1, FIRST + number));
         hierarchy::leaf(builder, place, rates, Importance::Default, &LEAF, "flows whose port hashes to this leaf");
@@ -120,8 +127,12 @@ fn hash(builder: &mut Builder<'_>, family: Protocol) {
         let ways = [(near, format!(" match u16 {GIVEN} at {}", ports + near)), (far, String::new())];
         for (field, condition) in ways {
             let mask = key(field);
-            let words = format!("ht 800: {plain}{above}{condition} hashkey mask {mask:#010x} at {ports} link {table}:");
-            let which = if field == near { "this side's port, when it is one of the high ones" } else { "else the other side's" };
+            let words = format!("{plain}{above}{condition} hashkey mask {mask:#010x} at {ports} link {table}:");
+            let which = if field == near {
+                "this side's port, when it is one of the high ones"
+            } else {
+                "else the other side's"
+            };
             builder.filter(at, place, ("u32", &words), None, format!("{}: by {which}", transport.name()));
         }
     }

@@ -55,6 +55,6 @@ fn delays(inputs: &Inputs<'_>, rate: BitRate) -> (Duration, Duration) {
 
 fn make(inputs: &Inputs<'_>, plan: Plan) -> Plan {
     builder::both(inputs, plan, false, |builder| {
-        hierarchy::shape(builder, &LEAF, builder.direction == Direction::Up);
+        hierarchy::shape(builder, &LEAF);
     })
 }

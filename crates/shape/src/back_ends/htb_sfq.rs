@@ -52,5 +52,5 @@ fn delays(inputs: &Inputs<'_>, rate: BitRate) -> (Duration, Duration) {
 }
 
 fn make(inputs: &Inputs<'_>, plan: Plan) -> Plan {
-    builder::both(inputs, plan, false, |builder| hierarchy::shape(builder, &LEAF, true))
+    builder::both(inputs, plan, false, |builder| hierarchy::shape(builder, &LEAF))
 }

@@ -103,11 +103,8 @@ fn policed(inputs: &Inputs<'_>, plan: &mut Plan, rate: BitRate, (kind, all): (&'
     let bucket = bucket(inputs, held);
     // At this hook the kernel counts IP packets without a header below.
     let counted = sizes::layer_words(layer, ByteCount::ZERO);
-    let words = format!(
-        "{all} action police rate {} burst {} mtu 65535{counted} drop",
-        sizes::rate_word(held),
-        bucket.get()
-    );
+    let words =
+        format!("{all} action police rate {} burst {} mtu 65535{counted} drop", sizes::rate_word(held), bucket.get());
     builder.filter(
         Parent::Ingress,
         (Protocol::All, 10),

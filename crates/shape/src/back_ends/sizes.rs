@@ -38,9 +38,21 @@ pub(super) fn time_word(time: Duration) -> String {
     format!("{}us", time.as_micros())
 }
 
-/// The depth of a bucket: one full packet as it is charged, or 1 ms.
+/// The kernel counts buckets in ticks of this length, and iproute2 up to 6.14 rounds them down.
+const TICK: Duration = Duration::from_nanos(64);
+
+/// The depth of a bucket that lets a packet through at once: one full packet as it is charged, or 1 ms; and what rounding
+/// takes away again.
 pub(super) fn burst(inputs: &Inputs<'_>, rate: BitRate) -> ByteCount {
-    inputs.full_packet().max(rate * BURST_TIME)
+    inputs.full_packet().max(rate * BURST_TIME) + rate * TICK + ByteCount::new(1)
+}
+
+/// The depth of a bucket that keeps packets apart: 1 ms. HTB sends whenever a bucket is not below zero, so it needs no room
+/// for a packet; with room for one, what a class sends by right and what it borrows leave together, and a ping behind them
+/// waits for both (in the lab, 220 kbit/s on a line of 240: mean 51 ms and longest 109 instead of 42 and 68). A millisecond
+/// makes up for timers that are late.
+pub(super) fn spacing(rate: BitRate) -> ByteCount {
+    rate * BURST_TIME + rate * TICK + ByteCount::new(1)
 }
 
 /// What a class sends in its turn: one full packet as the kernel counts it, or 1 ms, up to 60 000 bytes.
@@ -57,17 +69,13 @@ pub(super) fn without_ptm(layer: LinkLayer, rate: BitRate) -> BitRate {
 /// than IP; empty when nothing is to be said. They take no negative overhead: a line that adds less than the interface's
 /// own header is counted up to 14 bytes a packet too slow.
 pub(super) fn layer_words(layer: LinkLayer, header: ByteCount) -> String {
-    let mut words = String::new();
     if layer == LinkLayer::default() {
-        return words;
+        return String::new();
     }
     let overhead = layer.overhead - header;
-    words.push_str(&format!(" overhead {}", overhead.get()));
-    if !layer.minimum.is_zero() {
-        words.push_str(&format!(" mpu {}", layer.minimum.get()));
-    }
-    words.push_str(if layer.framing == Framing::Atm { " linklayer atm" } else { " linklayer ethernet" });
-    words
+    let minimum = if layer.minimum.is_zero() { String::new() } else { format!(" mpu {}", layer.minimum.get()) };
+    let framing = if layer.framing == Framing::Atm { "atm" } else { "ethernet" };
+    format!(" overhead {}{minimum} linklayer {framing}", overhead.get())
 }
 
 /// The delay that a controlled queue aims at: a twentieth of the round-trip time, but never less than a full packet takes.
@@ -78,7 +86,7 @@ pub(super) fn target(inputs: &Inputs<'_>, rate: BitRate, least: Duration) -> Dur
 
 /// The time in which it judges: the round-trip time, and longer by what the target is longer.
 pub(super) fn interval(inputs: &Inputs<'_>, target: Duration) -> Duration {
-    inputs.line.round_trip - inputs.line.round_trip / 20 + target
+    (inputs.line.round_trip / 20 * 19).saturating_add(target)
 }
 
 /// What a plain queue may hold: 20 ms, but two full packets at least.

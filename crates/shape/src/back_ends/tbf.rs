@@ -14,7 +14,7 @@ pub(super) static BACK_END: BackEnd = BackEnd {
     title: "a token bucket with one short queue for everything",
     explanation: "The last resort: it holds the rate and keeps the one queue at 20 ms or four packets. Nothing goes first and \
                   flows are not told apart, but the modem's seconds of queue are gone.",
-    citation: "man tc-tbf",
+    citation: "man tc-tbf; kernel net/sched/sch_tbf.c",
     needs: &[Feature::Discipline("tbf")],
     unsuitable: |_| None,
     automatic: true,
@@ -37,7 +37,13 @@ fn shape(builder: &mut Builder<'_>) {
         limit(inputs, rate).get(),
         sizes::layer_words(inputs.line.layer, inputs.device.header),
     );
-    builder.discipline((Parent::Root, ROOT), "tbf", Some(rate), &words, "the line's rate, and one short queue before it");
+    builder.discipline(
+        (Parent::Root, ROOT),
+        "tbf",
+        Some(rate),
+        &words,
+        "the line's rate, and one short queue before it",
+    );
     let queue = builder.rate.time_to_send(limit(inputs, rate)).unwrap_or_default();
     for importance in [Importance::Interactive, Importance::Default] {
         builder.predict(importance, queue, queue);

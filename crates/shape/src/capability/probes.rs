@@ -31,7 +31,8 @@ impl Probe {
         let said = told(standard_error);
         // A tc that does not know a kind cannot ask the kernel, which is another thing than a kernel that lacks it.
         let unasked = ["unparsable", "is not understood", "Operation not permitted", "mandatory", "What is"];
-        let unknown = ["is unknown", "not found", "No such file or directory", "Unknown device type"];
+        let unknown =
+            ["is unknown", "not found", "Failed to load TC", "No such file or directory", "Unknown device type"];
         let has = |list: &[&str]| list.iter().any(|part| standard_error.contains(part));
         if !has(&unasked) && has(&unknown) { Support::Absent(said) } else { Support::Refused(said) }
     }
@@ -163,6 +164,7 @@ mod tests {
         );
         assert!(absent("RTNETLINK answers: No such file or directory\nWe have an error talking to the kernel\n"));
         assert!(absent("Error: TC classifier not found.\nWe have an error talking to the kernel\n"));
+        assert!(absent("Error: Failed to load TC action module.\nWe have an error talking to the kernel\n"));
         assert!(absent("Error: Unknown device type.\n"));
         assert!(!absent("RTNETLINK answers: Operation not permitted\n"));
         assert!(!absent("Unknown qdisc \"cake_mq\", hence option \"unlimited\" is unparsable\n"));

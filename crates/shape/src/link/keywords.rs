@@ -15,13 +15,7 @@ pub struct Keyword {
     pub meaning: &'static str,
 }
 
-const fn entry(
-    name: &'static str,
-    overhead: u64,
-    minimum: u64,
-    framing: Framing,
-    meaning: &'static str,
-) -> Keyword {
+const fn entry(name: &'static str, overhead: u64, minimum: u64, framing: Framing, meaning: &'static str) -> Keyword {
     let layer = LinkLayer { overhead: ByteCount::new(overhead), minimum: ByteCount::new(minimum), framing };
     Keyword { name, layer, meaning }
 }
@@ -47,7 +41,6 @@ pub const KEYWORDS: [Keyword; 14] = [
 /// What `ether-vlan` adds: one tag of IEEE 802.1Q.
 const VLAN_TAG: u64 = 4;
 
-
 /// The link layer of words such as `pppoe-ptm`, `ethernet ether-vlan`; `None` when a word is not known or two name a layer.
 #[must_use]
 pub fn keyword(words: &str) -> Option<LinkLayer> {
@@ -67,7 +60,7 @@ pub fn keyword(words: &str) -> Option<LinkLayer> {
         return None;
     }
     let mut layer = named.unwrap_or_default();
-    layer.overhead = layer.overhead + ByteCount::new(tags);
+    layer.overhead += ByteCount::new(tags);
     Some(layer)
 }
 

@@ -36,7 +36,11 @@ impl fmt::Display for Command {
 /// A word as the shell reads it back.
 fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:,=@%+".contains(letter);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 /// `text` cut at spaces.
@@ -84,7 +88,6 @@ impl Discipline {
         Command::tc(words)
     }
 }
-
 
 impl Class {
     /// `tc class VERB …`: `add`, `change`, `replace`.

@@ -63,7 +63,9 @@ impl FromStr for Prefix {
         let bits = if address.is_ipv6() { 128 } else { 32 };
         let length = match length {
             None => bits,
-            Some(length) => length.parse().ok().filter(|length| *length <= bits).ok_or_else(|| error("its length is not one"))?,
+            Some(length) => {
+                length.parse().ok().filter(|length| *length <= bits).ok_or_else(|| error("its length is not one"))?
+            }
         };
         let behind = match address {
             IpAddr::V4(address) => u32::MAX.checked_shr(u32::from(length)).unwrap_or(0) & address.to_bits() != 0,

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use linerate_model::statistics::{Random, Signed, percentile};
 use linerate_model::throughput::Flow;
-use linerate_shape::autorate::{
-    Bounds, Controller, Delay, Input, Law, Output, ReflectorId, Sample, Settings, State,
-};
+use linerate_shape::autorate::{Bounds, Controller, Delay, Input, Law, Output, ReflectorId, Sample, Settings, State};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Ratio};
 
 use super::simulation::Line;
@@ -51,8 +49,6 @@ pub(crate) struct Outcome {
     pub(crate) replaced: Vec<(u32, u32)>,
     pub(crate) changes: usize,
     pub(crate) controller: Controller,
-    /// Rate and capacity each 100 ms, for looking at.
-    pub(crate) trace: Vec<[f64; 6]>,
 }
 
 struct Probe {
@@ -72,12 +68,11 @@ struct Run {
     uplifts: Vec<f64>,
     offered: [f64; 2],
     carried: [f64; 2],
-    outcome_states: Vec<(usize, State)>,
+    states: Vec<(usize, State)>,
     replaced: Vec<(u32, u32)>,
     lowest: [f64; 2],
     changes: usize,
     numbers: u64,
-    queued: [f64; 2],
 }
 
 enum Event {
@@ -105,29 +100,24 @@ pub(crate) fn run(scenario: Scenario, law: Law) -> Outcome {
         uplifts: Vec::new(),
         offered: [0.0; 2],
         carried: [0.0; 2],
-        outcome_states: Vec::new(),
+        states: Vec::new(),
         replaced: Vec::new(),
         lowest: [f64::INFINITY; 2],
         changes: 0,
         numbers: 0,
-        queued: [0.0; 2],
     };
     let length = run.scenario.up.capacity.len();
     let mut out = Vec::new();
-    let mut trace = Vec::new();
     run.take(0);
     for now in 0..length {
         run.millisecond(now, &mut out);
-        if now % 100 == 99 {
-            trace.push(run.figures(now));
-        }
     }
-    run.outcome(trace)
+    run.outcome()
 }
 
 impl Run {
     fn millisecond(&mut self, now: usize, out: &mut Vec<(u64, f64)>) {
-        if now % SPACING == 0 {
+        if now.is_multiple_of(SPACING) {
             self.send(now);
         }
         let later = self.due.split_off(&(now + 1, 0));
@@ -141,7 +131,6 @@ impl Run {
         }
         self.scenario.down.step(now, out);
         for (number, waited) in out.drain(..) {
-            self.queued[1] = waited;
             let down = self.scenario.down.rest[now] + waited;
             self.due.insert((now + 1, number), Event::Answers { down });
         }
@@ -162,7 +151,7 @@ impl Run {
             return;
         }
         self.flying.insert(self.numbers, Probe { reflector, sent: now, up: 0.0 });
-        if now % 1000 == 0 {
+        if now.is_multiple_of(1000) {
             let old: Vec<u64> =
                 self.flying.iter().filter(|(_, probe)| now > probe.sent + 1000).map(|(number, _)| *number).collect();
             for number in old {
@@ -175,7 +164,6 @@ impl Run {
     }
 
     fn through_up(&mut self, number: u64, waited: f64, now: usize) {
-        self.queued[0] = waited;
         let jitter = self.jitter();
         let Some(probe) = self.flying.get_mut(&number) else { return };
         let dead = self.scenario.deaths.is_some_and(|(from, below)| now >= from && probe.reflector < below);
@@ -212,10 +200,7 @@ impl Run {
         let delay = if self.scenario.round_trips {
             Delay::RoundTrip(Duration::from_secs_f64((probe.up + down) / 1e3))
         } else {
-            Delay::OneWay {
-                up: signed(probe.up - offset(probe.sent)),
-                down: signed(down + offset(now)),
-            }
+            Delay::OneWay { up: signed(probe.up - offset(probe.sent)), down: signed(down + offset(now)) }
         };
         let rest = self.scenario.up.rest[probe.sent] + self.scenario.down.rest[probe.sent];
         let recent = |step: &usize| probe.sent >= *step && probe.sent < step + 2000;
@@ -231,8 +216,7 @@ impl Run {
         let (up, down) = (self.scenario.up.counted, self.scenario.down.counted);
         (self.scenario.up.counted, self.scenario.down.counted) = (0.0, 0.0);
         let over = Duration::from_millis(100);
-        for (direction, backlog) in
-            [(Flow::Up, self.scenario.up.backlog()), (Flow::Down, self.scenario.down.backlog())]
+        for (direction, backlog) in [(Flow::Up, self.scenario.up.backlog()), (Flow::Down, self.scenario.down.backlog())]
         {
             self.tell(Input::Backlog { direction, backlog: ByteCount::from_f64(backlog) }, now);
         }
@@ -257,7 +241,7 @@ impl Run {
                     self.lowest[index] = self.lowest[index].min(rate.bits_per_second() / 1e6);
                     self.changes += 1;
                 }
-                Output::State(state) => self.outcome_states.push((now, state)),
+                Output::State(state) => self.states.push((now, state)),
                 Output::Replace { old, new } => {
                     self.replaced.push((old.get(), new.get()));
                     if let Some(slot) = self.slots.iter_mut().find(|slot| **slot == old.get()) {
@@ -280,20 +264,7 @@ impl Run {
         }
     }
 
-    fn figures(&self, now: usize) -> [f64; 6] {
-        let megabits = |bytes: f64| bytes / 125.0;
-        let (up, down) = (&self.scenario.up, &self.scenario.down);
-        [
-            megabits(up.rate),
-            megabits(up.capacity[now]),
-            self.queued[0],
-            megabits(down.rate),
-            megabits(down.capacity[now]),
-            self.queued[1],
-        ]
-    }
-
-    fn outcome(self, trace: Vec<[f64; 6]>) -> Outcome {
+    fn outcome(self) -> Outcome {
         let share = |share: f64| {
             let share = Ratio::new(share).expect("a share");
             percentile(&self.uplifts, share).unwrap_or(f64::INFINITY)
@@ -307,11 +278,10 @@ impl Run {
             used: sum(self.carried) / sum(self.offered),
             lowest: self.lowest,
             last: [Flow::Up, Flow::Down].map(|flow| self.controller.rate(flow).bits_per_second() / 1e6),
-            states: self.outcome_states,
+            states: self.states,
             replaced: self.replaced,
             changes: self.changes,
             controller: self.controller,
-            trace,
         }
     }
 }
@@ -324,6 +294,6 @@ fn signed(milliseconds: f64) -> Signed<Duration> {
     Signed::from_number(milliseconds * 1e6)
 }
 
-pub(crate) fn megabits(rate: f64) -> Option<BitRate> {
-    Some(BitRate::from_bits_per_second(rate * 1e6))
+pub(crate) fn megabits(rate: f64) -> BitRate {
+    BitRate::from_bits_per_second(rate * 1e6)
 }

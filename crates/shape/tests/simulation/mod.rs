@@ -158,7 +158,7 @@ impl Line {
         for flow in 0..FLOWS {
             let amount = self.send(flow, now);
             if amount > 0.0 {
-                if self.up { self.into_leaf(flow, amount) } else { self.into_buffer(flow, amount) }
+                if self.up { self.fill_leaf(flow, amount) } else { self.fill_buffer(flow, amount) }
             }
         }
         if self.up {
@@ -181,19 +181,19 @@ impl Line {
             (sender.window, sender.threshold) = (10.0 * SEGMENT, sender.window);
         }
         sender.quiet = 0.0;
-        let paced = 2.0 * sender.window / self.round_trip as f64;
-        let amount = (sender.window - sender.in_flight).min(paced).min(demand).max(0.0);
+        let spread = 2.0 * sender.window / self.round_trip as f64;
+        let amount = (sender.window - sender.in_flight).min(spread).min(demand).max(0.0);
         sender.in_flight += amount;
         amount
     }
 
     fn tell(&mut self, flow: usize, acknowledged: f64, lost: f64) {
-        let last = self.news.len() - 1;
-        self.news[last][flow].0 += acknowledged;
-        self.news[last][flow].1 += lost;
+        let Some(news) = self.news.back_mut() else { return };
+        news[flow].0 += acknowledged;
+        news[flow].1 += lost;
     }
 
-    fn into_leaf(&mut self, flow: usize, amount: f64) {
+    fn fill_leaf(&mut self, flow: usize, amount: f64) {
         // 30 ms of the whole rate, and not less than six segments, for each flow's share.
         let limit = if self.rate.is_finite() { (self.rate * 30.0 / FLOWS as f64).max(6.0 * SEGMENT) } else { 1e12 };
         let taken = amount.min((limit - self.leaves[flow]).max(0.0));
@@ -204,7 +204,7 @@ impl Line {
         }
     }
 
-    fn into_buffer(&mut self, flow: usize, amount: f64) {
+    fn fill_buffer(&mut self, flow: usize, amount: f64) {
         let taken = amount.min((self.buffer - self.standing).max(0.0));
         self.standing += taken;
         if taken > 0.0 {
@@ -233,7 +233,7 @@ impl Line {
                 left -= amount;
                 if self.up {
                     self.counted += amount;
-                    self.into_buffer(flow, amount);
+                    self.fill_buffer(flow, amount);
                 } else {
                     self.delivered += amount;
                     self.tell(flow, amount, 0.0);
@@ -265,7 +265,7 @@ impl Line {
                         self.tell(flow, amount, 0.0);
                     } else {
                         self.counted += amount;
-                        self.into_leaf(flow, amount);
+                        self.fill_leaf(flow, amount);
                     }
                     if !empty {
                         return;

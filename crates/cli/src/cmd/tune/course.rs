@@ -19,7 +19,7 @@ use linerate_model::statistics::Bootstrap;
 use linerate_rules::diagnosis;
 use linerate_rules::judge::{self, Budget, Decision, Judgement, Measurement, Pair};
 use linerate_rules::tuning::comparison::{Comparison, guide};
-use linerate_rules::tuning::{End, Goal, Host, Inputs, Proposal, Proposed, Refusal, lid, propose, tightened};
+use linerate_rules::tuning::{Data, End, Goal, Host, Inputs, Proposal, Proposed, Refusal, lid, propose, tightened};
 use linerate_sys::clock;
 use linerate_sys::signals::{Interrupts, Signal};
 use linerate_units::{ByteCount, StreamCount};
@@ -185,6 +185,13 @@ pub(crate) struct Tried {
     pub(crate) judgement: Judgement,
 }
 
+impl Tried {
+    /// Whether it earned its keep.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.judgement.decision == Decision::Keep
+    }
+}
+
 /// One cause, with what was proposed against it and tried.
 pub(crate) struct RoundDone {
     /// What was proposed.
@@ -269,6 +276,8 @@ pub(crate) struct Course<'a> {
     refuted: Vec<String>,
     /// What has earned it.
     in_force: Vec<(End, change::Target)>,
+    /// The ends that have changes in the plan that is tried.
+    ends: Vec<End>,
     touched: bool,
     dry_run: bool,
 }
@@ -294,6 +303,7 @@ impl<'a> Course<'a> {
             addresses: None,
             refuted: Vec::new(),
             in_force: Vec::new(),
+            ends: Vec::new(),
             touched: false,
             dry_run,
         }
@@ -526,38 +536,75 @@ impl<'a> Course<'a> {
     fn try_groups(&mut self, groups: &[Group], proposal: &Proposal, inputs: &Inputs) -> Result<Vec<Tried>, Failure> {
         let mut tried = Vec::new();
         for group in groups {
-            let mut candidates: VecDeque<Proposal> = candidates(proposal, *group).into();
-            let (mut is_first, mut tightenings) = (true, 0);
-            while let Some(candidate) = candidates.pop_front() {
-                self.guide.event(CourseEvent::Trying { group: *group, proposal: &candidate });
-                let one = match self.try_group(*group, &candidate, inputs) {
-                    // What cannot be tried beside the first choice is no reason to lose what has been proven.
-                    Err(failure) if !is_first && self.stop.pending().is_none() => {
-                        self.guide.event(CourseEvent::Note(format!("not tried: {}", failure.text)));
-                        continue;
-                    }
-                    outcome => outcome?,
-                };
-                is_first = false;
-                self.guide.event(CourseEvent::Judged(&one));
-                let is_kept = one.judgement.decision == Decision::Keep;
-                if one.judgement.fills_the_path && tightenings < MOST_TIGHTENINGS {
-                    tightenings += 1;
-                    if let Some(smaller) = with_smaller_window(&candidate, &one, inputs) {
-                        candidates.push_front(smaller);
-                    }
-                }
-                tried.push(one);
-                if is_kept {
-                    break;
-                }
+            // What an earlier group has in force already stays as it is.
+            let mut proposal = proposal.clone();
+            proposal.changes.retain(|one| !self.in_force.contains(&(one.end, one.change.target.clone())));
+            if proposal.groups().contains(group) {
+                tried.extend(self.try_candidates(*group, &proposal, inputs)?);
             }
         }
         Ok(tried)
     }
 
-    /// Measures without and with a group of changes in turn. Afterwards it is in force only if it has earned its keep.
+    /// One candidate after the other, until one earns its keep and fills the path, or there is none left: then the best of
+    /// those that earned it stays.
+    fn try_candidates(&mut self, group: Group, proposal: &Proposal, inputs: &Inputs) -> Result<Vec<Tried>, Failure> {
+        let mut candidates: VecDeque<Proposal> = candidates(proposal, group).into();
+        let mut all: Vec<(Tried, Proposal)> = Vec::new();
+        let mut tightenings = 0;
+        while let Some(candidate) = candidates.pop_front() {
+            let one = match self.try_group(group, &candidate, inputs) {
+                // What cannot be tried beside the first choice is no reason to lose what has been proven.
+                Err(failure) if !all.is_empty() && self.stop.pending().is_none() => {
+                    self.guide.event(CourseEvent::Note(format!("not tried: {}", failure.text)));
+                    continue;
+                }
+                outcome => outcome?,
+            };
+            self.guide.event(CourseEvent::Judged(&one));
+            if one.judgement.fills_the_path
+                && tightenings < MOST_TIGHTENINGS
+                && let Some(smaller) = with_smaller_window(&candidate, &one, inputs)
+            {
+                tightenings += 1;
+                candidates.push_front(smaller);
+            }
+            let is_enough = one.is_kept() && fills(&one, inputs);
+            all.push((one, candidate));
+            if is_enough {
+                break;
+            }
+        }
+        self.settle(group, all, inputs)
+    }
+
+    /// Has the best of what earned its keep in force, and says of the others that it did better.
+    fn settle(&mut self, group: Group, all: Vec<(Tried, Proposal)>, inputs: &Inputs) -> Result<Vec<Tried>, Failure> {
+        let goodput = |tried: &Tried| tried.judgement.goodput.as_ref().map(|effect| effect.after);
+        let kept = all.iter().enumerate().filter(|(_, (tried, _))| tried.is_kept());
+        let best = kept.max_by_key(|(_, (tried, _))| goodput(tried)).map(|(index, _)| index);
+        if let Some(best) = best {
+            let (tried, candidate) = &all[best];
+            let each = measure::length(&measure::transfer(&self.settings.transfer, inputs));
+            if best + 1 < all.len() {
+                self.plan(group, candidate, each)?;
+            }
+            self.apply(group, each)?;
+            self.in_force.extend(tried.changes.iter().map(|one| (one.end, one.change.target.clone())));
+        }
+        let told = |(index, (mut tried, _)): (usize, (Tried, Proposal))| {
+            if tried.is_kept() && best != Some(index) {
+                tried.judgement.decision = Decision::RollBack;
+                tried.judgement.sentence = format!("Another choice did better. {}", tried.judgement.sentence);
+            }
+            tried
+        };
+        Ok(all.into_iter().enumerate().map(told).collect())
+    }
+
+    /// Measures without and with a group of changes in turn. Afterwards it is not in force.
     fn try_group(&mut self, group: Group, proposal: &Proposal, inputs: &Inputs) -> Result<Tried, Failure> {
+        self.guide.event(CourseEvent::Trying { group, proposal });
         let parameters = measure::transfer(&self.settings.transfer, inputs);
         let each = measure::length(&parameters);
         self.plan(group, proposal, each)?;
@@ -583,10 +630,7 @@ impl<'a> Course<'a> {
         }
         let judgement = judge::judge(&objective, &pairs, &bootstrap);
         let changes: Vec<Proposed> = proposal.changes.iter().filter(|one| one.change.group == group).cloned().collect();
-        if judgement.decision == Decision::Keep {
-            self.apply(group, each)?;
-            self.in_force.extend(changes.iter().map(|one| (one.end, one.change.target.clone())));
-        } else {
+        if judgement.decision != Decision::Keep {
             self.refuted.extend(changes.iter().map(super::document::change_text));
         }
         Ok(Tried { group, changes, pairs, judgement })
@@ -618,6 +662,8 @@ impl<'a> Course<'a> {
     fn plan(&mut self, group: Group, proposal: &Proposal, each: Duration) -> Result<(), Failure> {
         let made_at = clock::realtime_now();
         let mut notes = Vec::new();
+        self.ends =
+            [End::Near, End::Far].into_iter().filter(|end| !proposal.of(*end, Some(group)).is_empty()).collect();
         for (end, party) in self.parties() {
             let plan: Plan = proposal.plan(end, Some(group), made_at);
             if plan.changes.is_empty() {
@@ -646,7 +692,9 @@ impl<'a> Course<'a> {
     fn apply(&mut self, group: Group, each: Duration) -> Result<(), Failure> {
         self.renew(each)?;
         self.touched = true;
-        let mut ends: Vec<_> = self.parties().filter(|(_, party)| party.has_begun()).collect();
+        let wanted = self.ends.clone();
+        let concerned = |(end, party): &(End, &mut dyn Party)| wanted.contains(end) && party.has_begun();
+        let mut ends: Vec<_> = self.parties().filter(concerned).collect();
         ends.reverse();
         for (_, party) in ends {
             party.apply(group)?;
@@ -726,6 +774,17 @@ fn candidates(proposal: &Proposal, group: Group) -> Vec<Proposal> {
     all
 }
 
+/// From this share of what the path carries in IP packets on, its payload fills it: headers take up to a twentieth.
+const FULL: f64 = 0.92;
+
+/// Whether the transfer has with these changes what the path carries; where that is not known, it counts as full.
+fn fills(tried: &Tried, inputs: &Inputs) -> bool {
+    let way = if inputs.data == Data::FromFar { &inputs.path.back } else { &inputs.path.out };
+    let share =
+        tried.judgement.goodput.as_ref().zip(way.capacity).and_then(|(effect, capacity)| effect.after / capacity);
+    share.is_none_or(|share| share.get() >= FULL)
+}
+
 /// The same with a lid on the window; where there is one already, with one that is as much smaller as the round trip was
 /// too long.
 fn with_smaller_window(candidate: &Proposal, tried: &Tried, inputs: &Inputs) -> Option<Proposal> {
@@ -733,15 +792,14 @@ fn with_smaller_window(candidate: &Proposal, tried: &Tried, inputs: &Inputs) -> 
     let under_load = tried.judgement.round_trip.as_ref().map(|effect| effect.after);
     let (mut own, others): (Vec<Proposed>, Vec<Proposed>) =
         candidate.changes.iter().cloned().partition(|one| one.change.group == tried.group);
-    match base.zip(under_load).and_then(|(base, under_load)| tightened(inputs, &own, base, under_load)) {
-        Some(smaller) => own = smaller,
-        None => {
-            let lid = lid(inputs, tried.group)?;
-            if own.iter().any(|one| one.end == lid.end && one.change.target == lid.change.target) {
-                return None;
-            }
-            own.push(lid);
+    if let Some(smaller) = base.zip(under_load).and_then(|(base, load)| tightened(inputs, &own, base, load)) {
+        own = smaller;
+    } else {
+        let lid = lid(inputs, tried.group)?;
+        if own.iter().any(|one| one.end == lid.end && one.change.target == lid.change.target) {
+            return None;
         }
+        own.push(lid);
     }
     Some(Proposal { changes: own.into_iter().chain(others).collect(), ..candidate.clone() })
 }

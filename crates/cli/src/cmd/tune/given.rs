@@ -166,15 +166,13 @@ fn apply(arguments: &TuneArguments, begun: &Begun, proposal: &Proposal) -> Exit 
 
 /// What stays, in lines.
 fn in_force(set: &tune::KeptSet) -> String {
-    let mut text = format!("in force as change set {}; to undo: {}\n", set.id, set.undo);
-    match &set.file {
-        Some(file) => text += &format!("kept in {file}\n"),
-        None => text += "kept in no file: it holds until the next boot\n",
-    }
-    for warning in &set.warnings {
-        text += &format!("warning: {warning}\n");
-    }
-    text
+    let file = set
+        .file
+        .as_ref()
+        .map_or_else(|| "kept in no file: it holds until the next boot".to_owned(), |file| format!("kept in {file}"));
+    let first = format!("in force as change set {}; to undo: {}", set.id, set.undo);
+    let warnings = set.warnings.iter().map(|warning| format!("warning: {warning}"));
+    [first, file].into_iter().chain(warnings).map(|line| line + "\n").collect()
 }
 
 fn carry_out(
@@ -186,7 +184,9 @@ fn carry_out(
     let (store, host) = (Store::from_environment()?, RealHost);
     let mut near = Near::new(&store, &host, Guard::Program(own_program()?));
     let left = near.begin(plan, "linerate tune, computed for a given path", within + PATIENCE)?;
-    left.iter().for_each(|text| console::note(text));
+    for text in &left {
+        console::note(text);
+    }
     let groups: BTreeSet<Group> = plan.changes.iter().map(|change| change.group).collect();
     for group in groups {
         near.apply(group)?;
@@ -194,7 +194,9 @@ fn carry_out(
     let mut guide = AtTerminal::new(false, arguments.how.yes, Some(within), None, stop);
     if !(arguments.how.yes || guide.asks_to_keep(within)) {
         let left = near.roll_back("not confirmed")?;
-        left.iter().for_each(|text| console::note(text));
+        for text in &left {
+            console::note(text);
+        }
         return Ok(None);
     }
     near.keep(&keeping::keep(plan, "computed, not measured", arguments.how.until_reboot)).map(Some)

@@ -1,6 +1,7 @@
 //! A host that this process changes itself.
 
 use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
@@ -25,12 +26,23 @@ pub(crate) struct Near<'a> {
     host: &'a dyn host_access::Host,
     guard: Guard,
     trial: Option<Trial<'a>>,
+    /// The targets of each group's latest plan.
+    planned: BTreeMap<Group, Vec<Target>>,
 }
 
 impl<'a> Near<'a> {
     /// This host, with who takes changes back if this process cannot.
     pub(crate) fn new(store: &'a Store, host: &'a dyn host_access::Host, guard: Guard) -> Self {
-        Self { store, host, guard, trial: None }
+        Self { store, host, guard, trial: None, planned: BTreeMap::new() }
+    }
+
+    /// The latest plan of a group takes the place of earlier ones.
+    fn note(&mut self, plan: &Plan) {
+        let groups: BTreeSet<Group> = plan.changes.iter().map(|change| change.group).collect();
+        for group in groups {
+            let targets = plan.changes.iter().filter(|change| change.group == group);
+            self.planned.insert(group, targets.map(|change| change.target.clone()).collect());
+        }
     }
 
     fn trial(&mut self) -> Result<&mut Trial<'a>, PartyError> {
@@ -61,15 +73,21 @@ impl Party for Near<'_> {
             time_limit: limit,
         };
         self.trial = Some(Trial::begin(self.store, self.host, plan, &options)?);
+        self.planned.clear();
+        self.note(plan);
         Ok(recovered.iter().flat_map(what_was_left).collect())
     }
 
     fn extend(&mut self, plan: &Plan) -> Result<(), PartyError> {
-        Ok(self.trial()?.extend(plan)?)
+        self.trial()?.extend(plan)?;
+        self.note(plan);
+        Ok(())
     }
 
     fn apply(&mut self, group: Group) -> Result<Vec<Outcome>, PartyError> {
-        Ok(self.trial()?.apply(|change| change.group == group)?)
+        // What an earlier plan had for the group besides is not tried with this one.
+        let planned = self.planned.get(&group).cloned().unwrap_or_default();
+        Ok(self.trial()?.apply(|change| change.group == group && planned.contains(&change.target))?)
     }
 
     fn take_back(&mut self, group: Group) -> Result<Vec<String>, PartyError> {

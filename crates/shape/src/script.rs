@@ -1,0 +1,217 @@
+//! A plan as a shell script that needs nothing but `ip` and `tc`.
+
+use core::fmt::Write as _;
+
+use linerate_units::display;
+
+use crate::back_ends::by_id;
+use crate::link::{Direction, Line};
+use crate::plan::{Command, Parent, Part, Plan};
+
+/// The lines for `tc -batch`, without the word `tc`: what of the plan is `tc`'s, in order. The intermediate device has to
+/// be made before.
+#[must_use]
+pub fn batch(plan: &Plan) -> String {
+    let commands = plan.steps.iter().map(|step| step.part.command()).filter(|command| command.program == "tc");
+    commands.fold(String::new(), |mut text, command| {
+        let line = command.to_string();
+        text.push_str(line.strip_prefix("tc ").unwrap_or(&line));
+        text.push('\n');
+        text
+    })
+}
+
+/// A commented script for `sh` with the arguments `start` (or none), `stop` and `status`.
+///
+/// It removes what an earlier run left, refuses to replace a queueing discipline that somebody else has set, takes
+/// everything back when a step fails, and does not need linerate.
+#[must_use]
+pub fn script(plan: &Plan, line: &Line) -> String {
+    let mut text = head(plan, line);
+    text.push_str(&stop(plan));
+    text.push_str(&guard(plan));
+    text.push_str(&start(plan));
+    text.push_str(&status(plan));
+    text.push_str(TAIL);
+    text
+}
+
+/// What stands in a comment must end with its line.
+fn comment(text: &mut String, words: &str) {
+    let mut column = usize::MAX;
+    for word in words.split_whitespace() {
+        if column.saturating_add(word.len()) >= 100 {
+            if column != usize::MAX {
+                text.push('\n');
+            }
+            text.push('#');
+            column = 1;
+        }
+        text.push(' ');
+        text.push_str(word);
+        column += 1 + word.len();
+    }
+    text.push('\n');
+}
+
+fn head(plan: &Plan, line: &Line) -> String {
+    let mut text = "#!/bin/sh\n".to_owned();
+    let rate = |direction| line.rate(direction).map_or("as it is".to_owned(), display::rate);
+    let (up, down) = (rate(Direction::Up), rate(Direction::Down));
+    comment(&mut text, &format!("Shapes {}: {up} up, {down} down, with {}.", plan.device, plan.back_end));
+    if let Some(back_end) = by_id(plan.back_end) {
+        comment(&mut text, back_end.explanation);
+        comment(&mut text, &format!("Source: {}.", back_end.citation));
+    }
+    for entry in &plan.prediction.classes {
+        let (direction, class) = (entry.direction.name(), entry.importance.name());
+        comment(&mut text, &format!("Expected while {direction} is full, {class}: {}.", entry.arithmetic));
+    }
+    for note in &plan.notes {
+        comment(&mut text, note);
+    }
+    text.push_str(
+        "#\n# Arguments: start (or none), stop, status. FORCE=1 replaces what somebody else has set.\n\nset -eu\n\n",
+    );
+    if !plan.offloads.is_empty() {
+        let _ = writeln!(
+            text,
+            "# Which offloads were on: only root may write here.\noffloads=/run/line-shaper.{}\n",
+            plan.device
+        );
+    }
+    text
+}
+
+fn quiet(text: &mut String, command: &Command) {
+    let _ = writeln!(text, "\t{command} 2>/dev/null || :");
+}
+
+fn stop(plan: &Plan) -> String {
+    let mut text = String::new();
+    if !plan.offloads.is_empty() {
+        text.push_str("# Arguments: interface, short and long name of the offload.\nswitch_off() {\n");
+        text.push_str("\tdevice=$1 feature=$2 name=$3\n");
+        text.push_str(SWITCH_OFF);
+    }
+    text.push_str("# Takes back what start has made; nothing to take back is no error.\nstop() {\n");
+    for command in plan.removal() {
+        quiet(&mut text, &command);
+    }
+    if !plan.offloads.is_empty() {
+        text.push_str(RESTORE_OFFLOADS);
+    }
+    text.push_str("}\n\n");
+    text
+}
+
+/// What a kernel sets by itself has the handle `0:`; what this script sets is known by kind and handle.
+fn guard(plan: &Plan) -> String {
+    let mut text = "# Ends when somebody else has set a queueing discipline there.\nguard() {\n".to_owned();
+    text.push_str("\t[ \"${FORCE:-0}\" = 0 ] || return 0\n");
+    let root = plan.disciplines().find(|one| one.device == plan.device && one.parent == Parent::Root);
+    let device = Command::tc(["qdisc", "show", "dev", &plan.device]);
+    let ours = root.map_or("qdisc nothing".to_owned(), |root| format!("qdisc {} {}", root.kind, root.handle));
+    let _ =
+        writeln!(text, "\tforeign=$({device} | grep ' root ' | grep -v -e '^qdisc [a-z_]* 0: ' -e '^{ours} ' || :)");
+    if plan.disciplines().any(|one| one.parent == Parent::Ingress) {
+        let known = plan.intermediate.as_deref().unwrap_or("police");
+        let filters = Command::tc(["filter", "show", "dev", &plan.device, "parent", "ffff:"]);
+        let _ = writeln!(
+            text,
+            "\tif [ -z \"$foreign\" ] && {device} | grep -q -e '^qdisc ingress ' -e '^qdisc clsact '; then"
+        );
+        let _ =
+            writeln!(text, "\t\t{filters} | grep -q -F '{}' || foreign='qdisc ingress'\n\tfi", known.replace('\'', ""));
+    }
+    text.push_str("\tif [ -n \"$foreign\" ]; then\n");
+    let _ = writeln!(text, "\t\tprintf '%s\\n' \"somebody else has set: $foreign\" 'FORCE=1 replaces it' >&2");
+    text.push_str("\t\texit 1\n\tfi\n}\n\n");
+    text
+}
+
+fn start(plan: &Plan) -> String {
+    let mut text =
+        "start() {\n\tguard\n\tstop\n\t# When a step fails, the ones before it are taken back.\n\ttrap stop EXIT\n"
+            .to_owned();
+    text.push_str(&switch_off(plan));
+    let mut last = None;
+    for step in &plan.steps {
+        if last != Some(&step.reason) {
+            let _ = writeln!(text, "\t# {}: {}.", step.direction.name(), step.reason);
+            last = Some(&step.reason);
+        }
+        let _ = writeln!(text, "\t{}", step.part.command());
+    }
+    text.push_str("\ttrap - EXIT\n}\n\n");
+    text
+}
+
+/// Only what was on is switched off, and noted for stop.
+const SWITCH_OFF: &str = "\
+\tif command -v ethtool >/dev/null 2>&1; then
+\t\tif ethtool -k \"$device\" | grep -q \"^$name: on\"; then
+\t\t\tprintf '%s %s on\\n' \"$device\" \"$feature\" >>\"$offloads\"
+\t\t\tethtool -K \"$device\" \"$feature\" off
+\t\tfi
+\telif [ \"$feature\" != gro ]; then
+\t\t# Without ethtool: at most one segment in a packet.
+\t\tsegments=$(ip -d link show dev \"$device\" | sed -n 's/.* gso_max_segs \\([0-9]*\\).*/\\1/p')
+\t\tif [ \"${segments:-1}\" -gt 1 ]; then
+\t\t\tprintf '%s segments %s\\n' \"$device\" \"$segments\" >>\"$offloads\"
+\t\t\tip link set dev \"$device\" gso_max_segs 1
+\t\tfi
+\telse
+\t\tprintf '%s\\n' \"ethtool is missing: $name of $device stays as it is\" >&2
+\tfi
+}
+
+";
+
+const RESTORE_OFFLOADS: &str = "\
+\t# Only what start has switched off is switched on again.
+\tif [ -f \"$offloads\" ]; then
+\t\twhile read -r device feature value; do
+\t\t\tif [ \"$feature\" = segments ]; then
+\t\t\t\tip link set dev \"$device\" gso_max_segs \"$value\" 2>/dev/null || :
+\t\t\telse
+\t\t\t\tethtool -K \"$device\" \"$feature\" \"$value\" 2>/dev/null || :
+\t\t\tfi
+\t\tdone <\"$offloads\"
+\t\trm -f \"$offloads\"
+\tfi
+";
+
+fn switch_off(plan: &Plan) -> String {
+    plan.offloads.iter().fold(String::new(), |mut text, offload| {
+        let words = [&offload.device, offload.feature, offload.long_name].map(str::to_owned).to_vec();
+        let call = Command { program: "switch_off", words };
+        let _ = writeln!(text, "\t# {}.\n\t{call}", offload.reason);
+        text
+    })
+}
+
+fn status(plan: &Plan) -> String {
+    let mut text = "status() {\n".to_owned();
+    let devices = [Some(plan.device.as_str()), plan.intermediate.as_deref()];
+    for device in devices.into_iter().flatten() {
+        for kind in ["qdisc", "class"] {
+            let _ = writeln!(text, "\t{}", Command::tc(["-s", kind, "show", "dev", device]));
+        }
+    }
+    if plan.steps.iter().any(|step| matches!(&step.part, Part::Filter(filter) if filter.parent == Parent::Ingress)) {
+        let _ = writeln!(text, "\t{}", Command::tc(["-s", "filter", "show", "dev", &plan.device, "parent", "ffff:"]));
+    }
+    text.push_str("}\n\n");
+    text
+}
+
+const TAIL: &str = "case \"${1:-start}\" in\n\
+                    start) start ;;\n\
+                    stop) stop ;;\n\
+                    status) status ;;\n\
+                    *)\n\
+                    \tprintf '%s\\n' \"usage: $0 [start|stop|status]\" >&2\n\
+                    \texit 2\n\
+                    \t;;\n\
+                    esac\n";
