@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use linerate_model::environment::{InterfaceCounters, ProtocolCounters};
-use linerate_model::schema::far::HostEvidence;
+use linerate_model::schema::far::{HostEvidence, ReceivingEvidence};
 use linerate_sys::interface::InterfaceWatch;
 use linerate_sys::{environment, host, route};
 use linerate_units::{ByteCount, Ratio};
@@ -13,6 +13,7 @@ use linerate_units::{ByteCount, Ratio};
 pub(crate) struct HostWatch {
     protocol: Option<ProtocolCounters>,
     interface: Option<(InterfaceWatch, InterfaceCounters)>,
+    receiving: Option<ReceivingEvidence>,
 }
 
 impl HostWatch {
@@ -24,7 +25,8 @@ impl HostWatch {
             let counters = watch.read().ok()?;
             Some((watch, counters))
         });
-        Self { protocol: environment::process_protocol_counters().ok(), interface }
+        let protocol = environment::process_protocol_counters().ok();
+        Self { protocol, interface, receiving: receiving() }
     }
 
     /// What happened since.
@@ -36,6 +38,7 @@ impl HostWatch {
             interface_bytes: self.interface_bytes(),
             busy: busy.map(Ratio::get),
             memory_bytes: environment::memory().map(ByteCount::get),
+            receiving: receiving().zip(self.receiving).and_then(|(now, before)| now.since(before)),
         }
     }
 
@@ -50,4 +53,8 @@ impl HostWatch {
         let grown = now.since(before);
         Some((grown.received.bytes.get(), grown.sent.bytes.get()))
     }
+}
+
+fn receiving() -> Option<ReceivingEvidence> {
+    environment::process_softnet().map(|rows| ReceivingEvidence::of(&rows))
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use parts::{Distribution, LimitShares, SocketMemory, SocketSample, TcpInfo, TcpInterval, UdpInterval};
 
+use crate::host::counters::SoftnetRow;
 use crate::limit;
 use crate::sample;
 use crate::schema::nanoseconds;
@@ -51,6 +52,44 @@ pub struct HostEvidence {
     pub busy: Option<f64>,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
+    /// What its processors could not take in; `None` where that is not known.
+    pub receiving: Option<ReceivingEvidence>,
+}
+
+/// By how much `/proc/net/softnet_stat` grew during a test, over all processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReceivingEvidence {
+    /// Processors that are listed there.
+    pub processors: u32,
+    /// Packets dropped at a full queue (`net.core.netdev_max_backlog`).
+    pub dropped: u64,
+    /// Times that a processor stopped with packets left (`net.core.netdev_budget`, `netdev_budget_usecs`).
+    pub squeezed: u64,
+}
+
+impl ReceivingEvidence {
+    /// The sums of the processors' rows.
+    #[must_use]
+    pub fn of(rows: &[SoftnetRow]) -> Self {
+        Self {
+            processors: u32::try_from(rows.len()).unwrap_or(u32::MAX),
+            dropped: rows.iter().map(|row| row.dropped.get()).sum(),
+            squeezed: rows.iter().map(|row| u64::from(row.squeezed)).sum(),
+        }
+    }
+
+    /// What was added to an earlier reading. The kernel's counters have 32 bits for each processor; where one has wrapped
+    /// round or a processor has gone, nothing is known.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Option<Self> {
+        let same = self.processors == earlier.processors;
+        Some(Self {
+            processors: self.processors,
+            dropped: self.dropped.checked_sub(earlier.dropped).filter(|_| same)?,
+            squeezed: self.squeezed.checked_sub(earlier.squeezed)?,
+        })
+    }
 }
 
 /// What the far end alone knows of one stream.

@@ -10,7 +10,7 @@ use linerate_model::host::defaults::default_of;
 use linerate_model::host::kernel::KernelVersion;
 use linerate_model::host::memory::Memory;
 use linerate_model::host::settings::Writing;
-use linerate_model::schema::far::HostEvidence;
+use linerate_model::schema::far::{HostEvidence, ReceivingEvidence};
 use linerate_model::schema::path::PathDirection;
 use linerate_units::{BitRate, ByteCount, Mss, Mtu, PacketCount, Ratio, StreamCount};
 
@@ -198,6 +198,12 @@ impl Inputs {
         if let Some(evidence) = of_far {
             far.get_or_insert_default().complete(Some(evidence));
         }
+        for (host, told) in [(Some(&mut near), of_near), (far.as_mut(), of_far)] {
+            let seen = told.as_ref().and_then(|evidence| evidence.receiving);
+            if let Some((host, seen)) = host.zip(seen) {
+                host.receiving = host.receiving.or_else(|| Receiving::of(&seen, host, observation.elapsed));
+            }
+        }
         let evidence = Evidence::of(observation);
         let mut path = observation.path.as_ref().map_or_else(Path::default, |path| Path::of(path, from_far));
         path.round_trip = evidence.base.or(path.round_trip);
@@ -249,6 +255,20 @@ impl Inputs {
     pub(super) fn congestion_control(&self, sender: End) -> Option<&str> {
         let set = || self.host(sender)?.settings.get("net.ipv4.tcp_congestion_control").map(String::as_str);
         self.seen.congestion_control.as_deref().or_else(set)
+    }
+}
+
+impl Receiving {
+    /// With the settings of the host during a measurement that took this long.
+    fn of(seen: &ReceivingEvidence, host: &Host, elapsed: Duration) -> Option<Self> {
+        Some(Self {
+            elapsed,
+            processors: seen.processors,
+            dropped: PacketCount::new(seen.dropped),
+            squeezed: seen.squeezed,
+            backlog: PacketCount::new(host.number("net.core.netdev_max_backlog")?),
+            budget: Duration::from_micros(host.number("net.core.netdev_budget_usecs")?),
+        })
     }
 }
 

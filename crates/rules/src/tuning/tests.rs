@@ -294,3 +294,32 @@ fn on_a_short_path_bunches_of_packets_fit_into_the_window() {
     assert!(short >= product(1500.0) + 131_072.0 && short < (product(1500.0) + 131_072.0) * 1.05, "{short}");
     assert!(long < product(20_000.0) * 1.2, "{long}");
 }
+
+/// What a host told of its processors during a transfer reaches the rules that look at it.
+#[test]
+fn what_a_processor_could_not_take_in_is_known_of_a_measured_host() {
+    use linerate_model::diagnosis::Observation;
+    use linerate_model::schema::far::{HostEvidence, ReceivingEvidence};
+
+    let settings = [("net.core.netdev_max_backlog", "1000"), ("net.core.netdev_budget_usecs", "8000")];
+    let evidence = HostEvidence {
+        settings: settings.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+        receiving: Some(ReceivingEvidence { processors: 2, dropped: 300, squeezed: 5 }),
+        ..HostEvidence::default()
+    };
+    let elapsed = Duration::from_secs(10);
+    let observation = Observation { receiver: Some(evidence), elapsed, ..Observation::default() };
+    let diagnosis = diagnosed(inputs(1e9, 10_000, &settings, 1024), Cause::HostDrops).diagnosis.expect("a cause");
+    let measured = Inputs::measured(Goal::WanBulk, (Host::default(), None), &observation, diagnosis);
+    let seen = measured.far.as_ref().and_then(|host| host.receiving).expect("told");
+    assert_eq!((seen.dropped.get(), seen.backlog.get(), seen.elapsed), (300, 1000, elapsed));
+    let changes = propose(&measured);
+    assert!(
+        changes.changes.iter().any(|one| one.change.target == setting("net.core.netdev_max_backlog")),
+        "{changes:#?}"
+    );
+}
+
+fn setting(key: &str) -> Target {
+    Target::Setting { key: key.to_owned() }
+}

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use linerate_model::environment::{Environment, ProtocolCounters};
+use linerate_model::host::counters::SoftnetRow;
 use linerate_units::ByteCount;
 
 pub use clock::clock_state;
@@ -64,6 +65,13 @@ pub fn protocol_counters() -> Result<ProtocolCounters> {
 /// (`proc_flush_pid`).
 pub fn process_protocol_counters() -> Result<ProtocolCounters> {
     counters_in("/proc/self/net")
+}
+
+/// What each processor took in and could not take in (`/proc/net/softnet_stat`), likewise; `None` where that is not there.
+#[must_use]
+pub fn process_softnet() -> Option<Vec<SoftnetRow>> {
+    let text = std::fs::read_to_string("/proc/self/net/softnet_stat").ok()?;
+    Some(SoftnetRow::parse_all(&text)).filter(|rows| !rows.is_empty())
 }
 
 fn counters_in(directory: &str) -> Result<ProtocolCounters> {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use linerate_change::{Keep, drop_in};
 use linerate_model::change::{Plan, Target};
+use linerate_model::host::managers::{InterfaceManager, Managers};
 use linerate_model::host::settings::{Order, Settings, SettingsFile};
 use linerate_sys::facts;
 
@@ -18,8 +19,31 @@ pub(super) fn keep(plan: &Plan, evidence: &str, until_reboot: bool) -> Keep {
         })
         .collect();
     let file = (!until_reboot && !settings.is_empty()).then(|| PathBuf::from(drop_in::PATH));
-    let warnings = if file.is_some() { defeats(facts::read().settings, &settings) } else { Vec::new() };
+    if until_reboot {
+        return Keep { file, evidence: evidence.to_owned(), warnings: Vec::new() };
+    }
+    let host = facts::read();
+    let mut warnings = defeats(host.settings, &settings);
+    warnings.extend(plan.changes.iter().filter_map(|change| holds_until_boot(&change.target, &host.managers)));
     Keep { file, evidence: evidence.to_owned(), warnings }
+}
+
+/// What a file of settings cannot say belongs to whoever looks after the interface: linerate does not write in others' files.
+fn holds_until_boot(target: &Target, managers: &Managers) -> Option<String> {
+    if let Target::Setting { .. } = target {
+        return None;
+    }
+    let owner = target.interface().and_then(|interface| managers.interfaces.get(interface));
+    let (owner, form) = match owner.map(|owner| owner.manager) {
+        Some(InterfaceManager::NetworkManager) => ("NetworkManager", "network-manager"),
+        Some(InterfaceManager::Networkd) => ("systemd-networkd", "systemd-link"),
+        Some(InterfaceManager::Netplan) => ("netplan", "systemd-link"),
+        Some(InterfaceManager::Ifupdown) => ("ifupdown", "systemd-link"),
+        None => ("whoever sets it up", "systemd-link"),
+    };
+    Some(format!(
+        "{target} holds until the next boot: {owner} has to set it then (`linerate tune export --format {form}` prints how)"
+    ))
 }
 
 /// Which other lines are read after ours, in the order of either reader.
@@ -44,7 +68,21 @@ fn defeats(mut known: Settings, settings: &[(&str, &str)]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::host::managers::Ownership;
+
     use super::*;
+
+    #[test]
+    fn what_no_file_of_settings_can_say_belongs_to_the_interfaces_manager() {
+        let target = Target::Queueing { interface: "eth0".into() };
+        let owner = |manager| Ownership { manager, evidence: "a file".into() };
+        let interfaces = [("eth0".to_owned(), owner(InterfaceManager::NetworkManager))];
+        let managers = Managers { interfaces: interfaces.into(), ..Managers::default() };
+        let said = holds_until_boot(&target, &managers).expect("a warning");
+        assert!(said.contains("eth0 queueing") && said.contains("NetworkManager") && said.contains("network-manager"));
+        assert!(holds_until_boot(&target, &Managers::default()).expect("a warning").contains("systemd-link"));
+        assert_eq!(holds_until_boot(&Target::Setting { key: "net.ipv4.tcp_sack".into() }, &managers), None);
+    }
 
     #[test]
     fn what_is_read_later_is_named() {
