@@ -43,10 +43,11 @@ pub(crate) fn bring_up(connection: &mut Connection, file: &Path, steps: &[&str])
 /// The file's schema; 0 for an empty file. Other programs' files and those of a newer linerate are refused.
 pub(crate) fn version(connection: &Connection, file: &Path, steps: &[&str]) -> Result<i64, HistoryError> {
     let failed = |cause| HistoryError::of("opening", file, cause);
-    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(failed);
-    let (application, found) = (number("application_id")?, number("user_version")?);
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
+    // In one statement, and so of one moment: another process may be making the file just now.
+    let query = "SELECT (SELECT application_id FROM pragma_application_id), \
+                 (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)";
+    let numbers = connection.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    let (application, found, tables): (i64, i64, i64) = numbers.map_err(failed)?;
     if application != APPLICATION && (application != 0 || found != 0 || tables != 0) {
         return Err(HistoryError::Foreign { file: file.to_path_buf() });
     }

@@ -138,7 +138,7 @@ fn where_nobody_serves_nothing_is_measured() {
     for arguments in [&["127.0.0.1", "-p", "9"][..], &["127.0.0.1", "-p", "9", "--dry-run", "--json"]] {
         let done = tune(arguments).expect_code(2);
         assert_eq!(done.stdout, "");
-        says(&done.stderr, &["server may have stopped running", "Connection refused"]);
+        says(&done.stderr, &["`linerate serve`", "Connection refused"]);
     }
 }
 

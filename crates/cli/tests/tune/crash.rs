@@ -18,7 +18,7 @@ fn a_killed_one_is_taken_back_at_both_ends() {
 fn signal(name: &str) {
     let said = run(Limit::Both, &format!("try; kill -{name} $process; wait $process; echo \"code: $?\"; left"));
     assert_eq!(said.value("code"), "3", "{}", said.whole());
-    said.is_back().says("errors", &["interrupted"]).says("output", &["[broken off]", "taken back"]);
+    said.is_back().says("errors", &["broken off"]).says("output", &["[broken off]", "taken back"]);
     said.says("near", &["rolled back"]).says("far", &["rolled back"]);
 }
 

@@ -170,7 +170,7 @@ fn kept(end: &str, id: u64, lasting: &[&str]) -> KeptSet {
     KeptSet {
         end: end.to_owned(),
         id,
-        undo: format!("linerate rollback {id}"),
+        undo: format!("linerate rollback {id}{}", if end == "far" { ", on the far host" } else { "" }),
         file: Some("/etc/sysctl.d/90-linerate.conf".to_owned()),
         lasting: lasting.iter().map(|&one| one.to_owned()).collect(),
         until_reboot: Vec::new(),
