@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use support::document::{array, text};
 use support::lab::lab;
+use support::namespace::{Namespace, unshare};
 use support::process::{Finished, Process, eventually, run};
 use support::{Scratch, linerate};
 
@@ -17,56 +18,11 @@ const LIMIT: Duration = Duration::from_secs(60);
 const SETTING: &str = "net.ipv4.tcp_rmem";
 const WANTED: &str = "4096 131072 67108864";
 
-/// The options of `unshare` for these namespaces; with one of users around them where this user may not make them
-/// otherwise.
-fn unshare(options: &str) -> String {
-    let allowed = |options: &str| {
-        let tried = Command::new("unshare").args([options, "true"]).output();
-        tried.is_ok_and(|output| output.status.success())
-    };
-    let with_users = format!("-r{options}");
-    let without = format!("-{options}");
-    let found = [without, with_users].into_iter().find(|options| allowed(options));
-    found.expect("these tests need namespaces of their own: run them as root, or allow user namespaces")
-}
-
-/// A network namespace, gone with its owner.
-struct Namespace {
-    holder: Process,
-    options: String,
-}
-
-impl Namespace {
-    fn new() -> Self {
-        let options = unshare("n");
-        let mut command = Command::new("unshare");
-        command.args([&options, "sh", "-c", "echo ready; exec sleep 600"]);
-        let holder = Process::start(command);
-        holder.wait_for_output("ready", LIMIT);
-        Self { holder, options }
-    }
-
-    fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new("nsenter");
-        if self.options.contains('r') {
-            command.args(["--user", "--preserve-credentials"]);
-        }
-        command.arg(format!("--target={}", self.holder.id())).arg("--net").arg(program);
-        command
-    }
-
-    fn read(&self, setting: &str) -> String {
-        let path = format!("/proc/sys/{}", setting.replace('.', "/"));
-        let mut command = self.command(Path::new("cat"));
-        let output = command.arg(path).output().expect("cat runs");
-        String::from_utf8_lossy(&output.stdout).split_ascii_whitespace().collect::<Vec<_>>().join(" ")
-    }
-
-    fn linerate(&self, state: &Scratch, arguments: &[&str]) -> Command {
-        let mut command = self.command(Path::new(env!("CARGO_BIN_EXE_linerate")));
-        command.args(arguments).env("LINERATE_STATE", state.path("state"));
-        command
-    }
+/// linerate in a namespace.
+fn inside(namespace: &Namespace, state: &Scratch, arguments: &[&str]) -> Command {
+    let mut command = namespace.command(env!("CARGO_BIN_EXE_linerate"));
+    command.args(arguments).env("LINERATE_STATE", state.path("state"));
+    command
 }
 
 fn change(target: &Value, to: &str) -> Value {
@@ -88,14 +44,14 @@ fn plan(scratch: &Scratch, changes: &[Value]) -> String {
 fn trying(namespace: &Namespace, scratch: &Scratch, more: &[&str]) -> Process {
     let plan = plan(scratch, &[change(&setting(SETTING), WANTED)]);
     let arguments = [&["__trial", &plan, "--hold", "50s"], more].concat();
-    let process = Process::start(namespace.linerate(scratch, &arguments));
+    let process = Process::start(inside(&namespace, scratch, &arguments));
     process.wait_for_output("applied 1\n", LIMIT);
     assert_eq!(namespace.read(SETTING), WANTED);
     process
 }
 
 fn state_of(namespace: &Namespace, scratch: &Scratch) -> (String, String) {
-    let listed = run(namespace.linerate(scratch, &["rollback", "--list", "--json"]), LIMIT).expect_code(0).json();
+    let listed = run(inside(&namespace, scratch, &["rollback", "--list", "--json"]), LIMIT).expect_code(0).json();
     let set = &array(&listed, "/sets")[0];
     (text(set, "/state").to_owned(), set["closed_because"].as_str().unwrap_or_default().to_owned())
 }
@@ -168,7 +124,7 @@ fn kept_and_taken_back() {
         change(&queueing, "qdisc replace dev pair0 root pfifo limit 33"),
     ];
     let (plan, file) = (plan(&scratch, &changes), scratch.path("90-linerate.conf"));
-    let linerate = |arguments: &[&str]| run(namespace.linerate(&scratch, arguments), LIMIT);
+    let linerate = |arguments: &[&str]| run(inside(&namespace, &scratch, arguments), LIMIT);
     linerate(&["__trial", &plan, "--keep-in", &file]).expect_code(0);
     assert_eq!(namespace.read(SETTING), WANTED);
     let kept = std::fs::read_to_string(&file).expect("written");
@@ -198,7 +154,7 @@ fn kept_and_taken_back() {
 fn what_somebody_else_set_is_reported_and_left() {
     let (namespace, scratch) = (Namespace::new(), Scratch::new());
     let plan = plan(&scratch, &[change(&setting(SETTING), WANTED)]);
-    let linerate = |arguments: &[&str]| run(namespace.linerate(&scratch, arguments), LIMIT);
+    let linerate = |arguments: &[&str]| run(inside(&namespace, &scratch, arguments), LIMIT);
     linerate(&["__trial", &plan, "--keep-in", &scratch.path("file")]).expect_code(0);
     let script = "echo 4096 131072 5000000 > /proc/sys/net/ipv4/tcp_rmem";
     let set = namespace.command(Path::new("sh")).args(["-c", script]).status().expect("sh runs");

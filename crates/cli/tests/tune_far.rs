@@ -10,59 +10,18 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::document::{array, text};
-use support::process::{Process, eventually, run, send_signal};
+use support::namespace::Namespace;
+use support::process::{eventually, run, send_signal};
 use support::{Scratch, linerate};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const SETTING: &str = "net.ipv4.tcp_rmem";
 const WANTED: &str = "4096 131072 67108864";
 
-/// The options of `unshare` for these namespaces; with one of users around them where this user may not make them
-/// otherwise.
-fn unshare() -> &'static str {
-    let allowed = |options: &&str| {
-        let tried = Command::new("unshare").args([options, "true"]).output();
-        tried.is_ok_and(|output| output.status.success())
-    };
-    let found = ["-n", "-rn"].into_iter().find(allowed);
-    found.expect("these tests need namespaces of their own: run them as root, or allow user namespaces")
-}
-
-/// A network namespace, gone with its owner.
-struct Namespace {
-    holder: Process,
-    options: &'static str,
-}
-
-impl Namespace {
-    fn new() -> Self {
-        let options = unshare();
-        let mut command = Command::new("unshare");
-        command.args([options, "sh", "-c", "echo ready; exec sleep 600"]);
-        let holder = Process::start(command);
-        holder.wait_for_output("ready", LIMIT);
-        Self { holder, options }
-    }
-
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new("nsenter");
-        if self.options.contains('r') {
-            command.args(["--user", "--preserve-credentials"]);
-        }
-        command.arg(format!("--target={}", self.holder.id())).arg("--net").arg(program);
-        command
-    }
-
-    fn read(&self, setting: &str) -> String {
-        let path = format!("/proc/sys/{}", setting.replace('.', "/"));
-        let output = self.command("cat").arg(path).output().expect("cat runs");
-        String::from_utf8_lossy(&output.stdout).split_ascii_whitespace().collect::<Vec<_>>().join(" ")
-    }
-
-    fn ip(&self, line: &str) {
-        let done = self.command("ip").args(line.split(' ')).status().expect("ip runs");
-        assert!(done.success(), "ip {line}");
-    }
+/// Has `ip` do something in a namespace.
+fn ip(namespace: &Namespace, line: &str) {
+    let done = namespace.command("ip").args(line.split(' ')).status().expect("ip runs");
+    assert!(done.success(), "ip {line}");
 }
 
 /// The far end. `nsenter` becomes it, so that its number is the child's.
@@ -200,7 +159,7 @@ fn what_it_tells_is_no_stale_plan() {
         "link set pair1 up",
         "route add default via 10.77.0.2 initcwnd 20",
     ] {
-        namespace.ip(line);
+        ip(&namespace, line);
     }
     let mut agent = Agent::start(&namespace, &scratch);
     let told = agent.ask(json!({ "request": "host", "peer": "192.0.2.7" }));

@@ -5,6 +5,7 @@ pub mod document;
 pub mod figures;
 pub mod lab;
 pub mod layout;
+pub mod namespace;
 pub mod pairing;
 pub mod process;
 pub mod server;

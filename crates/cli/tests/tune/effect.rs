@@ -148,3 +148,32 @@ fn doctor_examines_and_writes_a_report() {
         assert!(said.to_lowercase().contains(part), "{part:?} is not in {said}");
     }
 }
+
+/// The whole of it: broken off in the middle of the proof, everything is taken back; started again, it goes on with what was
+/// measured, keeps what helps, compares it with what a guide would set, and writes its report.
+#[test]
+fn doctor_goes_on_where_it_was_and_keeps_what_helps() {
+    let script = r#"doctor="doctor far --far netns:far --yes --compare-guide"; transfer="-- -t 5 -C cubic"
+        "$L" $doctor --no-html $transfer > out 2> err & process=$!
+        for i in $(seq 240); do grep -q 'pair 2:' err && break; sleep 1; done
+        kill -INT $process; wait $process; echo "first: $?"; both > now; echo "back: $(one_line now)"
+        "$L" $doctor --json --html report.html $transfer > document 2> again; echo "code: $?"; both > now; echo "kept: $(one_line now)"
+        echo '== again'; cat again; echo '== document'; cat document; echo '== page'; head -c 15 report.html; left"#;
+    let said = guest::run(Limit::Far, script);
+    assert_eq!((said.value("first"), said.value("code")), ("3", "0"), "{}", said.whole());
+    assert!(said.value("back").ends_with(FAR_SMALL) && !said.value("kept").ends_with(FAR_SMALL), "{}", said.whole());
+    let document: Value = serde_json::from_str(said.part("document")).expect("JSON");
+    let step = |name: &str| array(&document, "/steps").iter().find(|step| step["name"] == name).expect("a step");
+    assert!(step("path")["resumed"] == true && step("load")["resumed"] == true, "{document:#}");
+    assert_eq!(text(&document, "/tune/outcome"), "kept");
+    assert!(array(&document, "/tune/rounds/0/trials/0/pairs").len() >= 5, "{document:#}");
+    let number = |path: &str| document.pointer(path).and_then(Value::as_f64).expect(path);
+    let figure = |name: &str| number(&format!("/tune/after/figures/{name}"));
+    assert!(figure("steady_bits_per_second") >= 0.95 * figure("capacity_payload_bits_per_second"), "{document:#}");
+    // 2 x (20 Mbit/s / 8) / 40 ms is 125 kB: the guide divides, and is still more than what stands there.
+    let (guide, before) = (number("/comparison/measured_bits_per_second"), number("/effects/0/before"));
+    assert!(guide > before && number("/comparison/predicted_bits_per_second") > before, "{document:#}");
+    assert!(!document["load_before"].is_null() && !document["load_after"].is_null(), "{document:#}");
+    said.says("again", &["Going on where an earlier run was interrupted", "report written to report.html"]);
+    said.says("page", &["<!doctype html>"]);
+}

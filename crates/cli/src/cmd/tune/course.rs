@@ -274,11 +274,21 @@ impl<'a> Course<'a> {
         let each = measure::length(&parameters);
         let proposal = Proposal { changes: comparison.changes.clone(), ..Proposal::default() };
         self.guide.event(CourseEvent::Note(format!("For comparison, what the {} would set:", comparison.source)));
-        self.plan(Group::Buffers, &proposal, each)?;
-        self.apply(Group::Buffers, each)?;
-        let measured = self.measure(&parameters, 1, true)?;
+        let measured = self
+            .plan(Group::Buffers, &proposal, each)
+            .and_then(|()| self.apply(Group::Buffers, each))
+            .and_then(|()| self.measure(&parameters, 1, true));
         let left = self.roll_back("tried for a comparison");
-        if left.is_empty() { Ok(Some((comparison, measured))) } else { Err(Failure::of(left.join("\n"))) }
+        self.go_on()?;
+        if !left.is_empty() {
+            return Err(Failure::of(left.join("\n")));
+        }
+        // A comparison that cannot be made is no reason not to tune.
+        let measured = measured.unwrap_or_else(|failure| {
+            self.guide.event(CourseEvent::Note(format!("not compared: {}", failure.text)));
+            None
+        });
+        Ok(Some((comparison, measured)))
     }
 
     /// Without a way to the far host, changes there cannot be made; those here are worth a trial only where the cause is

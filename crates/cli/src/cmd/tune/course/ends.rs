@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use linerate_change::Keep;
+use linerate_change::{Keep, Kept};
 use linerate_model::change::{Group, Plan};
 use linerate_rules::tuning::{End, Proposal};
 use linerate_sys::clock;
 
-use super::super::party::Party;
+use super::super::party::{Party, PartyError};
 use super::{Course, CourseEvent, Failure};
 
 /// Beyond the transfers themselves, the watchdog leaves this much time.
@@ -44,13 +44,18 @@ impl Course<'_> {
         core::iter::once(near).chain(far)
     }
 
+    /// The ends at which changes are being tried. One that is lost takes its changes back itself, and is not among them any
+    /// more.
+    pub(super) fn begun(&mut self) -> Vec<End> {
+        self.parties().filter(|(_, party)| party.has_begun()).map(|(end, _)| end).collect()
+    }
+
     /// The far host first: what fails there has not touched this one.
     pub(super) fn apply(&mut self, group: Group, each: Duration) -> Result<(), Failure> {
         self.renew(each)?;
         self.touched = true;
         let wanted = self.ends.clone();
-        let concerned = |(end, party): &(End, &mut dyn Party)| wanted.contains(end) && party.has_begun();
-        let mut ends: Vec<_> = self.parties().filter(concerned).collect();
+        let mut ends: Vec<_> = self.parties().filter(|(end, _)| wanted.contains(end)).collect();
         ends.reverse();
         for (_, party) in ends {
             party.apply(group)?;
@@ -82,14 +87,20 @@ impl Course<'_> {
         }
     }
 
-    /// Makes what is in force stay, at both ends; the near one last, so that a far end that fails leaves nothing half
-    /// done here.
-    pub(crate) fn keep(&mut self, keep: &dyn Fn(End) -> Keep) -> Result<Vec<(End, linerate_change::Kept)>, Failure> {
-        let mut kept = Vec::new();
-        let mut ends: Vec<_> = self.parties().filter(|(_, party)| party.has_begun()).collect();
+    /// Makes what is in force stay, at both ends; the near one last, so that a far end that fails, or is lost, leaves
+    /// nothing half done here. An end at which nothing has earned its keep has nothing to keep.
+    pub(crate) fn keep(&mut self, keep: &dyn Fn(End) -> Keep) -> Result<Vec<(End, Kept)>, Failure> {
+        let with_changes: Vec<End> = self.in_force.iter().map(|(end, _)| *end).collect();
+        let mut kept: Vec<(End, Kept)> = Vec::new();
+        let mut ends: Vec<_> = self.parties().collect();
         ends.reverse();
         for (end, party) in ends {
-            kept.push((end, party.keep(&keep(end))?));
+            if with_changes.contains(&end) {
+                let set = party.keep(&keep(end)).map_err(|error| half_kept(&error, &kept))?;
+                kept.push((end, set));
+            } else if party.has_begun() {
+                party.roll_back("nothing of it earned its keep")?;
+            }
         }
         kept.reverse();
         Ok(kept)
@@ -106,4 +117,14 @@ impl Course<'_> {
         }
         left
     }
+}
+
+/// An error of keeping, with what the other end has kept already: that stays until somebody takes it back.
+fn half_kept(error: &PartyError, kept: &[(End, Kept)]) -> Failure {
+    let stay = |(end, set): &(End, Kept)| {
+        format!("the {} host has kept change set {}: take it back there", end.name(), set.id)
+    };
+    let failure = Failure::from(error.clone());
+    let lines: Vec<String> = core::iter::once(failure.text.clone()).chain(kept.iter().map(stay)).collect();
+    Failure { text: lines.join("\n"), ..failure }
 }

@@ -51,9 +51,12 @@ impl Course<'_> {
         let mut all: Vec<(Tried, Proposal)> = Vec::new();
         let mut tightenings = 0;
         while let Some(candidate) = candidates.pop_front() {
+            let begun = self.begun();
             let one = match self.try_group(group, &candidate, inputs) {
-                // What cannot be tried beside the first choice is no reason to lose what has been proven.
-                Err(failure) if !all.is_empty() && self.stop.pending().is_none() => {
+                // What cannot be tried beside the first choice is no reason to lose what has been proven, as long as both
+                // ends are there, and as they were.
+                Err(failure) if !all.is_empty() && self.stop.pending().is_none() && self.begun() == begun => {
+                    self.take_back(group)?;
                     self.guide.event(CourseEvent::Note(format!("not tried: {}", failure.text)));
                     continue;
                 }

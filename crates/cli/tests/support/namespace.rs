@@ -1,0 +1,56 @@
+//! A network namespace for a test, with users around it where this user may not make one otherwise.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use super::process::Process;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The options of `unshare` for these namespaces.
+#[track_caller]
+pub fn unshare(options: &str) -> String {
+    let allowed = |options: &str| {
+        let tried = Command::new("unshare").args([options, "true"]).output();
+        tried.is_ok_and(|output| output.status.success())
+    };
+    let with_users = format!("-r{options}");
+    let without = format!("-{options}");
+    let found = [without, with_users].into_iter().find(|options| allowed(options));
+    found.expect("these tests need namespaces of their own: run them as root, or allow user namespaces")
+}
+
+/// A network namespace, gone with its owner.
+pub struct Namespace {
+    holder: Process,
+    options: String,
+}
+
+impl Namespace {
+    pub fn new() -> Self {
+        let options = unshare("n");
+        let mut command = Command::new("unshare");
+        command.args([&options, "sh", "-c", "echo ready; exec sleep 600"]);
+        let holder = Process::start(command);
+        holder.wait_for_output("ready", LIMIT);
+        Self { holder, options }
+    }
+
+    /// A program in it.
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new("nsenter");
+        if self.options.contains('r') {
+            command.args(["--user", "--preserve-credentials"]);
+        }
+        command.arg(format!("--target={}", self.holder.id())).arg("--net").arg(program.as_ref());
+        command
+    }
+
+    /// A setting there, with single blanks between numbers.
+    pub fn read(&self, setting: &str) -> String {
+        let path = format!("/proc/sys/{}", setting.replace('.', "/"));
+        let output = self.command("cat").arg(path).output().expect("cat runs");
+        String::from_utf8_lossy(&output.stdout).split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
