@@ -44,14 +44,14 @@ fn plan(scratch: &Scratch, changes: &[Value]) -> String {
 fn trying(namespace: &Namespace, scratch: &Scratch, more: &[&str]) -> Process {
     let plan = plan(scratch, &[change(&setting(SETTING), WANTED)]);
     let arguments = [&["__trial", &plan, "--hold", "50s"], more].concat();
-    let process = Process::start(inside(&namespace, scratch, &arguments));
+    let process = Process::start(inside(namespace, scratch, &arguments));
     process.wait_for_output("applied 1\n", LIMIT);
     assert_eq!(namespace.read(SETTING), WANTED);
     process
 }
 
 fn state_of(namespace: &Namespace, scratch: &Scratch) -> (String, String) {
-    let listed = run(inside(&namespace, scratch, &["rollback", "--list", "--json"]), LIMIT).expect_code(0).json();
+    let listed = run(inside(namespace, scratch, &["rollback", "--list", "--json"]), LIMIT).expect_code(0).json();
     let set = &array(&listed, "/sets")[0];
     (text(set, "/state").to_owned(), set["closed_because"].as_str().unwrap_or_default().to_owned())
 }
