@@ -1,13 +1,18 @@
 //! Whether what stands somewhere is what was wanted. The kernel and its tools answer in their own words: masks with
 //! leading zeros, `285Mbit` for `285mbit`, a discipline with all its options for one that was given two.
 
+use std::borrow::Cow;
+
 use linerate_model::change::Target;
+use linerate_sys::traffic_control;
 
 /// Whether `seen`, as it was read, is what `wanted` asks for.
 #[must_use]
 pub fn agrees(target: &Target, wanted: &str, seen: &str) -> bool {
     match target {
         Target::Queueing { .. } => queueing_agrees(wanted, seen),
+        // Records of one tree are equal, and commands are never what is read.
+        Target::TrafficControl { .. } => wanted == seen,
         Target::Route { .. } => contains_all(wanted, seen),
         Target::File { .. } => {
             same_words(wanted, seen) || mask(wanted).is_some_and(|wanted| mask(seen) == Some(wanted))
@@ -24,6 +29,25 @@ pub fn agree(target: &Target, wanted: Option<&str>, seen: Option<&str>) -> bool 
     match (wanted, seen) {
         (Some(wanted), Some(seen)) => agrees(target, wanted, seen),
         (wanted, seen) => wanted == seen,
+    }
+}
+
+/// Whether what stands somewhere now is what was read there after a change was written; of traffic control the rates may
+/// have been changed since, and parts taken away.
+#[must_use]
+pub fn is_still(target: &Target, put: Option<&str>, now: Option<&str>) -> bool {
+    match (target, put, now) {
+        (Target::TrafficControl { .. }, Some(put), Some(now)) => traffic_control::is_still(put, now),
+        _ => put == now,
+    }
+}
+
+/// A value for people: of traffic control one line that says what it is, of all else the value itself.
+#[must_use]
+pub fn shown<'a>(target: &Target, value: &'a str) -> Cow<'a, str> {
+    match target {
+        Target::TrafficControl { .. } => Cow::Owned(traffic_control::summary(value)),
+        _ => Cow::Borrowed(value),
     }
 }
 
@@ -173,6 +197,18 @@ mod tests {
         let own = "# made by the kernel: fq_codel";
         assert!(agrees(&target, own, own) && agrees(&target, "", own) && !agrees(&target, own, seen));
         assert!(!agrees(&target, own, "# made by the kernel: fq"));
+    }
+
+    #[test]
+    fn traffic_control_is_the_same_only_as_a_whole() {
+        let target = Target::TrafficControl { interface: "eth0".into() };
+        let record = "traffic control of eth0\nqdisc dev eth0 parent root handle 1: kind tbf options 01";
+        let faster = record.replace("01", "02");
+        assert!(agrees(&target, record, record) && !agrees(&target, record, &faster));
+        assert!(is_still(&target, Some(record), Some(&faster)) && !is_still(&target, Some(record), None));
+        assert_eq!(shown(&target, record), "tbf");
+        let link = Target::Link { interface: "eth0".into(), attribute: linerate_model::change::LinkAttribute::Mtu };
+        assert!(!is_still(&link, Some("1"), Some("2")) && shown(&link, record) == record);
     }
 
     #[test]

@@ -24,7 +24,7 @@ mod store;
 mod trial;
 mod watchdog;
 
-pub use agreement::{agree, agrees};
+pub use agreement::{agree, agrees, is_still, shown};
 pub use error::{ChangeError, Result};
 pub use id::ChangeId;
 pub use journal::Written;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use linerate_model::change::Target;
 use linerate_sys::host_access::{Host, Identity};
 
+use crate::agreement::shown;
 use crate::error::{ChangeError, Result};
 use crate::id::ChangeId;
 use crate::journal::{self, Journal};
@@ -49,6 +50,17 @@ impl Back {
     #[must_use]
     pub const fn is_back(&self) -> bool {
         !matches!(self, Self::ChangedByOthers { .. } | Self::Failed(_))
+    }
+
+    /// The same for people: with values of this target in few words ([`shown`]).
+    #[must_use]
+    pub fn shown(&self, target: &Target) -> Self {
+        match self {
+            Self::ChangedByOthers { now: Some(now) } => {
+                Self::ChangedByOthers { now: Some(shown(target, now).into_owned()) }
+            }
+            other => other.clone(),
+        }
     }
 
     /// Its name in documents.

@@ -6,7 +6,7 @@ use linerate_model::schema::nanoseconds;
 use linerate_sys::clock::realtime_now;
 use linerate_sys::host_access::{Host, is_gone};
 
-use crate::agreement::{agree, agrees};
+use crate::agreement::{agree, agrees, is_still, shown};
 use crate::drop_in;
 use crate::error::{ChangeError, Result};
 use crate::journal::{Journal, Record, Written};
@@ -68,10 +68,13 @@ impl Session<'_> {
         match (&change.from, &found) {
             (_, None) if !may_be_absent => return Err(ChangeError::Absent { target: target.clone() }),
             (Some(expected), Some(found)) if !agrees(target, expected, found) => {
-                let (expected, found) = (expected.clone(), found.clone());
+                let (expected, found) = (shown(target, expected).into_owned(), shown(target, found).into_owned());
                 return Err(ChangeError::Stale { target: target.clone(), expected, found });
             }
             _ => {}
+        }
+        if let Some(found) = &found {
+            self.host.check_restorable(target, found)?;
         }
         let change = Change { from: found, ..change.clone() };
         self.record(&Record::Planned { index: self.set.items.len(), change: ChangeDocument::from(&change) })
@@ -83,8 +86,10 @@ impl Session<'_> {
         let Change { target, from, to, .. } = self.set.items[index].change.clone();
         let current = self.host.read(&target)?;
         if !agree(&target, from.as_deref(), current.as_deref()) {
-            let text = |value: Option<String>| value.unwrap_or_else(|| "nothing".to_owned());
-            return Err(ChangeError::Stale { target, expected: text(from), found: text(current) });
+            let text =
+                |value: Option<String>| value.map_or("nothing".to_owned(), |value| shown(&target, &value).into_owned());
+            let (expected, found) = (text(from), text(current));
+            return Err(ChangeError::Stale { target, expected, found });
         }
         if agree(&target, Some(&to), current.as_deref()) {
             self.outcome(index, Written::NoNeed, current, None)?;
@@ -97,9 +102,15 @@ impl Session<'_> {
             (Ok(()), Ok(now)) if agree(&target, Some(&to), now.as_deref()) => {
                 self.in_force(index, Written::Written, now)
             }
+            // What commands have made is read as a record, in which nothing of theirs can be looked for.
+            (Ok(()), Ok(now)) if now != current && matches!(target, Target::TrafficControl { .. }) => {
+                self.in_force(index, Written::Written, now)
+            }
             (Ok(()), Ok(now)) if now != current => self.in_force(index, Written::Adjusted, now),
             (Ok(()), Ok(now)) => {
-                let error = ChangeError::Ignored { target, wanted: to, now: now.clone().unwrap_or_default() };
+                let text = |value: &str| shown(&target, value).into_owned();
+                let (wanted, seen) = (text(&to), text(now.as_deref().unwrap_or_default()));
+                let error = ChangeError::Ignored { target, wanted, now: seen };
                 self.refused(index, now, error)
             }
             (Err(error), Ok(now)) if now == current => self.refused(index, now, error.into()),
@@ -180,7 +191,8 @@ impl Session<'_> {
     }
 
     fn taken_back(&mut self, index: usize, back: &Back) {
-        self.record_if_possible(&Record::TakenBack { index, is_back: back.is_back(), message: back.to_string() });
+        let message = back.shown(&self.set.items[index].change.target).to_string();
+        self.record_if_possible(&Record::TakenBack { index, is_back: back.is_back(), message });
     }
 
     /// Puts back what stood at the target of one change, if what stands there now is ours.
@@ -194,7 +206,10 @@ impl Session<'_> {
         let Change { target, from, .. } = self.set.items[index].change.clone();
         let current = match self.host.read(&target) {
             Ok(current) => current,
-            Err(error) if is_gone(&error) => return Back::Gone,
+            Err(error) if is_gone(&error) => {
+                self.tidy_up_after(&target, from.as_deref());
+                return Back::Gone;
+            }
             Err(error) => return Back::Failed(error.to_string()),
         };
         if current == from {
@@ -216,8 +231,16 @@ impl Session<'_> {
                 // What stands there now is what we have just written, in the kernel's version.
                 self.set.items[index].phase = Phase::TakingBack { now: Some(now.clone()) };
                 let now = now.unwrap_or_else(|| "nothing".to_owned());
-                Back::Failed(format!("\"{now}\" stands there after \"{}\" was written", from.unwrap_or_default()))
+                let (now, from) = (shown(&target, &now), from.unwrap_or_default());
+                Back::Failed(format!("\"{now}\" stands there after \"{}\" was written", shown(&target, &from)))
             }
+        }
+    }
+
+    /// An interface that is gone leaves its intermediate device behind: writing takes that away, and then fails.
+    fn tidy_up_after(&self, target: &Target, from: Option<&str>) {
+        if self.mode == Mode::ForReal && matches!(target, Target::TrafficControl { .. }) {
+            let _ = self.host.write(target, from);
         }
     }
 
@@ -228,7 +251,7 @@ impl Session<'_> {
         let Change { target, to, .. } = &item.change;
         let rounds = !matches!(target, Target::Setting { .. } | Target::File { .. });
         match &item.phase {
-            Phase::InForce { now } => now.as_deref() == current,
+            Phase::InForce { now } => is_still(target, now.as_deref(), current),
             Phase::Attempted | Phase::TakingBack { now: None } => rounds || agree(target, Some(to), current),
             Phase::TakingBack { now: Some(now) } => rounds || now.as_deref() == current,
             _ => false,

@@ -42,6 +42,13 @@ pub enum Target {
         /// The interface.
         interface: String,
     },
+    /// The whole traffic control of an interface: disciplines, classes, filters and actions for both directions, and its
+    /// [`intermediate_device`] with the same. Its value is a record of all that, from which it can be made again, or the
+    /// commands of `tc` and `ip` that make it from nothing.
+    TrafficControl {
+        /// The interface.
+        interface: String,
+    },
     /// The attributes of a route; its value is what follows `ip route change DESTINATION`.
     Route {
         /// The destination as `ip route` prints it, for example `default` or `192.0.2.0/24`.
@@ -52,6 +59,22 @@ pub enum Target {
         /// Its path.
         path: String,
     },
+}
+
+/// The longest name of an interface in bytes (`IFNAMSIZ` - 1).
+const LONGEST_NAME: usize = 15;
+
+/// The name of the intermediate device for what `device` receives: `ifb4` before it, cut to what the kernel takes.
+///
+/// The rule of sqm-scripts, so that other tools find it where they look.
+#[must_use]
+pub fn intermediate_device(device: &str) -> String {
+    let name = format!("ifb4{device}");
+    let mut end = name.len().min(LONGEST_NAME);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name[..end].to_owned()
 }
 
 /// What `ip link` sets.

@@ -48,8 +48,32 @@ const LARGEST_OUTPUT: usize = 64 << 20;
 /// messages are in English (`LC_ALL=C`). It is killed with its children after `timeout`, and when it writes more than
 /// 64 MiB. A failed program is no error here: see [`Output::status`], or use [`run_checked`].
 pub fn run(program: &str, arguments: &[&str], input: Option<&[u8]>, timeout: Duration) -> Result<Output> {
+    run_child(program, arguments, input, timeout, Lasting::BesideUs)
+}
+
+/// As [`run`], for programs that must not go on when this process is killed: the kernel kills them then.
+pub(crate) fn run_bound(program: &str, arguments: &[&str], input: Option<&[u8]>, timeout: Duration) -> Result<Output> {
+    run_child(program, arguments, input, timeout, Lasting::WithUs)
+}
+
+/// How long a program may last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lasting {
+    /// Until its end, whatever becomes of this process.
+    BesideUs,
+    /// No longer than the thread that waits for it.
+    WithUs,
+}
+
+fn run_child(
+    program: &str,
+    arguments: &[&str],
+    input: Option<&[u8]>,
+    timeout: Duration,
+    lasting: Lasting,
+) -> Result<Output> {
     let deadline = monotonic_now() + timeout;
-    let mut child = start(program, arguments, input.is_some())?;
+    let mut child = start(program, arguments, input.is_some(), lasting)?;
     let outcome = converse(&mut child, input.unwrap_or_default(), deadline);
     if outcome.is_err() {
         kill_group(&mut child);
@@ -92,11 +116,18 @@ pub(crate) fn running(program: &str, arguments: &[&str]) -> String {
     format!("running `{}`", command_line(program, arguments))
 }
 
-fn start(program: &str, arguments: &[&str], with_input: bool) -> Result<Child> {
+fn start(program: &str, arguments: &[&str], with_input: bool, lasting: Lasting) -> Result<Child> {
     let stdin = if with_input { Stdio::piped() } else { Stdio::null() };
     find(program, std::env::var_os("PATH"))
         .and_then(|path| {
-            Command::new(path)
+            let mut command = Command::new(path);
+            if lasting == Lasting::WithUs {
+                // SAFETY: the closure runs between fork and exec and only makes a system call, which takes numbers.
+                unsafe {
+                    command.pre_exec(|| check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)).map(drop));
+                }
+            }
+            command
                 .arg0(program)
                 .args(arguments)
                 .env("LC_ALL", "C")

@@ -1,6 +1,7 @@
 //! Facts about this host.
 
 use core::num::NonZeroUsize;
+use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::io;
 
@@ -48,6 +49,13 @@ pub fn processor_ticks() -> Option<ProcessorTicks> {
     ProcessorTicks::parse_all(&std::fs::read_to_string("/proc/stat").ok()?).remove(&None)
 }
 
+/// What each processor of this host has done since it booted, by the kernel's numbers; empty where it does not tell.
+#[must_use]
+pub fn ticks_of_each_processor() -> BTreeMap<u32, ProcessorTicks> {
+    let all = std::fs::read_to_string("/proc/stat").map(|text| ProcessorTicks::parse_all(&text)).unwrap_or_default();
+    all.into_iter().filter_map(|(number, ticks)| Some((number?, ticks))).collect()
+}
+
 /// Fills `buffer` with random bytes fit for secrets (`getrandom(2)`).
 pub fn random_bytes(buffer: &mut [u8]) -> Result<()> {
     let mut rest = buffer;
@@ -91,6 +99,13 @@ mod tests {
         let [system, node, release, version] = ["ostype", "hostname", "osrelease", "version"].map(read);
         let expected = format!("{system} {node} {release} {version} {}", std::env::consts::ARCH);
         assert_eq!(system_information(), expected);
+    }
+
+    #[test]
+    fn each_processor_has_ticks() {
+        let (each, all) = (ticks_of_each_processor(), processor_ticks().expect("procfs"));
+        assert_eq!(Some(each.len()), online_processors());
+        assert!(each.values().all(|one| one.total() > 0 && one.total() <= all.total()), "{each:?} of {all:?}");
     }
 
     #[test]

@@ -27,6 +27,9 @@ pub struct Interface {
     pub kind: Option<String>,
     /// What has passed through it.
     pub counters: Option<InterfaceCounters>,
+    /// What its link-layer header adds to the length of packets that the kernel counts: 14 for Ethernet, 0 for PPP and
+    /// tunnels of IP; `None` for others.
+    pub link_header: Option<ByteCount>,
 }
 
 /// The root queueing discipline of an interface.
@@ -59,6 +62,10 @@ const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
 const TC_H_ROOT: u32 = u32::MAX;
+/// Bare IP, as mobile networks' modems have it (`linux/if_arp.h`).
+const ARPHRD_RAWIP: u16 = 519;
+/// `IFF_UP` and `IFF_RUNNING`, from linux/if.h.
+const RUNNING: u32 = 0x41;
 /// Length of `ifinfomsg`: family, type, number, flags, change.
 pub(crate) const LINK_DESCRIPTION: usize = 16;
 /// Length of `tcmsg`: family, number of the interface, handle, parent, information.
@@ -88,6 +95,7 @@ impl Interface {
             queues: None,
             kind: None,
             counters: None,
+            link_header: link_header(description),
         };
         let (mut sending, mut receiving) = (None, None);
         for (kind, content) in attributes(rest) {
@@ -119,6 +127,17 @@ impl InterfaceWatch {
         Ok(Self { socket, index })
     }
 
+    /// The counters as they are now, and whether the interface is up and can send (`IFF_UP`, `IFF_RUNNING`).
+    pub fn read_with_state(&mut self) -> Result<(InterfaceCounters, bool)> {
+        let find = |body: &[u8]| {
+            let (description, rest) = body.split_at_checked(LINK_DESCRIPTION)?;
+            let flags = number(description, 8)?;
+            let (_, content) = attributes(rest).find(|(kind, _)| *kind == IFLA_STATS64)?;
+            Some((counters(content)?, flags & RUNNING == RUNNING))
+        };
+        describe(&mut self.socket, self.index, find).map_err(|cause| describe_failure(self.index, cause))
+    }
+
     /// The counters as they are now.
     pub fn read(&mut self) -> Result<InterfaceCounters> {
         let find = |body: &[u8]| {
@@ -127,6 +146,15 @@ impl InterfaceWatch {
         };
         describe(&mut self.socket, self.index, find).map_err(|cause| describe_failure(self.index, cause))
     }
+}
+
+/// Whether the interface with this name is set up (`IFF_UP`): packets that are sent through one that is not are dropped.
+pub fn is_up(name: &str) -> Result<bool> {
+    let index = namespace::device_index(name)?;
+    let failed = |cause| describe_failure(index, cause);
+    let mut socket = RouteSocket::open().map_err(failed)?;
+    let up = u32::from_ne_bytes(libc::IFF_UP.to_ne_bytes());
+    describe(&mut socket, index, |body| number(body, 8).map(|flags| flags & up != 0)).map_err(failed)
 }
 
 /// The root queueing discipline of the interface with this number; `None` when it has none, not even `noqueue`.
@@ -185,8 +213,24 @@ pub(crate) fn parse_queue(body: &[u8]) -> Option<RootQueue> {
     Some(RootQueue { kind: kind?, statistics })
 }
 
+/// By the kernel's number of the link layer (`ifi_type`, `linux/if_arp.h`).
+fn link_header(description: &[u8]) -> Option<ByteCount> {
+    let kind = u16::from_ne_bytes(*description.get(2..)?.first_chunk()?);
+    match kind {
+        libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => Some(ByteCount::new(14)),
+        libc::ARPHRD_PPP
+        | libc::ARPHRD_NONE
+        | libc::ARPHRD_TUNNEL
+        | libc::ARPHRD_TUNNEL6
+        | libc::ARPHRD_SIT
+        | libc::ARPHRD_IPGRE
+        | ARPHRD_RAWIP => Some(ByteCount::ZERO),
+        _ => None,
+    }
+}
+
 /// `gnet_stats_basic` (bytes, packets) and `gnet_stats_queue` (length, backlog, drops, requeues, overlimits).
-fn parse_statistics(content: &[u8]) -> Option<QueueStatistics> {
+pub(crate) fn parse_statistics(content: &[u8]) -> Option<QueueStatistics> {
     let part = |wanted| attributes(content).find(|(kind, _)| *kind == wanted).map(|(_, content)| content);
     let (basic, queue) = (part(TCA_STATS_BASIC)?, part(TCA_STATS_QUEUE)?);
     let packets = |bytes, place| number(bytes, place).map(|count| PacketCount::new(count.into()));
@@ -217,6 +261,7 @@ mod tests {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("bind");
         socket.send_to(&[0; 1000], socket.local_addr().expect("address")).expect("sent");
         let passed = watch.read().expect("counters").since(&before);
+        assert!(watch.read_with_state().expect("counters").1, "it is up");
         // Other tests may use the device, too.
         assert!(passed.sent.bytes.get() >= 1028 && passed.received.packets.get() >= 1, "{passed:?}");
         assert!(passed.sent.bytes.get() < 1 << 40);
@@ -247,6 +292,18 @@ mod tests {
             assert!(statistics.sent.get() > 0 && statistics.packets.get() > 0 && statistics.dropped.is_zero());
         };
         chain.near.within(within).expect("entered");
+    }
+
+    #[test]
+    #[ignore = "needs root: makes a network namespace"]
+    fn a_device_that_is_down_and_then_up() {
+        let namespace = namespace::NetworkNamespace::create().expect("root");
+        let looks = || {
+            let before = is_up("lo").expect("there");
+            namespace::take_loopback_up().expect("up");
+            (before, is_up("lo").expect("there"), is_up("nobody0").is_err())
+        };
+        assert_eq!(namespace.within(looks).expect("entered"), (false, true, true));
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod capture;
 pub mod channel;
 pub mod clock;
 pub mod command;
+pub mod command_reader;
 pub mod command_stream;
 pub mod companion;
 pub mod data;
@@ -40,8 +41,10 @@ pub mod options;
 pub mod poll;
 pub mod process;
 pub mod ptrace_probe;
+pub mod queue_statistics;
 pub mod resources;
 pub mod route;
+pub mod route_events;
 pub mod signals;
 pub mod sock_diag;
 mod socket_memory;
@@ -53,6 +56,8 @@ pub mod terminal;
 #[cfg(test)]
 mod test_network;
 pub mod time_stamp;
+pub mod traffic_control;
+pub mod whole_file;
 
 pub use error::{Error, Result, describe_os_error};
 pub use socket_memory::socket_memory;

@@ -23,6 +23,8 @@ const fn aligned(length: usize) -> usize {
 pub(crate) struct RouteSocket {
     socket: OwnedFd,
     sequence: u32,
+    /// What the kernel said in words about the last request; only from a talkative socket.
+    pub(crate) said: Option<String>,
 }
 
 /// A message without its header.
@@ -40,7 +42,21 @@ impl RouteSocket {
             let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
             OwnedFd::from_raw_fd(check(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE))?)
         };
-        Ok(Self { socket, sequence: 0 })
+        Ok(Self { socket, sequence: 0, said: None })
+    }
+
+    /// One that is told in words what is wrong with a request.
+    pub(crate) fn open_talkative() -> io::Result<Self> {
+        let talkative = Self::open()?;
+        let on: libc::c_int = 1;
+        let length = libc::socklen_t::try_from(size_of_val(&on)).map_err(io::Error::other)?;
+        // Without the request in the answer, words have a fixed place.
+        for option in [libc::NETLINK_CAP_ACK, libc::NETLINK_EXT_ACK] {
+            let descriptor = talkative.socket.as_raw_fd();
+            // SAFETY: the pointer and length describe `on`, which the kernel only reads.
+            check(unsafe { libc::setsockopt(descriptor, libc::SOL_NETLINK, option, (&raw const on).cast(), length) })?;
+        }
+        Ok(talkative)
     }
 
     /// Has the kernel list everything of a kind, and hands each thing to `each` as kind and body.
@@ -61,8 +77,15 @@ impl RouteSocket {
         self.receive(&mut |_| ())
     }
 
+    /// Has the kernel make something that must not be there yet.
+    pub(crate) fn make(&mut self, kind: u16, body: &[u8]) -> io::Result<()> {
+        self.send(kind, libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL, body)?;
+        self.receive(&mut |_| ())
+    }
+
     fn send(&mut self, kind: u16, flags: libc::c_int, body: &[u8]) -> io::Result<()> {
         self.sequence += 1;
+        self.said = None;
         let flags = u16::try_from(flags | libc::NLM_F_REQUEST).map_err(io::Error::other)?;
         let message = message(kind, flags, self.sequence, body)?;
         let descriptor = self.socket.as_raw_fd();
@@ -86,7 +109,10 @@ impl RouteSocket {
                 })?;
             for message in messages(&buffer[..length]).filter(|message| message.sequence == self.sequence) {
                 match i32::from(message.kind) {
-                    libc::NLMSG_ERROR => return error_of(message.body),
+                    libc::NLMSG_ERROR => {
+                        self.said = words_of(message.body);
+                        return error_of(message.body);
+                    }
                     libc::NLMSG_DONE => return Ok(()),
                     _ => each(message),
                 }
@@ -102,6 +128,13 @@ pub(crate) fn error_of(body: &[u8]) -> io::Result<()> {
         Some(number) => Err(io::Error::from_raw_os_error(number.saturating_neg())),
         None => Err(io::ErrorKind::InvalidData.into()),
     }
+}
+
+/// What an answer to a request says in words (`NLMSGERR_ATTR_MSG`), behind the number and the request's header.
+fn words_of(body: &[u8]) -> Option<String> {
+    const NLMSGERR_ATTR_MSG: u16 = 1;
+    let (_, text) = attributes(body.get(4 + HEADER..)?).find(|(kind, _)| *kind == NLMSGERR_ATTR_MSG)?;
+    Some(String::from_utf8_lossy(text).trim_end_matches('\0').trim_end_matches('.').to_owned())
 }
 
 pub(crate) fn message(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> io::Result<Vec<u8>> {

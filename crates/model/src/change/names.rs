@@ -100,7 +100,8 @@ impl Target {
             Self::Link { interface, .. }
             | Self::Offload { interface, .. }
             | Self::Device { interface, .. }
-            | Self::Queueing { interface } => Some(interface),
+            | Self::Queueing { interface }
+            | Self::TrafficControl { interface } => Some(interface),
             Self::Setting { .. } | Self::Route { .. } | Self::File { .. } => None,
         }
     }
@@ -134,6 +135,7 @@ impl fmt::Display for Target {
                 write!(formatter, "{interface} {what}{word}")
             }
             Self::Queueing { interface } => write!(formatter, "{interface} queueing"),
+            Self::TrafficControl { interface } => write!(formatter, "{interface} traffic control"),
             Self::Route { destination } => write!(formatter, "route {destination}"),
             Self::File { path } => formatter.write_str(path),
         }

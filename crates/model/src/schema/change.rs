@@ -82,6 +82,11 @@ pub enum TargetDocument {
         /// The interface.
         interface: String,
     },
+    /// [`Target::TrafficControl`].
+    TrafficControl {
+        /// The interface.
+        interface: String,
+    },
     /// [`Target::Route`].
     Route {
         /// The destination.
@@ -197,6 +202,7 @@ impl From<&Target> for TargetDocument {
                 Self::Device { interface, attribute: attribute.name().to_owned() }
             }
             Target::Queueing { interface } => Self::Queueing { interface },
+            Target::TrafficControl { interface } => Self::TrafficControl { interface },
             Target::Route { destination } => Self::Route { destination },
             Target::File { path } => Self::File { path },
         }
@@ -219,6 +225,7 @@ impl TryFrom<&TargetDocument> for Target {
                 Self::Device { interface, attribute }
             }
             TargetDocument::Queueing { interface } => Self::Queueing { interface },
+            TargetDocument::TrafficControl { interface } => Self::TrafficControl { interface },
             TargetDocument::Route { destination } => Self::Route { destination },
             TargetDocument::File { path } => Self::File { path },
         })
@@ -251,6 +258,7 @@ mod tests {
             change(Target::Setting { key: "net.ipv4.tcp_sack".into() }),
             change(Target::Offload { interface: interface(), feature: "rx-gro".into() }),
             change(Target::Queueing { interface: interface() }),
+            change(Target::TrafficControl { interface: interface() }),
             change(Target::Route { destination: "default".into() }),
             change(Target::File { path: "/sys/x".into() }),
         ];

@@ -14,6 +14,9 @@ use super::load::LoadDocument;
 use super::path::PathDocument;
 use super::rfc6349::Rfc6349Document;
 use super::run::RunDocument;
+use super::shaper::ShaperDocument;
+use super::shaper_persistence::ShaperPersistenceDocument;
+use super::shaper_status::ShaperStatusDocument;
 use super::throughput::ThroughputDocument;
 use super::tune::TuneDocument;
 use super::watch::WatchDocument;
@@ -31,7 +34,7 @@ fn schema<T: JsonSchema>(name: &str, title: &str) -> Value {
 }
 
 /// Each schema with the name of its file and what is committed there.
-fn schemas() -> [(&'static str, Value, &'static str); 12] {
+fn schemas() -> [(&'static str, Value, &'static str); 15] {
     macro_rules! schema {
         ($document:ty, $name:literal, $title:literal) => {
             (
@@ -57,6 +60,13 @@ fn schemas() -> [(&'static str, Value, &'static str); 12] {
         schema!(TuneDocument, "tune", "What was proposed, tried and kept (linerate tune --json)"),
         schema!(DoctorDocument, "doctor", "A guided run as a whole (linerate doctor --json)"),
         schema!(BaselineDocument, "baseline", "What a host can do without a network (linerate baseline --json)"),
+        schema!(
+            ShaperPersistenceDocument,
+            "shaper-persistence",
+            "What sets a shaper up at each boot (linerate shape DEV persist --json)"
+        ),
+        schema!(ShaperDocument, "shaper", "What was planned for a line, and what stands (linerate shape DEV --json)"),
+        schema!(ShaperStatusDocument, "shaper-status", "What the shapers of a host do (linerate shape status --json)"),
         schema!(WatchDocument, "watch", "The TCP flows of a host over one interval (linerate watch --json)"),
     ]
 }

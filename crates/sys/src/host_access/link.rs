@@ -38,7 +38,7 @@ pub(super) fn read(interface: &str, attribute: LinkAttribute) -> io::Result<Opti
     Ok(found.map(|value| value.to_string()))
 }
 
-pub(super) fn write(interface: &str, attribute: LinkAttribute, value: &str) -> io::Result<()> {
+pub(crate) fn write(interface: &str, attribute: LinkAttribute, value: &str) -> io::Result<()> {
     let value: u32 = value.parse().map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     let mut body = request(interface)?;
     append_attribute(&mut body, kind(attribute), &value.to_ne_bytes())?;

@@ -19,6 +19,7 @@ use std::path::Path;
 use linerate_model::change::Target;
 
 pub use fake::{FakeHost, Fault};
+pub(crate) use link::write as write_link;
 pub use real::RealHost;
 pub use route::towards as route_towards;
 pub use setting::path_of as setting_path;
@@ -48,6 +49,13 @@ pub trait Host {
     /// Puts `value` there; `None` takes away what stands there, which only routes and queueing disciplines can do
     /// without. What then stands there is for the caller to read: the kernel may clamp or round.
     fn write(&self, target: &Target, value: Option<&str>) -> Result<()>;
+
+    /// Fails when `value`, which [`read`](Self::read) gave, could not be written back exactly; says what to do then. To be
+    /// asked before anything is written.
+    fn check_restorable(&self, target: &Target, value: &str) -> Result<()> {
+        let _ = (target, value);
+        Ok(())
+    }
 
     /// What a configuration file has; `None` when there is no such file.
     fn read_file(&self, path: &Path) -> Result<Option<String>>;

@@ -1,8 +1,7 @@
 //! This machine.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use linerate_model::change::Target;
@@ -10,6 +9,8 @@ use linerate_model::change::Target;
 use super::explain::refused;
 use super::{Host, Identity, device, identity, link, queueing, route, setting};
 use crate::error::{Error, Result};
+use crate::traffic_control;
+use crate::whole_file::{self, Mode};
 
 /// The machine that this runs on, in the network namespace of the thread that asks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,6 +28,9 @@ impl Host for RealHost {
             Target::Device { interface, attribute } => device::read(interface, *attribute).map_err(failed),
             Target::Queueing { interface } => {
                 queueing::read(interface).map_err(|error| explained(error, "reading", target))
+            }
+            Target::TrafficControl { interface } => {
+                traffic_control::read(interface).map(Some).map_err(|error| explained(error, "reading", target))
             }
             Target::Route { destination } => route::read(destination),
             Target::File { path } => setting::read(file(path)?).map_err(failed),
@@ -49,8 +53,18 @@ impl Host for RealHost {
             Target::Queueing { interface } => {
                 queueing::write(interface, value).map_err(|error| explained(error, "setting", target))
             }
+            Target::TrafficControl { interface } => {
+                traffic_control::write(interface, value).map_err(|error| explained(error, "setting", target))
+            }
             Target::Route { destination } => route::write(destination, value),
             Target::File { path } => setting::write(file(path)?, needed()?).map_err(failed),
+        }
+    }
+
+    fn check_restorable(&self, target: &Target, value: &str) -> Result<()> {
+        match target {
+            Target::TrafficControl { interface } => traffic_control::check_restorable(interface, value),
+            _ => Ok(()),
         }
     }
 
@@ -63,15 +77,10 @@ impl Host for RealHost {
     }
 
     fn replace_file(&self, path: &Path, contents: Option<&str>) -> Result<()> {
-        let done = match contents {
-            Some(contents) => replace(path, contents),
-            None => remove(path),
-        };
-        done.map_err(|cause| {
-            Error::system(format!("writing {}", path.display()), cause)
-                .hint_on(libc::EACCES, "be root")
-                .hint_on(libc::EROFS, "the file system is mounted read-only: the change holds until the next boot only")
-        })
+        match contents {
+            Some(contents) => whole_file::replace(path, contents, Mode::Plain),
+            None => whole_file::remove(path),
+        }
     }
 
     fn identity(&self) -> Result<Identity> {
@@ -99,34 +108,6 @@ fn file(path: &str) -> Result<&Path> {
         return Ok(place);
     }
     Err(Error::refused(format!("looking for {path:?}"), "only files of /sys and /proc hold one value"))
-}
-
-/// A new file beside the old one takes its place once it is on the disk.
-fn replace(path: &Path, contents: &str) -> io::Result<()> {
-    let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    fs::create_dir_all(directory)?;
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy().into_owned();
-    // No program reads files of such names: neither systemd's nor procps's directories are searched for them.
-    let new = directory.join(format!(".{name}.linerate-new"));
-    let _ = fs::remove_file(&new);
-    let written = (|| {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&new)?;
-        file.write_all(contents.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, path)
-    })();
-    if written.is_err() {
-        let _ = fs::remove_file(&new);
-    }
-    written.and_then(|()| File::open(directory)?.sync_all())
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(cause) => Err(cause),
-        Ok(()) => path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all()),
-    }
 }
 
 #[cfg(test)]

@@ -165,12 +165,14 @@ fn interface_towards(host: &dyn host_access::Host, peer: IpAddr) -> Option<Inter
 /// What could not be put back, with the reason.
 fn not_back(reports: &[TargetReport]) -> Vec<String> {
     let left = reports.iter().filter(|report| !report.result.is_back());
-    left.map(|report| format!("{}: {}", report.target, report.result)).collect()
+    left.map(|report| format!("{}: {}", report.target, report.result.shown(&report.target))).collect()
 }
 
 /// What an interrupted trial had left, and what became of it.
 fn what_was_left(report: &Report) -> Vec<String> {
     let done = report.targets.iter().filter(|target| !matches!(target.result, Back::NeverWritten | Back::AlreadyBack));
-    done.map(|target| format!("left by interrupted changes {}: {}: {}", report.id, target.target, target.result))
-        .collect()
+    done.map(|target| {
+        format!("left by interrupted changes {}: {}: {}", report.id, target.target, target.result.shown(&target.target))
+    })
+    .collect()
 }

@@ -1,0 +1,185 @@
+//! The commands of a plan: lines of `tc` and `ip`, carried out in order from nothing.
+
+use core::time::Duration;
+
+use linerate_model::change::intermediate_device;
+
+use super::replay;
+use crate::command;
+use crate::error::{Error, Result};
+
+/// `tc` has done its work in milliseconds; loading modules may take longer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Command {
+    pub(super) is_tc: bool,
+    pub(super) words: Vec<String>,
+    line: String,
+}
+
+/// Whether a value is commands, not a record.
+pub(super) fn is_commands(value: &str) -> bool {
+    value.lines().all(|line| line.starts_with("tc ") || line.starts_with("ip ")) && !value.trim().is_empty()
+}
+
+/// Reads commands as a shell would, and refuses those that are not about this interface or its intermediate device.
+pub(super) fn parse(interface: &str, value: &str) -> Result<Vec<Command>> {
+    value.lines().map(|line| parse_line(interface, line)).collect()
+}
+
+fn parse_line(interface: &str, line: &str) -> Result<Command> {
+    let operation = || format!("setting up the traffic control of {interface}");
+    let refused = |reason: &str| Error::refused(operation(), format!("{line:?} {reason}"));
+    let mut words = shell_words(line).ok_or_else(|| refused("has an open quote, or one inside of a word"))?;
+    let program = if words.is_empty() { String::new() } else { words.remove(0) };
+    let is_known = match (program.as_str(), words.first().map(String::as_str)) {
+        ("tc", Some("qdisc" | "class" | "filter")) => true,
+        ("ip", Some("link")) => matches!(words.get(1).map(String::as_str), Some("add" | "set")),
+        _ => false,
+    };
+    if !is_known || words.iter().any(|word| word.starts_with("-n") || word == "netns") {
+        return Err(refused("is no command that sets up traffic control"));
+    }
+    let intermediate = intermediate_device(interface);
+    let mut named =
+        words.windows(2).filter(|pair| pair[0] == "dev" || pair[0] == "name").map(|pair| &pair[1]).peekable();
+    let is_about_it = named.peek().is_some() && named.all(|name| name == interface || *name == intermediate);
+    if !is_about_it {
+        return Err(refused("is not about this interface or its intermediate device alone"));
+    }
+    Ok(Command { is_tc: program == "tc", words, line: line.to_owned() })
+}
+
+/// The words of a line of a shell, with single quotes as the only ones.
+fn shell_words(line: &str) -> Option<Vec<String>> {
+    let (mut words, mut word) = (Vec::new(), None::<String>);
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            ' ' => words.extend(word.take()),
+            '\'' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match letters.next()? {
+                        '\'' => break,
+                        letter => word.push(letter),
+                    }
+                }
+            }
+            '\\' | '"' | '\t' => return None,
+            letter => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    Some(words)
+}
+
+/// As `tc -batch` reads it.
+fn batch_word(word: &str) -> String {
+    if word.is_empty() || word.contains([' ', '#']) { format!("'{word}'") } else { word.to_owned() }
+}
+
+/// Carries them out, from nothing.
+pub(super) fn carry_out(interface: &str, commands: &[Command]) -> Result<()> {
+    let existing = replay::clear(interface)?;
+    let mut done = 0;
+    for run in commands.chunk_by(|one, other| one.is_tc && other.is_tc) {
+        if run.iter().all(|command| command.is_tc) {
+            batch(interface, run, done, commands.len())?;
+        } else {
+            for (index, command) in run.iter().enumerate() {
+                one(interface, command, existing.as_deref(), done + index, commands.len())?;
+            }
+        }
+        done += run.len();
+    }
+    Ok(())
+}
+
+fn failed(interface: &str, command: &Command, (number, all): (usize, usize), said: &str) -> Error {
+    let operation = format!("setting up the traffic control of {interface}");
+    let program = if command.is_tc { "tc" } else { "ip" };
+    let reason = format!("command {number} of {all}, `{}`, failed: {program} says: {said}", command.line);
+    Error::refused(operation, reason)
+}
+
+/// Several commands of `tc`, up to the first that fails.
+fn batch(interface: &str, run: &[Command], done: usize, all: usize) -> Result<()> {
+    let line =
+        |command: &Command| command.words.iter().map(|word| batch_word(word)).collect::<Vec<_>>().join(" ") + "\n";
+    let input: String = run.iter().map(line).collect();
+    let output = command::run_bound("tc", &["-batch", "-"], Some(input.as_bytes()), PATIENCE)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = output.stderr_text();
+    // `Command failed -:3`
+    let number = said.rsplit("Command failed -:").next().and_then(|rest| rest.trim().parse::<usize>().ok());
+    let at = number.and_then(|number| number.checked_sub(1)).filter(|at| *at < run.len());
+    let said = said.lines().filter(|line| !line.starts_with("Command failed")).collect::<Vec<_>>().join(" ");
+    Err(match at {
+        Some(at) => failed(interface, &run[at], (done + at + 1, all), &said),
+        None => failed(interface, &run[0], (done + 1, all), &said),
+    })
+}
+
+/// A command of `ip`. What makes a device that is there already has nothing to do.
+fn one(interface: &str, command: &Command, existing: Option<&str>, done: usize, all: usize) -> Result<()> {
+    let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
+    let is_there = |name: &str| existing == Some(name);
+    if matches!(words[..], ["link", "add", "name" | "dev", name, "type", "ifb"] if is_there(name)) {
+        return Ok(());
+    }
+    let output = command::run_bound("ip", &words, None, PATIENCE)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = output.stderr_text().lines().collect::<Vec<_>>().join(" ");
+    Err(failed(interface, command, (done + 1, all), &said))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_commands_about_the_interface_are_taken() {
+        let take = |line: &str| parse("eth0", line);
+        let taken = take("tc qdisc add dev eth0 root handle 1: htb default 10\nip link add name ifb4eth0 type ifb");
+        let taken = taken.expect("about it");
+        assert!(taken[0].is_tc && !taken[1].is_tc);
+        assert_eq!(taken[1].words, ["link", "add", "name", "ifb4eth0", "type", "ifb"]);
+        assert!(
+            take("tc filter add dev eth0 parent ffff: matchall action mirred egress redirect dev ifb4eth0").is_ok()
+        );
+        for wrong in [
+            "tc qdisc add dev eth1 root htb",
+            "tc filter add dev eth0 parent ffff: matchall action mirred egress redirect dev eth1",
+            "tc qdisc add root htb",
+            "tc qdisc add block 7 root htb",
+            "tc -batch /etc/passwd",
+            "tc actions add action drop dev eth0",
+            "ip link set dev eth0 netns 1",
+            "ip link del dev eth0",
+            "ip -n other link set dev eth0 up",
+            "ip route add default dev eth0",
+            "rm -rf dev eth0",
+            "tc qdisc add dev 'eth0",
+            "",
+        ] {
+            assert!(take(&format!("{wrong}\n")).is_err(), "{wrong:?}");
+        }
+        assert!(is_commands("tc qdisc") && !is_commands("") && !is_commands("traffic control of eth0"));
+    }
+
+    #[test]
+    fn words_are_those_of_the_shell() {
+        assert_eq!(shell_words("tc  'a b' '' c'd e'"), Some(["tc", "a b", "", "cd e"].map(str::to_owned).to_vec()));
+        for open in ["tc 'a", r"tc \'", "tc \"a\""] {
+            assert_eq!(shell_words(open), None, "{open}");
+        }
+        assert_eq!(["a", "", "a b"].map(batch_word), ["a", "''", "'a b'"]);
+    }
+}

@@ -1,0 +1,146 @@
+//! Records in a few words, and what two of them have in common.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::commands;
+use super::record::{INGRESS, Object, ROOT, Record, What};
+
+/// Who a discipline is from, and what it has; one line for people. Values that are neither a record nor commands are given
+/// back as they are.
+#[must_use]
+pub fn summary(value: &str) -> String {
+    if commands::is_commands(value) {
+        return commands_in_words(value);
+    }
+    let Ok(record) = Record::parse(value) else { return value.to_owned() };
+    let mut parts: Vec<String> =
+        [ROOT, INGRESS].iter().filter_map(|top| tree(&record, &record.interface, *top)).collect();
+    if let Some(link) = &record.intermediate {
+        let inside = [ROOT, INGRESS].iter().filter_map(|top| tree(&record, &link.name, *top)).collect::<Vec<_>>();
+        let inside = if inside.is_empty() { "nothing".to_owned() } else { inside.join(" and ") };
+        parts.push(format!("{} with {inside}", link.name));
+    }
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
+}
+
+/// Whether a record has nothing but what the kernel makes by itself.
+#[must_use]
+pub fn is_kernels_own(record: &str) -> bool {
+    Record::parse(record).is_ok_and(|record| record.intermediate.is_none() && record.made().next().is_none())
+}
+
+/// The tree below the root, or below the hook for received packets.
+fn tree(record: &Record, device: &str, top: u32) -> Option<String> {
+    let own = || record.objects.iter().filter(|object| object.device == device);
+    let root = own().find(|object| object.what == What::Discipline && object.parent == top)?;
+    let inside = || own().filter(|object| object.is_ingress() == (top == INGRESS));
+    if root.is_kernels {
+        return Some(format!("the kernel's own {}", root.kind));
+    }
+    let classes = inside().filter(|object| object.what == What::Class).count();
+    let filters = inside().filter(|object| matches!(object.what, What::Filter(_))).count();
+    let counted = [counted(classes, "class", "classes"), counted(filters, "filter", "filters")];
+    let counted: Vec<String> = counted.into_iter().flatten().collect();
+    let with = if counted.is_empty() { String::new() } else { format!(" with {}", counted.join(" and ")) };
+    Some(format!("{}{with}", root.kind))
+}
+
+fn counted(number: usize, one: &str, several: &str) -> Option<String> {
+    match number {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        number => Some(format!("{number} {several}")),
+    }
+}
+
+fn commands_in_words(value: &str) -> String {
+    // In the order in which they first come, so that the interface's own stands before the intermediate device's.
+    let mut roots: Vec<&str> = Vec::new();
+    for line in value.lines().filter(|line| line.starts_with("tc qdisc ")) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let is_top = words.contains(&"root") || words.contains(&"ingress") || words.contains(&"clsact");
+        let kind = words.iter().position(|word| *word == "handle").and_then(|place| words.get(place + 2));
+        if let Some(kind) = kind.filter(|kind| is_top && !roots.contains(kind)) {
+            roots.push(kind);
+        }
+    }
+    let kinds = if roots.is_empty() { String::new() } else { format!(" for {}", roots.join(" and ")) };
+    let number = value.lines().count();
+    format!("{number} {}{kinds}", if number == 1 { "command" } else { "commands" })
+}
+
+/// The parts of what somebody made: below the interface's root, for what it receives, and on its intermediate device.
+fn parts(record: &Record) -> BTreeMap<(bool, bool), BTreeSet<String>> {
+    let mut parts: BTreeMap<(bool, bool), BTreeSet<String>> = BTreeMap::new();
+    for object in record.made() {
+        let part = (object.device == record.interface, object.is_ingress());
+        parts.entry(part).or_default().insert(skeleton(object));
+    }
+    parts
+}
+
+fn skeleton(object: &Object) -> String {
+    match object.what {
+        // Numbers of filters change when one is replaced by a better one.
+        What::Filter(_) => Object { handle: 0, ..object.clone() }.head(),
+        _ => object.head(),
+    }
+}
+
+/// Whether what stands somewhere `now` is still what was `put` there: rates and other options may have changed, and parts
+/// may have been taken away, but nothing may have been added, and something has to be left.
+#[must_use]
+pub fn is_still(put: &str, now: &str) -> bool {
+    if put == now {
+        return true;
+    }
+    let (Ok(put), Ok(now)) = (Record::parse(put), Record::parse(now)) else { return false };
+    let (ours, there) = (parts(&put), parts(&now));
+    let nothing_foreign = there.iter().all(|(part, objects)| ours.get(part) == Some(objects));
+    let device = |record: &Record| record.intermediate.as_ref().map(|link| link.index);
+    let device_is_left = device(&put).is_some() && device(&put) == device(&now);
+    nothing_foreign && (!there.is_empty() || device_is_left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OURS: &str = "traffic control of eth0\n\
+        link dev ifb4eth0 kind ifb index 7 state up mtu 1500 txqueuelen 32 address 020000000001 queues 1 1\n\
+        qdisc dev ifb4eth0 parent root handle 1: kind tbf options 01\n\
+        qdisc dev eth0 parent root handle 1: kind htb options 02\n\
+        class dev eth0 parent root handle 1:1 kind htb options 03\n\
+        class dev eth0 parent 1:1 handle 1:10 kind htb options 03\n\
+        filter dev eth0 parent 1: protocol 0x0800 preference 10 chain 0 handle 0x80000800 kind u32 options 04\n\
+        qdisc dev eth0 parent ingress handle ffff: kind ingress options -\n\
+        filter dev eth0 parent ffff: protocol 0x0003 preference 10 chain 0 handle 0x00000001 kind matchall options 05 towards ifb4eth0";
+
+    #[test]
+    fn records_and_commands_in_words() {
+        assert_eq!(summary(OURS), "htb with 2 classes and 1 filter, ingress with 1 filter, ifb4eth0 with tbf");
+        let own = "traffic control of eth0\nqdisc dev eth0 parent root kind noqueue made-by-the-kernel";
+        assert_eq!(summary(own), "the kernel's own noqueue");
+        assert_eq!(summary("traffic control of eth0"), "nothing");
+        let commands =
+            "tc qdisc add dev eth0 root handle 1: htb default 10\ntc qdisc add dev eth0 handle ffff: ingress";
+        assert_eq!(summary(commands), "2 commands for htb and ingress");
+        assert_eq!(summary("something else"), "something else");
+        assert!(is_kernels_own(own) && !is_kernels_own(OURS) && !is_kernels_own("something else"));
+    }
+
+    #[test]
+    fn ours_is_what_has_our_skeleton() {
+        let without = |what: &str| OURS.lines().filter(|line| !line.contains(what)).collect::<Vec<_>>().join("\n");
+        assert!(is_still(OURS, OURS));
+        assert!(is_still(OURS, &OURS.replace("options 03", "options ff")), "another rate");
+        assert!(is_still(OURS, &OURS.replace("0x80000800", "0x80000801")), "a filter was replaced");
+        assert!(is_still(OURS, &without("ffff:")), "somebody took the redirect away");
+        assert!(is_still(OURS, &without("dev eth0")), "only the intermediate device is left");
+        assert!(!is_still(OURS, &OURS.replace("kind htb", "kind hfsc")), "another root");
+        assert!(!is_still(OURS, &format!("{OURS}\nclass dev eth0 parent 1:1 handle 1:20 kind htb options 03")));
+        assert!(!is_still(&without("ffff:"), OURS), "somebody added an ingress");
+        let own = "traffic control of eth0\nqdisc dev eth0 parent root kind noqueue made-by-the-kernel";
+        assert!(!is_still(OURS, own) && is_still(own, own) && !is_still(own, "others'"));
+    }
+}
