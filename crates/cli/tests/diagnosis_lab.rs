@@ -65,13 +65,14 @@ fn every_limit_is_named() {
     verify(&names);
 }
 
-/// Names and labels.
+/// Names and labels. Paths whose rate changes are for shapers: what a diagnosis sees depends on when it looks.
 fn library() -> Vec<(String, String)> {
     let mut command = linerate();
     command.args(["lab", "list", "--json"]);
     let document: Value = serde_json::from_str(&run(command, LIMIT).expect_code(0).stdout).expect("JSON");
     let paths = array(&document, "/paths").iter();
-    paths.map(|path| (text(path, "/name").to_owned(), text(path, "/label").to_owned())).collect()
+    let named = paths.map(|path| (text(path, "/name").to_owned(), text(path, "/label").to_owned()));
+    named.filter(|(_, label)| label != "variable-rate").collect()
 }
 
 fn verify(names: &[String]) {

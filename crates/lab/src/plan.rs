@@ -31,6 +31,8 @@ pub struct Plan {
     pub sizing: Sizing,
     /// Other traffic on the path.
     pub traffic: Vec<Traffic>,
+    /// What becomes different while the path stands, in the order of time.
+    pub changes: Vec<Change>,
 }
 
 /// A network namespace and what is set up in it, in the order of the fields.
@@ -126,6 +128,18 @@ pub struct Traffic {
     pub server_arguments: Vec<String>,
     /// Virtual milliseconds after the set-up at which the client starts.
     pub start_milliseconds: u64,
+}
+
+/// A change of the path while it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// Namespace in which it is made.
+    pub namespace: String,
+    /// Virtual milliseconds after the set-up.
+    pub at_milliseconds: u64,
+    /// A line for `tc -batch -`.
+    pub tc: String,
 }
 
 /// Sizes cross to the guest as numbers of bytes.

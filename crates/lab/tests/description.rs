@@ -31,6 +31,8 @@ const WORDS: &[&str] = &[
     "rate = \"10 Tbit/s\"",
     "rate = \"1 Gbit/s\"",
     "rate = 1",
+    "steps = [{ at = \"1 s\", rate = \"1 Mbit/s\" }]",
+    "steps = []",
     "delay = \"0 ms\"",
     "delay = \"270 s\"",
     "delay = \"1 us\"",

@@ -47,7 +47,8 @@ fn library(linerate: &Path) -> Result<Vec<Labelled>> {
     let text = workspace::output_of(Command::new(linerate).args(["lab", "list", "--json"]))?;
     let document: Value = serde_json::from_str(&text).context("cannot read the answer of linerate lab list")?;
     let entries = document["paths"].as_array().context("linerate lab list names no paths")?;
-    entries.iter().map(Labelled::read).collect()
+    // Nothing on a host answers a rate that changes: those paths are for shapers.
+    entries.iter().filter(|entry| entry["label"] != "variable-rate").map(Labelled::read).collect()
 }
 
 /// As many at once as were asked for; in the order of their names.

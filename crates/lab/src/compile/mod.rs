@@ -27,7 +27,7 @@ pub use traffic::FIRST_TRAFFIC_PORT;
 #[must_use]
 pub fn compile(path: &PathDescription) -> Plan {
     let sized = sizing::sized(path);
-    let (wire, pairs) = wire::wire(path);
+    let (wire, pairs, changes) = wire::wire(path);
     let mut namespaces: Vec<Namespace> = (0..path.hosts.len()).map(|index| hosts::namespace(path, index)).collect();
     namespaces.push(wire);
     Plan {
@@ -38,6 +38,7 @@ pub fn compile(path: &PathDescription) -> Plan {
         names: address::names(path),
         sizing: sized.sizing,
         traffic: traffic::traffic(path),
+        changes,
     }
 }
 

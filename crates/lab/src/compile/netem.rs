@@ -40,7 +40,7 @@ pub(super) fn stage(direction: &Direction) -> Option<(String, bool)> {
         direction.loss.and_then(loss_words),
         direction.duplicate.map(|share| format!("duplicate {}", percent(share))),
         direction.corrupt.map(|share| format!("corrupt {}", percent(share))),
-        direction.rate.map(|rate| format!("rate {}", bits(rate))),
+        direction.rate.map(|rate| rate_words(rate, direction)),
     ]
     .into_iter()
     .flatten()
@@ -50,6 +50,12 @@ pub(super) fn stage(direction: &Direction) -> Option<(String, bool)> {
         || direction.duplicate.is_some()
         || direction.corrupt.is_some();
     (!words.is_empty()).then(|| (format!("netem limit {NO_LIMIT} {}", words.join(" ")), is_random))
+}
+
+/// Where the rate changes, the shaper alone holds it: a change would begin this stage's random numbers anew. A rate at
+/// which no packet takes time keeps them in their order.
+fn rate_words(rate: BitRate, direction: &Direction) -> String {
+    if direction.steps.is_empty() { format!("rate {}", bits(rate)) } else { "rate 1000tbit".to_owned() }
 }
 
 fn delay_words(delay: Duration, direction: &Direction) -> Option<String> {

@@ -34,20 +34,30 @@ pub(super) const fn is_needed(direction: &Direction) -> bool {
 /// The lines that give `device` the queue.
 pub(super) fn lines(device: &str, place: Place<'_>) -> Vec<String> {
     let root = format!("qdisc add dev {device} root handle 1: {}", netem::RELEASE);
-    let rate = bits(place.rate);
+    let shaper = format!("qdisc add dev {device} parent 1:1 handle {SHAPER} {}", shaper(place, place.rate));
+    let inner =
+        discipline(place).map(|words| format!("qdisc add dev {device} parent {SHAPER}1 handle {INNER} {words}"));
+    [root, shaper].into_iter().chain(inner).collect()
+}
+
+/// The line that gives the queue of `device` another rate. What waits stays, and the buffer has its size in bytes from
+/// the first rate: a device's memory does not grow with the air.
+pub(super) fn change(device: &str, place: Place<'_>, rate: BitRate) -> String {
+    format!("qdisc change dev {device} parent 1:1 handle {SHAPER} {}", shaper(place, rate))
+}
+
+/// What holds packets to this rate.
+fn shaper(place: Place<'_>, rate: BitRate) -> String {
+    let rate = bits(rate);
     if place.direction.queue == Queue::Cake {
         // It shapes itself, and knows its delay targets only so.
         let memory = place.buffer().map(|size| format!(" memlimit {}", size.get())).unwrap_or_default();
-        return vec![root, format!("qdisc add dev {device} parent 1:1 handle {SHAPER} cake bandwidth {rate}{memory}")];
+        return format!("cake bandwidth {rate}{memory}");
     }
     // One packet at a time: what follows sends at the same rate, and would hold the rest of a burst.
     let burst = place.largest.get();
     let limit = place.buffer().unwrap_or(NO_LIMIT).get();
-    let shaper =
-        format!("qdisc add dev {device} parent 1:1 handle {SHAPER} tbf rate {rate} burst {burst} limit {limit}");
-    let inner =
-        discipline(place).map(|words| format!("qdisc add dev {device} parent {SHAPER}1 handle {INNER} {words}"));
-    [root, shaper].into_iter().chain(inner).collect()
+    format!("tbf rate {rate} burst {burst} limit {limit}")
 }
 
 /// The most that the kernel's queues count.

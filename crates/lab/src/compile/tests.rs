@@ -450,3 +450,34 @@ fn the_plan_survives_the_way_into_the_guest() {
     let back: Plan = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(back, plan);
 }
+
+#[test]
+fn a_rate_that_changes_is_changed_in_place() {
+    let keys = "rate = \"20 Mbit/s\"\nbuffer = \"500 ms\"\ndelay = \"1 ms\"\nsteps = [{ at = \"30 s\", rate = \"5 Mbit/s\" }, { at = \
+                \"60.5 s\", rate = \"40 Mbit/s\" }]";
+    let plan = plan("", "", &format!("[link.forward]\n{keys}\n[link.backward]\n{}", keys.replace("30 s", "31 s")));
+    let line = |rate: u32| {
+        format!("qdisc change dev l0-ab-queue parent 1:1 handle 10: tbf rate {rate}bit burst 1514 limit 1250000")
+    };
+    let of = |change: &crate::plan::Change| (change.at_milliseconds, change.tc.clone(), change.namespace.clone());
+    let changes: Vec<_> = plan.changes.iter().map(of).collect();
+    let expected = |at: u64, line: String| (at, line, WIRE.to_owned());
+    let back = |rate: u32| line(rate).replace("-ab-", "-ba-");
+    assert_eq!(
+        changes,
+        [
+            expected(30_000, line(5_000_000)),
+            expected(31_000, back(5_000_000)),
+            expected(60_500, line(40_000_000)),
+            expected(60_500, back(40_000_000)),
+        ]
+    );
+    let end = "qdisc add dev l0b root handle 1: netem limit 1000000000 delay 1000us rate 1000tbit".to_owned();
+    assert!(namespace(&plan, WIRE).tc.contains(&end), "the stage behind keeps the order only");
+    let cake = compile(&description(
+        "",
+        "",
+        "queue = \"cake\"\nrate = \"9 Mbit/s\"\nsteps = [{ at = \"1 s\", rate = \"5 Mbit/s\" }]",
+    ));
+    assert_eq!(cake.changes[0].tc, "qdisc change dev l0-ab-queue parent 1:1 handle 10: cake bandwidth 5000000bit");
+}

@@ -10,15 +10,21 @@ use super::address::{self, End};
 use super::queue::{self, Place};
 use super::{has_offloads, netem, seed};
 use crate::description::{Direction, ETHERNET_HEADER, Loss, PathDescription, count_factors};
-use crate::plan::{Namespace, Pair, PairEnd, Seed, Sysctl, WIRE};
+use crate::plan::{Change, Namespace, Pair, PairEnd, Seed, Sysctl, WIRE};
 
 /// The largest super-packet with room for its segments' headers.
 const SUPER_PACKET: ByteCount = ByteCount::new(70_000);
 
-/// The namespace of the wire, and all pairs of devices.
-pub(super) fn wire(path: &PathDescription) -> (Namespace, Vec<Pair>) {
-    let mut wire =
-        Wire { path, ip: vec!["link set dev lo up".to_owned()], tc: Vec::new(), seeds: Vec::new(), pairs: Vec::new() };
+/// The namespace of the wire, all pairs of devices, and what changes later, in the order of time.
+pub(super) fn wire(path: &PathDescription) -> (Namespace, Vec<Pair>, Vec<Change>) {
+    let mut wire = Wire {
+        path,
+        ip: vec!["link set dev lo up".to_owned()],
+        tc: Vec::new(),
+        seeds: Vec::new(),
+        pairs: Vec::new(),
+        changes: Vec::new(),
+    };
     for link in 0..path.links.len() {
         wire.link(link);
     }
@@ -32,7 +38,8 @@ pub(super) fn wire(path: &PathDescription) -> (Namespace, Vec<Pair>) {
         seeds: wire.seeds,
         server: None,
     };
-    (namespace, wire.pairs)
+    wire.changes.sort_by_key(|change| change.at_milliseconds);
+    (namespace, wire.pairs, wire.changes)
 }
 
 /// What has been gathered so far.
@@ -42,6 +49,7 @@ struct Wire<'a> {
     tc: Vec<String>,
     seeds: Vec<Seed>,
     pairs: Vec<Pair>,
+    changes: Vec<Change>,
 }
 
 /// The hardware addresses of a link's devices, after the hosts' 1 and 2.
@@ -85,6 +93,11 @@ impl Wire<'_> {
             let largest = self.largest_packet(link);
             let place = Place { direction, rate, round_trip: path.propagation(), mtu, largest };
             self.tc.extend(queue::lines(&stage, place));
+            self.changes.extend(direction.steps.iter().map(|step| Change {
+                namespace: WIRE.to_owned(),
+                at_milliseconds: u64::try_from(step.at.as_millis()).unwrap_or(u64::MAX),
+                tc: queue::change(&stage, place, step.rate),
+            }));
         }
         let last = end_device(link, from.other());
         if let Some(reorder) = direction.reorder {

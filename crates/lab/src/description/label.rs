@@ -98,6 +98,8 @@ labels! {
     Incast = "incast",
     /// The hosts' packets are smaller than the path would carry.
     SmallPackets = "small-packets",
+    /// The capacity changes while one looks: a path for shapers that follow it, not for a diagnosis.
+    VariableRate = "variable-rate",
 }
 
 impl Label {

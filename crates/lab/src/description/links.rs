@@ -7,8 +7,12 @@ use toml::Spanned;
 
 use super::error::Problem;
 use super::quantity::Named;
-use super::raw::{Quantity, RawDirection, RawGilbertElliott, RawLink, RawLoss, RawLossModel, RawPolicer, RawReorder};
-use super::types::{Buffer, Direction, Distribution, ETHERNET_HEADER, Jitter, Link, Loss, Policer, Queue, Reorder};
+use super::raw::{
+    Quantity, RawDirection, RawGilbertElliott, RawLink, RawLoss, RawLossModel, RawPolicer, RawRateStep, RawReorder,
+};
+use super::types::{
+    Buffer, Direction, Distribution, ETHERNET_HEADER, Jitter, Link, Loss, Policer, Queue, RateStep, Reorder,
+};
 use super::unknown;
 
 /// The smallest MTU of IPv4 (RFC 791), and the largest that virtual Ethernet takes.
@@ -22,6 +26,9 @@ const LARGEST_COUNTER: u64 = 10_000;
 
 /// The kernel counts the time of a policer's bucket with 32 bits of 64 ns.
 const LONGEST_BURST: Duration = Duration::from_secs(270);
+
+/// Longer lists of rates are slips.
+const MOST_STEPS: usize = 10_000;
 
 /// The kernel counts queues in bytes with 32 bits.
 const LARGEST_BUFFER: u64 = 4_294_967_295;
@@ -108,6 +115,7 @@ fn direction(raw: &RawDirection) -> Result<Direction, Problem> {
         buffer: named("the buffer", raw.buffer.as_ref()).map(|named| named.buffer()).transpose()?.flatten(),
         ecn_threshold: size("the threshold", &raw.ecn_threshold)?,
         rate: named("the rate", raw.rate.as_ref()).map(|named| named.rate()).transpose()?,
+        steps: raw.steps.as_ref().map(steps).transpose()?.unwrap_or_default(),
         delay: named("the delay", raw.delay.as_ref()).map(|named| named.delay()).transpose()?.unwrap_or_default(),
         jitter: jitter(raw)?,
         loss: raw.loss.as_ref().map(loss).transpose()?.flatten(),
@@ -117,7 +125,48 @@ fn direction(raw: &RawDirection) -> Result<Direction, Problem> {
     };
     check_delays(raw, &direction)?;
     check_queue(raw, &direction)?;
+    check_steps(raw, &direction)?;
     Ok(direction)
+}
+
+/// The times at which the rate changes, each after the one before.
+fn steps(raw: &Spanned<Vec<RawRateStep>>) -> Result<Vec<RateStep>, Problem> {
+    if raw.get_ref().len() > MOST_STEPS {
+        let message = format!("{} changes of the rate are more than {MOST_STEPS}", raw.get_ref().len());
+        return Err(Problem::new(raw.span(), message, "write fewer"));
+    }
+    let mut steps: Vec<RateStep> = Vec::with_capacity(raw.get_ref().len());
+    for RawRateStep { at, rate } in raw.get_ref() {
+        let time = Named { what: "the time", text: at }.positive_time()?;
+        if time.subsec_nanos() % 1_000_000 != 0 {
+            return Err(Problem::new(at.span(), "the time is not in whole milliseconds", "write \"1.5 s\""));
+        }
+        if steps.last().is_some_and(|last| last.at >= time) {
+            let advice = "write the changes in the order of time, each once";
+            return Err(Problem::new(at.span(), "the rate has changed at this time, or later, already", advice));
+        }
+        steps.push(RateStep { at: time, rate: Named { what: "the rate", text: rate }.rate()? });
+    }
+    Ok(steps)
+}
+
+/// A rate that changes is the shaper's alone, and that stands where there is a queue.
+fn check_steps(raw: &RawDirection, direction: &Direction) -> Result<(), Problem> {
+    let Some(text) = raw.steps.as_ref().filter(|_| !direction.steps.is_empty()) else { return Ok(()) };
+    let problem = |message: &str, advice: &str| Err(Problem::new(text.span(), message, advice));
+    if direction.rate.is_none() {
+        return problem("the rate changes, but there is none to begin with", "add the link's rate");
+    }
+    match (direction.queue, direction.buffer) {
+        (Queue::Fifo, None) => {
+            problem("a rate that changes needs a buffer", "add a buffer, such as \"500 ms\", or a queue")
+        }
+        // The shaper, told of another rate, would give this queue its own limit in bytes.
+        (Queue::Fifo, Some(Buffer::Packets(_))) => {
+            problem("where the rate changes, the lab's fifo counts bytes", "write the buffer as a size or as a time")
+        }
+        _ => Ok(()),
+    }
 }
 
 fn policer(raw: &RawPolicer) -> Result<Policer, Problem> {

@@ -21,7 +21,7 @@ pub(crate) use links::count_factors;
 pub(crate) use traffic::{DATAGRAM, MOST_DATAGRAMS};
 pub use types::{
     Buffer, Direction, Distribution, ETHERNET_HEADER, Host, Jitter, Link, Loss, PathDescription, Policer, Queue,
-    Reorder, Traffic, TrafficKind, TrafficProtocol,
+    RateStep, Reorder, Traffic, TrafficKind, TrafficProtocol,
 };
 
 use error::Problem;

@@ -44,6 +44,7 @@ macro_rules! directional {
         pub(super) struct $name {
             $($own)*
             pub(super) rate: Option<Spanned<Quantity>>,
+            pub(super) steps: Option<Spanned<Vec<RawRateStep>>>,
             pub(super) delay: Option<Spanned<Quantity>>,
             pub(super) jitter: Option<Spanned<Quantity>>,
             pub(super) distribution: Option<Spanned<String>>,
@@ -91,7 +92,7 @@ impl RawLink {
             } };
         }
         merged! {
-            rate delay jitter loss duplicate corrupt reorder buffer queue policer drop_larger_than bleach_ecn
+            rate steps delay jitter loss duplicate corrupt reorder buffer queue policer drop_larger_than bleach_ecn
         }
     }
 }
@@ -117,6 +118,13 @@ pub(super) struct RawGilbertElliott {
     pub(super) bad_to_good: Spanned<Quantity>,
     pub(super) loss_in_bad: Option<Spanned<Quantity>>,
     pub(super) loss_in_good: Option<Spanned<Quantity>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawRateStep {
+    pub(super) at: Spanned<Quantity>,
+    pub(super) rate: Spanned<Quantity>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

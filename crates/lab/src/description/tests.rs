@@ -116,6 +116,7 @@ fn a_link_with_all_keys() {
         buffer: Some(Buffer::Bytes(ByteCount::new(1_500_000))),
         ecn_threshold: Some(ByteCount::new(65_000)),
         rate: Some(BitRate::from_bits_per_second(1e10)),
+        steps: Vec::new(),
         delay: Duration::from_micros(58_500),
         jitter: Some(Jitter { by: Duration::from_millis(1), distribution: Distribution::Normal }),
         loss: Some(Loss::Random(share(0.1))),
@@ -124,6 +125,37 @@ fn a_link_with_all_keys() {
         reorder: Some(Reorder { share: share(1.0), by: Duration::from_millis(1) }),
     };
     assert_eq!(path.links[0].forward, expected);
+}
+
+#[test]
+fn steps_of_a_rate_are_in_order_and_have_something_to_change() {
+    let read = |keys: &str| {
+        let text = format!(
+            "story = \"A test.\"\nsource = \"This file.\"\nlabel = \"none\"\nscenario = \"test far\"\n[host.near]\n[host.far]\n\
+             [[link]]\nbetween = [\"near\", \"far\"]\n{keys}\n"
+        );
+        PathDescription::parse("steps", &text)
+    };
+    let whole = "rate = \"20 Mbit/s\"\nbuffer = \"1 MB\"\nsteps = [{ at = \"1 s\", rate = \"5 Mbit/s\" }, { at = \"2 s\", rate = \"8 Mbit/s\" }]";
+    let path = read(whole).unwrap_or_else(|error| panic!("{error}"));
+    let steps: Vec<_> =
+        path.links[0].backward.steps.iter().map(|step| (step.at.as_secs(), step.rate.bits_per_second())).collect();
+    assert!(path.varies() && !parsed(WHOLE).varies());
+    assert_eq!(steps, [(1, 5e6), (2, 8e6)]);
+    for (wrong, why) in [
+        (whole.replace("rate = \"20 Mbit/s\"\nbuffer = \"1 MB\"\n", ""), "none to begin with"),
+        (whole.replace("buffer = \"1 MB\"\n", ""), "needs a buffer"),
+        (whole.replace("1 MB", "40 packets"), "counts bytes"),
+        (whole.replace("\"2 s\"", "\"1 s\""), "already"),
+        (whole.replace("\"2 s\"", "\"0.5 s\""), "already"),
+        (whole.replace("\"2 s\"", "\"2000.1 ms\""), "whole milliseconds"),
+        (whole.replace("\"1 s\"", "\"0 s\""), "no time at all"),
+        (whole.replace("\"8 Mbit/s\"", "\"8\""), "no unit"),
+        (whole.replace("at = \"1 s\", ", ""), "missing key `at`"),
+    ] {
+        let error = read(&wrong).expect_err(why).to_string();
+        assert!(error.contains(why), "{error}");
+    }
 }
 
 #[test]

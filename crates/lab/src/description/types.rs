@@ -44,6 +44,12 @@ impl PathDescription {
         self.links.iter().map(|link| link.forward.delay + link.backward.delay).sum()
     }
 
+    /// Whether the rate of a link changes with time.
+    #[must_use]
+    pub fn varies(&self) -> bool {
+        self.links.iter().any(|link| !link.forward.steps.is_empty() || !link.backward.steps.is_empty())
+    }
+
     /// Whether the path has IPv6: every link must carry its smallest MTU (RFC 8200 §5).
     #[must_use]
     pub fn has_ipv6(&self) -> bool {
@@ -103,6 +109,8 @@ pub struct Direction {
     pub ecn_threshold: Option<ByteCount>,
     /// Rate, Ethernet headers included; `None` for no limit.
     pub rate: Option<BitRate>,
+    /// When the rate becomes another one, in the order of time; empty where it stays.
+    pub steps: Vec<RateStep>,
     /// Propagation delay.
     pub delay: Duration,
     /// How the delay varies.
@@ -115,6 +123,15 @@ pub struct Direction {
     pub corrupt: Option<Ratio>,
     /// Packets that overtake others.
     pub reorder: Option<Reorder>,
+}
+
+/// A rate that holds from some time on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateStep {
+    /// When, after the set-up.
+    pub at: Duration,
+    /// The rate, Ethernet headers included.
+    pub rate: BitRate,
 }
 
 /// A token bucket without a queue.

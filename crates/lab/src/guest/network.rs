@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::settings;
 use super::voice::Voice;
 use crate::job::Job;
-use crate::plan::{Namespace, Pair, Plan, Sysctl, WIRE};
+use crate::plan::{Change, Namespace, Pair, Plan, Sysctl, WIRE};
 
 /// Where `ip netns` looks for names.
 const NAMES: &str = "/run/netns";
@@ -84,6 +84,35 @@ fn write_system_settings(system: &[Sysctl], own_kernel: bool, host: Option<&Netw
         }
     }
     Ok(())
+}
+
+/// What becomes different while the path stands.
+pub(super) struct Changes<'a> {
+    /// In the order of time.
+    pending: &'a [Change],
+}
+
+impl<'a> Changes<'a> {
+    pub(super) fn of(plan: &'a Plan) -> Self {
+        Self { pending: &plan.changes }
+    }
+
+    /// How long after the set-up the next one is due; `None` when there is none left.
+    pub(super) fn next(&self) -> Option<Duration> {
+        self.pending.first().map(|change| Duration::from_millis(change.at_milliseconds))
+    }
+
+    /// Makes those that are due this long after the set-up. In virtual time that takes none.
+    pub(super) fn make_due(&mut self, elapsed: Duration, spaces: &Spaces) -> Result<(), Failure> {
+        while let Some((change, later)) = self.pending.split_first()
+            && Duration::from_millis(change.at_milliseconds) <= elapsed
+        {
+            self.pending = later;
+            let made = spaces.get(&change.namespace)?.within(|| run_batch("tc", core::slice::from_ref(&change.tc)))?;
+            made.map_err(|failure| failure.in_namespace(&change.namespace))?;
+        }
+        Ok(())
+    }
 }
 
 /// One run of `ip` makes all of them, each end in its place.

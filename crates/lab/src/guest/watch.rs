@@ -13,7 +13,7 @@ use linerate_sys::{clock, machine};
 use linerate_units::MonotonicTime;
 
 use super::failure::Failure;
-use super::network::Spaces;
+use super::network::{Changes, Spaces};
 use super::processes;
 use super::services::Services;
 use super::voice::Voice;
@@ -34,7 +34,12 @@ const LARGEST_PIPE: usize = 1 << 20;
 const UPTIME: MonotonicTime = MonotonicTime::from_nanos(3_000_000_000);
 
 /// Runs the job's command, and ends everything with it.
-pub(super) fn run(job: &Job, spaces: &Spaces, services: Services<'_>, voice: &mut Voice) -> Result<(), Failure> {
+pub(super) fn run<'a>(
+    job: &'a Job,
+    spaces: &'a Spaces,
+    services: Services<'a>,
+    voice: &mut Voice,
+) -> Result<(), Failure> {
     if job.own_kernel {
         clock::sleep_until(UPTIME);
     }
@@ -52,6 +57,7 @@ pub(super) fn run(job: &Job, spaces: &Spaces, services: Services<'_>, voice: &mu
         next_sign: start + ALIVE_EVERY,
         command,
         services,
+        changes: Changes::of(&job.plan),
         spaces,
         voice,
         own_kernel: job.own_kernel,
@@ -108,6 +114,7 @@ struct Watch<'a> {
     next_sign: MonotonicTime,
     command: Launched,
     services: Services<'a>,
+    changes: Changes<'a>,
     spaces: &'a Spaces,
     voice: &'a mut Voice,
     own_kernel: bool,
@@ -126,6 +133,7 @@ impl Watch<'_> {
     fn until_the_end(&mut self) -> Result<ExitStatus, Failure> {
         loop {
             self.services.start_due(clock::monotonic_now() - self.start, self.spaces)?;
+            self.changes.make_due(clock::monotonic_now() - self.start, self.spaces)?;
             let ready = self.wait()?;
             if ready.output {
                 relay(&mut self.command.stdout, Frame::Output, self.voice)?;
@@ -144,8 +152,8 @@ impl Watch<'_> {
     }
 
     fn wait(&self) -> Result<Ready, Failure> {
-        let next_start = self.services.next_start().map(|start| self.start + start);
-        let until = next_start.map_or(self.next_sign, |start| start.min(self.next_sign));
+        let next = [self.services.next_start(), self.changes.next()].into_iter().flatten().min();
+        let until = next.map_or(self.next_sign, |next| (self.start + next).min(self.next_sign));
         let requests = self.voice.requests();
         let mut items = vec![PollItem::new(&self.command, Interest::READ)];
         // Pipes that have ended leave no item behind: each that is there takes the next place.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_lab::description::{Buffer, Direction, Host, Link, Loss, PathDescription, Queue, Traffic, TrafficKind};
 use linerate_lab::plan::Sysctl;
-use linerate_units::display;
+use linerate_units::{BitRate, display};
 
 use super::list::wrapped;
 
@@ -131,7 +131,7 @@ fn draw_link(text: &mut String, link: &Link, width: usize, strokes: &Strokes) {
 
 fn direction_text(direction: &Direction) -> String {
     let mut parts = vec![
-        direction.rate.map_or_else(|| "any rate".to_owned(), display::rate),
+        direction.rate.map_or_else(|| "any rate".to_owned(), |rate| rate_text(rate, direction)),
         format!("{} delay", exact(direction.delay)),
     ];
     if let Some(jitter) = direction.jitter {
@@ -158,6 +158,24 @@ fn direction_text(direction: &Direction) -> String {
     }
     parts.retain(|part| !part.is_empty());
     parts.join(", ")
+}
+
+/// The rate, and what becomes of it: up to four rates one by one, more as their range.
+fn rate_text(rate: BitRate, direction: &Direction) -> String {
+    let steps = &direction.steps;
+    match (steps.as_slice(), steps.last()) {
+        ([], _) | (_, None) => display::rate(rate),
+        ([_] | [_, _] | [_, _, _], _) => {
+            let later = steps.iter().map(|step| format!(", from {} on {}", exact(step.at), display::rate(step.rate)));
+            core::iter::once(display::rate(rate)).chain(later).collect()
+        }
+        (_, Some(last)) => {
+            let rates = || steps.iter().map(|step| step.rate).chain([rate]);
+            let bound = |rate: Option<BitRate>| rate.map(display::rate).unwrap_or_default();
+            let (low, high) = (bound(rates().min()), bound(rates().max()));
+            format!("{} rates from {low} to {high}, the last from {} on", steps.len() + 1, exact(last.at))
+        }
+    }
 }
 
 fn queue_text(direction: &Direction) -> String {
