@@ -6,6 +6,7 @@
 //! * `schema` writes the JSON Schemas of the documents to docs/schema;
 //! * `diagnosis` diagnoses every path of the library in the lab, and writes docs/diagnosis.md;
 //! * `effect` tunes the hosts of every path of the library in the lab, and writes docs/tune.md;
+//! * `shaping` measures the shapers on their beds in the lab, and writes docs/shaping.md;
 //! * `truth` measures the reference table of causes anew, and writes docs/truth-table.md;
 //! * `seeds` reproduces the seeds' experiments in the lab, and writes docs/seeds.md.
 
@@ -19,6 +20,7 @@ mod diagnosis;
 mod effect;
 mod schema;
 mod seeds;
+mod shaping;
 mod tidy;
 mod truth;
 mod workspace;
@@ -32,6 +34,7 @@ const USAGE: &str = "usage: cargo xtask tidy
        cargo xtask diagnosis
        cargo xtask effect [--only PATH]... [--label LABEL]... [--jobs N] [--documents DIRECTORY] [--out FILE]
                           [--linerate PATH]
+       cargo xtask shaping [--runs N] [--bed NAME]... [--back-end ID]... [--out FILE] [--linerate PATH]
        cargo xtask truth";
 
 fn main() -> ExitCode {
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Some((chore, [])) if chore == "seeds" => seeds::run(),
         Some((chore, [])) if chore == "diagnosis" => diagnosis::run(),
         Some((chore, rest)) if chore == "effect" => effect::run(rest),
+        Some((chore, rest)) if chore == "shaping" => shaping::run(rest),
         Some((chore, [])) if chore == "truth" => truth::run(),
         _ => {
             eprintln!("{USAGE}");

@@ -4,6 +4,7 @@ mod changes;
 mod command;
 mod handle;
 
+pub use linerate_model::change::intermediate_device;
 use linerate_units::BitRate;
 
 pub use self::changes::changes;
@@ -13,22 +14,6 @@ pub use self::handle::Handle;
 use crate::link::Direction;
 use crate::policy::Importance;
 use crate::prediction::Prediction;
-
-/// The longest name of an interface in bytes (`IFNAMSIZ` - 1).
-const LONGEST_NAME: usize = 15;
-
-/// The name of the intermediate device for what `device` receives: `ifb4` before it, cut to what the kernel takes.
-///
-/// The rule of sqm-scripts, so that other tools find it where they look.
-#[must_use]
-pub fn intermediate_device(device: &str) -> String {
-    let name = format!("ifb4{device}");
-    let mut end = name.len().min(LONGEST_NAME);
-    while !name.is_char_boundary(end) {
-        end -= 1;
-    }
-    name[..end].to_owned()
-}
 
 /// A shaper for one interface: everything that is created, in an order that is safe at each step.
 ///

@@ -3,7 +3,7 @@
 use super::builder::Builder;
 use crate::link::Direction;
 use crate::plan::{Goal, Handle, Parent, Protocol};
-use crate::policy::{Importance, IpProtocol, Prefix, Rule, Selector, Transport};
+use crate::policy::{IpProtocol, Prefix, Rule, Selector, Transport};
 
 /// The discipline whose packets are sorted.
 pub(super) const ROOT: Handle = Handle::discipline(1);
@@ -22,11 +22,11 @@ const FAMILIES: [Protocol; 2] = [Protocol::Ipv4, Protocol::Ipv6];
 /// An IPv4 header without options, and no later fragment: only then do ports stand where they are sought.
 pub(super) const PLAIN_IPV4: &str = "match u8 0x05 0x0f at 0 match u16 0x0000 0x1fff at 6";
 
-/// Adds filters for these rules; `goal` says where packets of an importance go and how `tc` is told.
+/// Adds filters for these rules; `goal` says where a rule's packets go and how `tc` is told.
 pub(super) fn add<'r>(
     builder: &mut Builder<'_>,
     rules: impl Iterator<Item = &'r Rule>,
-    goal: impl Fn(Importance) -> (String, Goal),
+    goal: impl Fn(&Rule) -> (String, Goal),
 ) {
     for rule in rules {
         // What somebody else has marked is believed only when asked to.
@@ -34,7 +34,7 @@ pub(super) fn add<'r>(
         if matches!(rule.selector, Selector::Mark(_)) && !believed {
             continue;
         }
-        let (words, target) = goal(rule.importance);
+        let (words, target) = goal(rule);
         for family in FAMILIES {
             for matches in matches(&rule.selector, family, builder.direction) {
                 let place = (family, preference(family));

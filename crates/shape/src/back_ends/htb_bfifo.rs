@@ -60,27 +60,26 @@ const PORT_BITS: u32 = 0x7e;
 /// From here on a port is one that a connecting host was given (RFC 6335 §6, and Linux's 32768).
 const GIVEN: &str = "0x8000 0x8000";
 
-/// A leaf of the hash: its guarantee is tiny, so that all together stay within the class.
-fn leaf_rate(shared: BitRate) -> BitRate {
-    sizes::whole(shared * (1.0 / f64::from(LEAVES + 1)))
+/// A leaf of the hash: what it has by right is tiny, so that all together have less than half of the line.
+fn leaf_rate(line: BitRate) -> BitRate {
+    sizes::whole(line * (0.4 / f64::from(LEAVES + 1)))
 }
 
 fn shape(builder: &mut Builder<'_>) {
     let rate = hierarchy::held(builder);
     hierarchy::line(builder, REST.minor);
-    let first = "what somebody waits for goes first, up to a third of the line when others want theirs";
-    let last = "what nobody waits for: a sixth of the line, and what others leave";
-    for (importance, why) in [(Importance::Interactive, first), (Importance::Bulk, last)] {
+    for importance in [Importance::Interactive, Importance::Bulk] {
         let rates = (hierarchy::share(importance, rate), rate);
-        hierarchy::leaf(builder, (LINE, tier(importance)), rates, importance, &LEAF, why);
+        hierarchy::leaf(builder, (LINE, tier(importance)), rates, importance, &LEAF, hierarchy::why(importance));
     }
+    hierarchy::acknowledgements(builder, rate, &LEAF);
     let shared = hierarchy::share(Importance::Default, rate);
     let middle = Class {
         importance: None,
         ..hierarchy::class(builder, (LINE, tier(Importance::Default)), (shared, rate), (None, false))
     };
-    builder.class(middle, "everything else: half of the line, and what others leave, shared by the leaves below");
-    let rates = (leaf_rate(shared), rate);
+    builder.class(middle, "everything else: what others leave, shared by the leaves below");
+    let rates = (leaf_rate(rate), rate);
     let parent = tier(Importance::Default);
     hierarchy::leaf(
         builder,

@@ -12,7 +12,7 @@ use crate::plan::Plan;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
     id: "htb+fq_pie",
-    title: "HTB in three classes, each with a queue per flow that PIE keeps short",
+    title: "HTB in four classes, each with a queue per flow that PIE keeps short",
     explanation: "As htb+fq_codel, with PIE instead of CoDel in each flow's queue. PIE aims at 15 ms instead of 5 and \
                   answers more slowly; it is taken where fq_codel is missing. Linux has it since 5.6.",
     citation: "RFC 8033 (PIE); man tc-fq_pie",

@@ -12,7 +12,7 @@ use crate::plan::Plan;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
     id: "htb+sfq",
-    title: "HTB in three classes with SFQ leaves: the LARTC conditioner, corrected",
+    title: "HTB in four classes with SFQ leaves: the LARTC conditioner, corrected",
     explanation: "LARTC's tree without its flaws: IPv6 like IPv4; acknowledgements known by their empty payload instead of \
                   a length below 64; codepoints compared without the ECN bits; guarantees that add up to the line instead \
                   of a ladder that wastes a tenth; buckets of one packet instead of 6 kB, which are 220 ms of an uplink of \

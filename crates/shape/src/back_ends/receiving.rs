@@ -26,8 +26,32 @@ fn everything(capabilities: &Capabilities) -> Option<(&'static str, &'static str
     }
 }
 
+/// What a slow line's shaper leaves free of the rate that it was given.
+///
+/// A sender's window grows by about a packet in each round trip, and that packet goes into the modem's queue, not into ours:
+/// it drains only through what our rate leaves of the line's. Where a packet takes long, the usual margin is not
+/// enough for that. Nothing for packets of 4 ms (3 Mbit/s), growing to 5 % for 14 ms (0.85 Mbit/s) and longer.
+fn margin(inputs: &Inputs<'_>, rate: BitRate) -> f64 {
+    let packet = rate.time_to_send(inputs.full_packet()).unwrap_or_default();
+    let beyond = packet.saturating_sub(sizes::SHORT).as_secs_f64() / GROWING.as_secs_f64();
+    MARGIN * beyond.min(1.0)
+}
+
+/// How much of a packet's time the margin takes to grow to its largest, and that.
+const GROWING: Duration = Duration::from_millis(10);
+const MARGIN: f64 = 0.05;
+
 /// Shapes what is received with `shape` on an intermediate device; failing that, polices it; failing that, says so.
 pub(super) fn add(inputs: &Inputs<'_>, plan: &mut Plan, rate: BitRate, shape: impl Fn(&mut Builder<'_>)) {
+    let margin = margin(inputs, rate);
+    if margin > 0.0 {
+        plan.notes.push(format!(
+            "What is received is held {:.1} % below its rate: on so slow a line a sender's growing window would else keep the \
+             modem's own queue filled.",
+            margin * 100.0
+        ));
+    }
+    let rate = rate * (1.0 - margin);
     let capabilities = inputs.capabilities;
     let Some(filter) = everything(capabilities) else {
         uncontrolled(plan, &[capabilities.lacks(U32), capabilities.lacks(MATCHALL)]);

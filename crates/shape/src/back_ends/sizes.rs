@@ -13,6 +13,12 @@ const BURST_TIME: Duration = Duration::from_millis(1);
 /// What fits into 16 bits and HTB does not complain about.
 const LARGEST_QUANTUM: ByteCount = ByteCount::new(60_000);
 
+/// A packet that takes no longer than this is in nobody's way: 3 Mbit/s for 1500 bytes.
+pub(super) const SHORT: Duration = Duration::from_millis(4);
+
+/// From here on a packet is long enough that what it keeps waiting decides how a line feels: 1.2 Mbit/s for 1500 bytes.
+pub(super) const SLOW: Duration = Duration::from_millis(10);
+
 /// How long a queue without a controller may get.
 pub(super) const STANDING: Duration = Duration::from_millis(20);
 

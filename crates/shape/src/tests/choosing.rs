@@ -56,6 +56,15 @@ fn what_speaks_against_cake() {
     let busy = DeviceFacts { busiest_processor: Ratio::from_percent(97.0), ..device() };
     assert_eq!(chosen(&everything, &busy, &Policy::default()), "htb+fq_codel");
     assert_eq!(chosen(&everything, &device(), &own_policy()), "cake");
+    // Slow in one direction is slow, unless what is better there is missing.
+    let (slow, usual) = (line(220.0, 850.0), Policy::default());
+    let on_slow = |capabilities: &Capabilities| {
+        let inputs = Inputs { line: &slow, policy: &usual, capabilities, device: &one_queue };
+        choose(&inputs, None).expect("something").back_end.id
+    };
+    assert_eq!(on_slow(&everything), "htb+fq_codel");
+    assert_eq!(on_slow(&without(Feature::Discipline("fq_codel"))), "cake");
+    assert_eq!(on_slow(&without(Feature::Filter("u32"))), "cake");
     assert_eq!(chosen(&without(Feature::Action("skbedit")), &device(), &own_policy()), "htb+fq_codel");
 }
 

@@ -8,7 +8,7 @@ use crate::back_ends::{BackEnd, DeviceFacts, Inputs};
 use crate::capability::Capabilities;
 use crate::link::{Direction, Framing, Line, LinkLayer};
 use crate::plan::{Class, Handle, Parent, Plan, changes};
-use crate::policy::{Importance, Policy};
+use crate::policy::Policy;
 
 fn lines() -> impl Strategy<Value = Line> {
     let rate = || (4.5_f64..10.0).prop_map(|power| Some(BitRate::from_bits_per_second(10_f64.powf(power))));
@@ -49,12 +49,14 @@ fn check_class(line: &Line, plan: &Plan, class: &Class, of: Direction) -> Result
     for (key, of) in [("burst", rate), ("cburst", ceiling)] {
         let burst = number(&class.options, key).expect("always stated");
         prop_assert!(ByteCount::new(burst).as_f64() * 8.0 >= of * 0.001, "{class:?}");
-        let small = key == "burst" && class.importance == Some(Importance::Interactive);
+        let small = key == "burst" && class.handle == Handle::class(1, 0x10);
         prop_assert!(!small || burst >= frame && burst >= line.full_packet().get(), "{class:?}");
     }
-    let below = || plan.classes().filter(|one| one.device == class.device && one.parent == class.handle);
-    let sum: f64 = below().map(|one| one.rate.bits_per_second()).sum();
-    prop_assert!(sum <= rate, "children of {} have {sum} of {rate}", class.handle);
+    // What has leaves below it borrows for them: those who send have their rates by right, and together no more than the line.
+    let inner = |of: &Class| plan.classes().any(|one| one.device == of.device && one.parent == of.handle);
+    let leaves = || plan.classes().filter(|one| one.device == class.device && !inner(one));
+    let sum: f64 = leaves().map(|one| one.rate.bits_per_second()).sum();
+    prop_assert!(sum <= whole, "leaves on {} have {sum} of {whole}", class.device);
     Ok(())
 }
 

@@ -1,0 +1,129 @@
+//! `cargo xtask shaping`: measures the back ends of crate `shape` on the beds of issue 6 in the lab, and writes
+//! docs/shaping.md. Each run is kept under target/shaping, and measured again only when its script has changed.
+
+mod beds;
+mod page;
+mod run;
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use self::beds::BEDS;
+use self::page::Row;
+use self::run::Run;
+use crate::{bench, workspace};
+
+/// What was asked for.
+#[derive(Debug, PartialEq)]
+struct Arguments {
+    /// Repetitions of each case.
+    runs: u32,
+    /// Names of beds; empty for all.
+    beds: Vec<String>,
+    /// Back ends; empty for all of a bed.
+    back_ends: Vec<String>,
+    /// Where the page goes, from the root of the workspace.
+    out: PathBuf,
+    /// The binary; built when not given.
+    linerate: Option<PathBuf>,
+    /// Whether to measure what is not kept; without it the page is made of what is.
+    measure: bool,
+}
+
+impl Arguments {
+    fn parse(arguments: &[String]) -> Result<Self> {
+        let mut parsed = Self {
+            runs: 10,
+            beds: vec![],
+            back_ends: vec![],
+            out: PathBuf::from("docs/shaping.md"),
+            linerate: None,
+            measure: true,
+        };
+        let mut rest = arguments.iter();
+        while let Some(option) = rest.next() {
+            let value = rest.next().with_context(|| format!("{option} is unknown or lacks its value"))?;
+            match option.as_str() {
+                "--runs" => parsed.runs = value.parse().context("--runs takes a whole number")?,
+                "--bed" => parsed.beds.push(value.clone()),
+                "--back-end" => parsed.back_ends.push(value.clone()),
+                "--out" => parsed.out = PathBuf::from(value),
+                "--linerate" => parsed.linerate = Some(PathBuf::from(value)),
+                "--measure" => parsed.measure = value != "no",
+                _ => bail!("unknown option {option}"),
+            }
+        }
+        ensure!((1..=1000).contains(&parsed.runs), "--runs must be 1 to 1000");
+        for name in &parsed.beds {
+            ensure!(BEDS.iter().any(|bed| bed.name == name), "there is no bed {name}");
+        }
+        Ok(parsed)
+    }
+}
+
+/// Measures what was asked for, writes the page; whether all bounds are met.
+pub(crate) fn run(arguments: &[String]) -> Result<bool> {
+    let arguments = Arguments::parse(arguments)?;
+    let linerate = match &arguments.linerate {
+        _ if !arguments.measure => PathBuf::new(),
+        Some(path) => path.clone(),
+        None => bench::build()?,
+    };
+    let kept = run::kept();
+    fs::create_dir_all(&kept).with_context(|| format!("cannot make {}", kept.display()))?;
+    let is_wanted = |wanted: &[String], name: &str| wanted.is_empty() || wanted.iter().any(|one| one == name);
+    let mut rows = Vec::new();
+    for bed in BEDS.iter().filter(|bed| is_wanted(&arguments.beds, bed.name)) {
+        for case in bed.cases {
+            for back_end in bed.back_ends.iter().copied().filter(|id| is_wanted(&arguments.back_ends, id)) {
+                let mut runs = Vec::new();
+                for number in 0..arguments.runs {
+                    let run = Run { bed, back_end, mode: case.mode, number };
+                    let figures = if arguments.measure {
+                        run.figures(&linerate, &kept).map(Some)
+                    } else {
+                        run.kept_figures(&kept)
+                    };
+                    match figures {
+                        Ok(figures) => runs.extend(figures),
+                        Err(error) => eprintln!("{}: {}, {}: {error:#}", bed.name, case.mode.name(), back_end),
+                    }
+                }
+                println!("{}: {}, {back_end}: {} runs", bed.name, case.mode.name(), runs.len());
+                if arguments.measure || !runs.is_empty() {
+                    rows.push(Row { bed, case: *case, back_end, runs });
+                }
+            }
+        }
+    }
+    let out = workspace::root().join(&arguments.out);
+    fs::write(&out, page::page(&rows)).with_context(|| format!("cannot write {}", out.display()))?;
+    println!("written: {}", out.display());
+    let missed: Vec<&Row> = rows.iter().filter(|row| row.missed().is_some_and(|missed| !missed.is_empty())).collect();
+    for row in &missed {
+        let what = row.missed().unwrap_or_default().join(", ");
+        println!("{}: {}, {}: {what}", row.bed.name, row.case.mode.name(), row.back_end);
+    }
+    Ok(missed.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Arguments> {
+        Arguments::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn arguments_are_understood_or_refused() {
+        assert_eq!(parse("").expect("nothing is fine").runs, 10);
+        let parsed = parse("--runs 3 --bed lartc --back-end cake").expect("known");
+        assert_eq!((parsed.runs, parsed.beds, parsed.back_ends), (3, vec!["lartc".into()], vec!["cake".into()]));
+        for wrong in ["--runs 0", "--runs", "--bed nowhere", "--what 1"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
