@@ -39,6 +39,7 @@ pub(super) struct Test<'s> {
 /// Measures.
 pub(super) fn measure(record: &mut Record<'_>, session: &ProbeSession) -> Result<(), Halt> {
     record.document.peer = Peer::Linerate;
+    record.peer = Some(session.peer());
     match session.facts() {
         Ok(facts) => record.far = Some(facts),
         Err(ProbeError::Interrupted) => return Err(Halt::Interrupted),

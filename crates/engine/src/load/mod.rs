@@ -13,7 +13,7 @@
 //! | `probes`, `echo`, `foreign` | the probes |
 //! | `traffic` | what went through the interfaces, and what of it was the measurement's own |
 //! | `evidence` | what was seen |
-//! | `summary`, `verdict`, `series` | what follows from it: no clocks, no sockets |
+//! | `summary`, `verdict`, `series`, `readings` | what follows from it: no clocks, no sockets |
 
 mod bare;
 mod echo;
@@ -22,6 +22,7 @@ mod foreign;
 mod iperf3;
 mod measure;
 mod probes;
+mod readings;
 mod record;
 mod series;
 mod stage;
@@ -40,6 +41,8 @@ use crate::course::{self, FarEnd, Halt};
 use crate::probe::messages::FarFacts;
 use crate::probe::{ProbeError, Target};
 use record::Record;
+
+pub use readings::{ClassRoundTrips, LoadReadings, PhaseReadings};
 
 /// A measurement of latency under load.
 #[derive(Clone, Debug)]
@@ -143,6 +146,8 @@ pub struct LoadTestOutcome {
     pub series: Vec<Series>,
     /// When which phase was.
     pub phases: Vec<PhaseSpan>,
+    /// What the phases saw, reading by reading.
+    pub readings: LoadReadings,
     /// What a linerate at the far end says of its host.
     pub far: Option<FarFacts>,
     /// Bytes that the measurement sent over this host's interface, headers estimated generously.

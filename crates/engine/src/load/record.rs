@@ -1,6 +1,7 @@
 //! What is known so far, and who watches.
 
 use core::time::Duration;
+use std::net::SocketAddr;
 
 use linerate_model::schema::load::{LoadDocument, PhaseKind, SCHEMA};
 use linerate_model::schema::nanoseconds;
@@ -11,7 +12,7 @@ use linerate_sys::signals::Interrupts;
 use linerate_units::{ByteCount, MonotonicTime};
 
 use super::evidence::{Evidence, PhaseEvidence};
-use super::{LoadEvent, LoadTestOptions, LoadTestOutcome, series, verdict};
+use super::{LoadEvent, LoadTestOptions, LoadTestOutcome, readings, series, verdict};
 use crate::course::{self, Halt};
 use crate::probe::messages::FarFacts;
 
@@ -23,6 +24,8 @@ pub(super) struct Record<'a> {
     pub(super) started: MonotonicTime,
     pub(super) document: LoadDocument,
     pub(super) evidence: Evidence,
+    /// The far end, where it has probe sessions.
+    pub(super) peer: Option<SocketAddr>,
     pub(super) far: Option<FarFacts>,
     pub(super) sent: ByteCount,
     pub(super) received: ByteCount,
@@ -61,6 +64,7 @@ impl<'a> Record<'a> {
             started: clock::monotonic_now(),
             document,
             evidence: Evidence::default(),
+            peer: None,
             far: None,
             sent: ByteCount::ZERO,
             received: ByteCount::ZERO,
@@ -124,6 +128,7 @@ impl<'a> Record<'a> {
         LoadTestOutcome {
             series: series::of(&self.evidence, self.started),
             phases: self.document.phases.iter().map(span).collect(),
+            readings: readings::of(&self.evidence, self.peer),
             document: self.document,
             far: self.far,
             sent: self.sent,

@@ -54,7 +54,7 @@ const fn kind_of(direction: Direction) -> PhaseKind {
 }
 
 /// What the idle phase says of a class.
-fn rest(evidence: &Evidence, class: ClassName) -> Rest {
+pub(super) fn rest(evidence: &Evidence, class: ClassName) -> Rest {
     let readings = evidence.idle().zip(evidence.class(class)).map(|(window, class)| class.within(window));
     Rest::of(&readings.unwrap_or_default())
 }
@@ -83,7 +83,7 @@ fn describe(evidence: &Evidence, phase: &PhaseEvidence, started: MonotonicTime, 
 /// The classes that the model compares. The loaded connections are judged by the kernel's round trips: messages on them
 /// also wait for lost segments that are sent again, and in the sender's own buffer, which no queue of the path is to be
 /// blamed for.
-const fn model_class(class: ClassName) -> Option<Class> {
+pub(super) const fn model_class(class: ClassName) -> Option<Class> {
     match class {
         ClassName::Icmp => Some(Class::Icmp),
         ClassName::UdpBestEffort => Some(Class::UdpBestEffort),
