@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Watch(crate::cmd::watch::WatchArguments),
     /// Change the one thing that limits, on trial, and keep it only if the measurements say so
     Tune(crate::cmd::tune::TuneArguments),
+    /// Hold a line a little below its rate, so that a full one delays nobody; proven by measurement, and taken back exactly
+    Shape(Box<crate::cmd::shape::ShapeArguments>),
     /// All of it in order: measure, explain, change, prove, report
     Doctor(crate::cmd::doctor::DoctorArguments),
     /// What linerate has changed on this host, and the way back

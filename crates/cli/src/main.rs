@@ -81,6 +81,10 @@ fn main() -> ExitCode {
             cmd::lab::tune_instead(&arguments.host, &rest, !arguments.transfer.is_empty())
         }
         Command::Doctor(arguments) => cmd::doctor::run(&arguments).into(),
+        Command::Shape(arguments) => match arguments.lab() {
+            Some(host) => cmd::lab::run_instead(host, &rest),
+            None => cmd::shape::run(&arguments).into(),
+        },
         Command::Audit(arguments) => cmd::audit::run(&arguments).into(),
         Command::Baseline(arguments) => cmd::baseline::run(&arguments).into(),
         Command::Watch(arguments) => cmd::watch::run(&arguments).into(),

@@ -139,6 +139,7 @@ fn request(kernel: &Path, containment: Containment, stall_limit: Duration) -> Re
         names: vec![],
         sizing,
         traffic: vec![],
+        changes: vec![],
     };
     Request {
         plan,

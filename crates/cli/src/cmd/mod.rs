@@ -14,6 +14,7 @@ pub(crate) mod report;
 pub(crate) mod rfc6349;
 pub(crate) mod rollback;
 pub(crate) mod serve;
+pub(crate) mod shape;
 pub(crate) mod test;
 pub(crate) mod tune;
 pub(crate) mod watch;

@@ -29,8 +29,8 @@ pub(super) fn reason(cause: Cause) -> &'static str {
         }
         Cause::PathDead => "Nothing arrives: look at routes and firewalls first.",
         Cause::Bufferbloat => {
-            "The path's own queue is the cause: shape below its rate where it is narrow (`tc qdisc replace dev DEVICE root \
-             cake bandwidth RATE`). Hosts cannot shorten it without losing goodput."
+            "The path's own queue is the cause: shape below its rate where it is narrow (`linerate shape DEV --up RATE \
+             --down RATE`). Hosts at its ends cannot shorten it without losing goodput."
         }
         Cause::SmallPackets => {
             "Segments are smaller than the path allows: find the MTU or clamp that keeps them small. The MTU of an interface \

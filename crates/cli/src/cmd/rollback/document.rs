@@ -72,7 +72,7 @@ fn of_report(report: &Report) -> Value {
             "from": target.from,
             "to": target.to,
             "result": target.result.name(),
-            "message": target.result.to_string(),
+            "message": target.result.shown(&target.target).to_string(),
         })
     });
     let file = report.file.as_ref();

@@ -88,6 +88,16 @@ fn show(store: &Store, reports: &[Report], mode: Mode, json: bool) {
     }
 }
 
+/// What taking a set back did, as a person reads it.
+pub(crate) fn text_of(store: &Store, report: &Report, mode: Mode) -> String {
+    text::of_report(report, store.get(report.id).ok().as_ref(), mode, console::data_style())
+}
+
+/// The same as a document.
+pub(crate) fn document_of(reports: &[Report], mode: Mode) -> serde_json::Value {
+    document::of_reports(reports, mode)
+}
+
 fn list(store: &Store, host: &dyn Host, json: bool) -> Result<Exit, ChangeError> {
     let here = host.identity()?;
     let mut sets = store.list()?;

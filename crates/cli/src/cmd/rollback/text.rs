@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use linerate_change::{Back, ChangeSet, Item, Listed, Mode, Phase, Report, TargetReport};
+use linerate_change::{Back, ChangeSet, Item, Listed, Mode, Phase, Report, TargetReport, shown};
+use linerate_model::change::Target;
 use linerate_report::escape;
 use linerate_report::throughput_text::Style;
 use linerate_sys::clock::format_utc;
@@ -15,6 +16,11 @@ fn moment(time: WallTime) -> String {
 
 fn bold(text: &str, style: Style) -> String {
     if style.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+/// A value of this target on one line.
+fn value_of(target: &Target, text: Option<&str>) -> String {
+    value(text.map(|text| shown(target, text)).as_deref())
 }
 
 /// A value on one line; the queueing disciplines of an interface have several.
@@ -72,7 +78,8 @@ fn of_item(text: &mut String, item: &Item, style: Style) {
         Phase::Back => "back",
         Phase::Replaced => "replaced by a later one",
     };
-    let (from, to) = (value(item.change.from.as_deref()), value(Some(&item.change.to)));
+    let target = &item.change.target;
+    let (from, to) = (value_of(target, item.change.from.as_deref()), value_of(target, Some(&item.change.to)));
     let _ = writeln!(text, "   {} ({phase})", escape::line(&item.change.target.to_string()));
     let _ = writeln!(text, "      {from} {arrow} {to}");
     if !item.message.is_empty() && !matches!(item.phase, Phase::Back) {
@@ -105,10 +112,11 @@ pub(super) fn of_report(report: &Report, set: Option<&ChangeSet>, mode: Mode, st
 fn of_target(text: &mut String, target: &TargetReport, mode: Mode) {
     let name = target.target.to_string();
     let name = escape::line(&name);
+    let from = value_of(&target.target, target.from.as_deref());
     let result = match (&target.result, mode) {
-        (Back::Restored, Mode::ForReal) => format!("restored to {}", value(target.from.as_deref())),
-        (Back::Restored, Mode::DryRun) => format!("would be restored to {}", value(target.from.as_deref())),
-        (other, _) => escape::line(&other.to_string()).into_owned(),
+        (Back::Restored, Mode::ForReal) => format!("restored to {from}"),
+        (Back::Restored, Mode::DryRun) => format!("would be restored to {from}"),
+        (other, _) => escape::line(&other.shown(&target.target).to_string()).into_owned(),
     };
     let _ = writeln!(text, "  {name}: {result}");
 }

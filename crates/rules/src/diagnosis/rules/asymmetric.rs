@@ -38,7 +38,7 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
             .figure("with the acknowledgements", Some(rate(back)))
             .figure("queueing", evidence.queueing().map(|(_, high)| time(high)))
             .advice(
-                "shape the narrow direction so that acknowledgements do not wait behind uploads (`tc qdisc replace dev DEVICE root cake bandwidth RATE`, a little below its rate)",
+                "shape the narrow direction so that acknowledgements do not wait behind uploads (`linerate shape DEV --up RATE`, a little below its rate)",
             ),
     )
 }

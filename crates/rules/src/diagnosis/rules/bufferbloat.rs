@@ -34,6 +34,6 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
         verdict(Cause::Bufferbloat, Confidence::High, text)
             .figure("queueing, median and 95 %", Some(format!("{}, {}", time(median), time(high))))
             .figure("of what the path carries", evidence.used().map(of_whole))
-            .advice("shape the line a little below its rate with a queue that keeps itself short (`tc qdisc replace dev DEVICE root cake bandwidth RATE`); a faster transfer is not to be had"),
+            .advice("shape the line a little below its rate with a queue that keeps itself short (`linerate shape DEV --up RATE --down RATE`); a faster transfer is not to be had"),
     )
 }

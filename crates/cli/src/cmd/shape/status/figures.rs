@@ -1,0 +1,222 @@
+//! From two readings to what a shaper does: no clocks, no sockets.
+
+use core::time::Duration;
+
+use linerate_model::host::processors::ProcessorTicks;
+use linerate_model::schema::nanoseconds;
+use linerate_model::schema::shaper_status::{ClassStatus, DirectionStatus};
+use linerate_shape::link::{Direction, Line};
+use linerate_shape::plan::{Class, Handle, Plan};
+use linerate_sys::queue_statistics::{QueueReading, Tin};
+use linerate_units::{BitRate, ByteCount, Ratio};
+
+use super::sample::Sample;
+
+/// What the interface carried and the tree did not see, from which something passes by it.
+const BYPASS: f64 = 0.8;
+
+/// Less than this is said by neighbour discovery and the like.
+const SOME_TRAFFIC: f64 = 100e3;
+
+/// With less than this share of the rate in use, what keeps a processor busy is something else.
+const USED: f64 = 0.2;
+
+/// Above this share a processor is full.
+const FULL: f64 = 0.95;
+
+/// What was found, and what is to be looked at.
+#[derive(Debug, Default)]
+pub(super) struct Figures {
+    pub(super) directions: Vec<DirectionStatus>,
+    pub(super) busiest: Option<Ratio>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Between two readings.
+pub(super) fn of(plan: &Plan, line: &Line, before: &Sample, after: &Sample) -> Figures {
+    let time = after.at.since(before.at);
+    let mut figures = Figures { busiest: busiest(before, after), ..Figures::default() };
+    for direction in Direction::BOTH {
+        let Some((device, set)) = plan.shaped_device(direction).zip(line.rate(direction)) else { continue };
+        let now = Readings { plan, set, time, before: before.tree(direction), after: after.tree(direction) };
+        let interface = before.interface.zip(after.interface).map(|(before, after)| {
+            let grown = after.since(&before);
+            let bytes = if direction == Direction::Up { grown.sent.bytes } else { grown.received.bytes };
+            bytes.rate_over(time)
+        });
+        let carried = now.carried();
+        figures.warnings.extend(bypass(direction, device, carried, interface));
+        figures.directions.push(DirectionStatus {
+            direction: direction.name().to_owned(),
+            device: device.to_owned(),
+            set_bits_per_second: set.bits_per_second(),
+            carried_bits_per_second: carried.bits_per_second(),
+            interface_bits_per_second: interface.map(BitRate::bits_per_second),
+            realised: carried.bits_per_second() / set.bits_per_second(),
+            classes: now.classes(device),
+        });
+    }
+    let is_used = figures.directions.iter().any(|one| one.realised > USED);
+    if let Some(share) = figures.busiest.filter(|share| is_used && share.get() > FULL) {
+        let text = format!(
+            "a processor is busy for {:.0} % of the time: the shaper may not keep its rate; htb+fq_codel needs less of it than \
+             cake",
+            share.percent()
+        );
+        figures.warnings.push(text);
+    }
+    figures
+}
+
+/// Flows that the device or the kernel forwards by a shorter way do not pass queueing disciplines.
+fn bypass(direction: Direction, device: &str, carried: BitRate, interface: Option<BitRate>) -> Option<String> {
+    let interface = interface.filter(|rate| rate.bits_per_second() > SOME_TRAFFIC)?;
+    (carried.bits_per_second() < interface.bits_per_second() * BYPASS).then(|| {
+        format!(
+            "{}: the interface carries {} and the shaper on {device} sees {} of it: flows pass by it (flow offloading of the \
+             router or the card, or a missing redirect)",
+            direction.name(),
+            linerate_units::display::rate(interface),
+            linerate_units::display::rate(carried)
+        )
+    })
+}
+
+fn busiest(before: &Sample, after: &Sample) -> Option<Ratio> {
+    let each = after.processors.iter().filter(|(number, _)| number.is_some());
+    let share = |(number, now): (&Option<u32>, &ProcessorTicks)| {
+        before.processors.get(number).and_then(|before| now.since(before).busy())
+    };
+    each.filter_map(share).max_by(|one, other| one.get().total_cmp(&other.get()))
+}
+
+/// Of one direction.
+struct Readings<'a> {
+    plan: &'a Plan,
+    set: BitRate,
+    time: Duration,
+    before: &'a [QueueReading],
+    after: &'a [QueueReading],
+}
+
+impl Readings<'_> {
+    /// What left the root.
+    fn carried(&self) -> BitRate {
+        let root =
+            |readings: &[QueueReading]| readings.iter().find(|one| !one.is_class && one.parent.is_none()).cloned();
+        match (root(self.before), root(self.after)) {
+            (Some(before), Some(after)) => self.rate(before.statistics.sent, after.statistics.sent),
+            _ => BitRate::ZERO,
+        }
+    }
+
+    fn rate(&self, before: ByteCount, after: ByteCount) -> BitRate {
+        // A tree that was set up anew counts from there on.
+        let grown = if after < before { after } else { after - before };
+        grown.rate_over(self.time)
+    }
+
+    fn classes(&self, device: &str) -> Vec<ClassStatus> {
+        let root =
+            |readings: &[QueueReading]| readings.iter().find(|one| !one.is_class && one.parent.is_none()).cloned();
+        let Some(now) = root(self.after) else { return Vec::new() };
+        if !now.tins.is_empty() {
+            let before = root(self.before).map(|root| root.tins).unwrap_or_default();
+            let count = now.tins.len();
+            return now
+                .tins
+                .iter()
+                .enumerate()
+                .map(|(number, tin)| self.tin((number, count), before.get(number), tin))
+                .collect();
+        }
+        let named = |class: &&Class| class.device == device && class.importance.is_some();
+        let leaves: Vec<&Class> = self
+            .plan
+            .classes()
+            .filter(named)
+            .filter(|class| !self.plan.classes().any(|other| is_below(other, class)))
+            .collect();
+        if leaves.is_empty() {
+            return vec![self.group("all", self.set, &[])];
+        }
+        let mut groups: Vec<(&str, BitRate, Vec<Handle>)> = Vec::new();
+        for class in leaves {
+            let name = class.importance.map_or("all", linerate_shape::policy::Importance::name);
+            let rate = class.ceiling.unwrap_or(class.rate);
+            match groups.iter_mut().find(|(known, ..)| *known == name) {
+                Some((_, _, handles)) => handles.push(class.handle),
+                None => groups.push((name, rate, vec![class.handle])),
+            }
+        }
+        groups.iter().map(|(name, rate, handles)| self.group(name, *rate, handles)).collect()
+    }
+
+    /// Classes of the same importance together; without any, the root alone.
+    fn group(&self, name: &str, rate: BitRate, handles: &[Handle]) -> ClassStatus {
+        let belongs = |one: &&QueueReading| match handles {
+            [] => !one.is_class && one.parent.is_none(),
+            handles => one.is_class && handles.contains(&handle(one.handle)),
+        };
+        let leaf =
+            |one: &&QueueReading| !one.is_class && one.parent.is_some_and(|parent| handles.contains(&handle(parent)));
+        let sent = |readings: &[QueueReading]| readings.iter().filter(belongs).map(|one| one.statistics.sent).sum();
+        let dropped = |readings: &[QueueReading]| -> u64 {
+            let of_leaves: u64 = readings.iter().filter(leaf).map(|one| one.statistics.dropped.get()).sum();
+            let own: u64 = readings.iter().filter(belongs).map(|one| one.statistics.dropped.get()).sum();
+            of_leaves.max(own)
+        };
+        let backlog: ByteCount = self.after.iter().filter(belongs).map(|one| one.statistics.backlog).sum();
+        let marks: Vec<u64> = self
+            .after
+            .iter()
+            .filter(|one| leaf(one) || belongs(one))
+            .filter_map(|one| one.marked.map(linerate_units::PacketCount::get))
+            .collect();
+        let now = dropped(self.after);
+        ClassStatus {
+            name: name.to_owned(),
+            carried_bits_per_second: self.rate(sent(self.before), sent(self.after)).bits_per_second(),
+            backlog_bytes: backlog.get(),
+            delay_ns: nanoseconds(rate.time_to_send(backlog).unwrap_or_default()),
+            peak_delay_ns: None,
+            dropped: now,
+            marked: (!marks.is_empty()).then(|| marks.iter().sum()),
+            dropped_now: now.saturating_sub(dropped(self.before)),
+        }
+    }
+
+    fn tin(&self, (number, count): (usize, usize), before: Option<&Tin>, now: &Tin) -> ClassStatus {
+        let sent = before.map_or(ByteCount::ZERO, |before| before.sent);
+        let dropped = before.map_or(0, |before| before.dropped.get());
+        ClassStatus {
+            name: tin_name(number, count).to_owned(),
+            carried_bits_per_second: self.rate(sent, now.sent).bits_per_second(),
+            backlog_bytes: now.backlog.get(),
+            delay_ns: nanoseconds(now.average_delay),
+            peak_delay_ns: Some(nanoseconds(now.peak_delay)),
+            dropped: now.dropped.get(),
+            marked: Some(now.marked.get()),
+            dropped_now: now.dropped.get().saturating_sub(dropped),
+        }
+    }
+}
+
+fn is_below(other: &Class, class: &Class) -> bool {
+    other.device == class.device && other.parent == class.handle
+}
+
+const fn handle((major, minor): (u16, u16)) -> Handle {
+    Handle { major, minor }
+}
+
+/// CAKE's names (`tc -s qdisc`), the first tin lowest.
+fn tin_name(number: usize, count: usize) -> &'static str {
+    match (count, number) {
+        (3 | 4, 0) => "bulk",
+        (3 | 4, 1) => "best effort",
+        (4, 2) => "video",
+        (3, 2) | (4, 3) => "voice",
+        _ => "all",
+    }
+}
