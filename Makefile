@@ -13,3 +13,4 @@ test:
 	@packaging/prerequisites.sh test
 	cargo run --profile test --package linerate-cli --locked -- lab kernel build --if-missing
 	cargo test --workspace --locked --no-fail-fast
+	@packaging/as-root.sh

@@ -88,7 +88,8 @@ fn skeleton(object: &Object) -> String {
 }
 
 /// Whether what stands somewhere `now` is still what was `put` there: rates and other options may have changed, and parts
-/// may have been taken away, but nothing may have been added, and something has to be left.
+/// may have been taken away, but nothing may have been added, and something has to be left. Where the intermediate device
+/// is still there, a part may also have lost some of what it had: a redirect without which nothing that is received is shaped.
 #[must_use]
 pub fn is_still(put: &str, now: &str) -> bool {
     if put == now {
@@ -96,9 +97,13 @@ pub fn is_still(put: &str, now: &str) -> bool {
     }
     let (Ok(put), Ok(now)) = (Record::parse(put), Record::parse(now)) else { return false };
     let (ours, there) = (parts(&put), parts(&now));
-    let nothing_foreign = there.iter().all(|(part, objects)| ours.get(part) == Some(objects));
     let device = |record: &Record| record.intermediate.as_ref().map(|link| link.index);
     let device_is_left = device(&put).is_some() && device(&put) == device(&now);
+    // Beside our own device even a part of which something is missing is ours: another program begins with the same handles,
+    // but does not make the very same device.
+    let nothing_foreign = there.iter().all(|(part, objects)| {
+        ours.get(part).is_some_and(|ours| ours == objects || (device_is_left && objects.is_subset(ours)))
+    });
     nothing_foreign && (!there.is_empty() || device_is_left)
 }
 
@@ -136,6 +141,10 @@ mod tests {
         assert!(is_still(OURS, &OURS.replace("options 03", "options ff")), "another rate");
         assert!(is_still(OURS, &OURS.replace("0x80000800", "0x80000801")), "a filter was replaced");
         assert!(is_still(OURS, &without("ffff:")), "somebody took the redirect away");
+        assert!(is_still(OURS, &without("towards")), "somebody took the redirect away, and left its hook");
+        let lone = without("ifb4eth0");
+        let fewer: Vec<&str> = lone.lines().filter(|line| !line.contains("handle 1:10")).collect();
+        assert!(is_still(&lone, &lone) && !is_still(&lone, &fewer.join("\n")), "others' trees begin alike");
         assert!(is_still(OURS, &without("dev eth0")), "only the intermediate device is left");
         assert!(!is_still(OURS, &OURS.replace("kind htb", "kind hfsc")), "another root");
         assert!(!is_still(OURS, &format!("{OURS}\nclass dev eth0 parent 1:1 handle 1:20 kind htb options 03")));

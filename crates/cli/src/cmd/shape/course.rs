@@ -207,14 +207,20 @@ impl<'a> Course<'a> {
             self.keep(&mut shaper, proof.as_ref())?;
             return self.go_on(shaper);
         };
-        for left in shaper.roll_back("it does not stay") {
-            console::note(&left);
+        let left = shaper.roll_back("it does not stay");
+        for one in &left {
+            console::note(one);
         }
         if let Some(recorded) = before {
             self.bring_back(recorded);
         }
         let exit = ending?;
-        show(&shaper, self.how, became(ShaperOutcome::TakenBack, None, proof.as_ref()), proof.as_ref());
+        // What is left alone stands.
+        let outcome = if left.is_empty() { ShaperOutcome::TakenBack } else { ShaperOutcome::SetUp };
+        show(&shaper, self.how, became(outcome, None, proof.as_ref()), proof.as_ref());
+        if !left.is_empty() {
+            return Ok(Exit::Missed);
+        }
         self.say("taken back");
         Ok(exit)
     }

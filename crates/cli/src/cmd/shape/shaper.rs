@@ -332,7 +332,7 @@ impl Shaped for Shaper<'_> {
 /// What could not be put back, with the reason.
 fn not_back(reports: &[TargetReport]) -> Vec<String> {
     let left = reports.iter().filter(|report| !report.result.is_back());
-    left.map(|report| format!("{}: {}", report.target, report.result)).collect()
+    left.map(|report| format!("{}: {}", report.target, report.result.shown(&report.target))).collect()
 }
 
 /// The kernel's own features behind `ethtool`'s short names, as far as the device has them and they are on.

@@ -29,7 +29,7 @@ pub(super) fn prove(
     concluded(shaped, result, outcome, events)
 }
 
-/// Has the old state back unless the shaper has passed, and says so.
+/// Has the old state back unless the shaper has passed, and says so. What somebody else has changed meanwhile is left alone.
 pub(super) fn concluded(
     shaped: &mut dyn Shaped,
     result: Result<(), Stopped>,
@@ -48,7 +48,11 @@ pub(super) fn concluded(
             ..left
         }),
         (Err(Stopped::Failed(error)), Ok(())) => Err(error),
-        (_, Err(left)) => Err(left),
+        // The judgement is told all the same: who reads it has to know that somebody else is at work there.
+        (_, Err(left)) => {
+            outcome.note(&left.text, events);
+            Ok(outcome)
+        }
         (_, Ok(())) => Ok(outcome),
     }
 }

@@ -1,0 +1,96 @@
+//! A line whose capacity changes is followed: little delay, most of what it carries.
+
+use crate::guest::{Said, run};
+
+/// Four CUBIC streams down, pings, and what the interface has received, while the line is followed.
+const FOLLOW: &str = r#"
+tree > before
+begun=$(date +%s.%N); echo "begun: $begun"
+"$L" iperf3 -c far -t 88 -C cubic -i 0 -P 4 -R > load 2>&1 & load=$!
+ping -D -i 0.1 -w 90 far > pings & pings=$!
+(while sleep 1; do read bytes < /sys/class/net/eth0/statistics/rx_bytes; echo "$(date +%s.%N) $bytes"; done > received) & reader=$!
+shape eth0 --up "$UP" --down "$DOWN" --autorate --reflector linerate:far --for 90s --off-at-end --log log --plot page.html -q > out 2> err
+echo "code: $?"; kill $reader; wait $load; echo "load: $?"; wait $pings
+compare off
+echo "page: $(grep -c '<svg' page.html)"; echo "log: $(wc -l < log)"
+echo '== received'; cat received; echo '== pings'; cat pings; echo '== load'; cat load; echo '== errors'; cat err
+"#;
+
+/// The capacity towards here, from these seconds on, in bits per second.
+type Capacity = Vec<(f64, f64)>;
+
+fn capacity(path: &str) -> Capacity {
+    let link = &linerate_lab::library::find(path).expect("in the library").description().expect("readable").links[0];
+    let direction = &link.backward;
+    let first = (0.0, direction.rate.expect("the link's").bits_per_second());
+    let steps = direction.steps.iter().map(|step| (step.at.as_secs_f64(), step.rate.bits_per_second()));
+    std::iter::once(first).chain(steps).collect()
+}
+
+/// What is judged: from 5 s after the beginning until the load ends, and not 2 s after a step of more than a third.
+fn is_judged(capacity: &Capacity, at: f64) -> bool {
+    let large = |pair: &&[(f64, f64)]| !(2.0 / 3.0..=4.0 / 3.0).contains(&(pair[1].1 / pair[0].1));
+    let step = capacity.windows(2).filter(large).any(|pair| (pair[1].0..pair[1].0 + 2.0).contains(&at));
+    (5.0..87.0).contains(&at) && !step
+}
+
+fn at(capacity: &Capacity, at: f64) -> f64 {
+    capacity.iter().rev().find(|(from, _)| *from <= at).expect("from the beginning on").1
+}
+
+/// The 95th percentile of what was added to pings, in milliseconds, and the share of the capacity that was received.
+fn judged(said: &Said, capacity: &Capacity, propagation: f64) -> (f64, f64) {
+    let begun: f64 = said.value("begun").parse().expect("a time");
+    let ping = |line: &str| {
+        let answered: f64 = line.strip_prefix('[')?.split(']').next()?.parse().ok()?;
+        let time: f64 = line.split("time=").nth(1)?.split(' ').next()?.parse().ok()?;
+        Some((answered - begun - time / 1e3, time - propagation))
+    };
+    let pings = said.part("pings").lines().filter_map(ping);
+    let mut added: Vec<f64> = pings.filter(|(sent, _)| is_judged(capacity, *sent)).map(|(_, added)| added).collect();
+    added.sort_by(f64::total_cmp);
+    assert!(added.len() > 500, "{} pings", added.len());
+    let reading = |line: &str| {
+        line.split_once(' ').map(|(at, bytes)| Some((at.parse::<f64>().ok()? - begun, bytes.parse::<f64>().ok()?)))
+    };
+    let readings: Vec<(f64, f64)> = said.part("received").lines().filter_map(|line| reading(line)?).collect();
+    let (mut carried, mut possible) = (0.0, 0.0);
+    for pair in readings.windows(2).filter(|pair| is_judged(capacity, pair[0].0) && is_judged(capacity, pair[1].0)) {
+        carried += (pair[1].1 - pair[0].1) * 8.0;
+        possible += at(capacity, pair[0].0) * (pair[1].0 - pair[0].0);
+    }
+    (added[added.len() * 95 / 100], carried / possible)
+}
+
+#[track_caller]
+fn follows(path: &str, up: &str, down: &str) {
+    let description = linerate_lab::library::find(path).expect("in the library").description().expect("readable");
+    let said = run(path, &format!("UP={up}; DOWN={down}\n{FOLLOW}"));
+    assert_eq!(
+        (said.value("code"), said.value("load"), said.value("off")),
+        ("0", "0", "the same"),
+        "{}",
+        said.part("errors")
+    );
+    assert_ne!(said.value("page"), "0");
+    assert!(said.value("log").parse::<u32>().expect("lines") > 800);
+    let (added, used) = judged(&said, &capacity(path), description.propagation().as_secs_f64() * 1e3);
+    println!("{path}: 95 % of pings at most {added:.1} ms late, {:.1} % used", used * 100.0);
+    assert!(added <= 30.0, "{added} ms added");
+    assert!(used >= 0.85, "{used} used");
+}
+
+#[test]
+fn a_capacity_in_steps() {
+    follows("variable-20-5-40", "10M", "20M");
+}
+
+#[test]
+fn a_capacity_that_wobbles() {
+    let rate = |rate: f64| format!("{rate:.0}");
+    let link =
+        &linerate_lab::library::find("variable-lte").expect("in the library").description().expect("readable").links[0];
+    let [up, down] =
+        [&link.forward, &link.backward].map(|direction| direction.rate.expect("the link's").bits_per_second());
+    follows("variable-lte", &rate(up), &rate(down));
+}

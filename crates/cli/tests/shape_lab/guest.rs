@@ -1,0 +1,90 @@
+//! Shell scripts around `linerate shape` in the lab's guest.
+
+use serde_json::Value;
+
+use crate::support::Finished;
+use crate::support::document::{array, text};
+use crate::support::lab::{OwnPath, lab};
+
+/// A line on which load adds 300 ms each way.
+pub(crate) fn slow_line() -> OwnPath {
+    OwnPath::new(
+        "[host.near]\ncongestion_control = \"cubic\"\n\n[host.far]\ncongestion_control = \"cubic\"\n\n\
+         [[link]]\nbetween = [\"near\", \"far\"]\nmtu = 1500\ndelay = \"10 ms\"\nbuffer = \"300 ms\"\n\n\
+         [link.forward]\nrate = \"2 Mbit/s\"\n\n[link.backward]\nrate = \"6 Mbit/s\"\n",
+    )
+}
+
+/// Words of the scripts, which run in the directory `$D`.
+///
+/// `tree` is everything about the queueing of the interface `$DEVICE`, which is `eth0` unless it is set before, and all
+/// interfaces with their disciplines; but for what counts packets or users.
+const WORDS: &str = r#"set -u
+D=$(mktemp -d); cd "$D"; export D LINERATE_STATE="$D/state" LINERATE_HISTORY=off DEVICE="${DEVICE-eth0}"
+shape() { "$L" shape "$@"; }
+tree() { {
+  ip -o link; tc qdisc show; tc class show dev $DEVICE; tc filter show dev $DEVICE
+  { tc filter show dev $DEVICE ingress; tc filter show dev $DEVICE egress; } 2>&1
+} | sed -E 's/ direct_packets_stat [0-9]+//; s/ ref [0-9]+ bind [0-9]+//'; }
+is_as_before() { tree > now; cmp -s before now; }
+compare() { if is_as_before; then echo "$1: the same"; else echo "$1: different"; diff before now; fi; }
+foreign() {
+  tc qdisc add dev eth0 root handle 7: fq_codel limit 555 target 7ms interval 77ms noecn
+  tc qdisc add dev eth0 clsact
+  tc filter add dev eth0 ingress protocol ip prio 5 u32 match ip dport 9999 0xffff action pass
+  tc filter add dev eth0 egress protocol ipv6 prio 6 u32 match ip6 dport 9998 0xffff action pass
+}
+"#;
+
+/// What a script said.
+pub(crate) struct Said(pub(crate) Finished);
+
+/// A script with these words before it.
+pub(crate) fn with_words(script: &str) -> String {
+    format!("L={}\n{WORDS}{script}", env!("CARGO_BIN_EXE_linerate"))
+}
+
+/// Runs a script on a path.
+pub(crate) fn run(path: &str, script: &str) -> Said {
+    Said(lab(path, &["sh", "-c", &with_words(script)]))
+}
+
+impl Said {
+    /// All of it.
+    pub(crate) fn whole(&self) -> &str {
+        &self.0.stdout
+    }
+
+    /// What follows `name: ` on a line.
+    #[track_caller]
+    pub(crate) fn value(&self, name: &str) -> &str {
+        let found = self.whole().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        found.unwrap_or_else(|| panic!("no {name:?} in\n{}{}", self.whole(), self.0.stderr))
+    }
+
+    /// The part below the line `== name`.
+    #[track_caller]
+    pub(crate) fn part(&self, name: &str) -> &str {
+        let head = format!("== {name}\n");
+        let (_, after) = self.whole().split_once(&head).unwrap_or_else(|| panic!("no {name:?} in\n{}", self.whole()));
+        after.split("\n== ").next().unwrap_or(after)
+    }
+
+    /// The document in a part.
+    #[track_caller]
+    pub(crate) fn document(&self, part: &str) -> Value {
+        serde_json::from_str(self.part(part)).unwrap_or_else(|cause| panic!("not JSON ({cause}):\n{}", self.whole()))
+    }
+
+    /// The trees were compared, each time they were the same.
+    #[track_caller]
+    pub(crate) fn is_always_as_before(&self, times: usize) {
+        let compared = self.whole().lines().filter(|line| line.ends_with(": the same")).count();
+        assert!(compared == times && !self.whole().contains(": different"), "{compared} of {times}:\n{}", self.whole());
+    }
+}
+
+/// What a proof found.
+pub(crate) fn findings(document: &Value) -> Vec<&str> {
+    array(document, "/verification/findings").iter().map(|finding| text(finding, "/kind")).collect()
+}
