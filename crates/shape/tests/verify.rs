@@ -409,8 +409,8 @@ fn the_highest_rates_of_the_simulated_line() {
             down: uplift(false, 50.0, rates.down.expect("a rate")),
         })
     });
-    // Going up, the shaper comes first: all below the capacity passes.
-    assert!((9.8..=10.0).contains(&rate_of(found.up)), "{found:?}");
+    // Going up, the shaper comes first: all below the capacity passes, and 2 % stay in reserve.
+    assert!((9.7..=9.8 + 1e-9).contains(&rate_of(found.up)), "{found:?}");
     assert!((40.0..=50.0).contains(&rate_of(found.down)), "{found:?}");
     assert!(count <= 12, "{count}");
     assert!(uplift(false, 50.0, megabits(rate_of(found.down))) <= limits.largest_uplift);
@@ -427,7 +427,9 @@ fn the_search_comes_within_its_resolution_of_any_threshold() {
             Trial::OneWay(Both { up: late(rates.up, 10.0), down: late(rates.down, 50.0) })
         });
         let share = rate_of(found.down) / 50.0;
-        assert!(share <= true_share + 1e-9 && share > true_share - 0.016, "{share} of {true_share}");
+        // Never more than 98 %.
+        let most = true_share.min(0.98);
+        assert!(share <= most + 1e-9 && share > most - 0.016, "{share} of {true_share}");
         assert!(count <= 12, "{true_share}: {count}");
     }
 }
@@ -445,7 +447,7 @@ fn nothing_passes_or_only_one_direction_is_shaped() {
         Trial::RoundTrip(Duration::ZERO)
     });
     assert_eq!(found.down, None);
-    assert!((rate_of(found.up) - 10.0).abs() < 1e-6);
+    assert!((rate_of(found.up) - 9.8).abs() < 1e-6);
 }
 
 #[test]

@@ -16,8 +16,9 @@ use super::Both;
 const FIRST: f64 = 0.95;
 /// How much less is tried as long as nothing passed.
 const LESS: f64 = 0.05;
-/// The largest share: at all of the capacity the queue may stand anywhere.
-const MOST: f64 = 1.0;
+/// The largest share that is tried: closer to the capacity the queue may stand anywhere, and a line whose rate wavers by a
+/// percent would have it behind the shaper.
+const MOST: f64 = 0.98;
 /// How close what passed and what failed must come.
 const CLOSE: f64 = 0.015;
 /// Times that the result must have passed.

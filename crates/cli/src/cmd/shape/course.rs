@@ -47,7 +47,8 @@ pub(crate) fn run(arguments: &ShapeArguments, device: &str) -> Result<Exit, Shap
     let stop = Interrupts::install()?;
     let (store, host) = (Store::from_environment()?, RealHost);
     let guard = Guard::Program(own_program()?);
-    let mut shaper = Shaper::plan((&store, &host, guard), recorded, facts(device)?, trials::capabilities()?)?;
+    let found = trials::capabilities(recorded.line.back_end.as_deref())?;
+    let mut shaper = Shaper::plan((&store, &host, guard), recorded, facts(device)?, found)?;
     add_route_mtu(&mut shaper, arguments)?;
     if how.dry_run {
         show(&shaper, how, Became::only(ShaperOutcome::Planned), None);
@@ -82,11 +83,9 @@ fn asked_for(arguments: &ShapeArguments, device: &str) -> Result<Recorded, Shape
 /// For a host without linerate: nothing is asked of this one, so that it need not be the one that is shaped.
 fn print_script(recorded: Recorded) -> Result<Exit, ShapeError> {
     let facts = facts(&recorded.device).unwrap_or_else(|_| DeviceFacts::ethernet(&recorded.device));
-    let capabilities = match (&recorded.line.back_end, trials::capabilities()) {
-        (None, Ok(found)) => found,
-        // The user says what the other host has.
-        _ => Capabilities::everything(),
-    };
+    let found = if recorded.line.back_end.is_none() { trials::capabilities(None).ok() } else { None };
+    // Where a back end is named, the user says what the other host has.
+    let capabilities = found.unwrap_or_else(Capabilities::everything);
     let (store, host) = (Store::from_environment()?, RealHost);
     let shaper = Shaper::plan((&store, &host, Guard::Nobody), recorded, facts, capabilities)?;
     console::data(&script(shaper.plan(), shaper.line()));
@@ -267,7 +266,8 @@ impl<'a> Course<'a> {
         let again = || -> Result<(), ShapeError> {
             let guard = Guard::Program(own_program()?);
             let facts = facts(&recorded.device)?;
-            let mut old = Shaper::plan((self.store, self.host, guard), recorded, facts, trials::capabilities()?)?;
+            let found = trials::capabilities(recorded.line.back_end.as_deref())?;
+            let mut old = Shaper::plan((self.store, self.host, guard), recorded, facts, found)?;
             old.set_up()?;
             old.keep()
         };

@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use linerate_change::{ChangeId, ChangeSet, State, Store};
+use linerate_change::{ChangeId, ChangeSet, Phase, State, Store};
 use linerate_model::change::Target;
 use linerate_sys::host_access::Host;
+use linerate_sys::traffic_control;
 use serde::{Deserialize, Serialize};
 
 use super::error::ShapeError;
@@ -60,7 +61,12 @@ pub(crate) fn all(store: &Store, host: &dyn Host) -> Result<Vec<(String, Standin
     let sets = store.list()?.into_iter().rev().filter_map(|(_, set)| set.ok());
     let stands = |set: &ChangeSet| {
         let is_here = set.identity.boot == here.boot && set.identity.namespace == here.namespace;
-        is_here && matches!(set.state(&here), State::Pending | State::UntilReboot | State::Kept)
+        match set.state(&here) {
+            State::Pending | State::UntilReboot | State::Kept => is_here,
+            // Somebody else was in the way when it was to be taken back, and may have gone since.
+            State::Partly => is_here && is_ours_again(set, host),
+            _ => false,
+        }
     };
     let mut found: Vec<(String, Standing)> = Vec::new();
     for set in sets.filter(stands) {
@@ -75,6 +81,17 @@ pub(crate) fn all(store: &Store, host: &dyn Host) -> Result<Vec<(String, Standin
 /// The one of this interface.
 pub(crate) fn of_device(store: &Store, host: &dyn Host, device: &str) -> Result<Option<Standing>, ShapeError> {
     Ok(all(store, host)?.into_iter().find(|(name, _)| name == device).map(|(_, standing)| standing))
+}
+
+/// Whether what stands there is what these changes had put there.
+fn is_ours_again(set: &ChangeSet, host: &dyn Host) -> bool {
+    set.items.iter().any(|item| match (&item.change.target, &item.phase) {
+        (
+            target @ Target::TrafficControl { .. },
+            Phase::InForce { now: Some(put) } | Phase::TakingBack { now: Some(Some(put)) },
+        ) => host.read(target).is_ok_and(|now| now.is_some_and(|now| traffic_control::is_still(put, &now))),
+        _ => false,
+    })
 }
 
 fn device_of(set: &ChangeSet) -> Option<String> {

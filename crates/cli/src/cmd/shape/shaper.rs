@@ -94,7 +94,8 @@ impl<'a> Shaper<'a> {
         };
         let mut planned = recorded.clone();
         planned.line.back_end = standing.back_end.clone().or(planned.line.back_end);
-        let shaper = Self::plan(host, planned, facts(device)?, trials::capabilities()?)?;
+        let found = trials::capabilities(planned.line.back_end.as_deref())?;
+        let shaper = Self::plan(host, planned, facts(device)?, found)?;
         Ok(Self { recorded: recorded.clone(), is_up: true, kept: Some(standing.set.id), ..shaper })
     }
 
