@@ -32,7 +32,7 @@ pub(crate) struct AutorateArguments {
     /// Never receive faster than this
     #[arg(long, value_name = "RATE", value_parser = app::rate, requires = "autorate")]
     pub(crate) max_down: Option<BitRate>,
-    /// Who answers probes: an address, or linerate:HOST[:PORT], which tells the two directions apart; may be repeated
+    /// Who answers probes: an address, or `linerate:HOST[:PORT]`, which tells the two directions apart; may be repeated
     /// [default: well-known public resolvers]
     #[arg(long, value_name = "ADDRESS", value_parser = reflector, requires = "autorate")]
     pub(crate) reflector: Vec<ReflectorAddress>,
