@@ -161,6 +161,9 @@ fn share(value: Option<Spread>) -> String {
     value.map_or("–".to_owned(), |one| format!("{:.1} %", one.median * 100.0))
 }
 
+/// What tests and the controller's own runs have shown.
+const REST: &str = include_str!("rest.md");
+
 /// The whole page.
 pub(super) fn page(rows: &[Row]) -> String {
     let mut text = "# Shapers on the beds\n\n\
@@ -181,6 +184,7 @@ pub(super) fn page(rows: &[Row]) -> String {
             let _ = writeln!(text, "\n{}", row.bed.remark);
         }
     }
+    text.push_str(REST);
     text
 }
 

@@ -40,7 +40,13 @@ pub(crate) fn off(device: &str, how: &HowArguments) -> Result<Exit, ShapeError> 
             console::data(&rollback::text_of(&store, report, mode));
         }
     }
-    Ok(if reports.iter().all(linerate_change::Report::is_clean) { Exit::Success } else { Exit::Missed })
+    if reports.iter().all(linerate_change::Report::is_clean) {
+        return Ok(Exit::Success);
+    }
+    console::note(&format!(
+        "what is left alone keeps the shaper there: once it is gone, `linerate shape {device} off` again"
+    ));
+    Ok(Exit::Missed)
 }
 
 /// From another terminal or another connection: the shaper works, keep it.
