@@ -38,15 +38,20 @@ fn fails(script: &str) -> Value {
 
 #[track_caller]
 fn finds(script: &str, kind: &str) {
+    finds_one_of(script, &[kind]);
+}
+
+#[track_caller]
+fn finds_one_of(script: &str, kinds: &[&str]) {
     let document = fails(script);
     let found = findings(&document);
-    assert!(found.contains(&kind), "{found:?} in {document:#}");
+    assert!(kinds.iter().any(|kind| found.contains(kind)), "{found:?} in {document:#}");
 }
 
 /// Somebody else's filter stands before the redirect for so many seconds: as long as it is there, linerate would leave the
 /// tree alone. `dual` is a name of the far host with an address of both versions.
 #[track_caller]
-fn passed_by(filter: &str, far: &str, seconds: u32, kind: &str) {
+fn passed_by(filter: &str, far: &str, seconds: u32, kinds: &[&str]) {
     let script = format!(
         r"echo 10.0.0.2 dual >> /etc/hosts; echo fd00::2 dual >> /etc/hosts; FAR={far}
         pass_by() {{
@@ -55,7 +60,7 @@ fn passed_by(filter: &str, far: &str, seconds: u32, kind: &str) {
         }}
         prove eth0 1900k 5600k pass_by"
     );
-    finds(&script, kind);
+    finds_one_of(&script, kinds);
 }
 
 #[test]
@@ -96,7 +101,7 @@ fn the_intermediate_device_goes_down() {
 /// As with flow offloading: half of the packets go around the tree.
 #[test]
 fn packets_pass_by_it() {
-    passed_by("protocol ip u32 match u8 0 1 at 5", "far", 25, "bypassed");
+    passed_by("protocol ip u32 match u8 0 1 at 5", "far", 25, &["bypassed"]);
 }
 
 #[test]
@@ -122,5 +127,6 @@ fn its_rates_are_exchanged() {
 /// A filter that matches IPv4 only, as scripts have had for many years.
 #[test]
 fn it_forgets_ipv6() {
-    passed_by("protocol ipv6 u32 match u32 0 0", "dual", 60, "ipv6_unshaped");
+    // Where the resolver gives the far host's IPv6 address first, that is what loads the line, and nothing is shaped at all.
+    passed_by("protocol ipv6 u32 match u32 0 0", "dual", 60, &["ipv6_unshaped", "no_redirect"]);
 }
