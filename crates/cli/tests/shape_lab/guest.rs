@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::support::Finished;
 use crate::support::document::{array, text};
 use crate::support::lab::{OwnPath, lab};
+pub(crate) use crate::support::script::Said;
 
 /// A line on which load adds 300 ms each way.
 pub(crate) fn slow_line() -> OwnPath {
@@ -36,9 +36,6 @@ foreign() {
 }
 "#;
 
-/// What a script said.
-pub(crate) struct Said(pub(crate) Finished);
-
 /// A script with these words before it.
 pub(crate) fn with_words(script: &str) -> String {
     format!("L={}\n{WORDS}{script}", env!("CARGO_BIN_EXE_linerate"))
@@ -50,32 +47,6 @@ pub(crate) fn run(path: &str, script: &str) -> Said {
 }
 
 impl Said {
-    /// All of it.
-    pub(crate) fn whole(&self) -> &str {
-        &self.0.stdout
-    }
-
-    /// What follows `name: ` on a line.
-    #[track_caller]
-    pub(crate) fn value(&self, name: &str) -> &str {
-        let found = self.whole().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-        found.unwrap_or_else(|| panic!("no {name:?} in\n{}{}", self.whole(), self.0.stderr))
-    }
-
-    /// The part below the line `== name`.
-    #[track_caller]
-    pub(crate) fn part(&self, name: &str) -> &str {
-        let head = format!("== {name}\n");
-        let (_, after) = self.whole().split_once(&head).unwrap_or_else(|| panic!("no {name:?} in\n{}", self.whole()));
-        after.split("\n== ").next().unwrap_or(after)
-    }
-
-    /// The document in a part.
-    #[track_caller]
-    pub(crate) fn document(&self, part: &str) -> Value {
-        serde_json::from_str(self.part(part)).unwrap_or_else(|cause| panic!("not JSON ({cause}):\n{}", self.whole()))
-    }
-
     /// The trees were compared, each time they were the same.
     #[track_caller]
     pub(crate) fn is_always_as_before(&self, times: usize) {

@@ -8,6 +8,7 @@ pub mod layout;
 pub mod namespace;
 pub mod pairing;
 pub mod process;
+pub mod script;
 pub mod server;
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Shell scripts around `linerate tune` in the lab's guest, on a path so slow that a whole run costs seconds.
 
-use crate::support::Finished;
 use crate::support::lab::{OwnPath, lab};
+pub(crate) use crate::support::script::Said;
 
 /// What the near host may send from, and the far host receive into, at most: the settings that limit.
 pub(crate) const NEAR: &str = "net.ipv4.tcp_wmem";
@@ -75,9 +75,6 @@ left() {
 }
 "#;
 
-/// What a script said, part by part.
-pub(crate) struct Said(Finished);
-
 /// Runs a script on such a path.
 pub(crate) fn run(limit: Limit, script: &str) -> Said {
     let path = path(limit);
@@ -86,26 +83,6 @@ pub(crate) fn run(limit: Limit, script: &str) -> Said {
 }
 
 impl Said {
-    /// All of it.
-    pub(crate) fn whole(&self) -> &str {
-        &self.0.stdout
-    }
-
-    /// What follows `name: ` on a line.
-    #[track_caller]
-    pub(crate) fn value(&self, name: &str) -> &str {
-        let found = self.whole().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-        found.unwrap_or_else(|| panic!("no {name:?} in\n{}{}", self.whole(), self.0.stderr))
-    }
-
-    /// The part below the line `== name`.
-    #[track_caller]
-    pub(crate) fn part(&self, name: &str) -> &str {
-        let head = format!("== {name}\n");
-        let (_, after) = self.whole().split_once(&head).unwrap_or_else(|| panic!("no {name:?} in\n{}", self.whole()));
-        after.split("\n== ").next().unwrap_or(after)
-    }
-
     /// Each of `words` is in the part, however its lines are broken.
     #[track_caller]
     pub(crate) fn says(&self, part: &str, words: &[&str]) -> &Self {

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use linerate_units::Mtu;
 
 use super::autorate::AutorateArguments;
 use super::line::LineArguments;
@@ -75,10 +74,6 @@ pub(crate) struct HowArguments {
     /// Take it down again unless it is confirmed within this time: for a line that may be lost
     #[arg(long, value_name = "TIME", value_parser = app::duration)]
     pub(crate) confirm_within: Option<Duration>,
-    /// Also let this host's packets towards the line be no larger than this, by the route's MTU: on slow lines a large
-    /// packet is what others wait for
-    #[arg(long, value_name = "BYTES", value_parser = route_mtu)]
-    pub(crate) route_mtu: Option<Mtu>,
     /// Stay, and set it up again when the interface comes back or somebody else has changed its queueing; what units of
     /// `persist` do
     #[arg(long, conflicts_with = "autorate")]
@@ -101,11 +96,6 @@ pub(crate) struct HowArguments {
     /// Where the page of `linerate shape plot LOG` goes; without it beside the log
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-}
-
-fn route_mtu(text: &str) -> Result<Mtu, String> {
-    let bytes: u32 = text.parse().map_err(|_| "an MTU is a number of bytes".to_owned())?;
-    if (576..=9000).contains(&bytes) { Ok(Mtu::new(bytes)) } else { Err("576 to 9000 bytes".to_owned()) }
 }
 
 fn manager(text: &str) -> Result<String, String> {

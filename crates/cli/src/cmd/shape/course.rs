@@ -42,6 +42,10 @@ pub(crate) fn run(arguments: &ShapeArguments, device: &str) -> Result<Exit, Shap
     let how = &arguments.how;
     let recorded = asked_for(arguments, device)?;
     if how.script {
+        if recorded.line.route_mtu.is_some() {
+            return Err(ShapeError::unable("printing a script: the route's MTU is no part of it")
+                .with_advice("leave --route-mtu out, and use `ip route change … mtu BYTES` on that host"));
+        }
         return print_script(recorded);
     }
     let stop = Interrupts::install()?;
@@ -101,7 +105,7 @@ fn print_script(recorded: Recorded) -> Result<Exit, ShapeError> {
 
 /// The route to the host that it is proven with, else the default one.
 fn add_route_mtu(shaper: &mut Shaper<'_>, arguments: &ShapeArguments) -> Result<(), ShapeError> {
-    let Some(mtu) = arguments.how.route_mtu else { return Ok(()) };
+    let Some(mtu) = arguments.line.route_mtu else { return Ok(()) };
     let target = arguments.verify.settings().map(|settings| settings.target);
     let found = target.map(|target| net::resolve(&target.host, target.port, Family::Any)).transpose()?;
     match found.iter().flatten().next() {
@@ -169,8 +173,11 @@ impl<'a> Course<'a> {
         let id = standing.set.id;
         let host = (self.store, self.host as &dyn Host, Guard::Nobody);
         let old = Shaper::of_standing(host, shaper.device(), standing).ok();
-        let wants_more =
-            self.how.route_mtu.is_some() || self.how.confirm_within.is_some() || self.arguments.verify.verify.is_some();
+        // The route's MTU is a change of its own beside the tree.
+        let route_mtu = standing.recorded.as_ref().and_then(|recorded| recorded.line.route_mtu);
+        let wants_more = route_mtu != self.arguments.line.route_mtu
+            || self.how.confirm_within.is_some()
+            || self.arguments.verify.verify.is_some();
         if let Some(old) = old.filter(|_| !wants_more) {
             let is_same = old.plan() == shaper.plan();
             if old.differences().is_ok_and(|found| found.is_empty()) && shaper.take_over(old.plan())? {
@@ -274,7 +281,11 @@ impl<'a> Course<'a> {
             let guard = Guard::Program(own_program()?);
             let facts = facts(&recorded.device)?;
             let found = trials::capabilities(recorded.line.back_end.as_deref())?;
+            let mtu = recorded.line.route_mtu;
             let mut old = Shaper::plan((self.store, self.host, guard), recorded, facts, found)?;
+            if let Some(mtu) = mtu {
+                old.add_route_mtu("default", mtu)?;
+            }
             old.set_up()?;
             old.keep()
         };

@@ -40,16 +40,13 @@ impl ShapeError {
 
 impl From<Error> for ShapeError {
     fn from(error: Error) -> Self {
-        let text = error.to_string();
-        let exit = if text.contains("not permitted") { Exit::Privilege } else { Exit::Unable };
-        Self { text, advice: None, exit }
+        Self { text: error.to_string(), advice: None, exit: Exit::of(&error) }
     }
 }
 
 impl From<ChangeError> for ShapeError {
     fn from(error: ChangeError) -> Self {
-        let text = error.to_string();
-        let exit = if text.contains("not permitted") { Exit::Privilege } else { Exit::Unable };
-        Self { text, advice: None, exit }
+        let exit = if error.needs_privilege() { Exit::Privilege } else { Exit::Unable };
+        Self { text: error.to_string(), advice: None, exit }
     }
 }

@@ -55,6 +55,10 @@ pub(crate) struct LineArguments {
     /// This host translates addresses (NAT): tell the hosts behind it apart
     #[arg(long)]
     pub(crate) nat: bool,
+    /// Also let this host's packets towards the line be no larger than this, by the MTU of the default route, or of the one
+    /// to --verify's host: on slow lines a large packet is what others wait for
+    #[arg(long, value_name = "BYTES", value_parser = route_mtu)]
+    pub(crate) route_mtu: Option<Mtu>,
 }
 
 /// The words of a record.
@@ -107,6 +111,9 @@ impl LineArguments {
         if let Some(time) = self.rtt {
             pair("rtt", format!("{}us", time.as_micros()));
         }
+        if let Some(mtu) = self.route_mtu {
+            pair("route-mtu", mtu.get().to_string());
+        }
         for selection in &self.interactive {
             pair("interactive", selection.to_string());
         }
@@ -117,11 +124,11 @@ impl LineArguments {
         words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| format!("--{name}")));
     }
 
-    /// The line, on an interface with this MTU.
+    /// The line, on an interface with this MTU. No packet is larger than the route allows.
     pub(crate) fn line(&self, mtu: Mtu) -> Line {
         Line {
             layer: self.layer(),
-            mtu,
+            mtu: self.route_mtu.map_or(mtu, |route| route.min(mtu)),
             round_trip: self.rtt.unwrap_or(Line::USUAL_ROUND_TRIP),
             ..Line::new(self.up, self.down)
         }
@@ -172,6 +179,11 @@ fn positive_rate(text: &str) -> Result<BitRate, String> {
     Ok(rate)
 }
 
+fn route_mtu(text: &str) -> Result<Mtu, String> {
+    let bytes: u32 = text.parse().map_err(|_| "an MTU is a number of bytes".to_owned())?;
+    if (576..=9000).contains(&bytes) { Ok(Mtu::new(bytes)) } else { Err("576 to 9000 bytes".to_owned()) }
+}
+
 fn overhead(text: &str) -> Result<ByteCount, String> {
     let size = app::size(text)?;
     if size.get() > 256 { Err("at most 256 bytes".to_owned()) } else { Ok(size) }
@@ -213,7 +225,7 @@ mod tests {
     fn words_lead_back() {
         for text in [
             "eth0 --up 220k --down 850k",
-            "ppp0 --up 20M --link-layer pppoe-ptm,ether-vlan --overhead 34 --rtt 50ms --trust-marks --nat --per-flow",
+            "ppp0 --up 20M --link-layer pppoe-ptm,ether-vlan --overhead 34 --rtt 50ms --trust-marks --nat --per-flow --route-mtu 576",
             "eth0 -d 1G --back-end htb+fq_codel --framing atm --minimum 64 --interactive tcp/22 --interactive dscp/34 \
              --bulk host/192.0.2.0/24 --bulk protocol/47",
         ] {

@@ -53,8 +53,22 @@ impl Page {
     }
 
     pub(crate) fn text(self) -> String {
-        self.text
+        with_signs_of(self.text, self.style)
     }
+}
+
+/// With signs that the terminal has.
+pub(crate) fn with_signs_of(text: String, style: Style) -> String {
+    if style.unicode {
+        return text;
+    }
+    let plain = |sign: char| match sign {
+        'µ' => 'u',
+        '−' => '-',
+        sign if sign.is_ascii() => sign,
+        _ => '?',
+    };
+    text.chars().map(plain).collect()
 }
 
 /// Everything but the commands.

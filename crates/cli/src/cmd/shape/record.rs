@@ -7,6 +7,7 @@ use linerate_change::{ChangeId, ChangeSet, Phase, State, Store};
 use linerate_model::change::Target;
 use linerate_sys::host_access::Host;
 use linerate_sys::traffic_control;
+use linerate_sys::whole_file::{self, Mode};
 use serde::{Deserialize, Serialize};
 
 use super::error::ShapeError;
@@ -40,13 +41,13 @@ pub(crate) fn keep(store: &Store, id: ChangeId, recorded: &Recorded, back_end: &
     let note = Note { schema: 1, words: recorded.words(), back_end: back_end.to_owned() };
     let path = path(store, id);
     let text = serde_json::to_string(&note).map_err(|cause| ShapeError::unable(cause.to_string()))?;
-    let written = path.parent().map_or(Ok(()), fs::create_dir_all);
-    let new = path.with_extension("new");
-    let written = written.and_then(|()| fs::write(&new, text)).and_then(|()| fs::rename(&new, &path));
-    written.map_err(|cause| {
-        let text = format!("recording the shaper in {}: {}", path.display(), linerate_sys::describe_os_error(&cause));
-        ShapeError::unable(text).with_advice("set LINERATE_STATE to a directory that can be written")
-    })
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).map_err(|cause| {
+            let text = format!("making {}: {}", directory.display(), linerate_sys::describe_os_error(&cause));
+            ShapeError::unable(text).with_advice("set LINERATE_STATE to a directory that can be written")
+        })?;
+    }
+    Ok(whole_file::replace(&path, &text, Mode::Plain)?)
 }
 
 /// Forgets it.

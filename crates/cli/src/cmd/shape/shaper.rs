@@ -45,6 +45,8 @@ pub(crate) struct Shaper<'a> {
     trial: Option<Trial<'a>>,
     /// Its changes, once it was kept.
     kept: Option<ChangeId>,
+    /// Whether it was kept before: set up again, it is to stay as well.
+    stays: bool,
     is_up: bool,
     /// For rates that change again and again: starting a program each time would cost a hundred times as much.
     changer: Option<TrafficControl>,
@@ -76,6 +78,7 @@ impl<'a> Shaper<'a> {
             besides,
             trial: None,
             kept: None,
+            stays: false,
             is_up: false,
             changer: None,
         })
@@ -96,7 +99,7 @@ impl<'a> Shaper<'a> {
         planned.line.back_end = standing.back_end.clone().or(planned.line.back_end);
         let found = trials::capabilities(planned.line.back_end.as_deref())?;
         let shaper = Self::plan(host, planned, facts(device)?, found)?;
-        Ok(Self { recorded: recorded.clone(), is_up: true, kept: Some(standing.set.id), ..shaper })
+        Ok(Self { recorded: recorded.clone(), is_up: true, kept: Some(standing.set.id), stays: true, ..shaper })
     }
 
     pub(crate) const fn choice(&self) -> &Choice {
@@ -131,17 +134,21 @@ impl<'a> Shaper<'a> {
     /// Looks at the interface again, which may be another one of the same name by now.
     pub(crate) fn look_again(&mut self) -> Result<(), ShapeError> {
         self.facts = facts(&self.facts.name)?;
-        self.line.mtu = self.facts.mtu;
+        self.line.mtu = self.recorded.line.line(self.facts.mtu).mtu;
         self.replan()
     }
 
+    /// For other rates, or another interface of the same name. What stands keeps its back end; before that, another rate may
+    /// be one for another back end.
     fn replan(&mut self) -> Result<(), ShapeError> {
         let inputs =
             Inputs { line: &self.line, policy: &self.policy, capabilities: &self.capabilities, device: &self.facts };
-        // It stays with the back end that was chosen.
-        let id = self.choice.back_end.id;
-        let choice = choose(&inputs, Some(id)).map_err(|refusal| ShapeError::unable(refusal.to_string()))?;
-        self.choice = Choice { rejected: core::mem::take(&mut self.choice.rejected), ..choice };
+        let standing = self.is_up.then_some(self.choice.back_end.id);
+        let wanted = standing.or(self.recorded.line.back_end.as_deref());
+        let choice = choose(&inputs, wanted).map_err(|refusal| ShapeError::unable(refusal.to_string()))?;
+        let rejected =
+            if standing.is_some() { core::mem::take(&mut self.choice.rejected) } else { choice.rejected.clone() };
+        self.choice = Choice { rejected, ..choice };
         Ok(())
     }
 
@@ -186,6 +193,7 @@ impl<'a> Shaper<'a> {
         match trial.keep(&keep) {
             Ok(_) => {
                 self.kept = Some(id);
+                self.stays = true;
                 Ok(())
             }
             Err(error) => {
@@ -224,7 +232,7 @@ impl<'a> Shaper<'a> {
 
     /// Records that what stands is asked for in other words now.
     pub(crate) fn record_again(&mut self, id: ChangeId) -> Result<(), ShapeError> {
-        self.kept = Some(id);
+        (self.kept, self.stays) = (Some(id), true);
         record::keep(self.store, id, &self.recorded, self.choice.back_end.id)
     }
 
@@ -282,7 +290,7 @@ impl Shaped for Shaper<'_> {
             trial.apply(|_| true)?;
         }
         self.is_up = true;
-        Ok(())
+        if self.stays { self.keep() } else { Ok(()) }
     }
 
     fn take_down(&mut self) -> Result<(), ShapeError> {

@@ -15,7 +15,6 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-#[allow(unused_imports, reason = "being hooked up")]
 pub(crate) use self::arguments::AutorateArguments;
 pub(crate) use self::arguments::AutorateSettings;
 use self::course::Course;

@@ -83,11 +83,10 @@ fn bypass(direction: Direction, device: &str, carried: BitRate, interface: Optio
 }
 
 fn busiest(before: &Sample, after: &Sample) -> Option<Ratio> {
-    let each = after.processors.iter().filter(|(number, _)| number.is_some());
-    let share = |(number, now): (&Option<u32>, &ProcessorTicks)| {
+    let share = |(number, now): (&u32, &ProcessorTicks)| {
         before.processors.get(number).and_then(|before| now.since(before).busy())
     };
-    each.filter_map(share).max_by(|one, other| one.get().total_cmp(&other.get()))
+    after.processors.iter().filter_map(share).max_by(|one, other| one.get().total_cmp(&other.get()))
 }
 
 /// Of one direction.

@@ -2,6 +2,8 @@
 
 mod figures;
 pub(crate) mod sample;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::io;

@@ -7,6 +7,7 @@ use linerate_model::host::processors::ProcessorTicks;
 use linerate_shape::link::Direction;
 use linerate_shape::plan::Plan;
 use linerate_sys::clock::monotonic_now;
+use linerate_sys::host::ticks_of_each_processor;
 use linerate_sys::interface::Interface;
 use linerate_sys::queue_statistics::{self, QueueReading};
 use linerate_units::MonotonicTime;
@@ -24,7 +25,7 @@ pub(crate) struct Sample {
     /// Of the one for what is received; empty where none is planned.
     pub(crate) down: Vec<QueueReading>,
     /// Of each processor.
-    pub(crate) processors: BTreeMap<Option<u32>, ProcessorTicks>,
+    pub(crate) processors: BTreeMap<u32, ProcessorTicks>,
 }
 
 impl Sample {
@@ -36,7 +37,7 @@ impl Sample {
             None => Vec::new(),
         };
         let interface = Interface::by_name(&plan.device)?.counters;
-        Ok(Self { at: monotonic_now(), interface, up, down, processors: processors() })
+        Ok(Self { at: monotonic_now(), interface, up, down, processors: ticks_of_each_processor() })
     }
 
     pub(crate) fn tree(&self, direction: Direction) -> &[QueueReading] {
@@ -45,9 +46,4 @@ impl Sample {
             Direction::Down => &self.down,
         }
     }
-}
-
-fn processors() -> BTreeMap<Option<u32>, ProcessorTicks> {
-    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    ProcessorTicks::parse_all(&text)
 }

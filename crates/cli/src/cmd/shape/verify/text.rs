@@ -13,6 +13,7 @@ use linerate_shape::verify::margin::Found;
 use linerate_shape::verify::{DelayRow, Family, Figure, Finding, Place, RateRow, Verification};
 use linerate_units::{BitRate, display};
 
+use super::super::plan_text::with_signs_of;
 use super::document::confidence;
 use super::find_rate::{self, added_of};
 use super::trees::both;
@@ -302,17 +303,7 @@ impl Page {
         }
     }
 
-    /// With signs that the terminal has.
     fn finish(self) -> String {
-        if self.style.unicode {
-            return self.text;
-        }
-        let plain = |sign: char| match sign {
-            'µ' => 'u',
-            '−' => '-',
-            sign if sign.is_ascii() => sign,
-            _ => '?',
-        };
-        self.text.chars().map(plain).collect()
+        with_signs_of(self.text, self.style)
     }
 }
