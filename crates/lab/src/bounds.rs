@@ -48,16 +48,18 @@ pub enum Cause {
     Loss,
 }
 
-/// The slowest link of a direction.
+/// The slowest link of a direction; where rates change with time, the one that never has a high one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bottleneck {
     /// Its number, from 0 at near.
     pub link: usize,
-    /// Its rate, Ethernet headers included.
+    /// Its rate, Ethernet headers included; the highest that it has at any time, as that is what bounds.
     pub rate: BitRate,
+    /// The lowest rate that it has at any time; where it does not change, the same.
+    pub lowest_rate: BitRate,
     /// How much its queue holds; `None` for no limit.
     pub buffer: Option<ByteCount>,
-    /// The delay that its full queue adds; `None` for no limit.
+    /// The delay that its full queue adds, at the lowest rate; `None` for no limit.
     pub queueing_delay: Option<Duration>,
 }
 
@@ -206,12 +208,15 @@ fn segment_rtt(path: &PathDescription, way: Way, mtu: Mtu) -> Duration {
 }
 
 fn bottleneck(path: &PathDescription, way: Way) -> Option<Bottleneck> {
-    let rates = path.links.iter().enumerate().filter_map(|(index, link)| way.of(link).rate.map(|rate| (index, rate)));
-    let (link, rate) = rates.min_by_key(|(_, rate)| *rate)?;
-    let mtu = path.links[link].mtu;
-    let buffer = way.of(&path.links[link]).buffer.map(|buffer| buffer.size(rate, path.propagation(), mtu));
-    let delay = buffer.and_then(|buffer| queueing_delay(buffer, rate));
-    Some(Bottleneck { link, rate, buffer, queueing_delay: delay })
+    let ranges =
+        path.links.iter().enumerate().filter_map(|(index, link)| Some((index, way.of(link).range_of_rates()?)));
+    let (index, (lowest_rate, rate)) = ranges.min_by_key(|(_, (_, highest))| *highest)?;
+    let (link, direction) = (&path.links[index], way.of(&path.links[index]));
+    // A queue that is given as a time holds what the first rate sends in it.
+    let first = direction.rate.unwrap_or(rate);
+    let buffer = direction.buffer.map(|buffer| buffer.size(first, path.propagation(), link.mtu));
+    let delay = buffer.and_then(|buffer| queueing_delay(buffer, lowest_rate));
+    Some(Bottleneck { link: index, rate, lowest_rate, buffer, queueing_delay: delay })
 }
 
 /// The share of packets that does not arrive intact: on each link lost or damaged, independently of the others.

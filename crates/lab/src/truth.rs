@@ -21,7 +21,7 @@ pub struct Truth {
     /// Whether larger packets vanish without a word.
     pub black_hole: bool,
     /// IP-layer bits that arrive per second when more than enough full packets are sent; `None` where no link and no
-    /// policer has a rate.
+    /// policer has a rate. Where rates change with time, by the first ones.
     pub capacity: Option<BitRate>,
     /// What of it traffic of others keeps that does not yield.
     pub taken: BitRate,

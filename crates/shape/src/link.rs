@@ -102,6 +102,8 @@ pub struct Line {
     pub mtu: Mtu,
     /// The round-trip time for which queues are tuned: that of the usual transfers. CAKE's default is 100 ms.
     pub round_trip: Duration,
+    /// Whether its capacity changes and the rates follow it: then flows have to refill it again and again.
+    pub variable: bool,
     /// The measured round-trip time of the idle line, to which predictions add; `None` when nobody measured.
     pub idle: Option<Duration>,
 }
@@ -119,6 +121,7 @@ impl Line {
             layer: LinkLayer::default(),
             mtu: Mtu::new(1500),
             round_trip: Self::USUAL_ROUND_TRIP,
+            variable: false,
             idle: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
 use linerate_sys::clock;
@@ -128,6 +128,8 @@ struct Book {
     stopping: AtomicBool,
     over: AtomicBool,
     orders: Waker,
+    /// Who waits for answers.
+    answered: OnceLock<Arc<Waker>>,
 }
 
 impl Prober {
@@ -141,6 +143,7 @@ impl Prober {
             stopping: AtomicBool::new(false),
             over: AtomicBool::new(false),
             orders: Waker::new()?,
+            answered: OnceLock::new(),
         });
         let sink: Arc<dyn Sink> = book.clone();
         if !datagrams.register(stream, sink, false) {
@@ -161,6 +164,12 @@ impl Prober {
     #[must_use]
     pub fn stream(&self) -> StreamNumber {
         self.stream
+    }
+
+    /// Wakes whoever waits for this each time an answer has come: for those who act on answers at once. The first waker that
+    /// is given stays.
+    pub fn wake_on_answers(&self, waker: Arc<Waker>) {
+        let _ = self.book.answered.set(waker);
     }
 
     /// How many probes were sent so far.
@@ -353,6 +362,9 @@ impl Sink for Book {
             } else {
                 result.answer = Some(read_answer(&packet, datagram, run, result.sent.monotonic));
             }
+        }
+        if let Some(waiting) = self.answered.get() {
+            waiting.wake();
         }
     }
 }

@@ -42,6 +42,24 @@ fn large_buffers_leave_the_link() {
     assert!(bounds.slow_start.is_some_and(|time| is_near(time.as_secs_f64(), 1.556)), "{bounds:?}");
 }
 
+/// What a path lets through at most, over whatever time one looks, is what its best rate does: 40 Mbit/s and not the first
+/// one. The 500 ms are of the first rate, 1.25 MB, and take 2 s at the lowest.
+#[test]
+fn a_rate_that_changes_bounds_by_its_highest() {
+    let link = "rate = \"20 Mbit/s\"\ndelay = \"20 ms\"\nbuffer = \"500 ms\"\n\
+                steps = [{ at = \"30 s\", rate = \"5 Mbit/s\" }, { at = \"60 s\", rate = \"40 Mbit/s\" }]";
+    let bounds = bounds(&path("", "", link), Way::Forward);
+    assert!(is_near(megabits(bounds.goodput_ceiling), 38.256), "{bounds:?}");
+    let bottleneck = bounds.bottleneck.unwrap_or_else(|| panic!("a rate"));
+    assert_eq!(
+        (bottleneck.lowest_rate, bottleneck.rate),
+        (BitRate::from_bits_per_second(5e6), BitRate::from_bits_per_second(40e6))
+    );
+    assert_eq!(bottleneck.buffer, Some(ByteCount::new(1_250_000)));
+    assert_eq!(bottleneck.queueing_delay, Some(Duration::from_secs(2)));
+    assert_eq!(bounds.bdp, Some(ByteCount::new(200_000)));
+}
+
 #[test]
 fn each_way_has_its_own() {
     let link =

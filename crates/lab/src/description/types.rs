@@ -125,6 +125,16 @@ pub struct Direction {
     pub reorder: Option<Reorder>,
 }
 
+impl Direction {
+    /// The lowest and the highest rate that it has at any time; `None` without a rate.
+    #[must_use]
+    pub fn range_of_rates(&self) -> Option<(BitRate, BitRate)> {
+        let first = self.rate?;
+        let widen = |(low, high): (BitRate, BitRate), step: &RateStep| (low.min(step.rate), high.max(step.rate));
+        Some(self.steps.iter().fold((first, first), widen))
+    }
+}
+
 /// A rate that holds from some time on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateStep {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use linerate_model::throughput::Flow;
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
-use super::constants::{ALL_DEAD, BLIND, LOG_TIME, LONGEST_QUEUE, STALL, SUSTAINED_IDLE, UNNOTICED};
+use super::constants::{ALL_DEAD, BLIND, LOG_TIME, LONGEST_QUEUE, STALL, STALL_LEAST, SUSTAINED_IDLE, UNNOTICED};
 use super::reflectors::Reflectors;
 use super::settings::{Input, Law, Load, Output, ReflectorId, Sample, Settings, State};
 use super::side::Side;
@@ -177,7 +177,8 @@ impl Controller {
         }
         let silence = now - self.reflectors.answered();
         let carried = self.sides.iter().any(|side| side.achieved.is_some_and(|rate| rate > STALL.0));
-        let patience = self.probe_interval * f64::from(STALL.1) + self.reflectors.round_trip_at_rest();
+        let patience =
+            (self.probe_interval * f64::from(STALL.1)).max(STALL_LEAST) + self.reflectors.round_trip_at_rest();
         if silence > patience && !carried && self.sides[0].achieved.is_some() {
             self.enter(State::Stalled);
         } else if silence > patience.max(BLIND) && self.state == State::Running {

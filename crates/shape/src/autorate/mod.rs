@@ -26,4 +26,4 @@ mod window;
 
 pub use controller::{Controller, Discovered};
 pub use log::{LogLine, Reason};
-pub use settings::{Bounds, Delay, Input, Law, Load, Output, ReflectorId, Sample, Settings, State};
+pub use settings::{Bounds, Delay, Input, Law, Load, Output, ReflectorId, Sample, Settings, State, probe_interval};

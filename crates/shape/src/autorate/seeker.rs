@@ -96,8 +96,8 @@ impl Seeker {
         self.estimated = now;
         let least = side.smallest_capacity.map_or(capacity, |least| least.min(capacity));
         side.smallest_capacity = Some(least);
-        // One in 600 samples, half a minute: the base rate is not the last second's.
-        let mean = side.mean_capacity.map_or(capacity, |mean| mean + (capacity - mean) / 600.0);
+        // One in 1200 samples, half a minute: the base rate is not the last second's.
+        let mean = side.mean_capacity.map_or(capacity, |mean| mean + (capacity - mean) / 1200.0);
         side.mean_capacity = Some(mean);
     }
 

@@ -5,6 +5,7 @@ use linerate_model::throughput::Flow;
 use linerate_units::{BitRate, ByteCount};
 
 use super::LogLine;
+use super::constants::{DENSE_SPACING, PROBE, PROBES_SHARE, SPACING};
 
 /// The name of a reflector; the caller knows which address it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,10 +60,22 @@ pub struct Settings {
     pub reflectors: Vec<ReflectorId>,
     /// Reflectors that can take the place of one that fails, best first.
     pub spare: Vec<ReflectorId>,
-    /// Time between two probes, of whichever reflectors. cake-autorate: 50 ms (six of them, each every 300 ms).
+    /// Time between two probes, of whichever reflectors: [`probe_interval`].
     pub probe_interval: Duration,
     /// The largest packet on the line, with its link layer's overhead: its time is added to each threshold.
     pub largest_packet: ByteCount,
+}
+
+/// How long to wait between two probes, of whichever reflectors, on a line of these rates: 50 ms with cake-autorate's law
+/// (six reflectors, each every 300 ms), half of that with linerate's where the slower direction has 1.6 Mbit/s or more.
+#[must_use]
+pub fn probe_interval(law: Law, rates: [Option<BitRate>; 2]) -> Duration {
+    let slower = rates.into_iter().flatten().min();
+    let lasts = slower.and_then(|rate| (rate * PROBES_SHARE).time_to_send(PROBE));
+    match law {
+        Law::CakeAutorate => SPACING,
+        Law::Linerate => lasts.unwrap_or(DENSE_SPACING).clamp(DENSE_SPACING, SPACING),
+    }
 }
 
 /// One answer to a probe.
@@ -79,7 +92,8 @@ pub struct Sample {
 /// The delay of one probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Delay {
-    /// Both ways. Clocks of the two ends need not agree, so either may be negative; their sum is the round trip.
+    /// Both ways. Clocks of the two ends need not agree, so either may be negative; their sum is the round trip, and has to
+    /// be measured with a clock that nobody sets: a probe that is on its way when one is set would be late by all of it.
     OneWay {
         /// From here to the reflector.
         up: Signed<Duration>,

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use linerate_model::statistics::{Random, Signed, percentile};
 use linerate_model::throughput::Flow;
-use linerate_shape::autorate::{Bounds, Controller, Delay, Input, Law, Output, ReflectorId, Sample, Settings, State};
+use linerate_shape::autorate::{
+    Bounds, Controller, Delay, Input, Law, Output, ReflectorId, Sample, Settings, State, probe_interval,
+};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Ratio};
 
 use super::simulation::Line;
 
-/// Milliseconds between two probes: six reflectors, each every 300 ms.
-const SPACING: usize = 50;
 const REFLECTORS: u32 = 6;
 
 #[derive(Clone, Debug)]
@@ -61,6 +61,8 @@ struct Run {
     scenario: Scenario,
     controller: Controller,
     random: Random,
+    /// Milliseconds between two probes of whichever reflectors.
+    spacing: usize,
     slots: Vec<u32>,
     flying: BTreeMap<u64, Probe>,
     /// Milliseconds → what happens: probes that reach the buffer down, answers that arrive.
@@ -81,13 +83,14 @@ enum Event {
 }
 
 pub(crate) fn run(scenario: Scenario, law: Law) -> Outcome {
+    let probe_interval = probe_interval(law, [scenario.bounds.base; 2]);
     let settings = Settings {
         law,
         up: scenario.bounds,
         down: scenario.bounds,
         reflectors: (0..REFLECTORS).map(ReflectorId::new).collect(),
         spare: (REFLECTORS..30).map(ReflectorId::new).collect(),
-        probe_interval: Duration::from_millis(50),
+        probe_interval,
         largest_packet: ByteCount::new(1514),
     };
     let mut run = Run {
@@ -95,6 +98,7 @@ pub(crate) fn run(scenario: Scenario, law: Law) -> Outcome {
         controller: Controller::new(&settings, at(0)),
         scenario,
         slots: (0..REFLECTORS).collect(),
+        spacing: probe_interval.as_millis() as usize,
         flying: BTreeMap::new(),
         due: BTreeMap::new(),
         uplifts: Vec::new(),
@@ -117,7 +121,7 @@ pub(crate) fn run(scenario: Scenario, law: Law) -> Outcome {
 
 impl Run {
     fn millisecond(&mut self, now: usize, out: &mut Vec<(u64, f64)>) {
-        if now.is_multiple_of(SPACING) {
+        if now.is_multiple_of(self.spacing) {
             self.send(now);
         }
         let later = self.due.split_off(&(now + 1, 0));
@@ -145,7 +149,7 @@ impl Run {
     }
 
     fn send(&mut self, now: usize) {
-        let reflector = self.slots[now / SPACING % self.slots.len()];
+        let reflector = self.slots[now / self.spacing % self.slots.len()];
         self.numbers += 1;
         if !self.scenario.up.probe(self.numbers, now) {
             return;
@@ -200,7 +204,9 @@ impl Run {
         let delay = if self.scenario.round_trips {
             Delay::RoundTrip(Duration::from_secs_f64((probe.up + down) / 1e3))
         } else {
-            Delay::OneWay { up: signed(probe.up - offset(probe.sent)), down: signed(down + offset(now)) }
+            // The sum is by one clock that nobody sets.
+            let up = probe.up - offset(probe.sent);
+            Delay::OneWay { up: signed(up), down: signed(probe.up + down - up) }
         };
         let rest = self.scenario.up.rest[probe.sent] + self.scenario.down.rest[probe.sent];
         let recent = |step: &usize| probe.sent >= *step && probe.sent < step + 2000;

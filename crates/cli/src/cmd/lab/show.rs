@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_lab::bounds::{Bounds, Cause, Way, bounds};
+use linerate_lab::bounds::{Bottleneck, Bounds, Cause, Way, bounds};
 use linerate_lab::compile::compile;
 use linerate_lab::description::PathDescription;
 use linerate_lab::plan::{Namespace, Plan};
@@ -89,6 +89,7 @@ fn table(ways: &[Bounds; 2], width: usize) -> String {
     let rows: &[(&str, Column)] = &[
         ("round trip, all delays", |bounds| Some(format!("{:.3} ms", bounds.base_rtt.as_secs_f64() * 1e3))),
         ("slowest link", |bounds| Some(display::rate(bounds.bottleneck?.rate))),
+        ("… at its slowest", |bounds| bounds.bottleneck.filter(changes).map(|link| display::rate(link.lowest_rate))),
         ("bandwidth-delay product", |bounds| bounds.bdp.map(display::size)),
         ("queue there", |bounds| Some(bounds.bottleneck?.buffer.map_or_else(|| "no limit".to_owned(), display::size))),
         ("delay when it is full", |bounds| bounds.bottleneck?.queueing_delay.map(display::duration)),
@@ -114,6 +115,11 @@ fn table(ways: &[Bounds; 2], width: usize) -> String {
         }
     }
     text
+}
+
+/// Whether the rate changes with time.
+fn changes(bottleneck: &Bottleneck) -> bool {
+    bottleneck.lowest_rate < bottleneck.rate
 }
 
 fn cause_text(cause: Cause) -> &'static str {
@@ -160,6 +166,7 @@ fn bounds_document(bounds: &Bounds) -> Value {
         "base_rtt_seconds": bounds.base_rtt.as_secs_f64(),
         "segment_rtt_seconds": bounds.segment_rtt.as_secs_f64(),
         "bottleneck_bits_per_second": rate(bounds.bottleneck.map(|bottleneck| bottleneck.rate)),
+        "bottleneck_lowest_bits_per_second": rate(bounds.bottleneck.map(|bottleneck| bottleneck.lowest_rate)),
         "buffer_bytes": size(bounds.bottleneck.and_then(|bottleneck| bottleneck.buffer)),
         "queueing_delay_seconds":
             bounds.bottleneck.and_then(|bottleneck| bottleneck.queueing_delay).map(|time| time.as_secs_f64()),

@@ -79,6 +79,7 @@ pub(crate) fn run(arguments: &ShapeArguments, device: &str) -> Result<Exit, Shap
 /// The line of the command line, with rates to begin with where they are to be found.
 fn asked_for(arguments: &ShapeArguments, device: &str) -> Result<Recorded, ShapeError> {
     let mut recorded = Recorded { device: device.to_owned(), line: arguments.line.clone() };
+    recorded.line.variable |= arguments.autorate.autorate;
     if recorded.line.up.is_some() || recorded.line.down.is_some() {
         return Ok(recorded);
     }

@@ -55,6 +55,9 @@ pub(crate) struct LineArguments {
     /// This host translates addresses (NAT): tell the hosts behind it apart
     #[arg(long)]
     pub(crate) nat: bool,
+    /// The capacity changes, as on LTE or with Starlink: tune queues for flows that refill it. --autorate implies it
+    #[arg(long)]
+    pub(crate) variable: bool,
     /// Also let this host's packets towards the line be no larger than this, by the MTU of the default route, or of the one
     /// to --verify's host: on slow lines a large packet is what others wait for
     #[arg(long, value_name = "BYTES", value_parser = route_mtu)]
@@ -120,7 +123,12 @@ impl LineArguments {
         for selection in &self.bulk {
             pair("bulk", selection.to_string());
         }
-        let flags = [("trust-marks", self.trust_marks), ("per-flow", self.per_flow), ("nat", self.nat)];
+        let flags = [
+            ("trust-marks", self.trust_marks),
+            ("per-flow", self.per_flow),
+            ("nat", self.nat),
+            ("variable", self.variable),
+        ];
         words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| format!("--{name}")));
     }
 
@@ -130,6 +138,7 @@ impl LineArguments {
             layer: self.layer(),
             mtu: self.route_mtu.map_or(mtu, |route| route.min(mtu)),
             round_trip: self.rtt.unwrap_or(Line::USUAL_ROUND_TRIP),
+            variable: self.variable,
             ..Line::new(self.up, self.down)
         }
     }
@@ -225,7 +234,7 @@ mod tests {
     fn words_lead_back() {
         for text in [
             "eth0 --up 220k --down 850k",
-            "ppp0 --up 20M --link-layer pppoe-ptm,ether-vlan --overhead 34 --rtt 50ms --trust-marks --nat --per-flow --route-mtu 576",
+            "ppp0 --up 20M --link-layer pppoe-ptm,ether-vlan --overhead 34 --rtt 50ms --trust-marks --nat --per-flow --variable --route-mtu 576",
             "eth0 -d 1G --back-end htb+fq_codel --framing atm --minimum 64 --interactive tcp/22 --interactive dscp/34 \
              --bulk host/192.0.2.0/24 --bulk protocol/47",
         ] {

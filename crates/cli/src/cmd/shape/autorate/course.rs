@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_model::throughput::Flow;
-use linerate_shape::autorate::{Controller, Input, Output, Settings, State};
+use linerate_shape::autorate::{Controller, Input, Output, Settings, State, probe_interval};
 use linerate_shape::verify::Both;
 use linerate_sys::clock;
 use linerate_sys::poll::{self, Interest, PollItem};
@@ -13,15 +13,13 @@ use linerate_units::{BitRate, MonotonicTime};
 use super::arguments::AutorateSettings;
 use super::line_watch::LineWatch;
 use super::log_file::LogFile;
-use super::probes::{INTERVAL, Probes};
+use super::probes::Probes;
 use super::status::Status;
 use crate::cmd::shape::error::ShapeError;
 use crate::cmd::shape::shaped::Shaped;
 
 /// Time between two readings of the interface.
 const READING: Duration = Duration::from_millis(100);
-/// Answers of a server are looked for this often: they wake nobody.
-const LOOKING: Duration = Duration::from_millis(10);
 /// A higher rate is set no sooner than this after the last one, so that both directions' go together; a lower one at once.
 const UPWARDS: Duration = Duration::from_millis(20);
 /// For how long the shaper is to stand when this process ends without a word, and how often that is said.
@@ -56,7 +54,9 @@ impl<'a> Course<'a> {
         stop: Interrupts,
     ) -> Result<Self, ShapeError> {
         let now = clock::monotonic_now();
-        let probes = Probes::open(&settings.reflectors, &shaped.plan().device, now)?;
+        let line = shaped.line();
+        let interval = probe_interval(settings.law, [line.up, line.down]);
+        let probes = Probes::open(&settings.reflectors, &shaped.plan().device, interval, now)?;
         let (reflectors, spare) = probes.names();
         let controller = Controller::new(
             &Settings {
@@ -65,8 +65,8 @@ impl<'a> Course<'a> {
                 down: settings.bounds.down,
                 reflectors,
                 spare,
-                probe_interval: INTERVAL,
-                largest_packet: shaped.line().full_packet(),
+                probe_interval: probes.interval(),
+                largest_packet: line.full_packet(),
             },
             now,
         );
@@ -212,9 +212,6 @@ impl<'a> Course<'a> {
         until = self.probes.due().filter(|_| self.line.is_up()).map_or(until, |due| due.min(until));
         until = self.until.map_or(until, |end| end.min(until));
         let now = clock::monotonic_now();
-        if self.probes.needs_looking() {
-            until = until.min(now + LOOKING);
-        }
         let sockets: Vec<_> = self.probes.descriptors().collect();
         let mut items: Vec<_> = sockets.iter().map(|socket| PollItem::new(socket, Interest::READ)).collect();
         items.push(PollItem::new(&self.stop, Interest::READ));

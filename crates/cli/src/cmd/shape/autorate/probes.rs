@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use linerate_engine::probe::{ProbeOrder, ProbeResult, ProbeSession, Prober, Target};
 use linerate_model::statistics::Signed;
 use linerate_shape::autorate::{Delay, Input, ReflectorId, Sample};
 use linerate_sys::icmp::{EchoEvent, EchoOptions, EchoSocket};
+use linerate_sys::poll::Waker;
 use linerate_units::{MonotonicTime, Port, WallTime};
 
 use super::arguments::ReflectorAddress;
@@ -19,8 +20,8 @@ use crate::cmd::shape::error::ShapeError;
 const LATE: Duration = Duration::from_secs(1);
 /// Most that are probed at once.
 const AT_ONCE: usize = 6;
-/// Time between two probes of whichever reflectors.
-pub(super) const INTERVAL: Duration = Duration::from_millis(50);
+/// Nobody who answers pings is sent more than twenty in a second.
+const ECHO_INTERVAL: Duration = Duration::from_millis(50);
 /// A series of probes to a server is ended, and another begun, after so many: their results are kept in memory.
 const LONGEST_SERIES: u64 = 10_000;
 /// A server whose session was lost is asked again after this time.
@@ -36,6 +37,10 @@ pub(super) struct Probes {
     /// Indices of those that are probed; who is next.
     probed: Vec<usize>,
     turn: usize,
+    /// Readable when a server has answered.
+    answered: Arc<Waker>,
+    /// Time between two probes of whichever reflectors.
+    interval: Duration,
     /// The next probe.
     next: MonotonicTime,
     paused: bool,
@@ -44,6 +49,7 @@ pub(super) struct Probes {
 struct Reflector {
     address: ReflectorAddress,
     device: String,
+    answered: Arc<Waker>,
     way: Way,
     /// Probes that were sent, over all sockets.
     sent: u64,
@@ -76,20 +82,32 @@ struct Server {
     done: usize,
     base: u64,
     interval: Duration,
+    answered: Arc<Waker>,
 }
 
 impl Probes {
-    /// Those of these addresses; opens the sockets of the first ones. Probes leave through `device`.
-    pub(super) fn open(addresses: &[ReflectorAddress], device: &str, now: MonotonicTime) -> Result<Self, ShapeError> {
+    /// Those of these addresses; opens the sockets of the first ones. Probes leave through `device`, one each `interval` or
+    /// fewer.
+    pub(super) fn open(
+        addresses: &[ReflectorAddress],
+        device: &str,
+        interval: Duration,
+        now: MonotonicTime,
+    ) -> Result<Self, ShapeError> {
+        let answered = Arc::new(Waker::new()?);
         let reflector = |address: &ReflectorAddress| Reflector {
             address: address.clone(),
             device: device.to_owned(),
+            answered: Arc::clone(&answered),
             way: Way::None { again: None },
             sent: 0,
         };
         let all: Vec<_> = addresses.iter().map(reflector).collect();
-        let first = (0..all.len().min(AT_ONCE)).collect();
-        let mut opened = Self { all, probed: first, turn: 0, next: now, paused: false };
+        let first: Vec<usize> = (0..all.len().min(AT_ONCE)).collect();
+        let pings = first.iter().any(|index| matches!(all[*index].address, ReflectorAddress::Echo(_)));
+        let least = if pings { ECHO_INTERVAL / count(&first) } else { Duration::ZERO };
+        let mut opened =
+            Self { all, probed: first, turn: 0, answered, interval: interval.max(least), next: now, paused: false };
         let mut last = None;
         let interval = opened.interval_of_each();
         for index in opened.probed.clone() {
@@ -118,26 +136,28 @@ impl Probes {
         }
     }
 
+    /// Time between two probes of whichever reflectors.
+    pub(super) const fn interval(&self) -> Duration {
+        self.interval
+    }
+
     fn interval_of_each(&self) -> Duration {
-        INTERVAL * u32::try_from(self.probed.len()).unwrap_or(1).max(1)
+        self.interval * count(&self.probed)
     }
 
-    /// Whether answers have to be looked for, instead of waking whoever waits for the sockets.
-    pub(super) fn needs_looking(&self) -> bool {
-        !self.paused && self.probed.iter().any(|index| matches!(self.all[*index].way, Way::Server(_)))
-    }
-
-    /// What becomes readable when a ping is answered.
+    /// What becomes readable when a probe is answered.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.all.iter().filter_map(|one| match &one.way {
+        let echoes = self.all.iter().filter_map(|one| match &one.way {
             Way::Echo(echo) => Some(echo.socket.as_fd()),
             _ => None,
-        })
+        });
+        echoes.chain([self.answered.as_fd()])
     }
 
-    /// When the next probe is due; `None` while probing pauses.
+    /// When the next ping is due; `None` while probing pauses, and where only servers are probed, which others do.
     pub(super) fn due(&self) -> Option<MonotonicTime> {
-        (!self.paused).then_some(self.next)
+        let pings = self.probed.iter().any(|index| matches!(self.all[*index].way, Way::Echo(_)));
+        (pings && !self.paused).then_some(self.next)
     }
 
     /// Pauses, or goes on.
@@ -175,7 +195,7 @@ impl Probes {
         if self.paused || now < self.next || self.probed.is_empty() {
             return;
         }
-        self.next = (self.next + INTERVAL).max(now);
+        self.next = (self.next + self.interval).max(now);
         let interval = self.interval_of_each();
         self.turn = (self.turn + 1) % self.probed.len();
         let one = &mut self.all[self.probed[self.turn]];
@@ -198,6 +218,7 @@ impl Probes {
 
     /// Hands over all answers that are there, and what counts as lost by now.
     pub(super) fn collect(&mut self, now: MonotonicTime, give: &mut dyn FnMut(Input)) {
+        self.answered.drain();
         for (index, one) in self.all.iter_mut().enumerate() {
             let name = ReflectorId::new(u32::try_from(index).unwrap_or(u32::MAX));
             let ended = match &mut one.way {
@@ -224,6 +245,11 @@ impl Probes {
     }
 }
 
+/// How many are probed, to divide by.
+fn count(probed: &[usize]) -> u32 {
+    u32::try_from(probed.len()).unwrap_or(1).max(1)
+}
+
 impl Reflector {
     fn open(&mut self, interval: Duration) -> Result<(), ShapeError> {
         // Later sockets count on, so that an answer to an earlier one is never newer.
@@ -235,7 +261,7 @@ impl Reflector {
                 Way::Echo(Box::new(Echo { socket, waiting: VecDeque::new(), base: self.sent }))
             }
             ReflectorAddress::Server(host, port) => {
-                Way::Server(Box::new(Server::open(host, *port, self.sent, interval)?))
+                Way::Server(Box::new(Server::open((host, *port), self.sent, interval, &self.answered)?))
             }
         };
         Ok(())
@@ -245,11 +271,11 @@ impl Reflector {
     fn open_beside(&mut self, interval: Duration) -> Result<(), ShapeError> {
         let ReflectorAddress::Server(host, port) = &self.address else { return self.open(interval) };
         self.sent += 1 << 20;
-        let (host, port, base) = (host.clone(), *port, self.sent);
+        let (host, port, base, answered) = (host.clone(), *port, self.sent, Arc::clone(&self.answered));
         let (tell, answer) = mpsc::channel();
         let ask = move || {
             // Whoever asked may not wait any longer.
-            let _ = tell.send(Server::open(&host, port, base, interval).ok());
+            let _ = tell.send(Server::open((&host, port), base, interval, &answered).ok());
         };
         let thread = std::thread::Builder::new().name("reflector".to_owned()).spawn(ask);
         thread.map_err(|cause| {
@@ -288,14 +314,20 @@ impl Echo {
 }
 
 impl Server {
-    fn open(host: &str, port: Port, base: u64, interval: Duration) -> Result<Self, ShapeError> {
+    fn open(
+        (host, port): (&str, Port),
+        base: u64,
+        interval: Duration,
+        answered: &Arc<Waker>,
+    ) -> Result<Self, ShapeError> {
         let mut target = Target::new(host.to_owned(), port);
         target.connect_timeout = Some(CONNECTING);
         let failed = |error| ShapeError::unable(format!("asking {host} for probes: {error}"));
         let session = ProbeSession::open(&target, None).map_err(failed)?;
         session.open_datagrams().map_err(failed)?;
         let prober = session.probe(ProbeOrder::every(interval)).map_err(failed)?;
-        Ok(Self { prober: Some(prober), session, done: 0, base, interval })
+        prober.wake_on_answers(Arc::clone(answered));
+        Ok(Self { prober: Some(prober), session, done: 0, base, interval, answered: Arc::clone(answered) })
     }
 
     fn set_interval(&mut self, interval: Duration) {
@@ -315,6 +347,9 @@ impl Server {
         // One after the other: the old one's thread ends first.
         self.prober = None;
         self.prober = self.session.probe(ProbeOrder::every(interval)).ok();
+        if let Some(prober) = &self.prober {
+            prober.wake_on_answers(Arc::clone(&self.answered));
+        }
         self.done = 0;
     }
 
@@ -338,19 +373,68 @@ impl Server {
     }
 }
 
-/// The one-way delays of an answer. The clocks' difference is in both, with opposite signs.
+/// The one-way delays of an answer. The clocks' difference is in both, with opposite signs; their sum is the round trip of
+/// the monotonic clock, also when somebody sets a clock meanwhile.
 fn sample_of(result: &ProbeResult) -> Option<Delay> {
     let answer = result.answer?;
-    Some(match (answer.far_received, answer.far_sent) {
-        (Some(received), Some(sent)) => {
-            Delay::OneWay { up: between(result.sent.wall, received), down: between(sent, answer.received.wall) }
-        }
-        _ => Delay::RoundTrip(answer.round_trip),
-    })
+    let Some(received) = answer.far_received else { return Some(Delay::RoundTrip(answer.round_trip)) };
+    let up = between(result.sent.wall, received);
+    let whole = i64::try_from(answer.round_trip.as_nanos()).unwrap_or(i64::MAX);
+    Some(Delay::OneWay { up, down: Signed::from_nanos(whole.saturating_sub(up.as_nanos())) })
 }
 
 fn between(from: WallTime, to: WallTime) -> Signed<Duration> {
     let nanoseconds = |time: WallTime| i128::try_from(time.since_unix_epoch().as_nanos()).unwrap_or(i128::MAX);
     let difference = nanoseconds(to).saturating_sub(nanoseconds(from));
     Signed::from_nanos(i64::try_from(difference).unwrap_or(if difference < 0 { i64::MIN } else { i64::MAX }))
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_engine::probe::ProbeAnswer;
+    use linerate_sys::time_stamp::{StampSource, TimeStamp};
+
+    use super::*;
+
+    fn stamp(wall: u64, monotonic: u64) -> TimeStamp {
+        let wall = WallTime::from_unix(Duration::from_millis(wall));
+        let monotonic = MonotonicTime::from_nanos(0) + Duration::from_millis(monotonic);
+        TimeStamp { wall, monotonic, source: StampSource::Program }
+    }
+
+    /// Sent at 1000 ms, 30 ms up, 20 ms down, by a far clock that is right; this host's is set by so many milliseconds while
+    /// the answer is on its way.
+    fn answered(ahead: u64) -> ProbeResult {
+        let far = WallTime::from_unix(Duration::from_millis(1_030));
+        let answer = ProbeAnswer {
+            received: stamp(1_050 + ahead, 50),
+            round_trip: Duration::from_millis(50),
+            far_received: Some(far),
+            far_sent: Some(far),
+            far_sequence: 0,
+            up_time_to_live: None,
+            down_time_to_live: None,
+            up_type_of_service: None,
+            down_type_of_service: None,
+        };
+        let sent = stamp(1_000, 0);
+        ProbeResult { sequence: 0, sent, answer: Some(answer), too_large: false, no_room: false, duplicates: 0 }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_meanwhile_makes_nothing_late() {
+        let expected = Delay::OneWay { up: Signed::from_nanos(30_000_000), down: Signed::from_nanos(20_000_000) };
+        for ahead in [0, 1_000] {
+            assert_eq!(sample_of(&answered(ahead)), Some(expected));
+        }
+    }
+
+    #[test]
+    fn whoever_says_no_times_tells_the_round_trip() {
+        let mut result = answered(0);
+        result.answer.as_mut().expect("there is one").far_received = None;
+        assert_eq!(sample_of(&result), Some(Delay::RoundTrip(Duration::from_millis(50))));
+        result.answer = None;
+        assert_eq!(sample_of(&result), None);
+    }
 }
