@@ -95,28 +95,28 @@ impl Probes {
         now: MonotonicTime,
     ) -> Result<Self, ShapeError> {
         let answered = Arc::new(Waker::new()?);
-        let reflector = |address: &ReflectorAddress| Reflector {
+        let of = |address: &ReflectorAddress| Reflector {
             address: address.clone(),
             device: device.to_owned(),
             answered: Arc::clone(&answered),
             way: Way::None { again: None },
             sent: 0,
         };
-        let all: Vec<_> = addresses.iter().map(reflector).collect();
+        let all: Vec<_> = addresses.iter().map(of).collect();
         let first: Vec<usize> = (0..all.len().min(AT_ONCE)).collect();
         let pings = first.iter().any(|index| matches!(all[*index].address, ReflectorAddress::Echo(_)));
-        let least = if pings { ECHO_INTERVAL / count(&first) } else { Duration::ZERO };
-        let mut opened =
-            Self { all, probed: first, turn: 0, answered, interval: interval.max(least), next: now, paused: false };
+        let politely = if pings { ECHO_INTERVAL / count(&first) } else { Duration::ZERO };
+        let mut probes =
+            Self { all, probed: first, turn: 0, answered, interval: interval.max(politely), next: now, paused: false };
         let mut last = None;
-        let interval = opened.interval_of_each();
-        for index in opened.probed.clone() {
-            last = opened.all[index].open(interval).err().or(last);
+        let interval = probes.interval_of_each();
+        for index in probes.probed.clone() {
+            last = probes.all[index].open(interval).err().or(last);
         }
         match last {
             // One that can be probed is enough to begin with.
-            Some(error) if opened.all.iter().all(|one| matches!(one.way, Way::None { .. })) => Err(error),
-            _ => Ok(opened),
+            Some(error) if probes.all.iter().all(|one| matches!(one.way, Way::None { .. })) => Err(error),
+            _ => Ok(probes),
         }
     }
 
