@@ -3,12 +3,14 @@
 use core::time::Duration;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use linerate_model::event::Event;
 use linerate_model::report::ServerOutput;
 use linerate_sys::clock;
 use linerate_sys::net::Family;
+use linerate_sys::poll::{self, Interest, Waker};
 use linerate_units::{BitRate, ByteCount, PacketCount, Port, TypeOfService};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::probe::{
@@ -122,6 +124,20 @@ fn datagrams_find_their_way_with_and_without_a_reflector() {
     assert_eq!(session.open_datagrams(), Ok(way), "once is enough");
     let (_other, elsewhere) = open(ServerOptions::default());
     assert_ne!(elsewhere.remote.port(), port);
+}
+
+#[test]
+fn answers_wake_whoever_waits_for_them() {
+    let stamp = StampOptions { port: Some(free_udp_port()), ..StampOptions::default() };
+    let (session, _) = open(ServerOptions { stamp: Some(stamp), ..ServerOptions::default() });
+    let prober = session.probe(ProbeOrder::every(Duration::from_millis(20))).expect("a way is there");
+    let waker = Arc::new(Waker::new().expect("eventfd"));
+    prober.wake_on_answers(Arc::clone(&waker));
+    for _ in 0..3 {
+        assert!(poll::wait_for(&*waker, Interest::READ, Some(Duration::from_secs(10))).expect("waits"));
+        assert!(waker.drain());
+        assert!(prober.since(0).iter().any(|result| result.answer.is_some()));
+    }
 }
 
 #[test]

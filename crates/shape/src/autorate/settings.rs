@@ -190,3 +190,22 @@ pub enum Output {
     /// A line of the log.
     Log(LogLine),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_leave_slow_lines_to_others() {
+        let interval = |law, rates: [f64; 2]| {
+            probe_interval(law, rates.map(|rate| Some(BitRate::from_bits_per_second(rate)))).as_millis()
+        };
+        // 800 bits are 2 % of 1.25 Mbit/s each 32 ms.
+        let cases = [([20e6, 8e6], 25), ([20e6, 1.6e6], 25), ([20e6, 1.25e6], 32), ([20e6, 220e3], 50)];
+        for (rates, expected) in cases {
+            assert_eq!(interval(Law::Linerate, rates), expected, "{rates:?}");
+            assert_eq!(interval(Law::CakeAutorate, rates), 50);
+        }
+        assert_eq!(probe_interval(Law::Linerate, [None, None]).as_millis(), 25);
+    }
+}
