@@ -50,9 +50,16 @@ pub(crate) fn run(arguments: &ShapeArguments) -> Exit {
     done.unwrap_or_else(|error| error.report())
 }
 
-/// The shaper of the command line, or the one that stands, at each boot.
+/// The shaper of the command line, or the one that stands, at each boot; with --autorate, the one of the command line.
 fn persistence(arguments: &ShapeArguments, device: &str) -> Result<Exit, error::ShapeError> {
-    let asked = line::Recorded { device: device.to_owned(), line: arguments.line.clone() };
+    let mut asked = line::Recorded { device: device.to_owned(), line: arguments.line.clone() };
+    let how = &arguments.how;
+    if arguments.autorate.autorate {
+        asked.line.variable = true;
+        let autorate = arguments.autorate.lasting_words()?;
+        let words = (asked.words(), autorate);
+        return persist::persist((&words.0, &words.1), device, how.manager.as_deref(), how.dry_run, how.json);
+    }
     let recorded = if asked.line.up.is_some() || asked.line.down.is_some() {
         asked
     } else {
@@ -63,8 +70,7 @@ fn persistence(arguments: &ShapeArguments, device: &str) -> Result<Exit, error::
             error::ShapeError::unable(text).with_advice("set one up first, or give its rates: --up, --down")
         })?
     };
-    let how = &arguments.how;
-    persist::persist(&recorded.words(), device, how.manager.as_deref(), how.dry_run, how.json)
+    persist::persist((&recorded.words(), &[]), device, how.manager.as_deref(), how.dry_run, how.json)
 }
 
 /// A log of `--autorate` as a page.

@@ -1,5 +1,6 @@
 //! What `--autorate` is told.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use linerate_shape::verify::Both;
 use linerate_units::{BitRate, Port};
 
 use crate::app;
+use crate::cmd::shape::error::ShapeError;
 
 /// Where linerate's servers listen unless told otherwise.
 const SERVER_PORT: u16 = 5201;
@@ -72,6 +74,17 @@ pub(crate) enum ReflectorAddress {
     Server(String, Port),
 }
 
+impl fmt::Display for ReflectorAddress {
+    /// As the option takes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Echo(address) => address.fmt(f),
+            Self::Server(host, port) if host.contains(':') => write!(f, "linerate:[{host}]:{}", port.get()),
+            Self::Server(host, port) => write!(f, "linerate:{host}:{}", port.get()),
+        }
+    }
+}
+
 /// Well-known public resolvers that answer pings everywhere; several of each of four operators, so that one operator's
 /// bad day is not taken for the line's. The first six are probed at first, the others take the place of those that fail.
 const PUBLIC: [[u8; 4]; 12] = [
@@ -111,6 +124,42 @@ pub(crate) struct AutorateSettings {
 }
 
 impl AutorateArguments {
+    /// The words of an autorate that goes on at each boot; those of a single run are refused.
+    pub(crate) fn lasting_words(&self) -> Result<Vec<String>, ShapeError> {
+        if self.ending_after.is_some() || self.off_at_end || self.plot.is_some() {
+            return Err(ShapeError::unable(
+                "following the line at each boot: --for, --off-at-end and --plot are about one run",
+            )
+            .with_advice("leave them out; `linerate shape plot LOG` draws the log at any time"));
+        }
+        let mut words = vec!["--autorate".to_owned()];
+        let mut pair = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+        let rates = [
+            ("min-up", self.min_up),
+            ("max-up", self.max_up),
+            ("min-down", self.min_down),
+            ("max-down", self.max_down),
+        ];
+        for (name, rate) in rates {
+            if let Some(rate) = rate {
+                pair(name, format!("{:.0}", rate.bits_per_second()));
+            }
+        }
+        for address in &self.reflector {
+            pair("reflector", address.to_string());
+        }
+        if let Some(log) = &self.log {
+            let whole = std::path::absolute(log).map_err(|cause| {
+                ShapeError::unable(format!("logging to {}: {}", log.display(), linerate_sys::describe_os_error(&cause)))
+            })?;
+            pair("log", whole.display().to_string());
+        }
+        if let Some(name) = self.law.to_possible_value().filter(|_| self.law != LawName::default()) {
+            pair("law", name.get_name().to_owned());
+        }
+        Ok(words)
+    }
+
     /// The settings, with the rates that the user gave for the line as those to begin with, and to go back to when nobody
     /// sends.
     pub(crate) fn settings(&self, given: Both<Option<BitRate>>, verbose: bool) -> AutorateSettings {
@@ -170,6 +219,30 @@ mod tests {
         assert_eq!(reflector("linerate:2001:db8::1"), server("2001:db8::1", 5201));
         for wrong in ["", "far", "linerate:", "linerate::5300", "linerate:far:0", "linerate:far:x"] {
             assert!(reflector(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[derive(Debug, clap::Parser)]
+    #[command(no_binary_name = true)]
+    struct Line {
+        #[command(flatten)]
+        autorate: AutorateArguments,
+    }
+
+    fn parsed(text: &str) -> AutorateArguments {
+        <Line as clap::Parser>::try_parse_from(text.split_whitespace()).expect("an autorate").autorate
+    }
+
+    #[test]
+    fn what_goes_on_at_each_boot_leads_back() {
+        let text = "--autorate --min-up 1000000 --max-down 40000000 --reflector 192.0.2.1 --reflector linerate:[2001:db8::1]:5300 \
+                    --log /var/log/line --law cake-autorate";
+        let words = parsed(text).lasting_words().expect("words");
+        assert_eq!(words.join(" "), text);
+        assert_eq!(parsed(&words.join(" ")).lasting_words().expect("words"), words);
+        assert_eq!(parsed("--autorate").lasting_words().expect("words"), ["--autorate"]);
+        for once in ["--autorate --for 5s", "--autorate --off-at-end", "--autorate --log l --plot p"] {
+            assert!(parsed(once).lasting_words().is_err(), "{once}");
         }
     }
 

@@ -129,11 +129,8 @@ impl Probes {
 
     /// What a reflector is called for a person.
     pub(super) fn title(&self, name: ReflectorId) -> String {
-        match self.all.get(name.get() as usize).map(|one| &one.address) {
-            Some(ReflectorAddress::Echo(address)) => address.to_string(),
-            Some(ReflectorAddress::Server(host, port)) => format!("linerate:{host}:{}", port.get()),
-            None => name.get().to_string(),
-        }
+        let one = self.all.get(name.get() as usize);
+        one.map_or_else(|| name.get().to_string(), |one| one.address.to_string())
     }
 
     /// Time between two probes of whichever reflectors.

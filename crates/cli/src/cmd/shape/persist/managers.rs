@@ -58,15 +58,15 @@ pub(super) fn choose(
     name: Option<&str>,
 ) -> Result<Vec<(&'static Manager, String)>, ShapeError> {
     if let Some(name) = name {
-        return asked_for(place, name).map(|manager| vec![(manager, "asked for".to_owned())]);
+        return asked_for(place, wish, name).map(|manager| vec![(manager, "asked for".to_owned())]);
     }
-    let can = |manager: &&&'static Manager| (manager.obstacle)(place).is_none();
+    let can = |manager: &&&'static Manager| obstacle(manager, place, wish).is_none();
     let chosen = MANAGERS.iter().filter(can).filter_map(|manager| Some((*manager, (manager.choice)(place, wish)?)));
     let chosen: Vec<_> = chosen.collect();
     if chosen.is_empty() {
         let why: Vec<String> = MANAGERS
             .iter()
-            .map(|manager| (manager.title, (manager.obstacle)(place)))
+            .map(|manager| (manager.title, obstacle(manager, place, wish)))
             .map(|(title, obstacle)| format!("{title}: {}", obstacle.as_deref().unwrap_or("the interface is not its")))
             .collect();
         let device = &wish.device;
@@ -78,11 +78,20 @@ pub(super) fn choose(
     Ok(chosen)
 }
 
-fn command_line(wish: &Wish) -> String {
-    linerate_sys::command::command_line(&wish.program, &wish.set_up(&["--replace", "--quiet"]))
+/// Why it cannot here: what follows the line is a process that stays, and a script's ends.
+fn obstacle(manager: &Manager, place: &Place, wish: &Wish) -> Option<String> {
+    let ends = !wish.autorate.is_empty() && (manager.unit)(wish).is_none();
+    (manager.obstacle)(place).or_else(|| {
+        ends.then(|| "its scripts have to end, and --autorate goes on as long as the line is there".to_owned())
+    })
 }
 
-fn asked_for(place: &Place, name: &str) -> Result<&'static Manager, ShapeError> {
+fn command_line(wish: &Wish) -> String {
+    let words = if wish.autorate.is_empty() { wish.set_up(&["--replace", "--quiet"]) } else { wish.set_up_and_stay() };
+    linerate_sys::command::command_line(&wish.program, &words)
+}
+
+fn asked_for(place: &Place, wish: &Wish, name: &str) -> Result<&'static Manager, ShapeError> {
     let Some(manager) = MANAGERS.iter().find(|manager| manager.id == name) else {
         let names: Vec<_> = MANAGERS.iter().map(|manager| manager.id).collect();
         return Err(ShapeError::unable(format!(
@@ -90,7 +99,7 @@ fn asked_for(place: &Place, name: &str) -> Result<&'static Manager, ShapeError> 
             names.join(", ")
         )));
     };
-    match (manager.obstacle)(place) {
+    match obstacle(manager, place, wish) {
         None => Ok(manager),
         Some(obstacle) => Err(ShapeError::unable(format!("{} cannot set it up here: {obstacle}", manager.title))
             .with_advice("without --manager, linerate takes what this host has")),

@@ -28,17 +28,17 @@ use super::error::ShapeError;
 use crate::exit::Exit;
 
 /// Has the shaper that these words ask for set up at each boot. `words` are those behind `linerate shape`, the interface
-/// first; `manager`: only by this one. Without rights, and for files of that name that are not linerate's, an error;
+/// first; `autorate`: those with which rates follow the line, if they are to; `manager`: only by this one. Without rights, and for files of that name that are not linerate's, an error;
 /// what was written until then is taken back.
 pub(crate) fn persist(
-    words: &[String],
+    (words, autorate): (&[String], &[String]),
     device: &str,
     manager: Option<&str>,
     dry_run: bool,
     json: bool,
 ) -> Result<Exit, ShapeError> {
     let place = Place::here(device);
-    let wish = Wish::new(device, words, &place::own_program()?)?;
+    let wish = Wish::following(device, words, autorate, &place::own_program()?)?;
     let plan = Plan::to_persist(&place, &wish, manager)?;
     plan.carry_out(&place, dry_run)?;
     output::show(&plan, dry_run, json);
@@ -90,7 +90,7 @@ impl Plan {
         notes.extend(wish.notes());
         Ok(Self {
             device: wish.device.clone(),
-            words: wish.words.clone(),
+            words: [wish.words.as_slice(), &wish.autorate].concat(),
             changes: Changes::to_persist(place, &files, unit.as_deref()),
             files,
             managers: chosen.iter().map(|(manager, reason)| named(manager, reason)).collect(),

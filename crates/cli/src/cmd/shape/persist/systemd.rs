@@ -81,7 +81,7 @@ fn unit(wish: &Wish, after: &[&str]) -> String {
          [Install]\nWantedBy={device}\n",
         head = head::comment(wish),
         description = quoted_description(&wish.device),
-        start = command(&wish.program, &wish.set_up(&["--replace", "--follow"])),
+        start = command(&wish.program, &wish.set_up_and_stay()),
         stop = command(&wish.program, &wish.take_down()),
     )
 }

@@ -73,6 +73,26 @@ impl Drop for Root {
 const EVERYTHING: [&str; 5] =
     ["run/systemd/system", "etc/NetworkManager", "etc/network/if-up.d", "etc/ppp/ip-up.d", "etc/ppp/ipv6-up.d"];
 
+/// What follows the line is a process that stays: a unit's, never a script's.
+#[test]
+fn a_line_is_followed_at_each_boot() {
+    let words = ["wwan0", "--variable"].map(str::to_owned);
+    let autorate = ["--autorate", "--reflector", "linerate:far:5201"].map(str::to_owned);
+    let wish = Wish::following("wwan0", &words, &autorate, "/usr/local/bin/linerate").expect("a wish");
+    let unit = systemd::unit_file(&wish, &[]).contents;
+    let start =
+        "ExecStart=/usr/local/bin/linerate shape wwan0 --variable --replace --autorate --reflector linerate:far:5201";
+    assert!(unit.lines().any(|line| line == start), "{unit}");
+    assert!(!unit.contains("--follow"));
+    let root = Root::with(&EVERYTHING);
+    let place = root.place(Some(InterfaceManager::NetworkManager));
+    let plan = Plan::to_persist(&place, &wish, None).expect("systemd is there");
+    assert_eq!(plan.managers.iter().map(|manager| manager.manager.as_str()).collect::<Vec<_>>(), ["systemd"]);
+    assert_eq!(plan.words.last().map(String::as_str), Some("linerate:far:5201"));
+    let refused = Plan::to_persist(&place, &wish, Some("network-manager")).expect_err("its scripts end");
+    assert!(refused.text.contains("have to end"), "{}", refused.text);
+}
+
 fn wish(device: &str) -> Wish {
     let words = [device, "--up", "20000000", "--interactive", "tcp/22"].map(str::to_owned);
     Wish::new(device, &words, "/usr/local/bin/linerate").expect("a wish")

@@ -9,6 +9,8 @@ pub(super) struct Wish {
     pub(super) device: String,
     /// The words behind `linerate shape`, the interface first.
     pub(super) words: Vec<String>,
+    /// Words with which the rates follow the line as long as the process runs; empty where they are fixed.
+    pub(super) autorate: Vec<String>,
     /// The file of the program.
     pub(super) program: String,
 }
@@ -19,17 +21,38 @@ const FLEETING: [&str; 5] = ["/tmp/", "/var/tmp/", "/run/", "/dev/shm/", "/home"
 impl Wish {
     /// The interface must be a name that the kernel takes; no word may have control characters.
     pub(super) fn new(device: &str, words: &[String], program: &str) -> Result<Self, ShapeError> {
+        Self::following(device, words, &[], program)
+    }
+
+    /// The same of a shaper whose rates follow the line, with these words.
+    pub(super) fn following(
+        device: &str,
+        words: &[String],
+        autorate: &[String],
+        program: &str,
+    ) -> Result<Self, ShapeError> {
         check_name(device)?;
         if words.first().is_none_or(|first| first != device) {
             let text =
                 format!("making the shaper of {device} outlast a boot: its words are those of another interface");
             return Err(ShapeError::unable(text));
         }
-        if words.iter().map(String::as_str).chain([program]).any(|word| word.chars().any(char::is_control)) {
+        if words
+            .iter()
+            .chain(autorate)
+            .map(String::as_str)
+            .chain([program])
+            .any(|word| word.chars().any(char::is_control))
+        {
             let text = format!("making the shaper of {device} outlast a boot: its command has control characters");
             return Err(ShapeError::unable(text));
         }
-        Ok(Self { device: device.to_owned(), words: words.to_vec(), program: program.to_owned() })
+        Ok(Self {
+            device: device.to_owned(),
+            words: words.to_vec(),
+            autorate: autorate.to_vec(),
+            program: program.to_owned(),
+        })
     }
 
     /// Only where the files would be is of interest.
@@ -41,6 +64,16 @@ impl Wish {
     pub(super) fn set_up<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
         let words = self.words.iter().map(String::as_str);
         ["shape"].into_iter().chain(words).chain(more.iter().copied()).collect()
+    }
+
+    /// The same for a process that stays: it follows the line, or else the interface.
+    pub(super) fn set_up_and_stay(&self) -> Vec<&str> {
+        let mut words = self.set_up(&["--replace"]);
+        words.extend(self.autorate.iter().map(String::as_str));
+        if self.autorate.is_empty() {
+            words.push("--follow");
+        }
+        words
     }
 
     /// Words behind the program that take it down.
