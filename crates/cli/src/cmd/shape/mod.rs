@@ -56,9 +56,8 @@ fn persistence(arguments: &ShapeArguments, device: &str) -> Result<Exit, error::
     let how = &arguments.how;
     if arguments.autorate.autorate {
         asked.line.variable = true;
-        let autorate = arguments.autorate.lasting_words()?;
-        let words = (asked.words(), autorate);
-        return persist::persist((&words.0, &words.1), device, how.manager.as_deref(), how.dry_run, how.json);
+        let words = (&*asked.words(), &*arguments.autorate.lasting_words()?);
+        return persist::persist(words, device, how.manager.as_deref(), how.dry_run, how.json);
     }
     let recorded = if asked.line.up.is_some() || asked.line.down.is_some() {
         asked

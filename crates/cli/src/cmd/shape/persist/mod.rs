@@ -28,8 +28,8 @@ use super::error::ShapeError;
 use crate::exit::Exit;
 
 /// Has the shaper that these words ask for set up at each boot. `words` are those behind `linerate shape`, the interface
-/// first; `autorate`: those with which rates follow the line, if they are to; `manager`: only by this one. Without rights, and for files of that name that are not linerate's, an error;
-/// what was written until then is taken back.
+/// first; `autorate`: those with which rates follow the line, empty where they are fixed; `manager`: only by this one.
+/// Without rights, and for files of that name that are not linerate's, an error; what was written until then is taken back.
 pub(crate) fn persist(
     (words, autorate): (&[String], &[String]),
     device: &str,
