@@ -7,10 +7,7 @@ demo:
 	@packaging/prerequisites.sh demo
 	@packaging/demo.sh
 
-# The whole test suite, integration tests with the real iperf3 included. The lab's tests need its kernel, which is built
-# once and stays in the user's cache.
+# The whole test suite from one build: integration tests with the real iperf3 and in the lab, and those that need root. The
+# lab's kernel is built once and stays in the user's cache. `make test ARGUMENTS=--without-root` leaves out the latter.
 test:
-	@packaging/prerequisites.sh test
-	cargo run --profile test --package linerate-cli --locked -- lab kernel build --if-missing
-	cargo test --workspace --locked --no-fail-fast
-	@packaging/as-root.sh
+	@packaging/test.sh $(ARGUMENTS)

@@ -45,6 +45,8 @@ demo)
 test)
     require iperf3 iperf3
     lab require
+    # Tests that need root: rules of a firewall in a network namespace.
+    PATH=$PATH:/usr/sbin:/sbin require nft nftables
     # The HTML report is looked at in a browser.
     require node nodejs
     require npm npm

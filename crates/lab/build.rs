@@ -1,4 +1,4 @@
-//! Puts the library of paths into the program: a table of the files in the workspace's folder `paths/`.
+//! Embeds the library of paths in the program: a table of the files in the workspace's folder `paths/`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn main() -> io::Result<()> {
     fs::write(&target, table).map_err(|error| describe("write the table of paths", &target, &error))
 }
 
-/// The descriptions with the names of their paths, sorted by these.
+/// Descriptions with the names of their paths, sorted by name.
 fn files(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let read = |error| describe("list the library of paths", folder, &error);
     let mut files = Vec::new();
@@ -30,12 +30,15 @@ fn files(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     Ok(files)
 }
 
-/// The table as an expression in Rust.
+/// Table as an expression in Rust.
 fn table(files: &[(String, PathBuf)]) -> io::Result<String> {
     let mut table = String::from("&[\n");
     for (name, file) in files {
-        let line =
-            writeln!(table, "    Entry {{ name: {name:?}, text: include_str!({:?}) }},", file.display().to_string());
+        let line = writeln!(
+            table,
+            "    LibraryEntry {{ name: {name:?}, text: include_str!({:?}) }},",
+            file.display().to_string()
+        );
         line.map_err(io::Error::other)?;
     }
     table.push_str("]\n");

@@ -1,53 +1,58 @@
-//! The repository's own chores, started as `cargo xtask CHORE`:
+//! Development tasks of the repository, started as `cargo xtask TASK`:
 //!
-//! * `tidy` checks the invariants of ARCHITECTURE.md that the compiler does not see, one file each in [`tidy`];
+//! * `tidy` checks the invariants of ARCHITECTURE.md that the compiler does not check, one file each in [`tidy`];
+//! * `test` runs all tests from one build, and shows how long each suite takes;
 //! * `bench` measures linerate against the iperf3 on this machine, interleaved, and writes BENCHMARKS.md; `bench lab`
-//!   measures how fast the lab's time passes, and writes docs/lab-speed.md;
+//!   measures the speed of the lab's virtual time, and writes docs/lab-speed.md;
+//! * `figures` prints figures of the code, next to those of other projects and of the past;
 //! * `schema` writes the JSON Schemas of the documents to docs/schema;
-//! * `diagnosis` diagnoses every path of the library in the lab, and writes docs/diagnosis.md;
 //! * `effect` tunes the hosts of every path of the library in the lab, and writes docs/tune.md;
-//! * `shaping` measures the shapers on their beds in the lab, and writes docs/shaping.md;
-//! * `truth` measures the reference table of causes anew, and writes docs/truth-table.md;
-//! * `seeds` reproduces the seeds' experiments in the lab, and writes docs/seeds.md.
+//! * `shaping` measures the shapers on their test beds in the lab, and writes docs/shaping.md;
+//! * the tests that take too long for each run are tasks, too: `diagnosis` diagnoses every path of the library in the lab
+//!   (docs/diagnosis.md), `seeds` repeats the seeds' experiments there (docs/seeds.md), `truth` the reference table of
+//!   causes (docs/truth-table.md); `library` tests every path, of which the test suite has a sample; `verification` and
+//!   `sockets` measure in real time.
 
 #![forbid(unsafe_code)]
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who started it")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a development task prints to its user")]
 
 use std::process::ExitCode;
 
 mod bench;
-mod diagnosis;
 mod effect;
+mod figures;
+mod long_tests;
+mod repository;
+mod rust_file;
 mod schema;
-mod seeds;
 mod shaping;
+mod test_run;
 mod tidy;
-mod truth;
 mod workspace;
 
 const USAGE: &str = "usage: cargo xtask tidy
+       cargo xtask test [--jobs N] [--without-root] [--long] [--write] [--package NAME]... [SUITE]...
        cargo xtask bench [--rounds N] [--seconds S] [--only CELL]... [--mixed] [--out FILE] [--linerate PATH]
                          [--date YYYY-MM-DD]
        cargo xtask bench lab [--rounds N]
        cargo xtask schema
-       cargo xtask seeds
-       cargo xtask diagnosis
+       cargo xtask figures [--check] [--list] [--tree DIRECTORY]
        cargo xtask effect [--only PATH]... [--label LABEL]... [--jobs N] [--documents DIRECTORY] [--out FILE]
                           [--linerate PATH]
        cargo xtask shaping [--runs N] [--bed NAME]... [--back-end ID]... [--out FILE] [--linerate PATH]
-       cargo xtask truth";
+       cargo xtask seeds | truth | diagnosis | library | verification | sockets";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
-        Some((chore, [])) if chore == "tidy" => tidy::run(),
-        Some((chore, rest)) if chore == "bench" => bench::run(rest),
-        Some((chore, [])) if chore == "schema" => schema::run(),
-        Some((chore, [])) if chore == "seeds" => seeds::run(),
-        Some((chore, [])) if chore == "diagnosis" => diagnosis::run(),
-        Some((chore, rest)) if chore == "effect" => effect::run(rest),
-        Some((chore, rest)) if chore == "shaping" => shaping::run(rest),
-        Some((chore, [])) if chore == "truth" => truth::run(),
+        Some((task, [])) if task == "tidy" => tidy::run(),
+        Some((task, options)) if task == "test" => test_run::run(options),
+        Some((task, options)) if task == "bench" => bench::run(options),
+        Some((task, [])) if task == "schema" => schema::run(),
+        Some((task, options)) if task == "effect" => effect::run(options),
+        Some((task, options)) if task == "figures" => figures::run(options),
+        Some((task, options)) if task == "shaping" => shaping::run(options),
+        Some((task, [])) if long_tests::is_task(task) => long_tests::run(task),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

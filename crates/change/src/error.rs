@@ -1,145 +1,150 @@
 use std::io;
 use std::path::PathBuf;
 
-use linerate_model::change::Target;
-use linerate_model::schema::change::NotAPlan;
+use linerate_model::change::ChangeTarget;
 
 use crate::id::ChangeId;
 
-/// The outcome of changing a host, or of taking changes back.
+/// Result of changing a host, or of rolling changes back.
 pub type Result<T> = core::result::Result<T, ChangeError>;
 
-/// Why a host was not changed, or its changes not taken back.
+/// Reason why a host was not changed, or its changes not rolled back.
 ///
-/// The text is complete: what was tried, on what, what was said, and the way out.
+/// The text is complete: the operation, its object, the system's message, and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeError {
-    /// Nobody says where the journals belong.
-    #[error("there is no place for the journals of changes: set LINERATE_STATE to a directory")]
+    /// The environment names no directory for the journals.
+    #[error("no directory for the journals of changes: set LINERATE_STATE to a directory")]
     NoPlace,
     /// The directory of the journals cannot be used.
-    #[error("{operation} {}: {}{}", path.display(), linerate_sys::describe_os_error(cause), place_hint(cause))]
+    #[error("{operation} {}: {}{}", path.display(), linerate_sys::describe_os_error(cause), io_hint(cause))]
     Place {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
         /// The directory or file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: io::Error,
     },
     /// A journal could not be written; nothing was written to the host without it.
-    #[error("writing the journal {}: {}{}", path.display(), linerate_sys::describe_os_error(cause), place_hint(cause))]
+    #[error("writing the journal {}: {}{}", path.display(), linerate_sys::describe_os_error(cause), io_hint(cause))]
     Journal {
         /// The journal.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: io::Error,
     },
-    /// A journal that is not as it was written.
-    #[error("the journal {} is damaged: {detail}; it is left as it is, and what it records has to be put back by hand", path.display())]
+    /// A journal whose checksums, numbers or records are wrong.
+    #[error(
+        "the journal {} is damaged: {detail}; restore the values that it records by hand, then move its directory away: until then nothing else is changed",
+        path.display()
+    )]
     Damaged {
         /// The journal.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the damage.
         detail: String,
     },
-    /// A newer linerate wrote it.
-    #[error("the journal {} was written by a newer linerate (schema {found}): use that one", path.display())]
-    Newer {
+    /// The journal was written by a newer linerate.
+    #[error("the journal {} was written by a newer linerate (schema {found}): use that version", path.display())]
+    NewerSchema {
         /// The journal.
         path: PathBuf,
-        /// Its schema.
+        /// Schema of the journal.
         found: u64,
     },
     /// Another process is changing this host.
-    #[error("another linerate is changing this host: wait for it, or end it, and its changes are taken back")]
+    #[error("another linerate is changing this host: wait for it, or end it, which rolls its changes back")]
     Busy,
-    /// Earlier changes were neither kept nor taken back.
+    /// Earlier changes were neither kept nor rolled back.
     #[error(
-        "changes {0} were interrupted, and are neither kept nor taken back: `linerate rollback --pending` takes them back first"
+        "changes {0} were interrupted, and are neither kept nor rolled back: run `linerate rollback --pending` first"
     )]
     Pending(ChangeId),
-    /// There is no such record.
-    #[error("there is no record of changes {0}: `linerate rollback --list` lists those that are there")]
+    /// No record with that number.
+    #[error("no record of changes {0}: `linerate rollback --list` lists the recorded changes")]
     NoSuchSet(ChangeId),
-    /// Nothing is there to take back.
-    #[error("no changes of linerate are in force")]
+    /// No changes to roll back.
+    #[error("no changes of linerate are in effect")]
     NothingInForce,
-    /// The host refused.
+    /// The host refused the operation.
     #[error("{0}")]
     Host(#[from] linerate_sys::Error),
-    /// What the plan wants to change is not there.
-    #[error("{target} is not there to be changed: this kernel, device or network namespace does not have it")]
-    Absent {
+    /// A target of the plan does not exist.
+    #[error("{target} does not exist: this kernel, device or network namespace does not have it")]
+    MissingTarget {
         /// The target.
-        target: Target,
+        target: ChangeTarget,
     },
-    /// The host is not any more what the plan was made for.
+    /// A target has another value than the plan expects.
     #[error(
-        "{target} is \"{found}\" now, and was \"{expected}\" when the change was planned: somebody else has changed it, so it is left alone; plan again"
+        "{target} is \"{found}\", but the plan expects \"{expected}\": another program has \
+         changed it, so it is left alone; plan again"
     )]
     Stale {
         /// The target.
-        target: Target,
-        /// What the plan says stands there.
+        target: ChangeTarget,
+        /// Value that the plan expects.
         expected: String,
-        /// What stands there.
+        /// Present value.
         found: String,
     },
     /// A plan that names the same target twice.
-    #[error("the plan changes {target} twice: there could be no telling which of them helped")]
+    #[error("the plan changes {target} twice: name each target once")]
     Twice {
         /// The target.
-        target: Target,
+        target: ChangeTarget,
     },
-    /// A plan for what this trial has changed already.
-    #[error("{target} has been changed by this trial, and is in force: take that back before another value is tried")]
-    InForce {
-        /// The target.
-        target: Target,
-    },
-    /// The kernel took a value and did not keep it.
+    /// A plan for a target that this trial has changed already.
     #[error(
-        "{target} is still \"{now}\" after it was set to \"{wanted}\": the kernel took the value without a word and did not use it"
+        "{target} is already changed by this trial, and the change is in effect: roll it back before \
+         trying another value"
+    )]
+    AlreadyChanged {
+        /// The target.
+        target: ChangeTarget,
+    },
+    /// The kernel accepted a value and did not use it.
+    #[error(
+        "{target} is still \"{now}\" after it was set to \"{wanted}\": the kernel accepted the value without an \
+         error and did not use it"
     )]
     Ignored {
         /// The target.
-        target: Target,
-        /// What was written.
+        target: ChangeTarget,
+        /// Value that was written.
         wanted: String,
-        /// What stands there.
+        /// Present value.
         now: String,
     },
-    /// Time is up.
-    #[error("the time that was given to try changes is over: they are taken back")]
+    /// The time limit of the trial has expired.
+    #[error("the time limit of the trial has expired: its changes are rolled back")]
     Expired,
     /// The trial has ended already.
-    #[error("these changes were kept or taken back already")]
+    #[error("these changes are already kept or rolled back")]
     Over,
-    /// The process that watches over the changes did not start; nothing was written.
-    #[error("nothing was changed, as the watchdog that would take it back did not start: {0}")]
+    /// The watchdog did not start; nothing was written.
+    #[error("nothing was changed, because the watchdog did not start: {0}")]
     Watchdog(String),
     /// The changes were made in another network namespace.
     #[error(
-        "changes {id} were made in another network namespace, and can only be taken back there: `nsenter --net={way} linerate rollback {id}`"
+        "changes {id} were made in another network namespace, and can only be rolled back there: \
+         `nsenter --net={way} linerate rollback {id}`"
     )]
     OtherNamespace {
         /// The changes.
         id: ChangeId,
-        /// A file that stands for it.
+        /// File that names the network namespace.
         way: String,
     },
-    /// The record is of another machine.
-    #[error("changes {0} were made on another machine: this directory of journals was copied here")]
+    /// The journal is from another machine.
+    #[error("changes {0} were made on another machine: the journals were copied here")]
     OtherMachine(ChangeId),
-    /// A plan that this version does not understand.
-    #[error("{0}")]
-    Plan(#[from] NotAPlan),
 }
 
 impl ChangeError {
-    /// Whether more privilege would help.
+    /// True when the error is a lack of privilege.
     #[must_use]
     pub fn needs_privilege(&self) -> bool {
         match self {
@@ -150,13 +155,13 @@ impl ChangeError {
     }
 }
 
-fn place_hint(cause: &io::Error) -> &'static str {
+fn io_hint(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::PermissionDenied => " (changing a host needs root: run it with sudo)",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            " (the disk is full: make room, or name another directory with LINERATE_STATE)"
+            " (the disk is full: free some space, or name another directory with LINERATE_STATE)"
         }
-        io::ErrorKind::ReadOnlyFilesystem => " (it cannot be written: name another directory with LINERATE_STATE)",
+        io::ErrorKind::ReadOnlyFilesystem => " (name another directory with LINERATE_STATE)",
         _ => "",
     }
 }

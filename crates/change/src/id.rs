@@ -1,14 +1,14 @@
-//! How change sets are named.
+//! Numbers of change sets.
 
 use core::fmt;
 use core::str::FromStr;
 
-/// The number of a change set: given when it is begun, never given again while its record is there.
+/// Number of a change set, assigned when it is begun; not reused while its record exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChangeId(u64);
 
 impl ChangeId {
-    /// The change set of that number, which may or may not exist.
+    /// The change set with that number, which may or may not exist.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(number)
@@ -33,7 +33,7 @@ impl FromStr for ChangeId {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let wrong = || format!("{text:?} is no change set: they are named by their number");
+        let wrong = || format!("invalid change set {text:?} (expected its number)");
         is_number.then(|| text.parse().ok()).flatten().map(Self).ok_or_else(wrong)
     }
 }

@@ -1,16 +1,16 @@
-//! The only way in which a host is changed: journal first, write, read back, and the way home.
+//! Changes to a host: recorded in a journal, written, read back, and rolled back unless they are kept.
 //!
-//! A [`Trial`] takes a plan of `linerate_model::change`, records what stands at each of its targets, starts a watchdog, and
-//! then writes change by change, each recorded before it is written and read back afterwards. It ends by being kept
-//! ([`Trial::keep`]) or taken back ([`Trial::roll_back`], or by being dropped); whatever ends it in between (a signal, a
-//! crash, a lost connection, a power cut), the watchdog, the reboot or the next start ([`recover`]) leads home.
+//! A [`ChangeTrial`] takes a plan of `linerate_model::change`, records the present value of each target, starts a watchdog,
+//! and then writes change by change, each recorded before it is written and read back afterwards. It ends by being kept
+//! ([`ChangeTrial::keep`]) or rolled back ([`ChangeTrial::roll_back`], or by being dropped); after anything else (a signal, a
+//! crash, a lost connection, a power cut), the watchdog, the reboot or the next start ([`recover`]) rolls it back.
 //!
-//! A target is put back only while it still has what linerate wrote there: what somebody else has set meanwhile is
-//! reported and left alone.
+//! A target is restored only while it still has the value that linerate wrote: a value that another program has set
+//! meanwhile is reported and left alone. No other crate changes a host.
 
 #![forbid(unsafe_code)]
 
-mod agreement;
+mod comparison;
 pub mod drop_in;
 mod error;
 mod id;
@@ -24,12 +24,15 @@ mod store;
 mod trial;
 mod watchdog;
 
-pub use agreement::{agree, agrees, is_still, shown};
+pub use comparison::{is_unchanged, optional_value_matches, shown, value_matches};
 pub use error::{ChangeError, Result};
 pub use id::ChangeId;
-pub use journal::Written;
-pub use rollback::{Back, FileReport, Mode, Report, TargetReport, latest_in_force, pending, recover, roll_back};
-pub use set::{ChangeSet, Item, KeptFile, Phase, State};
-pub use store::{Listed, Store, VARIABLE};
-pub use trial::{Keep, Kept, Options, Outcome, Trial};
-pub use watchdog::{Guard, watch};
+pub use journal::WriteOutcome;
+pub use rollback::{
+    FileRollbackReport, RestoreOutcome, RollbackMode, RollbackReport, TargetReport, latest_in_effect, pending, recover,
+    roll_back,
+};
+pub use set::{ChangePhase, ChangeSet, ChangeSetState, KeptFile, PlannedChange};
+pub use store::{ChangeStore, ListedChangeSet, STATE_VARIABLE};
+pub use trial::{ApplyOutcome, ChangeTrial, KeepOptions, KeptChanges, TrialOptions};
+pub use watchdog::{RollbackGuard, watch};

@@ -1,60 +1,60 @@
-//! Taking changes back, at once or after whatever interrupted them.
+//! Rollback of changes, at once or after an interruption.
 
 use core::fmt;
 use std::path::PathBuf;
 
-use linerate_model::change::Target;
-use linerate_sys::host_access::{Host, Identity};
+use linerate_model::change::ChangeTarget;
+use linerate_sys::host_access::{HostAccess, HostIdentity};
 
-use crate::agreement::shown;
+use crate::comparison::shown;
 use crate::error::{ChangeError, Result};
 use crate::id::ChangeId;
 use crate::journal::{self, Journal};
-use crate::session::Session;
-use crate::set::{ChangeSet, Phase, State};
-use crate::store::Store;
+use crate::session::ChangeSession;
+use crate::set::{ChangePhase, ChangeSet, ChangeSetState};
+use crate::store::ChangeStore;
 
-/// Whether anything is done.
+/// Mode of a rollback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// It is.
+pub enum RollbackMode {
+    /// Roll back.
     ForReal,
-    /// Only what would be done is said.
+    /// Only report the steps.
     DryRun,
 }
 
-/// What taking back did to one target.
+/// Outcome of the rollback of one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Back {
-    /// What stood there before was written and read back.
+pub enum RestoreOutcome {
+    /// The previous value was written and read back.
     Restored,
-    /// It stood there already.
+    /// The target had the previous value already.
     AlreadyBack,
-    /// Nothing had been written.
+    /// Nothing was written to the target before.
     NeverWritten,
-    /// Something else stands there than what linerate wrote: it belongs to somebody else now, and was left alone.
+    /// The target has another value than linerate wrote: another program has changed it, and it was left alone.
     ChangedByOthers {
-        /// What stands there.
+        /// Present value.
         now: Option<String>,
     },
-    /// The interface or the network namespace is not there any more.
+    /// The interface or the network namespace no longer exists.
     Gone,
-    /// A boot since has undone it.
+    /// A reboot has undone the change.
     LostAtReboot,
-    /// It could not be put back.
+    /// The previous value could not be restored.
     Failed(String),
 }
 
-impl Back {
-    /// Whether nothing of linerate's is left there that should not be.
+impl RestoreOutcome {
+    /// True when nothing of the change is left at the target.
     #[must_use]
-    pub const fn is_back(&self) -> bool {
+    pub const fn is_restored(&self) -> bool {
         !matches!(self, Self::ChangedByOthers { .. } | Self::Failed(_))
     }
 
-    /// The same for people: with values of this target in few words ([`shown`]).
+    /// The outcome with values for display ([`shown`]).
     #[must_use]
-    pub fn shown(&self, target: &Target) -> Self {
+    pub fn with_display_values(&self, target: &ChangeTarget) -> Self {
         match self {
             Self::ChangedByOthers { now: Some(now) } => {
                 Self::ChangedByOthers { now: Some(shown(target, now).into_owned()) }
@@ -63,12 +63,12 @@ impl Back {
         }
     }
 
-    /// Its name in documents.
+    /// Name in JSON documents.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Restored => "restored",
-            Self::AlreadyBack => "already_back",
+            Self::AlreadyBack => "already_restored",
             Self::NeverWritten => "never_written",
             Self::ChangedByOthers { .. } => "changed_by_others",
             Self::Gone => "gone",
@@ -78,144 +78,160 @@ impl Back {
     }
 }
 
-impl fmt::Display for Back {
+impl fmt::Display for RestoreOutcome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Restored => formatter.write_str("restored"),
-            Self::AlreadyBack => formatter.write_str("was back already"),
-            Self::NeverWritten => formatter.write_str("had not been changed"),
+            Self::AlreadyBack => formatter.write_str("already restored"),
+            Self::NeverWritten => formatter.write_str("was not changed"),
             Self::ChangedByOthers { now: Some(now) } => {
-                write!(formatter, "left alone: somebody else has changed it since, to \"{now}\"")
+                write!(formatter, "left alone: another program has changed it since, to \"{now}\"")
             }
             Self::ChangedByOthers { now: None } => {
-                formatter.write_str("left alone: somebody else has taken it away since")
+                formatter.write_str("left alone: another program has removed it since")
             }
-            Self::Gone => formatter.write_str("gone with its interface or namespace"),
+            Self::Gone => formatter.write_str("removed with its interface or namespace"),
             Self::LostAtReboot => formatter.write_str("undone by a reboot"),
             Self::Failed(reason) => write!(formatter, "not restored: {reason}"),
         }
     }
 }
 
-/// What was done to one target.
+/// Rollback of one target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetReport {
     /// The target.
-    pub target: Target,
-    /// What stood there before the change.
+    pub target: ChangeTarget,
+    /// Value before the change.
     pub from: Option<String>,
-    /// What the change was to put there.
+    /// Value that the change was to set.
     pub to: String,
-    /// What taking it back did.
-    pub result: Back,
+    /// Outcome of the rollback.
+    pub result: RestoreOutcome,
 }
 
-/// What was done to a configuration file.
+/// Rollback of a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileReport {
+pub struct FileRollbackReport {
     /// The file.
     pub path: PathBuf,
-    /// Whether nothing of the set's is left in it.
+    /// True when nothing of the set is left in it.
     pub is_back: bool,
-    /// How it went.
+    /// Result, as text.
     pub message: String,
 }
 
-/// What taking back a set did.
+/// Outcome of the rollback of a change set.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
-    /// The set.
+pub struct RollbackReport {
+    /// Number of the change set.
     pub id: ChangeId,
-    /// What has become of it; in a dry run, what it was.
-    pub state: State,
-    /// Its targets, in the order in which they were taken back.
+    /// State after the rollback; in a dry run, the present state.
+    pub state: ChangeSetState,
+    /// Targets, in the order of their rollback.
     pub targets: Vec<TargetReport>,
-    /// The file that made it last.
-    pub file: Option<FileReport>,
-    /// What else there is to know.
+    /// The file that made its settings persistent.
+    pub file: Option<FileRollbackReport>,
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-impl Report {
-    /// Whether the host has nothing of the set any more.
+impl RollbackReport {
+    /// True when nothing of the set is left on the host.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.targets.iter().all(|target| target.result.is_back()) && self.file.as_ref().is_none_or(|file| file.is_back)
+        self.targets.iter().all(|target| target.result.is_restored())
+            && self.file.as_ref().is_none_or(|file| file.is_back)
     }
 }
 
-/// The sets that were begun and neither kept nor taken back, the latest first: being tried just now, or interrupted.
-pub fn pending(store: &Store, host: &dyn Host) -> Result<Vec<ChangeSet>> {
+/// Returns the sets that were begun and neither kept nor rolled back, the latest first: in progress, or interrupted.
+pub fn pending(store: &ChangeStore, host: &dyn HostAccess) -> Result<Vec<ChangeSet>> {
     let here = host.identity()?;
     let all = store.list()?.into_iter().rev().filter_map(|(_, set)| set.ok());
-    Ok(all.filter(|set| set.state(&here) == State::Pending).collect())
+    Ok(all.filter(|set| set.state(&here) == ChangeSetState::Pending).collect())
 }
 
-/// The latest set of which something is in force.
-pub fn latest_in_force(store: &Store, host: &dyn Host) -> Result<ChangeSet> {
+/// Returns the latest set that is in effect. Fails at a later one that cannot be read, as that may be it.
+pub fn latest_in_effect(store: &ChangeStore, host: &dyn HostAccess) -> Result<ChangeSet> {
     let here = host.identity()?;
-    let in_force = |set: &ChangeSet| matches!(set.state(&here), State::Pending | State::UntilReboot | State::Kept);
-    store.list()?.into_iter().rev().find_map(|(_, set)| set.ok().filter(in_force)).ok_or(ChangeError::NothingInForce)
+    let in_force = |set: &ChangeSet| {
+        matches!(set.state(&here), ChangeSetState::Pending | ChangeSetState::UntilReboot | ChangeSetState::Kept)
+    };
+    let latest = store.list()?.into_iter().rev().find(|(_, set)| set.as_ref().map_or(true, in_force));
+    latest.map_or(Err(ChangeError::NothingInForce), |(_, set)| set)
 }
 
-/// Takes back all sets that were interrupted, the latest first: what every command that changes a host does first. Fails
-/// with [`ChangeError::Busy`] while a trial runs.
-pub fn recover(store: &Store, host: &dyn Host) -> Result<Vec<Report>> {
+/// Rolls back all readable interrupted sets (see [`ChangeStore::check_readable`]), the latest first, as every command that changes a host does first. Fails with
+/// [`ChangeError::Busy`] while a trial runs.
+pub fn recover(store: &ChangeStore, host: &dyn HostAccess) -> Result<Vec<RollbackReport>> {
     if pending(store, host)?.is_empty() {
         return Ok(Vec::new());
     }
     let _lock = store.lock()?;
     let sets = pending(store, host)?;
-    sets.iter().map(|set| take_back(store, host, set.id, Mode::ForReal, "it had been interrupted")).collect()
+    sets.iter().map(|set| roll_back_locked(store, host, set.id, RollbackMode::ForReal, "it was interrupted")).collect()
 }
 
-/// Takes back one set, whatever has become of it so far. Fails with [`ChangeError::Busy`] while a trial runs; a dry run
-/// does not.
-pub fn roll_back(store: &Store, host: &dyn Host, id: ChangeId, mode: Mode, reason: &str) -> Result<Report> {
+/// Rolls back one set in any state. Fails with [`ChangeError::Busy`] while a trial runs; a dry run does not.
+pub fn roll_back(
+    store: &ChangeStore,
+    host: &dyn HostAccess,
+    id: ChangeId,
+    mode: RollbackMode,
+    reason: &str,
+) -> Result<RollbackReport> {
     store.get(id)?;
     let _lock = match mode {
-        Mode::ForReal => Some(store.lock()?),
-        Mode::DryRun => None,
+        RollbackMode::ForReal => Some(store.lock()?),
+        RollbackMode::DryRun => None,
     };
-    take_back(store, host, id, mode, reason)
+    roll_back_locked(store, host, id, mode, reason)
 }
 
-/// The same for who has the lock.
-pub(crate) fn take_back(store: &Store, host: &dyn Host, id: ChangeId, mode: Mode, reason: &str) -> Result<Report> {
-    let path = store.journal_of(id);
+/// [`roll_back`] for callers that hold the lock.
+pub(crate) fn roll_back_locked(
+    store: &ChangeStore,
+    host: &dyn HostAccess,
+    id: ChangeId,
+    mode: RollbackMode,
+    reason: &str,
+) -> Result<RollbackReport> {
+    let path = store.journal_file(id);
     let (journal, records) = match mode {
-        Mode::ForReal => Journal::open(&path).map(|(journal, records)| (Some(journal), records))?,
-        Mode::DryRun => (None, journal::read(&path)?),
+        RollbackMode::ForReal => Journal::open(&path).map(|(journal, records)| (Some(journal), records))?,
+        RollbackMode::DryRun => (None, journal::read(&path)?),
     };
     let set = ChangeSet::replay(&path, &records)?.ok_or(ChangeError::NoSuchSet(id))?;
     let here = host.identity()?;
-    check_place(host, &set, &here)?;
-    let mut session = Session { host, journal, set, mode, notes: Vec::new() };
-    Ok(all_back(&mut session, &here, reason))
+    check_origin(host, &set, &here)?;
+    let mut session = ChangeSession { host, journal, set, mode, notes: Vec::new() };
+    Ok(roll_back_all(&mut session, &here, reason))
 }
 
-/// Takes everything back that a session's set has done.
-pub(crate) fn all_back(session: &mut Session<'_>, here: &Identity, reason: &str) -> Report {
+/// Rolls back everything that a session's set has done.
+pub(crate) fn roll_back_all(session: &mut ChangeSession<'_>, here: &HostIdentity, reason: &str) -> RollbackReport {
     let set = &session.set;
     let (was_kept, began_in) = (set.kept.is_some(), set.identity.clone());
     let was_closed_clean = matches!(set.closed, Some((_, true, _)));
-    // The file first: after a power cut in between, the next boot does not bring the settings back.
-    let file = session.take_file_back();
+    // The file first: after a power cut in between, the next boot does not apply the settings again.
+    let file = session.revert_file();
     let items = session.set.items.iter().enumerate();
-    let all: Vec<usize> = items.filter(|(_, item)| item.phase != Phase::Replaced).map(|(index, _)| index).collect();
-    let lost = |target: &Target| -> Option<Back> {
+    let all: Vec<usize> =
+        items.filter(|(_, item)| item.phase != ChangePhase::Replaced).map(|(index, _)| index).collect();
+    let lost = |target: &ChangeTarget| -> Option<RestoreOutcome> {
         if began_in.boot != here.boot {
-            // What was kept came back with the boot, if it was a setting; nothing else did.
-            let came_back = was_kept && matches!(target, Target::Setting { .. });
-            return (!came_back).then_some(Back::LostAtReboot);
+            // Only kept settings are applied again at boot.
+            let came_back = was_kept && matches!(target, ChangeTarget::Setting { .. });
+            return (!came_back).then_some(RestoreOutcome::LostAtReboot);
         }
-        (began_in.namespace != here.namespace && target.is_of_network_namespace()).then_some(Back::Gone)
+        (began_in.namespace != here.namespace && target.is_of_network_namespace()).then_some(RestoreOutcome::Gone)
     };
-    let targets = session.take_back(&all, lost);
-    if session.mode == Mode::ForReal && !was_closed_clean {
+    let targets = session.roll_back(&all, lost);
+    if session.mode == RollbackMode::ForReal && !was_closed_clean {
         session.close(reason);
     }
-    Report {
+    RollbackReport {
         id: session.set.id,
         state: session.set.state(here),
         targets,
@@ -224,15 +240,15 @@ pub(crate) fn all_back(session: &mut Session<'_>, here: &Identity, reason: &str)
     }
 }
 
-/// Changes can only be taken back where they were made.
-fn check_place(host: &dyn Host, set: &ChangeSet, here: &Identity) -> Result<()> {
+/// Refuses changes that were made on another machine or in another network namespace.
+fn check_origin(host: &dyn HostAccess, set: &ChangeSet, here: &HostIdentity) -> Result<()> {
     let there = &set.identity;
     if there.machine.is_some() && here.machine.is_some() && there.machine != here.machine {
         return Err(ChangeError::OtherMachine(set.id));
     }
     let is_elsewhere = there.boot == here.boot && there.namespace != here.namespace;
     let concerns_it =
-        |item: &crate::set::Item| item.phase.is_on_the_host() && item.change.target.is_of_network_namespace();
+        |item: &crate::set::PlannedChange| item.phase.is_on_the_host() && item.change.target.is_of_network_namespace();
     if is_elsewhere
         && set.items.iter().any(concerns_it)
         && let Some(way) = host.way_into_namespace(there.namespace)

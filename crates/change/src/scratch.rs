@@ -1,9 +1,9 @@
-//! Directories of tests.
+//! Temporary directories for tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory that is gone with its owner.
+/// A directory that is removed when dropped.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {

@@ -1,73 +1,74 @@
-//! One change set while it is worked on: every step is in the journal before it is done on the host.
+//! A change set in progress: every step is in the journal before it is carried out on the host.
 
-use linerate_model::change::{Change, Target};
-use linerate_model::schema::change::ChangeDocument;
-use linerate_model::schema::nanoseconds;
+use linerate_model::change::{ChangeTarget, HostChange};
 use linerate_sys::clock::realtime_now;
-use linerate_sys::host_access::{Host, is_gone};
+use linerate_sys::host_access::{HostAccess, is_gone};
+use linerate_units::serde::nanoseconds;
 
-use crate::agreement::{agree, agrees, is_still, shown};
+use crate::comparison::{is_unchanged, optional_value_matches, shown, value_matches};
 use crate::drop_in;
 use crate::error::{ChangeError, Result};
-use crate::journal::{Journal, Record, Written};
-use crate::rollback::{Back, FileReport, Mode, TargetReport};
-use crate::set::{ChangeSet, Item, Phase};
+use crate::journal::{Journal, JournalRecord, WriteOutcome};
+use crate::rollback::{FileRollbackReport, RestoreOutcome, RollbackMode, TargetReport};
+use crate::set::{ChangePhase, ChangeSet, PlannedChange};
 
-pub(crate) struct Session<'a> {
-    pub(crate) host: &'a dyn Host,
+pub(crate) struct ChangeSession<'a> {
+    pub(crate) host: &'a dyn HostAccess,
     /// `None` in a dry run.
     pub(crate) journal: Option<Journal>,
     pub(crate) set: ChangeSet,
-    pub(crate) mode: Mode,
-    /// What the reader of a report should know.
+    pub(crate) mode: RollbackMode,
+    /// Notes for the report.
     pub(crate) notes: Vec<String>,
 }
 
-pub(crate) fn now() -> u64 {
+pub(crate) fn unix_time_ns() -> u64 {
     nanoseconds(realtime_now().since_unix_epoch())
 }
 
-/// How often targets that could not be put back are tried again: others may have stood in their way.
-const PASSES: usize = 3;
+/// Passes over the targets of a rollback: a target may fail until others are restored.
+const MAX_RESTORE_PASSES: usize = 3;
 
-impl Session<'_> {
-    /// Into the journal, and only then into memory.
-    pub(crate) fn record(&mut self, record: &Record) -> Result<()> {
+impl ChangeSession<'_> {
+    /// Appends to the journal, and only then updates the set in memory.
+    pub(crate) fn record(&mut self, record: &JournalRecord) -> Result<()> {
         if let Some(journal) = &mut self.journal {
             journal.append(record)?;
         }
-        self.set.apply(record).map(drop)
+        // A record that does not fit the set is one for the journal alone.
+        let _ = self.set.apply(record);
+        Ok(())
     }
 
-    /// The same on the way back, from which a full disk keeps nobody.
-    fn record_if_possible(&mut self, record: &Record) {
-        if self.mode == Mode::DryRun {
+    /// [`Self::record`] during a rollback, which a full disk must not prevent.
+    fn append_if_possible(&mut self, record: &JournalRecord) {
+        if self.mode == RollbackMode::DryRun {
             return;
         }
         if let Err(error) = self.record(record) {
             let _ = self.set.apply(record);
-            let note = format!("what is done is not recorded: {error}");
+            let note = format!("the rollback is not recorded: {error}");
             if !self.notes.contains(&note) {
                 self.notes.push(note);
             }
         }
     }
 
-    /// Takes up a change, with what stands at its target now. It takes the place of those for the same target of which
-    /// nothing is on the host.
-    pub(crate) fn plan(&mut self, change: &Change) -> Result<()> {
+    /// Plans a change, with the present value of its target. It replaces those for the same target of which nothing is
+    /// on the host.
+    pub(crate) fn plan(&mut self, change: &HostChange) -> Result<()> {
         let target = &change.target;
-        // Values upon values could not always be taken off again: when the upper one cannot be put back at first, the lower
-        // one may look as if it were back.
-        let is_there = |item: &Item| item.change.target == *target && item.phase.is_on_the_host();
+        // Stacked values could not always be rolled back: when the upper one cannot be restored at first, the lower one
+        // may look as if it were restored.
+        let is_there = |item: &PlannedChange| item.change.target == *target && item.phase.is_on_the_host();
         if self.set.items.iter().any(is_there) {
-            return Err(ChangeError::InForce { target: target.clone() });
+            return Err(ChangeError::AlreadyChanged { target: target.clone() });
         }
         let found = self.host.read(target)?;
-        let may_be_absent = matches!(target, Target::Queueing { .. } | Target::Route { .. });
+        let may_be_absent = matches!(target, ChangeTarget::Queueing { .. } | ChangeTarget::Route { .. });
         match (&change.from, &found) {
-            (_, None) if !may_be_absent => return Err(ChangeError::Absent { target: target.clone() }),
-            (Some(expected), Some(found)) if !agrees(target, expected, found) => {
+            (_, None) if !may_be_absent => return Err(ChangeError::MissingTarget { target: target.clone() }),
+            (Some(expected), Some(found)) if !value_matches(target, expected, found) => {
                 let (expected, found) = (shown(target, expected).into_owned(), shown(target, found).into_owned());
                 return Err(ChangeError::Stale { target: target.clone(), expected, found });
             }
@@ -76,59 +77,59 @@ impl Session<'_> {
         if let Some(found) = &found {
             self.host.check_restorable(target, found)?;
         }
-        let change = Change { from: found, ..change.clone() };
-        self.record(&Record::Planned { index: self.set.items.len(), change: ChangeDocument::from(&change) })
+        let change = HostChange { from: found, ..change.clone() };
+        self.record(&JournalRecord::Planned { index: self.set.items.len(), change: change.clone() })
     }
 
-    /// Carries out one change. When this is an error, the host has what it had before, as far as it lets itself be put
-    /// back; what cannot be put back at once stays in the set for the rollback.
-    pub(crate) fn apply(&mut self, index: usize) -> Result<Written> {
-        let Change { target, from, to, .. } = self.set.items[index].change.clone();
+    /// Applies one change. On an error the host has the previous value, as far as that can be restored; what cannot be
+    /// restored at once stays in the set for the rollback.
+    pub(crate) fn apply(&mut self, index: usize) -> Result<WriteOutcome> {
+        let HostChange { target, from, to, .. } = self.set.items[index].change.clone();
         let current = self.host.read(&target)?;
-        if !agree(&target, from.as_deref(), current.as_deref()) {
+        if !optional_value_matches(&target, from.as_deref(), current.as_deref()) {
             let text =
                 |value: Option<String>| value.map_or("nothing".to_owned(), |value| shown(&target, &value).into_owned());
             let (expected, found) = (text(from), text(current));
             return Err(ChangeError::Stale { target, expected, found });
         }
-        if agree(&target, Some(&to), current.as_deref()) {
-            self.outcome(index, Written::NoNeed, current, None)?;
-            return Ok(Written::NoNeed);
+        if optional_value_matches(&target, Some(&to), current.as_deref()) {
+            self.record_outcome(index, WriteOutcome::NoNeed, current, None)?;
+            return Ok(WriteOutcome::NoNeed);
         }
-        self.record(&Record::Intent { index })?;
+        self.record(&JournalRecord::Intent { index })?;
         let written = self.host.write(&target, Some(&to));
         let read = self.host.read(&target);
         match (written, read) {
-            (Ok(()), Ok(now)) if agree(&target, Some(&to), now.as_deref()) => {
-                self.in_force(index, Written::Written, now)
+            (Ok(()), Ok(now)) if optional_value_matches(&target, Some(&to), now.as_deref()) => {
+                self.record_applied(index, WriteOutcome::Written, now)
             }
-            // What commands have made is read as a record, in which nothing of theirs can be looked for.
-            (Ok(()), Ok(now)) if now != current && matches!(target, Target::TrafficControl { .. }) => {
-                self.in_force(index, Written::Written, now)
+            // The result of commands is read as a record, which cannot be compared with the commands.
+            (Ok(()), Ok(now)) if now != current && matches!(target, ChangeTarget::TrafficControl { .. }) => {
+                self.record_applied(index, WriteOutcome::Written, now)
             }
-            (Ok(()), Ok(now)) if now != current => self.in_force(index, Written::Adjusted, now),
+            (Ok(()), Ok(now)) if now != current => self.record_applied(index, WriteOutcome::Adjusted, now),
             (Ok(()), Ok(now)) => {
                 let text = |value: &str| shown(&target, value).into_owned();
                 let (wanted, seen) = (text(&to), text(now.as_deref().unwrap_or_default()));
                 let error = ChangeError::Ignored { target, wanted, now: seen };
-                self.refused(index, now, error)
+                self.record_refused(index, now, error)
             }
-            (Err(error), Ok(now)) if now == current => self.refused(index, now, error.into()),
+            (Err(error), Ok(now)) if now == current => self.record_refused(index, now, error.into()),
             (Err(error), _) | (Ok(()), Err(error)) => {
-                // It is half done, or nobody knows. Nothing else is done on top of it.
+                // It is partly written, or its state is unknown: restore it before anything else.
                 let back = self.put_back(index);
                 let now = self.host.read(&target).ok().flatten();
-                if back.is_back() { self.refused(index, now, error.into()) } else { Err(error.into()) }
+                if back.is_restored() { self.record_refused(index, now, error.into()) } else { Err(error.into()) }
             }
         }
     }
 
-    fn in_force(&mut self, index: usize, result: Written, now: Option<String>) -> Result<Written> {
-        let message = (result == Written::Adjusted).then(|| {
-            let Change { to, .. } = &self.set.items[index].change;
-            format!("the kernel made \"{}\" of \"{to}\"", now.as_deref().unwrap_or_default())
+    fn record_applied(&mut self, index: usize, result: WriteOutcome, now: Option<String>) -> Result<WriteOutcome> {
+        let message = (result == WriteOutcome::Adjusted).then(|| {
+            let HostChange { to, .. } = &self.set.items[index].change;
+            format!("the kernel changed \"{to}\" to \"{}\"", now.as_deref().unwrap_or_default())
         });
-        match self.outcome(index, result, now, message) {
+        match self.record_outcome(index, result, now, message) {
             Ok(()) => Ok(result),
             Err(error) => {
                 self.put_back(index);
@@ -137,142 +138,159 @@ impl Session<'_> {
         }
     }
 
-    fn refused(&mut self, index: usize, now: Option<String>, error: ChangeError) -> Result<Written> {
-        // The host is as before, so a journal that cannot take this either loses nothing.
-        let _ = self.outcome(index, Written::Refused, now, Some(error.to_string()));
+    fn record_refused(&mut self, index: usize, now: Option<String>, error: ChangeError) -> Result<WriteOutcome> {
+        // The host is as before, so nothing is lost if the journal cannot be written either.
+        let _ = self.record_outcome(index, WriteOutcome::Refused, now, Some(error.to_string()));
         Err(error)
     }
 
-    fn outcome(&mut self, index: usize, result: Written, now: Option<String>, message: Option<String>) -> Result<()> {
-        self.record(&Record::Outcome { index, result, now, message })
+    fn record_outcome(
+        &mut self,
+        index: usize,
+        result: WriteOutcome,
+        now: Option<String>,
+        message: Option<String>,
+    ) -> Result<()> {
+        self.record(&JournalRecord::Outcome { index, result, now, message })
     }
 
-    /// Takes back these changes, the last one first. A target that cannot be put back, or does not stay put back while
-    /// others are, is tried again.
-    pub(crate) fn take_back(&mut self, indices: &[usize], lost: impl Fn(&Target) -> Option<Back>) -> Vec<TargetReport> {
-        let mut results: Vec<(usize, Back)> = Vec::new();
+    /// Rolls back these changes, the last one first. A target that cannot be restored, or changes again while others
+    /// are, is retried.
+    pub(crate) fn roll_back(
+        &mut self,
+        indices: &[usize],
+        lost: impl Fn(&ChangeTarget) -> Option<RestoreOutcome>,
+    ) -> Vec<TargetReport> {
+        let mut results: Vec<(usize, RestoreOutcome)> = Vec::new();
         for index in indices.iter().rev() {
             let lost = lost(&self.set.items[*index].change.target);
             let result = match &self.set.items[*index].phase {
-                Phase::Back => Back::AlreadyBack,
-                phase if !phase.is_on_the_host() => Back::NeverWritten,
+                ChangePhase::Back => RestoreOutcome::AlreadyBack,
+                phase if !phase.is_on_the_host() => RestoreOutcome::NeverWritten,
                 _ => lost.inspect(|back| self.taken_back(*index, back)).unwrap_or_else(|| self.put_back(*index)),
             };
             results.push((*index, result));
         }
-        for _ in 1..PASSES {
+        for _ in 1..MAX_RESTORE_PASSES {
             let unsettled: Vec<usize> =
                 (0..results.len()).filter(|place| !self.is_settled(results[*place].0, &results[*place].1)).collect();
-            if unsettled.is_empty() || self.mode == Mode::DryRun {
+            if unsettled.is_empty() || self.mode == RollbackMode::DryRun {
                 break;
             }
             for place in unsettled {
                 results[place].1 = self.put_back(results[place].0);
             }
         }
-        let report = |(index, result): (usize, Back)| {
-            let Change { target, from, to, .. } = self.set.items[index].change.clone();
+        let report = |(index, result): (usize, RestoreOutcome)| {
+            let HostChange { target, from, to, .. } = self.set.items[index].change.clone();
             TargetReport { target, from, to, result }
         };
         results.into_iter().map(report).collect()
     }
 
-    fn is_settled(&self, index: usize, result: &Back) -> bool {
-        let Change { target, from, .. } = &self.set.items[index].change;
-        let below = |item: &Item| item.change.target == *target && item.phase != Phase::Replaced;
+    fn is_settled(&self, index: usize, result: &RestoreOutcome) -> bool {
+        let HostChange { target, from, .. } = &self.set.items[index].change;
+        let below = |item: &PlannedChange| item.change.target == *target && item.phase != ChangePhase::Replaced;
         match result {
-            Back::Failed(_) => false,
-            // Another item of the same target that was below this one has its own value there now.
-            Back::Restored if !self.set.items[..index].iter().any(below) => {
-                self.host.read(target).is_ok_and(|now| agree(target, from.as_deref(), now.as_deref()))
+            RestoreOutcome::Failed(_) => false,
+            // An earlier item of the same target has restored its own value since.
+            RestoreOutcome::Restored if !self.set.items[..index].iter().any(below) => {
+                self.host.read(target).is_ok_and(|now| optional_value_matches(target, from.as_deref(), now.as_deref()))
             }
             _ => true,
         }
     }
 
-    fn taken_back(&mut self, index: usize, back: &Back) {
-        let message = back.shown(&self.set.items[index].change.target).to_string();
-        self.record_if_possible(&Record::TakenBack { index, is_back: back.is_back(), message });
+    fn taken_back(&mut self, index: usize, back: &RestoreOutcome) {
+        let message = back.with_display_values(&self.set.items[index].change.target).to_string();
+        self.append_if_possible(&JournalRecord::TakenBack { index, is_back: back.is_restored(), message });
     }
 
-    /// Puts back what stood at the target of one change, if what stands there now is ours.
-    fn put_back(&mut self, index: usize) -> Back {
+    /// Restores the previous value of the target of one change, if the present value is linerate's.
+    fn put_back(&mut self, index: usize) -> RestoreOutcome {
         let back = self.try_to_put_back(index);
         self.taken_back(index, &back);
         back
     }
 
-    fn try_to_put_back(&mut self, index: usize) -> Back {
-        let Change { target, from, .. } = self.set.items[index].change.clone();
+    fn try_to_put_back(&mut self, index: usize) -> RestoreOutcome {
+        let HostChange { target, from, .. } = self.set.items[index].change.clone();
         let current = match self.host.read(&target) {
             Ok(current) => current,
             Err(error) if is_gone(&error) => {
-                self.tidy_up_after(&target, from.as_deref());
-                return Back::Gone;
+                self.remove_intermediate_device(&target, from.as_deref());
+                return RestoreOutcome::Gone;
             }
-            Err(error) => return Back::Failed(error.to_string()),
+            Err(error) => return RestoreOutcome::Failed(error.to_string()),
         };
         if current == from {
-            return Back::AlreadyBack;
+            return RestoreOutcome::AlreadyBack;
         }
-        if !self.is_ours(index, current.as_deref()) {
-            return Back::ChangedByOthers { now: current };
+        if !self.is_own_value(index, current.as_deref()) {
+            return RestoreOutcome::ChangedByOthers { now: current };
         }
-        if self.mode == Mode::DryRun {
-            return Back::Restored;
+        if self.mode == RollbackMode::DryRun {
+            return RestoreOutcome::Restored;
         }
-        self.record_if_possible(&Record::TakingBack { index });
+        self.append_if_possible(&JournalRecord::TakingBack { index });
         let written = self.host.write(&target, from.as_deref());
         match (self.host.read(&target), written) {
-            (Ok(now), _) if agree(&target, from.as_deref(), now.as_deref()) => Back::Restored,
-            (Err(error), _) if is_gone(&error) => Back::Gone,
-            (_, Err(error)) | (Err(error), Ok(())) => Back::Failed(error.to_string()),
+            (Ok(now), _) if optional_value_matches(&target, from.as_deref(), now.as_deref()) => {
+                RestoreOutcome::Restored
+            }
+            (Err(error), _) if is_gone(&error) => RestoreOutcome::Gone,
+            (_, Err(error)) | (Err(error), Ok(())) => RestoreOutcome::Failed(error.to_string()),
             (Ok(now), Ok(())) => {
-                // What stands there now is what we have just written, in the kernel's version.
-                self.set.items[index].phase = Phase::TakingBack { now: Some(now.clone()) };
+                // The present value is the one just written, in the kernel's form.
+                self.set.items[index].phase = ChangePhase::TakingBack { now: Some(now.clone()) };
                 let now = now.unwrap_or_else(|| "nothing".to_owned());
                 let (now, from) = (shown(&target, &now), from.unwrap_or_default());
-                Back::Failed(format!("\"{now}\" stands there after \"{}\" was written", shown(&target, &from)))
+                RestoreOutcome::Failed(format!(
+                    "the value is \"{now}\" after \"{}\" was written",
+                    shown(&target, &from)
+                ))
             }
         }
     }
 
-    /// An interface that is gone leaves its intermediate device behind: writing takes that away, and then fails.
-    fn tidy_up_after(&self, target: &Target, from: Option<&str>) {
-        if self.mode == Mode::ForReal && matches!(target, Target::TrafficControl { .. }) {
+    /// Removes the intermediate device of a removed interface: writing deletes it, and then fails.
+    fn remove_intermediate_device(&self, target: &ChangeTarget, from: Option<&str>) {
+        if self.mode == RollbackMode::ForReal && matches!(target, ChangeTarget::TrafficControl { .. }) {
             let _ = self.host.write(target, from);
         }
     }
 
-    /// Whether what stands at a target is what this set has put there. Of a write that was cut short nobody knows what
-    /// came of it; where the kernel rounds or several steps are needed, it is taken to be ours.
-    fn is_ours(&self, index: usize, current: Option<&str>) -> bool {
+    /// True when this set has written the present value. After an interrupted write this is unknown; where the kernel
+    /// rounds values or several steps are needed, the value counts as the set's.
+    fn is_own_value(&self, index: usize, current: Option<&str>) -> bool {
         let item = &self.set.items[index];
-        let Change { target, to, .. } = &item.change;
-        let rounds = !matches!(target, Target::Setting { .. } | Target::File { .. });
+        let HostChange { target, to, .. } = &item.change;
+        let rounds = !matches!(target, ChangeTarget::Setting { .. } | ChangeTarget::File { .. });
         match &item.phase {
-            Phase::InForce { now } => is_still(target, now.as_deref(), current),
-            Phase::Attempted | Phase::TakingBack { now: None } => rounds || agree(target, Some(to), current),
-            Phase::TakingBack { now: Some(now) } => rounds || now.as_deref() == current,
+            ChangePhase::InForce { now } => is_unchanged(target, now.as_deref(), current),
+            ChangePhase::Attempted | ChangePhase::TakingBack { now: None } => {
+                rounds || optional_value_matches(target, Some(to), current)
+            }
+            ChangePhase::TakingBack { now: Some(now) } => rounds || now.as_deref() == current,
             _ => false,
         }
     }
 
-    /// Takes this set's settings out of the file that makes them last.
-    pub(crate) fn take_file_back(&mut self) -> Option<FileReport> {
-        let file = self.set.file.clone().filter(|file| !file.is_back)?;
-        let (is_back, message) = match self.file_without_ours(&file) {
+    /// Reverts this set's settings in the file that makes them persistent.
+    pub(crate) fn revert_file(&mut self) -> Option<FileRollbackReport> {
+        let file = self.set.file.clone().filter(|file| !file.is_reverted)?;
+        let (is_back, message) = match self.reverted_contents(&file) {
             Ok((contents, others)) => {
                 let done = match self.mode {
-                    Mode::DryRun => Ok(()),
-                    Mode::ForReal => {
+                    RollbackMode::DryRun => Ok(()),
+                    RollbackMode::ForReal => {
                         contents.map_or(Ok(()), |contents| self.host.replace_file(&file.path, contents.as_deref()))
                     }
                 };
                 match done {
-                    Ok(()) if others.is_empty() => (true, "its lines are taken back".to_owned()),
+                    Ok(()) if others.is_empty() => (true, "its lines are reverted".to_owned()),
                     Ok(()) => {
-                        (true, format!("somebody else has changed {} there since; left alone", others.join(", ")))
+                        (true, format!("another program has changed {} there since; left alone", others.join(", ")))
                     }
                     Err(error) => (false, error.to_string()),
                 }
@@ -280,13 +298,14 @@ impl Session<'_> {
             Err(error) => (false, error.to_string()),
         };
         let path = file.path.display().to_string();
-        self.record_if_possible(&Record::FileTakenBack { path, is_back, message: message.clone() });
-        Some(FileReport { path: file.path, is_back, message })
+        self.append_if_possible(&JournalRecord::FileTakenBack { path, is_back, message: message.clone() });
+        Some(FileRollbackReport { path: file.path, is_back, message })
     }
 
-    /// What the file is to have; `None` when it has it already.
+    /// Contents of the file without this set, and the keys that another program has changed; `None` when the contents
+    /// are right already.
     #[expect(clippy::option_option, reason = "what to write, if anything: text, or no file")]
-    fn file_without_ours(
+    fn reverted_contents(
         &self,
         file: &crate::set::KeptFile,
     ) -> linerate_sys::Result<(Option<Option<String>>, Vec<String>)> {
@@ -297,13 +316,17 @@ impl Session<'_> {
         if now == file.after {
             return Ok((Some(file.before.clone()), Vec::new()));
         }
-        let (contents, others) = drop_in::without(&now, &file.settings, file.before.as_deref());
+        let (contents, others) = drop_in::remove_settings(&now, &file.settings, file.before.as_deref());
         Ok((Some(contents), others))
     }
 
-    /// Records the end.
+    /// Records the end of the rollback.
     pub(crate) fn close(&mut self, reason: &str) {
-        let is_clean = !self.set.leaves_something();
-        self.record_if_possible(&Record::Closed { at_unix_ns: now(), is_clean, reason: reason.to_owned() });
+        let is_clean = !self.set.has_residue();
+        self.append_if_possible(&JournalRecord::Closed {
+            at_unix_ns: unix_time_ns(),
+            is_clean,
+            reason: reason.to_owned(),
+        });
     }
 }

@@ -1,125 +1,125 @@
-//! A change set as its journal tells it.
+//! A change set, replayed from its journal.
 
 use core::time::Duration;
 use std::path::{Path, PathBuf};
 
-use linerate_model::change::{Change, Target};
-use linerate_sys::host_access::Identity;
+use linerate_model::change::{ChangeTarget, HostChange};
+use linerate_sys::host_access::HostIdentity;
 use linerate_units::WallTime;
 
 use crate::error::{ChangeError, Result};
 use crate::id::ChangeId;
-use crate::journal::{Record, Written};
+use crate::journal::{JournalRecord, WriteOutcome};
 
-/// Changes that were begun together, and are kept or taken back together.
+/// Changes that are begun together, and kept or rolled back together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeSet {
-    /// Its number.
+    /// Number of the set.
     pub id: ChangeId,
-    /// When it was begun.
+    /// Time of its beginning.
     pub begun_at: WallTime,
-    /// The linerate that began it.
+    /// Version of the linerate that began it.
     pub linerate_version: String,
-    /// What for.
+    /// Purpose, as text for the user.
     pub purpose: String,
     /// The process that made it.
     pub process: u32,
-    /// When that process began, in ticks since the boot; 0 where it is not known.
+    /// Start time of that process, in kernel ticks since boot; 0 where it is unknown.
     pub process_began: u64,
     /// The host.
-    pub identity: Identity,
+    pub identity: HostIdentity,
     /// The changes, in the order in which they were planned.
-    pub items: Vec<Item>,
-    /// The file that makes them last; `None` when none was written.
+    pub items: Vec<PlannedChange>,
+    /// The file that makes its settings persistent; `None` when none was written.
     pub file: Option<KeptFile>,
-    /// When it was kept, and what may defeat it at the next boot.
+    /// Time at which it was kept, and reasons why it may not apply at the next boot.
     pub kept: Option<(WallTime, Vec<String>)>,
-    /// When it was taken back, whether nothing is left, and why.
+    /// Time of the rollback, whether nothing is left, and the reason.
     pub closed: Option<(WallTime, bool, String)>,
-    /// Whether somebody has confirmed it, so that nothing takes it back by itself.
+    /// True when the user has confirmed it, so that it is not rolled back automatically.
     pub is_confirmed: bool,
 }
 
 /// One change of a set.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Item {
-    /// The change; `from` is what stood there when it was planned.
-    pub change: Change,
-    /// How far it has come.
-    pub phase: Phase,
-    /// What was said last about it, for a person; empty when there was nothing to say.
+pub struct PlannedChange {
+    /// The change; `from` is the value when it was planned.
+    pub change: HostChange,
+    /// Progress of the change.
+    pub phase: ChangePhase,
+    /// Latest message about it, for the user; may be empty.
     pub message: String,
 }
 
-/// How far a change has come.
+/// Progress of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum ChangePhase {
     /// Nothing was written.
     Planned,
-    /// The host had it before.
+    /// The host had the value before.
     NoNeed,
-    /// The host refused it, and has what it had before.
+    /// The host refused the value and has the previous one.
     Refused,
-    /// It was about to be written when the journal ends, so it may or may not stand there.
+    /// The journal ends before the outcome of the write: the value may or may not have been written.
     Attempted,
-    /// It stands there.
+    /// The value is in effect.
     InForce {
-        /// What was read after writing it.
+        /// Value that was read after the write.
         now: Option<String>,
     },
-    /// It was about to be put back when the journal ends.
+    /// The journal ends before the outcome of the rollback.
     TakingBack {
-        /// What was read after writing it; `None` when that was not recorded.
+        /// Value that was read after the write; `None` when it was not recorded.
         now: Option<Option<String>>,
     },
-    /// What stood there before stands there again.
+    /// The previous value is restored.
     Back,
-    /// Nothing of it is on the host, and a later change of the set has taken its place: it is not applied any more.
+    /// Nothing of it is on the host, and a later change of the set replaces it: it is no longer applied.
     Replaced,
 }
 
-impl Phase {
-    /// Whether something may be left of it on the host.
+impl ChangePhase {
+    /// True when something of the change may be on the host.
     #[must_use]
     pub const fn is_on_the_host(&self) -> bool {
         matches!(self, Self::Attempted | Self::InForce { .. } | Self::TakingBack { .. })
     }
 }
 
-/// A file that makes settings last.
+/// A file that makes settings persistent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFile {
     /// The file.
     pub path: PathBuf,
-    /// What it had before; `None` when it was not there.
+    /// Previous contents; `None` when the file did not exist.
     pub before: Option<String>,
-    /// What was written into it.
+    /// Contents that were written.
     pub after: String,
     /// Keys and values of this set.
     pub settings: Vec<(String, String)>,
-    /// Whether nothing of ours is left in it.
-    pub is_back: bool,
+    /// True when nothing of the set is left in it.
+    pub is_reverted: bool,
 }
 
-/// What has become of a change set.
+/// State of a change set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum State {
-    /// Begun, and neither kept nor taken back: it is being tried, or was interrupted.
+pub enum ChangeSetState {
+    /// Begun, and neither kept nor rolled back: in progress, or interrupted.
     Pending,
-    /// Confirmed, and not written into a file: it holds until the next boot.
+    /// Confirmed, and not written to a file: in effect until the next boot.
     UntilReboot,
     /// Kept.
     Kept,
-    /// Taken back; the host is as before.
+    /// Rolled back; the host is as before.
     RolledBack,
-    /// Taken back, as far as that could be done.
+    /// Rolled back as far as possible.
     Partly,
-    /// Never kept, and gone with a boot since.
+    /// Not kept, and lost at a reboot.
     LostAtReboot,
 }
 
-impl State {
-    /// Its name in documents.
+impl ChangeSetState {
+    /// Name in JSON documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -132,9 +132,9 @@ impl State {
         }
     }
 
-    /// In words.
+    /// Label for the user.
     #[must_use]
-    pub const fn words(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Pending => "pending",
             Self::UntilReboot => "kept until the next boot",
@@ -147,19 +147,19 @@ impl State {
 }
 
 impl ChangeSet {
-    /// Reads the records in their order.
-    pub(crate) fn replay(path: &Path, records: &[Record]) -> Result<Option<Self>> {
+    /// Replays the records in order.
+    pub(crate) fn replay(path: &Path, records: &[JournalRecord]) -> Result<Option<Self>> {
         let Some((first, rest)) = records.split_first() else { return Ok(None) };
         let damaged = |detail: &str| ChangeError::Damaged { path: path.to_owned(), detail: detail.to_owned() };
-        let mut set = Self::begin(first).ok_or_else(|| damaged("it does not begin with its beginning"))?;
+        let mut set = Self::begin(first).ok_or_else(|| damaged("its first record is not `begun`"))?;
         for record in rest {
-            set.apply(record)?.ok_or_else(|| damaged("a record is about a change that it does not have"))?;
+            set.apply(record).ok_or_else(|| damaged("a record names an unknown change"))?;
         }
         Ok(Some(set))
     }
 
-    pub(crate) fn begin(record: &Record) -> Option<Self> {
-        let Record::Begun {
+    pub(crate) fn begin(record: &JournalRecord) -> Option<Self> {
+        let JournalRecord::Begun {
             id,
             at_unix_ns,
             linerate_version,
@@ -176,12 +176,12 @@ impl ChangeSet {
         };
         Some(Self {
             id: ChangeId::new(id),
-            begun_at: time(at_unix_ns),
+            begun_at: wall_time(at_unix_ns),
             linerate_version,
             purpose,
             process,
             process_began,
-            identity: Identity { boot, machine, namespace, kernel },
+            identity: HostIdentity { boot, machine, namespace, kernel },
             items: Vec::new(),
             file: None,
             kept: None,
@@ -190,101 +190,108 @@ impl ChangeSet {
         })
     }
 
-    /// What one more record makes of it; `None` when the record does not fit.
-    pub(crate) fn apply(&mut self, record: &Record) -> Result<Option<()>> {
-        let done = match record {
-            Record::Planned { index, change } if *index == self.items.len() => {
-                let change = Change::try_from(change)?;
-                self.replace(&change.target);
-                self.items.push(Item { change, phase: Phase::Planned, message: String::new() });
+    /// Applies one more record; `None` when the record does not fit.
+    pub(crate) fn apply(&mut self, record: &JournalRecord) -> Option<()> {
+        match record {
+            JournalRecord::Planned { index, change } if *index == self.items.len() => {
+                self.mark_replaced(&change.target);
+                self.items.push(PlannedChange {
+                    change: change.clone(),
+                    phase: ChangePhase::Planned,
+                    message: String::new(),
+                });
                 Some(())
             }
-            Record::Begun { .. } | Record::Planned { .. } => None,
-            Record::Intent { index } => self.advance(*index, |_| Phase::Attempted, None),
-            Record::Outcome { index, result, now, message } => {
+            JournalRecord::Begun { .. } | JournalRecord::Planned { .. } => None,
+            JournalRecord::Intent { index } => self.advance(*index, |_| ChangePhase::Attempted, None),
+            JournalRecord::Outcome { index, result, now, message } => {
                 let phase = |_| match result {
-                    Written::Written | Written::Adjusted => Phase::InForce { now: now.clone() },
-                    Written::NoNeed => Phase::NoNeed,
-                    Written::Refused => Phase::Refused,
+                    WriteOutcome::Written | WriteOutcome::Adjusted => ChangePhase::InForce { now: now.clone() },
+                    WriteOutcome::NoNeed => ChangePhase::NoNeed,
+                    WriteOutcome::Refused => ChangePhase::Refused,
                 };
                 self.advance(*index, phase, Some(message.clone().unwrap_or_default()))
             }
-            Record::TakingBack { index } => self.advance(*index, taking_back, None),
-            Record::TakenBack { index, is_back, message } => {
-                let phase = |phase| if *is_back { Phase::Back } else { phase };
+            JournalRecord::TakingBack { index } => self.advance(*index, to_rolling_back, None),
+            JournalRecord::TakenBack { index, is_back, message } => {
+                let phase = |phase| if *is_back { ChangePhase::Back } else { phase };
                 self.advance(*index, phase, Some(message.clone()))
             }
-            Record::Keeping { path, before, after, settings } => {
+            JournalRecord::Keeping { path, before, after, settings } => {
                 let (path, before, after) = (PathBuf::from(path), before.clone(), after.clone());
-                self.file = Some(KeptFile { path, before, after, settings: settings.clone(), is_back: false });
+                self.file = Some(KeptFile { path, before, after, settings: settings.clone(), is_reverted: false });
                 Some(())
             }
-            Record::Kept { at_unix_ns, warnings } => {
-                self.kept = Some((time(*at_unix_ns), warnings.clone()));
+            JournalRecord::Kept { at_unix_ns, warnings } => {
+                self.kept = Some((wall_time(*at_unix_ns), warnings.clone()));
                 Some(())
             }
-            Record::FileTakenBack { is_back, .. } => self.file.as_mut().map(|file| file.is_back = *is_back),
-            Record::Closed { at_unix_ns, is_clean, reason } => {
-                self.closed = Some((time(*at_unix_ns), *is_clean, reason.clone()));
+            JournalRecord::FileTakenBack { is_back, .. } => self.file.as_mut().map(|file| file.is_reverted = *is_back),
+            JournalRecord::Closed { at_unix_ns, is_clean, reason } => {
+                self.closed = Some((wall_time(*at_unix_ns), *is_clean, reason.clone()));
                 Some(())
             }
-        };
-        Ok(done)
-    }
-
-    /// What was planned for this target, and of which nothing is on the host, gives way to what is planned for it now.
-    fn replace(&mut self, target: &Target) {
-        let earlier = |item: &&mut Item| item.change.target == *target && !item.phase.is_on_the_host();
-        for item in self.items.iter_mut().filter(earlier) {
-            item.phase = Phase::Replaced;
         }
     }
 
-    fn advance(&mut self, index: usize, to: impl FnOnce(Phase) -> Phase, message: Option<String>) -> Option<()> {
+    /// Marks earlier changes of this target of which nothing is on the host as replaced.
+    fn mark_replaced(&mut self, target: &ChangeTarget) {
+        let earlier = |item: &&mut PlannedChange| item.change.target == *target && !item.phase.is_on_the_host();
+        for item in self.items.iter_mut().filter(earlier) {
+            item.phase = ChangePhase::Replaced;
+        }
+    }
+
+    fn advance(
+        &mut self,
+        index: usize,
+        to: impl FnOnce(ChangePhase) -> ChangePhase,
+        message: Option<String>,
+    ) -> Option<()> {
         let item = self.items.get_mut(index)?;
-        item.phase = to(core::mem::replace(&mut item.phase, Phase::Planned));
+        item.phase = to(core::mem::replace(&mut item.phase, ChangePhase::Planned));
         if let Some(message) = message {
             item.message = message;
         }
         Some(())
     }
 
-    /// What has become of it, as seen from this boot of the host.
+    /// State of the set, as seen from this boot of the host.
     #[must_use]
-    pub fn state(&self, here: &Identity) -> State {
+    pub fn state(&self, here: &HostIdentity) -> ChangeSetState {
         match (&self.closed, &self.kept) {
-            (Some((_, true, _)), _) => State::RolledBack,
-            (Some((_, false, _)), _) => State::Partly,
-            (None, Some(_)) if self.file.is_some() => State::Kept,
+            (Some((_, true, _)), _) => ChangeSetState::RolledBack,
+            (Some((_, false, _)), _) => ChangeSetState::Partly,
+            (None, Some(_)) if self.file.is_some() => ChangeSetState::Kept,
             (None, kept) => {
-                let leaves_a_file = self.file.as_ref().is_some_and(|file| !file.is_back);
+                let leaves_a_file = self.file.as_ref().is_some_and(|file| !file.is_reverted);
                 if self.identity.boot != here.boot && !leaves_a_file {
-                    State::LostAtReboot
+                    ChangeSetState::LostAtReboot
                 } else if kept.is_some() || self.is_confirmed {
-                    State::UntilReboot
+                    ChangeSetState::UntilReboot
                 } else {
-                    State::Pending
+                    ChangeSetState::Pending
                 }
             }
         }
     }
 
-    /// Whether something of it may be on the host, or in its files.
+    /// True when something of the set may be on the host, or in its files.
     #[must_use]
-    pub fn leaves_something(&self) -> bool {
+    pub fn has_residue(&self) -> bool {
         self.items.iter().any(|item| item.phase.is_on_the_host())
-            || self.file.as_ref().is_some_and(|file| !file.is_back)
+            || self.file.as_ref().is_some_and(|file| !file.is_reverted)
     }
 }
 
-fn taking_back(phase: Phase) -> Phase {
+fn to_rolling_back(phase: ChangePhase) -> ChangePhase {
     match phase {
-        Phase::InForce { now } => Phase::TakingBack { now: Some(now) },
-        Phase::TakingBack { now } => Phase::TakingBack { now },
-        _ => Phase::TakingBack { now: None },
+        ChangePhase::InForce { now } => ChangePhase::TakingBack { now: Some(now) },
+        ChangePhase::TakingBack { now } => ChangePhase::TakingBack { now },
+        _ => ChangePhase::TakingBack { now: None },
     }
 }
 
-pub(crate) fn time(nanoseconds: u64) -> WallTime {
+pub(crate) fn wall_time(nanoseconds: u64) -> WallTime {
     WallTime::from_unix(Duration::from_nanos(nanoseconds))
 }

@@ -1,4 +1,4 @@
-//! Where the journals are.
+//! The directory of the journals.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -12,21 +12,21 @@ use crate::id::ChangeId;
 use crate::journal;
 use crate::set::ChangeSet;
 
-/// The variable that names another directory for the state of linerate.
-pub const VARIABLE: &str = "LINERATE_STATE";
+/// Environment variable that names another directory for the state of linerate.
+pub const STATE_VARIABLE: &str = "LINERATE_STATE";
 
-/// The directory of all change sets of a host: one directory each, named by its number, with the journal and what the
-/// processes around it tell each other.
+/// The directory of all change sets of a host: one subdirectory each, named by its number, with the journal and the
+/// notes that processes leave for each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Store {
+pub struct ChangeStore {
     directory: PathBuf,
 }
 
 /// A change set that may be unreadable.
-pub type Listed = (ChangeId, Result<ChangeSet>);
+pub type ListedChangeSet = (ChangeId, Result<ChangeSet>);
 
-impl Store {
-    /// The one of this user: `$LINERATE_STATE/changes`; else `/var/lib/linerate/changes` for root, below
+impl ChangeStore {
+    /// Returns the store of this user: `$LINERATE_STATE/changes`; else `/var/lib/linerate/changes` for root, below
     /// `$XDG_STATE_HOME` or `~/.local/state` for others.
     pub fn from_environment() -> Result<Self> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -35,33 +35,33 @@ impl Store {
             variable("XDG_STATE_HOME").or_else(home).map(|state| state.join("linerate"))
         };
         let of_root = || linerate_sys::process::is_root().then(|| PathBuf::from("/var/lib/linerate"));
-        let state = variable(VARIABLE).or_else(of_root).or_else(of_user).ok_or(ChangeError::NoPlace)?;
+        let state = variable(STATE_VARIABLE).or_else(of_root).or_else(of_user).ok_or(ChangeError::NoPlace)?;
         Ok(Self::at(&state))
     }
 
-    /// Below this directory.
+    /// Returns the store below this state directory.
     #[must_use]
     pub fn at(state: &Path) -> Self {
-        // The watchdog may run elsewhere.
+        // The watchdog may run in another directory.
         let state = std::path::absolute(state).unwrap_or_else(|_| state.to_owned());
         Self { directory: state.join("changes") }
     }
 
-    /// The directory that holds the sets, and its parent's name for [`VARIABLE`].
+    /// Returns the state directory, the value of [`STATE_VARIABLE`].
     #[must_use]
     pub fn state_directory(&self) -> &Path {
         self.directory.parent().unwrap_or(&self.directory)
     }
 
-    pub(crate) fn directory_of(&self, id: ChangeId) -> PathBuf {
+    pub(crate) fn set_directory(&self, id: ChangeId) -> PathBuf {
         self.directory.join(id.to_string())
     }
 
-    pub(crate) fn journal_of(&self, id: ChangeId) -> PathBuf {
-        self.directory_of(id).join("journal")
+    pub(crate) fn journal_file(&self, id: ChangeId) -> PathBuf {
+        self.set_directory(id).join("journal")
     }
 
-    /// The numbers of all sets, the earliest first.
+    /// Returns the numbers of all sets, the earliest first.
     pub fn ids(&self) -> Result<Vec<ChangeId>> {
         let entries = match fs::read_dir(&self.directory) {
             Ok(entries) => entries,
@@ -80,16 +80,21 @@ impl Store {
         Ok(ids)
     }
 
-    /// All sets, the earliest first; those that cannot be read with the reason.
-    pub fn list(&self) -> Result<Vec<Listed>> {
+    /// Returns all sets, the earliest first; those that cannot be read with the error.
+    pub fn list(&self) -> Result<Vec<ListedChangeSet>> {
         let all = self.ids()?.into_iter().map(|id| (id, self.get(id)));
-        // One that never got its first line has changed nothing.
+        // A set without its first record has changed nothing.
         Ok(all.filter(|(_, set)| !matches!(set, Err(ChangeError::NoSuchSet(_)))).collect())
     }
 
-    /// One set.
+    /// Fails when a set cannot be read: its changes may be in effect, and nothing knows the values before them.
+    pub fn check_readable(&self) -> Result<()> {
+        self.list()?.into_iter().try_for_each(|(_, set)| set.map(drop))
+    }
+
+    /// Reads one set.
     pub fn get(&self, id: ChangeId) -> Result<ChangeSet> {
-        let path = self.journal_of(id);
+        let path = self.journal_file(id);
         if matches!(path.try_exists(), Ok(false)) {
             return Err(ChangeError::NoSuchSet(id));
         }
@@ -99,10 +104,10 @@ impl Store {
         Ok(set)
     }
 
-    /// Lets only one process at a time change the host: `None` when another one does.
+    /// Takes the lock of the host; `None` when another process holds it.
     pub(crate) fn try_lock(&self) -> Result<Option<FileLock>> {
         let failed =
-            |cause| ChangeError::Place { operation: "making the directory", path: self.directory.clone(), cause };
+            |cause| ChangeError::Place { operation: "creating the directory", path: self.directory.clone(), cause };
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).map_err(failed)?;
         let path = self.directory.join("lock");
         try_lock(&path).map_err(|error| ChangeError::Place { operation: "locking", path, cause: error.into() })
@@ -112,43 +117,43 @@ impl Store {
         self.try_lock()?.ok_or(ChangeError::Busy)
     }
 
-    /// A directory for the next set. The caller has the lock.
-    pub(crate) fn make_next(&self) -> Result<ChangeId> {
+    /// Creates the directory of the next set. The caller holds the lock.
+    pub(crate) fn create_next(&self) -> Result<ChangeId> {
         let number = self.ids()?.last().map_or(1, |last| last.get() + 1);
         let path = self.directory.join(number.to_string());
         let made = DirBuilder::new().mode(0o700).create(&path);
         let made = made.and_then(|()| fs::File::open(&self.directory)?.sync_all());
-        made.map_err(|cause| ChangeError::Place { operation: "making the directory", path, cause })?;
+        made.map_err(|cause| ChangeError::Place { operation: "creating the directory", path, cause })?;
         Ok(ChangeId::new(number))
     }
 
     /// Removes the record of a set that has changed nothing.
-    pub(crate) fn forget(&self, id: ChangeId) {
-        // What stays is the record of nothing.
-        let _ = fs::remove_dir_all(self.directory_of(id));
+    pub(crate) fn remove(&self, id: ChangeId) {
+        // What remains records no change.
+        let _ = fs::remove_dir_all(self.set_directory(id));
     }
 
-    /// Confirms a set, so that neither the watchdog nor a later start takes it back: what it changed holds until the next
-    /// boot. From any process; the one that tries the changes may go on and keep them for good.
+    /// Confirms a set, so that neither the watchdog nor a later start rolls it back: it is in effect until the next
+    /// boot. May be called from any process; the trial may go on and keep the changes for good.
     pub fn confirm(&self, id: ChangeId) -> Result<()> {
         self.get(id)?;
-        self.write_note(id, CONFIRMED, "")
+        self.write_note(id, CONFIRMED_NOTE, "")
     }
 
     pub(crate) fn is_confirmed(&self, id: ChangeId) -> bool {
-        self.directory_of(id).join(CONFIRMED).exists()
+        self.set_directory(id).join(CONFIRMED_NOTE).exists()
     }
 
-    /// Leaves a word for other processes, as a whole.
+    /// Writes a note for other processes, atomically.
     pub(crate) fn write_note(&self, id: ChangeId, name: &str, text: &str) -> Result<()> {
-        let (path, new) = (self.directory_of(id).join(name), self.directory_of(id).join(format!("{name}.new")));
+        let (path, new) = (self.set_directory(id).join(name), self.set_directory(id).join(format!("{name}.new")));
         let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &path));
         written.map_err(|cause| ChangeError::Place { operation: "writing", path, cause })
     }
 
     pub(crate) fn read_note(&self, id: ChangeId, name: &str) -> Option<String> {
-        fs::read_to_string(self.directory_of(id).join(name)).ok()
+        fs::read_to_string(self.set_directory(id).join(name)).ok()
     }
 }
 
-const CONFIRMED: &str = "confirmed";
+const CONFIRMED_NOTE: &str = "confirmed";

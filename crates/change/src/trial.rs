@@ -1,102 +1,110 @@
-//! Trying changes: begin, apply, measure, take back or keep.
+//! Trials of changes: begin, apply, measure, roll back or keep.
 
 use core::time::Duration;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use linerate_model::change::{Change, Plan, Target};
+use linerate_model::change::{ChangePlan, ChangeTarget, HostChange};
 use linerate_sys::clock::{format_utc, monotonic_now, realtime_now};
 use linerate_sys::file_lock::FileLock;
-use linerate_sys::host_access::Host;
+use linerate_sys::host_access::HostAccess;
 use linerate_sys::process::ProcessIdentity;
 use linerate_units::MonotonicTime;
 
-use crate::drop_in::{self, Heading, Setting};
+use crate::drop_in::{self, DropInHeading, DropInSetting};
 use crate::error::{ChangeError, Result};
 use crate::id::ChangeId;
-use crate::journal::{Journal, Record, Written};
-use crate::rollback::{Mode, Report, TargetReport, all_back, pending};
-use crate::session::{Session, now};
-use crate::set::{ChangeSet, Phase};
-use crate::store::Store;
-use crate::watchdog::{self, Guard};
+use crate::journal::{Journal, JournalRecord, WriteOutcome};
+use crate::rollback::{RollbackMode, RollbackReport, TargetReport, pending, roll_back_all};
+use crate::session::{ChangeSession, unix_time_ns};
+use crate::set::{ChangePhase, ChangeSet};
+use crate::store::ChangeStore;
+use crate::watchdog::{self, RollbackGuard};
 
-/// How changes are tried.
+/// Options of a trial.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// What for, in words for a person who reads the list of change sets.
+pub struct TrialOptions {
+    /// Purpose, shown in the list of change sets.
     pub purpose: String,
     /// Version of linerate.
     pub linerate_version: String,
-    /// Who takes the changes back if this process cannot.
-    pub guard: Guard,
-    /// After this time the changes are taken back, unless they are kept, confirmed, or the time renewed.
+    /// Process that rolls the changes back if this one cannot.
+    pub guard: RollbackGuard,
+    /// Time after which the changes are rolled back, unless they are kept or confirmed, or the time is renewed.
     pub time_limit: Duration,
 }
 
-/// What came of applying one change.
+/// Outcome of applying one change.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// The change; `from` is what stood there.
-    pub change: Change,
-    /// How it went.
-    pub written: Written,
-    /// What stands there now.
+pub struct ApplyOutcome {
+    /// The change; `from` is the previous value.
+    pub change: HostChange,
+    /// Result of the write.
+    pub written: WriteOutcome,
+    /// Present value.
     pub now: Option<String>,
 }
 
-/// How changes are kept.
+/// Options for keeping changes.
 #[derive(Clone, Debug)]
-pub struct Keep {
-    /// The file that makes settings last ([`drop_in::PATH`]); `None` keeps them until the next boot.
+pub struct KeepOptions {
+    /// The file that makes settings persistent (`DEFAULT_FILE`); `None` keeps them until the next boot.
     pub file: Option<PathBuf>,
-    /// Where the evidence is, for example `runs 31 and 32 of linerate history`.
+    /// Location of the evidence, for example `runs 31 and 32 of linerate history`.
     pub evidence: String,
-    /// What may defeat the file at the next boot, as far as it is known; kept with the set.
+    /// Known reasons why the file may not apply at the next boot; recorded with the set.
     pub warnings: Vec<String>,
 }
 
-/// What is kept.
+/// Changes that were kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
-    /// The set.
+pub struct KeptChanges {
+    /// Number of the change set.
     pub id: ChangeId,
-    /// The file; `None` when nothing stands in one.
+    /// The file; `None` when none was written.
     pub file: Option<PathBuf>,
-    /// What lasts.
-    pub lasting: Vec<Target>,
-    /// What holds until the next boot, or as long as the interface is there.
-    pub until_reboot: Vec<Target>,
-    /// As given.
+    /// Targets that persist across reboots.
+    pub lasting: Vec<ChangeTarget>,
+    /// Targets in effect until the next boot, or while the interface exists.
+    pub until_reboot: Vec<ChangeTarget>,
+    /// The warnings of [`KeepOptions::warnings`].
     pub warnings: Vec<String>,
 }
 
-/// Changes that are being tried. Dropping it takes back everything that is not kept.
-pub struct Trial<'a> {
-    session: Session<'a>,
-    store: &'a Store,
+/// Changes on trial. Dropping it rolls back everything that is not kept.
+pub struct ChangeTrial<'a> {
+    session: ChangeSession<'a>,
+    store: &'a ChangeStore,
     deadline: MonotonicTime,
     version: String,
     is_over: bool,
     _lock: FileLock,
 }
 
-impl<'a> Trial<'a> {
-    /// Records what stands at all targets of the plan and starts the watchdog; nothing is written to the host. Fails when
-    /// another trial runs, when an interrupted one has not been taken back ([`crate::recover`]), when a target is not
-    /// there or is not any more what the plan was made for, and when the journal cannot be written.
-    pub fn begin(store: &'a Store, host: &'a dyn Host, plan: &Plan, options: &Options) -> Result<Self> {
+impl<'a> ChangeTrial<'a> {
+    /// Records the present values of all targets of the plan and starts the watchdog; nothing is written to the host.
+    /// Fails when another trial runs, when an interrupted one has not been rolled back ([`crate::recover`]), when a
+    /// set cannot be read, when a
+    /// target does not exist or has another value than the plan expects, and when the journal cannot be written.
+    pub fn begin(
+        store: &'a ChangeStore,
+        host: &'a dyn HostAccess,
+        plan: &ChangePlan,
+        options: &TrialOptions,
+    ) -> Result<Self> {
         let identity = host.identity()?;
         let lock = store.lock()?;
         if let Some(set) = pending(store, host)?.first() {
             return Err(ChangeError::Pending(set.id));
         }
-        let id = store.make_next()?;
-        let mut journal = Journal::create(&store.journal_of(id))?;
+        // Its values would be recorded as those before the changes.
+        store.check_readable()?;
+        let id = store.create_next()?;
+        let mut journal = Journal::create(&store.journal_file(id))?;
         let process = ProcessIdentity::of_this();
-        let begun = Record::Begun {
+        let begun = JournalRecord::Begun {
             id: id.get(),
-            at_unix_ns: now(),
+            at_unix_ns: unix_time_ns(),
             linerate_version: options.linerate_version.clone(),
             purpose: options.purpose.clone(),
             process: std::process::id(),
@@ -108,7 +116,8 @@ impl<'a> Trial<'a> {
         };
         journal.append(&begun)?;
         let Some(set) = ChangeSet::begin(&begun) else { return Err(ChangeError::NoSuchSet(id)) };
-        let session = Session { host, journal: Some(journal), set, mode: Mode::ForReal, notes: Vec::new() };
+        let session =
+            ChangeSession { host, journal: Some(journal), set, mode: RollbackMode::ForReal, notes: Vec::new() };
         let deadline = monotonic_now() + options.time_limit;
         let version = options.linerate_version.clone();
         let mut trial = Self { session, store, deadline, version, is_over: false, _lock: lock };
@@ -117,28 +126,29 @@ impl<'a> Trial<'a> {
             Ok(()) => Ok(trial),
             Err(error) => {
                 trial.is_over = true;
-                store.forget(id);
+                store.remove(id);
                 Err(error)
             }
         }
     }
 
-    /// Its number.
+    /// Number of the change set.
     #[must_use]
     pub fn id(&self) -> ChangeId {
         self.session.set.id
     }
 
-    /// As its journal has it.
+    /// The change set, as recorded in its journal.
     #[must_use]
     pub fn set(&self) -> &ChangeSet {
         &self.session.set
     }
 
-    /// Takes up further changes, found while measuring the first ones. Writes nothing to the host. One for a target that
-    /// was only planned, or taken back, replaces what was planned for it; one for a target that is in force is refused.
-    pub fn extend(&mut self, plan: &Plan) -> Result<()> {
-        self.check()?;
+    /// Adds changes to the plan, found while measuring the first ones. Writes nothing to the host. A change for a
+    /// target that was only planned, or rolled back, replaces the earlier one; a change for a target whose change is in
+    /// effect is refused.
+    pub fn extend(&mut self, plan: &ChangePlan) -> Result<()> {
+        self.check_active()?;
         let mut targets = BTreeSet::new();
         if let Some(change) = plan.changes.iter().find(|change| !targets.insert(&change.target)) {
             return Err(ChangeError::Twice { target: change.target.clone() });
@@ -146,64 +156,63 @@ impl<'a> Trial<'a> {
         plan.changes.iter().try_for_each(|change| self.session.plan(change))
     }
 
-    /// Carries out the chosen changes that are not in force, in the order of the plan. All or none: when one fails, those
-    /// of this call are taken back and its error is returned.
-    pub fn apply(&mut self, chosen: impl Fn(&Change) -> bool) -> Result<Vec<Outcome>> {
+    /// Applies the chosen changes that are not in effect, in the order of the plan. All or none: when one fails, those
+    /// of this call are rolled back and its error is returned.
+    pub fn apply(&mut self, chosen: impl Fn(&HostChange) -> bool) -> Result<Vec<ApplyOutcome>> {
         let mut done = Vec::new();
-        for index in self.chosen(chosen, |phase| !phase.is_on_the_host() && *phase != Phase::Replaced) {
-            let applied = self.check().and_then(|()| self.session.apply(index));
+        for index in self.select_items(chosen, |phase| !phase.is_on_the_host() && *phase != ChangePhase::Replaced) {
+            let applied = self.check_active().and_then(|()| self.session.apply(index));
             match applied {
                 Ok(written) => done.push((index, written)),
                 Err(error) => {
                     let indices: Vec<usize> = done.iter().map(|(index, _)| *index).collect();
-                    self.session.take_back(&indices, |_| None);
+                    self.session.roll_back(&indices, |_| None);
                     return Err(error);
                 }
             }
         }
-        let outcome = |(index, written): (usize, Written)| {
+        let outcome = |(index, written): (usize, WriteOutcome)| {
             let item = &self.session.set.items[index];
             let now = match &item.phase {
-                Phase::InForce { now } => now.clone(),
+                ChangePhase::InForce { now } => now.clone(),
                 _ => item.change.from.clone(),
             };
-            Outcome { change: item.change.clone(), written, now }
+            ApplyOutcome { change: item.change.clone(), written, now }
         };
         Ok(done.into_iter().map(outcome).collect())
     }
 
-    /// Takes back the chosen changes, the last one first; they can be applied again.
-    pub fn take_back(&mut self, chosen: impl Fn(&Change) -> bool) -> Vec<TargetReport> {
-        let indices = self.chosen(chosen, Phase::is_on_the_host);
-        self.session.take_back(&indices, |_| None)
+    /// Rolls back the chosen changes, the last one first; they can be applied again.
+    pub fn roll_back_selected(&mut self, chosen: impl Fn(&HostChange) -> bool) -> Vec<TargetReport> {
+        let indices = self.select_items(chosen, ChangePhase::is_on_the_host);
+        self.session.roll_back(&indices, |_| None)
     }
 
-    fn chosen(&self, chosen: impl Fn(&Change) -> bool, phase: impl Fn(&Phase) -> bool) -> Vec<usize> {
+    fn select_items(&self, chosen: impl Fn(&HostChange) -> bool, phase: impl Fn(&ChangePhase) -> bool) -> Vec<usize> {
         let items = self.session.set.items.iter().enumerate();
         items.filter(|(_, item)| chosen(&item.change) && phase(&item.phase)).map(|(index, _)| index).collect()
     }
 
-    /// From now on there is this much time until the watchdog takes everything back: to be called as long as all goes
-    /// well.
+    /// Restarts the time limit, after which the watchdog rolls everything back. Call it regularly while all goes well.
     pub fn renew(&mut self, time: Duration) -> Result<()> {
-        self.check()?;
+        self.check_active()?;
         self.deadline = monotonic_now() + time;
         watchdog::write_deadline(self.store, self.id(), self.deadline)
     }
 
-    /// How much time is left.
+    /// Time left until the deadline.
     #[must_use]
     pub fn time_left(&self) -> Duration {
         self.deadline - monotonic_now()
     }
 
-    /// Whether somebody has confirmed the set from another process ([`Store::confirm`]).
+    /// True when the set has been confirmed from another process ([`ChangeStore::confirm`]).
     #[must_use]
     pub fn is_confirmed(&self) -> bool {
         self.store.is_confirmed(self.id())
     }
 
-    fn check(&self) -> Result<()> {
+    fn check_active(&self) -> Result<()> {
         match (self.is_over, self.time_left().is_zero()) {
             (true, _) => Err(ChangeError::Over),
             (false, true) => Err(ChangeError::Expired),
@@ -211,34 +220,34 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Keeps what is in force: settings also in the file. What was never applied, or was taken back, is no part of that.
-    /// When this is an error, everything has been taken back.
-    pub fn keep(mut self, keep: &Keep) -> Result<Kept> {
-        self.check()?;
+    /// Keeps the changes in effect; settings are also written to the file. Changes that were never applied, or were
+    /// rolled back, are left out. On an error everything has been rolled back.
+    pub fn keep(mut self, keep: &KeepOptions) -> Result<KeptChanges> {
+        self.check_active()?;
         let (lasting, until_reboot) = match &keep.file {
             Some(path) => self.write_file(path, keep)?,
-            None => (Vec::new(), self.in_force().map(|(change, _)| change.target.clone()).collect()),
+            None => (Vec::new(), self.changes_in_effect().map(|(change, _)| change.target.clone()).collect()),
         };
-        self.session.record(&Record::Kept { at_unix_ns: now(), warnings: keep.warnings.clone() })?;
+        self.session.record(&JournalRecord::Kept { at_unix_ns: unix_time_ns(), warnings: keep.warnings.clone() })?;
         self.is_over = true;
         let file = self.session.set.file.as_ref().map(|file| file.path.clone());
-        Ok(Kept { id: self.id(), file, lasting, until_reboot, warnings: keep.warnings.clone() })
+        Ok(KeptChanges { id: self.id(), file, lasting, until_reboot, warnings: keep.warnings.clone() })
     }
 
-    fn in_force(&self) -> impl Iterator<Item = (&Change, Option<&str>)> {
+    fn changes_in_effect(&self) -> impl Iterator<Item = (&HostChange, Option<&str>)> {
         self.session.set.items.iter().filter_map(|item| match &item.phase {
-            Phase::InForce { now } => Some((&item.change, now.as_deref())),
+            ChangePhase::InForce { now } => Some((&item.change, now.as_deref())),
             _ => None,
         })
     }
 
-    fn write_file(&mut self, path: &Path, keep: &Keep) -> Result<(Vec<Target>, Vec<Target>)> {
+    fn write_file(&mut self, path: &Path, keep: &KeepOptions) -> Result<(Vec<ChangeTarget>, Vec<ChangeTarget>)> {
         let (mut settings, mut lasting, mut until_reboot) = (Vec::new(), Vec::new(), Vec::new());
-        for (change, now) in self.in_force() {
+        for (change, now) in self.changes_in_effect() {
             match (&change.target, now) {
-                (Target::Setting { key }, Some(now)) => {
+                (ChangeTarget::Setting { key }, Some(now)) => {
                     let reason = change.reason.text.clone();
-                    settings.push(Setting { key: key.clone(), value: now.to_owned(), reason });
+                    settings.push(DropInSetting { key: key.clone(), value: now.to_owned(), reason });
                     lasting.push(change.target.clone());
                 }
                 _ => until_reboot.push(change.target.clone()),
@@ -248,16 +257,17 @@ impl<'a> Trial<'a> {
             return Ok((lasting, until_reboot));
         }
         let before = self.session.host.read_file(path)?;
-        let after = drop_in::with(before.as_deref(), &settings, &self.heading(keep));
+        let after = drop_in::add_settings(before.as_deref(), &settings, &self.heading(keep));
         let settings = settings.into_iter().map(|setting| (setting.key, setting.value)).collect();
-        let record = Record::Keeping { path: path.display().to_string(), before, after: after.clone(), settings };
+        let record =
+            JournalRecord::Keeping { path: path.display().to_string(), before, after: after.clone(), settings };
         self.session.record(&record)?;
         self.session.host.replace_file(path, Some(&after))?;
         Ok((lasting, until_reboot))
     }
 
-    fn heading(&self, keep: &Keep) -> Heading {
-        Heading {
+    fn heading(&self, keep: &KeepOptions) -> DropInHeading {
+        DropInHeading {
             linerate_version: self.version.clone(),
             date: format_utc(realtime_now(), "%Y-%m-%d %H:%M UTC"),
             kernel: self.session.set.identity.kernel.clone(),
@@ -266,24 +276,24 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Takes everything back, and says what that did.
-    #[must_use = "says what could not be put back"]
-    pub fn roll_back(mut self, reason: &str) -> Report {
+    /// Rolls everything back and returns the outcome.
+    #[must_use = "reports what could not be restored"]
+    pub fn roll_back(mut self, reason: &str) -> RollbackReport {
         self.end(reason)
     }
 
-    fn end(&mut self, reason: &str) -> Report {
+    fn end(&mut self, reason: &str) -> RollbackReport {
         self.is_over = true;
         let here = self.session.set.identity.clone();
-        all_back(&mut self.session, &here, reason)
+        roll_back_all(&mut self.session, &here, reason)
     }
 }
 
-impl Drop for Trial<'_> {
+impl Drop for ChangeTrial<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            // There is nobody left to tell; the journal has it.
-            let _ = self.end("the trial was broken off");
+            // No caller is left; the journal has the outcome.
+            let _ = self.end("the trial was aborted");
         }
     }
 }

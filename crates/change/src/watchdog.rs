@@ -1,10 +1,10 @@
-//! Who takes changes back when the process that makes them cannot.
+//! The watchdog: rolls changes back when the process that makes them cannot.
 //!
-//! A second linerate in a session of its own waits for one of three things: the lock of the state directory becomes free
-//! without the set being kept (the process was killed, hung up on, or lost its terminal), the deadline passes (it hangs,
-//! or whoever should confirm cannot reach the host any more), or the set is kept or taken back, with which it ends. Where
-//! systemd runs the host, the watchdog is a transient service, so that the end of a login session does not end it;
-//! elsewhere, and in network namespaces and containers, a process of its own, in the same namespace.
+//! A second linerate in its own session waits for one of three events: the lock of the state directory becomes free
+//! without the set being kept (the process was killed, or lost its terminal); the deadline expires (the process hangs,
+//! or the user cannot reach the host to confirm); or the set is kept or rolled back, after which the watchdog exits.
+//! Where systemd runs the host, the watchdog is a transient service, so that it survives the end of a login session;
+//! elsewhere, and in network namespaces and containers, it is a process in the same namespace.
 
 use core::time::Duration;
 use std::ffi::OsString;
@@ -13,68 +13,68 @@ use std::path::{Path, PathBuf};
 
 use linerate_sys::clock::{monotonic_now, sleep_until};
 use linerate_sys::command;
-use linerate_sys::host_access::Host;
+use linerate_sys::host_access::HostAccess;
 use linerate_sys::process::ProcessIdentity;
-use linerate_sys::supervise::Launch;
+use linerate_sys::supervise::SupervisedLaunch;
 use linerate_units::MonotonicTime;
 
 use crate::error::{ChangeError, Result};
 use crate::id::ChangeId;
-use crate::rollback::{Mode, Report, take_back};
-use crate::set::{ChangeSet, State};
-use crate::store::{Store, VARIABLE};
+use crate::rollback::{RollbackMode, RollbackReport, roll_back_locked};
+use crate::set::{ChangeSet, ChangeSetState};
+use crate::store::{ChangeStore, STATE_VARIABLE};
 
-/// Who takes the changes back if this process cannot.
+/// Process that rolls the changes back if this one cannot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Guard {
+pub enum RollbackGuard {
     /// This program, which is linerate, as `PROGRAM rollback --watch ID`.
     Program(PathBuf),
-    /// Nobody: a killed process leaves its changes until the next start or boot. For changes to a host in memory.
-    Nobody,
+    /// None: a killed process leaves its changes until the next start or boot. For changes to a host in memory.
+    Unguarded,
 }
 
-const DEADLINE: &str = "deadline";
-const WATCHING: &str = "watchdog";
+const DEADLINE_NOTE: &str = "deadline";
+const WATCHDOG_NOTE: &str = "watchdog";
 
-/// How often the watchdog looks.
-const LOOK: Duration = Duration::from_millis(200);
+/// Interval at which the watchdog polls.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long it may take to start.
-const START: Duration = Duration::from_secs(10);
+/// Maximum time for its start.
+const MAX_START_TIME: Duration = Duration::from_secs(10);
 
-/// How long the process may take to end by itself when its time is over.
-const GRACE: Duration = Duration::from_secs(2);
+/// Time for the process to exit after SIGTERM, before SIGKILL.
+const TERMINATION_GRACE: Duration = Duration::from_secs(2);
 
-pub(crate) fn write_deadline(store: &Store, id: ChangeId, deadline: MonotonicTime) -> Result<()> {
-    store.write_note(id, DEADLINE, &deadline.as_nanos().to_string())
+pub(crate) fn write_deadline(store: &ChangeStore, id: ChangeId, deadline: MonotonicTime) -> Result<()> {
+    store.write_note(id, DEADLINE_NOTE, &deadline.as_nanos().to_string())
 }
 
-fn deadline(store: &Store, id: ChangeId) -> Option<MonotonicTime> {
-    store.read_note(id, DEADLINE)?.trim().parse().ok().map(MonotonicTime::from_nanos)
+fn read_deadline(store: &ChangeStore, id: ChangeId) -> Option<MonotonicTime> {
+    store.read_note(id, DEADLINE_NOTE)?.trim().parse().ok().map(MonotonicTime::from_nanos)
 }
 
-/// Starts the watchdog, and comes back when it watches.
-pub(crate) fn arm(guard: &Guard, store: &Store, id: ChangeId) -> Result<()> {
-    let Guard::Program(program) = guard else { return Ok(()) };
-    let has_service = serves_systemd() && start_service(program, store, id);
-    if has_service && comes_up(store, id) {
+/// Starts the watchdog, and returns when it is ready.
+pub(crate) fn arm(guard: &RollbackGuard, store: &ChangeStore, id: ChangeId) -> Result<()> {
+    let RollbackGuard::Program(program) = guard else { return Ok(()) };
+    let has_service = is_systemd_available() && start_service(program, store, id);
+    if has_service && wait_until_ready(store, id) {
         return Ok(());
     }
     start_process(program, store, id)?;
-    if comes_up(store, id) {
+    if wait_until_ready(store, id) {
         return Ok(());
     }
     Err(ChangeError::Watchdog(format!(
         "{} rollback --watch {id} does not report within {} s",
         program.display(),
-        START.as_secs()
+        MAX_START_TIME.as_secs()
     )))
 }
 
-fn comes_up(store: &Store, id: ChangeId) -> bool {
-    let limit = monotonic_now() + START;
+fn wait_until_ready(store: &ChangeStore, id: ChangeId) -> bool {
+    let limit = monotonic_now() + MAX_START_TIME;
     while monotonic_now() < limit {
-        if store.read_note(id, WATCHING).is_some() {
+        if store.read_note(id, WATCHDOG_NOTE).is_some() {
             return true;
         }
         sleep_until(monotonic_now() + Duration::from_millis(5));
@@ -82,8 +82,8 @@ fn comes_up(store: &Store, id: ChangeId) -> bool {
     false
 }
 
-/// Whether systemd runs the host and shares our network: its services run in the host's own.
-fn serves_systemd() -> bool {
+/// True when systemd runs the host and shares this process's namespaces: its services run in the host's own.
+fn is_systemd_available() -> bool {
     let first = fs::read_to_string("/proc/1/comm").is_ok_and(|name| name.trim() == "systemd");
     let same = |kind: &str| {
         let here = fs::read_link(format!("/proc/self/ns/{kind}")).ok();
@@ -93,21 +93,21 @@ fn serves_systemd() -> bool {
     first && Path::new("/run/systemd/system").is_dir() && same("net") && same("mnt") && same("pid") && own_thread
 }
 
-/// Whether systemd took it. It starts again what fails, which a watchdog that was killed by mistake should.
-fn start_service(program: &Path, store: &Store, id: ChangeId) -> bool {
+/// Starts the watchdog as a systemd service, restarted on failure; true when systemd accepted it.
+fn start_service(program: &Path, store: &ChangeStore, id: ChangeId) -> bool {
     let arguments = service_arguments(program, store, id);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    command::run_checked("systemd-run", &arguments, None, START).is_ok()
+    command::run_checked("systemd-run", &arguments, None, MAX_START_TIME).is_ok()
 }
 
-fn service_arguments(program: &Path, store: &Store, id: ChangeId) -> Vec<String> {
+fn service_arguments(program: &Path, store: &ChangeStore, id: ChangeId) -> Vec<String> {
     vec![
         "--quiet".into(),
         "--collect".into(),
         format!("--unit=linerate-watchdog-{id}"),
-        format!("--description=Takes back changes {id} of linerate unless they are kept"),
+        format!("--description=Rolls back changes {id} of linerate unless they are kept"),
         "--property=Restart=on-failure".into(),
-        format!("--setenv={VARIABLE}={}", store.state_directory().display()),
+        format!("--setenv={STATE_VARIABLE}={}", store.state_directory().display()),
         "--".into(),
         program.display().to_string(),
         "rollback".into(),
@@ -116,12 +116,12 @@ fn service_arguments(program: &Path, store: &Store, id: ChangeId) -> Vec<String>
     ]
 }
 
-fn start_process(program: &Path, store: &Store, id: ChangeId) -> Result<()> {
+fn start_process(program: &Path, store: &ChangeStore, id: ChangeId) -> Result<()> {
     let arguments: [OsString; 3] = ["rollback".into(), "--watch".into(), id.to_string().into()];
     let mut environment: Vec<(OsString, OsString)> =
         ["PATH", "HOME", "TERM"].into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?))).collect();
-    environment.push((VARIABLE.into(), store.state_directory().into()));
-    let launch = Launch {
+    environment.push((STATE_VARIABLE.into(), store.state_directory().into()));
+    let launch = SupervisedLaunch {
         program,
         arguments: &arguments,
         environment: Some(&environment),
@@ -133,41 +133,40 @@ fn start_process(program: &Path, store: &Store, id: ChangeId) -> Result<()> {
     launch.start().map(drop).map_err(|error| ChangeError::Watchdog(error.to_string()))
 }
 
-/// What the watchdog does. Comes back when nothing is left to watch; with a report if it had to take the set back.
-pub fn watch(store: &Store, host: &dyn Host, id: ChangeId) -> Result<Option<Report>> {
+/// Runs the watchdog. Returns when nothing is left to watch, with a report if it rolled the set back.
+pub fn watch(store: &ChangeStore, host: &dyn HostAccess, id: ChangeId) -> Result<Option<RollbackReport>> {
     let set = store.get(id)?;
-    store.write_note(id, WATCHING, &std::process::id().to_string())?;
+    store.write_note(id, WATCHDOG_NOTE, &std::process::id().to_string())?;
     let mut asked_at = None;
     loop {
         let here = host.identity()?;
         if let Some(_lock) = store.try_lock()? {
             let now = store.get(id)?;
-            let is_pending = now.state(&here) == State::Pending;
-            let reason = if asked_at.is_some() { "its time was over" } else { "the process that tried it was gone" };
-            return is_pending.then(|| take_back(store, host, id, Mode::ForReal, reason)).transpose();
+            let is_pending = now.state(&here) == ChangeSetState::Pending;
+            let reason = if asked_at.is_some() { "its time limit expired" } else { "its process had ended" };
+            return is_pending.then(|| roll_back_locked(store, host, id, RollbackMode::ForReal, reason)).transpose();
         }
-        if store.get(id).is_ok_and(|set| set.state(&here) != State::Pending) {
+        if store.get(id).is_ok_and(|set| set.state(&here) != ChangeSetState::Pending) {
             return Ok(None);
         }
         let now = monotonic_now();
-        if deadline(store, id).is_none_or(|deadline| now > deadline) {
-            end_the_process(&set, now, &mut asked_at);
+        if read_deadline(store, id).is_none_or(|deadline| now > deadline) {
+            end_process(&set, now, &mut asked_at);
         }
-        sleep_until(now + LOOK);
+        sleep_until(now + POLL_INTERVAL);
     }
 }
 
-/// Asks the process whose time is over to end, and a little later makes it: it may hang, and as long as it is there it
-/// could write again.
-fn end_the_process(set: &ChangeSet, now: MonotonicTime, asked_at: &mut Option<MonotonicTime>) {
+/// Sends SIGTERM to the process whose time limit has expired, and SIGKILL later: while it exists, it could write again.
+fn end_process(set: &ChangeSet, now: MonotonicTime, asked_at: &mut Option<MonotonicTime>) {
     let process = ProcessIdentity { number: set.process, began: set.process_began };
-    // A process that cannot be reached keeps the lock, and is tried again at the next look.
+    // A process that cannot be signalled keeps the lock, and is retried at the next poll.
     match asked_at {
         None => {
             let _ = process.terminate();
             *asked_at = Some(now);
         }
-        Some(asked) if now - *asked > GRACE => {
+        Some(asked) if now - *asked > TERMINATION_GRACE => {
             let _ = process.kill();
         }
         Some(_) => {}
@@ -179,8 +178,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_service_is_told_where_and_what() {
-        let store = Store::at(Path::new("/var/lib/linerate"));
+    fn the_service_has_the_state_directory_and_the_set() {
+        let store = ChangeStore::at(Path::new("/var/lib/linerate"));
         let arguments = service_arguments(Path::new("/usr/bin/linerate"), &store, ChangeId::new(7));
         let line = arguments.join(" ");
         assert!(

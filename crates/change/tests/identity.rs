@@ -1,31 +1,31 @@
-//! Applying and taking back leads home: over random plans, in random steps, with whatever goes wrong in between.
+//! Applying and rolling back restores the host: over random plans, in random steps, with random faults.
 
 mod support;
 
 use std::collections::BTreeMap;
 
-use linerate_change::{Back, Mode, State, Trial, Written, roll_back};
-use linerate_model::change::{Group, Target};
-use linerate_sys::host_access::{FakeHost, Fault, Host};
+use linerate_change::{ChangeSetState, ChangeTrial, RestoreOutcome, RollbackMode, WriteOutcome, roll_back};
+use linerate_model::change::{ChangeGroup, ChangeTarget};
+use linerate_sys::host_access::{FakeHost, HostAccess, WriteFault};
 use proptest::prelude::*;
 use support::{Scratch, TARGETS, everything, host, keep, options, plan, state, target, value};
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
-    Apply(Group),
-    TakeBack(Group),
+enum TrialStep {
+    Apply(ChangeGroup),
+    TakeBack(ChangeGroup),
     ApplyAll,
-    /// Other values for all targets of the plan, whatever has become of the earlier ones.
+    /// Other values for all targets of the plan, in any state of the earlier ones.
     PlanAgain(u8),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let group = prop_oneof![Just(Group::Buffers), Just(Group::Pacing)];
+fn steps() -> impl Strategy<Value = Vec<TrialStep>> {
+    let group = prop_oneof![Just(ChangeGroup::Buffers), Just(ChangeGroup::Pacing)];
     let step = prop_oneof![
-        group.clone().prop_map(Step::Apply),
-        group.prop_map(Step::TakeBack),
-        Just(Step::ApplyAll),
-        (0_u8..5).prop_map(Step::PlanAgain)
+        group.clone().prop_map(TrialStep::Apply),
+        group.prop_map(TrialStep::TakeBack),
+        Just(TrialStep::ApplyAll),
+        (0_u8..5).prop_map(TrialStep::PlanAgain)
     ];
     proptest::collection::vec(step, 1..6)
 }
@@ -41,46 +41,46 @@ fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
         .prop_map(|(numbers, values)| numbers.into_iter().zip(values).collect())
 }
 
-fn faults() -> impl Strategy<Value = Vec<(usize, Fault)>> {
+fn faults() -> impl Strategy<Value = Vec<(usize, WriteFault)>> {
     let fault = (0..TARGETS, 5_u8..9).prop_flat_map(|(number, other)| {
         let other = value(&target(number), other);
         prop_oneof![
-            prop_oneof![Just(1), Just(13), Just(22), Just(30)].prop_map(Fault::Refused),
-            Just(Fault::Clamped(other.clone())),
-            Just(Fault::WrittenAndRefused(16)),
-            Just(Fault::OthersWrote(target(number), other)),
-            Just(Fault::Vanishes("eth0".to_owned())),
+            prop_oneof![Just(1), Just(13), Just(22), Just(30)].prop_map(WriteFault::Refused),
+            Just(WriteFault::Clamped(other.clone())),
+            Just(WriteFault::WrittenAndRefused(16)),
+            Just(WriteFault::OthersWrote(target(number), other)),
+            Just(WriteFault::Vanishes("eth0".to_owned())),
         ]
     });
     proptest::collection::vec((0_usize..30, fault), 0..3)
 }
 
-/// What must be as before: all that nobody else has written, and that is still there.
+/// Values that must be as before: those that no other program has written, of targets that still exist.
 fn expected(
-    before: &BTreeMap<Target, String>,
-    faults: &[(usize, Fault)],
+    before: &BTreeMap<ChangeTarget, String>,
+    faults: &[(usize, WriteFault)],
     writes: usize,
-) -> BTreeMap<Target, Option<String>> {
+) -> BTreeMap<ChangeTarget, Option<String>> {
     let happened = || faults.iter().filter(|(write, _)| *write < writes).map(|(_, fault)| fault);
-    let others: Vec<&Target> = happened()
-        .filter_map(|fault| if let Fault::OthersWrote(target, _) = fault { Some(target) } else { None })
+    let others: Vec<&ChangeTarget> = happened()
+        .filter_map(|fault| if let WriteFault::OthersWrote(target, _) = fault { Some(target) } else { None })
         .collect();
-    let vanished = happened().any(|fault| matches!(fault, Fault::Vanishes(_)));
+    let vanished = happened().any(|fault| matches!(fault, WriteFault::Vanishes(_)));
     let all = (0..TARGETS).map(target);
     all.filter(|target| !others.contains(&target) && (!vanished || target.interface().is_none()))
         .map(|target| (target.clone(), before.get(&target).cloned()))
         .collect()
 }
 
-fn carry_out(host: &FakeHost, scratch: &Scratch, changes: &[(usize, u8)], steps: &[Step], ending: u8) {
+fn run_trial(host: &FakeHost, scratch: &Scratch, changes: &[(usize, u8)], steps: &[TrialStep], ending: u8) {
     let store = scratch.store();
-    let Ok(mut trial) = Trial::begin(&store, host, &plan(changes), &options()) else { return };
+    let Ok(mut trial) = ChangeTrial::begin(&store, host, &plan(changes), &options()) else { return };
     for step in steps {
         match step {
-            Step::Apply(group) => drop(trial.apply(|change| change.group == *group)),
-            Step::TakeBack(group) => drop(trial.take_back(|change| change.group == *group)),
-            Step::ApplyAll => drop(trial.apply(|_| true)),
-            Step::PlanAgain(to) => {
+            TrialStep::Apply(group) => drop(trial.apply(|change| change.group == *group)),
+            TrialStep::TakeBack(group) => drop(trial.roll_back_selected(|change| change.group == *group)),
+            TrialStep::ApplyAll => drop(trial.apply(|_| true)),
+            TrialStep::PlanAgain(to) => {
                 let others: Vec<(usize, u8)> = changes.iter().map(|(number, _)| (*number, *to)).collect();
                 drop(trial.extend(&plan(&others)));
             }
@@ -91,9 +91,9 @@ fn carry_out(host: &FakeHost, scratch: &Scratch, changes: &[(usize, u8)], steps:
         0 => drop(trial),
         1 => drop(trial.roll_back("a test")),
         _ => {
-            // Kept, and then taken back after all; or not kept, and taken back at once.
+            // Kept, and then rolled back; or not kept, and rolled back at once.
             let _ = trial.keep(&keep());
-            drop(roll_back(&store, host, id, Mode::ForReal, "a test").expect("nobody else has the lock"));
+            drop(roll_back(&store, host, id, RollbackMode::ForReal, "a test").expect("the lock is free"));
         }
     }
 }
@@ -101,19 +101,24 @@ fn carry_out(host: &FakeHost, scratch: &Scratch, changes: &[(usize, u8)], steps:
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
     #[test]
-    fn applied_and_taken_back_is_as_before(changes in changes(), steps in steps(), faults in faults(), ending in 0_u8..3) {
+    fn applied_and_rolled_back_is_as_before(
+        changes in changes(),
+        steps in steps(),
+        faults in faults(),
+        ending in 0_u8..3,
+    ) {
         let mut host = host();
         let before = host.values();
         for (write, fault) in &faults {
             host = host.with_fault(*write, fault.clone());
         }
         let scratch = Scratch::new();
-        carry_out(&host, &scratch, &changes, &steps, ending);
+        run_trial(&host, &scratch, &changes, &steps, ending);
         let after = host.values();
         for (target, value) in expected(&before, &faults, host.writes()) {
             prop_assert_eq!(after.get(&target).cloned(), value, "{}", target);
         }
-        let files_fail = faults.iter().any(|(_, fault)| matches!(fault, Fault::Refused(_) | Fault::WrittenAndRefused(_)));
+        let files_fail = faults.iter().any(|(_, fault)| matches!(fault, WriteFault::Refused(_) | WriteFault::WrittenAndRefused(_)));
         prop_assert!(host.files().is_empty() || files_fail, "{:?}", host.files());
     }
 }
@@ -121,108 +126,112 @@ proptest! {
 #[test]
 fn each_write_may_be_refused() {
     for write in 0..TARGETS {
-        let host = host().with_fault(write, Fault::Refused(22));
+        let host = host().with_fault(write, WriteFault::Refused(22));
         let before = state(&host);
         let scratch = Scratch::new();
         let store = scratch.store();
-        let mut trial = Trial::begin(&store, &host, &everything(), &options()).expect("begun");
+        let mut trial = ChangeTrial::begin(&store, &host, &everything(), &options()).expect("begun");
         let error = trial.apply(|_| true).expect_err("refused").to_string();
         assert!(error.contains("Invalid argument"), "{error}");
         assert_eq!(state(&host), before, "all or none");
         let report = trial.roll_back("a test");
-        assert!(report.is_clean() && report.state == State::RolledBack, "{report:?}");
+        assert!(report.is_clean() && report.state == ChangeSetState::RolledBack, "{report:?}");
     }
 }
 
 #[test]
-fn what_is_there_already_is_not_written() {
+fn a_present_value_is_not_written() {
     let host = host();
     let scratch = Scratch::new();
     let store = scratch.store();
-    let mut trial = Trial::begin(&store, &host, &plan(&[(0, 0), (1, 3)]), &options()).expect("begun");
+    let mut trial = ChangeTrial::begin(&store, &host, &plan(&[(0, 0), (1, 3)]), &options()).expect("begun");
     let outcomes = trial.apply(|_| true).expect("applied");
-    assert_eq!(outcomes.iter().map(|outcome| outcome.written).collect::<Vec<_>>(), [Written::NoNeed, Written::Written]);
+    assert_eq!(
+        outcomes.iter().map(|outcome| outcome.written).collect::<Vec<_>>(),
+        [WriteOutcome::NoNeed, WriteOutcome::Written]
+    );
     assert_eq!(host.writes(), 1);
     let report = trial.roll_back("a test");
-    let results: Vec<&Back> = report.targets.iter().map(|target| &target.result).collect();
-    assert_eq!(results, [&Back::Restored, &Back::NeverWritten]);
+    let results: Vec<&RestoreOutcome> = report.targets.iter().map(|target| &target.result).collect();
+    assert_eq!(results, [&RestoreOutcome::Restored, &RestoreOutcome::NeverWritten]);
 }
 
 #[test]
-fn a_clamped_value_is_said_and_taken_back() {
-    let host = host().with_fault(0, Fault::Clamped("4096 99 6291456".into()));
+fn a_clamped_value_is_reported_and_rolled_back() {
+    let host = host().with_fault(0, WriteFault::Clamped("4096 99 6291456".into()));
     let before = state(&host);
     let scratch = Scratch::new();
     let store = scratch.store();
-    let mut trial = Trial::begin(&store, &host, &plan(&[(0, 5)]), &options()).expect("begun");
+    let mut trial = ChangeTrial::begin(&store, &host, &plan(&[(0, 5)]), &options()).expect("begun");
     let outcomes = trial.apply(|_| true).expect("applied");
-    assert_eq!((outcomes[0].written, outcomes[0].now.as_deref()), (Written::Adjusted, Some("4096 99 6291456")));
-    assert!(trial.set().items[0].message.contains("made \"4096 99 6291456\" of"), "{:?}", trial.set().items[0]);
+    assert_eq!((outcomes[0].written, outcomes[0].now.as_deref()), (WriteOutcome::Adjusted, Some("4096 99 6291456")));
+    assert!(trial.set().items[0].message.contains("to \"4096 99 6291456\""), "{:?}", trial.set().items[0]);
     drop(trial);
     assert_eq!(state(&host), before);
 }
 
 #[test]
-fn a_value_that_is_ignored_is_an_error() {
-    let host = host().with_fault(0, Fault::Clamped(value(&target(0), 0)));
+fn an_ignored_value_is_an_error() {
+    let host = host().with_fault(0, WriteFault::Clamped(value(&target(0), 0)));
     let scratch = Scratch::new();
     let store = scratch.store();
-    let mut trial = Trial::begin(&store, &host, &plan(&[(0, 5)]), &options()).expect("begun");
+    let mut trial = ChangeTrial::begin(&store, &host, &plan(&[(0, 5)]), &options()).expect("begun");
     let error = trial.apply(|_| true).expect_err("ignored").to_string();
-    assert!(error.contains("without a word"), "{error}");
+    assert!(error.contains("without an error"), "{error}");
 }
 
 #[test]
-fn nothing_is_planned_upon_what_is_in_force() {
+fn nothing_is_planned_on_a_change_in_effect() {
     let host = host();
     let before = state(&host);
     let scratch = Scratch::new();
     let store = scratch.store();
-    let mut trial = Trial::begin(&store, &host, &plan(&[(0, 1)]), &options()).expect("begun");
+    let mut trial = ChangeTrial::begin(&store, &host, &plan(&[(0, 1)]), &options()).expect("begun");
     trial.apply(|_| true).expect("applied");
-    let error = trial.extend(&plan(&[(6, 2), (0, 2)])).expect_err("in force").to_string();
-    assert!(error.starts_with("net.ipv4.key0 ") && error.contains("in force"), "{error}");
-    trial.apply(|_| true).expect("applied, with what came before the refused one");
+    let error = trial.extend(&plan(&[(6, 2), (0, 2)])).expect_err("in effect").to_string();
+    assert!(error.starts_with("net.ipv4.key0 ") && error.contains("in effect"), "{error}");
+    trial.apply(|_| true).expect("applied, with those before the refused one");
     assert_eq!(host.read(&target(0)).expect("read"), Some(value(&target(0), 1)));
     assert!(trial.roll_back("a test").is_clean());
     assert_eq!(state(&host), before);
 }
 
 #[test]
-fn a_later_plan_takes_the_place_of_what_is_not_in_force() {
+fn a_later_plan_replaces_changes_that_are_not_in_effect() {
     let host = host();
     let before = state(&host);
     let scratch = Scratch::new();
     let store = scratch.store();
-    let mut trial = Trial::begin(&store, &host, &plan(&[(0, 1), (1, 1), (2, 1)]), &options()).expect("begun");
-    trial.apply(|change| change.group == Group::Buffers).expect("applied");
-    trial.take_back(|change| change.group == Group::Buffers);
-    // One that was taken back, and one that was never applied.
+    let mut trial = ChangeTrial::begin(&store, &host, &plan(&[(0, 1), (1, 1), (2, 1)]), &options()).expect("begun");
+    trial.apply(|change| change.group == ChangeGroup::Buffers).expect("applied");
+    trial.roll_back_selected(|change| change.group == ChangeGroup::Buffers);
+    // One that was rolled back, and one that was never applied.
     trial.extend(&plan(&[(0, 2), (1, 2)])).expect("planned again");
     let outcomes = trial.apply(|_| true).expect("applied");
-    let written: Vec<(&Target, &str)> =
+    let written: Vec<(&ChangeTarget, &str)> =
         outcomes.iter().map(|outcome| (&outcome.change.target, outcome.change.to.as_str())).collect();
     let (of_0, of_1, of_2) = (value(&target(0), 2), value(&target(1), 2), value(&target(2), 1));
     assert_eq!(written, [(&target(2), of_2.as_str()), (&target(0), of_0.as_str()), (&target(1), of_1.as_str())]);
-    assert_eq!(store.get(trial.id()).expect("readable").items, trial.set().items, "as the journal has it");
+    assert_eq!(store.get(trial.id()).expect("readable").items, trial.set().items, "as in the journal");
     let report = trial.roll_back("a test");
     assert!(report.is_clean() && report.targets.len() == 3, "{report:?}");
     assert_eq!(state(&host), before);
 }
 
 #[test]
-fn only_what_is_in_force_is_kept() {
+fn only_changes_in_effect_are_kept() {
     let host = host();
     let before = state(&host);
     let scratch = Scratch::new();
     let store = scratch.store();
-    let mut trial = Trial::begin(&store, &host, &plan(&[(0, 1), (1, 1), (2, 1), (3, 1)]), &options()).expect("begun");
-    trial.apply(|change| change.group == Group::Buffers).expect("applied");
-    trial.take_back(|change| change.target == target(0));
+    let mut trial =
+        ChangeTrial::begin(&store, &host, &plan(&[(0, 1), (1, 1), (2, 1), (3, 1)]), &options()).expect("begun");
+    trial.apply(|change| change.group == ChangeGroup::Buffers).expect("applied");
+    trial.roll_back_selected(|change| change.target == target(0));
     trial.extend(&plan(&[(0, 2)])).expect("planned again");
     trial.apply(|change| change.target == target(0)).expect("applied");
     trial.apply(|change| change.target == target(3)).expect("applied");
-    trial.take_back(|change| change.group == Group::Pacing);
+    trial.roll_back_selected(|change| change.group == ChangeGroup::Pacing);
     let id = trial.id();
     let kept = trial.keep(&keep()).expect("kept");
     assert_eq!((kept.lasting.as_slice(), kept.until_reboot.as_slice()), (&[target(2), target(0)][..], &[][..]));
@@ -233,6 +242,6 @@ fn only_what_is_in_force_is_kept() {
     for number in [1, 3] {
         assert_eq!(host.read(&target(number)).expect("read"), Some(value(&target(number), 0)), "not kept");
     }
-    assert!(roll_back(&store, &host, id, Mode::ForReal, "a test").expect("readable").is_clean());
+    assert!(roll_back(&store, &host, id, RollbackMode::ForReal, "a test").expect("readable").is_clean());
     assert_eq!(state(&host), before);
 }

@@ -1,5 +1,5 @@
-//! Whatever byte of the journal is the last one on the disk, and whether the write it announced was done or not: the next
-//! start finds the way home. The same when that start is killed at any of its own writes.
+//! For each byte of the journal as the last one on the disk, and for an announced write carried out or not, the next
+//! start rolls back completely; also when that start is killed at any of its own writes.
 
 mod support;
 
@@ -7,48 +7,48 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use linerate_change::{Mode, State, Store, Trial, pending, recover, roll_back};
-use linerate_model::change::{Group, Target};
-use linerate_sys::host_access::{FakeHost, Host, Identity};
-use support::{Deadly, FILE, Scratch, everything, host, keep, options, plan, state};
+use linerate_change::{ChangeSetState, ChangeStore, ChangeTrial, RollbackMode, pending, recover, roll_back};
+use linerate_model::change::{ChangeGroup, ChangeTarget};
+use linerate_sys::host_access::{FakeHost, HostAccess, HostIdentity};
+use support::{CrashingHost, FILE, Scratch, everything, host, keep, options, plan, state};
 
-/// A write that was made, and how long the journal was then.
+/// A write, and the length of the journal at that time.
 #[derive(Clone, Debug)]
-struct Write {
+struct HostWrite {
     journal: usize,
-    target: Option<Target>,
+    target: Option<ChangeTarget>,
     value: Option<String>,
 }
 
-impl Write {
+impl HostWrite {
     fn repeat(&self, host: &FakeHost) {
         match &self.target {
-            Some(target) => host.others_write(target, self.value.as_deref()),
-            None => host.others_write_file(Path::new(FILE), self.value.as_deref().unwrap_or_default()),
+            Some(target) => host.foreign_write(target, self.value.as_deref()),
+            None => host.foreign_write_file(Path::new(FILE), self.value.as_deref().unwrap_or_default()),
         }
     }
 }
 
-struct Observed<'a> {
+struct RecordingHost<'a> {
     host: &'a FakeHost,
     journal: &'a Path,
-    writes: RefCell<Vec<Write>>,
+    writes: RefCell<Vec<HostWrite>>,
 }
 
-impl Observed<'_> {
-    fn note(&self, target: Option<&Target>, value: Option<&str>) {
+impl RecordingHost<'_> {
+    fn note(&self, target: Option<&ChangeTarget>, value: Option<&str>) {
         let journal = std::fs::metadata(self.journal).expect("written before the host").len();
         let journal = usize::try_from(journal).expect("short");
-        self.writes.borrow_mut().push(Write { journal, target: target.cloned(), value: value.map(str::to_owned) });
+        self.writes.borrow_mut().push(HostWrite { journal, target: target.cloned(), value: value.map(str::to_owned) });
     }
 }
 
-impl Host for Observed<'_> {
-    fn read(&self, target: &Target) -> linerate_sys::Result<Option<String>> {
+impl HostAccess for RecordingHost<'_> {
+    fn read(&self, target: &ChangeTarget) -> linerate_sys::Result<Option<String>> {
         self.host.read(target)
     }
 
-    fn write(&self, target: &Target, value: Option<&str>) -> linerate_sys::Result<()> {
+    fn write(&self, target: &ChangeTarget, value: Option<&str>) -> linerate_sys::Result<()> {
         self.note(Some(target), value);
         self.host.write(target, value)
     }
@@ -62,7 +62,7 @@ impl Host for Observed<'_> {
         self.host.replace_file(path, contents)
     }
 
-    fn identity(&self) -> linerate_sys::Result<Identity> {
+    fn identity(&self) -> linerate_sys::Result<HostIdentity> {
         self.host.identity()
     }
 
@@ -71,33 +71,33 @@ impl Host for Observed<'_> {
     }
 }
 
-/// A whole trial: one group tried, taken back, tried again; the other upon it, tried, taken back, and tried with other
-/// values; kept.
-fn a_trial() -> (Vec<u8>, Vec<Write>) {
+/// A whole trial: one group applied, rolled back, applied again; the other on top of it, applied, rolled back, and
+/// applied with other values; kept.
+fn recorded_trial() -> (Vec<u8>, Vec<HostWrite>) {
     let (host, scratch) = (host(), Scratch::new());
     let (store, journal) = (scratch.store(), scratch.journal(1));
-    let observed = Observed { host: &host, journal: &journal, writes: RefCell::default() };
-    let mut trial = Trial::begin(&store, &observed, &everything(), &options()).expect("begun");
-    trial.apply(|change| change.group == Group::Buffers).expect("applied");
-    trial.take_back(|change| change.group == Group::Buffers);
-    trial.apply(|change| change.group == Group::Buffers).expect("applied again");
-    trial.apply(|change| change.group == Group::Pacing).expect("applied");
-    trial.take_back(|change| change.group == Group::Pacing);
-    trial.extend(&plan(&[(1, 3), (5, 4)])).expect("in place of what was taken back");
-    trial.apply(|change| change.group == Group::Pacing).expect("applied with other values");
+    let observed = RecordingHost { host: &host, journal: &journal, writes: RefCell::default() };
+    let mut trial = ChangeTrial::begin(&store, &observed, &everything(), &options()).expect("begun");
+    trial.apply(|change| change.group == ChangeGroup::Buffers).expect("applied");
+    trial.roll_back_selected(|change| change.group == ChangeGroup::Buffers);
+    trial.apply(|change| change.group == ChangeGroup::Buffers).expect("applied again");
+    trial.apply(|change| change.group == ChangeGroup::Pacing).expect("applied");
+    trial.roll_back_selected(|change| change.group == ChangeGroup::Pacing);
+    trial.extend(&plan(&[(1, 3), (5, 4)])).expect("in place of those rolled back");
+    trial.apply(|change| change.group == ChangeGroup::Pacing).expect("applied with other values");
     trial.keep(&keep()).expect("kept");
     let bytes = std::fs::read(&journal).expect("there");
     (bytes, observed.writes.into_inner())
 }
 
-/// How many of the writes may have been made when the journal has so many bytes.
-fn possible(writes: &[Write], cut: usize) -> Vec<usize> {
+/// Numbers of writes that may have been made when the journal has `cut` bytes.
+fn possible_write_counts(writes: &[HostWrite], cut: usize) -> Vec<usize> {
     let surely = writes.iter().filter(|write| write.journal < cut).count();
     let at_most = writes.iter().filter(|write| write.journal <= cut).count();
     (surely..=at_most).collect()
 }
 
-fn host_after(writes: &[Write]) -> FakeHost {
+fn host_after(writes: &[HostWrite]) -> FakeHost {
     let host = host();
     for write in writes {
         write.repeat(&host);
@@ -105,14 +105,14 @@ fn host_after(writes: &[Write]) -> FakeHost {
     host
 }
 
-/// Everything back, as a person would: interrupted sets by themselves, a kept one when told to.
-fn home(store: &Store, host: &dyn Host) {
+/// Rolls everything back, as a user would: interrupted sets automatically, a kept one on request.
+fn home(store: &ChangeStore, host: &dyn HostAccess) {
     for report in recover(store, host).expect("readable") {
         assert!(report.is_clean(), "{report:?}");
     }
     for (id, set) in store.list().expect("readable") {
-        if set.expect("readable").state(&host.identity().expect("in memory")) == State::Kept {
-            let report = roll_back(store, host, id, Mode::ForReal, "a test").expect("readable");
+        if set.expect("readable").state(&host.identity().expect("in memory")) == ChangeSetState::Kept {
+            let report = roll_back(store, host, id, RollbackMode::ForReal, "a test").expect("readable");
             assert!(report.is_clean(), "{report:?}");
         }
     }
@@ -120,13 +120,13 @@ fn home(store: &Store, host: &dyn Host) {
 }
 
 #[test]
-fn every_byte_may_be_the_last() {
-    let (bytes, writes) = a_trial();
+fn any_byte_may_be_the_last() {
+    let (bytes, writes) = recorded_trial();
     let before = state(&host());
     assert!(writes.len() >= 16, "{writes:?}");
     let mut kept = 0;
     for cut in 0..=bytes.len() {
-        for count in possible(&writes, cut) {
+        for count in possible_write_counts(&writes, cut) {
             let (host, scratch) = (host_after(&writes[..count]), Scratch::with_journal(&bytes[..cut]));
             let store = scratch.store();
             home(&store, &host);
@@ -138,12 +138,12 @@ fn every_byte_may_be_the_last() {
 }
 
 #[test]
-fn after_a_power_cut_only_files_are_left() {
-    let (bytes, writes) = a_trial();
+fn a_power_cut_leaves_only_files() {
+    let (bytes, writes) = recorded_trial();
     let before = state(&host());
     let ends: Vec<usize> = (0..bytes.len()).filter(|place| bytes[*place] == b'\n').map(|place| place + 1).collect();
     for cut in ends.into_iter().flat_map(|end| [end - 2, end]) {
-        for count in possible(&writes, cut) {
+        for count in possible_write_counts(&writes, cut) {
             let (host, scratch) = (host_after(&writes[..count]), Scratch::with_journal(&bytes[..cut]));
             let store = scratch.store();
             host.reboot();
@@ -155,15 +155,15 @@ fn after_a_power_cut_only_files_are_left() {
 
 #[test]
 fn a_recovery_may_be_killed_at_any_write_too() {
-    let (bytes, writes) = a_trial();
+    let (bytes, writes) = recorded_trial();
     let before = state(&host());
     let ends: Vec<usize> = (0..bytes.len()).filter(|place| bytes[*place] == b'\n').map(|place| place + 1).collect();
     for cut in ends {
-        for count in possible(&writes, cut) {
+        for count in possible_write_counts(&writes, cut) {
             for (left, after) in (0..12).flat_map(|left| [(left, false), (left, true)]) {
                 let (host, scratch) = (host_after(&writes[..count]), Scratch::with_journal(&bytes[..cut]));
                 let store = scratch.store();
-                let deadly = Deadly { host: &host, left: Cell::new(left), after };
+                let deadly = CrashingHost { host: &host, left: Cell::new(left), after };
                 let survived = catch_unwind(AssertUnwindSafe(|| home(&store, &deadly))).is_ok();
                 home(&store, &host);
                 assert_eq!(state(&host), before, "{cut} bytes, {count} writes, killed at {left}");

@@ -1,40 +1,40 @@
-//! The exit codes of every command but iperf3's own.
+//! Exit codes of every command except `linerate iperf3`.
 
 use std::process::ExitCode;
 
-/// How a command ended.
+/// Exit status of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
-    /// Done.
+pub(crate) enum ExitStatus {
+    /// Complete.
     Success,
-    /// Done, but a threshold was missed.
+    /// Complete, but a threshold was missed.
     Missed,
-    /// The command line, or this host, or the other one, did not allow it.
+    /// Refused because of the command line, this host or the other one.
     Unable,
-    /// Broken off; what was measured until then has been shown.
+    /// Interrupted; partial results have been printed.
     Partial,
-    /// Only with more privilege.
+    /// More privilege is needed.
     Privilege,
-    /// Changes were tried, and taken back.
+    /// Changes were tried and rolled back.
     RolledBack,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<ExitStatus> for ExitCode {
+    fn from(exit: ExitStatus) -> Self {
         Self::from(match exit {
-            Exit::Success => 0,
-            Exit::Missed => 1,
-            Exit::Unable => 2,
-            Exit::Partial => 3,
-            Exit::Privilege => 4,
-            Exit::RolledBack => 5,
+            ExitStatus::Success => 0,
+            ExitStatus::Missed => 1,
+            ExitStatus::Unable => 2,
+            ExitStatus::Partial => 3,
+            ExitStatus::Privilege => 4,
+            ExitStatus::RolledBack => 5,
         })
     }
 }
 
-impl Exit {
-    /// For a refusal of the operating system.
-    pub(crate) fn of(cause: &linerate_sys::Error) -> Self {
+impl ExitStatus {
+    /// Exit status for an error of the operating system.
+    pub(crate) fn from_error(cause: &linerate_sys::Error) -> Self {
         match cause.kind() {
             std::io::ErrorKind::PermissionDenied => Self::Privilege,
             _ => Self::Unable,

@@ -1,4 +1,4 @@
-//! `--open-firewall`: the port is open while the server runs, and closed again when it ends.
+//! `--open-firewall`: opens the port while the server runs.
 
 use std::time::Duration;
 
@@ -6,28 +6,28 @@ use linerate_sys::Result;
 use linerate_sys::firewall::{self, FirewallOpening};
 use linerate_units::Port;
 
-/// A firewall that can let a rule expire by itself does so after this time, should this process be killed.
-const LIFETIME: Duration = Duration::from_secs(24 * 3600);
+/// Expiry time of the rule, where the firewall supports one, in case this process is killed.
+const RULE_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
-/// The opening, if there is one.
-pub(crate) struct Firewall(Option<FirewallOpening>);
+/// Firewall opening, if requested.
+pub(crate) struct FirewallGuard(Option<FirewallOpening>);
 
-impl Firewall {
-    /// Opens the port if `wanted`; `tell` gets a line about what was done.
+impl FirewallGuard {
+    /// Opens the port if `wanted`; passes a summary to `tell`.
     ///
     /// # Errors
     ///
-    /// The firewall refused; the text has the command to run by hand.
+    /// The firewall refused; the text contains the command for the administrator.
     pub(crate) fn open_if(wanted: bool, port: Port, tell: impl FnOnce(&str)) -> Result<Self> {
         if !wanted {
             return Ok(Self(None));
         }
-        let opening = firewall::open(port, LIFETIME)?;
+        let opening = firewall::open(port, RULE_LIFETIME)?;
         tell(&opening.summary());
         Ok(Self(Some(opening)))
     }
 
-    /// Takes back exactly what was added.
+    /// Removes exactly the added rule.
     pub(crate) fn close(self, tell: impl FnOnce(&str)) {
         if let Some(opening) = self.0
             && let Err(cause) = opening.close()

@@ -1,11 +1,11 @@
-//! Readings as bars in a line of text.
+//! Samples as bars in a line of text.
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII_BARS: [char; 8] = ['_', '.', '-', '~', '=', '+', '*', '#'];
 
-/// The latest readings, as many as there is room for, from zero to the largest of them.
-pub(crate) fn spark(readings: &[f64], room: usize, unicode: bool) -> String {
-    let shown = &readings[readings.len().saturating_sub(room)..];
+/// Bars of the latest samples that fit into `width`, from zero to the largest of them.
+pub(crate) fn spark(samples: &[f64], width: usize, unicode: bool) -> String {
+    let shown = &samples[samples.len().saturating_sub(width)..];
     let largest = shown.iter().copied().fold(0.0, f64::max);
     let bars = if unicode { BARS } else { ASCII_BARS };
     shown.iter().map(|value| bars[level(*value, largest)]).collect()

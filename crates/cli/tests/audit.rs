@@ -1,4 +1,4 @@
-//! `linerate audit`: on made-up hosts, on this one, in a bare network namespace, and in guests of the lab.
+//! Tests of `linerate audit` on synthetic hosts, on this one, in a bare network namespace, and in guests of the lab.
 
 mod support;
 
@@ -12,15 +12,15 @@ use serde_json::Value;
 use support::document::{array, text};
 use support::lab::lab_command;
 use support::process::run;
-use support::{Finished, Scratch, linerate};
+use support::{FinishedChild, Scratch, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// A host made of files.
+/// Synthetic host made of files.
 struct Host(Scratch);
 
 impl Host {
-    /// Kernel 6.12 on 16 GiB, systemd, the first network namespace; nothing unusual.
+    /// Kernel 6.12 on 16 GiB, systemd, the initial network namespace, usual settings.
     fn usual() -> Self {
         let host = Self(Scratch::new());
         for (path, content) in [
@@ -61,7 +61,7 @@ impl Host {
         self
     }
 
-    fn audit(&self, arguments: &[&str]) -> Finished {
+    fn audit(&self, arguments: &[&str]) -> FinishedChild {
         let mut command = linerate();
         command.args(["audit", "--root", &self.0.path("")]).args(arguments);
         run(command, LIMIT)
@@ -79,14 +79,14 @@ fn of_rule<'a>(findings: &'a [Value], rule: &str) -> &'a Value {
 }
 
 #[test]
-fn a_usual_host_has_nothing_to_say() {
+fn a_usual_host_has_no_findings() {
     let host = Host::usual();
     assert_eq!(host.findings(0), Vec::<Value>::new());
     let shown = host.audit(&[]).expect_code(0).stdout;
     assert!(shown.starts_with("Nothing found that slows transfers."), "{shown}");
 }
 
-/// The block of the slides, as it is found on hosts.
+/// Settings of the slides, as found on hosts.
 #[test]
 fn the_slides_on_a_host() {
     let host = Host::usual();
@@ -102,9 +102,9 @@ fn the_slides_on_a_host() {
     assert_eq!(findings[0]["rule"], "sack-off", "the gravest comes first");
     let remedy: Vec<&str> = array(sack, "/remedy").iter().filter_map(Value::as_str).collect();
     assert_eq!(remedy, ["sysctl -w net.ipv4.tcp_sack=1", "edit /etc/sysctl.d/10-10g.conf:3: net.ipv4.tcp_sack = 1"]);
-    assert_eq!(sack["places"][0]["line"], 3);
+    assert_eq!(sack["locations"][0]["line"], 3);
     assert_eq!((&sack["change"]["from"], &sack["change"]["to"]), (&"0".into(), &"1".into()));
-    // Off in the file only: at the next boot.
+    // Off only in the file: effective at the next boot.
     assert!(text(of_rule(&findings, "timestamps-off"), "/text").starts_with("From the next boot on"));
     for rule in [
         "unknown-setting",
@@ -116,7 +116,7 @@ fn the_slides_on_a_host() {
     ] {
         of_rule(&findings, rule);
     }
-    // A misspelt line that would do harm is not repaired.
+    // Misspelt lines with harmful values are not corrected.
     assert!(
         of_rule(&findings, "unknown-setting")["remedy"][0].as_str().is_some_and(|line| line.starts_with("delete "))
     );
@@ -135,7 +135,7 @@ fn text_fits_into_eighty_columns_and_begins_with_a_summary() {
 }
 
 #[test]
-fn what_is_written_where_and_who_wins() {
+fn the_explanation_lists_all_lines_and_the_effective_one() {
     let host = Host::usual();
     host.file("usr/lib/sysctl.d/50-vendor.conf", "net.ipv4.tcp_rmem = 4096 131072 8388608\n")
         .file("usr/lib/sysctl.d/60-hidden.conf", "net.ipv4.tcp_rmem = 1 2 3\n")
@@ -157,7 +157,7 @@ fn what_is_written_where_and_who_wins() {
     assert_eq!(document["by_sysctl_system"]["value"], "4096 131072 12582912");
     assert_eq!(document["kernel_default"]["value"], "4096 131072 6291456");
     let shown = host.audit(&["--explain", "tcp_rmem"]).expect_code(0).stdout;
-    for part in ["zz-late.conf:1", "<- decides", "/etc/sysctl.d/60-hidden.conf stands in its place", "until 6.15"] {
+    for part in ["zz-late.conf:1", "<- decides", "/etc/sysctl.d/60-hidden.conf replaces its file", "until 6.15"] {
         let plain = shown.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(plain.contains(part), "{part}: {shown}");
     }
@@ -217,9 +217,9 @@ fn sarif_names_rules_levels_and_lines() {
     assert_eq!(place["region"]["startLine"], 2);
 }
 
-/// Files of a container do not decide what holds in it, and what cannot be set there is named.
+/// Files do not apply in a container, and settings that cannot be changed there are reported.
 #[test]
-fn a_container_has_its_own_words() {
+fn a_container_has_its_own_remedies() {
     let host = Host::usual();
     host.file(".dockerenv", "")
         .file(
@@ -239,7 +239,7 @@ fn a_container_has_its_own_words() {
 }
 
 #[test]
-fn what_was_not_read_has_a_reason() {
+fn unread_facts_have_a_reason() {
     let host = Host::usual();
     let document = host.audit(&["--json"]).expect_code(0).json();
     let facts = document["facts"].as_object().expect("facts");
@@ -253,7 +253,7 @@ fn what_was_not_read_has_a_reason() {
     assert_eq!(facts["net.ipv4.tcp_ecn"]["obstacle"], "absent");
 }
 
-/// This machine, whatever it is: a valid document whose facts are those of /proc.
+/// This host gives a valid document with the facts of /proc.
 #[test]
 fn this_machine() {
     let mut command = linerate();
@@ -268,14 +268,15 @@ fn this_machine() {
     finished.expect_code(i32::from(grave));
 }
 
-/// A user namespace gives a bare network namespace without privilege; the host's settings are not there, and that is said.
+/// A user namespace provides a bare network namespace without privilege; the host's settings are absent there, and
+/// reported so.
 #[test]
 fn a_bare_namespace_without_privilege() {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--net", env!("CARGO_BIN_EXE_linerate"), "audit", "--json"]);
     let finished = run(command, LIMIT);
     if finished.stderr.contains("unshare failed") {
-        // Some hosts forbid user namespaces; nothing can be shown there.
+        // Some hosts forbid user namespaces, which makes this test impossible.
         return;
     }
     let document = finished.json();
@@ -286,7 +287,7 @@ fn a_bare_namespace_without_privilege() {
     assert!(document["facts"]["net.ipv4.tcp_sack"]["value"].is_string());
 }
 
-/// In the lab the cause is in the host, and the audit names it without a peer.
+/// In the lab the cause is in the host, and the audit finds it without a peer.
 #[test]
 fn guests_of_the_lab() {
     for (path, rule) in [

@@ -1,4 +1,4 @@
-//! Options that change where output goes, what a server allows, what is sent, and from where.
+//! Tests of options for the output, server limits, payload, and local address.
 
 mod support;
 
@@ -8,15 +8,15 @@ use serde_json::Value;
 use support::document::{array, count, number, text};
 use support::pairing::{LIMIT, PAIRINGS, Run, undisturbed};
 use support::process::{SignalAtEnd, eventually, run};
-use support::{Finished, Process, Program, Scratch, Server};
+use support::{FinishedChild, Process, Program, Scratch, Server};
 
 const LINERATE: Program = Program::Linerate;
 
-/// A small test: a second at 10 Mbit/s.
+/// Arguments of a small test: a second at 10 Mbit/s.
 const SMALL: [&str; 4] = ["-t", "1", "-b", "10M"];
 
-/// Runs a client of linerate against a server of linerate, both with options, and returns both ends.
-fn pair(client: &[&str], server: &[&str]) -> (Finished, Finished) {
+/// Runs a client and a server of linerate with these options, and returns both results.
+fn pair(client: &[&str], server: &[&str]) -> (FinishedChild, FinishedChild) {
     let pair = Run { client: &[&SMALL[..], client].concat(), server, ..Run::default() }.run(PAIRINGS[0]);
     (pair.client, pair.server)
 }
@@ -32,7 +32,7 @@ fn log_file() {
     let read = |path: &str| std::fs::read_to_string(path).expect("a log file");
     assert_eq!(read(&client_log).matches("iperf Done.").count(), 2, "the second run was appended");
     assert_eq!(read(&server_log).matches("Server listening on").count(), 2);
-    // Errors go there too.
+    // Errors go to the log file, too.
     let port = support::free_port().to_string();
     let refused = run(LINERATE.with(&["-c", "127.0.0.1", "-p", &port, "--logfile", &client_log]), LIMIT).expect_code(1);
     assert_eq!((refused.stdout.as_str(), refused.stderr.as_str()), ("", ""));
@@ -112,33 +112,34 @@ fn daemon() {
 }
 
 #[test]
-fn a_daemon_that_cannot_listen_says_so() {
+fn a_daemon_reports_that_it_cannot_listen() {
     let server = Server::start(LINERATE, &[]);
     let refused = run(LINERATE.with(&["-s", "-D", "-p", &server.port.to_string()]), LIMIT).expect_code(1);
     assert!(refused.stderr.contains("Address already in use"), "{refused:#?}");
 }
 
 #[test]
-fn idle_timeout_ends_a_server_that_serves_once() {
+fn idle_timeout_ends_a_one_off_server() {
     let start = Instant::now();
     let server = Server::start(LINERATE, &["-1", "--idle-timeout", "1"]);
     server.finish(LIMIT).expect_code(0);
-    assert!((Duration::from_millis(900)..Duration::from_secs(5)).contains(&start.elapsed()), "{:?}", start.elapsed());
-    // A client in time is served, and its test is not cut short.
+    assert!(start.elapsed() >= Duration::from_millis(900), "{:?}", start.elapsed());
+    // A client that connects in time is served, and its test is not cut short.
     let server = Server::start(LINERATE, &["-1", "--idle-timeout", "1"]);
     run(server.client(LINERATE, &["-t", "2", "-b", "10M"]), LIMIT).expect_code(0);
     server.finish(LIMIT).expect_code(0);
 }
 
 #[test]
-fn idle_timeout_does_not_end_a_server_that_stays() {
+fn idle_timeout_does_not_end_a_persistent_server() {
     let mut server = Server::start(LINERATE, &["--idle-timeout", "1"]);
-    std::thread::sleep(Duration::from_millis(1500));
+    // Its own timeout is over when that of a later server is.
+    Server::start(LINERATE, &["-1", "--idle-timeout", "1"]).finish(LIMIT).expect_code(0);
     assert!(server.process.is_running());
     run(server.client(LINERATE, &["-n", "1M"]), LIMIT).expect_code(0);
 }
 
-/// The events of `--json-stream`: names and data, in order.
+/// Parses the events of `--json-stream`: names and data, in order.
 fn events(output: &str) -> Vec<(String, Value)> {
     let parse = |line: &str| {
         let event: Value = serde_json::from_str(line).unwrap_or_else(|cause| panic!("{cause}: {line}"));
@@ -157,7 +158,7 @@ fn json_stream() {
     let output = client.finish(LIMIT).expect_code(0).stdout;
     let events = events(&output);
     let names: Vec<&str> = events.iter().map(|(name, _)| name.as_str()).collect();
-    // "linerate" is ours; consumers of iperf3's events pass over those that they do not know.
+    // The event "linerate" is an extension; consumers of iperf3's events skip unknown ones.
     assert_eq!(names, ["start", "interval", "interval", "linerate", "server_output_text", "end"]);
     assert_eq!(count(&events[0].1, "/test_start/duration"), 2);
     assert!(count(&events[1].1, "/sum/bytes") > 0);
@@ -166,7 +167,7 @@ fn json_stream() {
 }
 
 #[test]
-fn json_stream_with_the_whole_document() {
+fn json_stream_with_full_output() {
     let (client, _) = pair(&["--json-stream", "--json-stream-full-output"], &[]);
     let (stream, document) = client.stdout.split_once("\n{\n").expect("events, then a document");
     assert_eq!(events(stream).last().expect("events").0, "end");
@@ -204,7 +205,7 @@ fn a_burst_of_many_blocks_leaves_whole() {
         let arguments = [arguments, &["-t", "2", "-J"]].concat();
         undisturbed(|| {
             let document = run(server.client(LINERATE, &arguments), LIMIT).expect_code(0).json();
-            // A burst is half a second's worth: three to five of them begin in two seconds.
+            // A burst lasts half a second: three to five of them begin in two seconds.
             let megabits = number(&document, "/end/sum_sent/bits_per_second") / 1e6;
             assert!((150.0..=270.0).contains(&megabits), "{arguments:?}: {megabits} Mbit/s");
         });
@@ -238,14 +239,14 @@ fn a_server_refuses_tests_that_are_too_long() {
         let lines: Vec<&str> = refused.stderr.lines().collect();
         let expected = [format!("iperf3: SERVER ERROR - {expected}"), format!("iperf3: error - {expected}")];
         assert_eq!(lines, expected, "{arguments:?}");
-        // Stock clients before 3.20 do not know the code, and say so.
+        // Stock clients before 3.20 report an unknown code.
         run(server.client(Program::Iperf3, arguments), LIMIT).expect_code(1);
     }
     run(server.client(LINERATE, &SMALL), LIMIT).expect_code(0);
     run(server.client(Program::Iperf3, &SMALL), LIMIT).expect_code(0);
 }
 
-/// Bytes in which every position differs from its neighbours, so that a shift or a gap would show.
+/// Bytes that differ from their neighbours, so that shifts and gaps are detected.
 fn content(length: usize) -> Vec<u8> {
     (0..length as u64)
         .flat_map(|index| (index.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes())
@@ -294,7 +295,7 @@ fn a_file_arrives_between_linerate_and_iperf3() {
         let run = Run { client: &["-F", &source, "-n", "3000000"], server: &["-F", &sink], ..Run::default() };
         run.run(pairing);
         let received = std::fs::read(&sink).expect("a received file");
-        // The stock server stops to read when the client says that it is done.
+        // The stock server stops reading when the client reports its end.
         let whole = pairing.server == LINERATE;
         assert!(!whole || received.len() == 3_000_000, "{pairing}: {} bytes", received.len());
         assert!(content(3_000_000).starts_with(&received) && !received.is_empty(), "{pairing}");
@@ -320,7 +321,7 @@ fn a_file_in_text() {
 #[test]
 fn the_client_ports_can_be_chosen() {
     for protocol in [&[][..], &["-u"]] {
-        // Two ports that follow each other; the server takes a later one.
+        // Two consecutive ports; the server uses a later one.
         let port = support::free_port();
         support::free_port();
         let first = port.to_string();
@@ -363,7 +364,7 @@ fn a_device_can_be_bound() {
 }
 
 #[test]
-fn under_the_name_iperf3_it_is_iperf3() {
+fn the_program_name_iperf3_selects_its_command_line() {
     let scratch = Scratch::new();
     let link = scratch.path("iperf3");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_linerate"), &link).expect("a link");

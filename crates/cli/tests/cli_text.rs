@@ -1,17 +1,17 @@
-//! The text output: every line of both roles has exactly iperf3's layout. The stock iperf3 is the control of the
-//! layouts.
+//! Tests of the text output: every line of both roles has exactly iperf3's layout. The stock iperf3 is the control of
+//! the layouts.
 
 mod support;
 
 use support::layout::assert_made_of;
 use support::pairing::{Pair, Run};
-use support::{Finished, Program};
+use support::{FinishedChild, Program};
 
 const DASHES: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";
 const CONNECTING: &str = "Connecting to host %s, port %d";
 const CONNECTED: &str = "[%3d] local %s port %d connected to %s port %d";
 const DONE: &str = "iperf Done.";
-/// What a server prints around its tests.
+/// Lines of a server around its tests.
 const SERVER: [&str; 3] = [
     "-----------------------------------------------------------",
     "Server listening on %d (test #%d)",
@@ -31,9 +31,9 @@ fn check(arguments: &[&str], client: &[&str], server: &[&str]) {
     });
 }
 
-/// What a program printed, with two habits of older stock versions put right: one blank more before "sender", and the
-/// header of a sender over the lines of a client that only receives.
-fn text(program: Program, finished: &Finished) -> String {
+/// Output of a program, with two differences of older stock versions corrected: an additional blank before "sender",
+/// and the header of a sender above the lines of a client that only receives.
+fn text(program: Program, finished: &FinishedChild) -> String {
     if program == Program::Linerate {
         return finished.stdout.clone();
     }

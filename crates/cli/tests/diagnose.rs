@@ -1,4 +1,4 @@
-//! `linerate diagnose`: what it refuses, and somebody else's transfer as it runs.
+//! Tests of `linerate diagnose`: refusals, and a running transfer of another program.
 
 mod support;
 
@@ -12,14 +12,14 @@ use support::process::run;
 const LIMIT: Duration = Duration::from_secs(120);
 
 #[test]
-fn what_cannot_be_diagnosed_is_refused_with_a_way_out() {
+fn invalid_transfers_are_refused_with_a_remedy() {
     for (arguments, said) in [
         (&["diagnose"][..], "<HOST>"),
         (&["diagnose", "localhost", "--pid", "1"], "cannot be used with"),
-        (&["diagnose", "--pid", "one"], "a process has a number"),
+        (&["diagnose", "--pid", "one"], "the process ID is not a number"),
         (&["diagnose", "--dst", "somewhere"], "an address"),
         (&["diagnose", "localhost", "--", "-u"], "UDP has no window"),
-        (&["diagnose", "localhost", "--", "--bidir"], "one direction at a time"),
+        (&["diagnose", "localhost", "--", "--bidir"], "one direction"),
         (&["diagnose", "localhost", "--", "--no-such-option"], "no-such-option"),
     ] {
         let mut command = linerate();
@@ -30,15 +30,19 @@ fn what_cannot_be_diagnosed_is_refused_with_a_way_out() {
 }
 
 #[test]
-fn where_nothing_moves_it_says_so() {
+fn a_selection_without_traffic_is_an_error() {
     let mut command = linerate();
     command.args(["diagnose", "--dst", "192.0.2.1", "--time", "1s", "--quiet"]);
     let ended = run(command, LIMIT).expect_code(2);
-    assert!(ended.stderr.contains("no data moved") && ended.stderr.contains("linerate watch"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("no matching connection moved data") && ended.stderr.contains("linerate watch"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
-fn a_running_transfer_is_explained_from_its_sender() {
+fn a_running_transfer_is_diagnosed_at_its_sender() {
     let script = "linerate iperf3 -c far -t 12 -C cubic > /dev/null & transfer=$!; sleep 3; \
                   linerate diagnose --pid $transfer --time 5s --json --quiet; code=$?; wait; exit $code";
     let ended = run(lab_command("300m-20ms-receive-buffer-375k", &["sh", "-c", script]), LIMIT).expect_code(1);
@@ -49,5 +53,5 @@ fn a_running_transfer_is_explained_from_its_sender() {
     let rate = document["goodput_bits_per_second"].as_f64().expect("a rate");
     assert!((0.85..1.05).contains(&(rate / (0.62 * 375e3 * 8.0 / 20.1e-3))), "{rate}");
     let unknown: Vec<&str> = array(&document, "/unknown").iter().map(|one| text(one, "/key")).collect();
-    assert_eq!(unknown, ["far", "path"], "what one end cannot tell is said");
+    assert_eq!(unknown, ["far", "path"], "facts of the other host are reported as unknown");
 }

@@ -1,4 +1,4 @@
-//! `linerate history`, and what the measuring commands leave in it.
+//! Tests of `linerate history`, and of the records of measuring commands.
 
 mod support;
 
@@ -6,19 +6,19 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
-use support::process::{Finished, run};
+use support::process::{FinishedChild, run};
 use support::{Scratch, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// linerate with a history of its own.
+/// linerate with a separate history.
 fn with_history(scratch: &Scratch, arguments: &[&str]) -> Command {
     let mut command = linerate();
     command.env("LINERATE_HISTORY", scratch.path("history.sqlite")).args(arguments);
     command
 }
 
-fn history(scratch: &Scratch, arguments: &[&str]) -> Finished {
+fn history(scratch: &Scratch, arguments: &[&str]) -> FinishedChild {
     run(with_history(scratch, &[&["history"], arguments].concat()), LIMIT)
 }
 
@@ -30,17 +30,17 @@ fn serve() -> Server {
 }
 
 /// A short test of loopback.
-fn measure(scratch: &Scratch, server: &Server, more: &[&str]) -> Finished {
+fn measure(scratch: &Scratch, server: &Server, more: &[&str]) -> FinishedChild {
     measure_with(scratch, server, &[&["--time", "1s", "-P", "2"], more].concat())
 }
 
-fn measure_with(scratch: &Scratch, server: &Server, more: &[&str]) -> Finished {
+fn measure_with(scratch: &Scratch, server: &Server, more: &[&str]) -> FinishedChild {
     let port = server.port.to_string();
     let common = ["test", "127.0.0.1", "--port", &port];
     run(with_history(scratch, &[&common[..], more].concat()), LIMIT).expect_code(0)
 }
 
-/// A run as one line of JSON: to this host, at this second of 2026, with this goodput and its interval's half width.
+/// Run as a line of JSON: to this host, at this second of 2026, with this goodput and the half width of its interval.
 fn line(host: &str, second: u64, goodput: f64, spread: f64) -> String {
     let figure = serde_json::json!({
         "name": "goodput_down", "title": "Goodput down, 1 stream", "unit": "bit/s", "value": goodput,
@@ -76,13 +76,13 @@ fn figure<'a>(run: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn a_test_is_kept_with_its_figures_readings_and_environment() {
+fn a_test_is_recorded_with_its_figures_samples_and_environment() {
     let (scratch, server) = (Scratch::new(), serve());
     let first = measure(&scratch, &server, &[]);
     assert!(first.stderr.contains("kept as run 1"), "{first:#?}");
     let shown = measure(&scratch, &server, &["--json"]);
-    assert!(!shown.stderr.contains("kept as"), "with --json nothing is said: {shown:#?}");
-    let run = history(&scratch, &["show", "last", "--json"]).expect_code(0).json();
+    assert!(!shown.stderr.contains("kept as"), "no note with --json: {shown:#?}");
+    let run = history(&scratch, &["show", "last", "--json"]).expect_code(0).document();
     assert_eq!((&run["schema"], &run["kind"], &run["host"]), (&1.into(), &"throughput".into(), &"127.0.0.1".into()));
     assert_eq!(run["result"]["throughput"], shown.json(), "the document is what --json printed");
     for name in ["goodput_up", "goodput_down", "goodput_up_parallel", "goodput_down_parallel"] {
@@ -103,7 +103,7 @@ fn a_test_is_kept_with_its_figures_readings_and_environment() {
 }
 
 #[test]
-fn what_is_not_to_be_kept_is_not() {
+fn no_history_records_nothing() {
     let (scratch, server) = (Scratch::new(), serve());
     let finished = measure(&scratch, &server, &["--up", "--no-history"]);
     assert!(!finished.stderr.contains("kept"), "{finished:#?}");
@@ -130,13 +130,13 @@ fn ten_milliseconds_and_eight_streams() {
     let (scratch, server) = (Scratch::new(), serve());
     let finished = measure_with(&scratch, &server, &["-P", "8", "--interval", "10ms", "--time", "2s"]);
     assert!(finished.stderr.contains("kept as run 1"), "{finished:#?}");
-    let run = history(&scratch, &["show", "1", "--json"]).expect_code(0).json();
+    let run = history(&scratch, &["show", "1", "--json"]).expect_code(0).document();
     let readings = |panel: &str, direction: &str| {
         let all = run["series"].as_array().expect("series").iter();
         let of_panel = all.filter(|series| series["panel"] == panel && series["direction"] == direction);
         of_panel.filter_map(|series| series["times_ns"].as_array().map(Vec::len)).max().unwrap_or(0)
     };
-    // Two runs of 2 s each way would have 20 readings at the usual 200 ms, and 400 here; a busy machine skips some.
+    // Two runs of 2 s per direction have 20 samples at the default of 200 ms, and 400 here; a busy host skips some.
     for direction in ["up", "down"] {
         for panel in ["throughput", "rtt", "congestion_window"] {
             assert!(readings(panel, direction) >= 80, "{panel} {direction}: {}", readings(panel, direction));
@@ -147,7 +147,7 @@ fn ten_milliseconds_and_eight_streams() {
 }
 
 #[test]
-fn lists_fit_and_filters_choose() {
+fn lists_fit_and_filters_select() {
     let scratch = filled();
     let text = history(&scratch, &[]).expect_code(0).stdout;
     assert_eq!(text.lines().count(), 5, "{text}");
@@ -170,11 +170,11 @@ fn lists_fit_and_filters_choose() {
     history(&scratch, &["tag", "2", "with fq", "--remove"]).expect_code(0);
     history(&scratch, &["tag", "2", "with fq", "--remove"]).expect_code(2);
     let wrong = history(&scratch, &["--since", "yesterday"]);
-    assert!(wrong.stderr.contains("neither a date"), "{wrong:#?}");
+    assert!(wrong.stderr.contains("expected a date"), "{wrong:#?}");
 }
 
 #[test]
-fn comparisons_say_what_is_sure() {
+fn comparisons_report_significant_differences() {
     let scratch = filled();
     let judged = |before: &str, after: &str| {
         let document = history(&scratch, &["compare", before, after, "--json"]).expect_code(0).json();
@@ -205,11 +205,11 @@ fn trends_show_how_a_figure_developed() {
     let unknown = history(&scratch, &["trend", "goodput_sideways"]).expect_code(2);
     assert!(unknown.stderr.contains("the figures are goodput_down"), "{unknown:#?}");
     let document = history(&scratch, &["trend", "goodput_down", "--json"]).expect_code(0).json();
-    assert_eq!(document["readings"].as_array().map(Vec::len), Some(4));
+    assert_eq!(document["samples"].as_array().map(Vec::len), Some(4));
 }
 
 #[test]
-fn exports_come_in_again() {
+fn exports_can_be_imported() {
     let scratch = filled();
     history(&scratch, &["tag", "1", "before"]).expect_code(0);
     let file = scratch.path("export.jsonl");
@@ -226,7 +226,7 @@ fn exports_come_in_again() {
     assert!(csv.contains("1,2026-11-18T11:06:41Z,5,throughput,a,5201,complete,,before,goodput_down,bit/s,900000000"));
     let bad = other.file("bad.jsonl", "{}\n");
     let refused = history(&other, &["import", &bad]).expect_code(2);
-    assert!(refused.stderr.contains("line 1 is no run"), "{refused:#?}");
+    assert!(refused.stderr.contains("line 1 is not a run"), "{refused:#?}");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn deleting_asks_first() {
 }
 
 #[test]
-fn the_place_is_told() {
+fn the_location_is_printed() {
     let scratch = Scratch::new();
     let told = history(&scratch, &["path"]).expect_code(0).stdout;
     assert_eq!(told.trim_end(), scratch.path("history.sqlite"));
@@ -255,9 +255,9 @@ fn the_place_is_told() {
     assert!(told.stderr.contains("switched off"), "{told:#?}");
 }
 
-/// On an emulated path, the guest measures, and the host keeps.
+/// On an emulated path, the guest measures and the host records.
 #[test]
-fn runs_in_the_lab_are_kept_by_the_host() {
+fn runs_in_the_lab_are_recorded_by_the_host() {
     let scratch = Scratch::new();
     let lab = |arguments: &[&str]| run(with_history(&scratch, arguments), Duration::from_secs(300)).expect_code(0);
     let one = lab(&["test", "lab:300m-20ms-ecn", "--time", "1s", "-P", "1", "--down"]);
@@ -268,19 +268,19 @@ fn runs_in_the_lab_are_kept_by_the_host() {
     let list = history(&scratch, &["--json"]).expect_code(0).json();
     let hosts: Vec<_> = list["runs"].as_array().expect("runs").iter().map(|run| run["host"].clone()).collect();
     assert_eq!(hosts, ["lab:300m-20ms-ecn", "lab:300m-20ms-ecn"]);
-    let run = history(&scratch, &["show", "last", "--json"]).expect_code(0).json();
+    let run = history(&scratch, &["show", "last", "--json"]).expect_code(0).document();
     let path = &run["environment"]["lab"];
     assert_eq!((&path["name"], &path["seed"]), (&"300m-20ms-ecn".into(), &7.into()));
     assert!(path["description"].as_str().is_some_and(|text| text.contains("story")), "{path}");
-    // The guest's clock begins in 2023; runs stand at the host's time.
+    // The guest's clock begins in 2023; runs are recorded at the host's time.
     let started = run["started_at_unix_ns"].as_u64().expect("a time");
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_nanos();
     assert!(now.saturating_sub(u128::from(started)) < Duration::from_secs(600).as_nanos(), "{started}");
 }
 
-/// Two runs over one emulated path, with other random numbers, differ in nothing; another path is told apart.
+/// Two runs over one emulated path, with different random numbers, do not differ; another path does.
 #[test]
-fn runs_over_one_path_are_alike_and_another_path_is_told_apart() {
+fn runs_over_one_path_are_alike_and_another_path_differs() {
     let scratch = Scratch::new();
     for (seed, path) in [("1", "cable-bloat"), ("2", "cable-bloat"), ("1", "lte")] {
         let arguments = ["lab", "run", "--seed", seed, path, "--", "linerate", "path", "far", "--quiet"];

@@ -1,5 +1,5 @@
-//! Hostile servers against our client: whatever a server does, the client ends in time with an error that says what
-//! happened, holds bounded memory, and writes nothing to the terminal that the server chose to do harm.
+//! Tests of our client against hostile servers: the client ends in time with an error that describes the cause, uses
+//! bounded memory, and writes no harmful server text to the terminal.
 
 #[path = "hostile_client/answers.rs"]
 mod answers;
@@ -17,37 +17,41 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
-use support::{Finished, Process, Program, free_port};
+use support::process::eventually;
+use support::{FinishedChild, Process, Program, free_port};
 use wire::{Listener, Served, Step, error, state};
 
-/// No hostile server makes the client hold more memory than this, in KiB. In a test of a second it holds about 7 MiB.
+/// Largest memory of the client in KiB against any hostile server. In a test of a second it uses about 7 MiB.
 const MEMORY_LIMIT: u64 = 24 << 10;
 
-/// A client that has learnt that it cannot go on ends within this time, start included.
+/// Time in which a client ends after it has detected an error, including its start.
 const PROMPT: Duration = Duration::from_secs(3);
+
+/// Longest time in which the memory of a client is observed.
+const WATCH_LIMIT: Duration = Duration::from_secs(120);
 
 const CLOSED: &str = "control socket has closed unexpectedly";
 const UNKNOWN: &str = "received an unknown control message (ensure other side is iperf3 and not iperf)";
 const TERMINATED: &str = "the server has terminated";
 const NO_RESULTS: &str = "unable to receive results";
 
-/// A client against a hostile server.
+/// Client against a hostile server.
 struct Attack {
     arguments: Vec<String>,
-    /// What the server does, for the message when the client is not up to it.
+    /// Server behaviour, for the error message of the test.
     what: String,
     limit: Duration,
     memory_limit: u64,
 }
 
 impl Attack {
-    /// On a client with `arguments`.
+    /// Uses a client with `arguments`.
     fn on(arguments: &[&str]) -> Self {
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
         Self { arguments, what: String::new(), limit: PROMPT, memory_limit: MEMORY_LIMIT }
     }
 
-    /// By these bytes.
+    /// Describes the attack by these bytes.
     fn with(self, bytes: &[u8]) -> Self {
         Self { what: String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned(), ..self }
     }
@@ -56,18 +60,21 @@ impl Attack {
         Self { limit, ..self }
     }
 
-    /// Runs the client against `serve`; what that returns, connections for example, is kept until the client has ended.
+    /// Runs the client against `serve`; its result, for example connections, is retained until the client has ended.
     #[track_caller]
-    fn by<T>(&self, serve: impl FnOnce(&Arc<Listener>) -> T) -> Finished {
+    fn by<T>(&self, serve: impl FnOnce(&Arc<Listener>) -> T) -> FinishedChild {
         let listener = Listener::new(free_port());
         let client = self.start(listener.port);
         let id = client.id();
         let watcher = std::thread::spawn(move || {
             let mut peak = 0;
-            while let Some(now) = wire::peak_memory(id) {
-                peak = now;
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            eventually(WATCH_LIMIT, || match wire::peak_memory(id) {
+                Some(now) => {
+                    peak = now;
+                    false
+                }
+                None => true,
+            });
             peak
         });
         let kept = serve(&listener);
@@ -79,7 +86,7 @@ impl Attack {
         end
     }
 
-    /// The same, for a client that must end with this error.
+    /// Runs the client, which must end with this error.
     #[track_caller]
     fn fails<T>(&self, text: &str, serve: impl FnOnce(&Arc<Listener>) -> T) {
         let end = self.by(serve).expect_code(1);
@@ -99,9 +106,9 @@ impl Attack {
     }
 }
 
-/// Nothing that a terminal would act on.
+/// Checks that the output has no terminal control sequences.
 #[track_caller]
-fn check_output(end: &Finished) {
+fn check_output(end: &FinishedChild) {
     assert!(!end.stderr.contains("panicked"), "{end:#?}");
     for text in [&end.stdout, &end.stderr] {
         let harmful = text.chars().find(|&character| character.is_control() && character != '\n' && character != '\t');
@@ -109,31 +116,33 @@ fn check_output(end: &Finished) {
     }
 }
 
-/// An ordinary test that is short for all steps after [`Step::Running`], and long enough for that one.
+/// Arguments of an ordinary test that is short for all steps after [`Step::Running`], and long enough for that one.
 fn arguments_for(step: Step) -> [&'static str; 2] {
     if step <= Step::Running { ["-t", "5"] } else { ["-n", "1K"] }
 }
 
-/// What the client says to this byte, when the server then closes; `None` when it is the right one.
+/// Error of the client for this byte, if the server then closes; `None` for the valid one.
 fn answer_to(byte: u8, step: Step) -> Option<&'static str> {
     let right = match step {
         Step::Cookie => state::PARAM_EXCHANGE,
         Step::Parameters => state::CREATE_STREAMS,
         Step::Streams => state::TEST_START,
-        Step::Running => return Some(told(byte)),
+        Step::Running => return Some(unknown_message_error(byte)),
         Step::Ended => state::EXCHANGE_RESULTS,
-        Step::Results => return Some(if matches!(byte, 0xFE | 0x0B) { told(byte) } else { NO_RESULTS }),
+        Step::Results => {
+            return Some(if matches!(byte, 0xFE | 0x0B) { unknown_message_error(byte) } else { NO_RESULTS });
+        }
         Step::Display => state::DISPLAY_RESULTS,
     };
     match byte {
         _ if byte == right => None,
-        // The client has introduced itself as a linerate.
+        // The client has identified itself as a linerate.
         state::EXTENSION if step == Step::Cookie => Some(CLOSED),
-        _ => Some(told(byte)),
+        _ => Some(unknown_message_error(byte)),
     }
 }
 
-fn told(byte: u8) -> &'static str {
+fn unknown_message_error(byte: u8) -> &'static str {
     match byte {
         state::SERVER_ERROR => CLOSED,
         state::SERVER_TERMINATE => TERMINATED,
@@ -147,12 +156,12 @@ fn every_byte_at(step: Step) {
         let Some(text) = answer_to(byte, step) else { continue };
         Attack::on(&arguments_for(step)).fails(text, |listener| {
             let mut client = listener.client_at(step);
-            // Where a document is due, the byte is part of its length.
+            // Where a document is expected, the byte is part of its length.
             client.control.send(if step == Step::Results { vec![byte.max(2); 4] } else { vec![byte] });
             if matches!(byte, state::SERVER_ERROR | state::EXTENSION) {
-                return None;
+                client.close_control();
             }
-            Some(client)
+            client
         });
     }
 }
@@ -172,7 +181,7 @@ fn every_byte_in_and_after_the_test() {
 }
 
 #[test]
-fn a_state_ahead_of_its_time() {
+fn a_premature_state() {
     Attack::on(&["-t", "1"]).fails(UNKNOWN, |listener| {
         let mut client = listener.client();
         client.control.send([state::PARAM_EXCHANGE, state::CREATE_STREAMS, state::TEST_START, state::TEST_RUNNING]);
@@ -221,7 +230,11 @@ fn errors_with_odd_numbers() {
 fn the_end_of_the_connection_at_every_step() {
     for step in Step::ALL {
         let attack = Attack::on(&arguments_for(step));
-        attack.fails(CLOSED, |listener| drop(listener.client_at(step)));
+        attack.fails(CLOSED, |listener| {
+            let client = listener.client_at(step);
+            client.close_control();
+            client
+        });
         attack.fails(CLOSED, |listener| {
             let client = listener.client_at(step);
             client.control.0.shutdown(std::net::Shutdown::Write).expect("connected");
@@ -230,9 +243,11 @@ fn the_end_of_the_connection_at_every_step() {
         attack.fails(CLOSED, |listener| {
             let mut client = listener.client_at(step);
             client.control.send([state::SERVER_ERROR, 0, 0]);
+            client.close_control();
+            client
         });
     }
-    // What the client says next is not read: that makes it a reset.
+    // Unread data of the client makes this a reset.
     for (step, byte) in [(Step::Cookie, state::PARAM_EXCHANGE), (Step::Ended, state::EXCHANGE_RESULTS)] {
         Attack::on(&arguments_for(step)).fails(CLOSED, |listener| {
             let mut client = listener.client_at(step);
@@ -242,7 +257,7 @@ fn the_end_of_the_connection_at_every_step() {
     }
 }
 
-/// Reads what the client sends on its first stream, and throws it away.
+/// Reads and discards the client's data on its first stream.
 fn drain(client: &Served) {
     let mut stream = client.streams[0].try_clone().expect("a descriptor");
     std::thread::spawn(move || {

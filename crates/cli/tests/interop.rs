@@ -1,16 +1,16 @@
-//! The protocol, shown between real processes: linerate and the stock iperf3 as client and server of each other, over
-//! the option sets that people use. The stock iperf3 with itself is the control of each check.
+//! Tests of the protocol between real processes: linerate and the stock iperf3 as client and server of each other, with
+//! common option sets. The stock iperf3 with itself is the control of each check.
 
 mod support;
 
 use serde_json::Value;
 use support::document::{array, count, number, text};
-use support::figures::{Amount, Asked, Direction, check};
+use support::figures::{Amount, Direction, RequestedTest, check};
 use support::pairing::{PAIRINGS, Pair, Run};
 use support::{Program, iperf3_has_oaep};
 
-/// Runs `arguments` with `-J` in all pairings, checks the figures, and what `more` checks.
-fn matrix(arguments: &[&str], asked: Asked, more: impl Fn(&Pair, &Value, &Value) + Sync) {
+/// Runs `arguments` with `-J` in all pairings, checks the figures, and calls `more`.
+fn matrix(arguments: &[&str], asked: RequestedTest, more: impl Fn(&Pair, &Value, &Value) + Sync) {
     let arguments: Vec<&str> = arguments.iter().copied().chain(["-J"]).collect();
     let run = Run { client: &arguments, server: &["-J"], ..Run::default() };
     run.in_all_pairings(|pair| {
@@ -25,7 +25,7 @@ const MEBIBYTE: u64 = 1 << 20;
 
 #[test]
 fn time() {
-    matrix(&["-t", "1"], Asked::TCP, |_, client, server| {
+    matrix(&["-t", "1"], RequestedTest::TCP, |_, client, server| {
         for document in [client, server] {
             assert_eq!(count(document, "/start/test_start/duration"), 1);
             assert_eq!(count(document, "/start/test_start/bytes"), 0);
@@ -37,13 +37,13 @@ fn time() {
 
 #[test]
 fn bytes() {
-    let asked = Asked { amount: Amount::Bytes(32 * MEBIBYTE), ..Asked::TCP };
+    let asked = RequestedTest { amount: Amount::Bytes(32 * MEBIBYTE), ..RequestedTest::TCP };
     matrix(&["-n", "32M"], asked, |pair, client, server| {
         for document in [client, server] {
             assert_eq!(count(document, "/start/test_start/bytes"), 32 * MEBIBYTE);
             assert_eq!(count(document, "/start/test_start/duration"), 0);
         }
-        // The stock server stops to read when the client says that it is done.
+        // The stock server stops reading when the client reports its end.
         if pair.pairing.server == Program::Linerate {
             assert_eq!(count(client, "/end/sum_received/bytes"), 32 * MEBIBYTE, "{}", pair.pairing);
         }
@@ -52,7 +52,7 @@ fn bytes() {
 
 #[test]
 fn an_odd_number_of_bytes_is_sent_exactly() {
-    let asked = Asked { amount: Amount::Bytes(1_234_567), ..Asked::TCP };
+    let asked = RequestedTest { amount: Amount::Bytes(1_234_567), ..RequestedTest::TCP };
     matrix(&["-n", "1234567"], asked, |pair, client, _| {
         if pair.pairing == PAIRINGS[0] {
             assert_eq!(count(client, "/end/sum_received/bytes"), 1_234_567);
@@ -62,7 +62,8 @@ fn an_odd_number_of_bytes_is_sent_exactly() {
 
 #[test]
 fn bytes_in_reverse() {
-    let asked = Asked { amount: Amount::Bytes(32 * MEBIBYTE), direction: Direction::Reverse, ..Asked::TCP };
+    let asked =
+        RequestedTest { amount: Amount::Bytes(32 * MEBIBYTE), direction: Direction::Reverse, ..RequestedTest::TCP };
     matrix(&["-n", "32M", "-R"], asked, |pair, client, _| {
         if pair.pairing.client == Program::Linerate {
             assert_eq!(count(client, "/end/sum_received/bytes"), 32 * MEBIBYTE, "{}", pair.pairing);
@@ -72,7 +73,7 @@ fn bytes_in_reverse() {
 
 #[test]
 fn blocks() {
-    let asked = Asked { amount: Amount::Bytes(256 * 131_072), ..Asked::TCP };
+    let asked = RequestedTest { amount: Amount::Bytes(256 * 131_072), ..RequestedTest::TCP };
     matrix(&["-k", "256"], asked, |_, client, server| {
         for document in [client, server] {
             assert_eq!(count(document, "/start/test_start/blocks"), 256);
@@ -82,7 +83,7 @@ fn blocks() {
 
 #[test]
 fn bytes_over_parallel_streams() {
-    let asked = Asked { amount: Amount::Bytes(32 * MEBIBYTE), streams: 4, ..Asked::TCP };
+    let asked = RequestedTest { amount: Amount::Bytes(32 * MEBIBYTE), streams: 4, ..RequestedTest::TCP };
     matrix(&["-n", "32M", "-P", "4"], asked, |pair, client, _| {
         if pair.pairing.server == Program::Linerate {
             assert_eq!(count(client, "/end/sum_received/bytes"), 32 * MEBIBYTE, "{}", pair.pairing);
@@ -92,7 +93,12 @@ fn bytes_over_parallel_streams() {
 
 #[test]
 fn bytes_over_parallel_streams_in_reverse() {
-    let asked = Asked { amount: Amount::Bytes(32 * MEBIBYTE), streams: 4, direction: Direction::Reverse, ..Asked::TCP };
+    let asked = RequestedTest {
+        amount: Amount::Bytes(32 * MEBIBYTE),
+        streams: 4,
+        direction: Direction::Reverse,
+        ..RequestedTest::TCP
+    };
     matrix(&["-n", "32M", "-P", "4", "-R"], asked, |pair, client, _| {
         if pair.pairing.client == Program::Linerate {
             assert_eq!(count(client, "/end/sum_received/bytes"), 32 * MEBIBYTE, "{}", pair.pairing);
@@ -102,7 +108,7 @@ fn bytes_over_parallel_streams_in_reverse() {
 
 #[test]
 fn reverse() {
-    let asked = Asked { direction: Direction::Reverse, ..Asked::TCP };
+    let asked = RequestedTest { direction: Direction::Reverse, ..RequestedTest::TCP };
     matrix(&["-t", "1", "-R"], asked, |_, client, server| {
         assert_eq!(count(client, "/start/test_start/reverse"), 1);
         assert_eq!(count(server, "/start/test_start/reverse"), 1);
@@ -111,12 +117,12 @@ fn reverse() {
 
 #[test]
 fn bidirectional() {
-    matrix(&["-t", "1", "--bidir"], Asked { direction: Direction::Both, ..Asked::TCP }, nothing_more);
+    matrix(&["-t", "1", "--bidir"], RequestedTest { direction: Direction::Both, ..RequestedTest::TCP }, nothing_more);
 }
 
 #[test]
 fn parallel() {
-    matrix(&["-t", "1", "-P", "4"], Asked { streams: 4, ..Asked::TCP }, |pair, client, _| {
+    matrix(&["-t", "1", "-P", "4"], RequestedTest { streams: 4, ..RequestedTest::TCP }, |pair, client, _| {
         let streams = array(client, "/end/streams");
         let sent: u64 = streams.iter().map(|stream| count(stream, "/sender/bytes")).sum();
         assert_eq!(sent, count(client, "/end/sum_sent/bytes"), "{}", pair.pairing);
@@ -126,7 +132,7 @@ fn parallel() {
 
 #[test]
 fn parallel_in_both_directions() {
-    let asked = Asked { direction: Direction::Both, streams: 2, ..Asked::TCP };
+    let asked = RequestedTest { direction: Direction::Both, streams: 2, ..RequestedTest::TCP };
     matrix(&["-t", "1", "-P", "2", "--bidir"], asked, nothing_more);
 }
 
@@ -139,29 +145,33 @@ fn check_default_rate(pair: &Pair, client: &Value, _: &Value) {
 
 #[test]
 fn udp() {
-    matrix(&["-u", "-t", "1"], Asked::UDP, check_default_rate);
+    matrix(&["-u", "-t", "1"], RequestedTest::UDP, check_default_rate);
 }
 
 #[test]
 fn udp_reverse() {
-    matrix(&["-u", "-R", "-t", "1"], Asked { direction: Direction::Reverse, ..Asked::UDP }, check_default_rate);
+    matrix(
+        &["-u", "-R", "-t", "1"],
+        RequestedTest { direction: Direction::Reverse, ..RequestedTest::UDP },
+        check_default_rate,
+    );
 }
 
 #[test]
 fn udp_bidirectional() {
-    let asked = Asked { direction: Direction::Both, ..Asked::UDP };
+    let asked = RequestedTest { direction: Direction::Both, ..RequestedTest::UDP };
     matrix(&["-u", "--bidir", "-t", "1", "-b", "10M"], asked, nothing_more);
 }
 
 #[test]
 fn udp_parallel() {
-    let asked = Asked { streams: 4, ..Asked::UDP };
+    let asked = RequestedTest { streams: 4, ..RequestedTest::UDP };
     matrix(&["-u", "-P", "4", "-t", "1", "-b", "5M"], asked, nothing_more);
 }
 
 #[test]
 fn udp_at_a_rate_with_a_block_size() {
-    matrix(&["-u", "-b", "100M", "-l", "1200", "-t", "1"], Asked::UDP, |pair, client, _| {
+    matrix(&["-u", "-b", "100M", "-l", "1200", "-t", "1"], RequestedTest::UDP, |pair, client, _| {
         assert_eq!(count(client, "/start/test_start/blksize"), 1200);
         let rate = number(client, "/end/sum_sent/bits_per_second");
         assert!((95e6..105e6).contains(&rate), "{}: {rate} bit/s", pair.pairing);
@@ -170,18 +180,18 @@ fn udp_at_a_rate_with_a_block_size() {
 
 #[test]
 fn udp_with_wide_counters() {
-    matrix(&["-u", "-b", "10M", "--udp-counters-64bit", "-t", "1"], Asked::UDP, nothing_more);
+    matrix(&["-u", "-b", "10M", "--udp-counters-64bit", "-t", "1"], RequestedTest::UDP, nothing_more);
 }
 
 #[test]
 fn udp_bytes() {
-    let asked = Asked { amount: Amount::Bytes(100 << 10), ..Asked::UDP };
+    let asked = RequestedTest { amount: Amount::Bytes(100 << 10), ..RequestedTest::UDP };
     matrix(&["-u", "-b", "10M", "-l", "1000", "-n", "100K"], asked, nothing_more);
 }
 
 #[test]
 fn udp_bytes_in_reverse() {
-    let asked = Asked { amount: Amount::Bytes(100 << 10), direction: Direction::Reverse, ..Asked::UDP };
+    let asked = RequestedTest { amount: Amount::Bytes(100 << 10), direction: Direction::Reverse, ..RequestedTest::UDP };
     matrix(&["-u", "-b", "10M", "-l", "1000", "-n", "100K", "-R"], asked, nothing_more);
 }
 
@@ -189,7 +199,7 @@ fn udp_bytes_in_reverse() {
 fn udp_with_omitted_start() {
     let arguments = ["-u", "-b", "10M", "-l", "1200", "-t", "1", "-O", "1", "-J"];
     let run = Run { client: &arguments, server: &["-J"], ..Run::default() };
-    // Before 3.16, iperf3 does not tell its peer what belongs to the omitted part: only plain figures can be compared.
+    // Before 3.16, iperf3 does not report the omitted part to its peer: only plain figures can be compared.
     run.in_all_pairings(|pair| {
         let (client, server) = (pair.client.json(), pair.server.json());
         let (sent, received) = (count(&client, "/end/sum_sent/bytes"), count(&server, "/end/sum_received/bytes"));
@@ -206,7 +216,7 @@ fn udp_with_omitted_start() {
 
 #[test]
 fn tcp_at_a_rate() {
-    matrix(&["-t", "1", "-b", "50M"], Asked::TCP, |pair, client, _| {
+    matrix(&["-t", "1", "-b", "50M"], RequestedTest::TCP, |pair, client, _| {
         let rate = number(client, "/end/sum_sent/bits_per_second");
         assert!((45e6..55e6).contains(&rate), "{}: {rate} bit/s", pair.pairing);
         assert_eq!(count(client, "/start/test_start/target_bitrate"), 50_000_000);
@@ -215,17 +225,21 @@ fn tcp_at_a_rate() {
 
 #[test]
 fn zero_copy() {
-    matrix(&["-t", "1", "-Z"], Asked::TCP, nothing_more);
+    matrix(&["-t", "1", "-Z"], RequestedTest::TCP, nothing_more);
 }
 
 #[test]
 fn zero_copy_in_reverse() {
-    matrix(&["-t", "1", "-Z", "-R"], Asked { direction: Direction::Reverse, ..Asked::TCP }, nothing_more);
+    matrix(
+        &["-t", "1", "-Z", "-R"],
+        RequestedTest { direction: Direction::Reverse, ..RequestedTest::TCP },
+        nothing_more,
+    );
 }
 
 #[test]
 fn omitted_start() {
-    matrix(&["-t", "1", "-O", "1"], Asked { omit: 1, ..Asked::TCP }, |pair, client, _| {
+    matrix(&["-t", "1", "-O", "1"], RequestedTest { omit: 1, ..RequestedTest::TCP }, |pair, client, _| {
         let intervals = array(client, "/intervals");
         let omitted = intervals.iter().filter(|interval| interval["sum"]["omitted"] == true).count();
         assert_eq!((intervals.len(), omitted), (2, 1), "{}", pair.pairing);
@@ -236,16 +250,16 @@ fn omitted_start() {
 
 #[test]
 fn omitted_start_in_reverse() {
-    let asked = Asked { omit: 1, direction: Direction::Reverse, ..Asked::TCP };
+    let asked = RequestedTest { omit: 1, direction: Direction::Reverse, ..RequestedTest::TCP };
     matrix(&["-t", "1", "-O", "1", "-R"], asked, nothing_more);
 }
 
 #[test]
 fn window() {
-    matrix(&["-t", "1", "-w", "256K"], Asked::TCP, |pair, client, server| {
+    matrix(&["-t", "1", "-w", "256K"], RequestedTest::TCP, |pair, client, server| {
         for document in [client, server] {
             assert_eq!(count(document, "/start/sock_bufsize"), 262_144, "{}", pair.pairing);
-            // The kernel doubles it for its own overhead (tcp(7)), so far as its limits allow.
+            // The kernel doubles it for its own overhead (tcp(7)), within its limits.
             for buffer in ["sndbuf_actual", "rcvbuf_actual"] {
                 let actual = count(document, &format!("/start/{buffer}"));
                 assert!((262_144..=524_288).contains(&actual), "{}: {buffer} is {actual}", pair.pairing);
@@ -256,7 +270,7 @@ fn window() {
 
 #[test]
 fn segment_size() {
-    matrix(&["-t", "1", "-M", "1400"], Asked::TCP, |pair, client, _| {
+    matrix(&["-t", "1", "-M", "1400"], RequestedTest::TCP, |pair, client, _| {
         let mss = count(client, "/start/tcp_mss");
         assert_eq!(mss, 1400, "{}", pair.pairing);
         let socket = array(client, "/intervals")[0]["streams"][0]["snd_cwnd"].as_u64().expect("a window");
@@ -266,12 +280,12 @@ fn segment_size() {
 
 #[test]
 fn no_delay() {
-    matrix(&["-t", "1", "-N", "-l", "1000", "-b", "10M"], Asked::TCP, nothing_more);
+    matrix(&["-t", "1", "-N", "-l", "1000", "-b", "10M"], RequestedTest::TCP, nothing_more);
 }
 
 #[test]
 fn congestion_control() {
-    matrix(&["-t", "1", "-C", "reno"], Asked::TCP, |pair, client, server| {
+    matrix(&["-t", "1", "-C", "reno"], RequestedTest::TCP, |pair, client, server| {
         assert_eq!(text(client, "/end/sender_tcp_congestion"), "reno", "{}", pair.pairing);
         for document in [client, server] {
             assert_eq!(text(document, "/end/receiver_tcp_congestion"), "reno", "{}", pair.pairing);
@@ -281,7 +295,7 @@ fn congestion_control() {
 
 #[test]
 fn type_of_service() {
-    matrix(&["-t", "1", "-S", "0x28"], Asked::TCP, |pair, client, server| {
+    matrix(&["-t", "1", "-S", "0x28"], RequestedTest::TCP, |pair, client, server| {
         for document in [client, server] {
             assert_eq!(count(document, "/start/test_start/tos"), 0x28, "{}", pair.pairing);
         }
@@ -292,7 +306,7 @@ fn type_of_service() {
 fn ipv6() {
     let run = Run { host: Some("::1"), client: &["-6", "-t", "1", "-J"], server: &["-J"], ..Run::default() };
     run.in_all_pairings(|pair| {
-        let (client, server) = check(pair, Asked::TCP);
+        let (client, server) = check(pair, RequestedTest::TCP);
         assert_eq!(text(&client, "/start/connected/0/remote_host"), "::1");
         assert_eq!(text(&server, "/start/accepted_connection/host"), "::1");
     });
@@ -302,12 +316,12 @@ fn ipv6() {
 fn ipv6_udp() {
     let arguments = ["-6", "-u", "-b", "10M", "-t", "1", "-J"];
     let run = Run { host: Some("::1"), client: &arguments, server: &["-J"], ..Run::default() };
-    run.in_all_pairings(|pair| drop(check(pair, Asked::UDP)));
+    run.in_all_pairings(|pair| drop(check(pair, RequestedTest::UDP)));
 }
 
 #[test]
 fn ipv4_arrives_as_ipv4_at_a_server_of_both() {
-    matrix(&["-4", "-t", "1"], Asked::TCP, |pair, _, server| {
+    matrix(&["-4", "-t", "1"], RequestedTest::TCP, |pair, _, server| {
         let host = text(server, "/start/accepted_connection/host");
         assert_eq!(host.trim_start_matches("::ffff:"), "127.0.0.1", "{}", pair.pairing);
     });
@@ -348,7 +362,7 @@ fn server_output_in_text() {
 
 #[test]
 fn server_output_as_json() {
-    matrix(&["-t", "1", "--get-server-output"], Asked::TCP, |pair, client, _| {
+    matrix(&["-t", "1", "--get-server-output"], RequestedTest::TCP, |pair, client, _| {
         let there = count(client, "/server_output_json/end/sum_received/bytes");
         assert_eq!(there, count(client, "/end/sum_received/bytes"), "{}", pair.pairing);
         assert_eq!(client.get("server_output_text"), None);
@@ -357,22 +371,26 @@ fn server_output_as_json() {
 
 #[test]
 fn title_and_extra_data() {
-    matrix(&["-t", "1", "-b", "10M", "-T", "a title", "--extra-data", "more"], Asked::TCP, |pair, client, server| {
-        for document in [client, server] {
-            assert_eq!(text(document, "/extra_data"), "more", "{}", pair.pairing);
-        }
-        assert_eq!(text(client, "/title"), "a title", "{}", pair.pairing);
-    });
+    matrix(
+        &["-t", "1", "-b", "10M", "-T", "a title", "--extra-data", "more"],
+        RequestedTest::TCP,
+        |pair, client, server| {
+            for document in [client, server] {
+                assert_eq!(text(document, "/extra_data"), "more", "{}", pair.pairing);
+            }
+            assert_eq!(text(client, "/title"), "a title", "{}", pair.pairing);
+        },
+    );
 }
 
 #[test]
 fn repeating_payload() {
-    matrix(&["-t", "1", "-b", "10M", "--repeating-payload"], Asked::TCP, nothing_more);
+    matrix(&["-t", "1", "-b", "10M", "--repeating-payload"], RequestedTest::TCP, nothing_more);
 }
 
 #[test]
 fn no_intervals() {
-    matrix(&["-t", "1", "-i", "0"], Asked::TCP, |pair, client, _| {
+    matrix(&["-t", "1", "-i", "0"], RequestedTest::TCP, |pair, client, _| {
         let intervals = array(client, "/intervals");
         assert_eq!(intervals.len(), 1, "{}: the whole test is one", pair.pairing);
         assert!(number(&intervals[0], "/sum/seconds") > 0.9);
@@ -384,16 +402,16 @@ mod authentication {
 
     const PRIVATE_KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/keys/private.pem");
     const PUBLIC_KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/keys/public.pem");
-    /// The example of iperf3's manual page: mario, rossi.
+    /// Example of iperf3's manual page: mario, rossi.
     const USERS: &str = "mario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b\n";
 
     const CLIENT: [&str; 7] = ["-t", "1", "-J", "--username", "mario", "--rsa-public-key-path", PUBLIC_KEY];
 
-    /// Runs `pairing`; `pkcs1`: both ends pad with PKCS#1.
+    /// Runs `pairing`; with `pkcs1`, both hosts pad with PKCS#1.
     fn run(pairing: support::pairing::Pairing, pkcs1: bool) {
         let scratch = support::Scratch::new();
         let users = scratch.file("users.csv", USERS);
-        // A stock iperf3 before 3.17 knows no other padding, and no option for it.
+        // A stock iperf3 before 3.17 has no other padding, and no option for it.
         let option = |program| pkcs1 && (program == Program::Linerate || iperf3_has_oaep());
         let mut client = CLIENT.to_vec();
         let mut server = vec!["-J", "--rsa-private-key-path", PRIVATE_KEY, "--authorized-users-path", &users];
@@ -404,7 +422,7 @@ mod authentication {
         }
         let environment = [("IPERF3_PASSWORD", "rossi")];
         let run = Run { client: &client, server: &server, environment: &environment, ..Run::default() };
-        check(&run.run(pairing), Asked::TCP);
+        check(&run.run(pairing), RequestedTest::TCP);
     }
 
     #[test]
@@ -425,7 +443,7 @@ mod authentication {
     }
 
     #[test]
-    fn a_wrong_password_is_refused_and_does_not_end_a_server_that_serves_once() {
+    fn a_wrong_password_is_refused_and_does_not_end_a_one_off_server() {
         use support::pairing::LIMIT;
         let scratch = support::Scratch::new();
         let users = scratch.file("users.csv", USERS);
@@ -443,7 +461,7 @@ mod authentication {
         };
         for program in [Program::Linerate, Program::Iperf3] {
             let refused = client(program, "wrong");
-            // Before 3.17, iperf3 with -J ends with 0 whatever happened.
+            // Before 3.17, iperf3 with -J always exits with 0.
             assert!(program == Program::Iperf3 || refused.code() == Some(1), "{refused:#?}");
             let error = text(&refused.json(), "/error").to_owned();
             assert!(error.contains("test authorization failed"), "{error}");

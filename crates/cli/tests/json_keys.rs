@@ -1,5 +1,5 @@
-//! The JSON documents have the keys of the stock iperf3's for the same options, with values of the same types, plus
-//! those that later versions added. Only the top-level "linerate" is ours.
+//! Tests of the JSON keys: those of the stock iperf3 for the same options, with values of the same types, plus the keys
+//! of later versions. Only the top-level "linerate" is an extension.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::pairing::{LIMIT, PAIRINGS, Pair, Run, undisturbed};
 use support::process::run;
 use support::{Program, Server};
 
-/// Keys that iperf3 3.13 to 3.21 added to 3.12's: where a document has the second path, it has the first, too.
+/// Keys that iperf3 3.13 to 3.21 added to 3.12's: a document with the second path has the first, too.
 const ADDED: &[(&str, &str)] = &[
     // 3.13
     ("start.test_start.bidir: number", "start.test_start.reverse: number"),
@@ -28,14 +28,14 @@ const ADDED: &[(&str, &str)] = &[
     ("start.test_start.gro: number", "start.test_start.reverse: number"),
 ];
 
-/// The paths of a document of iperf3's, and of what later versions added to it; and to the part that the server wrote,
-/// if that is to be ours.
+/// Paths of a document of iperf3, with the additions of later versions; these also in the part of the server if it is
+/// linerate.
 fn expected(stock: &Value, server: Program) -> BTreeSet<String> {
     let mut paths = key_paths(stock);
     let both = ["", "server_output_json."];
     for prefix in if server == Program::Linerate { &both[..] } else { &both[..1] } {
-        for (added, beside) in ADDED {
-            if paths.contains(&format!("{prefix}{beside}")) {
+        for (added, companion) in ADDED {
+            if paths.contains(&format!("{prefix}{companion}")) {
                 paths.insert(format!("{prefix}{added}"));
             }
         }
@@ -43,7 +43,7 @@ fn expected(stock: &Value, server: Program) -> BTreeSet<String> {
     paths
 }
 
-/// The paths of a document of ours, without what is ours alone.
+/// Paths of a document of linerate, without its extensions.
 fn ours(mut document: Value) -> BTreeSet<String> {
     let remove = |object: &mut Value| object.as_object_mut().and_then(|object| object.remove("linerate"));
     assert!(remove(&mut document).is_some(), "a document of linerate's has its own part");
@@ -58,8 +58,7 @@ fn assert_same(ours: &BTreeSet<String>, expected: &BTreeSet<String>, what: &str)
     assert!(missing.is_empty() && surplus.is_empty(), "{what}: missing {missing:#?}, surplus {surplus:#?}");
 }
 
-/// Runs `arguments` in all pairings; each document of ours is compared with the one that the stock iperf3 has in the
-/// same role.
+/// Runs `arguments` in all pairings; each document of linerate is compared with the stock iperf3's in the same role.
 fn check(arguments: &[&str]) {
     undisturbed(|| check_once(arguments));
 }
@@ -127,7 +126,7 @@ fn a_file() {
 }
 
 #[test]
-fn a_client_that_nobody_answers() {
+fn a_client_without_a_server() {
     let port = support::free_port().to_string();
     let arguments = ["-c", "127.0.0.1", "-p", &port, "-J"];
     let stock = run(Program::Iperf3.with(&arguments), LIMIT).json();
@@ -139,7 +138,7 @@ fn a_client_that_nobody_answers() {
 }
 
 #[test]
-fn a_client_that_is_turned_away() {
+fn a_refused_client() {
     let server = Server::start(Program::Linerate, &["--max-sessions", "1"]);
     let busy = support::Process::start(server.client(Program::Linerate, &["-t", "30", "-b", "1M"]));
     busy.wait_for_output("connected to", LIMIT);
@@ -150,10 +149,11 @@ fn a_client_that_is_turned_away() {
 
 #[test]
 fn an_interrupted_client() {
-    let server = Server::start(Program::Linerate, &[]);
     let interrupted = |program: Program| {
-        let client = support::Process::start(server.client(program, &["-t", "30", "-b", "10M", "-J"]));
-        std::thread::sleep(std::time::Duration::from_millis(1300));
+        let server = Server::start(Program::Linerate, &["-i", "0.1"]);
+        let client = support::Process::start(server.client(program, &["-t", "30", "-i", "0.1", "-b", "10M", "-J"]));
+        // The client prints nothing before its end; its first interval is over by then.
+        server.process.wait_for_interval(0.5, LIMIT);
         client.signal("INT");
         client.finish(LIMIT).json()
     };

@@ -1,4 +1,4 @@
-//! `linerate load` against everything that may answer, and in the lab, where the formulas say what must come out.
+//! Tests of `linerate load` against all kinds of servers, and in the lab, where formulas give the expected results.
 
 mod support;
 
@@ -11,10 +11,10 @@ use support::lab::{OwnPath, lab, lab_command};
 use support::process::{eventually, run};
 use support::{Process, Program, Server, free_port, linerate};
 
-/// Most wall time of one run on a busy machine.
+/// Longest wall time of one run on a busy host.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Phases as short as they may be.
+/// Arguments for the shortest phases.
 const SHORT: [&str; 6] = ["--time", "1s", "--idle", "1s", "--ramp", "2s"];
 
 fn load(port: u16, more: &[&str]) -> Command {
@@ -40,12 +40,12 @@ fn class<'a>(document: &'a Value, kind: &str, name: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no class {name} in {kind}: {document}"))
 }
 
-/// Milliseconds.
+/// Round trip in milliseconds.
 fn round_trip(document: &Value, kind: &str, name: &str, statistic: &str) -> f64 {
     number(class(document, kind, name), &format!("/rtt/{statistic}_ns")) / 1e6
 }
 
-/// Classes that nobody could measure have a reason.
+/// Asserts that unmeasured classes have a reason.
 fn reasons_are_given(document: &Value) {
     let known: Vec<&str> = array(document, "/unknown").iter().map(|unknown| text(unknown, "/key")).collect();
     let names = ["icmp", "udp_best_effort", "udp_expedited_forwarding", "tcp_application", "tcp_info", "tcp_handshake"];
@@ -76,7 +76,7 @@ fn all_classes_and_phases_between_two_linerates() {
             assert!(values.is_sorted(), "{kind} {name}: {class}");
         }
     }
-    // Nothing but the loaded direction carries a load.
+    // Only the loaded direction carries load.
     assert!(phase(&document, "down")["goodput_up_bits_per_second"].is_null());
     for (kind, key) in [("down", "down"), ("up", "up"), ("both", "down"), ("both", "up")] {
         assert!(number(phase(&document, kind), &format!("/goodput_{key}_bits_per_second")) > 1e6, "{kind} {key}");
@@ -87,7 +87,7 @@ fn all_classes_and_phases_between_two_linerates() {
 }
 
 #[test]
-fn a_stock_iperf3_lends_itself_as_the_load() {
+fn a_stock_iperf3_serves_as_the_load() {
     let server = Server::start(Program::Iperf3, &[]);
     let document = run(load(server.port, &["--phases", "up,down"]), LIMIT).expect_code(0).json();
     assert_eq!(text(&document, "/peer"), "iperf3");
@@ -111,12 +111,12 @@ fn a_host_without_a_service_has_only_an_idle_delay() {
 }
 
 #[test]
-fn a_person_who_has_had_enough_gets_what_was_measured() {
+fn an_interrupted_run_prints_partial_results() {
     let server = serve();
     let mut command = linerate();
     command.args(["load", "127.0.0.1", "--port", &server.port.to_string(), "--json", "--idle", "1s", "--ramp", "60s"]);
     let process = Process::start(command);
-    // A plain line tells of the idle phase when the next one begins.
+    // A plain line reports the idle phase when the next one begins.
     let loaded = eventually(LIMIT, || process.stderr().lines().any(|line| line.starts_with("idle:")));
     assert!(loaded, "{}", process.stderr());
     process.signal("INT");
@@ -133,29 +133,29 @@ fn a_full_modem_gets_an_f() {
     // Ping of 44 B: (44 + 14) x 8 / 240k + (44 + 14) x 8 / 900k + 2 x 7 ms = 1.9 + 0.5 + 14 ms.
     let idle = round_trip(&document, "idle", "icmp", "median");
     assert!((16.0..18.5).contains(&idle), "{idle}");
-    // A full queue is 45 packets of 1514 B. Small packets among them leave less, and CUBIC backs off to 70 %.
+    // A full queue is 45 packets of 1514 B. Small packets among them reduce the delay, and CUBIC backs off to 70 %.
     for (kind, rate, key) in [("down", 900e3, "down"), ("up", 240e3, "up")] {
         let full = 45.0 * 1514.0 * 8.0 / rate * 1e3;
         let mean = round_trip(&document, kind, "icmp", "mean");
         assert!((0.45 * full..1.02 * full + idle).contains(&mean), "{kind}: {mean} ms of {full} ms");
-        // One packet more than the queue is on the wire.
+        // One packet beyond the queue is on the wire.
         let most = round_trip(&document, kind, "udp_best_effort", "max");
         assert!(most < full * 46.0 / 45.0 + idle + 5.0, "{kind}: {most} ms of {full} ms");
         let goodput = number(phase(&document, kind), &format!("/goodput_{key}_bits_per_second"));
-        // What waited for a segment that was lost before counting began is delivered while it counts.
+        // Data queued behind a segment lost before the measurement is delivered during it.
         assert!((0.7 * rate..1.05 * rate * 1448.0 / 1514.0).contains(&goodput), "{kind}: {goodput}");
-        // The delay grows on the way that is loaded, and there alone.
-        let way = number(class(&document, kind, "udp_best_effort"), &format!("/{key}/median_ns")) / 1e6;
+        // The delay grows only in the loaded direction.
+        let loaded = number(class(&document, kind, "udp_best_effort"), &format!("/{key}/median_ns")) / 1e6;
         let other = if key == "up" { "down" } else { "up" };
         let other = number(class(&document, kind, "udp_best_effort"), &format!("/{other}/median_ns")) / 1e6;
-        assert!(way > 0.4 * full && other < 0.05 * full, "{kind}: {way} and {other} ms");
+        assert!(loaded > 0.4 * full && other < 0.05 * full, "{kind}: {loaded} and {other} ms");
     }
     assert_eq!(text(&document, "/grade/letter"), "F");
     assert_eq!(text(&document, "/grade/direction"), "up");
     for queue in array(&document, "/queues") {
         assert_eq!(queue["one_way_confirms"], Value::Bool(true), "{queue}");
-        // There is no router in between: the modem's queue is that of the link to the far end.
-        assert_eq!(text(queue, "/place"), "next_hop", "{queue}");
+        // There is no router in between: the modem's queue is that of the link to the far host.
+        assert_eq!(text(queue, "/location"), "next_hop", "{queue}");
     }
     assert_eq!(document["contamination"]["spoils"], Value::Bool(false), "{}", document["contamination"]);
     reasons_are_given(&document);
@@ -171,7 +171,7 @@ fn thresholds_decide_the_exit_code() {
 }
 
 #[test]
-fn traffic_of_others_is_no_reason_for_a_grade() {
+fn foreign_traffic_prevents_a_grade() {
     let path = OwnPath::new(
         "[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\nmtu = 1500\nrate = \"20 Mbit/s\"\n\
          delay = \"10 ms\"\nbuffer = \"100 packets\"\n",
@@ -181,5 +181,5 @@ fn traffic_of_others_is_no_reason_for_a_grade() {
     let document = lab(&path.file, &["sh", "-c", both]).json();
     assert_eq!(document["contamination"]["spoils"], Value::Bool(true), "{}", document["contamination"]);
     assert!(document["grade"].is_null());
-    assert!(text(&document, "/ungraded_because").contains("traffic of others"), "{}", document["ungraded_because"]);
+    assert!(text(&document, "/ungraded_because").contains("foreign traffic"), "{}", document["ungraded_because"]);
 }

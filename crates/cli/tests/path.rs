@@ -1,8 +1,8 @@
-//! `linerate path` against everything that may answer: a linerate, a stock iperf3, a STAMP reflector, a host with nothing,
-//! a host that lets no UDP through, and a person who has had enough.
+//! Tests of `linerate path` against all kinds of servers: a linerate, a stock iperf3, a STAMP reflector, a host without
+//! a service, a host that blocks UDP; and of an interrupted run.
 //!
-//! Over loopback and, where the answers must be exact, in the lab. `path_lab` compares all paths of the library with what
-//! was built in.
+//! They run over loopback and, where results must be exact, in the lab. `path_lab` compares all paths of the library
+//! with their emulated properties.
 
 mod support;
 
@@ -16,7 +16,7 @@ use support::{Process, Program, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Loopback carries more than it is worth to find out.
+/// Rate limit: the capacity of loopback is irrelevant.
 const LIGHT: [&str; 4] = ["--max-rate", "20M", "--count", "200"];
 
 fn path(port: u16, more: &[&str]) -> std::process::Command {
@@ -25,7 +25,7 @@ fn path(port: u16, more: &[&str]) -> std::process::Command {
     command
 }
 
-/// `linerate serve`, answering STAMP senders nowhere unless `more` says where.
+/// `linerate serve`, without a STAMP reflector unless `more` has a port.
 fn serve(more: &[&str]) -> Server {
     let port = free_port();
     let mut command = linerate();
@@ -40,7 +40,7 @@ fn maybe(document: &Value, pointer: &str) -> Option<f64> {
     document.pointer(pointer).and_then(Value::as_f64)
 }
 
-/// Every `null` of the parts that a path has is explained.
+/// Asserts that every `null` has a reason.
 fn reasons_are_given(document: &Value) {
     let known: Vec<&str> = array(document, "/unknown").iter().map(|unknown| text(unknown, "/key")).collect();
     for way in ["up", "down"] {
@@ -72,7 +72,7 @@ fn everything_is_measured_between_two_linerates() {
         for mark in array(end, "/marks/ecn").iter().chain(array(end, "/marks/dscp")) {
             assert_eq!(mark["sent"], mark["arrived"], "{way}: loopback changes nothing");
         }
-        // The limit that was asked for holds the search back, and the document says so.
+        // The requested limit ends the search, and the document reports it.
         assert_eq!(end["capacity"]["at_least"], Value::Bool(true), "{way}: {}", end["capacity"]);
         assert!(number(end, "/capacity/bits_per_second") <= 20e6 * 1.05, "{way}: {}", end["capacity"]);
         assert_eq!(end["policer"]["present"], Value::Bool(false), "{way}");
@@ -82,7 +82,7 @@ fn everything_is_measured_between_two_linerates() {
 }
 
 #[test]
-fn the_traffic_is_announced_and_can_be_left_out() {
+fn the_traffic_is_announced_and_can_be_disabled() {
     let server = serve(&[]);
     let mut command = linerate();
     command.args(["path", "127.0.0.1", "--port", &server.port.to_string(), "--count", "50", "--max-traffic", "2MB"]);
@@ -99,7 +99,7 @@ fn the_traffic_is_announced_and_can_be_left_out() {
 }
 
 #[test]
-fn a_stock_iperf3_tells_what_it_can() {
+fn a_stock_iperf3_provides_partial_results() {
     let server = Server::start(Program::Iperf3, &[]);
     let document = run(path(server.port, &[]), LIMIT).expect_code(0).json();
     assert_eq!(text(&document, "/peer"), "iperf3");
@@ -124,7 +124,7 @@ fn a_host_without_a_service_answers_with_resets() {
 }
 
 #[test]
-fn a_stamp_reflector_is_enough_for_delays_and_losses() {
+fn a_stamp_reflector_suffices_for_delays_and_losses() {
     let stamp = free_port();
     let _server = serve(&["--stamp-port", &stamp.to_string()]);
     let closed = free_port();
@@ -141,7 +141,7 @@ fn a_stamp_reflector_is_enough_for_delays_and_losses() {
 }
 
 #[test]
-fn nobody_there_is_an_error_that_says_so() {
+fn a_missing_server_is_reported() {
     let mut command = linerate();
     command.args(["path", "name.invalid", "--json", "--quiet"]);
     let ended = run(command, LIMIT).expect_code(2);
@@ -162,13 +162,13 @@ fn an_interrupted_measurement_is_a_partial_result() {
     assert!(ended.stdout.contains("Path MTU"), "what was known until then is shown: {}", ended.stdout);
 }
 
-/// Two hosts on a line of 10 Mbit/s.
+/// Two hosts on a link of 10 Mbit/s.
 const LINE: &str = "[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\nmtu = 1500\nrate = \"10 Mbit/s\"\n\
                     delay = \"5 ms\"\nbuffer = \"100 kB\"\n";
 
 #[test]
-fn where_udp_is_blocked_the_rest_is_measured() {
-    // Nothing larger than a TCP acknowledgement is lost: UDP is, by the far host's own filter.
+fn with_udp_blocked_all_other_figures_are_measured() {
+    // Only UDP is dropped, by a filter.
     let line = OwnPath::new(LINE);
     let script = "tc qdisc add dev eth0 clsact && tc filter add dev eth0 egress protocol ip u32 match ip protocol 17 \
                   0xff action drop && exec linerate path far --json --quiet";
@@ -179,7 +179,7 @@ fn where_udp_is_blocked_the_rest_is_measured() {
     assert!((number(&document, "/rtt/best/median_ns") / 1e6 - 10.2).abs() < 0.3, "{}", document["rtt"]);
     assert!(document["up"]["packets"].is_null());
     let notes: Vec<&str> = array(&document, "/notes").iter().filter_map(Value::as_str).collect();
-    assert!(notes.iter().any(|note| note.contains("UDP does not come through")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("UDP does not get through")), "{notes:?}");
     assert_eq!(count(&document, "/up/mtu/bytes"), 1500);
     reasons_are_given(&document);
 }

@@ -1,6 +1,6 @@
-//! `linerate report`, and the page that it writes, in Chromium: the tests are in `tests/browser`, this starts them.
+//! Tests of `linerate report` and its HTML page in Chromium: the browser tests are in `tests/browser`.
 //!
-//! Without Node.js or Chromium this fails and says what to install: `packaging/prerequisites.sh test` does it.
+//! Without Node.js or Chromium this fails with the installation command: `packaging/prerequisites.sh test`.
 
 #[path = "../../report/tests/runs/mod.rs"]
 mod runs;
@@ -10,7 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use linerate_model::schema::run::RunDocument;
+use linerate_documents::label::LabelledDocument;
+use linerate_documents::run::RunDocument;
 use linerate_report::presentation::Quantity;
 
 fn root() -> PathBuf {
@@ -26,11 +27,11 @@ fn folder(name: &str) -> PathBuf {
 
 fn write_run(folder: &Path, name: &str, run: &RunDocument) -> PathBuf {
     let file = folder.join(format!("{name}.json"));
-    fs::write(&file, serde_json::to_string(run).expect("a run is JSON")).expect("writable");
+    fs::write(&file, serde_json::to_string(&LabelledDocument::run(run)).expect("a run is JSON")).expect("writable");
     file
 }
 
-/// `linerate report` with these arguments, in `folder`, without a history.
+/// Runs `linerate report` with these arguments, in `folder`, without a history.
 fn report(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_linerate"))
         .arg("report")
@@ -51,12 +52,12 @@ fn fails(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// How the report writes each number that a chart may show, and some that are hard to round.
+/// Formatted numbers of a chart, including some that are hard to round.
 fn shown() -> BTreeMap<String, String> {
     let mut shown = BTreeMap::new();
     let mut add = |value: f64, unit| {
         let quantity = Quantity::new(value, unit);
-        shown.insert(format!("{} {}", quantity.unit_name(), quantity.exact()), quantity.shown());
+        shown.insert(format!("{} {}", quantity.unit_name(), quantity.exact()), quantity.display_text());
     };
     for run in [runs::throughput(), runs::load(1)] {
         for series in &run.series {
@@ -122,7 +123,7 @@ fn in_path(program: &str) -> Option<PathBuf> {
 }
 
 #[test]
-fn a_file_is_not_overwritten_unless_asked_to() {
+fn a_file_is_not_overwritten_without_force() {
     let folder = folder("report-files");
     write_run(&folder, "load", &runs::load(1));
     succeeds(&report(&folder, &["load.json"]));
@@ -136,7 +137,7 @@ fn a_file_is_not_overwritten_unless_asked_to() {
 }
 
 #[test]
-fn other_forms_go_to_the_standard_output() {
+fn other_formats_go_to_the_standard_output() {
     let folder = folder("report-forms");
     let run = runs::path();
     write_run(&folder, "path", &run);
@@ -144,7 +145,7 @@ fn other_forms_go_to_the_standard_output() {
     assert!(succeeds(&report(&folder, &["path.json", "--format", "markdown"])).starts_with("# Path: "));
     let json = succeeds(&report(&folder, &["path.json", "--format", "json"]));
     assert_eq!(serde_json::from_str::<RunDocument>(&json).expect("a run"), run);
-    // Several runs are an array, which is read again.
+    // Several runs are an array, which can be read again.
     let json = succeeds(&report(&folder, &["path.json", "path.json", "--format", "json"]));
     fs::write(folder.join("both.json"), json).expect("writable");
     let text = succeeds(&report(&folder, &["both.json", "--format", "text"]));
@@ -152,11 +153,11 @@ fn other_forms_go_to_the_standard_output() {
 }
 
 #[test]
-fn what_is_no_run_is_refused_with_a_way_out() {
+fn invalid_runs_are_refused_with_a_remedy() {
     let folder = folder("report-refusals");
     fs::write(folder.join("broken.json"), "{\"schema\": 1}").expect("writable");
     fs::write(folder.join("newer.json"), "{\"schema\": 2}").expect("writable");
-    assert!(fails(&report(&folder, &["broken.json"])).contains("is no run"));
+    assert!(fails(&report(&folder, &["broken.json"])).contains("is not what a command of linerate prints"));
     assert!(fails(&report(&folder, &["newer.json"])).contains("schema 2"));
     assert!(fails(&report(&folder, &["nothing.json"])).contains("cannot read nothing.json"));
     assert!(fails(&report(&folder, &["--compare", "broken.json"])).contains("two runs"));

@@ -1,4 +1,4 @@
-//! `linerate rfc6349` on an emulated path, against a stock iperf3, and where nobody answers.
+//! Tests of `linerate rfc6349` on an emulated path, against a stock iperf3, and without a server.
 
 mod support;
 
@@ -12,20 +12,20 @@ use support::{Program, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// 24 Mbit/s down and 4.35 up over 65 ms, with a queue of more than a second up.
+/// Rates of 24 Mbit/s down and 4.35 Mbit/s up over 65 ms, with a queue of more than a second up.
 #[test]
-fn a_cable_line_has_its_three_metrics() {
+fn a_cable_link_has_its_three_metrics() {
     let arguments = ["linerate", "rfc6349", "far", "--time", "5s", "--congestion", "cubic", "--json", "--quiet"];
     let document: Value = run(lab_command("cable-bloat", &arguments), LIMIT).expect_code(0).json();
     let baseline = |key: &str| number(&document, &format!("/baseline/{key}"));
-    // A window of a round trip: rate × round trip / 8.
+    // Bandwidth-delay product: rate × round trip / 8.
     let product = baseline("bandwidth_up_bits_per_second") * baseline("rtt_ns") / 1e9 / 8.0;
     assert!((baseline("bdp_up_bytes") / product - 1.0).abs() < 0.001, "{:#}", document["baseline"]);
     // 1448 of 1500 bytes of each IP packet are payload.
     let achievable = baseline("bandwidth_up_bits_per_second") * 1448.0 / 1500.0;
     assert!((baseline("achievable_up_bits_per_second") / achievable - 1.0).abs() < 0.001);
     let tests = array(&document, "/tests");
-    assert_eq!(tests.len(), 6, "single and several connections each way, and both ways at once");
+    assert_eq!(tests.len(), 6, "single and several connections per direction, and both directions at once");
     for test in tests.iter().filter(|test| test["flows"] != "both") {
         let (goodput, ratio) = (number(test, "/goodput_bits_per_second"), number(test, "/transfer_time_ratio"));
         let share = number(test, "/share_of_achievable");
@@ -36,7 +36,7 @@ fn a_cable_line_has_its_three_metrics() {
     let up = tests.iter().find(|test| test["direction"] == "up").expect("a transfer up");
     assert!(number(up, "/buffer_delay") > 2.0, "the queue is many times the round trip: {up:#}");
     let windows = array(&document, "/windows");
-    assert_eq!(windows.len(), 8, "four parts of the product, each way: {windows:#?}");
+    assert_eq!(windows.len(), 8, "four parts of the product per direction: {windows:#?}");
     for window in windows {
         let share = number(window, "/share_of_bdp");
         let ratio = window.pointer("/ratio").and_then(Value::as_f64).unwrap_or_else(|| panic!("{window:#}"));
@@ -47,7 +47,7 @@ fn a_cable_line_has_its_three_metrics() {
 }
 
 #[test]
-fn a_stock_iperf3_tells_the_rates() {
+fn a_stock_iperf3_provides_the_rates() {
     let server = Server::start(Program::Iperf3, &[]);
     let mut command = linerate();
     let port = server.port.to_string();
@@ -62,7 +62,7 @@ fn a_stock_iperf3_tells_the_rates() {
 }
 
 #[test]
-fn nobody_there_is_an_error_that_says_so() {
+fn a_missing_server_is_reported() {
     let mut command = linerate();
     command.args(["rfc6349", "name.invalid", "--json", "--quiet"]);
     let ended = run(command, LIMIT).expect_code(2);

@@ -1,17 +1,17 @@
-//! `linerate rollback`, and what happens to a process that changes a host and is killed, hung up on, or hangs. Each test
-//! has a network namespace of its own; the one on the lab's guest changes that guest.
+//! Tests of `linerate rollback`, and of processes that change a host and are killed, lose their terminal, or hang. Each
+//! test has its own network namespace; the one in the lab's guest changes that guest.
 
 mod support;
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::document::{array, text};
 use support::lab::lab;
 use support::namespace::{Namespace, unshare};
-use support::process::{Finished, Process, eventually, run};
+use support::process::{FinishedChild, Process, eventually, run};
 use support::{Scratch, linerate};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ fn inside(namespace: &Namespace, state: &Scratch, arguments: &[&str]) -> Command
 fn change(target: &Value, to: &str) -> Value {
     json!({
         "target": target, "from": null, "to": to, "group": "buffers", "takes_effect": "new_connections",
-        "reason": { "text": "a test says so" },
+        "reason": { "text": "requested by a test" },
     })
 }
 
@@ -40,7 +40,7 @@ fn plan(scratch: &Scratch, changes: &[Value]) -> String {
     scratch.file("plan.json", json!({ "schema": 1, "made_at_unix_ns": 0, "changes": changes }).to_string())
 }
 
-/// A process that has carried out a plan and waits.
+/// Starts a process that has carried out a plan and waits.
 fn trying(namespace: &Namespace, scratch: &Scratch, more: &[&str]) -> Process {
     let plan = plan(scratch, &[change(&setting(SETTING), WANTED)]);
     let arguments = [&["__trial", &plan, "--hold", "50s"], more].concat();
@@ -56,11 +56,11 @@ fn state_of(namespace: &Namespace, scratch: &Scratch) -> (String, String) {
     (text(set, "/state").to_owned(), set["closed_because"].as_str().unwrap_or_default().to_owned())
 }
 
-fn comes_back(namespace: &Namespace, before: &str, within: Duration) {
+fn wait_until_restored(namespace: &Namespace, before: &str, within: Duration) {
     assert!(eventually(within, || namespace.read(SETTING) == before), "{} is {}", SETTING, namespace.read(SETTING));
 }
 
-/// The program itself: `nsenter` becomes it.
+/// Sends a signal to the program itself: `nsenter` becomes it.
 fn signal(process: &Process, name: &str) {
     process.signal(name);
 }
@@ -71,29 +71,29 @@ fn a_killed_process_leaves_nothing_behind() {
     let before = namespace.read(SETTING);
     let process = trying(&namespace, &scratch, &[]);
     signal(&process, "KILL");
-    comes_back(&namespace, &before, Duration::from_secs(10));
+    wait_until_restored(&namespace, &before, LIMIT);
     drop(process);
     let why = || state_of(&namespace, &scratch);
     assert!(eventually(LIMIT, || why().0 == "rolled_back"), "{:?}", why());
-    assert!(why().1.contains("was gone"), "{:?}", why());
+    assert!(why().1.contains("process had ended"), "{:?}", why());
 }
 
 #[test]
-fn a_process_that_hangs_is_ended_at_its_time() {
+fn a_hanging_process_is_ended_at_its_time_limit() {
     let (namespace, scratch) = (Namespace::new(), Scratch::new());
     let before = namespace.read(SETTING);
+    let start = Instant::now();
     let process = trying(&namespace, &scratch, &["--time-limit", "3s"]);
     signal(&process, "STOP");
-    std::thread::sleep(Duration::from_secs(1));
-    assert_eq!(namespace.read(SETTING), WANTED, "not before its time");
-    comes_back(&namespace, &before, Duration::from_secs(20));
+    wait_until_restored(&namespace, &before, LIMIT);
+    assert!(start.elapsed() >= Duration::from_secs(3), "not before its time: after {:?}", start.elapsed());
     let why = || state_of(&namespace, &scratch);
     assert!(eventually(LIMIT, || why().0 == "rolled_back"), "{:?}", why());
-    assert!(why().1.contains("time was over"), "{:?}", why());
+    assert!(why().1.contains("time limit expired"), "{:?}", why());
 }
 
 #[test]
-fn signals_take_changes_back() {
+fn signals_roll_changes_back() {
     for name in ["HUP", "TERM", "INT"] {
         let (namespace, scratch) = (Namespace::new(), Scratch::new());
         let before = namespace.read(SETTING);
@@ -105,9 +105,9 @@ fn signals_take_changes_back() {
     }
 }
 
-/// Everything of one change set: kept, listed, rehearsed, taken back, and once more.
+/// Life of one change set: kept, listed, dry run, rolled back, and rolled back again.
 #[test]
-fn kept_and_taken_back() {
+fn kept_and_rolled_back() {
     let (namespace, scratch) = (Namespace::new(), Scratch::new());
     let before = namespace.read(SETTING);
     let ip = |line: &str| {
@@ -133,7 +133,7 @@ fn kept_and_taken_back() {
         "{kept}"
     );
     let list = linerate(&["rollback", "--list"]).expect_code(0).stdout;
-    for part in ["kept", "pair0 mtu (in force)", "pfifo limit 33", "90-linerate.conf", WANTED] {
+    for part in ["kept", "pair0 mtu (in effect)", "pfifo limit 33", "90-linerate.conf", WANTED] {
         assert!(list.contains(part), "{part:?} is not in\n{list}");
     }
     let rehearsal = linerate(&["rollback", "--dry-run"]).expect_code(0).stdout;
@@ -146,12 +146,12 @@ fn kept_and_taken_back() {
     assert_eq!(namespace.read(SETTING), before);
     assert!(!Path::new(&file).exists(), "it had nothing else in it");
     let again = linerate(&["rollback", "1"]).expect_code(0).stdout;
-    assert!(again.contains("was back already"), "{again}");
+    assert!(again.contains("already restored"), "{again}");
     assert_eq!(linerate(&["rollback"]).expect_code(0).stdout, "");
 }
 
 #[test]
-fn what_somebody_else_set_is_reported_and_left() {
+fn foreign_changes_are_reported_and_left_alone() {
     let (namespace, scratch) = (Namespace::new(), Scratch::new());
     let plan = plan(&scratch, &[change(&setting(SETTING), WANTED)]);
     let linerate = |arguments: &[&str]| run(inside(&namespace, &scratch, arguments), LIMIT);
@@ -160,27 +160,27 @@ fn what_somebody_else_set_is_reported_and_left() {
     let set = namespace.command(Path::new("sh")).args(["-c", script]).status().expect("sh runs");
     assert!(set.success());
     let report = linerate(&["rollback"]).expect_code(1).stdout;
-    assert!(report.contains("somebody else has changed it since, to \"4096 131072 5000000\""), "{report}");
+    assert!(report.contains("another program has changed it since, to \"4096 131072 5000000\""), "{report}");
     assert_eq!(namespace.read(SETTING), "4096 131072 5000000");
 }
 
 #[test]
-fn settings_that_are_mounted_read_only_are_explained() {
+fn settings_on_a_read_only_mount_are_explained() {
     let scratch = Scratch::new();
     let plan = plan(&scratch, &[change(&setting("net.ipv4.tcp_sack"), "0")]);
     let script = "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && exec \"$@\"";
     let mut command = Command::new("unshare");
     command.args([&unshare("nm"), "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_linerate"), "__trial", &plan]);
     command.env("LINERATE_STATE", scratch.path("state"));
-    let refused: Finished = run(command, LIMIT).expect_code(2);
+    let refused: FinishedChild = run(command, LIMIT).expect_code(2);
     for part in ["net.ipv4.tcp_sack", "Read-only file system", "docker run --sysctl"] {
         assert!(refused.stderr.contains(part), "{part:?} is not in\n{}", refused.stderr);
     }
 }
 
-/// In the lab's guest, whose kernel has what this host may lack.
+/// Runs in the lab's guest, whose kernel has features that this host may lack.
 #[test]
-fn queueing_disciplines_come_back_in_a_guest() {
+fn queueing_disciplines_are_restored_in_a_guest() {
     let scratch = Scratch::new();
     let queueing = json!({ "kind": "queueing", "interface": "eth0" });
     let plan = plan(
@@ -217,7 +217,7 @@ fn queueing_disciplines_come_back_in_a_guest() {
 }
 
 #[test]
-fn nothing_to_take_back() {
+fn nothing_to_roll_back() {
     let scratch = Scratch::new();
     let command = |arguments: &[&str]| {
         let mut command = linerate();
@@ -225,11 +225,11 @@ fn nothing_to_take_back() {
         run(command, LIMIT)
     };
     let empty = command(&["--list"]).expect_code(0);
-    assert_eq!((empty.stdout.as_str(), empty.stderr.as_str()), ("", "linerate has changed nothing on this host\n"));
+    assert_eq!((empty.stdout.as_str(), empty.stderr.as_str()), ("", "linerate has made no changes on this host\n"));
     let document = command(&["--list", "--json"]).expect_code(0).json();
-    assert_eq!(document, json!({ "schema": 1, "sets": [], "unreadable": [] }));
+    assert_eq!(document, json!({ "kind": "change-sets", "schema": 1, "sets": [], "unreadable": [] }));
     assert!(command(&["7"]).expect_code(2).stderr.contains("no record of changes 7"));
-    assert!(command(&["x"]).expect_code(2).stderr.contains("they are named by their number"));
+    assert!(command(&["x"]).expect_code(2).stderr.contains("expected its number"));
     command(&[]).expect_code(0);
     command(&["--pending"]).expect_code(0);
 }

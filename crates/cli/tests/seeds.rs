@@ -1,8 +1,8 @@
-//! The experiments of the documents that linerate implements (a guide to TCP tuning, slides on 10G TCP, a walkthrough of
+//! Experiments of the documents that linerate implements (a guide to TCP tuning, slides on 10G TCP, a walkthrough of
 //! iperf3, a traffic conditioner), reproduced on a real Linux TCP stack in virtual time.
 //!
-//! Each row is bounded by a formula or by the physics of the path, never by what came out last time. `cargo xtask seeds`
-//! writes the same tables to docs/seeds.md.
+//! Bounds of each row come from a formula or from the physics of the path, never from earlier results. `cargo xtask
+//! seeds` writes the same tables to docs/seeds.md.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -22,7 +22,7 @@ mod walkthrough;
 
 use table::Table;
 
-/// Every table, in the order of the documents.
+/// All tables, in the order of the documents.
 const TABLES: &[fn() -> Table] = &[
     rhel::windows,
     rhel::round_trip_time,
@@ -40,6 +40,7 @@ const TABLES: &[fn() -> Table] = &[
     lartc::shaped,
 ];
 
+/// One test for each table. Tables with gigabytes of data are verified by `cargo xtask seeds` only.
 macro_rules! reproduced {
     ($($name:ident: $table:path;)*) => {
         $(#[test] fn $name() { $table().verify(); })*
@@ -49,11 +50,9 @@ macro_rules! reproduced {
 reproduced! {
     rhel_windows: rhel::windows;
     rhel_round_trip_time: rhel::round_trip_time;
-    rhel_total_memory: rhel::total_memory;
     rhel_window_scaling: rhel::window_scaling;
     rhel_selective_acknowledgement: rhel::selective_acknowledgement;
     cesga_clean_path: cesga::clean_path;
-    cesga_congestion_controls: cesga::congestion_controls;
     cesga_mathis: cesga::mathis_formula;
     cesga_frame_size: cesga::frame_size;
     cesga_timestamps: cesga::timestamps;
@@ -63,9 +62,9 @@ reproduced! {
     lartc_shaped: lartc::shaped;
 }
 
-/// Writes all tables to the file that `LINERATE_SEEDS` names.
+/// Writes all tables to the file in `LINERATE_SEEDS`.
 #[test]
-#[ignore = "writes a document: cargo xtask seeds"]
+#[ignore = "long: cargo xtask seeds"]
 fn publish() {
     let file = std::env::var("LINERATE_SEEDS").expect("LINERATE_SEEDS names the file");
     let tables: Vec<Table> = TABLES.iter().map(|table| table()).collect();

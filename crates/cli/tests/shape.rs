@@ -1,7 +1,8 @@
-//! `linerate shape` on a host: what it sets up, what it leaves alone, and that all of it comes back.
+//! Tests of `linerate shape` on a host: installed shapers, foreign configuration, and complete restoration.
 
 mod support;
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -9,11 +10,11 @@ use serde_json::Value;
 use support::Scratch;
 use support::document::{array, text};
 use support::namespace::Namespace;
-use support::process::{Finished, Process, eventually, run};
+use support::process::{FinishedChild, Process, eventually, run};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A host in a namespace, with an interface `line0` and a state directory.
+/// Host in a namespace, with an interface `line0` and a state directory.
 struct Host {
     namespace: Namespace,
     state: Scratch,
@@ -25,6 +26,9 @@ impl Host {
         host.program("ip", "link add line0 type veth peer name line1");
         host.program("ip", "link set line0 up");
         host.program("ip", "link set line1 up");
+        // The carrier comes a moment later, and changes the flags.
+        let has_carrier = || host.program("ip", "-o link show up").matches("state UP").count() == 2;
+        assert!(eventually(LIMIT, has_carrier), "{}", host.tree());
         host
     }
 
@@ -34,7 +38,7 @@ impl Host {
         command
     }
 
-    fn shape(&self, arguments: &[&str]) -> Finished {
+    fn shape(&self, arguments: &[&str]) -> FinishedChild {
         run(self.command(arguments), LIMIT)
     }
 
@@ -44,23 +48,37 @@ impl Host {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Everything about the interface, as `tc`, `ip` and the kernel's features tell it.
+    /// Configuration of the interface, from `tc`, `ip` and the kernel's features, without packet counters.
     fn tree(&self) -> String {
         let links = self.program("ip", "-o link show");
-        // The addresses of flags and numbers of interfaces stay; a new device would be a line more.
+        // Addresses, flags and interface numbers are constant; a new device would add a line.
         let mut tree: Vec<String> = links.lines().map(str::to_owned).collect();
         for line in ["qdisc show", "class show dev line0", "filter show dev line0", "filter show dev line0 ingress"] {
-            tree.push(self.program("tc", line));
+            tree.push(without_counters(&self.program("tc", line)));
         }
         tree.join("\n")
     }
 }
 
-/// Back ends that every kernel of the last years has.
+/// Removes the packet counter that `tc` prints as a property of HTB.
+fn without_counters(text: &str) -> String {
+    let mut words = text.split(' ');
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        if word == "direct_packets_stat" {
+            words.next();
+        } else {
+            kept.push(word);
+        }
+    }
+    kept.join(" ")
+}
+
+/// Back ends that every kernel of recent years has.
 const BACK_ENDS: [&str; 2] = ["htb+bfifo", "tbf"];
 
 #[test]
-fn off_brings_back_what_was_there() {
+fn off_restores_the_previous_configuration() {
     let host = Host::new();
     let before = host.tree();
     for back_end in BACK_ENDS {
@@ -71,7 +89,7 @@ fn off_brings_back_what_was_there() {
         assert!(tree.contains("ifb4line0") && tree.contains("ingress"), "{tree}");
         host.shape(&["line0", "off"]).expect_code(0);
         assert_eq!(host.tree(), before, "{back_end}");
-        // Again, and nothing to do.
+        // A second `off` has nothing to do.
         host.shape(&set_up).expect_code(0);
         host.shape(&["line0", "off"]).expect_code(0);
         host.shape(&["line0", "off"]).expect_code(0);
@@ -80,7 +98,7 @@ fn off_brings_back_what_was_there() {
 }
 
 #[test]
-fn the_same_again_changes_nothing_and_other_rates_keep_the_queues() {
+fn the_same_shaper_changes_nothing_and_other_rates_keep_the_queues() {
     let host = Host::new();
     host.shape(&["line0", "--up", "20M", "--down", "80M"]).expect_code(0);
     let first = host.tree();
@@ -97,7 +115,7 @@ fn the_same_again_changes_nothing_and_other_rates_keep_the_queues() {
 }
 
 #[test]
-fn what_others_have_set_is_asked_about_and_comes_back() {
+fn a_foreign_qdisc_is_asked_about_and_restored() {
     let host = Host::new();
     host.program("tc", "qdisc add dev line0 root handle 5: htb default 1");
     host.program("tc", "class add dev line0 parent 5: classid 5:1 htb rate 5mbit burst 1999");
@@ -117,7 +135,7 @@ fn a_dry_run_and_a_script_touch_nothing() {
     let host = Host::new();
     let before = host.tree();
     let shown = host.shape(&["line0", "--up", "220k", "--down", "850k", "--dry-run"]).expect_code(0).stdout;
-    assert!(shown.contains("tc qdisc add dev line0 root") && shown.contains("Offered: smaller packets"), "{shown}");
+    assert!(shown.contains("tc qdisc add dev line0 root") && shown.contains("Option: smaller packets"), "{shown}");
     let plan = host.shape(&["line0", "--up", "220k", "--dry-run", "--json"]).expect_code(0).json();
     let taken = text(&plan, "/back_end");
     assert_eq!(text(&plan, "/outcome"), "planned");
@@ -131,7 +149,7 @@ fn a_dry_run_and_a_script_touch_nothing() {
     host.program("sh", &format!("{file} start"));
     assert!(host.tree().contains("ifb4line0"));
     host.program("sh", &format!("{file} stop"));
-    // The script knows no more than to delete; what the kernel makes by itself is the same here.
+    // The script only deletes; the kernel's default is the same here.
     assert_eq!(host.tree(), before);
     let old = ["line0", "--up", "20M", "--back-end", "lartc-cbq"];
     let refused = host.shape(&old).expect_code(2);
@@ -139,9 +157,9 @@ fn a_dry_run_and_a_script_touch_nothing() {
     assert!(host.shape(&[&old[..], &["--script"]].concat()).expect_code(0).stdout.contains("cbq"));
 }
 
-/// Whoever cannot reach the host any more cannot confirm.
+/// A user who has lost access to the host cannot confirm.
 #[test]
-fn what_nobody_confirms_is_taken_back() {
+fn an_unconfirmed_shaper_is_rolled_back() {
     let host = Host::new();
     let before = host.tree();
     let back = host.shape(&["line0", "--up", "20M", "--confirm-within", "1s"]).expect_code(5);
@@ -156,9 +174,9 @@ fn what_nobody_confirms_is_taken_back() {
     assert_eq!(host.tree(), before);
 }
 
-/// Ctrl-C in the middle takes everything back.
+/// Ctrl-C during the installation rolls everything back.
 #[test]
-fn an_interrupted_process_takes_everything_back() {
+fn an_interrupted_process_rolls_everything_back() {
     let host = Host::new();
     let before = host.tree();
     let waiting = Process::start(host.command(&["line0", "--up", "20M", "--down", "80M", "--confirm-within", "50s"]));
@@ -170,7 +188,7 @@ fn an_interrupted_process_takes_everything_back() {
 }
 
 #[test]
-fn smaller_packets_are_a_change_of_the_route_that_comes_back() {
+fn a_smaller_mtu_is_a_route_change_that_is_restored() {
     let host = Host::new();
     host.program("ip", "address add 192.0.2.1/24 dev line0");
     host.program("ip", "route add default via 192.0.2.2 dev line0");
@@ -181,25 +199,33 @@ fn smaller_packets_are_a_change_of_the_route_that_comes_back() {
     assert!(route().contains("mtu 576 advmss 536"), "{}", route());
     let again = host.shape(&[&small[..], &["--json"]].concat()).expect_code(0).json();
     assert_eq!(text(&again, "/outcome"), "unchanged");
-    // Without it, the route is as it was, and the shaper stands.
+    // Without the option, the route is restored and the shaper stays.
     let other = host.shape(&["line0", "--up", "220k", "--json"]).expect_code(0).json();
     assert_eq!((text(&other, "/outcome"), route()), ("set_up", before.1.clone()));
     host.shape(&["line0", "off"]).expect_code(0);
     assert_eq!((host.tree(), route()), before);
 }
 
-/// At whatever moment the process is killed, its watchdog or `linerate rollback` brings back what was there.
+/// Number of lines of all files below a directory.
+fn lines_below(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let lines = |path: &Path| std::fs::read_to_string(path).unwrap_or_default().lines().count();
+    entries.map(|entry| entry.path()).map(|path| if path.is_dir() { lines_below(&path) } else { lines(&path) }).sum()
+}
+
+/// A process killed at any moment is cleaned up by its watchdog or `linerate rollback`.
 #[test]
 fn a_killed_process_leaves_nothing() {
     let host = Host::new();
     host.program("tc", "qdisc add dev line0 root handle 7: tbf rate 9mbit burst 3000 limit 30000");
     let before = host.tree();
     let state = host.state.path("state");
-    for round in 0..8_u64 {
-        let process = Process::start(host.command(&["line0", "--up", "20M", "--down", "80M", "--replace", "-q"]));
-        // In steps through its time, the larger part of which are programs that are being run.
-        std::thread::sleep(Duration::from_millis(60 * round));
-        process.signal("KILL");
+    for round in 0..8 {
+        let recorded = lines_below(Path::new(&state));
+        let mut process = Process::start(host.command(&["line0", "--up", "20M", "--down", "80M", "--replace", "-q"]));
+        // Each step is recorded before it is carried out.
+        let reached = || lines_below(Path::new(&state)) >= recorded + round || !process.is_running();
+        assert!(eventually(LIMIT, reached), "round {round}");
         drop(process);
         let back = || {
             let mut command = host.namespace.command(env!("CARGO_BIN_EXE_linerate"));
@@ -207,7 +233,7 @@ fn a_killed_process_leaves_nothing() {
             run(command, LIMIT).code() == Some(0) && host.tree() == before
         };
         if !eventually(Duration::from_secs(15), back) {
-            // It had come to its end before it was killed.
+            // The process had completed before the signal.
             host.shape(&["line0", "off"]).expect_code(0);
         }
         assert_eq!(host.tree(), before, "round {round}");
@@ -215,7 +241,7 @@ fn a_killed_process_leaves_nothing() {
 }
 
 #[test]
-fn errors_name_the_way_out() {
+fn errors_name_the_remedy() {
     let host = Host::new();
     let said = |arguments: &[&str], words: &[&str]| {
         let finished = host.shape(arguments).expect_code(2);

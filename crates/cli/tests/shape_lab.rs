@@ -1,7 +1,8 @@
-//! `linerate shape` on emulated paths: each way to shape comes and goes without a trace, whatever moment it is killed at; a
-//! shaper that does nothing is found by its proof, and one that works passes it; a line whose capacity changes is followed.
+//! Tests of `linerate shape` on emulated paths: each back end is installed and removed without a trace, even if killed
+//! at any moment; verification rejects a shaper without effect and accepts a working one; links with a variable
+//! capacity are followed.
 //!
-//! What it does on a host, in real time, is tested in `shape.rs`.
+//! Effects on a host in real time are tested in `shape.rs`.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -10,11 +11,11 @@ mod support;
 mod autorate;
 #[path = "shape_lab/guest.rs"]
 mod guest;
+#[path = "shape_lab/ineffective.rs"]
+mod ineffective;
 #[path = "shape_lab/killed.rs"]
 mod killed;
-#[path = "shape_lab/nothing.rs"]
-mod nothing;
-#[path = "shape_lab/proof.rs"]
-mod proof;
 #[path = "shape_lab/traces.rs"]
 mod traces;
+#[path = "shape_lab/verification.rs"]
+mod verification;

@@ -1,4 +1,4 @@
-//! `linerate test` says of each run what limits it, as far as that can be told without measuring the path.
+//! Tests of the diagnosis of each run of `linerate test`, which has no path measurement.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::{Program, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// `linerate test` against a server on this machine.
+/// Command `linerate test` against a server on this host.
 fn against(server: &Server, arguments: &[&str]) -> std::process::Command {
     let mut command = linerate();
     command.args(["test", "127.0.0.1", "--port", &server.port.to_string(), "-P", "1"]).args(arguments);
@@ -25,7 +25,7 @@ fn first_cause(run: &Value) -> &str {
     text(run, "/diagnosis/verdicts/0/cause")
 }
 
-/// The shares add up to one, but for those that are too small to be listed.
+/// Asserts that the shares add up to one, except for those too small to be listed.
 fn assert_shares(run: &Value) {
     let states = array(run, "/diagnosis/states");
     let sum: f64 = states.iter().map(|state| state["share"].as_f64().expect("a share")).sum();
@@ -41,16 +41,16 @@ fn the_document_has_a_diagnosis_of_both_directions() {
     let document = run(against(&server, &["--json", "--time", "3s"]), LIMIT).expect_code(0).json();
     for one in array(&document, "/runs") {
         assert_shares(one);
-        // From both ends: the bounds need the receiver's settings for the one, and the sender's for the other.
+        // From both hosts: one direction needs the receiver's settings, the other one the sender's.
         let bounds: Vec<&str> = array(one, "/diagnosis/bounds").iter().map(|bound| text(bound, "/name")).collect();
         assert!(bounds.contains(&"the receive window") && bounds.contains(&"the send buffer"), "{bounds:?}");
     }
     let often = run(against(&server, &["--json", "--interval", "50ms"]), LIMIT).expect_code(0).json();
-    assert!(array(&often, "/runs").iter().all(|one| one["diagnosis"].is_null()), "readings more often than that");
+    assert!(array(&often, "/runs").iter().all(|one| one["diagnosis"].is_null()), "sample intervals below that");
 }
 
 #[test]
-fn a_stock_server_leaves_what_this_end_knows() {
+fn a_stock_server_leaves_the_statistics_of_this_host() {
     let server = Server::start(Program::Iperf3, &[]);
     let document = run(against(&server, &["--json"]), LIMIT).expect_code(0).json();
     let [up, down] = array(&document, "/runs") else { panic!("two runs: {document}") };
@@ -63,7 +63,7 @@ fn a_stock_server_leaves_what_this_end_knows() {
 }
 
 #[test]
-fn a_small_window_is_named_with_its_rate() {
+fn a_small_window_is_reported_with_its_rate() {
     for direction in ["--up", "--down"] {
         let arguments = ["linerate", "test", "far", "-P", "1", direction, "--json"];
         let document = lab("300m-20ms-receive-buffer-375k", &arguments).json();
@@ -79,15 +79,15 @@ fn a_small_window_is_named_with_its_rate() {
 }
 
 #[test]
-fn loss_is_not_taken_for_a_host() {
+fn loss_is_not_mistaken_for_a_host_limit() {
     let document = lab("300m-20ms-loss-cubic", &["linerate", "test", "far", "-P", "1", "--up", "--json"]).json();
     let run = &document["runs"][0];
     assert_eq!(first_cause(run), "loss", "{run}");
-    assert_eq!(text(run, "/diagnosis/verdicts/0/place"), "network");
+    assert_eq!(text(run, "/diagnosis/verdicts/0/location"), "network");
 }
 
 #[test]
-fn a_buffer_that_slow_start_overruns_is_told_from_loss() {
+fn a_slow_start_overshoot_is_distinguished_from_loss() {
     let document = lab("300m-20ms-tiny-buffer", &["linerate", "test", "far", "-P", "1", "--up", "--json"]).json();
     assert_eq!(first_cause(&document["runs"][0]), "buffer-too-small", "{document}");
 }
@@ -97,10 +97,10 @@ fn a_path_that_is_full_blames_no_host() {
     let document = lab("300m-20ms", &["linerate", "test", "far", "--json"]).json();
     for run in array(&document, "/runs") {
         let places: Vec<&str> =
-            array(run, "/diagnosis/verdicts").iter().map(|verdict| text(verdict, "/place")).collect();
+            array(run, "/diagnosis/verdicts").iter().map(|verdict| text(verdict, "/location")).collect();
         assert!(places.iter().all(|place| ["network", "nowhere", "unknown"].contains(place)), "{run}");
         assert!(text(run, "/diagnosis/verdicts/0/text").contains("queue"), "{run}");
-        // What was lost in a full queue bounds nothing.
+        // Loss in a full queue is no limit.
         let rate = run["bits_per_second"].as_f64().expect("a rate");
         for bound in array(run, "/diagnosis/bounds") {
             assert!(bound["bits_per_second"].as_f64() > Some(rate), "{bound}");

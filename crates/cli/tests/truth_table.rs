@@ -1,18 +1,17 @@
-//! The reference table of causes and signatures, measured anew: 28 rows that were taken with an emulator in user space on a
-//! kernel 6.18, here on the real queues of a kernel 6.12 in virtual time.
+//! Reference table of causes and signatures, remeasured: 28 rows from an emulator in user space on a kernel 6.18, here
+//! on the real queues of a kernel 6.12 in virtual time.
 //!
-//! A row agrees when its goodput lies within 10 % of the published one. Where it does not, the row says why, and has bounds
-//! of its own: a formula's, or the path's. `cargo xtask truth` writes docs/truth-table.md.
+//! A row agrees when its goodput is within 10 % of the published one. Otherwise the row has a reason, and bounds from a
+//! formula or from the path. `cargo xtask truth` writes docs/truth-table.md.
 
 mod support;
 
 use std::fmt::Write as _;
-use std::sync::Mutex;
 
 use serde_json::Value;
-use support::lab::{lab, lab_iperf3};
+use support::lab::{in_parallel, lab, lab_iperf3};
 
-/// The same transfer as in the table: 8 s of which the first 2 do not count.
+/// Transfer of the table: 8 s of which the first 2 are omitted.
 const TIME: &[&str] = &["-t", "8", "-O", "2"];
 
 #[derive(Clone, Copy)]
@@ -21,9 +20,9 @@ struct Row {
     cause: &'static str,
     path: &'static str,
     options: &'static [&'static str],
-    /// Goodput in Mbit/s as published, from and to.
+    /// Published goodput in Mbit/s, from and to.
     published: (f64, f64),
-    /// Where the lab differs: from and to in Mbit/s, and why.
+    /// Deviation in the lab: from and to in Mbit/s, and the reason.
     differs: Option<(f64, f64, &'static str)>,
 }
 
@@ -61,8 +60,8 @@ const ROWS: &[Row] = &[
         row("7", "tcp_wmem 375 kB", "300m-20ms-send-buffer-375k", CUBIC, (112.0, 112.0)),
         150.0,
         230.0,
-        "a kernel 6.12 takes more than the buffer's size under way before it makes a writer wait (seen: 0.6 to 1.1 MB of a \
-         buffer of 375 kB), with iperf3 3.12 as well as with linerate",
+        "a kernel 6.12 has more than the buffer's size in flight before it blocks a writer (observed: 0.6 to 1.1 MB of \
+         a buffer of 375 kB), with iperf3 3.12 as well as with linerate",
     ),
     row("8", "tcp_wmem 750 kB", "300m-20ms-send-buffer-750k", CUBIC, (186.0, 186.0)),
     row("9", "tcp_wmem 1.5 MB", "300m-20ms-send-buffer-1500k", CUBIC, (286.0, 286.0)),
@@ -114,21 +113,21 @@ const ROWS: &[Row] = &[
         row("18", "loss 0.1 %, no SACK, BBR", "300m-20ms-loss-no-sack-bbr", BBR, (96.0, 115.0)),
         0.5,
         130.0,
-        "slow start has thousands of segments under way and several of them are lost; each is repaired in a round trip of its \
-         own, and until then hardly anything arrives: more or less of the eight seconds, as the losses fall",
+        "slow start has thousands of segments in flight and several of them are lost; each is retransmitted in a \
+         separate round trip, and until then hardly any data arrives: for a varying part of the eight seconds",
     ),
     other(
         row("19", "drop-tail 0.5 BDP, SACK on", "300m-20ms-half-buffer", CUBIC, (212.0, 215.0)),
         257.0,
         287.0,
         "half a product of buffer is enough for one CUBIC flow, whose window falls to 0.7 (RFC 9438); the emulator lost \
-         bursts that a real queue takes",
+         bursts that a real queue absorbs",
     ),
     other(
         row("19", "drop-tail 0.5 BDP, SACK off", "300m-20ms-half-buffer-no-sack", CUBIC, (4.9, 8.0)),
         5.0,
         200.0,
-        "slow start's overshoot is repaired one segment per round trip; it happens once here and again and again in the \
+        "slow start's overshoot is repaired one segment per round trip; it happens once here and repeatedly in the \
          emulator",
     ),
     other(
@@ -188,7 +187,7 @@ const ROWS: &[Row] = &[
     ),
 ];
 
-/// What of the table every run of the tests looks at: one row of each kind.
+/// Rows tested in every run: one of each kind.
 const USUAL: &[usize] = &[0, 6, 10, 13, 23, 29];
 
 fn goodput(row: &Row) -> f64 {
@@ -209,19 +208,7 @@ fn judge(row: &Row, found: f64) -> (bool, String) {
 }
 
 fn measure(rows: &[&Row]) -> Vec<f64> {
-    let (next, found) = (Mutex::new(rows.iter().enumerate()), Mutex::new(vec![0.0; rows.len()]));
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                loop {
-                    let Some((index, row)) = next.lock().expect("no panic").next() else { break };
-                    let rate = goodput(row);
-                    found.lock().expect("no panic")[index] = rate;
-                }
-            });
-        }
-    });
-    found.into_inner().expect("no panic")
+    in_parallel(rows, |row| goodput(row))
 }
 
 fn wrong(rows: &[&Row], found: &[f64]) -> Vec<String> {
@@ -240,7 +227,7 @@ fn the_usual_rows_are_as_published_or_as_explained() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A connection's buffer limit is raised while it runs, after 4 of 10 s: rates before and after in Mbit/s.
+/// Raises a connection's buffer limit while it runs, after 4 of 10 s: rates before and after in Mbit/s.
 fn raised(path: &str, key: &str, options: &str) -> (f64, f64) {
     let script = format!(
         "linerate iperf3 -c far -t 10 -C cubic -J {options} & sleep 4.5; sysctl -qw {key}='4096 131072 6291456'; wait"
@@ -255,27 +242,27 @@ fn raised(path: &str, key: &str, options: &str) -> (f64, f64) {
     (rate(1, 4), rate(7, 10))
 }
 
-/// Rows 24 and 25: raising a limit in the middle of a transfer.
+/// Rows 24 and 25: a limit raised during a transfer.
 fn raised_in_the_middle() -> [(&'static str, &'static str, (f64, f64), bool); 2] {
-    // The data flow to this host, whose receive buffer is then the limit.
+    // Data flows to this host, whose receive buffer is then the limit.
     let receive = raised("300m-20ms-receive-buffer-375k", "net.ipv4.tcp_rmem", "-R");
     let send = raised("300m-20ms-send-buffer-750k", "net.ipv4.tcp_wmem", "");
     [
-        // Auto-tuning may take the new limit or not, but the window scale stays: never slower, never beyond the link.
+        // Autotuning may use the new limit, but the window scale stays: never slower, never beyond the link.
         ("24", "tcp_rmem raised in mid-flow", receive, receive.1 > receive.0 * 0.95 && receive.1 < 290.0),
         ("25", "tcp_wmem raised in mid-flow", send, send.1 > 260.0),
     ]
 }
 
-/// Row 28: what setsockopt grants is bounded by `rmem_max`, whatever `tcp_rmem` says.
+/// Row 28: setsockopt is bounded by `rmem_max`, independent of `tcp_rmem`.
 fn granted() -> u64 {
     let document = lab_iperf3("300m-20ms-socket-buffer-8m", &["-t", "1", "-w", "8M"]);
     document["start"]["rcvbuf_actual"].as_u64().expect("what the kernel granted")
 }
 
-/// `cargo xtask truth`.
+/// Entry point of `cargo xtask truth`.
 #[test]
-#[ignore = "writes a document: cargo xtask truth"]
+#[ignore = "long: cargo xtask truth"]
 fn publish() {
     let file = std::env::var_os("LINERATE_TRUTH").expect("LINERATE_TRUTH names the file");
     let rows: Vec<&Row> = ROWS.iter().collect();

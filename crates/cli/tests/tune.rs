@@ -1,8 +1,8 @@
-//! `linerate tune` as a whole: what it changes on emulated paths, what is left of it when it is killed, hung up on or
-//! disturbed in the middle of a trial, and its command line.
+//! Tests of `linerate tune` as a whole: its changes on emulated paths, the state after it is killed, loses its terminal
+//! or is disturbed during a trial, and its command line.
 //!
-//! An interface that vanishes meanwhile, a power cut at each record and byte of the journal, and a journal whose disk fills
-//! up later are tests of the crate `change`; the language that is spoken with the far end is tested in `tune_far.rs`.
+//! An interface that vanishes meanwhile, a power cut at each record and byte of the journal, and a journal on a disk
+//! that fills up later are tests of the crate `change`; the protocol with the far host is tested in `tune_far.rs`.
 
 #[path = "support/mod.rs"]
 mod support;

@@ -1,4 +1,5 @@
-//! `linerate watch` on this host: documents, metrics, an unprivileged view, and the full screen on a pseudo-terminal.
+//! Tests of `linerate watch` on this host: documents, metrics, an unprivileged view, and the full screen on a
+//! pseudo-terminal.
 
 mod support;
 
@@ -14,7 +15,7 @@ use support::process::{Process, eventually, run};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A folder of this test's programs.
+/// Directory of this test's programs.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/watch");
 
 fn watch(arguments: &[&str]) -> Command {
@@ -32,11 +33,11 @@ fn with_traffic<T>(action: impl FnOnce(u16) -> T) -> T {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut block = [7; 1000];
-            while !done.load(Ordering::Relaxed) {
+            eventually(LIMIT, || {
                 client.write_all(&block).expect("sent");
                 server.read_exact(&mut block).expect("received");
-                std::thread::sleep(Duration::from_millis(5));
-            }
+                done.load(Ordering::Relaxed)
+            });
         });
         let outcome = action(address.port());
         done.store(true, Ordering::Relaxed);
@@ -45,7 +46,7 @@ fn with_traffic<T>(action: impl FnOnce(u16) -> T) -> T {
 }
 
 #[test]
-fn one_document_has_both_ends_of_our_own_connection() {
+fn one_document_has_both_sockets_of_a_loopback_connection() {
     let document = with_traffic(|port| {
         let arguments = ["--once", "--json", "--interval", "300ms", "--port", &port.to_string()];
         run(watch(&arguments), LIMIT).expect_code(0).json()
@@ -65,7 +66,7 @@ fn one_document_has_both_ends_of_our_own_connection() {
 }
 
 #[test]
-fn each_interval_is_a_line_and_the_count_ends_it() {
+fn each_interval_is_a_line_up_to_the_count() {
     let finished = run(watch(&["--json", "--interval", "100ms", "--count", "3"]), LIMIT).expect_code(0);
     let documents: Vec<Value> = finished.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(documents.len(), 3);
@@ -75,7 +76,7 @@ fn each_interval_is_a_line_and_the_count_ends_it() {
 }
 
 #[test]
-fn filters_leave_out_what_does_not_match() {
+fn filters_omit_other_flows() {
     with_traffic(|port| {
         let lines = |arguments: &[&str]| {
             let text =
@@ -138,10 +139,10 @@ fn wrong_arguments_are_refused() {
     }
 }
 
-/// Without privileges every flow is there; why another user's processes have no name is told.
+/// Without privileges every flow is listed; processes of other users have a reason instead of a name.
 #[test]
-fn without_privileges_flows_are_there_and_processes_have_a_reason() {
-    // A program in a user namespace of its own has no rights over those outside, though their network is its own.
+fn without_privileges_flows_are_listed_and_processes_have_a_reason() {
+    // A program in its own user namespace has no rights over processes outside, although it shares their network.
     let script =
         format!("exec unshare --user {:?} watch --once --json --listen --interval 100ms", linerate().get_program());
     let listening = "import socket, subprocess, sys; s = socket.socket(); s.bind(('127.0.0.1', 4242)); s.listen(); \
@@ -165,7 +166,7 @@ fn on_a_terminal(how: &str) -> Value {
 }
 
 #[test]
-fn a_terminal_is_driven_by_keys_and_put_right_however_it_ends() {
+fn a_terminal_is_driven_by_keys_and_restored_at_every_end() {
     for (how, code) in [("quit", 0), ("interrupt", 0), ("terminate", 0), ("abort", -3)] {
         let result = on_a_terminal(how);
         for (what, value) in result.as_object().expect("an object") {
@@ -178,9 +179,9 @@ fn a_terminal_is_driven_by_keys_and_put_right_however_it_ends() {
     }
 }
 
-/// What ten thousand sockets cost once a second: docs/watch.md has the figures.
+/// Cost of sampling ten thousand sockets once a second: docs/watch.md has the figures.
 #[test]
-#[ignore = "needs a minute and a release build: cargo test --release -p linerate-cli --test watch -- --ignored --nocapture"]
+#[ignore = "long: cargo xtask sockets, a minute of a release build"]
 #[expect(clippy::print_stdout, reason = "the figures go into docs/watch.md")]
 fn ten_thousand_sockets_take_a_twentieth_of_a_processor() {
     for form in [&[][..], &["--prometheus", "127.0.0.1:0"]] {
@@ -190,7 +191,7 @@ fn ten_thousand_sockets_take_a_twentieth_of_a_processor() {
         let result = run(command, LIMIT).expect_code(0).json();
         println!("{form:?}: {result}");
         assert_eq!((&result["code"], &result["sockets"]), (&0.into(), &10_000.into()));
-        // Processor time per second: what a busy machine does to the clock does not matter.
+        // Processor time per second, which is independent of the load of the host.
         let share = result["per_interval"].as_f64().expect("a number");
         assert!(share <= 0.05, "{form:?}: {:.1} % of a processor", share * 100.0);
     }

@@ -1,4 +1,4 @@
-//! `linerate watch` on emulated paths, where what limits is known.
+//! Tests of `linerate watch` on emulated paths with a known limit.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::process::run;
 
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(300);
 
-/// What `watch` says of the fastest flow while `client` runs on this path, with the iperf3 client's arguments.
+/// Fastest flow of `watch` while `client` runs on this path, with the iperf3 client's arguments.
 fn watched(path: &str, client: &str) -> Value {
     let program = linerate().get_program().to_owned();
     let folder = Path::new(&program).parent().expect("a folder").to_str().expect("UTF-8").to_owned();
@@ -26,12 +26,12 @@ fn watched(path: &str, client: &str) -> Value {
 }
 
 #[test]
-fn the_receive_window_is_named_with_its_size() {
+fn the_receive_window_is_reported_with_its_size() {
     let flow = watched("300m-20ms-receive-buffer-375k", "");
     assert_eq!(flow["limit"]["by"], "receive-window", "{flow:#}");
     let share = flow["limit"]["shares"]["receive_window"].as_f64().expect("a share");
     assert!(share >= 0.2, "{flow:#}");
-    // What the window lets through per round trip is what goes through.
+    // The rate is one window per round trip.
     let number = |key: &str| flow[key].as_f64().expect("a number");
     let bound = number("send_window_bytes") * 8.0 / (number("rtt_ns") / 1e9);
     let rate = number("send_bits_per_second");
@@ -40,7 +40,7 @@ fn the_receive_window_is_named_with_its_size() {
 }
 
 #[test]
-fn the_send_buffer_the_path_and_the_application_are_told_apart() {
+fn the_send_buffer_the_path_and_the_application_are_distinguished() {
     for (path, client, expected) in [
         ("300m-20ms-send-buffer-375k", "", "send-buffer"),
         ("300m-20ms", "", "congestion-window"),

@@ -5,43 +5,43 @@ use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-use linerate_model::parameters::{Direction, Protocol, TestParameters};
-use linerate_model::stream::{Role, StreamDescription, StreamId};
-use linerate_sys::net::{self, ConnectOptions, Family, SocketSettings, UdpOptions};
-use linerate_sys::poll::{self, Interest, PollItem};
+use linerate_model::parameters::{TestDirection, TestParameters, TestProtocol};
+use linerate_model::stream::{StreamDescription, StreamId, StreamRole};
+use linerate_sys::net::{self, ConnectOptions, IpFamily, SocketSettings, UdpOptions};
+use linerate_sys::poll::{self, PollInterest, PollItem};
 use linerate_sys::{clock, options};
 use linerate_units::{MonotonicTime, Port};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::udp::{self, CounterWidth};
 
 use crate::client::ClientOptions;
-use crate::control::Control;
+use crate::control::ControlConnection;
 use crate::error::{Error, Result};
-use crate::stream::Stream;
+use crate::stream::ConnectedStream;
 
-/// A data thread looks at its stop flag at least this often.
+/// Longest time between two looks of a data thread at its stop flag.
 pub(crate) const DATA_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How long a TCP stream may take to connect when nothing else was asked for: the control connection has just stood.
-const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+/// Default connect timeout of a TCP stream: the control connection has just been established.
+const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// When a request is repeated for the first time; the pause doubles each time.
-const FIRST_REPEAT: Duration = Duration::from_millis(250);
+/// Delay of the first repeated request; it doubles each time.
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
 
-/// After this long the stream is taken to be open without an answer.
+/// After this time without an answer the stream is assumed open.
 const ANSWER_LIMIT: Duration = Duration::from_secs(3);
 
-/// What the client does on its `index`-th stream: with `--bidir`, the first half sends.
-pub(crate) fn role_of(parameters: &TestParameters, index: usize) -> Role {
+/// Role of the client on its `index`-th stream: with `--bidir`, the first half sends.
+pub(crate) fn role_of(parameters: &TestParameters, index: usize) -> StreamRole {
     match parameters.direction {
-        Direction::Forward => Role::Sender,
-        Direction::Bidirectional if index < parameters.parallel.to_usize() => Role::Sender,
-        Direction::Reverse | Direction::Bidirectional => Role::Receiver,
+        TestDirection::Forward => StreamRole::Sender,
+        TestDirection::Bidirectional if index < parameters.parallel.to_usize() => StreamRole::Sender,
+        TestDirection::Reverse | TestDirection::Bidirectional => StreamRole::Receiver,
     }
 }
 
-/// What the options of a test mean for a data socket.
-pub(crate) fn socket_settings(parameters: &TestParameters, role: Role) -> SocketSettings {
+/// Socket settings for the options of a test.
+pub(crate) fn socket_settings(parameters: &TestParameters, role: StreamRole) -> SocketSettings {
     let type_of_service = parameters.type_of_service;
     SocketSettings {
         window: parameters.window,
@@ -50,25 +50,25 @@ pub(crate) fn socket_settings(parameters: &TestParameters, role: Role) -> Socket
         type_of_service: (type_of_service.get() != 0).then_some(type_of_service),
         flow_label: parameters.flow_label,
         congestion: parameters.congestion.clone(),
-        max_pacing_rate: parameters.fq_rate.filter(|_| role == Role::Sender),
+        max_pacing_rate: parameters.fq_rate.filter(|_| role == StreamRole::Sender),
         dont_fragment: parameters.dont_fragment,
         ..SocketSettings::default()
     }
 }
 
-/// What opening a stream needs.
-pub(crate) struct Opening<'a> {
+/// Context for opening streams.
+pub(crate) struct StreamOpening<'a> {
     pub(crate) options: &'a ClientOptions,
     pub(crate) parameters: &'a TestParameters,
-    pub(crate) control: &'a Control,
+    pub(crate) control: &'a ControlConnection,
     pub(crate) cookie: &'a [u8],
-    /// Becomes readable when the user has had enough.
+    /// Becomes readable on an interrupt.
     pub(crate) cancel: Option<BorrowedFd<'a>>,
 }
 
-impl Opening<'_> {
-    /// Opens all streams, one after another, as iperf3 does; the order tells the server which is which.
-    pub(crate) fn open_streams(&self) -> Result<Vec<Stream>> {
+impl StreamOpening<'_> {
+    /// Opens all streams, one after another, as iperf3 does; the order identifies them to the server.
+    pub(crate) fn open_streams(&self) -> Result<Vec<ConnectedStream>> {
         let remote = self.control.stream().peer_addr().map_err(|cause| Error::io(ErrorCode::STREAM_CONNECT, &cause))?;
         let count = self.parameters.total_streams().to_usize();
         let mut streams = Vec::with_capacity(count);
@@ -76,8 +76,8 @@ impl Opening<'_> {
             let role = role_of(self.parameters, index);
             let port = self.port(index);
             let socket = match self.parameters.protocol {
-                Protocol::Tcp => OwnedFd::from(self.open_tcp(remote, role, port)?),
-                Protocol::Udp => OwnedFd::from(self.open_udp(remote, role, port)?),
+                TestProtocol::Tcp => OwnedFd::from(self.open_tcp(remote, role, port)?),
+                TestProtocol::Udp => OwnedFd::from(self.open_udp(remote, role, port)?),
             };
             streams.push(describe(socket, StreamId::nth(index), role)?);
         }
@@ -89,13 +89,13 @@ impl Opening<'_> {
         Port::new(first.checked_add(u16::try_from(index).ok()?)?)
     }
 
-    fn open_tcp(&self, remote: SocketAddr, role: Role, port: Option<Port>) -> Result<TcpStream> {
+    fn open_tcp(&self, remote: SocketAddr, role: StreamRole, port: Option<Port>) -> Result<TcpStream> {
         let mut settings = socket_settings(self.parameters, role);
         settings.user_timeout = self.options.send_timeout;
         let connect = ConnectOptions {
             bind: bind_address(self.options, remote, port),
             device: self.options.device.clone(),
-            timeout: Some(self.options.connect_timeout.unwrap_or(CONNECT_LIMIT)),
+            timeout: Some(self.options.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT)),
             multipath: self.parameters.multipath,
             reuse_address: port.is_some(),
             settings,
@@ -108,15 +108,15 @@ impl Opening<'_> {
         Ok(stream)
     }
 
-    /// Opens a UDP stream: the server knows it by its first datagram, and answers.
+    /// Opens a UDP stream: the server learns of it by its first datagram, and answers.
     ///
-    /// Without an answer after some time the stream is taken to be open: the request has probably arrived, its answer is
-    /// lost, and the server will say on the control connection when all its streams are up.
-    fn open_udp(&self, remote: SocketAddr, role: Role, port: Option<Port>) -> Result<UdpSocket> {
+    /// After some time without an answer the stream is assumed open: the request has probably arrived, its answer is
+    /// lost, and the server reports on the control connection when all its streams are open.
+    fn open_udp(&self, remote: SocketAddr, role: StreamRole, port: Option<Port>) -> Result<UdpSocket> {
         let udp_options = UdpOptions {
             address: self.options.bind,
             port,
-            family: if remote.is_ipv6() { Family::Ipv6 } else { Family::Ipv4 },
+            family: if remote.is_ipv6() { IpFamily::Ipv6 } else { IpFamily::Ipv4 },
             device: self.options.device.clone(),
             reuse_address: false,
             settings: socket_settings(self.parameters, role),
@@ -126,12 +126,12 @@ impl Opening<'_> {
         check_window(self.parameters, &socket)?;
         send_request(&socket, &udp::REQUEST)?;
         let start = clock::monotonic_now();
-        let (mut repeat_at, mut pause) = (start + FIRST_REPEAT, FIRST_REPEAT);
+        let (mut repeat_at, mut pause) = (start + FIRST_RETRY_DELAY, FIRST_RETRY_DELAY);
         while clock::monotonic_now().since(start) < ANSWER_LIMIT {
             match self.wait_for_answer(&socket, role, repeat_at)? {
-                Answer::Came | Answer::ServerSpeaks => return Ok(socket),
-                Answer::Cancelled => return Err(Error::new(ErrorCode::STREAM_CONNECT)),
-                Answer::Nothing => {}
+                RequestAnswer::Came | RequestAnswer::ServerSpeaks => return Ok(socket),
+                RequestAnswer::Cancelled => return Err(Error::new(ErrorCode::STREAM_CONNECT)),
+                RequestAnswer::Nothing => {}
             }
             if clock::monotonic_now() >= repeat_at {
                 pause *= 2;
@@ -142,41 +142,42 @@ impl Opening<'_> {
         Ok(socket)
     }
 
-    fn wait_for_answer(&self, socket: &UdpSocket, role: Role, until: MonotonicTime) -> Result<Answer> {
-        let mut items = vec![PollItem::new(socket, Interest::READ), PollItem::new(self.control, Interest::READ)];
-        items.extend(self.cancel.as_ref().map(|cancel| PollItem::new(cancel, Interest::READ)));
+    fn wait_for_answer(&self, socket: &UdpSocket, role: StreamRole, until: MonotonicTime) -> Result<RequestAnswer> {
+        let mut items =
+            vec![PollItem::new(socket, PollInterest::READ), PollItem::new(self.control, PollInterest::READ)];
+        items.extend(self.cancel.as_ref().map(|cancel| PollItem::new(cancel, PollInterest::READ)));
         let timeout = until.since(clock::monotonic_now());
         poll::wait(&mut items, Some(timeout)).map_err(|cause| Error::system(ErrorCode::SELECT, &cause))?;
         let answered = items[0].is_readable() && take_answer(socket, role)?;
         Ok(match (answered, items[1].is_readable(), items.get(2).is_some_and(PollItem::is_readable)) {
-            (true, ..) => Answer::Came,
-            (_, _, true) => Answer::Cancelled,
-            // That all its streams are up, or an error: the driver reads it.
-            (_, true, _) => Answer::ServerSpeaks,
-            _ => Answer::Nothing,
+            (true, ..) => RequestAnswer::Came,
+            (_, _, true) => RequestAnswer::Cancelled,
+            // `TEST_START` or an error: the driver reads it.
+            (_, true, _) => RequestAnswer::ServerSpeaks,
+            _ => RequestAnswer::Nothing,
         })
     }
 }
 
-/// What came of waiting for the answer to a request.
-enum Answer {
+/// Outcome of waiting for the answer to a request.
+enum RequestAnswer {
     Came,
     ServerSpeaks,
     Cancelled,
     Nothing,
 }
 
-/// A stream over a connected socket, with its timeouts set.
-pub(crate) fn describe(socket: OwnedFd, id: StreamId, role: Role) -> Result<Stream> {
+/// Wraps a connected socket as a stream, with its timeouts set.
+pub(crate) fn describe(socket: OwnedFd, id: StreamId, role: StreamRole) -> Result<ConnectedStream> {
     let unusable = |cause: &linerate_sys::Error| Error::system(ErrorCode::INIT_STREAM, cause);
     options::set_receive_timeout(&socket, Some(DATA_TIMEOUT)).map_err(|cause| unusable(&cause))?;
     options::set_send_timeout(&socket, Some(DATA_TIMEOUT)).map_err(|cause| unusable(&cause))?;
     let (local, remote) = net::addresses(&socket).map_err(|cause| unusable(&cause))?;
     let description = StreamDescription { id, socket: socket.as_raw_fd(), local, remote, role };
-    Ok(Stream::new(description, socket))
+    Ok(ConnectedStream::new(description, socket))
 }
 
-/// iperf3 has numbers of their own for some socket options.
+/// Maps socket option failures to iperf3's error numbers.
 pub(crate) fn setup_error(cause: &linerate_sys::Error, otherwise: ErrorCode) -> Error {
     let code = match cause.socket_option() {
         Some("TCP_CONGESTION") => ErrorCode::SET_CONGESTION,
@@ -189,7 +190,7 @@ pub(crate) fn setup_error(cause: &linerate_sys::Error, otherwise: ErrorCode) -> 
     Error::system(code, cause)
 }
 
-/// The kernel doubles what is asked for and clips it silently; iperf3 refuses to go on with less than was asked.
+/// The kernel doubles the requested buffer and clips it silently; iperf3 fails when it gets less than requested.
 fn check_window(parameters: &TestParameters, socket: &impl std::os::fd::AsFd) -> Result<()> {
     let Some(window) = parameters.window else { return Ok(()) };
     for (name, actual, limit) in [
@@ -197,7 +198,7 @@ fn check_window(parameters: &TestParameters, socket: &impl std::os::fd::AsFd) ->
         ("receive", options::receive_buffer(socket), "net.core.rmem_max"),
     ] {
         if actual.is_ok_and(|actual| actual < window) {
-            let detail = format!("the kernel gave a smaller {name} buffer than asked for: raise the sysctl {limit}");
+            let detail = format!("the kernel granted a smaller {name} buffer than requested: raise the sysctl {limit}");
             return Err(Error::new(ErrorCode::SOCKET_BUFFER_TOO_SMALL).with_detail(detail));
         }
     }
@@ -215,19 +216,19 @@ fn bind_address(options: &ClientOptions, remote: SocketAddr, port: Option<Port>)
     }
 }
 
-/// Reads what is there; whether it was the answer. In receive mode data may come before it, and is as good.
-fn take_answer(socket: &UdpSocket, role: Role) -> Result<bool> {
+/// Reads one datagram; returns `true` for the answer. In receive mode data may come first, and counts as the answer.
+fn take_answer(socket: &UdpSocket, role: StreamRole) -> Result<bool> {
     let mut buffer = [0; 2048];
     match socket.recv(&mut buffer) {
-        Ok(length) => Ok(udp::is_reply(&buffer[..length]) || role == Role::Receiver),
+        Ok(length) => Ok(udp::is_reply(&buffer[..length]) || role == StreamRole::Receiver),
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::WouldBlock) => Ok(false),
         Err(error) => Err(Error::io(ErrorCode::STREAM_READ, &error)),
     }
 }
 
-fn repeat_request(socket: &UdpSocket, parameters: &TestParameters, role: Role) -> Result<()> {
-    if role == Role::Receiver {
-        // The server does not read this stream, so a surplus request disturbs nothing.
+fn repeat_request(socket: &UdpSocket, parameters: &TestParameters, role: StreamRole) -> Result<()> {
+    if role == StreamRole::Receiver {
+        // The server does not read this stream, so a surplus request is harmless.
         return send_request(socket, &udp::REQUEST);
     }
     let mut block = vec![0; parameters.block_size.to_usize()];
@@ -241,8 +242,108 @@ fn repeat_request(socket: &UdpSocket, parameters: &TestParameters, role: Role) -
 fn send_request(socket: &UdpSocket, request: &[u8]) -> Result<()> {
     match socket.send(request) {
         Ok(_) => Ok(()),
-        // The answer to an earlier datagram; the next one may fare better.
+        // An error of an earlier datagram; the next one may succeed.
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
         Err(error) => Err(Error::io(ErrorCode::STREAM_WRITE, &error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_units::{BitRate, ByteCount, StreamCount, TypeOfService};
+
+    use super::*;
+    use crate::tests::support::{LOOPBACK, PATIENCE, client_options, exact};
+
+    #[test]
+    fn settings_follow_the_parameters_and_the_role() {
+        let plain = socket_settings(&TestParameters::default(), StreamRole::Sender);
+        assert_eq!((plain.window, plain.type_of_service, plain.no_delay), (None, None, false));
+        let parameters = TestParameters {
+            window: Some(ByteCount::new(50_000)),
+            no_delay: true,
+            type_of_service: TypeOfService::new(0x10),
+            fq_rate: Some(BitRate::from_bits_per_second(1e6)),
+            congestion: Some("reno".to_owned()),
+            dont_fragment: true,
+            ..TestParameters::default()
+        };
+        for (role, paced) in [(StreamRole::Sender, true), (StreamRole::Receiver, false)] {
+            let found = socket_settings(&parameters, role);
+            assert_eq!((found.window, found.type_of_service), (parameters.window, Some(parameters.type_of_service)));
+            assert_eq!((found.no_delay, found.dont_fragment), (true, true));
+            assert_eq!(found.congestion, parameters.congestion);
+            assert_eq!(found.max_pacing_rate.is_some(), paced, "only a sender is paced");
+        }
+    }
+
+    #[test]
+    fn the_first_half_of_a_bidirectional_test_sends() {
+        use StreamRole::{Receiver, Sender};
+        for (direction, expected) in [
+            (TestDirection::Forward, [Sender; 4]),
+            (TestDirection::Reverse, [Receiver; 4]),
+            (TestDirection::Bidirectional, [Sender, Sender, Receiver, Receiver]),
+        ] {
+            let parameters = TestParameters { direction, parallel: StreamCount::new(2), ..TestParameters::default() };
+            assert_eq!([0, 1, 2, 3].map(|index| role_of(&parameters, index)), expected);
+        }
+    }
+
+    #[test]
+    fn a_bound_address_has_the_family_of_the_server() {
+        let four: SocketAddr = "192.0.2.1:5201".parse().expect("an address");
+        let six: SocketAddr = "[2001:db8::1]:5201".parse().expect("an address");
+        let mut options = client_options(four, exact(1));
+        assert_eq!(bind_address(&options, four, None), None);
+        let port = Port::new(4000);
+        assert_eq!(bind_address(&options, four, port), "0.0.0.0:4000".parse().ok());
+        assert_eq!(bind_address(&options, six, port), "[::]:4000".parse().ok());
+        options.bind = Some(LOOPBACK);
+        assert_eq!(bind_address(&options, four, None), "127.0.0.1:0".parse().ok());
+        assert_eq!(bind_address(&options, four, port), "127.0.0.1:4000".parse().ok());
+    }
+
+    /// Opens a UDP stream against a server that ignores the first requests; returns these and the answered one.
+    fn requests(role: StreamRole, ignored: usize, answer: &'static [u8]) -> Vec<Vec<u8>> {
+        let listener = std::net::TcpListener::bind((LOOPBACK, 0)).expect("loopback");
+        let address = listener.local_addr().expect("bound");
+        let server = UdpSocket::bind(address).expect("the same port");
+        server.set_read_timeout(Some(PATIENCE)).expect("an option");
+        let control = TcpStream::connect(address).expect("it listens");
+        let control = ControlConnection::new(control).expect("an option");
+        let thread = std::thread::spawn(move || {
+            let mut seen = Vec::new();
+            loop {
+                let mut buffer = [0; 2048];
+                let (length, from) = server.recv_from(&mut buffer).expect("a request");
+                seen.push(buffer[..length].to_vec());
+                if seen.len() > ignored {
+                    server.send_to(answer, from).expect("loopback");
+                    return seen;
+                }
+            }
+        });
+        let parameters = TestParameters { protocol: TestProtocol::Udp, block_size: ByteCount::new(300), ..exact(1000) };
+        let options = client_options(address, parameters.clone());
+        let opening =
+            StreamOpening { options: &options, parameters: &parameters, control: &control, cookie: b"", cancel: None };
+        opening.open_udp(address, role, None).expect("answered");
+        thread.join().expect("no panic")
+    }
+
+    #[test]
+    fn a_lost_request_is_repeated_in_the_form_that_the_role_allows() {
+        let first = udp::REQUEST.to_vec();
+        for answer in [&udp::REPLY, &udp::LEGACY_REPLY] {
+            assert_eq!(requests(StreamRole::Sender, 0, answer), std::slice::from_ref(&first));
+        }
+        // The server reads a sender's stream: a repetition is a whole block, which it distinguishes from data.
+        let seen = requests(StreamRole::Sender, 1, &udp::REPLY);
+        assert_eq!((&seen[0], seen[1].len()), (&first, 300));
+        let recognized = udp::StreamRequest::recognize(&seen[1], ByteCount::new(300), CounterWidth::Bits32);
+        assert_eq!(recognized, Some(udp::StreamRequest::Retry));
+        // A receiver's stream is not read: the same request again; and data that comes first is an answer.
+        assert_eq!(requests(StreamRole::Receiver, 1, b"data"), [first.clone(), first]);
     }
 }

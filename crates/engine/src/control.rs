@@ -5,35 +5,34 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use linerate_sys::poll::{self, Interest};
+use linerate_sys::poll::{self, PollInterest};
 use linerate_sys::{clock, options};
 
-/// The control connection is for small messages; a peer that does not take them within this time is gone.
-const WRITE_LIMIT: Duration = Duration::from_secs(10);
+/// Write timeout of the control connection: its messages are small, so a peer that does not read within it is gone.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A control connection in non-blocking mode.
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct ControlConnection {
     stream: TcpStream,
 }
 
-/// What a read brought.
+/// Result of a read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Incoming {
-    /// That many bytes.
+pub(crate) enum ControlRead {
+    /// Number of bytes read.
     Bytes(usize),
-    /// Nothing yet.
+    /// No data yet.
     Nothing,
     /// The peer has closed, or is gone.
     Closed,
 }
 
-impl Control {
+impl ControlConnection {
     /// Takes over a connected socket.
     pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        // State bytes must not wait for the acknowledgement of those before them (iperf3 `iperf_connect`). A kernel that
-        // refuses only makes it slower.
+        // State bytes must not wait for earlier acknowledgements (iperf3 `iperf_connect`). A refusal only costs time.
         let _ = options::set_no_delay(&stream, true);
         Ok(Self { stream })
     }
@@ -46,21 +45,21 @@ impl Control {
         self.stream
     }
 
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Incoming {
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> ControlRead {
         loop {
             return match self.stream.read(buffer) {
-                Ok(0) => Incoming::Closed,
-                Ok(count) => Incoming::Bytes(count),
+                Ok(0) => ControlRead::Closed,
+                Ok(count) => ControlRead::Bytes(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) if poll::would_block(&error) => Incoming::Nothing,
-                Err(_) => Incoming::Closed,
+                Err(error) if poll::would_block(&error) => ControlRead::Nothing,
+                Err(_) => ControlRead::Closed,
             };
         }
     }
 
     /// Sends all of `bytes`.
     pub(crate) fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        let deadline = clock::monotonic_now() + WRITE_LIMIT;
+        let deadline = clock::monotonic_now() + WRITE_TIMEOUT;
         while !bytes.is_empty() {
             match self.stream.write(bytes) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -68,7 +67,7 @@ impl Control {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if poll::would_block(&error) => {
                     let left = deadline.since(clock::monotonic_now());
-                    if left.is_zero() || !poll::wait_for(&self.stream, Interest::WRITE, Some(left))? {
+                    if left.is_zero() || !poll::wait_for(&self.stream, PollInterest::WRITE, Some(left))? {
                         return Err(io::ErrorKind::TimedOut.into());
                     }
                 }
@@ -79,8 +78,69 @@ impl Control {
     }
 }
 
-impl AsFd for Control {
+impl AsFd for ControlConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn pair() -> (ControlConnection, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let peer = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+        (ControlConnection::new(listener.accept().expect("a client").0).expect("an option"), peer)
+    }
+
+    fn await_data(control: &ControlConnection) {
+        let limit = Some(Duration::from_secs(60));
+        assert!(poll::wait_for(control, PollInterest::READ, limit).expect("polls"), "nothing arrives");
+    }
+
+    #[test]
+    fn reading_never_blocks_and_distinguishes_silence_from_the_end() {
+        let (mut control, mut peer) = pair();
+        let mut buffer = [0; 4];
+        assert_eq!(control.read(&mut buffer), ControlRead::Nothing);
+        peer.write_all(b"abcdef").expect("buffer space");
+        await_data(&control);
+        assert_eq!(control.read(&mut buffer), ControlRead::Bytes(4));
+        assert_eq!(control.read(&mut buffer), ControlRead::Bytes(2));
+        assert_eq!(&buffer, b"efcd");
+        assert_eq!(control.read(&mut buffer), ControlRead::Nothing);
+        drop(peer);
+        await_data(&control);
+        assert_eq!(control.read(&mut buffer), ControlRead::Closed);
+    }
+
+    #[test]
+    fn a_reset_connection_is_closed() {
+        let (mut control, peer) = pair();
+        control.send(b"unread").expect("buffer space");
+        // Closing with unread data resets the connection.
+        poll::wait_for(&peer, PollInterest::READ, Some(Duration::from_secs(60))).expect("polls");
+        drop(peer);
+        await_data(&control);
+        assert_eq!(control.read(&mut [0]), ControlRead::Closed);
+        assert!(control.send(b"more").is_err());
+    }
+
+    #[test]
+    fn more_than_the_buffers_hold_is_sent_completely() {
+        let (mut control, mut peer) = pair();
+        let message: Vec<u8> = (0..8_000_000_u32).map(|number| number.to_le_bytes()[1]).collect();
+        let expected = message.clone();
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            peer.read_to_end(&mut all).expect("closed in order");
+            all
+        });
+        control.send(&message).expect("the peer reads");
+        drop(control);
+        assert!(reader.join().expect("no panic") == expected);
     }
 }

@@ -1,26 +1,26 @@
-//! The course of a measurement that has several parts: letting time pass, ending early, and what is remarked on the way.
+//! Helpers of measurements with several phases: interruptible waits, termination, notes and unknown values.
 
 use core::time::Duration;
 
-use linerate_model::schema::path::Unknown;
-use linerate_model::schema::throughput::{Outcome, Termination};
+use linerate_documents::throughput::{Outcome, TerminationDetail};
+use linerate_model::path::UnknownValue;
 use linerate_sys::clock;
-use linerate_sys::poll::{self, Interest};
-use linerate_sys::signals::{Interrupts, Signal};
+use linerate_sys::poll::{self, PollInterest};
+use linerate_sys::signals::{InterruptSignals, Signal};
 use linerate_units::MonotonicTime;
 
-use crate::probe::{Answering, ProbeError, ProbeSession, Target};
+use crate::probe::{AnsweringService, ProbeError, ProbeSession, ProbeTarget};
 
-/// Why a measurement goes no further.
+/// Reason why a measurement stops.
 #[derive(Debug)]
-pub(crate) enum Halt {
-    /// The user has had enough.
+pub(crate) enum AbortReason {
+    /// Interrupted by a signal.
     Interrupted,
-    /// The rest would make no sense.
+    /// Failed: the remaining phases would be meaningless.
     Failed(ProbeError),
 }
 
-impl From<ProbeError> for Halt {
+impl From<ProbeError> for AbortReason {
     fn from(error: ProbeError) -> Self {
         match error {
             ProbeError::Interrupted => Self::Interrupted,
@@ -29,78 +29,82 @@ impl From<ProbeError> for Halt {
     }
 }
 
-/// Who answers at the far end.
-pub(crate) enum FarEnd {
+/// Kind of server at the far end.
+pub(crate) enum FarService {
     /// A server with probe sessions.
     Probes(Box<ProbeSession>),
-    /// A server of iperf3's tests.
+    /// An iperf3 server.
     Tests {
-        /// It is a linerate all the same, an old one.
+        /// True for a linerate older than probe sessions.
         outdated: bool,
     },
-    /// Neither; why.
+    /// Neither, with the reason.
     Neither(ProbeError),
 }
 
-/// What a reader is told of a far end that is outdated.
-pub(crate) const OUTDATED: &str = "The far end is a linerate from before probe sessions: a newer one there tells more.";
+/// Note about an outdated far end.
+pub(crate) const OUTDATED_NOTE: &str =
+    "The far end is a linerate without probe sessions: a newer version reports more.";
 
-/// Asks who is there.
-pub(crate) fn far_end(target: &Target, stop: Option<Interrupts>) -> Result<FarEnd, Halt> {
+/// Determines the kind of the far end.
+pub(crate) fn far_end(target: &ProbeTarget, stop: Option<InterruptSignals>) -> Result<FarService, AbortReason> {
     match ProbeSession::open(target, stop) {
-        Ok(session) => Ok(FarEnd::Probes(Box::new(session))),
-        Err(ProbeError::NoProbeService(Answering::Iperf3)) => Ok(FarEnd::Tests { outdated: false }),
-        Err(ProbeError::NoProbeService(Answering::WithoutProbes)) => Ok(FarEnd::Tests { outdated: true }),
+        Ok(session) => Ok(FarService::Probes(Box::new(session))),
+        Err(ProbeError::NoProbeService(AnsweringService::Iperf3)) => Ok(FarService::Tests { outdated: false }),
+        Err(ProbeError::NoProbeService(AnsweringService::WithoutProbes)) => Ok(FarService::Tests { outdated: true }),
         Err(
-            error
-            @ (ProbeError::NoProbeService(Answering::Something | Answering::Silence) | ProbeError::Unreachable(_)),
-        ) => Ok(FarEnd::Neither(error)),
+            error @ (ProbeError::NoProbeService(AnsweringService::Something | AnsweringService::Silence)
+            | ProbeError::Unreachable(_)),
+        ) => Ok(FarService::Neither(error)),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Whether to go on.
-pub(crate) fn check(stop: Option<Interrupts>) -> Result<(), Halt> {
-    if stop.and_then(|stop| stop.pending()).is_some() { Err(Halt::Interrupted) } else { Ok(()) }
+/// Returns `Err` after a signal.
+pub(crate) fn check(stop: Option<InterruptSignals>) -> Result<(), AbortReason> {
+    if stop.and_then(|stop| stop.pending()).is_some() { Err(AbortReason::Interrupted) } else { Ok(()) }
 }
 
-/// Lets time pass, unless the user has had enough.
-pub(crate) fn wait(stop: Option<Interrupts>, time: Duration) -> Result<(), Halt> {
+/// Sleeps for `time`, or until a signal.
+pub(crate) fn wait(stop: Option<InterruptSignals>, time: Duration) -> Result<(), AbortReason> {
     let Some(signals) = stop else {
         clock::sleep_until(clock::monotonic_now() + time);
         return Ok(());
     };
-    let _ = poll::wait_for(&signals, Interest::READ, Some(time));
+    let _ = poll::wait_for(&signals, PollInterest::READ, Some(time));
     check(stop)
 }
 
-/// Lets time pass until then, unless the user has had enough.
-pub(crate) fn wait_until(stop: Option<Interrupts>, time: MonotonicTime) -> Result<(), Halt> {
+/// Sleeps until `time`, or until a signal.
+pub(crate) fn wait_until(stop: Option<InterruptSignals>, time: MonotonicTime) -> Result<(), AbortReason> {
     let left = time.since(clock::monotonic_now());
     if left.is_zero() { check(stop) } else { wait(stop, left) }
 }
 
-/// How a measurement is going to end unless something happens.
-pub(crate) const fn complete() -> Termination {
-    Termination { outcome: Outcome::Complete, signal: None, message: None }
+/// Termination of a complete measurement.
+pub(crate) const fn complete() -> TerminationDetail {
+    TerminationDetail { outcome: Outcome::Complete, signal: None, message: None }
 }
 
-/// How it ended, as its document says it; and the error, which an interrupted measurement has not.
-pub(crate) fn ending(result: Result<(), Halt>, stop: Option<Interrupts>) -> (Termination, Option<ProbeError>) {
+/// Termination for the document, and the error; an interrupted measurement has none.
+pub(crate) fn termination_of(
+    result: Result<(), AbortReason>,
+    stop: Option<InterruptSignals>,
+) -> (TerminationDetail, Option<ProbeError>) {
     match result {
         Ok(()) => (complete(), None),
-        Err(Halt::Interrupted) => {
+        Err(AbortReason::Interrupted) => {
             let signal = stop.and_then(|stop| stop.pending()).map(Signal::describe);
-            (Termination { outcome: Outcome::Interrupted, signal, message: None }, None)
+            (TerminationDetail { outcome: Outcome::Interrupted, signal, message: None }, None)
         }
-        Err(Halt::Failed(error)) => {
+        Err(AbortReason::Failed(error)) => {
             let message = Some(error.to_string());
-            (Termination { outcome: Outcome::Failed, signal: None, message }, Some(error))
+            (TerminationDetail { outcome: Outcome::Failed, signal: None, message }, Some(error))
         }
     }
 }
 
-/// Adds what a reader should know; whether it had not been said before.
+/// Adds a note; returns `false` when it exists already.
 pub(crate) fn add_note(notes: &mut Vec<String>, text: &str) -> bool {
     let is_new = notes.iter().all(|note| note != text);
     if is_new {
@@ -109,10 +113,10 @@ pub(crate) fn add_note(notes: &mut Vec<String>, text: &str) -> bool {
     is_new
 }
 
-/// Adds why a key stays `null`; the first reason holds.
-pub(crate) fn add_unknown(all: &mut Vec<Unknown>, key: &str, reason: impl Into<String>) {
+/// Adds the reason why a key is `null`; the first reason is kept.
+pub(crate) fn add_unknown(all: &mut Vec<UnknownValue>, key: &str, reason: impl Into<String>) {
     if all.iter().all(|unknown| unknown.key != key) {
-        all.push(Unknown { key: key.to_owned(), reason: reason.into() });
+        all.push(UnknownValue { key: key.to_owned(), reason: reason.into() });
     }
 }
 
@@ -121,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remarks_are_made_once() {
+    fn notes_and_reasons_are_added_once() {
         let (mut notes, mut unknown) = (Vec::new(), Vec::new());
         assert!(add_note(&mut notes, "one") && !add_note(&mut notes, "one") && add_note(&mut notes, "two"));
         add_unknown(&mut unknown, "up.mtu", "first");
@@ -130,11 +134,11 @@ mod tests {
     }
 
     #[test]
-    fn each_end_has_its_words() {
-        let failed = || Err(Halt::Failed(ProbeError::NotOpened));
-        assert_eq!(ending(Ok(()), None), (complete(), None));
-        assert_eq!(ending(Err(ProbeError::Interrupted.into()), None).0.outcome, Outcome::Interrupted);
-        let (termination, error) = ending(failed(), None);
+    fn each_ending_has_its_termination() {
+        let failed = || Err(AbortReason::Failed(ProbeError::NotOpened));
+        assert_eq!(termination_of(Ok(()), None), (complete(), None));
+        assert_eq!(termination_of(Err(ProbeError::Interrupted.into()), None).0.outcome, Outcome::Interrupted);
+        let (termination, error) = termination_of(failed(), None);
         assert_eq!(termination.outcome, Outcome::Failed);
         assert_eq!(termination.message, error.map(|error| error.to_string()));
     }

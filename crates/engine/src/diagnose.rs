@@ -1,83 +1,83 @@
-//! Measures what a diagnosis needs: the path without load, then one transfer as both ends see it.
+//! Measures the input of a diagnosis: the path without load, then one transfer as seen at both ends.
 //!
-//! Nothing is concluded here: the [`Observation`] goes to the rules of `linerate-rules`.
+//! Nothing is concluded here: the [`TransferObservation`] goes to the rules of `linerate-rules`.
 
 use core::net::IpAddr;
 use core::time::Duration;
 
-use linerate_model::diagnosis::Observation;
-use linerate_model::event::{Event, TestStart};
+use linerate_model::diagnosis::TransferObservation;
+use linerate_model::event::{TestEvent, TestStart};
 use linerate_model::parameters::TestParameters;
+use linerate_model::path::PathDocument;
 use linerate_model::report::TestReport;
 use linerate_model::sample::IntervalReport;
-use linerate_model::schema::path::PathDocument;
-use linerate_sys::signals::Interrupts;
+use linerate_sys::signals::InterruptSignals;
 
-use crate::client::{self, Acquaintance, ClientOptions};
+use crate::client::{self, ClientOptions, PriorContact};
 use crate::course;
 use crate::error::Error;
 use crate::path::{self, PathEvent, PathOptions, PathOutcome};
 
-/// Both ends read their sockets this often; the kernel's stop-watches tick in up to 10 ms.
-pub const READING: Duration = Duration::from_millis(250);
+/// Sampling interval of the sockets at both ends; the kernel's chronographs tick in up to 10 ms.
+pub const SAMPLING_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The path has this long to become quiet between its measurement and the transfer: queues empty, policers save up.
+/// Pause between the path measurement and the transfer: queues drain, token buckets refill.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Where knowledge of the path comes from.
+/// Source of the path measurement.
 #[derive(Clone, Debug)]
 pub enum PathSource {
-    /// It is measured first.
+    /// Measured first.
     Measure(PathOptions),
-    /// It was measured a short time ago.
+    /// Measured a short time ago.
     Known(Box<PathDocument>),
-    /// It stays unknown, and the transfer is all there is.
+    /// Unknown: only the transfer is measured.
     Unknown,
 }
 
-/// What to measure.
+/// Measurement to run.
 #[derive(Clone, Debug)]
 pub struct DiagnoseOptions {
     /// The path.
     pub path: PathSource,
-    /// The transfer. Its reading interval and details are set by [`run`].
+    /// The transfer. [`run`] sets its sampling interval and details.
     pub transfer: ClientOptions,
 }
 
-/// What happens meanwhile.
+/// Progress of a diagnosis.
 #[derive(Debug)]
 pub enum DiagnoseEvent<'a> {
     /// The path is measured.
     Path(&'a PathEvent),
     /// The transfer runs.
-    Transfer(&'a Event),
+    Transfer(&'a TestEvent),
 }
 
-/// What came out.
+/// Result of a diagnosis.
 #[derive(Debug)]
 pub struct DiagnoseOutcome {
-    /// What was seen; `None` when no transfer came about.
-    pub observation: Option<Observation>,
+    /// Input of the rules; `None` without a transfer.
+    pub observation: Option<TransferObservation>,
     /// The path, where it was measured now.
     pub path: Option<PathOutcome>,
-    /// This end's address and the far end's, as the first connection had them.
+    /// Local and remote address of the first connection.
     pub addresses: Option<(IpAddr, IpAddr)>,
-    /// Whether the far end tells of its sockets and its host.
+    /// True when the far end reports its sockets and its host.
     pub far_tells: bool,
     /// The test as asked for, and as it ran.
     pub parameters: TestParameters,
-    /// Its own intervals.
+    /// Interval reports of this end.
     pub intervals: Vec<IntervalReport>,
-    /// What the two ends reported.
+    /// Final report of both ends.
     pub report: Option<TestReport>,
-    /// Why there is no transfer, or not all of it; an interrupted measurement has nothing here.
+    /// Reason for a missing or partial transfer; `None` after an interrupt.
     pub error: Option<Error>,
 }
 
-/// Measures; `stop` ends it early, with what has been seen so far.
+/// Runs the measurement; `stop` ends it early with a partial result.
 pub fn run(
     options: &DiagnoseOptions,
-    stop: Option<Interrupts>,
+    stop: Option<InterruptSignals>,
     observer: &mut dyn FnMut(DiagnoseEvent<'_>),
 ) -> DiagnoseOutcome {
     let path = match &options.path {
@@ -86,13 +86,13 @@ pub fn run(
     };
     let halted = course::check(stop).is_err() || (path.is_some() && course::wait(stop, PAUSE).is_err());
     let transfer = detailed(&options.transfer);
-    let mut watch = Watch::default();
+    let mut watch = TransferObserver::default();
     let error = if halted {
         None
     } else {
         let is_known = !matches!(options.path, PathSource::Unknown);
-        let acquaintance = if is_known { Acquaintance::Known } else { Acquaintance::New };
-        client::when_free(acquaintance, stop, || {
+        let acquaintance = if is_known { PriorContact::Known } else { PriorContact::New };
+        client::retry_while_busy(acquaintance, stop, || {
             let outcome = client::run(&transfer, stop.as_ref(), &mut |event| {
                 watch.event(event);
                 observer(DiagnoseEvent::Transfer(event));
@@ -108,32 +108,32 @@ pub fn run(
     watch.into_outcome(transfer.parameters, path, known, error)
 }
 
-/// Asks both ends for what they know.
+/// Requests sampling and details from both ends.
 fn detailed(transfer: &ClientOptions) -> ClientOptions {
     let mut transfer = transfer.clone();
-    transfer.interval = Some(READING);
-    transfer.parameters.far_interval = Some(READING);
+    transfer.interval = Some(SAMPLING_INTERVAL);
+    transfer.parameters.far_interval = Some(SAMPLING_INTERVAL);
     transfer.parameters.far_details = true;
     transfer
 }
 
 #[derive(Default)]
-struct Watch {
+struct TransferObserver {
     start: Option<TestStart>,
     intervals: Vec<IntervalReport>,
     report: Option<TestReport>,
 }
 
-impl Watch {
-    fn event(&mut self, event: &Event) {
+impl TransferObserver {
+    fn event(&mut self, event: &TestEvent) {
         match event {
-            Event::Started(start) => {
+            TestEvent::Started(start) => {
                 self.start = Some((**start).clone());
                 self.intervals.clear();
             }
-            Event::Interval(interval) => self.intervals.push(interval.clone()),
-            Event::Finished(report) => self.report = Some((**report).clone()),
-            Event::Connected(_) | Event::FarInterval(_) | Event::Warning(_) | Event::Debug(_) => {}
+            TestEvent::Interval(interval) => self.intervals.push(interval.clone()),
+            TestEvent::Finished(report) => self.report = Some((**report).clone()),
+            TestEvent::Connected(_) | TestEvent::FarInterval(_) | TestEvent::Warning(_) | TestEvent::Debug(_) => {}
         }
     }
 
@@ -147,7 +147,8 @@ impl Watch {
         let report = self.report.filter(|_| self.start.is_some());
         let document = path.as_ref().map(|path| &path.document).or(known);
         let first = self.start.as_ref().and_then(|start| start.streams.first());
-        let observation = report.as_ref().map(|report| Observation::new(&asked, &self.intervals, report, document));
+        let observation =
+            report.as_ref().map(|report| TransferObservation::new(&asked, &self.intervals, report, document));
         DiagnoseOutcome {
             far_tells: report.as_ref().is_some_and(|report| report.far.as_ref().is_some_and(|far| far.host.is_some())),
             observation,

@@ -1,15 +1,15 @@
-//! A host during a test: its settings, and what its counters do meanwhile.
+//! Host evidence of a test: settings, and the growth of the counters.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use linerate_model::environment::{InterfaceCounters, ProtocolCounters};
-use linerate_model::schema::far::{HostEvidence, ReceivingEvidence};
+use linerate_model::far::{HostEvidence, ReceivingEvidence};
 use linerate_sys::interface::InterfaceWatch;
 use linerate_sys::{environment, host, route};
 use linerate_units::{ByteCount, Ratio};
 
-/// The counters when it began.
+/// Counters at the start of the test.
 pub(crate) struct HostWatch {
     protocol: Option<ProtocolCounters>,
     interface: Option<(InterfaceWatch, InterfaceCounters)>,
@@ -17,7 +17,7 @@ pub(crate) struct HostWatch {
 }
 
 impl HostWatch {
-    /// Begins to watch this host and its interface towards `remote`.
+    /// Reads the counters of this host and of its interface towards `remote`.
     pub(crate) fn start(remote: IpAddr) -> Self {
         let index = route::route_to(remote).ok().map(|route| route.index);
         let interface = index.and_then(|index| {
@@ -29,7 +29,7 @@ impl HostWatch {
         Self { protocol, interface, receiving: receiving() }
     }
 
-    /// What happened since.
+    /// Evidence since the start.
     pub(crate) fn finish(mut self, busy: Option<Ratio>) -> HostEvidence {
         HostEvidence {
             kernel: Some(host::kernel_release()),

@@ -1,11 +1,11 @@
 //! Runs measurements: drives the control protocol over sockets and moves the test data.
 //!
 //! * [`client`] runs one test against a server; [`server`] serves any number of clients on one port.
-//! * `stream` is the data plane: a blocking thread per stream, one file per transport; [`pace`] says when it may send.
-//! * `measurement` keeps the interval clock, samples the kernel and adds up.
+//! * `stream` is the data plane: a blocking thread per stream, one file per transport; [`pace`] schedules it.
+//! * `measurement` keeps the interval clock, samples the kernel and sums up.
 //!
-//! The protocol itself is `linerate-wire`'s: here are only the sockets, threads and clocks it does without. Nothing is
-//! printed and nothing of the host is changed; observers are told what happens, as [`linerate_model::event::Event`]s.
+//! The protocol itself is `linerate-wire`'s: this crate adds its sockets, threads and clocks. Nothing is printed and no
+//! host setting is changed; observers receive `Event`s.
 
 #![forbid(unsafe_code)]
 
@@ -29,6 +29,9 @@ mod reservoir;
 pub mod rfc6349;
 pub mod server;
 mod stream;
+pub mod surroundings;
+#[cfg(test)]
+mod tests;
 mod tracked;
 pub mod watched;
 

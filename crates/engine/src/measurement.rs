@@ -1,48 +1,48 @@
-//! A test while it runs: starts the streams, keeps the interval clock, samples the kernel, and adds up what came out.
+//! A running test: starts the streams, keeps the interval clock, samples the kernel, and sums up the results.
 //!
-//! Both the client's and the server's driver own one. All of it runs on the driver's thread; the data threads only count.
+//! Owned by the client's or the server's driver. All of it runs on the driver's thread; the data threads only count.
 
 use core::time::Duration;
 use std::io;
 use std::sync::Arc;
 
+use linerate_model::far::HostEvidence;
 use linerate_model::host::processors::ProcessorTicks;
-use linerate_model::parameters::{EndCondition, Protocol, TestParameters};
+use linerate_model::parameters::{EndCondition, TestParameters, TestProtocol};
 use linerate_model::sample::{IntervalReport, StreamInterval};
-use linerate_model::schema::far::HostEvidence;
-use linerate_model::stream::Role;
+use linerate_model::stream::StreamRole;
 use linerate_sys::clock::{self, CpuTime};
 use linerate_sys::host;
 use linerate_sys::options;
 use linerate_units::{ByteCount, MonotonicTime, Ratio};
 
 use crate::host_watch::HostWatch;
-use crate::stream::{Broken, Phase, Shared, Stream, StreamOptions};
-use crate::tracked::Tracked;
+use crate::stream::{ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase};
+use crate::tracked::TrackedStream;
 
-/// At the end, a sender has this long to finish the write that it is in, and is looked at this often.
-const LAST_WRITE: Duration = Duration::from_millis(20);
-const LAST_WRITE_LOOK: Duration = Duration::from_micros(100);
+/// Longest wait at the end for a sender's current write, and the polling interval of that wait.
+const MAX_LAST_WRITE_WAIT: Duration = Duration::from_millis(20);
+const LAST_WRITE_POLL_INTERVAL: Duration = Duration::from_micros(100);
 
-/// How a measurement keeps time.
+/// Intervals of a measurement.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct MeasurementIntervals {
     /// Time between interval reports; `None` for none.
     pub interval: Option<Duration>,
-    /// Time between readings of `tcp_info`.
+    /// Time between samples of `tcp_info`.
     pub sampling: Duration,
 }
 
 /// A running or finished test.
-pub(crate) struct Measurement {
-    pub(crate) streams: Vec<Tracked>,
+pub(crate) struct TestMeasurement {
+    pub(crate) streams: Vec<TrackedStream>,
     pub(crate) parameters: Arc<TestParameters>,
-    shared: Arc<Shared>,
-    pace: Pace,
+    shared: Arc<SessionState>,
+    pace: MeasurementIntervals,
     started: MonotonicTime,
     counting_since: Option<MonotonicTime>,
     interval_start: MonotonicTime,
-    /// The grid of the interval clock: a late wake-up does not move the ticks after it.
+    /// Next tick of the interval clock, on a fixed grid: a late wake-up does not shift later ticks.
     tick: Option<MonotonicTime>,
     next_sample: MonotonicTime,
     ended: Option<MonotonicTime>,
@@ -50,29 +50,32 @@ pub(crate) struct Measurement {
     host_at_start: Option<ProcessorTicks>,
     /// Share of all processors of this host that was busy during the test.
     pub(crate) host_busy: Option<Ratio>,
-    /// The host meanwhile, where details were asked for.
+    /// Watch on this host, where details were requested.
     host: Option<HostWatch>,
     host_evidence: Option<HostEvidence>,
-    /// When something last moved, and how much had moved by then.
+    /// Time of the last progress, and the bytes moved by then.
     progress: (MonotonicTime, ByteCount),
 }
 
-impl Measurement {
+impl TestMeasurement {
     /// Starts the threads of `streams`.
     ///
     /// # Errors
     ///
-    /// The system has no room for another thread; those already started are stopped again.
+    /// The system cannot start another thread; threads already started are stopped.
     pub(crate) fn start(
-        streams: Vec<Stream>,
-        shared: Arc<Shared>,
+        streams: Vec<ConnectedStream>,
+        shared: Arc<SessionState>,
         options: &StreamOptions,
-        pace: Pace,
+        pace: MeasurementIntervals,
     ) -> io::Result<Self> {
         let now = clock::monotonic_now();
-        let counting = shared.phase() == Phase::Counting;
+        let counting = shared.phase() == TestPhase::Counting;
         let mut measurement = Self {
-            streams: streams.into_iter().map(|stream| Tracked::new(stream, options.parameters.far_details)).collect(),
+            streams: streams
+                .into_iter()
+                .map(|stream| TrackedStream::new(stream, options.parameters.far_details))
+                .collect(),
             parameters: Arc::clone(&options.parameters),
             shared,
             pace,
@@ -105,25 +108,25 @@ impl Measurement {
         Ok(measurement)
     }
 
-    /// When [`Measurement::advance`] is to be called again at the latest.
+    /// Latest time of the next call of [`TestMeasurement::advance`].
     pub(crate) fn next_wakeup(&self) -> MonotonicTime {
         self.time_limit().map_or(self.next_duty(), |limit| limit.min(self.next_duty()))
     }
 
-    /// When [`Measurement::advance`] has something to do again. A server waits for this only: the end is the client's to
-    /// say, and may be a round trip and a full queue away when the time is over.
+    /// Time of the next duty of [`TestMeasurement::advance`]. A server waits for this only: the client ends the test, and
+    /// its message may arrive a round trip and a full queue after the time limit.
     pub(crate) fn next_duty(&self) -> MonotonicTime {
         let phase_change = self.counting_since.is_none().then(|| self.started + self.parameters.omit);
         [phase_change, self.next_tick()].into_iter().flatten().fold(self.next_sample, MonotonicTime::min)
     }
 
-    /// Does what is due at `now`: reads the kernel, ends the omitted part, reports intervals that are over.
+    /// Performs the duties due at `now`: samples the kernel, ends the omitted part, reports completed intervals.
     pub(crate) fn advance(&mut self, now: MonotonicTime, mut report: impl FnMut(IntervalReport)) {
         if self.ended.is_some() {
             return;
         }
         if now >= self.next_sample {
-            self.streams.iter_mut().for_each(Tracked::sample);
+            self.streams.iter_mut().for_each(TrackedStream::sample);
             self.next_sample = now + self.pace.sampling;
         }
         if self.counting_since.is_none() && now >= self.started + self.parameters.omit {
@@ -131,7 +134,7 @@ impl Measurement {
                 report(self.close_interval(now));
             }
             self.shared.start_counting();
-            self.streams.iter_mut().for_each(Tracked::start_counting);
+            self.streams.iter_mut().for_each(TrackedStream::start_counting);
             self.counting_since = Some(now);
             self.interval_start = now;
             self.tick = self.pace.interval.map(|interval| now + interval);
@@ -141,7 +144,7 @@ impl Measurement {
         }
     }
 
-    /// Ends the test: asks the streams to end, freezes the figures, reports what is left of the last interval.
+    /// Ends the test: stops the streams, freezes the counters, reports the remainder of the last interval.
     pub(crate) fn end(&mut self, report: impl FnOnce(IntervalReport)) {
         if self.ended.is_some() {
             return;
@@ -153,28 +156,29 @@ impl Measurement {
         self.host_busy = ticks.and_then(|(start, end)| end.since(&start).busy());
         self.host_evidence = self.host.take().map(|host| host.finish(self.host_busy));
         self.shared.stop();
-        if self.parameters.protocol == Protocol::Udp {
-            // What a sender has in hand leaves after this moment and counts: the receiver counts it too.
-            let senders = self.streams.iter_mut().filter(|tracked| tracked.stream.description.role == Role::Sender);
+        if self.parameters.protocol == TestProtocol::Udp {
+            // Bytes of a sender's current write leave after this moment and count: the receiver counts them, too.
+            let senders =
+                self.streams.iter_mut().filter(|tracked| tracked.stream.description.role == StreamRole::Sender);
             senders.for_each(|tracked| tracked.stream.join());
         }
-        // The figures stand still before the last interval is taken from them, so that the intervals add up to the total.
-        self.streams.iter_mut().for_each(Tracked::freeze);
+        // The counters are frozen before the last interval is taken, so that the intervals add up to the total.
+        self.streams.iter_mut().for_each(TrackedStream::freeze);
         if !self.is_remnant(now) {
             report(self.close_interval(now));
         }
     }
 
-    /// Waits for the writes that the senders are in: what they hand over would arrive without having been counted.
-    /// Returns when something moved last. What a full window holds up is not waited for: see [`Tracked::freeze`].
+    /// Waits for the senders' current writes: their bytes would arrive uncounted. Returns the time of the last
+    /// progress. A write blocked by a full window is not awaited: see [`TrackedStream::freeze`].
     fn await_last_writes(&self) -> MonotonicTime {
-        let is_writing = |tracked: &Tracked| {
-            tracked.stream.description.role == Role::Sender && tracked.stream.counters.finished_at().is_none()
+        let is_writing = |tracked: &TrackedStream| {
+            tracked.stream.description.role == StreamRole::Sender && tracked.stream.counters.finished_at().is_none()
         };
         let start = clock::monotonic_now();
         let (mut moved, mut last) = (self.bytes_moved(), start);
-        while self.streams.iter().any(is_writing) && clock::monotonic_now().since(start) < LAST_WRITE {
-            clock::sleep_until(clock::monotonic_now() + LAST_WRITE_LOOK);
+        while self.streams.iter().any(is_writing) && clock::monotonic_now().since(start) < MAX_LAST_WRITE_WAIT {
+            clock::sleep_until(clock::monotonic_now() + LAST_WRITE_POLL_INTERVAL);
             let so_far = self.bytes_moved();
             if so_far != moved {
                 (moved, last) = (so_far, clock::monotonic_now());
@@ -183,50 +187,50 @@ impl Measurement {
         last
     }
 
-    /// Asks the streams to end and waits until they have; then their processor time is known.
+    /// Stops the streams and waits for them; afterwards their processor time is known.
     pub(crate) fn stop_and_join(&mut self) {
         self.shared.stop();
         self.streams.iter_mut().for_each(|tracked| tracked.stream.join());
     }
 
-    /// What a driver polls to learn that a stream is done or broken.
-    pub(crate) fn shared(&self) -> &Shared {
+    /// Shared state that a driver polls for completed or failed streams.
+    pub(crate) fn shared(&self) -> &SessionState {
         &self.shared
     }
 
-    /// Whether the client is to end the test now.
+    /// True when the client must end the test now.
     pub(crate) fn is_over(&self, now: MonotonicTime) -> bool {
         match self.parameters.end {
             EndCondition::Time(_) => self.time_limit().is_some_and(|limit| now >= limit) || self.files_are_sent(),
             EndCondition::Bytes(_) | EndCondition::Blocks(_) => {
-                let all_received = self.shared.receive_budget.is_used_up();
+                let all_received = self.shared.receive_budget.is_exhausted();
                 self.counting_since.is_some()
                     && self.streams.iter().all(|tracked| match tracked.stream.description.role {
-                        Role::Receiver if all_received => true,
+                        StreamRole::Receiver if all_received => true,
                         _ => tracked.is_complete(&self.parameters),
                     })
             }
         }
     }
 
-    /// Why the test cannot go on, if all streams of one direction have broken.
-    pub(crate) fn broken(&mut self) -> Option<Broken> {
+    /// Failure that ends the test, when all streams of one direction have failed.
+    pub(crate) fn broken(&mut self) -> Option<StreamFailure> {
         let mut reason = None;
-        for role in [Role::Sender, Role::Receiver] {
+        for role in [StreamRole::Sender, StreamRole::Receiver] {
             let mut of_role = self.streams.iter().filter(|tracked| tracked.stream.description.role == role).peekable();
             if of_role.peek().is_some() && of_role.all(|tracked| tracked.stream.counters.finished_at().is_some()) {
                 reason = self
                     .streams
                     .iter()
                     .filter(|tracked| tracked.stream.description.role == role)
-                    .find_map(|tracked| tracked.stream.counters.take_broken())
+                    .find_map(|tracked| tracked.stream.counters.take_failure())
                     .or(reason);
             }
         }
         reason
     }
 
-    /// How long nothing has moved on any stream.
+    /// Time since data last moved on any stream.
     pub(crate) fn stalled_for(&mut self, now: MonotonicTime) -> Duration {
         let moved = self.bytes_moved();
         if moved != self.progress.1 {
@@ -235,14 +239,14 @@ impl Measurement {
         now.since(self.progress.0)
     }
 
-    /// Payload bytes moved so far, over all streams, the omitted part included.
+    /// Payload bytes moved so far on all streams, the omitted part included.
     pub(crate) fn bytes_moved(&self) -> ByteCount {
-        self.streams.iter().map(Tracked::bytes_moved).sum()
+        self.streams.iter().map(TrackedStream::bytes_moved).sum()
     }
 
-    /// Whether something has arrived that a receiver has not read yet: on a busy host its thread may have to wait.
+    /// True when a receiver has unread data: on a busy host its thread may have to wait.
     pub(crate) fn has_unread(&self) -> bool {
-        let receivers = self.streams.iter().filter(|tracked| tracked.stream.description.role == Role::Receiver);
+        let receivers = self.streams.iter().filter(|tracked| tracked.stream.description.role == StreamRole::Receiver);
         receivers
             .filter(|tracked| tracked.stream.counters.finished_at().is_none())
             .any(|tracked| options::unread_bytes(&tracked.stream).is_ok_and(|unread| !unread.is_zero()))
@@ -254,19 +258,19 @@ impl Measurement {
         self.streams.iter_mut().for_each(|tracked| tracked.stream.close());
     }
 
-    /// How long it has counted, up to `now` or its end.
+    /// Counted time, up to `now` or the end.
     pub(crate) fn elapsed(&self, now: MonotonicTime) -> Duration {
         let end = self.ended.unwrap_or(now);
         self.counting_since.map_or(Duration::ZERO, |since| end.since(since))
     }
 
-    /// How long the test has run, the omitted part included.
+    /// Total time of the test, the omitted part included.
     pub(crate) fn wall_time(&self, now: MonotonicTime) -> Duration {
         self.ended.unwrap_or(now).since(self.started)
     }
 
-    /// How long one stream has moved data: for exact tests, up to its last byte.
-    pub(crate) fn stream_time(&self, tracked: &Tracked) -> Duration {
+    /// Time in which one stream moved data: for exact tests, up to its last byte.
+    pub(crate) fn stream_time(&self, tracked: &TrackedStream) -> Duration {
         let Some(since) = self.counting_since else { return Duration::ZERO };
         let end = self.ended.unwrap_or_else(clock::monotonic_now);
         let exact = !matches!(self.parameters.end, EndCondition::Time(_)) || self.files_are_sent();
@@ -274,13 +278,13 @@ impl Measurement {
         last.since(since)
     }
 
-    /// What the host tells of the test; `None` before its end, and where nobody asked.
+    /// Evidence about this host; `None` before the end, and unless requested.
     pub(crate) const fn host_evidence(&self) -> Option<&HostEvidence> {
         self.host_evidence.as_ref()
     }
 
     /// Processor time of the driver's thread and all streams' since the start; complete after
-    /// [`Measurement::stop_and_join`].
+    /// [`TestMeasurement::stop_and_join`].
     pub(crate) fn cpu(&self) -> CpuTime {
         let driver = clock::thread_cpu_usage();
         let mut sum = CpuTime {
@@ -301,15 +305,15 @@ impl Measurement {
 
     fn next_tick(&self) -> Option<MonotonicTime> {
         let tick = self.tick?;
-        // The last interval is reported by `end`, with the time that it really took: neither a tick at the limit nor
-        // what is left after it may split off a sliver.
+        // `end` reports the last interval with its true duration: neither a tick at the limit nor a remainder after it
+        // may add a tiny interval.
         match self.time_limit() {
             Some(limit) if tick >= limit => Some(tick + self.pace.interval?),
             _ => Some(tick),
         }
     }
 
-    /// A last interval of less than a tenth of the nominal length in which nothing moved is not worth a line. Without
+    /// A last interval shorter than a tenth of the nominal length in which nothing moved is not reported. Without
     /// intervals (`-i 0`) the whole test is the last one, as in iperf3.
     fn is_remnant(&self, now: MonotonicTime) -> bool {
         let Some(nominal) = self.pace.interval else { return false };
@@ -319,7 +323,7 @@ impl Measurement {
 
     fn close_interval(&mut self, now: MonotonicTime) -> IntervalReport {
         let zero = self.counting_since.unwrap_or(self.started);
-        let streams: Vec<StreamInterval> = self.streams.iter_mut().map(Tracked::close_interval).collect();
+        let streams: Vec<StreamInterval> = self.streams.iter_mut().map(TrackedStream::close_interval).collect();
         let report = IntervalReport {
             start: self.interval_start.since(zero),
             end: now.since(zero),
@@ -334,11 +338,11 @@ impl Measurement {
         report
     }
 
-    /// A file that is sent to its end ends a timed test early, as in iperf3.
+    /// A file that has been sent completely ends a timed test early, as in iperf3.
     fn files_are_sent(&self) -> bool {
         !self.streams.is_empty()
             && self.streams.iter().all(|tracked| {
-                tracked.stream.description.role == Role::Sender && tracked.stream.counters.finished_at().is_some()
+                tracked.stream.description.role == StreamRole::Sender && tracked.stream.counters.finished_at().is_some()
             })
     }
 }

@@ -1,40 +1,40 @@
-//! What came out: the document for the peer and the report for this end.
+//! Results of a test: the document for the peer and the report of this end.
 
 use core::time::Duration;
 use std::sync::Arc;
 
 use linerate_model::limit::LimitShares;
-use linerate_model::parameters::{Protocol, TestParameters};
+use linerate_model::parameters::{TestParameters, TestProtocol};
 use linerate_model::report::{
-    FarReport, FileReport, SideReport, StreamReport, TcpReport, Termination, TestReport, UdpReceived, UdpReport,
+    FarReport, FileReport, SideReport, StreamReport, TcpReport, TestReport, TestTermination, UdpReceived, UdpReport,
 };
-use linerate_model::stream::Role;
+use linerate_model::stream::StreamRole;
 use linerate_sys::options;
 use linerate_units::{PacketCount, Ratio};
 use linerate_wire::extension;
-use linerate_wire::results::{Results, StreamResult};
+use linerate_wire::results::{StreamCounts, TestResults};
 
-use crate::measurement::Measurement;
-use crate::stream::{FileUse, utilization};
-use crate::tracked::Tracked;
+use crate::measurement::TestMeasurement;
+use crate::stream::{TransferFile, utilization};
+use crate::tracked::TrackedStream;
 
-/// What the peer has told of the test.
+/// Data that the peer reported about the test.
 #[derive(Debug, Default)]
-pub(crate) struct Peer {
+pub(crate) struct PeerReport {
     /// Its results.
-    pub(crate) results: Option<Results>,
+    pub(crate) results: Option<TestResults>,
     /// From a linerate: its intervals and closing figures.
     pub(crate) far: Option<FarReport>,
-    /// From a linerate: what it knows of each stream at the end.
+    /// From a linerate: final figures of each stream.
     pub(crate) end: Option<extension::End>,
 }
 
 /// This end's results document.
-pub(crate) fn results(measurement: &Measurement) -> Results {
-    let sends = measurement.streams.iter().any(|tracked| tracked.stream.description.role == Role::Sender);
-    let is_tcp = measurement.parameters.protocol == Protocol::Tcp;
+pub(crate) fn results(measurement: &TestMeasurement) -> TestResults {
+    let sends = measurement.streams.iter().any(|tracked| tracked.stream.description.role == StreamRole::Sender);
+    let is_tcp = measurement.parameters.protocol == TestProtocol::Tcp;
     let wall = measurement.wall_time(linerate_sys::clock::monotonic_now());
-    Results {
+    TestResults {
         cpu: utilization(measurement.cpu(), wall).unwrap_or_default(),
         sender_has_retransmits: sends.then_some(is_tcp),
         congestion_used: congestion(measurement),
@@ -43,9 +43,9 @@ pub(crate) fn results(measurement: &Measurement) -> Results {
     }
 }
 
-fn stream_result(measurement: &Measurement, tracked: &Tracked) -> StreamResult {
+fn stream_result(measurement: &TestMeasurement, tracked: &TrackedStream) -> StreamCounts {
     let role = tracked.stream.description.role;
-    let mut result = StreamResult {
+    let mut result = StreamCounts {
         id: tracked.stream.description.id,
         bytes: tracked.bytes(),
         retransmits: None,
@@ -58,13 +58,13 @@ fn stream_result(measurement: &Measurement, tracked: &Tracked) -> StreamResult {
         end: Some(measurement.stream_time(tracked)),
     };
     match (measurement.parameters.protocol, role) {
-        (Protocol::Tcp, Role::Sender) => result.retransmits = tracked.retransmits(),
-        (Protocol::Tcp, Role::Receiver) => {}
-        (Protocol::Udp, Role::Sender) => {
+        (TestProtocol::Tcp, StreamRole::Sender) => result.retransmits = tracked.retransmits(),
+        (TestProtocol::Tcp, StreamRole::Receiver) => {}
+        (TestProtocol::Udp, StreamRole::Sender) => {
             result.packets = tracked.omitted_packets() + tracked.packets();
             result.omitted_packets = Some(tracked.omitted_packets());
         }
-        (Protocol::Udp, Role::Receiver) => {
+        (TestProtocol::Udp, StreamRole::Receiver) => {
             let received = tracked.received();
             result.jitter = received.total.jitter;
             result.lost = received.total.lost();
@@ -77,22 +77,22 @@ fn stream_result(measurement: &Measurement, tracked: &Tracked) -> StreamResult {
 }
 
 /// Congestion control of the first stream.
-pub(crate) fn congestion(measurement: &Measurement) -> Option<String> {
-    let first = measurement.streams.first().filter(|_| measurement.parameters.protocol == Protocol::Tcp)?;
+pub(crate) fn congestion(measurement: &TestMeasurement) -> Option<String> {
+    let first = measurement.streams.first().filter(|_| measurement.parameters.protocol == TestProtocol::Tcp)?;
     options::congestion(&first.stream).ok()
 }
 
-/// What a linerate tells the other at the end.
-pub(crate) fn far_end(measurement: &Measurement, overlapping_tests: u64) -> extension::End {
+/// Final message from one linerate to another.
+pub(crate) fn far_end(measurement: &TestMeasurement, overlapping_tests: u64) -> extension::End {
     let elapsed = measurement.elapsed(linerate_sys::clock::monotonic_now());
-    let is_udp = measurement.parameters.protocol == Protocol::Udp;
+    let is_udp = measurement.parameters.protocol == TestProtocol::Udp;
     let streams = measurement.streams.iter().map(|tracked| {
         let role = tracked.stream.description.role;
-        let received = (is_udp && role == Role::Receiver).then(|| tracked.udp_received());
+        let received = (is_udp && role == StreamRole::Receiver).then(|| tracked.udp_received());
         extension::StreamEnd {
             stream: tracked.stream.description.id,
             tcp_info: tracked.last_info().cloned(),
-            limits: tracked.limits(elapsed, measurement.host_busy).filter(|_| role == Role::Sender),
+            limits: tracked.limits(elapsed, measurement.host_busy).filter(|_| role == StreamRole::Sender),
             thread_cpu: tracked.thread_cpu(),
             duplicates: received.and_then(|received| received.duplicates),
             out_of_order: received.and_then(|received| received.out_of_order),
@@ -102,12 +102,12 @@ pub(crate) fn far_end(measurement: &Measurement, overlapping_tests: u64) -> exte
     extension::End { streams: streams.collect(), overlapping_tests, host: measurement.host_evidence().cloned() }
 }
 
-/// This end's report, with all that the peer has told.
+/// This end's report, merged with the peer's data.
 pub(crate) fn report(
-    measurement: &Measurement,
-    peer: Peer,
-    file: Option<&Arc<FileUse>>,
-    termination: Termination,
+    measurement: &TestMeasurement,
+    peer: PeerReport,
+    file: Option<&Arc<TransferFile>>,
+    termination: TestTermination,
 ) -> TestReport {
     let wall = measurement.wall_time(linerate_sys::clock::monotonic_now());
     let remote = peer.results.as_ref();
@@ -126,8 +126,8 @@ pub(crate) fn report(
     }
 }
 
-/// A report of a test that never got to move data.
-pub(crate) fn empty_report(termination: Termination) -> TestReport {
+/// Report of a test that moved no data.
+pub(crate) fn empty_report(termination: TestTermination) -> TestReport {
     TestReport {
         streams: Vec::new(),
         local_cpu: None,
@@ -143,7 +143,7 @@ pub(crate) fn empty_report(termination: Termination) -> TestReport {
     }
 }
 
-fn stream_report(measurement: &Measurement, tracked: &Tracked, peer: &Peer) -> StreamReport {
+fn stream_report(measurement: &TestMeasurement, tracked: &TrackedStream, peer: &PeerReport) -> StreamReport {
     let description = tracked.stream.description.clone();
     let duration = measurement.stream_time(tracked);
     let local = SideReport { bytes: tracked.bytes(), duration };
@@ -152,10 +152,10 @@ fn stream_report(measurement: &Measurement, tracked: &Tracked, peer: &Peer) -> S
     let remote = theirs.map(|stream| SideReport { bytes: stream.bytes, duration: stream.end.unwrap_or(duration) });
     let end = peer.end.as_ref().and_then(|end| end.streams.iter().find(|stream| stream.stream == description.id));
     let (sent, received) = match description.role {
-        Role::Sender => (Some(local), remote),
-        Role::Receiver => (remote, Some(local)),
+        StreamRole::Sender => (Some(local), remote),
+        StreamRole::Receiver => (remote, Some(local)),
     };
-    let is_tcp = measurement.parameters.protocol == Protocol::Tcp;
+    let is_tcp = measurement.parameters.protocol == TestProtocol::Tcp;
     let counts_retransmits = results.and_then(|results| results.sender_has_retransmits) == Some(true);
     StreamReport {
         tcp: is_tcp.then(|| tcp_report(measurement, tracked, theirs.filter(|_| counts_retransmits), end)),
@@ -168,9 +168,9 @@ fn stream_report(measurement: &Measurement, tracked: &Tracked, peer: &Peer) -> S
 }
 
 fn tcp_report(
-    measurement: &Measurement,
-    tracked: &Tracked,
-    theirs: Option<&StreamResult>,
+    measurement: &TestMeasurement,
+    tracked: &TrackedStream,
+    theirs: Option<&StreamCounts>,
     end: Option<&extension::StreamEnd>,
 ) -> TcpReport {
     let elapsed = measurement.elapsed(linerate_sys::clock::monotonic_now());
@@ -178,10 +178,10 @@ fn tcp_report(
     let far_load = end.and_then(|end| Ratio::of(end.thread_cpu?.as_secs_f64(), elapsed.as_secs_f64()));
     report.far_info = end.and_then(|end| end.tcp_info.clone());
     match tracked.stream.description.role {
-        Role::Sender => {
+        StreamRole::Sender => {
             report.limits = report.limits.map(|limits| LimitShares { receiver_cpu: far_load, ..limits });
         }
-        Role::Receiver => {
+        StreamRole::Receiver => {
             report.retransmits = theirs.and_then(|stream| stream.retransmits);
             report.limits = end.and_then(|end| end.limits).map(|limits| LimitShares {
                 sender_cpu: limits.sender_cpu.max(far_load),
@@ -195,24 +195,24 @@ fn tcp_report(
 
 fn udp_report(
     parameters: &TestParameters,
-    tracked: &Tracked,
-    theirs: Option<&StreamResult>,
+    tracked: &TrackedStream,
+    theirs: Option<&StreamCounts>,
     end: Option<&extension::StreamEnd>,
 ) -> UdpReport {
     match tracked.stream.description.role {
-        Role::Sender => UdpReport {
+        StreamRole::Sender => UdpReport {
             sent: Some(tracked.packets()),
             received: theirs.map(|stream| far_received(parameters, stream, end)),
         },
-        Role::Receiver => UdpReport {
+        StreamRole::Receiver => UdpReport {
             sent: theirs.map(|stream| stream.packets - stream.omitted_packets.unwrap_or_default()),
             received: Some(tracked.udp_received()),
         },
     }
 }
 
-fn far_received(parameters: &TestParameters, stream: &StreamResult, end: Option<&extension::StreamEnd>) -> UdpReceived {
-    // iperf3 before 3.16 does not tell what it lost during the omitted part; without one there is nothing to tell.
+fn far_received(parameters: &TestParameters, stream: &StreamCounts, end: Option<&extension::StreamEnd>) -> UdpReceived {
+    // iperf3 before 3.16 does not report losses of the omitted part; without such a part there are none.
     let omitted_lost = stream.omitted_lost.or_else(|| parameters.omit.is_zero().then_some(PacketCount::ZERO));
     UdpReceived {
         expected: stream.packets - stream.omitted_packets.unwrap_or_default(),
@@ -221,5 +221,70 @@ fn far_received(parameters: &TestParameters, stream: &StreamResult, end: Option<
         out_of_order: end.and_then(|end| end.out_of_order),
         duplicates: end.and_then(|end| end.duplicates),
         dropped_in_host: end.and_then(|end| end.dropped_in_host),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::stream::StreamId;
+    use linerate_units::ByteCount;
+
+    use super::*;
+
+    /// Counts of a peer that received.
+    fn counts(packets: u64, lost: u64, omitted: Option<(u64, u64)>) -> StreamCounts {
+        StreamCounts {
+            id: StreamId::nth(0),
+            bytes: ByteCount::new(1),
+            retransmits: None,
+            jitter: Duration::from_micros(7),
+            lost: PacketCount::new(lost),
+            omitted_lost: omitted.map(|(_, lost)| PacketCount::new(lost)),
+            packets: PacketCount::new(packets),
+            omitted_packets: omitted.map(|(packets, _)| PacketCount::new(packets)),
+            start: None,
+            end: None,
+        }
+    }
+
+    #[test]
+    fn the_omitted_part_of_a_far_receiver_is_subtracted_where_it_is_known() {
+        let with_omit = TestParameters { omit: Duration::from_secs(1), ..TestParameters::default() };
+        for (parameters, counts, expected, lost) in [
+            (&with_omit, counts(1000, 50, Some((100, 20))), 900, Some(30)),
+            // Older peers do not report the omitted part: without one, nothing is subtracted; with one, it is unknown.
+            (&TestParameters::default(), counts(1000, 50, None), 1000, Some(50)),
+            (&with_omit, counts(1000, 50, None), 1000, None),
+            // Counts that contradict each other are no negative number.
+            (&with_omit, counts(10, 5, Some((100, 20))), 0, Some(0)),
+        ] {
+            let found = far_received(parameters, &counts, None);
+            assert_eq!((found.expected.get(), found.lost.map(PacketCount::get)), (expected, lost), "{counts:?}");
+            assert_eq!(found.jitter, Duration::from_micros(7));
+            assert_eq!((found.duplicates, found.out_of_order, found.dropped_in_host), (None, None, None));
+        }
+    }
+
+    #[test]
+    fn only_a_linerate_reports_duplicates_and_its_own_drops() {
+        let end = extension::StreamEnd {
+            stream: StreamId::nth(0),
+            tcp_info: None,
+            limits: None,
+            thread_cpu: None,
+            duplicates: Some(PacketCount::new(3)),
+            out_of_order: Some(PacketCount::new(4)),
+            dropped_in_host: Some(PacketCount::new(5)),
+        };
+        let found = far_received(&TestParameters::default(), &counts(10, 0, None), Some(&end));
+        let reported = [found.duplicates, found.out_of_order, found.dropped_in_host];
+        assert_eq!(reported.map(|count| count.map(PacketCount::get)), [Some(3), Some(4), Some(5)]);
+    }
+
+    #[test]
+    fn a_test_that_moved_nothing_has_an_empty_report() {
+        let found = empty_report(TestTermination::PeerTerminated);
+        assert!(found.streams.is_empty() && found.far.is_none() && found.local_cpu.is_none());
+        assert_eq!(found.termination, TestTermination::PeerTerminated);
     }
 }

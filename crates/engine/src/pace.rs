@@ -1,80 +1,79 @@
-//! When the next block may go: a deadline pacer that never bursts above its configured catch-up.
+//! Deadline pacer of the blocks of a stream: it never bursts above its configured catch-up.
 //!
-//! Block `k` of a stream is due at `start + k × interval`. Deadlines are absolute, so errors of the timer do not add up.
-//! A sender that comes late sends what is due, but at most [`Pacing::burst`] blocks back to back; what is still owed is
-//! paid at twice the rate rather than at once, and what is owed for longer than [`LONGEST_DEBT`] is forgiven. iperf3
-//! keeps only the average, and after a stall sends at line rate until it is back on it (esnet/iperf issue 1747).
+//! Block `k` of a stream is due at `start + k × interval`. Deadlines are absolute, so timer errors do not add up.
+//! A late sender sends the due blocks, but at most [`PacingOptions::burst`] of them back to back; the remaining backlog is
+//! sent at twice the rate rather than at once, and backlog older than [`MAX_BACKLOG`] is dropped. iperf3 keeps only
+//! the average, and after a stall sends at link rate until it has caught up (esnet/iperf issue 1747).
 
 use core::time::Duration;
 
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount};
 
-/// A sender that could not send for longer than this does not make up for the rest.
-pub const LONGEST_DEBT: Duration = Duration::from_secs(1);
+/// Longest backlog that a sender makes up for after a stall.
+pub const MAX_BACKLOG: Duration = Duration::from_secs(1);
 
-/// Blocks due within this time of each other leave together, unless the burst is configured: a timer that sleeps for
-/// less wakes late anyway, and each wake-up costs processor time.
+/// Blocks due within this time of each other leave together, unless the burst is configured: a shorter sleep wakes late
+/// anyway, and each wake-up costs processor time.
 const TIMER_GRAIN: Duration = Duration::from_micros(100);
 
-/// Without a configured burst, the most that leaves back to back is what is due in this time.
+/// Without a configured burst, at most the blocks due in this time leave back to back.
 const DEFAULT_CATCH_UP: Duration = Duration::from_micros(200);
 
-/// Bursts that follow each other faster than this are beyond what sleeping and waking can time: whoever configures them
-/// wants them timed all the same.
-const SLEEPABLE: Duration = Duration::from_micros(100);
+/// Configured bursts closer together than this are timed by watching the clock: sleeping is too coarse for them.
+const MIN_SLEEP_INTERVAL: Duration = Duration::from_micros(100);
 
-/// What is paced, and how.
+/// Parameters of a pacer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pacing {
+pub struct PacingOptions {
     /// Target rate of payload.
     pub rate: BitRate,
     /// Size of one block.
     pub block: ByteCount,
-    /// Most blocks back to back; `None` for what is due in 200 µs, at least one.
+    /// Most blocks back to back; `None` for the blocks due in 200 µs, at least one.
     pub burst: Option<PacketCount>,
 }
 
 /// The schedule of one stream.
 #[derive(Clone, Debug)]
-pub struct Pacer {
+pub struct StreamPacer {
     interval_nanos: f64,
-    /// Blocks that must be due before any leaves.
+    /// Number of blocks that must be due before any leaves.
     ready: u64,
-    /// Blocks that leave at the least.
+    /// Fewest blocks that leave together.
     group: u64,
-    /// Blocks that leave at the most.
+    /// Most blocks that leave together.
     burst: u64,
-    /// Whether somebody asked for this burst.
+    /// True when the user configured the burst.
     configured: bool,
     start: MonotonicTime,
     sent: u64,
     not_before: MonotonicTime,
-    /// The wait that the sender was last told to make.
+    /// The sender's last requested wait.
     waiting_until: Option<MonotonicTime>,
-    /// By how much the timer wakes late, as a moving average.
+    /// Lateness of the timer, as a moving average.
     lateness_nanos: f64,
 }
 
-/// What a sender may do now.
+/// Permission of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// Send that many blocks, at least one, back to back.
+pub enum SendPermission {
+    /// Send this number of blocks, at least one, back to back.
     Send(PacketCount),
     /// Nothing is due before this time.
     Wait(MonotonicTime),
 }
 
-impl Pacer {
-    /// A schedule that begins at `start`; `None` for a rate of zero or a block of no bytes, which no schedule fits.
+impl StreamPacer {
+    /// A schedule that begins at `start`; `None` for a rate of zero or a block of zero bytes.
     #[must_use]
-    pub fn new(pacing: Pacing, start: MonotonicTime) -> Option<Self> {
+    pub fn new(pacing: PacingOptions, start: MonotonicTime) -> Option<Self> {
         let interval_nanos = pacing.block.as_f64() * 8e9 / pacing.rate.bits_per_second();
         if !interval_nanos.is_finite() || interval_nanos <= 0.0 {
             return None;
         }
         let due_within = |time: Duration| whole(nanos(time) / interval_nanos).max(1);
         let burst = pacing.burst.map_or_else(|| due_within(DEFAULT_CATCH_UP), |burst| burst.get().max(1));
-        // A configured burst leaves whole when its first block is due; else a group leaves when its last one is.
+        // A configured burst leaves whole when its first block is due; otherwise a batch leaves when its last one is.
         let (ready, group) = match pacing.burst {
             Some(_) => (1, burst),
             None => (due_within(TIMER_GRAIN), 1),
@@ -94,36 +93,36 @@ impl Pacer {
         })
     }
 
-    /// The most blocks that ever leave back to back.
+    /// Most blocks that ever leave back to back.
     #[must_use]
     pub fn burst(&self) -> PacketCount {
         PacketCount::new(self.burst)
     }
 
-    /// Whether the waits are to be timed by watching the clock, because sleeping would be late each time.
+    /// True when waits must be timed by watching the clock, because sleeping would be late each time.
     #[must_use]
     pub fn is_precise(&self) -> bool {
-        self.configured && self.interval_nanos * as_f64(self.burst) < nanos(SLEEPABLE)
+        self.configured && self.interval_nanos * as_f64(self.burst) < nanos(MIN_SLEEP_INTERVAL)
     }
 
-    /// What to do at `now`.
+    /// Returns the permission at `now`.
     #[must_use]
-    pub fn turn(&mut self, now: MonotonicTime) -> Turn {
-        self.forgive_old_debt(now);
+    pub fn turn(&mut self, now: MonotonicTime) -> SendPermission {
+        self.drop_old_backlog(now);
         let due = self.due(now);
         let waited = self.waiting_until.filter(|until| now >= *until);
         let is_ready = due >= self.ready || (due > 0 && waited.is_some());
         if is_ready && now >= self.not_before {
             self.learn_lateness(now, waited);
-            return Turn::Send(PacketCount::new(due.clamp(self.group, self.burst)));
+            return SendPermission::Send(PacketCount::new(due.clamp(self.group, self.burst)));
         }
-        // One wait for both reasons: each wake-up costs.
+        // One wait for both reasons: each wake-up costs processor time.
         let until = if is_ready { self.not_before } else { self.wake_up_time(now).max(self.not_before) };
         self.waiting_until = Some(until);
-        Turn::Wait(until)
+        SendPermission::Wait(until)
     }
 
-    /// When to wake up for the next group: early enough that a timer which is late by its usual time is not late.
+    /// Wake-up time for the next batch, advanced by the timer's usual lateness.
     fn wake_up_time(&self, now: MonotonicTime) -> MonotonicTime {
         let complete = self.deadline(self.sent + self.ready - 1);
         let early = MonotonicTime::from_nanos(complete.as_nanos().saturating_sub(whole(self.lateness_nanos)));
@@ -134,16 +133,16 @@ impl Pacer {
     fn learn_lateness(&mut self, now: MonotonicTime, waited: Option<MonotonicTime>) {
         self.waiting_until = None;
         if let Some(until) = waited {
-            // A stall says nothing about the timer.
+            // A stall is no measure of the timer's lateness.
             let late = nanos(now.since(until)).min(nanos(TIMER_GRAIN));
             self.lateness_nanos += (late - self.lateness_nanos) / 8.0;
         }
     }
 
-    /// Notes that `count` blocks began to leave at `now`.
+    /// Records that `count` blocks began to leave at `now`.
     pub fn sent(&mut self, count: PacketCount, now: MonotonicTime) {
         self.sent += count.get();
-        // Whoever is late sends at twice the rate until the debt is paid, and never two bursts in one.
+        // A late sender sends at twice the rate until it has caught up, and never two bursts in one.
         let pause = self.interval_nanos * as_f64(count.get()) / 2.0;
         self.not_before = now + Duration::from_nanos(whole(pause));
     }
@@ -157,11 +156,11 @@ impl Pacer {
         self.start + Duration::from_nanos(whole((as_f64(block) * self.interval_nanos).ceil()))
     }
 
-    fn forgive_old_debt(&mut self, now: MonotonicTime) {
+    fn drop_old_backlog(&mut self, now: MonotonicTime) {
         let owed_since = self.deadline(self.sent);
         let late = now.since(owed_since);
-        if late > LONGEST_DEBT {
-            self.start = self.start + late.saturating_sub(LONGEST_DEBT);
+        if late > MAX_BACKLOG {
+            self.start = self.start + late.saturating_sub(MAX_BACKLOG);
         }
     }
 }
@@ -184,8 +183,8 @@ fn as_f64(value: u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn pacing(megabits: f64, block: u64, burst: Option<u64>) -> Pacing {
-        Pacing {
+    fn pacing(megabits: f64, block: u64, burst: Option<u64>) -> PacingOptions {
+        PacingOptions {
             rate: BitRate::from_bits_per_second(megabits * 1e6),
             block: ByteCount::new(block),
             burst: burst.map(PacketCount::new),
@@ -194,21 +193,21 @@ mod tests {
 
     /// Drives the pacer with a timer that wakes `lateness` after each deadline; returns (time, count) of each send.
     fn run(
-        pacing: Pacing,
+        pacing: PacingOptions,
         length: Duration,
         mut lateness: impl FnMut(MonotonicTime) -> Duration,
     ) -> Vec<(MonotonicTime, u64)> {
         let start = MonotonicTime::from_nanos(1_000_000_000);
-        let mut pacer = Pacer::new(pacing, start).expect("a rate");
+        let mut pacer = StreamPacer::new(pacing, start).expect("a rate");
         let (mut now, mut sends) = (start, Vec::new());
         while now < start + length {
             match pacer.turn(now) {
-                Turn::Send(count) => {
+                SendPermission::Send(count) => {
                     sends.push((now, count.get()));
                     pacer.sent(count, now);
                     now = now + Duration::from_nanos(200);
                 }
-                Turn::Wait(until) => {
+                SendPermission::Wait(until) => {
                     assert!(until > now, "a wait that does not wait");
                     now = until + lateness(until);
                 }
@@ -222,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_met_exactly_over_time() {
+    fn the_average_rate_is_exact() {
         for (megabits, block) in [(1.0, 1448), (100.0, 1200), (1000.0, 1448), (10_000.0, 8948), (0.1, 1448)] {
             let sends = run(pacing(megabits, block, None), Duration::from_secs(2), |_| Duration::from_micros(5));
             let expected = megabits * 1e6 * 2.0 / 8.0 / as_f64(block);
@@ -249,7 +248,7 @@ mod tests {
                 let ((earlier, first), (later, second)) = (window[0], window[1]);
                 let apart = later.since(earlier).as_nanos();
                 assert!(first <= most && second <= most, "{burst:?}: {first}, {second}");
-                // Two groups never merge: whoever owes waits half the time that a group lasts.
+                // Two batches never merge: a late sender waits half the duration of a batch.
                 assert!(
                     apart >= u128::from(first.min(second)) * 11_584 / 2 - 1 || first + second <= most,
                     "{burst:?}: {apart} ns"
@@ -257,12 +256,12 @@ mod tests {
             }
             let expected = 1e9 / 8.0 / 1448.0;
             let seen = as_f64(total(&sends));
-            assert!(seen > expected * 0.97, "{burst:?}: the debt is not paid: {seen} of {expected}");
+            assert!(seen > expected * 0.97, "{burst:?}: the sender does not catch up: {seen} of {expected}");
         }
     }
 
     #[test]
-    fn an_old_debt_is_forgiven() {
+    fn old_backlog_is_dropped() {
         let mut stalled = false;
         let sends = run(pacing(8.0, 1000, None), Duration::from_secs(20), |_| {
             if stalled {
@@ -272,7 +271,7 @@ mod tests {
                 Duration::from_secs(5)
             }
         });
-        // 1000 blocks a second over 20 s, less the 4 s beyond the longest debt.
+        // 1000 blocks a second over 20 s, less the 4 s beyond the longest backlog.
         let seen = total(&sends);
         assert!((15_990..=16_010).contains(&seen), "{seen}");
     }
@@ -286,7 +285,61 @@ mod tests {
 
     #[test]
     fn rate_zero_has_no_schedule() {
-        assert!(Pacer::new(pacing(0.0, 1448, None), MonotonicTime::default()).is_none());
-        assert!(Pacer::new(pacing(1.0, 0, None), MonotonicTime::default()).is_none());
+        assert!(StreamPacer::new(pacing(0.0, 1448, None), MonotonicTime::default()).is_none());
+        assert!(StreamPacer::new(pacing(1.0, 0, None), MonotonicTime::default()).is_none());
+    }
+
+    proptest::proptest! {
+        /// Blocks never leave before they are due, at any rate, size, burst and lateness of the timer, and no more of them
+        /// back to back than the burst.
+        #[test]
+        fn no_block_leaves_early_and_no_burst_is_too_long(
+            megabits in 1.0_f64..5000.0,
+            block in 64_u64..9000,
+            burst in proptest::option::of(1_u64..20),
+            lateness in proptest::collection::vec(0_u64..3_000_000, 1..20),
+        ) {
+            let mut late = lateness.iter().cycle();
+            let configured = pacing(megabits, block, burst);
+            let length = Duration::from_millis(50);
+            let sends = run(configured, length, |_| Duration::from_nanos(*late.next().expect("endless")));
+            let interval = as_f64(block) * 8e3 / megabits;
+            let start = MonotonicTime::from_nanos(1_000_000_000);
+            let mut sent = 0;
+            for (time, count) in &sends {
+                // A configured burst leaves whole when its first block is due; otherwise each block is due itself.
+                let last = if burst.is_some() { sent } else { sent + count - 1 };
+                let due = as_f64(last) * interval;
+                proptest::prop_assert!(nanos(time.since(start)) + 1.0 + interval * 1e-5 >= due, "block {last} leaves early");
+                sent += count;
+            }
+            let most = burst.map_or((200_000.0 / interval).max(1.0), as_f64);
+            proptest::prop_assert!(sends.iter().all(|(_, count)| as_f64(*count) <= most));
+        }
+    }
+
+    #[test]
+    fn short_configured_bursts_are_timed_by_the_clock() {
+        // 10 blocks of 1250 bytes take 1 ms at 100 Mbit/s; one takes 100 µs.
+        for (megabits, burst, precise) in [
+            (100.0, Some(10), false),
+            (100.0, Some(1), false),
+            (101.0, Some(1), true),
+            (1001.0, Some(10), true),
+            (9000.0, None, false),
+        ] {
+            let pacer = StreamPacer::new(pacing(megabits, 1250, burst), MonotonicTime::default()).expect("a rate");
+            assert_eq!(pacer.is_precise(), precise, "{megabits} Mbit/s, {burst:?}");
+        }
+    }
+
+    #[test]
+    fn the_default_burst_is_what_is_due_in_200_microseconds() {
+        for (megabits, block, burst) in [(1.0, 1448, 1), (1000.0, 1250, 20), (10_000.0, 1250, 200), (57.0, 1448, 1)] {
+            let pacer = StreamPacer::new(pacing(megabits, block, None), MonotonicTime::default()).expect("a rate");
+            assert_eq!(pacer.burst(), PacketCount::new(burst), "{megabits} Mbit/s");
+        }
+        let none = StreamPacer::new(pacing(1.0, 1448, Some(0)), MonotonicTime::default()).expect("a rate");
+        assert_eq!(none.burst(), PacketCount::new(1), "a burst has a block at least");
     }
 }

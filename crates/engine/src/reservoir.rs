@@ -1,14 +1,14 @@
-//! Readings of a long test in bounded memory.
+//! Samples of a long test in bounded memory.
 
 use core::time::Duration;
 
 use linerate_model::report::RttRange;
-use linerate_model::summary::Distribution;
+use linerate_model::summary::DurationDistribution;
 
-/// Keeps up to [`CAPACITY`] readings, evenly spread over the time of the test: when it is full it drops every other
-/// one and from then on takes half as many.
+/// Keeps up to [`CAPACITY`] samples, evenly spread over the test: when full, it drops every other one and halves its
+/// rate.
 #[derive(Debug)]
-pub(crate) struct Reservoir {
+pub(crate) struct SampleReservoir {
     kept: Vec<Duration>,
     stride: u64,
     seen: u64,
@@ -17,13 +17,13 @@ pub(crate) struct Reservoir {
 /// 80 seconds at the default cadence before the first thinning; 128 KiB.
 const CAPACITY: usize = 8192;
 
-impl Default for Reservoir {
+impl Default for SampleReservoir {
     fn default() -> Self {
         Self { kept: Vec::new(), stride: 1, seen: 0 }
     }
 }
 
-impl Reservoir {
+impl SampleReservoir {
     pub(crate) fn push(&mut self, reading: Duration) {
         if self.seen.is_multiple_of(self.stride) {
             if self.kept.len() == CAPACITY {
@@ -41,20 +41,20 @@ impl Reservoir {
         self.seen += 1;
     }
 
-    pub(crate) fn distribution(&self) -> Option<Distribution> {
-        Distribution::of(&mut self.kept.clone())
+    pub(crate) fn distribution(&self) -> Option<DurationDistribution> {
+        DurationDistribution::of(&mut self.kept.clone())
     }
 
-    /// The distribution so far; then it begins anew.
-    pub(crate) fn take_distribution(&mut self) -> Option<Distribution> {
-        let distribution = Distribution::of(&mut self.kept);
+    /// Returns the distribution so far and starts anew.
+    pub(crate) fn take_distribution(&mut self) -> Option<DurationDistribution> {
+        let distribution = DurationDistribution::of(&mut self.kept);
         self.kept.clear();
         (self.stride, self.seen) = (1, 0);
         distribution
     }
 }
 
-/// The range of readings, without the readings.
+/// Range of samples, without storing them.
 #[derive(Debug, Default)]
 pub(crate) struct RunningRange {
     extremes: Option<(Duration, Duration)>,
@@ -81,21 +81,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_bounded_and_the_spread_even() {
-        let mut reservoir = Reservoir::default();
+    fn memory_is_bounded_and_samples_are_evenly_spread() {
+        let mut reservoir = SampleReservoir::default();
         for reading in 0..1_000_000 {
             reservoir.push(Duration::from_nanos(reading));
         }
         assert!(reservoir.kept.len() <= CAPACITY && reservoir.kept.len() > CAPACITY / 4);
         let gaps: Vec<_> = reservoir.kept.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
-        assert!(gaps.iter().all(|gap| *gap == gaps[0]), "the readings are not evenly spread");
-        let median = reservoir.distribution().expect("readings").median;
+        assert!(gaps.iter().all(|gap| *gap == gaps[0]), "the samples are not evenly spread");
+        let median = reservoir.distribution().expect("samples").median;
         assert!(median.abs_diff(Duration::from_micros(500)) < Duration::from_micros(1));
     }
 
     #[test]
     fn taking_the_distribution_begins_anew() {
-        let mut reservoir = Reservoir::default();
+        let mut reservoir = SampleReservoir::default();
         for reading in 0..=CAPACITY as u64 {
             reservoir.push(Duration::from_nanos(reading));
         }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_needs_no_readings() {
+    fn a_range_stores_no_samples() {
         let mut range = RunningRange::default();
         assert_eq!(range.range(), None);
         let ms = Duration::from_millis;

@@ -1,72 +1,72 @@
-//! One stream as its driver follows it: differences per interval, kernel readings, totals.
+//! A stream as seen by its driver: interval differences, kernel samples, totals.
 
 use core::time::Duration;
 
 use linerate_model::limit::LimitShares;
-use linerate_model::parameters::{EndCondition, Protocol, TestParameters};
+use linerate_model::parameters::{EndCondition, TestParameters, TestProtocol};
 use linerate_model::report::{TcpReport, UdpReceived};
 use linerate_model::sample::{SocketSample, StreamInterval, TcpInterval, UdpInterval};
-use linerate_model::stream::Role;
+use linerate_model::stream::StreamRole;
 use linerate_model::tcp_info::TcpInfo;
 use linerate_sys::{clock, socket_memory, tcp_info};
 use linerate_units::{ByteCount, MonotonicTime, PacketCount, Ratio, SegmentCount};
 
-use crate::reservoir::{Reservoir, RunningRange};
-use crate::stream::{Phase, ReceivedPackets, Stream};
+use crate::reservoir::{RunningRange, SampleReservoir};
+use crate::stream::{ConnectedStream, ReceivedPackets, TestPhase};
 
-/// A UDP receiver whose datagrams were counted up to a number that never came waits this long for stragglers.
-const STRAGGLERS: Duration = Duration::from_millis(500);
+/// Wait of a UDP receiver for late datagrams of an exact test whose last numbers have not arrived.
+const LATE_DATAGRAM_WAIT: Duration = Duration::from_millis(500);
 
-/// … and only if most of them have come: on a path that is silent for half a second in the middle, the test goes on.
-const LEAST_SHARE_ARRIVED: (u128, u128) = (9, 10);
+/// … if at least this share has arrived: on a path that is silent for half a second in mid-test, the test goes on.
+const MIN_SHARE_ARRIVED: (u128, u128) = (9, 10);
 
-/// A stream and what its driver knows of it.
-pub(crate) struct Tracked {
-    pub(crate) stream: Stream,
+/// A stream and its driver's state.
+pub(crate) struct TrackedStream {
+    pub(crate) stream: ConnectedStream,
     counting: bool,
     detailed: bool,
-    /// What the kernel had been handed before the stream started: a client's cookie.
+    /// Bytes handed to the kernel before the stream started: a client's cookie.
     handed_before: Option<ByteCount>,
-    at_interval: Snapshot,
-    frozen: Option<Snapshot>,
+    at_interval: CounterSnapshot,
+    frozen: Option<CounterSnapshot>,
     first_info: Option<TcpInfo>,
     last_info: Option<TcpInfo>,
-    /// When the last reading was taken.
+    /// Time of the last sample.
     last_read: MonotonicTime,
-    /// The reading at the end of the interval before, and its time.
+    /// Sample at the end of the previous interval, and its time.
     interval_info: Option<(TcpInfo, MonotonicTime)>,
-    interval_rtts: Reservoir,
-    all_rtts: Reservoir,
+    interval_rtts: SampleReservoir,
+    all_rtts: SampleReservoir,
     tick_rtts: RunningRange,
     max_congestion_window: Option<ByteCount>,
     max_send_window: Option<ByteCount>,
 }
 
-/// The counters at one moment.
+/// Counters at one moment.
 #[derive(Clone, Copy, Default)]
-struct Snapshot {
+struct CounterSnapshot {
     bytes: ByteCount,
     packets: PacketCount,
     received: ReceivedPackets,
     retransmits: Option<SegmentCount>,
 }
 
-impl Tracked {
-    /// With `detailed`, each interval tells of the socket itself.
-    pub(crate) fn new(stream: Stream, detailed: bool) -> Self {
+impl TrackedStream {
+    /// With `detailed`, each interval includes a sample of the socket.
+    pub(crate) fn new(stream: ConnectedStream, detailed: bool) -> Self {
         Self {
             handed_before: tcp_info::read(&stream).ok().as_ref().and_then(handed_to_kernel),
             stream,
             detailed,
             counting: false,
-            at_interval: Snapshot::default(),
+            at_interval: CounterSnapshot::default(),
             frozen: None,
             first_info: None,
             last_info: None,
             last_read: clock::monotonic_now(),
             interval_info: None,
-            interval_rtts: Reservoir::default(),
-            all_rtts: Reservoir::default(),
+            interval_rtts: SampleReservoir::default(),
+            all_rtts: SampleReservoir::default(),
             tick_rtts: RunningRange::default(),
             max_congestion_window: None,
             max_send_window: None,
@@ -75,9 +75,9 @@ impl Tracked {
 
     /// Reads the kernel's view of a TCP connection.
     pub(crate) fn sample(&mut self) {
-        // UDP sockets have none, and a closed connection no longer has one: the last reading stands.
+        // UDP sockets have none, and a closed connection no longer has one: the last sample is kept.
         let Ok(info) = tcp_info::read(&self.stream) else { return };
-        if self.stream.description.role == Role::Sender
+        if self.stream.description.role == StreamRole::Sender
             && let Some(rtt) = info.rtt
         {
             self.interval_rtts.push(rtt);
@@ -89,43 +89,43 @@ impl Tracked {
         self.last_read = clock::monotonic_now();
     }
 
-    /// What came before was omitted; from here it counts.
+    /// Ends the omitted part: counting starts here.
     pub(crate) fn start_counting(&mut self) {
         self.sample();
         self.counting = true;
         self.interval_info = self.last_info.clone().map(|info| (info, self.last_read));
         self.first_info.clone_from(&self.last_info);
-        self.at_interval = Snapshot { bytes: ByteCount::ZERO, packets: PacketCount::ZERO, ..self.snapshot() };
+        self.at_interval = CounterSnapshot { bytes: ByteCount::ZERO, packets: PacketCount::ZERO, ..self.snapshot() };
     }
 
-    /// From here on the figures stand still, whatever the thread still moves.
+    /// Freezes the counters, whatever the thread still moves.
     pub(crate) fn freeze(&mut self) {
         let (mut frozen, counted) = (self.snapshot(), self.bytes_moved());
         self.sample();
         frozen.retransmits = self.snapshot().retransmits;
-        if self.counting && self.stream.description.role == Role::Sender {
+        if self.counting && self.stream.description.role == StreamRole::Sender {
             frozen.bytes += self.handed_in_current_write(counted).unwrap_or_default();
         }
         self.frozen = Some(frozen);
     }
 
-    /// A write that a full window holds up has not returned, so that the thread has not `counted` it; but the kernel
-    /// has part of it, and the peer may have read that.
+    /// A write blocked by a full window has not returned, so that the thread has not `counted` it; but the kernel has
+    /// part of it, and the peer may have read that part.
     fn handed_in_current_write(&self, counted: ByteCount) -> Option<ByteCount> {
         let handed = handed_to_kernel(self.last_info.as_ref()?)? - self.handed_before?;
         Some(handed - counted)
     }
 
-    fn phase(&self) -> Phase {
-        if self.counting { Phase::Counting } else { Phase::Omitted }
+    fn phase(&self) -> TestPhase {
+        if self.counting { TestPhase::Counting } else { TestPhase::Omitted }
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> CounterSnapshot {
         if let Some(frozen) = self.frozen {
             return frozen;
         }
         let (counters, phase) = (&self.stream.counters, self.phase());
-        Snapshot {
+        CounterSnapshot {
             bytes: counters.bytes(phase),
             packets: counters.packets(phase),
             received: counters.received(),
@@ -135,14 +135,14 @@ impl Tracked {
 
     /// Bytes in both phases.
     pub(crate) fn bytes_moved(&self) -> ByteCount {
-        self.stream.counters.bytes(Phase::Omitted) + self.stream.counters.bytes(Phase::Counting)
+        self.stream.counters.bytes(TestPhase::Omitted) + self.stream.counters.bytes(TestPhase::Counting)
     }
 
     pub(crate) fn moved_in_interval(&self) -> ByteCount {
         self.snapshot().bytes - self.at_interval.bytes
     }
 
-    /// The figures since the last call.
+    /// Figures since the last call.
     pub(crate) fn close_interval(&mut self) -> StreamInterval {
         if self.frozen.is_none() {
             self.sample();
@@ -155,18 +155,18 @@ impl Tracked {
             stream: self.stream.description.id,
             role,
             bytes: now.bytes - before.bytes,
-            tcp: (!is_udp && role == Role::Sender).then(|| self.tcp_interval(&now, &before)),
+            tcp: (!is_udp && role == StreamRole::Sender).then(|| self.tcp_interval(&now, &before)),
             udp: is_udp.then(|| udp_interval(role, &now, &before)),
             socket: (self.detailed && !is_udp).then(|| Box::new(self.socket_sample())),
         }
     }
 
-    /// The socket as it is now.
+    /// Current sample of the socket.
     fn socket_sample(&self) -> SocketSample {
         SocketSample { info: self.last_info.clone().unwrap_or_default(), memory: socket_memory(&self.stream).ok() }
     }
 
-    fn tcp_interval(&mut self, now: &Snapshot, before: &Snapshot) -> TcpInterval {
+    fn tcp_interval(&mut self, now: &CounterSnapshot, before: &CounterSnapshot) -> TcpInterval {
         let info = self.last_info.clone().unwrap_or_default();
         if self.counting {
             info.rtt.into_iter().for_each(|rtt| self.tick_rtts.push(rtt));
@@ -187,21 +187,21 @@ impl Tracked {
         }
     }
 
-    /// What held the sender back since the interval before ended.
+    /// Sender limits since the end of the previous interval.
     fn interval_limits(&mut self, info: &TcpInfo) -> Option<LimitShares> {
         let (before, since) = self.interval_info.replace((info.clone(), self.last_read))?;
         LimitShares::between(&before, info, self.last_read.since(since))
     }
 
-    /// Whether an exact test (`-n`, `-k`) is over for this stream.
+    /// True when an exact test (`-n`, `-k`) is over for this stream.
     pub(crate) fn is_complete(&self, parameters: &TestParameters) -> bool {
         if self.stream.counters.finished_at().is_some() {
             return true;
         }
-        if parameters.protocol == Protocol::Tcp || self.stream.description.role == Role::Sender {
+        if parameters.protocol == TestProtocol::Tcp || self.stream.description.role == StreamRole::Sender {
             return false;
         }
-        // Lost datagrams never come: once the numbers say that all were sent, nobody waits for them.
+        // Lost datagrams never arrive: once the numbers show that all were sent, none is awaited.
         let received = self.stream.counters.received();
         let expected = received.total.expected - received.at_start.expected;
         let share = match parameters.end {
@@ -209,25 +209,25 @@ impl Tracked {
             EndCondition::Blocks(blocks) => blocks.get(),
             EndCondition::Time(_) => return false,
         } / parameters.parallel.get().max(1);
-        let quiet = received.last_arrival.is_some_and(|last| clock::monotonic_now().since(last) > STRAGGLERS);
-        // The numbers are the peer's: they need not be small.
+        let quiet = received.last_arrival.is_some_and(|last| clock::monotonic_now().since(last) > LATE_DATAGRAM_WAIT);
+        // The numbers are the peer's: they may be huge.
         let (expected, share) = (u128::from(expected.get()), u128::from(share));
-        quiet && expected * LEAST_SHARE_ARRIVED.1 >= share * LEAST_SHARE_ARRIVED.0
+        quiet && expected * MIN_SHARE_ARRIVED.1 >= share * MIN_SHARE_ARRIVED.0
     }
 
-    /// Payload bytes that counted.
+    /// Counted payload bytes.
     pub(crate) fn bytes(&self) -> ByteCount {
         self.snapshot().bytes
     }
 
-    /// Datagrams sent that counted.
+    /// Counted datagrams sent.
     pub(crate) fn packets(&self) -> PacketCount {
         self.snapshot().packets
     }
 
     /// Datagrams sent before counting began.
     pub(crate) fn omitted_packets(&self) -> PacketCount {
-        self.stream.counters.packets(Phase::Omitted)
+        self.stream.counters.packets(TestPhase::Omitted)
     }
 
     /// The UDP receiver's totals.
@@ -235,7 +235,7 @@ impl Tracked {
         self.snapshot().received
     }
 
-    /// What a UDP receiver counted.
+    /// Figures of a UDP receiver.
     pub(crate) fn udp_received(&self) -> UdpReceived {
         let ReceivedPackets { total, at_start, dropped, dropped_at_start, .. } = self.received();
         let counted = total.since(&at_start);
@@ -259,9 +259,9 @@ impl Tracked {
         self.last_info.as_ref()
     }
 
-    /// What the local end knows of a TCP stream.
+    /// TCP report of the local end.
     pub(crate) fn tcp_report(&self, elapsed: Duration, host_busy: Option<Ratio>) -> TcpReport {
-        let sender = self.stream.description.role == Role::Sender;
+        let sender = self.stream.description.role == StreamRole::Sender;
         TcpReport {
             retransmits: self.retransmits().filter(|_| sender),
             reordering_seen: self.last_info.as_ref().and_then(|info| info.reordering_seen).filter(|_| sender),
@@ -275,8 +275,8 @@ impl Tracked {
         }
     }
 
-    /// What held a local sender back. `host_busy` is the share of all processors that was busy: many threads can use up
-    /// a host of which none has a processor to itself.
+    /// Limits of a local sender. `host_busy` is the busy share of all processors: many threads can saturate a host of
+    /// which none has a processor to itself.
     pub(crate) fn limits(&self, elapsed: Duration, host_busy: Option<Ratio>) -> Option<LimitShares> {
         let mut limits = LimitShares::between(self.first_info.as_ref()?, self.last_info.as_ref()?, elapsed)?;
         limits.sender_cpu = self.thread_load(elapsed).max(host_busy);
@@ -296,13 +296,13 @@ impl Tracked {
     }
 }
 
-/// All bytes that the kernel has taken from this end of a TCP connection.
+/// Bytes that the kernel has accepted from this end of a TCP connection.
 fn handed_to_kernel(info: &TcpInfo) -> Option<ByteCount> {
     Some(info.bytes_sent? - info.bytes_retransmitted? + info.not_sent?)
 }
 
-fn udp_interval(role: Role, now: &Snapshot, before: &Snapshot) -> UdpInterval {
-    if role == Role::Sender {
+fn udp_interval(role: StreamRole, now: &CounterSnapshot, before: &CounterSnapshot) -> UdpInterval {
+    if role == StreamRole::Sender {
         return UdpInterval { packets: now.packets - before.packets, ..UdpInterval::default() };
     }
     let new = now.received.total.since(&before.received.total);

@@ -1,21 +1,21 @@
-//! Between a run and what the file holds of it.
+//! Conversion between a run and its row in the file.
 
 use std::io::{Read, Write};
 
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
-use linerate_model::schema::run::{Better, Kind, RunDocument, SCHEMA, Unit};
-use linerate_model::schema::throughput::Outcome;
+use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunKind, SCHEMA};
+use linerate_documents::throughput::Outcome;
 use linerate_units::WallTime;
 
 use crate::HistoryError;
 use crate::id::RunId;
 
-/// A document is JSON of which the times of every series repeat: it shrinks to a tenth or less.
+/// zlib level. The times of every series repeat in a document: it shrinks to a tenth or less.
 const COMPRESSION: u32 = 5;
 
-/// The run as compressed JSON.
+/// Encodes a run as compressed JSON.
 pub(crate) fn encode(run: &RunDocument) -> Result<Vec<u8>, HistoryError> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(COMPRESSION));
     let mut buffered = std::io::BufWriter::new(&mut encoder);
@@ -25,7 +25,7 @@ pub(crate) fn encode(run: &RunDocument) -> Result<Vec<u8>, HistoryError> {
     encoder.finish().map_err(|cause| HistoryError::Unwritable(cause.to_string()))
 }
 
-/// The run that [`encode`] made `bytes` of.
+/// Decodes the result of [`encode`].
 pub(crate) fn decode(id: RunId, bytes: &[u8]) -> Result<RunDocument, HistoryError> {
     let damaged = |detail: String| HistoryError::DamagedRun { id, detail };
     let mut text = Vec::new();
@@ -35,34 +35,34 @@ pub(crate) fn decode(id: RunId, bytes: &[u8]) -> Result<RunDocument, HistoryErro
     parse(&text).map_err(damaged)
 }
 
-/// A run from its JSON; else what is wrong with it.
+/// Parses a run from JSON; the error describes the damage.
 pub(crate) fn parse(text: &[u8]) -> Result<RunDocument, String> {
     let run: RunDocument = serde_json::from_slice(text).map_err(|cause| cause.to_string())?;
     if run.schema > SCHEMA {
-        return Err(format!("its schema is {}, and this linerate knows up to {SCHEMA}", run.schema));
+        return Err(format!("its schema is {}; this version supports up to {SCHEMA}", run.schema));
     }
     Ok(run)
 }
 
-/// A command's name, as documents write it.
-pub(crate) const fn kind_name(kind: Kind) -> &'static str {
+/// Name of a command in JSON documents.
+pub(crate) const fn kind_name(kind: RunKind) -> &'static str {
     match kind {
-        Kind::Throughput => "throughput",
-        Kind::Path => "path",
-        Kind::Load => "load",
-        Kind::Rfc6349 => "rfc6349",
-        Kind::Diagnose => "diagnose",
-        Kind::Tune => "tune",
-        Kind::Doctor => "doctor",
+        RunKind::Throughput => "throughput",
+        RunKind::Path => "path",
+        RunKind::Load => "load",
+        RunKind::Rfc6349 => "rfc6349",
+        RunKind::Diagnose => "diagnose",
+        RunKind::Tune => "tune",
+        RunKind::Doctor => "doctor",
     }
 }
 
-/// The command of that name.
-pub(crate) fn kind_of(name: &str) -> Option<Kind> {
-    Kind::ALL.into_iter().find(|kind| kind_name(*kind) == name)
+/// Parses the name of a command.
+pub(crate) fn parse_kind(name: &str) -> Option<RunKind> {
+    RunKind::ALL.into_iter().find(|kind| kind_name(*kind) == name)
 }
 
-/// How a run ended, as documents write it.
+/// Name of an outcome in JSON documents.
 pub(crate) const fn outcome_name(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Complete => "complete",
@@ -72,55 +72,57 @@ pub(crate) const fn outcome_name(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The end of that name.
-pub(crate) fn outcome_of(name: &str) -> Option<Outcome> {
+/// Parses the name of an outcome.
+pub(crate) fn parse_outcome(name: &str) -> Option<Outcome> {
     [Outcome::Complete, Outcome::Interrupted, Outcome::PeerTerminated, Outcome::Failed]
         .into_iter()
         .find(|outcome| outcome_name(*outcome) == name)
 }
 
-/// A unit, as documents write it.
-pub(crate) const fn unit_name(unit: Unit) -> &'static str {
+/// Name of a unit in JSON documents.
+pub(crate) const fn unit_name(unit: FigureUnit) -> &'static str {
     match unit {
-        Unit::BitsPerSecond => "bit/s",
-        Unit::Bytes => "B",
-        Unit::Nanoseconds => "ns",
-        Unit::Share => "share",
-        Unit::Packets => "packets",
-        Unit::Segments => "segments",
-        Unit::RoundTripsPerMinute => "round-trips/min",
-        Unit::One => "1",
+        FigureUnit::BitsPerSecond => "bit/s",
+        FigureUnit::Bytes => "B",
+        FigureUnit::Nanoseconds => "ns",
+        FigureUnit::Share => "share",
+        FigureUnit::Packets => "packets",
+        FigureUnit::Segments => "segments",
+        FigureUnit::RoundTripsPerMinute => "round-trips/min",
+        FigureUnit::One => "1",
     }
 }
 
-/// The unit of that name.
-pub(crate) fn unit_of(name: &str) -> Option<Unit> {
-    use Unit::{BitsPerSecond, Bytes, Nanoseconds, One, Packets, RoundTripsPerMinute, Segments, Share};
+/// Parses the name of a unit.
+pub(crate) fn parse_unit(name: &str) -> Option<FigureUnit> {
+    use FigureUnit::{BitsPerSecond, Bytes, Nanoseconds, One, Packets, RoundTripsPerMinute, Segments, Share};
     [BitsPerSecond, Bytes, Nanoseconds, Share, Packets, Segments, RoundTripsPerMinute, One]
         .into_iter()
         .find(|unit| unit_name(*unit) == name)
 }
 
-/// Which way is good, as documents write it.
-pub(crate) const fn better_name(better: Better) -> &'static str {
+/// Name of the better direction in JSON documents.
+pub(crate) const fn better_name(better: ImprovementDirection) -> &'static str {
     match better {
-        Better::Higher => "higher",
-        Better::Lower => "lower",
-        Better::Neither => "neither",
+        ImprovementDirection::Higher => "higher",
+        ImprovementDirection::Lower => "lower",
+        ImprovementDirection::Neither => "neither",
     }
 }
 
-/// The way of that name.
-pub(crate) fn better_of(name: &str) -> Option<Better> {
-    [Better::Higher, Better::Lower, Better::Neither].into_iter().find(|better| better_name(*better) == name)
+/// Parses the name of the better direction.
+pub(crate) fn parse_better(name: &str) -> Option<ImprovementDirection> {
+    [ImprovementDirection::Higher, ImprovementDirection::Lower, ImprovementDirection::Neither]
+        .into_iter()
+        .find(|better| better_name(*better) == name)
 }
 
-/// A time as `SQLite`'s integers hold it: nanoseconds since 1970, up to the year 2262.
+/// Time as an `SQLite` integer: nanoseconds since 1970, up to the year 2262.
 pub(crate) fn nanoseconds(time: WallTime) -> i64 {
     i64::try_from(time.since_unix_epoch().as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// A number as `SQLite`'s integers hold it; beyond them, their largest.
+/// Number as an `SQLite` integer, saturating.
 pub(crate) fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -129,32 +131,32 @@ pub(crate) fn integer(number: u64) -> i64 {
 mod tests {
     use super::*;
 
-    /// The columns and the documents use the same words.
+    /// Columns and documents use the same names.
     #[test]
-    fn names_are_those_of_the_documents() {
-        let word = |value: &dyn Fn() -> serde_json::Result<serde_json::Value>| {
-            value().expect("a word").as_str().expect("a word").to_owned()
+    fn names_match_the_documents() {
+        let name = |value: &dyn Fn() -> serde_json::Result<serde_json::Value>| {
+            value().expect("a name").as_str().expect("a name").to_owned()
         };
-        for kind in Kind::ALL {
-            assert_eq!(word(&|| serde_json::to_value(kind)), kind_name(kind));
-            assert_eq!(kind_of(kind_name(kind)), Some(kind));
+        for kind in RunKind::ALL {
+            assert_eq!(name(&|| serde_json::to_value(kind)), kind_name(kind));
+            assert_eq!(parse_kind(kind_name(kind)), Some(kind));
         }
         for outcome in [Outcome::Complete, Outcome::Interrupted, Outcome::PeerTerminated, Outcome::Failed] {
-            assert_eq!(word(&|| serde_json::to_value(outcome)), outcome_name(outcome));
-            assert_eq!(outcome_of(outcome_name(outcome)), Some(outcome));
+            assert_eq!(name(&|| serde_json::to_value(outcome)), outcome_name(outcome));
+            assert_eq!(parse_outcome(outcome_name(outcome)), Some(outcome));
         }
-        for better in [Better::Higher, Better::Lower, Better::Neither] {
-            assert_eq!(word(&|| serde_json::to_value(better)), better_name(better));
-            assert_eq!(better_of(better_name(better)), Some(better));
+        for better in [ImprovementDirection::Higher, ImprovementDirection::Lower, ImprovementDirection::Neither] {
+            assert_eq!(name(&|| serde_json::to_value(better)), better_name(better));
+            assert_eq!(parse_better(better_name(better)), Some(better));
         }
-        for name in ["bit/s", "B", "ns", "share", "packets", "segments", "round-trips/min", "1"] {
-            let unit = unit_of(name).expect("a unit");
-            assert_eq!(word(&|| serde_json::to_value(unit)), name);
+        for text in ["bit/s", "B", "ns", "share", "packets", "segments", "round-trips/min", "1"] {
+            let unit = parse_unit(text).expect("a unit");
+            assert_eq!(name(&|| serde_json::to_value(unit)), text);
         }
     }
 
     #[test]
-    fn damage_is_told_from_nothing() {
+    fn damaged_documents_are_errors() {
         let id = RunId::new(3);
         assert!(matches!(decode(id, b"not packed"), Err(HistoryError::DamagedRun { .. })));
         assert!(matches!(decode(id, b""), Err(HistoryError::DamagedRun { .. })));

@@ -1,4 +1,4 @@
-//! What can go wrong with the file, and the way out.
+//! Errors of the history, with their remedies.
 
 use std::path::{Path, PathBuf};
 
@@ -6,96 +6,96 @@ use rusqlite::ErrorCode;
 
 use crate::id::{RunId, RunReference};
 
-/// Why the history did not do what was asked. Whatever was in it is still there.
+/// Error of an operation on the history. Stored runs are unaffected.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// The environment names no place for it.
-    #[error("finding a place for the history: none of LINERATE_HISTORY, XDG_DATA_HOME and HOME names one")]
+    /// The environment names no location for the history.
+    #[error("no location for the history: none of LINERATE_HISTORY, XDG_DATA_HOME and HOME is set")]
     NoPlace,
-    /// The user has switched it off.
+    /// The user has switched the history off.
     #[error("the history is switched off: LINERATE_HISTORY is `off`")]
     SwitchedOff,
-    /// The directory could not be made.
-    #[error("making the directory {} for the history: {cause}", directory.display())]
+    /// The directory could not be created.
+    #[error("creating the directory {} for the history: {cause}", directory.display())]
     Directory {
         /// The directory.
         directory: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: std::io::Error,
     },
-    /// There is no such file; it appears with the first run that is kept.
+    /// The file does not exist; the first run creates it.
     #[error("there is no history yet: {} does not exist", file.display())]
     Missing {
         /// The file.
         file: PathBuf,
     },
-    /// It cannot be written here.
-    #[error("{operation} in the history {}: it cannot be written ({cause})", file.display())]
+    /// The file cannot be written.
+    #[error("{operation} in the history {}: the file cannot be written ({cause})", file.display())]
     NotWritable {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
         /// The file.
         file: PathBuf,
-        /// What `SQLite` said.
+        /// The error of `SQLite`.
         cause: rusqlite::Error,
     },
     /// The disk is full.
-    #[error("{operation} in the history {}: there is no room left ({cause})", file.display())]
-    NoRoom {
-        /// What was tried.
+    #[error("{operation} in the history {}: the disk is full ({cause})", file.display())]
+    DiskFull {
+        /// The operation that failed.
         operation: &'static str,
         /// The file.
         file: PathBuf,
-        /// What `SQLite` said.
+        /// The error of `SQLite`.
         cause: rusqlite::Error,
     },
-    /// Another process held it for too long.
-    #[error("{operation} in the history {}: another process holds it ({cause})", file.display())]
+    /// Another process held the lock for too long.
+    #[error("{operation} in the history {}: another process holds the lock ({cause})", file.display())]
     Busy {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
         /// The file.
         file: PathBuf,
-        /// What `SQLite` said.
+        /// The error of `SQLite`.
         cause: rusqlite::Error,
     },
-    /// The file is damaged, or no `SQLite` file at all.
+    /// The file is damaged, or is not an `SQLite` file.
     #[error("{operation} in the history {}: the file is damaged ({cause})", file.display())]
     Damaged {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
         /// The file.
         file: PathBuf,
-        /// What `SQLite` said.
+        /// The error of `SQLite`.
         cause: rusqlite::Error,
     },
-    /// An `SQLite` file that is not linerate's.
+    /// The `SQLite` file belongs to another program.
     #[error("opening the history {}: this is another program's SQLite file", file.display())]
     Foreign {
         /// The file.
         file: PathBuf,
     },
-    /// A newer linerate wrote it.
+    /// The file was written by a newer linerate.
     #[error(
-        "opening the history {}: a newer linerate wrote it (schema {found}, this one knows up to {known})",
+        "opening the history {}: a newer linerate wrote it (schema {found}, this version supports up to {known})",
         file.display()
     )]
     Newer {
         /// The file.
         file: PathBuf,
-        /// Its schema.
+        /// Schema of the file.
         found: i64,
-        /// The newest schema that is known here.
+        /// Newest schema that this version supports.
         known: i64,
     },
-    /// Anything else that `SQLite` refused.
+    /// Any other error of `SQLite`.
     #[error("{operation} in the history {}: {cause}", file.display())]
     Database {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
         /// The file.
         file: PathBuf,
-        /// What `SQLite` said.
+        /// The error of `SQLite`.
         cause: rusqlite::Error,
     },
     /// One run's document cannot be read; the others can.
@@ -103,75 +103,78 @@ pub enum HistoryError {
     DamagedRun {
         /// The run.
         id: RunId,
-        /// What is wrong with it.
+        /// Description of the damage.
         detail: String,
     },
     /// A run that could not be made into a document.
     #[error("writing a run for the history: {0}")]
     Unwritable(String),
-    /// There is no such run.
+    /// The run does not exist.
     #[error("the history has no run {0}")]
     NoSuchRun(RunReference),
     /// Writing an export or reading an import failed.
     #[error("{operation}: {cause}")]
     Stream {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: std::io::Error,
     },
-    /// A line of an import is no run.
-    #[error("line {line} is no run of linerate: {detail}")]
-    NotARun {
-        /// The line, from 1.
+    /// A document of an import is not a run.
+    #[error("line {line} is not a run of linerate: {detail}")]
+    InvalidRun {
+        /// Line number of its end, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Description of the damage.
         detail: String,
     },
 }
 
 impl HistoryError {
-    /// What would help, where that is known.
+    /// Remedy, where one is known.
     #[must_use]
     pub fn advice(&self) -> Option<String> {
         match self {
             Self::NoPlace => Some("set LINERATE_HISTORY to a file, or to `off`".into()),
             Self::SwitchedOff => Some("unset it, or set it to a file".into()),
             Self::Directory { .. } | Self::NotWritable { .. } => {
-                Some("LINERATE_HISTORY=FILE chooses another place, LINERATE_HISTORY=off none".into())
+                Some("set LINERATE_HISTORY=FILE for another file, LINERATE_HISTORY=off for no history".into())
             }
-            Self::Missing { .. } => Some("each measurement is kept there, unless --no-history is given".into()),
-            Self::NoRoom { .. } => Some(
-                "what was stored before is safe: make room on that disk, or choose another place with \
-                 LINERATE_HISTORY=FILE; `linerate history delete` needs a little room, too"
+            Self::Missing { .. } => Some("each measurement is recorded there, unless --no-history is given".into()),
+            Self::DiskFull { .. } => Some(
+                "earlier runs are safe: free some space on that disk, or choose another file with \
+                 LINERATE_HISTORY=FILE; `linerate history delete` needs a little space, too"
                     .into(),
             ),
             Self::Busy { .. } => Some("try again when the other process has ended".into()),
-            Self::Damaged { file, .. } => Some(way_out_of_damage(file)),
+            Self::Damaged { file, .. } => Some(damage_advice(file)),
             Self::Foreign { .. } => {
-                Some("LINERATE_HISTORY names a file of linerate's own, or one that does not exist".into())
+                Some("set LINERATE_HISTORY to a history of linerate, or to a file that does not exist".into())
             }
-            Self::Newer { .. } => {
-                Some("use the newer linerate, or another file: LINERATE_HISTORY=FILE; this one is left as it is".into())
-            }
+            Self::Newer { .. } => Some(
+                "use the newer linerate, or another file: LINERATE_HISTORY=FILE; this file is left as it is".into(),
+            ),
             Self::DamagedRun { id, .. } => Some(format!("`linerate history delete {id}` removes it")),
             Self::NoSuchRun(_) => Some("`linerate history` lists them".into()),
-            Self::NotARun { .. } => {
-                Some("`linerate history export --format jsonl` writes what `import` reads: one run on each line".into())
-            }
+            Self::InvalidRun { .. } => Some(
+                "`import` reads what a measurement prints with --json, and `linerate history export --format jsonl`"
+                    .into(),
+            ),
             Self::Unwritable(_) | Self::Database { .. } | Self::Stream { .. } => None,
         }
     }
 
-    /// What `operation` on `file` met.
-    pub(crate) fn of(operation: &'static str, file: &Path, cause: rusqlite::Error) -> Self {
+    /// Classifies an `SQLite` error of `operation` on `file`.
+    pub(crate) fn from_sqlite(operation: &'static str, file: &Path, cause: rusqlite::Error) -> Self {
         let file = file.to_path_buf();
         let code = cause.sqlite_error_code();
         // `SQLITE_IOERR_WRITE` and its like carry no errno; a write that fails is nearly always a full disk or quota.
         let extended = cause.sqlite_error().map_or(0, |error| error.extended_code);
         match code {
-            Some(ErrorCode::DiskFull) => Self::NoRoom { operation, file, cause },
-            Some(ErrorCode::SystemIoFailure) if NO_ROOM.contains(&extended) => Self::NoRoom { operation, file, cause },
+            Some(ErrorCode::DiskFull) => Self::DiskFull { operation, file, cause },
+            Some(ErrorCode::SystemIoFailure) if DISK_FULL_CODES.contains(&extended) => {
+                Self::DiskFull { operation, file, cause }
+            }
             Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
                 Self::NotWritable { operation, file, cause }
             }
@@ -182,15 +185,15 @@ impl HistoryError {
     }
 }
 
-/// Extended codes of input and output errors that come with a full disk: of writing, of setting a file's size, and of
-/// the index of the write-ahead log.
-const NO_ROOM: [i32; 3] =
+/// Extended codes of IO errors that mean a full disk: of writing, of truncating, and of the index of the write-ahead
+/// log.
+const DISK_FULL_CODES: [i32; 3] =
     [rusqlite::ffi::SQLITE_IOERR_WRITE, rusqlite::ffi::SQLITE_IOERR_TRUNCATE, rusqlite::ffi::SQLITE_IOERR_SHMSIZE];
 
-fn way_out_of_damage(file: &Path) -> String {
+fn damage_advice(file: &Path) -> String {
     let file = file.display();
     format!(
-        "it is left as it is: `mv {file} {file}.damaged` lets the next run begin a new one, and \
-         `sqlite3 {file}.damaged .recover` may bring back what was in it"
+        "it is left as it is: `mv {file} {file}.damaged` lets the next run create a new one, and \
+         `sqlite3 {file}.damaged .recover` may recover its contents"
     )
 }

@@ -1,34 +1,34 @@
-//! Which runs are meant.
+//! Selection of runs.
 
 use core::num::NonZeroU32;
 
-use linerate_model::schema::run::Kind;
+use linerate_documents::run::RunKind;
 use linerate_units::WallTime;
 use rusqlite::types::Value;
 
 use crate::document::{kind_name, nanoseconds};
 
-/// Which runs are meant; what is `None` does not matter.
+/// Selection of runs; a field of `None` selects all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// Only those to this host, as it was written.
+pub struct RunFilter {
+    /// Only runs to this host, as the user wrote it.
     pub host: Option<String>,
-    /// Only those of this command.
-    pub kind: Option<Kind>,
-    /// Only those that began at this time or later.
+    /// Only runs of this command.
+    pub kind: Option<RunKind>,
+    /// Only runs that began at this time or later.
     pub since: Option<WallTime>,
-    /// Only those that began before this time.
+    /// Only runs that began before this time.
     pub until: Option<WallTime>,
-    /// Only those that did not end as asked: interrupted, broken off, failed.
+    /// Only runs that did not complete: interrupted, terminated by the peer, or failed.
     pub failed: bool,
-    /// Only those with this tag.
+    /// Only runs with this tag.
     pub tag: Option<String>,
-    /// At most so many, the latest ones.
+    /// Maximum number of runs, the latest ones.
     pub limit: Option<NonZeroU32>,
 }
 
-impl Filter {
-    /// The condition for SQL and its parameters, in order; the limit is not in it.
+impl RunFilter {
+    /// SQL condition and its parameters, in order, without the limit.
     pub(crate) fn condition(&self) -> (String, Vec<Value>) {
         let mut terms = vec!["1"];
         let mut values = Vec::new();
@@ -58,7 +58,7 @@ impl Filter {
         (terms.join(" AND "), values)
     }
 
-    /// The limit as `SQLite` has it: negative for none.
+    /// Limit for `SQLite`: negative for none.
     pub(crate) fn limit(&self) -> i64 {
         self.limit.map_or(-1, |limit| i64::from(limit.get()))
     }

@@ -1,18 +1,18 @@
-//! The runs that are kept.
+//! The stored runs.
 
 use core::time::Duration;
 use std::path::{Path, PathBuf};
 
-use linerate_model::schema::run::{Better, Figure, Kind, RunDocument, Unit};
-use linerate_model::schema::throughput::Outcome;
+use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunFigure, RunKind};
+use linerate_documents::throughput::Outcome;
 use linerate_units::WallTime;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params, params_from_iter};
 
 use crate::document::{self, integer};
-use crate::filter::Filter;
+use crate::filter::RunFilter;
 use crate::id::{RunId, RunReference};
-use crate::{HistoryError, migration, opening};
+use crate::{HistoryError, migration, open_file};
 
 /// The history: one connection to its file. Each thread and each process opens its own.
 #[derive(Debug)]
@@ -21,69 +21,69 @@ pub struct History {
     file: PathBuf,
 }
 
-/// A run as a list shows it.
+/// Summary of a run, for lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Its number.
+pub struct RunSummary {
+    /// Number of the run.
     pub id: RunId,
-    /// When it began.
+    /// Start time.
     pub started_at: WallTime,
-    /// How long it took.
+    /// Duration.
     pub duration: Duration,
-    /// Which command measured.
-    pub kind: Kind,
+    /// Command of the measurement.
+    pub kind: RunKind,
     /// The host as the user wrote it.
     pub host: String,
-    /// How it ended.
+    /// Outcome of the run.
     pub outcome: Outcome,
-    /// What came out, in one sentence.
+    /// Result, in one sentence.
     pub verdict: String,
-    /// The emulated path, when it was one.
+    /// Name of the emulated path; `None` for a real one.
     pub lab_path: Option<String>,
-    /// What the user wrote beside it, in alphabetical order.
+    /// Tags of the user, in alphabetical order.
     pub tags: Vec<String>,
 }
 
-/// One figure of one run.
+/// One sample of a figure: its value in one run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FigureReading {
+pub struct FigureSample {
     /// The run.
     pub id: RunId,
-    /// When the run began.
+    /// Start time of the run.
     pub started_at: WallTime,
     /// The host as the user wrote it.
     pub host: String,
     /// The figure, without its note.
-    pub figure: Figure,
+    pub figure: RunFigure,
 }
 
-/// What became of a run that was to be added unless it is known.
+/// Outcome of adding a run unless it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Added {
-    /// It was not there: this is its number.
+pub enum AddOutcome {
+    /// The run was added with this number.
     New(RunId),
-    /// It was there already, with this number.
+    /// The run existed already, with this number.
     Known(RunId),
 }
 
 impl History {
-    /// Opens `file` to store runs, and makes it where it does not exist.
+    /// Opens `file` to store runs, and creates it where it does not exist.
     ///
     /// # Errors
     ///
-    /// The directory or the file cannot be made or written, or is no history that this linerate knows.
+    /// The directory or the file cannot be created or written, or is not a history that this version supports.
     pub fn open(file: &Path) -> Result<Self, HistoryError> {
-        let connection = opening::to_write(file, migration::STEPS)?;
+        let connection = open_file::open_for_writing(file, migration::STEPS)?;
         Ok(Self { connection, file: file.to_path_buf() })
     }
 
-    /// Opens `file` as it is, to look at runs; a file that cannot be written is no obstacle.
+    /// Opens an existing `file` to read runs; it need not be writable.
     ///
     /// # Errors
     ///
-    /// There is no such file, or it is no history that this linerate knows.
+    /// The file does not exist, or is not a history that this version supports.
     pub fn open_existing(file: &Path) -> Result<Self, HistoryError> {
-        let connection = opening::to_read(file, migration::STEPS)?;
+        let connection = open_file::open_for_reading(file, migration::STEPS)?;
         Ok(Self { connection, file: file.to_path_buf() })
     }
 
@@ -93,7 +93,7 @@ impl History {
         &self.file
     }
 
-    /// Stores a run, all of it or nothing.
+    /// Stores a run, atomically.
     ///
     /// # Errors
     ///
@@ -103,30 +103,30 @@ impl History {
         self.writing("storing a run", |transaction| insert(transaction, run, &document))
     }
 
-    /// Stores a run with tags, unless one of the same command, host, time and duration is there.
+    /// Stores a run with tags, unless one of the same command, host, time and duration exists.
     ///
     /// # Errors
     ///
     /// As [`Self::add`].
-    pub fn add_unless_known(&mut self, run: &RunDocument, tags: &[String]) -> Result<Added, HistoryError> {
+    pub fn add_unless_known(&mut self, run: &RunDocument, tags: &[String]) -> Result<AddOutcome, HistoryError> {
         let document = document::encode(run)?;
         self.writing("storing a run", |transaction| {
-            if let Some(id) = find_same(transaction, run)? {
-                return Ok(Added::Known(id));
+            if let Some(id) = find_duplicate(transaction, run)? {
+                return Ok(AddOutcome::Known(id));
             }
             let id = insert(transaction, run, &document)?;
             for tag in tags {
                 transaction.execute("INSERT OR IGNORE INTO tags VALUES (?1, ?2)", params![id.get(), tag])?;
             }
-            Ok(Added::New(id))
+            Ok(AddOutcome::New(id))
         })
     }
 
-    /// The run of that number, whole.
+    /// Returns the run with that number.
     ///
     /// # Errors
     ///
-    /// There is none, or its document is damaged.
+    /// The run does not exist, or its document is damaged.
     pub fn get(&self, id: RunId) -> Result<RunDocument, HistoryError> {
         let bytes: Option<Vec<u8>> = self
             .connection
@@ -136,11 +136,11 @@ impl History {
         document::decode(id, &bytes.ok_or(HistoryError::NoSuchRun(RunReference::Id(id)))?)
     }
 
-    /// The number of the run that `reference` names.
+    /// Returns the number of the run that `reference` names.
     ///
     /// # Errors
     ///
-    /// There is no such run.
+    /// The run does not exist.
     pub fn resolve(&self, reference: RunReference) -> Result<RunId, HistoryError> {
         let number = |row: &Row<'_>| row.get(0).map(RunId::new);
         let found = match reference {
@@ -154,12 +154,12 @@ impl History {
         found.ok_or(HistoryError::NoSuchRun(reference))
     }
 
-    /// The runs that are meant, the latest first.
+    /// Returns the selected runs, the latest first.
     ///
     /// # Errors
     ///
     /// The file cannot be read.
-    pub fn list(&self, filter: &Filter) -> Result<Vec<Entry>, HistoryError> {
+    pub fn list(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, HistoryError> {
         let (condition, mut values) = filter.condition();
         values.push(filter.limit().into());
         let query = format!(
@@ -169,28 +169,28 @@ impl History {
         );
         let list = || {
             let mut statement = self.connection.prepare(&query)?;
-            let rows = statement.query_map(params_from_iter(values), entry)?;
+            let rows = statement.query_map(params_from_iter(values), run_summary)?;
             rows.collect::<rusqlite::Result<Vec<_>>>()
         };
         list().map_err(|cause| self.failed("listing the runs", cause))
     }
 
-    /// The latest `count` runs, the latest first.
+    /// Returns the latest `count` runs, the latest first.
     ///
     /// # Errors
     ///
     /// The file cannot be read.
-    pub fn latest(&self, count: core::num::NonZeroU32) -> Result<Vec<Entry>, HistoryError> {
-        self.list(&Filter { limit: Some(count), ..Filter::default() })
+    pub fn latest(&self, count: core::num::NonZeroU32) -> Result<Vec<RunSummary>, HistoryError> {
+        self.list(&RunFilter { limit: Some(count), ..RunFilter::default() })
     }
 
-    /// The readings of the figure `name` over the runs that are meant, the oldest first. Runs in which it could not be
-    /// measured are there without a value; runs that do not have it are not.
+    /// Returns the samples of the figure `name` over the selected runs, the oldest first. Runs in which it could not be
+    /// measured have a sample without a value; runs without the figure have none.
     ///
     /// # Errors
     ///
     /// The file cannot be read.
-    pub fn figures(&self, name: &str, filter: &Filter) -> Result<Vec<FigureReading>, HistoryError> {
+    pub fn figures(&self, name: &str, filter: &RunFilter) -> Result<Vec<FigureSample>, HistoryError> {
         let (condition, mut values) = filter.condition();
         values.insert(0, name.to_owned().into());
         values.push(filter.limit().into());
@@ -201,15 +201,15 @@ impl History {
         );
         let read = || {
             let mut statement = self.connection.prepare(&query)?;
-            let rows = statement.query_map(params_from_iter(values), |row| figure_reading(name, row))?;
+            let rows = statement.query_map(params_from_iter(values), |row| figure_sample(name, row))?;
             rows.collect::<rusqlite::Result<Vec<_>>>()
         };
-        let mut readings = read().map_err(|cause| self.failed("reading figures", cause))?;
-        readings.reverse();
-        Ok(readings)
+        let mut samples = read().map_err(|cause| self.failed("reading figures", cause))?;
+        samples.reverse();
+        Ok(samples)
     }
 
-    /// The names of all figures that any run has, in alphabetical order.
+    /// Returns the names of all figures of all runs, in alphabetical order.
     ///
     /// # Errors
     ///
@@ -223,7 +223,7 @@ impl History {
         read().map_err(|cause| self.failed("reading figures", cause))
     }
 
-    /// Removes runs, all of them or none.
+    /// Deletes runs, all of them or none.
     ///
     /// # Errors
     ///
@@ -231,21 +231,21 @@ impl History {
     pub fn delete(&mut self, ids: &[RunId]) -> Result<(), HistoryError> {
         let missing = self.writing("deleting runs", |transaction| {
             for id in ids {
-                // The transaction is dropped with the error, so that nothing has happened.
+                // The error drops the transaction, which rolls it back.
                 if transaction.execute("DELETE FROM runs WHERE id = ?1", [id.get()])? == 0 {
-                    return Err(Missing(*id).into());
+                    return Err(MissingRun(*id).into());
                 }
             }
             Ok(())
         });
-        missing.map_err(named_missing)
+        missing.map_err(restore_missing_run)
     }
 
-    /// Writes `text` beside a run; once only, however often it is written.
+    /// Adds the tag `text` to a run; adding it again has no effect.
     ///
     /// # Errors
     ///
-    /// There is no such run, or the file cannot be written.
+    /// The run does not exist, or the file cannot be written.
     pub fn tag(&mut self, id: RunId, text: &str) -> Result<(), HistoryError> {
         self.resolve(RunReference::Id(id))?;
         self.writing("tagging a run", |transaction| {
@@ -253,11 +253,11 @@ impl History {
         })
     }
 
-    /// Takes `text` away from a run; whether it was there.
+    /// Removes the tag `text` from a run; returns true if it had the tag.
     ///
     /// # Errors
     ///
-    /// There is no such run, or the file cannot be written.
+    /// The run does not exist, or the file cannot be written.
     pub fn untag(&mut self, id: RunId, text: &str) -> Result<bool, HistoryError> {
         self.resolve(RunReference::Id(id))?;
         self.writing("tagging a run", |transaction| {
@@ -267,44 +267,44 @@ impl History {
         })
     }
 
-    /// Carries `change` out, all of it or nothing.
+    /// Runs `change` in a transaction.
     fn writing<T>(
         &mut self,
         operation: &'static str,
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, HistoryError> {
         let file = &self.file;
-        let failed = |cause| HistoryError::of(operation, file, cause);
-        // Immediately: a transaction that began with reading could not wait for its turn to write.
+        let failed = |cause| HistoryError::from_sqlite(operation, file, cause);
+        // Immediately: a transaction that began with reading could not wait for the write lock.
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
         // A newer linerate may have changed the schema since this one opened the file.
-        migration::version(&transaction, file, migration::STEPS)?;
+        migration::schema_version(&transaction, file, migration::STEPS)?;
         let result = change(&transaction).map_err(failed)?;
         transaction.commit().map_err(failed)?;
         Ok(result)
     }
 
     fn failed(&self, operation: &'static str, cause: rusqlite::Error) -> HistoryError {
-        HistoryError::of(operation, &self.file, cause)
+        HistoryError::from_sqlite(operation, &self.file, cause)
     }
 }
 
-/// A run that was to be deleted and is not there, on its way through `SQLite`'s error.
+/// A run that was to be deleted and does not exist, wrapped in an `SQLite` error.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no run {0}")]
-struct Missing(RunId);
+#[error("no run {0}")]
+struct MissingRun(RunId);
 
-impl From<Missing> for rusqlite::Error {
-    fn from(missing: Missing) -> Self {
+impl From<MissingRun> for rusqlite::Error {
+    fn from(missing: MissingRun) -> Self {
         Self::ToSqlConversionFailure(Box::new(missing))
     }
 }
 
-fn named_missing(error: HistoryError) -> HistoryError {
+fn restore_missing_run(error: HistoryError) -> HistoryError {
     match &error {
         HistoryError::Database { cause: rusqlite::Error::ToSqlConversionFailure(inner), .. } => {
-            match inner.downcast_ref::<Missing>() {
-                Some(Missing(id)) => HistoryError::NoSuchRun(RunReference::Id(*id)),
+            match inner.downcast_ref::<MissingRun>() {
+                Some(MissingRun(id)) => HistoryError::NoSuchRun(RunReference::Id(*id)),
                 None => error,
             }
         }
@@ -348,7 +348,7 @@ fn insert(transaction: &Transaction<'_>, run: &RunDocument, document: &[u8]) -> 
     Ok(id)
 }
 
-fn find_same(transaction: &Transaction<'_>, run: &RunDocument) -> rusqlite::Result<Option<RunId>> {
+fn find_duplicate(transaction: &Transaction<'_>, run: &RunDocument) -> rusqlite::Result<Option<RunId>> {
     let query = "SELECT id FROM runs WHERE host = ?1 AND started_at_unix_ns = ?2 AND duration_ns = ?3 AND kind = ?4 \
                  AND port = ?5 LIMIT 1";
     let (started, lasted) = (integer(run.started_at_unix_ns), integer(run.duration_ns));
@@ -356,15 +356,15 @@ fn find_same(transaction: &Transaction<'_>, run: &RunDocument) -> rusqlite::Resu
     transaction.query_row(query, values, |row| row.get(0).map(RunId::new)).optional()
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+fn run_summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     let tags: String = row.get(8)?;
-    Ok(Entry {
+    Ok(RunSummary {
         id: RunId::new(row.get(0)?),
-        started_at: WallTime::from_unix(time(row, 1)?),
-        duration: time(row, 2)?,
-        kind: word(row, 3, document::kind_of)?,
+        started_at: WallTime::from_unix(duration_column(row, 1)?),
+        duration: duration_column(row, 2)?,
+        kind: name_column(row, 3, document::parse_kind)?,
         host: row.get(4)?,
-        outcome: word(row, 5, document::outcome_of)?,
+        outcome: name_column(row, 5, document::parse_outcome)?,
         verdict: row.get(6)?,
         lab_path: row.get(7)?,
         tags: serde_json::from_str(&tags)
@@ -372,16 +372,16 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     })
 }
 
-fn figure_reading(name: &str, row: &Row<'_>) -> rusqlite::Result<FigureReading> {
-    Ok(FigureReading {
+fn figure_sample(name: &str, row: &Row<'_>) -> rusqlite::Result<FigureSample> {
+    Ok(FigureSample {
         id: RunId::new(row.get(0)?),
-        started_at: WallTime::from_unix(time(row, 1)?),
+        started_at: WallTime::from_unix(duration_column(row, 1)?),
         host: row.get(2)?,
-        figure: Figure {
+        figure: RunFigure {
             name: name.to_owned(),
             title: row.get(3)?,
-            unit: word::<Unit>(row, 4, document::unit_of)?,
-            better: word::<Better>(row, 5, document::better_of)?,
+            unit: name_column::<FigureUnit>(row, 4, document::parse_unit)?,
+            better: name_column::<ImprovementDirection>(row, 5, document::parse_better)?,
             value: row.get(6)?,
             low: row.get(7)?,
             high: row.get(8)?,
@@ -391,15 +391,15 @@ fn figure_reading(name: &str, row: &Row<'_>) -> rusqlite::Result<FigureReading> 
     })
 }
 
-fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Duration> {
+fn duration_column(row: &Row<'_>, column: usize) -> rusqlite::Result<Duration> {
     let nanoseconds: i64 = row.get(column)?;
     Ok(Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(0)))
 }
 
-/// A word of a closed set; another one means that the file was changed by something else.
-fn word<T>(row: &Row<'_>, column: usize, read: fn(&str) -> Option<T>) -> rusqlite::Result<T> {
+/// Parses a name of a closed set; an unknown name means that another program has changed the file.
+fn name_column<T>(row: &Row<'_>, column: usize, read: fn(&str) -> Option<T>) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     read(&text).ok_or_else(|| {
-        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, format!("{text:?} is not known here").into())
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, format!("unknown value {text:?}").into())
     })
 }

@@ -1,14 +1,14 @@
-//! How a run is named.
+//! References to runs.
 
 use core::fmt;
 use core::str::FromStr;
 
-/// The number of a run: given when it is stored, never given again.
+/// Number of a run, assigned when it is stored and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(i64);
 
 impl RunId {
-    /// The run of that number, which may or may not exist.
+    /// The run with that number, which may or may not exist.
     #[must_use]
     pub const fn new(number: i64) -> Self {
         Self(number)
@@ -28,25 +28,25 @@ impl fmt::Display for RunId {
     }
 }
 
-/// A run as a person names it: `17`, `last`, `last-1`.
+/// Reference to a run, as the user writes it: `17`, `last`, `last-1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunReference {
     /// By its number.
     Id(RunId),
-    /// That many runs before the latest one.
+    /// By the number of runs after it.
     BeforeLast(u32),
 }
 
-/// A text that names no run.
+/// A text that is not a reference to a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no run: runs are named by their number, or as `last`, `last-1` and so on")]
-pub struct NotARun(String);
+#[error("invalid run {0:?} (expected a number, `last`, `last-1`, …)")]
+pub struct InvalidRunReference(String);
 
 impl FromStr for RunReference {
-    type Err = NotARun;
+    type Err = InvalidRunReference;
 
-    fn from_str(text: &str) -> Result<Self, NotARun> {
-        let wrong = || NotARun(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, InvalidRunReference> {
+        let wrong = || InvalidRunReference(text.to_owned());
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         match text.strip_prefix("last") {
             Some("") => Ok(Self::BeforeLast(0)),
@@ -61,7 +61,7 @@ impl FromStr for RunReference {
 }
 
 impl fmt::Display for RunReference {
-    /// As it is read.
+    /// In the form that is parsed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Id(id) => id.fmt(f),
@@ -78,15 +78,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_run_is_refused() {
+    fn invalid_references_are_refused() {
         for text in ["", "-1", "+1", "last-", "last+1", "lastly", "Last", "1.0", "last--1", "99999999999999999999"] {
-            assert_eq!(text.parse::<RunReference>(), Err(NotARun(text.to_owned())), "{text:?}");
+            assert_eq!(text.parse::<RunReference>(), Err(InvalidRunReference(text.to_owned())), "{text:?}");
         }
     }
 
     proptest! {
         #[test]
-        fn references_are_read_as_they_are_written(number in 0..=i64::MAX, back: u32) {
+        fn references_round_trip(number in 0..=i64::MAX, back: u32) {
             for reference in [RunReference::Id(RunId::new(number)), RunReference::BeforeLast(back)] {
                 prop_assert_eq!(reference.to_string().parse(), Ok(reference));
             }

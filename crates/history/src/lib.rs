@@ -1,9 +1,9 @@
 //! Finished measurements, kept in one `SQLite` file of the user's.
 //!
-//! [`History`] stores each [`linerate_model::schema::run::RunDocument`] whole, as compressed JSON, beside the few columns by
-//! which runs are listed and the table of figures from which trends are drawn. Several processes may write at once; what
-//! has been stored is never lost to a later failure: a full disk, a directory without write permission or a file of a
-//! newer linerate is an error that names the way out, and leaves the file as it is.
+//! [`History`] stores each [`linerate_documents::run::RunDocument`] whole, as compressed JSON, with a few columns
+//! for lists and a table of figures for trends. Several processes may write at once. Stored runs survive every later
+//! failure: a full disk, a directory without write permission or a file of a newer linerate is an error that names the
+//! remedy, and leaves the file unchanged.
 //!
 //! This crate prints nothing and measures nothing.
 
@@ -16,12 +16,12 @@ mod history;
 mod id;
 mod location;
 mod migration;
-pub mod moment;
-mod opening;
+mod open_file;
 pub mod transfer;
+pub mod utc_time;
 
 pub use error::HistoryError;
-pub use filter::Filter;
-pub use history::{Added, Entry, FigureReading, History};
-pub use id::{NotARun, RunId, RunReference};
-pub use location::{LOCATION_VARIABLE, Location};
+pub use filter::RunFilter;
+pub use history::{AddOutcome, FigureSample, History, RunSummary};
+pub use id::{InvalidRunReference, RunId, RunReference};
+pub use location::{HistoryLocation, LOCATION_VARIABLE};

@@ -1,4 +1,4 @@
-//! Where the history lies.
+//! Location of the history.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,28 +8,28 @@ use crate::HistoryError;
 /// The environment variable that names another file, or `off`.
 pub const LOCATION_VARIABLE: &str = "LINERATE_HISTORY";
 
-/// Where the history lies.
+/// Location of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Location {
-    /// In this file.
+pub enum HistoryLocation {
+    /// A file.
     File(PathBuf),
-    /// Nowhere: runs are not kept.
+    /// None: runs are not recorded.
     Off,
 }
 
-impl Location {
-    /// By the environment: the file in `$LINERATE_HISTORY` (`off` for none), else `linerate/history.sqlite` in
-    /// `$XDG_DATA_HOME`, else in `~/.local/share` (XDG Base Directory Specification).
+impl HistoryLocation {
+    /// Location from the environment: the file in `$LINERATE_HISTORY` (`off` for none), else `linerate/history.sqlite`
+    /// in `$XDG_DATA_HOME`, else in `~/.local/share` (XDG Base Directory Specification).
     ///
     /// # Errors
     ///
-    /// [`HistoryError::NoPlace`] where the environment names no place.
+    /// [`HistoryError::NoPlace`] where the environment names no location.
     pub fn from_environment() -> Result<Self, HistoryError> {
         let variable = |name| std::env::var_os(name);
         Self::resolve(variable(LOCATION_VARIABLE), variable("XDG_DATA_HOME"), variable("HOME"))
     }
 
-    /// The same from the variables' values.
+    /// [`Self::from_environment`] with the variables' values.
     fn resolve(
         given: Option<OsString>,
         data_home: Option<OsString>,
@@ -39,14 +39,14 @@ impl Location {
         if let Some(given) = set(given) {
             return Ok(if given == "off" { Self::Off } else { Self::File(given.into()) });
         }
-        // The specification has relative paths ignored.
+        // The specification requires that relative paths are ignored.
         let absolute = |value: Option<OsString>| set(value).map(PathBuf::from).filter(|path| path.is_absolute());
         let data_home = absolute(data_home).or_else(|| Some(absolute(home)?.join(".local/share")));
         let folder = data_home.ok_or(HistoryError::NoPlace)?;
         Ok(Self::File(folder.join("linerate").join("history.sqlite")))
     }
 
-    /// The file, if there is to be one.
+    /// The file; `None` when runs are not recorded.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
@@ -60,15 +60,15 @@ impl Location {
 mod tests {
     use super::*;
 
-    fn resolve(given: &str, data_home: &str, home: &str) -> Option<Location> {
+    fn resolve(given: &str, data_home: &str, home: &str) -> Option<HistoryLocation> {
         let value = |text: &str| (text != "unset").then(|| OsString::from(text));
-        Location::resolve(value(given), value(data_home), value(home)).ok()
+        HistoryLocation::resolve(value(given), value(data_home), value(home)).ok()
     }
 
     #[test]
-    fn the_first_variable_that_says_something_decides() {
-        let file = |path: &str| Some(Location::File(path.into()));
-        assert_eq!(resolve("off", "/data", "/people/a"), Some(Location::Off));
+    fn the_first_variable_that_is_set_decides() {
+        let file = |path: &str| Some(HistoryLocation::File(path.into()));
+        assert_eq!(resolve("off", "/data", "/people/a"), Some(HistoryLocation::Off));
         assert_eq!(resolve("here.sqlite", "/data", "/people/a"), file("here.sqlite"));
         assert_eq!(resolve("unset", "/data", "/people/a"), file("/data/linerate/history.sqlite"));
         assert_eq!(resolve("", "", "/people/a"), file("/people/a/.local/share/linerate/history.sqlite"));

@@ -1,4 +1,4 @@
--- One row for each finished measurement. What lists and filters need has its column, everything else is in the document.
+-- One row for each finished measurement. Lists and filters use the columns; everything else is in the document.
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY AUTOINCREMENT, -- a number is never given twice
     started_at_unix_ns INTEGER NOT NULL,
@@ -31,7 +31,7 @@ CREATE TABLE figures (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX figures_by_name ON figures (name, run);
 
--- What the user wrote beside a run.
+-- Tags of the user.
 CREATE TABLE tags (
     run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
     text TEXT NOT NULL,

@@ -1,18 +1,20 @@
-//! What is stored is what is read: whole documents, lists, figures, exports.
+//! Runs are read as they are stored: whole documents, lists, figures, exports.
 
 mod support;
 
+use linerate_model::direction::Direction;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use linerate_history::{Added, Filter, History, HistoryError, RunId, RunReference, moment, transfer};
-use linerate_model::schema::environment::{Environment, Interface, OtherTraffic};
-use linerate_model::schema::load::LoadDocument;
-use linerate_model::schema::path::Peer;
-use linerate_model::schema::run::{
-    Better, Figure, Kind, LabPath, Panel, PhaseSpan, RunDocument, RunEnvironment, RunResult, Series, Unit,
+use linerate_documents::environment::{HostEnvironment, InterfaceEnvironment, OtherTraffic};
+use linerate_documents::run::{
+    ChartPanel, FigureUnit, ImprovementDirection, LabPath, PhaseSpan, RunDocument, RunEnvironment, RunFigure, RunKind,
+    RunResult, SampleSeries,
 };
-use linerate_model::schema::throughput::{Direction, Outcome, Termination};
+use linerate_documents::throughput::{Outcome, TerminationDetail};
+use linerate_history::{AddOutcome, History, HistoryError, RunFilter, RunId, RunReference, transfer, utc_time};
+use linerate_model::load::LoadDocument;
+use linerate_model::path::PeerKind;
 use linerate_units::WallTime;
 use proptest::collection::vec;
 use proptest::option::of;
@@ -23,10 +25,18 @@ fn number() -> impl Strategy<Value = f64> {
     prop_oneof![proptest::num::f64::NORMAL, proptest::num::f64::SUBNORMAL, Just(0.0), Just(f64::MAX)]
 }
 
-fn figure() -> impl Strategy<Value = Figure> {
-    let unit =
-        prop_oneof![Just(Unit::BitsPerSecond), Just(Unit::Share), Just(Unit::RoundTripsPerMinute), Just(Unit::One)];
-    let better = prop_oneof![Just(Better::Higher), Just(Better::Lower), Just(Better::Neither)];
+fn figure() -> impl Strategy<Value = RunFigure> {
+    let unit = prop_oneof![
+        Just(FigureUnit::BitsPerSecond),
+        Just(FigureUnit::Share),
+        Just(FigureUnit::RoundTripsPerMinute),
+        Just(FigureUnit::One)
+    ];
+    let better = prop_oneof![
+        Just(ImprovementDirection::Higher),
+        Just(ImprovementDirection::Lower),
+        Just(ImprovementDirection::Neither)
+    ];
     (
         any::<[String; 2]>(),
         unit,
@@ -35,7 +45,7 @@ fn figure() -> impl Strategy<Value = Figure> {
         better,
         any::<Option<String>>(),
     )
-        .prop_map(|([name, title], unit, [value, low, high], count, better, note)| Figure {
+        .prop_map(|([name, title], unit, [value, low, high], count, better, note)| RunFigure {
             name,
             title,
             unit,
@@ -48,13 +58,13 @@ fn figure() -> impl Strategy<Value = Figure> {
         })
 }
 
-fn series() -> impl Strategy<Value = Series> {
-    let panel = prop_oneof![Just(Panel::Throughput), Just(Panel::Limits), Just(Panel::OneWayDelay)];
+fn series() -> impl Strategy<Value = SampleSeries> {
+    let panel = prop_oneof![Just(ChartPanel::Throughput), Just(ChartPanel::Limits), Just(ChartPanel::OneWayDelay)];
     let direction = of(prop_oneof![Just(Direction::Up), Just(Direction::Down)]);
     (panel, any::<String>(), direction, any::<Option<u32>>(), vec((any::<u64>(), of(number())), 0..40)).prop_map(
         |(panel, name, direction, stream, points)| {
             let (times_ns, values) = points.into_iter().unzip();
-            Series { panel, name, direction, stream, unit: Unit::Bytes, times_ns, values }
+            SampleSeries { panel, name, direction, stream, unit: FigureUnit::Bytes, times_ns, values }
         },
     )
 }
@@ -67,15 +77,15 @@ fn environment() -> impl Strategy<Value = RunEnvironment> {
         sent_bits_per_second,
     }));
     let end = (any::<[Option<String>; 3]>(), sysctls, offloads, of(number()), any::<Option<u64>>(), traffic).prop_map(
-        |([host_name, kernel, driver], sysctls, offloads, load_average, processors, other_traffic)| Environment {
+        |([host_name, kernel, driver], sysctls, offloads, load_average, processors, other_traffic)| HostEnvironment {
             host_name,
             kernel,
             sysctls,
             load_average,
             processors,
             other_traffic,
-            interface: Some(Interface { driver, offloads, ..Interface::default() }),
-            ..Environment::default()
+            interface: Some(InterfaceEnvironment { driver, offloads, ..InterfaceEnvironment::default() }),
+            ..HostEnvironment::default()
         },
     );
     let end = end.boxed();
@@ -94,10 +104,10 @@ fn load() -> impl Strategy<Value = RunResult> {
             linerate_version: String::new(),
             host,
             port: 0,
-            peer: Peer::Bare,
+            peer: PeerKind::Bare,
             started_at_unix_ns: u64::MAX,
             duration_ns: 1,
-            termination: Termination { outcome: Outcome::Failed, signal: None, message: None },
+            termination: TerminationDetail { outcome: Outcome::Failed, signal: None, message: None },
             congestion_control: None,
             connections,
             phases: Vec::new(),
@@ -114,7 +124,7 @@ fn load() -> impl Strategy<Value = RunResult> {
 
 fn any_run() -> impl Strategy<Value = RunDocument> {
     let texts = (any::<[String; 3]>(), vec(any::<String>(), 0..5), any::<[Option<String>; 2]>());
-    let kind = proptest::sample::select(Kind::ALL.to_vec());
+    let kind = proptest::sample::select(RunKind::ALL.to_vec());
     let phases = vec((any::<String>(), any::<u64>(), any::<u64>()), 0..4);
     (texts, kind, any::<(u64, u64, u16)>(), vec(figure(), 0..6), environment(), vec(series(), 0..4), phases, load())
         .prop_map(
@@ -131,7 +141,7 @@ fn any_run() -> impl Strategy<Value = RunDocument> {
                     host,
                     port,
                     arguments,
-                    termination: Termination { outcome, signal, message },
+                    termination: TerminationDetail { outcome, signal, message },
                     verdict,
                     figures,
                     environment,
@@ -150,28 +160,28 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn any_run_survives(run in any_run()) {
+    fn any_run_round_trips(run in any_run()) {
         let scratch = Scratch::new();
         let mut history = History::open(&scratch.file("history.sqlite")).expect("opened");
         let id = history.add(&run).expect("added");
         prop_assert_eq!(history.get(id).expect("there"), run.clone());
-        let entry = history.list(&Filter::default()).expect("listed").remove(0);
+        let entry = history.list(&RunFilter::default()).expect("listed").remove(0);
         prop_assert_eq!((&entry.host, &entry.verdict, entry.kind), (&run.host, &run.verdict, run.kind));
-        // Out as text, in somewhere else, the same again.
+        // Export, import into another file, compare.
         let mut text = Vec::new();
         history.tag(id, "a, \"tag\"").expect("tagged");
-        transfer::write_json_lines(&history, &Filter::default(), &mut text).expect("written");
+        transfer::write_json_lines(&history, &RunFilter::default(), &mut text).expect("written");
         let mut other = History::open(&scratch.file("other.sqlite")).expect("opened");
-        let imported = transfer::read_json_lines(&mut other, &mut &text[..]).expect("read");
+        let imported = transfer::read_runs(&mut other, &mut &text[..]).expect("read");
         prop_assert_eq!(imported.added.len(), 1);
         prop_assert_eq!(other.get(imported.added[0]).expect("there"), run.clone());
-        prop_assert_eq!(&other.list(&Filter::default()).expect("listed")[0].tags, &["a, \"tag\""]);
-        let again = transfer::read_json_lines(&mut other, &mut &text[..]).expect("read");
+        prop_assert_eq!(&other.list(&RunFilter::default()).expect("listed")[0].tags, &["a, \"tag\""]);
+        let again = transfer::read_runs(&mut other, &mut &text[..]).expect("read");
         prop_assert_eq!((again.added.len(), again.known.len()), (0, 1));
         for figure in &run.figures {
-            let readings = history.figures(&figure.name, &Filter::default()).expect("read");
+            let samples = history.figures(&figure.name, &RunFilter::default()).expect("read");
             let same = |value: Option<f64>| value.map(f64::to_bits);
-            prop_assert!(readings.iter().any(|reading| same(reading.figure.value) == same(figure.value)));
+            prop_assert!(samples.iter().any(|sample| same(sample.figure.value) == same(figure.value)));
         }
     }
 }
@@ -181,40 +191,40 @@ fn at(seconds: u64) -> WallTime {
 }
 
 #[test]
-fn filters_choose() {
+fn filters_select_runs() {
     let scratch = Scratch::new();
     let mut history = History::open(&scratch.file("history.sqlite")).expect("opened");
     let mut failed = run("b", 20, 2e9);
     failed.termination.outcome = Outcome::Failed;
     let mut path = run("a", 30, 3e9);
-    path.kind = Kind::Path;
+    path.kind = RunKind::Path;
     // Not in the order of their times.
     let ids: Vec<RunId> =
         [path, run("a", 10, 1e9), failed].iter().map(|run| history.add(run).expect("added")).collect();
     history.tag(ids[1], "before").expect("tagged");
-    let chosen = |filter: &Filter| -> Vec<RunId> {
+    let chosen = |filter: &RunFilter| -> Vec<RunId> {
         history.list(filter).expect("listed").iter().map(|entry| entry.id).collect()
     };
-    let any = Filter::default;
+    let any = RunFilter::default;
     assert_eq!(chosen(&any()), [ids[0], ids[2], ids[1]], "the latest first");
-    assert_eq!(chosen(&Filter { host: Some("a".to_owned()), ..any() }), [ids[0], ids[1]]);
-    assert_eq!(chosen(&Filter { kind: Some(Kind::Path), ..any() }), [ids[0]]);
-    assert_eq!(chosen(&Filter { since: Some(at(20)), ..any() }), [ids[0], ids[2]], "from that time on");
-    assert_eq!(chosen(&Filter { until: Some(at(20)), ..any() }), [ids[1]], "before that time");
-    assert_eq!(chosen(&Filter { failed: true, ..any() }), [ids[2]]);
-    assert_eq!(chosen(&Filter { tag: Some("before".to_owned()), ..any() }), [ids[1]]);
-    assert_eq!(chosen(&Filter { limit: NonZeroU32::new(2), ..any() }), [ids[0], ids[2]]);
+    assert_eq!(chosen(&RunFilter { host: Some("a".to_owned()), ..any() }), [ids[0], ids[1]]);
+    assert_eq!(chosen(&RunFilter { kind: Some(RunKind::Path), ..any() }), [ids[0]]);
+    assert_eq!(chosen(&RunFilter { since: Some(at(20)), ..any() }), [ids[0], ids[2]], "from that time on");
+    assert_eq!(chosen(&RunFilter { until: Some(at(20)), ..any() }), [ids[1]], "before that time");
+    assert_eq!(chosen(&RunFilter { failed: true, ..any() }), [ids[2]]);
+    assert_eq!(chosen(&RunFilter { tag: Some("before".to_owned()), ..any() }), [ids[1]]);
+    assert_eq!(chosen(&RunFilter { limit: NonZeroU32::new(2), ..any() }), [ids[0], ids[2]]);
     assert_eq!(history.resolve(RunReference::BeforeLast(0)).expect("there"), ids[0]);
     assert_eq!(history.resolve(RunReference::BeforeLast(2)).expect("there"), ids[1]);
     assert!(matches!(history.resolve(RunReference::BeforeLast(3)), Err(HistoryError::NoSuchRun(_))));
     let values: Vec<_> = history
-        .figures("goodput_down", &Filter { host: Some("a".to_owned()), ..any() })
+        .figures("goodput_down", &RunFilter { host: Some("a".to_owned()), ..any() })
         .expect("read")
         .iter()
-        .map(|reading| reading.figure.value)
+        .map(|sample| sample.figure.value)
         .collect();
     assert_eq!(values, [Some(1e9), Some(3e9)], "the oldest first");
-    let latest = history.figures("goodput_down", &Filter { limit: NonZeroU32::new(1), ..any() }).expect("read");
+    let latest = history.figures("goodput_down", &RunFilter { limit: NonZeroU32::new(1), ..any() }).expect("read");
     assert_eq!(latest[0].figure.value, Some(3e9), "the limit keeps the latest");
     assert_eq!(history.figure_names().expect("read"), ["goodput_down"]);
 }
@@ -227,11 +237,11 @@ fn deleting_is_all_or_nothing() {
     let gone = RunId::new(99);
     let error = history.delete(&[ids[0], gone]).expect_err("one of them is not there");
     assert!(matches!(error, HistoryError::NoSuchRun(RunReference::Id(id)) if id == gone), "{error:?}");
-    assert_eq!(history.list(&Filter::default()).expect("listed").len(), 3);
+    assert_eq!(history.list(&RunFilter::default()).expect("listed").len(), 3);
     history.tag(ids[2], "x").expect("tagged");
     history.delete(&[ids[0], ids[2]]).expect("deleted");
     assert_eq!(
-        history.figures("goodput_down", &Filter::default()).expect("read").len(),
+        history.figures("goodput_down", &RunFilter::default()).expect("read").len(),
         1,
         "figures go with their run"
     );
@@ -241,20 +251,20 @@ fn deleting_is_all_or_nothing() {
 }
 
 #[test]
-fn tags_come_and_go() {
+fn tags_are_added_and_removed() {
     let scratch = Scratch::new();
     let mut history = History::open(&scratch.file("history.sqlite")).expect("opened");
     let id = history.add(&run("a", 0, 1e9)).expect("added");
     for text in ["with fq", "after", "with fq"] {
         history.tag(id, text).expect("tagged");
     }
-    assert_eq!(history.list(&Filter::default()).expect("listed")[0].tags, ["after", "with fq"]);
+    assert_eq!(history.list(&RunFilter::default()).expect("listed")[0].tags, ["after", "with fq"]);
     assert!(history.untag(id, "after").expect("there"));
     assert!(!history.untag(id, "after").expect("no longer there"));
 }
 
 #[test]
-fn csv_is_quoted_where_it_must_be() {
+fn csv_is_quoted_where_necessary() {
     let scratch = Scratch::new();
     let mut history = History::open(&scratch.file("history.sqlite")).expect("opened");
     let mut odd = run("a", 0, 1.5e9);
@@ -262,7 +272,7 @@ fn csv_is_quoted_where_it_must_be() {
     odd.figures[0].low = None;
     history.add(&odd).expect("added");
     let mut text = Vec::new();
-    transfer::write_csv(&history, &Filter::default(), &mut text).expect("written");
+    transfer::write_csv(&history, &RunFilter::default(), &mut text).expect("written");
     let text = String::from_utf8(text).expect("UTF-8");
     let (heading, line) = text.split_once("\r\n").expect("two lines");
     assert_eq!(heading.split(',').count(), 16);
@@ -271,24 +281,24 @@ fn csv_is_quoted_where_it_must_be() {
         "1,2026-11-20T07:54:39Z,20,throughput,a,5201,complete,,,goodput_down,bit/s,1500000000,,1575000000,5,\
          \"Up 1, \"\"down\"\" 2.\nReally.\"\r\n"
     );
-    assert_eq!(moment::rfc3339(at(0)), "2026-11-20T07:54:39Z");
+    assert_eq!(utc_time::rfc3339(at(0)), "2026-11-20T07:54:39Z");
 }
 
 #[test]
-fn an_import_names_the_line_that_is_wrong() {
+fn an_import_names_the_invalid_line() {
     let scratch = Scratch::new();
     let mut history = History::open(&scratch.file("history.sqlite")).expect("opened");
     let good = serde_json::to_string(&run("a", 0, 1e9)).expect("JSON");
     let mut newer = run("a", 1, 1e9);
     newer.schema = 2;
     let newer = serde_json::to_string(&newer).expect("JSON");
-    for (bad, word) in [("{}", "schema"), ("nonsense", "expected"), (newer.as_str(), "schema is 2")] {
+    for (bad, expected) in [("{}", "schema"), ("nonsense", "expected"), (newer.as_str(), "schema is 2")] {
         let text = format!("{good}\n\n{bad}\n{good}\n");
-        let error = transfer::read_json_lines(&mut history, &mut text.as_bytes()).expect_err("line 3 is wrong");
-        assert!(matches!(error, HistoryError::NotARun { line: 3, .. }), "{error:?}");
-        assert!(error.to_string().contains(word), "{error}");
+        let error = transfer::read_runs(&mut history, &mut text.as_bytes()).expect_err("line 3 is wrong");
+        assert!(matches!(error, HistoryError::InvalidRun { line: 3, .. }), "{error:?}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
-    assert_eq!(history.list(&Filter::default()).expect("listed").len(), 1, "what came before is stored, once");
+    assert_eq!(history.list(&RunFilter::default()).expect("listed").len(), 1, "what came before is stored, once");
     let known = history.add_unless_known(&run("a", 0, 1e9), &[]).expect("added");
-    assert!(matches!(known, Added::Known(_)));
+    assert!(matches!(known, AddOutcome::Known(_)));
 }

@@ -7,23 +7,23 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use linerate_history::{Filter, History, RunReference};
+use linerate_history::{History, RunFilter, RunReference};
 use support::{Scratch, own_binary, run};
 
-const WRITERS: u64 = 4;
-const EACH: u64 = 15;
+const WRITER_COUNT: u64 = 4;
+const RUNS_PER_WRITER: u64 = 15;
 
-/// All open a file that does not exist yet, so that making it is part of the contest.
+/// All open a file that does not exist yet, so that they also compete to create it.
 #[test]
-fn threads_that_write_at_once_lose_nothing() {
+fn concurrent_threads_lose_no_run() {
     let scratch = Scratch::new();
     let file = scratch.file("deep/below/history.sqlite");
     std::thread::scope(|scope| {
-        for writer in 0..WRITERS {
+        for writer in 0..WRITER_COUNT {
             let file = &file;
             scope.spawn(move || {
                 let mut history = History::open(file).expect("opened");
-                for number in 0..EACH {
+                for number in 0..RUNS_PER_WRITER {
                     let added = history.add(&run(&format!("host{writer}"), number, 1e9)).expect("added");
                     assert_eq!(history.get(added).expect("there").host, format!("host{writer}"));
                 }
@@ -31,18 +31,18 @@ fn threads_that_write_at_once_lose_nothing() {
         }
     });
     let history = History::open_existing(&file).expect("opened");
-    let all = history.list(&Filter::default()).expect("listed");
-    assert_eq!(all.len() as u64, WRITERS * EACH);
+    let all = history.list(&RunFilter::default()).expect("listed");
+    assert_eq!(all.len() as u64, WRITER_COUNT * RUNS_PER_WRITER);
     let ids: BTreeSet<_> = all.iter().map(|entry| entry.id).collect();
     assert_eq!(ids.len(), all.len(), "every run has its own number");
-    assert_eq!(history.figures("goodput_down", &Filter::default()).expect("read").len(), all.len());
+    assert_eq!(history.figures("goodput_down", &RunFilter::default()).expect("read").len(), all.len());
 }
 
 #[test]
-fn processes_that_write_at_once_lose_nothing() {
+fn concurrent_processes_lose_no_run() {
     let scratch = Scratch::new();
     let file = scratch.file("history.sqlite");
-    let children: Vec<_> = (0..WRITERS)
+    let children: Vec<_> = (0..WRITER_COUNT)
         .map(|_| {
             let mut command = own_binary("child_that_writes");
             command.env("HISTORY_FILE", &file).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -54,19 +54,19 @@ fn processes_that_write_at_once_lose_nothing() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     let history = History::open_existing(&file).expect("opened");
-    assert_eq!(history.list(&Filter::default()).expect("listed").len() as u64, WRITERS * EACH);
+    assert_eq!(history.list(&RunFilter::default()).expect("listed").len() as u64, WRITER_COUNT * RUNS_PER_WRITER);
 }
 
 #[test]
-#[ignore = "a process of the test above"]
+#[ignore = "child of the test above"]
 fn child_that_writes() {
     let Some(file) = std::env::var_os("HISTORY_FILE").map(PathBuf::from) else { return };
-    for number in 0..EACH {
+    for number in 0..RUNS_PER_WRITER {
         History::open(&file).expect("opened").add(&run("host", number, 1e9)).expect("added");
     }
 }
 
-/// A process that is killed in the middle of writing leaves what was stored before, and no lock.
+/// A process that is killed while writing leaves the earlier runs, and no lock.
 #[test]
 fn a_killed_process_leaves_whole_runs() {
     let scratch = Scratch::new();
@@ -76,8 +76,10 @@ fn a_killed_process_leaves_whole_runs() {
         let mut command = own_binary("child_that_writes");
         command.env("HISTORY_FILE", &file).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().expect("a process");
-        let before = History::open_existing(&file).expect("opened").list(&Filter::default()).expect("listed").len();
-        while History::open_existing(&file).expect("opened").list(&Filter::default()).expect("listed").len() == before {
+        let before = History::open_existing(&file).expect("opened").list(&RunFilter::default()).expect("listed").len();
+        while History::open_existing(&file).expect("opened").list(&RunFilter::default()).expect("listed").len()
+            == before
+        {
             if child.try_wait().expect("a child").is_some() {
                 break;
             }
@@ -86,7 +88,7 @@ fn a_killed_process_leaves_whole_runs() {
         let _ = child.wait();
     }
     let mut history = History::open(&file).expect("opened");
-    for entry in history.list(&Filter::default()).expect("listed") {
+    for entry in history.list(&RunFilter::default()).expect("listed") {
         history.get(entry.id).expect("whole");
     }
     assert_eq!(history.get(first).expect("there").host, "first");

@@ -1,11 +1,11 @@
-//! Disks that are full or cannot be written, and files that are not what they should be. Nothing old is lost.
+//! Disks that are full or read-only, and damaged or foreign files. No stored run is lost.
 
 mod support;
 
 use std::path::{Path, PathBuf};
 
-use linerate_history::{Filter, History, HistoryError};
-use linerate_model::schema::run::{Panel, RunDocument, Series, Unit};
+use linerate_documents::run::{ChartPanel, FigureUnit, RunDocument, SampleSeries};
+use linerate_history::{History, HistoryError, RunFilter};
 use support::{Scratch, as_process, run, with_own_mounts};
 
 fn place() -> Option<PathBuf> {
@@ -22,12 +22,12 @@ fn large(seconds: u64) -> RunDocument {
         Some(f64::from_bits(0x3FF0_0000_0000_0000 | (state >> 12)))
     });
     let values: Vec<_> = values.collect();
-    let series = Series {
-        panel: Panel::Throughput,
+    let series = SampleSeries {
+        panel: ChartPanel::Throughput,
         name: "stream 1".to_owned(),
         direction: None,
         stream: Some(1),
-        unit: Unit::BitsPerSecond,
+        unit: FigureUnit::BitsPerSecond,
         times_ns: (0..values.len() as u64).collect(),
         values,
     };
@@ -44,7 +44,7 @@ fn a_full_disk_loses_no_run() {
 }
 
 #[test]
-#[ignore = "a process of the test above"]
+#[ignore = "child of the test above"]
 fn child_on_a_small_disk() {
     let Some(place) = place() else { return };
     let (file, ballast) = (place.join("history.sqlite"), place.join("ballast"));
@@ -61,8 +61,8 @@ fn child_on_a_small_disk() {
         Err(error) => Some(error),
     });
     let error = error.expect("an end");
-    assert!(matches!(error, HistoryError::NoRoom { .. }), "{error:?}");
-    assert!(error.to_string().contains("no room left") && error.advice().is_some(), "{error}");
+    assert!(matches!(error, HistoryError::DiskFull { .. }), "{error:?}");
+    assert!(error.to_string().contains("the disk is full") && error.advice().is_some(), "{error}");
     assert!(stored.len() > 1, "one fits at least");
     for id in &stored {
         history.get(*id).expect("still there");
@@ -70,8 +70,8 @@ fn child_on_a_small_disk() {
     drop(history);
     // A new process finds the same, on the full disk.
     let mut history = History::open_existing(&file).expect("opened");
-    assert_eq!(history.list(&Filter::default()).expect("listed").len(), stored.len());
-    // With a little room, deleting makes more of it.
+    assert_eq!(history.list(&RunFilter::default()).expect("listed").len(), stored.len());
+    // With a little free space, deleting frees more.
     std::fs::remove_file(&ballast).expect("removed");
     history.delete(&stored[1..]).expect("deleting needs less than it frees");
     history.add(&run("again", 99, 1e9)).expect("room again");
@@ -79,7 +79,7 @@ fn child_on_a_small_disk() {
 }
 
 #[test]
-fn a_medium_that_cannot_be_written_can_be_read() {
+fn a_read_only_medium_can_be_read() {
     let scratch = Scratch::new();
     let file = scratch.file("history.sqlite");
     History::open(&file).expect("opened").add(&run("old", 0, 1e9)).expect("added");
@@ -90,12 +90,12 @@ fn a_medium_that_cannot_be_written_can_be_read() {
 }
 
 #[test]
-#[ignore = "a process of the test above"]
+#[ignore = "child of the test above"]
 fn child_on_a_read_only_medium() {
     let Some(place) = place() else { return };
     let file = place.join("history.sqlite");
     let history = History::open_existing(&file).expect("readable");
-    assert_eq!(history.list(&Filter::default()).expect("listed")[0].host, "old");
+    assert_eq!(history.list(&RunFilter::default()).expect("listed")[0].host, "old");
     let error =
         History::open(&file).and_then(|mut history| history.add(&run("new", 1, 1e9))).expect_err("not writable");
     assert!(matches!(error, HistoryError::NotWritable { .. }), "{error:?}");
@@ -105,17 +105,17 @@ fn child_on_a_read_only_medium() {
     assert!(elsewhere.advice().is_some_and(|advice| advice.contains("LINERATE_HISTORY")));
 }
 
-fn both_ways(file: &Path) -> [HistoryError; 2] {
+fn open_errors(file: &Path) -> [HistoryError; 2] {
     [History::open(file).expect_err("refused"), History::open_existing(file).expect_err("refused")]
 }
 
 #[test]
-fn a_file_that_is_no_database_is_left_as_it_is() {
+fn a_file_that_is_not_a_database_is_unchanged() {
     let scratch = Scratch::new();
     let file = scratch.file("history.sqlite");
-    let garbage = b"this is no database, but somebody's thesis".repeat(100);
+    let garbage = b"this is not a database, but a PhD thesis".repeat(100);
     std::fs::write(&file, &garbage).expect("written");
-    for error in both_ways(&file) {
+    for error in open_errors(&file) {
         assert!(matches!(error, HistoryError::Damaged { .. }), "{error:?}");
         let advice = error.advice().expect("a way out");
         assert!(advice.contains("mv ") && advice.contains("left as it is"), "{advice}");
@@ -124,7 +124,7 @@ fn a_file_that_is_no_database_is_left_as_it_is() {
 }
 
 #[test]
-fn a_damaged_file_is_left_as_it_is() {
+fn a_damaged_file_is_unchanged() {
     let scratch = Scratch::new();
     let file = scratch.file("history.sqlite");
     let mut history = History::open(&file).expect("opened");
@@ -137,7 +137,7 @@ fn a_damaged_file_is_left_as_it_is() {
     bytes[4096..].fill(0xA5);
     std::fs::write(&file, &bytes).expect("written");
     let error =
-        History::open_existing(&file).and_then(|history| history.list(&Filter::default())).expect_err("damaged");
+        History::open_existing(&file).and_then(|history| history.list(&RunFilter::default())).expect_err("damaged");
     assert!(matches!(error, HistoryError::Damaged { .. }), "{error:?}");
     let error = History::open(&file).and_then(|mut history| history.add(&run("new", 99, 1e9))).expect_err("damaged");
     assert!(matches!(error, HistoryError::Damaged { .. }), "{error:?}");
@@ -145,21 +145,21 @@ fn a_damaged_file_is_left_as_it_is() {
 }
 
 #[test]
-fn other_programs_files_are_not_touched() {
+fn files_of_other_programs_are_unchanged() {
     let scratch = Scratch::new();
     let file = scratch.file("other.sqlite");
     let other = rusqlite::Connection::open(&file).expect("made");
     other.execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1);").expect("filled");
     drop(other);
     let before = std::fs::read(&file).expect("there");
-    for error in both_ways(&file) {
+    for error in open_errors(&file) {
         assert!(matches!(error, HistoryError::Foreign { .. }), "{error:?}");
     }
     assert_eq!(std::fs::read(&file).expect("there"), before);
 }
 
 #[test]
-fn a_newer_file_is_refused_and_left_as_it_is() {
+fn a_newer_file_is_refused_and_unchanged() {
     let scratch = Scratch::new();
     let file = scratch.file("history.sqlite");
     let mut early = History::open(&file).expect("opened");
@@ -167,16 +167,16 @@ fn a_newer_file_is_refused_and_left_as_it_is() {
     let newer = rusqlite::Connection::open(&file).expect("opened");
     newer.pragma_update(None, "user_version", 7).expect("written");
     drop(newer);
-    for error in both_ways(&file) {
+    for error in open_errors(&file) {
         assert!(matches!(error, HistoryError::Newer { found: 7, known: 1, .. }), "{error:?}");
         assert!(error.advice().is_some_and(|advice| advice.contains("newer linerate")));
     }
-    // One that had it open when the schema changed does not write into it either.
+    // A connection that was open when the schema changed does not write either.
     assert!(matches!(early.add(&run("host", 1, 1e9)), Err(HistoryError::Newer { .. })));
 }
 
 #[test]
-fn what_does_not_exist_is_not_made_by_looking() {
+fn reading_does_not_create_a_file() {
     let scratch = Scratch::new();
     let file = scratch.file("history.sqlite");
     let error = History::open_existing(&file).expect_err("there is none");
@@ -194,5 +194,5 @@ fn a_damaged_run_does_not_hide_the_others() {
     other.execute("UPDATE runs SET document = x'00' WHERE id = ?1", [ids[0].get()]).expect("written");
     assert!(matches!(history.get(ids[0]), Err(HistoryError::DamagedRun { .. })));
     history.get(ids[1]).expect("whole");
-    assert_eq!(history.list(&Filter::default()).expect("listed").len(), 2);
+    assert_eq!(history.list(&RunFilter::default()).expect("listed").len(), 2);
 }

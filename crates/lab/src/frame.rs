@@ -1,44 +1,44 @@
 //! The bytes of the stream from a guest: kind, length, content.
 //!
-//! A frame is one byte for its kind, four for the length of its content (little-endian, at most [`LONGEST_CONTENT`]),
-//! and the content: bytes as the command wrote them, or a [`Message`] in JSON.
+//! A frame is one byte for its kind, four for the length of its content (little-endian, at most [`MAX_CONTENT`]),
+//! and the content: bytes as the command wrote them, or a [`GuestMessage`] in JSON.
 
-use crate::job::{Frame, Message};
+use crate::job::{GuestFrame, GuestMessage};
 
 /// The longest content of a frame, in bytes. Longer outputs go in several frames.
-pub const LONGEST_CONTENT: usize = 1 << 20;
+pub const MAX_CONTENT: usize = 1 << 20;
 
 const HEADER: usize = 5;
 const OUTPUT: u8 = b'o';
 const ERROR: u8 = b'e';
 const MESSAGE: u8 = b'm';
 
-/// A stream that is none of a guest's.
+/// A stream that is not a guest's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// No frame begins like this.
-    #[error("the guest sent a frame of kind {0:#04x}, which there is not")]
+    /// Unknown kind of frame.
+    #[error("the guest sent a frame of unknown kind {0:#04x}")]
     UnknownKind(u8),
-    /// More than [`LONGEST_CONTENT`].
-    #[error("the guest sent a frame of {0} bytes; the longest has {LONGEST_CONTENT}")]
+    /// Content longer than [`MAX_CONTENT`].
+    #[error("the guest sent a frame of {0} bytes; the longest has {MAX_CONTENT}")]
     TooLong(u32),
-    /// The content of a message is none.
-    #[error("the guest sent a message that cannot be read: {0}")]
+    /// Content that is not a message.
+    #[error("the guest sent an invalid message: {0}")]
     Message(String),
 }
 
-/// The bytes of a frame; of several, when it is an output longer than [`LONGEST_CONTENT`]. An output of no bytes is none.
+/// Encodes a frame; an output longer than [`MAX_CONTENT`] becomes several frames, an empty output none.
 ///
 /// # Errors
 ///
 /// [`FrameError::TooLong`] for a message that is longer.
-pub fn encode(frame: &Frame) -> Result<Vec<u8>, FrameError> {
+pub fn encode(frame: &GuestFrame) -> Result<Vec<u8>, FrameError> {
     match frame {
-        Frame::Output(bytes) => Ok(encode_output(OUTPUT, bytes)),
-        Frame::Error(bytes) => Ok(encode_output(ERROR, bytes)),
-        Frame::Message(message) => {
+        GuestFrame::Output(bytes) => Ok(encode_output(OUTPUT, bytes)),
+        GuestFrame::Error(bytes) => Ok(encode_output(ERROR, bytes)),
+        GuestFrame::Message(message) => {
             let content = serde_json::to_vec(message).map_err(|cause| FrameError::Message(cause.to_string()))?;
-            if content.len() > LONGEST_CONTENT {
+            if content.len() > MAX_CONTENT {
                 return Err(FrameError::TooLong(length_field(&content)));
             }
             let mut bytes = Vec::with_capacity(HEADER + content.len());
@@ -49,8 +49,8 @@ pub fn encode(frame: &Frame) -> Result<Vec<u8>, FrameError> {
 }
 
 fn encode_output(kind: u8, content: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(content.len() + HEADER * content.len().div_ceil(LONGEST_CONTENT));
-    for piece in content.chunks(LONGEST_CONTENT) {
+    let mut bytes = Vec::with_capacity(content.len() + HEADER * content.len().div_ceil(MAX_CONTENT));
+    for piece in content.chunks(MAX_CONTENT) {
         append(&mut bytes, kind, piece);
     }
     bytes
@@ -66,24 +66,24 @@ fn length_field(content: &[u8]) -> u32 {
     u32::try_from(content.len()).unwrap_or(u32::MAX)
 }
 
-/// Puts frames together from bytes as they come, in pieces of any size.
+/// Assembles frames from bytes that arrive in pieces of any size.
 #[derive(Clone, Debug, Default)]
-pub struct Decoder {
+pub struct FrameDecoder {
     bytes: Vec<u8>,
-    /// Where the next frame begins.
+    /// Start of the next frame.
     start: usize,
 }
 
-impl Decoder {
+impl FrameDecoder {
     /// A decoder at the beginning of a stream.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next bytes of the stream.
+    /// Adds the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
-        // What has been decoded goes before more memory is taken: at most one frame stays.
+        // Decoded bytes are dropped before more memory is allocated: at most one frame stays.
         self.bytes.drain(..core::mem::take(&mut self.start));
         self.bytes.extend_from_slice(bytes);
     }
@@ -92,8 +92,8 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// The stream is broken from here on: the same error comes again, and what follows is not looked at.
-    pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
+    /// The stream is broken from here on: the same error is returned again, and further bytes are ignored.
+    pub fn next_frame(&mut self) -> Result<Option<GuestFrame>, FrameError> {
         let bytes = &self.bytes[self.start..];
         let Some((kind, rest)) = bytes.split_first() else { return Ok(None) };
         if ![OUTPUT, ERROR, MESSAGE].contains(kind) {
@@ -102,27 +102,27 @@ impl Decoder {
         let Some((length, rest)) = rest.split_first_chunk() else { return Ok(None) };
         let length = u32::from_le_bytes(*length);
         let content = match usize::try_from(length) {
-            Ok(length) if length <= LONGEST_CONTENT => rest.get(..length),
+            Ok(length) if length <= MAX_CONTENT => rest.get(..length),
             _ => return Err(FrameError::TooLong(length)),
         };
         let Some(content) = content else { return Ok(None) };
         let frame = match *kind {
-            OUTPUT => Frame::Output(content.to_vec()),
-            ERROR => Frame::Error(content.to_vec()),
-            _ => Frame::Message(read_message(content)?),
+            OUTPUT => GuestFrame::Output(content.to_vec()),
+            ERROR => GuestFrame::Error(content.to_vec()),
+            _ => GuestFrame::Message(read_message(content)?),
         };
         self.start += HEADER + content.len();
         Ok(Some(frame))
     }
 
-    /// Whether the stream could end here: no frame has begun.
+    /// True when the stream could end here: no frame has begun.
     #[must_use]
     pub fn is_between_frames(&self) -> bool {
         self.start == self.bytes.len()
     }
 }
 
-fn read_message(content: &[u8]) -> Result<Message, FrameError> {
+fn read_message(content: &[u8]) -> Result<GuestMessage, FrameError> {
     serde_json::from_slice(content).map_err(|cause| FrameError::Message(cause.to_string()))
 }
 
@@ -131,42 +131,47 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::job::End;
+    use crate::job::CommandEnd;
 
-    fn message() -> impl Strategy<Value = Message> {
+    fn message() -> impl Strategy<Value = GuestMessage> {
         let nanoseconds = any::<u64>();
         prop_oneof![
-            nanoseconds.prop_map(|guest_nanoseconds| Message::Ready { guest_nanoseconds }),
-            nanoseconds.prop_map(|guest_nanoseconds| Message::Alive { guest_nanoseconds }),
-            proptest::collection::vec((any::<u32>(), ".*"), 0..3).prop_map(|processes| Message::Running { processes }),
-            ".*".prop_map(|text| Message::Note { text }),
+            nanoseconds.prop_map(|guest_nanoseconds| GuestMessage::Ready { guest_nanoseconds }),
+            nanoseconds.prop_map(|guest_nanoseconds| GuestMessage::Alive { guest_nanoseconds }),
+            proptest::collection::vec((any::<u32>(), ".*"), 0..3)
+                .prop_map(|processes| GuestMessage::Running { processes }),
+            ".*".prop_map(|text| GuestMessage::Note { text }),
             (any::<i32>(), any::<bool>(), nanoseconds, any::<Option<(u64, u64)>>()).prop_map(
                 |(number, by_signal, guest_nanoseconds, captured)| {
-                    let end = if by_signal { End::Signal(number) } else { End::Code(number) };
-                    Message::Ended { end, guest_nanoseconds, captured }
+                    let end = if by_signal { CommandEnd::Signal(number) } else { CommandEnd::Code(number) };
+                    GuestMessage::Ended { end, guest_nanoseconds, captured }
                 }
             ),
-            (".*", proptest::option::of(".*")).prop_map(|(error, advice)| Message::Failed { error, advice }),
+            (".*", proptest::option::of(".*")).prop_map(|(error, advice)| GuestMessage::Failed { error, advice }),
         ]
     }
 
-    fn frame() -> impl Strategy<Value = Frame> {
+    fn frame() -> impl Strategy<Value = GuestFrame> {
         let bytes = || proptest::collection::vec(any::<u8>(), 1..300);
-        prop_oneof![bytes().prop_map(Frame::Output), bytes().prop_map(Frame::Error), message().prop_map(Frame::Message),]
+        prop_oneof![
+            bytes().prop_map(GuestFrame::Output),
+            bytes().prop_map(GuestFrame::Error),
+            message().prop_map(GuestFrame::Message),
+        ]
     }
 
-    fn decode_all(decoder: &mut Decoder) -> Vec<Frame> {
+    fn decode_all(decoder: &mut FrameDecoder) -> Vec<GuestFrame> {
         core::iter::from_fn(|| decoder.next_frame().expect("a guest's stream")).collect()
     }
 
     proptest! {
         #[test]
-        fn frames_come_back_however_the_stream_is_cut(
+        fn frames_round_trip_however_the_stream_is_cut(
             frames in proptest::collection::vec(frame(), 0..8),
             cuts in proptest::collection::vec(1_usize..200, 1..40),
         ) {
             let stream: Vec<u8> = frames.iter().flat_map(|frame| encode(frame).expect("short")).collect();
-            let (mut decoder, mut decoded, mut rest) = (Decoder::new(), Vec::new(), stream.as_slice());
+            let (mut decoder, mut decoded, mut rest) = (FrameDecoder::new(), Vec::new(), stream.as_slice());
             for cut in cuts.iter().cycle() {
                 let (piece, after) = rest.split_at((*cut).min(rest.len()));
                 decoder.push(piece);
@@ -182,7 +187,7 @@ mod tests {
 
         #[test]
         fn any_bytes_end_in_frames_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
-            let mut decoder = Decoder::new();
+            let mut decoder = FrameDecoder::new();
             decoder.push(&bytes);
             let mut frames = 0;
             while let Ok(Some(_)) = decoder.next_frame() {
@@ -195,10 +200,10 @@ mod tests {
 
     #[test]
     fn every_split_of_a_frame_is_the_frame() {
-        let frame = Frame::Message(Message::Ready { guest_nanoseconds: 7 });
+        let frame = GuestFrame::Message(GuestMessage::Ready { guest_nanoseconds: 7 });
         let bytes = encode(&frame).expect("short");
         for split in 0..=bytes.len() {
-            let mut decoder = Decoder::new();
+            let mut decoder = FrameDecoder::new();
             decoder.push(&bytes[..split]);
             let early = decoder.next_frame().expect("a beginning");
             assert_eq!(early.is_some(), split == bytes.len(), "{split}");
@@ -210,32 +215,32 @@ mod tests {
 
     #[test]
     fn a_long_output_goes_in_pieces() {
-        let output: Vec<u8> = (0..LONGEST_CONTENT * 2 + 3).map(|index| index.to_le_bytes()[0]).collect();
-        let mut decoder = Decoder::new();
-        decoder.push(&encode(&Frame::Output(output.clone())).expect("outputs can be cut"));
+        let output: Vec<u8> = (0..MAX_CONTENT * 2 + 3).map(|index| index.to_le_bytes()[0]).collect();
+        let mut decoder = FrameDecoder::new();
+        decoder.push(&encode(&GuestFrame::Output(output.clone())).expect("outputs can be cut"));
         let pieces: Vec<Vec<u8>> = decode_all(&mut decoder)
             .into_iter()
             .map(|frame| match frame {
-                Frame::Output(bytes) => bytes,
+                GuestFrame::Output(bytes) => bytes,
                 other => panic!("{other:?}"),
             })
             .collect();
-        assert_eq!(pieces.iter().map(Vec::len).collect::<Vec<_>>(), [LONGEST_CONTENT, LONGEST_CONTENT, 3]);
+        assert_eq!(pieces.iter().map(Vec::len).collect::<Vec<_>>(), [MAX_CONTENT, MAX_CONTENT, 3]);
         assert!(pieces.concat() == output);
-        assert!(encode(&Frame::Error(Vec::new())).expect("nothing").is_empty());
+        assert!(encode(&GuestFrame::Error(Vec::new())).expect("nothing").is_empty());
     }
 
     #[test]
-    fn what_is_no_frame_is_refused() {
+    fn invalid_frames_are_refused() {
         let refused = |bytes: &[u8]| {
-            let mut decoder = Decoder::new();
+            let mut decoder = FrameDecoder::new();
             decoder.push(bytes);
             decoder.next_frame().expect_err("refused")
         };
         assert_eq!(refused(b"Linux version"), FrameError::UnknownKind(b'L'));
         assert_eq!(refused(&[b'o', 1, 0, 16, 0]), FrameError::TooLong(0x10_0001));
         assert!(matches!(refused(b"m\x02\0\0\0{}"), FrameError::Message(_)));
-        let note = Message::Note { text: "x".repeat(LONGEST_CONTENT) };
-        assert!(matches!(encode(&Frame::Message(note)), Err(FrameError::TooLong(_))));
+        let note = GuestMessage::Note { text: "x".repeat(MAX_CONTENT) };
+        assert!(matches!(encode(&GuestFrame::Message(note)), Err(FrameError::TooLong(_))));
     }
 }

@@ -1,22 +1,22 @@
 //! The bodies of the fuzz targets, shared with the short deterministic run among the tests.
 //!
-//! Each takes any bytes and panics when something does not hold that must hold whatever a guest says, and whatever an
-//! author writes.
+//! Each takes any bytes and panics when an invariant is violated, whatever a guest sends or an author writes.
 
-use crate::bounds::{Way, bounds};
+use crate::bounds::bounds;
 use crate::compile::compile;
 use crate::description::PathDescription;
-use crate::frame::{Decoder, FrameError, encode};
-use crate::job::Frame;
+use crate::frame::{FrameDecoder, FrameError, encode};
+use crate::job::GuestFrame;
+use linerate_model::direction::Direction;
 
-/// Takes any bytes; panics when something does not hold.
-pub type Target = fn(&[u8]);
+/// Takes any bytes; panics when an invariant is violated.
+pub type LabFuzzTarget = fn(&[u8]);
 
 /// Every target by name, as in `fuzz/fuzz_targets` and `fuzz/corpus`.
-pub const TARGETS: &[(&str, Target)] = &[("lab_frames", lab_frames), ("lab_description", lab_description)];
+pub const TARGETS: &[(&str, LabFuzzTarget)] = &[("lab_frames", lab_frames), ("lab_description", lab_description)];
 
-/// The stream of a guest, cut into pieces by the upper two bits of the first byte: the frames are the same however it is
-/// cut, and say the same when written again.
+/// The stream of a guest, cut into pieces by the upper two bits of the first byte: the frames do not depend on the
+/// cuts, and are the same when encoded again.
 pub fn lab_frames(data: &[u8]) {
     let Some((flags, stream)) = data.split_first() else { return };
     let size = [usize::MAX, 1, 2, 7][usize::from(flags >> 6)];
@@ -24,20 +24,22 @@ pub fn lab_frames(data: &[u8]) {
     assert_eq!(decode(stream.chunks(size.min(stream.len().max(1)))), (whole.clone(), end));
     for frame in whole {
         match encode(&frame) {
-            // An output of nothing is not sent.
+            // An empty output is not sent.
             Ok(bytes) if bytes.is_empty() => {
-                assert!(matches!(&frame, Frame::Output(content) | Frame::Error(content) if content.is_empty()));
+                assert!(
+                    matches!(&frame, GuestFrame::Output(content) | GuestFrame::Error(content) if content.is_empty())
+                );
             }
             Ok(bytes) => assert_eq!(decode(core::iter::once(&bytes[..])), (vec![frame], Ok(true))),
-            // A message may have come in fewer bytes than it is written in.
-            Err(error) => assert!(matches!((error, frame), (FrameError::TooLong(_), Frame::Message(_)))),
+            // A message may have come in fewer bytes than its encoding here.
+            Err(error) => assert!(matches!((error, frame), (FrameError::TooLong(_), GuestFrame::Message(_)))),
         }
     }
 }
 
-/// All frames, and how the stream ends: whether between two frames, or broken.
-fn decode<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Frame>, Result<bool, FrameError>) {
-    let mut decoder = Decoder::new();
+/// All frames, and the end of the stream: true between two frames, or its error.
+fn decode<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<GuestFrame>, Result<bool, FrameError>) {
+    let mut decoder = FrameDecoder::new();
     let mut frames = Vec::new();
     for piece in pieces {
         decoder.push(piece);
@@ -55,7 +57,7 @@ fn decode<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Frame>, Result<boo
     (frames, Ok(decoder.is_between_frames()))
 }
 
-/// A description of a path: what is refused names a line of it and a way out; what is accepted has one plan and bounds.
+/// A description of a path: a rejected one has a line and a remedy; an accepted one has one plan and bounds.
 pub fn lab_description(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
     match PathDescription::parse("any", text) {
@@ -66,7 +68,7 @@ pub fn lab_description(data: &[u8]) {
         Ok(path) => {
             assert_eq!(PathDescription::parse("any", text).as_ref(), Ok(&path));
             assert_eq!(compile(&path), compile(&path));
-            for way in [Way::Forward, Way::Backward] {
+            for way in [Direction::Up, Direction::Down] {
                 assert!(bounds(&path, way).segment_rtt >= path.propagation());
             }
         }

@@ -1,29 +1,29 @@
-//! What a guest is told, and what it says: the only words between the two sides.
+//! Messages between a session and its guest.
 //!
-//! The job is a JSON file that the guest reads at its start. After that a byte stream goes each way: single bytes to the
-//! guest ([`Request`]), frames from it ([`Frame`]: kind, length, content).
+//! The job is a JSON file that the guest reads at its start. After that there is a byte stream in each
+//! direction: single bytes to the guest ([`GuestRequest`]), frames from it ([`GuestFrame`]: kind, length, content).
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Plan;
+use crate::plan::PathPlan;
 
-/// What a guest does: set up, run the command, halt.
+/// Task of a guest: set up, run the command, halt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Job {
-    /// What to set up.
-    pub plan: Plan,
-    /// The command to run once everything stands; its end is the guest's.
-    pub command: Command,
-    /// Whether this is a kernel of its own (then file systems are mounted first, settings of the whole system written,
-    /// and the machine halted at the end) or namespaces of a host that goes on.
+pub struct GuestJob {
+    /// Plan to set up.
+    pub plan: PathPlan,
+    /// Command to run after the set-up; the guest ends with it.
+    pub command: GuestCommand,
+    /// True for a kernel of its own (then file systems are mounted first, settings of the whole system written, and the
+    /// machine halted at the end), false for namespaces of a host that goes on.
     pub own_kernel: bool,
-    /// Directories in which the command may write; everything else that it writes is gone at the end.
+    /// Directories in which the command may write; everything else that it writes is discarded at the end.
     pub writable: Vec<PathBuf>,
     /// Packets to capture.
-    pub capture: Option<Capture>,
+    pub capture: Option<CaptureRequest>,
     /// The linerate binary, which runs servers and cross traffic.
     pub linerate: PathBuf,
 }
@@ -31,21 +31,21 @@ pub struct Job {
 /// A program with its arguments, in a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Command {
+pub struct GuestCommand {
     /// Name or path of the program, then its arguments.
     pub arguments: Vec<String>,
     /// Namespace to run in.
     pub namespace: String,
-    /// Where it runs.
+    /// Working directory.
     pub directory: PathBuf,
-    /// Its environment.
+    /// Environment.
     pub environment: Vec<(String, String)>,
 }
 
 /// Packets of one device, as a capture file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Capture {
+pub struct CaptureRequest {
     /// Namespace of the device.
     pub namespace: String,
     /// The device.
@@ -57,18 +57,18 @@ pub struct Capture {
 /// A byte to the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Request {
+pub enum GuestRequest {
     /// Interrupt the command (as Ctrl-C does), so that it can end with a partial result.
     Interrupt = b'i',
-    /// Say which processes are running now: nothing has been heard for long.
+    /// Report the processes that are running now: the guest has been silent for long.
     WhoRuns = b'w',
 }
 
-/// What a guest says.
+/// Message from a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Message {
-    /// Everything stands; the command starts. With the guest's time since its boot.
+pub enum GuestMessage {
+    /// The path is set up; the command starts. With the guest's time since its boot.
     Ready {
         /// Nanoseconds.
         guest_nanoseconds: u64,
@@ -78,38 +78,38 @@ pub enum Message {
         /// Nanoseconds since the guest's boot.
         guest_nanoseconds: u64,
     },
-    /// The answer to [`Request::WhoRuns`]: processes that are running or could be, by their command lines.
+    /// Answer to [`GuestRequest::WhoRuns`]: processes that are running or could be, by their command lines.
     Running {
         /// Process identifier and command line.
         processes: Vec<(u32, String)>,
     },
-    /// Something that a person should know about this run, which goes on.
+    /// Note for people about this run, which goes on.
     Note {
         /// A sentence.
         text: String,
     },
     /// The command has ended.
     Ended {
-        /// How.
-        end: End,
+        /// Exit code or signal.
+        end: CommandEnd,
         /// Nanoseconds since the guest's boot.
         guest_nanoseconds: u64,
         /// Packets captured, and those that the capture missed.
         captured: Option<(u64, u64)>,
     },
-    /// Setting up failed: what was tried and what came of it, and the way out if there is one.
+    /// The set-up failed.
     Failed {
-        /// What was tried, on what, and what the kernel or the program said.
+        /// Operation, its object, and the error of the kernel or the program.
         error: String,
-        /// What would help.
+        /// Remedy, if there is one.
         advice: Option<String>,
     },
 }
 
-/// How a command ended.
+/// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum CommandEnd {
     /// With this exit code.
     Code(i32),
     /// By this signal.
@@ -118,11 +118,11 @@ pub enum End {
 
 /// A piece of the stream from the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Frame {
+pub enum GuestFrame {
     /// The command's standard output.
     Output(Vec<u8>),
     /// The command's standard error.
     Error(Vec<u8>),
-    /// A message about it.
-    Message(Message),
+    /// A message.
+    Message(GuestMessage),
 }

@@ -1,10 +1,10 @@
 //! Emulated network paths on a real Linux TCP stack.
 //!
-//! A path is described in TOML ([`description`]), becomes a [`plan::Plan`] in plain data (namespaces, links, queueing
+//! A path is described in TOML ([`description`]), becomes a `Plan` in plain data (namespaces, links, queueing
 //! disciplines, kernel settings), and is carried out by the same code ([`guest`]) in two back ends: a User-Mode Linux
 //! guest in virtual time, and network namespaces of this host in real time.
 //!
-//! This crate prints nothing: what a command in the lab writes comes out as events.
+//! This crate prints nothing: the output of a command in the lab is reported as events.
 
 #![forbid(unsafe_code)]
 

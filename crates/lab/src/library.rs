@@ -1,7 +1,7 @@
 //! The paths that come with the program: the files of `paths/`, built in.
 //!
-//! They are text here, and read like any other description when they are asked for: a file that cannot be read fails
-//! the tests, not the build.
+//! Descriptions are kept as text, and parsed like any other description when they are requested: an invalid file fails the tests,
+//! not the build.
 
 use core::fmt;
 
@@ -9,49 +9,49 @@ use crate::description::{DescriptionError, PathDescription};
 
 /// A path of the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LibraryEntry {
     name: &'static str,
     text: &'static str,
 }
 
-impl Entry {
-    /// Its name: that of the file without `.toml`.
+impl LibraryEntry {
+    /// Name: that of the file without `.toml`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its description as it was written, comments included: they show where each figure comes from.
+    /// Description as it was written, comments included: they show where each figure comes from.
     #[must_use]
     pub const fn text(&self) -> &'static str {
         self.text
     }
 
-    /// Its description, understood.
+    /// Parsed description.
     ///
     /// # Errors
-    /// What [`PathDescription::parse`] finds. The tests keep every path of the library free of errors.
+    /// Those of [`PathDescription::parse`]. The tests keep every path of the library free of errors.
     pub fn description(&self) -> Result<PathDescription, DescriptionError> {
         PathDescription::parse(self.name, self.text)
     }
 }
 
 /// Sorted by name.
-static TABLE: &[Entry] = include!(concat!(env!("OUT_DIR"), "/library.rs"));
+static ENTRIES: &[LibraryEntry] = include!(concat!(env!("OUT_DIR"), "/library.rs"));
 
 /// All paths of the library, sorted by name.
 #[must_use]
-pub fn all() -> &'static [Entry] {
-    TABLE
+pub fn all() -> &'static [LibraryEntry] {
+    ENTRIES
 }
 
 /// The path of this name.
 ///
 /// # Errors
 /// When there is none, with the name that resembles it most, if one does.
-pub fn find(name: &str) -> Result<&'static Entry, UnknownPath> {
-    match TABLE.binary_search_by(|entry| entry.name.cmp(name)) {
-        Ok(index) => Ok(&TABLE[index]),
+pub fn find(name: &str) -> Result<&'static LibraryEntry, UnknownPath> {
+    match ENTRIES.binary_search_by(|entry| entry.name.cmp(name)) {
+        Ok(index) => Ok(&ENTRIES[index]),
         Err(_) => Err(UnknownPath { name: name.to_owned(), suggestion: closest(name) }),
     }
 }
@@ -64,13 +64,13 @@ pub struct UnknownPath {
 }
 
 impl UnknownPath {
-    /// The name that was asked for.
+    /// The requested name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The name that was probably meant; `None` when none is near.
+    /// The name that was probably meant; `None` when none is similar.
     #[must_use]
     pub const fn suggestion(&self) -> Option<&'static str> {
         self.suggestion
@@ -89,18 +89,18 @@ impl fmt::Display for UnknownPath {
 
 impl core::error::Error for UnknownPath {}
 
-/// The name with the least to change, if that is little enough to be a slip; else one that begins with `name`.
+/// The name with the fewest edits, if these are few enough to be a typing error; else one that begins with `name`.
 fn closest(name: &str) -> Option<&'static str> {
     let slip = (name.chars().count() / 3).clamp(1, 6);
-    let nearest = TABLE.iter().map(|entry| (edit_distance(name, entry.name), entry.name)).min();
+    let nearest = ENTRIES.iter().map(|entry| (edit_distance(name, entry.name), entry.name)).min();
     match nearest {
         Some((distance, found)) if distance <= slip => Some(found),
         _ if name.len() < 3 => None,
-        _ => TABLE.iter().map(|entry| entry.name).find(|known| known.starts_with(name)),
+        _ => ENTRIES.iter().map(|entry| entry.name).find(|known| known.starts_with(name)),
     }
 }
 
-/// How many letters must be put in, taken out or replaced to make one text of the other (Levenshtein 1966).
+/// Number of letters to insert, delete or replace to turn one text into the other (Levenshtein 1966).
 fn edit_distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_told_what_was_meant_or_where_to_look() {
+    fn an_unknown_name_has_a_suggestion_or_a_reference() {
         let says = |name| find(name).map_err(|error| error.to_string());
         assert_eq!(
             says("rhel-10g-171ms"),

@@ -1,4 +1,4 @@
-//! What a path becomes before anything is touched: plain data that a guest carries out in order.
+//! Plan of a path: plain data that a guest carries out in order.
 
 use linerate_units::ByteCount;
 use serde::{Deserialize, Serialize};
@@ -9,40 +9,40 @@ pub const NEAR: &str = "near";
 /// The namespace of the host at the other end.
 pub const FAR: &str = "far";
 
-/// The namespace in which the links' queues and delays stand. Nobody's address is in it.
+/// The namespace of the links' queues and delays. It has no addresses.
 pub const WIRE: &str = "wire";
 
 /// Everything to set up, in the order of the fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct PathPlan {
     /// The path's name.
     pub path: String,
     /// Settings of the whole system (`net.ipv4.tcp_mem`, `net.core.rmem_max`, …), written before anything else. Only a
     /// guest with a kernel of its own can have them.
-    pub system: Vec<Sysctl>,
+    pub system: Vec<SysctlSetting>,
     /// The namespaces; the first is [`NEAR`].
-    pub namespaces: Vec<Namespace>,
+    pub namespaces: Vec<NamespacePlan>,
     /// Pairs of virtual Ethernet devices between them.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<DevicePair>,
     /// Names and addresses of the hosts, as lines of `/etc/hosts`.
     pub names: Vec<String>,
-    /// What the guest needs.
-    pub sizing: Sizing,
+    /// Resources of the guest.
+    pub sizing: GuestSizing,
     /// Other traffic on the path.
-    pub traffic: Vec<Traffic>,
-    /// What becomes different while the path stands, in the order of time.
-    pub changes: Vec<Change>,
+    pub traffic: Vec<TrafficPlan>,
+    /// Changes while the path is active, in chronological order.
+    pub changes: Vec<PlanChange>,
 }
 
 /// A network namespace and what is set up in it, in the order of the fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Namespace {
-    /// Its name, as `ip netns` shows it.
+pub struct NamespacePlan {
+    /// Name, as `ip netns` shows it.
     pub name: String,
     /// Settings that each namespace has for itself.
-    pub sysctls: Vec<Sysctl>,
+    pub sysctls: Vec<SysctlSetting>,
     /// Devices whose segmentation and receive offloads are turned off, so that each packet is one packet on the path.
     pub without_offloads: Vec<String>,
     /// Lines for `ip -batch -`.
@@ -50,7 +50,7 @@ pub struct Namespace {
     /// Lines for `tc -batch -`.
     pub tc: Vec<String>,
     /// Seeds of `netem` disciplines, which the `tc` of older distributions cannot set.
-    pub seeds: Vec<Seed>,
+    pub seeds: Vec<NetemSeed>,
     /// Arguments of the linerate server that runs here; `None` for none.
     pub server: Option<Vec<String>>,
 }
@@ -58,66 +58,66 @@ pub struct Namespace {
 /// A kernel setting by its name with dots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sysctl {
+pub struct SysctlSetting {
     /// For example `net.ipv4.tcp_rmem`.
     pub key: String,
-    /// As it is written to the file.
+    /// Value as written to the file.
     pub value: String,
 }
 
 /// A pair of virtual Ethernet devices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Pair {
+pub struct DevicePair {
     /// One end.
-    pub a: PairEnd,
+    pub a: DevicePairEnd,
     /// The other.
-    pub b: PairEnd,
+    pub b: DevicePairEnd,
 }
 
 /// One end of a pair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PairEnd {
+pub struct DevicePairEnd {
     /// Namespace.
     pub namespace: String,
     /// Device, at most 15 characters.
     pub device: String,
-    /// Hardware address: fixed, so that neighbour entries can be, and runs repeat.
+    /// Hardware address: fixed, so that neighbour entries are static, and runs repeat.
     pub mac: String,
 }
 
 /// The seed of one `netem`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Seed {
+pub struct NetemSeed {
     /// Device.
     pub device: String,
     /// The discipline's handle, for example `1:`; the root's is `1:` by convention.
     pub handle: String,
-    /// Its seed.
+    /// Seed.
     pub seed: u64,
 }
 
-/// What a guest needs so that its memory is not what limits the path.
+/// Resources of a guest, chosen so that its memory does not limit the path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sizing {
+pub struct GuestSizing {
     /// Memory of the guest, as its kernel counts it.
     #[serde(with = "byte_count")]
     pub memory: ByteCount,
-    /// What of it the guest takes from the host at most: a page is taken when it is first written to, and no path fills
-    /// all that its guest may have.
+    /// Maximum that the guest takes of it from the host: a page is taken when it is first written to, and no path fills
+    /// all memory of its guest.
     #[serde(with = "byte_count")]
     pub taken: ByteCount,
-    /// Where the figures come from, in a sentence.
+    /// Derivation of the figures, in a sentence.
     pub reason: String,
 }
 
-/// A flow besides the one that is measured.
+/// A flow in addition to the measured one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Traffic {
+pub struct TrafficPlan {
     /// Namespace of the side that opens the flow.
     pub client: String,
     /// Arguments of the linerate process there.
@@ -130,11 +130,11 @@ pub struct Traffic {
     pub start_milliseconds: u64,
 }
 
-/// A change of the path while it stands.
+/// A change of the path while it is active.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Change {
-    /// Namespace in which it is made.
+pub struct PlanChange {
+    /// Namespace of the change.
     pub namespace: String,
     /// Virtual milliseconds after the set-up.
     pub at_milliseconds: u64,

@@ -1,12 +1,13 @@
-//! How much memory a path needs, so that nothing but what is described limits it.
+//! Memory that a path needs, so that only its description limits it.
 //!
 //! Linux counts the memory of all TCP sockets together, and starts to refuse at `net.ipv4.tcp_mem`, whose default is a
 //! share of the machine's memory. A path of 10 Gbit/s and 117 ms that is emulated in a small guest would measure that
 //! default. So the guest gets what the connections can hold at once, and `tcp_mem` is set to fit.
 //!
-//! Where a host's settings keep a transfer below what the path carries, somebody will set them right in the guest. What is
-//! right must fit into its memory, too: no advice is good that gives a large part of a host's memory to one buffer. The
-//! guest's kernel then counts more memory than is ever written to, and the host has to give what is written to only.
+//! Where a host's settings limit a transfer to less than the path capacity, users will correct them in the guest. The
+//! correct settings must fit into its memory, too: no advice is good that gives a large part of a host's memory to one
+//! buffer. The guest's kernel then counts more memory than is ever written to, and the host has to provide only what is
+//! written to.
 
 use core::fmt::Write as _;
 use core::time::Duration;
@@ -14,64 +15,66 @@ use core::time::Duration;
 use linerate_units::{BitRate, ByteCount, Mtu, display};
 
 use crate::compile::sysctl;
-use crate::description::{Direction, Host, PathDescription, TrafficProtocol};
-use crate::plan::Sizing;
+use crate::description::{HostDescription, LinkDirection, PathDescription, TrafficProtocol};
+use crate::plan::GuestSizing;
 
-/// Streams that a test opens in parallel unless told otherwise.
-const STREAMS: u64 = 4;
+/// Default number of parallel streams of a test.
+const DEFAULT_STREAMS: u64 = 4;
 
-/// What a kernel with its programs needs besides the sockets.
-const SYSTEM: ByteCount = ByteCount::from_mebibytes(768);
+/// Memory of a kernel with its programs, without the sockets.
+const SYSTEM_MEMORY: ByteCount = ByteCount::from_mebibytes(768);
 
-/// No guest gets less.
-const LEAST: ByteCount = ByteCount::from_mebibytes(1024);
+/// Minimum memory of a guest.
+const MIN_MEMORY: ByteCount = ByteCount::from_mebibytes(1024);
 
-/// Guests come in these steps.
-const STEP: u64 = 256 << 20;
+/// Step of the sizes of guests.
+const MEMORY_STEP: u64 = 256 << 20;
 
-/// The kernel counts `tcp_mem` in these.
-const PAGE: u64 = 4096;
+/// Unit in which the kernel counts `tcp_mem`.
+const PAGE_SIZE: u64 = 4096;
 
 /// Memory that a byte in flight takes at one end: buffers are counted with the kernel's own structures, almost as much
 /// again at an MTU of 1500, and grow to twice what is in flight.
-const PER_BYTE: u64 = 4;
+const MEMORY_PER_BYTE_IN_FLIGHT: u64 = 4;
 
-/// What a connection needs under way, in bandwidth-delay products, with room for repairs.
-const ROOM: f64 = 1.25;
+/// Bytes in flight of a connection, in bandwidth-delay products, with a margin for retransmissions.
+const IN_FLIGHT_BDP: f64 = 1.25;
 
-/// The share of a receive buffer that becomes window at an MTU of 1500. A send buffer needs less.
+/// Share of a receive buffer that becomes window at an MTU of 1500. A send buffer needs less.
 const WINDOW_SHARE: f64 = 0.62;
 
-/// One buffer is given an eighth of a host's memory at most, and both hosts have the same here.
+/// Memory of the guest per byte of a buffer: a buffer gets an eighth of a host's memory at most, and both hosts have
+/// the same here.
 const MEMORY_PER_BUFFER: f64 = 16.0;
 
-/// All buffers come under pressure at 3/16 of the memory at most, and need half as much again as they hold.
+/// Memory of the guest per byte that all buffers hold: they come under pressure at 3/16 of the memory at most, and need
+/// half as much again as they hold.
 const MEMORY_PER_HELD: f64 = 1.5 * 16.0 / 3.0;
 
-/// All sockets together are given a quarter of a host's memory at most.
-const SOCKETS_PART: u64 = 4;
+/// All sockets together get one part of this many of a host's memory at most.
+const SOCKETS_DIVISOR: u64 = 4;
 
-/// A kernel counts less than it was given, and what is computed from it is rounded: a tenth more.
-const MARGIN: f64 = 1.1;
+/// Margin of a tenth: a kernel counts less than it was given, and computed settings are rounded.
+const MEMORY_MARGIN: f64 = 1.1;
 
 /// The result: the guest's memory, and `net.ipv4.tcp_mem` as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sized {
-    /// What the guest gets, with the reason.
-    pub sizing: Sizing,
+pub struct PathSizing {
+    /// Resources of the guest, with the reason.
+    pub sizing: GuestSizing,
     /// Low, pressure and high, in pages.
     pub tcp_mem: String,
 }
 
 /// Sizes the guest of a path. A `tcp_mem` that the description sets stays as it is.
 #[must_use]
-pub fn sized(path: &PathDescription) -> Sized {
+pub fn sized(path: &PathDescription) -> PathSizing {
     let own = path.hosts.first().and_then(|near| setting(near, "net.ipv4.tcp_mem"));
     let needed = sockets(path);
-    let own_limit = own.and_then(sysctl::triple).map(|[_, _, high]| high * PAGE);
+    let own_limit = own.and_then(sysctl::triple).map(|[_, _, high]| high * PAGE_SIZE);
     // Sockets cannot take more than the limit allows them.
     let taken = own_limit.map_or(needed, |limit| limit.min(needed));
-    let as_it_is = round_up((taken + taken_by_pages(taken) + SYSTEM).max(LEAST));
+    let as_it_is = round_up((taken + page_table_size(taken) + SYSTEM_MEMORY).max(MIN_MEMORY));
     let repaired = if own.is_some() { memory_for_total(path) } else { memory_for_buffers(path) };
     let memory = round_up(repaired.unwrap_or_default()).max(as_it_is);
     let tcp_mem = own.map_or_else(|| thresholds(needed.max(share_of(memory))), str::to_owned);
@@ -86,52 +89,53 @@ pub fn sized(path: &PathDescription) -> Sized {
     };
     let mut at_most = as_it_is;
     if memory > as_it_is {
-        let sockets = taken.max(ByteCount::new(memory.get() / SOCKETS_PART));
-        at_most = round_up(sockets + taken_by_pages(sockets) + table_of_pages(memory) + SYSTEM).min(memory);
+        let sockets = taken.max(ByteCount::new(memory.get() / SOCKETS_DIVISOR));
+        at_most =
+            round_up(sockets + page_table_size(sockets) + page_structure_size(memory) + SYSTEM_MEMORY).min(memory);
         let _ = write!(
             reason,
-            "; with as much as that, settings fit which let a transfer fill the path; at most {} of it are ever taken from \
+            "; this allows settings with which a transfer fills the path; at most {} of it are ever taken from \
              the host",
             display::size_binary(at_most)
         );
     }
-    Sized { sizing: Sizing { memory, taken: at_most, reason }, tcp_mem }
+    PathSizing { sizing: GuestSizing { memory, taken: at_most, reason }, tcp_mem }
 }
 
-/// Memory of a guest in which one connection's buffers can be set to what the path needs; `None` where they are, both
-/// ways.
+/// Memory of a guest in which one connection's buffers can be set to what the path needs; `None` where they are, in
+/// both directions.
 fn memory_for_buffers(path: &PathDescription) -> Option<ByteCount> {
     let ways = [true, false].into_iter().filter_map(|forward| {
-        let (flow, buffer) = (Flow::of(path, forward), buffer_for(path, forward)?);
+        let (flow, buffer) = (ConnectionLimits::of(path, forward), buffer_for(path, forward)?);
         (flow.send.min(flow.receive) < buffer).then_some(buffer)
     });
-    ways.max().map(|buffer| ByteCount::from_f64(buffer.as_f64() * MEMORY_PER_BUFFER * MARGIN))
+    ways.max().map(|buffer| ByteCount::from_f64(buffer.as_f64() * MEMORY_PER_BUFFER * MEMORY_MARGIN))
 }
 
 /// Memory of a guest in which all sockets together can be given what one connection holds: of each buffer what its
 /// setting allows, but not more than twice what the path needs.
 fn memory_for_total(path: &PathDescription) -> Option<ByteCount> {
     let ways = [true, false].into_iter().filter_map(|forward| {
-        let (flow, twice) = (Flow::of(path, forward), buffer_for(path, forward)? * 2);
+        let (flow, twice) = (ConnectionLimits::of(path, forward), buffer_for(path, forward)? * 2);
         Some(flow.send.min(twice) + flow.receive.min(twice))
     });
-    ways.max().map(|held| ByteCount::from_f64(held.as_f64() * MEMORY_PER_HELD * MARGIN))
+    ways.max().map(|held| ByteCount::from_f64(held.as_f64() * MEMORY_PER_HELD * MEMORY_MARGIN))
 }
 
 /// The buffer that lets one connection fill this direction of the path; `None` where nothing has a rate.
 fn buffer_for(path: &PathDescription, forward: bool) -> Option<ByteCount> {
     let product = slowest(path, forward)? * path.propagation();
-    Some(ByteCount::from_f64(product.as_f64() * ROOM / WINDOW_SHARE))
+    Some(ByteCount::from_f64(product.as_f64() * IN_FLIGHT_BDP / WINDOW_SHARE))
 }
 
 fn reason(path: &PathDescription, memory: ByteCount, needed: ByteCount) -> String {
-    let forward = Flow::of(path, true);
+    let forward = ConnectionLimits::of(path, true);
     let holds = match forward.path_holds {
         Some(size) => format!("the path holds {} in flight and in its queue", display::size_binary(size)),
         None => "no queue of the path is bounded, so windows decide".to_owned(),
     };
     format!(
-        "{} of memory: the sockets of {STREAMS} streams at once can hold {} (send buffers up to {}, receive buffers up \
+        "{} of memory: the sockets of {DEFAULT_STREAMS} streams at once can hold {} (send buffers up to {}, receive buffers up \
          to {}; {holds})",
         display::size_binary(memory),
         display::size_binary(needed),
@@ -140,10 +144,10 @@ fn reason(path: &PathDescription, memory: ByteCount, needed: ByteCount) -> Strin
     )
 }
 
-/// What all sockets can hold at once.
+/// Memory that all sockets can hold at once.
 fn sockets(path: &PathDescription) -> ByteCount {
-    let flows = [Flow::of(path, true), Flow::of(path, false)];
-    let parallel = flows.iter().map(|flow| flow.streams(STREAMS)).max().unwrap_or_default();
+    let flows = [ConnectionLimits::of(path, true), ConnectionLimits::of(path, false)];
+    let parallel = flows.iter().map(|flow| flow.streams(DEFAULT_STREAMS)).max().unwrap_or_default();
     let both_ways = flows.iter().map(|flow| flow.streams(1)).sum();
     let traffic: ByteCount = path
         .traffic
@@ -154,22 +158,23 @@ fn sockets(path: &PathDescription) -> ByteCount {
     parallel.max(both_ways) + traffic
 }
 
-/// What limits the memory of one connection.
-struct Flow {
+/// Limits of the memory of one connection.
+struct ConnectionLimits {
     /// The largest send buffer.
     send: ByteCount,
     /// The largest receive buffer.
     receive: ByteCount,
-    /// What fits into the path and its queues; `None` without a limit.
+    /// Bytes that fit into the path and its queues; `None` without a limit.
     path_holds: Option<ByteCount>,
 }
 
-impl Flow {
+impl ConnectionLimits {
     fn of(path: &PathDescription, forward: bool) -> Self {
         let ends = (path.hosts.first(), path.hosts.last());
         let (sender, receiver) = if forward { ends } else { (ends.1, ends.0) };
-        let largest =
-            |host: Option<&Host>, key, default| host.map_or(ByteCount::ZERO, |host| maximum(host, key, default));
+        let largest = |host: Option<&HostDescription>, key, default| {
+            host.map_or(ByteCount::ZERO, |host| maximum(host, key, default))
+        };
         Self {
             send: largest(sender, "net.ipv4.tcp_wmem", sysctl::DEFAULT_TCP_WMEM),
             receive: largest(receiver, "net.ipv4.tcp_rmem", sysctl::DEFAULT_TCP_RMEM),
@@ -181,7 +186,7 @@ impl Flow {
     /// receiver has not yet read is bounded by its buffer alone.
     fn streams(&self, count: u64) -> ByteCount {
         let bound = |buffer: ByteCount| match self.path_holds {
-            Some(holds) => (buffer * count).min(holds * PER_BYTE + buffer),
+            Some(holds) => (buffer * count).min(holds * MEMORY_PER_BYTE_IN_FLIGHT + buffer),
             None => buffer * count,
         };
         bound(self.send) + bound(self.receive)
@@ -202,7 +207,7 @@ fn path_holds(path: &PathDescription, forward: bool) -> Option<ByteCount> {
 }
 
 /// All links in one direction, with their MTUs.
-fn directions(path: &PathDescription, forward: bool) -> impl Iterator<Item = (&Direction, Mtu)> {
+fn directions(path: &PathDescription, forward: bool) -> impl Iterator<Item = (&LinkDirection, Mtu)> {
     path.links.iter().map(move |link| (if forward { &link.forward } else { &link.backward }, link.mtu))
 }
 
@@ -212,44 +217,44 @@ fn slowest(path: &PathDescription, forward: bool) -> Option<BitRate> {
 }
 
 /// A direction's rate, or that of its policer where it is lower.
-fn rate_of(direction: &Direction) -> Option<BitRate> {
+fn rate_of(direction: &LinkDirection) -> Option<BitRate> {
     let policed = direction.policer.map(|policer| policer.rate);
     [direction.rate, policed].into_iter().flatten().min()
 }
 
-/// The value of a setting that the description gives to a host.
-pub(crate) fn setting<'a>(host: &'a Host, key: &str) -> Option<&'a str> {
+/// Value of a setting that the description gives to a host.
+pub(crate) fn setting<'a>(host: &'a HostDescription, key: &str) -> Option<&'a str> {
     host.sysctls.iter().find(|setting| setting.key == key).map(|setting| setting.value.as_str())
 }
 
-/// The third number of a setting, or that of the lab's default.
-pub(crate) fn maximum(host: &Host, key: &str, default: &str) -> ByteCount {
+/// Third number of a setting, or that of the lab's default.
+pub(crate) fn maximum(host: &HostDescription, key: &str, default: &str) -> ByteCount {
     let numbers = setting(host, key).and_then(sysctl::triple).or_else(|| sysctl::triple(default));
     numbers.map_or(ByteCount::ZERO, |[_, _, high]| high)
 }
 
-/// The kernel's tables of pages and what is lost to rounding: an eighth.
-fn taken_by_pages(size: ByteCount) -> ByteCount {
+/// The kernel's page tables and losses by rounding: an eighth.
+fn page_table_size(size: ByteCount) -> ByteCount {
     ByteCount::new(size.get() / 8)
 }
 
-/// What a kernel writes for each page that it counts, used or not: 64 B for 4096 B.
-fn table_of_pages(memory: ByteCount) -> ByteCount {
+/// Structures that a kernel writes for each page that it counts, used or not: 64 B for 4096 B.
+fn page_structure_size(memory: ByteCount) -> ByteCount {
     ByteCount::new(memory.get() / 64)
 }
 
-/// What the kernel itself would let TCP sockets have: a sixteenth of the memory.
+/// The kernel's own default for TCP sockets: a sixteenth of the memory.
 fn share_of(memory: ByteCount) -> ByteCount {
     ByteCount::new(memory.get() / 16)
 }
 
 fn round_up(size: ByteCount) -> ByteCount {
-    ByteCount::new(size.get().div_ceil(STEP).saturating_mul(STEP))
+    ByteCount::new(size.get().div_ceil(MEMORY_STEP).saturating_mul(MEMORY_STEP))
 }
 
-/// Low, pressure and high: no pressure up to what is needed.
+/// Low, pressure and high: no pressure up to the needed size.
 fn thresholds(needed: ByteCount) -> String {
-    let pages = needed.get().div_ceil(PAGE);
+    let pages = needed.get().div_ceil(PAGE_SIZE);
     format!("{pages} {} {}", pages + pages / 8, pages + pages / 4)
 }
 
@@ -257,7 +262,7 @@ fn thresholds(needed: ByteCount) -> String {
 mod tests {
     use super::*;
 
-    fn sized_path(near: &str, far: &str, link: &str) -> Sized {
+    fn sized_path(near: &str, far: &str, link: &str) -> PathSizing {
         let text = format!(
             "story = \"A test.\"\nsource = \"This file.\"\nlabel = \"none\"\nscenario = \"test far\"\n[host.near]\n{near}\n\
              [host.far]\n{far}\n[[link]]\nbetween = [\"near\", \"far\"]\n{link}\n"
@@ -274,14 +279,14 @@ mod tests {
         )
     }
 
-    fn limit(sized: &Sized) -> u64 {
-        sysctl::triple(&sized.tcp_mem).map_or(0, |[_, _, high]| high.get() * PAGE)
+    fn limit(sized: &PathSizing) -> u64 {
+        sysctl::triple(&sized.tcp_mem).map_or(0, |[_, _, high]| high.get() * PAGE_SIZE)
     }
 
     #[test]
     fn an_ordinary_path_gets_the_least() {
         let sized = sized_path("", "", "rate = \"100 Mbit/s\"\ndelay = \"10 ms\"\nbuffer = \"1 BDP\"");
-        assert_eq!(sized.sizing.memory, LEAST);
+        assert_eq!(sized.sizing.memory, MIN_MEMORY);
         assert!(sized.sizing.reason.starts_with("1.0 GiB of memory: the sockets of 4 streams at once can hold "));
         assert!(sized.sizing.reason.contains("the path holds 488 KiB"), "{}", sized.sizing.reason);
     }

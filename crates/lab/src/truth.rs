@@ -1,57 +1,60 @@
-//! What a measurement of a path should find: the figures that were built in.
+//! Ground truth of a path: the built-in figures that a measurement should find.
 //!
-//! [`crate::bounds`] says what TCP can reach over a path; here is the path itself, as `linerate path` looks at it. The
-//! tests of the lab compare the two.
+//! [`crate::bounds`] computes what TCP can reach over a path; here is the path itself, as `linerate path` measures it.
+//! The tests of the lab compare the two.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
-use linerate_model::formulas::serialisation_time;
+use linerate_analysis::formulas::serialisation_time;
 use linerate_units::{BitRate, ByteCount, Mtu, PacketCount, Ratio};
 
-use crate::bounds::Way;
-use crate::description::{Direction, ETHERNET_HEADER, Link, Loss, PathDescription, Policer, TrafficKind};
+use crate::description::{
+    ETHERNET_HEADER, EmulatedLink, LinkDirection, LossModel, PathDescription, PolicerDescription, TrafficKind,
+};
 
-/// What was built into one direction of a path.
+/// Ground truth of one direction of a path.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Truth {
+pub struct GroundTruth {
     /// Largest IP packet that arrives.
     pub mtu: Mtu,
     /// Largest IP packet that the sender's own interface takes.
     pub interface_mtu: Mtu,
-    /// Whether larger packets vanish without a word.
+    /// True when larger packets are dropped without an ICMP error.
     pub black_hole: bool,
     /// IP-layer bits that arrive per second when more than enough full packets are sent; `None` where no link and no
     /// policer has a rate. Where rates change with time, by the first ones.
     pub capacity: Option<BitRate>,
-    /// What of it traffic of others keeps that does not yield.
+    /// Part of it that other traffic keeps without yielding.
     pub taken: BitRate,
-    /// Whether other traffic comes and goes, or shares what there is.
+    /// True when other traffic comes and goes, or shares the capacity.
     pub contended: bool,
-    /// Share of packets that does not arrive, when no queue overflows.
+    /// Share of packets that do not arrive, when no queue overflows.
     pub loss: Ratio,
-    /// Whether losses come in bursts, so that their number varies more than a binomial one.
+    /// True when losses come in bursts, so that their number varies more than a binomial one.
     pub bursty: bool,
-    /// Every so manieth packet is lost, if so.
+    /// Period of periodic loss, in packets.
     pub periodic_loss: Option<PacketCount>,
-    /// Share of packets that arrives twice.
+    /// Share of packets that arrive twice.
     pub duplication: Ratio,
-    /// By how much packets overtake others at most; zero where they do not.
+    /// Maximum time by which packets overtake others; zero where they do not.
     pub overtaking: Duration,
     /// Standard deviation (or half the width) of the delay; zero where it does not vary.
     pub jitter: Duration,
     /// The strictest policer.
-    pub policer: Option<Policer>,
-    /// Whether the ECN bits are cleared on the way.
+    pub policer: Option<PolicerDescription>,
+    /// True when the ECN bits are cleared on the path.
     pub bleaches_ecn: bool,
 }
 
 /// The figures of one direction.
 #[must_use]
-pub fn truth(path: &PathDescription, way: Way) -> Truth {
-    let links: Vec<(&Link, &Direction)> = path.links.iter().map(|link| (link, way.of(link))).collect();
+pub fn truth(path: &PathDescription, way: Direction) -> GroundTruth {
+    let links: Vec<(&EmulatedLink, &LinkDirection)> =
+        path.links.iter().map(|link| (link, link.direction(way))).collect();
     let interface_mtu = match way {
-        Way::Forward => path.links.first(),
-        Way::Backward => path.links.last(),
+        Direction::Up => path.links.first(),
+        Direction::Down => path.links.last(),
     }
     .map_or(Mtu::new(1500), |link| link.mtu);
     let said = links.iter().map(|(link, _)| link.mtu).min().unwrap_or(interface_mtu);
@@ -59,8 +62,8 @@ pub fn truth(path: &PathDescription, way: Way) -> Truth {
     let silent = dropped.and_then(|size| u32::try_from(size.get()).ok()).map(Mtu::new).filter(|mtu| *mtu < said);
     let mtu = silent.unwrap_or(said);
     let policer = links.iter().filter_map(|(_, direction)| direction.policer).min_by_key(|policer| policer.rate);
-    let losses: Vec<Loss> = links.iter().filter_map(|(_, direction)| direction.loss).collect();
-    Truth {
+    let losses: Vec<LossModel> = links.iter().filter_map(|(_, direction)| direction.loss).collect();
+    GroundTruth {
         mtu,
         interface_mtu,
         black_hole: silent.is_some(),
@@ -68,9 +71,9 @@ pub fn truth(path: &PathDescription, way: Way) -> Truth {
         taken: taken(path, way),
         contended: path.traffic.iter().any(|traffic| runs_along(path, way, &traffic.from)),
         loss: loss(&links),
-        bursty: losses.iter().any(|loss| matches!(loss, Loss::GilbertElliott { .. })),
+        bursty: losses.iter().any(|loss| matches!(loss, LossModel::GilbertElliott { .. })),
         periodic_loss: losses.iter().find_map(|loss| match loss {
-            Loss::Every(count) => Some(*count),
+            LossModel::Every(count) => Some(*count),
             _ => None,
         }),
         duplication: links.iter().filter_map(|(_, direction)| direction.duplicate).max().unwrap_or_default(),
@@ -81,19 +84,23 @@ pub fn truth(path: &PathDescription, way: Way) -> Truth {
     }
 }
 
-/// The round trip of an IP packet of this size and an answer of the same size, when nothing waits and no delay varies:
-/// all delays, and the time to send the packet on each link.
+/// Round trip of an IP packet of this size and an answer of the same size, without queueing and jitter: all delays, and
+/// the time to send the packet on each link.
 #[must_use]
 pub fn round_trip(path: &PathDescription, size: ByteCount) -> Duration {
     let frame = size + ETHERNET_HEADER;
     let sending =
-        |direction: &Direction| direction.rate.and_then(|rate| serialisation_time(frame, rate)).unwrap_or_default();
+        |direction: &LinkDirection| direction.rate.and_then(|rate| serialisation_time(frame, rate)).unwrap_or_default();
     path.propagation()
         + path.links.iter().map(|link| sending(&link.forward) + sending(&link.backward)).sum::<Duration>()
 }
 
-/// What the slowest link carries of full packets, or the policer, which counts IP bytes.
-fn capacity(links: &[(&Link, &Direction)], mtu: Mtu, policer: Option<Policer>) -> Option<BitRate> {
+/// Rate of full packets on the slowest link, or of the policer, which counts IP bytes.
+fn capacity(
+    links: &[(&EmulatedLink, &LinkDirection)],
+    mtu: Mtu,
+    policer: Option<PolicerDescription>,
+) -> Option<BitRate> {
     let packet = mtu.byte_count();
     let share = packet / (packet + ETHERNET_HEADER);
     let link = links
@@ -105,7 +112,7 @@ fn capacity(links: &[(&Link, &Direction)], mtu: Mtu, policer: Option<Policer>) -
     [link, policer.map(|policer| policer.rate)].into_iter().flatten().min()
 }
 
-fn loss(links: &[(&Link, &Direction)]) -> Ratio {
+fn loss(links: &[(&EmulatedLink, &LinkDirection)]) -> Ratio {
     let arrive: f64 = links
         .iter()
         .map(|(_, direction)| {
@@ -116,17 +123,17 @@ fn loss(links: &[(&Link, &Direction)]) -> Ratio {
     Ratio::new(1.0 - arrive).unwrap_or_default()
 }
 
-/// Whether traffic from this host takes this direction: hosts stand in the order of the path.
-fn runs_along(path: &PathDescription, way: Way, from: &str) -> bool {
+/// True when traffic from this host takes this direction: hosts are in the order of the path.
+fn runs_along(path: &PathDescription, way: Direction, from: &str) -> bool {
     let last = path.hosts.len().saturating_sub(1);
     let place = path.hosts.iter().position(|host| host.name == from);
     match way {
-        Way::Forward => place.is_some_and(|place| place < last),
-        Way::Backward => place == Some(last),
+        Direction::Up => place.is_some_and(|place| place < last),
+        Direction::Down => place == Some(last),
     }
 }
 
-fn taken(path: &PathDescription, way: Way) -> BitRate {
+fn taken(path: &PathDescription, way: Direction) -> BitRate {
     path.traffic
         .iter()
         .filter(|traffic| runs_along(path, way, &traffic.from))
@@ -142,7 +149,7 @@ mod tests {
     use super::*;
     use crate::library;
 
-    fn of(name: &str, way: Way) -> Truth {
+    fn of(name: &str, way: Direction) -> GroundTruth {
         truth(&library::find(name).expect("in the library").description().expect("readable"), way)
     }
 
@@ -153,17 +160,17 @@ mod tests {
     #[test]
     fn rates_are_those_of_ip_packets() {
         // 300 Mbit/s × 1500 / 1514.
-        assert!(near(of("300m-20ms", Way::Forward).capacity, 297.226e6));
-        assert!(near(of("300m-20ms-policer-cubic", Way::Forward).capacity, 100e6));
-        assert!(near(of("xs4all-adsl", Way::Backward).capacity, 891.68e3));
-        assert!((of("cross-traffic-udp", Way::Forward).taken.bits_per_second() - 200e6).abs() < 1.0);
+        assert!(near(of("300m-20ms", Direction::Up).capacity, 297.226e6));
+        assert!(near(of("300m-20ms-policer-cubic", Direction::Up).capacity, 100e6));
+        assert!(near(of("xs4all-adsl", Direction::Down).capacity, 891.68e3));
+        assert!((of("cross-traffic-udp", Direction::Up).taken.bits_per_second() - 200e6).abs() < 1.0);
     }
 
     #[test]
     fn sizes_and_what_happens_to_larger_packets() {
-        let tunnel = of("tunnel-path-mtu", Way::Forward);
+        let tunnel = of("tunnel-path-mtu", Direction::Up);
         assert_eq!((tunnel.mtu, tunnel.black_hole), (Mtu::new(1400), false));
-        let hole = of("300m-20ms-black-hole", Way::Forward);
+        let hole = of("300m-20ms-black-hole", Direction::Up);
         assert_eq!((hole.mtu, hole.interface_mtu, hole.black_hole), (Mtu::new(1400), Mtu::new(1500), true));
     }
 
@@ -177,10 +184,10 @@ mod tests {
 
     #[test]
     fn only_what_is_built_in_is_there() {
-        assert_eq!(of("300m-20ms-ecmp-reordering", Way::Forward).overtaking, Duration::from_micros(500));
-        assert!(of("300m-20ms-ecmp-reordering", Way::Backward).overtaking.is_zero());
-        assert!(of("300m-20ms-bursty-loss", Way::Forward).bursty);
-        let plain = of("300m-20ms", Way::Forward);
+        assert_eq!(of("300m-20ms-ecmp-reordering", Direction::Up).overtaking, Duration::from_micros(500));
+        assert!(of("300m-20ms-ecmp-reordering", Direction::Down).overtaking.is_zero());
+        assert!(of("300m-20ms-bursty-loss", Direction::Up).bursty);
+        let plain = of("300m-20ms", Direction::Up);
         assert_eq!((plain.loss, plain.duplication, plain.policer), (Ratio::ZERO, Ratio::ZERO, None));
     }
 }

@@ -1,11 +1,12 @@
-//! Properties of all descriptions, whatever is written in them.
+//! Properties of all descriptions, for any content.
 
-use linerate_lab::bounds::{Way, bounds};
+use linerate_lab::bounds::bounds;
 use linerate_lab::compile::compile;
-use linerate_lab::description::{CONGESTION_CONTROLS, Label, PathDescription, Queue};
+use linerate_lab::description::{BottleneckQueue, CONGESTION_CONTROLS, PathDescription, PathLabel};
+use linerate_model::direction::Direction;
 use proptest::prelude::*;
 
-/// Words of the language, right and wrong, to be put together at random.
+/// Lines of the language, valid and invalid, to be combined at random.
 const WORDS: &[&str] = &[
     "story = \"s\"",
     "source = \"s\"",
@@ -85,11 +86,11 @@ const WORDS: &[&str] = &[
     "\u{fc}",
 ];
 
-/// What every description must have, so that random keys reach the checks behind.
+/// Required keys of every description, so that random keys reach the checks behind.
 const TOP: &str = "story = \"s\"\nsource = \"s\"\nlabel = \"none\"\nscenario = \"test far\"\n[host.near]\n[host.far]\n[[link]]\n\
                    between = [\"near\", \"far\"]\n";
 
-/// Reads `text`; what is refused names a line of it, and what is accepted has one plan and finite bounds.
+/// Parses `text`; a rejected one has an error with a line, and an accepted one has one plan and finite bounds.
 fn read(text: &str) -> Result<(), TestCaseError> {
     match PathDescription::parse("any", text) {
         Err(error) => {
@@ -102,7 +103,7 @@ fn read(text: &str) -> Result<(), TestCaseError> {
             let again = PathDescription::parse("any", text);
             prop_assert_eq!(again.as_ref(), Ok(&path));
             prop_assert_eq!(compile(&path), compile(&path));
-            for way in [Way::Forward, Way::Backward] {
+            for way in [Direction::Up, Direction::Down] {
                 prop_assert!(bounds(&path, way).segment_rtt >= path.propagation());
             }
         }
@@ -115,13 +116,13 @@ const REFERENCE: &str = include_str!("../../../docs/paths.md");
 
 #[test]
 fn the_reference_names_everything_that_can_be_written() {
-    let labels = Label::ALL.iter().map(|label| format!("| `{label}` | {} |", label.meaning()));
-    let queues = Queue::ALL.iter().map(|queue| format!("`{}`", queue.name()));
+    let labels = PathLabel::ALL.iter().map(|label| format!("| `{label}` | {} |", label.meaning()));
+    let queues = BottleneckQueue::ALL.iter().map(|queue| format!("`{}`", queue.name()));
     let controls = CONGESTION_CONTROLS.iter().map(|name| format!("`{name}`"));
     for text in labels.chain(queues).chain(controls) {
         assert!(REFERENCE.contains(&text), "not in docs/paths.md: {text}");
     }
-    // What is told about an unknown key lists all keys of its table.
+    // The error for an unknown key lists all keys of its table.
     for (table, wrong) in [(TOP, "x = 1"), (TOP, "[host.r1]\nx = 1"), (TOP, "[[traffic]]\nx = 1"), ("x = 1\n", TOP)] {
         let Err(error) = PathDescription::parse("any", &format!("{table}{wrong}")) else { panic!("accepted: {wrong}") };
         let keys = error.message().split('`').skip(3).step_by(2);
@@ -132,7 +133,7 @@ fn the_reference_names_everything_that_can_be_written() {
 }
 
 #[test]
-fn the_slip_that_the_reference_shows_is_told_like_that() {
+fn the_reference_shows_the_actual_error() {
     let text = format!("{TOP}rate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n\nbuffer = \"45\"\n");
     let Err(error) = PathDescription::parse("my.toml", &text) else { panic!("accepted") };
     assert!(REFERENCE.contains(&format!("```text\n{error}\n```")), "{error}");
@@ -181,7 +182,7 @@ proptest! {
                 let seeds: usize = plan.namespaces.iter().map(|namespace| namespace.seeds.len()).sum();
                 prop_assert_eq!(seeds, if share > 0.0 { 2 } else { 0 });
             }
-            // A buffer that is no buffer is all that such a link can be refused for.
+            // Such a link can only be rejected for its buffer.
             Err(error) => {
                 let largest = if queue == "red" { 4_000_000 } else { 4_294_967_295 };
                 prop_assert!(size <= packet || size >= largest, "{error}");

@@ -1,20 +1,20 @@
-//! The library of paths: every description can be read, becomes a plan, and says what it ought to.
+//! The library of paths: every description can be parsed, becomes a plan, and has its texts.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use linerate_lab::compile::compile;
-use linerate_lab::description::{Label, PathDescription};
-use linerate_lab::library::{self, Entry};
+use linerate_lab::description::{PathDescription, PathLabel};
+use linerate_lab::library::{self, LibraryEntry};
 
 /// Labels that no path of the library carries.
-const UNUSED_LABELS: [Label; 0] = [];
+const UNUSED_LABELS: [PathLabel; 0] = [];
 
 /// The longest story that fits a line of `linerate lab list`.
 const LONGEST_STORY: usize = 100;
 
-fn described() -> impl Iterator<Item = (&'static Entry, PathDescription)> {
+fn described() -> impl Iterator<Item = (&'static LibraryEntry, PathDescription)> {
     library::all().iter().map(|entry| match entry.description() {
         Ok(path) => (entry, path),
         Err(error) => panic!("{error}"),
@@ -50,27 +50,27 @@ fn every_path_can_be_read_and_becomes_the_same_plan_each_time() {
 }
 
 #[test]
-fn every_path_tells_its_story_and_its_source_in_a_line() {
+fn every_path_has_its_story_and_its_source_in_a_line() {
     let mut stories = BTreeSet::new();
     for (entry, path) in described() {
         let name = entry.name();
         assert!(path.story.chars().count() <= LONGEST_STORY, "{name}: {}", path.story);
         assert!(path.story.ends_with('.'), "{name}: {}", path.story);
         assert!(!path.source.trim().is_empty(), "{name}");
-        assert!(stories.insert(path.story.clone()), "{name} tells another path's story");
+        assert!(stories.insert(path.story.clone()), "{name} has another path's story");
         assert!(entry.text().starts_with('#'), "{name}: no comment shows where its figures come from");
     }
 }
 
 #[test]
 fn every_label_is_on_a_path_or_known_to_be_unused() {
-    let used: BTreeSet<Label> = described().map(|(_, path)| path.label).collect();
-    for label in Label::ALL {
+    let used: BTreeSet<PathLabel> = described().map(|(_, path)| path.label).collect();
+    for label in PathLabel::ALL {
         assert_ne!(used.contains(label), UNUSED_LABELS.contains(label), "{label}");
     }
 }
 
-/// A scenario that leaves the congestion control to the host, or takes another one, would not show what the path is for.
+/// A scenario with the default or another congestion control would not demonstrate the path.
 #[test]
 fn every_scenario_is_a_test_to_far_with_the_hosts_congestion_control() {
     for (entry, path) in described() {

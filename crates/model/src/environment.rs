@@ -1,4 +1,4 @@
-//! The host that a measurement is made on, as it is at the time: what may explain a result, or its difference from an
+//! State of the measuring host at the time of a measurement: facts that may explain a result, or its difference from an
 //! earlier one.
 
 use core::time::Duration;
@@ -6,102 +6,101 @@ use std::collections::BTreeMap;
 
 use linerate_units::{BitRate, ByteCount, Mtu, PacketCount, Ratio};
 
-use crate::schema::environment as schema;
-
-/// A host and its way to the other end. What could not be read is `None`, and [`Environment::unreadable`] says why.
+/// Host and its route to the remote host. Facts that could not be read are `None`, with the reason in
+/// [`HostEnvironment::unreadable`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Environment {
-    /// Its name.
+pub struct HostEnvironment {
+    /// Host name.
     pub host_name: Option<String>,
     /// Release of the kernel, for example `6.12.117`.
     pub kernel: Option<String>,
     /// Architecture of the machine, for example `x86_64`.
     pub architecture: Option<String>,
     /// Processors and memory.
-    pub machine: Machine,
-    /// How busy it is.
-    pub load: Load,
-    /// Its clock.
-    pub clock: Clock,
+    pub machine: HostMachine,
+    /// Load.
+    pub load: HostLoad,
+    /// Clock.
+    pub clock: HostClock,
     /// Congestion control of new connections.
     pub congestion_control: Option<String>,
     /// Congestion controls that can be chosen.
     pub congestion_controls: Option<Vec<String>>,
-    /// The interface that leads to the other end; `None` when there is no other end, or no way to it.
+    /// Interface of the route to the remote host; `None` without a remote host, or without a route to it.
     pub interface: Option<InterfaceFacts>,
-    /// Settings of the kernel that matter, by the name that `sysctl` has for them, for example `net.ipv4.tcp_rmem`.
-    /// Numbers that belong together have one blank between them. Settings that this kernel lacks are left out.
+    /// Relevant kernel settings by `sysctl` name, for example `net.ipv4.tcp_rmem`. Lists of numbers are separated by
+    /// single blanks. Settings that this kernel lacks are left out.
     pub settings: BTreeMap<String, String>,
-    /// What could not be read: name of the fact → why.
+    /// Facts that could not be read: name → reason.
     pub unreadable: BTreeMap<String, String>,
 }
 
 /// Processors and memory of a host.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Machine {
-    /// Model of the processor, as the kernel has it.
+pub struct HostMachine {
+    /// Processor model, as the kernel reports it.
     pub processor: Option<String>,
-    /// Logical processors that are switched on.
+    /// Logical processors that are online.
     pub processors: Option<usize>,
-    /// How many of them this process may use.
+    /// Number of those that this process may use.
     pub usable_processors: Option<usize>,
-    /// How their clock rate is chosen, for example `performance`.
+    /// Frequency governor, for example `performance`.
     pub frequency_governor: Option<String>,
-    /// Memory.
+    /// Physical memory.
     pub memory: Option<ByteCount>,
-    /// What it runs in, a hypervisor or container by name, or both (`docker on KVM`); `None` when nothing hints at one.
+    /// Hypervisor or container by name, or both (`docker on KVM`); `None` when none was detected.
     pub virtualisation: Option<String>,
 }
 
-/// How busy a host is.
+/// Load of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Load {
-    /// Time since it booted.
+pub struct HostLoad {
+    /// Time since boot.
     pub uptime: Option<Duration>,
     /// Runnable processes, means of the last 1, 5 and 15 minutes.
     pub averages: Option<[f64; 3]>,
-    /// Share of all processors' time since boot that a hypervisor took away (`steal`).
+    /// Share of all processors' time since boot taken by a hypervisor (`steal`).
     pub stolen: Option<Ratio>,
 }
 
 /// The clock of a host.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Clock {
-    /// What the kernel counts, for example `tsc`.
+pub struct HostClock {
+    /// Clock source in use, for example `tsc`.
     pub source: Option<String>,
-    /// What else it could count.
+    /// Clock sources available.
     pub sources: Option<Vec<String>>,
-    /// What the kernel knows of its being right.
+    /// Synchronisation state.
     pub state: Option<ClockState>,
 }
 
-/// What the kernel knows of its clock's being right (adjtimex(2)).
+/// Synchronisation state of the clock, as known to the kernel (adjtimex(2)).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClockState {
-    /// Whether a program keeps it synchronised (`STA_UNSYNC` is off and the kernel sees no error).
+    /// True when a program keeps it synchronised (`STA_UNSYNC` is off and the kernel reports no error).
     pub synchronised: bool,
-    /// How wrong it is by that program's estimate (`esterror`).
+    /// Estimated error, by that program (`esterror`).
     pub estimated_error: Duration,
-    /// How wrong it is at the most (`maxerror`); grows while nobody corrects it. 16 s is the kernel's word for "unknown".
+    /// Maximum error (`maxerror`); grows while the clock is not corrected. 16 s means "unknown".
     pub largest_error: Duration,
-    /// By how much its rate is corrected, in parts per million: positive makes it faster (`freq`).
+    /// Rate correction in parts per million: positive makes the clock faster (`freq`).
     pub rate_correction: f64,
 }
 
 /// An interface of a host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InterfaceFacts {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its MTU.
+    /// MTU.
     pub mtu: Option<Mtu>,
-    /// The path MTU that the host's routing has for the other end, where that is not the interface's.
+    /// Path MTU of the host's route to the remote host, where it differs from the interface's.
     pub route_mtu: Option<Mtu>,
-    /// Its driver.
+    /// Driver.
     pub driver: Option<String>,
-    /// Its speed; `None` also for devices that have none.
+    /// Speed; `None` also for devices that have none.
     pub speed: Option<BitRate>,
-    /// Offloads that concern how packets are cut, joined and summed up, by ethtool's names; whether they are on.
+    /// Segmentation, receive and checksum offloads by ethtool's names, and their state.
     pub offloads: BTreeMap<String, bool>,
     /// Root queueing discipline.
     pub queueing: Option<QueueingDiscipline>,
@@ -109,33 +108,33 @@ pub struct InterfaceFacts {
     pub transmit_queue: Option<PacketCount>,
     /// Hardware queues for sending and receiving.
     pub queues: Option<(u32, u32)>,
-    /// What has passed through it.
+    /// Traffic counters.
     pub counters: Option<InterfaceCounters>,
 }
 
 /// A queueing discipline (tc(8)).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueingDiscipline {
-    /// Its kind, for example `fq_codel`.
+    /// Kind, for example `fq_codel`.
     pub kind: String,
-    /// Its settings as `tc -j` has them; empty where `tc` is missing.
+    /// Settings as printed by `tc -j`; empty where `tc` is missing.
     pub settings: BTreeMap<String, String>,
-    /// What has passed through it.
+    /// Traffic counters.
     pub statistics: Option<QueueStatistics>,
 }
 
-/// What has passed through a queueing discipline since it was made, and what it holds.
+/// Counters of a queueing discipline since its creation, and its backlog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStatistics {
     /// Bytes sent.
     pub sent: ByteCount,
-    /// Packets sent; trains of segments that the device cuts count as one.
+    /// Packets sent; a GSO packet that the device segments counts as one.
     pub packets: PacketCount,
     /// Packets dropped.
     pub dropped: PacketCount,
-    /// Times that a packet had to wait for the rate to be kept.
+    /// Number of times that a packet was delayed to keep the rate.
     pub overlimits: PacketCount,
-    /// Times that the device had no room for a packet.
+    /// Number of times that the device had no space for a packet.
     pub requeues: PacketCount,
     /// Bytes waiting now.
     pub backlog: ByteCount,
@@ -143,12 +142,12 @@ pub struct QueueStatistics {
     pub backlog_packets: PacketCount,
 }
 
-/// What has passed through an interface since it was made.
+/// Traffic counters of an interface since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceCounters {
-    /// On the way in.
+    /// Received.
     pub received: DirectionCounters,
-    /// On the way out.
+    /// Sent.
     pub sent: DirectionCounters,
 }
 
@@ -161,12 +160,12 @@ pub struct DirectionCounters {
     pub packets: PacketCount,
     /// Packets that were damaged or could not be sent.
     pub errors: PacketCount,
-    /// Packets dropped for want of room, or because nobody wanted them.
+    /// Packets dropped for want of buffer space, or because no protocol handled them.
     pub dropped: PacketCount,
 }
 
 impl InterfaceCounters {
-    /// What has passed since an earlier reading of the same interface. A counter that began anew counts from there on.
+    /// Difference from an earlier sample of the same interface. A counter that was reset counts from zero.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self { received: self.received.since(&earlier.received), sent: self.sent.since(&earlier.sent) }
@@ -189,14 +188,14 @@ fn increase(now: u64, then: u64) -> u64 {
     now.checked_sub(then).unwrap_or(now)
 }
 
-/// The kernel's counters of IP, ICMP, UDP and TCP (`/proc/net/snmp`, `/proc/net/netstat`, `/proc/net/snmp6`), by group
-/// and name as `nstat` has them: `TcpRetransSegs`, `TcpExtTCPTimeouts`, `UdpRcvbufErrors`.
+/// Kernel counters of IP, ICMP, UDP and TCP (`/proc/net/snmp`, `/proc/net/netstat`, `/proc/net/snmp6`), by group and
+/// name as in `nstat`: `TcpRetransSegs`, `TcpExtTCPTimeouts`, `UdpRcvbufErrors`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProtocolCounters(pub BTreeMap<String, u64>);
 
 impl ProtocolCounters {
-    /// Reads the kernel's lists: pairs of lines `Group: name name …` and `Group: number number …`, or lines
-    /// `GroupName number` (`/proc/net/snmp6`). What is not a counter (negative) is left out.
+    /// Parses the kernel's lists: pairs of lines `Group: name name …` and `Group: number number …`, or lines `GroupName
+    /// number` (`/proc/net/snmp6`). Negative values are not counters and are left out.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut counters = BTreeMap::new();
@@ -220,7 +219,7 @@ impl ProtocolCounters {
         Self(counters)
     }
 
-    /// The counters that have grown since an earlier reading, and by how much.
+    /// Counters that have grown since an earlier sample, with their growth.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let grown = self.0.iter().filter_map(|(name, now)| {
@@ -230,60 +229,20 @@ impl ProtocolCounters {
         Self(grown.collect())
     }
 
-    /// One counter by its name; `None` when this kernel lacks it, or when it has not grown.
+    /// Counter by its name; `None` when this kernel lacks it, or when it has not grown.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<u64> {
         self.0.get(name).copied()
     }
 }
 
-impl From<&Environment> for schema::Environment {
-    fn from(host: &Environment) -> Self {
-        let state = host.clock.state;
-        Self {
-            host_name: host.host_name.clone(),
-            kernel: host.kernel.clone(),
-            architecture: host.architecture.clone(),
-            processor: host.machine.processor.clone(),
-            processors: host.machine.processors.map(|count| count as u64),
-            virtualisation: host.machine.virtualisation.clone(),
-            congestion_control: host.congestion_control.clone(),
-            congestion_controls: host.congestion_controls.clone(),
-            clock_source: host.clock.source.clone(),
-            clock_synchronised: state.map(|state| state.synchronised),
-            clock_error_bound_ns: state
-                .and_then(ClockState::error_bound)
-                .map(|error| u64::try_from(error.as_nanos()).unwrap_or(u64::MAX)),
-            load_average: host.load.averages.map(|averages| averages[0]),
-            interface: host.interface.as_ref().map(schema::Interface::from),
-            sysctls: host.settings.clone(),
-            other_traffic: None,
-            unreadable: host.unreadable.clone(),
-        }
-    }
-}
-
 impl ClockState {
-    /// The most that the clock can be wrong by; `None` when nobody knows.
+    /// Maximum error of the clock; `None` when unknown.
     #[must_use]
     pub fn error_bound(self) -> Option<Duration> {
-        // NTP_PHASE_LIMIT of the kernel: what it says of a clock that was never set.
+        // NTP_PHASE_LIMIT of the kernel: its value for a clock that was never set.
         const UNKNOWN: Duration = Duration::from_secs(16);
         (self.synchronised && self.largest_error < UNKNOWN).then_some(self.largest_error)
-    }
-}
-
-impl From<&InterfaceFacts> for schema::Interface {
-    fn from(interface: &InterfaceFacts) -> Self {
-        Self {
-            name: interface.name.clone(),
-            mtu_bytes: interface.mtu.map(|mtu| mtu.byte_count().get()),
-            driver: interface.driver.clone(),
-            speed_bits_per_second: interface.speed.map(BitRate::bits_per_second),
-            offloads: interface.offloads.clone(),
-            queueing_discipline: interface.queueing.as_ref().map(|queueing| queueing.kind.clone()),
-            transmit_queue_packets: interface.transmit_queue.map(PacketCount::get),
-        }
     }
 }
 
@@ -320,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_off_lists_are_read_as_far_as_they_go() {
+    fn truncated_lists_are_parsed_up_to_their_end() {
         let whole = ProtocolCounters::parse(SNMP);
         for length in 0..SNMP.len() {
             let part = ProtocolCounters::parse(&SNMP[..length]);
@@ -329,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn interface_counters_that_began_anew() {
+    fn interface_counters_after_a_reset() {
         let reading = |bytes, packets| {
             let direction = DirectionCounters {
                 bytes: ByteCount::new(bytes),
@@ -343,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_nobody_set_has_no_error_bound() {
+    fn an_unsynchronised_clock_has_no_error_bound() {
         let state = |synchronised, seconds| ClockState {
             synchronised,
             estimated_error: Duration::ZERO,
@@ -353,8 +312,5 @@ mod tests {
         assert_eq!(state(true, 1).error_bound(), Some(Duration::from_secs(1)));
         assert_eq!(state(true, 16).error_bound(), None);
         assert_eq!(state(false, 1).error_bound(), None);
-        let clock = Clock { state: Some(state(true, 1)), ..Clock::default() };
-        let document = schema::Environment::from(&Environment { clock, ..Environment::default() });
-        assert_eq!((document.clock_synchronised, document.clock_error_bound_ns), (Some(true), Some(1_000_000_000)));
     }
 }

@@ -1,39 +1,55 @@
-//! What a rule has to say about a host.
+//! Findings of the audit rules on a host.
 
-use crate::change::Change;
+use crate::change::HostChange;
+use serde::{Deserialize, Serialize};
 
-/// How much it matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// Worth knowing; nothing is wrong.
+/// Severity of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FindingSeverity {
+    /// Information; nothing is wrong.
     Note,
-    /// Could be better; costs something only under conditions that the finding names.
+    /// Possible improvement; costs performance only under conditions that the finding names.
     Advice,
-    /// Costs performance or will surprise somebody.
+    /// Costs performance or has surprising effects.
     Warning,
-    /// Breaks or cripples transfers.
+    /// Breaks or severely slows transfers.
     Critical,
 }
 
-/// One thing that a rule found.
+/// Finding of one rule.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Finding {
+pub struct AuditFinding {
     /// Identifier of the rule, for example `sack-off`.
     pub rule: String,
-    /// How much it matters.
-    pub severity: Severity,
-    /// What it is about: a setting's name, an interface, a file.
+    /// Severity.
+    pub severity: FindingSeverity,
+    /// Subject: name of a setting, an interface, a file.
     pub subject: String,
-    /// What is wrong, in one sentence with the figures.
+    /// Problem in one sentence, with the figures.
     pub text: String,
-    /// What was read that shows it, one fact each: `net.ipv4.tcp_sack = 0 (/etc/sysctl.d/99-old.conf:12)`.
+    /// Facts that show it: `net.ipv4.tcp_sack = 0 (/etc/sysctl.d/99-old.conf:12)`.
     pub evidence: Vec<String>,
-    /// Who says so: an RFC's section, the kernel's documentation, a measurement of the lab.
+    /// Reference: section of an RFC, documentation of the kernel, a measurement in the lab.
     pub source: String,
-    /// What following the advice may cost; empty where nothing is known against it.
+    /// Risk of following the advice; empty where none is known.
     pub risk: String,
-    /// What to do where a command or an edit is the answer, exactly as it would be typed.
+    /// Commands or edits, exactly as to be typed.
     pub remedy: Vec<String>,
-    /// The change that linerate itself can make; `None` where the remedy is somebody's hands.
-    pub change: Option<Change>,
+    /// Change that linerate itself can apply; `None` where the remedy is manual.
+    pub change: Option<HostChange>,
+}
+
+impl FindingSeverity {
+    /// Name used in documents and options.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Advice => "advice",
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+        }
+    }
 }

@@ -1,54 +1,54 @@
-//! What one TCP connection did between two readings of its socket.
+//! Change of one TCP connection between two samples of its socket.
 
 use core::time::Duration;
 
 use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
 
 use crate::limit::LimitShares;
-use crate::socket::SocketReading;
+use crate::socket::SocketSnapshot;
 use crate::tcp_info::TcpInfo;
 
-/// What happened to a flow between two readings, and where it stood at the second. What the kernel does not tell is
+/// Change of a flow between two samples, and its state at the second. Values that the kernel does not report are
 /// `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FlowChange {
-    /// Between the readings.
+    /// Time between the samples.
     pub elapsed: Duration,
-    /// Payload that the far end acknowledged.
+    /// Payload acknowledged by the remote host.
     pub acknowledged: Option<ByteCount>,
-    /// Payload that came from the far end, in order.
+    /// Payload received from the remote host, in order.
     pub received: Option<ByteCount>,
     /// Payload acknowledged per time.
     pub send_rate: Option<BitRate>,
     /// Payload received per time.
     pub receive_rate: Option<BitRate>,
-    /// Segments that were sent again.
+    /// Retransmitted segments.
     pub retransmitted: Option<SegmentCount>,
-    /// Bytes sent again as a share of all bytes sent; `None` also when nothing was sent.
+    /// Retransmitted bytes as a share of all sent bytes; `None` also when nothing was sent.
     pub retransmission_share: Option<Ratio>,
-    /// Smoothed round-trip time at the second reading.
+    /// Smoothed round-trip time at the second sample.
     pub rtt: Option<Duration>,
-    /// How much of it is waiting: what it exceeds the smallest round trip by.
+    /// Queueing delay: excess over the smallest round trip.
     pub queueing: Option<Duration>,
-    /// Congestion window at the second reading.
+    /// Congestion window at the second sample.
     pub congestion_window: Option<ByteCount>,
-    /// On its way and not acknowledged at the second reading.
+    /// Bytes in flight at the second sample.
     pub in_flight: Option<ByteCount>,
-    /// The kernel's latest sample of the rate at which data arrived.
+    /// Latest delivery rate sample of the kernel.
     pub delivery_rate: Option<BitRate>,
-    /// Shares of the time by what held the sender back, by the kernel's stop-watches.
+    /// Shares of the time by limit of the sender, from the kernel's chronograph counters.
     pub limits: Option<LimitShares>,
 }
 
 impl FlowChange {
-    /// What happened from `first` to `last`, readings of one socket that lie `elapsed` apart.
+    /// Change from `first` to `last`, samples of one socket taken `elapsed` apart.
     #[must_use]
-    pub fn between(first: &SocketReading, last: &SocketReading, elapsed: Duration) -> Self {
+    pub fn between(first: &SocketSnapshot, last: &SocketSnapshot, elapsed: Duration) -> Self {
         let (Some(before), Some(after)) = (&first.info, &last.info) else {
             return Self { elapsed, ..Self::default() };
         };
-        let acknowledged = grown(before.bytes_acknowledged, after.bytes_acknowledged);
-        let received = grown(before.bytes_received, after.bytes_received);
+        let acknowledged = growth(before.bytes_acknowledged, after.bytes_acknowledged);
+        let received = growth(before.bytes_received, after.bytes_received);
         let rate =
             |bytes: Option<ByteCount>| bytes.filter(|_| !elapsed.is_zero()).map(|bytes| bytes.rate_over(elapsed));
         Self {
@@ -68,20 +68,20 @@ impl FlowChange {
         }
     }
 
-    /// Whether any payload arrived, either way.
+    /// True when payload arrived in either direction.
     #[must_use]
-    pub fn moved(&self) -> bool {
+    pub fn has_moved_data(&self) -> bool {
         [self.acknowledged, self.received].into_iter().flatten().any(|bytes| !bytes.is_zero())
     }
 
-    /// Payload per time, both ways together; nothing where nothing is known.
+    /// Payload rate of both directions together; zero when unknown.
     #[must_use]
     pub fn total_rate(&self) -> BitRate {
         [self.send_rate, self.receive_rate].into_iter().flatten().sum()
     }
 }
 
-fn grown(before: Option<ByteCount>, after: Option<ByteCount>) -> Option<ByteCount> {
+fn growth(before: Option<ByteCount>, after: Option<ByteCount>) -> Option<ByteCount> {
     after?.checked_sub(before?)
 }
 
@@ -89,11 +89,11 @@ fn retransmitted(before: &TcpInfo, after: &TcpInfo) -> Option<SegmentCount> {
     after.retransmits?.get().checked_sub(before.retransmits?.get()).map(SegmentCount::new)
 }
 
-/// By bytes where the kernel counts them (Linux 4.19), else by segments with data.
-fn retransmission_share(first: &SocketReading, last: &SocketReading) -> Option<Ratio> {
+/// Retransmitted share by bytes where the kernel counts them (Linux 4.19), else by segments with data.
+fn retransmission_share(first: &SocketSnapshot, last: &SocketSnapshot) -> Option<Ratio> {
     let (before, after) = (first.info.as_ref()?, last.info.as_ref()?);
-    let bytes = grown(before.bytes_retransmitted, after.bytes_retransmitted)
-        .zip(grown(before.bytes_sent, after.bytes_sent))
+    let bytes = growth(before.bytes_retransmitted, after.bytes_retransmitted)
+        .zip(growth(before.bytes_sent, after.bytes_sent))
         .map(|(again, sent)| Ratio::of(again.as_f64(), sent.as_f64()));
     bytes.unwrap_or_else(|| {
         let sent = after.data_segments_sent?.get().checked_sub(before.data_segments_sent?.get())?;
@@ -101,125 +101,126 @@ fn retransmission_share(first: &SocketReading, last: &SocketReading) -> Option<R
     })
 }
 
-/// What limits a flow at one moment, with the figure that says so.
+/// Limit of a flow at one moment, with the figure that shows it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FlowLimit {
-    /// Nothing was sent or received, and nothing waits.
+    /// Nothing was sent or received, and nothing is queued.
     Idle,
-    /// It is only being set up or taken down.
+    /// The connection is being established or closed.
     Handshake,
-    /// Connections that a listener has not accepted yet, and how many may wait.
+    /// Listener with connections that are not accepted yet.
     Accepting {
-        /// That wait.
+        /// Connections in the accept queue.
         waiting: u64,
-        /// That may wait.
+        /// Length of the accept queue.
         room: u64,
     },
-    /// The sending application had nothing to send for this share of the time; `None` when only its latest sample says so.
+    /// The sending application had nothing to send for this share of the time; `None` when only the latest sample shows
+    /// it.
     Application {
         /// Share of the time.
         share: Option<Ratio>,
     },
-    /// The send buffer was full for this share of the time in which data was on its way.
+    /// The send buffer was full for this share of the busy time.
     SendBuffer {
-        /// Share of the time; `None` when only its state says so: it is full, and all of it is on its way.
+        /// Share of the time; `None` when only its state shows it: it is full, and all of it is in flight.
         share: Option<Ratio>,
-        /// Its size as the kernel counts it.
+        /// Size as the kernel counts it.
         buffer: Option<ByteCount>,
     },
-    /// The far end's window was used up for this share of the time in which data was on its way.
+    /// The receive window of the remote host was exhausted for this share of the busy time.
     ReceiveWindow {
-        /// Share of the time; `None` when the rate alone says so: it is a window per round trip.
+        /// Share of the time; `None` when the rate alone shows it: it equals one window per round trip.
         share: Option<Ratio>,
-        /// That window.
+        /// Receive window.
         window: Option<ByteCount>,
     },
-    /// The far end has closed its window: its application does not read.
+    /// The remote host has closed its window: its application does not read.
     ZeroWindow {
-        /// Probes without an answer.
+        /// Unanswered probes.
         probes: Option<u8>,
     },
-    /// The application may send no faster (`SO_MAX_PACING_RATE`).
+    /// The pacing rate limits (`SO_MAX_PACING_RATE`).
     Pacing {
         /// The limit.
         rate: BitRate,
     },
     /// Losses keep the congestion window small, without a queue.
     Loss {
-        /// Bytes sent again as a share of those sent; `None` when the kernel does not count them.
+        /// Retransmitted bytes as a share of sent bytes; `None` when the kernel does not count them.
         share: Option<Ratio>,
     },
-    /// The congestion window, that is the path: its rate, or its queue.
+    /// The congestion window limits, that is the path: its rate, or its queue.
     CongestionWindow {
         /// The window.
         window: Option<ByteCount>,
     },
-    /// Nothing of what was sent is acknowledged.
+    /// Sent data is not acknowledged.
     NotMoving {
-        /// How often the retransmission timeout was doubled.
+        /// Number of times that the retransmission timeout was doubled.
         backoff: u8,
-        /// Since data was sent last.
+        /// Time since data was sent last.
         silent: Option<Duration>,
-        /// Small segments went through before, and full ones do not: as on a path that swallows large packets.
+        /// True when small segments passed before and full ones do not: as on a path that drops large packets.
         black_hole: bool,
     },
-    /// Data arrives faster than the application on this host reads.
+    /// Data arrives faster than the local application reads.
     SlowReader {
-        /// How full the receive buffer is.
+        /// Fill level of the receive buffer.
         fill: Ratio,
     },
-    /// This host's own window: the rate is a window per round trip.
+    /// The local receive window limits: the rate is one window per round trip.
     OwnWindow {
-        /// That window.
+        /// Receive window.
         window: ByteCount,
     },
-    /// Data comes, and this end does not see what holds it back.
+    /// Data arrives, and the limit is not visible on the local host.
     FarEnd,
-    /// The kernel says too little.
+    /// The kernel reports too little.
     Unknown,
 }
 
-/// Who chose a buffer's size, as far as readings tell.
+/// Origin of a buffer's size, as far as samples show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BufferOrigin {
-    /// The size that every socket begins with.
+    /// Initial size of every socket.
     Initial,
-    /// The largest that the kernel makes it by itself.
+    /// Largest size that the kernel chooses itself.
     Largest,
-    /// The kernel adapts it.
+    /// Size adapted by the kernel.
     Adapted,
-    /// It looks as if the application had set it (`setsockopt`), which ends the adapting.
+    /// Size probably set by the application (`setsockopt`), which disables auto-tuning.
     SetByApplication,
 }
 
-/// What a host's settings make of the buffers of a TCP socket (`tcp_wmem`, `tcp_rmem`): initial and largest size.
+/// Host settings for the buffers of a TCP socket (`tcp_wmem`, `tcp_rmem`): initial and maximum size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferSettings {
-    /// Of the send buffer; `None` when it could not be read.
+    /// Send buffer; `None` when it could not be read.
     pub send: Option<(ByteCount, ByteCount)>,
-    /// Of the receive buffer; `None` when it could not be read.
+    /// Receive buffer; `None` when it could not be read.
     pub receive: Option<(ByteCount, ByteCount)>,
 }
 
-/// What can be said of one flow at one moment.
+/// State of one flow at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowState {
-    /// What limits it.
+    /// Limit.
     pub limit: FlowLimit,
-    /// Who chose the send buffer's size; `None` when it cannot be said.
+    /// Origin of the send buffer's size; `None` when unknown.
     pub send_buffer: Option<BufferOrigin>,
-    /// Who chose the receive buffer's size; `None` when it cannot be said.
+    /// Origin of the receive buffer's size; `None` when unknown.
     pub receive_buffer: Option<BufferOrigin>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::socket::{FlowKey, Moment, SocketCookie, TcpState, UserId};
+    use crate::socket::{FlowKey, InstantTcpState, SocketCookie, TcpState, UserId};
 
-    fn reading(info: TcpInfo) -> SocketReading {
+    fn reading(info: TcpInfo) -> SocketSnapshot {
         let any = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
-        SocketReading {
+        SocketSnapshot {
             key: FlowKey { local: any, remote: any, cookie: SocketCookie(1) },
             state: TcpState::Established,
             user: UserId(0),
@@ -228,7 +229,7 @@ mod tests {
             send_queue: ByteCount::ZERO,
             timer: None,
             info: Some(info),
-            moment: Moment::default(),
+            moment: InstantTcpState::default(),
             memory: None,
             congestion_control: None,
             congestion_state: None,
@@ -263,11 +264,11 @@ mod tests {
         assert_eq!(change.retransmission_share, Ratio::new(0.01));
         assert_eq!(change.retransmitted, Some(SegmentCount::new(9)));
         assert_eq!(change.queueing, Some(Duration::from_millis(5)));
-        assert!(change.moved());
+        assert!(change.has_moved_data());
     }
 
     #[test]
-    fn without_bytes_the_share_is_of_segments() {
+    fn without_byte_counters_the_share_is_of_segments() {
         let with = |again, sent| {
             let count = |number| Some(SegmentCount::new(number));
             reading(TcpInfo { retransmits: count(again), data_segments_sent: count(sent), ..TcpInfo::default() })
@@ -277,11 +278,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_or_goes_backwards_is_not_zero() {
+    fn unknown_or_decreasing_counters_are_not_zero() {
         let nothing = reading(TcpInfo::default());
         let change = FlowChange::between(&nothing, &nothing, Duration::from_secs(1));
         assert_eq!(change, FlowChange { elapsed: Duration::from_secs(1), ..FlowChange::default() });
-        assert!(!change.moved());
+        assert!(!change.has_moved_data());
         let change = FlowChange::between(
             &reading(counters(10, 10, 10, 10, 10)),
             &reading(counters(9, 9, 9, 9, 9)),

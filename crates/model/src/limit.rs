@@ -1,20 +1,23 @@
-//! What holds a TCP sender back, from the kernel's own stop-watches.
+//! Limits of a TCP sender, from the kernel's chronograph counters.
 //!
-//! Linux counts for each connection how long it had data outstanding (`tcpi_busy_time`), and how much of that it
-//! waited for the receiver's window (`tcpi_rwnd_limited`) or for room in its own send buffer (`tcpi_sndbuf_limited`);
-//! see `net/ipv4/tcp_output.c`, `tcp_chrono_set`. What is left of the busy time is the congestion window's: the network.
-//! Time that is not busy is the application's.
+//! Linux counts for each connection the time with data outstanding (`tcpi_busy_time`), and the parts of it limited by
+//! the receive window (`tcpi_rwnd_limited`) or by the send buffer (`tcpi_sndbuf_limited`); see `net/ipv4/tcp_output.c`,
+//! `tcp_chrono_set`. The remaining busy time belongs to the congestion window: the network. Idle time belongs to the
+//! application.
 
 use core::time::Duration;
+use serde::{Deserialize, Serialize};
 
 use linerate_units::Ratio;
 
 use crate::tcp_info::TcpInfo;
 
-/// What a transfer is limited by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Limit {
-    /// The sending application had nothing to send, or was told to send no faster.
+/// Limit of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TransferLimit {
+    /// The sending application: nothing to send, or a rate limit of its own.
     Application,
     /// The sending host: its send buffer, or a processor that has no time left.
     Sender,
@@ -24,29 +27,31 @@ pub enum Limit {
     Network,
 }
 
-/// The shares of the test's time that a sender spent under each limit; they add up to at most one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Shares of the test's time that a sender spent under each limit; they sum to at most one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct LimitShares {
     /// Nothing outstanding.
     pub application: Ratio,
-    /// Waiting for room in the send buffer.
+    /// Waiting for space in the send buffer.
     pub send_buffer: Ratio,
     /// Waiting for the receiver's window.
     pub receive_window: Ratio,
-    /// The rest of the busy time.
+    /// Remaining busy time.
     pub network: Ratio,
-    /// How busy the sending thread was with this stream, as a share of one processor, or, if that is more, how busy all
-    /// processors of its host were; `None` when not measured.
+    /// Utilisation of one processor by the sending thread for this stream, or, if that is more, of all processors of
+    /// its host; `None` when not measured.
     pub sender_cpu: Option<Ratio>,
-    /// How busy the receiving thread's processor was with this stream; `None` when not measured.
+    /// Utilisation of the receiving thread's processor for this stream; `None` when not measured.
     pub receiver_cpu: Option<Ratio>,
 }
 
-/// From this share of a processor on, the processor is what limits: the rest is scheduling.
-const CPU_BOUND: f64 = 0.9;
+/// Utilisation from which on the processor is the limit; scheduling uses the remainder.
+const MIN_CPU_BOUND_SHARE: f64 = 0.9;
 
 impl LimitShares {
-    /// The shares between two readings of one connection that lie `elapsed` apart.
+    /// Computes the shares between two samples of one connection taken `elapsed` apart.
     ///
     /// `None` when the kernel does not keep these times (before Linux 4.10) or no time has passed.
     #[must_use]
@@ -68,24 +73,24 @@ impl LimitShares {
         })
     }
 
-    /// The limit with the largest share. A processor without time left is named before the window that it keeps small:
-    /// a window only says that somebody waits, not for what.
+    /// Limit with the largest share. A saturated processor takes precedence over the window that it keeps small: a
+    /// window shows the wait, not its cause.
     #[must_use]
-    pub fn verdict(&self) -> Limit {
-        let bound = |cpu: Option<Ratio>| cpu.is_some_and(|cpu| cpu.get() >= CPU_BOUND);
+    pub fn verdict(&self) -> TransferLimit {
+        let bound = |cpu: Option<Ratio>| cpu.is_some_and(|cpu| cpu.get() >= MIN_CPU_BOUND_SHARE);
         if bound(self.sender_cpu) {
-            return Limit::Sender;
+            return TransferLimit::Sender;
         }
         if bound(self.receiver_cpu) {
-            return Limit::Receiver;
+            return TransferLimit::Receiver;
         }
         let shares = [
-            (self.network, Limit::Network),
-            (self.receive_window, Limit::Receiver),
-            (self.send_buffer, Limit::Sender),
-            (self.application, Limit::Application),
+            (self.network, TransferLimit::Network),
+            (self.receive_window, TransferLimit::Receiver),
+            (self.send_buffer, TransferLimit::Sender),
+            (self.application, TransferLimit::Application),
         ];
-        shares.into_iter().max_by_key(|(share, _)| *share).map_or(Limit::Network, |(_, limit)| limit)
+        shares.into_iter().max_by_key(|(share, _)| *share).map_or(TransferLimit::Network, |(_, limit)| limit)
     }
 }
 
@@ -107,10 +112,10 @@ mod tests {
         let start = reading(10, 5, 5);
         let elapsed = Duration::from_secs(1);
         for (last, expected) in [
-            (reading(1010, 5, 5), Limit::Network),
-            (reading(1010, 905, 5), Limit::Receiver),
-            (reading(1010, 5, 805), Limit::Sender),
-            (reading(110, 5, 5), Limit::Application),
+            (reading(1010, 5, 5), TransferLimit::Network),
+            (reading(1010, 905, 5), TransferLimit::Receiver),
+            (reading(1010, 5, 805), TransferLimit::Sender),
+            (reading(110, 5, 5), TransferLimit::Application),
         ] {
             let shares = LimitShares::between(&start, &last, elapsed).expect("times are there");
             assert_eq!(shares.verdict(), expected, "{shares:?}");
@@ -126,7 +131,7 @@ mod tests {
     fn a_full_processor_comes_first() {
         let mut shares = LimitShares { network: Ratio::new(1.0).expect("ratio"), ..LimitShares::default() };
         shares.sender_cpu = Ratio::new(0.97);
-        assert_eq!(shares.verdict(), Limit::Sender);
+        assert_eq!(shares.verdict(), TransferLimit::Sender);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a throughput test is asked to do. The client decides; the server checks and obeys.
+//! Parameters of a throughput test. The client decides; the server validates and applies them.
 
 use core::time::Duration;
 
@@ -6,16 +6,16 @@ use linerate_units::{BitRate, BlockCount, ByteCount, FlowLabel, Mss, PacketCount
 
 /// The transport under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Protocol {
+pub enum TestProtocol {
     /// TCP, or Multipath TCP when [`TestParameters::multipath`] is set.
     Tcp,
     /// UDP with iperf3's sequence header.
     Udp,
 }
 
-/// Who sends.
+/// Direction of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Direction {
+pub enum TestDirection {
     /// The client sends.
     Forward,
     /// The server sends (`-R`).
@@ -24,10 +24,10 @@ pub enum Direction {
     Bidirectional,
 }
 
-/// What ends a test. Totals are over all streams, per direction.
+/// End condition of a test. Totals are over all streams, per direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndCondition {
-    /// After this time, not counting [`TestParameters::omit`] (`-t`). Zero: until somebody stops it.
+    /// After this time, not counting [`TestParameters::omit`] (`-t`). Zero: until interrupted.
     Time(Duration),
     /// After exactly this many bytes (`-n`).
     Bytes(ByteCount),
@@ -36,7 +36,7 @@ pub enum EndCondition {
 }
 
 impl EndCondition {
-    /// The time limit, if there is one.
+    /// Time limit, if there is one.
     #[must_use]
     pub fn time_limit(self) -> Option<Duration> {
         match self {
@@ -50,24 +50,24 @@ impl EndCondition {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestParameters {
     /// Transport.
-    pub protocol: Protocol,
-    /// Who sends.
-    pub direction: Direction,
-    /// What ends it.
+    pub protocol: TestProtocol,
+    /// Direction.
+    pub direction: TestDirection,
+    /// End condition.
     pub end: EndCondition,
-    /// Time at the start that does not count (`-O`): the run lasts this long plus the end condition.
+    /// Omitted time at the start (`-O`): the run lasts this long plus the end condition.
     pub omit: Duration,
     /// Parallel streams per direction (`-P`), 1 to 128.
     pub parallel: StreamCount,
     /// Bytes per write, and for UDP per datagram (`-l`). TCP up to 1 MiB; UDP 16 to 65507.
     pub block_size: ByteCount,
-    /// Target rate per stream and direction (`-b`); `None` is as fast as it goes.
+    /// Target rate per stream and direction (`-b`); `None` is unlimited.
     pub rate: Option<BitRate>,
     /// Blocks sent back to back when paced (`-b rate/burst`), 1 to 1000.
     pub burst: Option<PacketCount>,
     /// Kernel pacing rate per stream (`--fq-rate`, `SO_MAX_PACING_RATE`).
     pub fq_rate: Option<BitRate>,
-    /// iperf3's pacing timer (`--pacing-timer`): sent for the record, not used.
+    /// iperf3's pacing timer (`--pacing-timer`): transmitted, not used.
     pub pacing_timer: Duration,
     /// Socket buffer size on both sides (`-w`).
     pub window: Option<ByteCount>,
@@ -99,28 +99,28 @@ pub struct TestParameters {
     pub dont_fragment: bool,
     /// TCP receivers drop the data in the kernel (`--skip-rx-copy`, `MSG_TRUNC`).
     pub skip_receive_copy: bool,
-    /// The processor that the server's session is to run on (`-A n,m`).
-    pub server_affinity: Option<Cpu>,
-    /// UDP segmentation and receive offload asked for explicitly (`--gsro`).
+    /// Processor for the server's session (`-A n,m`).
+    pub server_affinity: Option<CpuIndex>,
+    /// UDP segmentation and receive offload requested explicitly (`--gsro`).
     pub segmentation_offload: bool,
-    /// Time between the interval reports that the server sends to this client; `None` leaves it to the server. Only a
-    /// linerate takes notice.
+    /// Time between the interval reports that the server sends to this client; `None` leaves it to the server. Ignored
+    /// by iperf3.
     pub far_interval: Option<Duration>,
-    /// Whether both ends tell of their sockets with each interval, and the server of its host at the end. Only a linerate
-    /// takes notice.
+    /// True when both hosts report their sockets with each interval, and the server its host at the end. Ignored by
+    /// iperf3.
     pub far_details: bool,
 }
 
-/// A processor's index, as in `/proc/cpuinfo`.
+/// Processor index, as in `/proc/cpuinfo`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Cpu(pub u16);
+pub struct CpuIndex(pub u16);
 
 impl Default for TestParameters {
     /// iperf3's defaults for TCP: one stream, ten seconds, 128 KiB blocks, as fast as it goes.
     fn default() -> Self {
         Self {
-            protocol: Protocol::Tcp,
-            direction: Direction::Forward,
+            protocol: TestProtocol::Tcp,
+            direction: TestDirection::Forward,
             end: EndCondition::Time(Duration::from_secs(10)),
             omit: Duration::ZERO,
             parallel: StreamCount::new(1),
@@ -157,8 +157,8 @@ impl TestParameters {
     #[must_use]
     pub fn total_streams(&self) -> StreamCount {
         match self.direction {
-            Direction::Bidirectional => self.parallel + self.parallel,
-            Direction::Forward | Direction::Reverse => self.parallel,
+            TestDirection::Bidirectional => self.parallel + self.parallel,
+            TestDirection::Forward | TestDirection::Reverse => self.parallel,
         }
     }
 }

@@ -1,20 +1,20 @@
-//! What came out of a test. An aborted test has a report too: partial, with the reason in [`TestReport::termination`].
+//! Results of a test. An aborted test has a report too: partial, with the reason in [`TestReport::termination`].
 
 use core::time::Duration;
 
 use linerate_units::{ByteCount, PacketCount, Ratio, SegmentCount};
 
+use crate::far::HostEvidence;
 use crate::limit::LimitShares;
 use crate::sample::IntervalReport;
-use crate::schema::far::HostEvidence;
 use crate::stream::StreamDescription;
-use crate::summary::Distribution;
+use crate::summary::DurationDistribution;
 use crate::tcp_info::TcpInfo;
 
-/// One stream over the whole test, the omitted part left out.
+/// Result of one stream over the whole test, without the omitted part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamReport {
-    /// Which stream.
+    /// Description of the stream.
     pub description: StreamDescription,
     /// The sending side's figures; `None` when that side is the peer and has not reported.
     pub sent: Option<SideReport>,
@@ -28,19 +28,19 @@ pub struct StreamReport {
     pub thread_cpu: Option<Duration>,
 }
 
-/// What one side counted on one stream.
+/// Counters of one end of one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SideReport {
     /// Payload bytes written or read.
     pub bytes: ByteCount,
-    /// From the start of counting until that side stopped.
+    /// Time from the start of counting until that end stopped.
     pub duration: Duration,
 }
 
 /// TCP figures of one stream over the whole test.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TcpReport {
-    /// Retransmitted segments by the sending side's count; `None` when it cannot tell.
+    /// Retransmitted segments by the sender's count; `None` when it does not report them.
     pub retransmits: Option<SegmentCount>,
     /// Reordering events; the local sender only.
     pub reordering_seen: Option<SegmentCount>,
@@ -50,17 +50,17 @@ pub struct TcpReport {
     pub max_send_window: Option<ByteCount>,
     /// Smoothed round-trip time read once per interval, as iperf3 does; the local sender only.
     pub interval_rtt: Option<RttRange>,
-    /// Round-trip times at the sampler's cadence; the local sender only.
-    pub rtt_samples: Option<Distribution>,
-    /// The last reading of the local socket.
+    /// Distribution of the round-trip times sampled on this host; the local sender only.
+    pub rtt_samples: Option<DurationDistribution>,
+    /// Last sample of the local socket.
     pub last_info: Option<TcpInfo>,
-    /// The last reading of the far socket, where the far end is a linerate.
+    /// Last sample of the remote socket, where the remote host runs linerate.
     pub far_info: Option<TcpInfo>,
-    /// What held the sender back; from the sending side, local or far.
+    /// Limits of the sender; from the sending side, local or remote.
     pub limits: Option<LimitShares>,
 }
 
-/// Extremes and mean of a few readings.
+/// Extremes and mean of a few samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttRange {
     /// Smallest.
@@ -80,20 +80,21 @@ pub struct UdpReport {
     pub received: Option<UdpReceived>,
 }
 
-/// What a UDP receiver knows at the end.
+/// Final counters of a UDP receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpReceived {
-    /// Datagrams that should have arrived: the highest number seen, less the omitted part.
+    /// Expected datagrams: the highest number received, less the omitted part.
     pub expected: PacketCount,
-    /// Lost datagrams; `None` when the peer cannot say what it lost during the omitted part (iperf3 before 3.16).
+    /// Lost datagrams; `None` when the peer does not report losses of the omitted part (iperf3 before 3.16).
     pub lost: Option<PacketCount>,
     /// Smoothed jitter at the end (RFC 1889 A.8).
     pub jitter: Duration,
-    /// Datagrams that arrived after a higher-numbered one; `None` when the receiver is a peer that does not say.
+    /// Datagrams that arrived after a higher-numbered one; `None` when the receiver is a peer that does not report
+    /// them.
     pub out_of_order: Option<PacketCount>,
-    /// Datagrams that arrived more than once; `None` when the receiver is a peer that does not say.
+    /// Datagrams that arrived more than once; `None` when the receiver is a peer that does not report them.
     pub duplicates: Option<PacketCount>,
-    /// Of the lost ones, how many were dropped at the full socket buffer of the receiving host; `None` when unknown.
+    /// Lost datagrams that were dropped at the full socket buffer of the receiving host; `None` when unknown.
     pub dropped_in_host: Option<PacketCount>,
 }
 
@@ -108,79 +109,79 @@ pub struct CpuUtilization {
     pub system: Ratio,
 }
 
-/// How a test ended.
+/// Outcome of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Termination {
-    /// As asked.
+pub enum TestTermination {
+    /// Complete, as requested.
     Complete,
-    /// This process got a signal.
+    /// This process received a signal.
     Interrupted {
-        /// Its name and number as iperf3 prints them, for example `Interrupt(2)`.
+        /// Name and number of the signal as iperf3 prints them, for example `Interrupt(2)`.
         signal: String,
     },
-    /// The other end said that it got a signal.
+    /// The peer reported that it received a signal.
     PeerTerminated,
-    /// An error; the text is complete, as a person is to read it.
+    /// An error, with its complete text for the user.
     Failed {
-        /// What failed.
+        /// Error message.
         message: String,
     },
 }
 
-/// The server's own output, brought to the client (`--get-server-output`).
+/// Output of the server, transferred to the client (`--get-server-output`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerOutput {
-    /// What it printed. Untrusted: to be escaped before it reaches a terminal.
+    /// Text output. Untrusted: must be escaped before it reaches a terminal.
     Text(String),
-    /// Its JSON document, unparsed but known to be valid JSON.
+    /// JSON document, unparsed but known to be valid JSON.
     Json(String),
 }
 
-/// What only a linerate at the far end tells.
+/// Report of a remote host that runs linerate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FarReport {
-    /// Its version.
+    /// Version of the remote linerate.
     pub version: String,
-    /// Its intervals, on its own clock.
+    /// Intervals, on the remote clock.
     pub intervals: Vec<IntervalReport>,
-    /// The largest number of other bandwidth tests that ran there during this one.
+    /// Maximum number of other bandwidth tests on that host during this one.
     pub overlapping_tests: u64,
-    /// Its host, where details were asked for.
+    /// Host evidence, where details were requested.
     pub host: Option<HostEvidence>,
 }
 
-/// The whole test.
+/// Report of the whole test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestReport {
-    /// In order of creation.
+    /// Streams in order of creation.
     pub streams: Vec<StreamReport>,
-    /// This process's processor use.
+    /// Processor use of this process.
     pub local_cpu: Option<CpuUtilization>,
-    /// The peer's, if it has reported.
+    /// Processor use of the peer, if it has reported.
     pub remote_cpu: Option<CpuUtilization>,
-    /// Congestion control in use on this side (TCP).
+    /// Congestion control of the local end (TCP).
     pub local_congestion: Option<String>,
-    /// Congestion control in use on the peer's side (TCP), if it has reported.
+    /// Congestion control of the peer (TCP), if it has reported.
     pub remote_congestion: Option<String>,
-    /// The server's output, when asked for and given.
+    /// Output of the server, when requested and received.
     pub server_output: Option<ServerOutput>,
     /// File that was sent from or received into (`-F`).
     pub file: Option<FileReport>,
-    /// How many other tests ran in this server at the same time, at most; `None` on a client.
+    /// Maximum number of other tests in this server at the same time; `None` on a client.
     pub overlapping_tests: Option<u64>,
-    /// From a linerate at the far end.
+    /// Report of the remote linerate.
     pub far: Option<FarReport>,
-    /// This host meanwhile, where details were asked for.
+    /// Local host during the test, where details were requested.
     pub host: Option<HostEvidence>,
-    /// How it ended.
-    pub termination: Termination,
+    /// Outcome of the test.
+    pub termination: TestTermination,
 }
 
-/// What became of the file of `-F`.
+/// File of the option `-F`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileReport {
-    /// Its name as given.
+    /// Name as given.
     pub name: String,
-    /// Its size when the test ended.
+    /// Size when the test ended.
     pub size: ByteCount,
 }

@@ -1,68 +1,79 @@
-//! What the kernel says of sockets: their memory, and every TCP socket of a host (`sock_diag(7)`).
+//! Kernel data about sockets: their memory, and every TCP socket of a host (`sock_diag(7)`).
 //!
-//! Plain data without anything on the heap, so that ten thousand sockets can be read again and again in the same memory.
+//! Plain data without heap allocations, so that ten thousand sockets can be sampled repeatedly in the same memory.
 
 use core::fmt;
 use core::time::Duration;
+use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
 use linerate_units::{BitRate, ByteCount, Mss, PacketCount, Ratio, SegmentCount, TypeOfService};
 
 use crate::tcp_info::TcpInfo;
 
-/// What a socket's memory is used for (`SO_MEMINFO`, `INET_DIAG_SKMEMINFO`; `sk_get_meminfo` in `net/core/sock.c`).
+/// Memory of a socket by use (`SO_MEMINFO`, `INET_DIAG_SKMEMINFO`; `sk_get_meminfo` in `net/core/sock.c`).
 ///
-/// All are sizes as the kernel counts them: with its bookkeeping for each packet, not payload alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// All sizes are as the kernel counts them: including its overhead for each packet, not payload alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct SocketMemory {
     /// `SK_MEMINFO_RMEM_ALLOC`: packets that have arrived and were not read yet.
+    #[serde(rename = "receive_allocated_bytes")]
     pub receive_allocated: ByteCount,
-    /// `SK_MEMINFO_RCVBUF`: how much that may become.
+    /// `SK_MEMINFO_RCVBUF`: limit of the receive buffer.
+    #[serde(rename = "receive_buffer_bytes")]
     pub receive_buffer: ByteCount,
-    /// `SK_MEMINFO_WMEM_ALLOC`: packets on their way out that the device has not let go of.
+    /// `SK_MEMINFO_WMEM_ALLOC`: sent packets that the device has not released.
+    #[serde(rename = "send_allocated_bytes")]
     pub send_allocated: ByteCount,
-    /// `SK_MEMINFO_SNDBUF`: how much may be queued to be sent.
+    /// `SK_MEMINFO_SNDBUF`: limit of the send buffer.
+    #[serde(rename = "send_buffer_bytes")]
     pub send_buffer: ByteCount,
-    /// `SK_MEMINFO_FWD_ALLOC`: memory that the socket has reserved and does not use.
+    /// `SK_MEMINFO_FWD_ALLOC`: memory reserved by the socket and not used.
+    #[serde(rename = "forward_allocated_bytes")]
     pub forward_allocated: ByteCount,
-    /// `SK_MEMINFO_WMEM_QUEUED`: what was written and is not acknowledged yet.
+    /// `SK_MEMINFO_WMEM_QUEUED`: written data that is not acknowledged yet.
+    #[serde(rename = "send_queued_bytes")]
     pub send_queued: ByteCount,
     /// `SK_MEMINFO_OPTMEM`: options and control data.
+    #[serde(rename = "option_memory_bytes")]
     pub option_memory: ByteCount,
-    /// `SK_MEMINFO_BACKLOG`: packets that arrived while a process held the socket (Linux 4.4).
+    /// `SK_MEMINFO_BACKLOG`: packets that arrived while a process held the socket lock (Linux 4.4).
+    #[serde(rename = "backlog_bytes")]
     pub backlog: ByteCount,
     /// `SK_MEMINFO_DROPS`: packets dropped at this socket (Linux 4.9); `None` on older kernels.
     pub drops: Option<PacketCount>,
 }
 
-/// A socket's number in the kernel that no other socket has, ever (`SO_COOKIE`).
+/// Unique number of a socket in the kernel, never reused (`SO_COOKIE`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SocketCookie(pub u64);
 
-/// A socket's number in the file system of sockets: the one in `/proc/PID/fd` (`socket:[…]`).
+/// Inode number of a socket: the one in `/proc/PID/fd` (`socket:[…]`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Inode(pub u64);
+pub struct SocketInode(pub u64);
 
-/// The user whom a socket belongs to.
+/// User that owns a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserId(pub u32);
 
-/// A socket's firewall mark (`SO_MARK`).
+/// Firewall mark of a socket (`SO_MARK`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Mark(pub u32);
+pub struct FirewallMark(pub u32);
 
-/// The control group in which a socket was made (its inode in the cgroup file system).
+/// Control group in which a socket was created (its inode in the cgroup file system).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ControlGroup(pub u64);
 
-/// Which flow it is.
+/// Identity of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
-    /// This end. IPv4 carried by an IPv6 socket is shown as IPv4.
+    /// Local endpoint. IPv4 carried by an IPv6 socket is shown as IPv4.
     pub local: SocketAddr,
-    /// The far end.
+    /// Remote endpoint.
     pub remote: SocketAddr,
-    /// Tells a connection from a later one between the same addresses and ports.
+    /// Cookie that distinguishes a connection from a later one between the same addresses and ports.
     pub cookie: SocketCookie,
 }
 
@@ -71,34 +82,34 @@ pub struct FlowKey {
 pub enum TcpState {
     /// Data may flow.
     Established,
-    /// A connection was asked for.
+    /// A connection was requested.
     SynSent,
-    /// A connection was asked for by the far end.
+    /// A connection was requested by the remote host.
     SynReceived,
-    /// This end has closed.
+    /// The local host has closed.
     FinWait1,
-    /// This end has closed, which the far end has acknowledged.
+    /// The local host has closed, which the remote host has acknowledged.
     FinWait2,
-    /// Both have closed; late packets are waited for.
+    /// Both have closed; late packets are awaited.
     TimeWait,
     /// Not connected.
     Closed,
-    /// The far end has closed.
+    /// The remote host has closed.
     CloseWait,
-    /// Both have closed, and the far end has yet to acknowledge it.
+    /// Both have closed, and the remote host has yet to acknowledge it.
     LastAck,
-    /// Waits for connections.
+    /// Listening for connections.
     Listen,
     /// Both have closed at the same time.
     Closing,
-    /// Linux: a connection that is asked for, before it has a socket.
+    /// Linux: a requested connection, before it has a socket.
     NewSynReceived,
     /// Linux: bound to a port, neither listening nor connected.
     BoundInactive,
 }
 
 impl TcpState {
-    /// All, at the place of the kernel's number less one (`include/net/tcp_states.h`).
+    /// All states, at the index of the kernel's number minus one (`include/net/tcp_states.h`).
     pub const ALL: [Self; 13] = [
         Self::Established,
         Self::SynSent,
@@ -115,13 +126,13 @@ impl TcpState {
         Self::BoundInactive,
     ];
 
-    /// The state with this number in the kernel; `None` for numbers that no kernel has yet.
+    /// State with this number in the kernel; `None` for unassigned numbers.
     #[must_use]
     pub fn from_kernel(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
 
-    /// Its name as RFC 9293 writes it.
+    /// Name as in RFC 9293.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -141,31 +152,31 @@ impl TcpState {
     }
 }
 
-/// The timer that runs for a connection (`idiag_timer`).
+/// Running timer of a connection (`idiag_timer`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketTimer {
-    /// What it waits for.
+    /// Kind of timer.
     pub kind: TimerKind,
-    /// When it is due.
+    /// Time until it expires.
     pub due_in: Duration,
-    /// How often in a row it has gone off without an answer.
+    /// Number of consecutive expiries without an answer.
     pub repeats: SegmentCount,
 }
 
-/// What a timer waits for (`inet_csk_diag_fill` in `net/ipv4/inet_diag.c`).
+/// Kind of timer (`inet_csk_diag_fill` in `net/ipv4/inet_diag.c`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TimerKind {
-    /// An acknowledgement: else segments are sent again.
+    /// Retransmission timer: waits for an acknowledgement.
     Retransmission,
-    /// Keep-alive.
+    /// Keep-alive timer.
     KeepAlive,
-    /// The end of TIME-WAIT.
+    /// End of TIME-WAIT.
     TimeWait,
-    /// A window: the far end has closed its own (zero-window probes).
+    /// Persist timer: the remote host has closed its window (zero-window probes).
     Probe,
 }
 
-/// The name of a congestion control, for example `cubic`. At most 15 characters (`TCP_CA_NAME_MAX`).
+/// Name of a congestion control, for example `cubic`. At most 15 characters (`TCP_CA_NAME_MAX`).
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CongestionName {
     bytes: [u8; 16],
@@ -173,8 +184,8 @@ pub struct CongestionName {
 }
 
 impl CongestionName {
-    /// The name in these bytes, up to the first that is zero; what is too long is cut off, and what is not printable
-    /// becomes a question mark.
+    /// Converts these bytes, up to the first that is zero; longer names are cut off, and unprintable characters become
+    /// question marks.
     #[must_use]
     pub fn from_bytes(name: &[u8]) -> Self {
         let mut new = Self::default();
@@ -185,7 +196,7 @@ impl CongestionName {
         new
     }
 
-    /// As text.
+    /// Name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         core::str::from_utf8(&self.bytes[..usize::from(self.length)]).unwrap_or_default()
@@ -204,23 +215,23 @@ impl fmt::Display for CongestionName {
     }
 }
 
-/// What a congestion control says of itself (`TCP_CC_INFO`, `INET_DIAG_VEGASINFO` and its like).
+/// State reported by a congestion control (`TCP_CC_INFO`, `INET_DIAG_VEGASINFO` and the like).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CongestionState {
     /// `struct tcp_bbr_info`.
     Bbr {
-        /// `bbr_bw_lo`, `bbr_bw_hi`: the bandwidth that it believes in.
+        /// `bbr_bw_lo`, `bbr_bw_hi`: estimated bandwidth.
         bandwidth: BitRate,
         /// `bbr_min_rtt`; `None` before the first sample.
         min_rtt: Option<Duration>,
-        /// `bbr_pacing_gain`: its pace as a multiple of that bandwidth.
+        /// `bbr_pacing_gain`: pacing rate as a multiple of that bandwidth.
         pacing_gain: f64,
-        /// `bbr_cwnd_gain`: its window as a multiple of bandwidth times round trip.
+        /// `bbr_cwnd_gain`: window as a multiple of the bandwidth-delay product.
         window_gain: f64,
     },
-    /// `struct tcpvegas_info`, also of others that work with delay (Illinois, Westwood, `YeAH`).
+    /// `struct tcpvegas_info`, also of other delay-based ones (Illinois, Westwood, `YeAH`).
     Vegas {
-        /// `tcpv_enabled`: whether it works so now.
+        /// `tcpv_enabled`: true when the delay-based algorithm is active.
         enabled: bool,
         /// `tcpv_rtt`; `None` before the first sample.
         rtt: Option<Duration>,
@@ -229,64 +240,66 @@ pub enum CongestionState {
     },
     /// `struct tcp_dctcp_info`.
     Dctcp {
-        /// `dctcp_enabled`: whether the far end knows marks of congestion, too.
+        /// `dctcp_enabled`: true when the remote host supports ECN marks, too.
         enabled: bool,
-        /// `dctcp_alpha`: which share of the bytes was marked lately.
+        /// `dctcp_alpha`: estimated share of marked bytes.
         marked: Ratio,
     },
 }
 
-/// One TCP socket at one moment, as `NETLINK_SOCK_DIAG` describes it. What the kernel leaves out is `None`.
+/// Snapshot of one TCP socket from `NETLINK_SOCK_DIAG`. Values that the kernel omits are `None`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SocketReading {
-    /// Which flow it is.
+pub struct SocketSnapshot {
+    /// Identity of the flow.
     pub key: FlowKey,
     /// `idiag_state`.
     pub state: TcpState,
     /// `idiag_uid`.
     pub user: UserId,
     /// `idiag_inode`; `None` when no process has it open any more.
-    pub inode: Option<Inode>,
-    /// `idiag_rqueue`, Recv-Q: arrived, and not read by the application; for a listener, connections that wait.
+    pub inode: Option<SocketInode>,
+    /// `idiag_rqueue`, Recv-Q: arrived, and not read by the application; for a listener, connections in the accept
+    /// queue.
     pub receive_queue: ByteCount,
-    /// `idiag_wqueue`, Send-Q: written by the application, and not acknowledged; for a listener, how many may wait.
+    /// `idiag_wqueue`, Send-Q: written by the application, and not acknowledged; for a listener, the accept queue's
+    /// length.
     pub send_queue: ByteCount,
-    /// The timer that runs.
+    /// Running timer.
     pub timer: Option<SocketTimer>,
-    /// `INET_DIAG_INFO`; `None` for sockets that have no connection any more (TIME-WAIT).
+    /// `INET_DIAG_INFO`; `None` for sockets without a connection (TIME-WAIT).
     pub info: Option<TcpInfo>,
-    /// Figures of `tcp_info` that say what happens right now.
-    pub moment: Moment,
+    /// Instantaneous figures of `tcp_info`.
+    pub moment: InstantTcpState,
     /// `INET_DIAG_SKMEMINFO`.
     pub memory: Option<SocketMemory>,
     /// `INET_DIAG_CONG`.
     pub congestion_control: Option<CongestionName>,
     /// `INET_DIAG_BBRINFO`, `INET_DIAG_VEGASINFO` or `INET_DIAG_DCTCPINFO`.
     pub congestion_state: Option<CongestionState>,
-    /// `INET_DIAG_TOS`, or for IPv6 `INET_DIAG_TCLASS`: how its packets are marked.
+    /// `INET_DIAG_TOS`, or for IPv6 `INET_DIAG_TCLASS`: marking of its packets.
     pub type_of_service: Option<TypeOfService>,
-    /// `INET_DIAG_MARK`; the kernel tells it only those with `CAP_NET_ADMIN`.
-    pub mark: Option<Mark>,
+    /// `INET_DIAG_MARK`; the kernel reports it only with `CAP_NET_ADMIN`.
+    pub mark: Option<FirewallMark>,
     /// `INET_DIAG_CGROUP_ID` (Linux 5.8).
     pub control_group: Option<ControlGroup>,
 }
 
-/// Figures of `tcp_info` that only mean something at the moment of reading.
+/// Figures of `tcp_info` that are only meaningful at the moment of the snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moment {
-    /// `tcpi_ca_state`: what the sender thinks of losses.
+pub struct InstantTcpState {
+    /// `tcpi_ca_state`: loss recovery state of the sender.
     pub recovery: Option<RecoveryState>,
     /// `tcpi_probes`: zero-window and keep-alive probes without an answer.
     pub probes: Option<u8>,
     /// `tcpi_sacked`: segments that arrived beyond a gap.
     pub selectively_acknowledged: Option<SegmentCount>,
-    /// `tcpi_retrans`: segments that are on their way again.
+    /// `tcpi_retrans`: retransmitted segments in flight.
     pub retransmitted: Option<SegmentCount>,
     /// `tcpi_snd_cwnd`, in segments.
     pub congestion_window: Option<SegmentCount>,
-    /// `tcpi_last_data_sent`: since the last segment with data was sent.
+    /// `tcpi_last_data_sent`: time since the last segment with data was sent.
     pub since_data_sent: Option<Duration>,
-    /// `tcpi_last_data_recv`: since the last segment with data came.
+    /// `tcpi_last_data_recv`: time since the last segment with data arrived.
     pub since_data_received: Option<Duration>,
     /// `tcpi_segs_out`, acknowledgements included.
     pub segments_sent: Option<SegmentCount>,
@@ -297,29 +310,29 @@ pub struct Moment {
 /// `tcpi_ca_state` (`enum tcp_ca_state` in `include/uapi/linux/tcp.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RecoveryState {
-    /// Nothing is amiss.
+    /// No loss suspected.
     Open,
-    /// Something came out of order or twice.
+    /// Duplicate or selective acknowledgements arrived.
     Disorder,
-    /// The window is being reduced: a mark of congestion, or a full queue of this host.
+    /// The window is being reduced: an ECN mark, or a full queue of this host.
     Reducing,
-    /// Lost segments are sent again.
+    /// Lost segments are being retransmitted.
     Recovery,
-    /// The retransmission timeout went off.
+    /// The retransmission timer expired.
     Loss,
 }
 
 impl RecoveryState {
-    /// The state with this number in the kernel.
+    /// State with this number in the kernel.
     #[must_use]
     pub fn from_kernel(number: u8) -> Option<Self> {
         [Self::Open, Self::Disorder, Self::Reducing, Self::Recovery, Self::Loss].get(usize::from(number)).copied()
     }
 }
 
-impl SocketReading {
-    /// What is on its way and not acknowledged: `unacked − sacked − lost + retrans` segments
-    /// (`tcp_packets_in_flight` in `include/net/tcp.h`). `None` when the kernel does not say.
+impl SocketSnapshot {
+    /// Bytes in flight: `unacked − sacked − lost + retrans` segments (`tcp_packets_in_flight` in `include/net/tcp.h`).
+    /// `None` when the kernel does not report them.
     #[must_use]
     pub fn in_flight(&self) -> Option<ByteCount> {
         let info = self.info.as_ref()?;
@@ -329,7 +342,7 @@ impl SocketReading {
         Some(info.send_mss.map(Mss::byte_count)? * segments)
     }
 
-    /// Whether it is a connection in which data may be on its way, not one that waits for its beginning or its end.
+    /// True for a connection that may carry data, not one in its handshake or TIME-WAIT.
     #[must_use]
     pub const fn is_flow(&self) -> bool {
         matches!(
@@ -345,16 +358,16 @@ impl SocketReading {
     }
 }
 
-/// The process that has a socket open.
+/// Process that has a socket open.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Owner {
-    /// Its number, as the reader's process namespace has it.
+pub struct SocketOwner {
+    /// Process id in the reader's process namespace.
     pub process: ProcessId,
-    /// Its name (`/proc/PID/comm`): at most 15 characters, and not always the program's.
+    /// Name (`/proc/PID/comm`): at most 15 characters, and not always the program's.
     pub name: String,
 }
 
-/// A process's number.
+/// Process id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId(pub u32);
 
@@ -386,12 +399,12 @@ mod tests {
     }
 
     #[test]
-    fn what_has_arrived_or_is_lost_is_not_in_flight() {
+    fn sacked_and_lost_segments_are_not_in_flight() {
         let count = |number| Some(SegmentCount::new(number));
         let info =
             TcpInfo { send_mss: Some(Mss::new(1000)), unacknowledged: count(10), lost: count(2), ..TcpInfo::default() };
         let any: SocketAddr = ([127, 0, 0, 1], 1).into();
-        let mut reading = SocketReading {
+        let mut reading = SocketSnapshot {
             key: FlowKey { local: any, remote: any, cookie: SocketCookie(1) },
             state: TcpState::Established,
             user: UserId(0),
@@ -400,7 +413,11 @@ mod tests {
             send_queue: ByteCount::ZERO,
             timer: None,
             info: Some(info),
-            moment: Moment { selectively_acknowledged: count(3), retransmitted: count(1), ..Moment::default() },
+            moment: InstantTcpState {
+                selectively_acknowledged: count(3),
+                retransmitted: count(1),
+                ..InstantTcpState::default()
+            },
             memory: None,
             congestion_control: None,
             congestion_state: None,

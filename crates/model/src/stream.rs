@@ -1,31 +1,35 @@
-//! One stream (flow) of a test, and who plays which part in it.
+//! Stream (flow) of a test, and the roles of its ends.
 
+use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// Which end of the control connection this process is.
+/// Local end of the control connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// It connected.
+pub enum EndpointRole {
+    /// Client: it connected.
     Client,
-    /// It accepted.
+    /// Server: it accepted.
     Server,
 }
 
-/// What this end does on a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// This end sends.
+/// Role of the local end of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum StreamRole {
+    /// Sender.
     Sender,
-    /// This end receives.
+    /// Receiver.
     Receiver,
 }
 
-/// A stream's number on the wire: 1, 3, 4, 5, … in order of creation; iperf3 never uses 2 (`iperf_add_stream`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Stream number on the wire: 1, 3, 4, 5, … in order of creation; iperf3 never uses 2 (`iperf_add_stream`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamId(pub u32);
 
 impl StreamId {
-    /// The number of the stream created after `earlier` others.
+    /// Number of the stream created after `earlier` others.
     #[must_use]
     pub fn nth(earlier: usize) -> Self {
         let earlier = u32::try_from(earlier).unwrap_or(u32::MAX - 2);
@@ -33,17 +37,17 @@ impl StreamId {
     }
 }
 
-/// A stream that has been set up.
+/// Established stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamDescription {
-    /// Number on the wire.
+    /// Stream number on the wire.
     pub id: StreamId,
-    /// What iperf3 prints in square brackets: the socket's file descriptor.
+    /// File descriptor of the socket, which iperf3 prints in square brackets.
     pub socket: i32,
-    /// This end's address; IPv4 addresses are never shown mapped into IPv6.
+    /// Local address; IPv4 addresses are never shown mapped into IPv6.
     pub local: SocketAddr,
-    /// The other end's address.
+    /// Remote address.
     pub remote: SocketAddr,
-    /// What this end does on it.
-    pub role: Role,
+    /// Role of the local end.
+    pub role: StreamRole,
 }

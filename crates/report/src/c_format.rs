@@ -1,4 +1,4 @@
-//! The one form of C's `printf` that Rust has no counterpart of.
+//! `%g` of C's `printf`, which Rust's formatting lacks.
 
 /// C's `%.{precision}g`: `precision` significant digits, without trailing zeros, in powers of ten when the exponent is
 /// below -4 or not below the precision (ISO C 7.23.6.1). Infinities and NaN as glibc prints them.

@@ -1,13 +1,13 @@
-//! Makes text that came over the network harmless for a terminal.
+//! Escapes text from the network so that it cannot control a terminal.
 //!
-//! Titles, cookies and a server's output are written by somebody else. Printed raw, they could move the cursor, change
-//! the window's title or send key strokes (ECMA-48 control sequences); or show text in another order than it is
-//! stored in (Unicode's bidirectional controls).
+//! Titles, cookies and a server's output come from the peer. Printed raw, they could move the cursor, change the
+//! window's title or send key strokes (ECMA-48 control sequences), or show text in another order than it is stored in
+//! (Unicode's bidirectional controls).
 
 use core::fmt::Write as _;
 use std::borrow::Cow;
 
-/// `text` of several lines: line feeds and tabs stay, every other control character is written as an escape.
+/// Escapes `text` of several lines: line feeds and tabs stay, every other control character becomes an escape.
 ///
 /// ```
 /// assert_eq!(linerate_report::escape::text("ok\n\u{1b}[2J"), "ok\n\\x1b[2J");
@@ -17,7 +17,7 @@ pub fn text(text: &str) -> Cow<'_, str> {
     escaped(text, |character| is_harmful(character) && character != '\n' && character != '\t')
 }
 
-/// `text` within a line: line feeds and tabs are escaped too.
+/// Escapes `text` within one line: line feeds and tabs are escaped, too.
 #[must_use]
 pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, is_harmful)
@@ -41,7 +41,7 @@ fn escaped(text: &str, harmful: impl Fn(char) -> bool) -> Cow<'_, str> {
 fn push_escape(escaped: &mut String, character: char) {
     let code = u32::from(character);
     let written = if code < 0x100 { write!(escaped, "\\x{code:02x}") } else { write!(escaped, "\\u{{{code:x}}}") };
-    written.expect("a String takes everything");
+    written.expect("writing to a String never fails");
 }
 
 /// C0 and C1 controls, DEL, and the characters that reorder or break lines without being visible.

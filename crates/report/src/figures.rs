@@ -1,15 +1,15 @@
-//! What iperf3 computes from the counters before it prints: used by its text and by its JSON alike.
+//! Figures that iperf3 computes from its counters before it prints; shared by its text and its JSON.
 
 use core::time::Duration;
 
 use linerate_model::event::TestStart;
-use linerate_model::parameters::{Direction, Protocol};
+use linerate_model::parameters::{TestDirection, TestProtocol};
 use linerate_model::report::{StreamReport, TestReport};
 use linerate_model::sample::{IntervalReport, StreamInterval};
-use linerate_model::stream::{Role, Side, StreamDescription, StreamId};
+use linerate_model::stream::{EndpointRole, StreamDescription, StreamId, StreamRole};
 use linerate_units::{ByteCount, PacketCount, SegmentCount, StreamCount};
 
-/// Seconds as iperf3 has them: whole seconds plus whole microseconds (`iperf_time_in_secs`).
+/// Seconds as iperf3 represents them: whole seconds plus whole microseconds (`iperf_time_in_secs`).
 #[expect(clippy::cast_precision_loss, reason = "exact for the first 285 million years")]
 pub(crate) fn seconds(time: Duration) -> f64 {
     time.as_secs() as f64 + f64::from(time.subsec_micros()) / 1_000_000.0
@@ -38,18 +38,18 @@ pub(crate) fn percent(part: PacketCount, whole: PacketCount) -> f64 {
     if whole.is_zero() { 0.0 } else { 100.0 * part.as_f64() / whole.as_f64() }
 }
 
-/// What stays the same through a test.
+/// Properties that stay constant through a test.
 #[derive(Clone, Debug)]
-pub(crate) struct Context {
-    pub(crate) side: Side,
-    pub(crate) protocol: Protocol,
-    direction: Direction,
+pub(crate) struct TestContext {
+    pub(crate) side: EndpointRole,
+    pub(crate) protocol: TestProtocol,
+    direction: TestDirection,
     pub(crate) parallel: StreamCount,
     streams: Vec<StreamDescription>,
     interval: Option<Duration>,
 }
 
-impl Context {
+impl TestContext {
     pub(crate) fn of(start: &TestStart) -> Self {
         Self {
             side: start.side,
@@ -62,17 +62,21 @@ impl Context {
     }
 
     pub(crate) fn is_bidirectional(&self) -> bool {
-        self.direction == Direction::Bidirectional
+        self.direction == TestDirection::Bidirectional
     }
 
-    /// What this end does, one direction after the other. In both directions at once a client's first streams send and
-    /// a server's first ones receive, and they are shown in this order.
-    pub(crate) fn roles(&self) -> &'static [Role] {
+    /// Roles of this end, one per direction. In a bidirectional test a client's first streams send, a server's first
+    /// streams receive, and they are shown in this order.
+    pub(crate) fn roles(&self) -> &'static [StreamRole] {
         match (self.direction, self.side) {
-            (Direction::Forward, Side::Client) | (Direction::Reverse, Side::Server) => &[Role::Sender],
-            (Direction::Forward, Side::Server) | (Direction::Reverse, Side::Client) => &[Role::Receiver],
-            (Direction::Bidirectional, Side::Client) => &[Role::Sender, Role::Receiver],
-            (Direction::Bidirectional, Side::Server) => &[Role::Receiver, Role::Sender],
+            (TestDirection::Forward, EndpointRole::Client) | (TestDirection::Reverse, EndpointRole::Server) => {
+                &[StreamRole::Sender]
+            }
+            (TestDirection::Forward, EndpointRole::Server) | (TestDirection::Reverse, EndpointRole::Client) => {
+                &[StreamRole::Receiver]
+            }
+            (TestDirection::Bidirectional, EndpointRole::Client) => &[StreamRole::Sender, StreamRole::Receiver],
+            (TestDirection::Bidirectional, EndpointRole::Server) => &[StreamRole::Receiver, StreamRole::Sender],
         }
     }
 
@@ -80,8 +84,8 @@ impl Context {
         self.streams.iter().find(|description| description.id == stream).map_or(-1, |description| description.socket)
     }
 
-    /// Whether an interval is shown. iperf3 drops what is left at the end when it is shorter than a tenth of an
-    /// interval and brought no data (`iperf_print_intermediate`).
+    /// True when an interval is shown. iperf3 drops the final interval when it is shorter than a tenth of the nominal
+    /// one and carried no data (`iperf_print_intermediate`).
     pub(crate) fn shows(&self, interval: &IntervalReport) -> bool {
         let nominal = self.interval.unwrap_or_default();
         interval.length() >= nominal / 10 || interval.streams.iter().any(|stream| !stream.bytes.is_zero())
@@ -92,7 +96,7 @@ impl Context {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IntervalSum {
     pub(crate) bytes: ByteCount,
-    /// `None` when no stream of the group can tell.
+    /// `None` when no stream of the group reports it.
     pub(crate) retransmits: Option<SegmentCount>,
     pub(crate) packets: PacketCount,
     pub(crate) lost: PacketCount,
@@ -121,11 +125,11 @@ impl IntervalSum {
 }
 
 /// The streams of one role, in order of creation.
-pub(crate) fn intervals_of(interval: &IntervalReport, role: Role) -> Vec<&StreamInterval> {
+pub(crate) fn intervals_of(interval: &IntervalReport, role: StreamRole) -> Vec<&StreamInterval> {
     interval.streams.iter().filter(|stream| stream.role == role).collect()
 }
 
-/// The three times that iperf3 uses at the end, in seconds. All are the first stream's, also for the others.
+/// The three durations of iperf3's summary, in seconds. All are the first stream's, also for the others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EndTimes {
     pub(crate) local: f64,
@@ -138,7 +142,7 @@ impl EndTimes {
         let Some(first) = report.streams.first() else { return Self::default() };
         let sent = first.sent.map(|side| seconds(side.duration));
         let received = first.received.map(|side| seconds(side.duration));
-        let local = if first.description.role == Role::Sender { sent } else { received };
+        let local = if first.description.role == StreamRole::Sender { sent } else { received };
         Self {
             local: local.or(sent).or(received).unwrap_or_default(),
             sender: sent.or(received).unwrap_or_default(),
@@ -150,19 +154,23 @@ impl EndTimes {
 /// The streams of one direction over the whole test.
 #[derive(Debug)]
 pub(crate) struct DirectionEnd<'a> {
-    /// What this end did.
-    pub(crate) role: Role,
+    /// Role of this end.
+    pub(crate) role: StreamRole,
     pub(crate) streams: Vec<&'a StreamReport>,
-    /// Whether retransmissions of this direction are shown: a server shows only its own, since it prints before it
+    /// True when retransmissions of this direction are shown: a server shows only its own, since it prints before it
     /// knows the client's.
     pub(crate) has_retransmits: bool,
 }
 
 impl<'a> DirectionEnd<'a> {
-    pub(crate) fn of(report: &'a TestReport, context: &Context, role: Role) -> Self {
+    pub(crate) fn of(report: &'a TestReport, context: &TestContext, role: StreamRole) -> Self {
         let streams: Vec<_> = report.streams.iter().filter(|stream| stream.description.role == role).collect();
         let known = streams.iter().any(|stream| retransmits(stream).is_some());
-        Self { role, streams, has_retransmits: known && (role == Role::Sender || context.side == Side::Client) }
+        Self {
+            role,
+            streams,
+            has_retransmits: known && (role == StreamRole::Sender || context.side == EndpointRole::Client),
+        }
     }
 
     pub(crate) fn retransmits(&self) -> SegmentCount {
@@ -190,7 +198,7 @@ impl<'a> DirectionEnd<'a> {
         self.streams.iter().map(|stream| UdpEnd::of(stream).packets()).sum()
     }
 
-    /// Of the streams whose receiver could say; `None` when none could.
+    /// Lost packets of the streams whose receiver reported them; `None` when none did.
     pub(crate) fn lost(&self) -> Option<PacketCount> {
         let known: Vec<_> = self.streams.iter().filter_map(|stream| UdpEnd::of(stream).lost).collect();
         (!known.is_empty()).then(|| known.into_iter().sum())
@@ -204,8 +212,8 @@ impl<'a> DirectionEnd<'a> {
 }
 
 /// The peer's congestion control, as far as it is shown: a server prints before it knows the client's.
-pub(crate) fn remote_congestion<'a>(context: &Context, report: &'a TestReport) -> Option<&'a String> {
-    report.remote_congestion.as_ref().filter(|_| context.side == Side::Client)
+pub(crate) fn remote_congestion<'a>(context: &TestContext, report: &'a TestReport) -> Option<&'a String> {
+    report.remote_congestion.as_ref().filter(|_| context.side == EndpointRole::Client)
 }
 
 pub(crate) fn retransmits(stream: &StreamReport) -> Option<SegmentCount> {
@@ -220,12 +228,12 @@ pub(crate) fn bytes_received(stream: &StreamReport) -> ByteCount {
     stream.received.map_or(ByteCount::ZERO, |side| side.bytes)
 }
 
-/// One UDP stream at the end, in iperf3's terms: what has not been reported counts as zero.
+/// One UDP stream at the end, in iperf3's terms: counts that were not reported are zero.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct UdpEnd {
     pub(crate) sent: PacketCount,
     pub(crate) expected: PacketCount,
-    /// `None` when the receiver could not say.
+    /// `None` when the receiver did not report it.
     pub(crate) lost: Option<PacketCount>,
     pub(crate) jitter_ms: f64,
     pub(crate) out_of_order: PacketCount,
@@ -250,8 +258,8 @@ impl UdpEnd {
     }
 }
 
-/// How much of a file has been moved, in whole percent cut off; an empty file is complete.
-#[expect(clippy::cast_possible_truncation, reason = "iperf3 cuts off; `as` saturates")]
+/// Share of a file that was transferred, in whole percent, truncated; 100 for an empty file.
+#[expect(clippy::cast_possible_truncation, reason = "iperf3 truncates; `as` saturates")]
 pub(crate) fn whole_percent(moved: ByteCount, size: ByteCount) -> i64 {
     if size.is_zero() { 100 } else { (moved.as_f64() / size.as_f64() * 100.0) as i64 }
 }

@@ -1,6 +1,6 @@
-//! Reasons are long and few: each is written once, and referred to by its number.
+//! Footnotes: each reason is written once and referred to by its number.
 
-/// Reasons in the order in which they were first referred to.
+/// Reasons in the order of their first reference.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Footnotes {
     reasons: Vec<String>,
@@ -21,7 +21,7 @@ impl Footnotes {
         self.reasons.is_empty()
     }
 
-    /// All with their numbers.
+    /// All reasons with their numbers.
     pub(crate) fn all(&self) -> impl Iterator<Item = (usize, &str)> {
         self.reasons.iter().enumerate().map(|(index, reason)| (index + 1, reason.as_str()))
     }

@@ -1,16 +1,17 @@
-//! Renders what `linerate_model` holds: iperf3's text and JSON, and text for people.
+//! Renders results of `linerate_model`: iperf3's text and JSON, and reports for people.
 //!
-//! Everything here is pure: it takes `&Event`s or results, in order, and gives text. It reads no clock and no terminal;
-//! the version, the system's name, the width and the colours are arguments.
+//! Everything here is pure: it takes `&Event`s or results, in order, and returns text. It reads no clock and no
+//! terminal; the version, the system's name, the width and the colours are arguments.
 //!
 //! * [`iperf3_text`]: iperf3's text output, line by line;
 //! * [`iperf3_json`]: iperf3's JSON document (`-J`) and stream (`--json-stream`);
 //! * [`throughput_text`]: what `linerate test` shows a person;
+//! * [`sentence`]: a result in one sentence, as it is kept with the run;
 //! * [`presentation`]: what the report of a run says, whatever its form;
 //! * [`text`]: the report for a terminal;
 //! * [`markdown`]: the same in Markdown;
-//! * [`html`]: the same as one HTML file with pictures;
-//! * [`escape`]: makes text from the network harmless for a terminal.
+//! * [`html`]: the same as one HTML file with charts;
+//! * [`escape`]: escapes control characters in text from the network.
 
 #![forbid(unsafe_code)]
 
@@ -24,5 +25,6 @@ pub mod iperf3_json;
 pub mod iperf3_text;
 pub mod markdown;
 pub mod presentation;
+pub mod sentence;
 pub mod text;
 pub mod throughput_text;

@@ -1,14 +1,14 @@
 //! A report in Markdown (`CommonMark` with GitHub's tables), for issues, wikis and mails.
 //!
-//! Pictures become what they say in words. What comes from a document is escaped: it is shown, never interpreted.
+//! Charts become their summaries. Text from a document is escaped.
 
 use core::fmt::Write as _;
 
 use crate::escape;
 use crate::footnotes::Footnotes;
-use crate::presentation::{Bars, Cell, Chart, Plot, Presentation, Quantity, Table};
+use crate::presentation::{BarChart, Chart, ChartPlot, Presentation, Quantity, ReportTable, TableCell};
 
-/// All of `presentations`, one after the other.
+/// Renders all `presentations`, one after the other.
 #[must_use]
 pub fn render(presentations: &[Presentation<'_>]) -> String {
     let pages: Vec<String> = presentations.iter().map(page).collect();
@@ -47,7 +47,9 @@ fn page(presentation: &Presentation<'_>) -> String {
 fn heading(text: &mut String, presentation: &Presentation<'_>) {
     push(text, &format!("# {}\n", escaped(&presentation.title)));
     let badge = presentation.badge.as_ref().map_or_else(String::new, |badge| format!("{}: ", escaped(&badge.text)));
-    push(text, &format!("**{badge}{}**\n", escaped(&presentation.verdict)));
+    if presentation.has_verdict() {
+        push(text, &format!("**{badge}{}**\n", escaped(&presentation.verdict)));
+    }
     for fact in &presentation.facts {
         push(text, &format!("* {}: {}", escaped(&fact.name), escaped(&fact.text)));
     }
@@ -61,8 +63,9 @@ fn figures(text: &mut String, presentation: &Presentation<'_>, footnotes: &mut F
     let (head, rule) = if compared { ("| Before ", "|---:") } else { ("", "") };
     push(text, &format!("\n## Figures\n\n| Figure {head}| Value | 95 % interval | Remark |\n|---{rule}|---:|---|---|"));
     for figure in &presentation.figures {
-        let interval =
-            figure.interval.map_or_else(String::new, |[low, high]| format!("{} to {}", low.shown(), high.shown()));
+        let interval = figure
+            .interval
+            .map_or_else(String::new, |[low, high]| format!("{} to {}", low.display_text(), high.display_text()));
         let before = figure.before.as_ref().map(|before| format!("{} | ", cell(before, footnotes)));
         let before = before.unwrap_or_else(|| if compared { " | ".to_owned() } else { String::new() });
         let (title, value) = (escaped(&figure.title), cell(&figure.value, footnotes));
@@ -73,30 +76,32 @@ fn figures(text: &mut String, presentation: &Presentation<'_>, footnotes: &mut F
 
 fn picture(text: &mut String, chart: &Chart<'_>) {
     push(text, &format!("\n## {}\n\n{}", escaped(&chart.title), escaped(&chart.summary)));
-    if let Plot::Bars(bars) = &chart.plot {
+    if let ChartPlot::Bars(bars) = &chart.plot {
         push_bars(text, bars);
     }
 }
 
-fn push_bars(text: &mut String, bars: &Bars) {
+fn push_bars(text: &mut String, bars: &BarChart) {
     let legend: Vec<String> = bars.legend.iter().map(|entry| escaped(entry)).collect();
     push(text, &format!("\n| | {} |\n|---|{}", legend.join(" | "), "---:|".repeat(legend.len())));
     for row in &bars.rows {
-        let shown =
-            |value: Option<f64>| value.map_or("unknown".to_owned(), |value| Quantity::new(value, bars.unit).shown());
+        let shown = |value: Option<f64>| {
+            value.map_or("unknown".to_owned(), |value| Quantity::new(value, bars.unit).display_text())
+        };
         let values: Vec<String> = row.bars.iter().map(|(value, _)| shown(*value)).collect();
         push(text, &format!("| {} | {} |", escaped(&row.label), values.join(" | ")));
     }
 }
 
-fn push_table(text: &mut String, table: &Table, footnotes: &mut Footnotes) {
+fn push_table(text: &mut String, table: &ReportTable, footnotes: &mut Footnotes) {
     push(text, &format!("\n## {}\n", escaped(&table.title)));
     let columns: Vec<String> = table.columns.iter().map(|column| escaped(column)).collect();
     let alignments: Vec<&str> =
         (0..columns.len()).map(|index| if index > 0 && is_numeric(table, index) { "---:" } else { "---" }).collect();
     push(text, &format!("| {} |\n|{}|", columns.join(" | "), alignments.join("|")));
     for row in &table.rows {
-        let cells = (1..columns.len()).map(|index| cell(row.cells.get(index - 1).unwrap_or(&Cell::Nothing), footnotes));
+        let cells =
+            (1..columns.len()).map(|index| cell(row.cells.get(index - 1).unwrap_or(&TableCell::Nothing), footnotes));
         let cells: Vec<String> = cells.collect();
         push(text, &format!("| {} | {} |", escaped(&row.label), cells.join(" | ")));
     }
@@ -105,22 +110,22 @@ fn push_table(text: &mut String, table: &Table, footnotes: &mut Footnotes) {
     }
 }
 
-fn is_numeric(table: &Table, index: usize) -> bool {
-    table.rows.iter().all(|row| !matches!(row.cells.get(index - 1), Some(Cell::Text(_))))
+fn is_numeric(table: &ReportTable, index: usize) -> bool {
+    table.rows.iter().all(|row| !matches!(row.cells.get(index - 1), Some(TableCell::Text(_))))
 }
 
-fn cell(cell: &Cell, footnotes: &mut Footnotes) -> String {
+fn cell(cell: &TableCell, footnotes: &mut Footnotes) -> String {
     match cell {
-        Cell::Unknown(reason) => format!("unknown \\[{}\\]", footnotes.number(reason)),
-        other => escaped(&other.shown()),
+        TableCell::Unknown(reason) => format!("unknown \\[{}\\]", footnotes.number(reason)),
+        other => escaped(&other.display_text()),
     }
 }
 
 fn push(text: &mut String, line: &str) {
-    writeln!(text, "{line}").expect("a String takes everything");
+    writeln!(text, "{line}").expect("writing to a String never fails");
 }
 
-/// `text` in one line, in which nothing is Markdown or HTML.
+/// `text` in one line, with Markdown and HTML escaped.
 fn escaped(text: &str) -> String {
     let line = text.replace(['\n', '\r'], " ");
     let line = escape::line(&line);

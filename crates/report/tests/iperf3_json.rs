@@ -4,26 +4,26 @@ mod support;
 
 use core::time::Duration;
 
-use linerate_model::event::Event;
-use linerate_model::parameters::{Direction, EndCondition, Protocol, TestParameters};
+use linerate_model::event::TestEvent;
+use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_model::report::{RttRange, ServerOutput, StreamReport, TcpReport, TestReport, UdpReceived, UdpReport};
 use linerate_model::sample::{IntervalReport, StreamInterval, TcpInterval, UdpInterval};
-use linerate_model::stream::{Role, Side, StreamDescription};
-use linerate_report::iperf3_json::{Document, Stream, Value as Ordered};
+use linerate_model::stream::{EndpointRole, StreamDescription, StreamRole};
+use linerate_report::iperf3_json::{Iperf3Document, Iperf3EventStream, OrderedValue as Ordered};
 use linerate_units::{BitRate, ByteCount, Mtu, PacketCount, SegmentCount, WallTime};
 use serde_json::Value;
 
 use support::micros;
 
-/// The events of which iperf3 made `document`.
-fn events_of(document: &Value) -> Vec<Event> {
+/// Events from which iperf3 produced `document`.
+fn events_of(document: &Value) -> Vec<TestEvent> {
     let start = &document["start"];
     let mut events = vec![
-        support::connected(Side::Client, port(&start["connecting_to"]["port"])),
-        Event::Started(Box::new(test_start(document))),
+        support::connected(EndpointRole::Client, port(&start["connecting_to"]["port"])),
+        TestEvent::Started(Box::new(test_start(document))),
     ];
-    events.extend(list(&document["intervals"]).iter().map(|interval| Event::Interval(interval_report(interval))));
-    events.push(Event::Finished(Box::new(test_report(document))));
+    events.extend(list(&document["intervals"]).iter().map(|interval| TestEvent::Interval(interval_report(interval))));
+    events.push(TestEvent::Finished(Box::new(test_report(document))));
     events
 }
 
@@ -33,18 +33,18 @@ fn test_start(document: &Value) -> linerate_model::event::TestStart {
     let is = |key: &str| asked[key] == 1;
     let target = BitRate::from_bits_per_second(number(&start["target_bitrate"]));
     let parameters = TestParameters {
-        protocol: if asked["protocol"] == "TCP" { Protocol::Tcp } else { Protocol::Udp },
+        protocol: if asked["protocol"] == "TCP" { TestProtocol::Tcp } else { TestProtocol::Udp },
         direction: match (is("reverse"), is("bidir")) {
-            (true, _) => Direction::Reverse,
-            (_, true) => Direction::Bidirectional,
-            _ => Direction::Forward,
+            (true, _) => TestDirection::Reverse,
+            (_, true) => TestDirection::Bidirectional,
+            _ => TestDirection::Forward,
         },
         end: EndCondition::Time(Duration::from_secs(count(&asked["duration"]))),
         block_size: bytes(&asked["blksize"]),
         rate: Some(target).filter(|rate| !rate.is_zero()),
         ..TestParameters::default()
     };
-    let mut start_event = support::start(Side::Client, parameters, streams(document));
+    let mut start_event = support::start(EndpointRole::Client, parameters, streams(document));
     start_event.cookie = text(&start["cookie"]);
     start_event.at = WallTime::from_unix(Duration::from_millis(count(&start["timestamp"]["timemillisecs"])));
     start_event.interval = Some(micros(number(&asked["interval"])));
@@ -187,11 +187,11 @@ fn jitter(value: &Value) -> Duration {
     support::milliseconds(number(value))
 }
 
-fn role(stream: &Value) -> Role {
-    if stream["sender"] == true { Role::Sender } else { Role::Receiver }
+fn role(stream: &Value) -> StreamRole {
+    if stream["sender"] == true { StreamRole::Sender } else { StreamRole::Receiver }
 }
 
-/// The document without the object `linerate`, which must be the last one.
+/// The document without the object `linerate`, which must be the last member.
 fn without_extra(document: &str) -> String {
     let at = document.find(",\n\t\"linerate\":\t{").expect("the object is there");
     let document = format!("{}\n}}\n", &document[..at]);
@@ -199,17 +199,17 @@ fn without_extra(document: &str) -> String {
     document
 }
 
-fn rebuilt(events: &[Event]) -> String {
-    let mut document = Document::new("iperf 3.21+", support::SYSTEM);
+fn rebuilt(events: &[TestEvent]) -> String {
+    let mut document = Iperf3Document::new("iperf 3.21+", support::SYSTEM);
     for event in events {
         document.event(event);
     }
     document.finish()
 }
 
-/// Compares a capture with what we make of its events. `differences` are what the model cannot hold, as (captured,
-/// ours): parts of a nanosecond of jitter, times of streams that differ by a microsecond within one interval, and the
-/// last bit of some percentages.
+/// Compares a capture with the document rebuilt from its events. `differences` are details that the model does not
+/// represent, as (captured, ours): parts of a nanosecond of jitter, times of streams that differ by a microsecond
+/// within one interval, and the last bit of some percentages.
 fn assert_rebuilt(capture: &str, differences: &[(&str, &str)]) {
     let events = events_of(&serde_json::from_str(capture).expect("a JSON document"));
     let mut expected = capture.to_owned();
@@ -279,7 +279,7 @@ fn stream_of_lines() {
         "end": data("end")[0],
         "server_output_text": data("server_output_text")[0],
     });
-    let mut stream = Stream::new(Document::new("iperf 3.21+", support::SYSTEM), true);
+    let mut stream = Iperf3EventStream::new(Iperf3Document::new("iperf 3.21+", support::SYSTEM), true);
     let mut out = Vec::new();
     for event in events_of(&whole) {
         stream.event(&event, &mut out).expect("memory");
@@ -294,7 +294,7 @@ fn stream_of_lines() {
     assert_eq!(document["end"], whole["end"]);
 }
 
-/// The paths of all keys below `part` in the order of the text.
+/// Paths of all keys below `part`, in text order.
 fn paths(document: &str, part: &str) -> Vec<String> {
     fn walk(value: &Ordered, at: &str, found: &mut Vec<String>) {
         match value {
@@ -319,8 +319,8 @@ fn paths(document: &str, part: &str) -> Vec<String> {
     found
 }
 
-/// The events as the server of the captured test would have made them: of the peer it knows nothing yet.
-fn server_events_of(document: &Value) -> Vec<Event> {
+/// Events as the server of the captured test would have produced them: nothing is known of the peer yet.
+fn server_events_of(document: &Value) -> Vec<TestEvent> {
     let mut document = document.clone();
     document["start"]["connecting_to"] = document["start"]["accepted_connection"].clone();
     document["start"]["timestamp"]["timemillisecs"] = 0.into();
@@ -346,16 +346,16 @@ fn server_events_of(document: &Value) -> Vec<Event> {
     let mut events = events_of(&document);
     for event in &mut events {
         match event {
-            Event::Connected(connected) => connected.side = Side::Server,
-            Event::Started(start) => start.side = Side::Server,
-            Event::Finished(report) => {
+            TestEvent::Connected(connected) => connected.side = EndpointRole::Server,
+            TestEvent::Started(start) => start.side = EndpointRole::Server,
+            TestEvent::Finished(report) => {
                 for stream in &mut report.streams {
                     match stream.description.role {
-                        Role::Sender => stream.received = None,
-                        Role::Receiver => stream.sent = None,
+                        StreamRole::Sender => stream.received = None,
+                        StreamRole::Receiver => stream.sent = None,
                     }
                 }
-                // The captured algorithms are this end's, under the name of what it does.
+                // The captured algorithms are this end's, under the name of its role.
                 let own = report.local_congestion.take().or(report.remote_congestion.take());
                 report.local_congestion = own;
                 report.remote_cpu = None;
@@ -396,7 +396,7 @@ fn server_documents_have_the_captured_keys_and_figures() {
 #[test]
 fn a_test_that_never_started_has_a_document() {
     // As captured from iperf3 3.12 against a closed port with `-T title --extra-data x`.
-    let mut document = Document::new("iperf 3.12", "Linux vm");
+    let mut document = Iperf3Document::new("iperf 3.12", "Linux vm");
     document.labels(Some("title"), Some("x"));
     document.error("unable to connect to server: Connection refused");
     let expected = "{\n\t\"start\":\t{\n\t\t\"connected\":\t[],\n\t\t\"version\":\t\"iperf 3.12\",\n\t\t\"system_info\":\t\"Linux vm\"\n\t},\n\t\"intervals\":\t[],\n\t\"end\":\t{\n\t},\n\t\"error\":\t\"unable to connect to server: Connection refused\",\n\t\"title\":\t\"title\",\n\t\"extra_data\":\t\"x\"\n}\n";
@@ -408,8 +408,8 @@ fn an_interrupted_test_has_its_figures_and_the_error() {
     let mut captured: Value = serde_json::from_str(include_str!("captures/tcp.json")).expect("a JSON document");
     captured["start"]["test_start"]["duration"] = 5.into();
     let mut events = events_of(&captured);
-    let Some(Event::Finished(report)) = events.last_mut() else { panic!("no report") };
-    report.termination = linerate_model::report::Termination::Interrupted { signal: "Interrupt(2)".to_owned() };
+    let Some(TestEvent::Finished(report)) = events.last_mut() else { panic!("no report") };
+    report.termination = linerate_model::report::TestTermination::Interrupted { signal: "Interrupt(2)".to_owned() };
     report.remote_cpu = None;
     report.remote_congestion = None;
     for stream in &mut report.streams {
@@ -427,10 +427,10 @@ fn an_interrupted_test_has_its_figures_and_the_error() {
 }
 
 #[test]
-fn the_extra_object_tells_unknown_from_zero() {
+fn the_extra_object_distinguishes_unknown_from_zero() {
     let captured: Value = serde_json::from_str(include_str!("captures/udp_R.json")).expect("a JSON document");
     let mut events = events_of(&captured);
-    let Some(Event::Finished(report)) = events.last_mut() else { panic!("no report") };
+    let Some(TestEvent::Finished(report)) = events.last_mut() else { panic!("no report") };
     report.overlapping_tests = Some(2);
     let received = report.streams[0].udp.as_mut().and_then(|udp| udp.received.as_mut()).expect("received");
     received.duplicates = Some(PacketCount::ZERO);
@@ -451,7 +451,7 @@ fn the_extra_object_tells_unknown_from_zero() {
 fn a_servers_document_keeps_its_order() {
     let captured: Value = serde_json::from_str(include_str!("captures/tcp.json")).expect("a JSON document");
     let mut events = events_of(&captured);
-    let Some(Event::Finished(report)) = events.last_mut() else { panic!("no report") };
+    let Some(TestEvent::Finished(report)) = events.last_mut() else { panic!("no report") };
     report.server_output = Some(ServerOutput::Json(r#"{"start":{"z":-1,"a":[1.5]},"end":{}}"#.to_owned()));
     let document = rebuilt(&events);
     assert!(
@@ -463,19 +463,19 @@ fn a_servers_document_keeps_its_order() {
 }
 
 #[test]
-fn a_short_rest_without_data_is_dropped() {
+fn a_short_final_interval_without_data_is_dropped() {
     let captured: Value = serde_json::from_str(include_str!("captures/tcp.json")).expect("a JSON document");
     let mut events = events_of(&captured);
-    let Event::Interval(mut rest) = events[2].clone() else { panic!("no interval") };
+    let TestEvent::Interval(mut rest) = events[2].clone() else { panic!("no interval") };
     (rest.start, rest.end) = (rest.end, rest.end + Duration::from_millis(99));
     rest.streams[0].bytes = ByteCount::ZERO;
-    events.insert(3, Event::Interval(rest.clone()));
-    let count = |events: &[Event]| {
+    events.insert(3, TestEvent::Interval(rest.clone()));
+    let count = |events: &[TestEvent]| {
         let document: Value = serde_json::from_str(&rebuilt(events)).expect("a JSON document");
         list(&document["intervals"]).len()
     };
     assert_eq!(count(&events), 1);
     rest.end += Duration::from_millis(1);
-    events[3] = Event::Interval(rest);
+    events[3] = TestEvent::Interval(rest);
     assert_eq!(count(&events), 2);
 }

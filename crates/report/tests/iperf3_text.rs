@@ -2,18 +2,18 @@
 
 mod support;
 
-use linerate_model::event::Event;
-use linerate_model::report::{FarReport, FileReport, ServerOutput, Termination};
-use linerate_model::stream::Side;
-use linerate_report::iperf3_text::{Renderer, TextOptions};
-use linerate_units::iperf3::Format;
+use linerate_model::event::TestEvent;
+use linerate_model::report::{FarReport, FileReport, ServerOutput, TestTermination};
+use linerate_model::stream::EndpointRole;
+use linerate_report::iperf3_text::{Iperf3Renderer, TextOptions};
+use linerate_units::iperf3::UnitFormat;
 use linerate_units::{ByteCount, PacketCount};
 
 use support::captured::Captured;
 
 fn rendered(captured: &Captured) -> String {
-    let mut renderer = Renderer::new(TextOptions {
-        format: Format::AdaptiveBits,
+    let mut renderer = Iperf3Renderer::new(TextOptions {
+        format: UnitFormat::AdaptiveBits,
         verbose: captured.verbose,
         version: captured.version.clone(),
         system_information: captured.system_information.clone(),
@@ -29,7 +29,7 @@ fn rendered(captured: &Captured) -> String {
     String::from_utf8(out).expect("text")
 }
 
-fn assert_printed_again(capture: &str, side: Side, name: &str) {
+fn assert_printed_again(capture: &str, side: EndpointRole, name: &str) {
     support::assert_same(&rendered(&Captured::parse(capture, side)), capture, name);
 }
 
@@ -38,7 +38,7 @@ macro_rules! client {
         $(
             #[test]
             fn $name() {
-                assert_printed_again(include_str!(concat!("captures/", $file)), Side::Client, $file);
+                assert_printed_again(include_str!(concat!("captures/", $file)), EndpointRole::Client, $file);
             }
         )*
     };
@@ -57,8 +57,8 @@ client! {
     udp_bidirectional_parallel => "udp_bidir.txt";
 }
 
-/// The capture as 3.21 would print it: 3.12 has one blank more before "sender" in a TCP stream's last line. The rest of
-/// an interval at the end, under a millisecond, is left out: iperf3 times each stream itself, and there it shows.
+/// The capture in the format of 3.21: 3.12 has one blank more before "sender" in a TCP stream's last line. A final
+/// interval under a millisecond is dropped: iperf3 times each stream itself, and shows it there.
 fn as_newer(capture: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in capture.lines().filter(|line| !line.contains("  1.00-1.00 ")) {
@@ -81,14 +81,14 @@ fn servers_print_their_own_side() {
         ("tcp --bidir -P 2, -V", include_str!("captures/server_3.12_tcp_bidir_P2_V.txt")),
         ("udp --bidir -P 2, -V", include_str!("captures/server_3.12_udp_bidir_P2_V.txt")),
     ] {
-        assert_printed_again(&as_newer(capture), Side::Server, name);
+        assert_printed_again(&as_newer(capture), EndpointRole::Server, name);
     }
 }
 
-/// The events of a capture with the last one changed, and what the summary then is.
+/// Summary of a capture whose last event has been changed.
 fn summary_with(capture: &str, change: impl FnOnce(&mut linerate_model::report::TestReport)) -> String {
-    let mut captured = Captured::parse(capture, Side::Client);
-    let Some(Event::Finished(report)) = captured.events.last_mut() else { panic!("no report") };
+    let mut captured = Captured::parse(capture, EndpointRole::Client);
+    let Some(TestEvent::Finished(report)) = captured.events.last_mut() else { panic!("no report") };
     change(report);
     let text = rendered(&captured);
     let at = text.rfind("\n[ ID]").expect("a summary");
@@ -100,9 +100,9 @@ const UDP_REVERSE_HEADER: &str =
     "[ ID] Interval           Transfer     Bitrate         Jitter    Lost/Total Datagrams\n";
 
 #[test]
-fn a_test_cut_short_shows_what_it_has() {
+fn an_interrupted_test_shows_its_figures() {
     let text = summary_with(TCP, |report| {
-        report.termination = Termination::Interrupted { signal: "Interrupt(2)".to_owned() };
+        report.termination = TestTermination::Interrupted { signal: "Interrupt(2)".to_owned() };
         report.streams[0].received = None;
     });
     assert_eq!(
@@ -114,7 +114,7 @@ fn a_test_cut_short_shows_what_it_has() {
 }
 
 #[test]
-fn the_share_of_a_file_stands_between_the_sides() {
+fn the_share_of_a_file_is_between_the_sides() {
     let text = summary_with(TCP, |report| {
         let sent = report.streams[0].sent.as_mut().expect("sent");
         sent.bytes = ByteCount::from_mebibytes(10);
@@ -125,7 +125,7 @@ fn the_share_of_a_file_stands_between_the_sides() {
 }
 
 #[test]
-fn overlapping_tests_are_told_before_the_end() {
+fn overlapping_tests_are_reported_before_the_end() {
     for (others, sentence) in [
         (1, "\nwarning: 1 other test ran on this server at the same time; the figures disturb each other\n"),
         (2, "\nwarning: 2 other tests ran on this server at the same time; the figures disturb each other\n"),
@@ -140,7 +140,7 @@ fn overlapping_tests_are_told_before_the_end() {
 }
 
 #[test]
-fn what_the_server_wrote_is_made_harmless() {
+fn server_output_is_escaped() {
     let text = summary_with(include_str!("captures/tcp_gso.txt"), |report| {
         report.server_output = Some(ServerOutput::Text("a\tb\n\u{1b}[2Jc\n".to_owned()));
     });
@@ -148,7 +148,7 @@ fn what_the_server_wrote_is_made_harmless() {
 }
 
 #[test]
-fn a_servers_json_is_laid_out() {
+fn server_json_is_pretty_printed() {
     let text = summary_with(TCP, |report| {
         report.server_output = Some(ServerOutput::Json(r#"{"end":{"b":1,"a":"\u001b\u202e"}}"#.to_owned()));
     });
@@ -158,7 +158,7 @@ fn a_servers_json_is_laid_out() {
 
 #[test]
 fn reordered_datagrams_have_a_line_after_the_sender() {
-    // iperf3 3.12 printed, with datagrams swapped on the way:
+    // iperf3 3.12 printed, with datagrams reordered on the path:
     // [SUM]  0.0- 1.0 sec  43 datagrams received out-of-order
     let text = summary_with(include_str!("captures/udp_bidir.txt"), |report| {
         let udp = report.streams[2].udp.as_mut().expect("UDP");
@@ -172,7 +172,7 @@ fn reordered_datagrams_have_a_line_after_the_sender() {
 }
 
 #[test]
-fn losses_that_the_peer_cannot_place_are_unknown() {
+fn losses_that_the_peer_cannot_attribute_are_unknown() {
     let text = summary_with(include_str!("captures/udp_V.txt"), |report| {
         let udp = report.streams[0].udp.as_mut().expect("UDP");
         udp.received.as_mut().expect("received").lost = None;
@@ -183,9 +183,9 @@ fn losses_that_the_peer_cannot_place_are_unknown() {
 }
 
 #[test]
-fn a_client_that_is_let_in_but_never_starts_is_announced() {
-    let mut captured = Captured::parse(include_str!("captures/tcp_V.txt"), Side::Client);
-    captured.events.retain(|event| !matches!(event, Event::Started(_) | Event::Interval(_)));
+fn an_accepted_client_that_never_starts_is_announced() {
+    let mut captured = Captured::parse(include_str!("captures/tcp_V.txt"), EndpointRole::Client);
+    captured.events.retain(|event| !matches!(event, TestEvent::Started(_) | TestEvent::Interval(_)));
     assert_eq!(
         rendered(&captured),
         format!(
@@ -197,8 +197,8 @@ fn a_client_that_is_let_in_but_never_starts_is_announced() {
 
 #[test]
 fn one_renderer_serves_many_tests() {
-    let captured = Captured::parse(TCP, Side::Client);
-    let mut renderer = Renderer::new(TextOptions::default());
+    let captured = Captured::parse(TCP, EndpointRole::Client);
+    let mut renderer = Iperf3Renderer::new(TextOptions::default());
     let mut out = Vec::new();
     for event in captured.events.iter().chain(&captured.events) {
         renderer.event(event, &mut out).expect("memory");

@@ -1,4 +1,4 @@
-//! The report as HTML: what can be told without a browser. `tests/browser` looks at it with one.
+//! The report as HTML, checked without a browser; `tests/browser` checks it with one.
 
 mod runs;
 
@@ -27,13 +27,13 @@ fn the_policy_has_the_hashes_of_script_and_style() {
         [("script-src", between(&page, "<script>", "</script>")), ("style-src", between(&page, "<style>", "</style>"))]
     {
         let wanted = format!("{name} {};", hash(content));
-        assert!(policy.contains(&wanted), "crates/report/src/html/policy.rs must say: {wanted}");
+        assert!(policy.contains(&wanted), "crates/report/src/html/policy.rs must contain: {wanted}");
     }
     assert!(policy.starts_with("default-src 'none';"), "{policy}");
 }
 
 #[test]
-fn vendored_files_are_what_was_recorded() {
+fn vendored_files_match_their_recorded_hashes() {
     let files = [
         ("dist/uPlot.iife.min.js", &include_bytes!("../vendor/uplot/uPlot.iife.min.js")[..]),
         ("dist/uPlot.min.css", &include_bytes!("../vendor/uplot/uPlot.min.css")[..]),
@@ -43,14 +43,14 @@ fn vendored_files_are_what_was_recorded() {
     for (name, bytes) in files {
         let mut hex = String::new();
         for byte in digest(&SHA256, bytes).as_ref() {
-            write!(hex, "{byte:02x}").expect("a String takes everything");
+            write!(hex, "{byte:02x}").expect("writing to a String never fails");
         }
         assert!(record.lines().any(|line| line == format!("{name} {hex}")), "{name} {hex}");
     }
 }
 
 #[test]
-fn pages_are_well_formed_and_say_the_verdict_first() {
+fn pages_are_well_formed_with_the_verdict_first() {
     for (name, run) in runs::all() {
         let page = html::render(&[present(&run)]);
         for element in
@@ -97,7 +97,7 @@ fn hostile_text_stays_text() {
 }
 
 #[test]
-fn ten_minutes_of_eight_streams_fit_into_five_megabytes_and_say_that_they_are_reduced() {
+fn ten_minutes_of_eight_streams_fit_into_five_megabytes_and_are_marked_as_reduced() {
     let run = runs::big();
     assert_eq!(run.series.iter().map(|series| series.times_ns.len()).max(), Some(60_000));
     let page = html::render(&[present(&run)]);
@@ -108,7 +108,7 @@ fn ten_minutes_of_eight_streams_fit_into_five_megabytes_and_say_that_they_are_re
 }
 
 #[test]
-fn nothing_is_asked_of_the_network() {
+fn pages_make_no_network_requests() {
     let (before, after) = (runs::load(1), runs::load(4));
     let page = html::render(&[compare(&before, &after)]);
     for request in ["src=", "href=\"http", "url(", "@import", "srcset", "<link", "<iframe", "<object"] {

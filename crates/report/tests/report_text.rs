@@ -2,20 +2,20 @@
 
 mod runs;
 
-use linerate_model::schema::run::{RunDocument, RunResult};
+use linerate_documents::run::{RunDocument, RunResult};
 use linerate_report::presentation::{compare, present};
 use linerate_report::text;
-use linerate_report::throughput_text::{Columns, Style};
+use linerate_report::throughput_text::{TerminalWidth, TextStyle};
 
 fn plain(run: &RunDocument) -> String {
-    text::render(&[present(run)], Style::plain())
+    text::render(&[present(run)], TextStyle::plain())
 }
 
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     for columns in [60, 80, 132] {
         for (name, run) in runs::all() {
-            let style = Style { width: Columns::new(columns), ..Style::plain() };
+            let style = TextStyle { width: TerminalWidth::new(columns), ..TextStyle::plain() };
             let text = text::render(&[present(&run)], style);
             for line in text.lines() {
                 assert!(line.chars().count() <= usize::from(columns), "{name}, {columns} columns: {line}");
@@ -26,7 +26,7 @@ fn no_line_is_wider_than_the_terminal() {
 
 #[test]
 fn without_unicode_and_colours_there_is_plain_ascii_only() {
-    let style = Style { unicode: false, ..Style::plain() };
+    let style = TextStyle { unicode: false, ..TextStyle::plain() };
     for (name, run) in runs::all() {
         let text = text::render(&[present(&run)], style);
         let other: String = text.chars().filter(|letter| !letter.is_ascii()).collect();
@@ -40,15 +40,15 @@ fn the_verdict_comes_first() {
     for (name, run) in runs::all() {
         let text = plain(&run);
         let paragraphs: Vec<&str> = text.split("\n\n").collect();
-        let said = paragraphs[1].split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.ends_with(&run.verdict), "{name}: {said}");
+        let heading = paragraphs[1].split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(heading.ends_with(&run.verdict), "{name}: {heading}");
     }
 }
 
 #[test]
 fn colours_change_nothing_but_colours() {
     let run = runs::load(1);
-    let coloured = text::render(&[present(&run)], Style { colour: true, ..Style::plain() });
+    let coloured = text::render(&[present(&run)], TextStyle { colour: true, ..TextStyle::plain() });
     let mut rest = coloured.as_str();
     let mut bare = String::new();
     while let Some(start) = rest.find("\u{1b}[") {
@@ -62,7 +62,7 @@ fn colours_change_nothing_but_colours() {
 }
 
 #[test]
-fn what_is_unknown_says_why() {
+fn unknown_values_have_reasons() {
     let text = plain(&runs::path_to_bare_host());
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(one_line.contains("start `linerate serve` there"), "{text}");
@@ -72,24 +72,24 @@ fn what_is_unknown_says_why() {
 }
 
 #[test]
-fn what_limits_each_run_stands_below_the_runs() {
+fn the_limit_of_each_run_is_below_the_runs() {
     let text = plain(&runs::throughput());
-    let (_, table) = text.split_once("\nWhat limits\n").expect("the table");
+    let (_, table) = text.split_once("\nLimiting factor\n").expect("the table");
     let (table, _) = table.split_once("\n\n").expect("more follows");
     let flat = table.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.starts_with("Run Limit Confidence Figures up, 1 stream loss medium 0.02 % of the"), "{table}");
-    assert!(flat.ends_with("up, 1 stream: without that cause, the path would come next, at 957 Mbit/s."), "{table}");
-    // Neither what also shows, nor runs of which nothing is known.
+    assert!(flat.ends_with("up, 1 stream: the next limit is the path, at 957 Mbit/s."), "{table}");
+    // Neither further verdicts, nor runs without a diagnosis.
     assert!(!flat.contains("varies") && !flat.contains("4 streams"), "{table}");
-    assert!(!plain(&runs::throughput_from_stock_server()).contains("What limits"));
+    assert!(!plain(&runs::throughput_from_stock_server()).contains("Limiting factor"));
     let mut unsaid = runs::throughput();
     let RunResult::Throughput(document) = &mut unsaid.result else { panic!("a throughput run") };
     document.runs[0].diagnosis.iter_mut().for_each(|diagnosis| diagnosis.verdicts.clear());
-    assert!(!plain(&unsaid).contains("What limits"));
+    assert!(!plain(&unsaid).contains("Limiting factor"));
 }
 
 #[test]
-fn the_seed_table_has_its_rows() {
+fn the_latency_table_has_its_rows() {
     let text = plain(&runs::load(1));
     for phase in ["idle", "down", "up", "both"] {
         let label = format!("UDP best effort, {phase}");
@@ -108,12 +108,12 @@ fn many_connections_are_seen_together() {
     let names: Vec<&str> =
         chart.lines().take(3).map(|line| line.trim().split("  ").next().unwrap_or_default()).collect();
     assert_eq!(names, ["together down", "together up", "and 16 more"], "{chart}");
-    // A phase's readings are 0.9 to 1.02 of its rate, whatever the number of connections.
+    // A phase's samples are 0.9 to 1.02 of its rate, whatever the number of connections.
     assert!(chart.lines().next().is_some_and(|line| line.ends_with("Mbit/s") && line.contains(" to 7.6")), "{chart}");
 }
 
 #[test]
-fn nothing_of_a_document_controls_the_terminal() {
+fn document_text_cannot_control_the_terminal() {
     let mut run = runs::load(1);
     run.host = runs::HOSTILE.to_owned();
     run.verdict = runs::HOSTILE.to_owned();
@@ -128,7 +128,7 @@ fn nothing_of_a_document_controls_the_terminal() {
 #[test]
 fn two_runs_are_compared_with_their_uncertainty() {
     let (before, after) = (runs::load(1), runs::load(8));
-    let text = text::render(&[compare(&before, &after)], Style::plain());
+    let text = text::render(&[compare(&before, &after)], TextStyle::plain());
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains("Added delay up better: -824 ms, -87.5 %"), "{text}");
     assert!(flat.contains("Goodput down 7.52 Mbit/s → 7.52 Mbit/s"), "{text}");

@@ -1,27 +1,30 @@
-//! What a person sees of `linerate test`, and the document of `--json`.
+//! Terminal output of `linerate test`, and the document of `--json`.
 
 mod support;
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
-use linerate_model::diagnosis::{Bound, Cause, Confidence, Diagnosis, State, Verdict};
+use linerate_documents::throughput::ThroughputDocument;
+use linerate_model::diagnosis::{
+    Cause, CauseLocation, Confidence, DiagnosisVerdict, SenderState, ThroughputBound, TransferDiagnosis,
+};
 use linerate_model::limit::LimitShares;
-use linerate_model::report::{CpuUtilization, FarReport, TcpReport, Termination};
-use linerate_model::schema::throughput::ThroughputDocument;
-use linerate_model::stream::Role;
-use linerate_model::summary::Distribution;
+use linerate_model::report::{CpuUtilization, FarReport, TcpReport, TestTermination};
+use linerate_model::stream::StreamRole;
+use linerate_model::summary::DurationDistribution;
 use linerate_model::tcp_info::TcpInfo;
-use linerate_model::throughput::{Flow, ThroughputResult, ThroughputRun};
-use linerate_report::throughput_text::{Columns, Progress, Style, progress_line, result_text};
+use linerate_model::throughput::{ThroughputResult, ThroughputRun};
+use linerate_report::throughput_text::{TerminalWidth, TestProgress, TextStyle, progress_line, result_text};
 use linerate_units::{BitRate, ByteCount, Port, Ratio, SegmentCount, StreamCount};
 
 fn ms(milliseconds: f64) -> Duration {
     support::milliseconds(milliseconds)
 }
 
-fn times(median: f64, p95: f64) -> Distribution {
+fn times(median: f64, p95: f64) -> DurationDistribution {
     let (median, p95) = (ms(median), ms(p95));
-    Distribution { count: 1000, min: median / 2, median, mean: median, p95, p99: p95, max: p95 * 2 }
+    DurationDistribution { count: 1000, min: median / 2, median, mean: median, p95, p99: p95, max: p95 * 2 }
 }
 
 fn ratio(value: f64) -> Ratio {
@@ -40,8 +43,8 @@ fn shares(application: f64, send_buffer: f64, receive_window: f64, network: f64)
 }
 
 /// A run of ten seconds whose streams share the rate.
-fn run(flow: Flow, streams: u8, rate: f64, tcp: &TcpReport) -> ThroughputRun {
-    let role = if flow == Flow::Up { Role::Sender } else { Role::Receiver };
+fn run(flow: Direction, streams: u8, rate: f64, tcp: &TcpReport) -> ThroughputRun {
+    let role = if flow == Direction::Up { StreamRole::Sender } else { StreamRole::Receiver };
     let ten = Duration::from_secs(10);
     let bytes = BitRate::from_bits_per_second(rate / f64::from(streams)) * ten;
     let report = |number: usize| {
@@ -57,7 +60,7 @@ fn run(flow: Flow, streams: u8, rate: f64, tcp: &TcpReport) -> ThroughputRun {
     report.local_congestion = Some("cubic".to_owned());
     report.remote_congestion = Some("bbr".to_owned());
     let streams = StreamCount::new(streams.into());
-    ThroughputRun { flow, streams, start: None, intervals: Vec::new(), report, diagnosis: None }
+    ThroughputRun { direction: flow, streams, start: None, intervals: Vec::new(), report, diagnosis: None }
 }
 
 fn cpu(total: f64) -> CpuUtilization {
@@ -74,7 +77,7 @@ fn result(runs: Vec<ThroughputRun>) -> ThroughputResult {
     }
 }
 
-/// The RHEL guide's path: the receiver's window holds one stream back.
+/// The RHEL guide's path: the receiver's window limits one stream.
 fn long_fat_path() -> ThroughputResult {
     let info = TcpInfo { send_window: Some(ByteCount::from_mebibytes(3)), rtt: Some(ms(117.0)), ..TcpInfo::default() };
     let single = TcpReport {
@@ -96,21 +99,21 @@ fn long_fat_path() -> ThroughputResult {
         limits: Some(shares(0.0, 0.01, 0.02, 0.97)),
         ..TcpReport::default()
     };
-    let mut down = run(Flow::Down, 1, 256e6, &lossy);
+    let mut down = run(Direction::Down, 1, 256e6, &lossy);
     down.report.far = Some(far(117.6, 119.0));
-    let mut down_many = run(Flow::Down, 4, 793e6, &lossy);
+    let mut down_many = run(Direction::Down, 4, 793e6, &lossy);
     down_many.report.far = Some(far(117.9, 125.0));
-    result(vec![run(Flow::Up, 1, 213e6, &single), run(Flow::Up, 4, 852e6, &many), down, down_many])
+    result(vec![run(Direction::Up, 1, 213e6, &single), run(Direction::Up, 4, 852e6, &many), down, down_many])
 }
 
-/// A linerate's report with one interval.
+/// A linerate report with one interval.
 fn far(median: f64, p95: f64) -> FarReport {
     use linerate_model::sample::{IntervalReport, StreamInterval, TcpInterval};
     use linerate_model::stream::StreamId;
     let tcp = TcpInterval { rtt_samples: Some(times(median, p95)), ..TcpInterval::default() };
     let stream = StreamInterval {
         stream: StreamId::nth(0),
-        role: Role::Sender,
+        role: StreamRole::Sender,
         bytes: ByteCount::new(1000),
         tcp: Some(tcp),
         udp: None,
@@ -121,7 +124,7 @@ fn far(median: f64, p95: f64) -> FarReport {
     FarReport { version: "0.1.0".to_owned(), intervals: vec![interval], overlapping_tests: 0, host: None }
 }
 
-/// The LARTC line, full upload, against a stock server.
+/// The LARTC link, full upload, against a stock server.
 fn dsl_line() -> ThroughputResult {
     let up = TcpReport {
         retransmits: Some(SegmentCount::new(38)),
@@ -131,17 +134,17 @@ fn dsl_line() -> ThroughputResult {
     };
     let down = TcpReport { retransmits: Some(SegmentCount::new(9)), ..TcpReport::default() };
     let result = result(vec![
-        run(Flow::Up, 1, 221e3, &up),
-        run(Flow::Up, 4, 224e3, &up),
-        run(Flow::Down, 1, 846e3, &down),
-        run(Flow::Down, 4, 851e3, &down),
+        run(Direction::Up, 1, 221e3, &up),
+        run(Direction::Up, 4, 224e3, &up),
+        run(Direction::Down, 1, 846e3, &down),
+        run(Direction::Down, 4, 851e3, &down),
     ]);
     let idle_rtt = Some(times(18.5, 19.2));
     ThroughputResult { host: "203.0.113.7".to_owned(), peer_is_linerate: false, idle_rtt, ..result }
 }
 
-fn ascii() -> Style {
-    Style { unicode: false, ..Style::plain() }
+fn ascii() -> TextStyle {
+    TextStyle { unicode: false, ..TextStyle::plain() }
 }
 
 /// Without colour codes.
@@ -154,10 +157,10 @@ fn bare(text: &str) -> String {
 }
 
 #[test]
-fn results_look_as_the_samples() {
+fn results_match_the_samples() {
     for (name, result, style, sample) in [
-        ("long fat path", long_fat_path(), Style::plain(), include_str!("samples/long_fat_path.txt")),
-        ("DSL line", dsl_line(), Style::plain(), include_str!("samples/dsl_line.txt")),
+        ("long fat path", long_fat_path(), TextStyle::plain(), include_str!("samples/long_fat_path.txt")),
+        ("DSL line", dsl_line(), TextStyle::plain(), include_str!("samples/dsl_line.txt")),
         ("DSL line, ASCII", dsl_line(), ascii(), include_str!("samples/dsl_line_ascii.txt")),
     ] {
         support::assert_same(&result_text(&result, style), sample, name);
@@ -168,14 +171,14 @@ fn results_look_as_the_samples() {
 
 #[test]
 fn colours_add_nothing_but_colours() {
-    let coloured = result_text(&dsl_line(), Style { colour: true, ..Style::plain() });
+    let coloured = result_text(&dsl_line(), TextStyle { colour: true, ..TextStyle::plain() });
     assert!(coloured.contains("\u{1b}[1m 221 kbit/s\u{1b}[0m   \u{1b}[32mnetwork-limited"), "{coloured}");
-    assert_eq!(bare(&coloured), result_text(&dsl_line(), Style::plain()));
+    assert_eq!(bare(&coloured), result_text(&dsl_line(), TextStyle::plain()));
 }
 
 #[test]
 fn a_narrow_terminal_gets_more_lines() {
-    let style = Style { width: Columns::new(48), ..Style::plain() };
+    let style = TextStyle { width: TerminalWidth::new(48), ..TextStyle::plain() };
     let text = result_text(&dsl_line(), style);
     let (long, _): (Vec<_>, Vec<_>) = text.lines().partition(|line| line.chars().count() > 48);
     // The first line of a run is not broken.
@@ -202,20 +205,20 @@ fn each_limit_is_named_with_its_number() {
         (full(Some(0.5), Some(0.98)), "receiver-limited: CPU busy 98 %"),
     ] {
         let tcp = TcpReport { limits: Some(limits), ..TcpReport::default() };
-        let text = result_text(&result(vec![run(Flow::Up, 1, 9.41e9, &tcp)]), Style::plain());
+        let text = result_text(&result(vec![run(Direction::Up, 1, 9.41e9, &tcp)]), TextStyle::plain());
         assert!(text.contains(&format!("  ↑ up    1 stream   9.41 Gbit/s   {words}\n")), "{text}");
     }
 }
 
 #[test]
-fn a_series_that_was_cut_short_says_so() {
-    let mut failed = run(Flow::Down, 1, 1e6, &TcpReport::default());
+fn an_interrupted_series_is_marked() {
+    let mut failed = run(Direction::Down, 1, 1e6, &TcpReport::default());
     failed.report.streams.clear();
     failed.report.termination =
-        Termination::Failed { message: "unable to read from stream socket: \u{1b}[31mno\u{1b}[0m".to_owned() };
-    let mut cut = run(Flow::Up, 1, 1e6, &TcpReport::default());
-    cut.report.termination = Termination::Interrupted { signal: "Interrupt(2)".to_owned() };
-    let text = result_text(&result(vec![cut, failed]), Style::plain());
+        TestTermination::Failed { message: "unable to read from stream socket: \u{1b}[31mno\u{1b}[0m".to_owned() };
+    let mut cut = run(Direction::Up, 1, 1e6, &TcpReport::default());
+    cut.report.termination = TestTermination::Interrupted { signal: "Interrupt(2)".to_owned() };
+    let text = result_text(&result(vec![cut, failed]), TextStyle::plain());
     assert!(text.contains("    cut short: interrupted by Interrupt(2)\n"), "{text}");
     assert!(
         text.contains(
@@ -226,18 +229,21 @@ fn a_series_that_was_cut_short_says_so() {
 }
 
 #[test]
-fn overlapping_tests_and_slow_parallel_streams_are_told() {
+fn overlapping_tests_and_slow_parallel_streams_are_reported() {
     let tcp = TcpReport::default();
-    let mut many = run(Flow::Up, 4, 60e6, &tcp);
+    let mut many = run(Direction::Up, 4, 60e6, &tcp);
     many.report.far = Some(FarReport { overlapping_tests: 2, ..far(120.0, 121.0) });
-    let text = result_text(&result(vec![run(Flow::Up, 1, 100e6, &tcp), many]), Style::plain());
-    assert!(text.contains("  Up, 4 streams carry less than one (0.60 times): they hinder each other.\n"), "{text}");
+    let text = result_text(&result(vec![run(Direction::Up, 1, 100e6, &tcp), many]), TextStyle::plain());
+    assert!(
+        text.contains("  Up, 4 streams carry less than one (0.60 times): they compete with each other.\n"),
+        "{text}"
+    );
     assert!(text.contains("  2 other tests ran on the server meanwhile: the figures disturb each other.\n"), "{text}");
 }
 
-fn progress(rates: &[BitRate]) -> Progress<'_> {
-    Progress {
-        flow: Flow::Down,
+fn progress(rates: &[BitRate]) -> TestProgress<'_> {
+    TestProgress {
+        flow: Direction::Down,
         streams: StreamCount::new(4),
         elapsed: Duration::from_millis(7400),
         total: Some(Duration::from_secs(10)),
@@ -252,29 +258,32 @@ fn rates(gigabits: &[f64]) -> Vec<BitRate> {
 }
 
 #[test]
-fn the_live_line_shows_it_all() {
+fn the_progress_line_shows_all_figures() {
     let rates = rates(&[0.0, 3.0, 7.0, 9.0, 9.41, 8.1, 9.41]);
     assert_eq!(
-        progress_line(&progress(&rates), Style::plain()),
+        progress_line(&progress(&rates), TextStyle::plain()),
         "↓ down  4 streams  9.41 Gbit/s  RTT 21.3 ms  12 retransmits  7/10 s  ▁▃▆██▇█"
     );
     assert_eq!(
-        progress_line(&progress(&rates), Style { width: Columns::new(55), ..ascii() }),
+        progress_line(&progress(&rates), TextStyle { width: TerminalWidth::new(55), ..ascii() }),
         "v down  4 streams  9.41 Gbit/s  7/10 s  _-+##*#"
     );
     assert_eq!(
-        progress_line(&Progress { total: None, ..progress(&[]) }, Style { width: Columns::new(45), ..ascii() }),
+        progress_line(
+            &TestProgress { total: None, ..progress(&[]) },
+            TextStyle { width: TerminalWidth::new(45), ..ascii() }
+        ),
         "v down  4 streams               7 s"
     );
 }
 
 #[test]
-fn the_live_line_never_breaks() {
+fn the_progress_line_never_wraps() {
     let rates = rates(&[1.0; 100]);
     for width in 0..200 {
         for shown in [0, 1, 100] {
             for colour in [false, true] {
-                let style = Style { width: Columns::new(width), colour, unicode: true };
+                let style = TextStyle { width: TerminalWidth::new(width), colour, unicode: true };
                 let line = bare(&progress_line(&progress(&rates[..shown]), style));
                 assert!(line.chars().count() <= usize::from(width), "{width}: {line}");
                 assert!(!line.contains('\n'));
@@ -283,9 +292,15 @@ fn the_live_line_never_breaks() {
     }
 }
 
-fn diagnosis(cause: Cause, confidence: Confidence, text: &str, states: &[(State, f64)]) -> Diagnosis {
-    Diagnosis {
-        verdicts: vec![Verdict { cause, confidence, text: text.to_owned(), evidence: Vec::new(), advice: Vec::new() }],
+fn diagnosis(cause: Cause, confidence: Confidence, text: &str, states: &[(SenderState, f64)]) -> TransferDiagnosis {
+    TransferDiagnosis {
+        verdicts: vec![DiagnosisVerdict {
+            cause,
+            confidence,
+            text: text.to_owned(),
+            evidence: Vec::new(),
+            advice: Vec::new(),
+        }],
         states: states.iter().map(|(state, share)| (*state, ratio(*share))).collect(),
         goodput: BitRate::from_bits_per_second(213e6),
         bounds: Vec::new(),
@@ -293,45 +308,46 @@ fn diagnosis(cause: Cause, confidence: Confidence, text: &str, states: &[(State,
     }
 }
 
-fn bound(rate: f64) -> Bound {
+fn bound(rate: f64) -> ThroughputBound {
     let rate = BitRate::from_bits_per_second(rate);
-    Bound { name: "the send buffer".to_owned(), rate, arithmetic: String::new() }
+    ThroughputBound { name: "the send buffer".to_owned(), rate, arithmetic: String::new() }
 }
 
-/// The RHEL guide's path, with what both ends saw.
+/// The RHEL guide's path, with the figures of both ends.
 fn diagnosed_path() -> ThroughputResult {
     let mut path = long_fat_path();
     let window = "The receive window is the limit: 3.15 MB per 117 ms round trip allows 215 Mbit/s.";
-    let states = [(State::ReceiveWindow, 0.94), (State::SlowStart, 0.056), (State::Application, 0.004)];
+    let states =
+        [(SenderState::ReceiveWindow, 0.94), (SenderState::SlowStart, 0.056), (SenderState::Application, 0.004)];
     let closed = diagnosis(Cause::ReceiveWindow, Confidence::High, window, &states);
-    path.runs[0].diagnosis = Some(Diagnosis { next: Some(bound(1.04e9)), ..closed.clone() });
+    path.runs[0].diagnosis = Some(TransferDiagnosis { next: Some(bound(1.04e9)), ..closed.clone() });
     path.runs[1].diagnosis =
-        Some(Diagnosis { next: Some(bound(1e9)), goodput: BitRate::from_bits_per_second(2e9), ..closed });
+        Some(TransferDiagnosis { next: Some(bound(1e9)), goodput: BitRate::from_bits_per_second(2e9), ..closed });
     let random =
         "Random loss: 0.0726 % of what is sent is lost without a queue before, and cubic makes 256 Mbit/s of that.";
-    let states = [(State::CongestionWindow, 0.6), (State::Recovery, 0.4)];
+    let states = [(SenderState::CongestionWindow, 0.6), (SenderState::Recovery, 0.4)];
     path.runs[2].diagnosis = Some(diagnosis(Cause::Loss, Confidence::Medium, random, &states));
     path
 }
 
 #[test]
-fn each_run_says_what_limits_it() {
+fn each_run_names_its_limit() {
     for (style, sample) in [
-        (Style::plain(), include_str!("samples/diagnosed_path.txt")),
+        (TextStyle::plain(), include_str!("samples/diagnosed_path.txt")),
         (ascii(), include_str!("samples/diagnosed_path_ascii.txt")),
     ] {
         support::assert_same(&result_text(&diagnosed_path(), style), sample, "diagnosed path");
         assert!(sample.lines().all(|line| line.chars().count() <= 80));
     }
     assert!(include_str!("samples/diagnosed_path_ascii.txt").is_ascii());
-    let coloured = result_text(&diagnosed_path(), Style { colour: true, ..Style::plain() });
-    assert_eq!(bare(&coloured), result_text(&diagnosed_path(), Style::plain()));
+    let coloured = result_text(&diagnosed_path(), TextStyle { colour: true, ..TextStyle::plain() });
+    assert_eq!(bare(&coloured), result_text(&diagnosed_path(), TextStyle::plain()));
 }
 
 #[test]
 fn a_number_stays_with_its_unit() {
     for width in 40..120 {
-        let text = result_text(&diagnosed_path(), Style { width: Columns::new(width), ..Style::plain() });
+        let text = result_text(&diagnosed_path(), TextStyle { width: TerminalWidth::new(width), ..TextStyle::plain() });
         let units = ["%", "ms", "Mbit/s", "MB", "MiB"];
         let alone = |line: &str| units.iter().any(|unit| line.trim_start().starts_with(unit));
         assert!(!text.lines().any(alone), "{width}: {text}");
@@ -350,45 +366,45 @@ fn the_diagnosis_and_the_stop_watches_do_not_contradict_each_other() {
         (Cause::Loss, "network-limited, 90 % of the time"),
         (Cause::Unclear, "network-limited, 90 % of the time"),
     ] {
-        let mut up = run(Flow::Up, 1, 9.41e9, &network);
+        let mut up = run(Direction::Up, 1, 9.41e9, &network);
         up.diagnosis = Some(diagnosis(cause, Confidence::High, "It is so.", &[]));
-        let text = result_text(&result(vec![up]), Style::plain());
+        let text = result_text(&result(vec![up]), TextStyle::plain());
         assert!(text.contains(&format!("  ↑ up    1 stream   9.41 Gbit/s   {words}\n")), "{text}");
         assert!(text.contains("\n    It is so.\n"), "{text}");
     }
 }
 
 #[test]
-fn the_way_to_know_more_is_the_measured_one() {
-    let mut down = run(Flow::Down, 1, 286e6, &TcpReport::default());
-    assert!(!result_text(&result(vec![down.clone()]), Style::plain()).contains("linerate diagnose"));
+fn the_suggested_command_is_for_the_measured_direction() {
+    let mut down = run(Direction::Down, 1, 286e6, &TcpReport::default());
+    assert!(!result_text(&result(vec![down.clone()]), TextStyle::plain()).contains("linerate diagnose"));
     down.diagnosis = Some(diagnosis(Cause::Unclear, Confidence::Low, "No limit of a host shows.", &[]));
     let elsewhere = ThroughputResult { port: Port::new(7).expect("a port"), ..result(vec![down]) };
-    let text = result_text(&elsewhere, Style::plain());
-    let command = "  `linerate diagnose dtn.example.org -p 7 -- -R` measures what the path carries,";
+    let text = result_text(&elsewhere, TextStyle::plain());
+    let command = "  `linerate diagnose dtn.example.org -p 7 -- -R` measures the path capacity, and";
     assert!(text.contains(command), "{text}");
 }
 
 #[test]
-fn the_document_has_the_diagnosis_in_the_words_of_diagnose() {
+fn the_document_has_the_diagnosis_as_in_diagnose() {
     let document = ThroughputDocument::new("0.1.0", &diagnosed_path());
     let first = document.runs[0].diagnosis.as_ref().expect("a diagnosis");
     let verdict = &first.verdicts[0];
-    assert_eq!((verdict.cause.as_str(), verdict.place.as_str()), ("receive-window", "receiver"));
-    assert_eq!(first.states[1].state, "slow_start");
+    assert_eq!((verdict.cause, verdict.location), (Cause::ReceiveWindow, CauseLocation::Receiver));
+    assert_eq!(first.states[1].state, SenderState::SlowStart);
     assert_eq!(first.next.as_ref().map(|next| next.bits_per_second), Some(1.04e9));
     assert_eq!(document.runs[3].diagnosis, None);
     let text = serde_json::to_string(&document).expect("plain data");
     assert_eq!(serde_json::from_str::<ThroughputDocument>(&text).expect("the same shape"), document);
-    // Documents that were kept before have no such key.
+    // Older documents have no such key.
     let mut kept = serde_json::to_value(&document.runs[3]).expect("plain data");
     kept.as_object_mut().expect("an object").remove("diagnosis");
-    let read: linerate_model::schema::throughput::Run = serde_json::from_value(kept).expect("the same shape");
+    let read: linerate_documents::throughput::ThroughputTest = serde_json::from_value(kept).expect("the same shape");
     assert_eq!(read, document.runs[3]);
 }
 
 #[test]
-fn the_document_is_as_the_sample() {
+fn the_document_matches_the_sample() {
     let mut result = dsl_line();
     result.runs.truncate(3);
     result.runs.remove(1);
@@ -400,7 +416,7 @@ fn the_document_is_as_the_sample() {
 }
 
 #[test]
-fn figures_come_from_the_side_that_knows() {
+fn figures_come_from_the_side_that_reports_them() {
     let path = long_fat_path();
     let document = ThroughputDocument::new("0.1.0", &path);
     let [up, _, down, _] = &document.runs[..] else { panic!("four runs") };
@@ -418,5 +434,5 @@ fn figures_come_from_the_side_that_knows() {
     let mut unheard = path.runs[0].clone();
     unheard.report.streams[0].received = None;
     let rate = unheard.rate().expect("the sender counted");
-    assert_eq!((rate.at, rate.rate), (Role::Sender, BitRate::from_bits_per_second(213e6)));
+    assert_eq!((rate.at, rate.rate), (StreamRole::Sender, BitRate::from_bits_per_second(213e6)));
 }

@@ -1,27 +1,29 @@
-//! The table of diagnosis: each rule has a case that fires and stays silent where nothing is wrong, and no observation,
-//! however odd, makes it fail.
+//! Tests of the diagnosis rules: each rule has a case that fires and stays silent on a healthy transfer, and no
+//! observation, however odd, makes it fail.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use linerate_model::diagnosis::{Asked, Cause, Connection, Moment, Observation, PathEvidence, Place};
+use linerate_model::diagnosis::{
+    Cause, CauseLocation, ObservedConnection, PathEvidence, SocketInterval, TransferObservation, TransferSettings,
+};
+use linerate_model::far::HostEvidence;
+use linerate_model::path::{CapacityMeasurement, PacketMetrics, PathDirection, PathMtu, Policer};
 use linerate_model::sample::SocketSample;
-use linerate_model::schema::far::HostEvidence;
-use linerate_model::schema::path::{Capacity, PacketMetrics, PathDirection, PathMtu, Policer};
 use linerate_model::socket::SocketMemory;
-use linerate_model::tcp_info::{TcpInfo, WindowScale};
-use linerate_rules::diagnosis::{Evidence, RULES, diagnose};
-use linerate_rules::tuning::{Goal, Host, Inputs, TUNING_RULES, propose};
+use linerate_model::tcp_info::{NegotiatedWindowScale, TcpInfo};
+use linerate_rules::diagnosis::{RULES, TransferEvidence, diagnose};
+use linerate_rules::tuning::{TUNING_RULES, TuningGoal, TuningHost, TuningInputs, propose};
 use linerate_units::{BitRate, ByteCount, Mss, Mtu, Ratio, SegmentCount};
 use proptest::prelude::*;
 
-const READINGS: u32 = 40;
-const READING: Duration = Duration::from_millis(250);
+const SAMPLES: u32 = 40;
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
 const SEGMENT: u64 = 1448;
 
-/// What a transfer of ten seconds looks like; the default is one of 300 Mbit/s over 20 ms that fills the path.
+/// Parameters of a transfer of ten seconds; the default is one of 300 Mbit/s over 20 ms that fills the path.
 #[derive(Clone)]
-struct Shape {
+struct TransferShape {
     megabits: f64,
     capacity: f64,
     round_trip: Duration,
@@ -41,7 +43,7 @@ struct Shape {
     connections: usize,
 }
 
-impl Default for Shape {
+impl Default for TransferShape {
     fn default() -> Self {
         Self {
             megabits: 283.0,
@@ -68,8 +70,8 @@ fn bytes(count: f64) -> ByteCount {
     ByteCount::from_f64(count)
 }
 
-fn capacity(megabits: f64) -> Capacity {
-    Capacity {
+fn capacity(megabits: f64) -> CapacityMeasurement {
+    CapacityMeasurement {
         bits_per_second: megabits * 1e6,
         low_bits_per_second: None,
         high_bits_per_second: None,
@@ -85,8 +87,8 @@ fn capacity(megabits: f64) -> Capacity {
     }
 }
 
-impl Shape {
-    fn observation(&self) -> Observation {
+impl TransferShape {
+    fn observation(&self) -> TransferObservation {
         let direction = |megabits: f64| PathDirection {
             mtu: Some(PathMtu {
                 bytes: 1500,
@@ -114,9 +116,9 @@ impl Shape {
             ];
             HostEvidence { settings: settings.into(), busy: Some(0.1), ..HostEvidence::default() }
         };
-        Observation {
-            asked: Asked::default(),
-            elapsed: READING * READINGS,
+        TransferObservation {
+            asked: TransferSettings::default(),
+            elapsed: SAMPLE_INTERVAL * SAMPLES,
             received: bytes(self.megabits * 1e6 / 8.0 * 10.0),
             congestion_control: Some(self.control.to_owned()),
             connections: vec![self.connection(); self.connections],
@@ -131,18 +133,18 @@ impl Shape {
         }
     }
 
-    fn connection(&self) -> Connection {
+    fn connection(&self) -> ObservedConnection {
         let share = 1.0 / SegmentCount::new(self.connections as u64).as_f64();
-        let each = self.megabits * 1e6 / 8.0 * READING.as_secs_f64() * share;
-        let moment = |index: u32, sender: bool| Moment {
-            from: READING * index,
-            to: READING * (index + 1),
+        let each = self.megabits * 1e6 / 8.0 * SAMPLE_INTERVAL.as_secs_f64() * share;
+        let moment = |index: u32, sender: bool| SocketInterval {
+            from: SAMPLE_INTERVAL * index,
+            to: SAMPLE_INTERVAL * (index + 1),
             bytes: bytes(each),
             socket: SocketSample { info: self.info(index, each, sender), memory: Some(self.memory(index)) },
         };
-        Connection {
-            sender: (0..READINGS).map(|index| moment(index, true)).collect(),
-            receiver: (0..READINGS).map(|index| moment(index, false)).collect(),
+        ObservedConnection {
+            sender: (0..SAMPLES).map(|index| moment(index, true)).collect(),
+            receiver: (0..SAMPLES).map(|index| moment(index, false)).collect(),
             sender_processor: Ratio::new(0.2),
             receiver_processor: Ratio::new(0.2),
         }
@@ -161,8 +163,8 @@ impl Shape {
     }
 
     fn info(&self, index: u32, each: f64, sender: bool) -> TcpInfo {
-        let elapsed = READING * (index + 1);
-        let progress = f64::from(index + 1) / f64::from(READINGS);
+        let elapsed = SAMPLE_INTERVAL * (index + 1);
+        let progress = f64::from(index + 1) / f64::from(SAMPLES);
         let again = SegmentCount::new(self.retransmits).as_f64() * progress;
         let total = each * f64::from(index + 1);
         TcpInfo {
@@ -186,7 +188,7 @@ impl Shape {
             delivery_rate_application_limited: Some(false),
             timestamps: Some(true),
             selective_acknowledgements: Some(true),
-            window_scale: Some(WindowScale { send: 7, receive: 7 }),
+            window_scale: Some(NegotiatedWindowScale { send: 7, receive: 7 }),
             explicit_congestion_notification: Some(false),
             congestion_notification_seen: Some(!sender),
             backoff: Some(0),
@@ -198,18 +200,18 @@ impl Shape {
     }
 }
 
-fn full() -> Observation {
-    Shape::default().observation()
+fn full() -> TransferObservation {
+    TransferShape::default().observation()
 }
 
-fn shaped(change: impl FnOnce(&mut Shape)) -> Observation {
-    let mut shape = Shape { megabits: 90.0, queue: Duration::from_micros(200), ..Shape::default() };
+fn shaped(change: impl FnOnce(&mut TransferShape)) -> TransferObservation {
+    let mut shape = TransferShape { megabits: 90.0, queue: Duration::from_micros(200), ..TransferShape::default() };
     change(&mut shape);
     shape.observation()
 }
 
-/// Every reading of every sender.
-fn senders(observation: &mut Observation, change: impl Fn(&mut TcpInfo)) {
+/// Changes every sample of every sender.
+fn senders(observation: &mut TransferObservation, change: impl Fn(&mut TcpInfo)) {
     for connection in &mut observation.connections {
         connection.sender.iter_mut().for_each(|moment| change(&mut moment.socket.info));
     }
@@ -220,26 +222,26 @@ fn counters(host: &mut Option<HostEvidence>, names: &[(&str, u64)]) {
     host.counters.extend(names.iter().map(|(name, count)| ((*name).to_owned(), *count)));
 }
 
-fn changed(mut observation: Observation, change: impl FnOnce(&mut Observation)) -> Observation {
+fn changed(mut observation: TransferObservation, change: impl FnOnce(&mut TransferObservation)) -> TransferObservation {
     change(&mut observation);
     observation
 }
 
-fn path(observation: &mut Observation) -> &mut PathEvidence {
+fn path(observation: &mut TransferObservation) -> &mut PathEvidence {
     observation.path.as_mut().expect("there")
 }
 
-/// Observations with the cause that the first verdict is to name.
+/// Observations with the expected cause of the first verdict.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn cases() -> Vec<(Cause, Observation)> {
-    let losing = |change: fn(&mut Shape)| {
+fn cases() -> Vec<(Cause, TransferObservation)> {
+    let losing = |change: fn(&mut TransferShape)| {
         shaped(|shape| {
             (shape.megabits, shape.in_flight, shape.congestion_window) = (25.0, 60_000, 60_000);
             shape.retransmits = 22;
             change(shape);
         })
     };
-    let stalled = |mut observation: Observation| {
+    let stalled = |mut observation: TransferObservation| {
         senders(&mut observation, |info| {
             info.bytes_acknowledged = Some(ByteCount::new(1));
             info.backoff = Some(5);
@@ -247,10 +249,11 @@ fn cases() -> Vec<(Cause, Observation)> {
         observation.received = ByteCount::ZERO;
         observation
     };
-    let no_option = |remove: fn(&mut TcpInfo), observation: Observation| changed(observation, |o| senders(o, remove));
+    let no_option =
+        |remove: fn(&mut TcpInfo), observation: TransferObservation| changed(observation, |o| senders(o, remove));
     vec![
         (Cause::LinkRate, full()),
-        (Cause::NotEnoughData, changed(shaped(|_| ()), |o| o.connections = vec![Connection::default()])),
+        (Cause::NotEnoughData, changed(shaped(|_| ()), |o| o.connections = vec![ObservedConnection::default()])),
         // Seen from the receiving host alone.
         (
             Cause::SlowReader,
@@ -306,7 +309,7 @@ fn cases() -> Vec<(Cause, Observation)> {
         (Cause::SocketBuffer, shaped(|shape| (shape.buffers, shape.receive_window) = ((131_072, false), 0.8))),
         (Cause::SocketBuffer, shaped(|shape| (shape.buffers, shape.send_buffer) = ((131_072, false), 0.8))),
         (Cause::SendBuffer, shaped(|shape| (shape.buffers, shape.send_buffer) = ((4_194_304, true), 0.8))),
-        // On a 6.12 kernel the stop-watch stays at zero.
+        // On a 6.12 kernel the chronograph stays at zero.
         (
             Cause::SendBuffer,
             no_option(
@@ -320,7 +323,7 @@ fn cases() -> Vec<(Cause, Observation)> {
             Cause::ReceiveWindow,
             shaped(|shape| (shape.window, shape.in_flight, shape.receive_window) = (232_960, 232_000, 0.76)),
         ),
-        // The stop-watch runs only while a send is blocked: the rate alone tells.
+        // The chronograph runs only while a send is blocked: the rate alone decides.
         (Cause::ReceiveWindow, shaped(|shape| (shape.window, shape.in_flight) = (232_960, 232_000))),
         (
             Cause::Policer,
@@ -399,7 +402,10 @@ fn cases() -> Vec<(Cause, Observation)> {
             Cause::Duplication,
             changed(full(), |o| path(o).with_data.packets.as_mut().expect("there").duplication = Some(0.01)),
         ),
-        (Cause::Bufferbloat, Shape { queue: Duration::from_millis(500), ..Shape::default() }.observation()),
+        (
+            Cause::Bufferbloat,
+            TransferShape { queue: Duration::from_millis(500), ..TransferShape::default() }.observation(),
+        ),
         (
             Cause::DelayVariation,
             changed(full(), |o| {
@@ -415,7 +421,12 @@ fn each_cause_is_named_first() {
     for (cause, observation) in cases() {
         let diagnosis = diagnose(&observation);
         let found: Vec<Cause> = diagnosis.verdicts.iter().map(|verdict| verdict.cause).collect();
-        assert_eq!(found.first(), Some(&cause), "{found:?}\n{:#?}", Evidence::of(&observation).shares);
+        assert_eq!(
+            found.first(),
+            Some(&cause),
+            "{found:?}\n{:#?}",
+            TransferEvidence::from_observation(&observation).shares
+        );
         let first = &diagnosis.verdicts[0];
         assert!(!first.text.is_empty() && !first.text.contains("  ") && first.text.ends_with('.'), "{}", first.text);
     }
@@ -428,9 +439,11 @@ fn each_cause_and_each_rule_has_a_case() {
     let missing: Vec<&Cause> = Cause::ALL.iter().filter(|cause| !named.contains(cause)).collect();
     assert!(missing.is_empty(), "{missing:?}");
     for rule in RULES {
-        let fires = observations.iter().any(|(_, observation)| (rule.check)(&Evidence::of(observation)).is_some());
+        let fires = observations
+            .iter()
+            .any(|(_, observation)| (rule.check)(&TransferEvidence::from_observation(observation)).is_some());
         assert!(fires, "{} never fires", rule.id);
-        let speaks = (rule.check)(&Evidence::of(&full())).is_some();
+        let speaks = (rule.check)(&TransferEvidence::from_observation(&full())).is_some();
         assert_eq!(speaks, rule.id == "link-rate", "{} on a full path", rule.id);
         assert!(!rule.test.is_empty() && !rule.citation.is_empty());
     }
@@ -439,8 +452,8 @@ fn each_cause_and_each_rule_has_a_case() {
 }
 
 #[test]
-fn nothing_seen_is_not_enough() {
-    let nothing = diagnose(&Observation::default());
+fn no_samples_are_not_enough_data() {
+    let nothing = diagnose(&TransferObservation::default());
     assert_eq!(nothing.verdicts[0].cause, Cause::NotEnoughData);
     assert!(nothing.states.is_empty() && nothing.bounds.is_empty() && nothing.next.is_none());
 }
@@ -458,7 +471,7 @@ fn the_next_bound_is_not_the_present_one() {
 }
 
 proptest! {
-    /// Whatever a far end says, there is an answer.
+    /// Any report of a far end leads to a verdict.
     #[test]
     fn odd_observations_have_an_answer(
         megabits in 0.0..1e6_f64,
@@ -471,21 +484,21 @@ proptest! {
         retransmits in any::<u32>(),
         connections in 0_usize..4,
     ) {
-        let shape = Shape {
+        let shape = TransferShape {
             megabits, capacity, window, in_flight, connections,
             round_trip: Duration::from_nanos(nanoseconds),
             queue: Duration::from_nanos(queue),
             idle: shares.0, send_buffer: shares.1, receive_window: shares.2,
             retransmits: retransmits.into(),
-            ..Shape::default()
+            ..TransferShape::default()
         };
         let diagnosis = diagnose(&shape.observation());
         prop_assert!(!diagnosis.verdicts.is_empty());
     }
 }
 
-/// The same where buffers may not grow to what the path needs.
-fn with_small_buffers((cause, mut observation): (Cause, Observation)) -> (Cause, Observation) {
+/// The same with buffer limits below the path's need.
+fn with_small_buffers((cause, mut observation): (Cause, TransferObservation)) -> (Cause, TransferObservation) {
     if matches!(cause, Cause::ReceiveWindow | Cause::SendBuffer) {
         for host in [&mut observation.sender, &mut observation.receiver].into_iter().flatten() {
             host.settings.insert("net.ipv4.tcp_rmem".into(), "4096 131072 375000".into());
@@ -497,7 +510,7 @@ fn with_small_buffers((cause, mut observation): (Cause, Observation)) -> (Cause,
 
 #[test]
 fn the_last_advice_is_the_command_that_tries_it() {
-    let mut told = BTreeSet::new();
+    let mut advised = BTreeSet::new();
     for (cause, observation) in cases().into_iter().map(with_small_buffers) {
         let first = &diagnose(&observation).verdicts[0];
         let command = first.advice.last().filter(|advice| advice.starts_with("`linerate tune HOST"));
@@ -507,32 +520,38 @@ fn the_last_advice_is_the_command_that_tries_it() {
             first.advice
         );
         let Some(command) = command else { continue };
-        told.insert(cause);
+        advised.insert(cause);
         assert!(TUNING_RULES.iter().any(|rule| rule.causes.contains(&cause)), "{cause:?}: {command}");
-        assert_eq!(command.contains("--work-around"), cause.place() == Place::Network, "{cause:?}: {command}");
-        // The same with the data the other way round.
+        assert_eq!(
+            command.contains("--work-around"),
+            cause.location() == CauseLocation::Network,
+            "{cause:?}: {command}"
+        );
+        // The same with the data in the opposite direction.
         let back = changed(observation, |o| o.asked.from_far = true);
         let back = diagnose(&back).verdicts[0].advice.last().cloned().unwrap_or_default();
         assert!(back.contains(" -- -R`") && !command.contains(" -R"), "{cause:?}: {back}");
-        match cause.place() {
-            Place::Receiver => assert!(command.contains("--far ssh:") && !back.contains("--far"), "{command}, {back}"),
-            Place::Sender | Place::Network => {
+        match cause.location() {
+            CauseLocation::Receiver => {
+                assert!(command.contains("--far ssh:") && !back.contains("--far"), "{command}, {back}");
+            }
+            CauseLocation::Sender | CauseLocation::Network => {
                 assert!(!command.contains("--far") && back.contains("--far ssh:"), "{command}, {back}");
             }
             _ => {}
         }
     }
-    // Those of the processors rest on counters that a transfer does not have; a program's own buffer rests on a limit.
+    // Processor causes need counters that a transfer does not have; a program's own buffer needs a limit.
     let counted = [Cause::SenderProcessor, Cause::HostDrops, Cause::SocketBuffer];
     let causes = TUNING_RULES.iter().flat_map(|rule| rule.causes).filter(|cause| !counted.contains(cause));
-    let missing: Vec<&Cause> = causes.filter(|cause| !told.contains(cause)).collect();
+    let missing: Vec<&Cause> = causes.filter(|cause| !advised.contains(cause)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]
-fn a_limit_of_what_programs_may_ask_for_is_raised_where_it_was_reached() {
+fn a_socket_buffer_limit_is_raised_where_it_was_reached() {
     let socket = |limit: &str| {
-        let own = |shape: &mut Shape| {
+        let own = |shape: &mut TransferShape| {
             (shape.window, shape.in_flight, shape.receive_window) = (232_960, 232_000, 0.76);
             shape.buffers = (425_984, false);
         };
@@ -547,8 +566,8 @@ fn a_limit_of_what_programs_may_ask_for_is_raised_where_it_was_reached() {
             .iter()
             .any(|advice| advice.contains("`linerate tune HOST --far ssh:USER@HOST` tries a higher limit"))
     };
-    assert!(socket("212992"), "the kernel doubles what is asked for");
-    assert!(!socket("4194304"), "the program asked for so little");
+    assert!(socket("212992"), "the kernel doubles the request");
+    assert!(!socket("4194304"), "the program requested little");
 }
 
 #[test]
@@ -561,7 +580,8 @@ fn diagnosis_and_tuning_name_the_same_number() {
         let diagnosis = diagnose(&observation);
         let advice = diagnosis.verdicts[0].advice.join("; ");
         let key = if cause == Cause::ReceiveWindow { "net.ipv4.tcp_rmem" } else { "net.ipv4.tcp_wmem" };
-        let inputs = Inputs::measured(Goal::WanBulk, (Host::default(), None), &observation, diagnosis);
+        let inputs =
+            TuningInputs::from_measurement(TuningGoal::WanBulk, (TuningHost::default(), None), &observation, diagnosis);
         let proposal = propose(&inputs);
         let Some(change) = proposal.changes.iter().find(|one| one.change.target.to_string() == key) else {
             panic!("{cause:?}: {proposal:?}")
@@ -577,5 +597,5 @@ fn diagnosis_and_tuning_name_the_same_number() {
     // Where the setting allows it already, there is nothing to try.
     let roomy = diagnose(&shaped(|shape| (shape.window, shape.in_flight) = (232_960, 232_000)));
     let advice = roomy.verdicts[0].advice.join("; ");
-    assert!(advice.contains("allows what the path needs") && !advice.contains("linerate tune"), "{advice}");
+    assert!(advice.contains("covers the path's need") && !advice.contains("linerate tune"), "{advice}");
 }

@@ -1,26 +1,30 @@
-//! From a measured transfer to a proposal and a judgement, the way `linerate tune` goes.
+//! Tests from a measured transfer to a proposal and a judgement, as in `linerate tune`.
 
 use std::time::Duration;
 
-use linerate_model::change::{Group, Target};
-use linerate_model::diagnosis::{Asked, Cause, Connection, Moment, Observation, PathEvidence};
+use linerate_analysis::statistics::BootstrapSettings;
+use linerate_model::change::{ChangeGroup, ChangeTarget};
+use linerate_model::diagnosis::{
+    Cause, ObservedConnection, PathEvidence, SocketInterval, TransferObservation, TransferSettings,
+};
+use linerate_model::far::HostEvidence;
 use linerate_model::host::kernel::KernelVersion;
+use linerate_model::path::{CapacityMeasurement, PathDirection};
 use linerate_model::sample::SocketSample;
-use linerate_model::schema::far::HostEvidence;
-use linerate_model::schema::path::{Capacity, PathDirection};
 use linerate_model::socket::SocketMemory;
-use linerate_model::statistics::Bootstrap;
 use linerate_model::tcp_info::TcpInfo;
 use linerate_rules::diagnosis::diagnose;
-use linerate_rules::judge::{Budget, Decision, Measurement, Pair, judge, more_pairs_needed};
-use linerate_rules::tuning::{End, Goal, Host, Inputs, propose};
+use linerate_rules::judge::{
+    MeasurementPair, PairBudget, TransferMeasurement, TrialDecision, judge, more_pairs_needed,
+};
+use linerate_rules::tuning::{HostEnd, TuningGoal, TuningHost, TuningInputs, propose};
 use linerate_units::{BitRate, ByteCount, Mss, Ratio, SegmentCount};
 
-const READING: Duration = Duration::from_millis(250);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
 const ROUND_TRIP: Duration = Duration::from_micros(20_100);
 
 fn direction(megabits: f64) -> PathDirection {
-    let capacity = Capacity {
+    let capacity = CapacityMeasurement {
         bits_per_second: megabits * 1e6,
         low_bits_per_second: None,
         high_bits_per_second: None,
@@ -53,9 +57,9 @@ fn host(receive: &str) -> HostEvidence {
 }
 
 /// Ten seconds of 300 Mbit/s and 20.1 ms with a receive buffer of 375 kB at one end, as the lab shows it: 90.5 Mbit/s.
-fn window_limited(from_far: bool) -> Observation {
+fn window_limited(from_far: bool) -> TransferObservation {
     let moment = |index: u32| {
-        let time = READING * (index + 1);
+        let time = SAMPLE_INTERVAL * (index + 1);
         let bytes = BitRate::from_bits_per_second(90.5e6) * time;
         let info = TcpInfo {
             rtt: Some(Duration::from_micros(20_300)),
@@ -82,15 +86,24 @@ fn window_limited(from_far: bool) -> Observation {
             ..SocketMemory::default()
         };
         let socket = SocketSample { info, memory: Some(memory) };
-        Moment { from: READING * index, to: time, bytes: BitRate::from_bits_per_second(90.5e6) * READING, socket }
+        SocketInterval {
+            from: SAMPLE_INTERVAL * index,
+            to: time,
+            bytes: BitRate::from_bits_per_second(90.5e6) * SAMPLE_INTERVAL,
+            socket,
+        }
     };
-    let moments: Vec<Moment> = (0..40).map(moment).collect();
-    Observation {
-        asked: Asked { from_far, ..Asked::default() },
-        elapsed: READING * 40,
-        received: BitRate::from_bits_per_second(90.5e6) * (READING * 40),
+    let moments: Vec<SocketInterval> = (0..40).map(moment).collect();
+    TransferObservation {
+        asked: TransferSettings { from_far, ..TransferSettings::default() },
+        elapsed: SAMPLE_INTERVAL * 40,
+        received: BitRate::from_bits_per_second(90.5e6) * (SAMPLE_INTERVAL * 40),
         congestion_control: Some("cubic".to_owned()),
-        connections: vec![Connection { sender: moments.clone(), receiver: moments, ..Connection::default() }],
+        connections: vec![ObservedConnection {
+            sender: moments.clone(),
+            receiver: moments,
+            ..ObservedConnection::default()
+        }],
         sender: Some(host("4096 131072 6291456")),
         receiver: Some(host("4096 131072 375000")),
         path: Some(PathEvidence {
@@ -104,17 +117,18 @@ fn window_limited(from_far: bool) -> Observation {
 
 #[test]
 fn a_measured_window_leads_to_one_change_of_the_receiver() {
-    for (from_far, receiver) in [(false, End::Far), (true, End::Near)] {
+    for (from_far, receiver) in [(false, HostEnd::Far), (true, HostEnd::Near)] {
         let observation = window_limited(from_far);
         let diagnosis = diagnose(&observation);
         assert_eq!(diagnosis.verdicts[0].cause, Cause::ReceiveWindow);
-        let inputs = Inputs::measured(Goal::WanBulk, (Host::default(), None), &observation, diagnosis);
+        let inputs =
+            TuningInputs::from_measurement(TuningGoal::WanBulk, (TuningHost::default(), None), &observation, diagnosis);
         assert_eq!(inputs.near.kernel, Some(KernelVersion::new(6, 12)));
         let proposal = propose(&inputs);
         assert_eq!((proposal.refusals.len(), proposal.changes.len()), (0, 1), "{proposal:#?}");
-        assert_eq!((proposal.groups(), proposal.lives_with_the_path()), (vec![Group::Buffers], false));
-        let [change] = proposal.of(receiver, Some(Group::Buffers))[..] else { panic!("{proposal:#?}") };
-        assert_eq!(change.target, Target::Setting { key: "net.ipv4.tcp_rmem".to_owned() });
+        assert_eq!((proposal.groups(), proposal.lives_with_the_path()), (vec![ChangeGroup::Buffers], false));
+        let [change] = proposal.changes_of(receiver, Some(ChangeGroup::Buffers))[..] else { panic!("{proposal:#?}") };
+        assert_eq!(change.target, ChangeTarget::Setting { key: "net.ipv4.tcp_rmem".to_owned() });
         assert_eq!(change.from.as_deref(), Some("4096 131072 375000"));
         // 1.12 products of what flows with the data, of a buffer of which 0.632 are window: 237 of 375 kB.
         let least = 1.12 * 297e6 * 0.0201 / 8.0 / 0.632;
@@ -127,16 +141,21 @@ fn a_measured_window_leads_to_one_change_of_the_receiver() {
 }
 
 #[test]
-fn nothing_seen_is_nothing_proposed() {
-    let observation = Observation::default();
-    let inputs = Inputs::measured(Goal::WanBulk, (Host::default(), None), &observation, diagnose(&observation));
+fn no_observation_leads_to_no_proposal() {
+    let observation = TransferObservation::default();
+    let inputs = TuningInputs::from_measurement(
+        TuningGoal::WanBulk,
+        (TuningHost::default(), None),
+        &observation,
+        diagnose(&observation),
+    );
     let proposal = propose(&inputs);
     assert!(proposal.is_empty() && !proposal.refusals.is_empty());
 }
 
 #[test]
 fn a_trial_of_it_is_kept_after_five_pairs() {
-    let measured = |megabits: f64, milliseconds: f64| Measurement {
+    let measured = |megabits: f64, milliseconds: f64| TransferMeasurement {
         goodput: BitRate::from_bits_per_second(megabits * 1e6),
         round_trip_p95: Some(Duration::from_secs_f64(milliseconds / 1e3)),
         base_round_trip: Some(ROUND_TRIP),
@@ -144,11 +163,11 @@ fn a_trial_of_it_is_kept_after_five_pairs() {
         processor: None,
         disturbed: None,
     };
-    let objective = Goal::WanBulk.objective();
-    let (mut pairs, bootstrap) = (Vec::new(), Bootstrap::with_seed(7));
-    while more_pairs_needed(&objective, &pairs, Budget::default(), &bootstrap) {
-        pairs.push(Pair { before: measured(90.5, 20.3), after: measured(285.8, 23.6) });
+    let objective = TuningGoal::WanBulk.objective();
+    let (mut pairs, bootstrap) = (Vec::new(), BootstrapSettings::with_seed(7));
+    while more_pairs_needed(&objective, &pairs, PairBudget::default(), &bootstrap) {
+        pairs.push(MeasurementPair { before: measured(90.5, 20.3), after: measured(285.8, 23.6) });
     }
     let judgement = judge(&objective, &pairs, &bootstrap);
-    assert_eq!((judgement.decision, judgement.counted), (Decision::Keep, 5), "{}", judgement.sentence);
+    assert_eq!((judgement.decision, judgement.counted), (TrialDecision::Keep, 5), "{}", judgement.sentence);
 }

@@ -1,7 +1,8 @@
-//! From a line and what matters on it to a plan of queueing disciplines, and the checks that it does what it says.
+//! Plans of queueing disciplines for an access link and a traffic policy, and their verification.
 //!
-//! Everything here computes: the plan is plain data, the script is text, what stands on a host comes in as `tc -j` prints
-//! it, and the controller of variable lines is told the time.
+//! Everything here is pure computation: the plan is plain data, the script is text, the state of a host is the output
+//! of
+//! `tc -j`, and the controller of variable links receives the time.
 //!
 //! ```text
 //!   Line + Policy + Capabilities + DeviceFacts ─► choose ─► BACK_ENDS ─► Plan ─► commands, script, read_back

@@ -1,94 +1,98 @@
-//! What a smaller MTU would bring on a slow line, and what it costs. Advice: nobody sets it silently.
+//! Benefit and cost of a smaller MTU on a slow link. Advice only: it is never set implicitly.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
 use linerate_units::{ByteCount, Mss, Mtu, Ratio};
 
-use crate::link::{Direction, Line};
+use crate::link::AccessLink;
 
-/// Below this, in bit/s, one full packet takes more than 4 ms, and is most of what an interactive packet waits for.
-const SLOW: f64 = 3e6;
+/// Rate in bit/s below which a full packet takes more than 4 ms and dominates the delay of interactive packets.
+const SLOW_RATE: f64 = 3e6;
 
-/// What every IPv4 host takes in one piece (RFC 791 §3.1); with IPv6 no link may be smaller than 1280 (RFC 8200 §5).
-const SMALLEST: Mtu = Mtu::new(576);
-const SMALLEST_FOR_IPV6: Mtu = Mtu::new(1280);
+/// 3.1); with IPv6 no link may be smaller than 1280 (RFC 8200 §5).§Minimum MTU: the size that every IPv4 host accepts
+/// (RFC 791 §3.1), and IPv6's minimum link MTU (RFC 8200 §5).§3.1); with IPv6 no link may be smaller than 1280 (RFC
+/// 8200 §5).
+const MIN_MTU: Mtu = Mtu::new(576);
+const MIN_MTU_IPV6: Mtu = Mtu::new(1280);
 
-/// The headers of TCP with timestamps over IPv4 and over IPv6.
+/// Headers of TCP with timestamps over IPv4 and over IPv6.
 const HEADERS: ByteCount = ByteCount::new(20 + 32);
 const HEADERS_IPV6: ByteCount = ByteCount::new(40 + 32);
 
-/// What TCP's header and IP's take without options, which is what the MSS leaves out (RFC 9293 §3.7.1).
-const BARE: u32 = 40;
+/// 3.7.1).§Size of the TCP and IP headers without options, which the MSS excludes (RFC 9293 §3.7.1).§3.7.1).
+const BARE_HEADERS: u32 = 40;
 
-/// How a smaller packet is brought about.
+/// Method to reduce the packet size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Means {
-    /// A route's MTU: everything that this host sends there; the peers' TCP follows the advertised MSS.
+pub enum MtuMethod {
+    /// Route MTU: all packets of this host to that route; the peers' TCP follows the advertised MSS.
     RouteMtu(Mtu),
-    /// The MSS in the handshakes of TCP that pass here is lowered: TCP only, both directions, hosts behind this one too.
+    /// MSS clamping of forwarded TCP handshakes: TCP only, both directions, including hosts behind this one.
     MssClamp(Mss),
 }
 
-/// What a smaller packet would bring in one direction.
+/// Effect of a smaller packet size in one direction.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Advice {
-    /// In which direction.
+pub struct MtuOffer {
+    /// Direction.
     pub direction: Direction,
-    /// The largest packet then.
+    /// Reduced MTU.
     pub mtu: Mtu,
-    /// How, the gentler way last.
-    pub means: [Means; 2],
-    /// How long a full packet keeps the line busy now.
+    /// Methods, the gentler one last.
+    pub means: [MtuMethod; 2],
+    /// Current serialisation time of a full packet.
     pub packet_now: Duration,
-    /// And then.
+    /// Reduced serialisation time of a full packet.
     pub packet_then: Duration,
-    /// What the mean delay of an interactive packet under load falls by: half the difference.
+    /// Reduction of an interactive packet's mean delay under load: half the difference.
     pub mean_gain: Duration,
-    /// What the longest falls by: two packets' difference.
+    /// Reduction of its longest delay: two packets' difference.
     pub longest_gain: Duration,
-    /// The share of the goodput of one direction that more headers and cells cost: payload per byte on the line, then and now.
+    /// Loss of goodput in one direction by more headers and cells: payload per byte on the link.
     pub goodput_cost: Ratio,
-    /// What else is to be said: sentences.
+    /// Notes: sentences.
     pub notes: Vec<String>,
 }
 
-/// Offers for each direction of a line below 3 Mbit/s, the strongest first: 576 bytes, and 1280, which IPv6 allows.
-/// Empty for faster lines, and where the MTU is as small already.
+/// Offers for each direction of a link below 3 Mbit/s, the strongest first: 576 bytes, and 1280, IPv6's minimum. Empty
+/// for faster links, and where the MTU is already as small.
 #[must_use]
-pub fn advice(line: &Line) -> Vec<Advice> {
-    let slow = |direction| line.rate(direction).is_some_and(|rate| !rate.is_zero() && rate.bits_per_second() < SLOW);
+pub fn advice(line: &AccessLink) -> Vec<MtuOffer> {
+    let slow =
+        |direction| line.rate(direction).is_some_and(|rate| !rate.is_zero() && rate.bits_per_second() < SLOW_RATE);
     let directions = Direction::BOTH.into_iter().filter(|direction| slow(*direction));
-    let sizes = [SMALLEST, SMALLEST_FOR_IPV6];
+    let sizes = [MIN_MTU, MIN_MTU_IPV6];
     directions.flat_map(|direction| sizes.into_iter().filter_map(move |mtu| offer(line, direction, mtu))).collect()
 }
 
-fn offer(line: &Line, direction: Direction, mtu: Mtu) -> Option<Advice> {
+fn offer(line: &AccessLink, direction: Direction, mtu: Mtu) -> Option<MtuOffer> {
     if mtu >= line.mtu {
         return None;
     }
     let packet_now = line.serialisation(direction, line.mtu.byte_count())?;
     let packet_then = line.serialisation(direction, mtu.byte_count())?;
     let gain = packet_now.saturating_sub(packet_then);
-    let ipv6 = mtu >= SMALLEST_FOR_IPV6;
+    let ipv6 = mtu >= MIN_MTU_IPV6;
     let headers = if ipv6 { HEADERS_IPV6 } else { HEADERS };
     let efficiency = |mtu: Mtu| {
         let size = mtu.byte_count();
         (size - headers).as_f64() / line.layer.wire_length(size).as_f64()
     };
     let goodput_cost = Ratio::new(1.0 - efficiency(mtu) / efficiency(line.mtu))?;
-    let segment = Mss::new(mtu.get() - BARE - if ipv6 { 20 } else { 0 });
+    let segment = Mss::new(mtu.get() - BARE_HEADERS - if ipv6 { 20 } else { 0 });
     let mut notes = vec![
         "With both directions full the cost is larger: more packets mean more acknowledgements (25 % was seen for 576)."
             .to_owned(),
-        "What other flows wait for in their own queues changes little: this is for what goes first.".to_owned(),
+        "The queues of other flows change little: the gain is for prioritised traffic.".to_owned(),
     ];
     if !ipv6 {
-        notes.push("IPv6 needs 1280: for it, only the segments of TCP can be made smaller.".to_owned());
+        notes.push("IPv6 needs 1280: only its TCP segments can be smaller.".to_owned());
     }
-    Some(Advice {
+    Some(MtuOffer {
         direction,
         mtu,
-        means: [Means::RouteMtu(mtu), Means::MssClamp(segment)],
+        means: [MtuMethod::RouteMtu(mtu), MtuMethod::MssClamp(segment)],
         packet_now,
         packet_then,
         mean_gain: gain / 2,
@@ -108,23 +112,24 @@ mod tests {
     /// (524 / 576) / (1448 / 1500) = 0.942, so 5.8 % (reference: 7 % was measured).
     #[test]
     fn an_uplink_of_220_kilobits() {
-        let line = Line::new(Some(BitRate::from_bits_per_second(220e3)), Some(BitRate::from_bits_per_second(8e6)));
+        let line =
+            AccessLink::new(Some(BitRate::from_bits_per_second(220e3)), Some(BitRate::from_bits_per_second(8e6)));
         let all = advice(&line);
         assert_eq!(all.len(), 2, "only upwards, two sizes");
         let first = &all[0];
         assert_eq!((first.direction, first.mtu), (Direction::Up, Mtu::new(576)));
         assert!(first.mean_gain.abs_diff(Duration::from_micros(16_800)) < Duration::from_micros(1), "{first:?}");
         assert!((first.goodput_cost.percent() - 5.76).abs() < 0.01, "{first:?}");
-        assert_eq!(first.means[1], Means::MssClamp(Mss::new(536)));
-        assert_eq!(all[1].means[1], Means::MssClamp(Mss::new(1220)));
+        assert_eq!(first.means[1], MtuMethod::MssClamp(Mss::new(536)));
+        assert_eq!(all[1].means[1], MtuMethod::MssClamp(Mss::new(1220)));
         assert!(all[1].goodput_cost < first.goodput_cost);
     }
 
     #[test]
     fn no_advice_where_nothing_is_gained() {
         let fast = BitRate::from_bits_per_second(3e6);
-        assert!(advice(&Line::new(Some(fast), Some(fast))).is_empty());
-        let mut line = Line::new(Some(BitRate::from_bits_per_second(1e5)), None);
+        assert!(advice(&AccessLink::new(Some(fast), Some(fast))).is_empty());
+        let mut line = AccessLink::new(Some(BitRate::from_bits_per_second(1e5)), None);
         line.mtu = Mtu::new(576);
         assert!(advice(&line).is_empty());
     }

@@ -1,19 +1,19 @@
-//! Why something cannot be planned.
+//! Refusal to plan a shaper.
 
 use core::fmt;
 
-/// A back end that cannot be had here, and what can be done instead.
+/// Refusal of a back end, with its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// The back end's id; `None` when none was in question yet.
+pub struct ShaperRefusal {
+    /// Id of the back end; `None` before one was considered.
     pub back_end: Option<&'static str>,
-    /// Why, as a phrase without a full stop; what the kernel said is in it.
+    /// Reason with the kernel's message, as a phrase without a full stop.
     pub reason: String,
-    /// What to do instead, as a phrase without a full stop.
+    /// Remedy, as a phrase without a full stop.
     pub way_out: String,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ShaperRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(back_end) = self.back_end {
             write!(f, "{back_end}: ")?;
@@ -22,4 +22,4 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl core::error::Error for Refusal {}
+impl core::error::Error for ShaperRefusal {}

@@ -1,17 +1,18 @@
-//! A plan as a shell script that needs nothing but `ip` and `tc`.
+//! Shell script of a plan that needs only `ip` and `tc`.
 
 use core::fmt::Write as _;
+use linerate_model::direction::Direction;
 
 use linerate_units::display;
 
 use crate::back_ends::by_id;
-use crate::link::{Direction, Line};
-use crate::plan::{Command, Parent, Part, Plan};
+use crate::link::AccessLink;
+use crate::plan::{PlanCommand, PlannedObject, ShaperPlan, TcParent};
 
-/// The lines for `tc -batch`, without the word `tc`: what of the plan is `tc`'s, in order. The intermediate device has to
-/// be made before.
+/// Input for `tc -batch`, without the leading `tc`: the plan's `tc` commands, in order. The intermediate device has to
+/// exist before.
 #[must_use]
-pub fn batch(plan: &Plan) -> String {
+pub fn batch(plan: &ShaperPlan) -> String {
     let commands = plan.steps.iter().map(|step| step.part.command()).filter(|command| command.program == "tc");
     commands.fold(String::new(), |mut text, command| {
         let line = command.to_string();
@@ -21,12 +22,12 @@ pub fn batch(plan: &Plan) -> String {
     })
 }
 
-/// A commented script for `sh` with the arguments `start` (or none), `stop` and `status`.
+/// Returns a commented script for `sh` with the arguments `start` (or none), `stop` and `status`.
 ///
-/// It removes what an earlier run left, refuses to replace a queueing discipline that somebody else has set, takes
-/// everything back when a step fails, and does not need linerate.
+/// It removes the objects of an earlier run, refuses to replace a foreign queueing discipline, rolls everything back
+/// when a step fails, and does not need linerate.
 #[must_use]
-pub fn script(plan: &Plan, line: &Line) -> String {
+pub fn script(plan: &ShaperPlan, line: &AccessLink) -> String {
     let mut text = head(plan, line);
     text.push_str(&stop(plan));
     text.push_str(&guard(plan));
@@ -36,7 +37,7 @@ pub fn script(plan: &Plan, line: &Line) -> String {
     text
 }
 
-/// What stands in a comment must end with its line.
+/// Appends wrapped comment lines; line feeds in the text become spaces.
 fn comment(text: &mut String, words: &str) {
     let mut column = usize::MAX;
     for word in words.split_whitespace() {
@@ -54,9 +55,9 @@ fn comment(text: &mut String, words: &str) {
     text.push('\n');
 }
 
-fn head(plan: &Plan, line: &Line) -> String {
+fn head(plan: &ShaperPlan, line: &AccessLink) -> String {
     let mut text = "#!/bin/sh\n".to_owned();
-    let rate = |direction| line.rate(direction).map_or("as it is".to_owned(), display::rate);
+    let rate = |direction| line.rate(direction).map_or("unchanged".to_owned(), display::rate);
     let (up, down) = (rate(Direction::Up), rate(Direction::Down));
     comment(&mut text, &format!("Shapes {}: {up} up, {down} down, with {}.", plan.device, plan.back_end));
     if let Some(back_end) = by_id(plan.back_end) {
@@ -71,30 +72,30 @@ fn head(plan: &Plan, line: &Line) -> String {
         comment(&mut text, note);
     }
     text.push_str(
-        "#\n# Arguments: start (or none), stop, status. FORCE=1 replaces what somebody else has set.\n\nset -eu\n\n",
+        "#\n# Arguments: start (or none), stop, status. FORCE=1 replaces a foreign queueing discipline.\n\nset -eu\n\n",
     );
     if !plan.offloads.is_empty() {
         let _ = writeln!(
             text,
-            "# Which offloads were on: only root may write here.\noffloads=/run/line-shaper.{}\n",
+            "# Offloads that were on; only root may write here.\noffloads=/run/line-shaper.{}\n",
             plan.device
         );
     }
     text
 }
 
-fn quiet(text: &mut String, command: &Command) {
+fn quiet(text: &mut String, command: &PlanCommand) {
     let _ = writeln!(text, "\t{command} 2>/dev/null || :");
 }
 
-fn stop(plan: &Plan) -> String {
+fn stop(plan: &ShaperPlan) -> String {
     let mut text = String::new();
     if !plan.offloads.is_empty() {
         text.push_str("# Arguments: interface, short and long name of the offload.\nswitch_off() {\n");
         text.push_str("\tdevice=$1 feature=$2 name=$3\n");
         text.push_str(SWITCH_OFF);
     }
-    text.push_str("# Takes back what start has made; nothing to take back is no error.\nstop() {\n");
+    text.push_str("# Rolls back the changes of start; no changes are no error.\nstop() {\n");
     for command in plan.removal() {
         quiet(&mut text, &command);
     }
@@ -105,18 +106,18 @@ fn stop(plan: &Plan) -> String {
     text
 }
 
-/// What a kernel sets by itself has the handle `0:`; what this script sets is known by kind and handle.
-fn guard(plan: &Plan) -> String {
-    let mut text = "# Ends when somebody else has set a queueing discipline there.\nguard() {\n".to_owned();
+/// Guard against foreign disciplines: the kernel's own have the handle `0:`; the script's have known kinds and handles.
+fn guard(plan: &ShaperPlan) -> String {
+    let mut text = "# Exits when there is a foreign queueing discipline.\nguard() {\n".to_owned();
     text.push_str("\t[ \"${FORCE:-0}\" = 0 ] || return 0\n");
-    let root = plan.disciplines().find(|one| one.device == plan.device && one.parent == Parent::Root);
-    let device = Command::tc(["qdisc", "show", "dev", &plan.device]);
+    let root = plan.disciplines().find(|one| one.device == plan.device && one.parent == TcParent::Root);
+    let device = PlanCommand::tc(["qdisc", "show", "dev", &plan.device]);
     let ours = root.map_or("qdisc nothing".to_owned(), |root| format!("qdisc {} {}", root.kind, root.handle));
     let _ =
         writeln!(text, "\tforeign=$({device} | grep ' root ' | grep -v -e '^qdisc [a-z_]* 0: ' -e '^{ours} ' || :)");
-    if plan.disciplines().any(|one| one.parent == Parent::Ingress) {
+    if plan.disciplines().any(|one| one.parent == TcParent::Ingress) {
         let known = plan.intermediate.as_deref().unwrap_or("police");
-        let filters = Command::tc(["filter", "show", "dev", &plan.device, "parent", "ffff:"]);
+        let filters = PlanCommand::tc(["filter", "show", "dev", &plan.device, "parent", "ffff:"]);
         let _ = writeln!(
             text,
             "\tif [ -z \"$foreign\" ] && {device} | grep -q -e '^qdisc ingress ' -e '^qdisc clsact '; then"
@@ -125,14 +126,14 @@ fn guard(plan: &Plan) -> String {
             writeln!(text, "\t\t{filters} | grep -q -F '{}' || foreign='qdisc ingress'\n\tfi", known.replace('\'', ""));
     }
     text.push_str("\tif [ -n \"$foreign\" ]; then\n");
-    let _ = writeln!(text, "\t\tprintf '%s\\n' \"somebody else has set: $foreign\" 'FORCE=1 replaces it' >&2");
+    let _ = writeln!(text, "\t\tprintf '%s\\n' \"foreign queueing discipline: $foreign\" 'FORCE=1 replaces it' >&2");
     text.push_str("\t\texit 1\n\tfi\n}\n\n");
     text
 }
 
-fn start(plan: &Plan) -> String {
+fn start(plan: &ShaperPlan) -> String {
     let mut text =
-        "start() {\n\tguard\n\tstop\n\t# When a step fails, the ones before it are taken back.\n\ttrap stop EXIT\n"
+        "start() {\n\tguard\n\tstop\n\t# When a step fails, the previous ones are rolled back.\n\ttrap stop EXIT\n"
             .to_owned();
     text.push_str(&switch_off(plan));
     let mut last = None;
@@ -147,7 +148,7 @@ fn start(plan: &Plan) -> String {
     text
 }
 
-/// Only what was on is switched off, and noted for stop.
+/// Switches off only offloads that are on, and records them for stop.
 const SWITCH_OFF: &str = "\
 \tif command -v ethtool >/dev/null 2>&1; then
 \t\tif ethtool -k \"$device\" | grep -q \"^$name: on\"; then
@@ -155,21 +156,21 @@ const SWITCH_OFF: &str = "\
 \t\t\tethtool -K \"$device\" \"$feature\" off
 \t\tfi
 \telif [ \"$feature\" != gro ]; then
-\t\t# Without ethtool: at most one segment in a packet.
+\t\t# Without ethtool: at most one segment per packet.
 \t\tsegments=$(ip -d link show dev \"$device\" | sed -n 's/.* gso_max_segs \\([0-9]*\\).*/\\1/p')
 \t\tif [ \"${segments:-1}\" -gt 1 ]; then
 \t\t\tprintf '%s segments %s\\n' \"$device\" \"$segments\" >>\"$offloads\"
 \t\t\tip link set dev \"$device\" gso_max_segs 1
 \t\tfi
 \telse
-\t\tprintf '%s\\n' \"ethtool is missing: $name of $device stays as it is\" >&2
+\t\tprintf '%s\\n' \"ethtool is missing: $name of $device is unchanged\" >&2
 \tfi
 }
 
 ";
 
 const RESTORE_OFFLOADS: &str = "\
-\t# Only what start has switched off is switched on again.
+\t# Only offloads that start has switched off are switched on again.
 \tif [ -f \"$offloads\" ]; then
 \t\twhile read -r device feature value; do
 \t\t\tif [ \"$feature\" = segments ]; then
@@ -182,25 +183,30 @@ const RESTORE_OFFLOADS: &str = "\
 \tfi
 ";
 
-fn switch_off(plan: &Plan) -> String {
+fn switch_off(plan: &ShaperPlan) -> String {
     plan.offloads.iter().fold(String::new(), |mut text, offload| {
         let words = [&offload.device, offload.feature, offload.long_name].map(str::to_owned).to_vec();
-        let call = Command { program: "switch_off", words };
+        let call = PlanCommand { program: "switch_off", words };
         let _ = writeln!(text, "\t# {}.\n\t{call}", offload.reason);
         text
     })
 }
 
-fn status(plan: &Plan) -> String {
+fn status(plan: &ShaperPlan) -> String {
     let mut text = "status() {\n".to_owned();
     let devices = [Some(plan.device.as_str()), plan.intermediate.as_deref()];
     for device in devices.into_iter().flatten() {
         for kind in ["qdisc", "class"] {
-            let _ = writeln!(text, "\t{}", Command::tc(["-s", kind, "show", "dev", device]));
+            let _ = writeln!(text, "\t{}", PlanCommand::tc(["-s", kind, "show", "dev", device]));
         }
     }
-    if plan.steps.iter().any(|step| matches!(&step.part, Part::Filter(filter) if filter.parent == Parent::Ingress)) {
-        let _ = writeln!(text, "\t{}", Command::tc(["-s", "filter", "show", "dev", &plan.device, "parent", "ffff:"]));
+    if plan
+        .steps
+        .iter()
+        .any(|step| matches!(&step.part, PlannedObject::Filter(filter) if filter.parent == TcParent::Ingress))
+    {
+        let _ =
+            writeln!(text, "\t{}", PlanCommand::tc(["-s", "filter", "show", "dev", &plan.device, "parent", "ffff:"]));
     }
     text.push_str("}\n\n");
     text

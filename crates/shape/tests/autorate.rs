@@ -1,6 +1,6 @@
-//! The controller of variable lines on a simulated one: both laws side by side, with bounds.
+//! The controller on a simulated variable link: both laws compared, with bounds.
 
-#![expect(clippy::disallowed_macros, clippy::print_stdout, reason = "the table is what the test is for")]
+#![expect(clippy::disallowed_macros, clippy::print_stdout, reason = "the test prints a table")]
 #![allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -13,42 +13,43 @@ mod driver;
 #[allow(dead_code, reason = "shared with verify.rs")]
 mod simulation;
 
+use linerate_model::direction::Direction;
 use std::time::Duration;
 
-use driver::{Outcome, Scenario, megabits, run};
-use linerate_model::statistics::{Random, Signed};
-use linerate_model::throughput::Flow;
+use driver::{SimulationOutcome, SimulationScenario, megabits, run};
+use linerate_analysis::statistics::{SeededRandom, SignedDifference};
 use linerate_shape::autorate::{
-    Bounds, Controller, Delay, Input, Law, LogLine, Output, ReflectorId, Sample, Settings, State,
+    AutorateBounds, AutorateLogLine, ControlLaw, ControllerInput, ControllerOutput, ControllerSettings,
+    ControllerState, ProbeDelay, RateController, ReflectorId, ReflectorSample,
 };
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 use proptest::prelude::*;
-use simulation::{Line, bytes, constant, steps, wobble};
+use simulation::{SimulatedLink, bytes, constant, steps, wobble};
 
 const SECONDS: usize = 120;
 
-/// Which direction varies.
+/// Varying directions.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Varies {
+enum VaryingDirection {
     Up,
     Down,
     Both,
 }
 
-fn given() -> Bounds {
-    Bounds { minimum: Some(megabits(2.0)), base: Some(megabits(10.0)), maximum: Some(megabits(100.0)) }
+fn given() -> AutorateBounds {
+    AutorateBounds { minimum: Some(megabits(2.0)), base: Some(megabits(10.0)), maximum: Some(megabits(100.0)) }
 }
 
 /// A scenario with this capacity in the loaded direction, 20 Mbit/s without load in the other, 40 ms of round trip.
-fn scenario(name: &str, varies: Varies, capacity: &[f64]) -> Scenario {
+fn scenario(name: &str, varies: VaryingDirection, capacity: &[f64]) -> SimulationScenario {
     let length = capacity.len();
     let loaded = |yes: bool| vec![if yes { f64::INFINITY } else { 0.0 }; length];
     let of = |yes: bool| if yes { capacity.to_vec() } else { constant(length / 1000, 20.0) };
-    let (up, down) = (varies != Varies::Down, varies != Varies::Up);
-    Scenario {
+    let (up, down) = (varies != VaryingDirection::Down, varies != VaryingDirection::Up);
+    SimulationScenario {
         name: format!("{name} {varies:?}"),
-        up: Line::new(true, of(up), vec![20.0; length], loaded(up), 40),
-        down: Line::new(false, of(down), vec![20.0; length], loaded(down), 40),
+        up: SimulatedLink::new(true, of(up), vec![20.0; length], loaded(up), 40),
+        down: SimulatedLink::new(false, of(down), vec![20.0; length], loaded(down), 40),
         bounds: given(),
         steps: Vec::new(),
         jitter: 1.0,
@@ -60,15 +61,15 @@ fn scenario(name: &str, varies: Varies, capacity: &[f64]) -> Scenario {
     }
 }
 
-fn stepped(varies: Varies) -> Scenario {
+fn stepped(varies: VaryingDirection) -> SimulationScenario {
     let mut result = scenario("steps 20/5/40", varies, &steps(SECONDS, &[20.0, 5.0, 40.0]));
     result.steps = (0..SECONDS / 20).map(|step| step * 20_000).collect();
     result
 }
 
-/// Satellites: every 15 s another capacity and another path.
-fn satellites(varies: Varies) -> Scenario {
-    let (mut random, mut capacity, mut rest) = (Random::new(9), Vec::new(), Vec::new());
+/// Satellites: a new capacity and path every 15 s.
+fn satellites(varies: VaryingDirection) -> SimulationScenario {
+    let (mut random, mut capacity, mut rest) = (SeededRandom::new(9), Vec::new(), Vec::new());
     for _ in 0..SECONDS / 15 {
         capacity.extend(vec![bytes(20.0 + 60.0 * random.unit()); 15_000]);
         rest.extend(vec![12.0 + 16.0 * random.unit(); 15_000]);
@@ -80,15 +81,15 @@ fn satellites(varies: Varies) -> Scenario {
 }
 
 /// Twenty seconds each of full load, none, a little (1 Mbit/s), and full load again.
-fn idle_times(varies: Varies) -> Scenario {
+fn idle_times(varies: VaryingDirection) -> SimulationScenario {
     let mut result = scenario("idle times", varies, &constant(SECONDS, 20.0));
     let demand = |now: usize| [f64::INFINITY, 0.0, bytes(1.0)][now / 20_000 % 3];
-    let line = if varies == Varies::Up { &mut result.up } else { &mut result.down };
+    let line = if varies == VaryingDirection::Up { &mut result.up } else { &mut result.down };
     line.demand = (0..SECONDS * 1000).map(demand).collect();
     result
 }
 
-fn stall(varies: Varies) -> Scenario {
+fn stall(varies: VaryingDirection) -> SimulationScenario {
     let mut result = scenario("stall of 5 s", varies, &constant(SECONDS, 20.0));
     for line in [&mut result.up, &mut result.down] {
         line.capacity[60_000..65_000].fill(0.0);
@@ -97,19 +98,19 @@ fn stall(varies: Varies) -> Scenario {
     result
 }
 
-fn clock(varies: Varies, ahead: f64) -> Scenario {
+fn clock(varies: VaryingDirection, ahead: f64) -> SimulationScenario {
     let mut result = scenario("clock 1 s", varies, &constant(SECONDS, 20.0));
     result.clock = Some((60_000, ahead));
     result
 }
 
-fn deaths(varies: Varies, below: u32) -> Scenario {
+fn deaths(varies: VaryingDirection, below: u32) -> SimulationScenario {
     let mut result = scenario(&format!("{below} of 6 die"), varies, &constant(SECONDS, 20.0));
     result.deaths = Some((40_000, below));
     result
 }
 
-fn longer_path(varies: Varies) -> Scenario {
+fn longer_path(varies: VaryingDirection) -> SimulationScenario {
     let mut result = scenario("path 30 ms longer", varies, &constant(SECONDS, 20.0));
     result.up.rest[60_000..].fill(35.0);
     result.down.rest[60_000..].fill(35.0);
@@ -117,21 +118,21 @@ fn longer_path(varies: Varies) -> Scenario {
     result
 }
 
-fn discovery(varies: Varies) -> Scenario {
+fn discovery(varies: VaryingDirection) -> SimulationScenario {
     let mut result = stepped(varies);
     result.name = format!("nothing given {varies:?}");
-    result.bounds = Bounds::default();
+    result.bounds = AutorateBounds::default();
     result
 }
 
-fn jittery(varies: Varies) -> Scenario {
+fn jittery(varies: VaryingDirection) -> SimulationScenario {
     let mut result = scenario("LTE, jitter 5 ms", varies, &wobble(SECONDS, (5.0, 40.0), 0.2, 1));
     result.jitter = 5.0;
     result
 }
 
-/// Steps on a line with another scale, and on a longer path.
-fn scaled(name: &str, varies: Varies, megabits_of: [f64; 3], rest: f64) -> Scenario {
+/// Steps at other rates, and on a longer path.
+fn scaled(name: &str, varies: VaryingDirection, megabits_of: [f64; 3], rest: f64) -> SimulationScenario {
     let mut result = stepped(varies);
     result.name = format!("{name} {varies:?}");
     let round_trip = 2.0 * rest;
@@ -139,53 +140,53 @@ fn scaled(name: &str, varies: Varies, megabits_of: [f64; 3], rest: f64) -> Scena
     let of = |yes: bool| if yes { capacity.clone() } else { other.clone() };
     let rests = vec![rest; SECONDS * 1000];
     let (up, down) = (result.up.demand.clone(), result.down.demand.clone());
-    result.up = Line::new(true, of(varies != Varies::Down), rests.clone(), up, round_trip as usize);
-    result.down = Line::new(false, of(varies != Varies::Up), rests, down, round_trip as usize);
+    result.up = SimulatedLink::new(true, of(varies != VaryingDirection::Down), rests.clone(), up, round_trip as usize);
+    result.down = SimulatedLink::new(false, of(varies != VaryingDirection::Up), rests, down, round_trip as usize);
     let bound = |share: f64| Some(megabits(megabits_of[0] * share));
-    result.bounds = Bounds { minimum: bound(0.1), base: bound(0.5), maximum: bound(5.0) };
+    result.bounds = AutorateBounds { minimum: bound(0.1), base: bound(0.5), maximum: bound(5.0) };
     result
 }
 
-fn round_trips(varies: Varies) -> Scenario {
+fn round_trips(varies: VaryingDirection) -> SimulationScenario {
     let mut result = stepped(varies);
     result.name = format!("steps, ping only {varies:?}");
     result.round_trips = true;
     result
 }
 
-/// What must hold of linerate's law.
+/// Required performance of linerate's law.
 #[derive(Clone, Copy)]
-struct Bound {
+struct PerformanceBound {
     p95: f64,
     used: f64,
 }
 
-/// The issue's: at most 30 ms at the 95th percentile, at least 85 % of the capacity.
-const ISSUE: Bound = Bound { p95: 30.0, used: 0.85 };
-/// On a line that does not wobble.
-const STEADY: Bound = Bound { p95: 20.0, used: 0.90 };
-/// Both directions lose their capacity in the same moments, and the round trip shows both queues.
-const BOTH_WOBBLE: Bound = Bound { p95: 60.0, used: 0.85 };
+/// Requirement: at most 30 ms at the 95th percentile, at least 85 % of the capacity.
+const ISSUE: PerformanceBound = PerformanceBound { p95: 30.0, used: 0.85 };
+/// On a link without variation.
+const STEADY: PerformanceBound = PerformanceBound { p95: 20.0, used: 0.90 };
+/// Both directions lose capacity simultaneously, and the round trip shows both queues.
+const BOTH_WOBBLE: PerformanceBound = PerformanceBound { p95: 60.0, used: 0.85 };
 /// One packet takes 30 ms at 0.4 Mbit/s.
-const SLOW: Bound = Bound { p95: 80.0, used: 0.85 };
-/// Four CUBIC senders need longer than a step to fill these, whatever is set.
-const FAR_OR_FAST: Bound = Bound { p95: 20.0, used: 0.72 };
+const SLOW: PerformanceBound = PerformanceBound { p95: 80.0, used: 0.85 };
+/// Four CUBIC senders need longer than a step to fill these links at any rate.
+const FAR_OR_FAST: PerformanceBound = PerformanceBound { p95: 20.0, used: 0.72 };
 /// Five milliseconds of jitter hide small queues.
-const JITTERY: Bound = Bound { p95: 30.0, used: 0.80 };
+const JITTERY: PerformanceBound = PerformanceBound { p95: 30.0, used: 0.80 };
 
-fn all() -> Vec<(Scenario, Bound)> {
+fn all() -> Vec<(SimulationScenario, PerformanceBound)> {
     let mut all = Vec::new();
-    for varies in [Varies::Up, Varies::Down, Varies::Both] {
+    for varies in [VaryingDirection::Up, VaryingDirection::Down, VaryingDirection::Both] {
         all.push((scenario("constant 20", varies, &constant(SECONDS, 20.0)), STEADY));
         all.push((stepped(varies), ISSUE));
-        // The law's numbers were chosen with the first three; the others were looked at afterwards.
+        // The law's constants were chosen with the first three; the others were checked afterwards.
         for seed in [1, 2, 3, 101, 103, 107] {
-            let bound = if varies == Varies::Both { BOTH_WOBBLE } else { ISSUE };
+            let bound = if varies == VaryingDirection::Both { BOTH_WOBBLE } else { ISSUE };
             let capacity = wobble(SECONDS, (5.0, 40.0), 0.2, seed);
             all.push((scenario(&format!("LTE, seed {seed}"), varies, &capacity), bound));
         }
     }
-    for varies in [Varies::Up, Varies::Down] {
+    for varies in [VaryingDirection::Up, VaryingDirection::Down] {
         let steady =
             [satellites(varies), idle_times(varies), stall(varies), clock(varies, 1000.0), clock(varies, -1000.0)];
         all.extend(steady.map(|scenario| (scenario, STEADY)));
@@ -199,12 +200,12 @@ fn all() -> Vec<(Scenario, Bound)> {
     all
 }
 
-fn both_laws(scenario: &Scenario) -> [Outcome; 2] {
-    [Law::CakeAutorate, Law::Linerate].map(|law| run(scenario.clone(), law))
+fn both_laws(scenario: &SimulationScenario) -> [SimulationOutcome; 2] {
+    [ControlLaw::CakeAutorate, ControlLaw::Linerate].map(|law| run(scenario.clone(), law))
 }
 
 #[test]
-fn both_laws_side_by_side() {
+fn both_laws_compared() {
     println!("{:26}{:^28}{:^28}", "", "cake-autorate", "linerate");
     println!(
         "{:26}{:>8}{:>10}{:>9} {:>8}{:>10}{:>9}",
@@ -213,7 +214,7 @@ fn both_laws_side_by_side() {
     for (scenario, bound) in all() {
         let name = scenario.name.clone();
         let [baseline, ours] = both_laws(&scenario);
-        let row = |of: &Outcome| format!("{:8.1}{:10.1}{:9.1}", of.median, of.p95, of.used * 100.0);
+        let row = |of: &SimulationOutcome| format!("{:8.1}{:10.1}{:9.1}", of.median, of.p95, of.used * 100.0);
         println!("{name:26}{} {}", row(&baseline), row(&ours));
         assert!(ours.p95 <= bound.p95 && ours.used >= bound.used, "{name}: {} {}", ours.p95, ours.used);
         assert!(ours.p95 < baseline.p95, "{name}: {} against {}", ours.p95, baseline.p95);
@@ -221,11 +222,11 @@ fn both_laws_side_by_side() {
 }
 
 #[test]
-fn a_clock_that_jumps_throttles_nobody() {
+fn a_clock_step_does_not_throttle() {
     for ahead in [1000.0, -1000.0, 40.0] {
-        let [baseline, ours] = both_laws(&clock(Varies::Both, ahead));
-        let least = |outcome: &Outcome| outcome.lowest[0].min(outcome.lowest[1]);
-        // 10 Mbit/s is where both begin; the minimum is 2.
+        let [baseline, ours] = both_laws(&clock(VaryingDirection::Both, ahead));
+        let least = |outcome: &SimulationOutcome| outcome.lowest[0].min(outcome.lowest[1]);
+        // Both start at 10 Mbit/s; the minimum is 2.
         assert!(least(&ours) >= 9.5, "{ahead} ms: {:?}", ours.lowest);
         assert!(least(&baseline) < 5.0, "{ahead} ms: {:?}", baseline.lowest);
     }
@@ -233,39 +234,43 @@ fn a_clock_that_jumps_throttles_nobody() {
 
 #[test]
 fn dead_reflectors_are_replaced() {
-    let three = run(deaths(Varies::Down, 3), Law::Linerate);
+    let three = run(deaths(VaryingDirection::Down, 3), ControlLaw::Linerate);
     assert_eq!(three.replaced, [(0, 6), (1, 7), (2, 8)]);
     assert!(three.states.is_empty(), "{:?}", three.states);
-    let all = run(deaths(Varies::Down, 6), Law::Linerate);
+    let all = run(deaths(VaryingDirection::Down, 6), ControlLaw::Linerate);
     assert_eq!(all.replaced.len(), 6);
-    assert_eq!(all.states.iter().map(|(_, state)| *state).collect::<Vec<_>>(), [State::Blind, State::Running]);
+    assert_eq!(
+        all.states.iter().map(|(_, state)| *state).collect::<Vec<_>>(),
+        [ControllerState::Blind, ControllerState::Running]
+    );
     assert!(all.controller.reflectors().iter().all(|reflector| reflector.get() >= 6));
 }
 
 #[test]
-fn nobody_at_all_answers() {
-    let outcome = run(deaths(Varies::Up, 100), Law::Linerate);
-    // Not above the base, and not throttled to the minimum either.
+fn no_reflector_answers() {
+    let outcome = run(deaths(VaryingDirection::Up, 100), ControlLaw::Linerate);
+    // Neither above the base nor throttled to the minimum.
     assert!((outcome.last[0] - 10.0).abs() < 0.1, "{:?}", outcome.last);
-    assert_eq!(outcome.controller.state(), State::Blind);
+    assert_eq!(outcome.controller.state(), ControllerState::Blind);
 }
 
 #[test]
 fn a_stall_is_waited_for() {
-    let outcome = run(stall(Varies::Down), Law::Linerate);
-    let states: Vec<State> = outcome.states.iter().map(|(_, state)| *state).collect();
-    assert_eq!(states, [State::Stalled, State::Running]);
+    let outcome = run(stall(VaryingDirection::Down), ControlLaw::Linerate);
+    let states: Vec<ControllerState> = outcome.states.iter().map(|(_, state)| *state).collect();
+    assert_eq!(states, [ControllerState::Stalled, ControllerState::Running]);
     assert!(outcome.states[0].0 < 61_500 && outcome.states[1].0 < 66_000, "{:?}", outcome.states);
     assert!(outcome.replaced.is_empty(), "{:?}", outcome.replaced);
 }
 
 #[test]
 fn bounds_are_found_by_measurement() {
-    for varies in [Varies::Up, Varies::Down] {
-        let outcome = run(discovery(varies), Law::Linerate);
-        let found = outcome.controller.discovered(if varies == Varies::Up { Flow::Up } else { Flow::Down });
+    for varies in [VaryingDirection::Up, VaryingDirection::Down] {
+        let outcome = run(discovery(varies), ControlLaw::Linerate);
+        let found =
+            outcome.controller.discovered(if varies == VaryingDirection::Up { Direction::Up } else { Direction::Down });
         let rate = |rate: Option<BitRate>| rate.map_or(0.0, BitRate::bits_per_second) / 1e6;
-        // The line has 20, 5 and 40 Mbit/s.
+        // The link has 20, 5 and 40 Mbit/s.
         assert!((36.0..=44.0).contains(&rate(found.largest_clean)), "{found:?}");
         assert!((1.0..=5.5).contains(&rate(found.smallest_capacity)), "{found:?}");
         assert!((10.0..=35.0).contains(&rate(found.mean_capacity)), "{found:?}");
@@ -273,16 +278,16 @@ fn bounds_are_found_by_measurement() {
 }
 
 #[test]
-fn nothing_is_stalled_on_a_good_line() {
-    let outcome = run(scenario("constant 20", Varies::Both, &constant(30, 20.0)), Law::Linerate);
+fn nothing_stalls_on_a_good_link() {
+    let outcome = run(scenario("constant 20", VaryingDirection::Both, &constant(30, 20.0)), ControlLaw::Linerate);
     assert!(outcome.states.is_empty() && outcome.replaced.is_empty(), "{:?}", outcome.states);
-    // Less than every sample.
+    // Fewer than samples.
     assert!(outcome.changes < 30 * 20, "{}", outcome.changes);
 }
 
-fn controller(bounds: Bounds) -> Controller {
-    let settings = Settings {
-        law: Law::Linerate,
+fn controller(bounds: AutorateBounds) -> RateController {
+    let settings = ControllerSettings {
+        law: ControlLaw::Linerate,
         up: bounds,
         down: bounds,
         reflectors: (0..3).map(ReflectorId::new).collect(),
@@ -290,78 +295,83 @@ fn controller(bounds: Bounds) -> Controller {
         probe_interval: Duration::from_millis(50),
         largest_packet: ByteCount::new(1514),
     };
-    Controller::new(&settings, MonotonicTime::default())
+    RateController::new(&settings, MonotonicTime::default())
 }
 
-fn drained(controller: &mut Controller) -> Vec<Output> {
+fn drained(controller: &mut RateController) -> Vec<ControllerOutput> {
     std::iter::from_fn(|| controller.poll()).collect()
 }
 
 #[test]
-fn a_minute_without_load_and_a_link_that_goes() {
+fn a_minute_without_load_and_a_lost_link() {
     let mut controller = controller(given());
     let first = drained(&mut controller);
-    let set = |direction| Output::SetRate { direction, rate: BitRate::from_bits_per_second(10e6) };
-    assert!(first.contains(&set(Flow::Up)) && first.contains(&set(Flow::Down)));
+    let set = |direction| ControllerOutput::SetRate { direction, rate: BitRate::from_bits_per_second(10e6) };
+    assert!(first.contains(&set(Direction::Up)) && first.contains(&set(Direction::Down)));
     let mut states = Vec::new();
     for step in 1..=1_000_u64 {
         let now = MonotonicTime::from_nanos(step * 100_000_000);
-        let delay = Delay::RoundTrip(Duration::from_millis(20));
+        let delay = ProbeDelay::RoundTrip(Duration::from_millis(20));
         let reflector = ReflectorId::new(u32::try_from(step % 3).unwrap_or(0));
-        controller.handle(Input::Sample(Sample { reflector, sequence: step, delay }), now);
+        controller.handle(ControllerInput::Sample(ReflectorSample { reflector, sequence: step, delay }), now);
         let busy = if step > 900 { ByteCount::new(100_000) } else { ByteCount::ZERO };
-        controller.handle(Input::Achieved { up: busy, down: busy, over: Duration::from_millis(100) }, now);
+        controller.handle(ControllerInput::Achieved { up: busy, down: busy, over: Duration::from_millis(100) }, now);
         if step == 950 {
-            controller.handle(Input::Link { up: false }, now);
+            controller.handle(ControllerInput::Link { up: false }, now);
         }
         if step == 980 {
-            controller.handle(Input::Link { up: true }, now);
+            controller.handle(ControllerInput::Link { up: true }, now);
         }
         for output in drained(&mut controller) {
-            if let Output::State(state) = output {
+            if let ControllerOutput::State(state) = output {
                 states.push((step, state));
             }
         }
     }
-    let expected = [(601, State::Idle), (901, State::Running), (950, State::LinkDown), (980, State::Running)];
+    let expected = [
+        (601, ControllerState::Idle),
+        (901, ControllerState::Running),
+        (950, ControllerState::LinkDown),
+        (980, ControllerState::Running),
+    ];
     assert_eq!(states, expected);
 }
 
 #[test]
 fn lines_of_the_log_have_all_columns() {
-    let mut controller = controller(Bounds::default());
+    let mut controller = controller(AutorateBounds::default());
     let lines: Vec<String> = drained(&mut controller)
         .into_iter()
-        .filter_map(|output| if let Output::Log(line) = output { Some(line.to_string()) } else { None })
+        .filter_map(|output| if let ControllerOutput::Log(line) = output { Some(line.to_string()) } else { None })
         .collect();
     assert_eq!(lines.len(), 2);
     for line in lines {
-        assert_eq!(line.split('\t').count(), LogLine::HEADER.split('\t').count(), "{line}");
+        assert_eq!(line.split('\t').count(), AutorateLogLine::HEADER.split('\t').count(), "{line}");
     }
 }
 
-fn any_input() -> impl Strategy<Value = Input> {
-    let delay = || (-2_000_000_000_i64..2_000_000_000).prop_map(Signed::from_nanos);
+fn any_input() -> impl Strategy<Value = ControllerInput> {
+    let delay = || (-2_000_000_000_i64..2_000_000_000).prop_map(SignedDifference::from_nanos);
     let bytes = || (0_u64..10_000_000).prop_map(ByteCount::new);
     prop_oneof![
         8 => (0_u32..4, 0_u64..1000, delay(), delay()).prop_map(|(reflector, sequence, up, down)| {
             let reflector = ReflectorId::new(reflector);
-            Input::Sample(Sample { reflector, sequence, delay: Delay::OneWay { up, down } })
+            ControllerInput::Sample(ReflectorSample { reflector, sequence, delay: ProbeDelay::OneWay { up, down } })
         }),
         2 => (0_u32..4, 0_u64..1000, 0_u64..3_000).prop_map(|(reflector, sequence, milliseconds)| {
-            let delay = Delay::RoundTrip(Duration::from_millis(milliseconds));
-            Input::Sample(Sample { reflector: ReflectorId::new(reflector), sequence, delay })
+            let delay = ProbeDelay::RoundTrip(Duration::from_millis(milliseconds));
+            ControllerInput::Sample(ReflectorSample { reflector: ReflectorId::new(reflector), sequence, delay })
         }),
-        4 => (bytes(), bytes(), 0_u64..300).prop_map(|(up, down, milliseconds)| Input::Achieved {
+        4 => (bytes(), bytes(), 0_u64..300).prop_map(|(up, down, milliseconds)| ControllerInput::Achieved {
             up,
             down,
             over: Duration::from_millis(milliseconds),
         }),
-        1 => Just(Input::Tick),
-        1 => Just(Input::ClockStepped),
-        1 => any::<bool>().prop_map(|up| Input::Link { up }),
-        1 => (0_u32..4).prop_map(|reflector| Input::Lost { reflector: ReflectorId::new(reflector) }),
-        1 => bytes().prop_map(|backlog| Input::Backlog { direction: Flow::Up, backlog }),
+        1 => Just(ControllerInput::Tick),
+        1 => Just(ControllerInput::ClockStepped),
+        1 => any::<bool>().prop_map(|up| ControllerInput::Link { up }),
+        1 => (0_u32..4).prop_map(|reflector| ControllerInput::Lost { reflector: ReflectorId::new(reflector) }),
+        1 => bytes().prop_map(|backlog| ControllerInput::Backlog { direction: Direction::Up, backlog }),
     ]
 }
 
@@ -377,7 +387,7 @@ proptest! {
             now += later;
             controller.handle(input, MonotonicTime::from_nanos(now));
             for output in drained(&mut controller) {
-                if let Output::SetRate { rate, .. } = output {
+                if let ControllerOutput::SetRate { rate, .. } = output {
                     prop_assert!(Some(rate) >= bounds.minimum && Some(rate) <= bounds.maximum, "{rate:?}");
                 }
             }
@@ -385,8 +395,8 @@ proptest! {
     }
 
     #[test]
-    fn what_nobody_polls_does_not_pile_up(inputs in proptest::collection::vec(any_input(), 1..1000)) {
-        let mut controller = controller(Bounds::default());
+    fn unpolled_outputs_are_bounded(inputs in proptest::collection::vec(any_input(), 1..1000)) {
+        let mut controller = controller(AutorateBounds::default());
         for (step, input) in inputs.into_iter().enumerate() {
             controller.handle(input, MonotonicTime::from_nanos(step as u64 * 250_000_000));
         }

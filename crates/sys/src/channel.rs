@@ -1,56 +1,53 @@
 //! Byte channels that a process finds at its start: a console, or descriptors that its parent left open.
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use crate::clock::retry;
+use rustix::io::{FdFlags, fcntl_setfd, retry_on_intr};
+use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
+
 use crate::error::{Error, Result, check};
 
-/// Opens a terminal device for bytes as they are: nothing is echoed, translated, kept back until the end of a line, or
-/// taken for a signal. It does not become this process's terminal.
+/// Opens a terminal device for raw bytes: without echo, translation, line buffering or signal characters. It does not
+/// become this process's controlling terminal.
 pub fn open_raw_console(path: &Path) -> Result<File> {
     let failed = |cause| Error::system(format!("opening the console {}", path.display()), cause);
     let console = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open(path).map_err(failed)?;
-    // SAFETY: termios is integers, for which zero is a value.
-    let mut state: libc::termios = unsafe { core::mem::zeroed() };
-    // SAFETY: `state` is ours alone.
-    check(unsafe { libc::tcgetattr(console.as_raw_fd(), &raw mut state) }).map_err(failed)?;
-    // SAFETY: as above.
-    unsafe { libc::cfmakeraw(&raw mut state) };
-    // SAFETY: `state` is filled and lives through the call, which only reads it.
-    check(unsafe { libc::tcsetattr(console.as_raw_fd(), libc::TCSANOW, &raw const state) }).map_err(failed)?;
+    let mut state = tcgetattr(&console).map_err(|cause| failed(cause.into()))?;
+    state.make_raw();
+    tcsetattr(&console, OptionalActions::Now, &state).map_err(|cause| failed(cause.into()))?;
     Ok(console)
 }
 
-/// Waits until everything that was written to a terminal has left it. Does nothing for what is none.
+/// Waits until everything written to a terminal has left it. Does nothing for other files.
 pub fn wait_until_sent(console: &File) {
-    // SAFETY: the descriptor is open, as it is borrowed; the call touches no memory of ours.
-    let _ = retry(|| check(unsafe { libc::tcdrain(console.as_raw_fd()) }));
+    let _ = retry_on_intr(|| tcdrain(console));
 }
 
 /// Takes over a descriptor that the parent left open at this number. Programs that are started later do not get it.
 ///
-/// Refuses numbers that this process itself has opened: those are closed on `exec` from the beginning, as it is itself
-/// after this call.
+/// Refuses descriptors that this process itself has opened: they are close-on-exec from the start, as this one is after
+/// the call.
 pub fn inherited(number: i32) -> Result<OwnedFd> {
     let operation = || format!("taking over file descriptor {number}");
     let failed = |cause| Error::system(operation(), cause).hint_on(libc::EBADF, "the parent has not left it open");
-    // SAFETY: takes numbers.
-    let flags = check(unsafe { libc::fcntl(number, libc::F_GETFD) }).map_err(failed)?;
-    if flags & libc::FD_CLOEXEC != 0 || number <= libc::STDERR_FILENO {
-        return Err(Error::refused(operation(), "it is this process's own"));
-    }
-    // SAFETY: takes numbers.
-    check(unsafe { libc::fcntl(number, libc::F_SETFD, flags | libc::FD_CLOEXEC) }).map_err(failed)?;
-    // SAFETY: it is open. The standard library and this crate open everything with FD_CLOEXEC, and this function sets
-    // it, so that nothing here owns a descriptor without it.
-    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+    // SAFETY: the calls take numbers, and fail when it is not open. The standard library and this crate open everything
+    // with FD_CLOEXEC, and this function sets it, so that nothing here owns a descriptor without it.
+    let taken = unsafe {
+        let flags = check(libc::fcntl(number, libc::F_GETFD)).map_err(failed)?;
+        (flags & libc::FD_CLOEXEC == 0 && number > libc::STDERR_FILENO).then(|| OwnedFd::from_raw_fd(number))
+    };
+    let taken = taken.ok_or_else(|| Error::refused(operation(), "it is this process's own"))?;
+    fcntl_setfd(&taken, FdFlags::CLOEXEC).map_err(|cause| failed(cause.into()))?;
+    Ok(taken)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::{AsRawFd, IntoRawFd};
+
     use super::*;
 
     #[test]
@@ -64,9 +61,9 @@ mod tests {
 
     #[test]
     fn a_descriptor_is_taken_over_once() {
-        // SAFETY: takes numbers; the copy has no owner, as one that was inherited.
-        let number = check(unsafe { libc::dup(libc::STDERR_FILENO) }).expect("a copy");
-        let taken = inherited(number).expect("nobody's");
+        // The copy has no owner, as one that was inherited.
+        let number = rustix::io::dup(std::io::stderr()).expect("a copy").into_raw_fd();
+        let taken = inherited(number).expect("without an owner");
         assert_eq!(taken.as_raw_fd(), number);
         assert!(inherited(number).is_err());
     }

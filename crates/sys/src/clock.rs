@@ -1,12 +1,15 @@
 //! Clocks, and processor time.
 
+use core::mem::MaybeUninit;
+use core::num::NonZeroU64;
 use core::time::Duration;
 use std::ffi::CString;
 use std::io;
 
 use linerate_units::{MonotonicTime, WallTime};
+use rustix::time::{ClockId, Timespec};
 
-use crate::error::{Error, Result, check};
+use crate::error::{Error, Result};
 
 /// Processor time, as `getrusage(2)` counts it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,23 +28,23 @@ impl CpuTime {
     }
 }
 
-/// Now, on the clock that only goes forward (`CLOCK_MONOTONIC`).
+/// Current time on the monotonic clock (`CLOCK_MONOTONIC`).
 #[must_use]
 pub fn monotonic_now() -> MonotonicTime {
-    let now = read(libc::CLOCK_MONOTONIC);
+    let now = read(ClockId::Monotonic);
     MonotonicTime::from_nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Now, in civil time (`CLOCK_REALTIME`).
+/// Current civil time (`CLOCK_REALTIME`).
 #[must_use]
 pub fn realtime_now() -> WallTime {
-    WallTime::from_unix(read(libc::CLOCK_REALTIME))
+    WallTime::from_unix(read(ClockId::Realtime))
 }
 
 /// Processor time of the calling thread since it began.
 #[must_use]
 pub fn thread_cpu_time() -> Duration {
-    read(libc::CLOCK_THREAD_CPUTIME_ID)
+    read(ClockId::ThreadCPUTime)
 }
 
 /// Processor time of this process, all threads, since it began; children are not counted.
@@ -57,67 +60,65 @@ pub fn thread_cpu_usage() -> CpuTime {
 }
 
 fn cpu_time_of(who: libc::c_int) -> CpuTime {
-    // SAFETY: rusage is plain integers, for which zero is a value.
-    let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
-    // SAFETY: `usage` is ours alone and of the size that getrusage writes. It cannot fail for these two.
-    unsafe { libc::getrusage(who, &raw mut usage) };
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is ours alone, and zero is a value of it as it is integers. The call cannot fail for these two.
+    let usage = unsafe {
+        libc::getrusage(who, usage.as_mut_ptr());
+        usage.assume_init()
+    };
     CpuTime { user: from_timeval(usage.ru_utime), system: from_timeval(usage.ru_stime) }
 }
 
 /// Sleeps until `deadline`; returns at once when it has passed. Signals do not cut the sleep short.
 pub fn sleep_until(deadline: MonotonicTime) {
-    let until = to_timespec(deadline.since_epoch());
-    loop {
-        // SAFETY: `until` lives through the call; with TIMER_ABSTIME the remaining time is not written.
-        let answer = unsafe {
-            libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const until, core::ptr::null_mut())
-        };
-        if answer != libc::EINTR {
-            return;
-        }
-    }
+    let until = Timespec::try_from(deadline.since_epoch()).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
+    while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &until) == Err(rustix::io::Errno::INTR) {}
 }
 
 /// Lets the kernel delay the calling thread's timers by at most `slack` (`PR_SET_TIMERSLACK`; the default is 50 µs).
 /// At least one nanosecond, as zero would mean the default.
 pub fn set_timer_slack(slack: Duration) -> Result<()> {
-    let nanoseconds = libc::c_ulong::try_from(slack.as_nanos()).unwrap_or(libc::c_ulong::MAX).max(1);
-    // SAFETY: PR_SET_TIMERSLACK takes a number and touches no memory of ours.
-    let answer = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, nanoseconds) };
-    check(answer).map(drop).map_err(|cause| Error::system(format!("setting the timer slack to {slack:?}"), cause))
+    let nanoseconds = u64::try_from(slack.as_nanos()).unwrap_or(u64::MAX);
+    rustix::thread::set_current_timer_slack(Some(NonZeroU64::new(nanoseconds).unwrap_or(NonZeroU64::MIN)))
+        .map_err(|cause| Error::system(format!("setting the timer slack to {slack:?}"), cause))
 }
 
 /// `time` in local time, laid out by `strftime(3)`. A layout that yields more than 64 KiB gives nothing.
 #[must_use]
 pub fn format_local(time: WallTime, layout: &str) -> String {
-    let seconds = civil_seconds(time);
-    // SAFETY: tm is integers and a pointer that strftime ignores when null.
-    let mut fields: libc::tm = unsafe { core::mem::zeroed() };
-    // SAFETY: both pointers are to live values; `localtime_r` writes only `fields`.
-    unsafe { libc::localtime_r(&raw const seconds, &raw mut fields) };
-    layout_time(&fields, layout)
+    layout_time(&broken_down(time, libc::localtime_r), layout)
 }
 
 /// `time` in UTC, laid out by `strftime(3)`. A layout that yields more than 64 KiB gives nothing.
 #[must_use]
 pub fn format_utc(time: WallTime, layout: &str) -> String {
-    let seconds = civil_seconds(time);
-    // SAFETY: tm is integers and a pointer that strftime ignores when null.
-    let mut fields: libc::tm = unsafe { core::mem::zeroed() };
-    // SAFETY: both pointers are to live values; `gmtime_r` writes only `fields`.
-    unsafe { libc::gmtime_r(&raw const seconds, &raw mut fields) };
-    layout_time(&fields, layout)
+    layout_time(&broken_down(time, libc::gmtime_r), layout)
 }
 
-const LARGEST_TEXT: usize = 64 << 10;
+/// Fields of a time, as one of the C library's two functions converts it.
+fn broken_down(
+    time: WallTime,
+    convert: unsafe extern "C" fn(*const libc::time_t, *mut libc::tm) -> *mut libc::tm,
+) -> libc::tm {
+    let seconds = civil_seconds(time);
+    let mut fields = MaybeUninit::<libc::tm>::zeroed();
+    // SAFETY: both pointers are to live values, and only `fields` is written: integers and a pointer that strftime
+    // ignores when null, for which zero is a value.
+    unsafe {
+        convert(&raw const seconds, fields.as_mut_ptr());
+        fields.assume_init()
+    }
+}
+
+const MAX_TEXT_BYTES: usize = 64 << 10;
 
 fn layout_time(fields: &libc::tm, layout: &str) -> String {
-    // strftime answers 0 both for "no room" and for an empty text; the dot at the end tells them apart.
+    // strftime returns 0 both for a full buffer and for an empty text; the dot at the end distinguishes them.
     let Ok(layout) = CString::new(format!("{layout}.")) else {
         return String::new();
     };
     let mut text = vec![0_u8; 256];
-    while text.len() <= LARGEST_TEXT {
+    while text.len() <= MAX_TEXT_BYTES {
         // SAFETY: `text` has the given length, `layout` ends with a NUL, `fields` is a filled tm.
         let length = unsafe {
             libc::strftime(text.as_mut_ptr().cast(), text.len(), layout.as_ptr(), core::ptr::from_ref(fields))
@@ -131,18 +132,15 @@ fn layout_time(fields: &libc::tm, layout: &str) -> String {
     String::new()
 }
 
-/// Seconds since 1970, held within the years that the C library can lay out.
+/// Seconds since 1970, clamped to the years that the C library can format.
 fn civil_seconds(time: WallTime) -> libc::time_t {
     const END_OF_YEAR_9999: u64 = 253_402_300_799;
     let seconds = time.since_unix_epoch().as_secs().min(END_OF_YEAR_9999);
     libc::time_t::try_from(seconds).unwrap_or(libc::time_t::MAX)
 }
 
-fn read(clock: libc::clockid_t) -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is ours alone. The clocks used here exist on every Linux, so it cannot fail.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+fn read(clock: ClockId) -> Duration {
+    Duration::try_from(rustix::time::clock_gettime(clock)).unwrap_or_default()
 }
 
 #[allow(clippy::unnecessary_fallible_conversions, reason = "the fields are narrower on 32-bit systems")]
@@ -150,14 +148,6 @@ pub(crate) fn to_timespec(time: Duration) -> libc::timespec {
     libc::timespec {
         tv_sec: time.as_secs().try_into().unwrap_or(libc::time_t::MAX),
         tv_nsec: time.subsec_nanos().try_into().unwrap_or(0),
-    }
-}
-
-#[allow(clippy::unnecessary_fallible_conversions, reason = "the fields are narrower on 32-bit systems")]
-pub(crate) fn to_timeval(time: Duration) -> libc::timeval {
-    libc::timeval {
-        tv_sec: time.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-        tv_usec: time.subsec_micros().try_into().unwrap_or(0),
     }
 }
 
@@ -199,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn years_beyond_the_calendar_are_held_back() {
+    fn years_beyond_the_calendar_are_clamped() {
         let end = WallTime::from_unix(Duration::MAX);
         assert_eq!(format_utc(end, "%Y-%m-%d"), "9999-12-31");
     }
@@ -236,8 +226,6 @@ mod tests {
     #[test]
     fn timer_slack_is_set() {
         set_timer_slack(Duration::from_micros(1)).expect("any slack is allowed");
-        // SAFETY: PR_GET_TIMERSLACK touches no memory of ours.
-        let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
-        assert_eq!(slack, 1000);
+        assert_eq!(rustix::thread::current_timer_slack(), Ok(1000));
     }
 }

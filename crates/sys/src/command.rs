@@ -1,29 +1,31 @@
-//! Running another program to its end. This module, [`crate::launch`] for programs that run beside this one, and
-//! [`crate::companion`] for those that it talks with, start others. There is never a shell in between.
+//! Running another program to its end. Other modules that start programs: [`crate::launch`] for programs that run next
+//! to this one, [`crate::companion`] for interactive ones. No shell is involved.
 
 use core::time::Duration;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use linerate_units::MonotonicTime;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 
 use crate::clock::{self, monotonic_now};
-use crate::error::{Error, Result, check};
-use crate::poll::{self, Interest, PollItem};
+use crate::error::{Error, Result};
+use crate::poll::{self, PollInterest, PollItem};
 
-/// What a program did.
+/// Exit status and output of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// How it ended.
+    /// Exit status.
     pub status: ExitStatus,
-    /// What it wrote to its standard output.
+    /// Bytes written to standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to its standard error.
+    /// Bytes written to standard error.
     pub stderr: Vec<u8>,
 }
 
@@ -34,34 +36,39 @@ impl Output {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// The standard error as text, without blanks around it.
+    /// The standard error as trimmed text.
     #[must_use]
     pub fn stderr_text(&self) -> String {
         String::from_utf8_lossy(&self.stderr).trim().to_owned()
     }
 }
 
-/// The most that a program may write to one of its outputs.
-const LARGEST_OUTPUT: usize = 64 << 20;
+/// Maximum bytes that a program may write to one of its outputs.
+const MAX_OUTPUT_BYTES: usize = 64 << 20;
 
 /// Runs `program` with these arguments, gives it `input` on its standard input, and collects what it writes. Its
 /// messages are in English (`LC_ALL=C`). It is killed with its children after `timeout`, and when it writes more than
 /// 64 MiB. A failed program is no error here: see [`Output::status`], or use [`run_checked`].
 pub fn run(program: &str, arguments: &[&str], input: Option<&[u8]>, timeout: Duration) -> Result<Output> {
-    run_child(program, arguments, input, timeout, Lasting::BesideUs)
+    run_child(program, arguments, input, timeout, ProgramLifetime::BesideUs)
 }
 
-/// As [`run`], for programs that must not go on when this process is killed: the kernel kills them then.
-pub(crate) fn run_bound(program: &str, arguments: &[&str], input: Option<&[u8]>, timeout: Duration) -> Result<Output> {
-    run_child(program, arguments, input, timeout, Lasting::WithUs)
+/// As [`run`], for programs that must not outlive this process: the kernel then kills them.
+pub(crate) fn run_bound_to_thread(
+    program: &str,
+    arguments: &[&str],
+    input: Option<&[u8]>,
+    timeout: Duration,
+) -> Result<Output> {
+    run_child(program, arguments, input, timeout, ProgramLifetime::WithUs)
 }
 
-/// How long a program may last.
+/// Lifetime of a program.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Lasting {
-    /// Until its end, whatever becomes of this process.
+enum ProgramLifetime {
+    /// Until its exit, even if this process ends first.
     BesideUs,
-    /// No longer than the thread that waits for it.
+    /// At most that of the thread that waits for it.
     WithUs,
 }
 
@@ -70,18 +77,18 @@ fn run_child(
     arguments: &[&str],
     input: Option<&[u8]>,
     timeout: Duration,
-    lasting: Lasting,
+    lasting: ProgramLifetime,
 ) -> Result<Output> {
     let deadline = monotonic_now() + timeout;
     let mut child = start(program, arguments, input.is_some(), lasting)?;
-    let outcome = converse(&mut child, input.unwrap_or_default(), deadline);
+    let outcome = exchange(&mut child, input.unwrap_or_default(), deadline);
     if outcome.is_err() {
         kill_group(&mut child);
     }
     outcome.map_err(|failure| match failure {
-        Failure::TooLate => Error::TimedOut { operation: running(program, arguments), after: timeout },
-        Failure::TooMuch => Error::refused(running(program, arguments), "it wrote more than 64 MiB"),
-        Failure::Io(cause) => Error::system(running(program, arguments), cause),
+        CommandFailure::TooLate => Error::TimedOut { operation: running(program, arguments), after: timeout },
+        CommandFailure::TooMuch => Error::refused(running(program, arguments), "its output exceeds 64 MiB"),
+        CommandFailure::Io(cause) => Error::system(running(program, arguments), cause),
     })
 }
 
@@ -98,7 +105,7 @@ pub fn run_checked(program: &str, arguments: &[&str], input: Option<&[u8]>, time
     })
 }
 
-/// The command as a person would type it.
+/// Command line quoted for a shell.
 #[must_use]
 pub fn command_line(program: &str, arguments: &[&str]) -> String {
     let plain = |word: &&str| {
@@ -116,16 +123,13 @@ pub(crate) fn running(program: &str, arguments: &[&str]) -> String {
     format!("running `{}`", command_line(program, arguments))
 }
 
-fn start(program: &str, arguments: &[&str], with_input: bool, lasting: Lasting) -> Result<Child> {
+fn start(program: &str, arguments: &[&str], with_input: bool, lasting: ProgramLifetime) -> Result<Child> {
     let stdin = if with_input { Stdio::piped() } else { Stdio::null() };
     find(program, std::env::var_os("PATH"))
         .and_then(|path| {
             let mut command = Command::new(path);
-            if lasting == Lasting::WithUs {
-                // SAFETY: the closure runs between fork and exec and only makes a system call, which takes numbers.
-                unsafe {
-                    command.pre_exec(|| check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)).map(drop));
-                }
+            if lasting == ProgramLifetime::WithUs {
+                die_with_parent(&mut command, Signal::KILL);
             }
             command
                 .arg0(program)
@@ -137,14 +141,14 @@ fn start(program: &str, arguments: &[&str], with_input: bool, lasting: Lasting) 
                 .process_group(0)
                 .spawn()
         })
-        .map_err(|cause| Error::system(running(program, arguments), cause).hint_on(libc::ENOENT, NOT_FOUND))
+        .map_err(|cause| Error::system(running(program, arguments), cause).hint_on(libc::ENOENT, NOT_FOUND_HINT))
 }
 
-pub(crate) const NOT_FOUND: &str = "the program is not installed, or not in $PATH";
+pub(crate) const NOT_FOUND_HINT: &str = "the program is not installed, or not in $PATH";
 
-/// Where the program is: in `path` (a value of `$PATH`), else in the places of administration programs, which people who
-/// are not root often lack in theirs. Relative places are not looked at: what lies in the current directory may be
-/// anybody's.
+/// Path of the program: in `path` (a value of `$PATH`), else in the directories of administration programs, which are
+/// often missing from an unprivileged user's `$PATH`. Relative directories are skipped: anyone may write to the current
+/// directory.
 pub(crate) fn find(program: &str, path: Option<OsString>) -> io::Result<PathBuf> {
     if program.contains('/') {
         return Ok(program.into());
@@ -161,29 +165,33 @@ pub(crate) fn find(program: &str, path: Option<OsString>) -> io::Result<PathBuf>
         .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
 }
 
-enum Failure {
+enum CommandFailure {
     TooLate,
     TooMuch,
     Io(io::Error),
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for CommandFailure {
     fn from(cause: io::Error) -> Self {
         Self::Io(cause)
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for CommandFailure {
     fn from(error: Error) -> Self {
         Self::Io(error.into())
     }
 }
 
-/// How often to look whether the program has ended while a child of its own keeps its outputs open.
-const LOOK_AFTER: Duration = Duration::from_millis(50);
+/// Interval between checks for the program's exit while a child of its own keeps its outputs open.
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Feeds and reads the program until it has ended.
-fn converse(child: &mut Child, mut input: &[u8], deadline: MonotonicTime) -> core::result::Result<Output, Failure> {
+fn exchange(
+    child: &mut Child,
+    mut input: &[u8],
+    deadline: MonotonicTime,
+) -> core::result::Result<Output, CommandFailure> {
     let (mut stdin, mut stdout, mut stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     stdin.as_ref().map(set_nonblocking).transpose()?;
     stdout.as_ref().map(set_nonblocking).transpose()?;
@@ -205,38 +213,38 @@ fn converse(child: &mut Child, mut input: &[u8], deadline: MonotonicTime) -> cor
         }
         let left = deadline - monotonic_now();
         if left.is_zero() {
-            return Err(Failure::TooLate);
+            return Err(CommandFailure::TooLate);
         }
         let mut items = Vec::with_capacity(3);
-        items.extend(stdin.as_ref().map(|pipe| PollItem::new(pipe, Interest::WRITE)));
-        items.extend(stdout.as_ref().map(|pipe| PollItem::new(pipe, Interest::READ)));
-        items.extend(stderr.as_ref().map(|pipe| PollItem::new(pipe, Interest::READ)));
+        items.extend(stdin.as_ref().map(|pipe| PollItem::new(pipe, PollInterest::WRITE)));
+        items.extend(stdout.as_ref().map(|pipe| PollItem::new(pipe, PollInterest::READ)));
+        items.extend(stderr.as_ref().map(|pipe| PollItem::new(pipe, PollInterest::READ)));
         // With its outputs closed it is about to end.
-        let pause = if items.is_empty() { Duration::from_millis(1) } else { LOOK_AFTER };
+        let pause = if items.is_empty() { Duration::from_millis(1) } else { EXIT_POLL_INTERVAL };
         poll::wait(&mut items, Some(left.min(pause)))?;
     }
 }
 
-/// Writes what the pipe takes; whether there is more to write.
+/// Writes as much as the pipe accepts; returns true while input remains.
 fn feed(pipe: &mut impl Write, input: &mut &[u8]) -> bool {
     while !input.is_empty() {
         match pipe.write(input) {
             Ok(length) => *input = &input[length..],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // A program that does not want its input any more may say why in its own way.
+            // A program that closes its input may report the reason itself.
             Err(error) => return poll::would_block(&error),
         }
     }
     false
 }
 
-/// Reads what the pipe has; whether it has come to its end.
-fn drain(pipe: &mut impl Read, into: &mut Vec<u8>) -> core::result::Result<bool, Failure> {
+/// Reads the pipe's contents; returns true at its end.
+fn drain(pipe: &mut impl Read, into: &mut Vec<u8>) -> core::result::Result<bool, CommandFailure> {
     let mut block = [0_u8; 8 << 10];
     loop {
         match pipe.read(&mut block) {
             Ok(0) => return Ok(true),
-            Ok(length) if into.len() + length > LARGEST_OUTPUT => return Err(Failure::TooMuch),
+            Ok(length) if into.len() + length > MAX_OUTPUT_BYTES => return Err(CommandFailure::TooMuch),
             Ok(length) => into.extend_from_slice(&block[..length]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if poll::would_block(&error) => return Ok(false),
@@ -246,20 +254,21 @@ fn drain(pipe: &mut impl Read, into: &mut Vec<u8>) -> core::result::Result<bool,
 }
 
 pub(crate) fn set_nonblocking(pipe: &impl AsFd) -> io::Result<()> {
-    let descriptor = pipe.as_fd().as_raw_fd();
-    // SAFETY: takes numbers; the descriptor is open, as it is borrowed.
-    let flags = check(unsafe { libc::fcntl(descriptor, libc::F_GETFL) })?;
-    // SAFETY: as above.
-    check(unsafe { libc::fcntl(descriptor, libc::F_SETFL, flags | libc::O_NONBLOCK) }).map(drop)
+    let flags = fcntl_getfl(pipe)?;
+    Ok(fcntl_setfl(pipe, flags | OFlags::NONBLOCK)?)
+}
+
+/// Has the kernel send the program this signal when the thread that starts it ends.
+pub(crate) fn die_with_parent(command: &mut Command, signal: Signal) {
+    // SAFETY: the closure runs between fork and exec and only makes a system call, which takes numbers.
+    unsafe { command.pre_exec(move || Ok(set_parent_process_death_signal(Some(signal))?)) };
 }
 
 /// Kills the program with everything that it has started, and waits for it.
 pub(crate) fn kill_group(child: &mut Child) {
-    if let Ok(None) = child.try_wait()
-        && let Ok(group @ 1..) = libc::pid_t::try_from(child.id())
-    {
-        // SAFETY: the group was made for this child, which has not been waited for, so its number is still its own.
-        unsafe { libc::kill(-group, libc::SIGKILL) };
+    // The group was made for this child, which has not been waited for, so its number is still its own.
+    if let Ok(None) = child.try_wait() {
+        let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
     }
     let _ = clock::retry(|| child.wait());
 }
@@ -291,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stay_words() {
+    fn arguments_stay_separate() {
         let output = run("printf", &["%s|", "a b", "$HOME", "`id`", "'"], None, LONG).expect("printf runs");
         assert_eq!(output.stdout_text(), "a b|$HOME|`id`|'|");
         assert_eq!(command_line("nft", &["a b", "it's", "-x", ""]), r"nft 'a b' 'it'\''s' -x ''");
@@ -317,14 +326,14 @@ mod tests {
     #[test]
     fn programs_are_found_where_administrators_have_them() {
         assert!(find("sh", None).expect("every system has it").is_absolute());
-        assert_eq!(find("./here", None).expect("taken as it is"), PathBuf::from("./here"));
+        assert_eq!(find("./here", None).expect("used unchanged"), PathBuf::from("./here"));
         assert_eq!(find("passwd.d", None).expect_err("not a program").kind(), io::ErrorKind::NotFound);
         let relative = Some(OsString::from(".:bin:/nowhere"));
         assert_eq!(find("sh", relative).expect_err("not there").kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
-    fn a_missing_program_says_so() {
+    fn a_missing_program_is_named() {
         let error = run("no-such-program-here", &["x"], None, LONG).expect_err("not there");
         assert_eq!(
             error.to_string(),
@@ -333,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checked_failure_has_the_programs_words() {
+    fn a_checked_failure_includes_the_programs_stderr() {
         let error = run_checked("sh", &["-c", "echo no >&2; exit 1"], None, LONG).expect_err("fails");
         assert_eq!(error.to_string(), "`sh -c 'echo no >&2; exit 1'` failed (exit status: 1): no");
     }
@@ -341,6 +350,6 @@ mod tests {
     #[test]
     fn endless_output_is_cut() {
         let error = run("cat", &["/dev/zero"], None, LONG).expect_err("too much");
-        assert!(error.to_string().ends_with("it wrote more than 64 MiB"), "{error}");
+        assert!(error.to_string().ends_with("its output exceeds 64 MiB"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
-//! A program that stays and carries out one line after the other: `tc -batch -`.
+//! A long-running `tc -batch -` that executes one line after the other.
 //!
-//! Starting `tc` costs a small processor some milliseconds, which is too much for rates that change ten times a second;
-//! a line for one that runs already costs hundredths of one.
+//! Starting `tc` takes some milliseconds on a small processor, too long for rates that change ten times a second; a
+//! line for a running one takes hundredths of a millisecond.
 
 use core::time::Duration;
 use std::io::{self, Read as _, Write as _};
@@ -11,16 +11,16 @@ use std::process::{Child, Command, Stdio};
 use crate::clock::monotonic_now;
 use crate::command::{self, running, set_nonblocking};
 use crate::error::{Error, Result};
-use crate::poll::{self, Interest};
+use crate::poll::{self, PollInterest};
 
-/// A command that no program has. After the last line of a batch it is complained about, which says that all before it
-/// is done.
-const MARK: &str = "linerate-has-come-here";
+/// Command that does not exist. Its error message after the last line of a batch shows that all lines before it are
+/// done.
+const END_MARKER: &str = "linerate-has-come-here";
 
-/// How the second of `tc`'s two lines about a command that failed begins; its number follows.
-const FAILED: &str = "Command failed -:";
+/// Prefix of the second of the two lines that `tc` prints for a failed command; the command's number follows.
+const FAILURE_PREFIX: &str = "Command failed -:";
 
-/// What is kept of a program's complaints.
+/// Maximum bytes kept of the program's error output.
 const LONGEST: usize = 16 << 10;
 
 /// A running `tc -force -batch -`.
@@ -32,7 +32,7 @@ pub struct TrafficControl {
 }
 
 const PROGRAM: &str = "tc";
-/// Goes on after a line that fails: the mark must be reached.
+/// Continues after a line that fails: the mark must be reached.
 const ARGUMENTS: [&str; 3] = ["-force", "-batch", "-"];
 
 impl TrafficControl {
@@ -44,34 +44,34 @@ impl TrafficControl {
         start().map_err(failed)
     }
 
-    /// Carries these lines out, each without its end, and waits until that is done.
+    /// Executes these lines, given without line ends, and waits for their completion.
     ///
     /// # Errors
-    /// What `tc` complained about, after all lines were tried; or that it did not answer within `patience`, or has ended:
-    /// then it is of no more use, and another one has to be started.
+    /// The error output of `tc`, after all lines were tried; or no answer within `patience`, or its exit: then it is
+    /// unusable, and another one has to be started.
     pub fn run<'a>(&mut self, lines: impl IntoIterator<Item = &'a str>, patience: Duration) -> Result<()> {
         let mut text = String::new();
         for line in lines {
             text.push_str(line);
             text.push('\n');
         }
-        text.push_str(MARK);
+        text.push_str(END_MARKER);
         text.push('\n');
         self.input.write_all(text.as_bytes()).map_err(failed)?;
-        let complaints = self.read_to_the_mark(patience)?;
-        // The kernel's warnings come on the same way.
-        if !complaints.lines().any(|line| line.starts_with(FAILED)) {
+        let complaints = self.read_to_marker(patience)?;
+        // The kernel's warnings arrive on the same pipe.
+        if !complaints.lines().any(|line| line.starts_with(FAILURE_PREFIX)) {
             return Ok(());
         }
         Err(Error::Program {
             command: running(PROGRAM, &ARGUMENTS),
-            status: "goes on".to_owned(),
+            status: "still running".to_owned(),
             output: complaints.trim().to_owned(),
         })
     }
 
-    /// What is complained about before the mark.
-    fn read_to_the_mark(&mut self, patience: Duration) -> Result<String> {
+    /// Error output before the mark.
+    fn read_to_marker(&mut self, patience: Duration) -> Result<String> {
         let deadline = monotonic_now() + patience;
         let mut said = Vec::new();
         let mut piece = [0; 4096];
@@ -82,13 +82,13 @@ impl TrafficControl {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if poll::would_block(&error) => {
                     let left = deadline.since(monotonic_now());
-                    if left.is_zero() || !poll::wait_for(&self.complaints, Interest::READ, Some(left))? {
+                    if left.is_zero() || !poll::wait_for(&self.complaints, PollInterest::READ, Some(left))? {
                         return Err(Error::TimedOut { operation: running(PROGRAM, &ARGUMENTS), after: patience });
                     }
                 }
                 Err(error) => return Err(failed(error)),
             }
-            if let Some(before) = before_the_mark(&String::from_utf8_lossy(&said)) {
+            if let Some(before) = text_before_marker(&String::from_utf8_lossy(&said)) {
                 return Ok(before);
             }
             if said.len() > LONGEST {
@@ -100,7 +100,7 @@ impl TrafficControl {
 
 impl Drop for TrafficControl {
     fn drop(&mut self) {
-        // Nothing that it was told is half done: each line is one message to the kernel.
+        // No line is half done: each is one message to the kernel.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -112,7 +112,7 @@ fn start() -> io::Result<TrafficControl> {
     let (complaints, writer) = io::pipe()?;
     set_nonblocking(&complaints)?;
     let mut command = Command::new(path);
-    // In a group of its own it does not hear what is typed at the terminal: it ends with its input.
+    // In its own process group it gets no signals from the terminal: it ends with its input.
     command.arg0(PROGRAM).args(ARGUMENTS).process_group(0).env("LC_ALL", "C");
     command.stdin(lines).stdout(Stdio::null()).stderr(writer);
     let child = command.spawn()?;
@@ -120,13 +120,13 @@ fn start() -> io::Result<TrafficControl> {
 }
 
 fn failed(cause: io::Error) -> Error {
-    Error::system(running(PROGRAM, &ARGUMENTS), cause).hint_on(libc::ENOENT, command::NOT_FOUND)
+    Error::system(running(PROGRAM, &ARGUMENTS), cause).hint_on(libc::ENOENT, command::NOT_FOUND_HINT)
 }
 
-/// The complaints before the one about the mark; `None` while that has not come whole. `tc` says two lines about each
-/// command that fails: why, and `Command failed -:NUMBER`.
-fn before_the_mark(said: &str) -> Option<String> {
-    let (before, after) = said.split_once(MARK)?;
+/// Error output before that of the mark; `None` until the latter is complete. `tc` prints two lines for each failed
+/// command: the reason, and `Command failed -:NUMBER`.
+fn text_before_marker(said: &str) -> Option<String> {
+    let (before, after) = said.split_once(END_MARKER)?;
     let (_, last) = after.split_once('\n')?;
     last.contains('\n').then_some(())?;
     let end = before.rfind('\n').map_or(0, |end| end + 1);
@@ -139,21 +139,21 @@ mod tests {
 
     #[test]
     fn the_mark_is_waited_for_whole() {
-        let mark = format!("Object \"{MARK}\" is unknown, try \"tc help\".\nCommand failed -:3\n");
+        let mark = format!("Object \"{END_MARKER}\" is unknown, try \"tc help\".\nCommand failed -:3\n");
         for length in 0..mark.len() {
-            assert_eq!(before_the_mark(&mark[..length]), None, "{}", &mark[..length]);
+            assert_eq!(text_before_marker(&mark[..length]), None, "{}", &mark[..length]);
         }
-        assert_eq!(before_the_mark(&mark).as_deref(), Some(""));
+        assert_eq!(text_before_marker(&mark).as_deref(), Some(""));
         let all = format!("Error: Specified class not found.\nCommand failed -:1\n{mark}");
-        let complaint = before_the_mark(&all).expect("whole");
+        let complaint = text_before_marker(&all).expect("whole");
         assert_eq!(complaint, "Error: Specified class not found.\nCommand failed -:1\n");
     }
 
     #[test]
     #[ignore = "needs root, ip and tc: a device in a network namespace"]
-    fn lines_are_carried_out_one_after_the_other() {
+    fn lines_are_executed_in_order() {
         let patience = Duration::from_secs(10);
-        let chain = crate::test_network::Chain::new(1400);
+        let chain = crate::test_network::NamespaceChain::new(1400);
         let within = || {
             let mut control = TrafficControl::start().expect("tc runs");
             let root = "qdisc add dev near0 root handle 1: htb default 10";
@@ -170,11 +170,11 @@ mod tests {
             let wrong = "class change dev near0 parent 1: classid 1:99 htb";
             let last = "class change dev near0 parent 1: classid 1:10 htb rate 7mbit";
             let error = control.run([wrong, last], patience).expect_err("no such class").to_string();
-            assert!(error.contains("tc -force -batch -") && !error.contains(MARK), "{error}");
+            assert!(error.contains("tc -force -batch -") && !error.contains(END_MARKER), "{error}");
             let shown = command::run_checked("tc", &["class", "show", "dev", "near0"], None, patience)
                 .expect("tc")
                 .stdout_text();
-            assert!(shown.contains("rate 7Mbit"), "the lines after it are carried out: {shown}");
+            assert!(shown.contains("rate 7Mbit"), "the lines after it are executed: {shown}");
         };
         chain.near.within(within).expect("entered");
     }

@@ -1,4 +1,4 @@
-//! A program that this one talks with: questions into its standard input, answers from its standard output.
+//! An interactive program: requests go to its standard input, answers come from its standard output.
 
 use core::time::Duration;
 use std::ffi::OsString;
@@ -12,26 +12,26 @@ use crate::clock::monotonic_now;
 use crate::command::{self, command_line, kill_group, running, set_nonblocking};
 use crate::error::{Error, Result};
 use crate::namespace::{self, NetworkNamespace};
-use crate::poll::{self, Interest, PollItem};
-use crate::signals::{Interrupts, Signal};
+use crate::poll::{self, PollInterest, PollItem};
+use crate::signals::{InterruptSignals, Signal};
 
-/// What to start, and where.
+/// Parameters of the program to start.
 #[derive(Clone, Copy, Debug)]
-pub struct Start<'a> {
-    /// Its name, which is looked for in `$PATH`, or its path.
+pub struct InteractiveCommand<'a> {
+    /// Name, searched in `$PATH`, or path.
     pub program: &'a str,
-    /// Its arguments.
+    /// Arguments.
     pub arguments: &'a [String],
-    /// What its environment has besides, or instead of, this process's.
+    /// Variables added to this process's environment, or replacing its values.
     pub environment: &'a [(OsString, OsString)],
-    /// The network that it sees; `None` for that of this thread.
+    /// Network namespace of the program; `None` for that of this thread.
     pub namespace: Option<&'a NetworkNamespace>,
 }
 
-/// A program that was started, in a process group of its own: Ctrl-C in the terminal reaches this program only, which then
-/// ends the conversation. Killed when dropped.
+/// A started program, in a process group of its own: Ctrl-C in the terminal reaches this program only, which then ends
+/// the conversation. Killed when dropped.
 #[derive(Debug)]
-pub struct Companion {
+pub struct InteractiveProcess {
     child: Child,
     line: String,
     input: Option<ChildStdin>,
@@ -40,28 +40,28 @@ pub struct Companion {
     complaints: Vec<u8>,
 }
 
-/// What came of waiting for a program to say something.
+/// Result of waiting for a program's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Received {
-    /// It said something.
+pub enum CompanionOutput {
+    /// Output arrived.
     Bytes,
-    /// It has closed its standard output: nothing more comes.
+    /// The program has closed its standard output.
     End,
-    /// Nothing in time.
+    /// No output in time.
     Late,
-    /// A signal came for this process.
+    /// A signal arrived for this process.
     Interrupted(Signal),
 }
 
-/// How much of what it writes to its standard error is kept: the latest.
-const MOST_COMPLAINTS: usize = 16 << 10;
+/// Maximum bytes kept of its standard error: the latest.
+const MAX_STDERR_BYTES: usize = 16 << 10;
 
-/// How often to look whether a program without open outputs has ended.
+/// Interval between checks for the exit of a program without open outputs.
 const LOOK: Duration = Duration::from_millis(10);
 
-impl Companion {
+impl InteractiveProcess {
     /// Starts it.
-    pub fn start(start: &Start<'_>) -> Result<Self> {
+    pub fn start(start: &InteractiveCommand<'_>) -> Result<Self> {
         let spawn = || Self::start_here(start);
         match start.namespace {
             Some(namespace) => namespace.within(spawn)?,
@@ -69,7 +69,7 @@ impl Companion {
         }
     }
 
-    fn start_here(start: &Start<'_>) -> Result<Self> {
+    fn start_here(start: &InteractiveCommand<'_>) -> Result<Self> {
         let arguments: Vec<&str> = start.arguments.iter().map(String::as_str).collect();
         let spawn = || -> io::Result<Self> {
             let path = command::find(start.program, std::env::var_os("PATH"))?;
@@ -87,30 +87,32 @@ impl Companion {
             Ok(companion)
         };
         spawn().map_err(|cause| {
-            Error::system(running(start.program, &arguments), cause).hint_on(libc::ENOENT, command::NOT_FOUND)
+            Error::system(running(start.program, &arguments), cause).hint_on(libc::ENOENT, command::NOT_FOUND_HINT)
         })
     }
 
-    /// The command as a person would type it.
+    /// Command line quoted for a shell.
     #[must_use]
     pub fn command_line(&self) -> &str {
         &self.line
     }
 
-    /// Its number.
+    /// Process identifier.
     #[must_use]
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Writes all of it to the program's standard input. Fails when the program does not take it before the deadline, or
-    /// reads no more.
+    /// Writes all of it to the program's standard input. Fails when the program does not read it before the deadline,
+    /// or has closed its input.
     pub fn send(&mut self, mut bytes: &[u8], deadline: MonotonicTime) -> Result<()> {
         let operation = format!("writing to `{}`", self.line);
         let began = monotonic_now();
         while !bytes.is_empty() {
-            self.listen_to_complaints();
-            let Some(input) = &mut self.input else { return Err(Error::refused(operation, "it is told nothing more")) };
+            self.read_stderr();
+            let Some(input) = &mut self.input else {
+                return Err(Error::refused(operation, "its standard input is closed"));
+            };
             match input.write(bytes) {
                 Ok(length) => bytes = &bytes[length..],
                 Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
@@ -119,8 +121,8 @@ impl Companion {
                     if left.is_zero() {
                         return Err(Error::TimedOut { operation, after: monotonic_now() - began });
                     }
-                    let mut items = vec![PollItem::new(input, Interest::WRITE)];
-                    items.extend(self.errors.as_ref().map(|pipe| PollItem::new(pipe, Interest::READ)));
+                    let mut items = vec![PollItem::new(input, PollInterest::WRITE)];
+                    items.extend(self.errors.as_ref().map(|pipe| PollItem::new(pipe, PollInterest::READ)));
                     poll::wait(&mut items, Some(left))?;
                 }
                 Err(cause) => return Err(Error::system(operation, cause)),
@@ -129,29 +131,29 @@ impl Companion {
         Ok(())
     }
 
-    /// Waits until the program says something on its standard output, and adds that to `to`.
+    /// Waits for bytes on the program's standard output, and appends them to `to`.
     pub fn receive(
         &mut self,
         to: &mut Vec<u8>,
         deadline: MonotonicTime,
-        interrupts: Option<&Interrupts>,
-    ) -> Result<Received> {
+        interrupts: Option<&InterruptSignals>,
+    ) -> Result<CompanionOutput> {
         let failed = |line: &str, cause| Error::system(format!("reading from `{line}`"), cause);
         let mut block = vec![0_u8; 16 << 10];
         loop {
-            if let Some(signal) = interrupts.and_then(Interrupts::pending) {
-                return Ok(Received::Interrupted(signal));
+            if let Some(signal) = interrupts.and_then(InterruptSignals::pending) {
+                return Ok(CompanionOutput::Interrupted(signal));
             }
-            self.listen_to_complaints();
-            let Some(output) = &mut self.output else { return Ok(Received::End) };
+            self.read_stderr();
+            let Some(output) = &mut self.output else { return Ok(CompanionOutput::End) };
             match output.read(&mut block) {
                 Ok(0) => {
                     self.output = None;
-                    return Ok(Received::End);
+                    return Ok(CompanionOutput::End);
                 }
                 Ok(length) => {
                     to.extend_from_slice(&block[..length]);
-                    return Ok(Received::Bytes);
+                    return Ok(CompanionOutput::Bytes);
                 }
                 Err(cause) if cause.kind() == io::ErrorKind::Interrupted => continue,
                 Err(cause) if poll::would_block(&cause) => {}
@@ -159,23 +161,23 @@ impl Companion {
             }
             let left = deadline - monotonic_now();
             if left.is_zero() {
-                return Ok(Received::Late);
+                return Ok(CompanionOutput::Late);
             }
-            let mut items = vec![PollItem::new(output, Interest::READ)];
-            items.extend(self.errors.as_ref().map(|pipe| PollItem::new(pipe, Interest::READ)));
-            items.extend(interrupts.map(|interrupts| PollItem::new(interrupts, Interest::READ)));
+            let mut items = vec![PollItem::new(output, PollInterest::READ)];
+            items.extend(self.errors.as_ref().map(|pipe| PollItem::new(pipe, PollInterest::READ)));
+            items.extend(interrupts.map(|interrupts| PollItem::new(interrupts, PollInterest::READ)));
             poll::wait(&mut items, Some(left))?;
         }
     }
 
-    fn listen_to_complaints(&mut self) {
+    fn read_stderr(&mut self) {
         let mut block = [0_u8; 4 << 10];
         while let Some(errors) = &mut self.errors {
             match errors.read(&mut block) {
                 Ok(0) => self.errors = None,
                 Ok(length) => {
                     self.complaints.extend_from_slice(&block[..length]);
-                    let surplus = self.complaints.len().saturating_sub(MOST_COMPLAINTS);
+                    let surplus = self.complaints.len().saturating_sub(MAX_STDERR_BYTES);
                     self.complaints.drain(..surplus);
                 }
                 Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
@@ -185,10 +187,10 @@ impl Companion {
         }
     }
 
-    /// What it has written to its standard error so far, at most the latest 16 KiB, without blanks around it.
+    /// Standard error so far, at most the latest 16 KiB, trimmed.
     #[must_use]
     pub fn complaints(&mut self) -> String {
-        self.listen_to_complaints();
+        self.read_stderr();
         String::from_utf8_lossy(&self.complaints).trim().to_owned()
     }
 
@@ -197,13 +199,13 @@ impl Companion {
         self.input = None;
         let deadline = monotonic_now() + patience;
         loop {
-            // What nobody reads must not keep it from ending.
+            // Unread output must not keep it from ending.
             let mut rest = Vec::new();
             let _ = self.receive(&mut rest, monotonic_now(), None);
-            self.listen_to_complaints();
+            self.read_stderr();
             match self.child.try_wait() {
                 Ok(Some(status)) => {
-                    self.listen_to_complaints();
+                    self.read_stderr();
                     return Some(status);
                 }
                 Ok(None) if monotonic_now() < deadline => {}
@@ -214,7 +216,7 @@ impl Companion {
     }
 }
 
-impl Drop for Companion {
+impl Drop for InteractiveProcess {
     fn drop(&mut self) {
         kill_group(&mut self.child);
     }
@@ -226,18 +228,19 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(20);
 
-    fn shell(script: &str) -> Companion {
+    fn shell(script: &str) -> InteractiveProcess {
         let arguments = ["-c".to_owned(), script.to_owned()];
-        let environment = [("TOLD".into(), "a b".into())];
-        let start = Start { program: "sh", arguments: &arguments, environment: &environment, namespace: None };
-        Companion::start(&start).expect("sh runs")
+        let environment = [("GREETING".into(), "a b".into())];
+        let start =
+            InteractiveCommand { program: "sh", arguments: &arguments, environment: &environment, namespace: None };
+        InteractiveProcess::start(&start).expect("sh runs")
     }
 
-    fn read(companion: &mut Companion, patience: Duration) -> (String, Received) {
+    fn read(companion: &mut InteractiveProcess, patience: Duration) -> (String, CompanionOutput) {
         let mut bytes = Vec::new();
         loop {
             match companion.receive(&mut bytes, monotonic_now() + patience, None).expect("readable") {
-                Received::Bytes if !bytes.ends_with(b"\n") => {}
+                CompanionOutput::Bytes if !bytes.ends_with(b"\n") => {}
                 received => return (String::from_utf8(bytes).expect("text"), received),
             }
         }
@@ -245,10 +248,10 @@ mod tests {
 
     #[test]
     fn question_and_answer() {
-        let mut companion = shell("while read line; do echo \"$TOLD $line\"; done; echo gone >&2; exit 3");
+        let mut companion = shell("while read line; do echo \"$GREETING $line\"; done; echo gone >&2; exit 3");
         for word in ["one", "two"] {
             companion.send(format!("{word}\n").as_bytes(), monotonic_now() + LONG).expect("it reads");
-            assert_eq!(read(&mut companion, LONG), (format!("a b {word}\n"), Received::Bytes));
+            assert_eq!(read(&mut companion, LONG), (format!("a b {word}\n"), CompanionOutput::Bytes));
         }
         assert_eq!(companion.finish(LONG).and_then(|status| status.code()), Some(3));
         assert_eq!(companion.complaints(), "gone");
@@ -258,17 +261,17 @@ mod tests {
     #[test]
     fn nothing_in_time_and_the_end() {
         let mut companion = shell("read line; exec >&-; read line");
-        assert_eq!(read(&mut companion, Duration::from_millis(30)), (String::new(), Received::Late));
+        assert_eq!(read(&mut companion, Duration::from_millis(30)), (String::new(), CompanionOutput::Late));
         companion.send(b"\n", monotonic_now() + LONG).expect("it reads");
-        assert_eq!(read(&mut companion, LONG).1, Received::End);
+        assert_eq!(read(&mut companion, LONG).1, CompanionOutput::End);
         assert_eq!(companion.finish(LONG).and_then(|status| status.code()), Some(1));
     }
 
     #[test]
-    fn who_does_not_read_is_not_waited_for() {
+    fn a_program_that_does_not_read_is_not_waited_for() {
         let mut companion = shell("exec sleep 1000");
         let much = vec![b'x'; 1 << 20];
-        let error = companion.send(&much, monotonic_now() + Duration::from_millis(50)).expect_err("nobody reads");
+        let error = companion.send(&much, monotonic_now() + Duration::from_millis(50)).expect_err("it does not read");
         assert!(matches!(error, Error::TimedOut { .. }), "{error}");
         assert_eq!(companion.finish(Duration::from_millis(30)), None);
         let process = companion.process();
@@ -284,13 +287,14 @@ mod tests {
         companion.send(b"read\n", monotonic_now() + LONG).expect("it reads");
         assert_eq!(read(&mut companion, LONG).0, "read\n");
         let complaints = companion.complaints();
-        assert!(complaints.ends_with("100000") && complaints.len() <= MOST_COMPLAINTS, "{}", complaints.len());
+        assert!(complaints.ends_with("100000") && complaints.len() <= MAX_STDERR_BYTES, "{}", complaints.len());
     }
 
     #[test]
-    fn what_is_not_there_cannot_be_talked_with() {
-        let start = Start { program: "no-such-program-here", arguments: &[], environment: &[], namespace: None };
-        let error = Companion::start(&start).expect_err("not there").to_string();
+    fn a_missing_program_is_an_error() {
+        let start =
+            InteractiveCommand { program: "no-such-program-here", arguments: &[], environment: &[], namespace: None };
+        let error = InteractiveProcess::start(&start).expect_err("not there").to_string();
         assert!(error.ends_with("(the program is not installed, or not in $PATH)"), "{error}");
     }
 }

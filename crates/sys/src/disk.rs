@@ -1,9 +1,8 @@
-//! A file to try a disk with. It has no name (`O_TMPFILE`, or unlinked as soon as it is made), so nothing of it is left when
-//! this process ends, however it ends.
+//! A file for disk benchmarks. It has no name (`O_TMPFILE`, or unlinked right after its creation), so nothing of it
+//! remains when this process ends, in any way.
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -13,9 +12,9 @@ use crate::clock::retry;
 use crate::error::{Error, Result};
 use crate::host;
 
-/// How a file is accessed.
+/// Cache mode of a file's reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Access {
+pub enum CacheMode {
     /// Past the page cache (`O_DIRECT`).
     Direct,
     /// Through the page cache.
@@ -30,47 +29,45 @@ pub struct ScratchFile {
 }
 
 impl ScratchFile {
-    /// Makes one in this directory. Fails with `EINVAL` or `EOPNOTSUPP` where the file system takes no direct access.
-    pub fn create(directory: &Path, access: Access) -> Result<Self> {
+    /// Creates one in this directory. Fails with `EINVAL` or `EOPNOTSUPP` where the file system does not support direct
+    /// I/O.
+    pub fn create(directory: &Path, access: CacheMode) -> Result<Self> {
         let direct = match access {
-            Access::Direct => libc::O_DIRECT,
-            Access::Cached => 0,
+            CacheMode::Direct => libc::O_DIRECT,
+            CacheMode::Cached => 0,
         };
         let failed = |cause| {
-            Error::system(format!("making a file in {} to try the disk with", directory.display()), cause)
+            Error::system(format!("creating a benchmark file in {}", directory.display()), cause)
                 .hint_on(libc::EACCES, "choose another directory with --directory")
                 .hint_on(libc::EROFS, "choose another directory with --directory")
                 .hint_on(libc::ENOENT, "there is no such directory")
         };
-        let file = nameless(directory, direct).map_err(failed)?;
+        let file = create_unnamed(directory, direct).map_err(failed)?;
         Ok(Self { file, directory: directory.to_path_buf() })
     }
 
-    /// Writes a block at this place.
+    /// Writes a block at this offset.
     pub fn write(&self, block: &[u8], place: ByteCount) -> Result<()> {
         self.file.write_all_at(block, place.get()).map_err(|cause| {
             self.failed("writing to", cause).hint_on(libc::ENOSPC, "the file system is full: ask for fewer bytes")
         })
     }
 
-    /// Reads up to a block from this place; how many bytes it was.
+    /// Reads up to a block from this offset; returns the number of bytes.
     pub fn read(&self, block: &mut [u8], place: ByteCount) -> Result<ByteCount> {
         let read = retry(|| self.file.read_at(block, place.get()));
         read.map(ByteCount::from_usize).map_err(|cause| self.failed("reading from", cause))
     }
 
-    /// Waits until the disk has what was written (`fdatasync(2)`).
+    /// Waits until the disk has the written data (`fdatasync(2)`).
     pub fn flush(&self) -> Result<()> {
         self.file.sync_data().map_err(|cause| self.failed("flushing", cause))
     }
 
-    /// Has the kernel drop what it holds of the file in memory, as far as the disk has it (`posix_fadvise(2)`).
+    /// Has the kernel drop the file's pages from memory, as far as the disk has them (`posix_fadvise(2)`).
     pub fn forget(&self) -> Result<()> {
-        // SAFETY: takes numbers; the descriptor is open, as `self` is borrowed.
-        match unsafe { libc::posix_fadvise(self.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
-            0 => Ok(()),
-            number => Err(self.failed("dropping from memory", io::Error::from_raw_os_error(number))),
-        }
+        let done = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
+        done.map_err(|cause| self.failed("dropping from memory", cause.into()))
     }
 
     fn failed(&self, doing: &str, cause: io::Error) -> Error {
@@ -78,13 +75,13 @@ impl ScratchFile {
     }
 }
 
-fn nameless(directory: &Path, flags: libc::c_int) -> io::Result<File> {
+fn create_unnamed(directory: &Path, flags: libc::c_int) -> io::Result<File> {
     let open = |path: &Path, create: bool, more: libc::c_int| {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(create).mode(0o600).custom_flags(flags | more).open(path)
     };
     match open(directory, false, libc::O_TMPFILE) {
-        // Not every file system can make files without a name.
+        // Not every file system can create files without a name.
         Err(cause) if matches!(cause.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {}
         outcome => return outcome,
     }
@@ -92,7 +89,7 @@ fn nameless(directory: &Path, flags: libc::c_int) -> io::Result<File> {
     host::random_bytes(&mut random)?;
     let path = directory.join(format!(".linerate-{:016x}", u64::from_ne_bytes(random)));
     let file = open(&path, true, libc::O_NOFOLLOW);
-    // Some file systems make the file and then refuse direct access.
+    // Some file systems create the file and then refuse direct access.
     let removed = std::fs::remove_file(&path);
     let file = file?;
     removed.map(|()| file)
@@ -108,14 +105,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_nothing_is_left() {
+    fn written_blocks_are_read_and_nothing_is_left() {
         let directory = std::env::temp_dir().join(format!("linerate-disk-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("made");
-        for access in [Access::Direct, Access::Cached] {
+        for access in [CacheMode::Direct, CacheMode::Cached] {
             let file = match ScratchFile::create(&directory, access) {
                 Ok(file) => file,
-                // File systems in memory take no direct access before Linux 6.6.
-                Err(error) if access == Access::Direct => {
+                // File systems in memory do not support direct I/O before Linux 6.6.
+                Err(error) if access == CacheMode::Direct => {
                     assert!(matches!(error.errno(), Some(libc::EINVAL | libc::EOPNOTSUPP)), "{error}");
                     continue;
                 }
@@ -133,7 +130,7 @@ mod tests {
             assert_eq!(entries(&directory), 0, "it has no name");
         }
         std::fs::remove_dir(&directory).expect("empty");
-        let error = ScratchFile::create(&directory, Access::Cached).expect_err("gone");
+        let error = ScratchFile::create(&directory, CacheMode::Cached).expect_err("gone");
         assert!(error.to_string().contains("no such directory"), "{error}");
     }
 }

@@ -1,13 +1,13 @@
 use core::time::Duration;
 use std::io;
 
-/// The outcome of a system operation.
+/// Result of a system operation.
 pub type Result<T> = core::result::Result<T, Error>;
 
-/// A system operation that did not work.
+/// A failed system operation.
 ///
-/// The text is complete: what was tried and on what, what the kernel said, and the way out where there is an obvious
-/// one. The kernel's answer is part of the text, so it is not repeated as [`std::error::Error::source`]; ask
+/// The text is complete: the operation and its object, the kernel's error, and the remedy where there is an obvious
+/// one. The kernel's error is part of the text, so it is not repeated as [`std::error::Error::source`]; call
 /// [`Error::io_error`] for it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -15,31 +15,31 @@ pub enum Error {
     /// The kernel refused.
     #[error("{operation}: {}{}", describe_os_error(cause), way_out(*hint))]
     System {
-        /// What was tried, on what.
+        /// Operation, with its object.
         operation: String,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: io::Error,
-        /// The way out, if there is an obvious one.
+        /// Remedy, if there is an obvious one.
         hint: Option<&'static str>,
     },
     /// The kernel refused a socket option.
     #[error("{operation} ({option}): {}{}", describe_os_error(cause), way_out(*hint))]
     SocketOption {
-        /// What was tried.
+        /// Operation.
         operation: String,
         /// The option's name in the kernel's headers, for example `TCP_CONGESTION`.
         option: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: io::Error,
-        /// The way out, if there is an obvious one.
+        /// Remedy, if there is an obvious one.
         hint: Option<&'static str>,
     },
-    /// What was asked for cannot be: this program itself refuses it.
+    /// This program itself refuses the operation.
     #[error("{operation}: {reason}")]
     Refused {
-        /// What was asked for.
+        /// Requested operation.
         operation: String,
-        /// Why not, and the way out.
+        /// Reason, and the remedy.
         reason: String,
     },
     /// Another program ran and failed.
@@ -47,37 +47,33 @@ pub enum Error {
     Program {
         /// The program with its arguments.
         command: String,
-        /// How it ended.
+        /// Exit status.
         status: String,
-        /// What it wrote to its standard error, trimmed.
+        /// Standard error of the program, trimmed.
         output: String,
     },
-    /// It took too long.
+    /// The operation took too long.
     #[error("{operation}: timed out after {} ms", after.as_millis())]
     TimedOut {
-        /// What was tried, on what.
+        /// Operation, with its object.
         operation: String,
-        /// The time that it was given.
+        /// Time limit.
         after: Duration,
     },
-    /// The caller called it off.
+    /// The caller cancelled the operation.
     #[error("{operation}: cancelled")]
     Cancelled {
-        /// What was being tried.
+        /// Cancelled operation.
         operation: String,
     },
 }
 
 impl Error {
     /// The kernel refused `operation`.
-    pub(crate) fn system(operation: impl Into<String>, cause: io::Error) -> Self {
+    pub(crate) fn system(operation: impl Into<String>, cause: impl Into<io::Error>) -> Self {
+        let cause = cause.into();
         let hint = general_hint(&cause);
         Self::System { operation: operation.into(), cause, hint }
-    }
-
-    /// The kernel refused `operation`; it said so through `errno`.
-    pub(crate) fn last(operation: impl Into<String>) -> Self {
-        Self::system(operation, io::Error::last_os_error())
     }
 
     /// This program refuses `operation`.
@@ -85,7 +81,7 @@ impl Error {
         Self::Refused { operation: operation.into(), reason: reason.into() }
     }
 
-    /// Adds the way out when the kernel's answer was `errno`.
+    /// Adds the remedy when the kernel's error is `errno`.
     pub(crate) fn hint_on(mut self, errno: i32, text: &'static str) -> Self {
         if let Self::System { cause, hint, .. } | Self::SocketOption { cause, hint, .. } = &mut self
             && cause.raw_os_error() == Some(errno)
@@ -95,7 +91,7 @@ impl Error {
         self
     }
 
-    /// What the kernel said; `None` when it was not the kernel that refused.
+    /// The kernel's error; `None` when another program or this one refused.
     #[must_use]
     pub fn io_error(&self) -> Option<&io::Error> {
         match self {
@@ -104,7 +100,7 @@ impl Error {
         }
     }
 
-    /// The kernel's error number; `None` when it was not the kernel that refused.
+    /// The kernel's error number; `None` when another program or this one refused.
     #[must_use]
     pub fn errno(&self) -> Option<i32> {
         self.io_error()?.raw_os_error()
@@ -131,8 +127,8 @@ impl Error {
         }
     }
 
-    /// The reason alone, without what was tried: for the kernel's answers, the text of `strerror(3)`, as iperf3 appends
-    /// it to its own messages.
+    /// The reason alone, without the operation: for kernel errors, the text of `strerror(3)`, as iperf3 appends it to
+    /// its own messages.
     #[must_use]
     pub fn reason(&self) -> String {
         match self {
@@ -146,7 +142,7 @@ impl Error {
 }
 
 impl From<Error> for io::Error {
-    /// Keeps the kernel's error number, so that text is lost: for callers that only look at the number or kind.
+    /// Keeps the kernel's error number, and loses the text: for callers that only check the number or kind.
     fn from(error: Error) -> Self {
         match error {
             Error::System { cause, .. } | Error::SocketOption { cause, .. } => cause,
@@ -165,12 +161,12 @@ pub fn describe_os_error(error: &io::Error) -> String {
     }
 }
 
-/// Ways out that hold whatever was tried.
+/// Remedies that do not depend on the operation.
 fn general_hint(cause: &io::Error) -> Option<&'static str> {
     Some(match cause.raw_os_error()? {
         libc::EMFILE => "this process has too many open files: raise `ulimit -n`",
         libc::ENFILE => "the system has too many open files: raise the sysctl fs.file-max",
-        libc::EADDRINUSE => "another socket has this address: `ss -lntup` shows whose it is",
+        libc::EADDRINUSE => "another socket has this address: `ss -lntup` shows its process",
         libc::EADDRNOTAVAIL => "this host does not have that address: `ip address` lists the ones it has",
         libc::EAFNOSUPPORT => "this system does not support that address family",
         _ => return None,
@@ -185,7 +181,7 @@ fn quoted_output(output: &str) -> String {
     if output.is_empty() { String::new() } else { format!(": {output}") }
 }
 
-/// The result of a system call that answers -1 on failure.
+/// The result of a system call that returns -1 on failure.
 pub(crate) fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
@@ -195,12 +191,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_what_was_tried_and_what_the_kernel_said_and_the_way_out() {
+    fn the_text_has_the_operation_the_kernels_error_and_the_remedy() {
         let error = Error::system("listening on [::]:5201", io::Error::from_raw_os_error(libc::EADDRINUSE));
         assert_eq!(
             error.to_string(),
-            "listening on [::]:5201: Address already in use (another socket has this address: `ss -lntup` shows whose \
-             it is)"
+            "listening on [::]:5201: Address already in use (another socket has this address: `ss -lntup` shows its \
+             process)"
         );
         assert_eq!(error.reason(), "Address already in use");
         assert_eq!(error.errno(), Some(libc::EADDRINUSE));
@@ -216,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_out_has_the_kernels_words() {
+    fn a_time_out_has_the_kernels_text() {
         let error = Error::TimedOut { operation: "connecting".into(), after: Duration::from_millis(1500) };
         assert_eq!(error.to_string(), "connecting: timed out after 1500 ms");
         assert_eq!(error.reason(), "Connection timed out");

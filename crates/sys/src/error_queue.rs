@@ -1,5 +1,5 @@
-//! The error queue of a socket (`MSG_ERRQUEUE`; ip(7), `IP_RECVERR`): what routers and hosts on the way said about
-//! packets that this socket sent, and when the kernel sent them.
+//! The error queue of a socket (`MSG_ERRQUEUE`; ip(7), `IP_RECVERR`): ICMP errors from routers and hosts on the path
+//! about packets that this socket sent, and the time stamps of sent packets.
 //!
 //! Routers answer a packet whose hop limit is used up with ICMP "time exceeded" (RFC 792, RFC 4443 §3.3), one that is
 //! too large with "fragmentation needed" and the MTU that would fit (RFC 1191 §4, RFC 4443 §3.2), hosts without a
@@ -11,30 +11,31 @@ use std::os::fd::AsFd;
 
 use linerate_units::Mtu;
 
-use crate::message::{self, Scratch};
+use crate::message::{self, ReceiveScratch};
 use crate::net::canonical;
+use crate::netlink;
 use crate::time_stamp::{ClockPair, KernelStamps, TimeStamp};
 
-/// What became of a packet that did not get through.
+/// Reason why a packet was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PathErrorKind {
-    /// A router let it go no further, as its hop limit was used up (ICMP 11/0, IPv6: 3/0).
+    /// A router dropped it, as its hop limit was used up (ICMP 11/0, IPv6: 3/0).
     TimeExceeded,
     /// Not all of its fragments came in time (ICMP 11/1, IPv6: 3/1).
     ReassemblyTimeExceeded,
-    /// It is too large for the next link (ICMP 3/4, IPv6: 2/0), or for what this host knows of the path.
+    /// It is too large for the next link (ICMP 3/4, IPv6: 2/0), or for the path MTU that this host knows.
     TooBig {
-        /// The largest packet that fits, headers included; `None` from routers older than RFC 1191, which say 0.
+        /// The largest packet that fits, headers included; `None` from routers older than RFC 1191, which report 0.
         mtu: Option<Mtu>,
     },
-    /// It came to the host, where nobody takes it (ICMP 3/3, IPv6: 1/4).
+    /// The host has no socket on the port (ICMP 3/3, IPv6: 1/4).
     PortUnreachable,
     /// The host does not know the protocol (ICMP 3/2, IPv6: 4/1).
     ProtocolUnreachable,
     /// The last router cannot reach the host (ICMP 3/1 and 3/7, IPv6: 1/3).
     HostUnreachable,
-    /// A router has no way to the network (ICMP 3/0 and 3/6, IPv6: 1/0, 1/2 and 1/6).
+    /// A router has no route to the network (ICMP 3/0 and 3/6, IPv6: 1/0, 1/2 and 1/6).
     NetworkUnreachable,
     /// A firewall rejects it (ICMP 3/9, 3/10 and 3/13, IPv6: 1/1 and 1/5).
     Prohibited,
@@ -42,54 +43,54 @@ pub enum PathErrorKind {
     Other,
 }
 
-/// One report on a packet that did not get through.
+/// A report on an undelivered packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathError {
-    /// What became of it.
+    /// Reason why it was not delivered.
     pub kind: PathErrorKind,
     /// Type and code of the ICMP message (that of IPv6 has numbers of its own); `None` when this host itself refused.
     pub icmp: Option<(u8, u8)>,
     /// The kernel's error number for it.
     pub errno: i32,
-    /// Who said so: a router, or the host at the end; `None` when it was this host itself.
+    /// Reporter: a router, or the destination host; `None` for this host itself.
     pub reporter: Option<IpAddr>,
-    /// To where the packet was sent.
+    /// Destination of the packet.
     pub sent_to: Option<SocketAddr>,
-    /// As much of what the packet carried as the report quotes, without its headers; routers may quote nothing of it.
+    /// Part of the packet's payload that the report quotes, without headers; routers may quote none of it.
     pub quoted: Vec<u8>,
-    /// The hop limit that the report had left when it came.
+    /// Remaining hop limit of the report.
     pub hop_limit: Option<u8>,
-    /// When the report came.
+    /// Arrival time of the report.
     pub arrived: TimeStamp,
 }
 
-/// The kernel's word on a packet of this socket that was sent.
+/// The kernel's report on a sent packet of this socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transmission {
+pub struct TransmissionReport {
     /// The packet's number: the kernel counts what a datagram socket sends from 0 on, modulo 2^32; on TCP it is the
     /// number of a byte.
     pub number: u32,
-    /// When the kernel handed it to the device, or the device to the wire.
+    /// Time at which the kernel handed it to the device, or the device to the wire.
     pub sent: TimeStamp,
 }
 
-/// What a socket's error queue holds.
+/// Entry of a socket's error queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum QueueEntry {
-    /// A packet did not get through.
+pub enum ErrorQueueEntry {
+    /// A packet was not delivered.
     PathError(PathError),
     /// A packet was sent; only for sockets with [`crate::options::set_packet_timestamps`].
-    Transmission(Transmission),
+    Transmission(TransmissionReport),
     /// Something else, for example the end of a zero-copy send.
     Other,
 }
 
-/// The most that a report quotes: what a router may send without fragmentation (RFC 1812 §4.3.2.3, RFC 4443 §2.4).
-const LONGEST_QUOTE: usize = 1280;
+/// Maximum length of a quote: a router's packet without fragmentation (RFC 1812 §4.3.2.3, RFC 4443 §2.4).
+const MAX_QUOTED_BYTES: usize = 1280;
 
-/// Takes everything off a socket's error queue, without waiting. Over UDP and TCP, IPv4 and IPv6.
-pub fn read(socket: &impl AsFd, clocks: &ClockPair) -> io::Result<Vec<QueueEntry>> {
+/// Removes all entries from a socket's error queue, without waiting. Over UDP and TCP, IPv4 and IPv6.
+pub fn read(socket: &impl AsFd, clocks: &ClockPair) -> io::Result<Vec<ErrorQueueEntry>> {
     let mut entries = Vec::new();
     while let Some(entry) = read_one(socket, clocks)? {
         entries.push(entry);
@@ -97,9 +98,9 @@ pub fn read(socket: &impl AsFd, clocks: &ClockPair) -> io::Result<Vec<QueueEntry
     Ok(entries)
 }
 
-/// Takes one entry off; `None` when there is none.
-pub(crate) fn read_one(socket: &impl AsFd, clocks: &ClockPair) -> io::Result<Option<QueueEntry>> {
-    let (mut scratch, mut quoted) = (Scratch::new(), [0; LONGEST_QUOTE]);
+/// Removes one entry; `None` when there is none.
+pub(crate) fn read_one(socket: &impl AsFd, clocks: &ClockPair) -> io::Result<Option<ErrorQueueEntry>> {
+    let (mut scratch, mut quoted) = (ReceiveScratch::new(), [0; MAX_QUOTED_BYTES]);
     match message::receive(socket, &mut quoted, libc::MSG_ERRQUEUE, &mut scratch) {
         Ok(incoming) => Ok(Some(entry(&incoming, &quoted, clocks))),
         Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => Ok(None),
@@ -107,7 +108,7 @@ pub(crate) fn read_one(socket: &impl AsFd, clocks: &ClockPair) -> io::Result<Opt
     }
 }
 
-fn entry(incoming: &message::Incoming<'_>, quoted: &[u8], clocks: &ClockPair) -> QueueEntry {
+fn entry(incoming: &message::IncomingMessage<'_>, quoted: &[u8], clocks: &ClockPair) -> ErrorQueueEntry {
     let (mut error, mut stamps, mut hop_limit) = (None, KernelStamps::default(), None);
     for (level, kind, content) in incoming.control() {
         match (level, kind) {
@@ -121,14 +122,14 @@ fn entry(incoming: &message::Incoming<'_>, quoted: &[u8], clocks: &ClockPair) ->
             _ => {}
         }
     }
-    let Some(error) = error else { return QueueEntry::Other };
+    let Some(error) = error else { return ErrorQueueEntry::Other };
     let now = clocks.now();
     match error.origin {
         libc::SO_EE_ORIGIN_TIMESTAMPING => {
-            QueueEntry::Transmission(Transmission { number: error.data, sent: clocks.best(stamps, now) })
+            ErrorQueueEntry::Transmission(TransmissionReport { number: error.data, sent: clocks.best(stamps, now) })
         }
         libc::SO_EE_ORIGIN_LOCAL | libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6 => {
-            QueueEntry::PathError(PathError {
+            ErrorQueueEntry::PathError(PathError {
                 kind: error.kind(),
                 icmp: (error.origin != libc::SO_EE_ORIGIN_LOCAL).then_some((error.icmp_type, error.icmp_code)),
                 errno: error.errno,
@@ -139,7 +140,7 @@ fn entry(incoming: &message::Incoming<'_>, quoted: &[u8], clocks: &ClockPair) ->
                 arrived: clocks.best(stamps, now),
             })
         }
-        _ => QueueEntry::Other,
+        _ => ErrorQueueEntry::Other,
     }
 }
 
@@ -163,8 +164,8 @@ impl ExtendedError {
             origin,
             icmp_type,
             icmp_code,
-            info: message::word(content, 8)?,
-            data: message::word(content, 12)?,
+            info: netlink::number(content, 8)?,
+            data: netlink::number(content, 12)?,
             offender: content.get(16..).and_then(message::socket_address),
         })
     }
@@ -192,9 +193,9 @@ impl ExtendedError {
     }
 }
 
-/// Errors that ICMP messages become (`icmp_err_convert`, `icmpv6_err_convert` of the kernel). One that is about the
-/// datagram at hand comes again with the next try. `EMSGSIZE` is not among them: it may be this host's own word.
-pub(crate) fn is_of_an_earlier_datagram(error: &io::Error) -> bool {
+/// True for errors that ICMP messages become (`icmp_err_convert`, `icmpv6_err_convert` of the kernel). One that is
+/// about the current datagram recurs with the next try. `EMSGSIZE` is not among them: it may be this host's own.
+pub(crate) fn is_from_earlier_datagram(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
         Some(
@@ -218,7 +219,7 @@ mod tests {
 
     use super::*;
     use crate::options;
-    use crate::poll::{self, Interest};
+    use crate::poll::{self, PollInterest};
 
     #[test]
     fn kinds_of_errors() {
@@ -247,17 +248,17 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_port_is_reported_with_what_was_sent() {
+    fn a_closed_port_is_reported_with_the_payload() {
         for (local, any) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::1]:0", "[::1]:0")] {
             let closed = UdpSocket::bind(local).expect("bind").local_addr().expect("address");
             let socket = UdpSocket::bind(any).expect("bind");
             options::set_path_errors(&socket, true).expect("IP_RECVERR");
             options::set_packet_timestamps(&socket, false).expect("SO_TIMESTAMPING");
             socket.send_to(b"is anybody there", closed).expect("sent");
-            assert!(poll::wait_for(&socket, Interest::NONE, Some(Duration::from_secs(5))).expect("poll"));
+            assert!(poll::wait_for(&socket, PollInterest::NONE, Some(Duration::from_secs(5))).expect("poll"));
             let clocks = ClockPair::new();
             let entries = read(&socket, &clocks).expect("read");
-            let [QueueEntry::PathError(error)] = &entries[..] else { panic!("{entries:?}") };
+            let [ErrorQueueEntry::PathError(error)] = &entries[..] else { panic!("{entries:?}") };
             assert_eq!(error.kind, PathErrorKind::PortUnreachable);
             assert_eq!(error.errno, libc::ECONNREFUSED);
             assert_eq!((error.reporter, error.sent_to), (Some(closed.ip()), Some(closed)));

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use linerate_units::BitRate;
 
 use crate::error::{Error, Result, check};
-use crate::namespace::device_request;
+use crate::namespace::device_name;
 
 // From the kernel's linux/ethtool.h.
 const ETHTOOL_GSET: u32 = 0x1;
@@ -18,22 +18,22 @@ const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETHTOOL_SFEATURES: u32 = 0x3b;
 const ETH_SS_FEATURES: u32 = 4;
 /// Length of a name in the kernel's list.
-const NAME: usize = 32;
-/// More names than any device has (some have counters for each of hundreds of queues): a bound for what is allocated at
-/// the kernel's word.
-pub(crate) const MOST_NAMES: usize = 1 << 16;
+const NAME_LENGTH: usize = 32;
+/// Maximum number of names, more than any device has (some have counters for each of hundreds of queues): bounds the
+/// memory allocated at the kernel's request.
+pub(crate) const MAX_NAMES: usize = 1 << 16;
 
-/// Turns every offload off that makes several packets travel as one: segmentation on the way out, aggregation on the way
-/// in. Checksums are left as they are. In the calling thread's network namespace; needs root.
+/// Turns off every offload that makes several packets travel as one: segmentation for sending, aggregation for
+/// receiving. Checksums are left as they are. In the calling thread's network namespace; needs root.
 pub fn turn_aggregation_off(device: &str) -> Result<()> {
     let failed = |cause| {
         Error::system(format!("turning the segmentation and receive offloads of {device} off"), cause)
             .hint_on(libc::EPERM, "changing a device needs root (CAP_NET_ADMIN)")
     };
-    let asker = Asker::of(device)?;
+    let asker = EthtoolSocket::of(device)?;
     let names = asker.names().map_err(failed)?;
     let unwanted: Vec<usize> = (0..names.len()).filter(|index| makes_aggregates(&names[*index])).collect();
-    let changeable = |state: &[State]| -> Vec<usize> {
+    let changeable = |state: &[FeatureBlock]| -> Vec<usize> {
         unwanted.iter().copied().filter(|index| state[index / 32].can_be_turned_off(index % 32)).collect()
     };
     let before = changeable(&asker.state(names.len()).map_err(failed)?);
@@ -47,10 +47,10 @@ pub fn turn_aggregation_off(device: &str) -> Result<()> {
     Err(Error::refused(format!("turning the segmentation and receive offloads of {device} off"), reason))
 }
 
-/// Which features of a device are on, by ethtool's names. In the calling thread's network namespace.
+/// State of a device's features, by ethtool's names. In the calling thread's network namespace.
 pub fn features(device: &str) -> Result<BTreeMap<String, bool>> {
     let failed = |cause| Error::system(format!("reading the features of {device}"), cause);
-    let asker = Asker::of(device)?;
+    let asker = EthtoolSocket::of(device)?;
     let names = asker.names().map_err(failed)?;
     let state = asker.state(names.len()).map_err(failed)?;
     let is_on = |index: usize| state.get(index / 32).is_some_and(|block| block.active >> (index % 32) & 1 == 1);
@@ -63,17 +63,17 @@ pub fn driver(device: &str) -> Result<String> {
     let mut answer = [0; 1 + (5 * 32 + 12 + 5 * 4) / 4];
     answer[0] = ETHTOOL_GDRVINFO;
     let failed = |cause| Error::system(format!("reading the driver of {device}"), cause);
-    Asker::of(device)?.ask(&mut answer).map_err(failed)?;
+    EthtoolSocket::of(device)?.ask(&mut answer).map_err(failed)?;
     Ok(text(&answer[1..9]))
 }
 
-/// The speed of a device's link; `None` when it does not know it, as virtual devices and links that are down.
+/// The speed of a device's link; `None` when it is unknown, as for virtual devices and links that are down.
 pub fn link_speed(device: &str) -> Result<Option<BitRate>> {
     let failed = |cause| Error::system(format!("reading the link speed of {device}"), cause);
     // `ethtool_cmd`: 44 bytes; the speed in Mbit/s has its lower half at byte 12, its upper half at byte 28.
     let mut answer = [0; 11];
     answer[0] = ETHTOOL_GSET;
-    Asker::of(device)?.ask(&mut answer).map_err(failed)?;
+    EthtoolSocket::of(device)?.ask(&mut answer).map_err(failed)?;
     let half = |word: u32| {
         let [first, second, ..] = word.to_ne_bytes();
         u32::from(u16::from_ne_bytes([first, second]))
@@ -83,19 +83,19 @@ pub fn link_speed(device: &str) -> Result<Option<BitRate>> {
     Ok(known.then(|| BitRate::from_bits_per_second(f64::from(megabits) * 1e6)))
 }
 
-/// Puts a question of ethtool's to a device of the calling thread's network namespace: the kernel reads `words`, of which
-/// the first is the command, and writes its answer over them. The caller makes them as many as the command's structure has.
-pub(crate) fn ask_device(device: &str, words: &mut [u32]) -> io::Result<()> {
-    Asker::of(device)?.ask(words)
+/// Sends an ethtool request to a device of the calling thread's network namespace: the kernel reads `words`, of which
+/// the first is the command, and writes its answer over them. The caller sizes them for the command's structure.
+pub(crate) fn request_device(device: &str, words: &mut [u32]) -> io::Result<()> {
+    EthtoolSocket::of(device)?.ask(words)
 }
 
-/// Turns one feature of a device on or off. One that this kernel does not know is `EOPNOTSUPP`.
+/// Turns one feature of a device on or off. Fails with `EOPNOTSUPP` for one that this kernel does not know.
 pub(crate) fn set_feature(device: &str, feature: &str, is_on: bool) -> io::Result<()> {
-    let asker = Asker::of(device)?;
+    let asker = EthtoolSocket::of(device)?;
     let names = asker.names()?;
     let unknown = || io::Error::from_raw_os_error(libc::EOPNOTSUPP);
     let index = names.iter().position(|name| name == feature).ok_or_else(unknown)?;
-    // Command, number of blocks, for each block which bits are meant and what they become.
+    // Command, number of blocks, for each block a mask of the bits meant and their new values.
     let blocks = names.len().div_ceil(32);
     let mut question = vec![ETHTOOL_SFEATURES, u32::try_from(blocks).map_err(io::Error::other)?];
     question.resize(2 + 2 * blocks, 0);
@@ -111,40 +111,40 @@ fn makes_aggregates(name: &str) -> bool {
 
 /// 32 features of a device (`ethtool_get_features_block`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct FeatureBlock {
     pub(crate) available: u32,
     pub(crate) wanted: u32,
     pub(crate) active: u32,
     pub(crate) never_changed: u32,
 }
 
-impl State {
+impl FeatureBlock {
     fn can_be_turned_off(self, bit: usize) -> bool {
         (self.available & self.active & !self.never_changed) >> bit & 1 == 1
     }
 }
 
-/// Puts questions about one device to the kernel.
-pub(crate) struct Asker {
+/// Sends ethtool requests about one device to the kernel.
+pub(crate) struct EthtoolSocket {
     socket: std::net::UdpSocket,
-    request: libc::ifreq,
+    name: [libc::c_char; libc::IFNAMSIZ],
     device: String,
 }
 
-impl Asker {
+impl EthtoolSocket {
     pub(crate) fn of(device: &str) -> Result<Self> {
         let failed = |cause| Error::system("opening a socket", cause);
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(failed)?;
-        Ok(Self { socket, request: device_request(device)?, device: device.to_owned() })
+        Ok(Self { socket, name: device_name(device)?, device: device.to_owned() })
     }
 
-    /// Has the kernel read `words`, and write what it has to say over them: never more than they have room for, which is
-    /// for the caller to see to.
+    /// Has the kernel read `words`, and write its answer over them: never more than they hold, which the caller has to
+    /// ensure.
     pub(crate) fn ask(&self, words: &mut [u32]) -> io::Result<()> {
-        let mut request = self.request;
-        request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+        let answer = libc::__c_anonymous_ifr_ifru { ifru_data: words.as_mut_ptr().cast() };
+        let mut request = libc::ifreq { ifr_name: self.name, ifr_ifru: answer };
         // SAFETY: the request has the device's name and a pointer to `words`, which is ours alone; each caller has made
-        // room for the answer to its question.
+        // space for the answer to its request.
         check(unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) }).map(drop)
     }
 
@@ -161,31 +161,35 @@ impl Asker {
         question.push(0);
         self.ask(&mut question)?;
         let count = usize::try_from(question[4]).unwrap_or(usize::MAX);
-        if count > MOST_NAMES {
+        if count > MAX_NAMES {
             return Err(io::Error::other(format!("{} has {count} names", self.device)));
         }
-        // Command, set, number of names. The kernel writes as many as there are then, which may be more than it has just
-        // said when somebody adds queues to the device at this moment: so there is room for the most. Pages that nobody
-        // touches cost nothing.
-        let mut question = vec![0; 3 + MOST_NAMES * NAME / 4];
+        // Command, set, number of names. The kernel writes the current number of names, which may exceed the one just
+        // reported if queues are added to the device at this moment: so the buffer holds the maximum. Untouched pages
+        // cost nothing.
+        let mut question = vec![0; 3 + MAX_NAMES * NAME_LENGTH / 4];
         question[..3].copy_from_slice(&[ETHTOOL_GSTRINGS, set, u32::try_from(count).map_err(io::Error::other)?]);
         self.ask(&mut question)?;
-        Ok(question[3..].chunks_exact(NAME / 4).take(count).map(text).collect())
+        Ok(question[3..].chunks_exact(NAME_LENGTH / 4).take(count).map(text).collect())
     }
 
-    pub(crate) fn state(&self, count: usize) -> io::Result<Vec<State>> {
+    pub(crate) fn state(&self, count: usize) -> io::Result<Vec<FeatureBlock>> {
         // Command, number of blocks, four words for each.
         let blocks = count.div_ceil(32);
         let mut question = vec![ETHTOOL_GFEATURES, u32::try_from(blocks).map_err(io::Error::other)?];
         question.resize(2 + 4 * blocks, 0);
         self.ask(&mut question)?;
-        let state =
-            |block: &[u32]| State { available: block[0], wanted: block[1], active: block[2], never_changed: block[3] };
+        let state = |block: &[u32]| FeatureBlock {
+            available: block[0],
+            wanted: block[1],
+            active: block[2],
+            never_changed: block[3],
+        };
         Ok(question[2..].chunks_exact(4).map(state).collect())
     }
 
     fn turn_off(&self, features: &[usize], count: usize) -> io::Result<()> {
-        // Command, number of blocks, for each block which bits are meant and what they become.
+        // Command, number of blocks, for each block a mask of the bits meant and their new values.
         let blocks = count.div_ceil(32);
         let mut question = vec![ETHTOOL_SFEATURES, u32::try_from(blocks).map_err(io::Error::other)?];
         question.resize(2 + 2 * blocks, 0);
@@ -224,17 +228,17 @@ mod tests {
 
     #[test]
     fn the_loopback_device_has_features_with_names() {
-        let asker = Asker::of("lo").expect("a socket");
+        let asker = EthtoolSocket::of("lo").expect("a socket");
         let names = asker.names().expect("every kernel has them");
         assert!(names.len() > 32 && names.iter().any(|name| name == "tx-tcp-segmentation"), "{names:?}");
         let state = asker.state(names.len()).expect("as above");
         assert_eq!(state.len(), names.len().div_ceil(32));
-        let absent = Asker::of("no-such-device").expect("a socket");
+        let absent = EthtoolSocket::of("no-such-device").expect("a socket");
         assert_eq!(absent.names().expect_err("none").raw_os_error(), Some(libc::ENODEV));
     }
 
     #[test]
-    fn features_are_told_by_name_and_unknown_devices_refused() {
+    fn features_are_read_by_name_and_unknown_devices_refused() {
         let features = features("lo").expect("every host has it");
         assert_eq!((features.get("loopback"), features.get("tx-tcp-segmentation")), (Some(&true), Some(&true)));
         assert_eq!(features.get("rx-lro"), Some(&false));
@@ -246,11 +250,11 @@ mod tests {
     #[test]
     #[ignore = "needs root and ip: devices in a network namespace"]
     fn drivers_and_speeds() {
-        let chain = crate::test_network::Chain::new(1400);
+        let chain = crate::test_network::NamespaceChain::new(1400);
         let within = || {
             assert_eq!(driver("near0").expect("has one"), "veth");
-            // What the kernel says of every such pair.
-            assert_eq!(link_speed("near0").expect("told"), Some(BitRate::from_bits_per_second(1e10)));
+            // The speed that the kernel reports for every such pair.
+            assert_eq!(link_speed("near0").expect("reported"), Some(BitRate::from_bits_per_second(1e10)));
         };
         chain.near.within(within).expect("entered");
     }
@@ -262,7 +266,7 @@ mod tests {
         let within = || {
             let make = ["link", "add", "name", "pair0", "type", "veth", "peer", "name", "pair1"];
             command::run_checked("ip", &make, None, core::time::Duration::from_secs(10)).expect("ip makes a pair");
-            let asker = Asker::of("pair0").expect("a socket");
+            let asker = EthtoolSocket::of("pair0").expect("a socket");
             let names = asker.names().expect("names");
             let active = |name: &str| {
                 let index = names.iter().position(|other| other == name).expect("known");

@@ -4,17 +4,18 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, Write};
-use std::os::fd::FromRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use linerate_units::ByteCount;
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-use crate::error::{Error, Result, check};
+use crate::error::{Error, Result};
 use crate::host;
 
-/// A file that has these contents and no name, positioned at its start: for `sendfile(2)`. It lies in `$TMPDIR`, else in
-/// `/tmp`, else in memory (`memfd_create(2)`), where nothing else can be written.
+/// A file that has these contents and no name, positioned at its start: for `sendfile(2)`. It lies in `$TMPDIR`, else
+/// in `/tmp`, else in memory (`memfd_create(2)`), where nothing else can be written.
 pub fn temporary_file(contents: &[u8]) -> Result<File> {
     let configured = std::env::var_os("TMPDIR").filter(|path| !path.is_empty()).map(PathBuf::from);
     temporary_file_in(configured.into_iter().chain([PathBuf::from("/tmp")]), contents)
@@ -22,7 +23,7 @@ pub fn temporary_file(contents: &[u8]) -> Result<File> {
 
 fn temporary_file_in(directories: impl Iterator<Item = PathBuf>, contents: &[u8]) -> Result<File> {
     for directory in directories {
-        // The next place may be writable, or have room.
+        // The next directory may be writable, or have space.
         if let Ok(file) = unlinked_file(&directory).and_then(|file| filled(file, contents)) {
             return Ok(file);
         }
@@ -42,7 +43,7 @@ fn unlinked_file(directory: &Path) -> io::Result<File> {
         OpenOptions::new().read(true).write(true).create_new(create).mode(0o600).custom_flags(flags).open(path)
     };
     open(directory, false, libc::O_TMPFILE).or_else(|_| {
-        // Not every file system can make files without a name.
+        // Not every file system can create files without a name.
         let mut random = [0; 8];
         host::random_bytes(&mut random)?;
         let path = directory.join(format!("linerate-{:016x}", u64::from_ne_bytes(random)));
@@ -53,19 +54,15 @@ fn unlinked_file(directory: &Path) -> io::Result<File> {
 }
 
 fn memory_file() -> io::Result<File> {
-    // SAFETY: the name ends with a NUL; the descriptor that comes back is new, so nothing else owns it.
-    unsafe {
-        let descriptor = check(libc::memfd_create(c"linerate".as_ptr(), libc::MFD_CLOEXEC))?;
-        Ok(File::from_raw_fd(descriptor))
-    }
+    Ok(rustix::fs::memfd_create(c"linerate", rustix::fs::MemfdFlags::CLOEXEC)?.into())
 }
 
-/// Zeroed memory in whole pages straight from the kernel: begins at a page boundary, and goes back to the system at once
-/// when dropped, whatever the allocator would like to keep.
+/// Zeroed memory in whole pages straight from the kernel: page-aligned, and returned to the system at once when
+/// dropped, regardless of the allocator.
 #[derive(Debug)]
 pub struct PageBuffer {
-    start: NonNull<u8>,
-    length: usize,
+    /// A mapping of this buffer's own, unless it is empty.
+    bytes: NonNull<[u8]>,
 }
 
 // SAFETY: the buffer owns its memory like a Vec<u8> does; nothing is shared.
@@ -77,45 +74,39 @@ impl PageBuffer {
     /// `size` bytes of zeros.
     pub fn new(size: ByteCount) -> Result<Self> {
         let length = size.to_usize();
-        if length == 0 {
-            return Ok(Self { start: NonNull::dangling(), length });
-        }
-        let operation = || format!("reserving {length} bytes of memory");
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: asks for new anonymous memory anywhere; nothing of ours is touched.
-        let start = unsafe {
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            libc::mmap(core::ptr::null_mut(), length, protection, flags, -1, 0)
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let start = match length {
+            0 => Ok(NonNull::dangling()),
+            // SAFETY: asks for new anonymous memory anywhere; nothing of ours is touched.
+            _ => unsafe { mmap_anonymous(core::ptr::null_mut(), length, protection, MapFlags::PRIVATE) }
+                .and_then(|start| NonNull::new(start.cast()).ok_or(Errno::NOMEM)),
         };
-        if start == libc::MAP_FAILED {
-            return Err(Error::last(operation()));
-        }
-        let start = NonNull::new(start.cast())
-            .ok_or_else(|| Error::system(operation(), io::Error::from_raw_os_error(libc::ENOMEM)))?;
-        Ok(Self { start, length })
+        start
+            .map(|start| Self { bytes: NonNull::slice_from_raw_parts(start, length) })
+            .map_err(|cause| Error::system(format!("reserving {length} bytes of memory"), cause))
     }
 }
 
 impl Deref for PageBuffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` is valid for `length` initialised bytes as long as `self` lives (dangling only for none).
-        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+        // SAFETY: the bytes are initialised and valid as long as `self` lives (dangling only for none).
+        unsafe { self.bytes.as_ref() }
     }
 }
 
 impl DerefMut for PageBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`, and `self` is borrowed mutably, so nothing else refers to the memory.
-        unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+        unsafe { self.bytes.as_mut() }
     }
 }
 
 impl Drop for PageBuffer {
     fn drop(&mut self) {
-        if self.length > 0 {
-            // SAFETY: this is the mapping that `new` made, and nothing refers to it any more.
-            unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+        if !self.bytes.is_empty() {
+            // SAFETY: this is the mapping that `new` made, and nothing refers to it any more. It cannot fail.
+            let _ = unsafe { munmap(self.bytes.as_ptr().cast(), self.bytes.len()) };
         }
     }
 }
@@ -129,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_temporary_file_has_contents_and_no_name() {
-        let mut file = temporary_file(b"0123456789").expect("somewhere there is room");
+        let mut file = temporary_file(b"0123456789").expect("space in one of the directories");
         let mut text = String::new();
         file.read_to_string(&mut text).expect("readable");
         assert_eq!(text, "0123456789");
@@ -163,7 +154,7 @@ mod tests {
         assert_eq!(sum.join().expect("no panic"), 700_000);
     }
 
-    /// Whether one mapping of this process covers all of these addresses.
+    /// True when one mapping of this process covers all of these addresses.
     fn is_mapped(start: usize, length: usize) -> bool {
         let maps = std::fs::read_to_string("/proc/self/maps").expect("procfs");
         maps.lines().any(|line| {
@@ -174,8 +165,8 @@ mod tests {
     }
 
     #[test]
-    fn pages_go_back_at_once() {
-        // Large enough that nothing else in this process could take its place; never touched, so it costs nothing.
+    fn pages_are_returned_at_once() {
+        // Large enough that nothing else in this process could get its place; never touched, so it costs nothing.
         let buffer = PageBuffer::new(ByteCount::from_mebibytes(512)).expect("address space");
         let (start, length) = (buffer.as_ptr().addr(), buffer.len());
         assert!(is_mapped(start, length));

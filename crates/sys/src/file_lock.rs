@@ -1,10 +1,12 @@
 //! Locks between processes (`flock(2)`).
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use crate::error::{Error, Result, check};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::error::{Error, Result};
 
 /// A lock that this process holds. It ends with this value, and with the process, however that ends.
 #[derive(Debug)]
@@ -12,16 +14,15 @@ pub struct FileLock {
     _file: File,
 }
 
-/// Takes the lock that the file at `path` stands for, without waiting; makes the file if there is none. `None` when
-/// another process has it.
+/// Acquires the lock of the file at `path`, without waiting; creates the file if there is none. `None` when another
+/// process holds it.
 pub fn try_lock(path: &Path) -> Result<Option<FileLock>> {
     let failed = |cause| Error::system(format!("locking {}", path.display()), cause);
     let file = OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
-    // SAFETY: takes numbers; the descriptor is open, as it is borrowed.
-    match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
-        Ok(_) => Ok(Some(FileLock { _file: file })),
-        Err(cause) if cause.raw_os_error() == Some(libc::EWOULDBLOCK) => Ok(None),
-        Err(cause) => Err(failed(cause)),
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(FileLock { _file: file })),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(cause) => Err(failed(cause.into())),
     }
 }
 
@@ -38,7 +39,7 @@ mod tests {
         drop(first);
         assert!(try_lock(&path).expect("writable").is_some());
         std::fs::remove_file(&path).expect("there");
-        let error = try_lock(Path::new("/proc/no-such-file")).expect_err("nobody makes files there").to_string();
+        let error = try_lock(Path::new("/proc/no-such-file")).expect_err("no files can be created there").to_string();
         assert!(error.starts_with("locking /proc/no-such-file: "), "{error}");
     }
 }

@@ -1,37 +1,36 @@
-//! A terminal as one picture that programs draw and keys that they read, put right again in every case.
+//! A terminal in full-screen mode with key input, restored in every case.
 //!
-//! Besides the guard's end these put it right: a panic (before its message is shown, which would be lost otherwise) and
-//! `SIGQUIT` and `SIGABRT`. `SIGINT`, `SIGTERM` and `SIGHUP` are for [`crate::signals::Interrupts`], and end the program's
-//! loop.
+//! In addition to the guard's end these restore it: a panic (before its message, which would be lost otherwise),
+//! `SIGQUIT` and `SIGABRT`. `SIGINT`, `SIGTERM` and `SIGHUP` are for [`crate::signals::InterruptSignals`], and end the
+//! program's loop.
 
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use core::time::Duration;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::{Once, OnceLock};
 
-use crate::error::{Error, Result, check};
-use crate::poll::{self, Interest, PollItem, Waker};
-use crate::signals::{self, Interrupts};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+use crate::error::{Error, Result};
+use crate::poll::{self, PollInterest, PollItem, Waker};
+use crate::signals::{self, InterruptSignals};
 
 /// The alternate screen, without a cursor, without wrapping at the right edge.
-const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
-/// All of that taken back, and colours, too.
-const LEAVE: &[u8] = b"\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
+const ENTER_SEQUENCE: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
+/// Reverts all of that, and resets colours.
+const LEAVE_SEQUENCE: &[u8] = b"\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-/// The terminal that is to be put right, or -1; never closed while it stands here.
-static TERMINAL: AtomicI32 = AtomicI32::new(-1);
-/// How it was; never freed, as a signal may come at any time.
-static BEFORE: AtomicPtr<libc::termios> = AtomicPtr::new(ptr::null_mut());
+/// The terminal to restore with its settings, or null; never freed, as a signal may come at any time.
+static SAVED: AtomicPtr<SavedTerminal> = AtomicPtr::new(ptr::null_mut());
 static RESIZED: AtomicBool = AtomicBool::new(false);
-static RESIZE_DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 static RESIZE_WAKER: OnceLock<Waker> = OnceLock::new();
 
-/// Why [`FullScreen::wait`] returned.
+/// Reasons for which [`FullScreen::wait`] returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Woken {
+pub struct WakeReasons {
     /// Keys can be read.
     pub keys: bool,
     /// The terminal has another size.
@@ -40,7 +39,13 @@ pub struct Woken {
     pub ending: bool,
 }
 
-/// The process's terminal while it is a picture. One at a time.
+/// A terminal, and the settings that it had.
+struct SavedTerminal {
+    terminal: BorrowedFd<'static>,
+    settings: Termios,
+}
+
+/// The process's terminal in full-screen mode. One at a time.
 #[derive(Debug)]
 pub struct FullScreen {
     terminal: File,
@@ -48,7 +53,8 @@ pub struct FullScreen {
 }
 
 impl FullScreen {
-    /// Takes the process's terminal: what it showed is kept, keys come at once and unseen.
+    /// Switches the process's terminal to full-screen mode: its contents are saved, keys arrive at once and are not
+    /// echoed.
     pub fn enter() -> Result<Self> {
         let operation = "taking the terminal for a full-screen view";
         let failed = |cause| Error::system(operation, cause);
@@ -60,28 +66,24 @@ impl FullScreen {
     }
 
     fn on(terminal: File) -> io::Result<Self> {
-        let resizes = resize_waker()?;
-        // SAFETY: termios is integers, for which zero is a value.
-        let mut before: libc::termios = unsafe { core::mem::zeroed() };
-        // SAFETY: `before` is ours alone.
-        check(unsafe { libc::tcgetattr(terminal.as_raw_fd(), &raw mut before) })?;
+        let resizes = signals::lasting_waker(&RESIZE_WAKER)?;
+        // SAFETY: `drop` makes it unreachable before the descriptor is closed.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(terminal.as_raw_fd()) };
+        let before = SavedTerminal { settings: tcgetattr(&terminal)?, terminal: descriptor };
         // Leaked on purpose: a signal handler may look at it at any time.
-        BEFORE.store(Box::into_raw(Box::new(before)), Ordering::Release);
-        TERMINAL.store(terminal.as_raw_fd(), Ordering::Release);
+        SAVED.store(Box::into_raw(Box::new(before)), Ordering::Release);
         let mut screen = Self { terminal, resizes };
-        watch_for_the_end()?;
+        install_restore_hooks()?;
         screen.take()?;
         Ok(screen)
     }
 
-    /// Columns and rows of the terminal; 80 by 24 when it does not say.
+    /// Columns and rows of the terminal; 80 by 24 when it reports none.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
-        let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-        // SAFETY: the request writes one winsize, and `size` is one that is ours alone.
-        unsafe { libc::ioctl(self.terminal.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
+        let (columns, rows) = tcgetwinsize(&self.terminal).map_or((0, 0), |size| (size.ws_col, size.ws_row));
         let or = |told: u16, usual: usize| if told == 0 { usual } else { usize::from(told) };
-        (or(size.ws_col, 80), or(size.ws_row, 24))
+        (or(columns, 80), or(rows, 24))
     }
 
     /// Writes to the terminal.
@@ -90,21 +92,21 @@ impl FullScreen {
     }
 
     /// Waits for keys, another size, a signal, or the end of `timeout`.
-    pub fn wait(&self, interrupts: &Interrupts, timeout: Duration) -> Result<Woken> {
+    pub fn wait(&self, interrupts: &InterruptSignals, timeout: Duration) -> Result<WakeReasons> {
         let mut items = [
-            PollItem::new(&self.terminal, Interest::READ),
-            PollItem::new(interrupts, Interest::READ),
-            PollItem::new(self.resizes, Interest::READ),
+            PollItem::new(&self.terminal, PollInterest::READ),
+            PollItem::new(interrupts, PollInterest::READ),
+            PollItem::new(self.resizes, PollInterest::READ),
         ];
         poll::wait(&mut items, Some(timeout))?;
         let (keys, ending, resized) = (items[0].is_readable(), items[1].is_readable(), items[2].is_readable());
         if resized {
             self.resizes.drain();
         }
-        Ok(Woken { keys, resized: RESIZED.swap(false, Ordering::AcqRel) || resized, ending })
+        Ok(WakeReasons { keys, resized: RESIZED.swap(false, Ordering::AcqRel) || resized, ending })
     }
 
-    /// The keys that were typed, as the bytes that the terminal makes of them; none when it is gone.
+    /// Typed keys, as the bytes that the terminal makes of them; none when it is gone.
     pub fn read_keys(&mut self) -> Result<Vec<u8>> {
         let mut keys = vec![0; 256];
         let length = self.terminal.read(&mut keys).map_err(|cause| Error::system("reading keys", cause))?;
@@ -112,54 +114,51 @@ impl FullScreen {
         Ok(keys)
     }
 
-    /// Gives the terminal back to the shell and stops the process, as Ctrl-Z does elsewhere; goes on when it is told to.
+    /// Returns the terminal to the shell and stops the process, as Ctrl-Z does elsewhere; resumes at `SIGCONT`.
     pub fn suspend(&mut self) -> Result<()> {
-        put_right();
-        // SAFETY: raise only sends this process the signal that stops it, whose handling is the usual one.
-        unsafe { libc::raise(libc::SIGTSTP) };
+        restore_terminal();
+        signals::raise(libc::SIGTSTP);
         self.take().map_err(|cause| Error::system("taking the terminal again", cause))
     }
 
     fn take(&mut self) -> io::Result<()> {
-        let before = BEFORE.load(Ordering::Acquire);
-        // SAFETY: `on` stored a pointer to a termios that is never freed.
-        let mut raw = unsafe { *before };
-        // SAFETY: `raw` is ours alone.
-        unsafe { libc::cfmakeraw(&raw mut raw) };
-        // SAFETY: `raw` is filled and lives through the call.
-        check(unsafe { libc::tcsetattr(self.terminal.as_raw_fd(), libc::TCSAFLUSH, &raw const raw) })?;
-        self.terminal.write_all(ENTER)
+        if let Some(before) = saved() {
+            let mut raw = before.settings.clone();
+            raw.make_raw();
+            tcsetattr(&self.terminal, OptionalActions::Flush, &raw)?;
+        }
+        self.terminal.write_all(ENTER_SEQUENCE)
     }
 }
 
 impl Drop for FullScreen {
     fn drop(&mut self) {
-        put_right();
-        TERMINAL.store(-1, Ordering::Release);
+        restore_terminal();
+        SAVED.store(ptr::null_mut(), Ordering::Release);
     }
 }
 
-/// Makes the terminal as it was. Does only what a signal handler may do (signal-safety(7)).
-fn put_right() {
-    let (terminal, before) = (TERMINAL.load(Ordering::Acquire), BEFORE.load(Ordering::Acquire));
-    if terminal < 0 || before.is_null() {
-        return;
-    }
-    // SAFETY: write(2) and tcsetattr(3) may be called in a signal handler; the pointers are to a constant and to a termios
-    // that is never freed. If the terminal is gone there is nothing to put right.
-    unsafe {
-        libc::write(terminal, LEAVE.as_ptr().cast(), LEAVE.len());
-        libc::tcsetattr(terminal, libc::TCSAFLUSH, before);
+/// Restores the terminal. Does only what a signal handler may do (signal-safety(7)).
+fn restore_terminal() {
+    if let Some(SavedTerminal { terminal, settings }) = saved() {
+        // If the terminal is gone there is nothing to restore.
+        let _ = rustix::io::write(terminal, LEAVE_SEQUENCE);
+        let _ = tcsetattr(terminal, OptionalActions::Flush, settings);
     }
 }
 
-/// Has the terminal put right when the program panics or is ended in a way that no guard sees, and notices resizing.
-fn watch_for_the_end() -> io::Result<()> {
+fn saved() -> Option<&'static SavedTerminal> {
+    // SAFETY: the pointer is null, or to what `on` has leaked.
+    unsafe { SAVED.load(Ordering::Acquire).as_ref() }
+}
+
+/// Installs hooks that restore the terminal at a panic or a fatal signal that no guard sees, and that notice resizing.
+fn install_restore_hooks() -> io::Result<()> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            put_right();
+            restore_terminal();
             usual(panic);
         }));
     });
@@ -170,24 +169,13 @@ fn watch_for_the_end() -> io::Result<()> {
     Ok(())
 }
 
-fn resize_waker() -> io::Result<&'static Waker> {
-    let waker = if let Some(waker) = RESIZE_WAKER.get() {
-        waker
-    } else {
-        let new = Waker::new()?;
-        RESIZE_WAKER.get_or_init(|| new)
-    };
-    RESIZE_DESCRIPTOR.store(waker.as_fd().as_raw_fd(), Ordering::Release);
-    Ok(waker)
-}
-
 extern "C" fn end(number: libc::c_int) {
-    put_right();
-    // SAFETY: raise may be called in a signal handler; the handling is the usual one again (SA_RESETHAND).
-    unsafe { libc::raise(number) };
+    restore_terminal();
+    // The handling is the usual one again (SA_RESETHAND).
+    signals::raise(number);
 }
 
 extern "C" fn note_resize(_: libc::c_int) {
     RESIZED.store(true, Ordering::Release);
-    signals::wake_in_handler(&RESIZE_DESCRIPTOR);
+    signals::wake_in_handler(&RESIZE_WAKER);
 }

@@ -3,53 +3,55 @@
 use core::num::NonZeroUsize;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
-use std::io;
 
 use linerate_model::host::processors::ProcessorTicks;
+use rustix::io::retry_on_intr;
+use rustix::rand::{GetRandomFlags, getrandom};
+use rustix::system::uname;
 
-use crate::clock::retry;
-use crate::error::{Error, Result, check};
+use crate::error::{Error, Result};
 
-/// What `uname(2)` says, joined as iperf3 joins it (`get_system_info`): system, node name, release, version, machine.
+/// Output of `uname(2)`, joined as iperf3 joins it (`get_system_info`): system, node name, release, version, machine.
 #[must_use]
 pub fn system_information() -> String {
     let names = uname();
-    [&names.sysname, &names.nodename, &names.release, &names.version, &names.machine].map(|field| text(field)).join(" ")
+    [names.sysname(), names.nodename(), names.release(), names.version(), names.machine()].map(text).join(" ")
 }
 
 /// The release of the running kernel, for example `6.18.44-amd64`.
 #[must_use]
 pub fn kernel_release() -> String {
-    text(&uname().release)
+    text(uname().release())
 }
 
 /// The architecture of the machine by the kernel's name, for example `x86_64`.
 #[must_use]
 pub fn architecture() -> String {
-    text(&uname().machine)
+    text(uname().machine())
 }
 
-/// How many processors this process may use: its affinity and its control group's quota are taken into account.
+/// Number of processors that this process may use: its affinity and its control group's quota are taken into account.
 #[must_use]
 pub fn cpu_count() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
-/// How many logical processors of this host are switched on; `None` where the kernel does not tell.
+/// Number of online logical processors of this host; `None` where the kernel does not report it.
 #[must_use]
 pub fn online_processors() -> Option<usize> {
     // SAFETY: takes a number and touches no memory of ours.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).ok().filter(|count| *count > 0)
 }
 
-/// What all processors of this host together have done since it booted (`/proc/stat`, proc(5)); `None` where it does not
-/// tell.
+/// Processor time of all processors of this host together since it booted (`/proc/stat`, proc(5)); `None` where it is
+/// not reported.
 #[must_use]
 pub fn processor_ticks() -> Option<ProcessorTicks> {
     ProcessorTicks::parse_all(&std::fs::read_to_string("/proc/stat").ok()?).remove(&None)
 }
 
-/// What each processor of this host has done since it booted, by the kernel's numbers; empty where it does not tell.
+/// Processor time of each processor of this host since it booted, by the kernel's numbers; empty where it is not
+/// reported.
 #[must_use]
 pub fn ticks_of_each_processor() -> BTreeMap<u32, ProcessorTicks> {
     let all = std::fs::read_to_string("/proc/stat").map(|text| ProcessorTicks::parse_all(&text)).unwrap_or_default();
@@ -58,32 +60,17 @@ pub fn ticks_of_each_processor() -> BTreeMap<u32, ProcessorTicks> {
 
 /// Fills `buffer` with random bytes fit for secrets (`getrandom(2)`).
 pub fn random_bytes(buffer: &mut [u8]) -> Result<()> {
-    let mut rest = buffer;
-    while !rest.is_empty() {
-        // SAFETY: the pointer and length describe `rest`, which is ours alone.
-        let call = || match unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) } {
-            -1 => Err(io::Error::last_os_error()),
-            length => Ok(usize::try_from(length).unwrap_or(0)),
-        };
-        let filled = retry(call).map_err(|cause| Error::system("asking the kernel for random bytes", cause))?;
-        rest = &mut rest[filled..];
+    let mut filled = 0;
+    while filled < buffer.len() {
+        let rest = &mut buffer[filled..];
+        filled += retry_on_intr(|| getrandom(&mut *rest, GetRandomFlags::empty()))
+            .map_err(|cause| Error::system("asking the kernel for random bytes", cause))?;
     }
     Ok(())
 }
 
-fn uname() -> libc::utsname {
-    // SAFETY: utsname is arrays of characters, for which zero is a value (empty strings).
-    let mut names: libc::utsname = unsafe { core::mem::zeroed() };
-    // SAFETY: `names` is ours alone. The call fails only for a bad pointer.
-    let answer = check(unsafe { libc::uname(&raw mut names) });
-    debug_assert!(answer.is_ok(), "uname: {answer:?}");
-    names
-}
-
-fn text(field: &[libc::c_char]) -> String {
-    // SAFETY: c_char is a byte, whichever sign it has.
-    let bytes = unsafe { core::slice::from_raw_parts(field.as_ptr().cast::<u8>(), field.len()) };
-    CStr::from_bytes_until_nul(bytes).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+fn text(field: &CStr) -> String {
+    field.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

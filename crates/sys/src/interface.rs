@@ -8,43 +8,43 @@ use linerate_units::{ByteCount, Mtu, PacketCount};
 
 use crate::error::{Error, Result};
 use crate::namespace;
-use crate::netlink::{Message, RouteSocket, attributes, number};
+use crate::netlink::{NetlinkMessage, NetlinkSocket, attribute, attributes, number};
 
 /// An interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface {
-    /// Its name.
+pub struct NetworkInterface {
+    /// Name.
     pub name: String,
-    /// Its number.
+    /// Number (index).
     pub index: u32,
-    /// Its MTU.
+    /// MTU.
     pub mtu: Option<Mtu>,
-    /// Length of its queue (`txqueuelen`).
+    /// Length of its transmit queue (`txqueuelen`).
     pub transmit_queue: Option<PacketCount>,
     /// Hardware queues for sending and receiving.
     pub queues: Option<(u32, u32)>,
-    /// What kind of virtual device it is, for example `veth`; `None` for real ones and the loopback device.
+    /// Kind of virtual device, for example `veth`; `None` for real ones and the loopback device.
     pub kind: Option<String>,
-    /// What has passed through it.
+    /// Traffic counters.
     pub counters: Option<InterfaceCounters>,
-    /// What its link-layer header adds to the length of packets that the kernel counts: 14 for Ethernet, 0 for PPP and
-    /// tunnels of IP; `None` for others.
+    /// Length of its link-layer header beyond the length of packets that the kernel counts: 14 for Ethernet, 0 for PPP
+    /// and tunnels of IP; `None` for others.
     pub link_header: Option<ByteCount>,
 }
 
 /// The root queueing discipline of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootQueue {
-    /// Its kind, for example `fq_codel`.
+    /// Kind, for example `fq_codel`.
     pub kind: String,
-    /// What has passed through it.
+    /// Traffic counters.
     pub statistics: Option<QueueStatistics>,
 }
 
-/// Reads the counters of one interface, as often as one likes: each time is one system call and its answer.
+/// Reads the counters of one interface repeatedly: each time is one system call and its answer.
 #[derive(Debug)]
 pub struct InterfaceWatch {
-    socket: RouteSocket,
+    socket: NetlinkSocket,
     index: u32,
 }
 
@@ -65,13 +65,13 @@ const TC_H_ROOT: u32 = u32::MAX;
 /// Bare IP, as mobile networks' modems have it (`linux/if_arp.h`).
 const ARPHRD_RAWIP: u16 = 519;
 /// `IFF_UP` and `IFF_RUNNING`, from linux/if.h.
-const RUNNING: u32 = 0x41;
+const UP_AND_RUNNING: u32 = 0x41;
 /// Length of `ifinfomsg`: family, type, number, flags, change.
 pub(crate) const LINK_DESCRIPTION: usize = 16;
 /// Length of `tcmsg`: family, number of the interface, handle, parent, information.
-pub(crate) const QUEUE_DESCRIPTION: usize = 20;
+pub(crate) const TCMSG_LENGTH: usize = 20;
 
-impl Interface {
+impl NetworkInterface {
     /// The interface with this name.
     pub fn by_name(name: &str) -> Result<Self> {
         Self::by_index(namespace::device_index(name)?)
@@ -80,7 +80,7 @@ impl Interface {
     /// The interface with this number.
     pub fn by_index(index: u32) -> Result<Self> {
         let failed = |cause| describe_failure(index, cause);
-        let mut socket = RouteSocket::open().map_err(failed)?;
+        let mut socket = NetlinkSocket::route().map_err(failed)?;
         describe(&mut socket, index, Self::parse).map_err(failed)
     }
 
@@ -108,8 +108,7 @@ impl Interface {
                 IFLA_NUM_TX_QUEUES => sending = number(content, 0),
                 IFLA_NUM_RX_QUEUES => receiving = number(content, 0),
                 IFLA_LINKINFO => {
-                    let kind = attributes(content).find(|(kind, _)| *kind == IFLA_INFO_KIND);
-                    interface.kind = kind.map(|(_, content)| text(content));
+                    interface.kind = attribute(content, IFLA_INFO_KIND).map(text);
                 }
                 IFLA_STATS64 => interface.counters = counters(content),
                 _ => {}
@@ -123,36 +122,32 @@ impl Interface {
 impl InterfaceWatch {
     /// Prepares to read the counters of the interface with this number.
     pub fn new(index: u32) -> Result<Self> {
-        let socket = RouteSocket::open().map_err(|cause| describe_failure(index, cause))?;
+        let socket = NetlinkSocket::route().map_err(|cause| describe_failure(index, cause))?;
         Ok(Self { socket, index })
     }
 
-    /// The counters as they are now, and whether the interface is up and can send (`IFF_UP`, `IFF_RUNNING`).
+    /// Current counters, and true when the interface is up and can send (`IFF_UP`, `IFF_RUNNING`).
     pub fn read_with_state(&mut self) -> Result<(InterfaceCounters, bool)> {
         let find = |body: &[u8]| {
             let (description, rest) = body.split_at_checked(LINK_DESCRIPTION)?;
             let flags = number(description, 8)?;
-            let (_, content) = attributes(rest).find(|(kind, _)| *kind == IFLA_STATS64)?;
-            Some((counters(content)?, flags & RUNNING == RUNNING))
+            let counters = attribute(rest, IFLA_STATS64).and_then(counters)?;
+            Some((counters, flags & UP_AND_RUNNING == UP_AND_RUNNING))
         };
         describe(&mut self.socket, self.index, find).map_err(|cause| describe_failure(self.index, cause))
     }
 
-    /// The counters as they are now.
+    /// Current counters.
     pub fn read(&mut self) -> Result<InterfaceCounters> {
-        let find = |body: &[u8]| {
-            let rest = body.get(LINK_DESCRIPTION..)?;
-            attributes(rest).find(|(kind, _)| *kind == IFLA_STATS64).and_then(|(_, content)| counters(content))
-        };
-        describe(&mut self.socket, self.index, find).map_err(|cause| describe_failure(self.index, cause))
+        self.read_with_state().map(|(counters, _)| counters)
     }
 }
 
-/// Whether the interface with this name is set up (`IFF_UP`): packets that are sent through one that is not are dropped.
+/// True when the interface with this name is up (`IFF_UP`): packets that are sent through one that is not are dropped.
 pub fn is_up(name: &str) -> Result<bool> {
     let index = namespace::device_index(name)?;
     let failed = |cause| describe_failure(index, cause);
-    let mut socket = RouteSocket::open().map_err(failed)?;
+    let mut socket = NetlinkSocket::route().map_err(failed)?;
     let up = u32::from_ne_bytes(libc::IFF_UP.to_ne_bytes());
     describe(&mut socket, index, |body| number(body, 8).map(|flags| flags & up != 0)).map_err(failed)
 }
@@ -161,12 +156,13 @@ pub fn is_up(name: &str) -> Result<bool> {
 pub fn root_queue(index: u32) -> Result<Option<RootQueue>> {
     let failed = |cause| Error::system(format!("reading the queueing disciplines of interface {index}"), cause);
     let mut found = None;
-    let mut socket = RouteSocket::open().map_err(failed)?;
-    let look = |message: Message<'_>| {
-        let is_it = number(message.body, 4) == Some(index) && number(message.body, 12) == Some(TC_H_ROOT);
-        found = found.take().or_else(|| is_it.then(|| parse_queue(message.body)).flatten());
+    let mut socket = NetlinkSocket::route().map_err(failed)?;
+    let look = |message: NetlinkMessage<'_>| {
+        let queue =
+            QueueDescription::parse(message.body).filter(|queue| queue.index == index && queue.parent.is_none());
+        found = found.take().or(queue.map(|queue| RootQueue { statistics: queue.statistics(), kind: queue.kind }));
     };
-    socket.list(libc::RTM_GETQDISC, &[0; QUEUE_DESCRIPTION], look).map_err(failed)?;
+    socket.list(libc::RTM_GETQDISC, &[0; TCMSG_LENGTH], look).map_err(failed)?;
     Ok(found)
 }
 
@@ -175,7 +171,7 @@ fn describe_failure(index: u32, cause: io::Error) -> Error {
         .hint_on(libc::ENODEV, "`ip link` lists this host's interfaces")
 }
 
-fn describe<T>(socket: &mut RouteSocket, index: u32, read: impl Fn(&[u8]) -> Option<T>) -> io::Result<T> {
+fn describe<T>(socket: &mut NetlinkSocket, index: u32, read: impl Fn(&[u8]) -> Option<T>) -> io::Result<T> {
     let mut question = [0; LINK_DESCRIPTION];
     question[4..8].copy_from_slice(&index.to_ne_bytes());
     let mut found = None;
@@ -201,19 +197,37 @@ pub(crate) fn counters(content: &[u8]) -> Option<InterfaceCounters> {
     Some(InterfaceCounters { received: direction(0)?, sent: direction(1)? })
 }
 
-pub(crate) fn parse_queue(body: &[u8]) -> Option<RootQueue> {
-    let (mut kind, mut statistics) = (None, None);
-    for (attribute, content) in attributes(body.get(QUEUE_DESCRIPTION..)?) {
-        match attribute {
-            TCA_KIND => kind = Some(text(content)),
-            TCA_STATS2 => statistics = parse_statistics(content),
-            _ => {}
-        }
-    }
-    Some(RootQueue { kind: kind?, statistics })
+/// Description of a queueing discipline or class (`tcmsg` and attributes).
+pub(crate) struct QueueDescription<'a> {
+    /// Number of the interface.
+    pub(crate) index: u32,
+    pub(crate) handle: u32,
+    /// `None` at the root.
+    pub(crate) parent: Option<u32>,
+    pub(crate) kind: String,
+    /// Attributes with statistics (`TCA_STATS2`).
+    pub(crate) counters: Option<&'a [u8]>,
 }
 
-/// By the kernel's number of the link layer (`ifi_type`, `linux/if_arp.h`).
+impl<'a> QueueDescription<'a> {
+    /// Parses a message's body; `None` when it has no kind.
+    pub(crate) fn parse(body: &'a [u8]) -> Option<Self> {
+        let find = |wanted| attribute(body.get(TCMSG_LENGTH..)?, wanted);
+        Some(Self {
+            index: number(body, 4)?,
+            handle: number(body, 8)?,
+            parent: number(body, 12).filter(|parent| *parent != TC_H_ROOT),
+            kind: text(find(TCA_KIND)?),
+            counters: find(TCA_STATS2),
+        })
+    }
+
+    pub(crate) fn statistics(&self) -> Option<QueueStatistics> {
+        self.counters.and_then(parse_statistics)
+    }
+}
+
+/// Length for the kernel's number of the link layer (`ifi_type`, `linux/if_arp.h`).
 fn link_header(description: &[u8]) -> Option<ByteCount> {
     let kind = u16::from_ne_bytes(*description.get(2..)?.first_chunk()?);
     match kind {
@@ -231,8 +245,7 @@ fn link_header(description: &[u8]) -> Option<ByteCount> {
 
 /// `gnet_stats_basic` (bytes, packets) and `gnet_stats_queue` (length, backlog, drops, requeues, overlimits).
 pub(crate) fn parse_statistics(content: &[u8]) -> Option<QueueStatistics> {
-    let part = |wanted| attributes(content).find(|(kind, _)| *kind == wanted).map(|(_, content)| content);
-    let (basic, queue) = (part(TCA_STATS_BASIC)?, part(TCA_STATS_QUEUE)?);
+    let (basic, queue) = (attribute(content, TCA_STATS_BASIC)?, attribute(content, TCA_STATS_QUEUE)?);
     let packets = |bytes, place| number(bytes, place).map(|count| PacketCount::new(count.into()));
     Some(QueueStatistics {
         sent: ByteCount::new(u64::from_ne_bytes(*basic.first_chunk()?)),
@@ -253,7 +266,7 @@ mod tests {
 
     #[test]
     fn the_loopback_device_counts_what_passes() {
-        let interface = Interface::by_name("lo").expect("every host has it");
+        let interface = NetworkInterface::by_name("lo").expect("every host has it");
         assert_eq!((interface.name.as_str(), interface.index, &interface.kind), ("lo", 1, &None));
         assert!(interface.mtu.is_some() && interface.transmit_queue.is_some());
         let mut watch = InterfaceWatch::new(1).expect("a socket");
@@ -265,14 +278,14 @@ mod tests {
         // Other tests may use the device, too.
         assert!(passed.sent.bytes.get() >= 1028 && passed.received.packets.get() >= 1, "{passed:?}");
         assert!(passed.sent.bytes.get() < 1 << 40);
-        let error = Interface::by_index(0x7fff_fff0).expect_err("none has this number");
+        let error = NetworkInterface::by_index(0x7fff_fff0).expect_err("none has this number");
         assert!(error.to_string().contains("ip link"), "{error}");
     }
 
     #[test]
     #[ignore = "needs root, ip and tc: a device in a network namespace"]
     fn a_device_with_a_queue() {
-        let chain = crate::test_network::Chain::new(1400);
+        let chain = crate::test_network::NamespaceChain::new(1400);
         let within = || {
             let run = |program: &str, arguments: &[&str]| {
                 crate::command::run_checked(program, arguments, None, core::time::Duration::from_secs(10))
@@ -280,7 +293,7 @@ mod tests {
             };
             run("tc", &["qdisc", "add", "dev", "near0", "root", "pfifo", "limit", "7"]);
             run("ip", &["link", "set", "near0", "txqueuelen", "123"]);
-            let interface = Interface::by_name("near0").expect("there");
+            let interface = NetworkInterface::by_name("near0").expect("there");
             assert_eq!((interface.mtu, interface.kind.as_deref()), (Some(Mtu::new(1500)), Some("veth")));
             assert_eq!(interface.transmit_queue, Some(PacketCount::new(123)));
             let socket = UdpSocket::bind("0.0.0.0:0").expect("bind");
@@ -301,13 +314,13 @@ mod tests {
         let looks = || {
             let before = is_up("lo").expect("there");
             namespace::take_loopback_up().expect("up");
-            (before, is_up("lo").expect("there"), is_up("nobody0").is_err())
+            (before, is_up("lo").expect("there"), is_up("nosuch0").is_err())
         };
         assert_eq!(namespace.within(looks).expect("entered"), (false, true, true));
     }
 
     #[test]
-    fn what_is_cut_off_is_none() {
+    fn truncated_counters_are_none() {
         let whole: Vec<u8> = (0..8_u64).flat_map(|count| (count * 10).to_ne_bytes()).collect();
         let read = counters(&whole).expect("eight counters");
         assert_eq!((read.sent.packets, read.received.bytes), (PacketCount::new(10), ByteCount::new(20)));
@@ -315,7 +328,7 @@ mod tests {
         for length in 0..whole.len() {
             assert_eq!(counters(&whole[..length]), None, "{length}");
         }
-        assert_eq!(parse_queue(&[0; 10]), None);
-        assert_eq!(Interface::parse(&[0; 15]), None);
+        assert!(QueueDescription::parse(&[0; 10]).is_none());
+        assert_eq!(NetworkInterface::parse(&[0; 15]), None);
     }
 }

@@ -1,42 +1,45 @@
-//! Programs that run beside this one: started in a network namespace, watched, signalled.
+//! Programs that run next to this one: started in a network namespace, watched, signalled.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
 use crate::command::{self, command_line, set_nonblocking};
-use crate::error::{Error, Result, check};
+use crate::error::{Error, Result};
 use crate::machine;
 use crate::namespace::{self, NetworkNamespace};
 
-/// What to start, and where.
+/// Parameters of the program to start.
 #[derive(Clone, Copy, Debug)]
-pub struct Launch<'a> {
-    /// Name or path of the program. Without a slash it is looked for in the `PATH` of its own environment, then in the
-    /// places of administration programs; with one it is taken as seen from `directory`.
+pub struct LaunchParameters<'a> {
+    /// Name or path of the program. Without a slash it is searched in the `PATH` of its own environment, then in the
+    /// directories of administration programs; with one it is relative to `directory`.
     pub program: &'a str,
-    /// Its arguments.
+    /// Arguments.
     pub arguments: &'a [String],
-    /// Where it runs; `None` for the directory of this process.
+    /// Working directory; `None` for that of this process.
     pub directory: Option<&'a Path>,
-    /// Its whole environment; `None` for that of this process.
+    /// Complete environment; `None` for that of this process.
     pub environment: Option<&'a [(String, String)]>,
-    /// The network that it sees; `None` for that of this thread.
+    /// Network namespace of the program; `None` for that of this thread.
     pub namespace: Option<&'a NetworkNamespace>,
-    /// Where its standard output and its standard error go.
-    pub outputs: Outputs<'a>,
-    /// Whether it runs only when nothing else can (`SCHED_IDLE`), so that it cannot hold up who watches it.
+    /// Destination of its standard output and its standard error.
+    pub outputs: OutputTarget<'a>,
+    /// True when it runs only when nothing else can (`SCHED_IDLE`), so that it cannot delay its observer.
     pub gives_way: bool,
 }
 
-/// Where the outputs of a program go.
+/// Destination of a program's outputs.
 #[derive(Clone, Copy, Debug)]
-pub enum Outputs<'a> {
+pub enum OutputTarget<'a> {
     /// Into a pipe each, which this process reads.
     Pipes,
     /// Both into a file.
@@ -45,33 +48,33 @@ pub enum Outputs<'a> {
 
 /// A program that was started, with its standard input on `/dev/null`, as the leader of a process group of its own.
 ///
-/// Dropping this neither ends nor waits for it. Whoever reaps all children ([`crate::machine::reap`]) learns from there
-/// how it ended.
+/// Dropping this neither ends nor waits for it. A process that reaps all children ([`crate::machine::reap`]) learns
+/// from there how it ended.
 #[derive(Debug)]
-pub struct Launched {
+pub struct LaunchedProcess {
     process: u32,
     ended: OwnedFd,
-    /// Its standard output, to be read without waiting; `None` without pipes.
+    /// Standard output, to be read without waiting; `None` without pipes.
     pub stdout: Option<File>,
-    /// Its standard error, likewise.
+    /// Standard error, likewise.
     pub stderr: Option<File>,
 }
 
 /// A signal for a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
-    /// `SIGINT`, as Ctrl-C does: to come to an end.
+pub enum LaunchSignal {
+    /// `SIGINT`, as Ctrl-C does: finish.
     Interrupt,
-    /// `SIGKILL`: it ends now.
+    /// `SIGKILL`: end now.
     Kill,
 }
 
 /// Starts a program.
-pub fn start(launch: &Launch<'_>) -> Result<Launched> {
+pub fn start(launch: &LaunchParameters<'_>) -> Result<LaunchedProcess> {
     // A program inherits the network and the scheduling of the thread that starts it.
     let start = || {
         if launch.gives_way {
-            machine::run_after_others()?;
+            machine::use_idle_scheduling()?;
         }
         start_here(launch)
     };
@@ -81,20 +84,20 @@ pub fn start(launch: &Launch<'_>) -> Result<Launched> {
     }
 }
 
-fn start_here(launch: &Launch<'_>) -> Result<Launched> {
+fn start_here(launch: &LaunchParameters<'_>) -> Result<LaunchedProcess> {
     let failed = |cause| Error::system(description(launch), cause);
     if let Some(directory) = launch.directory
         && let Err(cause) = directory.metadata()
     {
         return Err(failed(cause).hint_on(libc::ENOENT, "the directory does not exist there"));
     }
-    let program = find(launch).map_err(|cause| failed(cause).hint_on(libc::ENOENT, command::NOT_FOUND))?;
-    let hint = "there is no such file, or what runs it (the first line of a script) is missing";
+    let program = find(launch).map_err(|cause| failed(cause).hint_on(libc::ENOENT, command::NOT_FOUND_HINT))?;
+    let hint = "there is no such file, or its interpreter (the first line of a script) is missing";
     let child = spawn(launch, &program).map_err(|cause| failed(cause).hint_on(libc::ENOENT, hint))?;
     watch(child).map_err(failed)
 }
 
-fn description(launch: &Launch<'_>) -> String {
+fn description(launch: &LaunchParameters<'_>) -> String {
     let arguments: Vec<&str> = launch.arguments.iter().map(String::as_str).collect();
     let line = command_line(launch.program, &arguments);
     match launch.directory {
@@ -103,8 +106,8 @@ fn description(launch: &Launch<'_>) -> String {
     }
 }
 
-/// Where the program is, as seen from the directory in which it runs.
-fn find(launch: &Launch<'_>) -> io::Result<PathBuf> {
+/// Path of the program, as seen from the directory in which it runs.
+fn find(launch: &LaunchParameters<'_>) -> io::Result<PathBuf> {
     let own = |variables: &[(String, String)]| {
         variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| OsString::from(value))
     };
@@ -113,7 +116,7 @@ fn find(launch: &Launch<'_>) -> io::Result<PathBuf> {
     Ok(launch.directory.map_or_else(|| program.clone(), |directory| directory.join(&program)))
 }
 
-fn spawn(launch: &Launch<'_>, program: &Path) -> io::Result<Child> {
+fn spawn(launch: &LaunchParameters<'_>, program: &Path) -> io::Result<Child> {
     let mut command = Command::new(program);
     command.arg0(launch.program).args(launch.arguments).stdin(Stdio::null()).process_group(0);
     if let Some(directory) = launch.directory {
@@ -123,50 +126,47 @@ fn spawn(launch: &Launch<'_>, program: &Path) -> io::Result<Child> {
         command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
     }
     match launch.outputs {
-        Outputs::Pipes => command.stdout(Stdio::piped()).stderr(Stdio::piped()),
-        Outputs::File(file) => command.stdout(file.try_clone()?).stderr(file.try_clone()?),
+        OutputTarget::Pipes => command.stdout(Stdio::piped()).stderr(Stdio::piped()),
+        OutputTarget::File(file) => command.stdout(file.try_clone()?).stderr(file.try_clone()?),
     };
     command.spawn()
 }
 
-fn watch(mut child: Child) -> io::Result<Launched> {
+fn watch(mut child: Child) -> io::Result<LaunchedProcess> {
     let pipe = |end: Option<OwnedFd>| end.map(|end| set_nonblocking(&end).map(|()| File::from(end))).transpose();
     let stdout = pipe(child.stdout.take().map(OwnedFd::from))?;
     let stderr = pipe(child.stderr.take().map(OwnedFd::from))?;
     let process = child.id();
-    // SAFETY: takes numbers. The child has not been waited for, so the number is its own; the descriptor that comes back
-    // is new (and closed on exec), so nothing else owns it.
-    let ended = unsafe {
-        let answer = libc::syscall(libc::SYS_pidfd_open, libc::c_long::from(process), 0);
-        OwnedFd::from_raw_fd(check(libc::c_int::try_from(answer).unwrap_or(-1))?)
-    };
-    Ok(Launched { process, ended, stdout, stderr })
+    // The child has not been waited for, so the number is its own.
+    let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+    Ok(LaunchedProcess { process, ended, stdout, stderr })
 }
 
-impl Launched {
-    /// Its number, which is its process group's too.
+impl LaunchedProcess {
+    /// Process identifier, which is that of its process group, too.
     #[must_use]
     pub fn process(&self) -> u32 {
         self.process
     }
 
     /// Sends a signal to it and all that it has started (its process group). One that is gone already is no error.
-    pub fn ask(&self, what: Ask) -> Result<()> {
+    pub fn ask(&self, what: LaunchSignal) -> Result<()> {
         let signal = match what {
-            Ask::Interrupt => libc::SIGINT,
-            Ask::Kill => libc::SIGKILL,
+            LaunchSignal::Interrupt => Signal::INT,
+            LaunchSignal::Kill => Signal::KILL,
         };
-        let Ok(group @ 2..) = libc::pid_t::try_from(self.process) else { return Ok(()) };
-        // SAFETY: takes numbers; the group was made for this program, and is none of ours.
-        match check(unsafe { libc::kill(-group, signal) }) {
-            Err(cause) if cause.raw_os_error() != Some(libc::ESRCH) => {
+        // The group was made for this program, and is none of ours.
+        let Some(group) = Pid::from_raw(self.process.cast_signed()) else { return Ok(()) };
+        match kill_process_group(group, signal) {
+            Ok(()) | Err(Errno::SRCH) => Ok(()),
+            Err(cause) => {
+                let (signal, group) = (signal.as_raw(), self.process);
                 Err(Error::system(format!("sending signal {signal} to process group {group}"), cause))
             }
-            _ => Ok(()),
         }
     }
 
-    /// Whether it has a TCP socket that listens. `false` also when `/proc` does not tell.
+    /// True when it has a listening TCP socket; false also when `/proc` does not show it.
     #[must_use]
     pub fn listens(&self) -> bool {
         let directory = Path::new("/proc").join(self.process.to_string());
@@ -178,7 +178,7 @@ impl Launched {
     }
 }
 
-impl AsFd for Launched {
+impl AsFd for LaunchedProcess {
     /// Becomes readable when the program has ended.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.ended.as_fd()
@@ -206,26 +206,26 @@ mod tests {
     use std::io::Read;
 
     use super::*;
-    use crate::poll::{self, Interest};
+    use crate::poll::{self, PollInterest};
 
     fn words(text: &str) -> Vec<String> {
         text.split(' ').map(str::to_owned).collect()
     }
 
-    fn launch<'a>(program: &'a str, arguments: &'a [String]) -> Launch<'a> {
-        Launch {
+    fn launch<'a>(program: &'a str, arguments: &'a [String]) -> LaunchParameters<'a> {
+        LaunchParameters {
             program,
             arguments,
             directory: None,
             environment: None,
             namespace: None,
-            outputs: Outputs::Pipes,
+            outputs: OutputTarget::Pipes,
             gives_way: true,
         }
     }
 
-    fn wait_for_end(launched: &Launched) {
-        assert!(poll::wait_for(launched, Interest::READ, Some(Duration::from_secs(20))).expect("poll"), "it ends");
+    fn wait_for_end(launched: &LaunchedProcess) {
+        assert!(poll::wait_for(launched, PollInterest::READ, Some(Duration::from_secs(20))).expect("poll"), "it ends");
     }
 
     fn read(pipe: Option<File>) -> String {
@@ -251,19 +251,19 @@ mod tests {
     fn an_interrupt_reaches_the_group() {
         let arguments = ["-c".to_owned(), "sleep 100 & wait; echo not here".to_owned()];
         let launched = start(&launch("sh", &arguments)).expect("sh runs");
-        assert!(!poll::wait_for(&launched, Interest::READ, Some(Duration::from_millis(50))).expect("poll"));
-        launched.ask(Ask::Interrupt).expect("ours");
-        launched.ask(Ask::Kill).expect("ours, or gone");
+        assert!(!poll::wait_for(&launched, PollInterest::READ, Some(Duration::from_millis(50))).expect("poll"));
+        launched.ask(LaunchSignal::Interrupt).expect("ours");
+        launched.ask(LaunchSignal::Kill).expect("ours, or gone");
         wait_for_end(&launched);
         assert_eq!(read(launched.stdout), "");
     }
 
     #[test]
-    fn what_cannot_start_says_so() {
+    fn failed_starts_are_explained() {
         let arguments = words("-x y");
         let mut absent = launch("no-such-program-here", &arguments);
         absent.directory = Some(Path::new("/usr"));
-        let nowhere = Launch { directory: Some(Path::new("/no/such/place")), ..absent };
+        let nowhere = LaunchParameters { directory: Some(Path::new("/no/such/place")), ..absent };
         let error = start(&absent).expect_err("not there").to_string();
         assert_eq!(
             error,
@@ -272,8 +272,8 @@ mod tests {
         );
         let error = start(&nowhere).expect_err("no directory").to_string();
         assert!(error.ends_with("No such file or directory (the directory does not exist there)"), "{error}");
-        let error = start(&Launch { program: "./absent", ..absent }).expect_err("no file").to_string();
-        assert!(error.ends_with("(there is no such file, or what runs it (the first line of a script) is missing)"));
+        let error = start(&LaunchParameters { program: "./absent", ..absent }).expect_err("no file").to_string();
+        assert!(error.ends_with("(there is no such file, or its interpreter (the first line of a script) is missing)"));
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! The system layer: everything linerate asks of the Linux kernel, of the host and of other programs.
+//! The system layer: all access to the Linux kernel, to the host and to other programs.
 //!
 //! Sockets and their options, packets with their time stamps, ICMP, `tcp_info`, clocks, routes, interfaces, readiness,
 //! signals, processes, the terminal, temporary files, the firewall, facts about the host; namespaces, mounts, network
-//! devices and captures for emulated networks. This crate does what it is told and says what came out; it decides
-//! nothing and prints nothing. It is the only crate with `unsafe` code: each block says why it is sound.
+//! devices and captures for emulated networks. This crate executes and reports; it decides nothing and prints nothing.
+//! It is the only crate with `unsafe` code: each block states why it is sound.
 
 #![allow(unsafe_code, reason = "the one crate that calls the kernel directly; every block has its SAFETY comment")]
 

@@ -1,32 +1,36 @@
-//! What the first process of a system, or of a process namespace, has to do: wait for everybody's children, end
-//! everything, switch the machine off.
+//! Duties of the first process of a system, or of a process namespace: reap all orphans, end all processes, switch the
+//! machine off.
 
 use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use crate::clock::retry;
-use crate::error::{Error, Result, check};
+use rustix::io::retry_on_intr;
+use rustix::process::{Resource, Rlimit, WaitOptions, setrlimit, wait};
+use rustix::system::{RebootCommand, reboot, sethostname};
+use rustix::thread::UnshareFlags;
 
-/// Whether this is the first process of the system or of its process namespace.
+use crate::error::{Error, Result, check};
+use crate::namespace;
+
+/// True for the first process of the system or of its process namespace.
 #[must_use]
 pub fn is_first_process() -> bool {
     std::process::id() == 1
 }
 
-/// A child that has ended, and how; `None` when there is none at the moment. It is any child, also one of a process that
-/// ended before it: for the first process only, which has no [`std::process::Child`] to wait for at the time.
+/// Reaps a child that has ended, and returns its exit status; `None` when there is none at the moment. It is any child,
+/// also one of a process that ended before it: for the first process only, which has no [`std::process::Child`] to wait
+/// for at the time.
 pub fn reap() -> Option<(u32, ExitStatus)> {
-    let mut status = 0;
-    // SAFETY: `status` is ours alone.
-    let ended = retry(|| check(unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) })).ok()?;
-    u32::try_from(ended).ok().filter(|process| *process > 0).map(|process| (process, ExitStatus::from_raw(status)))
+    let (process, status) = retry_on_intr(|| wait(WaitOptions::NOHANG)).ok()??;
+    Some((process.as_raw_pid().cast_unsigned(), ExitStatus::from_raw(status.as_raw())))
 }
 
 /// Kills every other process of this process namespace, and waits for them. Refuses when this is not its first process:
 /// then they would be the host's.
-pub fn kill_all_others() -> Result<()> {
+pub fn kill_all_other_processes() -> Result<()> {
     let operation = "ending all other processes";
     if !is_first_process() {
         return Err(Error::refused(operation, "this is not the first process of its namespace"));
@@ -36,15 +40,13 @@ pub fn kill_all_others() -> Result<()> {
         Err(cause) if cause.raw_os_error() != Some(libc::ESRCH) => return Err(Error::system(operation, cause)),
         _ => {}
     }
-    // SAFETY: takes a number and a null pointer, which means that nobody wants to know how they ended.
-    while retry(|| check(unsafe { libc::waitpid(-1, core::ptr::null_mut(), 0) })).is_ok() {}
+    while retry_on_intr(|| wait(WaitOptions::empty())).is_ok() {}
     Ok(())
 }
 
 /// Has the kernel write everything that it still holds to the disks (`sync(2)`): of the whole system.
-pub fn write_everything_to_disks() {
-    // SAFETY: takes nothing and touches no memory of ours.
-    unsafe { libc::sync() };
+pub fn sync_disks() {
+    rustix::fs::sync();
 }
 
 /// Switches the machine off at once. Returns only when that fails.
@@ -53,26 +55,25 @@ pub fn switch_off() -> Error {
     if !is_first_process() {
         return Error::refused(operation, "this is not the first process of the system");
     }
-    // SAFETY: takes a number and touches no memory of ours.
-    let answer = unsafe { libc::reboot(libc::RB_POWER_OFF) };
-    Error::system(operation, check(answer).err().unwrap_or_else(|| io::ErrorKind::Other.into()))
+    let answer = reboot(RebootCommand::PowerOff).map_err(io::Error::from);
+    Error::system(operation, answer.err().unwrap_or_else(|| io::ErrorKind::Other.into()))
 }
 
-/// The calling thread runs whenever it can, before all others of the system (`SCHED_FIFO`). Threads and programs that it
-/// starts do not inherit that.
-pub fn run_before_others() -> Result<()> {
+/// Runs the calling thread whenever it can, before all others of the system (`SCHED_FIFO`). Threads and programs that
+/// it starts do not inherit that.
+pub fn use_realtime_scheduling() -> Result<()> {
     schedule(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1)
         .map_err(|cause| Error::system("running before all others (SCHED_FIFO)", cause))
 }
 
-/// The calling thread, and threads and programs that it starts from now on, run when no others can (`SCHED_IDLE`).
-pub fn run_after_others() -> Result<()> {
+/// Runs the calling thread, and threads and programs that it starts from now on, when no others can (`SCHED_IDLE`).
+pub fn use_idle_scheduling() -> Result<()> {
     schedule(libc::SCHED_IDLE, 0).map_err(|cause| Error::system("running after all others (SCHED_IDLE)", cause))
 }
 
-/// Has the kernel's own workers run whenever they can (`SCHED_FIFO`), those that exist now: where time stands still
-/// while a program computes, they would never get the processor from it. How many it was.
-pub fn workers_run_before_others() -> usize {
+/// Has the kernel's existing workers run whenever they can (`SCHED_FIFO`): where time stops while a program computes,
+/// they would never get the processor from it. Returns their number.
+pub fn prioritise_kernel_workers() -> usize {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
         .filter_map(|entry| entry.file_name().to_str()?.parse::<libc::pid_t>().ok())
@@ -89,11 +90,14 @@ fn schedule(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
 }
 
 fn schedule_process(process: libc::pid_t, policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
-    // SAFETY: sched_param is integers, for which zero is a value.
-    let mut parameters: libc::sched_param = unsafe { core::mem::zeroed() };
-    parameters.sched_priority = priority;
-    // SAFETY: `parameters` lives through the call, which only reads it; 0 is the calling thread.
-    check(unsafe { libc::sched_setscheduler(process, policy, &raw const parameters) }).map(drop)
+    // SAFETY: sched_param is integers, for which zero is a value. It lives through the call, which only reads it; 0 is
+    // the calling thread.
+    let answer = unsafe {
+        let mut parameters: libc::sched_param = core::mem::zeroed();
+        parameters.sched_priority = priority;
+        libc::sched_setscheduler(process, policy, &raw const parameters)
+    };
+    check(answer).map(drop)
 }
 
 /// Allows this process, and those that it starts, as many open files as the kernel can give one process, and any amount
@@ -102,11 +106,9 @@ pub fn lift_limits() -> Result<()> {
     let most = fs::read_to_string("/proc/sys/fs/nr_open").ok().and_then(|text| text.trim().parse().ok());
     let files = most.unwrap_or(1 << 20);
     for (resource, limit, name) in
-        [(libc::RLIMIT_NOFILE, files, "open files"), (libc::RLIMIT_MEMLOCK, libc::RLIM_INFINITY, "locked memory")]
+        [(Resource::Nofile, Some(files), "open files"), (Resource::Memlock, None, "locked memory")]
     {
-        let wanted = libc::rlimit { rlim_cur: limit, rlim_max: limit };
-        // SAFETY: `wanted` lives through the call, which only reads it.
-        check(unsafe { libc::setrlimit(resource, &raw const wanted) })
+        setrlimit(resource, Rlimit { current: limit, maximum: limit })
             .map_err(|cause| Error::system(format!("lifting the limit of {name}"), cause))?;
     }
     Ok(())
@@ -114,18 +116,14 @@ pub fn lift_limits() -> Result<()> {
 
 /// Gives this process a host name of its own (a new UTS namespace), so that [`set_host_name`] does not reach the host.
 pub fn unshare_host_name() -> Result<()> {
-    // SAFETY: takes a number; the process has one thread or the others keep theirs.
-    check(unsafe { libc::unshare(libc::CLONE_NEWUTS) }).map(drop).map_err(|cause| {
+    namespace::unshare(UnshareFlags::NEWUTS).map_err(|cause| {
         Error::system("making a namespace for the host name", cause).hint_on(libc::EPERM, "namespaces need root")
     })
 }
 
 /// Sets the host name of this process's UTS namespace.
 pub fn set_host_name(name: &str) -> Result<()> {
-    // SAFETY: the pointer and length describe `name`, which the kernel only reads.
-    check(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) })
-        .map(drop)
-        .map_err(|cause| Error::system(format!("setting the host name to {name}"), cause))
+    sethostname(name.as_bytes()).map_err(|cause| Error::system(format!("setting the host name to {name}"), cause))
 }
 
 #[cfg(test)]
@@ -135,7 +133,7 @@ mod tests {
     #[test]
     fn only_the_first_process_may_end_everything() {
         assert!(!is_first_process());
-        assert!(kill_all_others().expect_err("refused").to_string().contains("not the first process"));
+        assert!(kill_all_other_processes().expect_err("refused").to_string().contains("not the first process"));
         assert!(switch_off().to_string().contains("not the first process"));
     }
 
@@ -143,7 +141,7 @@ mod tests {
     #[ignore = "needs root: a real-time thread, a host name of its own"]
     fn privileges_of_a_first_process() {
         let other = std::thread::spawn(|| {
-            run_before_others().expect("root");
+            use_realtime_scheduling().expect("root");
             unshare_host_name().expect("root");
             set_host_name("near").expect("its own");
             let name = fs::read_to_string("/proc/sys/kernel/hostname").expect("procfs");

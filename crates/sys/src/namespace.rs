@@ -1,17 +1,22 @@
-//! Network namespaces (`network_namespaces(7)`): making them, naming them, acting in them.
+//! Network namespaces (`network_namespaces(7)`): creating, naming and entering them.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
-use crate::error::{Error, Result, check};
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
+use crate::error::{Error, Result};
 use crate::mount;
+use crate::netlink::NetlinkSocket;
 
 const NEEDS_ROOT: &str = "namespaces need root (CAP_SYS_ADMIN)";
 
-/// A network of its own: devices, addresses, routes, sockets and settings that nothing outside of it sees. It exists for
-/// as long as a process runs in it, a file is bound to it, or this value lives.
+/// A network of its own: devices, addresses, routes, sockets and settings that are invisible outside of it. It exists
+/// for as long as a process runs in it, a file is bound to it, or this value lives.
 #[derive(Debug)]
 pub struct NetworkNamespace {
     file: File,
@@ -23,17 +28,17 @@ impl NetworkNamespace {
         Self::open(Path::new("/proc/thread-self/ns/net"))
     }
 
-    /// The namespace that a file stands for: one that a name is bound to, or a process's in `/proc`.
+    /// The namespace of a file: a named bind mount, or a process's file in `/proc`.
     pub fn open(path: &Path) -> Result<Self> {
         let failed = |cause| Error::system(format!("opening the network namespace {}", path.display()), cause);
         File::open(path).map(|file| Self { file }).map_err(failed)
     }
 
-    /// A new one, with a loopback device that is down and nothing else in it.
+    /// Creates one, with a loopback device that is down and nothing else in it.
     pub fn create() -> Result<Self> {
         in_thread(|| {
-            // SAFETY: takes a number; only this thread is affected, and it ends here.
-            check(unsafe { libc::unshare(libc::CLONE_NEWNET) })
+            // Only this thread is affected, and it ends here.
+            unshare(UnshareFlags::NEWNET)
                 .map_err(|cause| Error::system("making a network namespace", cause).hint_on(libc::EPERM, NEEDS_ROOT))?;
             Self::current()
         })?
@@ -47,12 +52,11 @@ impl NetworkNamespace {
         mount::bind(Path::new(&format!("/proc/self/fd/{}", self.file.as_raw_fd())), &path)
     }
 
-    /// Does something in it. `action` runs in a thread of its own: sockets that it opens and programs that it starts
-    /// belong to this namespace, also afterwards.
+    /// Runs `action` in it, in a thread of its own: sockets that it opens and programs that it starts belong to this
+    /// namespace, also afterwards.
     pub fn within<T: Send>(&self, action: impl FnOnce() -> T + Send) -> Result<T> {
         in_thread(|| {
-            // SAFETY: the descriptor is open, as `self` is borrowed; only this thread is affected, and it ends here.
-            check(unsafe { libc::setns(self.file.as_raw_fd(), libc::CLONE_NEWNET) }).map_err(|cause| {
+            move_into_link_name_space(self.as_fd(), Some(LinkNameSpaceType::Network)).map_err(|cause| {
                 Error::system("entering a network namespace", cause).hint_on(libc::EPERM, NEEDS_ROOT)
             })?;
             Ok(action())
@@ -66,7 +70,8 @@ impl AsFd for NetworkNamespace {
     }
 }
 
-/// The network namespace of a thread is the thread's own: one that ends with the action cannot be left in the wrong one.
+/// The network namespace of a thread is the thread's own: one that ends with the action cannot be left in the wrong
+/// one.
 pub(crate) fn in_thread<T: Send>(action: impl FnOnce() -> T + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("namespace".into());
@@ -77,47 +82,44 @@ pub(crate) fn in_thread<T: Send>(action: impl FnOnce() -> T + Send) -> Result<T>
 
 /// The number of a network device in the calling thread's namespace.
 pub fn device_index(device: &str) -> Result<u32> {
-    let failed = |cause| Error::system(format!("looking for the network device {device}"), cause);
-    let name = std::ffi::CString::new(device).map_err(|cause| failed(cause.into()))?;
-    // SAFETY: the name ends with a NUL and lives through the call.
-    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
-        0 => Err(failed(io::Error::last_os_error())),
-        index => Ok(index),
+    index_of(device).map_err(|cause| Error::system(format!("looking for the network device {device}"), cause))
+}
+
+/// The same with the kernel's error alone.
+pub(crate) fn index_of(device: &str) -> io::Result<u32> {
+    if device.contains('\0') {
+        return Err(io::ErrorKind::InvalidInput.into());
     }
+    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    Ok(name_to_index(socket, device)?)
 }
 
-/// Takes the calling thread's loopback device up, which also gives it its addresses.
+/// Moves the calling thread into new namespaces. Its descriptors stay shared with the other threads.
+pub(crate) fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
+    // SAFETY: without FILES, each thread still sees the descriptors of all others.
+    Ok(unsafe { unshare_unsafe(namespaces.difference(UnshareFlags::FILES)) }?)
+}
+
+/// Sets the calling thread's loopback device up, which also gives it its addresses.
 pub fn take_loopback_up() -> Result<()> {
-    let failed = |cause| Error::system("taking the loopback device up", cause);
-    let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(failed)?;
-    let mut request = device_request("lo")?;
-    let descriptor = socket.as_raw_fd();
-    // SAFETY: the request reads the name and writes the flags of `request`, which is ours alone.
-    check(unsafe { libc::ioctl(descriptor, libc::SIOCGIFFLAGS, &raw mut request) }).map_err(failed)?;
-    // SAFETY: the kernel has just filled the flags, and any number is a value of theirs.
-    let flags = unsafe { request.ifr_ifru.ifru_flags };
-    request.ifr_ifru.ifru_flags = flags | up_flag();
-    // SAFETY: the request only reads `request`.
-    check(unsafe { libc::ioctl(descriptor, libc::SIOCSIFFLAGS, &raw const request) }).map(drop).map_err(failed)
+    let failed = |cause: io::Error| Error::system("setting the loopback device up", cause);
+    let up = libc::IFF_UP.to_ne_bytes();
+    // `ifinfomsg`: family and type, number, flags, flags to change.
+    let request = [[0; 4], device_index("lo")?.to_ne_bytes(), up, up].concat();
+    NetlinkSocket::route().and_then(|mut socket| socket.change(libc::RTM_NEWLINK, &request)).map_err(failed)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the constant is 1")]
-const fn up_flag() -> libc::c_short {
-    libc::IFF_UP as libc::c_short
-}
-
-/// A request about this device, with nothing in it but the name.
-pub(crate) fn device_request(device: &str) -> Result<libc::ifreq> {
-    // SAFETY: ifreq is characters and a union of plain values, for which zero is a value.
-    let mut request: libc::ifreq = unsafe { core::mem::zeroed() };
+/// A device's name as the requests of netdevice(7) have it.
+pub(crate) fn device_name(device: &str) -> Result<[libc::c_char; libc::IFNAMSIZ]> {
+    let mut name = [0; libc::IFNAMSIZ];
     // The last character stays the NUL at the end.
-    if device.is_empty() || device.len() >= request.ifr_name.len() || device.contains('\0') {
+    if device.is_empty() || device.len() >= name.len() || device.contains('\0') {
         return Err(Error::refused(format!("asking about the network device {device:?}"), "names have 1 to 15 bytes"));
     }
-    for (place, byte) in request.ifr_name.iter_mut().zip(device.bytes()) {
+    for (place, byte) in name.iter_mut().zip(device.bytes()) {
         *place = libc::c_char::from_ne_bytes([byte]);
     }
-    Ok(request)
+    Ok(name)
 }
 
 #[cfg(test)]
@@ -126,9 +128,9 @@ mod tests {
 
     #[test]
     fn names_of_devices() {
-        assert!(device_request("eth0").is_ok());
+        assert!(device_name("eth0").is_ok());
         for wrong in ["", "a-name-of-sixteen", "0123456789abcdef", "e\0"] {
-            let error = device_request(wrong).expect_err("refused");
+            let error = device_name(wrong).expect_err("refused");
             assert!(error.to_string().contains("1 to 15 bytes"), "{error}");
         }
         assert_eq!(device_index("lo").expect("everywhere"), 1);

@@ -4,27 +4,29 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{EventfdFlags, eventfd};
 
 use crate::clock;
 use crate::error::{Error, Result, check};
 
-/// What to wait for on a file descriptor. Errors and the peer's hang-up are always reported.
+/// Events to wait for on a file descriptor. Errors and the peer's hang-up are always reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Interest(libc::c_short);
+pub struct PollInterest(libc::c_short);
 
-impl Interest {
+impl PollInterest {
     /// Nothing but errors.
     pub const NONE: Self = Self(0);
     /// Data, a connection or the end of the stream can be read.
     pub const READ: Self = Self(libc::POLLIN);
-    /// There is room to write, or a connection attempt is over.
+    /// There is space to write, or a connection attempt is over.
     pub const WRITE: Self = Self(libc::POLLOUT);
     /// Either.
     pub const READ_WRITE: Self = Self(libc::POLLIN | libc::POLLOUT);
 }
 
-/// A file descriptor to wait for, and what came of it.
+/// A file descriptor to wait for, and its events.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct PollItem<'a> {
@@ -34,35 +36,35 @@ pub struct PollItem<'a> {
 
 impl<'a> PollItem<'a> {
     /// Waits for `interest` on `descriptor`.
-    pub fn new(descriptor: &'a impl AsFd, interest: Interest) -> Self {
+    pub fn new(descriptor: &'a impl AsFd, interest: PollInterest) -> Self {
         let raw = libc::pollfd { fd: descriptor.as_fd().as_raw_fd(), events: interest.0, revents: 0 };
         Self { raw, borrowed: PhantomData }
     }
 
-    /// Waits for something else from now on.
-    pub fn set_interest(&mut self, interest: Interest) {
+    /// Changes the events to wait for.
+    pub fn set_interest(&mut self, interest: PollInterest) {
         self.raw.events = interest.0;
     }
 
-    /// Whether anything at all happened.
+    /// True when anything at all happened.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.raw.revents != 0
     }
 
-    /// Whether a read would not block: data, the end of the stream or an error is there.
+    /// True when a read would not block: data, the end of the stream or an error is there.
     #[must_use]
     pub fn is_readable(&self) -> bool {
         self.raw.revents & (libc::POLLIN | libc::POLLHUP | libc::POLLERR | libc::POLLRDHUP) != 0
     }
 
-    /// Whether a write would not block: there is room or an error.
+    /// True when a write would not block: there is space or an error.
     #[must_use]
     pub fn is_writable(&self) -> bool {
         self.raw.revents & (libc::POLLOUT | libc::POLLERR | libc::POLLHUP) != 0
     }
 
-    /// Whether an error is pending; for a socket also when its error queue has something (`MSG_ERRQUEUE`).
+    /// True when an error is pending; for a socket also when its error queue has something (`MSG_ERRQUEUE`).
     #[must_use]
     pub fn has_error(&self) -> bool {
         self.raw.revents & (libc::POLLERR | libc::POLLNVAL) != 0
@@ -77,8 +79,8 @@ impl fmt::Debug for PollItem<'_> {
 
 /// Waits until at least one of `items` is ready or `timeout` is over; `None` waits without limit.
 ///
-/// Returns how many are ready: 0 after a time-out. A signal does not end the wait; to be told of signals, wait for
-/// [`crate::signals::Interrupts`] too.
+/// Returns the number of ready ones: 0 after a time-out. A signal does not end the wait; to notice signals, wait for
+/// [`crate::signals::InterruptSignals`] too.
 pub fn wait(items: &mut [PollItem<'_>], timeout: Option<Duration>) -> Result<usize> {
     let start = clock::monotonic_now();
     let deadline = timeout.map(|timeout| start + timeout);
@@ -95,8 +97,8 @@ pub fn wait(items: &mut [PollItem<'_>], timeout: Option<Duration>) -> Result<usi
         .map_err(|cause| Error::system(format!("waiting for {} file descriptors", items.len()), cause))
 }
 
-/// Waits until `descriptor` has what `interest` says; whether it has come before `timeout`.
-pub fn wait_for(descriptor: &impl AsFd, interest: Interest, timeout: Option<Duration>) -> Result<bool> {
+/// Waits until `descriptor` is ready for `interest`; returns true if that was before `timeout`.
+pub fn wait_for(descriptor: &impl AsFd, interest: PollInterest, timeout: Option<Duration>) -> Result<bool> {
     Ok(wait(&mut [PollItem::new(descriptor, interest)], timeout)? > 0)
 }
 
@@ -109,31 +111,22 @@ pub struct Waker {
 }
 
 impl Waker {
-    /// A waker that nobody has used yet.
+    /// A waker that is not readable yet.
     pub fn new() -> Result<Self> {
-        // SAFETY: eventfd takes plain numbers; the descriptor that it returns is new, so nothing else owns it.
-        let event = unsafe {
-            let descriptor = check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))
-                .map_err(|cause| Error::system("creating an eventfd", cause))?;
-            OwnedFd::from_raw_fd(descriptor)
-        };
-        Ok(Self { event })
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        event.map(|event| Self { event }).map_err(|cause| Error::system("creating an eventfd", cause))
     }
 
     /// Makes it readable.
     pub fn wake(&self) {
-        let one = 1_u64.to_ne_bytes();
-        // SAFETY: the pointer and length describe `one`. A full counter (EAGAIN) is readable too, so failure is none.
-        unsafe { libc::write(self.event.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        // A full counter (EAGAIN) is readable too, so failure is none.
+        let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
     }
 
-    /// Takes back all wake-ups so far; whether there was any.
+    /// Clears all wake-ups so far; returns true if there were any.
     #[expect(clippy::must_use_candidate, reason = "draining is the point; the answer is extra")]
     pub fn drain(&self) -> bool {
-        let mut count = [0_u8; 8];
-        // SAFETY: the pointer and length describe `count`, which is ours alone.
-        let length = unsafe { libc::read(self.event.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
-        length == 8
+        rustix::io::read(&self.event, &mut [0_u8; 8]) == Ok(8)
     }
 }
 
@@ -143,7 +136,7 @@ impl AsFd for Waker {
     }
 }
 
-/// Whether an IO error only says that the call would have had to wait.
+/// True when an I/O error only means that the call would have had to wait.
 #[must_use]
 pub fn would_block(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
@@ -168,7 +161,7 @@ mod tests {
         let waker = Waker::new().expect("eventfd");
         let start = clock::monotonic_now();
         assert_eq!(
-            wait(&mut [PollItem::new(&waker, Interest::READ)], Some(Duration::from_millis(20))).expect("poll"),
+            wait(&mut [PollItem::new(&waker, PollInterest::READ)], Some(Duration::from_millis(20))).expect("poll"),
             0
         );
         assert!(clock::monotonic_now() - start >= Duration::from_millis(20));
@@ -180,18 +173,18 @@ mod tests {
         waker.wake();
         waker.wake();
         for _ in 0..2 {
-            assert!(wait_for(&waker, Interest::READ, Some(Duration::ZERO)).expect("poll"));
+            assert!(wait_for(&waker, PollInterest::READ, Some(Duration::ZERO)).expect("poll"));
         }
         assert!(waker.drain());
         assert!(!waker.drain());
-        assert!(!wait_for(&waker, Interest::READ, Some(Duration::ZERO)).expect("poll"));
+        assert!(!wait_for(&waker, PollInterest::READ, Some(Duration::ZERO)).expect("poll"));
     }
 
     #[test]
     fn another_thread_is_woken() {
         let waker = Arc::new(Waker::new().expect("eventfd"));
         let other = Arc::clone(&waker);
-        let thread = std::thread::spawn(move || wait_for(&*other, Interest::READ, Some(Duration::from_secs(10))));
+        let thread = std::thread::spawn(move || wait_for(&*other, PollInterest::READ, Some(Duration::from_secs(10))));
         waker.wake();
         assert!(thread.join().expect("no panic").expect("poll"));
     }
@@ -199,19 +192,19 @@ mod tests {
     #[test]
     fn each_item_reports_its_own_readiness() {
         let (client, mut server) = pair();
-        let mut items = [PollItem::new(&client, Interest::READ_WRITE), PollItem::new(&server, Interest::READ)];
+        let mut items = [PollItem::new(&client, PollInterest::READ_WRITE), PollItem::new(&server, PollInterest::READ)];
         assert_eq!(wait(&mut items, Some(Duration::from_secs(5))).expect("poll"), 1);
         assert!(items[0].is_writable() && !items[0].is_readable());
         assert!(!items[1].is_ready());
-        server.write_all(b"x").expect("room");
-        assert!(wait_for(&client, Interest::READ, Some(Duration::from_secs(5))).expect("poll"));
+        server.write_all(b"x").expect("buffer space");
+        assert!(wait_for(&client, PollInterest::READ, Some(Duration::from_secs(5))).expect("poll"));
     }
 
     #[test]
     fn the_end_of_a_stream_is_readable() {
         let (client, server) = pair();
         drop(server);
-        let mut items = [PollItem::new(&client, Interest::READ)];
+        let mut items = [PollItem::new(&client, PollInterest::READ)];
         assert_eq!(wait(&mut items, Some(Duration::from_secs(5))).expect("poll"), 1);
         assert!(items[0].is_readable());
         assert!(!items[0].has_error());

@@ -1,110 +1,101 @@
-//! Whether this host lets a process do what User-Mode Linux does: trace its children, and be shut into namespaces. Each
-//! is tried, in a child process, as what is allowed depends on users, containers and filters that no version tells of.
+//! Checks if this host lets a process do what User-Mode Linux does: trace its children, and enter namespaces. Each is
+//! tried in a child process, as permissions depend on users, containers and filters that no version number reveals.
 
 use std::io;
 
-use crate::clock::retry;
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getppid, kill_process, waitpid};
+use rustix::thread::UnshareFlags;
+
 use crate::error::{Error, Result, check};
-use crate::process::is_root;
+use crate::namespace::unshare;
+use crate::process::{exit_at_once, is_root};
+use crate::signals::raise;
+
+/// Runs `action`, which only makes system calls, in a child process that ends with the code that it returns.
+fn fork_child(action: impl FnOnce() -> i32) -> io::Result<Pid> {
+    // SAFETY: the child makes system calls only, and ends.
+    match check(unsafe { libc::fork() })? {
+        0 => exit_at_once(action()),
+        child => Pid::from_raw(child).ok_or_else(|| io::ErrorKind::Other.into()),
+    }
+}
+
+/// The error's number as an exit code.
+fn exit_code(outcome: io::Result<()>) -> i32 {
+    outcome.map_or_else(|cause| cause.raw_os_error().unwrap_or(libc::EIO), |()| 0)
+}
 
 /// Tries to trace a child: to stop it, to run it to its next system call, and to have that call not happen
 /// (`PTRACE_SYSEMU`).
 pub fn try_tracing() -> Result<()> {
     let failed = |what: &str, cause| Error::system(format!("tracing a child process ({what})"), cause);
-    // SAFETY: the child makes system calls only, and ends.
-    let child = check(unsafe { libc::fork() }).map_err(|cause| failed("fork", cause))?;
-    if child == 0 {
-        be_traced();
-    }
+    let child = fork_child(|| exit_code(be_traced())).map_err(|cause| failed("fork", cause))?;
     let outcome = trace(child);
-    // SAFETY: takes numbers; the child is ours and has not been waited for to its end.
-    unsafe { libc::kill(child, libc::SIGKILL) };
+    // The child is ours and has not been waited for to its end.
+    let _ = kill_process(child, Signal::KILL);
     let _ = wait_for(child);
     outcome.map_err(|(what, cause)| failed(what, cause))
 }
 
-/// The child's part. Its exit code is the error number when it may not be traced.
-fn be_traced() -> ! {
-    let nothing = core::ptr::null_mut::<libc::c_void>();
-    // SAFETY: these take numbers and null pointers; `_exit` ends the process at once. When tracing works, the call after
-    // the stop does not happen, and the parent kills the process.
-    unsafe {
-        if libc::ptrace(libc::PTRACE_TRACEME, 0, nothing, nothing) != 0 {
-            libc::_exit(*libc::__errno_location());
-        }
-        libc::raise(libc::SIGSTOP);
-        libc::getppid();
-        libc::_exit(0);
-    }
+/// The child's part. When tracing works, the call after the stop does not happen, and the parent kills the process.
+fn be_traced() -> io::Result<()> {
+    request(libc::PTRACE_TRACEME, None, 0)?;
+    raise(libc::SIGSTOP);
+    let _ = getppid();
+    Ok(())
 }
 
-fn trace(child: libc::pid_t) -> core::result::Result<(), (&'static str, io::Error)> {
+fn trace(child: Pid) -> core::result::Result<(), (&'static str, io::Error)> {
     let status = wait_for(child).map_err(|cause| ("waitpid", cause))?;
-    if libc::WIFEXITED(status) {
-        return Err(("PTRACE_TRACEME", io::Error::from_raw_os_error(libc::WEXITSTATUS(status))));
+    if let Some(number) = status.exit_status() {
+        return Err(("PTRACE_TRACEME", io::Error::from_raw_os_error(number)));
     }
     let options = usize::try_from(libc::PTRACE_O_TRACESYSGOOD).unwrap_or(0);
-    request(libc::PTRACE_SETOPTIONS, child, options).map_err(|cause| ("PTRACE_SETOPTIONS", cause))?;
-    request(libc::PTRACE_SYSEMU, child, 0).map_err(|cause| ("PTRACE_SYSEMU", cause))?;
+    request(libc::PTRACE_SETOPTIONS, Some(child), options).map_err(|cause| ("PTRACE_SETOPTIONS", cause))?;
+    request(libc::PTRACE_SYSEMU, Some(child), 0).map_err(|cause| ("PTRACE_SYSEMU", cause))?;
     let status = wait_for(child).map_err(|cause| ("waitpid", cause))?;
-    if libc::WIFSTOPPED(status) && libc::WSTOPSIG(status) == libc::SIGTRAP | 0x80 {
+    if status.stopping_signal() == Some(libc::SIGTRAP | 0x80) {
         return Ok(());
     }
     Err(("PTRACE_SYSEMU", io::Error::other("the child did not stop at its system call")))
 }
 
-fn request(what: libc::c_uint, child: libc::pid_t, data: usize) -> io::Result<()> {
+fn request(what: libc::c_uint, child: Option<Pid>, data: usize) -> io::Result<()> {
     // SAFETY: the requests that come here take numbers in place of pointers, and the child is stopped.
-    let answer = unsafe { libc::ptrace(what, child, core::ptr::null_mut::<libc::c_void>(), data) };
+    let answer = unsafe { libc::ptrace(what, Pid::as_raw(child), core::ptr::null_mut::<libc::c_void>(), data) };
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Waits until the child has stopped or ended.
-fn wait_for(child: libc::pid_t) -> io::Result<libc::c_int> {
-    let mut status = 0;
-    // SAFETY: `status` is ours alone.
-    retry(|| check(unsafe { libc::waitpid(child, &raw mut status, 0) }))?;
-    Ok(status)
+fn wait_for(child: Pid) -> io::Result<WaitStatus> {
+    let ended = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()))?;
+    ended.map(|(_, status)| status).ok_or_else(|| io::ErrorKind::Other.into())
 }
 
 /// Tries to make a namespace for processes, as root by itself, else (or when that is refused) within a user namespace.
 pub fn try_process_namespace() -> Result<()> {
-    let operation = "making a process namespace";
-    // SAFETY: the child makes system calls only, and ends.
-    let child = check(unsafe { libc::fork() }).map_err(|cause| Error::system(operation, cause))?;
-    if child == 0 {
-        // SAFETY: takes numbers; `_exit` ends the process at once.
-        unsafe {
-            let alone = is_root() && libc::unshare(libc::CLONE_NEWPID) == 0;
-            if alone || libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWPID) == 0 {
-                libc::_exit(0);
-            }
-            libc::_exit(*libc::__errno_location());
-        }
+    let failed = |cause| Error::system("making a process namespace", cause);
+    let make = || {
+        let alone = is_root() && unshare(UnshareFlags::NEWPID).is_ok();
+        if alone { Ok(()) } else { unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWPID) }
+    };
+    let child = fork_child(|| exit_code(make())).map_err(failed)?;
+    match wait_for(child).map_err(failed)?.exit_status() {
+        Some(0) => Ok(()),
+        number => Err(failed(io::Error::from_raw_os_error(number.unwrap_or(libc::EIO)))),
     }
-    let status = wait_for(child).map_err(|cause| Error::system(operation, cause))?;
-    if libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0 {
-        return Ok(());
-    }
-    let cause =
-        io::Error::from_raw_os_error(if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { libc::EIO });
-    Err(Error::system(operation, cause))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Runs `action` in a child process; its exit code.
+    /// Runs `action` in a child process, where it may also use the allocator, which the C library keeps usable after a
+    /// fork; returns its exit code.
     fn in_child(action: impl FnOnce() -> i32) -> i32 {
-        // SAFETY: the child uses the allocator, which the C library keeps usable after a fork, and no other lock.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            let code = action();
-            // SAFETY: ends the child at once.
-            unsafe { libc::_exit(code) };
-        }
-        libc::WEXITSTATUS(wait_for(child).expect("our child"))
+        let status = wait_for(fork_child(action).expect("processes")).expect("our child");
+        status.exit_status().expect("it was not killed")
     }
 
     #[test]
@@ -116,21 +107,18 @@ mod tests {
 
     /// A traced process cannot have another tracer: a refusal that every kernel gives.
     #[test]
-    fn a_process_that_may_not_be_traced_is_found_out() {
+    fn a_process_that_may_not_be_traced_is_detected() {
         let code = in_child(|| {
-            let nothing = core::ptr::null_mut::<libc::c_void>();
-            // SAFETY: takes numbers and null pointers.
-            let first = unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, nothing, nothing) };
-            // SAFETY: as above.
-            let second = unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, nothing, nothing) };
+            let first = request(libc::PTRACE_TRACEME, None, 0);
+            let second = request(libc::PTRACE_TRACEME, None, 0);
             // Where nothing at all may be traced the first is refused too.
-            i32::from(second == 0) + i32::from(first == 0) * 2
+            i32::from(second.is_ok()) + i32::from(first.is_ok()) * 2
         });
         assert!([0, 2].contains(&code), "{code}");
     }
 
     #[test]
-    fn a_limit_of_no_namespaces_is_found_out() {
+    fn a_limit_of_no_namespaces_is_detected() {
         let code = in_child(|| i32::from(try_process_namespace().is_err_and(|error| error.errno().is_none())));
         assert_eq!(code, 0);
     }

@@ -1,28 +1,27 @@
-//! What this host has to spare: memory, space in directories, processors.
+//! Resources that this host has to spare: memory, space in directories, processors.
 
-use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use linerate_model::parameters::Cpu;
+use linerate_model::parameters::CpuIndex;
 use linerate_units::ByteCount;
+use rustix::fs::{Access, StatVfsMountFlags, access, statfs, statvfs};
 
 use crate::error::{Error, Result, check};
 use crate::supervise;
 
-/// Memory that programs could have now without swapping, and what sets that limit.
+/// Memory available to programs without swapping, and its limiting factor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AvailableMemory {
-    /// How much.
+    /// Available memory.
     pub size: ByteCount,
     /// `MemAvailable in /proc/meminfo`, or the control group whose limit is tighter.
     pub limited_by: String,
 }
 
-/// Memory that this process and its children could have now: the system's, or what the control groups of this process
-/// leave if that is less.
+/// Memory available to this process and its children: the system's, or the remainder in the control groups of this
+/// process if that is less.
 pub fn available_memory() -> Result<AvailableMemory> {
     let operation = "reading MemAvailable from /proc/meminfo";
     let text = fs::read_to_string("/proc/meminfo").map_err(|cause| Error::system(operation, cause))?;
@@ -38,13 +37,13 @@ fn meminfo_available(text: &str) -> Option<ByteCount> {
     line.trim().strip_suffix("kB")?.trim().parse().ok().map(ByteCount::from_kibibytes)
 }
 
-/// What each control group with a limit, from this process's up to the root, has left.
+/// Remaining memory of each control group with a limit, from this process's up to the root.
 fn control_group_memory() -> Vec<AvailableMemory> {
     let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     text.lines()
         .filter_map(group_directory)
         .flat_map(|(root, path)| levels(&root, &path))
-        .filter_map(|level| left_in(&level))
+        .filter_map(|level| remaining_memory(&level))
         .collect()
 }
 
@@ -66,9 +65,9 @@ fn levels(root: &Path, path: &str) -> Vec<PathBuf> {
     group.ancestors().take_while(|level| level.starts_with(root)).map(Path::to_owned).collect()
 }
 
-fn left_in(group: &Path) -> Option<AvailableMemory> {
+fn remaining_memory(group: &Path) -> Option<AvailableMemory> {
     let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
-    // The first names are of version 2, whose limit may be the word "max"; the others of version 1.
+    // The first names are of version 2, whose limit may be the text "max"; the others of version 1.
     let limit = number("memory.max").or_else(|| number("memory.limit_in_bytes"))?;
     let used = number("memory.current").or_else(|| number("memory.usage_in_bytes"))?;
     let statistics = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
@@ -86,41 +85,32 @@ fn cached(statistics: &str) -> u64 {
 
 /// A file system, seen from a directory in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Space {
-    /// What may still be written there.
+pub struct FileSystemSpace {
+    /// Bytes that may still be written there.
     pub free: ByteCount,
-    /// Whether this user may make files there.
+    /// True when this user may create files there.
     pub writable: bool,
-    /// Whether programs may be run from it (not mounted `noexec`).
+    /// True when programs may be run from it (not mounted `noexec`).
     pub executable: bool,
-    /// Whether it is in memory (`tmpfs`): what is written there takes memory away.
+    /// True when it is in memory (`tmpfs`): files there use up memory.
     pub in_memory: bool,
 }
 
-/// What the file system of this directory has left, for this user.
-pub fn space_in(directory: &Path) -> Result<Space> {
+/// Free space of this directory's file system, for this user.
+pub fn space_in(directory: &Path) -> Result<FileSystemSpace> {
     let operation = || format!("asking for the space in {}", directory.display());
-    let name = CString::new(directory.as_os_str().as_bytes())
-        .map_err(|_| Error::refused(operation(), "a path has no NUL in it"))?;
-    // SAFETY: both structures are numbers, for which zero is a value.
-    let (mut space, mut kind): (libc::statvfs, libc::statfs) = unsafe { core::mem::zeroed() };
-    // SAFETY: the name ends with a NUL; `space` is ours alone.
-    check(unsafe { libc::statvfs(name.as_ptr(), &raw mut space) })
-        .map_err(|cause| Error::system(operation(), cause))?;
-    // SAFETY: as above.
-    check(unsafe { libc::statfs(name.as_ptr(), &raw mut kind) }).map_err(|cause| Error::system(operation(), cause))?;
-    // SAFETY: takes a number and the name, which ends with a NUL.
-    let access = unsafe { libc::access(name.as_ptr(), libc::W_OK | libc::X_OK) };
-    Ok(Space {
-        writable: access == 0,
+    let space = statvfs(directory).map_err(|cause| Error::system(operation(), cause))?;
+    let kind = statfs(directory).map_err(|cause| Error::system(operation(), cause))?;
+    Ok(FileSystemSpace {
+        writable: access(directory, Access::WRITE_OK | Access::EXEC_OK).is_ok(),
         free: ByteCount::new(space.f_bavail.saturating_mul(space.f_frsize)),
-        executable: space.f_flag & libc::ST_NOEXEC == 0,
+        executable: !space.f_flag.contains(StatVfsMountFlags::NOEXEC),
         in_memory: kind.f_type == libc::TMPFS_MAGIC,
     })
 }
 
 /// The processors that this process may use.
-pub fn allowed_processors() -> Result<Vec<Cpu>> {
+pub fn allowed_processors() -> Result<Vec<CpuIndex>> {
     let failed = |cause| Error::system("asking which processors this process may use", cause);
     let bits = libc::c_ulong::BITS as usize;
     // The kernel refuses masks with fewer bits than it has processors.
@@ -134,12 +124,12 @@ pub fn allowed_processors() -> Result<Vec<Cpu>> {
         let index = usize::from(*index);
         mask[index / bits] >> (index % bits) & 1 == 1
     });
-    Ok(allowed.map(Cpu).collect())
+    Ok(allowed.map(CpuIndex).collect())
 }
 
-/// Threads that run or could run now, by the processor that they were on last: how busy each processor is at this moment.
-/// This thread is not counted.
-pub fn runnable_threads() -> Result<Vec<Cpu>> {
+/// Last processor of each thread that runs or could run now, which shows the current load of each processor. This
+/// thread is not counted.
+pub fn runnable_threads() -> Result<Vec<CpuIndex>> {
     let failed = |cause| Error::system("listing the processes in /proc", cause);
     let own = format!("/proc/{}", std::process::id());
     let mut running = Vec::new();
@@ -153,7 +143,7 @@ pub fn runnable_threads() -> Result<Vec<Cpu>> {
         let Ok(threads) = fs::read_dir(path.join("task")) else { continue };
         let stat = |thread: io::Result<fs::DirEntry>| fs::read_to_string(thread.ok()?.path().join("stat")).ok();
         let states = threads.filter_map(stat).filter_map(|stat| supervise::parse_state(&stat));
-        running.extend(states.filter(|state| state.letter == 'R').filter_map(|state| state.processor).map(Cpu));
+        running.extend(states.filter(|state| state.letter == 'R').filter_map(|state| state.processor).map(CpuIndex));
     }
     Ok(running)
 }
@@ -188,9 +178,9 @@ mod tests {
         write("memory.max", "max\n");
         write("memory.current", "700\n");
         write("memory.stat", "anon 5\ninactive_file 300\n");
-        assert_eq!(left_in(&directory), None, "no limit");
+        assert_eq!(remaining_memory(&directory), None, "no limit");
         write("memory.max", "1000\n");
-        assert_eq!(left_in(&directory).map(|left| left.size), Some(ByteCount::new(600)), "1000 - (700 - 300)");
+        assert_eq!(remaining_memory(&directory).map(|left| left.size), Some(ByteCount::new(600)), "1000 - (700 - 300)");
         fs::remove_dir_all(&directory).expect("there");
     }
 
@@ -204,7 +194,7 @@ mod tests {
 
     #[test]
     fn processors_and_what_runs_on_them() {
-        let allowed = allowed_processors().expect("Linux tells");
+        let allowed = allowed_processors().expect("Linux reports them");
         assert!(!allowed.is_empty() && allowed.len() <= 1 << 16);
         // Another process that never sleeps is seen where it runs.
         let script = "while :; do :; done";

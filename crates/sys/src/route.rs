@@ -1,4 +1,4 @@
-//! Which way this host's packets to an address take (rtnetlink(7), `RTM_GETROUTE`).
+//! The route of this host's packets to an address (rtnetlink(7), `RTM_GETROUTE`).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -6,13 +6,13 @@ use std::net::{IpAddr, SocketAddr};
 use linerate_units::Mtu;
 
 use crate::error::{Error, Result};
-use crate::interface::Interface;
+use crate::interface::NetworkInterface;
 use crate::net::canonical;
-use crate::netlink::{RouteSocket, append_attribute, attributes, number};
+use crate::netlink::{NetlinkSocket, append_attribute, attribute, attributes, number};
 
-/// A way out of this host.
+/// A route from this host to an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct RouteToAddress {
     /// The interface.
     pub interface: String,
     /// The number of the interface.
@@ -21,7 +21,7 @@ pub struct Route {
     pub gateway: Option<IpAddr>,
     /// The address that this host sends from.
     pub source: Option<IpAddr>,
-    /// Whether the address is one of this host's own.
+    /// True when the address is one of this host's own.
     pub is_local: bool,
     /// The MTU of the interface.
     pub interface_mtu: Option<Mtu>,
@@ -29,8 +29,8 @@ pub struct Route {
     pub route_mtu: Option<Mtu>,
 }
 
-impl Route {
-    /// The MTU that holds: the route's own, else the interface's.
+impl RouteToAddress {
+    /// The MTU in effect: the route's own, else the interface's.
     #[must_use]
     pub fn mtu(&self) -> Option<Mtu> {
         self.route_mtu.or(self.interface_mtu)
@@ -46,10 +46,10 @@ const RTA_METRICS: u16 = 8;
 const RTAX_MTU: u16 = 2;
 const RTN_LOCAL: u8 = 2;
 /// Length of `rtmsg`: family, lengths of prefixes, type of service, table, protocol, scope, type, flags.
-const DESCRIPTION: usize = 12;
+const RTMSG_LENGTH: usize = 12;
 
-/// The way to `address`, in the calling thread's network namespace.
-pub fn route_to(address: IpAddr) -> Result<Route> {
+/// The route to `address`, in the calling thread's network namespace.
+pub fn route_to(address: IpAddr) -> Result<RouteToAddress> {
     let address = canonical(SocketAddr::new(address, 0)).ip();
     let failed = |cause| {
         let no_way = "this host has no route to it: `ip route` and `ip -6 route` list its routes";
@@ -57,13 +57,13 @@ pub fn route_to(address: IpAddr) -> Result<Route> {
             .hint_on(libc::ENETUNREACH, no_way)
             .hint_on(libc::EHOSTUNREACH, no_way)
     };
-    let mut socket = RouteSocket::open().map_err(failed)?;
+    let mut socket = NetlinkSocket::route().map_err(failed)?;
     let mut found = None;
     let question = question(address).map_err(failed)?;
-    let keep = |message: crate::netlink::Message<'_>| found = found.take().or_else(|| parse(message.body));
+    let keep = |message: crate::netlink::NetlinkMessage<'_>| found = found.take().or_else(|| parse(message.body));
     socket.ask(libc::RTM_GETROUTE, &question, keep).map_err(failed)?;
     let mut route = found.ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
-    let interface = Interface::by_index(route.index)?;
+    let interface = NetworkInterface::by_index(route.index)?;
     route.interface = interface.name;
     route.interface_mtu = interface.mtu;
     Ok(route)
@@ -74,17 +74,17 @@ fn question(address: IpAddr) -> io::Result<Vec<u8>> {
         IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
         IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),
     };
-    let mut body = vec![0; DESCRIPTION];
+    let mut body = vec![0; RTMSG_LENGTH];
     body[0] = u8::try_from(family).unwrap_or_default();
     body[1] = u8::try_from(octets.len() * 8).unwrap_or_default();
     append_attribute(&mut body, RTA_DST, &octets)?;
     Ok(body)
 }
 
-/// What the kernel says of a route; the interface's name and MTU are not in it.
-fn parse(body: &[u8]) -> Option<Route> {
-    let (description, rest) = body.split_at_checked(DESCRIPTION)?;
-    let mut route = Route {
+/// The kernel's description of a route; the interface's name and MTU are not in it.
+fn parse(body: &[u8]) -> Option<RouteToAddress> {
+    let (description, rest) = body.split_at_checked(RTMSG_LENGTH)?;
+    let mut route = RouteToAddress {
         interface: String::new(),
         index: 0,
         gateway: None,
@@ -99,8 +99,8 @@ fn parse(body: &[u8]) -> Option<Route> {
             RTA_GATEWAY => route.gateway = address(content),
             RTA_PREFSRC => route.source = address(content),
             RTA_METRICS => {
-                let mtu = attributes(content).find(|(kind, _)| *kind == RTAX_MTU);
-                route.route_mtu = mtu.and_then(|(_, content)| number(content, 0)).filter(|mtu| *mtu > 0).map(Mtu::new);
+                let mtu = attribute(content, RTAX_MTU).and_then(|content| number(content, 0));
+                route.route_mtu = mtu.filter(|mtu| *mtu > 0).map(Mtu::new);
             }
             _ => {}
         }
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_to_this_host() {
+    fn the_route_to_this_host() {
         for text in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
             let route = route_to(text.parse().expect("valid")).expect("every host has it");
             assert_eq!((route.interface.as_str(), route.index, route.is_local), ("lo", 1, true), "{text}");
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     #[ignore = "needs root and ip: three network namespaces with a router between them"]
-    fn ways_over_a_router_and_with_an_mtu_of_their_own() {
-        let chain = crate::test_network::Chain::new(1400);
+    fn routes_over_a_router_and_with_an_mtu_of_their_own() {
+        let chain = crate::test_network::NamespaceChain::new(1400);
         let within = || {
             for (far, router, near, length) in
                 [("10.99.2.2", "10.99.1.2", "10.99.1.1", 32), ("fd99:2::2", "fd99:1::2", "fd99:1::1", 128)]
@@ -156,8 +156,8 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_cut_off_is_none() {
-        let mut body = vec![0; DESCRIPTION];
+    fn a_truncated_answer_is_none() {
+        let mut body = vec![0; RTMSG_LENGTH];
         append_attribute(&mut body, RTA_OIF, &3_u32.to_ne_bytes()).expect("short");
         assert_eq!(parse(&body).map(|route| route.index), Some(3));
         for length in 0..body.len() {

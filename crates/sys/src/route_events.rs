@@ -1,29 +1,28 @@
-//! What changes on this host's links and in their queueing, as the kernel announces it (rtnetlink(7)).
+//! Changes of this host's links and their queueing, as announced by the kernel (rtnetlink(7)).
 //!
-//! The kernel says what is now; this module remembers what was, so that each event says what became different. What
-//! this process changes itself is announced to it like everything else.
+//! The kernel announces the present state; this module remembers the previous one, so that each event is a difference.
+//! Changes by this process itself are announced to it like all others.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::clock::retry;
-use crate::error::{Error, Result, check};
-use crate::netlink::{Message, RouteSocket, attributes, messages, number};
+use crate::error::{Error, Result};
+use crate::netlink::{KernelNotification, NetlinkMessage, NetlinkSocket, attribute, messages, number};
 
-/// Something that became different.
+/// A change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RouteEvent {
-    /// A link has come: it was made, plugged in, or moved into this network namespace.
+    /// A link was added: it was made, plugged in, or moved into this network namespace.
     Appeared {
-        /// Its number, which no link had before since the namespace was made.
+        /// Number of the link, which no other link has had since the namespace was made.
         index: u32,
-        /// Its name.
+        /// Name of the link.
         name: String,
-        /// Whether it is up and has a carrier.
+        /// True when it is up and has a carrier.
         is_up: bool,
     },
-    /// A link is no more.
+    /// A link was removed.
     Gone {
         /// The number that it had.
         index: u32,
@@ -32,7 +31,7 @@ pub enum RouteEvent {
     },
     /// A link has another name.
     Renamed {
-        /// Its number.
+        /// Number of the link.
         index: u32,
         /// The old name.
         from: String,
@@ -41,71 +40,69 @@ pub enum RouteEvent {
     },
     /// A link is up and has a carrier, which it had not.
     Up {
-        /// Its number.
+        /// Number of the link.
         index: u32,
-        /// Its name.
+        /// Name of the link.
         name: String,
     },
-    /// A link was taken down, or has lost its carrier.
+    /// A link was set down, or has lost its carrier.
     Down {
-        /// Its number.
+        /// Number of the link.
         index: u32,
-        /// Its name.
+        /// Name of the link.
         name: String,
     },
-    /// A queueing discipline, a class or a filter of a link was made, changed or taken away.
+    /// A queueing discipline, a class or a filter of a link was made, changed or removed.
     QueueingChanged {
         /// The link's number.
         index: u32,
         /// The link's name; `None` when it has gone in the meantime.
         name: Option<String>,
     },
-    /// There were more events than the kernel keeps (`ENOBUFS`), or one that does not say which link it is about (a
-    /// filter that several links share): everything is to be looked at again. Events that tell how the links differ
-    /// from what was known follow.
+    /// Events were lost, as there were more than the kernel keeps (`ENOBUFS`), or one does not name its link (a filter
+    /// that several links share): everything is to be checked again. Events about the links' differences from their
+    /// known state follow.
     Lost,
 }
 
-/// What is known of a link.
+/// Known state of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct LinkState {
     name: String,
     is_up: bool,
 }
 
-/// The links, by their numbers.
-type Links = BTreeMap<u32, LinkState>;
+/// Links by their numbers.
+type KnownLinks = BTreeMap<u32, LinkState>;
 
 // From the kernel's linux/rtnetlink.h and linux/if_link.h.
 const IFLA_IFNAME: u16 = 3;
 /// Length of `ifinfomsg`: family, type, number, flags, changed flags.
-const LINK_DESCRIPTION: usize = 16;
-/// Stands for a block of filters that several links share (`TCM_IFINDEX_MAGIC_BLOCK`).
-const SHARED_BLOCK: u32 = u32::MAX;
+const IFINFOMSG_LENGTH: usize = 16;
+/// Number in place of a link's for a block of filters that several links share (`TCM_IFINDEX_MAGIC_BLOCK`).
+const SHARED_BLOCK_INDEX: u32 = u32::MAX;
 const RTM_NEWCHAIN: u16 = 100;
 const RTM_DELCHAIN: u16 = 101;
-
-/// Longer than anything that the kernel announces at once.
-const LARGEST_MESSAGE: usize = 64 << 10;
 
 /// The events of the network namespace of the thread that opened it. Readable for [`crate::poll::wait`] when there are
 /// any.
 #[derive(Debug)]
 pub struct RouteEvents {
-    socket: OwnedFd,
-    links: Links,
+    socket: NetlinkSocket,
+    links: KnownLinks,
 }
 
 impl RouteEvents {
-    /// Begins to listen. What is there by then is known, and causes no events.
+    /// Starts listening. Existing links are known, and cause no events.
     pub fn open() -> Result<Self> {
-        let socket =
-            subscribed().map_err(|cause| Error::system("listening to changes of links and queueing", cause))?;
+        let socket = NetlinkSocket::route_listener(&[libc::RTNLGRP_LINK, libc::RTNLGRP_TC])
+            .map_err(|cause| Error::system("listening to changes of links and queueing", cause))?;
         // After subscribing, so that nothing falls between the two.
         Ok(Self { socket, links: listed()? })
     }
 
-    /// Whether the link of this name is up and has a carrier, as far as events were read; `None` when it is not there.
+    /// True when the link of this name is up and has a carrier, as far as events were read; `None` when it does not
+    /// exist.
     #[must_use]
     pub fn is_up(&self, name: &str) -> Option<bool> {
         self.links.values().find(|link| link.name == name).map(|link| link.is_up)
@@ -117,19 +114,18 @@ impl RouteEvents {
         self.links.iter().find(|(_, link)| link.name == name).map(|(index, _)| *index)
     }
 
-    /// Everything that has happened since the last call; does not wait.
+    /// Reads all events since the last call; does not wait.
     pub fn read(&mut self) -> Result<Vec<RouteEvent>> {
         let mut events = Vec::new();
-        let mut buffer = vec![0_u8; LARGEST_MESSAGE];
         loop {
-            match receive(&self.socket, &mut buffer) {
-                Ok(Received::FromKernel(length)) => {
-                    for message in messages(&buffer[..length]) {
-                        hear(&mut self.links, message, &mut events);
+            match self.socket.announcement() {
+                Ok(KernelNotification::FromKernel(bytes)) => {
+                    for message in messages(bytes) {
+                        apply_message(&mut self.links, message, &mut events);
                     }
                 }
-                Ok(Received::Other) => {}
-                Ok(Received::TooLong) => events.push(RouteEvent::Lost),
+                Ok(KernelNotification::Other) => {}
+                Ok(KernelNotification::TooLong) => events.push(RouteEvent::Lost),
                 Err(cause) if cause.raw_os_error() == Some(libc::ENOBUFS) => events.push(RouteEvent::Lost),
                 Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => break,
                 Err(cause) => return Err(Error::system("reading changes of links and queueing", cause)),
@@ -148,87 +144,36 @@ impl AsFd for RouteEvents {
     }
 }
 
-fn subscribed() -> io::Result<OwnedFd> {
-    // SAFETY: takes numbers; the descriptor that comes back is new, so nothing else owns it.
-    let socket = unsafe {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        OwnedFd::from_raw_fd(check(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE))?)
-    };
-    let mut address = netlink_address();
-    address.nl_groups =
-        [libc::RTNLGRP_LINK, libc::RTNLGRP_TC].iter().fold(0, |groups, group| groups | 1 << (group - 1));
-    // SAFETY: the pointer and length describe `address`, which the kernel only reads.
-    check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), address_length()) })?;
-    Ok(socket)
-}
-
-fn netlink_address() -> libc::sockaddr_nl {
-    // SAFETY: the structure is integers, for which zero is a value.
-    let mut address: libc::sockaddr_nl = unsafe { core::mem::zeroed() };
-    address.nl_family = libc::sa_family_t::try_from(libc::AF_NETLINK).unwrap_or_default();
-    address
-}
-
-fn address_length() -> libc::socklen_t {
-    libc::socklen_t::try_from(size_of::<libc::sockaddr_nl>()).unwrap_or_default()
-}
-
-enum Received {
-    /// So many bytes.
-    FromKernel(usize),
-    /// Another process's.
-    Other,
-    TooLong,
-}
-
-fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<Received> {
-    let mut sender = netlink_address();
-    let length = retry(|| {
-        let mut sender_length = address_length();
-        // SAFETY: the first pointer and length describe `buffer`, the second `sender`; both are ours alone.
-        let length = unsafe {
-            let (start, from) = (buffer.as_mut_ptr().cast(), (&raw mut sender).cast());
-            libc::recvfrom(socket.as_raw_fd(), start, buffer.len(), libc::MSG_TRUNC, from, &raw mut sender_length)
-        };
-        usize::try_from(length).map_err(|_| io::Error::last_os_error())
-    })?;
-    Ok(match (sender.nl_pid, length <= buffer.len()) {
-        (0, true) => Received::FromKernel(length),
-        (0, false) => Received::TooLong,
-        _ => Received::Other,
-    })
-}
-
-/// All links that there are now.
-fn listed() -> Result<Links> {
-    let mut links = Links::new();
-    let mut keep = |message: Message<'_>| links.extend(link(message.body));
+/// All present links.
+fn listed() -> Result<KnownLinks> {
+    let mut links = KnownLinks::new();
+    let mut keep = |message: NetlinkMessage<'_>| links.extend(link(message.body));
     let listing =
-        RouteSocket::open().and_then(|mut socket| socket.list(libc::RTM_GETLINK, &[0; LINK_DESCRIPTION], &mut keep));
+        NetlinkSocket::route().and_then(|mut socket| socket.list(libc::RTM_GETLINK, &[0; IFINFOMSG_LENGTH], &mut keep));
     listing.map_err(|cause| Error::system("listing the links", cause))?;
     Ok(links)
 }
 
-/// A link's number and state; `None` for what is said of it as a port of a bridge, and for what is cut off.
+/// A link's number and state; `None` for messages about it as a port of a bridge, and for truncated ones.
 fn link(body: &[u8]) -> Option<(u32, LinkState)> {
-    let (description, rest) = body.split_at_checked(LINK_DESCRIPTION)?;
+    let (description, rest) = body.split_at_checked(IFINFOMSG_LENGTH)?;
     if i32::from(description[0]) != libc::AF_UNSPEC {
         return None;
     }
-    let (_, name) = attributes(rest).find(|(kind, _)| *kind == IFLA_IFNAME)?;
+    let name = attribute(rest, IFLA_IFNAME)?;
     let name = String::from_utf8_lossy(name.split(|byte| *byte == 0).next()?).into_owned();
-    // Running: it has a carrier, or cannot tell, as tunnels and PPP.
+    // Running: it has a carrier, or cannot detect one, as tunnels and PPP.
     let needed = (libc::IFF_UP | libc::IFF_RUNNING).cast_unsigned();
     let is_up = number(description, 8)? & needed == needed;
     Some((number(description, 4)?, LinkState { name, is_up }))
 }
 
-/// Takes an announcement in.
-fn hear(links: &mut Links, message: Message<'_>, events: &mut Vec<RouteEvent>) {
+/// Applies an announcement.
+fn apply_message(links: &mut KnownLinks, message: NetlinkMessage<'_>, events: &mut Vec<RouteEvent>) {
     match message.kind {
         libc::RTM_NEWLINK => {
             if let Some((index, state)) = link(message.body) {
-                learn(links, index, state, events);
+                update_link(links, index, state, events);
             }
         }
         libc::RTM_DELLINK => {
@@ -245,15 +190,15 @@ fn hear(links: &mut Links, message: Message<'_>, events: &mut Vec<RouteEvent>) {
         | libc::RTM_DELTFILTER
         | RTM_NEWCHAIN
         | RTM_DELCHAIN => events.push(match number(message.body, 4) {
-            None | Some(SHARED_BLOCK) => RouteEvent::Lost,
+            None | Some(SHARED_BLOCK_INDEX) => RouteEvent::Lost,
             Some(index) => RouteEvent::QueueingChanged { index, name: links.get(&index).map(|link| link.name.clone()) },
         }),
         _ => {}
     }
 }
 
-/// Remembers how a link is now, and tells what is different.
-fn learn(links: &mut Links, index: u32, state: LinkState, events: &mut Vec<RouteEvent>) {
+/// Records the present state of a link, and reports the differences.
+fn update_link(links: &mut KnownLinks, index: u32, state: LinkState, events: &mut Vec<RouteEvent>) {
     let (name, is_up) = (state.name.clone(), state.is_up);
     match links.insert(index, state) {
         None => events.push(RouteEvent::Appeared { index, name, is_up }),
@@ -270,8 +215,8 @@ fn learn(links: &mut Links, index: u32, state: LinkState, events: &mut Vec<Route
     }
 }
 
-/// The same for all links at once.
-fn compare(links: &mut Links, now: Links, events: &mut Vec<RouteEvent>) {
+/// Does the same for all links at once.
+fn compare(links: &mut KnownLinks, now: KnownLinks, events: &mut Vec<RouteEvent>) {
     let gone: Vec<u32> = links.keys().filter(|index| !now.contains_key(index)).copied().collect();
     for index in gone {
         if let Some(state) = links.remove(&index) {
@@ -279,7 +224,7 @@ fn compare(links: &mut Links, now: Links, events: &mut Vec<RouteEvent>) {
         }
     }
     for (index, state) in now {
-        learn(links, index, state, events);
+        update_link(links, index, state, events);
     }
 }
 
@@ -293,7 +238,7 @@ mod tests {
     use crate::command;
     use crate::namespace::NetworkNamespace;
     use crate::netlink::append_attribute;
-    use crate::poll::{Interest, wait_for};
+    use crate::poll::{PollInterest, wait_for};
     use crate::sockopt::{self, SocketOption};
 
     const UP: i32 = libc::IFF_UP | libc::IFF_RUNNING;
@@ -307,15 +252,15 @@ mod tests {
         body
     }
 
-    fn tell(links: &mut Links, kind: u16, body: &[u8]) -> Vec<RouteEvent> {
+    fn tell(links: &mut KnownLinks, kind: u16, body: &[u8]) -> Vec<RouteEvent> {
         let mut events = Vec::new();
-        hear(links, Message { kind, sequence: 0, body }, &mut events);
+        apply_message(links, NetlinkMessage { kind, sequence: 0, body }, &mut events);
         events
     }
 
     #[test]
     fn a_link_comes_goes_up_and_down_and_is_renamed() {
-        let mut links = Links::new();
+        let mut links = KnownLinks::new();
         let mut new = |flags, name: &str| tell(&mut links, libc::RTM_NEWLINK, &link_body(0, 7, flags, name));
         let name = || "ppp0".to_owned();
         assert_eq!(new(libc::IFF_UP, "ppp0"), [RouteEvent::Appeared { index: 7, name: name(), is_up: false }]);
@@ -336,14 +281,14 @@ mod tests {
 
     #[test]
     fn leaving_a_bridge_is_not_the_end() {
-        let mut links = Links::from([(7, LinkState { name: "eth0".to_owned(), is_up: true })]);
+        let mut links = KnownLinks::from([(7, LinkState { name: "eth0".to_owned(), is_up: true })]);
         assert_eq!(tell(&mut links, libc::RTM_DELLINK, &link_body(libc::AF_BRIDGE, 7, UP, "eth0")), []);
         assert_eq!(links.len(), 1);
     }
 
     #[test]
-    fn queueing_is_told_by_link() {
-        let mut links = Links::from([(7, LinkState { name: "eth0".to_owned(), is_up: true })]);
+    fn queueing_changes_are_reported_by_link() {
+        let mut links = KnownLinks::from([(7, LinkState { name: "eth0".to_owned(), is_up: true })]);
         let body = |index: u32| [[0; 4], index.to_ne_bytes()].concat();
         for kind in [libc::RTM_NEWQDISC, libc::RTM_DELTCLASS, libc::RTM_NEWTFILTER, RTM_DELCHAIN] {
             let expected = RouteEvent::QueueingChanged { index: 7, name: Some("eth0".to_owned()) };
@@ -351,20 +296,20 @@ mod tests {
         }
         let unknown = tell(&mut links, libc::RTM_DELQDISC, &body(8));
         assert_eq!(unknown, [RouteEvent::QueueingChanged { index: 8, name: None }]);
-        assert_eq!(tell(&mut links, libc::RTM_NEWTFILTER, &body(SHARED_BLOCK)), [RouteEvent::Lost]);
+        assert_eq!(tell(&mut links, libc::RTM_NEWTFILTER, &body(SHARED_BLOCK_INDEX)), [RouteEvent::Lost]);
         assert_eq!(tell(&mut links, libc::RTM_NEWROUTE, &body(7)), []);
     }
 
     proptest! {
         #[test]
-        fn nonsense_is_borne(kind in 16_u16..110, body in proptest::collection::vec(any::<u8>(), 0..80)) {
-            let mut links = Links::new();
+        fn any_message_is_survived(kind in 16_u16..110, body in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let mut links = KnownLinks::new();
             let events = tell(&mut links, kind, &body);
             prop_assert!(events.len() <= 1);
         }
 
         #[test]
-        fn after_a_loss_the_same_is_known(before in some_links(), now in some_links()) {
+        fn the_state_is_recovered_after_a_loss(before in some_links(), now in some_links()) {
             let (mut links, mut events) = (before.clone(), Vec::new());
             compare(&mut links, now.clone(), &mut events);
             prop_assert_eq!(&links, &now);
@@ -375,7 +320,7 @@ mod tests {
         }
     }
 
-    fn some_links() -> impl Strategy<Value = Links> {
+    fn some_links() -> impl Strategy<Value = KnownLinks> {
         let state = ("[a-c]", any::<bool>()).prop_map(|(name, is_up)| LinkState { name, is_up });
         proptest::collection::btree_map(1_u32..5, state, 0..4)
     }
@@ -385,11 +330,11 @@ mod tests {
         command::run_checked(program, &words, None, Duration::from_secs(10)).expect("done");
     }
 
-    /// Everything that comes until one of them is `last`.
+    /// All events up to the first that is `last`.
     fn until(events: &mut RouteEvents, last: impl Fn(&RouteEvent) -> bool) -> Vec<RouteEvent> {
         let mut all = Vec::new();
         while !all.iter().any(&last) {
-            assert!(wait_for(events, Interest::READ, Some(Duration::from_secs(10))).expect("poll"), "{all:?}");
+            assert!(wait_for(events, PollInterest::READ, Some(Duration::from_secs(10))).expect("poll"), "{all:?}");
             all.extend(events.read().expect("read"));
         }
         all
@@ -401,9 +346,9 @@ mod tests {
 
     #[test]
     #[ignore = "needs root, ip and tc: links of a network namespace"]
-    fn the_kernel_announces_what_happens_to_links_and_their_queueing() {
+    fn the_kernel_announces_changes_of_links_and_their_queueing() {
         let within = || {
-            let mut events = RouteEvents::open().expect("allowed to everybody");
+            let mut events = RouteEvents::open().expect("needs no privilege");
             assert_eq!(events.read().expect("read"), []);
             assert_eq!((events.is_up("lo"), events.is_up("t0")), (Some(false), None));
             run("ip", "link add t0 type veth peer name t1");
@@ -431,12 +376,12 @@ mod tests {
 
     #[test]
     #[ignore = "needs root and ip: links of a network namespace"]
-    fn lost_events_are_told_and_made_up_for() {
+    fn lost_events_are_reported_and_recovered() {
         let within = || {
-            let mut events = RouteEvents::open().expect("allowed to everybody");
+            let mut events = RouteEvents::open().expect("needs no privilege");
             let room = SocketOption::new(libc::SOL_SOCKET, libc::SO_RCVBUF, "SO_RCVBUF", "receive buffer");
-            // The kernel gives the least that it gives anybody.
-            sockopt::set::<libc::c_int>(&events, room, 0).expect("allowed to everybody");
+            // The kernel gives its minimum.
+            sockopt::set::<libc::c_int>(&events, room, 0).expect("needs no privilege");
             for number in 0..20 {
                 run("ip", &format!("link add t{number} type veth peer name u{number}"));
             }

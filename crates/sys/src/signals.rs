@@ -1,8 +1,10 @@
 //! Signals that ask the program to end, turned into something that can be waited for.
 
+use core::cell::Cell;
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI32, Ordering};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result, check};
@@ -22,7 +24,7 @@ pub enum Signal {
 impl Signal {
     const ALL: [Self; 3] = [Self::Interrupt, Self::Terminate, Self::Hangup];
 
-    /// Its name and number as iperf3 prints them (`iperf_got_sigend`), for example `Interrupt(2)`.
+    /// Name and number as iperf3 prints them (`iperf_got_sigend`), for example `Interrupt(2)`.
     #[must_use]
     pub fn describe(self) -> String {
         let name = match self {
@@ -33,7 +35,7 @@ impl Signal {
         format!("{name}({})", self.number())
     }
 
-    /// In words: who usually sends it, and its name.
+    /// Label: the usual sender, and the name.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -43,7 +45,7 @@ impl Signal {
         }
     }
 
-    /// Its number in the kernel's headers.
+    /// Number in the kernel's headers.
     #[must_use]
     pub const fn number(self) -> i32 {
         match self {
@@ -60,32 +62,25 @@ impl Signal {
 
 /// The first signal that came, or 0.
 static PENDING: AtomicI32 = AtomicI32::new(0);
-/// The descriptor that the handler makes readable.
-static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
+/// The one that the handler makes readable.
 static WAKER: OnceLock<Waker> = OnceLock::new();
 
 /// Catches `SIGINT`, `SIGTERM` and `SIGHUP` for the whole process.
 ///
-/// Becomes readable for [`crate::poll::wait`] with the first signal, and stays so. The handler takes itself away: a
-/// second signal of the same kind ends a program that hangs.
+/// Becomes readable for [`crate::poll::wait`] with the first signal, and stays so. The handler removes itself: a second
+/// signal of the same kind ends a program that hangs.
 #[derive(Clone, Copy, Debug)]
-pub struct Interrupts {
+pub struct InterruptSignals {
     waker: &'static Waker,
 }
 
-impl Interrupts {
-    /// Begins to catch signals, or goes on with it; also ignores `SIGPIPE`, so that writing to a connection that is gone
-    /// is an error, not the end. A hang-up that the parent had us ignore (`nohup`) stays ignored.
+impl InterruptSignals {
+    /// Starts or continues catching signals; also ignores `SIGPIPE`, so that writing to a connection that is gone is an
+    /// error, not the end. A hang-up that the parent had us ignore (`nohup`) stays ignored.
     pub fn install() -> Result<Self> {
-        let waker = if let Some(waker) = WAKER.get() {
-            waker
-        } else {
-            let new = Waker::new()?;
-            WAKER.get_or_init(|| new)
-        };
-        DESCRIPTOR.store(waker.as_fd().as_raw_fd(), Ordering::Release);
+        let waker = lasting_waker(&WAKER)?;
         for signal in Signal::ALL {
-            // Shells start background jobs of scripts with SIGINT ignored; whoever sends one all the same means it.
+            // Shells start background jobs of scripts with SIGINT ignored; one that is sent all the same is intended.
             if signal != Signal::Hangup || !is_ignored(signal.number())? {
                 let flags = libc::SA_RESTART | libc::SA_RESETHAND;
                 let number = signal.number();
@@ -110,13 +105,13 @@ impl Interrupts {
     }
 }
 
-impl AsFd for Interrupts {
+impl AsFd for InterruptSignals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.waker.as_fd()
     }
 }
 
-/// Writing to a connection that is gone becomes an error (`EPIPE`) instead of the end of the process.
+/// Makes writing to a connection that is gone an error (`EPIPE`) instead of the end of the process.
 pub fn ignore_broken_pipes() -> Result<()> {
     let number = libc::SIGPIPE;
     replace_action(number, libc::SIG_IGN, 0).map(drop).map_err(|cause| cannot_catch(number, cause))
@@ -124,48 +119,71 @@ pub fn ignore_broken_pipes() -> Result<()> {
 
 extern "C" fn handle(number: libc::c_int) {
     let _ = PENDING.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire);
-    wake_in_handler(&DESCRIPTOR);
+    wake_in_handler(&WAKER);
 }
 
-/// Makes the eventfd whose number is in `descriptor` readable, from within a signal handler.
-pub(crate) fn wake_in_handler(descriptor: &AtomicI32) {
-    // SAFETY: errno is this thread's own. The handler may run between a system call and the reading of its errno, so it
-    // is put back below.
-    let errno = unsafe { *libc::__errno_location() };
-    let one = 1_u64.to_ne_bytes();
-    // SAFETY: write(2) may be called in a signal handler; the pointer and length describe `one`; the descriptor is never
-    // closed, as its owner is a static.
-    unsafe { libc::write(descriptor.load(Ordering::Acquire), one.as_ptr().cast(), one.len()) };
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
+/// The waker of a signal handler, created at the first call.
+pub(crate) fn lasting_waker(place: &'static OnceLock<Waker>) -> Result<&'static Waker> {
+    if let Some(waker) = place.get() {
+        return Ok(waker);
+    }
+    let new = Waker::new()?;
+    Ok(place.get_or_init(|| new))
 }
 
-/// What a signal handler looks like. It may do only what signal-safety(7) allows.
-pub(crate) type Handler = extern "C" fn(libc::c_int);
+/// Makes a waker readable from within a signal handler: write(2) may be called there.
+pub(crate) fn wake_in_handler(waker: &OnceLock<Waker>) {
+    // SAFETY: errno is this thread's own integer, and as a cell it may be changed by calls.
+    let errno = unsafe { &*libc::__errno_location().cast::<Cell<libc::c_int>>() };
+    // The handler may run between a system call and the reading of its errno.
+    let before = errno.get();
+    if let Some(waker) = waker.get() {
+        waker.wake();
+    }
+    errno.set(before);
+}
 
-/// Has `handler` called for this signal; returns what was done before.
+/// Sends the calling thread a signal; may be called in a signal handler.
+pub(crate) fn raise(number: libc::c_int) {
+    // SAFETY: takes a number.
+    unsafe { libc::raise(number) };
+}
+
+/// A signal handler. It may do only what signal-safety(7) allows.
+pub(crate) type SignalHandler = extern "C" fn(libc::c_int);
+
+/// Installs `handler` for this signal; returns the previous action.
 pub(crate) fn replace_handler(
     number: libc::c_int,
-    handler: Handler,
+    handler: SignalHandler,
     flags: libc::c_int,
 ) -> io::Result<libc::sigaction> {
     replace_action(number, handler as libc::sighandler_t, flags)
 }
 
-/// Puts back what [`replace_handler`] returned.
+/// Restores the action that [`replace_handler`] returned.
 pub(crate) fn restore_handler(number: libc::c_int, action: &libc::sigaction) {
-    // SAFETY: `action` is what the kernel itself said was in force.
-    unsafe { libc::sigaction(number, core::ptr::from_ref(action), core::ptr::null_mut()) };
+    // It cannot fail: the action was in effect before.
+    let _ = exchange_action(number, Some(action));
 }
 
 fn replace_action(number: libc::c_int, handler: libc::sighandler_t, flags: libc::c_int) -> io::Result<libc::sigaction> {
     // SAFETY: sigaction is integers and an optional pointer, for which zero is a value (an empty mask).
-    let (mut new, mut old): (libc::sigaction, libc::sigaction) = unsafe { core::mem::zeroed() };
+    let mut new: libc::sigaction = unsafe { core::mem::zeroed() };
     new.sa_sigaction = handler;
     new.sa_flags = flags;
-    // SAFETY: both structures live through the call; the handler is one of the kernel's own or a `Handler`.
-    check(unsafe { libc::sigaction(number, &raw const new, &raw mut old) })?;
-    Ok(old)
+    exchange_action(number, Some(&new))
+}
+
+/// Installs an action, if there is one; returns the one before.
+fn exchange_action(number: libc::c_int, new: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
+    let mut old = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: both structures live through the call; the handler of `new` is one of the kernel's own, a `SignalHandler`,
+    // or one that was in effect before. Integers and an optional pointer are returned, for which zero is a value.
+    unsafe {
+        check(libc::sigaction(number, new.map_or(core::ptr::null(), core::ptr::from_ref), old.as_mut_ptr()))?;
+        Ok(old.assume_init())
+    }
 }
 
 fn cannot_catch(number: libc::c_int, cause: io::Error) -> Error {
@@ -173,10 +191,7 @@ fn cannot_catch(number: libc::c_int, cause: io::Error) -> Error {
 }
 
 fn is_ignored(number: libc::c_int) -> Result<bool> {
-    // SAFETY: sigaction is integers and an optional pointer, for which zero is a value.
-    let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
-    // SAFETY: `action` is ours alone; without a new action the call only reads.
-    check(unsafe { libc::sigaction(number, core::ptr::null(), &raw mut action) })
+    let action = exchange_action(number, None)
         .map_err(|cause| Error::system(format!("asking how signal {number} is handled"), cause))?;
     Ok(action.sa_sigaction == libc::SIG_IGN)
 }
@@ -191,11 +206,10 @@ mod tests {
     use std::sync::PoisonError;
 
     use super::*;
-    use crate::poll::{Interest, wait_for};
+    use crate::poll::{PollInterest, wait_for};
 
     fn raise(signal: Signal) {
-        // SAFETY: raise only sends a signal to this thread, and a handler for it is installed.
-        unsafe { libc::raise(signal.number()) };
+        super::raise(signal.number());
     }
 
     #[test]
@@ -207,26 +221,21 @@ mod tests {
     #[test]
     fn the_first_signal_is_kept_and_can_be_waited_for() {
         let _alone = SIGNAL_TESTS.lock().unwrap_or_else(PoisonError::into_inner);
-        let interrupts = Interrupts::install().expect("signals can be caught");
+        let interrupts = InterruptSignals::install().expect("signals can be caught");
         assert_eq!(interrupts.pending(), None);
-        assert!(!wait_for(&interrupts, Interest::READ, Some(Duration::ZERO)).expect("poll"));
+        assert!(!wait_for(&interrupts, PollInterest::READ, Some(Duration::ZERO)).expect("poll"));
 
         raise(Signal::Terminate);
         raise(Signal::Interrupt);
         assert_eq!(interrupts.pending(), Some(Signal::Terminate));
-        assert!(wait_for(&interrupts, Interest::READ, Some(Duration::ZERO)).expect("poll"));
+        assert!(wait_for(&interrupts, PollInterest::READ, Some(Duration::ZERO)).expect("poll"));
         assert!(!is_ignored(libc::SIGTERM).expect("readable"));
-        // SAFETY: as in `is_ignored`.
-        let action = unsafe {
-            let mut action: libc::sigaction = core::mem::zeroed();
-            libc::sigaction(libc::SIGTERM, core::ptr::null(), &raw mut action);
-            action
-        };
+        let action = exchange_action(libc::SIGTERM, None).expect("readable");
         assert_eq!(action.sa_sigaction, libc::SIG_DFL, "the next one ends the program");
 
         interrupts.rearm().expect("signals can be caught");
         assert_eq!(interrupts.pending(), None);
-        assert!(!wait_for(&interrupts, Interest::READ, Some(Duration::ZERO)).expect("poll"));
+        assert!(!wait_for(&interrupts, PollInterest::READ, Some(Duration::ZERO)).expect("poll"));
         raise(Signal::Hangup);
         assert_eq!(interrupts.pending(), Some(Signal::Hangup));
         interrupts.rearm().expect("signals can be caught");

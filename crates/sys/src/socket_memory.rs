@@ -1,4 +1,4 @@
-//! What a socket's memory is used for (`getsockopt(SO_MEMINFO)`, Linux 4.12).
+//! Memory use of a socket (`getsockopt(SO_MEMINFO)`, Linux 4.12).
 
 use std::os::fd::AsFd;
 
@@ -13,17 +13,17 @@ use crate::sockopt::{self, SocketOption};
 const SOCKET_MEMORY: SocketOption =
     SocketOption::new(libc::SOL_SOCKET, libc::SO_MEMINFO, "SO_MEMINFO", "socket memory");
 
-/// `SK_MEMINFO_VARS`: how many 32-bit numbers today's kernels return.
+/// Number of 32-bit values that today's kernels return (`SK_MEMINFO_VARS`).
 const NUMBERS: usize = 9;
 
-/// What a socket's memory is used for now.
+/// Current memory use of a socket.
 pub fn socket_memory(socket: &impl AsFd) -> Result<SocketMemory> {
-    // Room for what later kernels may add.
+    // Later kernels may add values.
     let mut buffer = [0_u8; (NUMBERS + 7) * 4];
     sockopt::get_bytes(socket, SOCKET_MEMORY, &mut buffer).map(|bytes| parse(bytes).unwrap_or_default())
 }
 
-/// Understands `SK_MEMINFO_*` (`include/uapi/linux/sock_diag.h`); `None` when it is shorter than any kernel's.
+/// Parses `SK_MEMINFO_*` (`include/uapi/linux/sock_diag.h`); `None` when it is shorter than any kernel's.
 pub(crate) fn parse(bytes: &[u8]) -> Option<SocketMemory> {
     let place = |index: usize| number(bytes, index * 4).map(u64::from);
     let size = |index: usize| place(index).map(ByteCount::new);
@@ -49,11 +49,11 @@ mod tests {
     use crate::options;
 
     #[test]
-    fn what_is_not_read_takes_memory() {
+    fn unread_data_uses_memory() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let mut client = TcpStream::connect(listener.local_addr().expect("bound")).expect("loopback");
         let (server, _) = listener.accept().expect("a client came");
-        client.write_all(&vec![7; 50_000]).expect("room");
+        client.write_all(&vec![7; 50_000]).expect("buffer space");
         while options::unread_bytes(&server).expect("TCP") < ByteCount::new(50_000) {
             std::thread::yield_now();
         }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use crate::error::{Error, Result, check};
 
-/// A socket option's place in the kernel's tables, and what it is for.
+/// A socket option's place in the kernel's tables, and its description.
 #[derive(Clone, Copy)]
 pub(crate) struct SocketOption {
     /// The protocol level, for example `IPPROTO_TCP`.
@@ -14,7 +14,7 @@ pub(crate) struct SocketOption {
     pub(crate) number: libc::c_int,
     /// The option's name in the kernel's headers.
     pub(crate) name: &'static str,
-    /// What the option is, in words.
+    /// Description of the option.
     pub(crate) meaning: &'static str,
 }
 
@@ -33,25 +33,32 @@ impl SocketOption {
     }
 }
 
-/// Types that options have: plain old data without padding, valid for every bit pattern.
-///
-/// # Safety
-///
-/// Every bit pattern is a value of the type, and the type has no padding.
-pub(crate) unsafe trait OptionValue: Copy + Default {}
+/// Integers that options have.
+pub(crate) trait OptionValue: Sized {
+    /// The bytes in memory.
+    type Bytes: AsRef<[u8]> + AsMut<[u8]> + Default;
+    fn into_bytes(self) -> Self::Bytes;
+    fn from_bytes(bytes: Self::Bytes) -> Self;
+}
 
-// SAFETY: integers have no padding and no invalid bit patterns.
-unsafe impl OptionValue for libc::c_int {}
-// SAFETY: integers have no padding and no invalid bit patterns.
-unsafe impl OptionValue for u32 {}
-// SAFETY: integers have no padding and no invalid bit patterns.
-unsafe impl OptionValue for u64 {}
+macro_rules! option_values {
+    ($($integer:ty),*) => {$(
+        impl OptionValue for $integer {
+            type Bytes = [u8; size_of::<$integer>()];
+            fn into_bytes(self) -> Self::Bytes {
+                self.to_ne_bytes()
+            }
+            fn from_bytes(bytes: Self::Bytes) -> Self {
+                Self::from_ne_bytes(bytes)
+            }
+        }
+    )*};
+}
+option_values!(libc::c_int, u32, u64);
 
 /// Sets an option to a plain value.
 pub(crate) fn set<T: OptionValue>(socket: &impl AsFd, option: SocketOption, value: T) -> Result<()> {
-    // SAFETY: `value` lives through the call; it has no padding (`OptionValue`), so all its bytes are initialised.
-    let bytes = unsafe { core::slice::from_raw_parts((&raw const value).cast::<u8>(), size_of::<T>()) };
-    set_bytes(socket, option, bytes)
+    set_bytes(socket, option, value.into_bytes().as_ref())
 }
 
 /// Sets an option to the given bytes.
@@ -66,11 +73,9 @@ pub(crate) fn set_bytes(socket: &impl AsFd, option: SocketOption, value: &[u8]) 
 
 /// Reads an option with a plain value.
 pub(crate) fn get<T: OptionValue>(socket: &impl AsFd, option: SocketOption) -> Result<T> {
-    let mut value = T::default();
-    // SAFETY: `value` lives through the call and nothing else refers to it; every bit pattern is valid (`OptionValue`).
-    let bytes = unsafe { core::slice::from_raw_parts_mut((&raw mut value).cast::<u8>(), size_of::<T>()) };
-    get_bytes(socket, option, bytes)?;
-    Ok(value)
+    let mut bytes = T::Bytes::default();
+    get_bytes(socket, option, bytes.as_mut())?;
+    Ok(T::from_bytes(bytes))
 }
 
 /// Reads an option into `buffer`; the answer is the part of it that the kernel filled.

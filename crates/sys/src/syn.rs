@@ -1,22 +1,22 @@
-//! The first packet of a TCP connection as it arrived: what of it routers and firewalls on the way have changed can be
-//! told by comparing it with what the other end sent.
+//! The SYN of a TCP connection as it arrived. A comparison with the one that the other end sent shows the changes by
+//! routers and firewalls on the path.
 
 use std::net::{IpAddr, SocketAddr};
 
 use linerate_units::{ByteCount, Mss, TypeOfService};
 
-/// A SYN (RFC 9293 §3.1) with what its IP header says.
+/// A SYN (RFC 9293 §3.1) with fields of its IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syn {
-    /// From where it came, and so whether an address translator stands between.
+    /// Source address: another one than the sender's shows an address translator.
     pub source: SocketAddr,
-    /// To where it was sent.
+    /// Destination address.
     pub destination: SocketAddr,
     /// Type-of-service octet (IPv6: traffic class).
     pub type_of_service: TypeOfService,
-    /// Hop limit (time to live) that was left.
+    /// Remaining hop limit (time to live).
     pub hop_limit: u8,
-    /// Both ECN flags (ECE and CWR): the sender wants explicit congestion notification (RFC 3168 §6.1.1).
+    /// True with both ECN flags (ECE and CWR): the sender wants explicit congestion notification (RFC 3168 §6.1.1).
     pub asks_for_ecn: bool,
     /// The window, unscaled.
     pub window: ByteCount,
@@ -32,7 +32,7 @@ pub struct Syn {
     pub fast_open: bool,
     /// Multipath option (RFC 8684 §3.1).
     pub multipath: bool,
-    /// How long its payload is: more than nothing only with Fast Open.
+    /// Length of its payload: more than nothing only with Fast Open.
     pub payload: ByteCount,
 }
 
@@ -42,8 +42,8 @@ const TCP_HEADER: usize = 20;
 /// ECE and CWR in the octet of the flags.
 const ECN_FLAGS: u8 = 0xc0;
 
-/// What of it stands in the IP header.
-struct Internet {
+/// Fields of the IP header.
+struct IpHeader {
     source: IpAddr,
     destination: IpAddr,
     type_of_service: u8,
@@ -53,12 +53,12 @@ struct Internet {
 }
 
 impl Syn {
-    /// Reads a packet that begins with its IP header; `None` when it is no TCP packet or is cut off.
+    /// Reads a packet that begins with its IP header; `None` when it is not a TCP packet or is truncated.
     #[must_use]
     pub fn parse(packet: &[u8]) -> Option<Self> {
         let internet = match packet.first()? >> 4 {
-            4 => Internet::version_4(packet)?,
-            6 => Internet::version_6(packet)?,
+            4 => IpHeader::parse_ipv4(packet)?,
+            6 => IpHeader::version_6(packet)?,
             _ => return None,
         };
         let tcp = packet.get(internet.header..)?;
@@ -100,8 +100,8 @@ impl Syn {
     }
 }
 
-impl Internet {
-    fn version_4(packet: &[u8]) -> Option<Self> {
+impl IpHeader {
+    fn parse_ipv4(packet: &[u8]) -> Option<Self> {
         let fixed: &[u8; 20] = packet.first_chunk()?;
         (fixed[9] == TCP).then(|| Self {
             source: IpAddr::from(<[u8; 4]>::try_from(&fixed[12..16]).unwrap_or_default()),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_cut_off_or_broken_is_no_reason_to_fall_over() {
+    fn truncated_or_broken_packets_are_survived() {
         for length in 0..VERSION_4.len() {
             assert_eq!(Syn::parse(&VERSION_4[..length]), None, "{length}");
         }

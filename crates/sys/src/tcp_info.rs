@@ -4,8 +4,8 @@ use core::mem::offset_of;
 use core::time::Duration;
 use std::os::fd::AsFd;
 
-use linerate_model::socket::{Moment, RecoveryState};
-use linerate_model::tcp_info::{TcpInfo, WindowScale};
+use linerate_model::socket::{InstantTcpState, RecoveryState};
+use linerate_model::tcp_info::{NegotiatedWindowScale, TcpInfo};
 use linerate_units::{BitRate, ByteCount, Mss, Mtu, PacketCount, SegmentCount};
 
 use crate::error::Result;
@@ -15,7 +15,7 @@ use crate::sockopt::{self, SocketOption};
 /// every kernel; how much of it a kernel fills is the length that it returns.
 #[repr(C)]
 #[allow(dead_code, reason = "a layout: fields are read by offset, and the unread ones keep the others in place")]
-struct Layout {
+struct KernelTcpInfo {
     state: u8,
     ca_state: u8,
     retransmits: u8,
@@ -86,23 +86,23 @@ struct Layout {
 }
 
 const _: () = {
-    assert!(offset_of!(Layout, rto) == 8);
-    assert!(offset_of!(Layout, pmtu) == 60);
-    assert!(offset_of!(Layout, rtt) == 68);
-    assert!(offset_of!(Layout, snd_cwnd) == 80);
-    assert!(offset_of!(Layout, total_retrans) == 100);
-    assert!(offset_of!(Layout, pacing_rate) == 104);
-    assert!(offset_of!(Layout, bytes_acked) == 120);
-    assert!(offset_of!(Layout, min_rtt) == 148);
-    assert!(offset_of!(Layout, delivery_rate) == 160);
-    assert!(offset_of!(Layout, busy_time) == 168);
-    assert!(offset_of!(Layout, sndbuf_limited) == 184);
-    assert!(offset_of!(Layout, bytes_sent) == 200);
-    assert!(offset_of!(Layout, reord_seen) == 220);
-    assert!(offset_of!(Layout, snd_wnd) == 228);
-    assert!(offset_of!(Layout, rcv_wnd) == 232);
-    assert!(offset_of!(Layout, total_rto_time) == 244);
-    assert!(size_of::<Layout>() == 280);
+    assert!(offset_of!(KernelTcpInfo, rto) == 8);
+    assert!(offset_of!(KernelTcpInfo, pmtu) == 60);
+    assert!(offset_of!(KernelTcpInfo, rtt) == 68);
+    assert!(offset_of!(KernelTcpInfo, snd_cwnd) == 80);
+    assert!(offset_of!(KernelTcpInfo, total_retrans) == 100);
+    assert!(offset_of!(KernelTcpInfo, pacing_rate) == 104);
+    assert!(offset_of!(KernelTcpInfo, bytes_acked) == 120);
+    assert!(offset_of!(KernelTcpInfo, min_rtt) == 148);
+    assert!(offset_of!(KernelTcpInfo, delivery_rate) == 160);
+    assert!(offset_of!(KernelTcpInfo, busy_time) == 168);
+    assert!(offset_of!(KernelTcpInfo, sndbuf_limited) == 184);
+    assert!(offset_of!(KernelTcpInfo, bytes_sent) == 200);
+    assert!(offset_of!(KernelTcpInfo, reord_seen) == 220);
+    assert!(offset_of!(KernelTcpInfo, snd_wnd) == 228);
+    assert!(offset_of!(KernelTcpInfo, rcv_wnd) == 232);
+    assert!(offset_of!(KernelTcpInfo, total_rto_time) == 244);
+    assert!(size_of::<KernelTcpInfo>() == 280);
 };
 
 // `tcpi_options` (`enum` in include/uapi/linux/tcp.h).
@@ -118,18 +118,18 @@ const INFINITE_THRESHOLD: u32 = 0x7fff_ffff;
 const TCP_INFO: SocketOption =
     SocketOption::new(libc::IPPROTO_TCP, libc::TCP_INFO, "TCP_INFO", "state of the connection");
 
-/// What the kernel now says of the connection. Fields that this kernel does not have are `None`.
+/// The kernel's current view of the connection. Fields that this kernel does not have are `None`.
 pub fn read(connection: &impl AsFd) -> Result<TcpInfo> {
-    let mut buffer = [0_u8; size_of::<Layout>()];
+    let mut buffer = [0_u8; size_of::<KernelTcpInfo>()];
     sockopt::get_bytes(connection, TCP_INFO, &mut buffer).map(parse)
 }
 
-/// The field of `Layout` with this name and type, out of as many bytes as the kernel returned.
+/// The field of `KernelTcpInfo` with this name and type, out of as many bytes as the kernel returned.
 macro_rules! field {
     ($bytes:expr, $name:ident: $type:ty) => {{
         // A wrong type would not compile: the offset's field is compared with it.
-        const _: fn(&Layout) -> $type = |layout| layout.$name;
-        const START: usize = offset_of!(Layout, $name);
+        const _: fn(&KernelTcpInfo) -> $type = |layout| layout.$name;
+        const START: usize = offset_of!(KernelTcpInfo, $name);
         $bytes
             .get(START..START + size_of::<$type>())
             .and_then(|bytes| bytes.try_into().ok())
@@ -137,7 +137,7 @@ macro_rules! field {
     }};
 }
 
-/// Understands the bytes that the kernel returned, however many they are.
+/// Parses the bytes that the kernel returned, however many they are.
 #[must_use]
 pub fn parse(bytes: &[u8]) -> TcpInfo {
     let mut info = TcpInfo::default();
@@ -149,11 +149,11 @@ pub fn parse(bytes: &[u8]) -> TcpInfo {
     info
 }
 
-/// Understands those of the same bytes that only mean something at the moment of reading.
+/// Parses those fields of the same bytes that only have a meaning at the moment of reading.
 #[must_use]
-pub fn parse_moment(bytes: &[u8]) -> Moment {
+pub fn parse_moment(bytes: &[u8]) -> InstantTcpState {
     let since = |milliseconds: u32| Duration::from_millis(milliseconds.into());
-    Moment {
+    InstantTcpState {
         recovery: field!(bytes, ca_state: u8).and_then(RecoveryState::from_kernel),
         probes: field!(bytes, probes: u8),
         selectively_acknowledged: field!(bytes, sacked: u32).map(segments),
@@ -177,13 +177,13 @@ fn parse_options(bytes: &[u8], info: &mut TcpInfo) {
     }
 }
 
-/// `tcpi_snd_wscale : 4, tcpi_rcv_wscale : 4`: bit fields begin at the end that the byte order says.
-const fn window_scale(both: u8) -> WindowScale {
+/// `tcpi_snd_wscale : 4, tcpi_rcv_wscale : 4`: bit fields begin at the end that the byte order defines.
+const fn window_scale(both: u8) -> NegotiatedWindowScale {
     let (low, high) = (both & 0xf, both >> 4);
     if cfg!(target_endian = "little") {
-        WindowScale { send: low, receive: high }
+        NegotiatedWindowScale { send: low, receive: high }
     } else {
-        WindowScale { send: high, receive: low }
+        NegotiatedWindowScale { send: high, receive: low }
     }
 }
 
@@ -237,13 +237,13 @@ fn parse_bytes_and_rates(bytes: &[u8], info: &mut TcpInfo) {
     info.pacing_rate = field!(bytes, pacing_rate: u64).filter(|rate| *rate != u64::MAX).map(rate);
     info.max_pacing_rate = field!(bytes, max_pacing_rate: u64).filter(|rate| *rate != u64::MAX).map(rate);
     let delivery_rate = field!(bytes, delivery_rate: u64);
-    // The kernel answers 0 until it has a sample.
+    // The kernel reports 0 until it has a sample.
     info.delivery_rate = delivery_rate.filter(|rate| *rate != 0).map(rate);
     info.delivery_rate_application_limited =
         delivery_rate.and(field!(bytes, delivery_flags: u8)).map(|flags| flags & FIRST_BIT != 0);
 }
 
-/// Where the first one-bit field of a byte lies.
+/// Mask of the first one-bit field of a byte.
 const FIRST_BIT: u8 = if cfg!(target_endian = "little") { 0x01 } else { 0x80 };
 
 fn microseconds(time: u32) -> Duration {
@@ -274,8 +274,8 @@ mod tests {
     use super::*;
 
     /// A kernel's answer with these fields set.
-    fn answer(fields: &[(usize, &[u8])]) -> [u8; size_of::<Layout>()] {
-        let mut bytes = [0; size_of::<Layout>()];
+    fn answer(fields: &[(usize, &[u8])]) -> [u8; size_of::<KernelTcpInfo>()] {
+        let mut bytes = [0; size_of::<KernelTcpInfo>()];
         for (offset, value) in fields {
             bytes[*offset..*offset + value.len()].copy_from_slice(value);
         }
@@ -283,17 +283,17 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_say_nothing() {
+    fn no_bytes_yield_no_values() {
         assert_eq!(parse(&[]), TcpInfo::default());
     }
 
     #[test]
     fn a_fresh_connection_has_no_samples_yet() {
         let bytes = answer(&[
-            (offset_of!(Layout, rttvar), &250_000_u32.to_ne_bytes()),
-            (offset_of!(Layout, snd_ssthresh), &INFINITE_THRESHOLD.to_ne_bytes()),
-            (offset_of!(Layout, min_rtt), &u32::MAX.to_ne_bytes()),
-            (offset_of!(Layout, pacing_rate), &u64::MAX.to_ne_bytes()),
+            (offset_of!(KernelTcpInfo, rttvar), &250_000_u32.to_ne_bytes()),
+            (offset_of!(KernelTcpInfo, snd_ssthresh), &INFINITE_THRESHOLD.to_ne_bytes()),
+            (offset_of!(KernelTcpInfo, min_rtt), &u32::MAX.to_ne_bytes()),
+            (offset_of!(KernelTcpInfo, pacing_rate), &u64::MAX.to_ne_bytes()),
         ]);
         let info = parse(&bytes);
         assert_eq!((info.rtt, info.rttvar, info.min_rtt), (None, None, None));
@@ -307,22 +307,22 @@ mod tests {
     #[test]
     fn every_field_has_its_unit() {
         let bytes = answer(&[
-            (offset_of!(Layout, options), &[OPTION_TIMESTAMPS | OPTION_WINDOW_SCALE]),
-            (offset_of!(Layout, window_scales), &[if cfg!(target_endian = "little") { 0xa7 } else { 0x7a }]),
-            (offset_of!(Layout, delivery_flags), &[FIRST_BIT]),
-            (offset_of!(Layout, rto), &201_000_u32.to_ne_bytes()),
-            (offset_of!(Layout, snd_mss), &1448_u32.to_ne_bytes()),
-            (offset_of!(Layout, snd_cwnd), &10_u32.to_ne_bytes()),
-            (offset_of!(Layout, snd_ssthresh), &7_u32.to_ne_bytes()),
-            (offset_of!(Layout, rtt), &117_000_u32.to_ne_bytes()),
-            (offset_of!(Layout, rttvar), &500_u32.to_ne_bytes()),
-            (offset_of!(Layout, pacing_rate), &1_250_000_000_u64.to_ne_bytes()),
-            (offset_of!(Layout, delivery_rate), &1_000_u64.to_ne_bytes()),
-            (offset_of!(Layout, rwnd_limited), &1_500_000_u64.to_ne_bytes()),
-            (offset_of!(Layout, rcv_wnd), &65_536_u32.to_ne_bytes()),
+            (offset_of!(KernelTcpInfo, options), &[OPTION_TIMESTAMPS | OPTION_WINDOW_SCALE]),
+            (offset_of!(KernelTcpInfo, window_scales), &[if cfg!(target_endian = "little") { 0xa7 } else { 0x7a }]),
+            (offset_of!(KernelTcpInfo, delivery_flags), &[FIRST_BIT]),
+            (offset_of!(KernelTcpInfo, rto), &201_000_u32.to_ne_bytes()),
+            (offset_of!(KernelTcpInfo, snd_mss), &1448_u32.to_ne_bytes()),
+            (offset_of!(KernelTcpInfo, snd_cwnd), &10_u32.to_ne_bytes()),
+            (offset_of!(KernelTcpInfo, snd_ssthresh), &7_u32.to_ne_bytes()),
+            (offset_of!(KernelTcpInfo, rtt), &117_000_u32.to_ne_bytes()),
+            (offset_of!(KernelTcpInfo, rttvar), &500_u32.to_ne_bytes()),
+            (offset_of!(KernelTcpInfo, pacing_rate), &1_250_000_000_u64.to_ne_bytes()),
+            (offset_of!(KernelTcpInfo, delivery_rate), &1_000_u64.to_ne_bytes()),
+            (offset_of!(KernelTcpInfo, rwnd_limited), &1_500_000_u64.to_ne_bytes()),
+            (offset_of!(KernelTcpInfo, rcv_wnd), &65_536_u32.to_ne_bytes()),
         ]);
         let info = parse(&bytes);
-        assert_eq!(info.window_scale, Some(WindowScale { send: 7, receive: 10 }));
+        assert_eq!(info.window_scale, Some(NegotiatedWindowScale { send: 7, receive: 10 }));
         assert_eq!((info.timestamps, info.selective_acknowledgements), (Some(true), Some(false)));
         assert_eq!(info.retransmission_timeout, Some(Duration::from_millis(201)));
         assert_eq!(info.congestion_window, Some(ByteCount::new(14_480)));
@@ -338,8 +338,8 @@ mod tests {
 
     #[test]
     fn an_older_kernel_leaves_its_unknown_fields_out() {
-        let bytes = answer(&[(offset_of!(Layout, rtt), &1_u32.to_ne_bytes())]);
-        let linux_4_2 = parse(&bytes[..offset_of!(Layout, notsent_bytes)]);
+        let bytes = answer(&[(offset_of!(KernelTcpInfo, rtt), &1_u32.to_ne_bytes())]);
+        let linux_4_2 = parse(&bytes[..offset_of!(KernelTcpInfo, notsent_bytes)]);
         assert_eq!(linux_4_2.rtt, Some(Duration::from_micros(1)));
         assert_eq!(linux_4_2.bytes_received, Some(ByteCount::ZERO));
         assert_eq!((linux_4_2.not_sent, linux_4_2.busy_time, linux_4_2.send_window), (None, None, None));
@@ -348,11 +348,11 @@ mod tests {
 
     #[test]
     fn a_field_cut_in_two_is_not_a_field() {
-        let bytes = answer(&[(offset_of!(Layout, rtt), &0x0101_0101_u32.to_ne_bytes())]);
+        let bytes = answer(&[(offset_of!(KernelTcpInfo, rtt), &0x0101_0101_u32.to_ne_bytes())]);
         for cut in 0..4 {
-            assert_eq!(parse(&bytes[..offset_of!(Layout, rtt) + cut]).rtt, None);
+            assert_eq!(parse(&bytes[..offset_of!(KernelTcpInfo, rtt) + cut]).rtt, None);
         }
-        assert!(parse(&bytes[..offset_of!(Layout, rtt) + 4]).rtt.is_some());
+        assert!(parse(&bytes[..offset_of!(KernelTcpInfo, rtt) + 4]).rtt.is_some());
     }
 
     #[test]

@@ -3,19 +3,21 @@
 use core::sync::atomic::{AtomicI32, Ordering};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::error::{Error, Result, check};
-use crate::poll::{self, Interest, PollItem, Waker};
+use rustix::termios::{LocalModes, OptionalActions, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr};
+
+use crate::error::{Error, Result};
+use crate::poll::{self, PollInterest, PollItem, Waker};
 use crate::signals;
 
-/// Whether a person may look at it.
+/// True for a terminal.
 pub fn is_terminal(descriptor: &impl AsFd) -> bool {
     descriptor.as_fd().is_terminal()
 }
 
-/// How many characters fit on a line: what the terminal at standard output (else at standard error) says, else
+/// Number of characters per line: the width of the terminal at standard output (else at standard error), else
 /// `$COLUMNS`, else 80.
 #[must_use]
 pub fn width() -> usize {
@@ -24,10 +26,10 @@ pub fn width() -> usize {
     told().or_else(configured).filter(|columns| *columns > 0).unwrap_or(80)
 }
 
-/// How many lines the terminal at standard output (else at standard error) has; `None` when neither is one.
+/// Number of lines of the terminal at standard output (else at standard error); `None` when neither is one.
 #[must_use]
 pub fn height() -> Option<usize> {
-    let rows = |size: Option<libc::winsize>| size.map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0);
+    let rows = |size: Option<Winsize>| size.map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0);
     rows(window_size(io::stdout().as_fd())).or_else(|| rows(window_size(io::stderr().as_fd())))
 }
 
@@ -35,20 +37,17 @@ fn window_columns(descriptor: BorrowedFd<'_>) -> Option<usize> {
     window_size(descriptor).map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-fn window_size(descriptor: BorrowedFd<'_>) -> Option<libc::winsize> {
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: the request writes one winsize, and `size` is one that is ours alone.
-    check(unsafe { libc::ioctl(descriptor.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) }).ok()?;
-    Some(size)
+fn window_size(descriptor: BorrowedFd<'_>) -> Option<Winsize> {
+    tcgetwinsize(descriptor).ok()
 }
 
-/// The longest password that is read, in bytes.
-const LONGEST_PASSWORD: usize = 4096;
+/// Maximum length of a password, in bytes.
+const MAX_PASSWORD_BYTES: usize = 4096;
 
-/// Asks a person for a password on the terminal, which shows nothing of what is typed.
+/// Asks the user for a password on the terminal, without echo.
 ///
-/// The terminal is put right again in every case, also when a signal (Ctrl-C, `SIGTERM`, `SIGHUP`, Ctrl-\) comes; the
-/// signal then has its usual effect, and [`Error::Cancelled`] is returned if the process survives that.
+/// The terminal is restored in every case, also when a signal (Ctrl-C, `SIGTERM`, `SIGHUP`, Ctrl-\) comes; the signal
+/// then has its usual effect, and [`Error::Cancelled`] is returned if the process survives that.
 pub fn read_password(prompt: &str) -> Result<String> {
     let operation = "asking for a password on the terminal";
     let failed = |cause| Error::system(operation, cause);
@@ -65,7 +64,7 @@ fn read_password_on(mut terminal: &File, prompt: &str) -> io::Result<Option<Stri
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let signals = CaughtSignals::catch()?;
     let line = {
-        let _silence = Silence::of(terminal)?;
+        let _silence = EchoOff::of(terminal)?;
         terminal.write_all(prompt.as_bytes())?;
         let line = read_line(terminal, &signals);
         // The newline that was typed was not shown either.
@@ -75,8 +74,8 @@ fn read_password_on(mut terminal: &File, prompt: &str) -> io::Result<Option<Stri
     let number = signals.number();
     drop(signals);
     if number != 0 {
-        // SAFETY: raise only sends this thread the signal that it would have got, under the handling it had.
-        unsafe { libc::raise(number) };
+        // The signal that it would have got, under the handling it had.
+        signals::raise(number);
         return Ok(None);
     }
     Ok(Some(line))
@@ -85,7 +84,7 @@ fn read_password_on(mut terminal: &File, prompt: &str) -> io::Result<Option<Stri
 fn read_line(mut terminal: &File, signals: &CaughtSignals) -> io::Result<String> {
     let mut line = Vec::new();
     while signals.number() == 0 {
-        let mut items = [PollItem::new(terminal, Interest::READ), PollItem::new(signals.waker, Interest::READ)];
+        let mut items = [PollItem::new(terminal, PollInterest::READ), PollItem::new(signals.waker, PollInterest::READ)];
         poll::wait(&mut items, None)?;
         if !items[0].is_readable() {
             continue;
@@ -94,7 +93,7 @@ fn read_line(mut terminal: &File, signals: &CaughtSignals) -> io::Result<String>
         match terminal.read(&mut byte) {
             Ok(0) => break,
             Ok(_) if byte == *b"\n" => break,
-            Ok(_) if line.len() < LONGEST_PASSWORD => line.push(byte[0]),
+            Ok(_) if line.len() < MAX_PASSWORD_BYTES => line.push(byte[0]),
             Ok(_) => return Err(io::Error::from_raw_os_error(libc::E2BIG)),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -103,41 +102,37 @@ fn read_line(mut terminal: &File, signals: &CaughtSignals) -> io::Result<String>
     String::from_utf8(line).map_err(|_| io::Error::from_raw_os_error(libc::EILSEQ))
 }
 
-/// Keeps a terminal from showing what is typed.
-struct Silence<'a> {
+/// Turns off a terminal's echo.
+struct EchoOff<'a> {
     terminal: &'a File,
-    before: libc::termios,
+    before: Termios,
 }
 
-impl<'a> Silence<'a> {
+impl<'a> EchoOff<'a> {
     fn of(terminal: &'a File) -> io::Result<Self> {
-        // SAFETY: termios is integers, for which zero is a value.
-        let mut before: libc::termios = unsafe { core::mem::zeroed() };
-        // SAFETY: `before` is ours alone.
-        check(unsafe { libc::tcgetattr(terminal.as_raw_fd(), &raw mut before) })?;
-        let mut silent = before;
-        silent.c_lflag &= !(libc::ECHO | libc::ECHONL);
-        silent.c_lflag |= libc::ICANON | libc::ISIG;
-        // SAFETY: `silent` is filled and lives through the call. What was typed before the question is thrown away.
-        check(unsafe { libc::tcsetattr(terminal.as_raw_fd(), libc::TCSAFLUSH, &raw const silent) })?;
+        let before = tcgetattr(terminal)?;
+        let mut silent = before.clone();
+        silent.local_modes.remove(LocalModes::ECHO | LocalModes::ECHONL);
+        silent.local_modes.insert(LocalModes::ICANON | LocalModes::ISIG);
+        // What was typed before the question is thrown away.
+        tcsetattr(terminal, OptionalActions::Flush, &silent)?;
         Ok(Self { terminal, before })
     }
 }
 
-impl Drop for Silence<'_> {
+impl Drop for EchoOff<'_> {
     fn drop(&mut self) {
-        // SAFETY: `before` is what the terminal itself said. If it is gone there is nothing to put right.
-        unsafe { libc::tcsetattr(self.terminal.as_raw_fd(), libc::TCSAFLUSH, &raw const self.before) };
+        // If it is gone there is nothing to restore.
+        let _ = tcsetattr(self.terminal, OptionalActions::Flush, &self.before);
     }
 }
 
 static NUMBER: AtomicI32 = AtomicI32::new(0);
-static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 static WAKER: OnceLock<Waker> = OnceLock::new();
 
 const CAUGHT: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// Holds signals that would end the process until the terminal has been put right.
+/// Holds signals that would end the process until the terminal is restored.
 struct CaughtSignals {
     waker: &'static Waker,
     before: Vec<(libc::c_int, libc::sigaction)>,
@@ -145,15 +140,9 @@ struct CaughtSignals {
 
 impl CaughtSignals {
     fn catch() -> io::Result<Self> {
-        let waker = if let Some(waker) = WAKER.get() {
-            waker
-        } else {
-            let new = Waker::new()?;
-            WAKER.get_or_init(|| new)
-        };
+        let waker = signals::lasting_waker(&WAKER)?;
         waker.drain();
         NUMBER.store(0, Ordering::Release);
-        DESCRIPTOR.store(waker.as_fd().as_raw_fd(), Ordering::Release);
         let mut caught = Self { waker, before: Vec::with_capacity(CAUGHT.len()) };
         for number in CAUGHT {
             caught.before.push((number, signals::replace_handler(number, note_signal, 0)?));
@@ -177,29 +166,23 @@ impl Drop for CaughtSignals {
 
 extern "C" fn note_signal(number: libc::c_int) {
     NUMBER.store(number, Ordering::Release);
-    signals::wake_in_handler(&DESCRIPTOR);
+    signals::wake_in_handler(&WAKER);
 }
 
 #[cfg(test)]
 mod tests {
     use core::time::Duration;
-    use std::ffi::CStr;
     use std::os::unix::ffi::OsStrExt;
     use std::thread::JoinHandle;
 
     use super::*;
-    use crate::signals::{Interrupts, SIGNAL_TESTS, Signal};
+    use crate::signals::{InterruptSignals, SIGNAL_TESTS, Signal};
 
-    /// Both ends of a new terminal: where a person would sit, and where a program would.
+    /// Both ends of a new terminal: the user's, and the program's.
     fn terminal() -> (File, File) {
         let person = OpenOptions::new().read(true).write(true).open("/dev/ptmx").expect("a terminal");
-        let mut name = [0_u8; 64];
-        // SAFETY: the descriptor is open; the pointer and length describe `name`.
-        unsafe {
-            check(libc::unlockpt(person.as_raw_fd())).expect("ours");
-            assert_eq!(libc::ptsname_r(person.as_raw_fd(), name.as_mut_ptr().cast(), name.len()), 0);
-        }
-        let name = CStr::from_bytes_until_nul(&name).expect("a name");
+        rustix::pty::unlockpt(&person).expect("ours");
+        let name = rustix::pty::ptsname(&person, []).expect("a name");
         let path = std::ffi::OsStr::from_bytes(name.to_bytes());
         let program = {
             use std::os::unix::fs::OpenOptionsExt;
@@ -209,18 +192,17 @@ mod tests {
     }
 
     fn shows_typing(terminal: &File) -> bool {
-        // SAFETY: termios is integers, for which zero is a value.
-        let mut state: libc::termios = unsafe { core::mem::zeroed() };
-        // SAFETY: `state` is ours alone.
-        check(unsafe { libc::tcgetattr(terminal.as_raw_fd(), &raw mut state) }).expect("a terminal");
-        state.c_lflag & libc::ECHO != 0
+        tcgetattr(terminal).expect("a terminal").local_modes.contains(LocalModes::ECHO)
     }
 
-    /// Reads what the person sees until it ends with `text`.
+    /// Reads the user's view of the terminal until it ends with `text`.
     fn see(person: &mut File, text: &str) -> String {
         let mut seen = Vec::new();
         while !seen.ends_with(text.as_bytes()) {
-            assert!(poll::wait_for(&*person, Interest::READ, Some(Duration::from_secs(10))).expect("poll"), "{seen:?}");
+            assert!(
+                poll::wait_for(&*person, PollInterest::READ, Some(Duration::from_secs(10))).expect("poll"),
+                "{seen:?}"
+            );
             let mut byte = [0];
             person.read_exact(&mut byte).expect("readable");
             seen.push(byte[0]);
@@ -234,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_is_not_shown() {
+    fn typed_characters_are_not_shown() {
         let _alone = SIGNAL_TESTS.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut person, program) = terminal();
         assert!(shows_typing(&program));
@@ -258,15 +240,14 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_puts_the_terminal_right_and_has_its_effect() {
+    fn a_signal_restores_the_terminal_and_has_its_effect() {
         let _alone = SIGNAL_TESTS.lock().unwrap_or_else(PoisonError::into_inner);
-        let interrupts = Interrupts::install().expect("signals can be caught");
+        let interrupts = InterruptSignals::install().expect("signals can be caught");
         let (mut person, program) = terminal();
         let asked = ask(&program);
         see(&mut person, "Password: ");
         person.write_all(b"half").expect("typed");
-        // SAFETY: raise only sends a signal to this thread, and a handler for it is installed.
-        unsafe { libc::raise(libc::SIGHUP) };
+        signals::raise(libc::SIGHUP);
         assert_eq!(asked.join().expect("no panic").expect("read"), None);
         assert!(shows_typing(&program));
         assert_eq!(interrupts.pending(), Some(Signal::Hangup));
@@ -278,9 +259,8 @@ mod tests {
         let (person, program) = terminal();
         assert!(is_terminal(&program));
         assert!(!is_terminal(&File::open("/dev/null").expect("there")));
-        let size = libc::winsize { ws_row: 24, ws_col: 132, ws_xpixel: 0, ws_ypixel: 0 };
-        // SAFETY: the request reads one winsize.
-        check(unsafe { libc::ioctl(person.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) }).expect("resized");
+        let size = Winsize { ws_row: 24, ws_col: 132, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&person, size).expect("resized");
         assert_eq!(window_columns(program.as_fd()), Some(132));
         assert_eq!(window_size(program.as_fd()).map(|size| size.ws_row), Some(24));
         assert!(width() > 0);

@@ -7,13 +7,13 @@ use crate::namespace::{self, NetworkNamespace};
 
 /// Three network namespaces in a row: near, router, far. Addresses are 10.99.1.1 and `fd99:1::1` (near), 10.99.1.2 and
 /// `fd99:1::2`, 10.99.2.1 and `fd99:2::1` (router), 10.99.2.2 and `fd99:2::2` (far).
-pub(crate) struct Chain {
+pub(crate) struct NamespaceChain {
     pub(crate) near: NetworkNamespace,
     pub(crate) router: NetworkNamespace,
     pub(crate) far: NetworkNamespace,
 }
 
-impl Chain {
+impl NamespaceChain {
     /// The second link has this MTU. Needs root and ip.
     pub(crate) fn new(mtu: u32) -> Self {
         let create = || NetworkNamespace::create().expect("root");

@@ -1,8 +1,8 @@
 //! Points in time on both clocks, and the kernel's time stamps of packets.
 //!
 //! The kernel stamps packets in civil time (`CLOCK_REALTIME`; `Documentation/networking/timestamping.rst`), intervals
-//! are measured on the clock that only goes forward. The two differ by a number that changes only when somebody sets the
-//! civil clock: slewing by NTP reaches both. So the difference is measured well once, and watched.
+//! are measured on the monotonic clock. The two differ by a number that changes only when the civil clock is set:
+//! slewing by NTP reaches both. So the difference is measured well once, and monitored.
 
 use core::sync::atomic::{AtomicI64, Ordering};
 use core::time::Duration;
@@ -11,7 +11,7 @@ use linerate_units::{MonotonicTime, WallTime};
 
 use crate::clock;
 
-/// Who looked at the clock.
+/// Origin of a time stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StampSource {
     /// The network device, whose own clock follows this host's.
@@ -27,25 +27,26 @@ pub enum StampSource {
 pub struct TimeStamp {
     /// In civil time.
     pub wall: WallTime,
-    /// On the clock that only goes forward.
+    /// On the monotonic clock.
     pub monotonic: MonotonicTime,
-    /// Who looked.
+    /// Origin.
     pub source: StampSource,
 }
 
-/// The two clocks side by side. May be used by several threads at once.
+/// The civil and the monotonic clock. May be used by several threads at once.
 #[derive(Debug)]
 pub struct ClockPair {
     /// Civil time minus monotonic time, in nanoseconds.
     offset: AtomicI64,
 }
 
-/// A greater change of the difference between the clocks than the time that reading both takes.
-const SUSPICIOUS: i64 = 100_000;
-/// How many readings the difference is the best of.
-const READINGS: usize = 5;
-/// A device's clock follows the host's when their stamps of one packet are no further apart.
-const SAME_CLOCK: Duration = Duration::from_millis(1);
+/// Minimum change of the difference between the clocks that shows a set clock, in nanoseconds: more than the time that
+/// it takes to read both.
+const MIN_CLOCK_STEP_NANOS: i64 = 100_000;
+/// Number of samples of the difference, of which the best is used.
+const OFFSET_SAMPLES: usize = 5;
+/// Maximum distance between a device's and the host's stamp of one packet, if the device's clock follows the host's.
+const MAX_HARDWARE_STAMP_DISTANCE: Duration = Duration::from_millis(1);
 
 impl ClockPair {
     /// Compares the clocks.
@@ -54,7 +55,7 @@ impl ClockPair {
         Self { offset: AtomicI64::new(measured_offset()) }
     }
 
-    /// Now, on both clocks. Notices when the civil clock was set.
+    /// Current time on both clocks. Detects that the civil clock was set.
     #[must_use]
     pub fn now(&self) -> TimeStamp {
         let (monotonic, wall) = read_both();
@@ -62,13 +63,13 @@ impl ClockPair {
         // The clocks are read one after the other, so that what is seen is never too small.
         if seen < known {
             self.offset.store(seen, Ordering::Relaxed);
-        } else if seen - known > SUSPICIOUS {
+        } else if seen - known > MIN_CLOCK_STEP_NANOS {
             self.offset.store(measured_offset().min(seen), Ordering::Relaxed);
         }
         TimeStamp { wall, monotonic, source: StampSource::Program }
     }
 
-    /// A civil time on the other clock, by the difference as it is now. Times before this host booted are its boot.
+    /// A civil time on the monotonic clock, by the current difference. Times before this host booted are its boot.
     #[must_use]
     pub fn monotonic(&self, wall: WallTime) -> MonotonicTime {
         let nanoseconds = i128::try_from(wall.since_unix_epoch().as_nanos()).unwrap_or(i128::MAX);
@@ -76,7 +77,7 @@ impl ClockPair {
         MonotonicTime::from_nanos(u64::try_from(time).unwrap_or(u64::MAX))
     }
 
-    /// A monotonic time on the other clock, by the difference as it is now.
+    /// A monotonic time on the civil clock, by the current difference.
     #[must_use]
     pub fn wall(&self, monotonic: MonotonicTime) -> WallTime {
         let time = (i128::from(monotonic.as_nanos()) + i128::from(self.offset.load(Ordering::Relaxed))).max(0);
@@ -88,7 +89,7 @@ impl ClockPair {
         let at = |wall, source| TimeStamp { wall, monotonic: self.monotonic(wall), source };
         match (stamps.hardware, stamps.kernel) {
             (Some(device), Some(kernel))
-                if device.since_unix_epoch().abs_diff(kernel.since_unix_epoch()) <= SAME_CLOCK =>
+                if device.since_unix_epoch().abs_diff(kernel.since_unix_epoch()) <= MAX_HARDWARE_STAMP_DISTANCE =>
             {
                 at(device, StampSource::Hardware)
             }
@@ -104,7 +105,7 @@ impl Default for ClockPair {
     }
 }
 
-/// What the kernel says about one packet's time. A device's own clock may count from anywhere.
+/// The kernel's time stamps of one packet. A device's own clock may count from anywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KernelStamps {
     pub(crate) kernel: Option<WallTime>,
@@ -121,9 +122,9 @@ fn difference(monotonic: MonotonicTime, wall: WallTime) -> i64 {
     wall.saturating_sub(i64::try_from(monotonic.as_nanos()).unwrap_or(i64::MAX))
 }
 
-/// Whatever comes between the two readings makes the difference larger, so the smallest is the best.
+/// Any delay between reading the two clocks increases the difference, so the smallest is the best.
 fn measured_offset() -> i64 {
-    let readings = (0..READINGS).map(|_| {
+    let readings = (0..OFFSET_SAMPLES).map(|_| {
         let (monotonic, wall) = read_both();
         difference(monotonic, wall)
     });
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_clocks_are_one_line() {
+    fn both_clocks_agree() {
         let clocks = ClockPair::new();
         let now = clocks.now();
         assert_eq!(now.source, StampSource::Program);

@@ -1,4 +1,4 @@
-//! Configuration files that are there as a whole or not at all, after a power cut too.
+//! Configuration files that exist as a whole or not at all, even after a power cut.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -7,17 +7,17 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Who may do what with a configuration file; only its owner ever writes it.
+/// Permissions of a configuration file; only its owner ever writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// Everybody reads it (0644).
+pub enum FileMode {
+    /// Readable by all users (0644).
     Plain,
-    /// Everybody reads it and runs it (0755).
+    /// Readable and executable by all users (0755).
     Program,
 }
 
-impl Mode {
-    /// As chmod(1) takes it: four octal digits.
+impl FileMode {
+    /// Argument of chmod(1): four octal digits.
     #[must_use]
     pub const fn octal(self) -> &'static str {
         match self {
@@ -34,13 +34,13 @@ impl Mode {
     }
 }
 
-/// What a file has, and whether it can be run; `None` when there is no such file. Bytes that are no text become
-/// replacement characters: whoever compares will find it different from any text of ours.
-pub fn read(path: &Path) -> Result<Option<(String, Mode)>> {
+/// Contents of a file, and its mode; `None` when there is no such file. Bytes that are not text become replacement
+/// characters, so that the file differs from any text of ours.
+pub fn read(path: &Path) -> Result<Option<(String, FileMode)>> {
     let contents = || {
         let bytes = fs::read(path)?;
         let is_program = fs::metadata(path)?.permissions().mode() & 0o111 != 0;
-        let mode = if is_program { Mode::Program } else { Mode::Plain };
+        let mode = if is_program { FileMode::Program } else { FileMode::Plain };
         Ok((String::from_utf8_lossy(&bytes).into_owned(), mode))
     };
     match contents() {
@@ -50,12 +50,12 @@ pub fn read(path: &Path) -> Result<Option<(String, Mode)>> {
     }
 }
 
-/// Replaces a file as a whole: at any time there is the old or the new one. Directories on the way to it are made.
-pub fn replace(path: &Path, contents: &str, mode: Mode) -> Result<()> {
+/// Replaces a file atomically: the old or the new one exists at any time. Missing parent directories are made.
+pub fn replace(path: &Path, contents: &str, mode: FileMode) -> Result<()> {
     put(path, contents, mode).map_err(|cause| explained(path, cause))
 }
 
-/// Takes a file away; one that is not there is no error.
+/// Removes a file; a missing one is no error.
 pub fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(cause) if is_absent(&cause) => Ok(()),
@@ -72,11 +72,11 @@ fn is_absent(cause: &io::Error) -> bool {
 fn explained(path: &Path, cause: io::Error) -> Error {
     Error::system(format!("writing {}", path.display()), cause)
         .hint_on(libc::EACCES, "be root")
-        .hint_on(libc::EROFS, "the file system is mounted read-only: the change holds until the next boot only")
+        .hint_on(libc::EROFS, "the file system is mounted read-only: the change lasts only until the next boot")
 }
 
-/// A new file beside the old one takes its place once it is on the disk.
-fn put(path: &Path, contents: &str, mode: Mode) -> io::Result<()> {
+/// A new file next to the old one takes its place once it is on the disk.
+fn put(path: &Path, contents: &str, mode: FileMode) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(directory)?;
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy().into_owned();
@@ -86,7 +86,7 @@ fn put(path: &Path, contents: &str, mode: Mode) -> io::Result<()> {
     let written = (|| {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode.bits()).open(&new)?;
         file.write_all(contents.as_bytes())?;
-        // The mask of the calling process has taken bits away.
+        // The umask of the calling process has removed bits.
         file.set_permissions(Permissions::from_mode(mode.bits()))?;
         file.sync_all()?;
         fs::rename(&new, path)
@@ -106,7 +106,9 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("linerate-whole-{}", std::process::id()));
         let path = directory.join("below").join("90-linerate");
         assert_eq!(read(&path).expect("no error"), None);
-        for (contents, mode) in [("first", Mode::Plain), ("second, longer", Mode::Program), ("", Mode::Plain)] {
+        for (contents, mode) in
+            [("first", FileMode::Plain), ("second, longer", FileMode::Program), ("", FileMode::Plain)]
+        {
             replace(&path, contents, mode).expect("written");
             assert_eq!(read(&path).expect("read"), Some((contents.to_owned(), mode)));
             let bits = fs::metadata(&path).expect("there").permissions().mode() & 0o7777;
@@ -114,18 +116,18 @@ mod tests {
             assert_eq!(fs::read_dir(directory.join("below")).expect("there").count(), 1, "nothing else is left");
         }
         assert_eq!(read(&path.join("x")).expect("a file is no directory"), None);
-        assert!(replace(&path.join("x"), "y", Mode::Plain).is_err());
+        assert!(replace(&path.join("x"), "y", FileMode::Plain).is_err());
         remove(&path).expect("removed");
         remove(&path).expect("nothing left to do");
         fs::remove_dir_all(&directory).expect("ours");
     }
 
     #[test]
-    fn what_is_no_text_can_be_read() {
+    fn files_that_are_not_text_can_be_read() {
         let path = std::env::temp_dir().join(format!("linerate-bytes-{}", std::process::id()));
         fs::write(&path, [b'#', 0xff, b'\n']).expect("written");
         let (text, mode) = read(&path).expect("read").expect("there");
-        assert_eq!((text.as_str(), mode), ("#\u{fffd}\n", Mode::Plain));
+        assert_eq!((text.as_str(), mode), ("#\u{fffd}\n", FileMode::Plain));
         fs::remove_file(&path).expect("ours");
     }
 }

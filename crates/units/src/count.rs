@@ -6,38 +6,40 @@ macro_rules! count {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
         pub struct $name(u64);
 
         impl $name {
-            /// None.
+            /// Zero.
             pub const ZERO: Self = Self(0);
 
-            /// That many.
+            /// Creates a count.
             #[must_use]
             pub const fn new(count: u64) -> Self {
                 Self(count)
             }
 
-            /// How many.
+            /// Count as an integer.
             #[must_use]
             pub const fn get(self) -> u64 {
                 self.0
             }
 
-            /// How many, as a double; exact up to 2^53.
+            /// Count as a double; exact up to 2^53.
             #[must_use]
             #[expect(clippy::cast_precision_loss, reason = "documented")]
             pub const fn as_f64(self) -> f64 {
                 self.0 as f64
             }
 
-            /// How many, for indexing; saturates.
+            /// Count for indexing; saturates.
             #[must_use]
             pub fn to_usize(self) -> usize {
                 usize::try_from(self.0).unwrap_or(usize::MAX)
             }
 
-            /// Whether there is none.
+            /// True when the count is zero.
             #[must_use]
             pub const fn is_zero(self) -> bool {
                 self.0 == 0
@@ -74,7 +76,7 @@ macro_rules! count {
 
         impl Mul<ByteCount> for $name {
             type Output = ByteCount;
-            /// That many times a size.
+            /// Total size of this many items of one size.
             fn mul(self, size: ByteCount) -> ByteCount {
                 size * self.0
             }

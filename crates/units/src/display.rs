@@ -1,7 +1,7 @@
-//! What a person reads: three significant digits, a space, the unit.
+//! Human-readable output: three significant digits, a space, the unit.
 //!
-//! The functions say which form they print. `Display` is implemented where one form is the obvious one: SI for rates
-//! and sizes, percent for ratios, the bare number for counts and segment sizes.
+//! Each function documents its format. `Display` is implemented where one format is the obvious one: SI for rates and
+//! sizes, percent for ratios, the bare number for counts and segment sizes.
 
 use core::fmt;
 use core::time::Duration;
@@ -93,7 +93,7 @@ fn decimals(number: f64) -> usize {
     [0.1, 0.01, 0.001, 0.0001].iter().take_while(|limit| number < **limit).count() + 3
 }
 
-/// `number` divided by `base` until what is printed is below it, and the prefix for that.
+/// Divides `number` by `base` until the printed value is below it, and returns the prefix for that.
 fn scale(number: f64, base: f64, prefixes: [&'static str; 7]) -> (f64, &'static str) {
     let mut scaled = number;
     let mut power = 0;
@@ -139,7 +139,7 @@ macro_rules! bare {
     ($($type:ty),* $(,)?) => {
         $(
             impl fmt::Display for $type {
-                /// The number alone.
+                /// Writes the number alone.
                 fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                     self.get().fmt(f)
                 }
@@ -151,7 +151,7 @@ macro_rules! bare {
 bare! { PacketCount, SegmentCount, BlockCount, StreamCount, Mss, Mtu }
 
 impl fmt::Display for Dscp {
-    /// The codepoint's name, or its number where it has none.
+    /// Writes the codepoint's name, or its number where it has none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Some(name) => f.pad(name),

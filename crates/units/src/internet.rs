@@ -17,13 +17,13 @@ impl Port {
         None => unreachable!(),
     };
 
-    /// The port `number`; `None` for 0.
+    /// Creates the port `number`; `None` for 0.
     #[must_use]
     pub fn new(number: u16) -> Option<Self> {
         core::num::NonZeroU16::new(number).map(Self)
     }
 
-    /// The port's number.
+    /// Port number.
     #[must_use]
     pub const fn get(self) -> u16 {
         self.0.get()
@@ -40,22 +40,24 @@ macro_rules! segment_size {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
         pub struct $name(u32);
 
         impl $name {
-            /// That many bytes.
+            /// Creates a size of `bytes` bytes.
             #[must_use]
             pub const fn new(bytes: u32) -> Self {
                 Self(bytes)
             }
 
-            /// How many bytes.
+            /// Number of bytes.
             #[must_use]
             pub const fn get(self) -> u32 {
                 self.0
             }
 
-            /// As a size.
+            /// Size as a [`ByteCount`].
             #[must_use]
             pub const fn byte_count(self) -> ByteCount {
                 ByteCount::new(self.0 as u64)
@@ -76,22 +78,24 @@ segment_size! {
 /// The former IPv4 type-of-service octet, or IPv6 traffic class: DSCP in the upper six bits, ECN in the lower two
 /// (RFC 2474 §3, RFC 3168 §5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct TypeOfService(u8);
 
 impl TypeOfService {
-    /// The octet.
+    /// Creates the octet.
     #[must_use]
     pub const fn new(octet: u8) -> Self {
         Self(octet)
     }
 
-    /// The octet.
+    /// Octet.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// The differentiated-services codepoint in it.
+    /// Differentiated-services codepoint.
     #[must_use]
     pub const fn dscp(self) -> Dscp {
         Dscp(self.0 >> 2)
@@ -103,32 +107,32 @@ impl TypeOfService {
 pub struct Dscp(u8);
 
 impl Dscp {
-    /// The codepoint; `None` above 63.
+    /// Creates the codepoint; `None` above 63.
     #[must_use]
     pub const fn new(codepoint: u8) -> Option<Self> {
         if codepoint < 64 { Some(Self(codepoint)) } else { None }
     }
 
-    /// The codepoint.
+    /// Codepoint.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// The codepoint of a name in the IANA registry, in either case, without hyphens: `ef`, `af41`, `cs1`, `va`
+    /// Codepoint of a name in the IANA registry, in either case, without hyphens: `ef`, `af41`, `cs1`, `va`
     /// (voice-admit), `le` (lower effort).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, codepoint)| Self(*codepoint))
     }
 
-    /// The codepoint's name, lower case; `None` where it has none.
+    /// Name of the codepoint, lower case; `None` where it has none.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         NAMES.iter().find(|(_, codepoint)| *codepoint == self.0).map(|(name, _)| *name)
     }
 
-    /// The octet with this codepoint and Not-ECT.
+    /// Octet with this codepoint and Not-ECT.
     #[must_use]
     pub const fn type_of_service(self) -> TypeOfService {
         TypeOfService(self.0 << 2)
@@ -167,13 +171,13 @@ const NAMES: [(&str, u8); 23] = [
 pub struct FlowLabel(u32);
 
 impl FlowLabel {
-    /// The label; `None` for 0 (no label) and above 20 bits.
+    /// Creates the label; `None` for 0 (no label) and above 20 bits.
     #[must_use]
     pub const fn new(label: u32) -> Option<Self> {
         if label >= 1 && label <= 0xF_FFFF { Some(Self(label)) } else { None }
     }
 
-    /// The label.
+    /// Label.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0

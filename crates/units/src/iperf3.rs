@@ -1,4 +1,4 @@
-//! iperf3's two families of numbers, exactly as it reads and prints them.
+//! iperf3's two number formats, exactly as it reads and prints them.
 //!
 //! Sizes and counts (`-n`, `-k`, `-l`, `-w`) are scaled by powers of 1024, rates (`-b`, `--fq-rate`) by powers of 1000,
 //! and both with the same letters. Printing mixes them too: bytes are divided by 1024, bits by 1000. Scripts depend on
@@ -11,56 +11,56 @@ use core::time::Duration;
 
 use crate::{BitRate, BlockCount, ByteCount};
 
-/// A number, or the letter after it, that iperf3 refuses (its error 38, `IEUNITVAL`).
+/// Error for a number, or the letter after it, that iperf3 refuses (its error 38, `IEUNITVAL`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseError {
+pub struct Iperf3NumberError {
     text: String,
 }
 
-impl ParseError {
-    /// The refused text.
+impl Iperf3NumberError {
+    /// Refused text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 }
 
-impl fmt::Display for ParseError {
+impl fmt::Display for Iperf3NumberError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "invalid unit value or suffix: '{}'", self.text)
     }
 }
 
-impl core::error::Error for ParseError {}
+impl core::error::Error for Iperf3NumberError {}
 
-/// A size: a decimal number, then optionally one of `K M G T` in either case, in powers of 1024.
+/// Parses a size: a decimal number, then optionally one of `K M G T` in either case, in powers of 1024.
 ///
-/// Only the first character after the number is looked at (`10MB` is `10M`); fractions of a byte are cut off.
+/// Only the first character after the number is significant (`10MB` is `10M`); fractions of a byte are cut off.
 ///
 /// # Errors
 /// No number, a negative one, one that is not finite, or another character after it. iperf3 wraps negative numbers
 /// around; that is the one difference.
-pub fn parse_size(text: &str) -> Result<ByteCount, ParseError> {
+pub fn parse_size(text: &str) -> Result<ByteCount, Iperf3NumberError> {
     scaled(text, 1024.0).map(ByteCount::from_f64)
 }
 
-/// A rate in bit/s: as [`parse_size`], but in powers of 1000.
+/// Parses a rate in bit/s: as [`parse_size`], but in powers of 1000.
 ///
 /// # Errors
 /// As [`parse_size`].
-pub fn parse_rate(text: &str) -> Result<BitRate, ParseError> {
+pub fn parse_rate(text: &str) -> Result<BitRate, Iperf3NumberError> {
     scaled(text, 1000.0).map(BitRate::from_bits_per_second)
 }
 
-/// A number of blocks (`-k`): as [`parse_size`], also in powers of 1024.
+/// Parses a number of blocks (`-k`): as [`parse_size`], also in powers of 1024.
 ///
 /// # Errors
 /// As [`parse_size`].
-pub fn parse_count(text: &str) -> Result<BlockCount, ParseError> {
+pub fn parse_count(text: &str) -> Result<BlockCount, Iperf3NumberError> {
     parse_size(text).map(|size| BlockCount::new(size.get()))
 }
 
-/// Seconds as `atof` reads them (`-i`): the number at the start of `text`, zero when there is none.
+/// Parses seconds as `atof` does (`-i`): the number at the start of `text`, zero when there is none.
 ///
 /// `None` when it is negative, infinite or not a number.
 #[must_use]
@@ -69,8 +69,8 @@ pub fn parse_seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-fn scaled(text: &str, base: f64) -> Result<f64, ParseError> {
-    let error = || ParseError { text: text.to_owned() };
+fn scaled(text: &str, base: f64) -> Result<f64, Iperf3NumberError> {
+    let error = || Iperf3NumberError { text: text.to_owned() };
     let (number, rest) = leading_number(text.trim_start()).ok_or_else(error)?;
     let power = match rest.chars().next().map(|letter| letter.to_ascii_lowercase()) {
         None => 0,
@@ -84,7 +84,7 @@ fn scaled(text: &str, base: f64) -> Result<f64, ParseError> {
     if value.is_finite() && value >= 0.0 { Ok(value) } else { Err(error()) }
 }
 
-/// The number that `scanf("%lf")` takes from the start of `text`, and what is left.
+/// Number that `scanf("%lf")` reads from the start of `text`, and the remaining text.
 fn leading_number(text: &str) -> Option<(f64, &str)> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
@@ -109,7 +109,7 @@ fn leading_hexadecimal(text: &str) -> Option<(f64, &str)> {
     (!digits.is_empty()).then_some((value, &text[end..]))
 }
 
-/// How many decimal digits `text` begins with.
+/// Number of decimal digits that `text` begins with.
 fn digits(text: &str) -> usize {
     text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())
 }
@@ -129,7 +129,7 @@ fn exponent_length(text: &str) -> usize {
 
 /// The unit to print in (`-f`): a scale, or the largest one that fits ("adaptive").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum UnitFormat {
     /// The largest unit of bits that fits; iperf3's default for rates.
     #[default]
     AdaptiveBits,
@@ -153,8 +153,8 @@ pub enum Format {
     Terabytes,
 }
 
-impl Format {
-    /// The format of a `-f` letter; `None` outside `kmgtKMGT`. The adaptive ones have no letter on the command line.
+impl UnitFormat {
+    /// Format of a `-f` letter; `None` outside `kmgtKMGT`. The adaptive ones have no letter on the command line.
     #[must_use]
     pub const fn from_letter(letter: char) -> Option<Self> {
         Some(match letter {
@@ -170,13 +170,13 @@ impl Format {
         })
     }
 
-    /// Whether numbers are shown in bytes and powers of 1024.
+    /// True when numbers are shown in bytes and powers of 1024.
     #[must_use]
     pub const fn is_bytes(self) -> bool {
         matches!(self, Self::AdaptiveBytes | Self::Kilobytes | Self::Megabytes | Self::Gigabytes | Self::Terabytes)
     }
 
-    /// The exponent of the base; `None` when it depends on the number.
+    /// Exponent of the base; `None` when it depends on the number.
     const fn power(self) -> Option<usize> {
         match self {
             Self::AdaptiveBits | Self::AdaptiveBytes => None,
@@ -193,19 +193,19 @@ const BIT_LABELS: [&str; 5] = ["bit", "Kbit", "Mbit", "Gbit", "Tbit"];
 
 /// A size, at least four columns wide, with its label but without the plural: `2.76 GByte`, ` 895 KByte`.
 ///
-/// Lines of iperf3 add "s" ("Transfer"), and always use [`Format::AdaptiveBytes`] for sizes.
+/// Output lines of iperf3 add "s" ("Transfer"), and always use [`UnitFormat::AdaptiveBytes`] for sizes.
 #[must_use]
-pub fn format_bytes(size: ByteCount, format: Format) -> String {
+pub fn format_bytes(size: ByteCount, format: UnitFormat) -> String {
     format_number(size.as_f64(), format)
 }
 
-/// A rate, at least four columns wide, with its label only: `23.6 Gbit`. Lines of iperf3 add `s/sec`.
+/// A rate, at least four columns wide, with its label only: `23.6 Gbit`. Output lines of iperf3 add `s/sec`.
 #[must_use]
-pub fn format_rate(rate: BitRate, format: Format) -> String {
+pub fn format_rate(rate: BitRate, format: UnitFormat) -> String {
     format_number(rate.bytes_per_second(), format)
 }
 
-fn format_number(bytes: f64, format: Format) -> String {
+fn format_number(bytes: f64, format: UnitFormat) -> String {
     let (number, base, labels) =
         if format.is_bytes() { (bytes, 1024.0, BYTE_LABELS) } else { (bytes * 8.0, 1000.0, BIT_LABELS) };
     let power = format.power().unwrap_or_else(|| largest_power(number, base));

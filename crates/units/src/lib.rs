@@ -1,14 +1,14 @@
 //! Quantities of network measurement as types.
 //!
-//! A rate is not a size and a size is not a count: [`BitRate`], [`ByteCount`], [`PacketCount`] and the rest keep them
-//! apart, and the algebra between them is the only way across. `BitRate * Duration = ByteCount` is the
-//! bandwidth-delay product; it cannot be wrong by a factor of eight.
+//! A rate is not a size and a size is not a count: [`BitRate`], [`ByteCount`], [`PacketCount`] and the others keep them
+//! apart, and only the algebra between them converts. `BitRate * Duration = ByteCount` is the bandwidth-delay product;
+//! it cannot be wrong by a factor of eight.
 //!
-//! Text comes in three families that must not be mixed up, so each has its own module:
+//! Text has three formats that must not be mixed up, so each has its own module:
 //!
 //! * [`iperf3`]: iperf3's two suffix families, sizes in powers of 1024 and rates in powers of 1000;
-//! * [`parse`]: what a person writes (`10G`, `10Gbit/s`, `6 MiB`, `117ms`), strict about units;
-//! * [`display`]: what a person reads (`9.41 Gbit/s`, `146 MB`, `18.5 ms`).
+//! * [`parse`]: human input (`10G`, `10Gbit/s`, `6 MiB`, `117ms`), strict about units;
+//! * [`display`]: human-readable output (`9.41 Gbit/s`, `146 MB`, `18.5 ms`).
 //!
 //! This crate does no IO, reads no clock and starts no thread.
 
@@ -22,6 +22,8 @@ pub mod iperf3;
 pub mod parse;
 mod rate;
 mod ratio;
+#[cfg(feature = "serde")]
+pub mod serde;
 mod size;
 mod time;
 

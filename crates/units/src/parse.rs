@@ -1,7 +1,7 @@
-//! What a person writes: a decimal number and a unit, nothing else.
+//! Human input: a decimal number and a unit, nothing else.
 //!
 //! A bare prefix is SI: `128k` is 128 000, `128Ki` is 131 072. The case of the prefix does not matter, but the case of
-//! the unit does, because `b` is a bit and `B` is a byte. Times must have a unit. One space may stand before the unit.
+//! the unit does, because `b` is a bit and `B` is a byte. Times must have a unit. One space before the unit is allowed.
 
 use core::fmt;
 use core::str::FromStr;
@@ -9,34 +9,34 @@ use core::time::Duration;
 
 use crate::{BitRate, ByteCount, Ratio};
 
-/// Text that is not the quantity it should be.
+/// Error for text that is not the expected quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseError {
+pub struct QuantityParseError {
     text: String,
     expected: &'static str,
 }
 
-impl ParseError {
-    /// The refused text.
+impl QuantityParseError {
+    /// Rejected text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The forms that would have been read, for a person.
+    /// Accepted formats, for an error message.
     #[must_use]
     pub const fn expected(&self) -> &'static str {
         self.expected
     }
 }
 
-impl fmt::Display for ParseError {
+impl fmt::Display for QuantityParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot read '{}': expected {}", self.text, self.expected)
     }
 }
 
-impl core::error::Error for ParseError {}
+impl core::error::Error for QuantityParseError {}
 
 const RATE_FORMS: &str = "a rate such as 10G, 10Gbit/s, 10Gbps, 1.5Mbit or 220k (powers of 1000; Ki, Mi, Gi, Ti are powers of 1024; \
      B/s is bytes per second)";
@@ -44,11 +44,11 @@ const SIZE_FORMS: &str = "a size such as 64KiB, 6 MiB (powers of 1024), 10MB, 12
 const TIME_FORMS: &str = "a time with its unit, such as 117ms, 2s, 1.5m, 250us, 40ns or 1h";
 const RATIO_FORMS: &str = "a share in percent, such as 0.1 %, 0.1% or 100 %";
 
-/// A rate: `10G`, `10Gbit/s`, `10Gbps`, `1.5Mbit`, `220k`, `125MB/s`.
+/// Parses a rate: `10G`, `10Gbit/s`, `10Gbps`, `1.5Mbit`, `220k`, `125MB/s`.
 ///
 /// # Errors
-/// Anything else, and what is too large to be a rate.
-pub fn rate(text: &str) -> Result<BitRate, ParseError> {
+/// Other text, and numbers too large for a rate.
+pub fn rate(text: &str) -> Result<BitRate, QuantityParseError> {
     let parsed = number_and_unit(text).and_then(|(number, unit)| {
         let (factor, unit) = prefix(unit);
         let bits = match unit {
@@ -60,15 +60,15 @@ pub fn rate(text: &str) -> Result<BitRate, ParseError> {
     });
     match parsed {
         Some(bits) if bits.is_finite() => Ok(BitRate::from_bits_per_second(bits)),
-        _ => Err(ParseError { text: text.to_owned(), expected: RATE_FORMS }),
+        _ => Err(QuantityParseError { text: text.to_owned(), expected: RATE_FORMS }),
     }
 }
 
-/// A size, rounded to whole bytes: `64KiB`, `10MB`, `6 MiB`, `128k`, `1500`.
+/// Parses a size, rounded to whole bytes: `64KiB`, `10MB`, `6 MiB`, `128k`, `1500`.
 ///
 /// # Errors
-/// Anything else (`10Mb` too: that is bits), and what does not fit 64 bits.
-pub fn size(text: &str) -> Result<ByteCount, ParseError> {
+/// Other text (`10Mb` too: that is bits), and numbers that do not fit 64 bits.
+pub fn size(text: &str) -> Result<ByteCount, QuantityParseError> {
     let parsed = number_and_unit(text).and_then(|(number, unit)| {
         let (factor, unit) = prefix(unit);
         matches!(unit, "" | "B").then_some(number * factor)
@@ -76,16 +76,16 @@ pub fn size(text: &str) -> Result<ByteCount, ParseError> {
     match parsed {
         // 2^64: the first double that does not fit.
         Some(bytes) if bytes < 18_446_744_073_709_551_616.0 => Ok(ByteCount::from_f64(bytes)),
-        _ => Err(ParseError { text: text.to_owned(), expected: SIZE_FORMS }),
+        _ => Err(QuantityParseError { text: text.to_owned(), expected: SIZE_FORMS }),
     }
 }
 
-/// A time, rounded to whole nanoseconds: `117ms`, `2s`, `1.5m` (minutes), `250us`, `40ns`, `1h`, `0`.
+/// Parses a time, rounded to whole nanoseconds: `117ms`, `2s`, `1.5m` (minutes), `250us`, `40ns`, `1h`, `0`.
 ///
 /// # Errors
-/// Anything else. A number without a unit is refused, except zero: `--rtt 117` must not mean two minutes.
-pub fn time(text: &str) -> Result<Duration, ParseError> {
-    let error = || ParseError { text: text.to_owned(), expected: TIME_FORMS };
+/// Other text. A number without a unit is rejected, except zero: `--rtt 117` must not mean two minutes.
+pub fn time(text: &str) -> Result<Duration, QuantityParseError> {
+    let error = || QuantityParseError { text: text.to_owned(), expected: TIME_FORMS };
     let (number, unit) = number_and_unit(text).ok_or_else(error)?;
     let seconds = match unit {
         "h" => number * 3600.0,
@@ -100,29 +100,29 @@ pub fn time(text: &str) -> Result<Duration, ParseError> {
     Duration::try_from_secs_f64(seconds).map_err(|_| error())
 }
 
-/// A share in percent: `0.1 %`, `0.1%`, `100 %`; above 100 % too.
+/// Parses a share in percent: `0.1 %`, `0.1%`, `100 %`; above 100 % too.
 ///
 /// # Errors
-/// Anything else. A number without the sign is refused: `0.1` might be a tenth or a thousandth.
-pub fn ratio(text: &str) -> Result<Ratio, ParseError> {
+/// Other text. A number without the sign is rejected: `0.1` might be a tenth or a thousandth.
+pub fn ratio(text: &str) -> Result<Ratio, QuantityParseError> {
     number_and_unit(text)
         .filter(|(_, unit)| *unit == "%")
         .and_then(|(number, _)| Ratio::from_percent(number))
-        .ok_or_else(|| ParseError { text: text.to_owned(), expected: RATIO_FORMS })
+        .ok_or_else(|| QuantityParseError { text: text.to_owned(), expected: RATIO_FORMS })
 }
 
 impl FromStr for BitRate {
-    type Err = ParseError;
-    /// [`rate`].
-    fn from_str(text: &str) -> Result<Self, ParseError> {
+    type Err = QuantityParseError;
+    /// Calls [`rate`].
+    fn from_str(text: &str) -> Result<Self, QuantityParseError> {
         rate(text)
     }
 }
 
 impl FromStr for ByteCount {
-    type Err = ParseError;
-    /// [`size`].
-    fn from_str(text: &str) -> Result<Self, ParseError> {
+    type Err = QuantityParseError;
+    /// Calls [`size`].
+    fn from_str(text: &str) -> Result<Self, QuantityParseError> {
         size(text)
     }
 }
@@ -142,7 +142,7 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     Some((number.parse().ok()?, unit))
 }
 
-/// The factor of a unit's prefix, and the unit without it.
+/// Factor of a unit's prefix, and the unit without it.
 fn prefix(unit: &str) -> (f64, &str) {
     let Some(letter) = unit.chars().next() else { return (1.0, unit) };
     let power = match letter.to_ascii_lowercase() {

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use crate::{ByteCount, Ratio};
 
-/// A data rate in bit/s: finite and not negative.
+/// Data rate in bit/s: finite and not negative.
 ///
 /// Held as a double, so that a measured rate keeps its precision and a configured one stays exact up to 2^53 bit/s.
 ///
@@ -19,22 +19,22 @@ use crate::{ByteCount, Ratio};
 pub struct BitRate(f64);
 
 impl BitRate {
-    /// No data at all.
+    /// Zero.
     pub const ZERO: Self = Self(0.0);
 
-    /// A rate of `bits` bit/s. What is not a rate (negative, infinite, not a number) becomes zero.
+    /// Creates a rate of `bits` bit/s. Invalid numbers (negative, infinite, not a number) become zero.
     #[must_use]
     pub fn from_bits_per_second(bits: f64) -> Self {
         if bits.is_finite() && bits > 0.0 { Self(bits) } else { Self::ZERO }
     }
 
-    /// The rate in bit/s.
+    /// Rate in bit/s.
     #[must_use]
     pub const fn bits_per_second(self) -> f64 {
         self.0
     }
 
-    /// The rate in whole bit/s, rounded to nearest, as protocols carry it.
+    /// Rate in whole bit/s, rounded to nearest, as protocols carry it.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -45,19 +45,19 @@ impl BitRate {
         self.0.round() as u64
     }
 
-    /// The rate in byte/s.
+    /// Rate in byte/s.
     #[must_use]
     pub fn bytes_per_second(self) -> f64 {
         self.0 / 8.0
     }
 
-    /// Whether nothing flows.
+    /// True when the rate is zero.
     #[must_use]
     pub fn is_zero(self) -> bool {
         self.0 == 0.0
     }
 
-    /// How long `size` takes at this rate; `None` at rate zero.
+    /// Time to send `size` at this rate; `None` at rate zero.
     #[must_use]
     pub fn time_to_send(self, size: ByteCount) -> Option<Duration> {
         if self.is_zero() {
@@ -105,7 +105,7 @@ impl Mul<f64> for BitRate {
 
 impl Mul<Duration> for BitRate {
     type Output = ByteCount;
-    /// What passes in that time, rounded to whole bytes: for a round-trip time, the bandwidth-delay product.
+    /// Bytes transferred in that time, rounded to whole bytes: for a round-trip time, the bandwidth-delay product.
     fn mul(self, time: Duration) -> ByteCount {
         ByteCount::from_f64(self.0 * time.as_secs_f64() / 8.0)
     }

@@ -1,11 +1,11 @@
 use core::cmp::Ordering;
 
-/// A quotient of two quantities of one kind: finite, not negative, possibly above one.
+/// Quotient of two quantities of one kind: finite, not negative, possibly above one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ratio(f64);
 
 impl Ratio {
-    /// Nothing of the whole.
+    /// Zero.
     pub const ZERO: Self = Self(0.0);
 
     /// `part / whole`; `None` when `whole` is not positive or the quotient is not a ratio.
@@ -14,25 +14,25 @@ impl Ratio {
         (whole > 0.0).then(|| Self::new(part / whole)).flatten()
     }
 
-    /// The ratio `value`; `None` when it is negative, infinite or not a number.
+    /// Creates the ratio `value`; `None` when it is negative, infinite or not a number.
     #[must_use]
     pub fn new(value: f64) -> Option<Self> {
         (value.is_finite() && value >= 0.0).then_some(Self(value))
     }
 
-    /// The ratio of `value` percent, under the same conditions as [`Ratio::new`].
+    /// Creates the ratio of `value` percent, under the same conditions as [`Ratio::new`].
     #[must_use]
     pub fn from_percent(value: f64) -> Option<Self> {
         Self::new(value / 100.0)
     }
 
-    /// The quotient.
+    /// Quotient.
     #[must_use]
     pub const fn get(self) -> f64 {
         self.0
     }
 
-    /// The quotient in percent.
+    /// Quotient in percent.
     #[must_use]
     pub fn percent(self) -> f64 {
         self.0 * 100.0

@@ -3,12 +3,14 @@ use core::time::Duration;
 
 use crate::{BitRate, Ratio};
 
-/// A number of bytes. Arithmetic saturates: a counter that overflows stays at its largest value instead of wrapping.
+/// Number of bytes. Arithmetic saturates: a counter that overflows stays at its maximum instead of wrapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct ByteCount(u64);
 
 impl ByteCount {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
     /// `bytes` bytes.
@@ -35,45 +37,45 @@ impl ByteCount {
         Self(bytes as u64)
     }
 
-    /// Rounded to the nearest byte; what is negative or not a number becomes zero.
+    /// Rounds to the nearest byte; negative numbers and NaN become zero.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, and maps NaN to 0")]
     pub fn from_f64(bytes: f64) -> Self {
         Self(bytes.round() as u64)
     }
 
-    /// The number of bytes.
+    /// Number of bytes.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The number of bytes as an in-memory length; saturates where addresses are narrower than 64 bits.
+    /// Number of bytes as an in-memory length; saturates where addresses are narrower than 64 bits.
     #[must_use]
     pub fn to_usize(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 
-    /// The number of bytes as a double; exact up to 2^53.
+    /// Number of bytes as a double; exact up to 2^53.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "documented")]
     pub const fn as_f64(self) -> f64 {
         self.0 as f64
     }
 
-    /// Whether it is nothing.
+    /// True when the size is zero.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// The average rate of these bytes over `time`; zero when no time has passed, as iperf3 prints it.
+    /// Average rate of these bytes over `time`; zero when no time has passed, as iperf3 prints it.
     #[must_use]
     pub fn rate_over(self, time: Duration) -> BitRate {
         BitRate::from_bits_per_second(self.as_f64() * 8.0 / time.as_secs_f64())
     }
 
-    /// The difference, or `None` when `other` is larger.
+    /// Difference, or `None` when `other` is larger.
     #[must_use]
     pub fn checked_sub(self, other: Self) -> Option<Self> {
         self.0.checked_sub(other.0).map(Self)
@@ -126,7 +128,7 @@ impl Div<BitRate> for ByteCount {
 
 impl Div for ByteCount {
     type Output = Option<Ratio>;
-    /// One size as a share of another; `None` when the other is nothing.
+    /// One size as a share of another; `None` when the other is zero.
     fn div(self, other: Self) -> Option<Ratio> {
         Ratio::of(self.as_f64(), other.as_f64())
     }

@@ -5,6 +5,8 @@ use core::time::Duration;
 ///
 /// Differences within one host are exact; differences between hosts mean nothing but their change over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct MonotonicTime(u64);
 
 impl MonotonicTime {

@@ -20,7 +20,7 @@ fn the_bandwidth_delay_product_of_the_rhel_guide() {
 }
 
 #[test]
-fn what_has_no_answer() {
+fn undefined_results_are_none() {
     let size = ByteCount::new(1);
     assert_eq!(size / BitRate::ZERO, None);
     assert_eq!(size / Duration::ZERO, BitRate::ZERO);
@@ -73,7 +73,7 @@ proptest! {
     }
 
     #[test]
-    fn a_part_is_between_nothing_and_the_whole(part in 0_u64..1 << 50, more in 1_u64..1 << 50) {
+    fn a_part_is_between_zero_and_the_whole(part in 0_u64..1 << 50, more in 1_u64..1 << 50) {
         let whole = ByteCount::new(part + more);
         let share = (ByteCount::new(part) / whole).expect("a whole above zero");
         prop_assert!(share >= Ratio::ZERO && share.get() <= 1.0);

@@ -7,7 +7,7 @@ mod corpus;
 
 use linerate_units::fuzzing::TARGETS;
 
-/// Pieces of quantities, and what parsers of them stumble over.
+/// Parts of quantities, and input that is difficult to parse.
 const DICTIONARY: [&[u8]; 24] = [
     b"10",
     b"1.5",

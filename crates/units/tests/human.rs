@@ -1,4 +1,4 @@
-//! What people write and read.
+//! Human input and human-readable output.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use linerate_units::{BitRate, ByteCount, Dscp, Mss, Mtu, PacketCount, Ratio, dis
 use proptest::prelude::*;
 
 #[test]
-fn rates_in_words_of_the_field() {
+fn rates_in_common_notations() {
     let table: &[(&str, f64)] = &[
         ("10G", 10e9),
         ("10g", 10e9),
@@ -31,7 +31,7 @@ fn rates_in_words_of_the_field() {
 }
 
 #[test]
-fn sizes_in_words_of_the_field() {
+fn sizes_in_common_notations() {
     let table: &[(&str, u64)] = &[
         ("64KiB", 65_536),
         ("64kiB", 65_536),
@@ -52,7 +52,7 @@ fn sizes_in_words_of_the_field() {
 }
 
 #[test]
-fn times_in_words_of_the_field() {
+fn times_in_common_notations() {
     let table: &[(&str, Duration)] = &[
         ("117ms", Duration::from_millis(117)),
         ("117 ms", Duration::from_millis(117)),
@@ -200,7 +200,7 @@ fn bare_numbers_and_names_honour_width() {
     }
 }
 
-/// Half a unit of the third digit, which is what three significant digits lose.
+/// Half a unit of the third digit, the rounding error of three significant digits.
 fn within_rounding(printed: f64, exact: f64) -> bool {
     (printed - exact).abs() <= exact * 0.0051
 }

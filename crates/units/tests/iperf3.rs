@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_units::iperf3::{Format, format_bytes, format_rate, parse_count, parse_rate, parse_seconds, parse_size};
+use linerate_units::iperf3::{
+    UnitFormat, format_bytes, format_rate, parse_count, parse_rate, parse_seconds, parse_size,
+};
 use linerate_units::{BitRate, ByteCount};
 use proptest::prelude::*;
 
@@ -120,7 +122,7 @@ fn sizes_print_as_in_captured_output() {
         (5000 << 40, "5000 TByte"),
     ];
     for (bytes, text) in table {
-        assert_eq!(format_bytes(ByteCount::new(*bytes), Format::AdaptiveBytes), *text, "{bytes}");
+        assert_eq!(format_bytes(ByteCount::new(*bytes), UnitFormat::AdaptiveBytes), *text, "{bytes}");
     }
 }
 
@@ -143,7 +145,7 @@ fn rates_print_as_in_captured_output() {
         (1_176_250_000, second, "9.41 Gbit"),
     ];
     for (bytes, time, text) in table {
-        assert_eq!(format_rate(ByteCount::new(*bytes) / *time, Format::AdaptiveBits), *text, "{bytes} {time:?}");
+        assert_eq!(format_rate(ByteCount::new(*bytes) / *time, UnitFormat::AdaptiveBits), *text, "{bytes} {time:?}");
     }
 }
 
@@ -162,11 +164,11 @@ fn chosen_formats() {
         (Some('T'), "0.00 TByte"),
     ];
     for (letter, text) in table {
-        let format = letter.map_or(Some(Format::default()), Format::from_letter).expect("a letter of the set");
+        let format = letter.map_or(Some(UnitFormat::default()), UnitFormat::from_letter).expect("a letter of the set");
         assert_eq!(format_rate(rate, format), text, "{letter:?}");
     }
     for letter in ['a', 'A', 'b', 'x', ' '] {
-        assert_eq!(Format::from_letter(letter), None);
+        assert_eq!(UnitFormat::from_letter(letter), None);
     }
 }
 
@@ -185,7 +187,7 @@ proptest! {
 
     #[test]
     fn printed_sizes_read_back_within_rounding(bytes in 0_u64..1 << 50) {
-        let printed = format_bytes(ByteCount::new(bytes), Format::AdaptiveBytes);
+        let printed = format_bytes(ByteCount::new(bytes), UnitFormat::AdaptiveBytes);
         // "2.76 GByte" becomes "2.76G", which is what a person would type after -n.
         let text: String = printed.replace([' ', 'B'], "").replace("yte", "");
         let back = parse_size(&text).expect("a printed size").as_f64();

@@ -1,4 +1,4 @@
-//! Laws of reading quantities: each text is put together from a number and a unit, and must mean their product.
+//! Laws of parsing quantities: each text is composed of a number and a unit, and must mean their product.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_may_stand_around_a_quantity((text, _) in number(), before in select(&["-", "+", " ", "x", "."][..])) {
+    fn nothing_may_surround_a_quantity((text, _) in number(), before in select(&["-", "+", " ", "x", "."][..])) {
         for unit in ["M", "Mbit/s", "MiB", "ms", "%"] {
             let bad = format!("{before}{text}{unit}");
             prop_assert!(parse::rate(&bad).is_err() && parse::size(&bad).is_err(), "{}", bad);

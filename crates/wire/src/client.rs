@@ -1,4 +1,4 @@
-//! The client's side of the control connection.
+//! Client side of the control connection.
 
 use std::collections::VecDeque;
 
@@ -6,138 +6,137 @@ use linerate_units::{ByteCount, MonotonicTime, StreamCount};
 
 use crate::cookie::{Cookie, ExtensionVersion};
 use crate::error;
-use crate::extension::{self, Hello, Message};
-use crate::failure::{Awaited, Failure, ProtocolError};
-use crate::frame::{self, Decoder};
-use crate::results::{self, Results};
-use crate::state::State;
-use crate::timer::{Deadlines, Timer};
+use crate::extension::{self, ExtensionMessage, ServerHello};
+use crate::failure::{AwaitedMessage, ControlFailure, ProtocolError};
+use crate::frame::{self, JsonFrameDecoder};
+use crate::results::{self, TestResults};
+use crate::state::ControlState;
+use crate::timer::{ControlDeadlines, WaitTimer};
 
-/// What has happened.
+/// An event for the client.
 #[derive(Clone, Debug)]
-pub enum Input<'a> {
-    /// These bytes came from the server.
+pub enum ClientEvent<'a> {
+    /// Bytes from the server.
     Bytes(&'a [u8]),
-    /// The server closed the connection, or it broke.
+    /// The server closed the connection, or it failed.
     Closed,
-    /// The parameters document, asked for by [`Output::ParametersWanted`].
+    /// The parameters document, requested by [`ClientAction::ParametersWanted`].
     Parameters(String),
-    /// The streams are open, as [`Output::OpenStreams`] asked for. Not needed to go on: the server knows better.
+    /// The streams are open, as requested by [`ClientAction::OpenStreams`]. Not required: the server's state byte decides.
     StreamsOpen,
     /// The test has reached its end.
     TestOver,
-    /// This side's results, asked for by [`Output::ResultsWanted`].
-    Results(Results),
-    /// This process got a signal: tell the server. Nothing follows but the bytes to send.
+    /// The client's results, requested by [`ClientAction::ResultsWanted`].
+    Results(TestResults),
+    /// This process received a signal: notify the server. Only bytes to send follow.
     Interrupted,
     /// Time has passed.
     Tick,
 }
 
-/// What to do.
+/// An action for the caller.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Output {
+pub enum ClientAction {
     /// Send these bytes.
     Send(Vec<u8>),
-    /// Give the parameters ([`Input::Parameters`]).
+    /// Provide the parameters ([`ClientEvent::Parameters`]).
     ParametersWanted {
-        /// What the server said of itself; `None` when it is not a linerate.
-        peer: Option<Hello>,
+        /// The server's hello; `None` when it is not a linerate.
+        peer: Option<ServerHello>,
     },
-    /// Open the streams; with UDP, do their handshakes.
+    /// Open the streams; with UDP, perform their handshakes.
     OpenStreams,
-    /// The server sees all streams (01): every handshake was answered, also those whose answer got lost.
+    /// The server sees all streams (01): it has answered every handshake, even if a reply was lost.
     Prepare,
     /// Send and receive (02).
     Run,
-    /// Stop, and give the results ([`Input::Results`]).
+    /// Stop, and provide the results ([`ClientEvent::Results`]).
     ResultsWanted,
     /// The server's results.
-    PeerResults(Box<Results>),
-    /// A linerate at the far end says something.
-    Far(Box<Message>),
-    /// All has been said. Nothing follows.
+    PeerResults(Box<TestResults>),
+    /// A message of the extension, from a linerate server.
+    Far(Box<ExtensionMessage>),
+    /// The conversation is complete. Nothing follows.
     Finished,
-    /// It ended early. Nothing follows.
-    Failed(Failure),
+    /// The conversation ended early. Nothing follows.
+    Failed(ControlFailure),
 }
 
-/// Where the conversation stands: named after what comes next.
+/// Phase of the conversation, named after the next message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ClientPhase {
     Admission,
-    /// This end owes the parameters.
+    /// Waiting for the caller's parameters.
     OwnParameters,
     Acceptance,
     TestStart,
     TestRunning,
     TestEnd,
     ExchangeResults,
-    /// This end owes its results.
+    /// Waiting for the caller's results.
     OwnResults,
     PeerResults,
     DisplayResults,
     Over,
 }
 
-impl Phase {
-    fn awaited(self) -> Awaited {
+impl ClientPhase {
+    fn awaited(self) -> AwaitedMessage {
         match self {
-            Self::Admission => Awaited::Admission,
-            Self::OwnParameters | Self::OwnResults | Self::Over => Awaited::Silence,
-            Self::Acceptance => Awaited::Acceptance,
-            Self::TestStart => Awaited::TestStart,
-            Self::TestRunning => Awaited::TestRunning,
-            Self::TestEnd => Awaited::TestEnd,
-            Self::ExchangeResults => Awaited::ExchangeResults,
-            Self::PeerResults => Awaited::Results,
-            Self::DisplayResults => Awaited::DisplayResults,
+            Self::Admission => AwaitedMessage::Admission,
+            Self::OwnParameters | Self::OwnResults | Self::Over => AwaitedMessage::Silence,
+            Self::Acceptance => AwaitedMessage::Acceptance,
+            Self::TestStart => AwaitedMessage::TestStart,
+            Self::TestRunning => AwaitedMessage::TestRunning,
+            Self::TestEnd => AwaitedMessage::TestEnd,
+            Self::ExchangeResults => AwaitedMessage::ExchangeResults,
+            Self::PeerResults => AwaitedMessage::Results,
+            Self::DisplayResults => AwaitedMessage::DisplayResults,
         }
     }
 }
 
-/// Bytes of iperf3's own number in an error message; the system's follows.
+/// Bytes of iperf3's error number in an error message; the system's `errno` follows.
 const ERROR_NUMBER_LENGTH: usize = 4;
 
-/// The message of which a part has come.
+/// A partly received message.
 #[derive(Debug)]
-enum Partial {
+enum PartialMessage {
     Error { received: [u8; error::ERROR_LENGTH], length: usize },
-    Extension(Decoder),
-    Results(Decoder),
+    Extension(JsonFrameDecoder),
+    Results(JsonFrameDecoder),
 }
 
-/// A client's control connection, from the first byte to the last.
+/// State machine of a client's control connection, from the first byte to the last.
 ///
-/// [`ClientMachine::handle`] what happens, then [`ClientMachine::poll`] until there is nothing more, and call
-/// [`Input::Tick`] at [`ClientMachine::deadline`] at the latest. The first output is the cookie. An input that does not
-/// fit the moment, such as [`Input::TestOver`] after the end, changes nothing.
+/// Pass each event to [`ClientMachine::handle`], then call [`ClientMachine::poll`] until it returns `None`, and pass
+/// [`ClientEvent::Tick`] at [`ClientMachine::deadline`] at the latest. The first action is to send the cookie. An event that
+/// does not fit the phase, such as [`ClientEvent::TestOver`] after the end, changes nothing.
 ///
-/// There is no time limit where a server may be queueing (before 09, 0A and 01), nor while the test runs.
+/// The wait is unlimited where a server may queue clients (before 09, 0A and 01), and while the test runs.
 #[derive(Debug)]
 pub struct ClientMachine {
-    phase: Phase,
-    partial: Option<Partial>,
-    outputs: VecDeque<Output>,
-    deadlines: Deadlines,
-    /// For the state byte or document that the phase waits for.
-    phase_timer: Option<Timer>,
-    /// For the rest of a message that may come at any time.
-    partial_timer: Option<Timer>,
+    phase: ClientPhase,
+    partial: Option<PartialMessage>,
+    outputs: VecDeque<ClientAction>,
+    deadlines: ControlDeadlines,
+    /// Limits the wait for the state byte or document of the phase.
+    phase_timer: Option<WaitTimer>,
+    /// Limits the wait for the remainder of a message that may come at any time.
+    partial_timer: Option<WaitTimer>,
     streams: StreamCount,
     announces_extension: bool,
     speaks_extension: bool,
 }
 
 impl ClientMachine {
-    /// A conversation over a connection that has just been made, about a test of `streams` streams over both
-    /// directions.
+    /// Begins a conversation over a new connection, for a test of `streams` streams over both directions.
     #[must_use]
-    pub fn new(cookie: &Cookie, streams: StreamCount, deadlines: Deadlines) -> Self {
+    pub fn new(cookie: &Cookie, streams: StreamCount, deadlines: ControlDeadlines) -> Self {
         Self {
-            phase: Phase::Admission,
+            phase: ClientPhase::Admission,
             partial: None,
-            outputs: VecDeque::from([Output::Send(cookie.as_bytes().to_vec())]),
+            outputs: VecDeque::from([ClientAction::Send(cookie.as_bytes().to_vec())]),
             deadlines,
             phase_timer: None,
             partial_timer: None,
@@ -147,123 +146,123 @@ impl ClientMachine {
         }
     }
 
-    /// Takes note of what has happened.
-    pub fn handle(&mut self, now: MonotonicTime, input: Input<'_>) {
+    /// Handles an event.
+    pub fn handle(&mut self, now: MonotonicTime, input: ClientEvent<'_>) {
         match input {
-            Input::Bytes(bytes) => self.receive(now, bytes),
-            Input::Closed => self.closed(),
-            Input::Parameters(document) => self.send_parameters(&document),
-            Input::StreamsOpen | Input::Tick => {}
-            Input::TestOver => self.end_test(now),
-            Input::Results(results) => self.send_results(now, &results),
-            Input::Interrupted => self.interrupt(),
+            ClientEvent::Bytes(bytes) => self.receive(now, bytes),
+            ClientEvent::Closed => self.closed(),
+            ClientEvent::Parameters(document) => self.send_parameters(&document),
+            ClientEvent::StreamsOpen | ClientEvent::Tick => {}
+            ClientEvent::TestOver => self.end_test(now),
+            ClientEvent::Results(results) => self.send_results(now, &results),
+            ClientEvent::Interrupted => self.interrupt(),
         }
-        // After the bytes: they may have waited in the socket while this process did not run.
+        // After the bytes: they may have been in the socket while this process did not run.
         self.check_timers(now);
     }
 
-    /// The next thing to do.
-    pub fn poll(&mut self) -> Option<Output> {
+    /// Returns the next action.
+    pub fn poll(&mut self) -> Option<ClientAction> {
         self.outputs.pop_front()
     }
 
-    /// When to call [`Input::Tick`] at the latest; `None` while nothing is limited.
+    /// Latest time of the next [`ClientEvent::Tick`]; `None` while no wait is limited.
     #[must_use]
     pub fn deadline(&self) -> Option<MonotonicTime> {
         self.timers().map(|timer| timer.deadline()).min()
     }
 
-    /// Whether nothing but what is left to poll will come.
+    /// True when no actions will follow those left to poll.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.phase == Phase::Over
+        self.phase == ClientPhase::Over
     }
 
-    /// Memory held for an unfinished message.
+    /// Memory held for an incomplete message.
     #[must_use]
     pub fn buffered(&self) -> ByteCount {
         match &self.partial {
-            Some(Partial::Extension(decoder) | Partial::Results(decoder)) => decoder.buffered(),
-            Some(Partial::Error { .. }) | None => ByteCount::ZERO,
+            Some(PartialMessage::Extension(decoder) | PartialMessage::Results(decoder)) => decoder.buffered(),
+            Some(PartialMessage::Error { .. }) | None => ByteCount::ZERO,
         }
     }
 
-    fn timers(&self) -> impl Iterator<Item = Timer> {
+    fn timers(&self) -> impl Iterator<Item = WaitTimer> {
         [self.phase_timer, self.partial_timer].into_iter().flatten()
     }
 
     fn check_timers(&mut self, now: MonotonicTime) {
         if self.timers().any(|timer| timer.expired(now)) {
-            self.fail(Failure::Timeout { waiting_for: self.awaited() });
+            self.fail(ControlFailure::Timeout { waiting_for: self.awaited() });
         }
     }
 
-    fn awaited(&self) -> Awaited {
+    fn awaited(&self) -> AwaitedMessage {
         match &self.partial {
-            Some(Partial::Error { .. }) => Awaited::ErrorDetails,
-            Some(Partial::Extension(_)) => Awaited::Extension,
-            Some(Partial::Results(_)) | None => self.phase.awaited(),
+            Some(PartialMessage::Error { .. }) => AwaitedMessage::ErrorDetails,
+            Some(PartialMessage::Extension(_)) => AwaitedMessage::Extension,
+            Some(PartialMessage::Results(_)) | None => self.phase.awaited(),
         }
     }
 
     fn send(&mut self, bytes: Vec<u8>) {
-        self.outputs.push_back(Output::Send(bytes));
+        self.outputs.push_back(ClientAction::Send(bytes));
     }
 
-    fn enter(&mut self, phase: Phase, timer: Option<Timer>) {
+    fn enter(&mut self, phase: ClientPhase, timer: Option<WaitTimer>) {
         self.phase = phase;
         self.phase_timer = timer;
     }
 
     fn end(&mut self) {
-        self.enter(Phase::Over, None);
+        self.enter(ClientPhase::Over, None);
         self.partial = None;
         self.partial_timer = None;
     }
 
-    fn fail(&mut self, failure: Failure) {
+    fn fail(&mut self, failure: ControlFailure) {
         self.end();
-        self.outputs.push_back(Output::Failed(failure));
+        self.outputs.push_back(ClientAction::Failed(failure));
     }
 
     fn closed(&mut self) {
-        if self.phase == Phase::Over {
+        if self.phase == ClientPhase::Over {
             return;
         }
         // iperf3 3.18 closes after the number when it refuses a user, without the `errno` that should follow.
         self.fail(match self.partial {
-            Some(Partial::Error { received, length }) if length >= ERROR_NUMBER_LENGTH => {
-                Failure::ServerError { code: error::decode(received).0, errno: 0 }
+            Some(PartialMessage::Error { received, length }) if length >= ERROR_NUMBER_LENGTH => {
+                ControlFailure::ServerError { code: error::decode(received).0, errno: 0 }
             }
-            _ => Failure::ClosedUnexpectedly { waiting_for: self.awaited() },
+            _ => ControlFailure::ClosedUnexpectedly { waiting_for: self.awaited() },
         });
     }
 
     fn send_parameters(&mut self, document: &str) {
-        if self.phase == Phase::OwnParameters {
+        if self.phase == ClientPhase::OwnParameters {
             self.send(frame::encode(document));
-            self.enter(Phase::Acceptance, None);
+            self.enter(ClientPhase::Acceptance, None);
         }
     }
 
     fn end_test(&mut self, now: MonotonicTime) {
-        if self.phase == Phase::TestEnd {
-            self.send(vec![State::TestEnd.byte()]);
-            self.enter(Phase::ExchangeResults, Some(Timer::reply(now, &self.deadlines)));
+        if self.phase == ClientPhase::TestEnd {
+            self.send(vec![ControlState::TestEnd.byte()]);
+            self.enter(ClientPhase::ExchangeResults, Some(WaitTimer::reply(now, &self.deadlines)));
         }
     }
 
-    fn send_results(&mut self, now: MonotonicTime, results: &Results) {
-        if self.phase == Phase::OwnResults {
+    fn send_results(&mut self, now: MonotonicTime, results: &TestResults) {
+        if self.phase == ClientPhase::OwnResults {
             self.send(frame::encode(&results::encode(results)));
-            self.enter(Phase::PeerResults, Some(Timer::message(now, &self.deadlines)));
+            self.enter(ClientPhase::PeerResults, Some(WaitTimer::message(now, &self.deadlines)));
         }
     }
 
     fn interrupt(&mut self) {
-        if self.phase != Phase::Over {
+        if self.phase != ClientPhase::Over {
             self.end();
-            self.send(vec![State::ClientTerminate.byte()]);
+            self.send(vec![ControlState::ClientTerminate.byte()]);
         }
     }
 
@@ -271,10 +270,10 @@ impl ClientMachine {
         for timer in [&mut self.phase_timer, &mut self.partial_timer].into_iter().flatten() {
             timer.progress(now);
         }
-        while !bytes.is_empty() && self.phase != Phase::Over {
+        while !bytes.is_empty() && self.phase != ClientPhase::Over {
             let step = match self.partial.take() {
-                None => self.begin(now, &mut bytes),
-                Some(partial) => self.go_on(now, partial, &mut bytes),
+                None => self.begin_message(now, &mut bytes),
+                Some(partial) => self.continue_message(now, partial, &mut bytes),
             };
             if let Err(failure) = step {
                 self.fail(failure);
@@ -282,74 +281,74 @@ impl ClientMachine {
         }
     }
 
-    /// The first byte of something.
-    fn begin(&mut self, now: MonotonicTime, bytes: &mut &[u8]) -> Result<(), Failure> {
+    /// Handles the first byte of a message.
+    fn begin_message(&mut self, now: MonotonicTime, bytes: &mut &[u8]) -> Result<(), ControlFailure> {
         let byte = bytes[0];
-        let starts_document = self.phase == Phase::PeerResults && !self.interrupts_document(byte);
+        let starts_document = self.phase == ClientPhase::PeerResults && !self.interrupts_document(byte);
         if starts_document {
-            self.partial = Some(Partial::Results(Decoder::new(frame::SERVER_RESULTS_LIMIT)));
+            self.partial = Some(PartialMessage::Results(JsonFrameDecoder::new(frame::SERVER_RESULTS_LIMIT)));
             return Ok(());
         }
         *bytes = &bytes[1..];
         if byte == extension::MARKER && self.expects_extension() {
-            self.partial_timer = Some(Timer::message(now, &self.deadlines));
-            self.partial = Some(Partial::Extension(Decoder::new(frame::EXTENSION_LIMIT)));
+            self.partial_timer = Some(WaitTimer::message(now, &self.deadlines));
+            self.partial = Some(PartialMessage::Extension(JsonFrameDecoder::new(frame::EXTENSION_LIMIT)));
             return Ok(());
         }
-        match State::from_byte(byte) {
-            Some(State::ServerError) => {
-                self.partial_timer = Some(Timer::message(now, &self.deadlines));
-                self.partial = Some(Partial::Error { received: [0; error::ERROR_LENGTH], length: 0 });
+        match ControlState::from_byte(byte) {
+            Some(ControlState::ServerError) => {
+                self.partial_timer = Some(WaitTimer::message(now, &self.deadlines));
+                self.partial = Some(PartialMessage::Error { received: [0; error::ERROR_LENGTH], length: 0 });
                 Ok(())
             }
-            Some(State::ServerTerminate) => Err(Failure::ServerTerminated),
-            Some(State::AccessDenied) => Err(Failure::Busy),
+            Some(ControlState::ServerTerminate) => Err(ControlFailure::ServerTerminated),
+            Some(ControlState::AccessDenied) => Err(ControlFailure::Busy),
             Some(state) => self.advance(now, state),
             None => Err(self.unexpected(byte)),
         }
     }
 
-    /// Where results are due, what else may come instead: each of these would be a length beyond the limit.
+    /// True for bytes that may come in place of results: each would begin a length above the limit.
     fn interrupts_document(&self, byte: u8) -> bool {
-        [State::ServerError.byte(), State::ServerTerminate.byte()].contains(&byte)
+        [ControlState::ServerError.byte(), ControlState::ServerTerminate.byte()].contains(&byte)
             || (byte == extension::MARKER && self.expects_extension())
     }
 
     fn expects_extension(&self) -> bool {
-        self.speaks_extension || (self.announces_extension && self.phase == Phase::Admission)
+        self.speaks_extension || (self.announces_extension && self.phase == ClientPhase::Admission)
     }
 
-    fn unexpected(&self, byte: u8) -> Failure {
-        Failure::Protocol(ProtocolError::UnexpectedByte { byte, waiting_for: self.phase.awaited() })
+    fn unexpected(&self, byte: u8) -> ControlFailure {
+        ControlFailure::Protocol(ProtocolError::UnexpectedByte { byte, waiting_for: self.phase.awaited() })
     }
 
-    /// A state byte of the normal course.
-    fn advance(&mut self, now: MonotonicTime, state: State) -> Result<(), Failure> {
+    /// Handles a state byte of the normal sequence.
+    fn advance(&mut self, now: MonotonicTime, state: ControlState) -> Result<(), ControlFailure> {
         let output = match (self.phase, state) {
-            (Phase::Admission, State::ParamExchange) => {
-                self.enter(Phase::OwnParameters, None);
-                Output::ParametersWanted { peer: None }
+            (ClientPhase::Admission, ControlState::ParamExchange) => {
+                self.enter(ClientPhase::OwnParameters, None);
+                ClientAction::ParametersWanted { peer: None }
             }
-            (Phase::Acceptance, State::CreateStreams) => {
-                self.enter(Phase::TestStart, None);
-                Output::OpenStreams
+            (ClientPhase::Acceptance, ControlState::CreateStreams) => {
+                self.enter(ClientPhase::TestStart, None);
+                ClientAction::OpenStreams
             }
-            (Phase::TestStart, State::TestStart) => {
-                self.enter(Phase::TestRunning, Some(Timer::reply(now, &self.deadlines)));
-                Output::Prepare
+            (ClientPhase::TestStart, ControlState::TestStart) => {
+                self.enter(ClientPhase::TestRunning, Some(WaitTimer::reply(now, &self.deadlines)));
+                ClientAction::Prepare
             }
-            (Phase::TestRunning, State::TestRunning) => {
-                self.enter(Phase::TestEnd, None);
-                Output::Run
+            (ClientPhase::TestRunning, ControlState::TestRunning) => {
+                self.enter(ClientPhase::TestEnd, None);
+                ClientAction::Run
             }
-            (Phase::ExchangeResults, State::ExchangeResults) => {
-                self.enter(Phase::OwnResults, None);
-                Output::ResultsWanted
+            (ClientPhase::ExchangeResults, ControlState::ExchangeResults) => {
+                self.enter(ClientPhase::OwnResults, None);
+                ClientAction::ResultsWanted
             }
-            (Phase::DisplayResults, State::DisplayResults) => {
+            (ClientPhase::DisplayResults, ControlState::DisplayResults) => {
                 self.end();
-                self.send(vec![State::IperfDone.byte()]);
-                Output::Finished
+                self.send(vec![ControlState::IperfDone.byte()]);
+                ClientAction::Finished
             }
             _ => return Err(self.unexpected(state.byte())),
         };
@@ -357,73 +356,78 @@ impl ClientMachine {
         Ok(())
     }
 
-    /// More of a message.
-    fn go_on(&mut self, now: MonotonicTime, partial: Partial, bytes: &mut &[u8]) -> Result<(), Failure> {
+    /// Continues a partly received message.
+    fn continue_message(
+        &mut self,
+        now: MonotonicTime,
+        partial: PartialMessage,
+        bytes: &mut &[u8],
+    ) -> Result<(), ControlFailure> {
         match partial {
-            Partial::Error { received, length } => self.go_on_with_error(received, length, bytes),
-            Partial::Extension(decoder) => self.go_on_with_extension(decoder, bytes),
-            Partial::Results(decoder) => self.go_on_with_results(now, decoder, bytes),
+            PartialMessage::Error { received, length } => self.continue_error(received, length, bytes),
+            PartialMessage::Extension(decoder) => self.continue_extension(decoder, bytes),
+            PartialMessage::Results(decoder) => self.continue_results(now, decoder, bytes),
         }
     }
 
-    fn go_on_with_error(
+    fn continue_error(
         &mut self,
         mut received: [u8; error::ERROR_LENGTH],
         length: usize,
         bytes: &mut &[u8],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ControlFailure> {
         received[length] = bytes[0];
         *bytes = &bytes[1..];
         if length + 1 < error::ERROR_LENGTH {
-            self.partial = Some(Partial::Error { received, length: length + 1 });
+            self.partial = Some(PartialMessage::Error { received, length: length + 1 });
             return Ok(());
         }
         let (code, errno) = error::decode(received);
-        Err(Failure::ServerError { code, errno })
+        Err(ControlFailure::ServerError { code, errno })
     }
 
-    fn go_on_with_extension(&mut self, mut decoder: Decoder, bytes: &mut &[u8]) -> Result<(), Failure> {
-        let document = decoder
-            .feed(bytes)
-            .map_err(|error| Failure::Protocol(ProtocolError::Frame { error, waiting_for: Awaited::Extension }))?;
+    fn continue_extension(&mut self, mut decoder: JsonFrameDecoder, bytes: &mut &[u8]) -> Result<(), ControlFailure> {
+        let document = decoder.feed(bytes).map_err(|error| {
+            ControlFailure::Protocol(ProtocolError::Frame { error, waiting_for: AwaitedMessage::Extension })
+        })?;
         let Some(document) = document else {
-            self.partial = Some(Partial::Extension(decoder));
+            self.partial = Some(PartialMessage::Extension(decoder));
             return Ok(());
         };
         self.partial_timer = None;
-        let unreadable = |error: String| Failure::Protocol(ProtocolError::Extension(error));
-        match Message::decode(&document).map_err(|error| unreadable(error.to_string()))? {
-            Some(Message::Hello(hello)) if self.phase == Phase::Admission => {
+        let unreadable = |error: String| ControlFailure::Protocol(ProtocolError::Extension(error));
+        match ExtensionMessage::decode(&document).map_err(|error| unreadable(error.to_string()))? {
+            Some(ExtensionMessage::Hello(hello)) if self.phase == ClientPhase::Admission => {
                 self.speaks_extension = true;
-                self.enter(Phase::OwnParameters, None);
-                self.outputs.push_back(Output::ParametersWanted { peer: Some(hello) });
+                self.enter(ClientPhase::OwnParameters, None);
+                self.outputs.push_back(ClientAction::ParametersWanted { peer: Some(hello) });
             }
-            _ if self.phase == Phase::Admission => {
-                return Err(unreadable("the first one is not a hello".to_owned()));
+            _ if self.phase == ClientPhase::Admission => {
+                return Err(unreadable("the first message is not a hello".to_owned()));
             }
-            Some(Message::Hello(_)) => return Err(unreadable("a second hello".to_owned())),
-            Some(message) => self.outputs.push_back(Output::Far(Box::new(message))),
+            Some(ExtensionMessage::Hello(_)) => return Err(unreadable("a second hello".to_owned())),
+            Some(message) => self.outputs.push_back(ClientAction::Far(Box::new(message))),
             None => {}
         }
         Ok(())
     }
 
-    fn go_on_with_results(
+    fn continue_results(
         &mut self,
         now: MonotonicTime,
-        mut decoder: Decoder,
+        mut decoder: JsonFrameDecoder,
         bytes: &mut &[u8],
-    ) -> Result<(), Failure> {
-        let document = decoder
-            .feed(bytes)
-            .map_err(|error| Failure::Protocol(ProtocolError::Frame { error, waiting_for: Awaited::Results }))?;
+    ) -> Result<(), ControlFailure> {
+        let document = decoder.feed(bytes).map_err(|error| {
+            ControlFailure::Protocol(ProtocolError::Frame { error, waiting_for: AwaitedMessage::Results })
+        })?;
         let Some(document) = document else {
-            self.partial = Some(Partial::Results(decoder));
+            self.partial = Some(PartialMessage::Results(decoder));
             return Ok(());
         };
-        let results = results::decode(&document, self.streams).map_err(Failure::Results)?;
-        self.enter(Phase::DisplayResults, Some(Timer::reply(now, &self.deadlines)));
-        self.outputs.push_back(Output::PeerResults(Box::new(results)));
+        let results = results::decode(&document, self.streams).map_err(ControlFailure::Results)?;
+        self.enter(ClientPhase::DisplayResults, Some(WaitTimer::reply(now, &self.deadlines)));
+        self.outputs.push_back(ClientAction::PeerResults(Box::new(results)));
         Ok(())
     }
 }

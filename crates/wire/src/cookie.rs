@@ -1,4 +1,4 @@
-//! The cookie: what ties the connections of one test together, and how one linerate knows another.
+//! The cookie: identifies the connections of one test, and a linerate to another.
 
 use core::fmt::{self, Write as _};
 use core::hash::{Hash, Hasher};
@@ -6,37 +6,37 @@ use core::hash::{Hash, Hasher};
 /// Bytes of a cookie on the wire: 36 characters and a NUL (iperf3 `COOKIE_SIZE`).
 pub const LENGTH: usize = 37;
 
-/// The characters of a cookie (iperf3 `make_cookie`): each random byte picks one of 32.
+/// Characters of a cookie (iperf3 `make_cookie`): each random byte selects one of 32.
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// What a linerate's cookie begins with; the version letter follows.
-const LINERATE: &[u8; 8] = b"linerate";
+/// Prefix of a linerate's cookie; the version letter follows.
+const LINERATE_PREFIX: &[u8; 8] = b"linerate";
 
-/// The first bytes on the control connection and on every TCP stream.
+/// First bytes on the control connection and on every TCP stream.
 ///
-/// Any 37 bytes are a cookie: nothing obliges a client to keep to the alphabet or to end with a NUL. Printed, what is
-/// not a printable ASCII character is escaped, and the closing NUL is left out.
+/// Any 37 bytes are a cookie: a client need not use the alphabet or end with a NUL. `Display` escapes characters other
+/// than printable ASCII, and omits the final NUL.
 #[derive(Clone, Copy)]
 pub struct Cookie([u8; LENGTH]);
 
-/// What a linerate's cookie says the connection is for: the letter after `linerate`.
+/// Purpose of a connection in a linerate's cookie: the letter after `linerate`.
 ///
-/// A letter that is none of these is a later version's: it is answered as any iperf3 client's.
+/// Any other letter is of a later version, and is answered as an iperf3 client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExtensionVersion {
     /// `a`: a bandwidth test, with the extension of [`crate::extension`].
     Tests,
-    /// `b`: the control connection of a probe session, see [`crate::probe`].
+    /// `b`: the control connection of a probe session ([`crate::probe`]).
     Probes,
-    /// `c`: a load connection of the probe session whose token fills the rest of the cookie.
+    /// `c`: a load connection of the probe session whose token fills the remainder of the cookie.
     Load,
 }
 
 impl ExtensionVersion {
-    /// All that this crate speaks.
+    /// All supported purposes.
     pub const ALL: [Self; 3] = [Self::Tests, Self::Probes, Self::Load];
 
-    /// Its letter.
+    /// Letter in the cookie.
     #[must_use]
     pub const fn letter(self) -> char {
         match self {
@@ -52,13 +52,13 @@ impl ExtensionVersion {
 }
 
 impl Cookie {
-    /// The cookie that a peer has sent.
+    /// Cookie received from a peer.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; LENGTH]) -> Self {
         Self(bytes)
     }
 
-    /// A cookie as iperf3 makes it, from 36 random bytes.
+    /// Cookie as iperf3 makes it, from 36 random bytes.
     #[must_use]
     pub fn random(entropy: [u8; LENGTH - 1]) -> Self {
         let mut bytes = [0; LENGTH];
@@ -68,32 +68,31 @@ impl Cookie {
         Self(bytes)
     }
 
-    /// A cookie by which another linerate knows this one: a legal cookie to any iperf3. 27 of the 36 random bytes
-    /// are used (135 bits).
+    /// Cookie that identifies a linerate, and is valid for any iperf3. 27 of the 36 random bytes are used (135 bits).
     #[must_use]
     pub fn linerate(entropy: [u8; LENGTH - 1]) -> Self {
         Self::announcing(ExtensionVersion::Tests, entropy)
     }
 
-    /// The cookie of a probe session's control connection: as random as [`Cookie::linerate`]'s.
+    /// Cookie of a probe session's control connection, with the entropy of [`Cookie::linerate`].
     #[must_use]
     pub fn probes(entropy: [u8; LENGTH - 1]) -> Self {
         Self::announcing(ExtensionVersion::Probes, entropy)
     }
 
-    /// The cookie by which a load connection joins the probe session that has this token.
+    /// Cookie of a load connection that joins the probe session with this token.
     #[must_use]
-    pub fn load(token: Token) -> Self {
+    pub fn load(token: SessionToken) -> Self {
         let mut cookie = Self::announcing(ExtensionVersion::Load, [0; LENGTH - 1]);
-        cookie.0[LINERATE.len() + 1..LENGTH - 1].copy_from_slice(&token.0);
+        cookie.0[LINERATE_PREFIX.len() + 1..LENGTH - 1].copy_from_slice(&token.0);
         cookie
     }
 
     fn announcing(version: ExtensionVersion, entropy: [u8; LENGTH - 1]) -> Self {
         let mut cookie = Self::random(entropy);
-        cookie.0[..LINERATE.len()].copy_from_slice(LINERATE);
+        cookie.0[..LINERATE_PREFIX.len()].copy_from_slice(LINERATE_PREFIX);
         // All letters are ASCII.
-        cookie.0[LINERATE.len()] = u8::try_from(version.letter()).unwrap_or(b'a');
+        cookie.0[LINERATE_PREFIX.len()] = u8::try_from(version.letter()).unwrap_or(b'a');
         cookie
     }
 
@@ -103,84 +102,84 @@ impl Cookie {
         &self.0
     }
 
-    /// What a linerate wants with this connection; `None` when the client is none, or one of a later version.
+    /// Purpose of the connection; `None` when the client is not a linerate, or of a later version.
     #[must_use]
     pub fn extension_version(&self) -> Option<ExtensionVersion> {
-        ExtensionVersion::from_byte(*self.0.strip_prefix(LINERATE)?.first()?)
+        ExtensionVersion::from_byte(*self.0.strip_prefix(LINERATE_PREFIX)?.first()?)
     }
 
-    /// The session that a load connection wants to join; `None` for every other connection.
+    /// Token of the session that a load connection joins; `None` for every other connection.
     #[must_use]
-    pub fn load_token(&self) -> Option<Token> {
+    pub fn load_token(&self) -> Option<SessionToken> {
         let is_load = self.extension_version() == Some(ExtensionVersion::Load) && self.0[LENGTH - 1] == 0;
-        let characters = self.0[LINERATE.len() + 1..LENGTH - 1].try_into().ok()?;
-        is_load.then(|| Token::from_characters(characters)).flatten()
+        let characters = self.0[LINERATE_PREFIX.len() + 1..LENGTH - 1].try_into().ok()?;
+        is_load.then(|| SessionToken::from_characters(characters)).flatten()
     }
 }
 
-/// Characters of a [`Token`].
-pub const TOKEN_LENGTH: usize = LENGTH - 1 - LINERATE.len() - 1;
+/// Characters of a [`SessionToken`].
+pub const TOKEN_LENGTH: usize = LENGTH - 1 - LINERATE_PREFIX.len() - 1;
 
-/// By what a probe session knows its client's datagrams and load connections: 27 characters of a cookie's alphabet,
-/// 135 random bits.
+/// Token that identifies a probe session's datagrams and load connections: 27 characters of a cookie's alphabet, 135
+/// random bits.
 #[derive(Clone, Copy)]
-pub struct Token([u8; TOKEN_LENGTH]);
+pub struct SessionToken([u8; TOKEN_LENGTH]);
 
-impl Token {
-    /// A token from random bytes.
+impl SessionToken {
+    /// Token from random bytes.
     #[must_use]
     pub fn random(entropy: [u8; TOKEN_LENGTH]) -> Self {
         Self(entropy.map(|random| ALPHABET[usize::from(random % 32)]))
     }
 
-    /// The token with these characters; `None` when one of them is not of the alphabet.
+    /// Token with these characters; `None` when one of them is not in the alphabet.
     #[must_use]
     pub fn from_characters(characters: [u8; TOKEN_LENGTH]) -> Option<Self> {
         characters.iter().all(|character| ALPHABET.contains(character)).then_some(Self(characters))
     }
 
-    /// Its characters.
+    /// Characters of the token.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; TOKEN_LENGTH] {
         &self.0
     }
 }
 
-impl PartialEq for Token {
+impl PartialEq for SessionToken {
     fn eq(&self, other: &Self) -> bool {
-        same(&self.0, &other.0)
+        constant_time_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for Token {}
+impl Eq for SessionToken {}
 
-impl Hash for Token {
+impl Hash for SessionToken {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.0.hash(hasher);
     }
 }
 
-impl fmt::Display for Token {
+impl fmt::Display for SessionToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| f.write_char(char::from(*byte)))
     }
 }
 
-impl fmt::Debug for Token {
-    /// A token is as good as a password: it does not get into logs.
+impl fmt::Debug for SessionToken {
+    /// Hides the token, which grants access like a password, from logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
 }
 
-/// Looks at every byte, so that the time taken says nothing about where two secrets of one length differ.
-fn same<const N: usize>(one: &[u8; N], other: &[u8; N]) -> bool {
+/// Compares in constant time, which does not reveal the position of a difference.
+fn constant_time_eq<const N: usize>(one: &[u8; N], other: &[u8; N]) -> bool {
     one.iter().zip(other).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }
 
 impl PartialEq for Cookie {
     fn eq(&self, other: &Self) -> bool {
-        same(&self.0, &other.0)
+        constant_time_eq(&self.0, &other.0)
     }
 }
 
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_random_cookie_keeps_to_the_alphabet_and_ends_with_nul() {
+    fn a_random_cookie_uses_the_alphabet_and_ends_with_nul() {
         let cookie = Cookie::random(entropy());
         assert_eq!(cookie.to_string(), "ahov4dkry7gnu3cjqx6fmt2bipw5elszahov");
         assert_eq!(cookie.as_bytes()[36], 0);
@@ -222,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_linerate_is_known_by_its_cookie() {
+    fn a_cookie_identifies_a_linerate() {
         let cookie = Cookie::linerate(entropy());
         assert_eq!(cookie.to_string(), "lineratea7gnu3cjqx6fmt2bipw5elszahov");
         assert_eq!(cookie.extension_version(), Some(ExtensionVersion::Tests));
@@ -241,12 +240,12 @@ mod tests {
 
     #[test]
     fn a_load_connection_names_its_session() {
-        let token = Token::random(core::array::from_fn(|index| u8::try_from(index * 9).expect("small")));
+        let token = SessionToken::random(core::array::from_fn(|index| u8::try_from(index * 9).expect("small")));
         let cookie = Cookie::load(token);
         assert_eq!(cookie.extension_version(), Some(ExtensionVersion::Load));
         assert_eq!(cookie.load_token(), Some(token));
         assert_eq!(cookie.to_string(), format!("lineratec{token}"));
-        assert_eq!(Token::from_characters(*token.as_bytes()), Some(token));
+        assert_eq!(SessionToken::from_characters(*token.as_bytes()), Some(token));
         assert_eq!(Cookie::probes(entropy()).load_token(), None);
         for (index, wrong) in [(9, b'1'), (35, b'A'), (36, b'a')] {
             let mut other = *cookie.as_bytes();

@@ -1,11 +1,11 @@
 //! iperf3's error numbers, their texts, and the message that carries them.
 //!
-//! Numbers and texts are those of iperf3 3.21 (`iperf_api.h`, `iperf_strerror`): scripts look for the texts.
+//! Numbers and texts are those of iperf3 3.21 (`iperf_api.h`, `iperf_strerror`): scripts match the texts.
 
 use core::fmt;
 use std::borrow::Cow;
 
-use crate::state::State;
+use crate::state::ControlState;
 
 /// An error number of iperf3 (`i_errno`). Any number may come from a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,9 +37,9 @@ error_codes! {
     SERVER_AND_CLIENT = 1, "cannot be both server and client";
     /// Neither `-s` nor `-c`.
     NO_ROLE = 2, "must either be a client (-c) or server (-s)";
-    /// A server's option on a client.
+    /// Server option on a client.
     SERVER_ONLY = 3, "some option you are trying to set is server only";
-    /// A client's option on a server.
+    /// Client option on a server.
     CLIENT_ONLY = 4, "some option you are trying to set is client only";
     /// `-t` out of range.
     DURATION = 5, "test duration valid values are 0 to 86400 seconds";
@@ -53,11 +53,11 @@ error_codes! {
     INTERVAL = 9, "invalid report interval (min = 0.1, max = 60 seconds)";
     /// `-M` out of range.
     MSS = 10, "TCP MSS too large (maximum = 32767 bytes)";
-    /// No `sendfile` here.
+    /// `sendfile` is not supported.
     NO_SENDFILE = 11, "this OS does not support sendfile";
     /// `-O` out of range.
     OMIT = 12, "bogus value for --omit (maximum = 600 seconds)";
-    /// Known but not there.
+    /// Known but not implemented.
     NOT_IMPLEMENTED = 13, "an option you are trying to set is not implemented yet";
     /// `-F` cannot be opened.
     FILE = 14, "unable to open -F file", strerror;
@@ -67,9 +67,9 @@ error_codes! {
     END_CONDITIONS = 16, "only one test end condition (-t, -n, -k) may be specified";
     /// `--logfile` cannot be opened.
     LOG_FILE = 17, "unable to open log file", strerror;
-    /// No SCTP in this build.
+    /// SCTP is not in this build.
     NO_SCTP = 18, "no SCTP support available";
-    /// Not used any more.
+    /// No longer used.
     BIND = 19, "--bind must be specified to use --cport";
     /// `-l` out of range (UDP).
     UDP_BLOCK_SIZE = 20, "block size invalid (minimum = 16 bytes, maximum = 65507 bytes)";
@@ -103,7 +103,7 @@ error_codes! {
     UDP_FILE = 34, "cannot transfer file using UDP";
     /// `--authorized-users-path` cannot be read.
     AUTHORIZED_USERS = 35, "cannot access authorized users file";
-    /// `--cntl-ka` with an idle time that is too short.
+    /// `--cntl-ka` with too short an idle time.
     CONTROL_KEEPALIVE = 36, "control connection Keepalive period should be larger than the full retry period (interval * count)";
     /// More than `--server-max-duration`.
     MAX_DURATION = 37, "client's requested duration exceeds the server's maximum permitted limit";
@@ -122,37 +122,37 @@ error_codes! {
     ACCEPT = 104, "unable to accept connection from client", strerror;
     /// The cookie could not be sent.
     SEND_COOKIE = 105, "unable to send cookie to server", strerror;
-    /// No complete cookie came.
+    /// No complete cookie was received.
     RECEIVE_COOKIE = 106, "unable to receive cookie at server", strerror;
     /// Writing failed.
     CONTROL_WRITE = 107, "unable to write to the control socket", strerror;
     /// Reading failed.
     CONTROL_READ = 108, "unable to read from the control socket", strerror;
-    /// The peer has gone.
+    /// The peer closed the connection.
     CONTROL_CLOSED = 109, "control socket has closed unexpectedly";
-    /// A byte that does not fit.
+    /// Unexpected byte.
     UNKNOWN_MESSAGE = 110, "received an unknown control message (ensure other side is iperf3 and not iperf)";
     /// A state byte could not be sent.
     SEND_MESSAGE = 111, "unable to send control message - port may not be available, the other side may have stopped running, etc.", strerror;
-    /// A state byte did not come.
+    /// A state byte was not received.
     RECEIVE_MESSAGE = 112, "unable to receive control message - port may not be available, the other side may have stopped running, etc.", strerror;
     /// The parameters could not be sent.
     SEND_PARAMETERS = 113, "unable to send parameters to server", strerror;
-    /// The parameters did not come, or are not parameters.
+    /// The parameters were not received, or are invalid.
     RECEIVE_PARAMETERS = 114, "unable to receive parameters from client", strerror;
     /// Out of memory for results.
     PACKAGE_RESULTS = 115, "unable to package results", strerror;
     /// The results could not be sent.
     SEND_RESULTS = 116, "unable to send results", strerror;
-    /// The results did not come, or are not results.
+    /// The results were not received, or are invalid.
     RECEIVE_RESULTS = 117, "unable to receive results", strerror;
     /// `select` failed.
     SELECT = 118, "select failed", strerror;
-    /// The client got a signal.
+    /// The client received a signal.
     CLIENT_TERMINATED = 119, "the client has terminated";
-    /// The server got a signal.
+    /// The server received a signal.
     SERVER_TERMINATED = 120, "the server has terminated";
-    /// The server runs another test.
+    /// The server is running another test.
     ACCESS_DENIED = 121, "the server is busy running a test. try again later";
     /// `TCP_NODELAY` refused.
     SET_NO_DELAY = 122, "unable to set TCP/SCTP NODELAY", strerror;
@@ -192,7 +192,7 @@ error_codes! {
     SET_SCTP_BIND = 139, "unable to process sctp_bindx() parameters", strerror;
     /// `SO_MAX_PACING_RATE` refused.
     SET_PACING = 140, "unable to set socket pacing", strerror;
-    /// The kernel gave less than `-w` asked for.
+    /// The buffer is smaller than `-w`.
     SOCKET_BUFFER_TOO_SMALL = 141, "socket buffer size not set correctly";
     /// User, password, key or clock.
     AUTHORIZATION = 142, "test authorization failed";
@@ -202,7 +202,7 @@ error_codes! {
     IDLE_RECEIVER = 144, "idle timeout for receiving data";
     /// `IP_MTU_DISCOVER` refused.
     SET_DONT_FRAGMENT = 145, "unable to set IP Do-Not-Fragment flag";
-    /// No `SO_BINDTODEVICE` here.
+    /// `SO_BINDTODEVICE` is not supported.
     NO_BIND_DEVICE = 146, "`<ip>%<dev>` is not supported as system does not support bind to device";
     /// `%dev` with an address that is not link-local.
     HOST_DEVICE = 147, "host device name (ip%<dev>) is supported (and required) only for IPv6 link-local address";
@@ -231,7 +231,7 @@ error_codes! {
     /// The server's watchdog.
     TEST_DURATION_EXPIRED = 160, "server test duration expired", strerror;
 
-    /// A stream could not be made.
+    /// A stream could not be created.
     CREATE_STREAM = 200, "unable to create a new stream", strerror;
     /// A stream could not be set up.
     INIT_STREAM = 201, "unable to initialize stream", strerror;
@@ -245,9 +245,9 @@ error_codes! {
     STREAM_WRITE = 205, "unable to write to stream socket", strerror;
     /// Reading from a stream failed.
     STREAM_READ = 206, "unable to read from stream socket", strerror;
-    /// A stream has closed too early.
+    /// A stream closed too early.
     STREAM_CLOSED = 207, "stream socket has closed unexpectedly";
-    /// Results for a stream that is not there.
+    /// Results for an unknown stream.
     STREAM_ID = 208, "stream has an invalid id";
 
     /// Timers.
@@ -257,7 +257,7 @@ error_codes! {
 }
 
 impl ErrorCode {
-    /// iperf3's text without the system's part; `int_errno=N` for a number that has none.
+    /// iperf3's text without the system's message; `int_errno=N` for a number without a text.
     #[must_use]
     pub fn text(self) -> Cow<'static, str> {
         match self.entry() {
@@ -266,7 +266,7 @@ impl ErrorCode {
         }
     }
 
-    /// Whether iperf3 appends `: ` and the system's text for `errno`. It does for unknown numbers.
+    /// True when iperf3 appends `: ` and the system's text for `errno`, as for unknown numbers.
     #[must_use]
     pub fn appends_strerror(self) -> bool {
         self.entry().is_none_or(|(_, strerror)| strerror)
@@ -282,17 +282,16 @@ impl fmt::Display for ErrorCode {
 /// Bytes of an error message after its state byte.
 pub const ERROR_LENGTH: usize = 8;
 
-/// The error message that a server sends: FE, the error number, and 0 for `errno`.
+/// Encodes a server's error message: FE, the error number, and 0 for `errno`.
 ///
-/// iperf3 sends whatever `errno` holds at that moment, and clients print it when it is not 0; ours says nothing.
+/// iperf3 sends its current `errno`, and clients print it unless it is 0.
 #[must_use]
 pub fn encode(code: ErrorCode) -> [u8; 1 + ERROR_LENGTH] {
     let [a, b, c, d] = code.0.to_be_bytes();
-    [State::ServerError.byte(), a, b, c, d, 0, 0, 0, 0]
+    [ControlState::ServerError.byte(), a, b, c, d, 0, 0, 0, 0]
 }
 
-/// The error number and `errno` of a server's error message, from what follows its state byte. An `errno` is a
-/// number of the server's system; 0 says nothing.
+/// Decodes a server's error message after its state byte: the error number, and an `errno` of the server's system or 0.
 #[must_use]
 #[expect(clippy::many_single_char_names, reason = "bytes in order")]
 pub fn decode(message: [u8; ERROR_LENGTH]) -> (ErrorCode, i32) {

@@ -1,7 +1,7 @@
-//! What two linerates tell each other besides iperf3's protocol.
+//! Messages between two linerates in addition to iperf3's protocol.
 //!
-//! A client whose cookie begins with `linerate` and a known version letter gets, in place of 09, a [`Hello`]. From then
-//! on the server may send messages wherever the client waits for a state byte or for the results: the byte
+//! A client whose cookie begins with `linerate` and a known version letter receives a [`ServerHello`] in place of 09. From
+//! then on the server may send messages wherever the client waits for a state byte or for the results: the byte
 //! [`MARKER`], a 32-bit big-endian length, and a JSON object with one key that names the message:
 //!
 //! ```text
@@ -9,37 +9,39 @@
 //! ```
 //!
 //! Where the client waits for results, [`MARKER`] cannot be mistaken for the first byte of a length: the longest
-//! document accepted there begins with 01. A message with an unknown name or schema is skipped. The client answers
-//! nothing but its parameters, which then have the key `"linerate"`.
+//! document accepted there begins with 01. A message with an unknown name or schema is skipped. The client replies with
+//! its parameters only, which then have the key `"linerate"`.
 
+use linerate_model::far;
 use linerate_model::sample::IntervalReport;
-use linerate_model::schema::far;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-pub use linerate_model::schema::far::{FarEnd as End, FarStreamEnd as StreamEnd};
+pub use linerate_model::far::{FarEnd as End, FarStreamEnd as StreamEnd};
 
-/// The byte before a message: `L`, which is no state of iperf3.
+/// First byte of a message: `L`, which is not a state of iperf3.
 pub const MARKER: u8 = b'L';
 
-/// This program's version.
+/// Version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Version of the extension's first message.
 const PROTOCOL: u32 = 1;
 
-/// The server introduces itself.
+/// The server's first message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hello {
+pub struct ServerHello {
     /// Version of the extension: 1.
     pub linerate: u32,
-    /// The program's version.
+    /// Version of the server's program.
     pub version: String,
-    /// What it will do, by name; unknown ones are of no interest.
+    /// Names of supported features; unknown ones are ignored.
     #[serde(default)]
     pub features: Vec<String>,
 }
 
-impl Hello {
+impl ServerHello {
     /// The hello of this program.
     #[must_use]
     pub fn new(features: &[&str]) -> Self {
@@ -51,63 +53,71 @@ impl Hello {
     }
 }
 
-/// What the server tells the client.
+/// A message from the server to the client.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Message {
-    /// It is a linerate, too. Comes first, once.
-    Hello(Hello),
-    /// One interval is over there.
+pub enum ExtensionMessage {
+    /// The server is a linerate. First message, once.
+    Hello(ServerHello),
+    /// Report of one interval at the server.
     Interval(IntervalReport),
-    /// The test is over there: what iperf3's results have no room for.
+    /// Report at the end of the test: figures that iperf3's results lack.
     End(End),
 }
 
-/// Exactly one of them is there; others may be added.
+/// Exactly one key is present; later versions may add others. Reports of another schema must not be an error, so they are
+/// read only once their schema is known.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Envelope {
+struct ExtensionEnvelope {
     #[serde(skip_serializing_if = "Option::is_none")]
-    hello: Option<Hello>,
+    hello: Option<ServerHello>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    interval: Option<far::Interval>,
+    interval: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    end: Option<far::End>,
+    end: Option<Value>,
 }
 
-impl Message {
-    /// The message with its marker and length.
+fn json(message: &impl Serialize) -> Value {
+    serde_json::to_value(message).expect("plain data with string keys is JSON")
+}
+
+/// Reads a report of this version's schema; `None` for another one.
+fn current<T: DeserializeOwned>(report: Option<Value>) -> Result<Option<T>, UnreadableMessage> {
+    let current = report.filter(|report| report.get("schema").and_then(Value::as_u64) == Some(far::SCHEMA.into()));
+    current.map(serde_json::from_value).transpose().map_err(UnreadableMessage::new)
+}
+
+impl ExtensionMessage {
+    /// Encodes the message with its marker and length.
     #[must_use]
     #[expect(clippy::missing_panics_doc, reason = "plain data without map keys is always JSON")]
     pub fn encode(&self) -> Vec<u8> {
-        let mut envelope = Envelope::default();
+        let mut envelope = ExtensionEnvelope::default();
         match self {
             Self::Hello(hello) => envelope.hello = Some(hello.clone()),
-            Self::Interval(report) => envelope.interval = Some(report.into()),
-            Self::End(end) => envelope.end = Some(end.into()),
+            Self::Interval(report) => envelope.interval = Some(json(&far::FarInterval::new(report.clone()))),
+            Self::End(end) => envelope.end = Some(json(&far::FarClosing::new(end.clone()))),
         }
-        let document = serde_json::to_string(&envelope).expect("plain data without map keys is JSON");
+        let document = serde_json::to_string(&envelope).expect("plain data with string keys is JSON");
         let mut bytes = vec![MARKER];
         bytes.extend_from_slice(&crate::frame::encode(&document));
         bytes
     }
 
-    /// Reads a message, without its marker and length; `None` when it is of a kind that this version does not know.
+    /// Decodes a message without its marker and length; `None` for an unknown kind.
     pub fn decode(document: &[u8]) -> Result<Option<Self>, UnreadableMessage> {
-        let envelope: Envelope =
-            serde_json::from_slice(document).map_err(|error| UnreadableMessage(error.to_string()))?;
-        let current = |schema: u32| schema == far::SCHEMA;
-        let interval = envelope.interval.filter(|interval| current(interval.schema));
-        let end = envelope.end.filter(|end| current(end.schema));
-        Ok(match (envelope.hello, interval, end) {
-            (Some(hello), ..) => Some(Self::Hello(hello)),
-            (_, Some(interval), _) => Some(Self::Interval(interval.into())),
-            (.., Some(end)) => Some(Self::End(end.into())),
-            (None, None, None) => None,
-        })
+        let envelope: ExtensionEnvelope = serde_json::from_slice(document).map_err(UnreadableMessage::new)?;
+        if let Some(hello) = envelope.hello {
+            return Ok(Some(Self::Hello(hello)));
+        }
+        if let Some(interval) = current::<far::FarInterval>(envelope.interval)? {
+            return Ok(Some(Self::Interval(interval.report)));
+        }
+        Ok(current::<far::FarClosing>(envelope.end)?.map(|closing| Self::End(closing.end)))
     }
 }
 
-/// A message that is not what its name says.
+/// A message whose contents do not fit its name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnreadableMessage(String);
@@ -124,22 +134,22 @@ mod tests {
     use core::time::Duration;
     use linerate_model::limit::LimitShares;
     use linerate_model::sample::{StreamInterval, TcpInterval, UdpInterval};
-    use linerate_model::stream::{Role, StreamId};
-    use linerate_model::summary::Distribution;
-    use linerate_model::tcp_info::{TcpInfo, WindowScale};
+    use linerate_model::stream::{StreamId, StreamRole};
+    use linerate_model::summary::DurationDistribution;
+    use linerate_model::tcp_info::{NegotiatedWindowScale, TcpInfo};
     use linerate_units::{BitRate, ByteCount, Mss, Mtu, PacketCount, Ratio, SegmentCount};
 
-    fn round_trip(message: &Message) -> Message {
+    fn round_trip(message: &ExtensionMessage) -> ExtensionMessage {
         let bytes = message.encode();
         assert_eq!(bytes[0], MARKER);
         let length = u32::from_be_bytes(bytes[1..5].try_into().expect("four bytes"));
         assert_eq!(length as usize, bytes.len() - 5);
-        Message::decode(&bytes[5..]).expect("readable").expect("known")
+        ExtensionMessage::decode(&bytes[5..]).expect("readable").expect("known")
     }
 
     fn interval() -> IntervalReport {
         let ms = Duration::from_millis;
-        let samples = Distribution::of(&mut [ms(1), ms(2), ms(9)]);
+        let samples = DurationDistribution::of(&mut [ms(1), ms(2), ms(9)]);
         let tcp = TcpInterval {
             retransmits: Some(SegmentCount::new(3)),
             congestion_window: Some(ByteCount::new(14480)),
@@ -168,24 +178,27 @@ mod tests {
             start: ms(1000),
             end: Duration::from_nanos(2_000_000_123),
             omitted: true,
-            streams: vec![stream(1, Role::Sender, Some(tcp), None), stream(3, Role::Receiver, None, Some(udp))],
+            streams: vec![
+                stream(1, StreamRole::Sender, Some(tcp), None),
+                stream(3, StreamRole::Receiver, None, Some(udp)),
+            ],
         }
     }
 
     #[test]
-    fn intervals_survive() {
-        let message = Message::Interval(interval());
+    fn intervals_round_trip() {
+        let message = ExtensionMessage::Interval(interval());
         assert_eq!(round_trip(&message), message);
     }
 
     #[test]
-    fn the_end_survives() {
+    fn the_end_round_trips() {
         let info = TcpInfo {
             rtt: Some(Duration::from_micros(18_500)),
             send_mss: Some(Mss::new(1448)),
             pacing_rate: Some(BitRate::from_bits_per_second(9.41e9)),
             delivery_rate_application_limited: Some(false),
-            window_scale: Some(WindowScale { send: 7, receive: 14 }),
+            window_scale: Some(NegotiatedWindowScale { send: 7, receive: 14 }),
             ..TcpInfo::default()
         };
         let share = |value| Ratio::new(value).expect("a ratio");
@@ -204,26 +217,26 @@ mod tests {
             out_of_order: None,
             dropped_in_host: Some(PacketCount::ZERO),
         };
-        let message = Message::End(End { streams: vec![stream], overlapping_tests: 2, host: None });
+        let message = ExtensionMessage::End(End { streams: vec![stream], overlapping_tests: 2, host: None });
         assert_eq!(round_trip(&message), message);
     }
 
     #[test]
     fn the_hello_is_as_documented() {
-        let hello = Hello { linerate: 1, version: "0.1.0".into(), features: vec!["interval".into()] };
-        let bytes = Message::Hello(hello).encode();
+        let hello = ServerHello { linerate: 1, version: "0.1.0".into(), features: vec!["interval".into()] };
+        let bytes = ExtensionMessage::Hello(hello).encode();
         let text = r#"{"hello":{"linerate":1,"version":"0.1.0","features":["interval"]}}"#;
         assert_eq!(bytes[5..], *text.as_bytes());
         assert_eq!(bytes[..5], [0x4C, 0, 0, 0, 66]);
     }
 
     #[test]
-    fn what_a_later_version_adds_is_skipped() {
-        let decode = |text: &str| Message::decode(text.as_bytes());
+    fn additions_of_later_versions_are_skipped() {
+        let decode = |text: &str| ExtensionMessage::decode(text.as_bytes());
         assert_eq!(decode(r#"{"probe":{"x":[1]}}"#), Ok(None));
-        assert_eq!(decode(r#"{"interval":{"schema":2,"start":0,"end":0,"streams":[]}}"#), Ok(None));
-        let later = r#"{"end":{"schema":1,"new":null,"streams":[{"stream":1,"newer":{}}]}}"#;
-        let Ok(Some(Message::End(end))) = decode(later) else { panic!("readable") };
+        assert_eq!(decode(r#"{"interval":{"schema":3,"start_ns":0,"end_ns":0,"streams":[]}}"#), Ok(None));
+        let later = r#"{"end":{"schema":2,"new":null,"streams":[{"id":1,"newer":{}}]}}"#;
+        let Ok(Some(ExtensionMessage::End(end))) = decode(later) else { panic!("readable") };
         assert_eq!((end.streams[0].stream, end.overlapping_tests), (StreamId(1), 0));
         assert!(end.streams[0].tcp_info.is_none() && end.streams[0].duplicates.is_none());
     }
@@ -231,9 +244,9 @@ mod tests {
     #[test]
     fn wrong_types_are_an_error() {
         for text in
-            ["", "[", r#"{"hello":5}"#, r#"{"hello":{"linerate":"1","version":"x"}}"#, r#"{"end":{"schema":1}}"#]
+            ["", "[", r#"{"hello":5}"#, r#"{"hello":{"linerate":"1","version":"x"}}"#, r#"{"end":{"schema":2}}"#]
         {
-            assert!(Message::decode(text.as_bytes()).is_err(), "{text}");
+            assert!(ExtensionMessage::decode(text.as_bytes()).is_err(), "{text}");
         }
     }
 }

@@ -1,16 +1,16 @@
-//! How a conversation fails.
+//! Failures of a conversation.
 
 use core::fmt;
 
 use crate::error::ErrorCode;
-use crate::frame::FrameError;
-use crate::parameters::Refusal;
+use crate::frame::JsonFrameError;
+use crate::parameters::ParametersRefusal;
 use crate::results::ResultsError;
-use crate::state::State;
+use crate::state::ControlState;
 
-/// What a peer owes.
+/// The message awaited from the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Awaited {
+pub enum AwaitedMessage {
     /// The server's first byte: 09, or a linerate's hello.
     Admission,
     /// The client's parameters.
@@ -31,18 +31,18 @@ pub enum Awaited {
     DisplayResults,
     /// The client's 10.
     Done,
-    /// The rest of an error message, after FE.
+    /// The remainder of an error message, after FE.
     ErrorDetails,
-    /// The rest of a message of the extension.
+    /// The remainder of a message of the extension.
     Extension,
-    /// Nothing: this end has to speak first.
+    /// Nothing: the caller's action is next.
     Silence,
 }
 
-impl fmt::Display for Awaited {
+impl fmt::Display for AwaitedMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Admission => "the server to let this client in",
+            Self::Admission => "the server to admit this client",
             Self::Parameters => "the client's test parameters",
             Self::Acceptance => "the server to accept the test parameters",
             Self::TestStart => "the server to see all streams",
@@ -52,83 +52,84 @@ impl fmt::Display for Awaited {
             Self::Results => "the peer's results",
             Self::DisplayResults => "the server to close the test",
             Self::Done => "the client to close the test",
-            Self::ErrorDetails => "the rest of the server's error message",
-            Self::Extension => "the rest of a message",
-            Self::Silence => "this end's own message",
+            Self::ErrorDetails => "the remainder of the server's error message",
+            Self::Extension => "the remainder of a message",
+            Self::Silence => "this host's own message",
         })
     }
 }
 
-/// A peer that does not keep to the protocol.
+/// A violation of the protocol by the peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
-    /// A byte that does not fit here, and perhaps nowhere.
+    /// An unexpected byte.
     #[error("byte {}, while waiting for {waiting_for}", describe(*byte))]
     UnexpectedByte {
         /// The byte.
         byte: u8,
-        /// What would have fitted.
-        waiting_for: Awaited,
+        /// The message that was awaited.
+        waiting_for: AwaitedMessage,
     },
-    /// A document with a length that is not acceptable.
+    /// A document with an invalid length.
     #[error("{error}, while waiting for {waiting_for}")]
     Frame {
-        /// What is wrong with it.
-        error: FrameError,
-        /// Which document.
-        waiting_for: Awaited,
+        /// The error of the length.
+        error: JsonFrameError,
+        /// The document.
+        waiting_for: AwaitedMessage,
     },
     /// A message of the extension that cannot be read.
-    #[error("a message of the linerate extension that cannot be read: {0}")]
+    #[error("unreadable message of the linerate extension: {0}")]
     Extension(String),
 }
 
 fn describe(byte: u8) -> String {
-    match State::from_byte(byte) {
+    match ControlState::from_byte(byte) {
         Some(state) => format!("0x{byte:02X} ({state:?})"),
         None => format!("0x{byte:02X}"),
     }
 }
 
-/// Why a conversation ended early.
+/// Reason why a conversation ended early.
 ///
-/// Printed, it is iperf3's text with what is known besides after a colon; [`Failure::code`] has iperf3's text alone.
+/// `Display` prints iperf3's text, then details after a colon; [`ControlFailure::code`] gives iperf3's text alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Failure {
-    /// Client: the server runs another test (FF).
+pub enum ControlFailure {
+    /// Client: the server is running another test (FF).
     Busy,
-    /// Client: the server got a signal (0B).
+    /// Client: the server received a signal (0B).
     ServerTerminated,
     /// Client: the server reported an error (FE).
     ServerError {
-        /// Which.
+        /// iperf3's error number.
         code: ErrorCode,
-        /// `errno` there; 0 when it says nothing.
+        /// `errno` of the server; 0 when unknown.
         errno: i32,
     },
     /// The peer broke the protocol.
     Protocol(ProtocolError),
-    /// The peer did not say what it owed in time.
+    /// A message of the peer did not arrive in time.
     Timeout {
-        /// What it owed.
-        waiting_for: Awaited,
+        /// The message that was awaited.
+        waiting_for: AwaitedMessage,
     },
     /// The peer closed the connection.
     ClosedUnexpectedly {
-        /// What it owed.
-        waiting_for: Awaited,
+        /// The message that was awaited.
+        waiting_for: AwaitedMessage,
     },
-    /// Server: the parameters were refused; the client has been told.
-    Refused(Refusal),
+    /// Server: the parameters were refused; the client has been notified.
+    Refused(ParametersRefusal),
     /// The peer's results cannot be used.
     Results(ResultsError),
-    /// Server: it gave up ([`crate::server::Input::Fail`], [`crate::server::Input::Reject`]); the client has been told.
+    /// Server: the caller gave up ([`crate::server::ServerEvent::Fail`], [`crate::server::ServerEvent::Reject`]); the client has
+    /// been notified.
     GaveUp(ErrorCode),
 }
 
-impl Failure {
-    /// iperf3's number for it, and with it the text that scripts look for.
+impl ControlFailure {
+    /// iperf3's error number, whose text scripts match.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -137,8 +138,8 @@ impl Failure {
             Self::ServerError { code, .. } | Self::GaveUp(code) => *code,
             Self::Protocol(ProtocolError::Frame { waiting_for, .. }) => document_code(*waiting_for),
             Self::Protocol(_) => ErrorCode::UNKNOWN_MESSAGE,
-            Self::Timeout { waiting_for: Awaited::Parameters } => ErrorCode::RECEIVE_PARAMETERS,
-            Self::Timeout { waiting_for: Awaited::Results } => ErrorCode::RECEIVE_RESULTS,
+            Self::Timeout { waiting_for: AwaitedMessage::Parameters } => ErrorCode::RECEIVE_PARAMETERS,
+            Self::Timeout { waiting_for: AwaitedMessage::Results } => ErrorCode::RECEIVE_RESULTS,
             Self::Timeout { .. } => ErrorCode::RECEIVE_MESSAGE,
             Self::ClosedUnexpectedly { .. } => ErrorCode::CONTROL_CLOSED,
             Self::Refused(refusal) => refusal.code,
@@ -147,26 +148,26 @@ impl Failure {
     }
 }
 
-/// What iperf3 reports when this document cannot be read.
-const fn document_code(waiting_for: Awaited) -> ErrorCode {
+/// Error number of iperf3 when this document cannot be read.
+const fn document_code(waiting_for: AwaitedMessage) -> ErrorCode {
     match waiting_for {
-        Awaited::Parameters => ErrorCode::RECEIVE_PARAMETERS,
-        Awaited::Results => ErrorCode::RECEIVE_RESULTS,
+        AwaitedMessage::Parameters => ErrorCode::RECEIVE_PARAMETERS,
+        AwaitedMessage::Results => ErrorCode::RECEIVE_RESULTS,
         _ => ErrorCode::UNKNOWN_MESSAGE,
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ControlFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.code().text();
         match self {
             Self::Busy | Self::ServerTerminated | Self::ServerError { .. } | Self::GaveUp(_) => f.write_str(&text),
             Self::Protocol(error) => write!(f, "{text}: {error}"),
             Self::Timeout { waiting_for } => write!(f, "{text}: timed out waiting for {waiting_for}"),
-            Self::ClosedUnexpectedly { waiting_for: Awaited::Acceptance } => write!(
+            Self::ClosedUnexpectedly { waiting_for: AwaitedMessage::Acceptance } => write!(
                 f,
                 "{text} while waiting for {}; iperf3 3.21 answers a wrong user, password or key in this way",
-                Awaited::Acceptance
+                AwaitedMessage::Acceptance
             ),
             Self::ClosedUnexpectedly { waiting_for } => write!(f, "{text} while waiting for {waiting_for}"),
             Self::Refused(refusal) => write!(f, "{text}: {}", refusal.detail),
@@ -175,4 +176,4 @@ impl fmt::Display for Failure {
     }
 }
 
-impl core::error::Error for Failure {}
+impl core::error::Error for ControlFailure {}

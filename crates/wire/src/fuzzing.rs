@@ -1,7 +1,7 @@
-//! The bodies of the fuzz targets, shared with the short deterministic run among the tests.
+//! Bodies of the fuzz targets, shared with the short deterministic run in the tests.
 //!
-//! Each takes any bytes and panics when something does not hold that must hold for every peer. What a peer sends is
-//! fuzzed; this end answers as a well-behaved program does.
+//! Each accepts any bytes and panics when an invariant is violated that must hold for every peer. The peer's messages
+//! are fuzzed; this host responds as a correct program does.
 
 use core::time::Duration;
 
@@ -12,19 +12,19 @@ use linerate_units::{BitRate, ByteCount, MonotonicTime, StreamCount};
 use crate::client::{self, ClientMachine};
 use crate::cookie::Cookie;
 use crate::error::ErrorCode;
-use crate::extension::{Hello, Message};
+use crate::extension::{ExtensionMessage, ServerHello};
 use crate::parameters::{self, ParametersExtra, ServerLimits};
-use crate::results::{self, Results};
-use crate::sequence::Tracker;
+use crate::results::{self, TestResults};
+use crate::sequence::SequenceTracker;
 use crate::server::{self, ServerMachine};
-use crate::timer::Deadlines;
-use crate::udp::{CounterWidth, Header, Request};
+use crate::timer::ControlDeadlines;
+use crate::udp::{CounterWidth, DatagramHeader, StreamRequest};
 
-/// Takes any bytes; panics when something does not hold.
-pub type Target = fn(&[u8]);
+/// Fuzz target: accepts any bytes, and panics when an invariant is violated.
+pub type FuzzTarget = fn(&[u8]);
 
 /// Every target by name, as in `fuzz/fuzz_targets` and `fuzz/corpus`.
-pub const TARGETS: &[(&str, Target)] = &[
+pub const TARGETS: &[(&str, FuzzTarget)] = &[
     ("control_client", control_client),
     ("control_server", control_server),
     ("parameters", parameters),
@@ -37,14 +37,14 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("probe_load", probe_load),
 ];
 
-/// How the first byte of an input has the rest delivered.
-struct Delivery<'a> {
+/// Delivery of an input's bytes, as selected by its first byte.
+struct InputDelivery<'a> {
     flags: u8,
     pieces: core::slice::Chunks<'a, u8>,
     pause: Duration,
 }
 
-impl<'a> Delivery<'a> {
+impl<'a> InputDelivery<'a> {
     fn new(data: &'a [u8]) -> Option<Self> {
         let (flags, bytes) = data.split_first()?;
         let size = [usize::MAX, 1, 2, 7][usize::from(flags >> 6)];
@@ -61,54 +61,56 @@ impl<'a> Delivery<'a> {
     }
 }
 
-/// A hostile server against the client's machine.
+/// Hostile server against the client's machine.
 pub fn control_client(data: &[u8]) {
-    let Some(delivery) = Delivery::new(data) else { return };
-    let mut machine = ClientMachine::new(&delivery.cookie(), StreamCount::new(2), Deadlines::default());
+    let Some(delivery) = InputDelivery::new(data) else { return };
+    let mut machine = ClientMachine::new(&delivery.cookie(), StreamCount::new(2), ControlDeadlines::default());
     let (ends_test, interrupts) = (delivery.flag(1), delivery.flag(2));
     let mut now = MonotonicTime::default();
     let mut received = 0;
     let mut over = false;
     for piece in delivery.pieces {
         received += piece.len();
-        machine.handle(now, client::Input::Bytes(piece));
+        machine.handle(now, client::ClientEvent::Bytes(piece));
         while let Some(output) = machine.poll() {
             assert!(!over, "{output:?} after the end");
-            over = matches!(output, client::Output::Finished | client::Output::Failed(_));
+            over = matches!(output, client::ClientAction::Finished | client::ClientAction::Failed(_));
             match output {
-                client::Output::ParametersWanted { .. } => {
+                client::ClientAction::ParametersWanted { .. } => {
                     let document = parameters::encode(&TestParameters::default(), &ParametersExtra::default());
-                    machine.handle(now, client::Input::Parameters(document));
+                    machine.handle(now, client::ClientEvent::Parameters(document));
                 }
-                client::Output::OpenStreams => machine.handle(now, client::Input::StreamsOpen),
-                client::Output::Run if ends_test => machine.handle(now, client::Input::TestOver),
-                client::Output::ResultsWanted => machine.handle(now, client::Input::Results(Results::default())),
+                client::ClientAction::OpenStreams => machine.handle(now, client::ClientEvent::StreamsOpen),
+                client::ClientAction::Run if ends_test => machine.handle(now, client::ClientEvent::TestOver),
+                client::ClientAction::ResultsWanted => {
+                    machine.handle(now, client::ClientEvent::Results(TestResults::default()));
+                }
                 _ => {}
             }
         }
         assert_bounded(machine.buffered(), received);
         now = now + delivery.pause;
-        machine.handle(now, client::Input::Tick);
+        machine.handle(now, client::ClientEvent::Tick);
     }
-    machine.handle(now, if interrupts { client::Input::Interrupted } else { client::Input::Closed });
+    machine.handle(now, if interrupts { client::ClientEvent::Interrupted } else { client::ClientEvent::Closed });
     assert!(machine.is_over() && machine.deadline().is_none());
 }
 
-/// A hostile client against the server's machine.
+/// Hostile client against the server's machine.
 pub fn control_server(data: &[u8]) {
-    let Some(delivery) = Delivery::new(data) else { return };
-    let mut machine = ServerMachine::new(&delivery.cookie(), ServerLimits::default(), Deadlines::default());
+    let Some(delivery) = InputDelivery::new(data) else { return };
+    let mut machine = ServerMachine::new(&delivery.cookie(), ServerLimits::default(), ControlDeadlines::default());
     let (admits_late, rejects) = (delivery.flag(1), delivery.flag(2));
     let mut now = MonotonicTime::default();
     let mut received = 0;
     let mut over = false;
-    let admit = || server::Input::Admit { hello: Some(Hello::new(&["interval"])) };
+    let admit = || server::ServerEvent::Admit { hello: Some(ServerHello::new(&["interval"])) };
     if !admits_late {
         machine.handle(now, admit());
     }
     for piece in delivery.pieces {
         received += piece.len();
-        machine.handle(now, server::Input::Bytes(piece));
+        machine.handle(now, server::ServerEvent::Bytes(piece));
         machine.handle(now, admit());
         while let Some(output) = machine.poll() {
             assert!(!over, "{output:?} after the end");
@@ -117,46 +119,51 @@ pub fn control_server(data: &[u8]) {
         }
         assert_bounded(machine.buffered(), received);
         now = now + delivery.pause;
-        machine.handle(now, server::Input::Tick);
+        machine.handle(now, server::ServerEvent::Tick);
     }
-    machine.handle(now, server::Input::Closed);
+    machine.handle(now, server::ServerEvent::Closed);
     assert!(machine.is_over() && machine.deadline().is_none());
 }
 
-fn is_last(output: &server::Output) -> bool {
-    matches!(output, server::Output::Finished | server::Output::ClientTerminated | server::Output::Failed(_))
+fn is_last(output: &server::ServerAction) -> bool {
+    matches!(
+        output,
+        server::ServerAction::Finished | server::ServerAction::ClientTerminated | server::ServerAction::Failed(_)
+    )
 }
 
-fn answer_client(machine: &mut ServerMachine, now: MonotonicTime, output: &server::Output, rejects: bool) {
+fn answer_client(machine: &mut ServerMachine, now: MonotonicTime, output: &server::ServerAction, rejects: bool) {
     match output {
-        server::Output::Parameters(_) if rejects => {
-            machine.handle(now, server::Input::Reject(ErrorCode::AUTHORIZATION));
+        server::ServerAction::Parameters(_) if rejects => {
+            machine.handle(now, server::ServerEvent::Reject(ErrorCode::AUTHORIZATION));
         }
-        server::Output::Parameters(_) => {
-            machine.handle(now, server::Input::Accept);
-            machine.handle(now, server::Input::StreamsOpen);
+        server::ServerAction::Parameters(_) => {
+            machine.handle(now, server::ServerEvent::Accept);
+            machine.handle(now, server::ServerEvent::StreamsOpen);
         }
-        server::Output::Run => {
+        server::ServerAction::Run => {
             let report = IntervalReport {
                 start: Duration::ZERO,
                 end: Duration::from_secs(1),
                 omitted: false,
                 streams: Vec::new(),
             };
-            machine.handle(now, server::Input::Extension(Message::Interval(report)));
+            machine.handle(now, server::ServerEvent::Extension(ExtensionMessage::Interval(report)));
         }
-        server::Output::EndRequested => machine.handle(now, server::Input::StreamsStopped),
-        server::Output::ResultsWanted => machine.handle(now, server::Input::Results(Results::default())),
+        server::ServerAction::EndRequested => machine.handle(now, server::ServerEvent::StreamsStopped),
+        server::ServerAction::ResultsWanted => {
+            machine.handle(now, server::ServerEvent::Results(TestResults::default()));
+        }
         _ => {}
     }
 }
 
-/// Memory for unfinished messages grows with what has come, not with what was announced.
+/// Asserts that memory for incomplete messages grows with the bytes received, not with those announced.
 fn assert_bounded(held: ByteCount, received: usize) {
     assert!(held <= ByteCount::from_usize(2 * received + 64), "{} bytes held of {received}", held.get());
 }
 
-/// The parameters document: what is accepted is within its ranges, and says the same when written again.
+/// The parameters document: accepted parameters are within their ranges, and round-trip.
 pub fn parameters(data: &[u8]) {
     let limits = ServerLimits {
         max_duration: Some(Duration::from_secs(60)),
@@ -179,7 +186,7 @@ pub fn parameters(data: &[u8]) {
     }
 }
 
-/// The results document: what is accepted keeps its counts when written again.
+/// The results document: counts of accepted results round-trip.
 pub fn results(data: &[u8]) {
     let Some((streams, document)) = data.split_first() else { return };
     let streams = StreamCount::new(u64::from(*streams % 8));
@@ -194,15 +201,15 @@ pub fn results(data: &[u8]) {
     }
 }
 
-/// Datagrams of any numbers: the totals stay consistent.
+/// Datagrams with any numbers: the totals stay consistent.
 pub fn udp_header(data: &[u8]) {
     let Some((flags, datagrams)) = data.split_first() else { return };
     let width = CounterWidth::new(flags & 1 != 0);
-    let mut tracker = Tracker::new(width);
+    let mut tracker = SequenceTracker::new(width);
     let mut recorded = 0;
     for (index, datagram) in datagrams.chunks(width.header_length().to_usize()).enumerate() {
-        let _ = Request::recognize(datagram, ByteCount::from_usize(datagram.len()), width);
-        let Some(header) = Header::decode(width, datagram) else { continue };
+        let _ = StreamRequest::recognize(datagram, ByteCount::from_usize(datagram.len()), width);
+        let Some(header) = DatagramHeader::decode(width, datagram) else { continue };
         let mut written = datagram.to_vec();
         header.encode(width, &mut written).expect("as long as before");
         let arrived_at = MonotonicTime::from_nanos(index as u64 * 1000);
@@ -218,20 +225,20 @@ pub fn udp_header(data: &[u8]) {
     }
 }
 
-/// A token: nothing but a good one is good.
+/// Authentication tokens: no invalid token is accepted.
 #[cfg(feature = "auth")]
 pub fn auth_token(data: &[u8]) {
-    use crate::authentication::{Authenticator, DEFAULT_SKEW, Padding};
+    use crate::authentication::{Authenticator, DEFAULT_SKEW, RsaPadding};
     use linerate_units::WallTime;
     use std::sync::OnceLock;
 
     static SERVERS: OnceLock<[Authenticator; 2]> = OnceLock::new();
     let key = include_str!("../testdata/keys/private_pkcs8.pem");
     let make = |padding| Authenticator::new(key, "", padding, DEFAULT_SKEW).expect("the test key is good");
-    let servers = SERVERS.get_or_init(|| [make(Padding::Oaep), make(Padding::Pkcs1)]);
+    let servers = SERVERS.get_or_init(|| [make(RsaPadding::Oaep), make(RsaPadding::Pkcs1)]);
     let Ok(token) = core::str::from_utf8(data) else { return };
     for server in servers {
-        // Nobody is in its users file.
+        // The users file is empty.
         server.check(token, WallTime::default()).expect_err("no user is known");
     }
 }
@@ -240,27 +247,28 @@ pub fn auth_token(data: &[u8]) {
 #[cfg(not(feature = "auth"))]
 pub fn auth_token(_data: &[u8]) {}
 
-/// What anybody sends to a reflector. The first byte: bit 0 has the key required and the packet sealed with it, bit 1 has
-/// it only required, bit 2 takes the reflector's state away.
+/// Packets from any sender to a reflector. In the first byte, bit 0 requires the key and seals the packet with it, bit
+/// 1 only requires it, and bit 2 makes the reflector stateless.
 pub fn stamp_sender(data: &[u8]) {
-    use crate::stamp::reflector::{Clock, Received, Reflector, ReflectorOptions};
+    use crate::stamp::reflector::{ReceivedDatagram, ReflectorClock, ReflectorOptions, StampReflector};
     use crate::stamp::tlv::{self, TimestampMethod};
-    use crate::stamp::{BASE_LENGTH, HmacKey, Mode, ReflectorPacket, options};
+    use crate::stamp::{AuthenticationMode, BASE_LENGTH, HmacKey, ReflectorPacket, options};
     use linerate_units::{TypeOfService, WallTime};
 
     let Some((flags, datagram)) = data.split_first() else { return };
     let mut datagram = datagram.to_vec();
     let key = HmacKey::new(&[7; 32]).ok().filter(|_| flags & 3 != 0);
-    if let Some(key) =
-        key.as_ref().filter(|_| flags & 1 != 0 && datagram.len() >= Mode::Authenticated.base_length().to_usize())
+    if let Some(key) = key
+        .as_ref()
+        .filter(|_| flags & 1 != 0 && datagram.len() >= AuthenticationMode::Authenticated.base_length().to_usize())
     {
         crate::stamp::seal(&mut datagram, key);
     }
-    let mode = Mode::of(key.as_ref());
+    let mode = AuthenticationMode::of(key.as_ref());
     let keys: Vec<HmacKey> = key.clone().into_iter().collect();
     let reflector = ReflectorOptions { mode, keys, stateful: flags & 4 == 0, ..ReflectorOptions::default() };
-    let mut reflector = Reflector::new(reflector, Clock::default());
-    let received = Received {
+    let mut reflector = StampReflector::new(reflector, ReflectorClock::default());
+    let received = ReceivedDatagram {
         bytes: &datagram,
         source: ([192, 0, 2, 7], 4000).into(),
         destination: ([192, 0, 2, 1], 862).into(),
@@ -277,20 +285,21 @@ pub fn stamp_sender(data: &[u8]) {
             Some(key) => ReflectorPacket::decode_authenticated(sent, key),
             None => ReflectorPacket::decode(sent),
         };
-        let read = read.expect("an answer is one");
+        let read = read.expect("a reflected packet is valid");
         assert!(flags & 4 != 0 || read.sequence == count);
         assert_eq!(tlv::iterate(options(sent, mode)).count(), tlv::iterate(options(&datagram, mode)).count());
-        let _ = tlv::read_answer(sent, mode, key.as_ref());
-        // It must not go round and round between two reflectors.
-        let back = Received { bytes: sent, source: received.destination, destination: received.source, ..received };
+        let _ = tlv::read_answer_options(sent, mode, key.as_ref());
+        // It must not loop between two reflectors.
+        let back =
+            ReceivedDatagram { bytes: sent, source: received.destination, destination: received.source, ..received };
         assert!(reflector.handle(MonotonicTime::default(), &back).is_err());
     }
 }
 
-/// What a hostile reflector answers: each packet follows its length, a byte.
+/// Packets of a hostile reflector: each follows its length, one byte.
 pub fn stamp_reflector(data: &[u8]) {
-    use crate::stamp::tlv::{self, Tlv};
-    use crate::stamp::{BASE_LENGTH, HmacKey, Mode, ReflectorPacket};
+    use crate::stamp::tlv::{self, StampTlv};
+    use crate::stamp::{AuthenticationMode, BASE_LENGTH, HmacKey, ReflectorPacket};
 
     let key = HmacKey::new(&[7; 32]).ok();
     let mut rest = data;
@@ -298,14 +307,14 @@ pub fn stamp_reflector(data: &[u8]) {
         let (datagram, after) = after.split_at(usize::from(*length).min(after.len()));
         rest = after;
         for key in [None, key.as_ref()] {
-            let read = tlv::read_answer(datagram, Mode::of(key), key);
-            let most = datagram.len().saturating_sub(Mode::of(key).base_length().to_usize()) / 4;
+            let read = tlv::read_answer_options(datagram, AuthenticationMode::of(key), key);
+            let most = datagram.len().saturating_sub(AuthenticationMode::of(key).base_length().to_usize()) / 4;
             assert!(read.options.len() + read.unrecognized.len() <= most);
             assert!(!read.integrity_failed || read.options.is_empty());
             for option in &read.options {
                 let mut written = Vec::new();
                 option.encode(&mut written);
-                assert_eq!(Tlv::decode(written[1], &written[4..]).as_ref(), Ok(option));
+                assert_eq!(StampTlv::decode(written[1], &written[4..]).as_ref(), Ok(option));
             }
         }
         let _ = tlv::first_padding(datagram);
@@ -314,24 +323,24 @@ pub fn stamp_reflector(data: &[u8]) {
     }
 }
 
-/// The control connection of a probe session, as either end reads it: what is accepted says the same when written again.
-/// The first byte: bit 0 has the bytes come from a server, bit 1 one by one.
+/// The control connection of a probe session, as either host reads it: accepted messages round-trip. In the first byte,
+/// bit 0 selects bytes from a server, and bit 1 delivers them one by one.
 pub fn probe_messages(data: &[u8]) {
-    use crate::probe::{Answer, Decoder, Request};
+    use crate::probe::{ProbeMessageDecoder, ProbeResponse, StreamRequest};
 
     let Some((flags, bytes)) = data.split_first() else { return };
     let from_server = flags & 1 != 0;
-    let mut decoder = if from_server { Decoder::of_answers() } else { Decoder::of_requests() };
+    let mut decoder = if from_server { ProbeMessageDecoder::of_answers() } else { ProbeMessageDecoder::of_requests() };
     for mut piece in bytes.chunks(if flags & 2 == 0 { bytes.len().max(1) } else { 1 }) {
         while !piece.is_empty() {
             let Ok(document) = decoder.feed(&mut piece) else { return };
             let Some(document) = document else { continue };
             if from_server {
-                let Ok(Some(answer)) = Answer::decode(&document) else { continue };
-                assert_eq!(Answer::decode(&answer.encode()[5..]), Ok(Some(answer)));
+                let Ok(Some(answer)) = ProbeResponse::decode(&document) else { continue };
+                assert_eq!(ProbeResponse::decode(&answer.encode()[5..]), Ok(Some(answer)));
             } else {
-                let Ok(Some(request)) = Request::decode(&document) else { continue };
-                let again = Request::decode(&request.encode()[5..]);
+                let Ok(Some(request)) = StreamRequest::decode(&document) else { continue };
+                let again = StreamRequest::decode(&request.encode()[5..]);
                 assert_eq!(again, Ok(Some(request)));
             }
         }
@@ -339,24 +348,24 @@ pub fn probe_messages(data: &[u8]) {
     }
 }
 
-/// A load connection: every byte belongs to exactly one frame, however they are cut up. The first byte is the size of
-/// the pieces.
+/// A load connection: every byte belongs to exactly one frame, in pieces of any size. The first byte is the size of the
+/// pieces.
 pub fn probe_load(data: &[u8]) {
-    use crate::probe::load_frame::{Found, Frame, HEADER_LENGTH, Parser};
+    use crate::probe::load_frame::{HEADER_LENGTH, LoadFrame, LoadFrameParser, ParseStep};
 
     let Some((size, bytes)) = data.split_first() else { return };
     let read = |size: usize| {
-        let (mut parser, mut frames, mut used) = (Parser::default(), Vec::new(), 0);
+        let (mut parser, mut frames, mut used) = (LoadFrameParser::default(), Vec::new(), 0);
         for mut piece in bytes.chunks(size.max(1)) {
             loop {
                 match parser.next(&mut piece) {
                     Err(_) => return (frames, used, true),
-                    Ok(Found::Nothing) => break,
-                    Ok(Found::BulkBytes(count)) => used += count.to_usize(),
-                    Ok(Found::Frame(frame)) => {
+                    Ok(ParseStep::Nothing) => break,
+                    Ok(ParseStep::BulkBytes(count)) => used += count.to_usize(),
+                    Ok(ParseStep::Frame(frame)) => {
                         let mut written = Vec::new();
                         frame.encode(&mut written);
-                        used += if matches!(frame, Frame::Bulk(_)) { HEADER_LENGTH } else { written.len() };
+                        used += if matches!(frame, LoadFrame::Bulk(_)) { HEADER_LENGTH } else { written.len() };
                         frames.push(frame);
                     }
                 }

@@ -1,7 +1,7 @@
-//! Strict reading and iperf3-like writing of small JSON objects.
+//! Strict parsing of small JSON objects, and serialisation as iperf3 does it.
 //!
-//! Reading never builds a tree: an object is a list of keys and the raw text of their values, and each value is then
-//! read as the one type it must have. So a peer's document cannot take many times its own size.
+//! Parsing never builds a tree: an object is a list of keys and the raw text of their values, and each value is then
+//! parsed as its required type. So a peer's document cannot allocate many times its own size.
 
 use core::fmt;
 use std::borrow::Cow;
@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 64;
 /// Keys accepted in one object; iperf3 sends at most 40.
 const MAX_KEYS: usize = 512;
 
-/// What is wrong with a peer's document.
+/// Error in a peer's document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum JsonError {
     #[error("is not JSON: {0}")]
@@ -32,14 +32,14 @@ pub(crate) enum JsonError {
     WrongType { key: &'static str, expected: &'static str },
 }
 
-/// The document's text. What is not UTF-8 is replaced: titles and server output come as the peer's locale writes them.
+/// Text of the document. Invalid UTF-8 is replaced: titles and server output are in the peer's locale.
 pub(crate) fn text(document: &[u8]) -> Result<Cow<'_, str>, JsonError> {
     check_depth(document)?;
     Ok(String::from_utf8_lossy(document))
 }
 
-/// Counts brackets outside strings: the parser skips unread values without looking at their depth, and whoever reads
-/// them later should not have to worry.
+/// Limits the nesting of brackets outside strings: the parser skips unread values without checking their depth, which
+/// protects their later readers.
 fn check_depth(document: &[u8]) -> Result<(), JsonError> {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for byte in document {
@@ -58,12 +58,12 @@ fn check_depth(document: &[u8]) -> Result<(), JsonError> {
     Ok(())
 }
 
-/// An object as written: keys and raw values.
+/// A JSON object as keys and raw values.
 #[derive(Debug)]
-pub(crate) struct Object<'a>(Vec<(String, &'a RawValue)>);
+pub(crate) struct JsonObject<'a>(Vec<(String, &'a RawValue)>);
 
-impl<'a> Object<'a> {
-    /// The object that `text` is.
+impl<'a> JsonObject<'a> {
+    /// Parses `text` as an object.
     pub(crate) fn parse(text: &'a str) -> Result<Self, JsonError> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let object = deserializer.deserialize_any(ObjectVisitor).map_err(|error| syntax_error(&error))?;
@@ -71,8 +71,7 @@ impl<'a> Object<'a> {
         object.ok_or(JsonError::NotAnObject)
     }
 
-    /// The value of a key; `None` when it is not there. A key that comes twice is refused: its two readers might
-    /// not see the same one.
+    /// Value of a key; `None` when it is absent. A duplicate key is refused: two parsers might not see the same value.
     pub(crate) fn get(&self, key: &'static str) -> Result<Option<&'a RawValue>, JsonError> {
         let mut values = self.0.iter().filter(|(name, _)| name == key).map(|(_, value)| *value);
         let first = values.next();
@@ -84,11 +83,11 @@ impl<'a> Object<'a> {
 
     /// A whole number that fits 64 bits, signed or not.
     pub(crate) fn integer(&self, key: &'static str) -> Result<Option<i128>, JsonError> {
-        self.typed(key, "a whole number", |raw| whole_number(raw.get()))
+        self.typed(key, "a whole number", |raw| parse_whole_number(raw.get()))
     }
 
     /// A finite number.
-    pub(crate) fn number(&self, key: &'static str) -> Result<Option<f64>, JsonError> {
+    pub(crate) fn parse_number(&self, key: &'static str) -> Result<Option<f64>, JsonError> {
         self.typed(key, "a number", |raw| number(raw.get())?.as_f64().filter(|number| number.is_finite()))
     }
 
@@ -108,12 +107,12 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// The text of an object, unread.
+    /// The unparsed text of an object.
     pub(crate) fn object(&self, key: &'static str) -> Result<Option<&'a str>, JsonError> {
         self.typed(key, "an object", |raw| raw.get().starts_with('{').then_some(raw.get()))
     }
 
-    /// The elements of an array, of which there may be up to `limit`.
+    /// Elements of an array of at most `limit` elements.
     pub(crate) fn array(&self, key: &'static str, limit: usize) -> Result<Option<Vec<&'a str>>, JsonError> {
         let Some(raw) = self.get(key)? else { return Ok(None) };
         if !raw.get().starts_with('[') {
@@ -134,7 +133,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Makes a missing key an error.
+/// Value of a required key, or the error for a missing key.
 pub(crate) fn required<T>(key: &'static str, value: Option<T>) -> Result<T, JsonError> {
     value.ok_or(JsonError::Missing(key))
 }
@@ -145,8 +144,8 @@ fn number(text: &str) -> Option<serde_json::Number> {
         .flatten()
 }
 
-/// iperf3 prints whole numbers without a point; others write `1e3` or `1000.0`, which is as whole.
-fn whole_number(text: &str) -> Option<i128> {
+/// Parses a whole number: iperf3 prints it without a point, other programs as `1e3` or `1000.0`.
+fn parse_whole_number(text: &str) -> Option<i128> {
     let number = number(text)?;
     if let Some(whole) = number.as_i128() {
         return Some(whole);
@@ -163,7 +162,7 @@ fn syntax_error(error: &serde_json::Error) -> JsonError {
 struct ObjectVisitor;
 
 impl<'de> Visitor<'de> for ObjectVisitor {
-    type Value = Option<Object<'de>>;
+    type Value = Option<JsonObject<'de>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
@@ -177,7 +176,7 @@ impl<'de> Visitor<'de> for ObjectVisitor {
             }
             entries.push(entry);
         }
-        Ok(Some(Object(entries)))
+        Ok(Some(JsonObject(entries)))
     }
 }
 
@@ -202,11 +201,12 @@ impl<'de> Visitor<'de> for ArrayVisitor {
     }
 }
 
-/// Writes one object, keys in the order of the calls, without white space, numbers as iperf3's cJSON writes them.
+/// Writes one object without white space, with keys in the order of the calls and numbers in cJSON's format, as iperf3
+/// does.
 #[derive(Debug)]
-pub(crate) struct Writer(String);
+pub(crate) struct JsonWriter(String);
 
-impl Writer {
+impl JsonWriter {
     pub(crate) fn new() -> Self {
         Self("{".to_owned())
     }
@@ -225,7 +225,7 @@ impl Writer {
         self.raw(key, &value.into().to_string());
     }
 
-    pub(crate) fn double(&mut self, key: &'static str, value: f64) {
+    pub(crate) fn format_double(&mut self, key: &'static str, value: f64) {
         self.raw(key, &double(value));
     }
 
@@ -244,32 +244,32 @@ impl Writer {
     }
 }
 
-/// A number as cJSON prints it: with 15 significant digits when those say all, else with 17. What is no number is
-/// `null`.
+/// Number as cJSON prints it: with 15 significant digits when they are exact, else with 17; `null` when it is not
+/// finite.
 fn double(value: f64) -> String {
     if !value.is_finite() {
         return "null".to_owned();
     }
-    let short = general(value, 15);
-    if short.parse() == Ok(value) { short } else { general(value, 17) }
+    let short = format_general(value, 15);
+    if short.parse() == Ok(value) { short } else { format_general(value, 17) }
 }
 
 /// C's `%.{digits}g`.
-fn general(value: f64, digits: usize) -> String {
+fn format_general(value: f64, digits: usize) -> String {
     let scientific = format!("{value:.*e}", digits - 1);
     let (mantissa, exponent) = scientific.split_once('e').expect("the format has an exponent");
     let exponent: i32 = exponent.parse().expect("the format has an exponent");
     let precision = i32::try_from(digits).expect("15 or 17");
     if exponent < -4 || exponent >= precision {
         let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{}e{sign}{:02}", trimmed(mantissa), exponent.abs());
+        return format!("{}e{sign}{:02}", trim_fraction(mantissa), exponent.abs());
     }
     let decimals = usize::try_from(precision - 1 - exponent).unwrap_or(0);
-    trimmed(&format!("{value:.decimals$}")).to_owned()
+    trim_fraction(&format!("{value:.decimals$}")).to_owned()
 }
 
-/// Without the zeros after the last digit of a fraction.
-fn trimmed(number: &str) -> &str {
+/// Removes trailing zeros of a fraction.
+fn trim_fraction(number: &str) -> &str {
     if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
 }
 
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::excessive_precision, clippy::unreadable_literal, reason = "as captured")]
-    fn doubles_are_written_as_cjson_writes_them() {
+    fn doubles_are_printed_as_by_cjson() {
         for (value, text) in [
             (0.0, "0"),
             (95.653522831629971, "95.653522831629971"),
@@ -311,7 +311,7 @@ mod tests {
             ("\"1\"", None),
             ("[1]", None),
         ] {
-            assert_eq!(whole_number(text), value, "{text}");
+            assert_eq!(parse_whole_number(text), value, "{text}");
         }
     }
 
@@ -325,12 +325,12 @@ mod tests {
     #[test]
     fn only_objects_pass() {
         for text in ["[]", "5", "\"x\"", "null", "true"] {
-            assert!(Object::parse(text).is_err(), "{text}");
+            assert!(JsonObject::parse(text).is_err(), "{text}");
         }
         for text in ["", "{", "{\"a\":1", "{\"a\":1}x", "{\"\\u\":1}", "{\"\\ud83d\":1}", "{a:1}"] {
-            assert!(matches!(Object::parse(text), Err(JsonError::Syntax(_))), "{text}");
+            assert!(matches!(JsonObject::parse(text), Err(JsonError::Syntax(_))), "{text}");
         }
-        let object = Object::parse(" {\"a\" : 1, \"b\\u0000\": [ ], \"a\": 2} ").expect("an object");
+        let object = JsonObject::parse(" {\"a\" : 1, \"b\\u0000\": [ ], \"a\": 2} ").expect("an object");
         assert_eq!(object.integer("a"), Err(JsonError::Duplicate("a")));
         assert_eq!(object.integer("b"), Ok(None));
     }

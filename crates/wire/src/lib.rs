@@ -1,24 +1,24 @@
 //! iperf3's control protocol and its linerate extension, without IO.
 //!
-//! A test has one control connection. On it run state bytes and two JSON documents in each direction; the machines
-//! [`client::ClientMachine`] and [`server::ServerMachine`] speak both sides of it. They are told what happened
-//! (`handle`), say what to do (`poll`) and when to call again at the latest (`deadline`). They own no socket and read
-//! no clock, so a conversation of minutes is tested in microseconds.
+//! A test has one control connection. It carries state bytes and two JSON documents in each direction; the state
+//! machines [`client::ClientMachine`] and [`server::ServerMachine`] implement both sides. They take events (`handle`),
+//! return actions (`poll`), and the latest time of the next call (`deadline`). They own no socket and read no clock, so
+//! a conversation of minutes is tested in microseconds.
 //!
-//! | part | what it is |
+//! | part | contents |
 //! |---|---|
-//! | [`state`], [`cookie`], [`frame`], [`error`] | the pieces of the control connection |
+//! | [`state`], [`cookie`], [`frame`], [`error`] | the elements of the control connection |
 //! | [`parameters`], [`results`] | the two JSON documents |
-//! | [`client`], [`server`], [`failure`] | the conversation, and how it can fail |
-//! | [`extension`] | what two linerates tell each other besides |
-//! | [`probe`] | what the two ends of a probe session tell each other |
+//! | [`client`], [`server`], [`failure`] | the state machines and their errors |
+//! | [`extension`] | additional messages between two linerates |
+//! | [`probe`] | messages of a probe session |
 //! | [`udp`], [`sequence`] | the header of UDP data and the receiver's accounting |
-//! | [`stamp`] | probes and their answers: RFC 8762 and RFC 8972 |
-//! | [`authentication`] | user names and passwords under RSA |
+//! | [`stamp`] | probe packets and reflected packets: RFC 8762 and RFC 8972 |
+//! | [`authentication`] | user names and passwords, encrypted with RSA |
 //!
 //! The profile is that of iperf3 3.21; nothing newer than 3.1 is required of a peer. The peer is never trusted: every
-//! length has a limit, memory grows with the bytes that have come, not with those that were announced, and each wait
-//! for the rest of a message ends.
+//! length has a limit, memory grows with the bytes received, not with those announced, and each wait for the remainder
+//! of a message has a deadline.
 
 #![forbid(unsafe_code)]
 
@@ -42,4 +42,4 @@ pub mod state;
 mod timer;
 pub mod udp;
 
-pub use timer::Deadlines;
+pub use timer::ControlDeadlines;

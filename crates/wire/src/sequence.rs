@@ -1,8 +1,8 @@
-//! A UDP receiver's accounting: from packet numbers and times to lost, reordered and duplicate datagrams and jitter.
+//! A UDP receiver's accounting: lost, reordered and duplicate datagrams and jitter from packet numbers and times.
 //!
-//! iperf3 knows only the highest number so far. Each lower one counts as out of order and takes one off the losses, so
-//! a duplicate hides a loss. Here a bitmap remembers which of the last [`WINDOW`] numbers have come, so that late and
-//! duplicate datagrams are told apart exactly; iperf3's own figures are kept beside.
+//! iperf3 knows only the highest number so far. Each lower one counts as out of order and reduces the losses, so a
+//! duplicate hides a loss. Here a bitmap records which of the last [`REORDER_WINDOW`] numbers have arrived, so that late and
+//! duplicate datagrams are distinguished exactly; iperf3's own figures are counted in addition.
 
 use core::time::Duration;
 
@@ -10,59 +10,61 @@ use linerate_units::{MonotonicTime, PacketCount};
 
 use crate::udp::CounterWidth;
 
-/// How far behind the highest number a datagram can still be told to be late or duplicate. At 20 million packets per
-/// second that is 3 ms, at 1 Gbit/s with 1448 bytes 760 ms. 8 KiB of bitmap stay in the processor's first cache.
-pub const WINDOW: u64 = 65_536;
+/// Largest distance behind the highest number at which late and duplicate datagrams are distinguished. At 20 million
+/// packets per second that is 3 ms, at 1 Gbit/s with 1448 bytes 760 ms. The bitmap of 8 KiB fits the L1 cache.
+pub const REORDER_WINDOW: u64 = 65_536;
 
-/// A number this far ahead is believed only when another one near it follows (as RFC 3550 A.1 does for RTP): it is
-/// more likely damaged or forged than the end of an outage. It is a second of loss at a million packets per second.
-const IMPLAUSIBLE: i64 = 1 << 20;
+/// Largest jump ahead that is accepted at once; a larger one needs another number near it (as in RFC 3550 A.1 for RTP):
+/// it is more likely damaged or forged than the end of an outage. This is a second of loss at a million packets per
+/// second.
+const MAX_PLAUSIBLE_JUMP: i64 = 1 << 20;
 
-const WORDS: usize = 1024;
+const BITMAP_LENGTH: usize = 1024;
 
-const _: () = assert!(WORDS as u64 * 64 == WINDOW);
+const _: () = assert!(BITMAP_LENGTH as u64 * 64 == REORDER_WINDOW);
 
-/// Jitter differences are cut off here (2 years), so that hostile times cannot overflow the average.
-const MAX_DIFFERENCE: u64 = 1 << 56;
+/// Limit of jitter differences in nanoseconds (2 years), so that hostile times cannot overflow the average.
+const MAX_JITTER_DIFFERENCE: u64 = 1 << 56;
 
-/// The totals of one stream since its start.
+/// Totals of one stream since its start.
 ///
-/// All but the jitter only grow (exceptions are marked), so that the difference of two readings is an interval: see [`Counts::since`].
+/// All but the jitter only grow (exceptions are marked), so the difference of two samples is an interval: see
+/// [`DatagramCounts::since`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Datagrams that came and belong to the sequence, duplicates included.
+pub struct DatagramCounts {
+    /// Datagrams received in the sequence, duplicates included.
     pub received: PacketCount,
-    /// Datagrams that should have come: the highest number seen, wrapped counters unwrapped.
+    /// Datagrams expected: the highest number seen, with wrapped counters unwrapped.
     pub expected: PacketCount,
-    /// Numbers that were skipped when a higher one came.
+    /// Numbers skipped when a higher one arrived.
     pub skipped: PacketCount,
-    /// Skipped numbers that came after all: the datagrams out of order, each counted once.
+    /// Skipped numbers that arrived later: the datagrams out of order, each counted once.
     pub out_of_order: PacketCount,
-    /// Datagrams that came more than once.
+    /// Datagrams received more than once.
     pub duplicates: PacketCount,
-    /// Datagrams that came [`WINDOW`] or more numbers late: out of order or duplicate, nobody knows. What they should
-    /// have filled stays lost.
+    /// Datagrams [`REORDER_WINDOW`] or more numbers late: out of order or duplicate, which cannot be distinguished. Their
+    /// numbers remain lost.
     pub too_late: PacketCount,
-    /// Datagrams that belong to no sequence: number 0 (a repeated handshake) and numbers that are implausibly far
-    /// ahead or before the start. One is taken back when the next datagram confirms a jump.
+    /// Datagrams outside the sequence: number 0 (a repeated handshake) and numbers implausibly far ahead or before the
+    /// start. One is subtracted when the next datagram confirms a jump.
     pub strays: PacketCount,
-    /// Lost datagrams as iperf3 counts them: each datagram behind the highest number takes one off.
+    /// Lost datagrams as iperf3 counts them: each datagram behind the highest number subtracts one.
     pub iperf3_lost: PacketCount,
     /// Out-of-order datagrams as iperf3 counts them: duplicates, late ones and repeated handshakes as well.
     pub iperf3_out_of_order: PacketCount,
-    /// Smoothed jitter now (RFC 1889 A.8).
+    /// Smoothed jitter at this time (RFC 1889 A.8).
     pub jitter: Duration,
 }
 
-impl Counts {
-    /// Datagrams lost so far: skipped and not come since.
+impl DatagramCounts {
+    /// Datagrams lost so far: skipped and not received since.
     #[must_use]
     pub fn lost(&self) -> PacketCount {
         self.skipped - self.out_of_order
     }
 
-    /// What was counted since an earlier reading; the jitter is the one of now. In an interval into which more late
-    /// datagrams fall than losses, [`Counts::lost`] is 0.
+    /// Counts since an earlier sample; the jitter is the present one. In an interval with more late datagrams than
+    /// losses, [`DatagramCounts::lost`] is 0.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -80,13 +82,13 @@ impl Counts {
     }
 }
 
-/// Accounts for the datagrams of one stream. Takes 8 KiB, allocates nothing after it is made, and spends bounded time
-/// on each datagram whatever its number.
+/// Accounting for the datagrams of one stream. Uses 8 KiB, does not allocate after its creation, and spends bounded
+/// time on each datagram.
 #[derive(Clone, Debug)]
-pub struct Tracker {
+pub struct SequenceTracker {
     /// Highest number, unwrapped.
     highest: u64,
-    /// Bits by which a difference of numbers is shifted to sign-extend it from the counter's width.
+    /// Shift in bits that sign-extends a difference of numbers from the counter's width.
     shift: u32,
     in_sequence: u64,
     skipped: u64,
@@ -96,17 +98,17 @@ pub struct Tracker {
     strays: u64,
     repeated_handshakes: u64,
     iperf3_lost: u64,
-    /// A number far ahead that waits for another one near it.
+    /// A number far ahead that needs another one near it.
     candidate: Option<u64>,
     transit: Option<u64>,
     /// Jitter in 1/16 ns.
     scaled_jitter: u64,
-    /// Bit `number % WINDOW` says whether the number came, for the last [`WINDOW`] numbers.
-    came: Box<[u64; WORDS]>,
+    /// Bit `number % WINDOW` is set when the number was received, for the last [`REORDER_WINDOW`] numbers.
+    came: Box<[u64; BITMAP_LENGTH]>,
 }
 
-impl Tracker {
-    /// Begins before number 1.
+impl SequenceTracker {
+    /// Creates a tracker that expects number 1 next.
     #[must_use]
     pub fn new(width: CounterWidth) -> Self {
         Self {
@@ -126,12 +128,12 @@ impl Tracker {
             candidate: None,
             transit: None,
             scaled_jitter: 0,
-            came: Box::new([0; WORDS]),
+            came: Box::new([0; BITMAP_LENGTH]),
         }
     }
 
-    /// A datagram has come. `number` and `sent_at` are from its header; `arrived_at` is this host's time, whose
-    /// distance to the sender's clock does not matter.
+    /// Records a received datagram. `number` and `sent_at` are from its header; `arrived_at` is this host's time, whose
+    /// offset from the sender's clock does not matter.
     #[inline]
     pub fn record(&mut self, number: u64, sent_at: MonotonicTime, arrived_at: MonotonicTime) {
         let ahead = self.ahead(number);
@@ -145,8 +147,8 @@ impl Tracker {
         self.update_jitter(sent_at, arrived_at);
     }
 
-    /// `count` datagrams with consecutive numbers from `first_number` on and one sending time have come at once, as
-    /// one receive-offload buffer brings them. The same as [`Tracker::record`] for each of them, but faster.
+    /// Records `count` datagrams with consecutive numbers from `first_number` on and one sending time, received in one
+    /// GRO buffer. Equivalent to [`SequenceTracker::record`] for each of them, but faster.
     #[inline]
     pub fn record_run(
         &mut self,
@@ -156,7 +158,7 @@ impl Tracker {
         arrived_at: MonotonicTime,
     ) {
         let length = count.get();
-        if self.ahead(first_number) != 1 || length > WINDOW {
+        if self.ahead(first_number) != 1 || length > REORDER_WINDOW {
             for offset in 0..length {
                 self.record(first_number.wrapping_add(offset), sent_at, arrived_at);
             }
@@ -169,18 +171,18 @@ impl Tracker {
         self.highest = self.highest.wrapping_add(length);
         self.in_sequence += length;
         self.update_jitter(sent_at, arrived_at);
-        // The others have the same transit time as the first: each only lets the average decay. After some 800 of
-        // them it has reached its floor.
+        // The others have the same transit time as the first: each only decays the average. After some 800 of them it
+        // has reached its floor.
         for _ in 1..length.min(1024) {
             self.scaled_jitter -= (self.scaled_jitter + 8) >> 4;
         }
     }
 
-    /// The totals so far.
+    /// Returns the totals so far.
     #[must_use]
-    pub fn snapshot(&self) -> Counts {
+    pub fn snapshot(&self) -> DatagramCounts {
         let late = self.out_of_order.saturating_add(self.duplicates).saturating_add(self.too_late);
-        Counts {
+        DatagramCounts {
             received: PacketCount::new(self.in_sequence.saturating_add(late)),
             expected: PacketCount::new(self.highest),
             skipped: PacketCount::new(self.skipped),
@@ -194,7 +196,7 @@ impl Tracker {
         }
     }
 
-    /// How far a number lies ahead of the highest one, in the counter's arithmetic: half of its range is behind.
+    /// Distance of a number from the highest one, in the counter's arithmetic: half of its range is behind.
     #[inline]
     fn ahead(&self, number: u64) -> i64 {
         (number.wrapping_sub(self.highest) << self.shift).cast_signed() >> self.shift
@@ -202,13 +204,13 @@ impl Tracker {
 
     #[inline]
     fn mark(&mut self, number: u64) {
-        self.came[(number % WINDOW / 64) as usize] |= 1 << (number % 64);
+        self.came[(number % REORDER_WINDOW / 64) as usize] |= 1 << (number % 64);
     }
 
-    /// Whether the datagram belongs to the sequence.
+    /// Records a datagram other than the next one; returns true when it belongs to the sequence.
     #[cold]
     fn record_out_of_sequence(&mut self, ahead: i64) -> bool {
-        if ahead > IMPLAUSIBLE {
+        if ahead > MAX_PLAUSIBLE_JUMP {
             return self.record_far_ahead(self.highest.wrapping_add(ahead.unsigned_abs()));
         }
         if ahead > 0 {
@@ -218,10 +220,10 @@ impl Tracker {
         self.record_behind(ahead.unsigned_abs())
     }
 
-    /// Believes a number far ahead when it lies just behind another such one.
+    /// Accepts a number far ahead when it follows shortly after another such number.
     fn record_far_ahead(&mut self, number: u64) -> bool {
         match self.candidate.take() {
-            Some(candidate) if (1..WINDOW).contains(&number.wrapping_sub(candidate)) => {
+            Some(candidate) if (1..REORDER_WINDOW).contains(&number.wrapping_sub(candidate)) => {
                 self.strays -= 1;
                 self.advance(candidate.wrapping_sub(self.highest));
                 self.advance(number.wrapping_sub(candidate));
@@ -235,12 +237,12 @@ impl Tracker {
         }
     }
 
-    /// Moves on by `ahead` numbers, of which only the last one has come.
+    /// Advances by `ahead` numbers, of which only the last one was received.
     fn advance(&mut self, ahead: u64) {
         let skipped = ahead - 1;
         self.skipped = self.skipped.saturating_add(skipped);
         self.iperf3_lost = self.iperf3_lost.saturating_add(skipped);
-        self.set_range(self.highest.wrapping_add(1), skipped.min(WINDOW), false);
+        self.set_range(self.highest.wrapping_add(1), skipped.min(REORDER_WINDOW), false);
         self.highest = self.highest.wrapping_add(ahead);
         self.in_sequence += 1;
         self.mark(self.highest);
@@ -253,12 +255,12 @@ impl Tracker {
             return false;
         }
         self.iperf3_lost = self.iperf3_lost.saturating_sub(1);
-        if behind >= WINDOW {
+        if behind >= REORDER_WINDOW {
             self.too_late += 1;
             return true;
         }
         let number = self.highest - behind;
-        let word = self.came[(number % WINDOW / 64) as usize];
+        let word = self.came[(number % REORDER_WINDOW / 64) as usize];
         if word & (1 << (number % 64)) != 0 {
             self.duplicates += 1;
         } else {
@@ -268,14 +270,15 @@ impl Tracker {
         true
     }
 
-    /// Sets or clears the bits of up to [`WINDOW`] numbers.
+    /// Sets or clears the bits of up to [`REORDER_WINDOW`] numbers.
     fn set_range(&mut self, first: u64, length: u64, value: bool) {
-        let (start, end) = (first % WINDOW, first % WINDOW + length);
-        self.set_bits(start, end.min(WINDOW), value);
-        self.set_bits(0, end.saturating_sub(WINDOW), value);
+        let (start, end) = (first % REORDER_WINDOW, first % REORDER_WINDOW + length);
+        self.set_bits(start, end.min(REORDER_WINDOW), value);
+        self.set_bits(0, end.saturating_sub(REORDER_WINDOW), value);
     }
 
-    /// The bits from `start` to before `end`, whole words at once: a gap of the whole window costs 0.1 µs.
+    /// Sets or clears the bits from `start` to before `end`, whole words at once: a gap of the whole window costs 0.1
+    /// µs.
     fn set_bits(&mut self, start: u64, end: u64, value: bool) {
         if start >= end {
             return;
@@ -301,7 +304,7 @@ impl Tracker {
     fn update_jitter(&mut self, sent_at: MonotonicTime, arrived_at: MonotonicTime) {
         let transit = arrived_at.as_nanos().wrapping_sub(sent_at.as_nanos());
         if let Some(previous) = self.transit {
-            let difference = transit.wrapping_sub(previous).cast_signed().unsigned_abs().min(MAX_DIFFERENCE);
+            let difference = transit.wrapping_sub(previous).cast_signed().unsigned_abs().min(MAX_JITTER_DIFFERENCE);
             self.scaled_jitter += difference;
             self.scaled_jitter -= (self.scaled_jitter - difference + 8) >> 4;
         }

@@ -1,4 +1,4 @@
-//! The server's side of the control connection.
+//! Server side of the control connection.
 
 use std::collections::VecDeque;
 
@@ -6,105 +6,105 @@ use linerate_units::{ByteCount, MonotonicTime, StreamCount};
 
 use crate::cookie::{Cookie, ExtensionVersion};
 use crate::error::{self, ErrorCode};
-use crate::extension::{Hello, Message};
-use crate::failure::{Awaited, Failure, ProtocolError};
-use crate::frame::{self, Decoder};
+use crate::extension::{ExtensionMessage, ServerHello};
+use crate::failure::{AwaitedMessage, ControlFailure, ProtocolError};
+use crate::frame::{self, JsonFrameDecoder};
 use crate::parameters::{self, ReceivedParameters, ServerLimits};
-use crate::results::{self, Results};
-use crate::state::State;
-use crate::timer::{Deadlines, Timer};
+use crate::results::{self, TestResults};
+use crate::state::ControlState;
+use crate::timer::{ControlDeadlines, WaitTimer};
 
-/// What has happened, or what was decided.
+/// An event, or a decision of the caller, for the server.
 #[derive(Clone, Debug)]
-pub enum Input<'a> {
-    /// These bytes came from the client.
+pub enum ServerEvent<'a> {
+    /// Bytes from the client.
     Bytes(&'a [u8]),
-    /// The client closed the connection, or it broke.
+    /// The client closed the connection, or it failed.
     Closed,
-    /// Let the client in. A linerate is answered with `hello`, if there is one.
+    /// Admit the client. A linerate is answered with `hello`, if there is one.
     Admit {
-        /// What to say of this server.
-        hello: Option<Hello>,
+        /// The server's hello.
+        hello: Option<ServerHello>,
     },
-    /// Turn the client away: busy. Nothing follows.
+    /// Refuse the client: busy. Nothing follows.
     Refuse,
-    /// The parameters are good and it is this client's turn: have it open its streams.
+    /// Accept the parameters, in the client's turn: it opens its streams.
     Accept,
-    /// The parameters are not good, or the client is not who it should be.
+    /// Reject the parameters or the client's credentials.
     Reject(ErrorCode),
-    /// All streams are there.
+    /// All streams are open.
     StreamsOpen,
-    /// The streams are closed, as [`Output::EndRequested`] asked for.
+    /// The streams are closed, as requested by [`ServerAction::EndRequested`].
     StreamsStopped,
-    /// This side's results, asked for by [`Output::ResultsWanted`].
-    Results(Results),
-    /// Tell a linerate something; to others nothing is sent.
-    Extension(Message),
-    /// This process got a signal: tell the client. Nothing follows but the byte to send.
+    /// The server's results, requested by [`ServerAction::ResultsWanted`].
+    Results(TestResults),
+    /// A message of the extension; sent to a linerate only.
+    Extension(ExtensionMessage),
+    /// This process received a signal: notify the client. Only the byte to send follows.
     Terminate,
-    /// The test cannot go on.
+    /// The test cannot continue.
     Fail(ErrorCode),
     /// Time has passed.
     Tick,
 }
 
-/// What to do.
+/// An action for the caller.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Output {
+pub enum ServerAction {
     /// Send these bytes.
     Send(Vec<u8>),
-    /// What the client wants: decide ([`Input::Accept`], [`Input::Reject`]). The client waits as long as it takes.
+    /// The client's parameters: decide ([`ServerEvent::Accept`], [`ServerEvent::Reject`]). The client waits without a time limit.
     Parameters(Box<ReceivedParameters>),
-    /// Send and receive; the client has been told.
+    /// Send and receive; the client has been notified.
     Run,
-    /// The client has ended the test: stop ([`Input::StreamsStopped`]).
+    /// The client has ended the test: stop ([`ServerEvent::StreamsStopped`]).
     EndRequested,
     /// The client's results.
-    PeerResults(Box<Results>),
-    /// Give the results ([`Input::Results`]).
+    PeerResults(Box<TestResults>),
+    /// Provide the results ([`ServerEvent::Results`]).
     ResultsWanted,
-    /// All has been said. Nothing follows.
+    /// The conversation is complete. Nothing follows.
     Finished,
-    /// The client got a signal. Nothing follows.
+    /// The client received a signal. Nothing follows.
     ClientTerminated,
-    /// It ended early; where an answer is of use, it was sent before. Nothing follows.
-    Failed(Failure),
+    /// The conversation ended early; an error message was sent before, where it can reach the client. Nothing follows.
+    Failed(ControlFailure),
 }
 
-/// Where the conversation stands: named after what comes next.
+/// Phase of the conversation, named after the next message.
 #[derive(Debug)]
-enum Phase {
-    /// This end owes an admission.
+enum ServerPhase {
+    /// Waiting for the caller to admit or refuse the client.
     Admission,
-    Parameters(Decoder),
-    /// This end owes a decision.
+    Parameters(JsonFrameDecoder),
+    /// Waiting for the caller's decision on the parameters.
     Decision,
-    /// This end waits for the streams.
+    /// Waiting for the streams.
     Streams,
     TestEnd,
-    /// This end stops its streams.
+    /// Waiting for the caller to stop its streams.
     Stopping,
-    PeerResults(Decoder),
-    /// This end owes its results.
+    PeerResults(JsonFrameDecoder),
+    /// Waiting for the caller's results.
     OwnResults,
     Done,
     Over,
 }
 
-impl Phase {
-    fn awaited(&self) -> Awaited {
+impl ServerPhase {
+    fn awaited(&self) -> AwaitedMessage {
         match self {
-            Self::Parameters(_) => Awaited::Parameters,
-            Self::TestEnd => Awaited::TestEnd,
-            Self::PeerResults(_) => Awaited::Results,
-            Self::Done => Awaited::Done,
+            Self::Parameters(_) => AwaitedMessage::Parameters,
+            Self::TestEnd => AwaitedMessage::TestEnd,
+            Self::PeerResults(_) => AwaitedMessage::Results,
+            Self::Done => AwaitedMessage::Done,
             Self::Admission | Self::Decision | Self::Streams | Self::Stopping | Self::OwnResults | Self::Over => {
-                Awaited::Silence
+                AwaitedMessage::Silence
             }
         }
     }
 
-    fn decoder(&self) -> Option<&Decoder> {
+    fn decoder(&self) -> Option<&JsonFrameDecoder> {
         match self {
             Self::Parameters(decoder) | Self::PeerResults(decoder) => Some(decoder),
             _ => None,
@@ -112,31 +112,31 @@ impl Phase {
     }
 }
 
-/// A client's control connection as the server sees it, from after the cookie to the last byte.
+/// State machine of a server's control connection, from after the cookie to the last byte.
 ///
-/// [`ServerMachine::handle`] what happens, then [`ServerMachine::poll`] until there is nothing more, and call
-/// [`Input::Tick`] at [`ServerMachine::deadline`] at the latest. An input that does not fit the moment changes nothing.
+/// Pass each event to [`ServerMachine::handle`], then call [`ServerMachine::poll`] until it returns `None`, and pass
+/// [`ServerEvent::Tick`] at [`ServerMachine::deadline`] at the latest. An event that does not fit the phase changes nothing.
 ///
-/// The machine limits the time for documents and for the client's last byte. How long a client may be queued, take to
-/// open its streams or run is the caller's to decide ([`Input::Fail`]).
+/// The machine limits the time for documents and for the client's last byte. The time that a client may be queued, open
+/// its streams or run is limited by the caller ([`ServerEvent::Fail`]).
 #[derive(Debug)]
 pub struct ServerMachine {
-    phase: Phase,
-    outputs: VecDeque<Output>,
+    phase: ServerPhase,
+    outputs: VecDeque<ServerAction>,
     limits: ServerLimits,
-    deadlines: Deadlines,
-    timer: Option<Timer>,
+    deadlines: ControlDeadlines,
+    timer: Option<WaitTimer>,
     streams: StreamCount,
     understands_extension: bool,
     speaks_extension: bool,
 }
 
 impl ServerMachine {
-    /// A conversation with a client that has sent its cookie.
+    /// Begins a conversation with a client that has sent its cookie.
     #[must_use]
-    pub fn new(cookie: &Cookie, limits: ServerLimits, deadlines: Deadlines) -> Self {
+    pub fn new(cookie: &Cookie, limits: ServerLimits, deadlines: ControlDeadlines) -> Self {
         Self {
-            phase: Phase::Admission,
+            phase: ServerPhase::Admission,
             outputs: VecDeque::new(),
             limits,
             deadlines,
@@ -147,74 +147,74 @@ impl ServerMachine {
         }
     }
 
-    /// Takes note of what has happened.
-    pub fn handle(&mut self, now: MonotonicTime, input: Input<'_>) {
+    /// Handles an event.
+    pub fn handle(&mut self, now: MonotonicTime, input: ServerEvent<'_>) {
         match input {
-            Input::Bytes(bytes) => self.receive(now, bytes),
-            Input::Closed => self.closed(),
-            Input::Admit { hello } => self.admit(now, hello),
-            Input::Refuse => self.refuse(),
-            Input::Accept => self.accept(),
-            Input::Reject(code) => self.reject(code),
-            Input::StreamsOpen => self.start(),
-            Input::StreamsStopped => self.ask_for_results(now),
-            Input::Results(results) => self.send_results(now, &results),
-            Input::Extension(message) => self.tell(&message),
-            Input::Terminate => self.terminate(),
-            Input::Fail(code) => self.give_up(code),
-            Input::Tick => {}
+            ServerEvent::Bytes(bytes) => self.receive(now, bytes),
+            ServerEvent::Closed => self.closed(),
+            ServerEvent::Admit { hello } => self.admit(now, hello),
+            ServerEvent::Refuse => self.refuse(),
+            ServerEvent::Accept => self.accept(),
+            ServerEvent::Reject(code) => self.reject(code),
+            ServerEvent::StreamsOpen => self.start(),
+            ServerEvent::StreamsStopped => self.ask_for_results(now),
+            ServerEvent::Results(results) => self.send_results(now, &results),
+            ServerEvent::Extension(message) => self.send_extension(&message),
+            ServerEvent::Terminate => self.terminate(),
+            ServerEvent::Fail(code) => self.give_up(code),
+            ServerEvent::Tick => {}
         }
-        // After the bytes: they may have waited in the socket while this process did not run.
+        // After the bytes: they may have been in the socket while this process did not run.
         self.check_timer(now);
     }
 
-    /// The next thing to do.
-    pub fn poll(&mut self) -> Option<Output> {
+    /// Returns the next action.
+    pub fn poll(&mut self) -> Option<ServerAction> {
         self.outputs.pop_front()
     }
 
-    /// When to call [`Input::Tick`] at the latest; `None` while nothing is limited.
+    /// Latest time of the next [`ServerEvent::Tick`]; `None` while no wait is limited.
     #[must_use]
     pub fn deadline(&self) -> Option<MonotonicTime> {
         self.timer.map(|timer| timer.deadline())
     }
 
-    /// Whether nothing but what is left to poll will come.
+    /// True when no actions will follow those left to poll.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+        matches!(self.phase, ServerPhase::Over)
     }
 
-    /// Whether the client has been told that this server is a linerate.
+    /// True when this server has sent its hello.
     #[must_use]
     pub fn speaks_extension(&self) -> bool {
         self.speaks_extension
     }
 
-    /// Memory held for an unfinished message.
+    /// Memory held for an incomplete message.
     #[must_use]
     pub fn buffered(&self) -> ByteCount {
-        self.phase.decoder().map_or(ByteCount::ZERO, Decoder::buffered)
+        self.phase.decoder().map_or(ByteCount::ZERO, JsonFrameDecoder::buffered)
     }
 
     fn send(&mut self, bytes: Vec<u8>) {
-        self.outputs.push_back(Output::Send(bytes));
+        self.outputs.push_back(ServerAction::Send(bytes));
     }
 
-    fn enter(&mut self, phase: Phase, timer: Option<Timer>) {
+    fn enter(&mut self, phase: ServerPhase, timer: Option<WaitTimer>) {
         self.phase = phase;
         self.timer = timer;
     }
 
-    fn end(&mut self, last: Option<Output>) {
-        self.enter(Phase::Over, None);
+    fn end(&mut self, last: Option<ServerAction>) {
+        self.enter(ServerPhase::Over, None);
         self.outputs.extend(last);
     }
 
-    /// Ends with an error, of which the client is told.
-    fn fail(&mut self, failure: Failure) {
+    /// Ends with an error message to the client.
+    fn fail(&mut self, failure: ControlFailure) {
         self.send(error::encode(failure.code()).to_vec());
-        self.end(Some(Output::Failed(failure)));
+        self.end(Some(ServerAction::Failed(failure)));
     }
 
     fn check_timer(&mut self, now: MonotonicTime) {
@@ -222,100 +222,101 @@ impl ServerMachine {
             return;
         }
         match self.phase {
-            // The results have been exchanged; a client that does not say goodbye changes nothing about them.
-            Phase::Done => self.end(Some(Output::Finished)),
-            _ => self.fail(Failure::Timeout { waiting_for: self.phase.awaited() }),
+            // The results have been exchanged: a missing last byte does not matter.
+            ServerPhase::Done => self.end(Some(ServerAction::Finished)),
+            _ => self.fail(ControlFailure::Timeout { waiting_for: self.phase.awaited() }),
         }
     }
 
     fn closed(&mut self) {
         match self.phase {
-            Phase::Over => {}
-            Phase::Done => self.end(Some(Output::Finished)),
+            ServerPhase::Over => {}
+            ServerPhase::Done => self.end(Some(ServerAction::Finished)),
             _ => {
                 let waiting_for = self.phase.awaited();
-                self.end(Some(Output::Failed(Failure::ClosedUnexpectedly { waiting_for })));
+                self.end(Some(ServerAction::Failed(ControlFailure::ClosedUnexpectedly { waiting_for })));
             }
         }
     }
 
-    fn admit(&mut self, now: MonotonicTime, hello: Option<Hello>) {
-        if !matches!(self.phase, Phase::Admission) {
+    fn admit(&mut self, now: MonotonicTime, hello: Option<ServerHello>) {
+        if !matches!(self.phase, ServerPhase::Admission) {
             return;
         }
         match hello.filter(|_| self.understands_extension) {
             Some(hello) => {
                 self.speaks_extension = true;
-                self.send(Message::Hello(hello).encode());
+                self.send(ExtensionMessage::Hello(hello).encode());
             }
-            None => self.send(vec![State::ParamExchange.byte()]),
+            None => self.send(vec![ControlState::ParamExchange.byte()]),
         }
-        let decoder = Decoder::new(frame::PARAMETERS_LIMIT);
-        self.enter(Phase::Parameters(decoder), Some(Timer::message(now, &self.deadlines)));
+        let decoder = JsonFrameDecoder::new(frame::PARAMETERS_LIMIT);
+        self.enter(ServerPhase::Parameters(decoder), Some(WaitTimer::message(now, &self.deadlines)));
     }
 
     fn refuse(&mut self) {
-        if matches!(self.phase, Phase::Admission) {
-            self.send(vec![State::AccessDenied.byte()]);
+        if matches!(self.phase, ServerPhase::Admission) {
+            self.send(vec![ControlState::AccessDenied.byte()]);
             self.end(None);
         }
     }
 
     fn accept(&mut self) {
-        if matches!(self.phase, Phase::Decision) {
-            self.send(vec![State::CreateStreams.byte()]);
-            self.enter(Phase::Streams, None);
+        if matches!(self.phase, ServerPhase::Decision) {
+            self.send(vec![ControlState::CreateStreams.byte()]);
+            self.enter(ServerPhase::Streams, None);
         }
     }
 
     fn reject(&mut self, code: ErrorCode) {
-        if matches!(self.phase, Phase::Decision) {
-            self.fail(Failure::GaveUp(code));
+        if matches!(self.phase, ServerPhase::Decision) {
+            self.fail(ControlFailure::GaveUp(code));
         }
     }
 
     fn start(&mut self) {
-        if matches!(self.phase, Phase::Streams) {
-            self.send(vec![State::TestStart.byte(), State::TestRunning.byte()]);
-            self.enter(Phase::TestEnd, None);
-            self.outputs.push_back(Output::Run);
+        if matches!(self.phase, ServerPhase::Streams) {
+            self.send(vec![ControlState::TestStart.byte(), ControlState::TestRunning.byte()]);
+            self.enter(ServerPhase::TestEnd, None);
+            self.outputs.push_back(ServerAction::Run);
         }
     }
 
     fn ask_for_results(&mut self, now: MonotonicTime) {
-        if matches!(self.phase, Phase::Stopping) {
-            self.send(vec![State::ExchangeResults.byte()]);
-            let decoder = Decoder::new(frame::CLIENT_RESULTS_LIMIT);
-            self.enter(Phase::PeerResults(decoder), Some(Timer::message(now, &self.deadlines)));
+        if matches!(self.phase, ServerPhase::Stopping) {
+            self.send(vec![ControlState::ExchangeResults.byte()]);
+            let decoder = JsonFrameDecoder::new(frame::CLIENT_RESULTS_LIMIT);
+            self.enter(ServerPhase::PeerResults(decoder), Some(WaitTimer::message(now, &self.deadlines)));
         }
     }
 
-    fn send_results(&mut self, now: MonotonicTime, results: &Results) {
-        if matches!(self.phase, Phase::OwnResults) {
+    fn send_results(&mut self, now: MonotonicTime, results: &TestResults) {
+        if matches!(self.phase, ServerPhase::OwnResults) {
             let mut bytes = frame::encode(&results::encode(results));
-            bytes.push(State::DisplayResults.byte());
+            bytes.push(ControlState::DisplayResults.byte());
             self.send(bytes);
-            self.enter(Phase::Done, Some(Timer::reply(now, &self.deadlines)));
+            self.enter(ServerPhase::Done, Some(WaitTimer::reply(now, &self.deadlines)));
         }
     }
 
-    /// The client takes messages wherever it waits for this end, and that is always until it has said all.
-    fn tell(&mut self, message: &Message) {
-        if self.speaks_extension && !matches!(self.phase, Phase::Done | Phase::Over) {
+    /// Sends a message of the extension. The client accepts it wherever it waits for the server, which is always until
+    /// the end.
+    fn send_extension(&mut self, message: &ExtensionMessage) {
+        if self.speaks_extension && !matches!(self.phase, ServerPhase::Done | ServerPhase::Over) {
             self.send(message.encode());
         }
     }
 
     fn terminate(&mut self) {
         if !self.is_over() {
-            self.send(vec![State::ServerTerminate.byte()]);
+            self.send(vec![ControlState::ServerTerminate.byte()]);
             self.end(None);
         }
     }
 
     fn give_up(&mut self, code: ErrorCode) {
         if !self.is_over() {
-            self.fail(Failure::GaveUp(code));
+            self.fail(ControlFailure::GaveUp(code));
         }
     }
 
@@ -324,11 +325,12 @@ impl ServerMachine {
             timer.progress(now);
         }
         while !bytes.is_empty() && !self.is_over() {
-            // Where a document is due, 0C would be a length beyond every limit: a client may be interrupted any time.
+            // In place of a document, 0C would begin a length above every limit: a client may be interrupted at any
+            // time.
             let in_document = self
                 .phase
                 .decoder()
-                .is_some_and(|decoder| !decoder.is_empty() || bytes[0] != State::ClientTerminate.byte());
+                .is_some_and(|decoder| !decoder.is_empty() || bytes[0] != ControlState::ClientTerminate.byte());
             let step = if in_document { self.receive_document(&mut bytes) } else { self.receive_state(&mut bytes) };
             if let Err(failure) = step {
                 self.fail(failure);
@@ -336,48 +338,50 @@ impl ServerMachine {
         }
     }
 
-    fn receive_document(&mut self, bytes: &mut &[u8]) -> Result<(), Failure> {
+    fn receive_document(&mut self, bytes: &mut &[u8]) -> Result<(), ControlFailure> {
         let waiting_for = self.phase.awaited();
-        let (Phase::Parameters(decoder) | Phase::PeerResults(decoder)) = &mut self.phase else { return Ok(()) };
+        let (ServerPhase::Parameters(decoder) | ServerPhase::PeerResults(decoder)) = &mut self.phase else {
+            return Ok(());
+        };
         let document = decoder.feed(bytes);
-        match document.map_err(|error| Failure::Protocol(ProtocolError::Frame { error, waiting_for }))? {
-            Some(document) if waiting_for == Awaited::Parameters => self.take_parameters(&document),
-            Some(document) => self.take_results(&document),
+        match document.map_err(|error| ControlFailure::Protocol(ProtocolError::Frame { error, waiting_for }))? {
+            Some(document) if waiting_for == AwaitedMessage::Parameters => self.handle_parameters(&document),
+            Some(document) => self.handle_results(&document),
             None => Ok(()),
         }
     }
 
-    fn take_parameters(&mut self, document: &[u8]) -> Result<(), Failure> {
-        let received = parameters::decode(document, &self.limits).map_err(Failure::Refused)?;
+    fn handle_parameters(&mut self, document: &[u8]) -> Result<(), ControlFailure> {
+        let received = parameters::decode(document, &self.limits).map_err(ControlFailure::Refused)?;
         self.streams = received.parameters.total_streams();
-        self.enter(Phase::Decision, None);
-        self.outputs.push_back(Output::Parameters(Box::new(received)));
+        self.enter(ServerPhase::Decision, None);
+        self.outputs.push_back(ServerAction::Parameters(Box::new(received)));
         Ok(())
     }
 
-    fn take_results(&mut self, document: &[u8]) -> Result<(), Failure> {
-        let results = results::decode(document, self.streams).map_err(Failure::Results)?;
-        self.enter(Phase::OwnResults, None);
-        self.outputs.push_back(Output::PeerResults(Box::new(results)));
-        self.outputs.push_back(Output::ResultsWanted);
+    fn handle_results(&mut self, document: &[u8]) -> Result<(), ControlFailure> {
+        let results = results::decode(document, self.streams).map_err(ControlFailure::Results)?;
+        self.enter(ServerPhase::OwnResults, None);
+        self.outputs.push_back(ServerAction::PeerResults(Box::new(results)));
+        self.outputs.push_back(ServerAction::ResultsWanted);
         Ok(())
     }
 
-    fn receive_state(&mut self, bytes: &mut &[u8]) -> Result<(), Failure> {
+    fn receive_state(&mut self, bytes: &mut &[u8]) -> Result<(), ControlFailure> {
         let byte = bytes[0];
         *bytes = &bytes[1..];
-        match (&self.phase, State::from_byte(byte)) {
-            (_, Some(State::ClientTerminate)) => self.end(Some(Output::ClientTerminated)),
-            // iperf3's server has always ignored it.
-            (_, Some(State::TestStart)) => {}
-            (Phase::TestEnd, Some(State::TestEnd)) => {
-                self.enter(Phase::Stopping, None);
-                self.outputs.push_back(Output::EndRequested);
+        match (&self.phase, ControlState::from_byte(byte)) {
+            (_, Some(ControlState::ClientTerminate)) => self.end(Some(ServerAction::ClientTerminated)),
+            // iperf3's server ignores it.
+            (_, Some(ControlState::TestStart)) => {}
+            (ServerPhase::TestEnd, Some(ControlState::TestEnd)) => {
+                self.enter(ServerPhase::Stopping, None);
+                self.outputs.push_back(ServerAction::EndRequested);
             }
-            (Phase::Done, Some(State::IperfDone)) => self.end(Some(Output::Finished)),
+            (ServerPhase::Done, Some(ControlState::IperfDone)) => self.end(Some(ServerAction::Finished)),
             _ => {
                 let waiting_for = self.phase.awaited();
-                return Err(Failure::Protocol(ProtocolError::UnexpectedByte { byte, waiting_for }));
+                return Err(ControlFailure::Protocol(ProtocolError::UnexpectedByte { byte, waiting_for }));
             }
         }
         Ok(())

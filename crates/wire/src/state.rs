@@ -1,9 +1,9 @@
-//! The state bytes of the control connection (iperf3 `iperf_api.h`).
+//! State bytes of the control connection (iperf3 `iperf_api.h`).
 
 /// A state byte. Signed in iperf3; the two negative ones are 0xFF and 0xFE here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum State {
-    /// Server to client: all streams are up, get ready.
+pub enum ControlState {
+    /// Server to client: all streams are open, prepare.
     TestStart,
     /// Server to client: send and receive.
     TestRunning,
@@ -21,27 +21,27 @@ pub enum State {
     AllStreamsEnd,
     /// Server to client: send the parameters.
     ParamExchange,
-    /// Server to client: the parameters are good, open the streams.
+    /// Server to client: the parameters are accepted, open the streams.
     CreateStreams,
-    /// Server to client: the server got a signal.
+    /// Server to client: the server received a signal.
     ServerTerminate,
-    /// Client to server: the client got a signal.
+    /// Client to server: the client received a signal.
     ClientTerminate,
-    /// Server to client: send your results; mine follow.
+    /// Server to client: send the results; the server's follow.
     ExchangeResults,
-    /// Server to client: all has been said.
+    /// Server to client: the results have been exchanged.
     DisplayResults,
     /// Not used on the wire: an idle server.
     IperfStart,
     /// Client to server: the last byte.
     IperfDone,
-    /// Server to client: busy. Also the answer to a stream with a wrong cookie.
+    /// Server to client: busy. Also the reply to a stream with a wrong cookie.
     AccessDenied,
     /// Server to client: an error; its numbers follow ([`crate::error`]).
     ServerError,
 }
 
-impl State {
+impl ControlState {
     /// Every state, in the order of its declaration.
     pub const ALL: [Self; 18] = [
         Self::TestStart,
@@ -64,7 +64,7 @@ impl State {
         Self::ServerError,
     ];
 
-    /// Its byte on the wire.
+    /// Byte on the wire.
     #[must_use]
     pub const fn byte(self) -> u8 {
         match self {
@@ -89,7 +89,7 @@ impl State {
         }
     }
 
-    /// The state of a byte; `None` when iperf3 has none.
+    /// State of a byte; `None` when iperf3 does not define it.
     #[must_use]
     pub fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.byte() == byte)
@@ -102,12 +102,12 @@ mod tests {
 
     #[test]
     fn bytes_and_states_match() {
-        for state in State::ALL {
-            assert_eq!(State::from_byte(state.byte()), Some(state));
+        for state in ControlState::ALL {
+            assert_eq!(ControlState::from_byte(state.byte()), Some(state));
         }
-        assert_eq!((0..=255).filter_map(State::from_byte).count(), State::ALL.len());
-        assert_eq!(State::from_byte(0), None);
-        assert_eq!(State::from_byte(0x11), None);
-        assert_eq!(State::from_byte(crate::extension::MARKER), None, "the extension stays outside iperf3's set");
+        assert_eq!((0..=255).filter_map(ControlState::from_byte).count(), ControlState::ALL.len());
+        assert_eq!(ControlState::from_byte(0), None);
+        assert_eq!(ControlState::from_byte(0x11), None);
+        assert_eq!(ControlState::from_byte(crate::extension::MARKER), None, "the extension stays outside iperf3's set");
     }
 }

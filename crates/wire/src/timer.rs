@@ -4,20 +4,20 @@ use core::time::Duration;
 
 use linerate_units::MonotonicTime;
 
-/// How long to wait for a peer that owes something.
+/// Time limits for awaited messages.
 ///
-/// Nothing limits the wait for a server that may be queueing (before 09, 0A and 01): every iperf3 client waits there.
+/// The wait for a server that may queue clients (before 09, 0A and 01) is unlimited, as in every iperf3 client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deadlines {
-    /// For the next byte of a message, and for its first one (iperf3 `nread_read_timeout`: 10 s).
+pub struct ControlDeadlines {
+    /// Limit for the next byte of a message, and for its first one (iperf3 `nread_read_timeout`: 10 s).
     pub message_idle: Duration,
-    /// For a whole message (iperf3 `nread_overall_timeout`: 30 s).
+    /// Limit for a whole message (iperf3 `nread_overall_timeout`: 30 s).
     pub message_total: Duration,
-    /// For the next state byte where the peer has nothing left to wait for. iperf3 waits without end.
+    /// Limit for the next state byte where the peer has nothing left to wait for. iperf3 waits without a limit.
     pub reply: Duration,
 }
 
-impl Default for Deadlines {
+impl Default for ControlDeadlines {
     /// iperf3's 10 s and 30 s, and a minute for state bytes: they queue behind the test's own data.
     fn default() -> Self {
         Self {
@@ -28,26 +28,26 @@ impl Default for Deadlines {
     }
 }
 
-/// A running wait.
+/// Timer of one wait.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Timer {
+pub(crate) struct WaitTimer {
     idle: Duration,
     last_byte: MonotonicTime,
     end: MonotonicTime,
 }
 
-impl Timer {
-    /// A wait for a message.
-    pub(crate) fn message(now: MonotonicTime, deadlines: &Deadlines) -> Self {
+impl WaitTimer {
+    /// Timer for a message.
+    pub(crate) fn message(now: MonotonicTime, deadlines: &ControlDeadlines) -> Self {
         Self { idle: deadlines.message_idle, last_byte: now, end: now + deadlines.message_total }
     }
 
-    /// A wait for one state byte.
-    pub(crate) fn reply(now: MonotonicTime, deadlines: &Deadlines) -> Self {
+    /// Timer for one state byte.
+    pub(crate) fn reply(now: MonotonicTime, deadlines: &ControlDeadlines) -> Self {
         Self { idle: deadlines.reply, last_byte: now, end: now + deadlines.reply }
     }
 
-    /// Bytes have come.
+    /// Restarts the idle limit when bytes are received.
     pub(crate) fn progress(&mut self, now: MonotonicTime) {
         self.last_byte = now;
     }

@@ -1,8 +1,8 @@
-//! UDP streams: the header of each datagram and the handshake that opens a stream (iperf3 `iperf_udp.c`).
+//! UDP streams: the header of each datagram, and the handshake that opens a stream (iperf3 `iperf_udp.c`).
 
 use linerate_units::{ByteCount, MonotonicTime};
 
-/// Width of the packet number in the header, and so the header's length.
+/// Width of the packet number in the header, which determines the header's length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CounterWidth {
     /// 32 bits; after 2^32 − 1 comes 0.
@@ -13,7 +13,7 @@ pub enum CounterWidth {
 }
 
 impl CounterWidth {
-    /// The width that a test uses.
+    /// Width for a test.
     #[must_use]
     pub const fn new(counters_64bit: bool) -> Self {
         if counters_64bit { Self::Bits64 } else { Self::Bits32 }
@@ -30,20 +30,20 @@ impl CounterWidth {
     }
 }
 
-/// The first bytes of a datagram: seconds, microseconds and number, big-endian.
+/// First bytes of a datagram: seconds, microseconds and number, big-endian.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Header {
-    /// When it was sent, on the sender's monotonic clock; whole microseconds on the wire, and seconds modulo 2^32.
+pub struct DatagramHeader {
+    /// Sending time on the sender's monotonic clock; whole microseconds on the wire, and seconds modulo 2^32.
     pub sent_at: MonotonicTime,
-    /// Number of the datagram within its stream; the first is 1. Its lower bits only, where the counter has 32.
+    /// Number of the datagram within its stream, from 1; with a 32-bit counter, its lower bits only.
     pub number: u64,
 }
 
 /// A buffer that is shorter than a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a datagram of {} bytes has no room for a header of {}", available.get(), needed.get())]
-pub struct TooShort {
-    /// Bytes that are there.
+#[error("a datagram of {} bytes is too short for a header of {}", available.get(), needed.get())]
+pub struct HeaderTooShort {
+    /// Bytes available.
     pub available: ByteCount,
     /// Bytes of the header.
     pub needed: ByteCount,
@@ -52,11 +52,11 @@ pub struct TooShort {
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 const NANOS_PER_MICRO: u64 = 1000;
 
-impl Header {
+impl DatagramHeader {
     /// Writes the header to the front of a datagram.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the wire has the lower 32 bits")]
-    pub fn encode(self, width: CounterWidth, datagram: &mut [u8]) -> Result<(), TooShort> {
+    pub fn encode(self, width: CounterWidth, datagram: &mut [u8]) -> Result<(), HeaderTooShort> {
         let available = ByteCount::from_usize(datagram.len());
         let nanos = self.sent_at.as_nanos();
         let seconds = nanos / NANOS_PER_SECOND;
@@ -73,10 +73,10 @@ impl Header {
             }),
             (_, None) => None,
         };
-        written.ok_or(TooShort { available, needed: width.header_length() })
+        written.ok_or(HeaderTooShort { available, needed: width.header_length() })
     }
 
-    /// Reads the header off the front of a datagram; `None` when it is too short to hold one.
+    /// Reads the header from the front of a datagram; `None` when it is too short.
     #[inline]
     #[must_use]
     pub fn decode(width: CounterWidth, datagram: &[u8]) -> Option<Self> {
@@ -93,42 +93,42 @@ impl Header {
     }
 }
 
-/// The four bytes by which a client opens a stream, as a little-endian host sends them (iperf3 since 3.12).
+/// Request that opens a stream, as a little-endian host sends it (iperf3 since 3.12).
 pub const REQUEST: [u8; 4] = *b"9876";
-/// The answer to [`REQUEST`].
+/// Reply to [`REQUEST`].
 pub const REPLY: [u8; 4] = *b"6789";
-/// The request of iperf3 before 3.12: 123456789, little-endian.
+/// Request of iperf3 before 3.12: 123456789, little-endian.
 pub const LEGACY_REQUEST: [u8; 4] = 123_456_789_u32.to_le_bytes();
-/// The answer to [`LEGACY_REQUEST`]: 987654321, little-endian.
+/// Reply to [`LEGACY_REQUEST`]: 987654321, little-endian.
 pub const LEGACY_REPLY: [u8; 4] = 987_654_321_u32.to_le_bytes();
 
 /// A datagram that opens a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum StreamRequest {
     /// The four bytes of the handshake, of either generation and either byte order.
     Magic {
-        /// The answer that this client knows, in its byte order.
+        /// Reply that this client expects, in its byte order.
         reply: [u8; 4],
     },
-    /// A repeated request in the shape of data ([`write_retry`]), sent because the first one or its answer was lost.
+    /// Repeated request in the form of data ([`write_retry`]), sent because the first one or its reply was lost.
     Retry,
 }
 
-impl Request {
-    /// What a client's first datagram asks for; `None` when it is no request.
+impl StreamRequest {
+    /// Request in a client's first datagram; `None` when it is not a request.
     ///
-    /// iperf3 takes any datagram for a request, so that a stray one can claim a stream. A magic of either byte order
-    /// is as good as the other: iperf3 sends them in the order of its host.
+    /// iperf3 accepts any datagram as a request, so that a stray one can claim a stream. Both byte orders are accepted:
+    /// iperf3 sends in the order of its host.
     #[must_use]
     pub fn recognize(datagram: &[u8], block_size: ByteCount, width: CounterWidth) -> Option<Self> {
         if let Ok(magic) = <[u8; 4]>::try_from(datagram) {
             return reply_to(magic).map(|reply| Self::Magic { reply });
         }
-        let header = Header::decode(width, datagram)?;
+        let header = DatagramHeader::decode(width, datagram)?;
         (ByteCount::from_usize(datagram.len()) == block_size && header.number == 0).then_some(Self::Retry)
     }
 
-    /// The answer.
+    /// Reply to the request.
     #[must_use]
     pub const fn reply(self) -> [u8; 4] {
         match self {
@@ -138,7 +138,7 @@ impl Request {
     }
 }
 
-/// A big-endian host sends the same numbers the other way round, and for the current magics that is the other magic.
+/// Reply to a magic. A big-endian host sends the bytes reversed, which for the current magics is the other magic.
 fn reply_to(request: [u8; 4]) -> Option<[u8; 4]> {
     let reversed = |mut bytes: [u8; 4]| {
         bytes.reverse();
@@ -153,7 +153,7 @@ fn reply_to(request: [u8; 4]) -> Option<[u8; 4]> {
     }
 }
 
-/// Whether a datagram is a server's answer to a request, of either generation and either byte order.
+/// True when a datagram is a server's reply, of either generation and either byte order.
 #[must_use]
 pub fn is_reply(datagram: &[u8]) -> bool {
     let Ok(bytes) = <[u8; 4]>::try_from(datagram) else { return false };
@@ -162,14 +162,14 @@ pub fn is_reply(datagram: &[u8]) -> bool {
     [bytes, reversed].iter().any(|answer| *answer == REPLY || *answer == LEGACY_REPLY)
 }
 
-/// Makes `datagram`, which must have the test's block size, a request that is safe to repeat.
+/// Turns `datagram`, which must have the test's block size, into a request that is safe to repeat.
 ///
-/// A lost request must not be repeated as it is: should the first one have arrived after all, the surplus four bytes
-/// reach the server's stream socket, iperf3 joins them with the next datagram, and all later headers are misread. A
-/// whole block with packet number 0 is a request to iperf3 (it does not look at the content), and as a surplus costs
-/// one datagram out of order and nothing else.
-pub fn write_retry(width: CounterWidth, datagram: &mut [u8], now: MonotonicTime) -> Result<(), TooShort> {
-    Header { sent_at: now, number: 0 }.encode(width, datagram)
+/// A lost request must not be repeated as it is: if the first one has arrived, the surplus four bytes reach the
+/// server's stream socket, iperf3 joins them with the next datagram, and misreads all later headers. A whole block with
+/// packet number 0 is a request to iperf3 (it ignores the content), and as a surplus costs one datagram out of order
+/// and nothing else.
+pub fn write_retry(width: CounterWidth, datagram: &mut [u8], now: MonotonicTime) -> Result<(), HeaderTooShort> {
+    DatagramHeader { sent_at: now, number: 0 }.encode(width, datagram)
 }
 
 #[cfg(test)]
@@ -178,14 +178,17 @@ mod tests {
 
     #[test]
     fn headers_have_iperf3s_layout() {
-        let header = Header { sent_at: MonotonicTime::from_nanos(1_000_002_003_999), number: 0x1_0000_0007 };
+        let header = DatagramHeader { sent_at: MonotonicTime::from_nanos(1_000_002_003_999), number: 0x1_0000_0007 };
         let mut datagram = [0xAA; 20];
         header.encode(CounterWidth::Bits32, &mut datagram).expect("long enough");
         assert_eq!(datagram[..13], [0, 0, 3, 232, 0, 0, 7, 211, 0, 0, 0, 7, 0xAA]);
         header.encode(CounterWidth::Bits64, &mut datagram).expect("long enough");
         assert_eq!(datagram[..17], [0, 0, 3, 232, 0, 0, 7, 211, 0, 0, 0, 1, 0, 0, 0, 7, 0xAA]);
-        let read = Header::decode(CounterWidth::Bits64, &datagram).expect("long enough");
-        assert_eq!(read, Header { sent_at: MonotonicTime::from_nanos(1_000_002_003_000), number: 0x1_0000_0007 });
+        let read = DatagramHeader::decode(CounterWidth::Bits64, &datagram).expect("long enough");
+        assert_eq!(
+            read,
+            DatagramHeader { sent_at: MonotonicTime::from_nanos(1_000_002_003_000), number: 0x1_0000_0007 }
+        );
     }
 
     #[test]
@@ -193,19 +196,19 @@ mod tests {
         for (width, needed) in [(CounterWidth::Bits32, 12), (CounterWidth::Bits64, 16)] {
             for length in 0..needed {
                 let mut datagram = vec![7; length];
-                assert_eq!(Header::decode(width, &datagram), None, "{length}");
-                let error = Header::default().encode(width, &mut datagram).expect_err("too short");
+                assert_eq!(DatagramHeader::decode(width, &datagram), None, "{length}");
+                let error = DatagramHeader::default().encode(width, &mut datagram).expect_err("too short");
                 assert_eq!((error.available.to_usize(), error.needed), (length, width.header_length()));
                 assert_eq!(datagram, vec![7; length], "nothing half-written");
             }
-            assert!(Header::decode(width, &vec![0xFF; needed]).is_some());
+            assert!(DatagramHeader::decode(width, &vec![0xFF; needed]).is_some());
         }
     }
 
     #[test]
     fn every_generation_and_byte_order_opens_a_stream() {
         let recognize = |datagram: &[u8]| {
-            Request::recognize(datagram, ByteCount::new(100), CounterWidth::Bits32).map(Request::reply)
+            StreamRequest::recognize(datagram, ByteCount::new(100), CounterWidth::Bits32).map(StreamRequest::reply)
         };
         assert_eq!(recognize(&[0x39, 0x38, 0x37, 0x36]), Some([0x36, 0x37, 0x38, 0x39]));
         assert_eq!(recognize(&[0x36, 0x37, 0x38, 0x39]), Some([0x39, 0x38, 0x37, 0x36]));
@@ -217,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_known() {
+    fn replies_are_recognized() {
         for answer in
             [[0x36, 0x37, 0x38, 0x39], [0x39, 0x38, 0x37, 0x36], [0xb1, 0x68, 0xde, 0x3a], [0x3a, 0xde, 0x68, 0xb1]]
         {
@@ -233,10 +236,10 @@ mod tests {
         for width in [CounterWidth::Bits32, CounterWidth::Bits64] {
             let mut datagram = vec![0x55; 1448];
             write_retry(width, &mut datagram, MonotonicTime::from_nanos(5_000_000_000)).expect("long enough");
-            let request = Request::recognize(&datagram, ByteCount::new(1448), width);
-            assert_eq!(request, Some(Request::Retry));
-            assert_eq!(Request::recognize(&datagram, ByteCount::new(1449), width), None);
-            assert_eq!(Header::decode(width, &datagram).map(|header| header.number), Some(0));
+            let request = StreamRequest::recognize(&datagram, ByteCount::new(1448), width);
+            assert_eq!(request, Some(StreamRequest::Retry));
+            assert_eq!(StreamRequest::recognize(&datagram, ByteCount::new(1449), width), None);
+            assert_eq!(DatagramHeader::decode(width, &datagram).map(|header| header.number), Some(0));
         }
     }
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 use common::{
     CLIENT_RESULTS, COOKIE, Client, ClientStep, PARAMETERS, SERVER_RESULTS, Server, ServerStep, at, entropy, results,
 };
-use linerate_model::parameters::{Direction, EndCondition, Protocol, TestParameters};
+use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_model::sample::IntervalReport;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, StreamCount};
-use linerate_wire::Deadlines;
+use linerate_wire::ControlDeadlines;
 use linerate_wire::client::{self, ClientMachine};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::error::ErrorCode;
-use linerate_wire::extension::{End, Hello, MARKER, Message};
-use linerate_wire::failure::Failure;
+use linerate_wire::extension::{End, ExtensionMessage, MARKER, ServerHello};
+use linerate_wire::failure::ControlFailure;
 use linerate_wire::frame;
 use linerate_wire::parameters::{self, ParametersExtra, ServerLimits};
 use linerate_wire::server::{self, ServerMachine};
@@ -28,42 +28,49 @@ fn the_client_speaks_as_captured() {
     assert_eq!(document, PARAMETERS);
 
     let mut client = Client::stock();
-    assert_eq!(client.receive(&[9]), [client::Output::ParametersWanted { peer: None }]);
-    let sent = client.give(client::Input::Parameters(document));
-    assert_eq!(sent, [client::Output::Send([b"\x00\x00\x00\x81", PARAMETERS.as_bytes()].concat())]);
-    assert_eq!(client.receive(b"\n"), [client::Output::OpenStreams]);
-    assert_eq!(client.give(client::Input::StreamsOpen), []);
-    assert_eq!(client.receive(b"\x01\x02"), [client::Output::Prepare, client::Output::Run]);
-    assert_eq!(client.give(client::Input::TestOver), [client::Output::Send(vec![4])]);
-    assert_eq!(client.receive(b"\r"), [client::Output::ResultsWanted]);
-    let sent = client.give(client::Input::Results(results(CLIENT_RESULTS)));
-    assert_eq!(sent, [client::Output::Send([b"\x00\x00\x01.", CLIENT_RESULTS.as_bytes()].concat())]);
+    assert_eq!(client.receive(&[9]), [client::ClientAction::ParametersWanted { peer: None }]);
+    let sent = client.give(client::ClientEvent::Parameters(document));
+    assert_eq!(sent, [client::ClientAction::Send([b"\x00\x00\x00\x81", PARAMETERS.as_bytes()].concat())]);
+    assert_eq!(client.receive(b"\n"), [client::ClientAction::OpenStreams]);
+    assert_eq!(client.give(client::ClientEvent::StreamsOpen), []);
+    assert_eq!(client.receive(b"\x01\x02"), [client::ClientAction::Prepare, client::ClientAction::Run]);
+    assert_eq!(client.give(client::ClientEvent::TestOver), [client::ClientAction::Send(vec![4])]);
+    assert_eq!(client.receive(b"\r"), [client::ClientAction::ResultsWanted]);
+    let sent = client.give(client::ClientEvent::Results(results(CLIENT_RESULTS)));
+    assert_eq!(sent, [client::ClientAction::Send([b"\x00\x00\x01.", CLIENT_RESULTS.as_bytes()].concat())]);
     let last = client.receive(&[b"\x00\x00\x015", SERVER_RESULTS.as_bytes(), b"\x0e"].concat());
     let peer = Box::new(results(SERVER_RESULTS));
-    assert_eq!(last, [client::Output::PeerResults(peer), client::Output::Send(vec![0x10]), client::Output::Finished]);
-    assert_eq!(client.give(client::Input::Closed), []);
+    assert_eq!(
+        last,
+        [
+            client::ClientAction::PeerResults(peer),
+            client::ClientAction::Send(vec![0x10]),
+            client::ClientAction::Finished
+        ]
+    );
+    assert_eq!(client.give(client::ClientEvent::Closed), []);
 }
 
 #[test]
 fn the_server_speaks_as_captured() {
     let mut server = Server::new(&Cookie::from_bytes(*COOKIE));
-    let hello = Some(Hello::new(&[]));
-    assert_eq!(server.give(server::Input::Admit { hello }), [server::Output::Send(b"\t".to_vec())]);
+    let hello = Some(ServerHello::new(&[]));
+    assert_eq!(server.give(server::ServerEvent::Admit { hello }), [server::ServerAction::Send(b"\t".to_vec())]);
     let outputs = server.receive(&[b"\x00\x00\x00\x81", PARAMETERS.as_bytes()].concat());
-    let [server::Output::Parameters(received)] = &outputs[..] else { panic!("{outputs:?}") };
+    let [server::ServerAction::Parameters(received)] = &outputs[..] else { panic!("{outputs:?}") };
     assert_eq!(received.parameters.end, EndCondition::Bytes(ByteCount::new(307_200)));
     assert_eq!(received.client_version.as_deref(), Some("3.21+"));
-    assert_eq!(server.give(server::Input::Accept), [server::Output::Send(b"\n".to_vec())]);
-    let started = server.give(server::Input::StreamsOpen);
-    assert_eq!(started, [server::Output::Send(vec![1, 2]), server::Output::Run]);
-    assert_eq!(server.receive(&[4]), [server::Output::EndRequested]);
-    assert_eq!(server.give(server::Input::StreamsStopped), [server::Output::Send(b"\r".to_vec())]);
+    assert_eq!(server.give(server::ServerEvent::Accept), [server::ServerAction::Send(b"\n".to_vec())]);
+    let started = server.give(server::ServerEvent::StreamsOpen);
+    assert_eq!(started, [server::ServerAction::Send(vec![1, 2]), server::ServerAction::Run]);
+    assert_eq!(server.receive(&[4]), [server::ServerAction::EndRequested]);
+    assert_eq!(server.give(server::ServerEvent::StreamsStopped), [server::ServerAction::Send(b"\r".to_vec())]);
     let outputs = server.receive(&[b"\x00\x00\x01.", CLIENT_RESULTS.as_bytes()].concat());
     let peer = Box::new(results(CLIENT_RESULTS));
-    assert_eq!(outputs, [server::Output::PeerResults(peer), server::Output::ResultsWanted]);
-    let sent = server.give(server::Input::Results(results(SERVER_RESULTS)));
-    assert_eq!(sent, [server::Output::Send([b"\x00\x00\x015", SERVER_RESULTS.as_bytes(), b"\x0e"].concat())]);
-    assert_eq!(server.receive(&[0x10]), [server::Output::Finished]);
+    assert_eq!(outputs, [server::ServerAction::PeerResults(peer), server::ServerAction::ResultsWanted]);
+    let sent = server.give(server::ServerEvent::Results(results(SERVER_RESULTS)));
+    assert_eq!(sent, [server::ServerAction::Send([b"\x00\x00\x015", SERVER_RESULTS.as_bytes(), b"\x0e"].concat())]);
+    assert_eq!(server.receive(&[0x10]), [server::ServerAction::Finished]);
 }
 
 /// Both machines over a path that delivers `piece` bytes at a time, `delay` after they were sent.
@@ -74,30 +81,30 @@ struct Pair {
     delay: Duration,
     piece: usize,
     parameters: TestParameters,
-    hello: Option<Hello>,
+    hello: Option<ServerHello>,
     log: Vec<&'static str>,
-    far: Vec<Message>,
+    far: Vec<ExtensionMessage>,
     received: Option<parameters::ReceivedParameters>,
 }
 
 impl Pair {
     fn new(cookie: Cookie, piece: usize) -> Self {
         let parameters = TestParameters {
-            protocol: Protocol::Udp,
-            direction: Direction::Bidirectional,
+            protocol: TestProtocol::Udp,
+            direction: TestDirection::Bidirectional,
             parallel: StreamCount::new(3),
             block_size: ByteCount::new(1448),
             rate: Some(BitRate::from_bits_per_second(1e6)),
             ..TestParameters::default()
         };
         Self {
-            client: ClientMachine::new(&cookie, parameters.total_streams(), Deadlines::default()),
-            server: ServerMachine::new(&cookie, ServerLimits::default(), Deadlines::default()),
+            client: ClientMachine::new(&cookie, parameters.total_streams(), ControlDeadlines::default()),
+            server: ServerMachine::new(&cookie, ServerLimits::default(), ControlDeadlines::default()),
             now: at(0),
             delay: Duration::from_millis(1),
             piece,
             parameters,
-            hello: Some(Hello::new(&["interval", "end"])),
+            hello: Some(ServerHello::new(&["interval", "end"])),
             log: Vec::new(),
             far: Vec::new(),
             received: None,
@@ -105,9 +112,9 @@ impl Pair {
     }
 
     fn run(&mut self) {
-        let Some(client::Output::Send(cookie)) = self.client.poll() else { panic!("the cookie comes first") };
+        let Some(client::ClientAction::Send(cookie)) = self.client.poll() else { panic!("the cookie comes first") };
         assert_eq!(cookie.len(), 37);
-        self.server.handle(self.now, server::Input::Admit { hello: self.hello.clone() });
+        self.server.handle(self.now, server::ServerEvent::Admit { hello: self.hello.clone() });
         while self.log.last() != Some(&"server finished") {
             let before = self.log.len();
             self.poll_server();
@@ -121,35 +128,40 @@ impl Pair {
     fn poll_server(&mut self) {
         while let Some(output) = self.server.poll() {
             let input = match output {
-                server::Output::Send(bytes) => {
+                server::ServerAction::Send(bytes) => {
                     self.log.push("server sends");
                     for piece in bytes.chunks(self.piece) {
-                        self.client.handle(self.now + self.delay, client::Input::Bytes(piece));
+                        self.client.handle(self.now + self.delay, client::ClientEvent::Bytes(piece));
                     }
                     continue;
                 }
-                server::Output::Parameters(received) => {
+                server::ServerAction::Parameters(received) => {
                     self.log.push("parameters");
                     self.received = Some(*received);
-                    server::Input::Accept
+                    server::ServerEvent::Accept
                 }
-                server::Output::Run => {
+                server::ServerAction::Run => {
                     self.log.push("server runs");
                     let streams = Vec::new();
                     let (start, end) = (Duration::ZERO, Duration::from_secs(1));
-                    server::Input::Extension(Message::Interval(IntervalReport { start, end, omitted: false, streams }))
+                    server::ServerEvent::Extension(ExtensionMessage::Interval(IntervalReport {
+                        start,
+                        end,
+                        omitted: false,
+                        streams,
+                    }))
                 }
-                server::Output::EndRequested => {
+                server::ServerAction::EndRequested => {
                     self.log.push("server stops");
-                    self.server.handle(self.now, server::Input::StreamsStopped);
-                    server::Input::Extension(Message::End(End::default()))
+                    self.server.handle(self.now, server::ServerEvent::StreamsStopped);
+                    server::ServerEvent::Extension(ExtensionMessage::End(End::default()))
                 }
-                server::Output::PeerResults(_) => {
+                server::ServerAction::PeerResults(_) => {
                     self.log.push("client's results");
                     continue;
                 }
-                server::Output::ResultsWanted => server::Input::Results(results(SERVER_RESULTS)),
-                server::Output::Finished => {
+                server::ServerAction::ResultsWanted => server::ServerEvent::Results(results(SERVER_RESULTS)),
+                server::ServerAction::Finished => {
                     self.log.push("server finished");
                     continue;
                 }
@@ -162,46 +174,50 @@ impl Pair {
     fn poll_client(&mut self) {
         while let Some(output) = self.client.poll() {
             let input = match output {
-                client::Output::Send(bytes) => {
+                client::ClientAction::Send(bytes) => {
                     self.log.push("client sends");
                     for piece in bytes.chunks(self.piece) {
-                        self.server.handle(self.now + self.delay, server::Input::Bytes(piece));
+                        self.server.handle(self.now + self.delay, server::ServerEvent::Bytes(piece));
                     }
                     continue;
                 }
-                client::Output::ParametersWanted { peer } => {
+                client::ClientAction::ParametersWanted { peer } => {
                     self.log.push(if peer.is_some() { "hello" } else { "admitted" });
                     let linerate = peer.is_some();
-                    let extra = ParametersExtra { client_version: "3.21", linerate, ..ParametersExtra::default() };
-                    client::Input::Parameters(parameters::encode(&self.parameters, &extra))
+                    let extra = ParametersExtra {
+                        client_version: "3.21",
+                        announces_linerate: linerate,
+                        ..ParametersExtra::default()
+                    };
+                    client::ClientEvent::Parameters(parameters::encode(&self.parameters, &extra))
                 }
-                client::Output::OpenStreams => {
+                client::ClientAction::OpenStreams => {
                     self.log.push("streams");
                     // Two data connections later.
-                    self.server.handle(self.now, server::Input::StreamsOpen);
-                    client::Input::StreamsOpen
+                    self.server.handle(self.now, server::ServerEvent::StreamsOpen);
+                    client::ClientEvent::StreamsOpen
                 }
-                client::Output::Prepare => continue,
-                client::Output::Run => {
+                client::ClientAction::Prepare => continue,
+                client::ClientAction::Run => {
                     self.log.push("client runs");
                     self.now = self.now + Duration::from_secs(3600);
-                    client::Input::TestOver
+                    client::ClientEvent::TestOver
                 }
-                client::Output::ResultsWanted => client::Input::Results(results(CLIENT_RESULTS)),
-                client::Output::PeerResults(_) => {
+                client::ClientAction::ResultsWanted => client::ClientEvent::Results(results(CLIENT_RESULTS)),
+                client::ClientAction::PeerResults(_) => {
                     self.log.push("server's results");
                     continue;
                 }
-                client::Output::Far(message) => {
+                client::ClientAction::Far(message) => {
                     self.log.push("far");
                     self.far.push(*message);
                     continue;
                 }
-                client::Output::Finished => {
+                client::ClientAction::Finished => {
                     self.log.push("client finished");
                     continue;
                 }
-                client::Output::Failed(failure) => panic!("{failure} after {:?}", self.log),
+                client::ClientAction::Failed(failure) => panic!("{failure} after {:?}", self.log),
             };
             self.client.handle(self.now, input);
         }
@@ -209,7 +225,7 @@ impl Pair {
 }
 
 #[test]
-fn a_stock_client_and_our_server_finish_whatever_the_pieces() {
+fn a_stock_client_and_our_server_finish_with_pieces_of_any_size() {
     for piece in [1, 2, 3, 1000] {
         let mut pair = Pair::new(Cookie::random(entropy()), piece);
         pair.run();
@@ -238,29 +254,29 @@ fn a_stock_client_and_our_server_finish_whatever_the_pieces() {
             ],
             "pieces of {piece}"
         );
-        let received = pair.received.expect("parameters came");
+        let received = pair.received.expect("parameters were received");
         assert_eq!(received.parameters, pair.parameters);
         assert_eq!(received.linerate_version, None);
-        assert!(pair.far.is_empty(), "a stock client is told nothing else");
+        assert!(pair.far.is_empty(), "a stock client receives nothing else");
     }
 }
 
 #[test]
-fn two_linerates_tell_each_other_more() {
+fn two_linerates_exchange_extension_messages() {
     for piece in [1, 5, 1000] {
         let mut pair = Pair::new(Cookie::linerate(entropy()), piece);
         pair.run();
         assert_eq!(pair.log[1], "hello");
         assert_eq!(pair.log.last(), Some(&"server finished"));
-        assert!(matches!(pair.far[..], [Message::Interval(_), Message::End(_)]), "{:?}", pair.far);
-        let received = pair.received.expect("parameters came");
+        assert!(matches!(pair.far[..], [ExtensionMessage::Interval(_), ExtensionMessage::End(_)]), "{:?}", pair.far);
+        let received = pair.received.expect("parameters were received");
         assert_eq!(received.linerate_version.as_deref(), Some(env!("CARGO_PKG_VERSION")));
         assert_eq!(received.parameters, pair.parameters);
     }
 }
 
 #[test]
-fn a_linerate_that_is_told_to_be_silent_is_a_stock_server() {
+fn a_linerate_without_a_hello_is_a_stock_server() {
     let mut pair = Pair::new(Cookie::linerate(entropy()), 1000);
     pair.hello = None;
     pair.run();
@@ -273,19 +289,19 @@ fn a_later_extension_is_answered_as_by_iperf3() {
     let mut later = *Cookie::linerate(entropy()).as_bytes();
     later[8] = b'b';
     let mut server = Server::new(&Cookie::from_bytes(later));
-    let hello = Some(Hello::new(&[]));
-    assert_eq!(server.give(server::Input::Admit { hello }), [server::Output::Send(vec![9])]);
+    let hello = Some(ServerHello::new(&[]));
+    assert_eq!(server.give(server::ServerEvent::Admit { hello }), [server::ServerAction::Send(vec![9])]);
 }
 
 #[test]
-fn a_client_waits_for_a_queueing_server_as_long_as_it_takes() {
+fn a_client_waits_for_a_queueing_server_without_a_limit() {
     for step in [ClientStep::Admission, ClientStep::Acceptance, ClientStep::TestStart, ClientStep::TestEnd] {
         let mut client = Client::reach(step);
         assert_eq!(client.machine.deadline(), None, "{step:?}");
         client.now = at(1_000_000);
-        assert_eq!(client.give(client::Input::Tick), [], "{step:?}");
+        assert_eq!(client.give(client::ClientEvent::Tick), [], "{step:?}");
         let outputs = client.take(step);
-        assert!(!outputs.iter().any(|output| matches!(output, client::Output::Failed(_))), "{outputs:?}");
+        assert!(!outputs.iter().any(|output| matches!(output, client::ClientAction::Failed(_))), "{outputs:?}");
     }
 }
 
@@ -295,62 +311,62 @@ fn a_client_that_is_queued_waits_without_a_deadline_on_the_server_too() {
         let mut server = Server::reach(step);
         assert_eq!(server.machine.deadline(), None, "{step:?}");
         server.now = at(1_000_000);
-        assert_eq!(server.give(server::Input::Tick), [], "{step:?}");
+        assert_eq!(server.give(server::ServerEvent::Tick), [], "{step:?}");
     }
 }
 
 #[test]
-fn a_busy_server_says_so() {
+fn a_busy_server_reports_it() {
     let mut server = Server::reach(ServerStep::Admission);
-    assert_eq!(server.give(server::Input::Refuse), [server::Output::Send(vec![0xFF])]);
+    assert_eq!(server.give(server::ServerEvent::Refuse), [server::ServerAction::Send(vec![0xFF])]);
     assert!(server.machine.is_over());
     let outputs = Client::stock().receive(&[0xFF]);
-    assert_eq!(outputs, [client::Output::Failed(Failure::Busy)]);
-    assert_eq!(Failure::Busy.to_string(), "the server is busy running a test. try again later");
+    assert_eq!(outputs, [client::ClientAction::Failed(ControlFailure::Busy)]);
+    assert_eq!(ControlFailure::Busy.to_string(), "the server is busy running a test. try again later");
 }
 
 #[test]
-fn a_failed_authentication_is_told() {
+fn a_failed_authentication_is_reported() {
     let mut server = Server::reach(ServerStep::Decision);
-    let outputs = server.give(server::Input::Reject(ErrorCode::AUTHORIZATION));
+    let outputs = server.give(server::ServerEvent::Reject(ErrorCode::AUTHORIZATION));
     let message = vec![0xFE, 0, 0, 0, 142, 0, 0, 0, 0];
-    let gave_up = server::Output::Failed(Failure::GaveUp(ErrorCode::AUTHORIZATION));
-    assert_eq!(outputs, [server::Output::Send(message.clone()), gave_up]);
+    let gave_up = server::ServerAction::Failed(ControlFailure::GaveUp(ErrorCode::AUTHORIZATION));
+    assert_eq!(outputs, [server::ServerAction::Send(message.clone()), gave_up]);
     let outputs = Client::reach(ClientStep::Acceptance).receive(&message);
-    let expected = Failure::ServerError { code: ErrorCode::AUTHORIZATION, errno: 0 };
-    assert_eq!(outputs, [client::Output::Failed(expected)]);
+    let expected = ControlFailure::ServerError { code: ErrorCode::AUTHORIZATION, errno: 0 };
+    assert_eq!(outputs, [client::ClientAction::Failed(expected)]);
 }
 
-/// Captured from iperf3 3.18: it refuses a user with the number alone, and closes.
+/// Captured from iperf3 3.18: it refuses a user with the error number alone, and closes.
 #[test]
-fn an_error_message_cut_short_after_its_number_still_tells() {
+fn a_truncated_error_message_with_its_number_is_reported() {
     let mut client = Client::reach(ClientStep::Acceptance);
     assert_eq!(client.receive(&[0xFE, 0, 0, 0, 0x8E]), []);
-    let expected = Failure::ServerError { code: ErrorCode::AUTHORIZATION, errno: 0 };
-    assert_eq!(client.give(client::Input::Closed), [client::Output::Failed(expected)]);
+    let expected = ControlFailure::ServerError { code: ErrorCode::AUTHORIZATION, errno: 0 };
+    assert_eq!(client.give(client::ClientEvent::Closed), [client::ClientAction::Failed(expected)]);
 
     let mut client = Client::reach(ClientStep::Acceptance);
     assert_eq!(client.receive(&[0xFE, 0, 0, 0]), []);
-    let outputs = client.give(client::Input::Closed);
+    let outputs = client.give(client::ClientEvent::Closed);
     assert!(
-        matches!(outputs[..], [client::Output::Failed(Failure::ClosedUnexpectedly { .. })]),
-        "half a number tells nothing: {outputs:?}"
+        matches!(outputs[..], [client::ClientAction::Failed(ControlFailure::ClosedUnexpectedly { .. })]),
+        "half a number is not an error: {outputs:?}"
     );
 }
 
 #[test]
-fn signals_are_told_at_every_step() {
+fn signals_are_reported_at_every_step() {
     for step in ClientStep::ALL {
         let mut client = Client::reach(step);
-        let expected = if step == ClientStep::Over { vec![] } else { vec![client::Output::Send(vec![0x0C])] };
-        assert_eq!(client.give(client::Input::Interrupted), expected, "{step:?}");
-        assert_eq!(client.give(client::Input::Closed), [], "{step:?}");
+        let expected = if step == ClientStep::Over { vec![] } else { vec![client::ClientAction::Send(vec![0x0C])] };
+        assert_eq!(client.give(client::ClientEvent::Interrupted), expected, "{step:?}");
+        assert_eq!(client.give(client::ClientEvent::Closed), [], "{step:?}");
     }
     for step in ServerStep::ALL {
         let mut server = Server::reach(step);
-        let expected = if step == ServerStep::Over { vec![] } else { vec![server::Output::Send(vec![0x0B])] };
-        assert_eq!(server.give(server::Input::Terminate), expected, "{step:?}");
-        assert_eq!(server.give(server::Input::Closed), [], "{step:?}");
+        let expected = if step == ServerStep::Over { vec![] } else { vec![server::ServerAction::Send(vec![0x0B])] };
+        assert_eq!(server.give(server::ServerEvent::Terminate), expected, "{step:?}");
+        assert_eq!(server.give(server::ServerEvent::Closed), [], "{step:?}");
     }
 }
 
@@ -358,20 +374,20 @@ fn signals_are_told_at_every_step() {
 fn a_server_can_give_up_at_every_step() {
     for step in ServerStep::ALL.into_iter().filter(|step| *step != ServerStep::Over) {
         let mut server = Server::reach(step);
-        let outputs = server.give(server::Input::Fail(ErrorCode::TEST_DURATION_EXPIRED));
-        let gave_up = server::Output::Failed(Failure::GaveUp(ErrorCode::TEST_DURATION_EXPIRED));
-        assert_eq!(outputs, [server::Output::Send(vec![0xFE, 0, 0, 0, 160, 0, 0, 0, 0]), gave_up], "{step:?}");
+        let outputs = server.give(server::ServerEvent::Fail(ErrorCode::TEST_DURATION_EXPIRED));
+        let gave_up = server::ServerAction::Failed(ControlFailure::GaveUp(ErrorCode::TEST_DURATION_EXPIRED));
+        assert_eq!(outputs, [server::ServerAction::Send(vec![0xFE, 0, 0, 0, 160, 0, 0, 0, 0]), gave_up], "{step:?}");
     }
 }
 
 #[test]
-fn a_client_that_leaves_without_a_last_byte_is_finished_all_the_same() {
+fn a_client_without_a_last_byte_is_finished() {
     let mut server = Server::reach(ServerStep::Done);
-    assert_eq!(server.give(server::Input::Closed), [server::Output::Finished]);
+    assert_eq!(server.give(server::ServerEvent::Closed), [server::ServerAction::Finished]);
     let mut server = Server::reach(ServerStep::Done);
     assert_eq!(server.machine.deadline(), Some(at(60)));
     server.now = at(60);
-    assert_eq!(server.give(server::Input::Tick), [server::Output::Finished]);
+    assert_eq!(server.give(server::ServerEvent::Tick), [server::ServerAction::Finished]);
 }
 
 #[test]
@@ -379,9 +395,9 @@ fn inputs_out_of_place_change_nothing() {
     for step in ClientStep::ALL {
         let mut client = Client::reach(step);
         let out_of_place = [
-            (ClientStep::OwnParameters, client::Input::Parameters(PARAMETERS.to_owned())),
-            (ClientStep::TestEnd, client::Input::TestOver),
-            (ClientStep::OwnResults, client::Input::Results(results(CLIENT_RESULTS))),
+            (ClientStep::OwnParameters, client::ClientEvent::Parameters(PARAMETERS.to_owned())),
+            (ClientStep::TestEnd, client::ClientEvent::TestOver),
+            (ClientStep::OwnResults, client::ClientEvent::Results(results(CLIENT_RESULTS))),
         ];
         for (_, input) in out_of_place.into_iter().filter(|(place, _)| *place != step) {
             assert_eq!(client.give(input), [], "{step:?}");
@@ -390,44 +406,44 @@ fn inputs_out_of_place_change_nothing() {
     for step in ServerStep::ALL {
         let mut server = Server::reach(step);
         let out_of_place = [
-            (ServerStep::Admission, server::Input::Admit { hello: None }),
-            (ServerStep::Admission, server::Input::Refuse),
-            (ServerStep::Decision, server::Input::Accept),
-            (ServerStep::Decision, server::Input::Reject(ErrorCode::AUTHORIZATION)),
-            (ServerStep::Streams, server::Input::StreamsOpen),
-            (ServerStep::Stopping, server::Input::StreamsStopped),
-            (ServerStep::OwnResults, server::Input::Results(results(SERVER_RESULTS))),
+            (ServerStep::Admission, server::ServerEvent::Admit { hello: None }),
+            (ServerStep::Admission, server::ServerEvent::Refuse),
+            (ServerStep::Decision, server::ServerEvent::Accept),
+            (ServerStep::Decision, server::ServerEvent::Reject(ErrorCode::AUTHORIZATION)),
+            (ServerStep::Streams, server::ServerEvent::StreamsOpen),
+            (ServerStep::Stopping, server::ServerEvent::StreamsStopped),
+            (ServerStep::OwnResults, server::ServerEvent::Results(results(SERVER_RESULTS))),
         ];
         for (_, input) in out_of_place.into_iter().filter(|(place, _)| *place != step) {
             assert_eq!(server.give(input), [], "{step:?}");
         }
-        let end = server::Input::Extension(Message::End(End::default()));
-        assert_eq!(server.give(end), [], "a stock client is told nothing");
+        let end = server::ServerEvent::Extension(ExtensionMessage::End(End::default()));
+        assert_eq!(server.give(end), [], "a stock client receives nothing");
     }
 }
 
 #[test]
 fn the_extension_may_come_wherever_the_client_waits() {
     let mut client = Client::linerate();
-    let hello = Message::Hello(Hello::new(&["end"]));
-    let end = Message::End(End::default());
+    let hello = ExtensionMessage::Hello(ServerHello::new(&["end"]));
+    let end = ExtensionMessage::End(End::default());
     let wanted = client.receive(&hello.encode());
-    assert!(matches!(&wanted[..], [client::Output::ParametersWanted { peer: Some(_) }]), "{wanted:?}");
+    assert!(matches!(&wanted[..], [client::ClientAction::ParametersWanted { peer: Some(_) }]), "{wanted:?}");
     for step in ClientStep::ALL.into_iter().filter(|step| (ClientStep::OwnParameters..ClientStep::Over).contains(step))
     {
         let far = client.receive(&end.encode());
-        assert_eq!(far, [client::Output::Far(Box::new(end.clone()))], "{step:?}");
+        assert_eq!(far, [client::ClientAction::Far(Box::new(end.clone()))], "{step:?}");
         client.take(step);
     }
     assert!(client.machine.is_over());
 }
 
 #[test]
-fn the_extension_is_unknown_to_who_did_not_ask_for_it() {
+fn the_extension_is_an_error_without_a_hello() {
     for step in ClientStep::ALL.into_iter().filter(|step| *step != ClientStep::Over) {
         let mut client = Client::reach(step);
         let outputs = client.receive(&[MARKER, 0, 0, 0]);
-        let [client::Output::Failed(failure)] = &outputs[..] else { panic!("{step:?}: {outputs:?}") };
+        let [client::ClientAction::Failed(failure)] = &outputs[..] else { panic!("{step:?}: {outputs:?}") };
         let code = if step == ClientStep::PeerResults { 117 } else { 110 };
         assert_eq!(failure.code(), ErrorCode(code), "{step:?}: {failure}");
     }
@@ -436,7 +452,11 @@ fn the_extension_is_unknown_to_who_did_not_ask_for_it() {
 #[test]
 fn broken_messages_of_the_extension() {
     let message = |text: &str| [&[MARKER][..], &frame::encode(text)].concat();
-    let second_hello = [Message::Hello(Hello::new(&[])).encode(), Message::Hello(Hello::new(&[])).encode()].concat();
+    let second_hello = [
+        ExtensionMessage::Hello(ServerHello::new(&[])).encode(),
+        ExtensionMessage::Hello(ServerHello::new(&[])).encode(),
+    ]
+    .concat();
     for bytes in [
         message("{\"hello\":1}"),
         message("nonsense"),
@@ -447,7 +467,7 @@ fn broken_messages_of_the_extension() {
         second_hello,
     ] {
         let outputs = Client::linerate().receive(&bytes);
-        let Some(client::Output::Failed(failure)) = outputs.last() else { panic!("{outputs:?}") };
+        let Some(client::ClientAction::Failed(failure)) = outputs.last() else { panic!("{outputs:?}") };
         assert_eq!(failure.code(), ErrorCode::UNKNOWN_MESSAGE, "{failure}");
     }
 }

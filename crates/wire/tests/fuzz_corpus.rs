@@ -7,7 +7,7 @@ mod corpus;
 
 use linerate_wire::fuzzing::TARGETS;
 
-/// Bytes that parsers stumble over.
+/// Byte sequences that are difficult for parsers.
 const DICTIONARY: [&[u8]; 26] = [
     b"null",
     b"true",
@@ -98,7 +98,7 @@ fn probe_load() {
 fn every_corpus_has_a_target() {
     let mut targets: Vec<_> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
     targets.sort();
-    // Those of the lab and of the quantities are their own.
+    // The targets of the lab and of the units run in their own crates.
     let is_ours = |name: &str| !name.starts_with("lab_") && !name.starts_with("units_");
     assert_eq!(corpus::corpora(is_ours), targets);
 }

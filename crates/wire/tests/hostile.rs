@@ -1,5 +1,5 @@
-//! Peers that break the protocol, on both sides: every byte at every step, every end of the connection at every step,
-//! every way to be slow, and the documents of the known vulnerabilities.
+//! Peers that violate the protocol, on both sides: every byte at every step, every end of the connection at every step,
+//! delays at every step, and the documents of the known vulnerabilities.
 
 mod common;
 
@@ -7,30 +7,30 @@ use std::time::Duration;
 
 use common::{CLIENT_RESULTS, COOKIE, Client, ClientStep, PARAMETERS, SERVER_RESULTS, Server, ServerStep, at, results};
 use linerate_units::{ByteCount, MonotonicTime};
-use linerate_wire::Deadlines;
+use linerate_wire::ControlDeadlines;
 use linerate_wire::client;
 use linerate_wire::cookie::Cookie;
 use linerate_wire::error::{self, ErrorCode};
-use linerate_wire::failure::{Awaited, Failure, ProtocolError};
+use linerate_wire::failure::{AwaitedMessage, ControlFailure, ProtocolError};
 use linerate_wire::frame;
 use linerate_wire::parameters::ServerLimits;
 use linerate_wire::server;
 
-fn client_failure(outputs: &[client::Output]) -> Option<&Failure> {
+fn client_failure(outputs: &[client::ClientAction]) -> Option<&ControlFailure> {
     match outputs.last() {
-        Some(client::Output::Failed(failure)) => Some(failure),
+        Some(client::ClientAction::Failed(failure)) => Some(failure),
         _ => None,
     }
 }
 
-/// A failure of the server, which must have told the client about it.
-fn server_failure(outputs: &[server::Output]) -> Option<&Failure> {
+/// A failure of the server, which must have notified the client.
+fn server_failure(outputs: &[server::ServerAction]) -> Option<&ControlFailure> {
     match outputs {
-        [.., server::Output::Send(bytes), server::Output::Failed(failure)] => {
+        [.., server::ServerAction::Send(bytes), server::ServerAction::Failed(failure)] => {
             assert_eq!(*bytes, error::encode(failure.code()), "{failure}");
             Some(failure)
         }
-        [.., server::Output::Failed(failure)] => panic!("the client was not told: {failure}"),
+        [.., server::ServerAction::Failed(failure)] => panic!("the client was not notified: {failure}"),
         _ => None,
     }
 }
@@ -44,22 +44,23 @@ fn every_byte_at_every_step_of_a_client() {
             let failure = client_failure(&outputs);
             match byte {
                 0xFE => {
-                    assert_eq!(outputs, [], "{step:?}: the rest of the error is to come");
+                    assert_eq!(outputs, [], "{step:?}: the remainder of the error follows");
                     assert_eq!(client.machine.deadline(), Some(at(10)));
                     let outputs = client.receive(&[0, 0, 0, 27, 0, 0, 0, 13]);
-                    let expected = Failure::ServerError { code: ErrorCode::TOTAL_RATE, errno: 13 };
+                    let expected = ControlFailure::ServerError { code: ErrorCode::TOTAL_RATE, errno: 13 };
                     assert_eq!(client_failure(&outputs), Some(&expected));
                 }
-                0x0B => assert_eq!(failure, Some(&Failure::ServerTerminated), "{step:?}"),
+                0x0B => assert_eq!(failure, Some(&ControlFailure::ServerTerminated), "{step:?}"),
                 _ if step == ClientStep::PeerResults => assert_eq!(outputs, [], "the first byte of a length"),
-                0xFF => assert_eq!(failure, Some(&Failure::Busy), "{step:?}"),
+                0xFF => assert_eq!(failure, Some(&ControlFailure::Busy), "{step:?}"),
                 _ if step.expected() == Some(byte) => assert!(failure.is_none() && !outputs.is_empty(), "{step:?}"),
                 _ => {
-                    let Some(Failure::Protocol(ProtocolError::UnexpectedByte { byte: seen, .. })) = failure else {
+                    let Some(ControlFailure::Protocol(ProtocolError::UnexpectedByte { byte: seen, .. })) = failure
+                    else {
                         panic!("{step:?}, {byte:#04x}: {outputs:?}");
                     };
                     assert_eq!(*seen, byte);
-                    assert_eq!(failure.map(Failure::code), Some(ErrorCode::UNKNOWN_MESSAGE));
+                    assert_eq!(failure.map(ControlFailure::code), Some(ErrorCode::UNKNOWN_MESSAGE));
                 }
             }
         }
@@ -73,11 +74,11 @@ fn every_byte_at_every_step_of_a_server() {
             let mut server = Server::reach(step);
             let outputs = server.receive(&[byte]);
             match (step, byte) {
-                (_, 0x0C) => assert_eq!(outputs, [server::Output::ClientTerminated], "{step:?}"),
+                (_, 0x0C) => assert_eq!(outputs, [server::ServerAction::ClientTerminated], "{step:?}"),
                 (ServerStep::Parameters | ServerStep::PeerResults, _) => assert_eq!(outputs, []),
                 (_, 0x01) => assert_eq!(outputs, [], "{step:?}: iperf3 ignores it"),
-                (ServerStep::TestEnd, 0x04) => assert_eq!(outputs, [server::Output::EndRequested]),
-                (ServerStep::Done, 0x10) => assert_eq!(outputs, [server::Output::Finished]),
+                (ServerStep::TestEnd, 0x04) => assert_eq!(outputs, [server::ServerAction::EndRequested]),
+                (ServerStep::Done, 0x10) => assert_eq!(outputs, [server::ServerAction::Finished]),
                 _ => {
                     let failure = server_failure(&outputs).expect("not a byte to send here");
                     assert_eq!(failure.code(), ErrorCode::UNKNOWN_MESSAGE, "{step:?}, {byte:#04x}: {failure}");
@@ -91,8 +92,8 @@ fn every_byte_at_every_step_of_a_server() {
 fn the_end_of_the_connection_at_every_step() {
     for step in ClientStep::ALL.into_iter().filter(|step| *step != ClientStep::Over) {
         let mut client = Client::reach(step);
-        let outputs = client.give(client::Input::Closed);
-        let Some(Failure::ClosedUnexpectedly { .. }) = client_failure(&outputs) else {
+        let outputs = client.give(client::ClientEvent::Closed);
+        let Some(ControlFailure::ClosedUnexpectedly { .. }) = client_failure(&outputs) else {
             panic!("{step:?}: {outputs:?}")
         };
         assert!(client.machine.is_over() && client.machine.deadline().is_none());
@@ -100,8 +101,8 @@ fn the_end_of_the_connection_at_every_step() {
     }
     for step in ServerStep::ALL.into_iter().filter(|step| ![ServerStep::Over, ServerStep::Done].contains(step)) {
         let mut server = Server::reach(step);
-        let outputs = server.give(server::Input::Closed);
-        let [server::Output::Failed(Failure::ClosedUnexpectedly { .. })] = outputs[..] else {
+        let outputs = server.give(server::ServerEvent::Closed);
+        let [server::ServerAction::Failed(ControlFailure::ClosedUnexpectedly { .. })] = outputs[..] else {
             panic!("{step:?}: {outputs:?}")
         };
         assert!(server.machine.is_over() && server.machine.deadline().is_none());
@@ -117,7 +118,7 @@ fn the_end_of_the_connection_within_each_document() {
         for length in 1..message.len() {
             let mut client = Client::reach(step);
             assert_eq!(client.receive(&message[..length]), []);
-            let outputs = client.give(client::Input::Closed);
+            let outputs = client.give(client::ClientEvent::Closed);
             let failure = client_failure(&outputs).expect("cut short");
             // FE and four bytes name the error, even if what should follow is missing.
             let named = step == ClientStep::TestEnd && length >= 5;
@@ -130,15 +131,18 @@ fn the_end_of_the_connection_within_each_document() {
         for length in 1..message.len() {
             let mut server = Server::reach(step);
             assert_eq!(server.receive(&message[..length]), []);
-            let outputs = server.give(server::Input::Closed);
-            assert!(matches!(outputs[..], [server::Output::Failed(Failure::ClosedUnexpectedly { .. })]), "{outputs:?}");
+            let outputs = server.give(server::ServerEvent::Closed);
+            assert!(
+                matches!(outputs[..], [server::ServerAction::Failed(ControlFailure::ClosedUnexpectedly { .. })]),
+                "{outputs:?}"
+            );
         }
     }
 }
 
-/// CVE-2023-38403, CVE-2026-71218: the length of a document is a number that the peer made up.
+/// CVE-2023-38403, CVE-2026-71218: the peer may announce any length of a document.
 #[test]
-fn lengths_that_are_none() {
+fn invalid_lengths() {
     for length in [0_u32, 8193, 0x8000_0000, 0xFFFF_FFFF] {
         let mut server = Server::reach(ServerStep::Parameters);
         let outputs = server.receive(&length.to_be_bytes());
@@ -172,9 +176,9 @@ fn an_announced_length_takes_no_memory() {
     assert!(server.machine.buffered() <= ByteCount::new(16));
 }
 
-/// CVE-2023-7250: a client that stops in the middle, or is just fast enough to never be idle.
+/// CVE-2023-7250: a client that stops in the middle, or is just fast enough never to be idle.
 #[test]
-fn slow_clients_are_not_waited_for() {
+fn slow_clients_time_out() {
     let message = frame::encode(PARAMETERS);
     for sent in [0, 1, 3, 4, message.len() / 2, message.len() - 1] {
         let mut server = Server::reach(ServerStep::Parameters);
@@ -183,10 +187,10 @@ fn slow_clients_are_not_waited_for() {
         let deadline = at(12);
         assert_eq!(server.machine.deadline(), Some(deadline), "{sent} bytes");
         server.now = MonotonicTime::from_nanos(deadline.as_nanos() - 1);
-        assert_eq!(server.give(server::Input::Tick), []);
+        assert_eq!(server.give(server::ServerEvent::Tick), []);
         server.now = deadline;
-        let outputs = server.give(server::Input::Tick);
-        let expected = Failure::Timeout { waiting_for: Awaited::Parameters };
+        let outputs = server.give(server::ServerEvent::Tick);
+        let expected = ControlFailure::Timeout { waiting_for: AwaitedMessage::Parameters };
         assert_eq!(server_failure(&outputs), Some(&expected));
         assert_eq!(expected.code(), ErrorCode::RECEIVE_PARAMETERS);
     }
@@ -203,19 +207,19 @@ fn slow_clients_are_not_waited_for() {
 }
 
 #[test]
-fn slow_servers_are_not_waited_for_either() {
+fn slow_servers_time_out() {
     for (step, seconds, waiting_for, code) in [
-        (ClientStep::TestRunning, 60, Awaited::TestRunning, 112),
-        (ClientStep::ExchangeResults, 60, Awaited::ExchangeResults, 112),
-        (ClientStep::PeerResults, 10, Awaited::Results, 117),
-        (ClientStep::DisplayResults, 60, Awaited::DisplayResults, 112),
+        (ClientStep::TestRunning, 60, AwaitedMessage::TestRunning, 112),
+        (ClientStep::ExchangeResults, 60, AwaitedMessage::ExchangeResults, 112),
+        (ClientStep::PeerResults, 10, AwaitedMessage::Results, 117),
+        (ClientStep::DisplayResults, 60, AwaitedMessage::DisplayResults, 112),
     ] {
         let mut client = Client::reach(step);
         assert_eq!(client.machine.deadline(), Some(at(seconds)), "{step:?}");
         client.now = at(seconds);
-        let outputs = client.give(client::Input::Tick);
+        let outputs = client.give(client::ClientEvent::Tick);
         let failure = client_failure(&outputs).expect("too late");
-        assert_eq!((failure, failure.code()), (&Failure::Timeout { waiting_for }, ErrorCode(code)));
+        assert_eq!((failure, failure.code()), (&ControlFailure::Timeout { waiting_for }, ErrorCode(code)));
     }
     let mut client = Client::reach(ClientStep::PeerResults);
     let message = frame::encode(SERVER_RESULTS);
@@ -235,39 +239,39 @@ fn an_error_message_that_does_not_end() {
     let mut client = Client::reach(ClientStep::TestEnd);
     assert_eq!(client.receive(&[0xFE, 0, 0]), []);
     client.now = at(10);
-    let outputs = client.give(client::Input::Tick);
-    assert_eq!(client_failure(&outputs), Some(&Failure::Timeout { waiting_for: Awaited::ErrorDetails }));
+    let outputs = client.give(client::ClientEvent::Tick);
+    assert_eq!(client_failure(&outputs), Some(&ControlFailure::Timeout { waiting_for: AwaitedMessage::ErrorDetails }));
 }
 
 #[test]
-fn bytes_that_waited_for_this_process_are_not_late() {
+fn bytes_delayed_by_this_process_are_not_late() {
     let mut server = Server::reach(ServerStep::Parameters);
     server.now = at(100);
     let outputs = server.receive(&frame::encode(PARAMETERS));
-    assert!(matches!(outputs[..], [server::Output::Parameters(_)]), "{outputs:?}");
+    assert!(matches!(outputs[..], [server::ServerAction::Parameters(_)]), "{outputs:?}");
 }
 
 #[test]
-fn deadlines_are_the_callers() {
-    let deadlines = Deadlines {
+fn deadlines_are_configurable() {
+    let deadlines = ControlDeadlines {
         message_idle: Duration::from_secs(2),
         message_total: Duration::from_secs(3),
         reply: Duration::from_secs(4),
     };
     let cookie = Cookie::from_bytes(*COOKIE);
     let mut machine = server::ServerMachine::new(&cookie, ServerLimits::default(), deadlines);
-    machine.handle(at(5), server::Input::Admit { hello: None });
+    machine.handle(at(5), server::ServerEvent::Admit { hello: None });
     assert_eq!(machine.deadline(), Some(at(7)));
-    machine.handle(at(6), server::Input::Bytes(&[0]));
+    machine.handle(at(6), server::ServerEvent::Bytes(&[0]));
     assert_eq!(machine.deadline(), Some(at(8)));
 }
 
-/// What iperf3's server lets through: the end of a test that has not begun.
+/// Accepted by iperf3's server: the end of a test that has not begun.
 #[test]
 fn a_test_that_ends_before_it_begins() {
     for step in [ServerStep::Admission, ServerStep::Decision, ServerStep::Streams] {
         let outputs = Server::reach(step).receive(&[4]);
-        assert_eq!(server_failure(&outputs).map(Failure::code), Some(ErrorCode::UNKNOWN_MESSAGE), "{step:?}");
+        assert_eq!(server_failure(&outputs).map(ControlFailure::code), Some(ErrorCode::UNKNOWN_MESSAGE), "{step:?}");
     }
 }
 
@@ -287,11 +291,11 @@ fn servers_that_run_ahead() {
     }
     let ahead = [frame::encode(SERVER_RESULTS), vec![14, 14, 9]].concat();
     let outputs = Client::reach(ClientStep::PeerResults).receive(&ahead);
-    assert_eq!(outputs.last(), Some(&client::Output::Finished), "what follows the end is not looked at");
+    assert_eq!(outputs.last(), Some(&client::ClientAction::Finished), "bytes after the end are ignored");
 }
 
 #[test]
-fn results_that_are_none() {
+fn invalid_results() {
     let good = SERVER_RESULTS;
     let twice = good.replace(
         "\"streams\":[",
@@ -316,15 +320,15 @@ fn results_that_are_none() {
 }
 
 #[test]
-fn failures_read_well() {
+fn failures_are_readable() {
     let outputs = Client::reach(ClientStep::Admission).receive(b"HTTP/1.1 400 Bad Request");
     let failure = client_failure(&outputs).expect("a web server");
     assert_eq!(
         failure.to_string(),
         "received an unknown control message (ensure other side is iperf3 and not iperf): byte 0x48, while waiting for \
-         the server to let this client in"
+         the server to admit this client"
     );
-    let outputs = Client::reach(ClientStep::Acceptance).give(client::Input::Closed);
+    let outputs = Client::reach(ClientStep::Acceptance).give(client::ClientEvent::Closed);
     let failure = client_failure(&outputs).expect("closed");
     assert!(failure.to_string().starts_with("control socket has closed unexpectedly while"), "{failure}");
     let _ = results(CLIENT_RESULTS);

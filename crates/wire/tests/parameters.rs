@@ -1,17 +1,17 @@
-//! The parameters document: what is written, what is read, what is refused.
+//! The parameters document: encoding, parsing, errors.
 
 mod common;
 
 use std::time::Duration;
 
 use common::PARAMETERS;
-use linerate_model::parameters::{Cpu, Direction, EndCondition, Protocol, TestParameters};
+use linerate_model::parameters::{CpuIndex, EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_units::{BitRate, BlockCount, ByteCount, FlowLabel, Mss, PacketCount, StreamCount, TypeOfService};
 use linerate_wire::error::ErrorCode;
-use linerate_wire::parameters::{self, ParametersExtra, ReceivedParameters, Refusal, ServerLimits};
+use linerate_wire::parameters::{self, ParametersExtra, ParametersRefusal, ReceivedParameters, ServerLimits};
 use proptest::prelude::*;
 
-fn decode(document: &str) -> Result<ReceivedParameters, Refusal> {
+fn decode(document: &str) -> Result<ReceivedParameters, ParametersRefusal> {
     parameters::decode(document.as_bytes(), &ServerLimits::default())
 }
 
@@ -22,8 +22,8 @@ fn refused(document: &str) -> ErrorCode {
 /// Every option of iperf3 at once, also those that exclude each other.
 fn everything() -> TestParameters {
     TestParameters {
-        protocol: Protocol::Udp,
-        direction: Direction::Bidirectional,
+        protocol: TestProtocol::Udp,
+        direction: TestDirection::Bidirectional,
         end: EndCondition::Blocks(BlockCount::new(7)),
         omit: Duration::from_secs(2),
         parallel: StreamCount::new(128),
@@ -47,7 +47,7 @@ fn everything() -> TestParameters {
         zero_copy: true,
         dont_fragment: true,
         skip_receive_copy: true,
-        server_affinity: Some(Cpu(3)),
+        server_affinity: Some(CpuIndex(3)),
         segmentation_offload: true,
         far_interval: None,
         far_details: false,
@@ -55,12 +55,12 @@ fn everything() -> TestParameters {
 }
 
 #[test]
-fn keys_stand_in_iperf3s_order() {
+fn keys_are_in_iperf3s_order() {
     let extra = ParametersExtra {
         authentication_token: Some("dG9rZW4=".into()),
         congestion_used: Some("bbr".into()),
         client_version: "3.21",
-        linerate: true,
+        announces_linerate: true,
     };
     let document = parameters::encode(&everything(), &extra);
     let expected = concat!(
@@ -104,12 +104,12 @@ fn fractions_of_a_second_are_rounded_up() {
 }
 
 #[test]
-fn what_is_absent_has_iperf3s_default() {
+fn absent_keys_have_iperf3s_defaults() {
     let received = decode("{}").expect("an object");
     assert_eq!(received.parameters, TestParameters::default());
     assert!(!received.block_size_given);
     let udp = decode(r#"{"udp":true,"reverse":true}"#).expect("an object").parameters;
-    assert_eq!((udp.protocol, udp.direction, udp.block_size.get()), (Protocol::Udp, Direction::Reverse, 1460));
+    assert_eq!((udp.protocol, udp.direction, udp.block_size.get()), (TestProtocol::Udp, TestDirection::Reverse, 1460));
     let captured = decode(PARAMETERS).expect("captured from iperf3").parameters;
     assert_eq!(captured.end, EndCondition::Bytes(ByteCount::new(307_200)));
 }
@@ -228,7 +228,7 @@ fn every_key_with_every_wrong_value() {
             };
             let answer = decode(&document).map_err(|refusal| refusal.code);
             if value == "-1" && kind == Kind::Integer {
-                assert!(answer.is_err(), "{document}: a range check says which");
+                assert!(answer.is_err(), "{document}: the error is of a range check");
             } else if key == "sctp" && fits {
                 assert_eq!(answer.err(), Some(ErrorCode::NO_SCTP));
             } else {
@@ -242,7 +242,7 @@ fn every_key_with_every_wrong_value() {
 }
 
 #[test]
-fn documents_that_are_none() {
+fn invalid_documents() {
     let deep = format!("{{\"title\":{}{}}}", "[".repeat(4000), "]".repeat(4000));
     let digits = format!("{{\"num\":{}}}", "9".repeat(8000));
     let many = format!("{{{}\"a\":1}}", "\"k\":1,".repeat(1300));
@@ -297,7 +297,7 @@ fn limits_of_the_server() {
         (r#"{"fqrate":1000001}"#, Some(27)),
         (r#"{"parallel":5}"#, Some(6)),
         (r#"{"udp":true}"#, Some(34)),
-        // The last failing check is the one that is told.
+        // The last failing check is reported.
         (r#"{"omit":601,"MSS":32768}"#, Some(37)),
         (r#"{"MSS":32768,"omit":-1}"#, Some(10)),
         (r#"{"len":0,"TOS":256}"#, Some(7)),
@@ -327,7 +327,7 @@ proptest! {
     }
 
     #[test]
-    fn parameters_survive_the_way(
+    fn parameters_round_trip(
         parallel in 1_u64..=128,
         size in 16_u64..=65_507,
         rate in proptest::option::of(1_u32..),
@@ -338,7 +338,7 @@ proptest! {
         flags in any::<[bool; 6]>(),
     ) {
         let asked = TestParameters {
-            protocol: if flags[0] { Protocol::Udp } else { Protocol::Tcp },
+            protocol: if flags[0] { TestProtocol::Udp } else { TestProtocol::Tcp },
             end: EndCondition::Time(Duration::from_secs(time)),
             omit: Duration::from_secs(omit),
             parallel: StreamCount::new(parallel),
@@ -358,7 +358,7 @@ proptest! {
     }
 }
 
-/// Every TCP document comes out as it went in; the UDP ones gain the keys of 3.21.
+/// Every TCP document round-trips; the UDP ones gain the keys of 3.21.
 #[test]
 fn captured_from_iperf3_3_12() {
     let captured: Vec<_> = include_str!("../testdata/iperf3-3.12/parameters.jsonl").lines().collect();
@@ -373,10 +373,10 @@ fn captured_from_iperf3_3_12() {
 }
 
 #[test]
-fn a_linerate_is_told_how_often_to_report() {
+fn a_linerate_receives_the_report_interval() {
     let asked = |interval: Duration| {
         let parameters = TestParameters { far_interval: Some(interval), ..TestParameters::default() };
-        let extra = ParametersExtra { linerate: true, ..ParametersExtra::default() };
+        let extra = ParametersExtra { announces_linerate: true, ..ParametersExtra::default() };
         decode(&parameters::encode(&parameters, &extra)).expect("valid").parameters.far_interval
     };
     for interval in [Duration::from_millis(10), Duration::from_nanos(123_456_789), Duration::from_secs(1)] {
@@ -386,5 +386,5 @@ fn a_linerate_is_told_how_often_to_report() {
     assert_eq!(asked(Duration::MAX), Some(Duration::from_secs(3600)));
     let stock = TestParameters { far_interval: Some(Duration::from_secs(1)), ..TestParameters::default() };
     let document = parameters::encode(&stock, &ParametersExtra::default());
-    assert!(!document.contains("interval"), "only a linerate is told: {document}");
+    assert!(!document.contains("interval"), "only a linerate receives it: {document}");
 }

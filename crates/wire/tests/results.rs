@@ -1,4 +1,4 @@
-//! The results document: what is written, what is read, what is refused.
+//! The results document: encoding, parsing, errors.
 
 mod common;
 
@@ -9,7 +9,7 @@ use linerate_model::report::{CpuUtilization, ServerOutput};
 use linerate_model::stream::StreamId;
 use linerate_units::{ByteCount, PacketCount, Ratio, SegmentCount, StreamCount};
 use linerate_wire::error::ErrorCode;
-use linerate_wire::results::{self, Results, ResultsError, StreamResult};
+use linerate_wire::results::{self, ResultsError, StreamCounts, TestResults};
 use proptest::prelude::*;
 
 #[test]
@@ -26,8 +26,8 @@ fn results_are_written_as_iperf3_writes_them() {
     assert_eq!(stream.end, Some(Duration::from_micros(1_001_190)));
 }
 
-fn stream(id: u32) -> StreamResult {
-    StreamResult {
+fn stream(id: u32) -> StreamCounts {
+    StreamCounts {
         id: StreamId(id),
         bytes: ByteCount::new(u64::MAX >> 1),
         retransmits: None,
@@ -42,16 +42,16 @@ fn stream(id: u32) -> StreamResult {
 }
 
 #[test]
-fn results_survive_the_way() {
+fn results_round_trip() {
     let ratio = |value| Ratio::new(value).expect("a ratio");
-    let mut results = Results {
+    let mut results = TestResults {
         cpu: CpuUtilization { total: ratio(1.5), user: ratio(0.25), system: ratio(1.25) },
         sender_has_retransmits: Some(false),
         congestion_used: None,
         server_output: Some(ServerOutput::Text("---\nServer \u{1b}[31m\"listening\"\n".into())),
         streams: vec![stream(1), stream(3), stream(4)],
     };
-    let round_trip = |results: &Results| {
+    let round_trip = |results: &TestResults| {
         results::decode(results::encode(results).as_bytes(), StreamCount::new(3)).expect("as written")
     };
     assert_eq!(round_trip(&results), results);
@@ -187,14 +187,14 @@ proptest! {
     }
 
     #[test]
-    fn counts_survive_the_way(
+    fn counts_round_trip(
         bytes in 0..=i64::MAX.unsigned_abs(),
         retransmits in proptest::option::of(0..=i64::MAX.unsigned_abs()),
         counts in any::<[u64; 4]>(),
         nanoseconds in 0..1_u64 << 50,
     ) {
         let [lost, omitted_lost, packets, omitted_packets] = counts.map(|count| PacketCount::new(count >> 1));
-        let sent = StreamResult {
+        let sent = StreamCounts {
             bytes: ByteCount::new(bytes),
             retransmits: retransmits.map(SegmentCount::new),
             jitter: Duration::from_nanos(nanoseconds),
@@ -204,7 +204,7 @@ proptest! {
             omitted_packets: Some(omitted_packets),
             ..stream(1)
         };
-        let document = results::encode(&Results { streams: vec![sent], ..Results::default() });
+        let document = results::encode(&TestResults { streams: vec![sent], ..TestResults::default() });
         let received = results::decode(document.as_bytes(), StreamCount::new(1)).expect("as written");
         prop_assert_eq!(received.streams, [sent]);
     }
@@ -218,7 +218,7 @@ fn captured_from_iperf3_3_12() {
     let decode = |document: &str, streams| {
         results::decode(document.as_bytes(), StreamCount::new(streams)).expect("captured from iperf3")
     };
-    let summary = |results: &Results| (results.sender_has_retransmits, results.streams[0].retransmits);
+    let summary = |results: &TestResults| (results.sender_has_retransmits, results.streams[0].retransmits);
     assert_eq!(summary(&decode(client, 1)), (Some(true), Some(SegmentCount::ZERO)));
     assert_eq!(summary(&decode(server, 1)), (None, None));
     assert_eq!(summary(&decode(receiving_client, 2)), (None, None));

@@ -1,15 +1,15 @@
-//! The receiver's accounting against a simple model that remembers everything.
+//! The receiver's accounting against a simple model with unlimited memory.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use linerate_units::{MonotonicTime, PacketCount};
-use linerate_wire::sequence::{Counts, Tracker, WINDOW};
+use linerate_wire::sequence::{DatagramCounts, REORDER_WINDOW, SequenceTracker};
 use linerate_wire::udp::CounterWidth;
 use proptest::prelude::*;
 
-fn record_all(width: CounterWidth, numbers: impl IntoIterator<Item = u64>) -> Counts {
-    let mut tracker = Tracker::new(width);
+fn record_all(width: CounterWidth, numbers: impl IntoIterator<Item = u64>) -> DatagramCounts {
+    let mut tracker = SequenceTracker::new(width);
     for number in numbers {
         tracker.record(number, MonotonicTime::default(), MonotonicTime::default());
     }
@@ -17,7 +17,7 @@ fn record_all(width: CounterWidth, numbers: impl IntoIterator<Item = u64>) -> Co
 }
 
 /// Received, expected, lost, out of order, duplicates.
-fn figures(counts: &Counts) -> [u64; 5] {
+fn figures(counts: &DatagramCounts) -> [u64; 5] {
     [
         counts.received.get(),
         counts.expected.get(),
@@ -27,12 +27,12 @@ fn figures(counts: &Counts) -> [u64; 5] {
     ]
 }
 
-fn both_widths() -> [CounterWidth; 2] {
+fn all_widths() -> [CounterWidth; 2] {
     [CounterWidth::Bits32, CounterWidth::Bits64]
 }
 
 #[test]
-fn what_a_person_would_count() {
+fn short_sequences() {
     for (numbers, expected) in [
         (&[][..], [0, 0, 0, 0, 0]),
         (&[1, 2, 3], [3, 3, 0, 0, 0]),
@@ -43,7 +43,7 @@ fn what_a_person_would_count() {
         (&[1, 4, 2, 2, 5], [5, 5, 1, 1, 1]),
         (&[5, 4, 3, 2, 1, 1], [6, 5, 0, 4, 1]),
     ] {
-        for width in both_widths() {
+        for width in all_widths() {
             let counts = record_all(width, numbers.iter().copied());
             assert_eq!(figures(&counts), expected, "{numbers:?}");
         }
@@ -64,26 +64,27 @@ fn iperf3s_own_figures() {
 
 #[test]
 fn the_edge_of_the_window() {
-    for width in both_widths() {
-        // Number 1 skipped; it comes when the highest is WINDOW (just remembered) or WINDOW + 1 (just forgotten).
-        let in_time = record_all(width, (2..=WINDOW).chain([1]));
-        assert_eq!(figures(&in_time), [WINDOW, WINDOW, 0, 1, 0]);
-        let too_late = record_all(width, (2..=WINDOW + 1).chain([1]));
-        assert_eq!(figures(&too_late), [WINDOW + 1, WINDOW + 1, 1, 0, 0]);
+    for width in all_widths() {
+        // Number 1 skipped; it arrives when the highest is WINDOW (just inside) or WINDOW + 1 (just outside).
+        let in_time = record_all(width, (2..=REORDER_WINDOW).chain([1]));
+        assert_eq!(figures(&in_time), [REORDER_WINDOW, REORDER_WINDOW, 0, 1, 0]);
+        let too_late = record_all(width, (2..=REORDER_WINDOW + 1).chain([1]));
+        assert_eq!(figures(&too_late), [REORDER_WINDOW + 1, REORDER_WINDOW + 1, 1, 0, 0]);
         assert_eq!(too_late.too_late, PacketCount::new(1));
-        // The place of a number is not taken for that of the one a window before.
-        let reused = record_all(width, (1..=WINDOW).chain([WINDOW + 10, WINDOW + 5]));
-        assert_eq!(figures(&reused), [WINDOW + 2, WINDOW + 10, 8, 1, 0]);
-        let jump = record_all(width, (1..=10).chain([3 * WINDOW, 3 * WINDOW - 1, 3 * WINDOW - 1]));
-        assert_eq!(figures(&jump), [13, 3 * WINDOW, 3 * WINDOW - 12, 1, 1]);
+        // The bit of a number is not confused with that of the number one window before.
+        let reused = record_all(width, (1..=REORDER_WINDOW).chain([REORDER_WINDOW + 10, REORDER_WINDOW + 5]));
+        assert_eq!(figures(&reused), [REORDER_WINDOW + 2, REORDER_WINDOW + 10, 8, 1, 0]);
+        let jump =
+            record_all(width, (1..=10).chain([3 * REORDER_WINDOW, 3 * REORDER_WINDOW - 1, 3 * REORDER_WINDOW - 1]));
+        assert_eq!(figures(&jump), [13, 3 * REORDER_WINDOW, 3 * REORDER_WINDOW - 12, 1, 1]);
     }
 }
 
 #[test]
 fn a_32_bit_counter_wraps() {
-    let mut tracker = Tracker::new(CounterWidth::Bits32);
+    let mut tracker = SequenceTracker::new(CounterWidth::Bits32);
     let time = MonotonicTime::default();
-    // To 2^32 - 3 by jumps that are plausible.
+    // To 2^32 - 3 in plausible jumps.
     let mut number = 0_u64;
     while number < (1 << 32) - 3 {
         number = (number + (1 << 20)).min((1 << 32) - 3);
@@ -100,7 +101,7 @@ fn a_32_bit_counter_wraps() {
 }
 
 #[test]
-fn one_forged_number_ruins_nothing() {
+fn one_forged_number_has_no_effect() {
     for (width, forged) in [
         (CounterWidth::Bits32, 1 << 30),
         (CounterWidth::Bits32, 0x7FFF_FFFF),
@@ -120,8 +121,8 @@ fn one_forged_number_ruins_nothing() {
 }
 
 #[test]
-fn a_long_outage_is_believed_when_it_goes_on() {
-    for width in both_widths() {
+fn a_long_outage_is_accepted_after_a_second_number() {
+    for width in all_widths() {
         let after = 1 << 30;
         let counts = record_all(width, (1..=10).chain(after..after + 5));
         assert_eq!(figures(&counts), [15, after + 4, after - 11, 0, 0]);
@@ -131,7 +132,7 @@ fn a_long_outage_is_believed_when_it_goes_on() {
 
 #[test]
 fn extreme_jumps_cost_nothing_and_do_not_overflow() {
-    let mut tracker = Tracker::new(CounterWidth::Bits64);
+    let mut tracker = SequenceTracker::new(CounterWidth::Bits64);
     let (early, late) = (MonotonicTime::default(), MonotonicTime::from_nanos(u64::MAX));
     let mut number = 0_u64;
     for round in 0..10_000_u64 {
@@ -147,7 +148,7 @@ fn extreme_jumps_cost_nothing_and_do_not_overflow() {
 
 #[test]
 fn jitter_is_that_of_rfc_1889() {
-    let mut tracker = Tracker::new(CounterWidth::Bits32);
+    let mut tracker = SequenceTracker::new(CounterWidth::Bits32);
     let mut expected = 0.0_f64;
     let mut previous: Option<f64> = None;
     for number in 1..=1000_u64 {
@@ -170,7 +171,7 @@ fn jitter_is_that_of_rfc_1889() {
 fn the_clocks_need_not_agree() {
     let delays = [500, 700, 400, 900, 500];
     let jitter = |offset: i64| {
-        let mut tracker = Tracker::new(CounterWidth::Bits32);
+        let mut tracker = SequenceTracker::new(CounterWidth::Bits32);
         for (number, delay) in (1_u64..).zip(delays) {
             let sent = MonotonicTime::from_nanos(number * 1_000_000 + 5_000_000_000);
             let arrived = (number * 1_000_000 + 5_000_000_000 + delay * 1000).wrapping_add_signed(offset);
@@ -185,7 +186,7 @@ fn the_clocks_need_not_agree() {
 
 #[test]
 fn intervals_are_differences() {
-    let mut tracker = Tracker::new(CounterWidth::Bits32);
+    let mut tracker = SequenceTracker::new(CounterWidth::Bits32);
     let time = MonotonicTime::default();
     for number in [1, 2, 5] {
         tracker.record(number, time, time);
@@ -199,7 +200,7 @@ fn intervals_are_differences() {
     assert_eq!((since.skipped.get(), tracker.snapshot().lost().get()), (1, 2));
 }
 
-/// Numbers of a stream with loss, duplicates and reordering: (number, how far it is delayed).
+/// Numbers of a stream with loss, duplicates and reordering, from (fate, delay) of each number.
 fn traffic() -> impl Strategy<Value = Vec<u64>> {
     proptest::collection::vec((0_u8..20, 0_usize..12), 0..600).prop_map(|fates| {
         let mut arrivals: Vec<(usize, u64)> = Vec::new();
@@ -219,7 +220,7 @@ fn traffic() -> impl Strategy<Value = Vec<u64>> {
 
 proptest! {
     #[test]
-    fn the_bitmap_remembers_what_a_set_remembers(numbers in traffic()) {
+    fn the_bitmap_agrees_with_a_set(numbers in traffic()) {
         let (mut seen, mut highest, mut out_of_order, mut duplicates) = (HashSet::new(), 0, 0, 0);
         let (mut iperf3_count, mut iperf3_lost, mut iperf3_out_of_order) = (0, 0_u64, 0);
         for &number in &numbers {
@@ -238,7 +239,7 @@ proptest! {
             }
         }
         let lost = highest - seen.len() as u64;
-        for width in both_widths() {
+        for width in all_widths() {
             let counts = record_all(width, numbers.iter().copied());
             prop_assert_eq!(figures(&counts), [numbers.len() as u64, highest, lost, out_of_order, duplicates]);
             prop_assert_eq!(counts.iperf3_lost.get(), iperf3_lost);
@@ -247,12 +248,12 @@ proptest! {
     }
 
     #[test]
-    fn a_run_is_the_same_as_its_datagrams(
+    fn a_run_equals_its_single_datagrams(
         runs in proptest::collection::vec((0_u64..200, 0_u64..130, 0_u64..5000, 0_u64..5000), 0..60),
         wide in any::<bool>(),
     ) {
         let width = CounterWidth::new(wide);
-        let (mut one_by_one, mut at_once) = (Tracker::new(width), Tracker::new(width));
+        let (mut one_by_one, mut at_once) = (SequenceTracker::new(width), SequenceTracker::new(width));
         let mut next = 1_u64;
         for (distance, count, sent, arrived) in runs {
             // Mostly in sequence, sometimes ahead, sometimes behind.
@@ -272,7 +273,7 @@ proptest! {
         datagrams in proptest::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 0..200),
         wide in any::<bool>(),
     ) {
-        let mut tracker = Tracker::new(CounterWidth::new(wide));
+        let mut tracker = SequenceTracker::new(CounterWidth::new(wide));
         for (number, sent, arrived) in &datagrams {
             tracker.record(*number, MonotonicTime::from_nanos(*sent), MonotonicTime::from_nanos(*arrived));
         }

@@ -1,31 +1,31 @@
-//! The command line of `cargo xtask bench`.
+//! Command line of `cargo xtask bench`.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::cell::{CELLS, Cell};
+use super::cell::{BenchCell, CELLS};
 
-/// What was asked for.
+/// Parsed arguments.
 #[derive(Debug, PartialEq)]
-pub(super) struct Arguments {
-    /// Compared runs of each pair in each cell.
+pub(super) struct BenchArguments {
+    /// Number of compared runs of each pair in each cell.
     pub(super) rounds: usize,
     /// Length of a run in seconds.
     pub(super) seconds: u64,
     /// Names of the cells to measure; empty for all.
     only: Vec<String>,
-    /// Whether to measure the pairs of two different programs as well.
+    /// True to measure the pairs of two different programs as well.
     pub(super) mixed: bool,
-    /// Where the report goes, from the root of the workspace.
+    /// Report file, relative to the root of the workspace.
     pub(super) out: PathBuf,
-    /// The binary to measure; built when not given.
+    /// Binary to measure; built when not given.
     pub(super) linerate: Option<PathBuf>,
-    /// The date to write in the report; the system's when not given.
+    /// Date of the report; the system's when not given.
     pub(super) date: Option<String>,
 }
 
-impl Default for Arguments {
+impl Default for BenchArguments {
     fn default() -> Self {
         Self {
             rounds: 7,
@@ -39,17 +39,18 @@ impl Default for Arguments {
     }
 }
 
-impl Arguments {
-    /// Reads the arguments after `bench`.
+impl BenchArguments {
+    /// Parses the arguments after `bench`.
     pub(super) fn parse(arguments: &[String]) -> Result<Self> {
         let mut parsed = Self::default();
-        let mut rest = arguments.iter();
-        while let Some(option) = rest.next() {
+        let mut remaining = arguments.iter();
+        while let Some(option) = remaining.next() {
             if option == "--mixed" {
                 parsed.mixed = true;
                 continue;
             }
-            let value = rest.next().with_context(|| format!("{option} is unknown or lacks its value"))?;
+            let value =
+                remaining.next().with_context(|| format!("unknown option '{option}', or its value is missing"))?;
             match option.as_str() {
                 "--rounds" => parsed.rounds = value.parse().context("--rounds takes a whole number")?,
                 "--seconds" => parsed.seconds = value.parse().context("--seconds takes a whole number")?,
@@ -57,7 +58,7 @@ impl Arguments {
                 "--out" => parsed.out = PathBuf::from(value),
                 "--linerate" => parsed.linerate = Some(PathBuf::from(value)),
                 "--date" => parsed.date = Some(value.clone()),
-                _ => bail!("unknown option {option}"),
+                _ => bail!("unknown option '{option}'"),
             }
         }
         parsed.validated()
@@ -68,13 +69,13 @@ impl Arguments {
         ensure!((1..=60).contains(&self.seconds), "--seconds must be 1 to 60");
         let known: Vec<&str> = CELLS.iter().map(|cell| cell.name).collect();
         for name in &self.only {
-            ensure!(known.contains(&name.as_str()), "no cell {name}; there are {}", known.join(", "));
+            ensure!(known.contains(&name.as_str()), "unknown cell '{name}' (expected one of: {})", known.join(", "));
         }
         Ok(self)
     }
 
-    /// The cells to measure.
-    pub(super) fn cells(&self) -> impl Iterator<Item = &'static Cell> {
+    /// Returns the cells to measure.
+    pub(super) fn cells(&self) -> impl Iterator<Item = &'static BenchCell> {
         CELLS.iter().filter(|cell| self.only.is_empty() || self.only.iter().any(|name| name == cell.name))
     }
 }
@@ -83,13 +84,13 @@ impl Arguments {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Arguments> {
-        Arguments::parse(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    fn parse(text: &str) -> Result<BenchArguments> {
+        BenchArguments::parse(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
-    fn nothing_asked_is_everything_seven_times_two_seconds() {
-        let arguments = parse("").expect("nothing is valid");
+    fn no_arguments_mean_all_cells_seven_times_two_seconds() {
+        let arguments = parse("").expect("no arguments are valid");
         assert_eq!((arguments.rounds, arguments.seconds), (7, 2));
         assert_eq!(arguments.cells().count(), CELLS.len());
     }
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn invalid_arguments_are_refused() {
         for text in ["--rounds", "--rounds x", "--rounds 0", "--seconds 61", "--only nothing", "--fast 1"] {
             assert!(parse(text).is_err(), "{text}");
         }

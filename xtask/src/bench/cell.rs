@@ -1,20 +1,20 @@
-//! What is compared: one line per cell.
+//! Cells of the comparison.
 
-/// One option set, measured for every pair of programs.
+/// Option set, measured for every pair of programs.
 #[derive(Debug)]
-pub(super) struct Cell {
+pub(super) struct BenchCell {
     /// Name for `--only`.
     pub(super) name: &'static str,
-    /// What a reader sees.
+    /// Title in the report.
     pub(super) title: &'static str,
-    /// Options of the client, besides host, port and time.
+    /// Options of the client, in addition to host, port and time.
     pub(super) options: &'static [&'static str],
     /// Payload of a datagram in bytes; `None` for TCP.
     pub(super) datagram: Option<u16>,
 }
 
 /// Every cell, in the order of the report.
-pub(super) const CELLS: &[Cell] = &[
+pub(super) const CELLS: &[BenchCell] = &[
     tcp("tcp", "TCP, one stream", &[]),
     tcp("tcp-p4", "TCP, four streams (-P 4)", &["-P", "4"]),
     tcp("tcp-reverse", "TCP, reverse (-R)", &["-R"]),
@@ -25,12 +25,12 @@ pub(super) const CELLS: &[Cell] = &[
     udp("udp-paced", "UDP, 1448 bytes at 1 Gbit/s", &["-u", "-b", "1G", "-l", "1448"], 1448),
 ];
 
-const fn tcp(name: &'static str, title: &'static str, options: &'static [&'static str]) -> Cell {
-    Cell { name, title, options, datagram: None }
+const fn tcp(name: &'static str, title: &'static str, options: &'static [&'static str]) -> BenchCell {
+    BenchCell { name, title, options, datagram: None }
 }
 
-const fn udp(name: &'static str, title: &'static str, options: &'static [&'static str], datagram: u16) -> Cell {
-    Cell { name, title, options, datagram: Some(datagram) }
+const fn udp(name: &'static str, title: &'static str, options: &'static [&'static str], datagram: u16) -> BenchCell {
+    BenchCell { name, title, options, datagram: Some(datagram) }
 }
 
 #[cfg(test)]

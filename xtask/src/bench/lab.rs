@@ -1,4 +1,4 @@
-//! `cargo xtask bench lab`: how fast the lab's time passes, in seconds of the guest per second here.
+//! `cargo xtask bench lab`: speed of the lab's virtual time, in guest seconds per second of real time.
 //!
 //! Both times are those of the command, without the boot and the set-up. The paths alternate, and medians
 //! over the rounds are reported with their intervals.
@@ -9,100 +9,110 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::machine::Machine;
-use super::statistics::{Estimate, bootstrap_median};
+use super::machine::TestMachine;
+use super::statistics::{MedianEstimate, bootstrap_median};
 use crate::workspace;
 
-/// A path with what runs over it.
-struct Reference {
+/// Path with the command that runs over it.
+struct LabReference {
     path: &'static str,
     command: &'static str,
-    shows: &'static str,
+    purpose: &'static str,
 }
 
-const REFERENCES: &[Reference] = &[
-    Reference {
+const REFERENCES: &[LabReference] = &[
+    LabReference {
         path: "rhel-10g-117ms-large-window",
         command: "iperf3 -c far -t 10 -C cubic -Z -l 1M",
-        shows: "much data: 10 s at 10 Gbit/s over 117 ms",
+        purpose: "bulk data: 10 s at 10 Gbit/s over 117 ms",
     },
-    Reference {
+    LabReference {
         path: "300m-20ms-loss-cubic",
         command: "iperf3 -c far -t 30 -C cubic",
-        shows: "single packets: 30 s of a lossy path, without segmentation offload",
+        purpose: "single packets: 30 s of a lossy path, without segmentation offload",
     },
-    Reference { path: "xs4all-adsl", command: "ping -c 60 -i 1 far", shows: "hardly anything: a minute of pings" },
+    LabReference { path: "xs4all-adsl", command: "ping -c 60 -i 1 far", purpose: "little data: a minute of pings" },
 ];
 
-const OUT: &str = "docs/lab-speed.md";
+const OUTPUT_FILE: &str = "docs/lab-speed.md";
 
-/// Measures each reference `rounds` times; whether all succeeded.
+/// Measures each reference `rounds` times; returns true if all succeeded.
 pub(super) fn run(arguments: &[String]) -> Result<bool> {
     let rounds = match arguments {
         [] => 5,
-        [option, number] if option == "--rounds" => number.parse().context("--rounds wants a number")?,
+        [option, number] if option == "--rounds" => number.parse().context("--rounds takes a whole number")?,
         _ => anyhow::bail!("usage: cargo xtask bench lab [--rounds N]"),
     };
     ensure!(rounds > 0, "--rounds must be at least 1");
     let linerate = super::build()?;
-    let machine = Machine::read(None)?;
-    let mut speeds: Vec<Vec<Speed>> = REFERENCES.iter().map(|_| Vec::new()).collect();
+    let machine = TestMachine::read(None)?;
+    let mut speeds: Vec<Vec<LabSpeed>> = REFERENCES.iter().map(|_| Vec::new()).collect();
     for round in 1..=rounds {
         for (reference, speeds) in REFERENCES.iter().zip(&mut speeds) {
-            let speed = Speed::measure(&linerate, reference)?;
-            println!("round {round}: {}: {:.2} s of the guest in {:.2} s", reference.path, speed.guest, speed.here);
+            let speed = LabSpeed::measure(&linerate, reference)?;
+            println!(
+                "round {round}: {}: {:.2} s of the guest in {:.2} s",
+                reference.path, speed.guest_seconds, speed.real_seconds
+            );
             speeds.push(speed);
         }
     }
     let document = document(&machine, rounds, &speeds);
-    let out = workspace::root().join(OUT);
+    let out = workspace::root().join(OUTPUT_FILE);
     fs::write(&out, &document).with_context(|| format!("cannot write {}", out.display()))?;
     println!("\n{document}\nwritten: {}", out.display());
     Ok(true)
 }
 
-/// Seconds of the guest, and here.
-struct Speed {
-    guest: f64,
-    here: f64,
+/// Seconds of the guest, and of real time.
+struct LabSpeed {
+    guest_seconds: f64,
+    real_seconds: f64,
 }
 
-impl Speed {
-    fn measure(linerate: &Path, reference: &Reference) -> Result<Self> {
+impl LabSpeed {
+    fn measure(linerate: &Path, reference: &LabReference) -> Result<Self> {
         let output = Command::new(linerate)
             .args(["lab", "run", "--verbose", reference.path, "--"])
             .args(reference.command.split(' '))
             .output()
             .context("cannot start linerate")?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "`linerate lab run {}` ended with {}:\n{said}", reference.path, output.status);
-        Self::read(&said).with_context(|| format!("no line with the times in:\n{said}"))
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            output.status.success(),
+            "`linerate lab run {}` ended with {}:\n{stderr}",
+            reference.path,
+            output.status
+        );
+        Self::read(&stderr).with_context(|| format!("no line with the times in:\n{stderr}"))
     }
 
-    /// From the last line of `lab run --verbose`: `lab: PATH: 12.014 s in the guest, 3.410 s here`.
-    fn read(said: &str) -> Option<Self> {
-        let line = said.lines().rev().find(|line| line.contains(" s in the guest, "))?;
+    /// Parses the last line of `lab run --verbose`: `lab: PATH: 12.014 s in the guest, 3.410 s here`.
+    fn read(stderr: &str) -> Option<Self> {
+        let line = stderr.lines().rev().find(|line| line.contains(" s in the guest, "))?;
         let (guest, here) = line.rsplit_once(" s in the guest, ")?;
         let guest = guest.rsplit_once(' ')?.1.parse().ok()?;
         let here = here.split_once(" s here")?.0.parse().ok()?;
-        Some(Self { guest, here })
+        Some(Self { guest_seconds: guest, real_seconds: here })
     }
 
     fn ratio(&self) -> f64 {
-        self.guest / self.here
+        self.guest_seconds / self.real_seconds
     }
 }
 
-fn document(machine: &Machine, rounds: u32, speeds: &[Vec<Speed>]) -> String {
+fn document(machine: &TestMachine, rounds: u32, speeds: &[Vec<LabSpeed>]) -> String {
     let mut lines = vec![
-        "# How fast the lab's time passes".to_owned(),
+        "# Speed of the lab's virtual time".to_owned(),
         String::new(),
-        "Written by `cargo xtask bench lab`. Both times are those of the command; the boot of the guest and the set-up of the"
+        "Written by `cargo xtask bench lab`. Both times are those of the command; the boot of the guest and the set-up \
+            of the"
             .to_owned(),
         "path come before, a third of a second here. The guest has one processor, whatever the host has.".to_owned(),
         String::new(),
         format!(
-            "{}, {} processors, Linux {}, {}; {rounds} rounds, the paths alternating; medians with their 95 % intervals.",
+            "{}, {} processors, Linux {}, {}; {rounds} rounds, the paths alternating; medians with their 95 % \
+                intervals.",
             machine.processor, machine.processors, machine.kernel, machine.date
         ),
         String::new(),
@@ -110,23 +120,23 @@ fn document(machine: &Machine, rounds: u32, speeds: &[Vec<Speed>]) -> String {
         "|---|---|---|---|---|---|".to_owned(),
     ];
     for (reference, speeds) in REFERENCES.iter().zip(speeds) {
-        let of = |value: fn(&Speed) -> f64| {
-            bootstrap_median(&speeds.iter().map(value).collect::<Vec<_>>()).map_or_else(String::new, shown)
+        let of = |value: fn(&LabSpeed) -> f64| {
+            bootstrap_median(&speeds.iter().map(value).collect::<Vec<_>>()).map_or_else(String::new, format_estimate)
         };
         lines.push(format!(
             "| `{}` | `{}` | {} | {} | {} | {} |",
             reference.path,
             reference.command,
-            reference.shows,
-            of(|speed| speed.guest),
-            of(|speed| speed.here),
-            of(Speed::ratio),
+            reference.purpose,
+            of(|speed| speed.guest_seconds),
+            of(|speed| speed.real_seconds),
+            of(LabSpeed::ratio),
         ));
     }
     lines.join("\n") + "\n"
 }
 
-fn shown(estimate: Estimate) -> String {
+fn format_estimate(estimate: MedianEstimate) -> String {
     format!("{:.2} ({:.2}–{:.2})", estimate.median, estimate.low, estimate.high)
 }
 
@@ -136,9 +146,10 @@ mod tests {
 
     #[test]
     fn the_times_are_found_in_the_last_line() {
-        let speed = Speed::read("noise\nlab: adsl: 61.250 s in the guest, 0.500 s here\n").expect("a line with times");
-        assert!((speed.guest - 61.25).abs() < 1e-9 && (speed.here - 0.5).abs() < 1e-9);
+        let speed =
+            LabSpeed::read("noise\nlab: adsl: 61.250 s in the guest, 0.500 s here\n").expect("a line with times");
+        assert!((speed.guest_seconds - 61.25).abs() < 1e-9 && (speed.real_seconds - 0.5).abs() < 1e-9);
         assert!((speed.ratio() - 122.5).abs() < 1e-9);
-        assert!(Speed::read("nothing of the kind").is_none());
+        assert!(LabSpeed::read("no such line").is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! What the figures were measured on.
+//! Machine on which the figures were measured.
 
 use std::fs;
 use std::thread;
@@ -6,23 +6,23 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
-/// The machine and the day.
+/// Description of the machine, with the date.
 #[derive(Debug)]
-pub(super) struct Machine {
-    /// Model of the processor.
+pub(super) struct TestMachine {
+    /// Processor model.
     pub(super) processor: String,
-    /// Processors that a program may use.
+    /// Number of processors that a program may use.
     pub(super) processors: usize,
-    /// Release of the kernel.
+    /// Kernel release.
     pub(super) kernel: String,
     /// Default congestion control of TCP.
     pub(super) congestion_control: String,
-    /// Year, month and day.
+    /// Date as year, month and day.
     pub(super) date: String,
 }
 
-impl Machine {
-    /// Reads what /proc says; `date` overrides the system's.
+impl TestMachine {
+    /// Reads the description from /proc; `date` overrides the system's.
     pub(super) fn read(date: Option<String>) -> Result<Self> {
         let processors = fs::read_to_string("/proc/cpuinfo").context("cannot read /proc/cpuinfo")?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the system's date is before 1970")?;
@@ -41,27 +41,27 @@ fn read_line(path: &str) -> Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// The model in the text of /proc/cpuinfo; some platforms name none.
+/// Returns the model in the text of /proc/cpuinfo; some platforms name none.
 fn processor_model(text: &str) -> String {
     let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     model.map_or("not named by the kernel", |(_, name)| name.trim()).to_owned()
 }
 
-/// The Gregorian date `days` after 1970-01-01, as ISO 8601 writes it.
+/// Returns the Gregorian date `days` after 1970-01-01 in ISO 8601 form.
 fn date_of(days: u64) -> String {
     let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let (mut year, mut rest) = (1970, days);
-    while rest >= 365 + u64::from(is_leap(year)) {
-        rest -= 365 + u64::from(is_leap(year));
+    let (mut year, mut remaining) = (1970, days);
+    while remaining >= 365 + u64::from(is_leap(year)) {
+        remaining -= 365 + u64::from(is_leap(year));
         year += 1;
     }
     let lengths = [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let mut month = 0;
-    while rest >= lengths[month] {
-        rest -= lengths[month];
+    while remaining >= lengths[month] {
+        remaining -= lengths[month];
         month += 1;
     }
-    format!("{year}-{:02}-{:02}", month + 1, rest + 1)
+    format!("{year}-{:02}-{:02}", month + 1, remaining + 1)
 }
 
 #[cfg(test)]
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_processor_is_named_or_said_to_be_unknown() {
+    fn the_processor_is_named_or_unknown() {
         assert_eq!(processor_model("processor\t: 0\nmodel name\t: A Processor @ 2 GHz\n"), "A Processor @ 2 GHz");
         assert_eq!(processor_model("processor\t: 0\n"), "not named by the kernel");
     }

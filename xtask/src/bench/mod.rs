@@ -2,7 +2,7 @@
 //!
 //! A machine's speed drifts from minute to minute, so runs of the programs alternate and only runs of the same round
 //! are compared. Each run has a fresh server on a fresh port. CPU time is the kernel's account of the two processes,
-//! not what they say about themselves.
+//! not their own.
 
 mod arguments;
 mod cell;
@@ -21,26 +21,26 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use self::arguments::Arguments;
-use self::cell::Cell;
-use self::machine::Machine;
+use self::arguments::BenchArguments;
+use self::cell::BenchCell;
+use self::machine::TestMachine;
 use self::report::CellReport;
-use self::run::{Pair, Program, Run};
+use self::run::{BenchProgram, BenchRun, ProgramPair};
 use crate::workspace;
 
-/// Measures the cells asked for, prints the table and writes the report; whether every run succeeded.
+/// Measures the requested cells, prints the table and writes the report; returns true if every run succeeded.
 pub(crate) fn run(arguments: &[String]) -> Result<bool> {
-    if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "lab") {
-        return lab::run(rest);
+    if let Some((_, remaining)) = arguments.split_first().filter(|(first, _)| *first == "lab") {
+        return lab::run(remaining);
     }
-    let arguments = Arguments::parse(arguments)?;
-    let baseline = Program::iperf3()?;
+    let arguments = BenchArguments::parse(arguments)?;
+    let baseline = BenchProgram::iperf3()?;
     let candidate = match &arguments.linerate {
-        Some(path) => Program::linerate(path)?,
-        None => Program::linerate(&build()?)?,
+        Some(path) => BenchProgram::linerate(path)?,
+        None => BenchProgram::linerate(&build()?)?,
     };
-    let machine = Machine::read(arguments.date.clone())?;
-    let pairs = Pair::all(&baseline, &candidate, arguments.mixed);
+    let machine = TestMachine::read(arguments.date.clone())?;
+    let pairs = ProgramPair::all(&baseline, &candidate, arguments.mixed);
     let mut reports = Vec::new();
     for cell in arguments.cells() {
         let report = measure(cell, &pairs, &arguments);
@@ -69,8 +69,8 @@ pub(crate) fn build() -> Result<PathBuf> {
     Ok(PathBuf::from(target).join("release/linerate"))
 }
 
-/// All rounds of one cell: a warm-up of each pair, then rounds whose order alternates (A B, B A, A B, …).
-fn measure<'a>(cell: &'static Cell, pairs: &'a [Pair<'a>], arguments: &Arguments) -> CellReport<'a> {
+/// Runs all rounds of one cell: a warm-up of each pair, then rounds whose order alternates (A B, B A, A B, …).
+fn measure<'a>(cell: &'static BenchCell, pairs: &'a [ProgramPair<'a>], arguments: &BenchArguments) -> CellReport<'a> {
     let mut report = CellReport::new(cell, pairs);
     for pair in pairs {
         if let Err(error) = pair.run(cell, 1) {
@@ -78,7 +78,7 @@ fn measure<'a>(cell: &'static Cell, pairs: &'a [Pair<'a>], arguments: &Arguments
         }
     }
     for round in 0..arguments.rounds {
-        let mut results: Vec<Option<Run>> = vec![None; pairs.len()];
+        let mut results: Vec<Option<BenchRun>> = vec![None; pairs.len()];
         let forward: Vec<usize> = (0..pairs.len()).collect();
         let order: Vec<usize> = if round % 2 == 0 { forward } else { forward.into_iter().rev().collect() };
         for index in order {
@@ -94,7 +94,7 @@ fn measure<'a>(cell: &'static Cell, pairs: &'a [Pair<'a>], arguments: &Arguments
     report
 }
 
-/// Says on a terminal what is going on, in one line that is written over.
+/// Shows the progress on a terminal, in one line that is overwritten.
 fn progress(text: &str) {
     if std::io::stderr().is_terminal() {
         eprint!("\r{text:70}\r");

@@ -1,4 +1,4 @@
-//! A child process that always ends, and what it cost.
+//! Child processes that always end, with their CPU time.
 
 use std::fs;
 use std::io::Read;
@@ -12,27 +12,27 @@ use anyhow::{Context, Result, bail};
 /// Clock ticks per second in /proc (`USER_HZ`), 100 on every platform of Rust's Linux targets (proc(5)).
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// How often a child's state is looked at.
-const LOOK: Duration = Duration::from_millis(5);
+/// Interval at which a child's state is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A started child. It is killed when this is dropped, and by the kernel when this process dies first.
-pub(super) struct Running {
+/// Running child process. It is killed on drop, and by the kernel when this process dies first.
+pub(super) struct RunningChild {
     child: Child,
     output: Option<JoinHandle<Vec<u8>>>,
     name: String,
 }
 
-/// What a child left behind.
-pub(super) struct Finished {
-    /// What it wrote to stdout.
+/// Result of a child process.
+pub(super) struct FinishedChild {
+    /// Output on stdout.
     pub(super) output: String,
     /// CPU time of all its threads, user and system, in seconds.
     pub(super) cpu_seconds: f64,
-    /// Whether it ended with status 0.
+    /// True if it ended with status 0.
     pub(super) success: bool,
 }
 
-impl Running {
+impl RunningChild {
     /// Starts `program`. Through setpriv(1), where there is one, so that an interrupted bench leaves no server behind;
     /// setpriv becomes the program, so the process is the same.
     pub(super) fn start(program: &Path, arguments: &[String]) -> Result<Self> {
@@ -47,7 +47,7 @@ impl Running {
         let output = child.stdout.take().map(|mut stdout| {
             thread::spawn(move || {
                 let mut bytes = Vec::new();
-                // A pipe that breaks ends the output; what came before is kept.
+                // A broken pipe ends the output; earlier output is kept.
                 let _ = stdout.read_to_end(&mut bytes);
                 bytes
             })
@@ -55,13 +55,13 @@ impl Running {
         Ok(Self { child, output, name })
     }
 
-    /// Whether it still runs.
+    /// True while it runs.
     pub(super) fn is_running(&self) -> bool {
         stat(self.child.id()).is_ok_and(|stat| !stat.ended)
     }
 
-    /// Waits until it ends by itself; an error, and its death, after `limit`.
-    pub(super) fn finish(mut self, limit: Duration) -> Result<Finished> {
+    /// Waits until it ends by itself; kills it and returns an error after `limit`.
+    pub(super) fn finish(mut self, limit: Duration) -> Result<FinishedChild> {
         let deadline = Instant::now() + limit;
         // An ended child keeps its account in /proc until it is waited for: read it in between.
         let cpu_seconds = loop {
@@ -72,11 +72,15 @@ impl Running {
             if Instant::now() >= deadline {
                 bail!("{} did not end within {} s", self.name, limit.as_secs());
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         };
         let status = self.child.wait().with_context(|| format!("cannot wait for {}", self.name))?;
         let bytes = self.output.take().and_then(|reader| reader.join().ok()).unwrap_or_default();
-        Ok(Finished { output: String::from_utf8_lossy(&bytes).into_owned(), cpu_seconds, success: status.success() })
+        Ok(FinishedChild {
+            output: String::from_utf8_lossy(&bytes).into_owned(),
+            cpu_seconds,
+            success: status.success(),
+        })
     }
 }
 
@@ -84,7 +88,7 @@ fn spawn(command: &mut Command) -> std::io::Result<Child> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
 }
 
-impl Drop for Running {
+impl Drop for RunningChild {
     fn drop(&mut self) {
         // Both fail only when the child has already been waited for.
         let _ = self.child.kill();
@@ -92,14 +96,14 @@ impl Drop for Running {
     }
 }
 
-/// The account of a process.
+/// State and CPU time of a process.
 #[derive(Debug, PartialEq)]
-struct Stat {
+struct ProcessStat {
     ended: bool,
     cpu_seconds: f64,
 }
 
-fn stat(id: u32) -> Result<Stat> {
+fn stat(id: u32) -> Result<ProcessStat> {
     let path = format!("/proc/{id}/stat");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
     parse_stat(&text).with_context(|| format!("cannot understand {path}: {text}"))
@@ -107,11 +111,11 @@ fn stat(id: u32) -> Result<Stat> {
 
 /// Reads state, utime and stime: fields 3, 14 and 15 of proc(5). The name in field 2 may hold anything, so counting
 /// starts behind its closing parenthesis.
-fn parse_stat(text: &str) -> Option<Stat> {
+fn parse_stat(text: &str) -> Option<ProcessStat> {
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |index: usize| fields.get(index)?.parse::<u32>().ok();
     let cpu_seconds = f64::from(ticks(11)?.checked_add(ticks(12)?)?) / TICKS_PER_SECOND;
-    Some(Stat { ended: matches!(*fields.first()?, "Z" | "X"), cpu_seconds })
+    Some(ProcessStat { ended: matches!(*fields.first()?, "Z" | "X"), cpu_seconds })
 }
 
 #[cfg(test)]
@@ -122,7 +126,7 @@ mod tests {
     fn the_account_of_a_process_is_read_behind_its_name() {
         let text = "42 (a ) S b) Z 1 42 42 0 -1 4194304 100 0 0 0 150 25 0 0 20 0 1 0 1000 0 0\n";
         let stat = parse_stat(text).expect("the line is complete");
-        assert_eq!(stat, Stat { ended: true, cpu_seconds: 1.75 });
+        assert_eq!(stat, ProcessStat { ended: true, cpu_seconds: 1.75 });
         assert!(!parse_stat(&text.replace(" Z ", " R ")).expect("the line is complete").ended);
         assert_eq!(parse_stat("42 (a) Z 1"), None);
     }
@@ -130,7 +134,7 @@ mod tests {
     #[test]
     fn the_work_of_a_child_is_counted_and_its_output_kept() {
         let work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done; exit 3".to_owned();
-        let child = Running::start(Path::new("sh"), &["-c".to_owned(), work]).expect("every machine has sh");
+        let child = RunningChild::start(Path::new("sh"), &["-c".to_owned(), work]).expect("every machine has sh");
         let finished = child.finish(Duration::from_secs(20)).expect("the loop ends");
         assert_eq!(finished.output, "done\n");
         assert!(!finished.success);
@@ -139,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_child_that_does_not_end_is_killed() {
-        let child = Running::start(Path::new("sleep"), &["600".to_owned()]).expect("every machine has sleep");
+        let child = RunningChild::start(Path::new("sleep"), &["600".to_owned()]).expect("every machine has sleep");
         let id = child.child.id();
         assert!(child.is_running());
         assert!(child.finish(Duration::ZERO).is_err());

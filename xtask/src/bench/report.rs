@@ -1,81 +1,81 @@
-//! The figures of all rounds, as tables for people.
+//! Figures of all rounds as Markdown tables.
 
 use std::fmt::Write as _;
 
-use super::arguments::Arguments;
-use super::cell::Cell;
-use super::machine::Machine;
-use super::run::{Pair, Program, Run};
-use super::statistics::{Estimate, bootstrap_median, median, ratios};
+use super::arguments::BenchArguments;
+use super::cell::BenchCell;
+use super::machine::TestMachine;
+use super::run::{BenchProgram, BenchRun, ProgramPair};
+use super::statistics::{MedianEstimate, bootstrap_median, median, ratios};
 
-/// The rounds of one cell.
+/// Rounds of one cell.
 pub(super) struct CellReport<'a> {
-    cell: &'static Cell,
-    columns: Vec<Column<'a>>,
+    cell: &'static BenchCell,
+    columns: Vec<PairColumn<'a>>,
     failures: Vec<String>,
 }
 
-/// The rounds of one pair; `None` where a run failed.
-struct Column<'a> {
-    pair: &'a Pair<'a>,
-    runs: Vec<Option<Run>>,
+/// Rounds of one pair; `None` where a run failed.
+struct PairColumn<'a> {
+    pair: &'a ProgramPair<'a>,
+    runs: Vec<Option<BenchRun>>,
 }
 
-/// Picks one figure out of a run.
-type Figure = fn(&Run) -> Option<f64>;
+/// Function that selects one figure of a run.
+type FigureSelector = fn(&BenchRun) -> Option<f64>;
 
-const GOODPUT: Figure = |run| Some(run.goodput);
-const LOSS: Figure = |run| run.loss;
-const PACKET_RATE: Figure = |run| run.packet_rate;
-const CPU_SECONDS: Figure = |run| Some(run.cpu_seconds);
-const CPU_SECONDS_PER_GIGABIT: Figure = |run| Some(run.cpu_seconds_per_gigabit);
+const GOODPUT: FigureSelector = |run| Some(run.goodput);
+const LOSS: FigureSelector = |run| run.loss;
+const PACKET_RATE: FigureSelector = |run| run.packet_rate;
+const CPU_SECONDS: FigureSelector = |run| Some(run.cpu_seconds);
+const CPU_SECONDS_PER_GIGABIT: FigureSelector = |run| Some(run.cpu_seconds_per_gigabit);
 
-impl Column<'_> {
-    fn values(&self, figure: Figure) -> Vec<Option<f64>> {
+impl PairColumn<'_> {
+    fn values(&self, figure: FigureSelector) -> Vec<Option<f64>> {
         self.runs.iter().map(|run| run.as_ref().and_then(figure)).collect()
     }
 
-    fn median(&self, figure: Figure) -> Option<f64> {
+    fn median(&self, figure: FigureSelector) -> Option<f64> {
         median(&self.values(figure).into_iter().flatten().collect::<Vec<_>>())
     }
 }
 
 impl<'a> CellReport<'a> {
-    /// A report without rounds yet.
-    pub(super) fn new(cell: &'static Cell, pairs: &'a [Pair<'a>]) -> Self {
-        let columns = pairs.iter().map(|pair| Column { pair, runs: Vec::new() }).collect();
+    /// Returns a report without rounds.
+    pub(super) fn new(cell: &'static BenchCell, pairs: &'a [ProgramPair<'a>]) -> Self {
+        let columns = pairs.iter().map(|pair| PairColumn { pair, runs: Vec::new() }).collect();
         Self { cell, columns, failures: Vec::new() }
     }
 
-    /// Notes that a run of `pair` failed.
-    pub(super) fn fail(&mut self, pair: &Pair<'_>, reason: &str) {
+    /// Records a failed run of `pair`.
+    pub(super) fn fail(&mut self, pair: &ProgramPair<'_>, reason: &str) {
         self.failures.push(format!("{}, {}: {reason}", self.cell.name, pair.name()));
     }
 
     /// Adds one run of each pair.
-    pub(super) fn add_round(&mut self, runs: Vec<Option<Run>>) {
+    pub(super) fn add_round(&mut self, runs: Vec<Option<BenchRun>>) {
         for (column, run) in self.columns.iter_mut().zip(runs) {
             column.runs.push(run);
         }
     }
 
-    /// Whether every run succeeded.
+    /// True when every run succeeded.
     pub(super) fn is_complete(&self) -> bool {
         self.failures.is_empty()
     }
 
-    /// The ratio of a pair to the baseline, which is the first pair.
-    fn ratio(&self, column: &Column<'_>, figure: Figure) -> Option<Estimate> {
+    /// Returns the ratio of a pair to the baseline, which is the first pair.
+    fn ratio(&self, column: &PairColumn<'_>, figure: FigureSelector) -> Option<MedianEstimate> {
         bootstrap_median(&ratios(&column.values(figure), &self.columns[0].values(figure)))
     }
 
-    /// One line for the terminal, while the bench goes on.
+    /// Returns one line for the terminal.
     pub(super) fn line(&self) -> String {
         let mut line = format!("{:12}", self.cell.name);
         for column in &self.columns {
-            let _ = write!(line, "  {} {}", column.pair.name(), shown(column.median(GOODPUT), rate));
+            let _ = write!(line, "  {} {}", column.pair.name(), format_figure(column.median(GOODPUT), rate));
         }
-        let _ = write!(line, "  ratio {}", shown_ratio(self.ratio(&self.columns[1], GOODPUT)));
+        let _ = write!(line, "  ratio {}", format_ratio(self.ratio(&self.columns[1], GOODPUT)));
         for failure in &self.failures {
             let _ = write!(line, "\n  FAILED {failure}");
         }
@@ -83,7 +83,7 @@ impl<'a> CellReport<'a> {
     }
 }
 
-/// The table of all cells, then what failed.
+/// Formats the table of all cells, then the failures.
 pub(super) fn tables(reports: &[CellReport<'_>]) -> String {
     let mut text = String::from(
         "| cell | client → server | goodput | ratio | packets received | loss | CPU s/Gbit | ratio |\n\
@@ -93,25 +93,25 @@ pub(super) fn tables(reports: &[CellReport<'_>]) -> String {
         for (index, column) in report.columns.iter().enumerate() {
             let is_baseline = index == 0;
             let ratio = |figure| {
-                if is_baseline { "1".to_owned() } else { shown_ratio(report.ratio(column, figure)) }
+                if is_baseline { "1".to_owned() } else { format_ratio(report.ratio(column, figure)) }
             };
             let _ = writeln!(
                 text,
                 "| {} | {} | {} | {} | {} | {} | {} | {} |",
                 if is_baseline { report.cell.title } else { "" },
                 column.pair.name(),
-                shown(column.median(GOODPUT), rate),
+                format_figure(column.median(GOODPUT), rate),
                 ratio(GOODPUT),
-                shown(column.median(PACKET_RATE), packet_rate),
-                shown(column.median(LOSS), |loss| format!("{:.3} %", loss * 100.0)),
-                shown(column.median(CPU_SECONDS_PER_GIGABIT), |seconds| format!("{seconds:.4}")),
+                format_figure(column.median(PACKET_RATE), packet_rate),
+                format_figure(column.median(LOSS), |loss| format!("{:.3} %", loss * 100.0)),
+                format_figure(column.median(CPU_SECONDS_PER_GIGABIT), |seconds| format!("{seconds:.4}")),
                 ratio(CPU_SECONDS_PER_GIGABIT),
             );
         }
     }
     let failures: Vec<&String> = reports.iter().flat_map(|report| &report.failures).collect();
     if !failures.is_empty() {
-        text.push_str("\nRuns that failed, and are in no median:\n\n");
+        text.push_str("\nFailed runs, excluded from all medians:\n\n");
         for failure in failures {
             let _ = writeln!(text, "- {failure}");
         }
@@ -119,11 +119,11 @@ pub(super) fn tables(reports: &[CellReport<'_>]) -> String {
     text
 }
 
-/// The whole of BENCHMARKS.md.
+/// Formats the whole BENCHMARKS.md.
 pub(super) fn document(
-    machine: &Machine,
-    arguments: &Arguments,
-    programs: &[&Program],
+    machine: &TestMachine,
+    arguments: &BenchArguments,
+    programs: &[&BenchProgram],
     reports: &[CellReport<'_>],
 ) -> String {
     let versions: Vec<String> =
@@ -150,29 +150,32 @@ pub(super) fn document(
 
 const METHOD: &str = "## Method
 
-- Interleaved: every round runs each pair once, and the order turns around from round to round (A B, B A, A B, …), so that
-  a machine that slows down or speeds up does it to both. Every run has a fresh server (`-s -1 -J`) on a fresh port.
-- Goodput is what reached the receiver (`end.sum_received` of the client's `-J` document; with `--bidir` both
+- Interleaved: every round runs each pair once, and the order alternates from round to round (A B, B A, A B, …), so that
+  a change of the machine's speed affects both. Every run has a fresh server (`-s -1 -J`) on a fresh port.
+- Goodput is the rate at the receiver (`end.sum_received` of the client's `-J` document; with `--bidir` both
   directions together). Packets received are goodput over the size of a datagram. Loss is the receiver's count.
 - CPU seconds are user and system time of both processes, all threads, start-up included, from the kernel
   (`/proc/PID/stat` of the ended process before it is waited for; each of its two parts is cut to 10 ms), divided by the
-  gigabits that reached the receiver. Work of the kernel outside the two processes is in nobody's account.
+  gigabits that reached the receiver. Kernel work outside the two processes is not counted.
 - Figures are medians over the rounds. A ratio is the median of the rounds' ratios to the first pair, in brackets its
   95 % interval (percentile bootstrap, 10 000 draws). Above 1 is more: good for goodput, bad for CPU. An interval that
   holds 1 shows no difference.
-- Client, server and the kernel between them share the processors of one machine. On few processors the figures say
-  how much work a program makes, not how fast a network is.
+- Client, server and the kernel between them share the processors of one machine. On few processors the figures show
+  the work of a program, not the speed of a network.
 ";
 
-/// Every run, so that a reader can compute something else.
+/// Formats the figures of every run.
 fn rounds_table(reports: &[CellReport<'_>]) -> String {
     let mut text = String::from(
-        "## Every round\n\n| cell | client → server | round | goodput bit/s | loss | CPU s |\n|---|---|---:|---:|---:|---:|\n",
+        "## Every round\n\n| cell | client → server | round | goodput bit/s | loss | CPU s \
+            |\n|---|---|---:|---:|---:|---:|\n",
     );
     for report in reports {
         for column in &report.columns {
             for (round, run) in column.runs.iter().enumerate() {
-                let figure = |figure: Figure, form: fn(f64) -> String| shown(run.as_ref().and_then(figure), form);
+                let figure = |figure: FigureSelector, form: fn(f64) -> String| {
+                    format_figure(run.as_ref().and_then(figure), form)
+                };
                 let _ = writeln!(
                     text,
                     "| {} | {} | {} | {} | {} | {} |",
@@ -189,12 +192,12 @@ fn rounds_table(reports: &[CellReport<'_>]) -> String {
     text
 }
 
-/// A figure in its form, or a dash when it is unknown.
-fn shown(value: Option<f64>, form: impl Fn(f64) -> String) -> String {
+/// Formats a figure, or a dash when it is unknown.
+fn format_figure(value: Option<f64>, form: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| "–".to_owned(), form)
 }
 
-fn shown_ratio(ratio: Option<Estimate>) -> String {
+fn format_ratio(ratio: Option<MedianEstimate>) -> String {
     ratio.map_or_else(|| "–".to_owned(), |found| format!("{:.2} [{:.2}, {:.2}]", found.median, found.low, found.high))
 }
 
@@ -211,15 +214,21 @@ mod tests {
     use super::*;
     use crate::bench::cell::CELLS;
 
-    fn run(goodput: f64, cpu: f64) -> Run {
-        Run { goodput, loss: None, packet_rate: None, cpu_seconds: cpu, cpu_seconds_per_gigabit: cpu / (goodput / 1e9) }
+    fn run(goodput: f64, cpu: f64) -> BenchRun {
+        BenchRun {
+            goodput,
+            loss: None,
+            packet_rate: None,
+            cpu_seconds: cpu,
+            cpu_seconds_per_gigabit: cpu / (goodput / 1e9),
+        }
     }
 
     #[test]
-    fn the_table_compares_with_the_first_pair_and_says_what_failed() {
-        let program = Program::named("iperf3");
-        let other = Program::named("linerate");
-        let pairs = Pair::all(&program, &other, false);
+    fn the_table_compares_with_the_first_pair_and_lists_failures() {
+        let program = BenchProgram::named("iperf3");
+        let other = BenchProgram::named("linerate");
+        let pairs = ProgramPair::all(&program, &other, false);
         let mut report = CellReport::new(&CELLS[0], &pairs);
         report.add_round(vec![Some(run(10e9, 10.0)), Some(run(20e9, 10.0))]);
         report.add_round(vec![Some(run(12e9, 12.0)), Some(run(24e9, 12.0))]);

@@ -1,27 +1,27 @@
-//! What the `-J` document of a client says about a run.
+//! Figures of a run from the client's `-J` document.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// The figures of a run that the client's document holds.
+/// Figures of a run from the client's document.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Figures {
-    /// What reached the receivers, both directions together, in bit/s.
+pub(super) struct ClientFigures {
+    /// Rate at the receivers, both directions together, in bit/s.
     pub(super) goodput: f64,
-    /// The same in bits over the whole run.
+    /// Received bits over the whole run, both directions together.
     pub(super) received_bits: f64,
     /// Lost datagrams over sent ones; `None` for TCP.
     pub(super) loss: Option<f64>,
 }
 
-/// Reads the figures from the document that `iperf3 -c … -J` writes.
-pub(super) fn figures(document: &str) -> Result<Figures> {
+/// Parses the figures from the document that `iperf3 -c … -J` writes.
+pub(super) fn figures(document: &str) -> Result<ClientFigures> {
     let document: Value = serde_json::from_str(document).context("the client's output is not JSON")?;
     if let Some(error) = document["error"].as_str() {
-        bail!("the client says: {error}");
+        bail!("the client reports: {error}");
     }
     let end = &document["end"];
-    let mut figures = Figures { goodput: 0.0, received_bits: 0.0, loss: None };
+    let mut figures = ClientFigures { goodput: 0.0, received_bits: 0.0, loss: None };
     for sum in
         ["sum_received", "sum_received_bidir_reverse"].map(|key| &end[key]).into_iter().filter(|sum| sum.is_object())
     {
@@ -53,7 +53,7 @@ mod tests {
             "sum_received": {"bytes": 100, "bits_per_second": 800.0},
             "sum_received_bidir_reverse": {"bytes": 50, "bits_per_second": 400.0}}}"#;
         let figures = figures(document).expect("the document is complete");
-        assert_eq!(figures, Figures { goodput: 1200.0, received_bits: 1200.0, loss: None });
+        assert_eq!(figures, ClientFigures { goodput: 1200.0, received_bits: 1200.0, loss: None });
     }
 
     #[test]

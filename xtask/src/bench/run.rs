@@ -1,4 +1,4 @@
-//! One run: a server of one program, a client of one program, a fresh port.
+//! Single run: a server of one program, a client of one program, a fresh port.
 
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
@@ -9,47 +9,48 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::cell::Cell;
-use super::process::Running;
+use super::cell::BenchCell;
+use super::process::RunningChild;
 use super::result;
 use crate::workspace::output_of;
 
-/// How long a program may take beyond the time of the test itself.
-const GRACE: Duration = Duration::from_secs(15);
+/// Time limit of a program beyond the time of the test itself.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long a server may take until it listens.
-const START: Duration = Duration::from_secs(5);
+/// Time limit of a server until it listens.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A program that speaks iperf3.
+/// Program that implements the iperf3 protocol.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct BenchProgram {
     /// Name in the tables.
     pub(super) name: &'static str,
-    /// First line of what it says about its version.
+    /// First line of its version output.
     pub(super) version: String,
     path: PathBuf,
-    leading: &'static [&'static str],
+    leading_arguments: &'static [&'static str],
 }
 
-impl Program {
-    /// The iperf3 of this machine, or the one that `IPERF3_BIN` names.
+impl BenchProgram {
+    /// Returns the iperf3 of this machine, or the one in `IPERF3_BIN`.
     pub(super) fn iperf3() -> Result<Self> {
         let path = std::env::var_os("IPERF3_BIN").map_or_else(|| PathBuf::from("iperf3"), PathBuf::from);
         let version = output_of(Command::new(&path).arg("--version"))
             .context("no iperf3 to compare with: apt-get install iperf3, or name one in IPERF3_BIN")?;
-        Ok(Self { name: "iperf3", version: first_line(&version), path, leading: &[] })
+        Ok(Self { name: "iperf3", version: first_line(&version), path, leading_arguments: &[] })
     }
 
-    /// The linerate at `path`.
+    /// Returns the linerate at `path`.
     pub(super) fn linerate(path: &Path) -> Result<Self> {
         let path = fs::canonicalize(path).with_context(|| format!("no linerate at {}", path.display()))?;
         let version = output_of(Command::new(&path).arg("--version"))?;
-        Ok(Self { name: "linerate", version: first_line(&version), path, leading: &["iperf3"] })
+        Ok(Self { name: "linerate", version: first_line(&version), path, leading_arguments: &["iperf3"] })
     }
 
-    fn start(&self, arguments: &[String]) -> Result<Running> {
-        let all: Vec<String> = self.leading.iter().map(|word| (*word).to_owned()).chain(arguments.to_vec()).collect();
-        Running::start(&self.path, &all)
+    fn start(&self, arguments: &[String]) -> Result<RunningChild> {
+        let all: Vec<String> =
+            self.leading_arguments.iter().map(|argument| (*argument).to_owned()).chain(arguments.to_vec()).collect();
+        RunningChild::start(&self.path, &all)
     }
 }
 
@@ -57,17 +58,17 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim().to_owned()
 }
 
-/// A server and a client.
+/// Server and client program of a run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pair<'a> {
-    server: &'a Program,
-    client: &'a Program,
+pub(super) struct ProgramPair<'a> {
+    server: &'a BenchProgram,
+    client: &'a BenchProgram,
 }
 
-/// What one run gave.
+/// Figures of one run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
-    /// What reached the receivers, in bit/s.
+pub(super) struct BenchRun {
+    /// Rate at the receivers, in bit/s.
     pub(super) goodput: f64,
     /// Lost datagrams over sent ones; `None` for TCP.
     pub(super) loss: Option<f64>,
@@ -79,9 +80,9 @@ pub(super) struct Run {
     pub(super) cpu_seconds_per_gigabit: f64,
 }
 
-impl<'a> Pair<'a> {
-    /// The baseline with itself first, the candidate with itself second, then the two mixed ones.
-    pub(super) fn all(baseline: &'a Program, candidate: &'a Program, mixed: bool) -> Vec<Self> {
+impl<'a> ProgramPair<'a> {
+    /// Returns the baseline with itself first, the candidate with itself second, then the two mixed pairs.
+    pub(super) fn all(baseline: &'a BenchProgram, candidate: &'a BenchProgram, mixed: bool) -> Vec<Self> {
         let mut pairs =
             vec![Self { server: baseline, client: baseline }, Self { server: candidate, client: candidate }];
         if mixed {
@@ -91,24 +92,24 @@ impl<'a> Pair<'a> {
         pairs
     }
 
-    /// Client and server, as the tables name them.
+    /// Returns client and server for the tables.
     pub(super) fn name(&self) -> String {
         format!("{} → {}", self.client.name, self.server.name)
     }
 
     /// Measures `cell` once for `seconds`.
-    pub(super) fn run(&self, cell: &Cell, seconds: u64) -> Result<Run> {
+    pub(super) fn run(&self, cell: &BenchCell, seconds: u64) -> Result<BenchRun> {
         let port = free_port()?;
         let server = self.server.start(&server_arguments(port))?;
         wait_until_listening(&server, port)?;
         let client = self.client.start(&client_arguments(cell, port, seconds))?;
-        let client = client.finish(Duration::from_secs(seconds) + GRACE)?;
+        let client = client.finish(Duration::from_secs(seconds) + FINISH_TIMEOUT)?;
         let figures = result::figures(&client.output).with_context(|| format!("client {}", self.client.name))?;
         ensure!(client.success, "client {} failed", self.client.name);
-        let server = server.finish(GRACE).with_context(|| format!("server {}", self.server.name))?;
+        let server = server.finish(FINISH_TIMEOUT).with_context(|| format!("server {}", self.server.name))?;
         ensure!(server.success, "server {} failed: {}", self.server.name, server.output.trim());
         let cpu_seconds = client.cpu_seconds + server.cpu_seconds;
-        Ok(Run {
+        Ok(BenchRun {
             goodput: figures.goodput,
             loss: figures.loss,
             packet_rate: cell.datagram.map(|bytes| figures.goodput / 8.0 / f64::from(bytes)),
@@ -122,13 +123,13 @@ fn server_arguments(port: u16) -> Vec<String> {
     ["-s", "-p", &port.to_string(), "-1", "-J"].map(str::to_owned).to_vec()
 }
 
-fn client_arguments(cell: &Cell, port: u16, seconds: u64) -> Vec<String> {
+fn client_arguments(cell: &BenchCell, port: u16, seconds: u64) -> Vec<String> {
     let (port, seconds) = (port.to_string(), seconds.to_string());
     let common = ["-c", "127.0.0.1", "-p", &port, "-t", &seconds, "-J"];
     common.iter().chain(cell.options).map(|option| (*option).to_owned()).collect()
 }
 
-/// A port that is free for TCP and for UDP at this moment.
+/// Returns a port that is free for TCP and UDP at this moment.
 fn free_port() -> Result<u16> {
     for _ in 0..100 {
         let port = TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0"))?.local_addr()?.port();
@@ -139,9 +140,9 @@ fn free_port() -> Result<u16> {
     bail!("no port free for both TCP and UDP in 100 attempts")
 }
 
-/// Waits until something listens on `port`. It looks into /proc, because a connection would be a client.
-fn wait_until_listening(server: &Running, port: u16) -> Result<()> {
-    let deadline = Instant::now() + START;
+/// Waits until a server listens on `port`. It reads /proc, because a connection would count as a client.
+fn wait_until_listening(server: &RunningChild, port: u16) -> Result<()> {
+    let deadline = Instant::now() + LISTEN_TIMEOUT;
     while Instant::now() < deadline {
         let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
         if tables.iter().any(|table| has_listener(table, port)) {
@@ -150,10 +151,10 @@ fn wait_until_listening(server: &Running, port: u16) -> Result<()> {
         ensure!(server.is_running(), "the server ended before it listened on port {port}");
         thread::sleep(Duration::from_millis(2));
     }
-    bail!("the server did not listen on port {port} within {} s", START.as_secs())
+    bail!("the server did not listen on port {port} within {} s", LISTEN_TIMEOUT.as_secs())
 }
 
-/// Whether a table in the form of /proc/net/tcp has a socket in state LISTEN (0A) on `port`.
+/// True when a table in the form of /proc/net/tcp has a socket in state LISTEN (0A) on `port`.
 fn has_listener(table: &str, port: u16) -> bool {
     let port = format!(":{port:04X}");
     table.lines().any(|line| {
@@ -163,10 +164,10 @@ fn has_listener(table: &str, port: u16) -> bool {
 }
 
 #[cfg(test)]
-impl Program {
-    /// A program for tests that start none.
+impl BenchProgram {
+    /// Returns a program for tests that start none.
     pub(super) fn named(name: &'static str) -> Self {
-        Self { name, version: name.to_owned(), path: PathBuf::from(name), leading: &[] }
+        Self { name, version: name.to_owned(), path: PathBuf::from(name), leading_arguments: &[] }
     }
 }
 

@@ -1,21 +1,21 @@
 //! Medians and their uncertainty.
 //!
-//! Runs on one machine have outliers on one side (something else ran), so the median speaks and not the mean. The
-//! interval is a percentile bootstrap (Efron 1979): rounds are drawn with replacement, the median of each draw is taken,
-//! and the middle 95 % of those medians is the interval. With few rounds it is wide, and says so.
+//! Runs on one machine have outliers on one side (other processes ran), so the median is used and not the mean. The
+//! interval is a percentile bootstrap (Efron 1979): rounds are drawn with replacement, the median of each draw is
+//! taken, and the middle 95 % of those medians is the interval. With few rounds it is wide.
 
-/// Draws of the bootstrap.
+/// Number of bootstrap draws.
 const DRAWS: usize = 10_000;
 
-/// A middle value and the interval that holds it with 95 % confidence.
+/// Median with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Estimate {
+pub(super) struct MedianEstimate {
     pub(super) median: f64,
     pub(super) low: f64,
     pub(super) high: f64,
 }
 
-/// The middle value; the mean of the two middle ones when their number is even; `None` of nothing.
+/// Returns the median; the mean of the two middle values when their number is even; `None` without values.
 pub(super) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -26,18 +26,19 @@ pub(super) fn median(values: &[f64]) -> Option<f64> {
     Some(f64::midpoint(sorted[sorted.len() / 2 - 1], upper))
 }
 
-/// The median of `values` with its bootstrap interval; `None` of nothing. The same values give the same interval.
-pub(super) fn bootstrap_median(values: &[f64]) -> Option<Estimate> {
+/// Returns the median of `values` with its bootstrap interval; `None` without values. The same values give the same
+/// interval.
+pub(super) fn bootstrap_median(values: &[f64]) -> Option<MedianEstimate> {
     let median_of_all = median(values)?;
-    let mut random = Random::new(0x9E37_79B9_7F4A_7C15);
+    let mut random = XorShift64::new(0x9E37_79B9_7F4A_7C15);
     let mut medians: Vec<f64> = (0..DRAWS)
         .filter_map(|_| median(&(0..values.len()).map(|_| values[random.below(values.len())]).collect::<Vec<_>>()))
         .collect();
     medians.sort_by(f64::total_cmp);
-    Some(Estimate { median: median_of_all, low: medians[DRAWS / 40], high: medians[DRAWS - 1 - DRAWS / 40] })
+    Some(MedianEstimate { median: median_of_all, low: medians[DRAWS / 40], high: medians[DRAWS - 1 - DRAWS / 40] })
 }
 
-/// The candidate's value over the baseline's in each round where both are known and the baseline is not zero.
+/// Returns the ratio of candidate to baseline in each round where both are known and the baseline is not zero.
 pub(super) fn ratios(candidate: &[Option<f64>], baseline: &[Option<f64>]) -> Vec<f64> {
     candidate
         .iter()
@@ -46,10 +47,10 @@ pub(super) fn ratios(candidate: &[Option<f64>], baseline: &[Option<f64>]) -> Vec
         .collect()
 }
 
-/// Marsaglia's xorshift64: enough to draw rounds, and the same on every machine.
-struct Random(u64);
+/// Marsaglia's xorshift64 generator: enough to draw rounds, and the same on every machine.
+struct XorShift64(u64);
 
-impl Random {
+impl XorShift64 {
     fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_rounds_leave_no_doubt() {
+    fn equal_rounds_have_an_empty_interval() {
         let estimate = bootstrap_median(&[1.5; 7]).expect("seven values");
         assert_eq!((estimate.median, estimate.low, estimate.high), (1.5, 1.5, 1.5));
         assert_eq!(bootstrap_median(&[]), None);

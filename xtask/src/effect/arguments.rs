@@ -1,29 +1,29 @@
-//! The command line of `cargo xtask effect`.
+//! Command line of `cargo xtask effect`.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::tuned::Labelled;
+use super::tuned::LabelledPath;
 
-/// What was asked for.
+/// Parsed arguments.
 #[derive(Debug, PartialEq)]
-pub(super) struct Arguments {
+pub(super) struct EffectArguments {
     /// Names of paths; empty for all.
     only: Vec<String>,
     /// Labels of paths; empty for all.
     labels: Vec<String>,
-    /// How many are tuned at once.
+    /// Number of paths tuned in parallel.
     pub(super) jobs: usize,
-    /// Where the table goes, from the root of the workspace.
+    /// Output file, relative to the root of the workspace.
     pub(super) out: PathBuf,
-    /// Where the documents are kept, and read from.
+    /// Directory in which documents are kept, and read from.
     pub(super) documents: Option<PathBuf>,
-    /// The binary; built when not given.
+    /// Binary to run; built when not given.
     pub(super) linerate: Option<PathBuf>,
 }
 
-impl Default for Arguments {
+impl Default for EffectArguments {
     fn default() -> Self {
         Self {
             only: Vec::new(),
@@ -36,13 +36,14 @@ impl Default for Arguments {
     }
 }
 
-impl Arguments {
-    /// Reads the arguments after `effect`.
+impl EffectArguments {
+    /// Parses the arguments after `effect`.
     pub(super) fn parse(arguments: &[String]) -> Result<Self> {
         let mut parsed = Self::default();
-        let mut rest = arguments.iter();
-        while let Some(option) = rest.next() {
-            let value = rest.next().with_context(|| format!("{option} is unknown or lacks its value"))?;
+        let mut remaining = arguments.iter();
+        while let Some(option) = remaining.next() {
+            let value =
+                remaining.next().with_context(|| format!("unknown option '{option}', or its value is missing"))?;
             match option.as_str() {
                 "--only" => parsed.only.push(value.clone()),
                 "--label" => parsed.labels.push(value.clone()),
@@ -50,22 +51,28 @@ impl Arguments {
                 "--out" => parsed.out = PathBuf::from(value),
                 "--documents" => parsed.documents = Some(PathBuf::from(value)),
                 "--linerate" => parsed.linerate = Some(PathBuf::from(value)),
-                _ => bail!("unknown option {option}"),
+                _ => bail!("unknown option '{option}'"),
             }
         }
         ensure!((1..=64).contains(&parsed.jobs), "--jobs must be 1 to 64");
         Ok(parsed)
     }
 
-    /// The paths that were asked for: those named, and those with one of the labels.
-    pub(super) fn select(&self, library: &[Labelled]) -> Result<Vec<Labelled>> {
+    /// Returns the requested paths: those named, and those with one of the labels.
+    pub(super) fn select(&self, library: &[LabelledPath]) -> Result<Vec<LabelledPath>> {
         for name in &self.only {
-            ensure!(library.iter().any(|path| path.name == *name), "the library has no path {name}");
+            ensure!(
+                library.iter().any(|path| path.name == *name),
+                "unknown path '{name}': `linerate lab list` shows the library"
+            );
         }
         for label in &self.labels {
-            ensure!(library.iter().any(|path| path.label == *label), "no path has the label {label}");
+            ensure!(
+                library.iter().any(|path| path.label == *label),
+                "unknown label '{label}': `linerate lab list` shows the library"
+            );
         }
-        let is_wanted = |path: &&Labelled| {
+        let is_wanted = |path: &&LabelledPath| {
             let of_all = self.only.is_empty() && self.labels.is_empty();
             of_all || self.only.contains(&path.name) || self.labels.contains(&path.label)
         };
@@ -77,13 +84,13 @@ impl Arguments {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Arguments> {
-        Arguments::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    fn parse(line: &str) -> Result<EffectArguments> {
+        EffectArguments::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
-    fn library() -> Vec<Labelled> {
+    fn library() -> Vec<LabelledPath> {
         [("a", "loss", "network"), ("b", "receive-window", "receiver"), ("c", "receive-window", "receiver")]
-            .map(|(name, label, place)| Labelled { name: name.into(), label: label.into(), place: place.into() })
+            .map(|(name, label, place)| LabelledPath { name: name.into(), label: label.into(), location: place.into() })
             .into()
     }
 
@@ -93,7 +100,7 @@ mod tests {
 
     #[test]
     fn all_paths_or_those_named_or_labelled() {
-        assert_eq!(parse("").expect("nothing is fine"), Arguments::default());
+        assert_eq!(parse("").expect("no arguments are valid"), EffectArguments::default());
         assert_eq!(selected("").expect("all"), ["a", "b", "c"]);
         assert_eq!(selected("--only a --only c").expect("two"), ["a", "c"]);
         assert_eq!(selected("--label receive-window").expect("two"), ["b", "c"]);
@@ -102,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn invalid_arguments_are_refused() {
         for wrong in ["--jobs 0", "--jobs many", "--jobs", "--out", "--what 1", "300m-20ms"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

@@ -1,80 +1,81 @@
-//! What a run of `linerate tune` did to a path, and whether that is what the path's label asks for.
+//! Result of a run of `linerate tune` on a path, and its comparison with the path's label.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// The least share of what can be reached that a repaired path carries.
-const LEAST_SHARE: f64 = 0.95;
+/// Least share of the reachable rate of a repaired path.
+const MIN_REACHED_SHARE: f64 = 0.95;
 
-/// The most by which the loaded round trip may have grown, as a factor.
-const LARGEST_GROWTH: f64 = 1.2;
+/// Largest growth factor of the loaded round trip.
+const MAX_RTT_GROWTH: f64 = 1.2;
 
-/// Causes on a host that a program there chose: no setting is theirs, and none is to be changed.
-const BY_A_PROGRAM: &[&str] = &["slow-reader", "socket-pacing"];
+/// Causes on a host that a program chose: no setting is to be changed.
+const PROGRAM_CAUSES: &[&str] = &["slow-reader", "socket-pacing"];
 
-/// Bounds that no setting of a host removes.
-const STAYING_BOUNDS: &[&str] = &["the loss rate", "the application"];
+/// Names of bounds that no host setting removes.
+const FIXED_BOUNDS: &[&str] = &["the loss rate", "the application"];
 
-/// A path of the library.
+/// Path of the library with its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Labelled {
-    /// Its name.
+pub(super) struct LabelledPath {
+    /// Name of the path.
     pub(super) name: String,
-    /// The cause that it is built around.
+    /// Built-in cause.
     pub(super) label: String,
-    /// Where that lies: `sender`, `receiver`, `hosts`, `network`, `application`, `nowhere`.
-    pub(super) place: String,
+    /// Location of the cause: `sender`, `receiver`, `hosts`, `network`, `application`, `nowhere`.
+    pub(super) location: String,
 }
 
-impl Labelled {
-    /// From an entry of `linerate lab list --json`.
+impl LabelledPath {
+    /// Parses an entry of `linerate lab list --json`.
     pub(super) fn read(entry: &Value) -> Result<Self> {
         let text = |key: &str| {
             entry[key].as_str().map(str::to_owned).with_context(|| format!("a path of the list has no {key}"))
         };
-        Ok(Self { name: text("name")?, label: text("label")?, place: text("place")? })
+        Ok(Self { name: text("name")?, label: text("label")?, location: text("location")? })
     }
 
-    /// Whether a setting of a host is the cause.
+    /// True when a host setting is the cause.
     pub(super) fn is_limited_by_a_host(&self) -> bool {
-        ["sender", "receiver", "hosts"].contains(&self.place.as_str()) && !BY_A_PROGRAM.contains(&self.label.as_str())
+        ["sender", "receiver", "hosts"].contains(&self.location.as_str())
+            && !PROGRAM_CAUSES.contains(&self.label.as_str())
     }
 }
 
-/// A path before and after. Rates are payload in bit/s, round trips in seconds; `None` where it was not seen.
+/// Path before and after tuning. Rates are payload in bit/s, round trips in seconds; `None` where not observed.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Tuned {
-    pub(super) path: Labelled,
-    /// As in the document; `failed` where there is none.
+pub(super) struct TunedPath {
+    pub(super) path: LabelledPath,
+    /// Outcome in the document; `failed` without a document.
     pub(super) outcome: String,
     pub(super) before: Option<f64>,
     pub(super) after: Option<f64>,
-    /// What the path carries.
+    /// Payload capacity of the path.
     pub(super) capacity: Option<f64>,
-    /// What can be reached of that: a bound that no setting removes may be lower.
+    /// Reachable rate: the capacity, or a lower bound that no setting removes.
     pub(super) reachable: Option<f64>,
     pub(super) round_trip_before: Option<f64>,
     pub(super) round_trip_after: Option<f64>,
-    /// What is in force at the end.
-    pub(super) changed: Vec<String>,
-    /// Groups that were tried and taken back.
-    pub(super) taken_back: Vec<String>,
-    /// Whether what is in force lives with a cause on the path.
-    pub(super) lives_with_the_path: bool,
-    /// The outcome in a sentence, or the error.
+    /// Changes in effect at the end.
+    pub(super) changes: Vec<String>,
+    /// Groups that were tried and rolled back.
+    pub(super) rolled_back: Vec<String>,
+    /// True when the changes in effect work around a cause on the path.
+    pub(super) works_around_path: bool,
+    /// Outcome as a sentence, or the error.
     pub(super) sentence: String,
-    /// Why something was not proposed.
+    /// Reasons of the refusals.
     pub(super) refusals: Vec<String>,
 }
 
-impl Tuned {
-    /// From the document of `linerate tune --json`.
-    pub(super) fn read(path: &Labelled, document: &Value) -> Self {
+impl TunedPath {
+    /// Parses the document of `linerate tune --json`.
+    pub(super) fn read(path: &LabelledPath, document: &Value) -> Self {
         let (before, after) = (&document["before"], &document["after"]);
         let capacity = capacity(after).or_else(|| capacity(before));
         let rounds = items(&document["rounds"]);
         let tried_in_vain = if document["outcome"] == "rolled_back" { without_and_with(rounds) } else { None };
-        let bound = tried_in_vain.map(|(_, best)| best).or_else(|| staying_bound(after));
+        let bound = tried_in_vain.map(|(_, best)| best).or_else(|| fixed_bound(after));
         Self {
             path: path.clone(),
             outcome: text(&document["outcome"]),
@@ -89,11 +90,11 @@ impl Tuned {
                 .or_else(|| effect(document, "round_trip_p95", "before").map(from_nanoseconds)),
             round_trip_after: round_trip(after)
                 .or_else(|| effect(document, "round_trip_p95", "after").map(from_nanoseconds)),
-            changed: rounds.iter().flat_map(changes_kept).collect(),
-            taken_back: rounds.iter().flat_map(|round| tried(round, false)).collect(),
-            lives_with_the_path: rounds
-                .iter()
-                .any(|round| round["lives_with_the_path"].as_bool() == Some(true) && !tried(round, true).is_empty()),
+            changes: rounds.iter().flat_map(changes_kept).collect(),
+            rolled_back: rounds.iter().flat_map(|round| groups_tried(round, false)).collect(),
+            works_around_path: rounds.iter().any(|round| {
+                round["lives_with_the_path"].as_bool() == Some(true) && !groups_tried(round, true).is_empty()
+            }),
             sentence: text(&document["sentence"]),
             refusals: rounds
                 .iter()
@@ -102,8 +103,8 @@ impl Tuned {
         }
     }
 
-    /// A path of which there is no document.
-    pub(super) fn failed(path: &Labelled, error: &str) -> Self {
+    /// Returns a path without a document.
+    pub(super) fn failed(path: &LabelledPath, error: &str) -> Self {
         Self {
             path: path.clone(),
             outcome: "failed".to_owned(),
@@ -113,49 +114,49 @@ impl Tuned {
             reachable: None,
             round_trip_before: None,
             round_trip_after: None,
-            changed: Vec::new(),
-            taken_back: Vec::new(),
-            lives_with_the_path: false,
+            changes: Vec::new(),
+            rolled_back: Vec::new(),
+            works_around_path: false,
             sentence: error.to_owned(),
             refusals: Vec::new(),
         }
     }
 
-    /// What arrives at the end, as a share of what can be reached.
+    /// Returns the final goodput as a share of the reachable rate.
     pub(super) fn share(&self) -> Option<f64> {
         let reachable = self.reachable.filter(|rate| *rate > 0.0)?;
         Some(self.after.or(self.before)? / reachable)
     }
 
-    /// Whether the transfer gets at the end what can be reached, without waiting longer. Where nothing earned its keep, the
-    /// end is as the beginning.
+    /// True when the transfer reaches the reachable rate without a longer round trip. Where no change was kept, the
+    /// result equals the initial state.
     pub(super) fn is_repaired(&self) -> bool {
         let changed = self.outcome == "kept";
         let after = if changed { self.round_trip_after } else { self.round_trip_before };
         let waits = self.round_trip_before.zip(after);
         (!changed || self.after.is_some())
-            && self.share().is_some_and(|share| share >= LEAST_SHARE)
-            && waits.is_some_and(|(before, after)| after <= LARGEST_GROWTH * before)
+            && self.share().is_some_and(|share| share >= MIN_REACHED_SHARE)
+            && waits.is_some_and(|(before, after)| after <= MAX_RTT_GROWTH * before)
     }
 
-    /// Whether nothing was touched.
+    /// True when nothing was changed or tried.
     pub(super) fn is_untouched(&self) -> bool {
         self.outcome == "nothing_to_change"
     }
 
-    /// Whether it is what the label asks for.
+    /// True when the result matches the label.
     pub(super) fn is_as_expected(&self) -> bool {
         if self.path.is_limited_by_a_host() { self.is_repaired() } else { self.is_untouched() }
     }
 
-    /// What is not as the label asks for.
+    /// Describes how the result differs from the label.
     pub(super) fn complaint(&self) -> String {
         let mut parts = vec![match self.path.is_limited_by_a_host() {
             _ if self.outcome == "failed" => "no result".to_owned(),
             true if self.outcome != "kept" => {
-                format!("{} where a setting is the cause, {}", self.title(), self.short_of())
+                format!("{} where a setting is the cause, {}", self.title(), self.shortcoming())
             }
-            true => self.short_of(),
+            true => self.shortcoming(),
             false => format!("{} where no setting is the cause", self.title()),
         }];
         parts.push(self.sentence.clone());
@@ -164,19 +165,19 @@ impl Tuned {
         parts.join(": ")
     }
 
-    /// What a repaired path lacks.
-    fn short_of(&self) -> String {
+    /// Describes the missing rate or excess delay of a path.
+    fn shortcoming(&self) -> String {
         let mut lacks = Vec::new();
         match self.share() {
-            None => lacks.push("what can be reached was not seen".to_owned()),
-            Some(share) if share < LEAST_SHARE => {
-                lacks.push(format!("{:.1} % of what can be reached", share * 100.0));
+            None => lacks.push("the reachable rate was not observed".to_owned()),
+            Some(share) if share < MIN_REACHED_SHARE => {
+                lacks.push(format!("{:.1} % of the reachable rate", share * 100.0));
             }
             Some(_) => {}
         }
         match self.round_trip_before.zip(self.round_trip_after.or(self.round_trip_before)) {
-            None => lacks.push("round trips were not seen".to_owned()),
-            Some((before, after)) if after > LARGEST_GROWTH * before => {
+            None => lacks.push("round trips were not observed".to_owned()),
+            Some((before, after)) if after > MAX_RTT_GROWTH * before => {
                 lacks.push(format!("round trips {:.2} times as long", after / before));
             }
             Some(_) => {}
@@ -184,16 +185,16 @@ impl Tuned {
         lacks.join(", ")
     }
 
-    /// The outcome for people.
+    /// Returns the outcome as text.
     pub(super) fn title(&self) -> String {
         match self.outcome.as_str() {
-            "rolled_back" => "taken back".to_owned(),
+            "rolled_back" => "rolled back".to_owned(),
             "planned" => "planned only".to_owned(),
             other => other.replace('_', " "),
         }
     }
 
-    /// One line for who waits.
+    /// Returns one line for the terminal.
     pub(super) fn line(&self) -> String {
         let rate = |rate: Option<f64>| rate.map_or("–".to_owned(), |rate| format!("{:.1}", rate / 1e6));
         let mark = if self.is_as_expected() { "" } else { " ✗" };
@@ -214,7 +215,7 @@ fn figure(diagnosis: &Value, name: &str) -> Option<f64> {
     diagnosis["figures"][name].as_f64()
 }
 
-/// What arrives after slow start, or in all where that was not seen.
+/// Returns the goodput after slow start, or of the whole transfer where that was not observed.
 fn goodput(diagnosis: &Value) -> Option<f64> {
     figure(diagnosis, "steady_bits_per_second").or_else(|| diagnosis["goodput_bits_per_second"].as_f64())
 }
@@ -227,10 +228,10 @@ fn round_trip(diagnosis: &Value) -> Option<f64> {
     figure(diagnosis, "round_trip_loaded_p95_seconds")
 }
 
-/// The lowest bound at the end that no setting removes.
-fn staying_bound(diagnosis: &Value) -> Option<f64> {
+/// Returns the lowest final bound that no setting removes.
+fn fixed_bound(diagnosis: &Value) -> Option<f64> {
     let bounds = items(&diagnosis["bounds"]).iter();
-    let staying = bounds.filter(|bound| bound["name"].as_str().is_some_and(|name| STAYING_BOUNDS.contains(&name)));
+    let staying = bounds.filter(|bound| bound["name"].as_str().is_some_and(|name| FIXED_BOUNDS.contains(&name)));
     staying.filter_map(|bound| bound["bits_per_second"].as_f64()).reduce(f64::min)
 }
 
@@ -242,8 +243,8 @@ fn from_nanoseconds(time: f64) -> f64 {
     time / 1e9
 }
 
-/// Goodput without what was tried, and the best that was measured with any of it: where all of it was taken back, the cause
-/// was removed for a while, and what can be reached was seen.
+/// Returns the goodput without the tried changes, and the best with any of them: where all were rolled back, the cause
+/// was removed temporarily, and the reachable rate was measured.
 fn without_and_with(rounds: &[Value]) -> Option<(f64, f64)> {
     let trials = || rounds.iter().flat_map(|round| items(&round["trials"]));
     let goodput = |trial: &Value, when: &str| {
@@ -254,13 +255,13 @@ fn without_and_with(rounds: &[Value]) -> Option<(f64, f64)> {
     Some((without, best))
 }
 
-/// The groups of a round that were kept, or those that were not.
-fn tried(round: &Value, kept: bool) -> Vec<String> {
+/// Returns the groups of a round that were kept, or those that were not.
+fn groups_tried(round: &Value, kept: bool) -> Vec<String> {
     let trials = items(&round["trials"]).iter();
     trials.filter(|trial| (trial["decision"] == "keep") == kept).map(|trial| text(&trial["group"])).collect()
 }
 
-/// What a round's kept groups have changed: `far net.ipv4.tcp_rmem = 4096 131072 8388608`.
+/// Returns the changes of a round's kept groups: `far net.ipv4.tcp_rmem = 4096 131072 8388608`.
 fn changes_kept(round: &Value) -> Vec<String> {
     let kept = items(&round["trials"]).iter().filter(|trial| trial["decision"] == "keep");
     kept.flat_map(|trial| text(&trial["name"]).split("; ").map(str::to_owned).collect::<Vec<_>>()).collect()
@@ -272,8 +273,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    pub(in super::super) fn path(name: &str, label: &str, place: &str) -> Labelled {
-        Labelled { name: name.into(), label: label.into(), place: place.into() }
+    pub(in super::super) fn path(name: &str, label: &str, place: &str) -> LabelledPath {
+        LabelledPath { name: name.into(), label: label.into(), location: place.into() }
     }
 
     fn diagnosis(steady: f64, round_trip: f64) -> Value {
@@ -293,7 +294,7 @@ pub(super) mod tests {
         json!({ "end": end, "change": { "target": target, "from": "1", "to": to, "group": group }, "alternatives": [] })
     }
 
-    /// A receiver's window that was too small, repaired in the second of two trials.
+    /// Document of a receive window that was too small, repaired in the second of two trials.
     pub(in super::super) fn kept(steady: f64, round_trip: f64) -> Value {
         json!({
             "schema": 1,
@@ -326,16 +327,16 @@ pub(super) mod tests {
 
     #[test]
     fn a_repaired_path_names_its_change_and_its_figures() {
-        let tuned = Tuned::read(&path("a", "receive-window", "receiver"), &kept(96e6, 0.0239));
+        let tuned = TunedPath::read(&path("a", "receive-window", "receiver"), &kept(96e6, 0.0239));
         assert!(tuned.is_repaired() && tuned.is_as_expected() && !tuned.is_untouched());
         assert_eq!((tuned.before, tuned.after, tuned.capacity), (Some(25e6), Some(96e6), Some(100e6)));
-        assert_eq!(tuned.changed, ["far net.ipv4.tcp_rmem = 4096 131072 999424"]);
-        assert_eq!(tuned.taken_back, ["congestion_control"]);
+        assert_eq!(tuned.changes, ["far net.ipv4.tcp_rmem = 4096 131072 999424"]);
+        assert_eq!(tuned.rolled_back, ["congestion_control"]);
         assert_eq!(tuned.line(), "a: kept, 25.0 -> 96.0 Mbit/s");
     }
 
     #[test]
-    fn what_the_best_trial_reached_can_be_reached() {
+    fn the_rate_of_the_best_trial_is_reachable() {
         let effects = |before: f64, after: f64| json!([{ "name": "goodput", "before": before, "after": after }]);
         let mut document = kept(96e6, 0.02);
         document["outcome"] = json!("rolled_back");
@@ -344,47 +345,50 @@ pub(super) mod tests {
             { "group": "features", "decision": "roll_back", "name": "a", "effects": effects(20e6, 20.5e6) },
             { "group": "features", "decision": "roll_back", "name": "b", "effects": effects(20e6, 19e6) },
         ]);
-        let tuned = Tuned::read(&path("a", "sack-off", "hosts"), &document);
+        let tuned = TunedPath::read(&path("a", "sack-off", "hosts"), &document);
         assert_eq!((tuned.before, tuned.reachable), (Some(20e6), Some(20.5e6)));
         assert!(tuned.is_as_expected(), "the cause was removed, and nothing was gained");
         document["rounds"][0]["trials"][0]["effects"] = effects(20e6, 90e6);
-        assert!(!Tuned::read(&path("a", "sack-off", "hosts"), &document).is_as_expected(), "it gained, and was lost");
+        assert!(
+            !TunedPath::read(&path("a", "sack-off", "hosts"), &document).is_as_expected(),
+            "it gained, and was lost"
+        );
     }
 
     #[test]
     fn too_slow_or_too_late_is_no_repair() {
         let host = path("a", "receive-window", "receiver");
-        let slow = Tuned::read(&host, &kept(94.9e6, 0.020));
+        let slow = TunedPath::read(&host, &kept(94.9e6, 0.020));
         assert!(!slow.is_as_expected());
-        assert_eq!(slow.complaint(), "94.9 % of what can be reached: Four times as fast.");
-        let late = Tuned::read(&host, &kept(99e6, 0.0241));
+        assert_eq!(slow.complaint(), "94.9 % of the reachable rate: Four times as fast.");
+        let late = TunedPath::read(&host, &kept(99e6, 0.0241));
         assert!(!late.is_as_expected());
         assert!(late.complaint().starts_with("round trips 1.21 times as long"), "{}", late.complaint());
     }
 
     #[test]
-    fn what_carries_all_before_needs_no_change() {
+    fn a_path_that_is_full_before_needs_no_change() {
         let host = path("a", "timestamps-off", "hosts");
-        assert!(Tuned::read(&host, &nothing()).is_as_expected());
+        assert!(TunedPath::read(&host, &nothing()).is_as_expected());
         let mut slow = nothing();
         slow["before"] = diagnosis(50e6, 0.030);
-        let slow = Tuned::read(&host, &slow);
+        let slow = TunedPath::read(&host, &slow);
         assert!(!slow.is_as_expected());
         let complaint = slow.complaint();
         assert!(
-            complaint.starts_with("nothing to change where a setting is the cause, 50.0 % of what can be reached: "),
+            complaint.starts_with("nothing to change where a setting is the cause, 50.0 % of the reachable rate: "),
             "{complaint}"
         );
     }
 
     #[test]
-    fn a_bound_that_no_setting_removes_is_what_can_be_reached() {
+    fn a_bound_that_no_setting_removes_is_the_reachable_rate() {
         let mut document = kept(40e6, 0.020);
         document["after"]["bounds"] = json!([
             { "name": "the receive window", "bits_per_second": 1e6 },
             { "name": "the loss rate", "bits_per_second": 41e6 },
         ]);
-        let tuned = Tuned::read(&path("a", "sack-off", "hosts"), &document);
+        let tuned = TunedPath::read(&path("a", "sack-off", "hosts"), &document);
         assert_eq!(tuned.reachable, Some(41e6));
         assert!(tuned.is_repaired());
     }
@@ -398,8 +402,8 @@ pub(super) mod tests {
             ("socket-pacing", "sender"),
             ("slow-reader", "receiver"),
         ] {
-            assert!(Tuned::read(&path("a", label, place), &nothing()).is_as_expected(), "{label}");
-            let touched = Tuned::read(&path("a", label, place), &kept(99e6, 0.020));
+            assert!(TunedPath::read(&path("a", label, place), &nothing()).is_as_expected(), "{label}");
+            let touched = TunedPath::read(&path("a", label, place), &kept(99e6, 0.020));
             assert!(!touched.is_as_expected(), "{label}");
             assert!(touched.complaint().starts_with("kept where no setting is the cause"), "{}", touched.complaint());
         }
@@ -408,17 +412,17 @@ pub(super) mod tests {
     #[test]
     fn without_a_document_or_its_figures_nothing_is_as_expected() {
         let host = path("a", "receive-window", "receiver");
-        let failed = Tuned::failed(&host, "no kernel");
+        let failed = TunedPath::failed(&host, "no kernel");
         assert!(!failed.is_as_expected());
         assert_eq!(failed.complaint(), "no result: no kernel");
-        let empty = Tuned::read(&host, &json!({ "outcome": "kept" }));
+        let empty = TunedPath::read(&host, &json!({ "outcome": "kept" }));
         assert!(!empty.is_as_expected());
-        assert_eq!(empty.complaint(), "what can be reached was not seen, round trips were not seen");
-        assert!(!Tuned::failed(&path("a", "loss", "network"), "no kernel").is_as_expected());
+        assert_eq!(empty.complaint(), "the reachable rate was not observed, round trips were not observed");
+        assert!(!TunedPath::failed(&path("a", "loss", "network"), "no kernel").is_as_expected());
     }
 
     #[test]
-    fn figures_of_the_transfer_stand_in_for_those_of_a_diagnosis() {
+    fn figures_of_the_transfer_replace_those_of_a_diagnosis() {
         let document = json!({
             "outcome": "kept", "before": null, "after": null, "rounds": [],
             "effects": [
@@ -426,7 +430,7 @@ pub(super) mod tests {
                 { "name": "round_trip_p95", "before": 20e6, "after": 21e6 },
             ],
         });
-        let tuned = Tuned::read(&path("a", "receive-window", "receiver"), &document);
+        let tuned = TunedPath::read(&path("a", "receive-window", "receiver"), &document);
         assert_eq!((tuned.before, tuned.after), (Some(10e6), Some(20e6)));
         assert_eq!((tuned.round_trip_before, tuned.round_trip_after), (Some(0.020), Some(0.021)));
     }

@@ -1,15 +1,15 @@
-//! The beds: paths, rates and loads, with the bounds that issue 6 sets.
+//! Test beds: paths, rates and loads, with the bounds of issue 6.
 
-/// Which directions are full.
+/// Loaded directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum SaturatedDirections {
     Up,
     Down,
     Both,
 }
 
-impl Mode {
-    /// `up`, `down` or `both`.
+impl SaturatedDirections {
+    /// Returns `up`, `down` or `both`.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Up => "up",
@@ -19,181 +19,192 @@ impl Mode {
     }
 }
 
-/// What a case must not exceed, and what it must reach.
+/// Upper and lower bounds of a case.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Bounds {
-    /// Mean of the pings in ms.
+pub(super) struct CaseBounds {
+    /// Largest mean of the pings in ms.
     pub(super) mean: Option<f64>,
-    /// Longest in ms.
+    /// Largest ping in ms.
     pub(super) longest: Option<f64>,
-    /// 99th percentile in ms.
+    /// Largest 99th percentile in ms.
     pub(super) p99: Option<f64>,
-    /// Share of the set rate on the wire, in each loaded direction.
+    /// Least share of the configured rate on the wire, in each loaded direction.
     pub(super) wire: Option<f64>,
-    /// Goodput in each loaded direction, in Mbit/s.
+    /// Least goodput in each loaded direction, in Mbit/s.
     pub(super) goodput: Option<f64>,
 }
 
-/// One load on a bed.
+/// Load on a test bed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Case {
-    pub(super) mode: Mode,
-    /// For the back ends of today.
-    pub(super) bounds: Bounds,
+pub(super) struct LoadCase {
+    pub(super) mode: SaturatedDirections,
+    /// Bounds of the supported back ends.
+    pub(super) bounds: CaseBounds,
 }
 
-/// A path with a shaper's rates.
+/// Path with the rates of a shaper.
 #[derive(Debug)]
-pub(super) struct Bed {
+pub(super) struct TestBed {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
-    /// A name of the library, or a path's text.
-    pub(super) path: Path,
-    /// kbit/s up and down.
+    /// Name in the library, or the description of a path.
+    pub(super) path: BedPath,
+    /// Shaper rates in kbit/s, up and down.
     pub(super) rates: (f64, f64),
-    /// kbit/s up and down behind the shaper; `None` where nothing is slower than it.
-    pub(super) line: Option<(f64, f64)>,
-    /// The route's MTU; `None` for the path's.
+    /// Link rates behind the shaper in kbit/s, up and down; `None` where the shaper is the bottleneck.
+    pub(super) link_rates: Option<(f64, f64)>,
+    /// MTU of the route; `None` for the path's.
     pub(super) mtu: Option<u32>,
-    /// `none` is the line without a shaper.
+    /// Back ends; `none` is the link without a shaper.
     pub(super) back_ends: &'static [&'static str],
     pub(super) flows: u32,
-    /// Seconds before it counts, and that count.
-    pub(super) times: (u32, u32),
-    pub(super) cases: &'static [Case],
-    /// What stands below the table.
+    /// Seconds of warm-up, and of measurement.
+    pub(super) durations: (u32, u32),
+    pub(super) cases: &'static [LoadCase],
+    /// Remark below the table.
     pub(super) remark: &'static str,
 }
 
-/// Where the path is described.
+/// Description of a path.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Path {
+pub(super) enum BedPath {
     Library(&'static str),
-    Own(&'static str),
+    Inline(&'static str),
 }
 
-const NONE: Bounds = Bounds { mean: None, longest: None, p99: None, wire: None, goodput: None };
+const NO_BOUNDS: CaseBounds = CaseBounds { mean: None, longest: None, p99: None, wire: None, goodput: None };
 
-const fn lartc(mode: Mode, mean: f64, longest: f64) -> Case {
-    Case { mode, bounds: Bounds { mean: Some(mean), longest: Some(longest), wire: Some(0.93), ..NONE } }
+const fn lartc(mode: SaturatedDirections, mean: f64, longest: f64) -> LoadCase {
+    LoadCase { mode, bounds: CaseBounds { mean: Some(mean), longest: Some(longest), wire: Some(0.93), ..NO_BOUNDS } }
 }
 
-const fn cake(mean: f64, p99: f64, goodput: Option<f64>) -> Case {
-    Case { mode: Mode::Both, bounds: Bounds { mean: Some(mean), p99: Some(p99), goodput, ..NONE } }
+const fn cake(mean: f64, p99: f64, goodput: Option<f64>) -> LoadCase {
+    LoadCase {
+        mode: SaturatedDirections::Both,
+        bounds: CaseBounds { mean: Some(mean), p99: Some(p99), goodput, ..NO_BOUNDS },
+    }
 }
 
-const TODAY: &[&str] = &["none", "lartc-htb", "htb+fq_codel", "cake", "htb+fq_pie", "htb+sfq", "htb+bfifo", "tbf"];
+const CURRENT_BACK_ENDS: &[&str] =
+    &["none", "lartc-htb", "htb+fq_codel", "cake", "htb+fq_pie", "htb+sfq", "htb+bfifo", "tbf"];
 const WITHOUT_POLICER: &[&str] = &["htb+fq_codel", "cake", "htb+fq_pie", "htb+sfq", "htb+bfifo"];
 
-/// All of them.
-pub(super) static BEDS: &[Bed] = &[
-    Bed {
+/// All test beds.
+pub(super) static BEDS: &[TestBed] = &[
+    TestBed {
         name: "lartc",
-        title: "The LARTC line: modem of 240 kbit/s up and 900 down, 18 ms; set to 220 and 850",
-        path: Path::Library("xs4all-adsl"),
+        title: "The LARTC access link: modem of 240 kbit/s up and 900 down, 18 ms; shaped to 220 and 850",
+        path: BedPath::Library("xs4all-adsl"),
         rates: (220.0, 850.0),
-        line: Some((240.0, 900.0)),
+        link_rates: Some((240.0, 900.0)),
         mtu: None,
-        back_ends: TODAY,
+        back_ends: CURRENT_BACK_ENDS,
         flows: 1,
-        times: (25, 60),
-        cases: &[lartc(Mode::Up, 46.0, 80.0), lartc(Mode::Down, 35.0, 60.0), lartc(Mode::Both, 70.0, 130.0)],
-        remark: "LARTC's own figures (2002, another line): 51.8 (79.9) for an upload, 46.9 (74.0) for a download, 850 for both. \
-                 On a slow line our shaper holds what is received up to 5 % below the set rate.",
+        durations: (25, 60),
+        cases: &[
+            lartc(SaturatedDirections::Up, 46.0, 80.0),
+            lartc(SaturatedDirections::Down, 35.0, 60.0),
+            lartc(SaturatedDirections::Both, 70.0, 130.0),
+        ],
+        remark: "LARTC's own figures (2002, another access link): 51.8 (79.9) for an upload, 46.9 (74.0) for a \
+        download, 850 for both. On a slow link linerate's shaper limits the download to up to 5 % below the configured \
+        rate.",
     },
-    Bed {
+    TestBed {
         name: "lartc-small-packets",
-        title: "The LARTC line with the offered MTU of 576 bytes",
-        path: Path::Library("xs4all-adsl"),
+        title: "The LARTC access link with the offered MTU of 576 bytes",
+        path: BedPath::Library("xs4all-adsl"),
         rates: (220.0, 850.0),
-        line: Some((240.0, 900.0)),
+        link_rates: Some((240.0, 900.0)),
         mtu: Some(576),
         back_ends: &["htb+fq_codel", "htb+bfifo"],
         flows: 1,
-        times: (25, 60),
+        durations: (25, 60),
         cases: &[
-            lartc(Mode::Up, 30.0, 45.0),
-            Case { mode: Mode::Down, bounds: NONE },
-            Case { mode: Mode::Both, bounds: NONE },
+            lartc(SaturatedDirections::Up, 30.0, 45.0),
+            LoadCase { mode: SaturatedDirections::Down, bounds: NO_BOUNDS },
+            LoadCase { mode: SaturatedDirections::Both, bounds: NO_BOUNDS },
         ],
-        remark: "A route with this MTU and the MSS that goes with it, on the near host.",
+        remark: "A route with this MTU and the matching MSS, on the near host.",
     },
-    Bed {
+    TestBed {
         name: "cake-10-10",
-        title: "The CAKE paper's 10 Mbit/s both ways, 50 ms, four flows each way",
-        path: Path::Own(include_str!("beds/delay-50ms.toml")),
+        title: "The CAKE paper's 10 Mbit/s in both directions, 50 ms, four flows per direction",
+        path: BedPath::Inline(include_str!("beds/delay-50ms.toml")),
         rates: (10e3, 10e3),
-        line: None,
+        link_rates: None,
         mtu: None,
         back_ends: WITHOUT_POLICER,
         flows: 4,
-        times: (20, 60),
+        durations: (20, 60),
         cases: &[cake(51.7, 53.0, Some(9.2))],
-        remark: "The paper: CAKE 51.7, 99th percentile 52.9, 9.29 and 9.30 Mbit/s; `fq_codel` 51.4, 52.8, 9.27 and 9.28.",
+        remark: "The paper: CAKE 51.7, 99th percentile 52.9, 9.29 and 9.30 Mbit/s; `fq_codel` 51.4, 52.8, 9.27 and \
+            9.28.",
     },
-    Bed {
+    TestBed {
         name: "cake-10-1",
-        title: "The CAKE paper's 10 Mbit/s down and 1 up, 50 ms, four flows each way",
-        path: Path::Own(include_str!("beds/delay-50ms.toml")),
+        title: "The CAKE paper's 10 Mbit/s down and 1 up, 50 ms, four flows per direction",
+        path: BedPath::Inline(include_str!("beds/delay-50ms.toml")),
         rates: (1e3, 10e3),
-        line: None,
+        link_rates: None,
         mtu: None,
         back_ends: WITHOUT_POLICER,
         flows: 4,
-        times: (20, 60),
+        durations: (20, 60),
         cases: &[cake(58.0, 64.0, None)],
         remark: "The paper: CAKE 58.0, 99th percentile 63.6; `fq_codel` 58.1 and 71.6.",
     },
-    Bed {
+    TestBed {
         name: "modem-10-10",
-        title: "The same 10 Mbit/s both ways before a modem of 10.5 Mbit/s that holds 1.5 MB",
-        path: Path::Own(include_str!("beds/modem-10-10.toml")),
+        title: "The same 10 Mbit/s in both directions in front of a modem of 10.5 Mbit/s with a buffer of 1.5 MB",
+        path: BedPath::Inline(include_str!("beds/modem-10-10.toml")),
         rates: (10e3, 10e3),
-        line: Some((10.5e3, 10.5e3)),
+        link_rates: Some((10.5e3, 10.5e3)),
         mtu: None,
         back_ends: WITHOUT_POLICER,
         flows: 4,
-        times: (20, 60),
-        cases: &[Case { mode: Mode::Both, bounds: NONE }],
-        remark: "Sharper than the paper's bed: what the shaper lets through too early stands in the modem.",
+        durations: (20, 60),
+        cases: &[LoadCase { mode: SaturatedDirections::Both, bounds: NO_BOUNDS }],
+        remark: "Stricter than the paper's test bed: packets that the shaper sends too early queue in the modem.",
     },
-    Bed {
+    TestBed {
         name: "modem-10-1",
-        title: "The same 10 Mbit/s down and 1 up before a modem of 10.5 and 1.05 Mbit/s that holds 1.5 MB",
-        path: Path::Own(include_str!("beds/modem-10-1.toml")),
+        title: "The same 10 Mbit/s down and 1 up in front of a modem of 10.5 and 1.05 Mbit/s with a buffer of 1.5 MB",
+        path: BedPath::Inline(include_str!("beds/modem-10-1.toml")),
         rates: (1e3, 10e3),
-        line: Some((1.05e3, 10.5e3)),
+        link_rates: Some((1.05e3, 10.5e3)),
         mtu: None,
         back_ends: WITHOUT_POLICER,
         flows: 4,
-        times: (20, 60),
-        cases: &[Case { mode: Mode::Both, bounds: NONE }],
-        remark: "Sharper than the paper's bed: what the shaper lets through too early stands in the modem.",
+        durations: (20, 60),
+        cases: &[LoadCase { mode: SaturatedDirections::Both, bounds: NO_BOUNDS }],
+        remark: "Stricter than the paper's test bed: packets that the shaper sends too early queue in the modem.",
     },
-    Bed {
+    TestBed {
         name: "gigabit",
         title: "1 Gbit/s on a LAN of 2 Gbit/s",
-        path: Path::Own(include_str!("beds/lan-2g.toml")),
+        path: BedPath::Inline(include_str!("beds/lan-2g.toml")),
         rates: (1e6, 1e6),
-        line: None,
+        link_rates: None,
         mtu: None,
         back_ends: &["none", "cake", "htb+fq_codel", "htb+fq_pie", "htb+sfq", "htb+bfifo", "tbf", "lartc-htb"],
         flows: 4,
-        times: (1, 2),
+        durations: (1, 2),
         cases: &[
-            Case { mode: Mode::Up, bounds: Bounds { wire: Some(0.95), ..NONE } },
-            Case { mode: Mode::Down, bounds: Bounds { wire: Some(0.95), ..NONE } },
+            LoadCase { mode: SaturatedDirections::Up, bounds: CaseBounds { wire: Some(0.95), ..NO_BOUNDS } },
+            LoadCase { mode: SaturatedDirections::Down, bounds: CaseBounds { wire: Some(0.95), ..NO_BOUNDS } },
         ],
-        remark: "Processor time is that of the whole lab, both hosts and the path, for each packet on the wire: what a back end \
-                 adds is the difference from the first row.",
+        remark: "Processor time is that of the whole lab, both hosts and the path, for each packet on the wire: the \
+        cost of a back end is the difference from the first row.",
     },
 ];
 
-impl Bed {
-    /// What a full packet takes on the slowest link of the direction, in ms: no ping of an unlucky moment waits less.
+impl TestBed {
+    /// Returns the serialisation time of a full packet on the slowest link of each direction in ms, the least
+    /// worst-case delay of a ping.
     pub(super) fn packet_times(&self) -> (f64, f64) {
         let bits = f64::from(self.mtu.unwrap_or(1500) + 14) * 8.0;
-        let (up, down) = self.line.unwrap_or(self.rates);
+        let (up, down) = self.link_rates.unwrap_or(self.rates);
         (bits / up, bits / down)
     }
 }
@@ -207,18 +218,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beds_name_back_ends_that_there_are() {
+    fn beds_name_existing_back_ends() {
         let names: BTreeSet<_> = BEDS.iter().map(|bed| bed.name).collect();
         assert_eq!(names.len(), BEDS.len());
         for bed in BEDS {
             assert!(bed.back_ends.iter().all(|id| *id == "none" || by_id(id).is_some()), "{}", bed.name);
-            assert!(!bed.cases.is_empty() && bed.times.1 > 0 && bed.flows > 0, "{}", bed.name);
+            assert!(!bed.cases.is_empty() && bed.durations.1 > 0 && bed.flows > 0, "{}", bed.name);
         }
     }
 
     /// 1514 × 8 / 240 = 50.5 ms, 590 × 8 / 240 = 19.7 ms.
     #[test]
-    fn a_packet_on_the_line() {
+    fn serialisation_time_of_a_packet() {
         assert!((BEDS[0].packet_times().0 - 50.47).abs() < 0.01);
         assert!((BEDS[1].packet_times().0 - 19.67).abs() < 0.01);
     }

@@ -1,5 +1,5 @@
-# Runs in the near host of the lab: MODE SECONDS WARM FLOWS INTERVAL PAUSE. A shaper is set up by ./shaper.sh before.
-# Loads, waits until the load stands, then pings; what was counted meanwhile goes to the standard output.
+# Runs in the near host of the lab: MODE SECONDS WARM FLOWS INTERVAL PAUSE. ./shaper.sh, if present, sets a shaper up before.
+# Starts the load, waits for the warm-up, then pings; the counters meanwhile go to the standard output.
 mode=$1 seconds=$2 warm=$3 flows=$4 interval=$5 pause=$6
 if [ -f mtu ]; then
 	ip route change 10.0.0.0/30 dev eth0 mtu lock "$(cat mtu)" advmss $(($(cat mtu) - 40)) ||

@@ -1,4 +1,4 @@
-//! `cargo xtask shaping`: measures the back ends of crate `shape` on the beds of issue 6 in the lab, and writes
+//! `cargo xtask shaping`: measures the back ends of crate `shape` on the test beds of issue 6 in the lab, and writes
 //! docs/shaping.md. Each run is kept under target/shaping, and measured again only when its script has changed.
 
 mod beds;
@@ -11,28 +11,28 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 
 use self::beds::BEDS;
-use self::page::Row;
-use self::run::Run;
+use self::page::CaseRow;
+use self::run::ShapingRun;
 use crate::{bench, workspace};
 
-/// What was asked for.
+/// Parsed arguments.
 #[derive(Debug, PartialEq)]
-struct Arguments {
-    /// Repetitions of each case.
+struct ShapingArguments {
+    /// Number of repetitions of each case.
     runs: u32,
-    /// Names of beds; empty for all.
+    /// Names of test beds; empty for all.
     beds: Vec<String>,
-    /// Back ends; empty for all of a bed.
+    /// Back ends; empty for all of a test bed.
     back_ends: Vec<String>,
-    /// Where the page goes, from the root of the workspace.
+    /// Output file, relative to the root of the workspace.
     out: PathBuf,
-    /// The binary; built when not given.
+    /// Binary to run; built when not given.
     linerate: Option<PathBuf>,
-    /// Whether to measure what is not kept; without it the page is made of what is.
+    /// True to measure missing runs; otherwise the page uses the kept ones only.
     measure: bool,
 }
 
-impl Arguments {
+impl ShapingArguments {
     fn parse(arguments: &[String]) -> Result<Self> {
         let mut parsed = Self {
             runs: 10,
@@ -42,9 +42,10 @@ impl Arguments {
             linerate: None,
             measure: true,
         };
-        let mut rest = arguments.iter();
-        while let Some(option) = rest.next() {
-            let value = rest.next().with_context(|| format!("{option} is unknown or lacks its value"))?;
+        let mut remaining = arguments.iter();
+        while let Some(option) = remaining.next() {
+            let value =
+                remaining.next().with_context(|| format!("unknown option '{option}', or its value is missing"))?;
             match option.as_str() {
                 "--runs" => parsed.runs = value.parse().context("--runs takes a whole number")?,
                 "--bed" => parsed.beds.push(value.clone()),
@@ -52,27 +53,27 @@ impl Arguments {
                 "--out" => parsed.out = PathBuf::from(value),
                 "--linerate" => parsed.linerate = Some(PathBuf::from(value)),
                 "--measure" => parsed.measure = value != "no",
-                _ => bail!("unknown option {option}"),
+                _ => bail!("unknown option '{option}'"),
             }
         }
         ensure!((1..=1000).contains(&parsed.runs), "--runs must be 1 to 1000");
         for name in &parsed.beds {
-            ensure!(BEDS.iter().any(|bed| bed.name == name), "there is no bed {name}");
+            ensure!(BEDS.iter().any(|bed| bed.name == name), "unknown test bed '{name}'");
         }
         Ok(parsed)
     }
 }
 
-/// Measures what was asked for, writes the page; whether all bounds are met.
+/// Measures the requested cases and writes the page; returns true if all bounds are met.
 pub(crate) fn run(arguments: &[String]) -> Result<bool> {
-    let arguments = Arguments::parse(arguments)?;
+    let arguments = ShapingArguments::parse(arguments)?;
     let linerate = match &arguments.linerate {
         _ if !arguments.measure => PathBuf::new(),
         Some(path) => path.clone(),
         None => bench::build()?,
     };
-    let kept = run::kept();
-    fs::create_dir_all(&kept).with_context(|| format!("cannot make {}", kept.display()))?;
+    let kept = run::kept_directory();
+    fs::create_dir_all(&kept).with_context(|| format!("cannot create {}", kept.display()))?;
     let is_wanted = |wanted: &[String], name: &str| wanted.is_empty() || wanted.iter().any(|one| one == name);
     let mut rows = Vec::new();
     for bed in BEDS.iter().filter(|bed| is_wanted(&arguments.beds, bed.name)) {
@@ -80,7 +81,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
             for back_end in bed.back_ends.iter().copied().filter(|id| is_wanted(&arguments.back_ends, id)) {
                 let mut runs = Vec::new();
                 for number in 0..arguments.runs {
-                    let run = Run { bed, back_end, mode: case.mode, number };
+                    let run = ShapingRun { bed, back_end, mode: case.mode, number };
                     let figures = if arguments.measure {
                         run.figures(&linerate, &kept).map(Some)
                     } else {
@@ -93,7 +94,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
                 }
                 println!("{}: {}, {back_end}: {} runs", bed.name, case.mode.name(), runs.len());
                 if arguments.measure || !runs.is_empty() {
-                    rows.push(Row { bed, case: *case, back_end, runs });
+                    rows.push(CaseRow { bed, case: *case, back_end, runs });
                 }
             }
         }
@@ -101,7 +102,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     let out = workspace::root().join(&arguments.out);
     fs::write(&out, page::page(&rows)).with_context(|| format!("cannot write {}", out.display()))?;
     println!("written: {}", out.display());
-    let missed: Vec<&Row> = rows.iter().filter(|row| row.missed().is_some_and(|missed| !missed.is_empty())).collect();
+    let missed: Vec<&CaseRow> =
+        rows.iter().filter(|row| row.missed().is_some_and(|missed| !missed.is_empty())).collect();
     for row in &missed {
         let what = row.missed().unwrap_or_default().join(", ");
         println!("{}: {}, {}: {what}", row.bed.name, row.case.mode.name(), row.back_end);
@@ -113,13 +115,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Arguments> {
-        Arguments::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    fn parse(line: &str) -> Result<ShapingArguments> {
+        ShapingArguments::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
-    fn arguments_are_understood_or_refused() {
-        assert_eq!(parse("").expect("nothing is fine").runs, 10);
+    fn arguments_are_parsed_or_refused() {
+        assert_eq!(parse("").expect("no arguments are valid").runs, 10);
         let parsed = parse("--runs 3 --bed lartc --back-end cake").expect("known");
         assert_eq!((parsed.runs, parsed.beds, parsed.back_ends), (3, vec!["lartc".into()], vec!["cake".into()]));
         for wrong in ["--runs 0", "--runs", "--bed nowhere", "--what 1"] {

@@ -1,41 +1,41 @@
-//! One run in the lab: what was measured, kept as JSON so that it is not measured again.
+//! Single run in the lab, with its figures kept as JSON so that it is not measured again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use linerate_shape::back_ends::{DeviceFacts, Inputs};
-use linerate_shape::capability::{Capabilities, choose};
-use linerate_shape::link::Line;
-use linerate_shape::policy::Policy;
+use linerate_shape::back_ends::{DeviceProperties, PlanInputs};
+use linerate_shape::capability::{KernelCapabilities, choose};
+use linerate_shape::link::AccessLink;
+use linerate_shape::policy::TrafficPolicy;
 use linerate_shape::script::script;
 use linerate_units::{BitRate, Mtu};
 use serde_json::{Value, json};
 
-use super::beds::{self, Bed, Mode};
+use super::beds::{self, SaturatedDirections, TestBed};
 
 const GUEST: &str = include_str!("guest.sh");
 const PROBES: &str = include_str!("probes.sh");
 
-/// How long linerate's own probes count, in seconds.
-const PROBED: u32 = 20;
+/// Duration of linerate's own probes in seconds.
+const PROBE_SECONDS: u32 = 20;
 
-/// A case of a bed with one back end, and which repetition of it.
+/// Repetition of a case of a test bed with one back end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run<'a> {
-    pub(super) bed: &'a Bed,
+pub(super) struct ShapingRun<'a> {
+    pub(super) bed: &'a TestBed,
     pub(super) back_end: &'static str,
-    pub(super) mode: Mode,
+    pub(super) mode: SaturatedDirections,
     pub(super) number: u32,
 }
 
-impl Run<'_> {
+impl ShapingRun<'_> {
     fn name(&self) -> String {
         format!("{}.{}.{}.{}", self.bed.name, self.back_end, self.mode.name(), self.number)
     }
 
-    /// The figures: read where they were kept for the same scripts, else measured.
+    /// Returns the figures: those kept for the same scripts, or new ones.
     pub(super) fn figures(&self, linerate: &Path, kept: &Path) -> Result<Value> {
         if let Some(figures) = self.kept_figures(kept)? {
             return Ok(figures);
@@ -48,11 +48,11 @@ impl Run<'_> {
         Ok(figures)
     }
 
-    /// Those that were kept for the same scripts.
+    /// Returns the figures kept for the same scripts.
     pub(super) fn kept_figures(&self, kept: &Path) -> Result<Option<Value>> {
         let file = self.file(kept);
         let Ok(text) = fs::read_to_string(&file) else { return Ok(None) };
-        let figures: Value = serde_json::from_str(&text).with_context(|| format!("{} is no JSON", file.display()))?;
+        let figures: Value = serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))?;
         Ok((figures["shaper"] == json!(self.shaper()?)).then_some(figures))
     }
 
@@ -60,17 +60,17 @@ impl Run<'_> {
         kept.join(format!("{}.json", self.name()))
     }
 
-    /// The script that sets the shaper up; `None` for the line as it is.
+    /// Returns the script that sets the shaper up; `None` for the unshaped link.
     fn shaper(&self) -> Result<Option<String>> {
         if self.back_end == "none" {
             return Ok(None);
         }
         let rate = |kilobits: f64| Some(BitRate::from_bits_per_second(kilobits * 1e3));
-        let mut line = Line::new(rate(self.bed.rates.0), rate(self.bed.rates.1));
+        let mut line = AccessLink::new(rate(self.bed.rates.0), rate(self.bed.rates.1));
         line.mtu = Mtu::new(self.bed.mtu.unwrap_or(1500));
-        let device = DeviceFacts::ethernet("eth0");
-        let (policy, capabilities) = (Policy::default(), Capabilities::everything());
-        let inputs = Inputs { line: &line, policy: &policy, capabilities: &capabilities, device: &device };
+        let device = DeviceProperties::ethernet("eth0");
+        let (policy, capabilities) = (TrafficPolicy::default(), KernelCapabilities::all_features());
+        let inputs = PlanInputs { line: &line, policy: &policy, capabilities: &capabilities, device: &device };
         let choice = choose(&inputs, Some(self.back_end)).map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
         Ok(Some(script(&choice.plan, &line)))
     }
@@ -79,10 +79,10 @@ impl Run<'_> {
         if work.exists() {
             fs::remove_dir_all(work)?;
         }
-        fs::create_dir_all(work).with_context(|| format!("cannot make {}", work.display()))?;
+        fs::create_dir_all(work).with_context(|| format!("cannot create {}", work.display()))?;
         let path = match self.bed.path {
-            beds::Path::Library(name) => name.to_owned(),
-            beds::Path::Own(text) => {
+            beds::BedPath::Library(name) => name.to_owned(),
+            beds::BedPath::Inline(text) => {
                 fs::write(work.join("bed.toml"), text)?;
                 "bed.toml".to_owned()
             }
@@ -95,9 +95,9 @@ impl Run<'_> {
         }
         fs::write(work.join("guest.sh"), GUEST)?;
         fs::write(work.join("probes.sh"), PROBES)?;
-        let (warm, seconds) = self.bed.times;
-        // A period that stands in no simple ratio to a packet's time, and another one in each run: else all pings of a run
-        // would meet the same moment of the same cycle.
+        let (warm, seconds) = self.bed.durations;
+        // An interval without a simple ratio to a packet's time, and different in each run: otherwise all pings of a
+        // run would hit the same phase of the same cycle.
         let interval = if seconds < 10 { 0.0051 } else { 0.2003 + 0.0037 * f64::from(self.number % 11) };
         let arguments = [
             "guest.sh".to_owned(),
@@ -109,17 +109,17 @@ impl Run<'_> {
             format!("0.{:03}", 100 + 37 * self.number % 800),
         ];
         let before = children_ticks();
-        let said = self.lab(linerate, work, &path, &arguments)?;
+        let stdout = self.lab(linerate, work, &path, &arguments)?;
         let ticks = children_ticks().zip(before).map(|(after, before)| after - before);
-        let mut figures = read(&said, work, (warm, seconds));
+        let mut figures = read(&stdout, work, (warm, seconds));
         figures["ticks"] = json!(ticks);
         figures["shaper"] = json!(shaper);
         if seconds >= 10 {
-            let time = PROBED.to_string();
+            let time = PROBE_SECONDS.to_string();
             let arguments = ["probes.sh".to_owned(), self.mode.name().to_owned(), time, self.bed.flows.to_string()];
             self.lab(linerate, work, &path, &arguments)?;
-            let text = fs::read_to_string(work.join("load.json")).context("linerate load left no document")?;
-            figures["probes"] = probes(&serde_json::from_str(&text)?);
+            let text = fs::read_to_string(work.join("load.json")).context("linerate load wrote no document")?;
+            figures["probes"] = probes(&serde_json::from_str::<Value>(&text)?["result"]["load"]);
         }
         Ok(figures)
     }
@@ -131,54 +131,54 @@ impl Run<'_> {
             .current_dir(work)
             .output()
             .with_context(|| format!("cannot start {}", linerate.display()))?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{} ended with {}: {}", self.name(), output.status, said.trim());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{} ended with {}: {}", self.name(), output.status, stderr.trim());
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }
 
-/// Where runs are kept.
-pub(super) fn kept() -> PathBuf {
+/// Returns the directory of the kept runs.
+pub(super) fn kept_directory() -> PathBuf {
     crate::workspace::root().join("target/shaping")
 }
 
-/// What ended children have used of processors, in ticks of 10 ms (proc(5), `cutime` and `cstime`).
+/// Returns the processor time of ended children, in ticks of 10 ms (proc(5), `cutime` and `cstime`).
 fn children_ticks() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
     let mut fields = text.rsplit_once(") ")?.1.split(' ').skip(13);
     Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
 }
 
-fn read(said: &str, work: &Path, times: (u32, u32)) -> Value {
-    let of = |key: &str| said.lines().filter_map(move |line| line.split_once(key)).collect::<Vec<_>>();
+fn read(stdout: &str, work: &Path, times: (u32, u32)) -> Value {
+    let of = |key: &str| stdout.lines().filter_map(move |line| line.split_once(key)).collect::<Vec<_>>();
     let pings: Vec<f64> =
-        of(" time=").iter().filter_map(|(_, rest)| rest.strip_suffix(" ms")?.trim().parse().ok()).collect();
+        of(" time=").iter().filter_map(|(_, time)| time.strip_suffix(" ms")?.trim().parse().ok()).collect();
     let sent = of(" packets transmitted").first().and_then(|(before, _)| before.trim().parse::<f64>().ok());
     json!({
         "pings_ms": pings,
         "sent": sent,
-        "wire_up": carried(said, "eth0", 0),
-        // What passed the shaper, where there is an intermediate device; else what came.
-        "wire_down": carried(said, "ifb4eth0", 0).or_else(|| carried(said, "eth0", 1)),
-        "policed": carried(said, "ifb4eth0", 0).is_none(),
+        "wire_up": carried(stdout, "eth0", 0),
+        // Traffic after the shaper, where there is an intermediate device; else the received traffic.
+        "wire_down": carried(stdout, "ifb4eth0", 0).or_else(|| carried(stdout, "eth0", 1)),
+        "policed": carried(stdout, "ifb4eth0", 0).is_none(),
         "up": transfer(&work.join("up.json"), times),
         "down": transfer(&work.join("down.json"), times),
     })
 }
 
-/// Bit/s on a device between both readings of its counters: sent (0) or received (1).
-fn carried(said: &str, device: &str, which: usize) -> Option<f64> {
-    let rows = said.lines().filter_map(|line| line.strip_prefix("counters ")).map(|line| line.split(' ').collect());
-    let readings: Vec<(f64, f64)> = rows
+/// Returns the bit/s of a device between both samples of its counters: sent (0) or received (1).
+fn carried(stdout: &str, device: &str, which: usize) -> Option<f64> {
+    let rows = stdout.lines().filter_map(|line| line.strip_prefix("counters ")).map(|line| line.split(' ').collect());
+    let samples: Vec<(f64, f64)> = rows
         .filter(|row: &Vec<&str>| row.get(1) == Some(&device))
         .filter_map(|row| Some((row.first()?.parse().ok()?, row.get(2 + which)?.parse().ok()?)))
         .collect();
-    let (first, last) = (readings.first()?, readings.last()?);
+    let (first, last) = (samples.first()?, samples.last()?);
     let time = last.0 - first.0;
     (time > 0.0).then(|| (last.1 - first.1) * 8.0 / time)
 }
 
-/// Goodput in bit/s and the senders' own round-trip time in ms, over the time that counts.
+/// Returns the goodput in bit/s and the senders' own round-trip time in ms, over the measured time.
 fn transfer(file: &Path, (warm, seconds): (u32, u32)) -> Value {
     let Some(document) = fs::read_to_string(file).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok())
     else {
@@ -199,7 +199,7 @@ fn transfer(file: &Path, (warm, seconds): (u32, u32)) -> Value {
     })
 }
 
-/// Mean, 99th percentile and longest of each class in ms, of the last phase of `linerate load`.
+/// Returns mean, 99th percentile and maximum of each class in ms, of the last phase of `linerate load`.
 fn probes(document: &Value) -> Value {
     let phases = document["phases"].as_array().map_or(&[][..], Vec::as_slice);
     let classes = phases.last().and_then(|phase| phase["classes"].as_array()).map_or(&[][..], Vec::as_slice);
@@ -211,7 +211,7 @@ fn probes(document: &Value) -> Value {
     Value::Object(classes.iter().map(one).collect())
 }
 
-/// The mean; `None` of nothing.
+/// Returns the mean; `None` without values.
 pub(super) fn mean(values: &[f64]) -> Option<f64> {
     let count = values.iter().fold(0.0, |count, _| count + 1.0);
     (count > 0.0).then(|| values.iter().sum::<f64>() / count)
@@ -222,10 +222,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pings_and_counters_are_read() {
-        let said = "counters 10.00 eth0 1000 5000\n64 bytes from 10.0.0.2: icmp_seq=1 ttl=64 time=18.2 ms\n\
+    fn pings_and_counters_are_parsed() {
+        let stdout = "counters 10.00 eth0 1000 5000\n64 bytes from 10.0.0.2: icmp_seq=1 ttl=64 time=18.2 ms\n\
                     2 packets transmitted, 1 received, 50% packet loss, time 200ms\ncounters 12.00 eth0 3000 6000\n";
-        let figures = read(said, Path::new("/nonexistent"), (1, 2));
+        let figures = read(stdout, Path::new("/nonexistent"), (1, 2));
         assert_eq!(figures["pings_ms"], json!([18.2]));
         assert_eq!(figures["sent"], json!(2.0));
         assert_eq!((figures["wire_up"].as_f64(), figures["wire_down"].as_f64()), (Some(8000.0), Some(4000.0)));

@@ -1,47 +1,55 @@
-//! Every crate from outside is named and justified in the README, and nothing else is.
+//! Every external crate is listed and justified in the README, and no other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::repository::Repository;
-use super::toml::{dependency_line, entries};
-use super::{Invariant, Violation};
+use super::manifest::{dependency_line, value};
+use super::{Invariant, InvariantViolation};
+use crate::repository::Repository;
 
 pub(super) const INVARIANT: Invariant = Invariant {
     name: "external-crates",
-    statement: "every crate from outside is in the README's table with its reason, and the stated counts are true",
+    statement: "every external crate is in the README's table with its reason, and the stated counts are correct",
     check,
 };
 
 const README: &str = "README.md";
 const HEADING: &str = "## Dependencies";
 
-/// A row of the README's table.
-struct Row<'a> {
+/// Row of the README's table.
+struct DependencyRow<'a> {
     cells: Vec<&'a str>,
     line: usize,
 }
 
-fn check(repository: &Repository) -> Vec<Violation> {
+fn check(repository: &Repository) -> Vec<InvariantViolation> {
     let Some(readme) = repository.text(README) else {
-        return vec![Violation::new(README, 1, "is missing")];
+        return vec![InvariantViolation::new(README, 1, "is missing")];
     };
     let rows = rows(readme);
-    let used = used(repository);
+    let used = used_crates(repository);
     let mut violations = Vec::new();
     for (name, manifest) in &used {
         if !rows.contains_key(name) {
             let line = dependency_line(repository.text(manifest).unwrap_or_default(), name);
             let message = format!(
-                "`{name}` has no row under \"{HEADING}\" in {README}: name it, say what for and why not our own"
+                "`{name}` has no row under \"{HEADING}\" in {README}: add one with its purpose and the reason for it"
             );
-            violations.push(Violation::new(manifest, line, message));
+            violations.push(InvariantViolation::new(manifest, line, message));
         }
     }
     for (name, row) in &rows {
         if !used.contains_key(name) {
-            violations.push(Violation::new(README, row.line, format!("`{name}` is no direct dependency of any crate")));
+            violations.push(InvariantViolation::new(
+                README,
+                row.line,
+                format!("`{name}` is not a direct dependency of any crate"),
+            ));
         } else if row.cells.len() < 3 || row.cells.iter().any(|cell| cell.is_empty()) {
-            violations.push(Violation::new(README, row.line, format!("`{name}` needs a purpose and a reason")));
+            violations.push(InvariantViolation::new(
+                README,
+                row.line,
+                format!("`{name}` needs a purpose and a reason"),
+            ));
         }
     }
     violations.extend(unused_workspace_entries(repository, &used));
@@ -49,8 +57,8 @@ fn check(repository: &Repository) -> Vec<Violation> {
     violations
 }
 
-/// The direct dependencies on crates from outside, each with a manifest that has it.
-fn used(repository: &Repository) -> BTreeMap<String, String> {
+/// Returns the direct dependencies on external crates, each with a manifest that has it.
+fn used_crates(repository: &Repository) -> BTreeMap<String, String> {
     let mut used = BTreeMap::new();
     for package in repository.packages() {
         for dependency in package.dependencies.iter().filter(|dependency| !dependency.internal) {
@@ -60,8 +68,8 @@ fn used(repository: &Repository) -> BTreeMap<String, String> {
     used
 }
 
-/// The rows below the heading by crate; the table's own heading and rule are left out.
-fn rows(readme: &str) -> BTreeMap<String, Row<'_>> {
+/// Returns the rows below the heading by crate, without the table's head.
+fn rows(readme: &str) -> BTreeMap<String, DependencyRow<'_>> {
     let mut rows = BTreeMap::new();
     let mut inside = false;
     for (index, line) in readme.lines().enumerate() {
@@ -71,24 +79,29 @@ fn rows(readme: &str) -> BTreeMap<String, Row<'_>> {
         let Some(row) = line.strip_prefix('|').filter(|_| inside) else { continue };
         let cells: Vec<&str> = row.trim_end().trim_end_matches('|').split('|').map(str::trim).collect();
         if let Some(name) = cells[0].strip_prefix('`').and_then(|cell| cell.strip_suffix('`')) {
-            rows.insert(name.to_owned(), Row { cells, line: index + 1 });
+            rows.insert(name.to_owned(), DependencyRow { cells, line: index + 1 });
         }
     }
     rows
 }
 
-/// Entries of `[workspace.dependencies]` that no crate uses.
-fn unused_workspace_entries(repository: &Repository, used: &BTreeMap<String, String>) -> Vec<Violation> {
-    entries(repository.text("Cargo.toml").unwrap_or_default())
-        .into_iter()
-        .filter(|entry| entry.section == "workspace.dependencies" && !entry.key.starts_with("linerate-"))
-        .filter(|entry| !used.contains_key(entry.key))
-        .map(|entry| Violation::new("Cargo.toml", entry.line, format!("no crate uses `{}`: remove it", entry.key)))
+/// Reports entries of `[workspace.dependencies]` that no crate uses.
+fn unused_workspace_entries(repository: &Repository, used: &BTreeMap<String, String>) -> Vec<InvariantViolation> {
+    let manifest = repository.text("Cargo.toml").unwrap_or_default();
+    let dependencies = value(manifest, &["workspace", "dependencies"]).and_then(|found| found.as_table().cloned());
+    dependencies
+        .unwrap_or_default()
+        .keys()
+        .filter(|name| !name.starts_with("linerate-") && !used.contains_key(*name))
+        .map(|name| {
+            let message = format!("no crate uses `{name}`: remove it");
+            InvariantViolation::new("Cargo.toml", dependency_line(manifest, name), message)
+        })
         .collect()
 }
 
-/// The README says how many crates the binary needs; that must be true.
-fn counts(repository: &Repository, readme: &str) -> Option<Violation> {
+/// Checks the number of crates that the README states for the binary.
+fn counts(repository: &Repository, readme: &str) -> Option<InvariantViolation> {
     let direct: BTreeSet<&str> = repository
         .packages()
         .iter()
@@ -99,32 +112,34 @@ fn counts(repository: &Repository, readme: &str) -> Option<Violation> {
         .collect();
     let sentence = format!("{} direct dependencies, {} crates in all", direct.len(), repository.external_crates());
     let line = readme.lines().position(|line| line == HEADING).map_or(1, |index| index + 1);
-    (!readme.contains(&sentence)).then(|| Violation::new(README, line, format!("must say \"{sentence}\"")))
+    (!readme.contains(&sentence)).then(|| InvariantViolation::new(README, line, format!("must contain \"{sentence}\"")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::NONE;
+    use crate::tidy::NO_VIOLATIONS;
 
-    const README_TEXT: &str = "# x\n\n| `no` | row | here |\n\n## Dependencies\n\n1 direct dependencies, 4 crates in all\n\n\
-                               | crate | for | why |\n|---|---|---|\n| `serde` | data | a standard |\n| `proptest` | tests | shrinks |\n\n## Next\n";
+    const README_TEXT: &str = "# x\n\n| `no` | row | here |\n\n## Dependencies\n\n1 direct dependencies, 4 crates in \
+                               all\n\n\
+                               | crate | for | why |\n|---|---|---|\n| `serde` | data | a standard |\n| `proptest` | \
+                               tests | shrinks |\n\n## Next\n";
 
     fn repository(readme: &str, dependencies: &[&str]) -> Repository {
         let root = "[workspace.dependencies]\nserde = \"1\"\nlinerate-units = { path = \"x\" }\n";
         let manifest = "[dependencies]\nserde.workspace = true\nlibc.workspace = true\n";
-        Repository::of(&[("README.md", readme), ("Cargo.toml", root), ("crates/model/Cargo.toml", manifest)])
+        Repository::from_files(&[("README.md", readme), ("Cargo.toml", root), ("crates/model/Cargo.toml", manifest)])
             .with_package("crates/model", dependencies)
             .with_external_crates(4)
     }
 
     #[test]
-    fn a_table_that_says_all_and_only_what_is_used_passes() {
-        assert_eq!(check(&repository(README_TEXT, &["serde", "linerate-units", "proptest?"])), NONE);
+    fn a_table_of_exactly_the_used_crates_passes() {
+        assert_eq!(check(&repository(README_TEXT, &["serde", "linerate-units", "proptest?"])), NO_VIOLATIONS);
     }
 
     #[test]
-    fn a_crate_without_a_row_is_named_in_its_manifest() {
+    fn a_crate_without_a_row_is_reported_in_its_manifest() {
         let readme = README_TEXT.replace("1 direct", "2 direct");
         let violations = check(&repository(&readme, &["serde", "libc", "proptest?"]));
         assert_eq!(violations.len(), 1);
@@ -133,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_without_a_crate_is_named_in_the_readme() {
+    fn a_row_without_a_crate_is_reported_in_the_readme() {
         let violations = check(&repository(README_TEXT, &["serde"]));
         assert_eq!(violations.len(), 1);
         assert_eq!((violations[0].path.as_str(), violations[0].line), (README, 12));
@@ -148,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unused_entry_of_the_workspace_is_named() {
+    fn an_unused_entry_of_the_workspace_is_reported() {
         let readme = README_TEXT.replace("| `serde` | data | a standard |\n", "").replace("1 direct", "0 direct");
         let violations = check(&repository(&readme, &["proptest?"]));
         assert_eq!(violations.len(), 1);
@@ -156,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_count_is_told_the_right_one() {
+    fn a_wrong_count_is_reported_with_the_right_one() {
         let readme = README_TEXT.replace("4 crates", "3 crates");
         let violations = check(&repository(&readme, &["serde", "proptest?"]));
         assert_eq!(violations.len(), 1);

@@ -1,7 +1,7 @@
-//! Nothing in the repository depends on the machine it was written on.
+//! No file depends on the machine on which it was written.
 
-use super::repository::Repository;
-use super::{Invariant, Violation};
+use super::{Invariant, InvariantViolation};
+use crate::repository::Repository;
 
 pub(super) const INVARIANT: Invariant = Invariant {
     name: "machine-traces",
@@ -9,30 +9,34 @@ pub(super) const INVARIANT: Invariant = Invariant {
     check,
 };
 
-/// Top folders that exist on the machine of one person only.
+/// Top folders that exist on one machine only.
 const FOLDERS: [&str; 5] = ["root", "home", "work", "Users", "mnt"];
 
 /// Signs of a replaced or private package registry.
 const REGISTRIES: [&str; 5] = ["replace-with", "[source.", "[registries", "sparse+http", "CARGO_REGISTRIES_"];
 
-fn check(repository: &Repository) -> Vec<Violation> {
+fn check(repository: &Repository) -> Vec<InvariantViolation> {
     let mut violations = Vec::new();
-    // This file has to spell the words.
+    // This file itself contains the patterns.
     for (path, text) in repository.files().filter(|(path, _)| !file!().ends_with(path)) {
         for (index, line) in text.lines().enumerate() {
             if let Some(folder) = FOLDERS.iter().find(|folder| names_folder(line, folder)) {
                 let message = format!("names /{folder}/…, a folder of one machine: use a relative or a temporary path");
-                violations.push(Violation::new(path, index + 1, message));
+                violations.push(InvariantViolation::new(path, index + 1, message));
             }
             if let Some(sign) = REGISTRIES.iter().find(|sign| line.contains(*sign)) {
-                violations.push(Violation::new(path, index + 1, format!("`{sign}`: crates come from crates.io only")));
+                violations.push(InvariantViolation::new(
+                    path,
+                    index + 1,
+                    format!("`{sign}`: crates come from crates.io only"),
+                ));
             }
         }
     }
     violations
 }
 
-/// Whether `line` holds the absolute path of `folder`; `~/work/`, `a/home/` and `https://x.org/home/` are not that.
+/// True when `line` contains the absolute path of `folder`, unlike `~/work/`, `a/home/` and `https://x.org/home/`.
 fn names_folder(line: &str, folder: &str) -> bool {
     let needle = format!("/{folder}/");
     line.match_indices(&needle).any(|(start, _)| {
@@ -46,11 +50,11 @@ mod tests {
     use super::*;
 
     fn lines(path: &str, text: &str) -> Vec<usize> {
-        check(&Repository::of(&[(path, text)])).iter().map(|violation| violation.line).collect()
+        check(&Repository::from_files(&[(path, text)])).iter().map(|violation| violation.line).collect()
     }
 
     #[test]
-    fn folders_of_one_machine_are_named() {
+    fn folders_of_one_machine_are_reported() {
         assert_eq!(lines("a.md", "x\nsee `/home/me/x`\nand /root/.cargo\n\"/work/main\"\n"), [2, 3, 4]);
     }
 
@@ -60,12 +64,12 @@ mod tests {
     }
 
     #[test]
-    fn other_registries_are_named() {
+    fn other_registries_are_reported() {
         assert_eq!(lines(".cargo/config.toml", "[source.crates-io]\nreplace-with = \"x\"\n"), [1, 2]);
     }
 
     #[test]
-    fn the_words_in_this_file_are_its_business() {
+    fn this_file_itself_is_exempt() {
         assert!(lines("xtask/src/tidy/machine_traces.rs", "/home/me\n").is_empty());
     }
 }

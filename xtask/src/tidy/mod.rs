@@ -1,43 +1,40 @@
-//! `cargo xtask tidy`: the invariants of ARCHITECTURE.md that neither rustc nor clippy sees.
+//! `cargo xtask tidy`: the invariants of ARCHITECTURE.md that neither rustc nor clippy checks.
 //!
 //! One file per invariant, one line in [`INVARIANTS`]. A check is a pure function from the [`Repository`] (tracked
-//! files and cargo's metadata, read once) to what breaks the invariant; so each file tests itself on a bad and on a
-//! good repository of a few lines.
+//! files and cargo's metadata, read once) to the violations; each file tests itself on a bad and on a good repository
+//! of a few lines.
 
 mod architecture;
 mod changelog;
-mod commands;
 mod crate_edges;
 mod crate_roots;
+pub(crate) mod doc_openings;
+mod effects;
 mod external_crates;
 mod file_length;
+pub(crate) mod glossary;
 mod lints;
 mod lockfile;
 mod machine_traces;
-mod output;
+mod manifest;
 mod packaging;
 mod placeholders;
 mod pure_ring;
-mod repository;
-mod sleep;
-mod source;
-mod toml;
-mod unsafe_code;
 
 use std::fmt;
 
 use anyhow::Result;
 
-use self::repository::Repository;
+use crate::repository::Repository;
 
-/// One rule that the repository keeps.
+/// Rule for the whole repository.
 struct Invariant {
     /// Short name, shown with each violation.
     name: &'static str,
-    /// What holds, in one sentence.
+    /// Rule in one sentence.
     statement: &'static str,
-    /// Finds what breaks it.
-    check: fn(&Repository) -> Vec<Violation>,
+    /// Returns the violations.
+    check: fn(&Repository) -> Vec<InvariantViolation>,
 }
 
 /// Every invariant, in the order of the report.
@@ -45,11 +42,10 @@ const INVARIANTS: &[Invariant] = &[
     crate_edges::INVARIANT,
     external_crates::INVARIANT,
     lockfile::INVARIANT,
-    unsafe_code::INVARIANT,
     pure_ring::INVARIANT,
-    sleep::INVARIANT,
-    commands::INVARIANT,
-    output::INVARIANT,
+    effects::INVARIANT,
+    doc_openings::INVARIANT,
+    glossary::INVARIANT,
     placeholders::INVARIANT,
     file_length::INVARIANT,
     crate_roots::INVARIANT,
@@ -60,30 +56,30 @@ const INVARIANTS: &[Invariant] = &[
     packaging::INVARIANT,
 ];
 
-/// A place that breaks an invariant.
+/// Location that violates an invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Violation {
+pub(crate) struct InvariantViolation {
     /// Path from the root of the repository.
     path: String,
-    /// Line, the first is 1.
+    /// Line number, from 1.
     line: usize,
-    /// What is wrong and the way out.
+    /// Problem and remedy.
     message: String,
 }
 
-impl Violation {
+impl InvariantViolation {
     fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line, message: message.into() }
     }
 }
 
-impl fmt::Display for Violation {
+impl fmt::Display for InvariantViolation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:{}: {}", self.path, self.line, self.message)
     }
 }
 
-/// Checks every invariant and prints one line each; whether all hold.
+/// Checks every invariant and prints one line each; returns true if all hold.
 pub(crate) fn run() -> Result<bool> {
     let repository = Repository::read(&crate::workspace::root())?;
     let mut broken = 0;
@@ -100,9 +96,9 @@ pub(crate) fn run() -> Result<bool> {
     Ok(broken == 0)
 }
 
-/// What a check finds in a good repository.
+/// Result of a check in a good repository.
 #[cfg(test)]
-const NONE: [Violation; 0] = [];
+const NO_VIOLATIONS: [InvariantViolation; 0] = [];
 
 #[cfg(test)]
 mod tests {
@@ -115,14 +111,14 @@ mod tests {
         let names: BTreeSet<_> = INVARIANTS.iter().map(|invariant| invariant.name).collect();
         assert_eq!(names.len(), INVARIANTS.len());
         for invariant in INVARIANTS {
-            assert!(invariant.statement.len() > 20, "{} says too little", invariant.name);
+            assert!(invariant.statement.len() > 20, "the statement of {} is too short", invariant.name);
             assert!(invariant.name.len() <= 16, "{} is too long for the report", invariant.name);
         }
     }
 
     #[test]
-    fn a_violation_is_shown_so_that_an_editor_can_jump_to_it() {
-        let violation = Violation::new("crates/units/src/lib.rs", 7, "is wrong");
+    fn a_violation_has_the_form_that_editors_jump_to() {
+        let violation = InvariantViolation::new("crates/units/src/lib.rs", 7, "is wrong");
         assert_eq!(violation.to_string(), "crates/units/src/lib.rs:7: is wrong");
     }
 }

@@ -1,15 +1,15 @@
-//! What a distribution needs is there, and the service is confined.
+//! Files for distributions exist, and the service is confined.
 
-use super::repository::Repository;
-use super::{Invariant, Violation};
+use super::{Invariant, InvariantViolation};
+use crate::repository::Repository;
 
 pub(super) const INVARIANT: Invariant =
-    Invariant { name: "packaging", statement: "licences and a hardened systemd unit are there", check };
+    Invariant { name: "packaging", statement: "licences and a hardened systemd unit exist", check };
 
 const UNIT: &str = "packaging/linerate.service";
 const FILES: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "packaging/README.md", UNIT];
 
-/// Settings that the unit must have, whatever else it has.
+/// Settings that the unit must have.
 const SETTINGS: [&str; 16] = [
     "DynamicUser=yes",
     "CapabilityBoundingSet=",
@@ -29,16 +29,16 @@ const SETTINGS: [&str; 16] = [
     "LimitNOFILE=",
 ];
 
-fn check(repository: &Repository) -> Vec<Violation> {
-    let mut violations: Vec<Violation> = FILES
+fn check(repository: &Repository) -> Vec<InvariantViolation> {
+    let mut violations: Vec<InvariantViolation> = FILES
         .iter()
         .filter(|path| repository.text(path).is_none())
-        .map(|path| Violation::new(path, 1, "is missing"))
+        .map(|path| InvariantViolation::new(path, 1, "is missing"))
         .collect();
     if let Some(unit) = repository.text(UNIT) {
         for setting in SETTINGS {
             if !unit.lines().any(|line| line.starts_with(setting)) {
-                violations.push(Violation::new(UNIT, 1, format!("lacks {setting}")));
+                violations.push(InvariantViolation::new(UNIT, 1, format!("lacks {setting}")));
             }
         }
     }
@@ -48,10 +48,10 @@ fn check(repository: &Repository) -> Vec<Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::NONE;
+    use crate::tidy::NO_VIOLATIONS;
 
-    fn check_unit(unit: &str) -> Vec<Violation> {
-        check(&Repository::of(&[
+    fn check_unit(unit: &str) -> Vec<InvariantViolation> {
+        check(&Repository::from_files(&[
             ("LICENSE-APACHE", ""),
             ("LICENSE-MIT", ""),
             ("packaging/README.md", ""),
@@ -61,18 +61,18 @@ mod tests {
 
     #[test]
     fn a_confined_unit_passes() {
-        assert_eq!(check_unit(&SETTINGS.join("\n")), NONE);
+        assert_eq!(check_unit(&SETTINGS.join("\n")), NO_VIOLATIONS);
     }
 
     #[test]
-    fn a_setting_taken_out_is_named() {
+    fn a_removed_setting_is_reported() {
         let violations = check_unit(&SETTINGS.join("\n").replace("ProtectSystem=strict", "# ProtectSystem=strict"));
         assert_eq!(violations.len(), 1);
         assert!(violations[0].message.contains("ProtectSystem"));
     }
 
     #[test]
-    fn missing_files_are_named() {
-        assert_eq!(check(&Repository::of(&[])).len(), FILES.len());
+    fn missing_files_are_reported() {
+        assert_eq!(check(&Repository::from_files(&[])).len(), FILES.len());
     }
 }

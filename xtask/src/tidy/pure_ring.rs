@@ -1,7 +1,8 @@
-//! The pure crates cannot touch the machine: clippy refuses the functions that would.
+//! The pure crates have no side effects: clippy refuses the functions that would cause them.
 
-use super::repository::{Package, Repository};
-use super::{Invariant, Violation};
+use super::lints::lifted;
+use super::{Invariant, InvariantViolation};
+use crate::repository::{Repository, WorkspacePackage};
 
 pub(super) const INVARIANT: Invariant = Invariant {
     name: "pure-ring",
@@ -9,11 +10,12 @@ pub(super) const INVARIANT: Invariant = Invariant {
     check,
 };
 
-/// The crates that compute only; time and randomness reach them as arguments.
-pub(super) const PURE_CRATES: [&str; 6] = ["units", "model", "wire", "report", "rules", "shape"];
+/// Crates without side effects; time and randomness are arguments.
+pub(super) const PURE_CRATES: [&str; 8] =
+    ["units", "analysis", "model", "documents", "wire", "report", "rules", "shape"];
 
-/// Bans that each clippy.toml of the pure ring must hold, one or more per kind of effect. That clippy fires on them is
-/// tested in `xtask/tests/pure_ring.rs`.
+/// Bans that each clippy.toml of the pure ring must contain, one or more per kind of effect. `xtask/tests/pure_ring.rs`
+/// tests that clippy fires on them.
 const BANS: &[&str] = &[
     "std::time::Instant::now",
     "std::time::SystemTime::now",
@@ -38,25 +40,32 @@ const BANS: &[&str] = &[
     "std::env::var",
 ];
 
-fn check(repository: &Repository) -> Vec<Violation> {
+/// Tests that may lift a ban, each with the reason.
+const EXEMPT_TESTS: [(&str, &str); 3] = [
+    ("crates/shape/tests/autorate.rs", "prints the table that the test computes"),
+    ("crates/units/tests/fuzz_corpus.rs", "the seeds of the fuzz targets are files"),
+    ("crates/wire/tests/fuzz_corpus.rs", "the seeds of the fuzz targets are files"),
+];
+
+fn check(repository: &Repository) -> Vec<InvariantViolation> {
     let pure = repository.packages().iter().filter(|package| PURE_CRATES.contains(&package.short_name()));
     let mut violations = Vec::new();
     let mut first: Option<(String, &str)> = None;
     for package in pure {
         violations.extend(forbids_unsafe(repository, package));
-        violations.extend(weakened(repository, package));
+        violations.extend(lifted_bans(repository, package));
         let path = format!("{}/clippy.toml", package.folder);
         let Some(text) = repository.text(&path) else {
-            violations.push(Violation::new(&path, 1, "is missing: a pure crate has the bans of its siblings"));
+            violations.push(InvariantViolation::new(&path, 1, "is missing: every pure crate needs the same bans"));
             continue;
         };
         for ban in BANS.iter().filter(|ban| !text.contains(&format!("\"{ban}\""))) {
-            violations.push(Violation::new(&path, 1, format!("does not ban `{ban}`")));
+            violations.push(InvariantViolation::new(&path, 1, format!("does not ban `{ban}`")));
         }
         match &first {
             None => first = Some((path, text)),
             Some((other, same)) if *same != text => {
-                violations.push(Violation::new(
+                violations.push(InvariantViolation::new(
                     &path,
                     1,
                     format!("differs from {other}: the pure crates share one list"),
@@ -68,26 +77,24 @@ fn check(repository: &Repository) -> Vec<Violation> {
     violations
 }
 
-fn forbids_unsafe(repository: &Repository, package: &Package) -> Option<Violation> {
+fn forbids_unsafe(repository: &Repository, package: &WorkspacePackage) -> Option<InvariantViolation> {
     let root = format!("{}/src/lib.rs", package.folder);
     let text = repository.text(&root).unwrap_or_default();
     let forbids = text.lines().any(|line| line.trim() == "#![forbid(unsafe_code)]");
-    (!forbids).then(|| Violation::new(&root, 1, "a pure crate has `#![forbid(unsafe_code)]`"))
+    (!forbids)
+        .then(|| InvariantViolation::new(&root, 1, "lacks `#![forbid(unsafe_code)]`, which every pure crate needs"))
 }
 
-/// Shipped code of a pure crate may not lift a ban by an attribute.
-fn weakened(repository: &Repository, package: &Package) -> Vec<Violation> {
+/// Reports attributes that lift a ban.
+fn lifted_bans(repository: &Repository, package: &WorkspacePackage) -> Vec<InvariantViolation> {
     let folder = format!("{}/", package.folder);
+    let is_exempt = |path: &str| EXEMPT_TESTS.iter().any(|(exempt, _)| *exempt == path);
     let mut violations = Vec::new();
-    for (path, source) in repository.rust_sources().filter(|(path, _)| path.starts_with(&folder)) {
+    for (path, file) in repository.rust_files().filter(|(path, _)| path.starts_with(&folder) && !is_exempt(path)) {
         for lint in ["disallowed_methods", "disallowed_types", "disallowed_macros"] {
-            for line in source.lines_with_outside_tests(lint) {
-                violations.push(Violation::new(
-                    path,
-                    line,
-                    format!("lifts the ban `{lint}`: take the value as an argument"),
-                ));
-            }
+            violations.extend(lifted(file, lint, true).map(|line| {
+                InvariantViolation::new(path, line, format!("lifts the ban `{lint}`: take the value as an argument"))
+            }));
         }
     }
     violations
@@ -96,21 +103,21 @@ fn weakened(repository: &Repository, package: &Package) -> Vec<Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::NONE;
+    use crate::tidy::NO_VIOLATIONS;
 
     fn bans() -> String {
         BANS.iter().map(|ban| format!("{{ path = \"{ban}\" }},\n")).collect::<Vec<_>>().concat()
     }
 
     fn repository(lib: &str, clippy: &str) -> Repository {
-        Repository::of(&[("crates/units/src/lib.rs", lib), ("crates/units/clippy.toml", clippy)])
+        Repository::from_files(&[("crates/units/src/lib.rs", lib), ("crates/units/clippy.toml", clippy)])
             .with_package("crates/units", &[])
             .with_package("crates/engine", &[])
     }
 
     #[test]
-    fn a_pure_crate_with_all_bans_passes_and_others_are_left_alone() {
-        assert_eq!(check(&repository("//! Doc.\n#![forbid(unsafe_code)]\n", &bans())), NONE);
+    fn a_pure_crate_with_all_bans_passes_and_others_are_ignored() {
+        assert_eq!(check(&repository("//! Doc.\n#![forbid(unsafe_code)]\n", &bans())), NO_VIOLATIONS);
     }
 
     #[test]
@@ -121,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_ban_is_named() {
+    fn a_missing_ban_is_reported() {
         let clippy = bans().replace("std::net::UdpSocket", "std::net::Other");
         let violations = check(&repository("#![forbid(unsafe_code)]", &clippy));
         assert_eq!(violations.len(), 1);
@@ -129,16 +136,16 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_list_is_named() {
-        let repository =
-            Repository::of(&[("crates/wire/src/lib.rs", "#![forbid(unsafe_code)]")]).with_package("crates/wire", &[]);
+    fn a_missing_list_is_reported() {
+        let repository = Repository::from_files(&[("crates/wire/src/lib.rs", "#![forbid(unsafe_code)]")])
+            .with_package("crates/wire", &[]);
         assert_eq!(check(&repository)[0].path, "crates/wire/clippy.toml");
     }
 
     #[test]
     fn the_lists_of_two_crates_are_the_same() {
         let (one, two) = (bans(), bans() + "# more\n");
-        let repository = Repository::of(&[
+        let repository = Repository::from_files(&[
             ("crates/units/src/lib.rs", "#![forbid(unsafe_code)]"),
             ("crates/units/clippy.toml", &one),
             ("crates/model/src/lib.rs", "#![forbid(unsafe_code)]"),
@@ -152,10 +159,15 @@ mod tests {
     }
 
     #[test]
-    fn a_ban_lifted_outside_tests_is_named() {
+    fn a_lifted_ban_is_reported_except_in_the_listed_tests() {
         let lib = "#![forbid(unsafe_code)]\n#[expect(clippy::disallowed_methods)]\nfn a() {}\n\
                    #[cfg(test)]\nmod tests {\n    #[expect(clippy::disallowed_methods)]\n    fn b() {}\n}\n";
-        let violations = check(&repository(lib, &bans()));
-        assert_eq!(violations.iter().map(|violation| violation.line).collect::<Vec<_>>(), [2]);
+        let files = [
+            ("crates/units/src/lib.rs", lib),
+            ("crates/units/tests/fuzz_corpus.rs", lib),
+            ("crates/units/clippy.toml", &bans()),
+        ];
+        let violations = check(&Repository::from_files(&files).with_package("crates/units", &[]));
+        assert_eq!(violations.iter().map(|violation| violation.line).collect::<Vec<_>>(), [2, 6]);
     }
 }

@@ -1,5 +1,5 @@
-//! The journal of one change set: a file to which lines are only added. What is about to be done is on the disk before it
-//! is done, so that whoever reads the journal after any interruption knows what may have happened.
+//! The journal of one change set: an append-only file. Each step is on the disk before it is carried out, so that after
+//! any interruption the journal shows which steps may have happened.
 
 mod line;
 mod record;
@@ -9,12 +9,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-pub(crate) use record::Record;
-pub use record::Written;
+pub(crate) use record::JournalRecord;
+pub use record::WriteOutcome;
 
 use crate::error::{ChangeError, Result};
 
-/// A journal that can be written.
+/// A journal open for appending.
 #[derive(Debug)]
 pub(crate) struct Journal {
     file: File,
@@ -24,7 +24,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// A new, empty one.
+    /// Creates an empty journal.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let failed = |cause| ChangeError::Journal { path: path.to_owned(), cause };
         let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
@@ -33,8 +33,8 @@ impl Journal {
         Ok(Self { file, path: path.to_owned(), sequence: 0, length: 0 })
     }
 
-    /// One that is there, to go on with it: what a power cut left of an unfinished line is cut off.
-    pub(crate) fn open(path: &Path) -> Result<(Self, Vec<Record>)> {
+    /// Opens an existing journal for appending; an unfinished last line, left by a power cut, is truncated.
+    pub(crate) fn open(path: &Path) -> Result<(Self, Vec<JournalRecord>)> {
         let failed = |cause| ChangeError::Journal { path: path.to_owned(), cause };
         let bytes = fs::read(path).map_err(failed)?;
         let (records, whole) = parse(path, &bytes)?;
@@ -42,7 +42,7 @@ impl Journal {
         let mut journal = Self { file, path: path.to_owned(), sequence: 0, length: 0 };
         journal.sequence = records.len().try_into().unwrap_or(u64::MAX);
         journal.length = whole.try_into().unwrap_or(u64::MAX);
-        // A disk that cannot be written must not keep anybody from taking changes back.
+        // A disk that cannot be written must not prevent a rollback.
         let _ = journal.file.set_len(journal.length);
         if whole > 0 && bytes.get(whole - 1) != Some(&b'\n') && journal.file.write_all(b"\n").is_ok() {
             journal.length += 1;
@@ -50,12 +50,12 @@ impl Journal {
         Ok((journal, records))
     }
 
-    /// Adds a line, and comes back when it is on the disk.
-    pub(crate) fn append(&mut self, record: &Record) -> Result<()> {
+    /// Appends a record, and returns when it is on the disk.
+    pub(crate) fn append(&mut self, record: &JournalRecord) -> Result<()> {
         let failed = |path: &Path, cause| ChangeError::Journal { path: path.to_owned(), cause };
         let line = line::encode(self.sequence, record).map_err(|cause| failed(&self.path, cause.into()))?;
         if let Err(cause) = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data()) {
-            // Half a line would hide the next one.
+            // A partial line would make the next one unreadable.
             let _ = self.file.set_len(self.length);
             return Err(failed(&self.path, cause));
         }
@@ -65,20 +65,20 @@ impl Journal {
     }
 }
 
-/// All records of a journal.
-pub(crate) fn read(path: &Path) -> Result<Vec<Record>> {
+/// Reads all records of a journal.
+pub(crate) fn read(path: &Path) -> Result<Vec<JournalRecord>> {
     let bytes = fs::read(path).map_err(|cause| match cause.kind() {
         io::ErrorKind::NotFound => {
-            ChangeError::Damaged { path: path.to_owned(), detail: "there is no such file".into() }
+            ChangeError::Damaged { path: path.to_owned(), detail: "the file does not exist".into() }
         }
         _ => ChangeError::Place { operation: "reading", path: path.to_owned(), cause },
     })?;
     parse(path, &bytes).map(|(records, _)| records)
 }
 
-/// The records and how many bytes they take. A last line that is not whole was being written when the power went: what
-/// it was to record has not been done.
-fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Record>, usize)> {
+/// Parses the records and returns them with their length in bytes. An incomplete last line was being written at a power
+/// cut: the step that it announces has not been carried out.
+fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<JournalRecord>, usize)> {
     let (mut records, mut place) = (Vec::new(), 0);
     while place < bytes.len() {
         let rest = &bytes[place..];
@@ -86,9 +86,11 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Record>, usize)> {
         let line = &rest[..end.unwrap_or(rest.len())];
         match line::decode(line, records.len().try_into().unwrap_or(u64::MAX)) {
             Ok(record) => records.push(record),
-            Err(line::Wrong::Newer(found)) => return Err(ChangeError::Newer { path: path.to_owned(), found }),
-            Err(line::Wrong::Damaged(_)) if is_torn(rest, end) => break,
-            Err(line::Wrong::Damaged(detail)) => {
+            Err(line::LineError::Newer(found)) => {
+                return Err(ChangeError::NewerSchema { path: path.to_owned(), found });
+            }
+            Err(line::LineError::Damaged(_)) if is_torn(rest, end) => break,
+            Err(line::LineError::Damaged(detail)) => {
                 let detail = format!("line {}: {detail}", records.len() + 1);
                 return Err(ChangeError::Damaged { path: path.to_owned(), detail });
             }
@@ -98,7 +100,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Record>, usize)> {
     Ok((records, place))
 }
 
-/// Whether nothing whole follows: no line feed, or only what file systems fill an unwritten block with.
+/// True when no complete line follows: no line feed, or only the zeros of an unwritten block.
 fn is_torn(rest: &[u8], end: Option<usize>) -> bool {
     end.is_none_or(|end| rest[end + 1..].is_empty() && rest[..end].contains(&0))
         || rest.iter().all(|byte| *byte == 0 || *byte == b'\n')
@@ -110,42 +112,42 @@ mod tests {
     use crate::scratch::Scratch;
 
     #[test]
-    fn every_cut_leaves_a_beginning() {
+    fn a_truncated_journal_keeps_its_complete_records() {
         let scratch = Scratch::new();
         let path = scratch.path().join("journal");
         let mut journal = Journal::create(&path).expect("room");
         for index in 0..5 {
-            journal.append(&Record::Intent { index }).expect("room");
+            journal.append(&JournalRecord::Intent { index }).expect("room");
         }
         assert!(Journal::create(&path).is_err(), "never overwritten");
         let bytes = fs::read(&path).expect("there");
         let lengths: Vec<usize> = bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::len).collect();
         for cut in 0..=bytes.len() {
             fs::write(&path, &bytes[..cut]).expect("room");
-            // A line is whole without its line feed, too.
+            // A line is complete without its line feed, too.
             let expected = (0..=5)
                 .rev()
                 .find(|count| lengths[..*count].iter().sum::<usize>() <= cut + usize::from(*count > 0))
                 .expect("0 fits");
             let (mut journal, records) = Journal::open(&path).expect("readable");
             assert_eq!(records.len(), expected, "cut at {cut}");
-            journal.append(&Record::TakingBack { index: 9 }).expect("room");
+            journal.append(&JournalRecord::TakingBack { index: 9 }).expect("room");
             let again = read(&path).expect("whole again");
             assert_eq!(
                 (again.len(), again.last()),
-                (expected + 1, Some(&Record::TakingBack { index: 9 })),
+                (expected + 1, Some(&JournalRecord::TakingBack { index: 9 })),
                 "cut at {cut}"
             );
         }
     }
 
     #[test]
-    fn damage_in_the_middle_is_no_torn_end() {
+    fn damage_in_the_middle_is_not_a_torn_end() {
         let scratch = Scratch::new();
         let path = scratch.path().join("journal");
         let mut journal = Journal::create(&path).expect("room");
         for index in 0..3 {
-            journal.append(&Record::Intent { index }).expect("room");
+            journal.append(&JournalRecord::Intent { index }).expect("room");
         }
         let mut bytes = fs::read(&path).expect("there");
         bytes[20] ^= 1;

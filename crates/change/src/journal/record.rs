@@ -1,6 +1,6 @@
-//! What a journal records. A version of linerate that does not know a record does not touch the set.
+//! Records of a journal. A version of linerate that does not know a record does not touch the set.
 
-use linerate_model::schema::change::ChangeDocument;
+use linerate_model::change::HostChange;
 use serde::{Deserialize, Serialize};
 
 /// Version of the lines of a journal.
@@ -9,115 +9,115 @@ pub(crate) const SCHEMA: u64 = 1;
 /// One line of a journal, without its number and checksum. Times are nanoseconds since 1970-01-01 00:00 UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum Record {
-    /// The first line: who begins what, on which host.
+pub(crate) enum JournalRecord {
+    /// First record: the process, the purpose and the host.
     Begun {
-        /// Number of the set.
+        /// Number of the change set.
         id: u64,
-        /// When.
+        /// Time of the record.
         at_unix_ns: u64,
         /// Version of linerate.
         linerate_version: String,
-        /// What for, in words for a person.
+        /// Purpose, as text for the user.
         purpose: String,
         /// Process that makes the changes.
         process: u32,
-        /// When that process began, in the kernel's ticks since the boot; 0 where it is not known.
+        /// Start time of that process, in kernel ticks since boot; 0 where it is unknown.
         process_began: u64,
-        /// [`linerate_sys::host_access::Identity::boot`].
+        /// [`linerate_sys::host_access::HostIdentity::boot`].
         boot: String,
-        /// [`linerate_sys::host_access::Identity::machine`].
+        /// [`linerate_sys::host_access::HostIdentity::machine`].
         machine: Option<String>,
-        /// [`linerate_sys::host_access::Identity::namespace`].
+        /// [`linerate_sys::host_access::HostIdentity::namespace`].
         namespace: u64,
         /// Release of the kernel.
         kernel: String,
     },
-    /// A change that may be made; its `from` is what stood there when this was written.
+    /// A change that may be applied; its `from` is the value at the time of this record.
     Planned {
-        /// Its number within the set, from 0.
+        /// Index within the set, from 0.
         index: usize,
         /// The change.
-        change: ChangeDocument,
+        change: HostChange,
     },
-    /// The next thing is to write it.
+    /// The change is about to be written.
     Intent {
-        /// Its number.
+        /// Index within the set.
         index: usize,
     },
-    /// What came of it.
+    /// Outcome of writing the change.
     Outcome {
-        /// Its number.
+        /// Index within the set.
         index: usize,
-        /// How it went.
-        result: Written,
-        /// What stands there now.
+        /// Result of the write.
+        result: WriteOutcome,
+        /// Present value.
         now: Option<String>,
-        /// What went wrong.
+        /// Error message.
         message: Option<String>,
     },
-    /// The next thing is to put back what stood there.
+    /// The previous value is about to be restored.
     TakingBack {
-        /// Its number.
+        /// Index within the set.
         index: usize,
     },
-    /// What came of that.
+    /// Outcome of restoring it.
     TakenBack {
-        /// Its number.
+        /// Index within the set.
         index: usize,
-        /// Whether nothing of it is left.
+        /// True when nothing of the change is left.
         is_back: bool,
-        /// How it went, for a person.
+        /// Result, as text for the user.
         message: String,
     },
-    /// The next thing is to write a file that makes changes last.
+    /// The file that makes settings persistent is about to be written.
     Keeping {
         /// The file.
         path: String,
-        /// Its contents before; `None` where there was no such file.
+        /// Previous contents; `None` when the file did not exist.
         before: Option<String>,
-        /// What is to stand in it.
+        /// New contents.
         after: String,
-        /// Keys and values that are this set's.
+        /// Keys and values of this set.
         settings: Vec<(String, String)>,
     },
     /// The set is kept.
     Kept {
-        /// When.
+        /// Time of the record.
         at_unix_ns: u64,
-        /// What may defeat it at the next boot.
+        /// Reasons why the settings may not apply at the next boot.
         warnings: Vec<String>,
     },
-    /// The file has been put right again, or not.
+    /// Outcome of reverting the file.
     FileTakenBack {
         /// The file.
         path: String,
-        /// Whether nothing of ours is left in it.
+        /// True when nothing of the set is left in the file.
         is_back: bool,
-        /// How it went, for a person.
+        /// Result, as text for the user.
         message: String,
     },
-    /// All that could be taken back was.
+    /// The rollback is complete, as far as it was possible.
     Closed {
-        /// When.
+        /// Time of the record.
         at_unix_ns: u64,
-        /// Whether nothing is left.
+        /// True when nothing of the set is left.
         is_clean: bool,
-        /// Why it was taken back, in words for a person.
+        /// Reason for the rollback, as text for the user.
         reason: String,
     },
 }
 
-/// How writing a change went.
+/// Result of writing a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Written {
-    /// The host has what was wanted.
+pub enum WriteOutcome {
+    /// The host has the wanted value.
     Written,
-    /// It had it before.
+    /// The host had the value before.
     NoNeed,
-    /// It took another value than the one that was written.
+    /// The host has another value than the one that was written.
     Adjusted,
-    /// It refused, and has what it had before.
+    /// The host refused the value and has the previous one.
     Refused,
 }

@@ -1,4 +1,4 @@
-//! Hosts in memory, plans for them, and places for their journals.
+//! Hosts in memory, plans for them, and directories for their journals.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
 
 use std::cell::Cell;
@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use linerate_change::{Guard, Keep, Options, Store};
-use linerate_model::change::{Change, Group, LinkAttribute, Plan, Reason, TakesEffect, Target};
-use linerate_sys::host_access::{FakeHost, Host, Identity};
+use linerate_change::{ChangeStore, KeepOptions, RollbackGuard, TrialOptions};
+use linerate_model::change::{
+    ChangeGroup, ChangePlan, ChangeReason, ChangeTarget, EffectTiming, HostChange, LinkAttribute,
+};
+use linerate_sys::host_access::{FakeHost, HostAccess, HostIdentity};
 use linerate_units::WallTime;
 
-/// A directory that is gone with its owner; in memory where that is possible, as these tests write much.
+/// A directory that is removed when dropped; in memory where possible, as these tests write much.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
@@ -30,8 +32,8 @@ impl Scratch {
         &self.0
     }
 
-    pub fn store(&self) -> Store {
-        Store::at(&self.0)
+    pub fn store(&self) -> ChangeStore {
+        ChangeStore::at(&self.0)
     }
 
     /// The journal of a set.
@@ -57,30 +59,30 @@ impl Drop for Scratch {
 
 pub const FILE: &str = "/etc/sysctl.d/90-linerate.conf";
 
-/// The places of the host in memory: of each kind one, settings several.
-pub fn target(number: usize) -> Target {
+/// Targets of the host in memory: several settings, one of each other kind.
+pub fn target(number: usize) -> ChangeTarget {
     let interface = || "eth0".to_owned();
     match number {
-        0..=3 => Target::Setting { key: format!("net.ipv4.key{number}") },
-        4 => Target::Link { interface: interface(), attribute: LinkAttribute::Mtu },
-        5 => Target::Queueing { interface: interface() },
-        6 => Target::Route { destination: "default".to_owned() },
-        _ => Target::File { path: "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor".to_owned() },
+        0..=3 => ChangeTarget::Setting { key: format!("net.ipv4.key{number}") },
+        4 => ChangeTarget::Link { interface: interface(), attribute: LinkAttribute::Mtu },
+        5 => ChangeTarget::Queueing { interface: interface() },
+        6 => ChangeTarget::Route { destination: "default".to_owned() },
+        _ => ChangeTarget::File { path: "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor".to_owned() },
     }
 }
 
 pub const TARGETS: usize = 8;
 
-/// Something that can stand there.
-pub fn value(target: &Target, number: u8) -> String {
+/// A value that the target can have.
+pub fn value(target: &ChangeTarget, number: u8) -> String {
     match target {
-        Target::Queueing { interface } if number == 0 => {
+        ChangeTarget::Queueing { interface } if number == 0 => {
             let _ = interface;
             "# made by the kernel: fq_codel".to_owned()
         }
-        Target::Queueing { interface } => format!("qdisc replace dev {interface} root fq maxrate {number}mbit"),
-        Target::Route { .. } => format!("via 192.0.2.1 dev eth0 initcwnd {number}"),
-        Target::Setting { .. } => format!("4096 {number} 6291456"),
+        ChangeTarget::Queueing { interface } => format!("qdisc replace dev {interface} root fq maxrate {number}mbit"),
+        ChangeTarget::Route { .. } => format!("via 192.0.2.1 dev eth0 initcwnd {number}"),
+        ChangeTarget::Setting { .. } => format!("4096 {number} 6291456"),
         _ => number.to_string(),
     }
 }
@@ -90,53 +92,53 @@ pub fn host() -> FakeHost {
 }
 
 /// A change of the target of that number; even ones are of one group, odd ones of another.
-pub fn change(number: usize, to: u8) -> Change {
+pub fn change(number: usize, to: u8) -> HostChange {
     let target = target(number);
-    Change {
+    HostChange {
         to: value(&target, to),
         target,
         from: None,
-        group: if number.is_multiple_of(2) { Group::Buffers } else { Group::Pacing },
-        takes_effect: TakesEffect::Now,
-        reason: Reason { text: "a test says so".to_owned(), ..Reason::default() },
+        group: if number.is_multiple_of(2) { ChangeGroup::Buffers } else { ChangeGroup::Pacing },
+        takes_effect: EffectTiming::Now,
+        reason: ChangeReason { text: "required by a test".to_owned(), ..ChangeReason::default() },
     }
 }
 
-pub fn plan(changes: &[(usize, u8)]) -> Plan {
+pub fn plan(changes: &[(usize, u8)]) -> ChangePlan {
     let changes = changes.iter().map(|(number, to)| change(*number, *to)).collect();
-    Plan { made_at: WallTime::from_unix(Duration::from_secs(1_795_161_279)), changes }
+    ChangePlan { made_at: WallTime::from_unix(Duration::from_secs(1_795_161_279)), changes }
 }
 
-pub fn everything() -> Plan {
+pub fn everything() -> ChangePlan {
     plan(&(0..TARGETS).map(|number| (number, 7)).collect::<Vec<_>>())
 }
 
-pub fn options() -> Options {
-    Options {
+pub fn options() -> TrialOptions {
+    TrialOptions {
         purpose: "a test".to_owned(),
         linerate_version: "0.1.0".to_owned(),
-        guard: Guard::Nobody,
+        guard: RollbackGuard::Unguarded,
         time_limit: Duration::from_secs(3600),
     }
 }
 
-pub fn keep() -> Keep {
-    Keep { file: Some(FILE.into()), evidence: "a test".to_owned(), warnings: vec!["none".to_owned()] }
+pub fn keep() -> KeepOptions {
+    KeepOptions { file: Some(FILE.into()), evidence: "a test".to_owned(), warnings: vec!["none".to_owned()] }
 }
 
-/// What a host has, and its files.
-pub fn state(host: &FakeHost) -> (BTreeMap<Target, String>, BTreeMap<PathBuf, String>) {
+/// Values and files of a host.
+pub fn state(host: &FakeHost) -> (BTreeMap<ChangeTarget, String>, BTreeMap<PathBuf, String>) {
     (host.values(), host.files())
 }
 
 /// A host on which this process is killed at a write: before it, or after it.
-pub struct Deadly<'a> {
+pub struct CrashingHost<'a> {
     pub host: &'a FakeHost,
     pub left: Cell<usize>,
     pub after: bool,
 }
 
-impl Deadly<'_> {
+impl CrashingHost<'_> {
     fn step<T>(&self, write: impl FnOnce() -> T) -> T {
         let is_last = self.left.get() == 0;
         self.left.set(self.left.get().wrapping_sub(1));
@@ -147,12 +149,12 @@ impl Deadly<'_> {
     }
 }
 
-impl Host for Deadly<'_> {
-    fn read(&self, target: &Target) -> linerate_sys::Result<Option<String>> {
+impl HostAccess for CrashingHost<'_> {
+    fn read(&self, target: &ChangeTarget) -> linerate_sys::Result<Option<String>> {
         self.host.read(target)
     }
 
-    fn write(&self, target: &Target, value: Option<&str>) -> linerate_sys::Result<()> {
+    fn write(&self, target: &ChangeTarget, value: Option<&str>) -> linerate_sys::Result<()> {
         self.step(|| self.host.write(target, value))
     }
 
@@ -164,7 +166,7 @@ impl Host for Deadly<'_> {
         self.step(|| self.host.replace_file(path, contents))
     }
 
-    fn identity(&self) -> linerate_sys::Result<Identity> {
+    fn identity(&self) -> linerate_sys::Result<HostIdentity> {
         self.host.identity()
     }
 

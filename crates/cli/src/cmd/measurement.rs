@@ -1,33 +1,53 @@
-//! What the commands that measure have in common: where to, how the result is shown, and how the run is kept.
+//! Shared parts of the measuring commands: target, output and history record.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use clap::Args;
-use linerate_engine::probe::Target;
-use linerate_model::schema::run::RunDocument;
-use linerate_report::throughput_text::Style;
+pub(crate) use linerate_documents::label::DocumentKind;
+use linerate_documents::label::LabelledDocument;
+use linerate_documents::run::RunDocument;
+use linerate_engine::probe::ProbeTarget;
+use linerate_engine::surroundings::LocalEnvironment;
+use linerate_report::throughput_text::TextStyle;
 use linerate_report::{presentation, text};
 use linerate_sys::clock;
-use linerate_sys::net::Family;
-use linerate_sys::signals::Interrupts;
+use linerate_sys::net::IpFamily;
+use linerate_sys::signals::InterruptSignals;
 use linerate_units::{MonotonicTime, Port};
 use serde::Serialize;
 
-use crate::app::{self, NetworkArguments};
 use crate::console;
-use crate::exit::Exit;
-use crate::keep;
+use crate::exit::ExitStatus;
+use crate::recorder;
 use crate::spark::spark;
-use crate::surroundings::Surroundings;
+use crate::values;
 
-/// Nobody answers for this long: nobody is there.
+/// Connection timeout.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// From where and over which family.
+#[derive(Debug, Args)]
+pub(crate) struct NetworkArguments {
+    /// Address to use on this host
+    #[arg(short = 'B', long, value_name = "ADDRESS")]
+    pub(crate) bind: Option<IpAddr>,
+    /// Network interface to use on this host
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) bind_dev: Option<String>,
+    /// IPv4 only
+    #[arg(short = '4', conflicts_with = "ipv6")]
+    pub(crate) ipv4: bool,
+    /// IPv6 only
+    #[arg(short = '6')]
+    pub(crate) ipv6: bool,
+}
 
 /// Options of every command that measures.
 #[derive(Debug, Args)]
 pub(crate) struct MeasurementArguments {
-    /// Its port
-    #[arg(short, long, default_value = "5201", value_parser = app::port)]
+    /// Port of the server
+    #[arg(short, long, default_value = "5201", value_parser = values::port)]
     pub(crate) port: Port,
     /// Print one JSON document (schema 1) instead of text
     #[arg(long)]
@@ -35,128 +55,138 @@ pub(crate) struct MeasurementArguments {
     /// No progress on the standard error output
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// The network side.
+    /// Address and interface options.
     #[command(flatten)]
     pub(crate) network: NetworkArguments,
 }
 
 impl MeasurementArguments {
-    /// The far end, and from where to reach it.
-    pub(crate) fn target(&self, host: &str) -> Target {
-        Target {
+    /// Target host, and the local address and interface.
+    pub(crate) fn target(&self, host: &str) -> ProbeTarget {
+        ProbeTarget {
             family: family(&self.network),
             bind: self.network.bind,
             device: self.network.bind_dev.clone(),
             connect_timeout: Some(CONNECT_LIMIT),
-            ..Target::new(host, self.port)
+            ..ProbeTarget::new(host, self.port)
         }
     }
 
-    /// This host, and its way to the far end.
-    pub(crate) fn surroundings(&self, host: &str) -> Surroundings {
-        Surroundings::read(host, self.port, family(&self.network))
+    /// Reads this host's environment and route to the target.
+    pub(crate) fn local_environment(&self, host: &str) -> LocalEnvironment {
+        LocalEnvironment::read(host, self.port, family(&self.network))
     }
 
-    /// Prints the measurement's own document, or the run as a person reads it; and keeps the run.
-    pub(crate) fn conclude(&self, document: &impl Serialize, run: &RunDocument) {
-        self.show(document, run);
-        self.keep(run);
+    /// Prints the run as JSON or text, and records it.
+    pub(crate) fn print_and_record(&self, run: &RunDocument) {
+        self.show(run);
+        self.record(run);
     }
 
-    /// Prints the measurement's own document, or the run as a person reads it.
-    pub(crate) fn show(&self, document: &impl Serialize, run: &RunDocument) {
+    /// Prints the run as JSON or text.
+    pub(crate) fn show(&self, run: &RunDocument) {
+        let run = recorder::for_display(run);
         if self.json {
-            print_json(document);
+            print_run(&run);
         } else {
-            console::data(&text::result(&presentation::present(&keep::as_shown(run)), console::data_style()));
+            console::data(&text::result(&presentation::present(&run), console::data_style()));
         }
     }
 
-    /// Keeps the run in the history.
-    pub(crate) fn keep(&self, run: &RunDocument) {
-        keep::keep(run, self.quiet || self.json);
+    /// Records the run in the history.
+    pub(crate) fn record(&self, run: &RunDocument) {
+        recorder::keep(run, self.quiet || self.json);
     }
 }
 
-/// The family that was asked for.
-pub(crate) fn family(network: &NetworkArguments) -> Family {
+/// Selected address family.
+pub(crate) fn family(network: &NetworkArguments) -> IpFamily {
     match (network.ipv4, network.ipv6) {
-        (true, _) => Family::Ipv4,
-        (_, true) => Family::Ipv6,
-        _ => Family::Any,
+        (true, _) => IpFamily::Ipv4,
+        (_, true) => IpFamily::Ipv6,
+        _ => IpFamily::Any,
     }
 }
 
-/// Has signals end the measurement, not the process.
-pub(crate) fn interrupts() -> Result<Interrupts, Exit> {
-    Interrupts::install().map_err(|cause| {
+/// Installs handlers that end the measurement on a signal, not the process.
+pub(crate) fn interrupts() -> Result<InterruptSignals, ExitStatus> {
+    InterruptSignals::install().map_err(|cause| {
         console::error(&cause.to_string(), None);
-        Exit::of(&cause)
+        ExitStatus::from_error(&cause)
     })
 }
 
-/// Prints a document.
-pub(crate) fn print_json(document: &impl Serialize) {
+/// Prints a document as JSON, labelled with its kind.
+pub(crate) fn print_json(kind: DocumentKind, document: &impl Serialize) {
+    print_labelled(&LabelledDocument::new(kind, document));
+}
+
+/// Prints a run as JSON.
+pub(crate) fn print_run(run: &RunDocument) {
+    print_labelled(&LabelledDocument::run(run));
+}
+
+fn print_labelled(document: &impl Serialize) {
     match serde_json::to_string_pretty(document) {
         Ok(text) => console::data(&format!("{text}\n")),
         Err(cause) => console::error(&format!("writing the result as JSON: {cause}"), None),
     }
 }
 
-/// The command line, without the program.
+/// Arguments of this process, without the program.
 pub(crate) fn own_arguments() -> Vec<String> {
-    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
+    std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
-/// The line that is replaced while a measurement runs, where somebody watches a terminal.
+/// Progress line that is replaced while a measurement runs on a terminal.
 pub(crate) struct LiveLine {
-    style: Option<Style>,
-    shown: Option<MonotonicTime>,
+    style: Option<TextStyle>,
+    last_update: Option<MonotonicTime>,
 }
 
-/// The line moves this often at most.
-const PACE: Duration = Duration::from_millis(100);
+/// Shortest time between two updates of the line.
+const MIN_UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Most bars of its plot.
-const MOST_BARS: usize = 30;
+/// Largest number of bars in the line's plot.
+const MAX_BARS: usize = 30;
 
 impl LiveLine {
     pub(crate) fn new(quiet: bool) -> Self {
-        Self { style: if quiet { None } else { console::progress_style() }, shown: None }
+        Self { style: if quiet { None } else { console::progress_style() }, last_update: None }
     }
 
-    /// Whether there is one. If not, a measurement says what it does in plain lines.
+    /// True when the line exists. If not, a measurement reports progress in plain lines.
     pub(crate) const fn is_there(&self) -> bool {
         self.style.is_some()
     }
 
-    /// Shows this, with the latest readings as bars where there is room for them.
-    pub(crate) fn show(&mut self, text: &str, readings: &[f64]) {
+    /// Shows the text, and the latest samples as bars in the remaining width.
+    pub(crate) fn show(&mut self, text: &str, samples: &[f64]) {
         let Some(style) = self.style else { return };
         let now = clock::monotonic_now();
-        if self.shown.is_some_and(|shown| now.since(shown) < PACE) {
+        if self.last_update.is_some_and(|shown| now.since(shown) < MIN_UPDATE_INTERVAL) {
             return;
         }
-        self.shown = Some(now);
+        self.last_update = Some(now);
         let width = usize::from(style.width.get());
         let text: String = text.chars().take(width.saturating_sub(1)).collect();
-        let room = width.saturating_sub(text.chars().count() + 3).min(MOST_BARS);
-        console::progress(format!("{text}  {}", spark(readings, room, style.unicode)).trim_end());
+        let bars_width = width.saturating_sub(text.chars().count() + 3).min(MAX_BARS);
+        console::progress(format!("{text}  {}", spark(samples, bars_width, style.unicode)).trim_end());
     }
 
-    /// What is shown next is shown at once.
-    pub(crate) fn renew(&mut self) {
-        self.shown = None;
+    /// Makes the next update immediate.
+    pub(crate) fn refresh_now(&mut self) {
+        self.last_update = None;
     }
 
-    /// Writes a line that stays, above the live one.
+    /// Prints a permanent line above the live one.
     pub(crate) fn note(&mut self, text: &str) {
         self.clear();
         console::note(text);
-        self.renew();
+        self.refresh_now();
     }
 
-    /// Takes the line away.
+    /// Clears the line.
     pub(crate) fn clear(&self) {
         if self.is_there() {
             console::progress("");

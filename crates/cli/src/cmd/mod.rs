@@ -1,4 +1,4 @@
-//! One file per command.
+//! Commands of linerate, one per module.
 
 pub(crate) mod audit;
 pub(crate) mod baseline;

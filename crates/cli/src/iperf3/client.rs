@@ -1,29 +1,28 @@
 //! `iperf3 -c`.
 
+use linerate_model::address_family::AddressFamily;
 use std::net::IpAddr;
 use std::process::ExitCode;
 
 use linerate_engine::Error;
-use linerate_engine::client::{self, ClientOptions, Credentials};
-use linerate_model::event::Event;
+use linerate_engine::client::{self, ClientOptions, UserCredentials};
+use linerate_model::event::TestEvent;
 use linerate_model::parameters::EndCondition;
-use linerate_report::iperf3_json::{self, Document};
-use linerate_report::iperf3_text::{Renderer, TextOptions};
-use linerate_sys::net::Family;
-use linerate_sys::options::Keepalive;
-use linerate_sys::signals::Interrupts;
+use linerate_report::iperf3_json::{self, Iperf3Document};
+use linerate_report::iperf3_text::{Iperf3Renderer, TextOptions};
+use linerate_sys::net::IpFamily;
+use linerate_sys::options::KeepaliveSettings;
+use linerate_sys::signals::InterruptSignals;
 use linerate_sys::{host, process, terminal};
 use linerate_units::{ByteCount, Port};
-use linerate_wire::authentication::Padding;
+use linerate_wire::authentication::RsaPadding;
 use linerate_wire::error::ErrorCode;
 
-use super::args::command::{
-    AddressFamily, ClientArguments, ClientAuthentication, CommonArguments, JsonOutput, KeepAlive,
-};
-use super::output::{self, Output};
-use super::{FAILURE, Prepared, error_text, version};
+use super::args::command::{ClientArguments, ClientAuthentication, CommonArguments, JsonOutput, KeepAlive};
+use super::output::{self, Iperf3Output};
+use super::{FAILURE, ProcessSetup, error_text, version};
 
-/// Where iperf3 takes the password from before it asks.
+/// Environment variable of the password; without it, the client asks.
 const PASSWORD_VARIABLE: &str = "IPERF3_PASSWORD";
 
 /// Runs a client.
@@ -33,11 +32,11 @@ pub(super) fn run(arguments: &ClientArguments) -> ExitCode {
         Err(code) => return code,
     };
     let output = prepared.output;
-    let result = options_of(arguments).and_then(|options| {
-        let stop = Interrupts::install().map_err(|cause| Error::system(ErrorCode::INIT_TEST, &cause))?;
+    let result = client_options(arguments).and_then(|options| {
+        let stop = InterruptSignals::install().map_err(|cause| Error::system(ErrorCode::INIT_TEST, &cause))?;
         Ok((options, stop))
     });
-    let mut view = View::new(arguments, output);
+    let mut view = ClientView::new(arguments, output);
     let (options, stop) = match result {
         Ok(ready) => ready,
         Err(error) => return view.fail(&error),
@@ -50,27 +49,27 @@ pub(super) fn run(arguments: &ClientArguments) -> ExitCode {
     }
 }
 
-/// Does what both roles do first; the error is the exit code, its reason has been told.
-pub(super) fn prepare(common: &CommonArguments, title: Option<&str>) -> Result<Prepared, ExitCode> {
-    let told = |text: String| {
-        output::complain(&format!("iperf3: error - {text}"));
+/// Sets up the process for either role; the error is the exit code, after reporting the reason.
+pub(super) fn prepare(common: &CommonArguments, title: Option<&str>) -> Result<ProcessSetup, ExitCode> {
+    let failed = |text: String| {
+        output::print_error_line(&format!("iperf3: error - {text}"));
         FAILURE
     };
-    let output = Output::new(common, title).map_err(|error| told(error.to_string()))?;
+    let output = Iperf3Output::new(common, title).map_err(|error| failed(error.to_string()))?;
     if let Some(cpu) = common.affinity {
-        process::pin_process(cpu).map_err(|cause| told(error_text(ErrorCode::AFFINITY, &cause)))?;
+        process::pin_process(cpu).map_err(|cause| failed(error_text(ErrorCode::AFFINITY, &cause)))?;
     }
     let pid_file = match &common.pid_file {
         Some(path) => {
-            Some(process::write_pid_file(path).map_err(|cause| told(error_text(ErrorCode::PID_FILE, &cause)))?)
+            Some(process::write_pid_file(path).map_err(|cause| failed(error_text(ErrorCode::PID_FILE, &cause)))?)
         }
         None => None,
     };
-    Ok(Prepared { output, _pid_file: pid_file })
+    Ok(ProcessSetup { output, _pid_file: pid_file })
 }
 
-/// The engine's options from the command line's.
-fn options_of(arguments: &ClientArguments) -> Result<ClientOptions, Error> {
+/// Converts the command line to the engine's options.
+fn client_options(arguments: &ClientArguments) -> Result<ClientOptions, Error> {
     let common = &arguments.common;
     let mut parameters = arguments.parameters.clone();
     if let Some(path) = common.file.as_ref().filter(|_| !arguments.end_given) {
@@ -100,16 +99,16 @@ fn options_of(arguments: &ClientArguments) -> Result<ClientOptions, Error> {
     })
 }
 
-/// Which address families may be used.
-pub(super) fn family(common: &CommonArguments) -> Family {
+/// Selected address families.
+pub(super) fn family(common: &CommonArguments) -> IpFamily {
     match common.address_family {
-        None => Family::Any,
-        Some(AddressFamily::Ipv4) => Family::Ipv4,
-        Some(AddressFamily::Ipv6) => Family::Ipv6,
+        None => IpFamily::Any,
+        Some(AddressFamily::Ipv4) => IpFamily::Ipv4,
+        Some(AddressFamily::Ipv6) => IpFamily::Ipv6,
     }
 }
 
-/// The address of `-B`, resolved.
+/// Resolves the address of `-B`.
 pub(super) fn bind_address(common: &CommonArguments) -> Result<Option<IpAddr>, Error> {
     let Some(host) = &common.bind else { return Ok(None) };
     let addresses = linerate_sys::net::resolve(host, Port::IPERF3, family(common))
@@ -117,11 +116,15 @@ pub(super) fn bind_address(common: &CommonArguments) -> Result<Option<IpAddr>, E
     Ok(addresses.first().map(std::net::SocketAddr::ip))
 }
 
-pub(super) fn keepalive(setting: KeepAlive) -> Keepalive {
-    Keepalive { idle: setting.idle, interval: setting.interval, probes: setting.count.map(std::num::NonZeroU32::get) }
+pub(super) fn keepalive(setting: KeepAlive) -> KeepaliveSettings {
+    KeepaliveSettings {
+        idle: setting.idle,
+        interval: setting.interval,
+        probes: setting.count.map(std::num::NonZeroU32::get),
+    }
 }
 
-fn credentials(authentication: &ClientAuthentication, pkcs1: bool) -> Result<Credentials, Error> {
+fn credentials(authentication: &ClientAuthentication, pkcs1: bool) -> Result<UserCredentials, Error> {
     let refused = |detail: String| Error::new(ErrorCode::CLIENT_AUTHENTICATION).with_detail(detail);
     let path = authentication.public_key.display();
     let public_key = std::fs::read_to_string(&authentication.public_key)
@@ -130,69 +133,73 @@ fn credentials(authentication: &ClientAuthentication, pkcs1: bool) -> Result<Cre
         Ok(password) => password,
         Err(_) => terminal::read_password("Password: ").map_err(|cause| refused(cause.to_string()))?,
     };
-    let padding = if pkcs1 { Padding::Pkcs1 } else { Padding::Oaep };
-    Ok(Credentials { user: authentication.username.clone(), password, public_key, padding })
+    let padding = if pkcs1 { RsaPadding::Pkcs1 } else { RsaPadding::Oaep };
+    Ok(UserCredentials { user: authentication.username.clone(), password, public_key, padding })
 }
 
-/// What the user sees of the run.
-struct View {
-    output: Output,
+/// Output of the run.
+struct ClientView {
+    output: Iperf3Output,
     debug: bool,
-    form: Form,
+    form: ClientRenderer,
 }
 
-enum Form {
-    Text(Box<Renderer>),
-    Document(Box<Document>),
-    Stream(Box<iperf3_json::Stream>),
+enum ClientRenderer {
+    Text(Box<Iperf3Renderer>),
+    Document(Box<Iperf3Document>),
+    Stream(Box<iperf3_json::Iperf3EventStream>),
 }
 
-impl View {
-    fn new(arguments: &ClientArguments, output: Output) -> Self {
+impl ClientView {
+    fn new(arguments: &ClientArguments, output: Iperf3Output) -> Self {
         let common = &arguments.common;
         let system_information = host::system_information();
         let document = || {
-            let mut document = Document::new(&version(), &system_information);
+            let mut document = Iperf3Document::new(&version(), &system_information);
             document.labels(arguments.parameters.title.as_deref(), arguments.parameters.extra_data.as_deref());
             document
         };
         let form = match common.json {
             None => {
-                let mut renderer = Renderer::new(TextOptions {
+                let mut renderer = Iperf3Renderer::new(TextOptions {
                     format: common.format,
                     verbose: common.verbose,
                     version: version(),
                     system_information: system_information.clone(),
                 });
                 output.lines(&rendered(|out| renderer.begin(out)));
-                Form::Text(Box::new(renderer))
+                ClientRenderer::Text(Box::new(renderer))
             }
-            Some(JsonOutput::Document) => Form::Document(Box::new(document())),
-            Some(JsonOutput::Stream) => Form::Stream(Box::new(iperf3_json::Stream::new(document(), false))),
-            Some(JsonOutput::StreamAndDocument) => Form::Stream(Box::new(iperf3_json::Stream::new(document(), true))),
+            Some(JsonOutput::Document) => ClientRenderer::Document(Box::new(document())),
+            Some(JsonOutput::Stream) => {
+                ClientRenderer::Stream(Box::new(iperf3_json::Iperf3EventStream::new(document(), false)))
+            }
+            Some(JsonOutput::StreamAndDocument) => {
+                ClientRenderer::Stream(Box::new(iperf3_json::Iperf3EventStream::new(document(), true)))
+            }
         };
         Self { output, debug: common.debug.is_some(), form }
     }
 
-    fn event(&mut self, event: &Event) {
+    fn event(&mut self, event: &TestEvent) {
         match event {
-            Event::Warning(text) => self.output.message(&format!("warning: {text}")),
-            // With JSON, what was exchanged would spoil the document.
-            Event::Debug(text) if self.debug && matches!(self.form, Form::Text(_)) => {
+            TestEvent::Warning(text) => self.output.message(&format!("warning: {text}")),
+            // With JSON, debugging output would corrupt the document.
+            TestEvent::Debug(text) if self.debug && matches!(self.form, ClientRenderer::Text(_)) => {
                 self.output.lines(&format!("{}\n", linerate_report::escape::text(text)));
             }
             _ => {}
         }
         match &mut self.form {
-            Form::Text(renderer) => self.output.lines(&rendered(|out| renderer.event(event, out))),
-            Form::Document(document) => document.event(event),
-            Form::Stream(stream) => self.output.raw(&rendered(|out| stream.event(event, out))),
+            ClientRenderer::Text(renderer) => self.output.lines(&rendered(|out| renderer.event(event, out))),
+            ClientRenderer::Document(document) => document.event(event),
+            ClientRenderer::Stream(stream) => self.output.raw(&rendered(|out| stream.event(event, out))),
         }
     }
 
     fn fail(mut self, error: &Error) -> ExitCode {
-        let told = self.error(&error.to_string());
-        if !told {
+        let is_written = self.error(&error.to_string());
+        if !is_written {
             if error.is_from_server() {
                 self.output.message(&format!("iperf3: SERVER ERROR - {error}"));
             }
@@ -216,26 +223,26 @@ impl View {
         ExitCode::SUCCESS
     }
 
-    /// Puts the text into the JSON document; `false` when there is none.
+    /// Adds the error to the JSON document; returns false when there is none.
     fn error(&mut self, text: &str) -> bool {
         match &mut self.form {
-            Form::Text(_) => return false,
-            Form::Document(document) => document.error(text),
-            Form::Stream(stream) => stream.error(text),
+            ClientRenderer::Text(_) => return false,
+            ClientRenderer::Document(document) => document.error(text),
+            ClientRenderer::Stream(stream) => stream.error(text),
         }
         true
     }
 
     fn finish(self) {
         match self.form {
-            Form::Text(_) => {}
-            Form::Document(document) => self.output.raw(&document.finish()),
-            Form::Stream(stream) => self.output.raw(&rendered(|out| stream.finish(out))),
+            ClientRenderer::Text(_) => {}
+            ClientRenderer::Document(document) => self.output.raw(&document.finish()),
+            ClientRenderer::Stream(stream) => self.output.raw(&rendered(|out| stream.finish(out))),
         }
     }
 }
 
-/// What a renderer writes, as text.
+/// Collects a renderer's output as text.
 pub(super) fn rendered(write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>) -> String {
     let mut bytes = Vec::new();
     // Writing into memory does not fail.

@@ -1,19 +1,20 @@
-//! iperf3's `--help` and `--version`, and the text for a refused command line.
+//! Texts of iperf3's `--help` and `--version`, and of a refused command line.
 
-use super::args::options::{Argument, CommandOption, SECTIONS};
+use super::args::options::{CommandOption, OptionArgument, SECTIONS};
 use super::args::{ArgumentsError, ParameterError};
+use linerate_report::text::wrap_text;
 
-/// The iperf3 release whose options, output and protocol are spoken.
+/// Release of iperf3 that is reproduced: options, output and protocol.
 pub(crate) const IPERF3_PROFILE: &str = "3.21";
 
-/// Columns of a terminal.
+/// Width of a terminal in characters.
 const WIDTH: usize = 80;
-/// Where a number stands after a short name.
-const NUMBER: usize = 18;
-/// Where descriptions begin.
-const DESCRIPTION: usize = 28;
+/// Column of a number after a short name.
+const NUMBER_COLUMN: usize = 18;
+/// Column of descriptions.
+const DESCRIPTION_COLUMN: usize = 28;
 
-/// The text of `--help`, at most 80 columns wide.
+/// Text of `--help`, at most 80 columns wide.
 pub(crate) fn help() -> String {
     let mut text = String::from("Usage: iperf3 [-s|-c host] [options]\n       iperf3 [-h|--help] [-v|--version]\n\n");
     for section in SECTIONS {
@@ -26,7 +27,7 @@ pub(crate) fn help() -> String {
     text
 }
 
-/// The text of `--version`: release, system, features. `system` is what `uname -a` says without the processor's type.
+/// Text of `--version`: release, system, features. `system` is the output of `uname -a` without the processor type.
 pub(crate) fn version(system: &str) -> String {
     let mut features = vec![
         "CPU affinity setting",
@@ -46,8 +47,8 @@ pub(crate) fn version(system: &str) -> String {
     )
 }
 
-/// What goes to stderr for a command line that was refused; the exit code is 1. `time` is the formatted time when
-/// `--timestamps` asks for it, else empty.
+/// Text on stderr for a refused command line; the exit code is 1. `time` is the formatted time for `--timestamps`, else
+/// empty.
 pub(crate) fn refusal(error: &ArgumentsError, time: &str) -> String {
     match error {
         ArgumentsError::Usage(message) => format!("iperf3: {message}\n{}", help()),
@@ -58,43 +59,30 @@ pub(crate) fn refusal(error: &ArgumentsError, time: &str) -> String {
     }
 }
 
-/// Names, argument and description of one option.
+/// Row of the help: names, argument and description of one option.
 fn row(option: &CommandOption) -> String {
     let names = match option.short {
         Some(letter) => format!("  -{letter}, --{}", option.long),
         None => format!("  --{}", option.long),
     };
     let left = match option.argument {
-        Argument::None => names,
-        Argument::Optional(argument) => format!("{names}{argument}"),
-        // Numbers stand in one column where names are short enough.
-        Argument::Required(argument) if argument.starts_with('#') && argument.len() <= DESCRIPTION - NUMBER - 2 => {
-            format!("{names:<width$} {argument}", width = NUMBER - 1)
+        OptionArgument::None => names,
+        OptionArgument::Optional(argument) => format!("{names}{argument}"),
+        // Numbers are aligned in one column after short names.
+        OptionArgument::Required(argument)
+            if argument.starts_with('#') && argument.len() <= DESCRIPTION_COLUMN - NUMBER_COLUMN - 2 =>
+        {
+            format!("{names:<width$} {argument}", width = NUMBER_COLUMN - 1)
         }
-        Argument::Required(argument) => format!("{names} {argument}"),
+        OptionArgument::Required(argument) => format!("{names} {argument}"),
     };
-    let mut lines = wrap(option.help, WIDTH - DESCRIPTION).into_iter();
-    // A name that reaches into the descriptions has its line alone.
-    let mut text = if left.len() < DESCRIPTION {
-        format!("{left:<DESCRIPTION$}{}\n", lines.next().unwrap_or_default())
+    let mut lines = wrap_text(option.help, WIDTH - DESCRIPTION_COLUMN).into_iter();
+    // A name that overlaps the descriptions has its own line.
+    let mut text = if left.len() < DESCRIPTION_COLUMN {
+        format!("{left:<DESCRIPTION_COLUMN$}{}\n", lines.next().unwrap_or_default())
     } else {
         format!("{left}\n")
     };
-    text.extend(lines.map(|line| format!("{:DESCRIPTION$}{line}\n", "")));
+    text.extend(lines.map(|line| format!("{:DESCRIPTION_COLUMN$}{line}\n", "")));
     text
-}
-
-/// Breaks `text` between words into lines of at most `width` characters.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.len() + 1 + word.len() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }

@@ -13,25 +13,25 @@ use linerate_model::parameters::TestParameters;
 use linerate_sys::{clock, host, process};
 
 use args::ArgumentsError;
-use args::command::{Iperf3Command, Parsed};
-use output::Output;
+use args::command::{Iperf3Command, ParsedCommand};
+use output::Iperf3Output;
 
-/// iperf3 knows two exit codes.
+/// Error exit code; iperf3 has only two codes.
 const FAILURE: ExitCode = ExitCode::FAILURE;
 
-/// The first line of `-V` and the version in JSON: scripts compare it with iperf3's.
+/// First line of `-V`, and version in JSON: scripts compare it with iperf3's.
 fn version() -> String {
     format!("iperf {}", help::IPERF3_PROFILE)
 }
 
 /// Runs iperf3's command line, without the program's name.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let Parsed { command, warnings } = match args::parse(arguments) {
+    let ParsedCommand { command, warnings } = match args::parse(arguments) {
         Ok(parsed) => parsed,
         Err(error) => return refuse(&error),
     };
     for warning in warnings {
-        output::complain(&format!("warning: {warning}"));
+        output::print_error_line(&format!("warning: {warning}"));
     }
     match command {
         Iperf3Command::Help => output::print(&help::help()),
@@ -48,26 +48,26 @@ fn refuse(error: &ArgumentsError) -> ExitCode {
         }
         _ => String::new(),
     };
-    output::complain(help::refusal(error, &time).trim_end());
+    output::print_error_line(help::refusal(error, &time).trim_end());
     FAILURE
 }
 
-/// The parameters of a client's test with these options; an error says what is wrong with them.
+/// Parses a client's options into test parameters; the error describes the invalid option.
 pub(crate) fn transfer(options: &[String]) -> Result<TestParameters, String> {
-    // The host is of no interest here: it is given elsewhere.
-    let words = ["-c", "localhost"].into_iter().map(str::to_owned).chain(options.iter().cloned());
-    match args::parse(words.map(OsString::from)) {
-        Ok(Parsed { command: Iperf3Command::Client(client), .. }) => Ok(client.parameters),
-        Ok(_) => Err("only a client's options make a transfer".to_owned()),
+    // The host is irrelevant here: it is given elsewhere.
+    let arguments = ["-c", "localhost"].into_iter().map(str::to_owned).chain(options.iter().cloned());
+    match args::parse(arguments.map(OsString::from)) {
+        Ok(ParsedCommand { command: Iperf3Command::Client(client), .. }) => Ok(client.parameters),
+        Ok(_) => Err("expected options of an iperf3 client".to_owned()),
         Err(ArgumentsError::Usage(text)) => Err(text.trim_end().to_owned()),
         Err(ArgumentsError::Parameter { error, .. }) => Err(error.to_string()),
     }
 }
 
-/// What both roles do first: processor, output, process number.
-struct Prepared {
-    output: Output,
-    /// Removes its file at the end.
+/// Process state shared by both roles: processor, output, process ID.
+struct ProcessSetup {
+    output: Iperf3Output,
+    /// PID file, which is removed at the end.
     _pid_file: Option<process::PidFile>,
 }
 

@@ -1,4 +1,4 @@
-//! Where iperf3's output goes: the standard output or a log file, each line with its time and title.
+//! Destination of iperf3's output: standard output or a log file, with time and title before each line.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,16 +11,16 @@ use linerate_wire::error::ErrorCode;
 
 use super::args::command::CommonArguments;
 
-/// What every line begins with.
+/// Prefix of every line.
 #[derive(Clone, Debug, Default)]
-struct Prefix {
-    /// `strftime` layout of `--timestamps`.
+struct LinePrefix {
+    /// Format of `--timestamps` (`strftime`).
     timestamps: Option<String>,
-    /// `-T`, escaped already.
+    /// Title (`-T`), already escaped.
     title: Option<String>,
 }
 
-impl Prefix {
+impl LinePrefix {
     fn text(&self) -> String {
         let mut text = String::new();
         if let Some(layout) = &self.timestamps {
@@ -34,15 +34,15 @@ impl Prefix {
     }
 }
 
-/// The output of one process, shared by its sessions.
+/// Output of one process, shared by its sessions.
 #[derive(Clone)]
-pub(super) struct Output {
-    prefix: Prefix,
+pub(super) struct Iperf3Output {
+    prefix: LinePrefix,
     flush: bool,
     log: Option<Arc<Mutex<File>>>,
 }
 
-impl Output {
+impl Iperf3Output {
     /// # Errors
     ///
     /// `unable to open log file`, with the reason.
@@ -55,16 +55,16 @@ impl Output {
             }
         };
         let title = title.map(|title| linerate_report::escape::line(title).into_owned());
-        let prefix = Prefix { timestamps: common.timestamps.clone(), title };
+        let prefix = LinePrefix { timestamps: common.timestamps.clone(), title };
         Ok(Self { prefix, flush: common.force_flush, log })
     }
 
-    /// Writes text of whole lines; a reader that has gone away ends the output, not the test.
+    /// Writes whole lines; a reader that closed the pipe ends the output, not the test.
     pub(super) fn lines(&self, text: &str) {
         self.marked_lines("", text);
     }
 
-    /// Writes text of whole lines, each with `mark` before it.
+    /// Writes whole lines, each with `mark` before it.
     pub(super) fn marked_lines(&self, mark: &str, text: &str) {
         if text.is_empty() {
             return;
@@ -79,7 +79,7 @@ impl Output {
         self.raw(&all);
     }
 
-    /// Writes a document as it is.
+    /// Writes a document unchanged.
     pub(super) fn raw(&self, text: &str) {
         if let Some(log) = &self.log {
             let _ = log.lock().unwrap_or_else(PoisonError::into_inner).write_all(text.as_bytes());
@@ -92,23 +92,23 @@ impl Output {
         }
     }
 
-    /// A message about the run: on the standard error output, or in the log file.
+    /// Writes a message about the run to standard error, or to the log file.
     pub(super) fn message(&self, text: &str) {
         let line = match self.prefix.timestamps {
-            Some(_) => format!("{}{text}", Prefix { title: None, ..self.prefix.clone() }.text()),
+            Some(_) => format!("{}{text}", LinePrefix { title: None, ..self.prefix.clone() }.text()),
             None => text.to_owned(),
         };
-        if self.log.is_some() { self.raw(&format!("{line}\n")) } else { complain(&line) }
+        if self.log.is_some() { self.raw(&format!("{line}\n")) } else { print_error_line(&line) }
     }
 }
 
-/// One line on the standard error output.
-#[expect(clippy::print_stderr, reason = "the one place of the iperf3 front that does")]
-pub(super) fn complain(line: &str) {
+/// Writes one line to standard error.
+#[expect(clippy::print_stderr, reason = "the only place of the iperf3 front end that prints there")]
+pub(super) fn print_error_line(line: &str) {
     eprintln!("{line}");
 }
 
-/// Text on the standard output, and success.
+/// Writes text to standard output; returns success.
 pub(super) fn print(text: &str) -> ExitCode {
     let _ = io::stdout().lock().write_all(text.as_bytes());
     ExitCode::SUCCESS

@@ -7,29 +7,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use linerate_engine::Error;
 use linerate_engine::server::{DEFAULT_MAX_SESSIONS, Server, ServerObserver, ServerOptions, SessionObserver};
-use linerate_model::event::Event;
+use linerate_model::event::TestEvent;
 use linerate_model::report::ServerOutput;
-use linerate_report::iperf3_json::{Document, Stream};
-use linerate_report::iperf3_text::{Renderer, TextOptions};
-use linerate_sys::signals::Interrupts;
+use linerate_report::iperf3_json::{Iperf3Document, Iperf3EventStream};
+use linerate_report::iperf3_text::{Iperf3Renderer, TextOptions};
+use linerate_sys::signals::InterruptSignals;
 use linerate_sys::{host, process};
 use linerate_units::Port;
-use linerate_wire::authentication::{Authenticator, Padding};
+use linerate_wire::authentication::{Authenticator, RsaPadding};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::parameters::ServerLimits;
 
 use super::args::command::{CommonArguments, JsonOutput, ServerArguments, ServerAuthentication};
 use super::client::{bind_address, family, keepalive, prepare, rendered};
-use super::output::Output;
+use super::output::Iperf3Output;
 use super::{FAILURE, version};
-use crate::firewall::Firewall;
-use crate::shown::Shown;
+use crate::firewall::FirewallGuard;
+use crate::retained_output::RetainedOutput;
 
-/// Runs a server until a signal comes, or with `-1` until one test is over.
+/// Runs a server until a signal arrives, or with `-1` until one test is over.
 pub(super) fn run(arguments: &ServerArguments) -> ExitCode {
-    // Each session has threads of its own; an arena for each of them would keep their memory for ever.
+    // Each session has its own threads; an arena per thread would keep its memory for ever.
     process::limit_malloc_arenas();
-    let server = match options_of(arguments).and_then(Server::bind) {
+    let server = match server_options(arguments).and_then(Server::bind) {
         Ok(server) => server,
         Err(error) => return refuse(&arguments.common, &error),
     };
@@ -55,17 +55,18 @@ pub(super) fn run(arguments: &ServerArguments) -> ExitCode {
     }
 }
 
-fn serve(arguments: &ServerArguments, server: Server, output: &Output) -> Result<ExitCode, Error> {
+fn serve(arguments: &ServerArguments, server: Server, output: &Iperf3Output) -> Result<ExitCode, Error> {
     let failed = |cause: linerate_sys::Error| Error::system(ErrorCode::INIT_TEST, &cause);
-    let stop = Interrupts::install().map_err(failed)?;
-    // Not being allowed to open more files only means fewer sessions.
+    let stop = InterruptSignals::install().map_err(failed)?;
+    // Without a higher limit of open files, the server only has fewer sessions.
     let _ = process::raise_open_file_limit();
     let port = Port::new(server.address().port()).unwrap_or(arguments.common.port);
-    let firewall = Firewall::open_if(arguments.open_firewall, port, |text| output.message(text)).map_err(failed)?;
+    let firewall =
+        FirewallGuard::open_if(arguments.open_firewall, port, |text| output.message(text)).map_err(failed)?;
     if let Some(user) = &arguments.user {
         process::drop_privileges(user).map_err(failed)?;
     }
-    let observer = Observer::new(arguments, output.clone(), port);
+    let observer = Iperf3ServerObserver::new(arguments, output.clone(), port);
     if observer.json.is_none() {
         output.lines(&rendered(|out| observer.renderer().begin(out)));
     }
@@ -80,15 +81,15 @@ fn serve(arguments: &ServerArguments, server: Server, output: &Output) -> Result
 }
 
 fn refuse(common: &CommonArguments, error: &Error) -> ExitCode {
-    // The log file may be what cannot be opened.
-    match Output::new(common, None) {
+    // The log file may be the one that cannot be opened.
+    match Iperf3Output::new(common, None) {
         Ok(output) => output.message(&format!("iperf3: error - {error}")),
-        Err(_) => super::output::complain(&format!("iperf3: error - {error}")),
+        Err(_) => super::output::print_error_line(&format!("iperf3: error - {error}")),
     }
     FAILURE
 }
 
-fn options_of(arguments: &ServerArguments) -> Result<ServerOptions, Error> {
+fn server_options(arguments: &ServerArguments) -> Result<ServerOptions, Error> {
     let common = &arguments.common;
     let defaults = ServerOptions::default();
     let limit = arguments.bitrate_limit;
@@ -123,7 +124,7 @@ fn options_of(arguments: &ServerArguments) -> Result<ServerOptions, Error> {
         read_rate: None,
         cpu: common.affinity,
         deadlines: defaults.deadlines,
-        // iperf3 has one port.
+        // The server of iperf3 has one port.
         stamp: None,
     })
 }
@@ -133,22 +134,22 @@ fn authenticator(authentication: &ServerAuthentication, pkcs1: bool) -> Result<A
     let key = std::fs::read_to_string(&authentication.private_key)
         .map_err(|cause| refused(format!("reading {}: {cause}", authentication.private_key.display())))?;
     let users = std::fs::read_to_string(&authentication.users).map_err(|_| Error::new(ErrorCode::AUTHORIZED_USERS))?;
-    let padding = if pkcs1 { Padding::Pkcs1 } else { Padding::Oaep };
+    let padding = if pkcs1 { RsaPadding::Pkcs1 } else { RsaPadding::Oaep };
     Authenticator::new(&key, &users, padding, authentication.time_skew).map_err(|cause| refused(cause.to_string()))
 }
 
-struct Observer {
-    output: Output,
+struct Iperf3ServerObserver {
+    output: Iperf3Output,
     port: Port,
     json: Option<JsonOutput>,
     debug: bool,
     text: TextOptions,
-    /// Sessions that have something to show now.
+    /// Number of sessions with output.
     active: Arc<AtomicU64>,
 }
 
-impl Observer {
-    fn new(arguments: &ServerArguments, output: Output, port: Port) -> Self {
+impl Iperf3ServerObserver {
+    fn new(arguments: &ServerArguments, output: Iperf3Output, port: Port) -> Self {
         let common = &arguments.common;
         let text = TextOptions {
             format: common.format,
@@ -166,23 +167,25 @@ impl Observer {
         }
     }
 
-    fn renderer(&self) -> Renderer {
-        Renderer::new(self.text.clone())
+    fn renderer(&self) -> Iperf3Renderer {
+        Iperf3Renderer::new(self.text.clone())
     }
 
-    /// How the next session is shown.
-    fn form(&self) -> Form {
-        let document = || Document::new(&self.text.version, &self.text.system_information);
+    /// Creates the renderer of the next session.
+    fn session_renderer(&self) -> SessionRenderer {
+        let document = || Iperf3Document::new(&self.text.version, &self.text.system_information);
         match self.json {
-            None => Form::Text(Box::new(self.renderer())),
-            Some(JsonOutput::Document) => Form::Document(Box::new(document())),
-            Some(JsonOutput::Stream) => Form::Stream(Box::new(Stream::new(document(), false))),
-            Some(JsonOutput::StreamAndDocument) => Form::Stream(Box::new(Stream::new(document(), true))),
+            None => SessionRenderer::Text(Box::new(self.renderer())),
+            Some(JsonOutput::Document) => SessionRenderer::Document(Box::new(document())),
+            Some(JsonOutput::Stream) => SessionRenderer::Stream(Box::new(Iperf3EventStream::new(document(), false))),
+            Some(JsonOutput::StreamAndDocument) => {
+                SessionRenderer::Stream(Box::new(Iperf3EventStream::new(document(), true)))
+            }
         }
     }
 }
 
-impl ServerObserver for Observer {
+impl ServerObserver for Iperf3ServerObserver {
     fn idle(&self, next_session: u64) {
         if self.json.is_none() {
             self.output.lines(&rendered(|out| self.renderer().listening(self.port, next_session, out)));
@@ -191,13 +194,13 @@ impl ServerObserver for Observer {
 
     fn session(&self, number: u64) -> Box<dyn SessionObserver> {
         self.active.fetch_add(1, Ordering::Relaxed);
-        Box::new(Session {
+        Box::new(Iperf3ServerSession {
             number,
             debug: self.debug,
             output: self.output.clone(),
             active: Arc::clone(&self.active),
-            form: self.form(),
-            shown: Shown::default(),
+            form: self.session_renderer(),
+            shown: RetainedOutput::default(),
             keep: true,
         })
     }
@@ -207,33 +210,33 @@ impl ServerObserver for Observer {
     }
 }
 
-/// How a session is shown.
-enum Form {
-    Text(Box<Renderer>),
-    Document(Box<Document>),
-    Stream(Box<Stream>),
+/// Renderer of a session.
+enum SessionRenderer {
+    Text(Box<Iperf3Renderer>),
+    Document(Box<Iperf3Document>),
+    Stream(Box<Iperf3EventStream>),
 }
 
-struct Session {
+struct Iperf3ServerSession {
     number: u64,
     debug: bool,
-    output: Output,
+    output: Iperf3Output,
     active: Arc<AtomicU64>,
-    form: Form,
-    /// What has been shown, for a client that asks for it.
-    shown: Shown,
+    form: SessionRenderer,
+    /// Retained output, for a client that requests it.
+    shown: RetainedOutput,
     keep: bool,
 }
 
-impl Session {
-    /// With several sessions at once, each line says whose it is.
-    fn mark(&self) -> String {
+impl Iperf3ServerSession {
+    /// Prefix of each line while several sessions run.
+    fn line_mark(&self) -> String {
         if self.active.load(Ordering::Relaxed) > 1 { format!("#{} ", self.number) } else { String::new() }
     }
 
-    /// Prints lines, and keeps them as long as the client may ask for them.
+    /// Prints lines, and retains them while the client may request them.
     fn show(&mut self, text: &str) {
-        self.output.marked_lines(&self.mark(), text);
+        self.output.marked_lines(&self.line_mark(), text);
         if self.keep {
             self.shown.push(text);
         } else {
@@ -242,55 +245,57 @@ impl Session {
     }
 }
 
-impl SessionObserver for Session {
-    fn event(&mut self, event: &Event) {
+impl SessionObserver for Iperf3ServerSession {
+    fn event(&mut self, event: &TestEvent) {
         match event {
-            Event::Warning(text) => self.output.message(&format!("warning: {text}")),
-            Event::Debug(text) if self.debug => {
-                self.output.marked_lines(&self.mark(), &format!("{}\n", linerate_report::escape::text(text)));
+            TestEvent::Warning(text) => self.output.message(&format!("warning: {text}")),
+            TestEvent::Debug(text) if self.debug => {
+                self.output.marked_lines(&self.line_mark(), &format!("{}\n", linerate_report::escape::text(text)));
             }
             _ => {}
         }
-        if let Event::Started(start) = event {
+        if let TestEvent::Started(start) = event {
             self.keep = start.parameters.get_server_output;
         }
         match &mut self.form {
-            Form::Text(renderer) => {
+            SessionRenderer::Text(renderer) => {
                 let text = rendered(|out| renderer.event(event, out));
                 self.show(&text);
             }
-            Form::Document(document) => document.event(event),
-            Form::Stream(stream) => self.output.raw(&rendered(|out| stream.event(event, out))),
+            SessionRenderer::Document(document) => document.event(event),
+            SessionRenderer::Stream(stream) => self.output.raw(&rendered(|out| stream.event(event, out))),
         }
     }
 
     fn output(&mut self) -> Option<ServerOutput> {
         Some(match &self.form {
-            Form::Text(_) => ServerOutput::Text(self.shown.take()),
-            Form::Document(document) => ServerOutput::Json(Document::clone(document).finish()),
-            Form::Stream(stream) => ServerOutput::Json(stream.document().clone().finish()),
+            SessionRenderer::Text(_) => ServerOutput::Text(self.shown.take()),
+            SessionRenderer::Document(document) => ServerOutput::Json(Iperf3Document::clone(document).finish()),
+            SessionRenderer::Stream(stream) => ServerOutput::Json(stream.document().clone().finish()),
         })
     }
 
     fn failed(&mut self, error: &Error) {
         match &mut self.form {
-            Form::Document(document) => document.error(&error.to_string()),
-            Form::Stream(stream) => stream.error(&error.to_string()),
-            Form::Text(_) if error.code() == ErrorCode::CLIENT_TERMINATED => {
-                self.output.message(&format!("{}iperf3: {error}", self.mark()));
+            SessionRenderer::Document(document) => document.error(&error.to_string()),
+            SessionRenderer::Stream(stream) => stream.error(&error.to_string()),
+            SessionRenderer::Text(_) if error.code() == ErrorCode::CLIENT_TERMINATED => {
+                self.output.message(&format!("{}iperf3: {error}", self.line_mark()));
             }
-            Form::Text(_) => self.output.message(&format!("{}iperf3: error - {error}", self.mark())),
+            SessionRenderer::Text(_) => self.output.message(&format!("{}iperf3: error - {error}", self.line_mark())),
         }
     }
 }
 
-impl Drop for Session {
+impl Drop for Iperf3ServerSession {
     fn drop(&mut self) {
         self.active.fetch_sub(1, Ordering::Relaxed);
         match &self.form {
-            Form::Text(_) => {}
-            Form::Document(document) => self.output.raw(&Document::clone(document).finish()),
-            Form::Stream(stream) => self.output.raw(&rendered(|out| Stream::clone(stream).finish(out))),
+            SessionRenderer::Text(_) => {}
+            SessionRenderer::Document(document) => self.output.raw(&Iperf3Document::clone(document).finish()),
+            SessionRenderer::Stream(stream) => {
+                self.output.raw(&rendered(|out| Iperf3EventStream::clone(stream).finish(out)));
+            }
         }
     }
 }

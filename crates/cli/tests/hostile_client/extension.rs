@@ -1,18 +1,19 @@
-//! linerate's own messages: garbage, too many of them, and figures that nobody measured.
+//! Messages of linerate's extension: garbage, floods, and impossible figures.
 
 use std::io::Write;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::support::process::eventually;
 use super::support::{self, Process, free_port};
-use super::wire::{Listener, SERVER_RESULTS, Said, Served, Step, framed, state};
+use super::wire::{Listener, PeerMessage, SERVER_RESULTS, Served, Step, framed, state};
 use super::{Attack, UNKNOWN, arguments_for, check_output, drain};
 
-/// How a linerate server introduces itself, with a version that is not for terminals.
+/// Introduction of a linerate server, with a version text that is unsafe for terminals.
 const HELLO: &str = r#"{"hello":{"linerate":1,"version":"9\u001b[2J","features":["intervals"]}}"#;
 
 #[test]
-fn messages_of_the_extension_that_are_none() {
+fn invalid_messages_of_the_extension() {
     let message = |document: &str| [b"L".as_slice(), &framed(document)].concat();
     let hello = message(r#"{"hello":{"linerate":1,"version":"9","features":[]}}"#);
     let mut cases = vec![
@@ -40,7 +41,7 @@ fn messages_of_the_extension_that_are_none() {
             client
         });
     }
-    // To a server that has not introduced itself, it is a byte like any other.
+    // From a server without an introduction, this is an unknown state byte.
     for step in [Step::Parameters, Step::Streams, Step::Running, Step::Ended, Step::Display] {
         Attack::on(&arguments_for(step)).fails(UNKNOWN, |listener| {
             let mut client = listener.client_at(step);
@@ -61,7 +62,7 @@ pub(super) fn linerate_running(listener: &Arc<Listener>) -> Served {
     client
 }
 
-/// Serves one run of `linerate test`, with figures that nobody measured.
+/// Serves one run of `linerate test`, with impossible figures.
 fn serve_nonsense(listener: &Arc<Listener>) {
     let most = u64::MAX;
     let mut client = listener.client();
@@ -72,7 +73,7 @@ fn serve_nonsense(listener: &Arc<Listener>) {
     client.control.send([state::CREATE_STREAMS]);
     (0..count).for_each(|_| client.accept_stream());
     client.control.send([state::TEST_START, state::TEST_RUNNING]);
-    // The first stream has the number 1, the next ones 3, 4, ….
+    // The first stream has ID 1, the next ones 3, 4, ….
     let ids: Vec<u64> = (0..count).map(|index| if index == 0 { 1 } else { index + 2 }).collect();
     let list = |each: &dyn Fn(u64) -> String| ids.iter().map(|id| each(*id)).collect::<Vec<_>>().join(",");
     let samples = format!(r#"{{"count":{most},"min":{most},"median":0,"mean":{most},"p95":0,"p99":{most},"max":0}}"#);
@@ -84,7 +85,7 @@ fn serve_nonsense(listener: &Arc<Listener>) {
         let interval = format!(r#"{{"interval":{{"schema":1,"start":{start},"end":{end},"streams":[{streams}]}}}}"#);
         client.control.send([b"L".as_slice(), &framed(interval)].concat());
     }
-    assert_eq!(client.control.said_within(Duration::from_secs(5)), Said::State(state::TEST_END));
+    assert_eq!(client.control.next_message_within(Duration::from_secs(5)), PeerMessage::State(state::TEST_END));
     let limits = r#"{"application":1e308,"send_buffer":-1e308,"receive_window":1e308,"network":-5,"sender_cpu":1e308,"receiver_cpu":-1}"#;
     let info = format!(
         r#"{{"rtt":{most},"rttvar":{most},"min_rtt":{most},"congestion_window":{most},"pacing_rate":{most},"sent":{most}}}"#
@@ -105,11 +106,11 @@ fn serve_nonsense(listener: &Arc<Listener>) {
         r#"{{"cpu_util_total":1e300,"cpu_util_user":1e300,"cpu_util_system":0,"sender_has_retransmits":1,"congestion_used":"\u001b[2J","streams":[{results}]}}"#
     ));
     client.control.send([state::DISPLAY_RESULTS]);
-    assert_eq!(client.control.said(), Said::State(state::IPERF_DONE));
+    assert_eq!(client.control.next_message(), PeerMessage::State(state::IPERF_DONE));
 }
 
 #[test]
-fn a_linerate_whose_figures_cannot_be() {
+fn a_linerate_with_impossible_figures() {
     for form in [&[][..], &["--json"]] {
         let listener = Listener::new(free_port());
         let mut command = support::linerate();
@@ -121,25 +122,25 @@ fn a_linerate_whose_figures_cannot_be() {
     }
 }
 
-/// Sends `message` again and again until the client says something.
+/// Sends `message` repeatedly until the client replies.
 fn flood(client: &mut Served, message: &[u8]) -> usize {
     let mut stream = client.control.0.try_clone().expect("a descriptor");
     client.control.0.set_nonblocking(true).expect("an option");
     let block = message.repeat((64 << 10) / message.len() + 1);
     let mut sent = 0;
-    let (start, mut rest) = (Instant::now(), &block[..]);
-    while client.control.0.peek(&mut [0]).is_err() && start.elapsed() < Duration::from_secs(20) {
-        match stream.write(rest) {
-            Ok(count) => (sent, rest) = (sent + count, &rest[count..]),
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                std::thread::sleep(Duration::from_millis(1));
+    let mut rest = &block[..];
+    eventually(Duration::from_secs(20), || {
+        while client.control.0.peek(&mut [0]).is_err() {
+            match stream.write(rest) {
+                Ok(count) => (sent, rest) = (sent + count, &rest[count..]),
+                Err(error) => return error.kind() != std::io::ErrorKind::WouldBlock,
             }
-            Err(_) => break,
+            if rest.is_empty() {
+                rest = &block;
+            }
         }
-        if rest.is_empty() {
-            rest = &block;
-        }
-    }
+        true
+    });
     client.control.0.set_nonblocking(false).expect("an option");
     let _ = stream.write_all(rest);
     sent
@@ -169,7 +170,7 @@ fn messages_without_end_cost_bounded_memory() {
                 client.conclude(SERVER_RESULTS);
             });
             assert_eq!(end.code(), Some(0), "{what}: {end:#?}");
-            assert!(end.elapsed < Duration::from_secs(6), "{what}: {:?}", end.elapsed);
+            assert!(end.elapsed < Duration::from_secs(15), "{what}: {:?}", end.elapsed);
         }
     }
 }

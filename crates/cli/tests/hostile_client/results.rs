@@ -1,4 +1,4 @@
-//! Results that are none, or that a terminal should not see.
+//! Invalid results, and results that are unsafe for a terminal.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::wire::{Listener, SERVER_RESULTS, Served, Step, framed, state, with};
 use super::{Attack, NO_RESULTS, drain};
 
 #[test]
-fn results_that_are_no_results() {
+fn invalid_results() {
     let stream = r#"{"id":1,"bytes":0,"retransmits":-1,"jitter":0,"errors":0,"packets":0}"#;
     let document = |streams: &str| {
         format!(
@@ -56,7 +56,7 @@ fn results_that_are_no_results() {
 }
 
 #[test]
-fn figures_that_cannot_be() {
+fn impossible_figures() {
     let mut results = SERVER_RESULTS.replace("\"bytes\":0", "\"bytes\":9223372036854775807");
     results = with(&results, "cpu_util_total", "1e300").replace("\"end_time\":1", "\"end_time\":1e-9");
     let udp =
@@ -74,7 +74,7 @@ fn figures_that_cannot_be() {
     }
 }
 
-/// A client whose UDP test runs.
+/// Client with a running UDP test.
 fn udp_client(listener: &Arc<Listener>) -> Served {
     let mut client = listener.client_at(Step::Parameters);
     client.control.send([state::CREATE_STREAMS]);
@@ -85,7 +85,7 @@ fn udp_client(listener: &Arc<Listener>) -> Served {
 
 #[test]
 fn the_largest_results_fit_and_do_no_harm() {
-    // 15 MiB that become 2.6 million escape characters.
+    // 15 MiB that expand to 2.6 million escape characters.
     let output = "\\u001b".repeat((15 << 20) / 6);
     let results = with(SERVER_RESULTS, "server_output_text", &format!("\"{output}\""));
     let attack = Attack::on(&["-n", "1K", "--get-server-output"]).within(Duration::from_secs(20));
@@ -96,8 +96,8 @@ fn the_largest_results_fit_and_do_no_harm() {
 }
 
 #[test]
-fn texts_from_the_server_are_harmless() {
-    // Some of them as they are, where JSON does not want them escaped.
+fn texts_of_the_server_are_escaped() {
+    // Some of them are unescaped, where JSON does not require it.
     let evil = "\"\\u001b]0;x\\u0007\\u009b31m\\u202e\\r \u{7f}\u{9b}31m\u{202e}\"";
     let mut results = with(SERVER_RESULTS, "congestion_used", evil);
     results = with(&results, "server_output_text", evil);

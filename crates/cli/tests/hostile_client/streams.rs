@@ -1,4 +1,4 @@
-//! Streams that stand still, break or never open.
+//! Streams that stall, break or never open.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -7,8 +7,8 @@ use super::Attack;
 use super::wire::{SERVER_RESULTS, Step, datagram, error, state};
 
 #[test]
-fn streams_that_stand_still_or_break() {
-    // Sender: a server that never reads does not keep a timed test from ending, nor an exact one with a limit.
+fn stalled_and_broken_streams() {
+    // Sender: a server that never reads cannot prevent the end of a timed test; a test by bytes ends with a limit.
     let end = Attack::on(&["-t", "1"]).by(|listener| listener.client_at(Step::Running).conclude(SERVER_RESULTS));
     assert_eq!(end.code(), Some(0), "{end:#?}");
     let limited = Attack::on(&["-n", "1G", "--snd-timeout", "1000"]).within(Duration::from_secs(10));
@@ -32,8 +32,11 @@ fn streams_that_stand_still_or_break() {
                 client.accept_stream();
             }
             client.control.send([state::TEST_START, state::TEST_RUNNING]);
-            std::thread::sleep(Duration::from_millis(100));
-            // Closed with the client's data unread: a reset, where the client sends.
+            client.wait_until_read();
+            if arguments[0] != "-R" {
+                assert!(client.streams[0].peek(&mut [0]).is_ok_and(|count| count == 1), "the client sends");
+            }
+            // Closed with unread data of the client: a reset, if the client sends.
             client.streams.clear();
             client
         });
@@ -43,7 +46,7 @@ fn streams_that_stand_still_or_break() {
 }
 
 #[test]
-fn a_sender_that_does_not_stop() {
+fn an_endless_sender() {
     let end = Attack::on(&["-R", "-t", "1"]).by(|listener| {
         let mut client = listener.client_at(Step::Running);
         let mut stream = client.streams[0].try_clone().expect("a descriptor");
@@ -57,14 +60,14 @@ fn a_sender_that_does_not_stop() {
 }
 
 #[test]
-fn datagrams_that_make_no_sense() {
+fn invalid_datagrams() {
     let end = Attack::on(&["-u", "-R", "-t", "1", "-l", "1000", "-J"])
         .by(|listener| {
             let mut client = listener.client_at(Step::Parameters);
             client.control.send([state::CREATE_STREAMS]);
             let target = client.accept_udp();
             client.control.send([state::TEST_START, state::TEST_RUNNING]);
-            std::thread::sleep(Duration::from_millis(100));
+            client.wait_until_read();
             let send = |bytes: &[u8]| listener.udp().send_to(bytes, target).expect("sent");
             for length in 0..12 {
                 send(&datagram(9, 12)[..length]);
@@ -81,10 +84,10 @@ fn datagrams_that_make_no_sense() {
 }
 
 #[test]
-fn answers_to_the_udp_handshake_that_are_none() {
+fn invalid_replies_to_the_udp_handshake() {
     for arguments in [&["-u", "-t", "1", "-b", "1M"][..], &["-u", "-R", "-t", "1"]] {
         let attack = Attack::on(arguments).within(Duration::from_secs(8));
-        // The client goes on when the server says that all streams are up.
+        // The client continues when the server reports that all streams are open.
         let end = attack.by(|listener| {
             let mut client = listener.client_at(Step::Parameters);
             client.control.send([state::CREATE_STREAMS]);
@@ -92,12 +95,11 @@ fn answers_to_the_udp_handshake_that_are_none() {
             for length in [0, 1, 3, 4, 5, 100, 60_000] {
                 listener.udp().send_to(&vec![0xa5; length], source).expect("sent");
             }
-            std::thread::sleep(Duration::from_millis(50));
             client.control.send([state::TEST_START, state::TEST_RUNNING]);
             client.conclude(SERVER_RESULTS);
         });
         assert_eq!(end.code(), Some(0), "{end:#?}");
-        // An error while it waits for an answer is told at once.
+        // An error while the client waits for a reply is reported at once.
         attack.fails("test authorization failed", |listener| {
             let mut client = listener.client_at(Step::Parameters);
             client.control.send([state::CREATE_STREAMS]);

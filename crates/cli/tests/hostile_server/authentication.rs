@@ -1,12 +1,12 @@
-//! Tokens that are none.
+//! Invalid tokens.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use linerate_units::WallTime;
-use linerate_wire::authentication::{Padding, encrypt_token};
+use linerate_wire::authentication::{RsaPadding, encrypt_token};
 
 use super::support::Scratch;
-use super::wire::{Client, Holdings, SOON, Said, TCP, state, with};
+use super::wire::{Client, Holdings, PeerMessage, REPLY_TIMEOUT, TCP, state, with};
 use super::{Target, at_once};
 
 const PUBLIC: &str = include_str!("../../../wire/testdata/keys/public.pem");
@@ -22,26 +22,26 @@ fn target(folder: &Scratch, arguments: &[&str]) -> Target {
 fn token(password: &str, seconds: i64) -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
     let now = Duration::from_secs(now.as_secs().saturating_add_signed(seconds));
-    encrypt_token(PUBLIC, "mario", password, WallTime::from_unix(now), Padding::Oaep).expect("a good key")
+    encrypt_token(PUBLIC, "mario", password, WallTime::from_unix(now), RsaPadding::Oaep).expect("a good key")
 }
 
-fn answer(target: &Target, token: &str) -> Said {
+fn answer(target: &Target, token: &str) -> PeerMessage {
     let quoted = serde_json::to_string(token).expect("JSON");
-    Client::asking(target.port, with(TCP, "authtoken", &quoted)).control.said()
+    Client::asking(target.port, with(TCP, "authtoken", &quoted)).control.next_message()
 }
 
-/// Unlike [`Target::serves_at_once`], with a token.
+/// Same as [`Target::serves_at_once`], with a token.
 fn serves_at_once(target: &Target) {
     at_once(|| {
         let token = token("rossi", 0);
         let start = Instant::now();
-        assert_eq!(answer(target, &token), Said::State(state::CREATE_STREAMS));
+        assert_eq!(answer(target, &token), PeerMessage::State(state::CREATE_STREAMS));
         start.elapsed()
     });
 }
 
 #[test]
-fn tokens_that_are_none() {
+fn invalid_tokens() {
     let folder = Scratch::new();
     let target = target(&folder, &[]);
     let good = token("rossi", 0);
@@ -65,31 +65,29 @@ fn tokens_that_are_none() {
         token("rossi", 15),
     ];
     for token in &broken {
-        assert_eq!(answer(&target, token), Said::Error(142), "{token:?}");
+        assert_eq!(answer(&target, token), PeerMessage::Error(142), "{token:?}");
         serves_at_once(&target);
     }
-    assert_eq!(answer(&target, &"A".repeat(8192)), Said::Error(114), "a document too long");
+    assert_eq!(answer(&target, &"A".repeat(8192)), PeerMessage::Error(114), "a document too long");
     let mut without = Client::asking(target.port, TCP);
-    assert_eq!(without.control.said(), Said::Error(142));
+    assert_eq!(without.control.next_message(), PeerMessage::Error(142));
     drop(without);
     for seconds in [-8, 8] {
-        assert_eq!(answer(&target, &token("rossi", seconds)), Said::State(state::CREATE_STREAMS));
+        assert_eq!(answer(&target, &token("rossi", seconds)), PeerMessage::State(state::CREATE_STREAMS));
     }
-    assert_eq!(answer(&target, &good), Said::State(state::CREATE_STREAMS));
-    assert_eq!(answer(&target, &good), Said::Error(142), "a token is good once");
+    assert_eq!(answer(&target, &good), PeerMessage::State(state::CREATE_STREAMS));
+    assert_eq!(answer(&target, &good), PeerMessage::Error(142), "a token is good once");
     assert!(target.is_idle(), "{:?}", Holdings::of(target.id()));
 }
 
 #[test]
-fn who_is_not_let_in_does_not_end_a_server_for_one_test() {
+fn a_refused_client_does_not_end_a_one_off_server() {
     let folder = Scratch::new();
-    let mut target = target(&folder, &["-1"]);
+    let target = target(&folder, &["-1"]);
     for _ in 0..3 {
-        assert_eq!(answer(&target, &token("wrong", 0)), Said::Error(142));
+        assert_eq!(answer(&target, &token("wrong", 0)), PeerMessage::Error(142));
         assert!(target.is_idle(), "{:?}", Holdings::of(target.id()));
     }
-    std::thread::sleep(Duration::from_millis(700));
-    assert!(target.server.process.is_running());
-    assert_eq!(answer(&target, &token("rossi", 0)), Said::State(state::CREATE_STREAMS));
-    target.server.finish(target.since.elapsed() + SOON).expect_code(0);
+    assert_eq!(answer(&target, &token("rossi", 0)), PeerMessage::State(state::CREATE_STREAMS));
+    target.server.finish(target.since.elapsed() + REPLY_TIMEOUT).expect_code(0);
 }

@@ -1,30 +1,34 @@
-//! Connections that stall, end or say something else than is due.
+//! Control connections that stall, end or send unexpected messages.
 
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::Target;
+use super::support::pairing::LIMIT;
 use super::support::process::eventually;
-use super::wire::{self, Client, Control, Holdings, SOON, Said, TCP, UDP, connection, framed, state, with};
+use super::support::{Process, Program};
+use super::wire::{
+    self, Client, Control, Holdings, PeerMessage, REPLY_TIMEOUT, TCP, UDP, connection, framed, state, with,
+};
 
-/// A client that is connected, and what is to become of it.
+/// Connected client, and its expected end.
 struct Held {
     what: String,
     control: Control,
-    /// Sent one byte at a time.
+    /// Bytes that are sent one at a time.
     drip: Vec<u8>,
-    end: Said,
-    /// Seconds after the start.
+    end: PeerMessage,
+    /// Expected seconds after the start.
     due: std::ops::Range<u64>,
     _rest: Option<Client>,
 }
 
 impl Held {
-    fn new(what: impl Into<String>, control: Control, end: Said, due: std::ops::Range<u64>) -> Self {
+    fn new(what: impl Into<String>, control: Control, end: PeerMessage, due: std::ops::Range<u64>) -> Self {
         Self { what: what.into(), control, drip: Vec::new(), end, due, _rest: None }
     }
 
-    fn client(what: &str, client: Client, end: Said, due: std::ops::Range<u64>) -> Self {
+    fn client(what: &str, client: Client, end: PeerMessage, due: std::ops::Range<u64>) -> Self {
         let control = Control(client.control.0.try_clone().expect("a descriptor"));
         Self { _rest: Some(client), ..Self::new(what, control, end, due) }
     }
@@ -34,17 +38,18 @@ impl Held {
     }
 }
 
-/// Clients that stop in the middle, or send a byte a second.
+/// Clients that stop in the middle, or send a byte per second.
 fn stalling_clients(port: u16) -> Vec<Held> {
     let mut held: Vec<Held> = (0..wire::COOKIE)
         .map(|length| {
             let mut control = Control(connection(port));
             control.send(&wire::cookie()[..length]);
-            Held::new(format!("{length} bytes of a cookie"), control, Said::Closed, 9..14)
+            Held::new(format!("{length} bytes of a cookie"), control, PeerMessage::Closed, 9..14)
         })
         .collect();
     held.push(
-        Held::new("a cookie a byte a second", Control(connection(port)), Said::Closed, 9..14).dripping([b'a'; 37]),
+        Held::new("a cookie a byte a second", Control(connection(port)), PeerMessage::Closed, 9..14)
+            .dripping([b'a'; 37]),
     );
     for (what, piece) in [
         ("silence after the cookie", &[][..]),
@@ -54,23 +59,25 @@ fn stalling_clients(port: u16) -> Vec<Held> {
     ] {
         let mut client = Client::admitted(port);
         client.control.send(piece);
-        held.push(Held::client(what, client, Said::Error(114), 4..8));
+        held.push(Held::client(what, client, PeerMessage::Error(114), 4..8));
     }
     let dripping = Client::admitted(port);
-    held.push(Held::client("parameters a byte a second", dripping, Said::Error(114), 14..18).dripping(framed(TCP)));
+    held.push(
+        Held::client("parameters a byte a second", dripping, PeerMessage::Error(114), 14..18).dripping(framed(TCP)),
+    );
     let (two, one) = (with(TCP, "parallel", "2"), Client::accepted(port, TCP));
-    held.push(Held::client("no stream", one, Said::Error(204), 29..34));
+    held.push(Held::client("no stream", one, PeerMessage::Error(204), 29..34));
     let mut half = Client::accepted(port, &two);
     half.open_stream();
-    held.push(Held::client("one stream of two", half, Said::Error(204), 29..34));
-    held.push(Held::client("no UDP stream", Client::accepted(port, UDP), Said::Error(204), 29..34));
+    held.push(Held::client("one stream of two", half, PeerMessage::Error(204), 29..34));
+    held.push(Held::client("no UDP stream", Client::accepted(port, UDP), PeerMessage::Error(204), 29..34));
     let ended = Client::ended(port, TCP);
-    held.push(Held::client("no results", ended, Said::Error(117), 4..8));
+    held.push(Held::client("no results", ended, PeerMessage::Error(117), 4..8));
     held
 }
 
 #[test]
-fn a_client_that_stalls_is_ended_in_time_and_delays_nobody() {
+fn a_stalled_client_is_ended_in_time_and_delays_no_other() {
     let target = Target::start(&[]);
     let mut held = stalling_clients(target.port);
     let start = Instant::now();
@@ -89,8 +96,8 @@ fn a_client_that_stalls_is_ended_in_time_and_delays_nobody() {
             if let Some(byte) = held.drip.get(dripped).filter(|_| seconds > dripped) {
                 held.control.send([*byte]);
             }
-            let said = held.control.said_within(Duration::from_millis(1));
-            if said == Said::Nothing {
+            let said = held.control.next_message_within(Duration::from_millis(1));
+            if said == PeerMessage::Nothing {
                 return true;
             }
             assert_eq!(said, held.end, "{}", held.what);
@@ -120,12 +127,12 @@ fn any_37_bytes_are_a_cookie_and_print_safely() {
         client.expect_start();
         client.end();
     }
-    let shown = eventually(SOON, || target.server.process.stdout().contains(r"Cookie: \x1b\x1b"));
+    let shown = eventually(REPLY_TIMEOUT, || target.server.process.stdout().contains(r"Cookie: \x1b\x1b"));
     assert!(shown, "{}", target.server.process.stdout());
     target.must_be_unharmed();
 }
 
-/// What the server waits for, how a client gets there, and the error for anything else.
+/// Expected message of the server's state, path of a client to it, and error for any other message.
 type State = (&'static str, fn(u16) -> Client, i32);
 
 fn at_every_state() -> [State; 6] {
@@ -153,17 +160,17 @@ fn every_byte_at_every_state() {
             client.control.send(if document { vec![byte; 4] } else { vec![byte] });
             let (end, results) = (byte == state::TEST_END, byte == state::IPERF_DONE);
             let expected = match byte {
-                state::CLIENT_TERMINATE => Said::Closed,
-                _ if results && awaited == "the last byte" => Said::Closed,
-                _ if end && awaited == "the end of the test" => Said::State(state::EXCHANGE_RESULTS),
-                // iperf3's server ignores it; so the next byte is the one that is answered.
+                state::CLIENT_TERMINATE => PeerMessage::Closed,
+                _ if results && awaited == "the last byte" => PeerMessage::Closed,
+                _ if end && awaited == "the end of the test" => PeerMessage::State(state::EXCHANGE_RESULTS),
+                // This byte is ignored, as by iperf3; the reply is to the next one.
                 state::TEST_START if !document => {
                     client.control.send([state::TEST_START, 0]);
-                    Said::Error(code)
+                    PeerMessage::Error(code)
                 }
-                _ => Said::Error(code),
+                _ => PeerMessage::Error(code),
             };
-            assert_eq!(client.control.said(), expected, "{byte:#04x} instead of {awaited}");
+            assert_eq!(client.control.next_message(), expected, "{byte:#04x} instead of {awaited}");
         }
         target.serves_at_once();
     }
@@ -172,7 +179,7 @@ fn every_byte_at_every_state() {
 
 #[test]
 fn the_end_of_a_connection_at_every_state() {
-    // With one session at a time, the next client is served only when the last one has left nothing behind.
+    // With one session at a time, the next client is served only when the last one has released everything.
     let target = Target::start(&["--max-sessions", "1"]);
     for (awaited, reach, _) in at_every_state() {
         for how in ["closed", "half closed", "cut", "reset"] {
@@ -184,16 +191,16 @@ fn the_end_of_a_connection_at_every_state() {
                 _ => {}
             }
             match how {
-                // An error that is not read makes it a reset.
+                // An unread error makes it a reset.
                 "reset" => {
                     client.control.send([0xAA; 4]);
                     client.control.reset();
                 }
-                "half closed" => assert!(client.control.closed_within(SOON), "{awaited}"),
+                "half closed" => assert!(client.control.closed_within(REPLY_TIMEOUT), "{awaited}"),
                 _ => drop(client),
             }
             let waited = target.time_to_serve();
-            assert!(waited < Duration::from_secs(1), "{how} instead of {awaited}: {waited:?}");
+            assert!(waited < REPLY_TIMEOUT, "{how} instead of {awaited}: {waited:?}");
         }
         target.serves_at_once();
     }
@@ -201,7 +208,7 @@ fn the_end_of_a_connection_at_every_state() {
 }
 
 #[test]
-fn a_linerate_that_speaks_out_of_turn() {
+fn a_linerate_that_sends_out_of_turn() {
     let target = Target::start(&[]);
     let admitted = || {
         let mut client = Client::connect_with(target.port, wire::linerate_cookie());
@@ -214,16 +221,16 @@ fn a_linerate_that_speaks_out_of_turn() {
     {
         let mut client = admitted();
         client.control.send(bytes);
-        assert_eq!(client.control.said(), Said::Error(114), "{bytes:?}");
+        assert_eq!(client.control.next_message(), PeerMessage::Error(114), "{bytes:?}");
     }
     for bytes in [&b"L\0\0\0\x02{}"[..], b"\x09", b"\xfe\0\0\0\x01\0\0\0\0"] {
         let mut client = admitted();
         client.control.send_document(TCP);
         client.expect(state::CREATE_STREAMS);
         client.control.send(bytes);
-        assert_eq!(client.control.said(), Said::Error(110), "{bytes:?}");
+        assert_eq!(client.control.next_message(), PeerMessage::Error(110), "{bytes:?}");
     }
-    // An extension that does not exist yet, or is none.
+    // Unknown or invalid extensions.
     for letter in [b'd', b'z', b'A', b'2', 0, 0xff] {
         let mut cookie = wire::linerate_cookie();
         cookie[8] = letter;
@@ -233,7 +240,7 @@ fn a_linerate_that_speaks_out_of_turn() {
 }
 
 #[test]
-fn a_probe_session_that_makes_no_sense() {
+fn an_invalid_probe_session() {
     let cookie = |letter| {
         let mut cookie = wire::linerate_cookie();
         cookie[8] = letter;
@@ -253,25 +260,25 @@ fn a_probe_session_that_makes_no_sense() {
         drop(client);
         target.serves_at_once();
     }
-    // A load connection of a session that does not exist.
+    // Load connection of an unknown session.
     let mut client = Client::connect_with(target.port, cookie(b'c'));
-    assert!(client.control.closed_within(SOON));
+    assert!(client.control.closed_within(REPLY_TIMEOUT));
     target.must_be_unharmed();
 }
 
 #[test]
-fn a_place_is_not_held_by_silence() {
+fn a_silent_client_does_not_hold_a_slot() {
     let target = Target::start(&["--max-sessions", "1"]);
     let mut silent = Client::admitted(target.port);
     Client::connect(target.port).expect(state::ACCESS_DENIED);
-    // Longer than any round trip.
-    std::thread::sleep(Duration::from_millis(1100));
-    target.serves_at_once();
-    assert_eq!(silent.control.said(), Said::Error(121));
-    assert!(silent.control.closed_within(SOON));
+    let admitted = || Client::connect(target.port).control.next_message() == PeerMessage::State(state::PARAM_EXCHANGE);
+    assert!(eventually(REPLY_TIMEOUT, admitted), "silent for longer than any round trip");
+    assert_eq!(silent.control.next_message(), PeerMessage::Error(121));
+    assert!(silent.control.closed_within(REPLY_TIMEOUT));
     assert!(target.is_idle(), "{:?}", Holdings::of(target.id()));
-    let running = Client::running(target.port, TCP, 1);
-    std::thread::sleep(Duration::from_millis(1100));
+    // Its control connection is silent for just as long, but its test runs.
+    let running = Process::start(target.server.client(Program::Linerate, &["-t", "30", "-i", "0.1", "-b", "1M"]));
+    running.wait_for_interval(1.2, LIMIT);
     Client::connect(target.port).expect(state::ACCESS_DENIED);
     drop(running);
     target.must_be_unharmed();
@@ -286,7 +293,7 @@ fn a_burst_of_connections() {
     let silent: Vec<TcpStream> = (0..BURST).map(|_| connection(target.port)).collect();
     target.serves_at_once();
     let held = Holdings::of(target.id()).descriptors;
-    assert!(held < 1100, "{held} descriptors for connections that say nothing");
+    assert!(held < 1100, "{held} descriptors for silent connections");
     drop(silent);
     let clients: Vec<Client> = (0..BURST).map(|_| Client::connect(target.port)).collect();
     let held = Holdings::of(target.id());

@@ -1,29 +1,29 @@
-//! Documents that are none, or ask for too much.
+//! Invalid and excessive documents.
 
 use super::Target;
-use super::wire::{self, Client, SOON, Said, TCP, UDP, state, with};
+use super::wire::{self, Client, PeerMessage, REPLY_TIMEOUT, TCP, UDP, state, with};
 
 #[test]
-fn lengths_that_no_document_has() {
+fn invalid_document_lengths() {
     let target = Target::start(&[]);
     for length in [0_u32, 8193, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF] {
         let mut client = Client::admitted(target.port);
         client.control.send(length.to_be_bytes());
-        assert_eq!(client.control.said(), Said::Error(114), "{length}");
+        assert_eq!(client.control.next_message(), PeerMessage::Error(114), "{length}");
         target.serves_at_once();
-        assert!(client.control.closed_within(SOON), "{length}");
+        assert!(client.control.closed_within(REPLY_TIMEOUT), "{length}");
     }
     for length in [0_u32, (256 << 10) + 1, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF] {
         let mut client = Client::ended(target.port, TCP);
         client.control.send(length.to_be_bytes());
-        assert_eq!(client.control.said(), Said::Error(117), "results of {length}");
+        assert_eq!(client.control.next_message(), PeerMessage::Error(117), "results of {length}");
         target.serves_at_once();
     }
     target.must_be_unharmed();
 }
 
 #[test]
-fn documents_that_are_no_parameters() {
+fn invalid_parameter_documents() {
     let target = Target::start(&[]);
     let deep = |levels: usize| format!(r#"{{"tcp":true,"new":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
     let digits = "9".repeat(8000);
@@ -55,7 +55,7 @@ fn documents_that_are_no_parameters() {
     for (index, document) in refused.iter().enumerate() {
         let mut client = Client::asking(target.port, document);
         let shown = String::from_utf8_lossy(&document[..document.len().min(60)]);
-        assert_eq!(client.control.said(), Said::Error(114), "document {index}: {shown}");
+        assert_eq!(client.control.next_message(), PeerMessage::Error(114), "document {index}: {shown}");
     }
     target.serves_at_once();
     let mut title = with(TCP, "title", "\"X\"").into_bytes();
@@ -70,18 +70,18 @@ fn documents_that_are_no_parameters() {
     for document in &accepted {
         let mut client = Client::asking(target.port, document);
         let shown = String::from_utf8_lossy(&document[..document.len().min(60)]);
-        assert_eq!(client.control.said(), Said::State(state::CREATE_STREAMS), "{shown}");
+        assert_eq!(client.control.next_message(), PeerMessage::State(state::CREATE_STREAMS), "{shown}");
     }
     target.must_be_unharmed();
 }
 
-/// What a key of the parameters takes.
+/// Expected type of a parameter.
 #[derive(Clone, Copy)]
 enum Kind {
     Flag,
     Text,
     Object,
-    /// A number; with the error for −1.
+    /// Number, with the error for −1.
     Number(i32),
 }
 
@@ -129,22 +129,22 @@ const KEYS: &[(&str, Kind)] = &[
 ];
 
 #[test]
-fn every_key_with_every_wrong_value() {
+fn every_key_with_every_invalid_value() {
     let target = Target::start(&[]);
     let values = ["null", "true", "\"x\"", "[]", "{}", "1e400", "-1", "9223372036854775808"];
     for (key, kind) in KEYS {
-        // Without the other keys, so that no other check can be the one that fails.
+        // Without the other keys, so that no other check can fail.
         for value in values {
             let mut client = Client::asking(target.port, format!("{{\"{key}\":{value}}}"));
-            let said = client.control.said();
+            let said = client.control.next_message();
             let expected = match (kind, value) {
-                (Kind::Flag, "true") if *key == "sctp" => Said::Error(18),
-                // A turn to open UDP streams comes at the latest when those before it have had theirs.
+                (Kind::Flag, "true") if *key == "sctp" => PeerMessage::Error(18),
+                // The turn to open UDP streams comes after those of earlier clients.
                 (Kind::Flag, "true") | (Kind::Text, "\"x\"") | (Kind::Object, "{}") => {
-                    Said::State(state::CREATE_STREAMS)
+                    PeerMessage::State(state::CREATE_STREAMS)
                 }
-                (Kind::Number(code), "-1") => Said::Error(*code),
-                _ => Said::Error(114),
+                (Kind::Number(code), "-1") => PeerMessage::Error(*code),
+                _ => PeerMessage::Error(114),
             };
             assert_eq!(said, expected, "{key}: {value}");
         }
@@ -153,7 +153,7 @@ fn every_key_with_every_wrong_value() {
 }
 
 #[test]
-fn sizes_beyond_every_measure() {
+fn excessive_sizes() {
     let target = Target::start(&[]);
     for (parameters, key, value, code) in [
         (TCP, "parallel", "0", 6),
@@ -172,18 +172,18 @@ fn sizes_beyond_every_measure() {
         (TCP, "omit", "601", 12),
     ] {
         let mut client = Client::asking(target.port, with(parameters, key, value));
-        assert_eq!(client.control.said(), Said::Error(code), "{key}: {value}");
+        assert_eq!(client.control.next_message(), PeerMessage::Error(code), "{key}: {value}");
         target.serves_at_once();
     }
-    // More than any kernel gives is refused once the stream is there.
+    // A buffer beyond the kernel's limit is refused when the stream is open.
     let mut client = Client::accepted(target.port, &with(TCP, "window", "536870912"));
     client.open_stream();
-    assert_eq!(client.control.said(), Said::Error(141));
+    assert_eq!(client.control.next_message(), PeerMessage::Error(141));
     target.must_be_unharmed();
 }
 
 #[test]
-fn results_that_are_no_results() {
+fn invalid_results() {
     let target = Target::start(&[]);
     let stream = r#"{"id":1,"bytes":0,"retransmits":0,"jitter":0,"errors":0,"packets":0}"#;
     let document = |streams: &str| {
@@ -219,13 +219,14 @@ fn results_that_are_no_results() {
     for (results, code) in &cases {
         let mut client = Client::ended(target.port, TCP);
         client.control.send_document(results);
-        // An integer that no 64 bits hold is no stream's number; which of both errors it is, does not matter.
-        let said = client.control.said();
-        let fits = said == Said::Error(*code) || (results.contains("\"id\":1844") && said == Said::Error(208));
+        // An integer beyond 64 bits is an invalid stream ID; either of both errors is acceptable.
+        let said = client.control.next_message();
+        let fits =
+            said == PeerMessage::Error(*code) || (results.contains("\"id\":1844") && said == PeerMessage::Error(208));
         assert!(fits, "{said:?} for {}", &results[..results.len().min(200)]);
     }
     target.serves_at_once();
-    // What is only strange is taken.
+    // Odd but valid results are accepted.
     for stream in [with(stream, "bytes", "9223372036854775807"), with(stream, "retransmits", "18446744073709551615")] {
         let mut client = Client::ended(target.port, TCP);
         client.control.send_document(document(&format!("[{stream}]")));
@@ -236,7 +237,7 @@ fn results_that_are_no_results() {
 }
 
 #[test]
-fn what_one_client_asks_for_is_no_other_ones() {
+fn parameters_do_not_affect_other_clients() {
     let target = Target::start(&[]);
     let mut asking = with(TCP, "reverse", "true");
     for key in ["get_server_output", "repeating_payload", "zerocopy", "skip_rx_copy"] {

@@ -1,11 +1,11 @@
-//! The slides on 10G TCP: 1 Gbit/s over 53 ms with frames of 9000 bytes, clean and with loss.
+//! Slides on 10G TCP: 1 Gbit/s over 53 ms with frames of 9000 bytes, clean and with loss.
 
 use std::ops::RangeInclusive;
 
 use crate::measure::{AMPLE, arrived, ceiling, path, transfer};
 use crate::table::{Row, Table};
 
-/// One packet in 36 000, which explains the slides' 256 Mbit/s by Mathis's formula with a constant of 1.
+/// Loss of one packet in 36 000, which explains the slides' 256 Mbit/s by Mathis's formula with a constant of 1.
 const LOSS: f64 = 2.8e-5;
 
 /// Rate of Reno under random loss in Mbit/s (Mathis et al. 1997): C · MSS / (RTT · √p), C = √1.5 when each segment is
@@ -19,7 +19,7 @@ fn cubic(segment: f64, round_trip: f64, loss: f64) -> f64 {
     1.054 * round_trip.powf(0.75) / loss.powf(0.75) * segment * 8.0 / round_trip / 1e6
 }
 
-/// The slides' path without loss.
+/// Path of the slides without loss.
 pub(crate) fn clean_path() -> Table {
     let full = ceiling(1000.0, 9000.0);
     Table {
@@ -27,7 +27,7 @@ pub(crate) fn clean_path() -> Table {
         setting: "`lab:cesga-1g-53ms`, `iperf3 -t 20 -O 5 -C cubic`".to_owned(),
         rows: vec![Row {
             case: "without loss".to_owned(),
-            seed_says: "780 Mbit/s in the good direction; ideal window “6.75 MB”".to_owned(),
+            seed_report: "780 Mbit/s in the good direction; ideal window “6.75 MB”".to_owned(),
             figure: arrived(&transfer("cesga-1g-53ms", "-t 20 -O 5 -C cubic")),
             unit: ("Mbit/s", 0),
             bounds: 0.97 * full..=1.002 * full,
@@ -37,17 +37,17 @@ pub(crate) fn clean_path() -> Table {
     }
 }
 
-/// What each congestion control makes of the loss that explains the slides' bad direction.
+/// Rate of each congestion control under the loss that explains the slides' bad direction.
 pub(crate) fn congestion_controls() -> Table {
     let full = ceiling(1000.0, 9000.0);
     let reno = mathis(1.5_f64.sqrt(), 8948.0, 0.053, LOSS);
     let cubic = cubic(8948.0, 0.053, LOSS);
     let own = path(1000.0, 26.5, "mtu = 9000\nloss = \"0.0028 %\"\n", AMPLE);
-    // Rates that follow from the loss need many losses; those that stay near the link do not.
+    // Rates determined by the loss need many losses; those near the link rate do not.
     let seconds = |name: &str| if ["reno", "cubic"].contains(&name) { 400 } else { 120 };
     let row = |name: &str, bounds: RangeInclusive<f64>, because: String, verdict: &str| Row {
         case: name.to_owned(),
-        seed_says: if name == "cubic" { "256 Mbit/s in the bad direction" } else { "to be compared" }.to_owned(),
+        seed_report: if name == "cubic" { "256 Mbit/s in the bad direction" } else { "to be compared" }.to_owned(),
         figure: arrived(&transfer(&own.file, &format!("-t {} -O 20 -i 10 -C {name}", seconds(name)))),
         unit: ("Mbit/s", 0),
         bounds,
@@ -100,11 +100,11 @@ pub(crate) fn mathis_formula() -> Table {
         .map(|(percent, seconds)| {
             let own = path(1000.0, 10.0, &format!("loss = \"{percent} %\"\n"), AMPLE);
             let expected = mathis(1.5_f64.sqrt(), 1448.0, 0.02, percent / 100.0);
-            // Above half a percent, losses of retransmissions cost timeouts that the formula does not know.
+            // Above half a percent, losses of retransmissions cost timeouts that the formula does not model.
             let low = if percent > 0.5 { 0.5 } else { 0.75 };
             Row {
                 case: format!("loss {percent} %"),
-                seed_says: format!("C = 1: {:.1} Mbit/s", mathis(1.0, 1448.0, 0.02, percent / 100.0)),
+                seed_report: format!("C = 1: {:.1} Mbit/s", mathis(1.0, 1448.0, 0.02, percent / 100.0)),
                 figure: arrived(&transfer(&own.file, &format!("-t {seconds} -O 5 -i 10 -C reno"))),
                 unit: ("Mbit/s", 1),
                 bounds: low * expected..=1.2 * expected,
@@ -131,7 +131,7 @@ pub(crate) fn frame_size() -> Table {
         let full = ceiling(1000.0, f64::from(mtu));
         Row {
             case: format!("MTU {mtu}, clean"),
-            seed_says: "3.9 Gbit/s became 6.3 with larger frames: the processor was the limit".to_owned(),
+            seed_report: "3.9 Gbit/s became 6.3 with larger frames: the processor was the limit".to_owned(),
             figure: rate(&clean(mtu), short),
             unit: ("Mbit/s", 1),
             bounds: 0.98 * full..=1.002 * full,
@@ -148,7 +148,7 @@ pub(crate) fn frame_size() -> Table {
             row(9000),
             Row {
                 case: "with 0.05 % loss: rate at 9000 over rate at 1500".to_owned(),
-                seed_says: "rate ∝ MSS".to_owned(),
+                seed_report: "rate ∝ MSS".to_owned(),
                 figure: gain,
                 unit: ("×", 2),
                 bounds: 0.75 * 8948.0 / 1448.0..=1.3 * 8948.0 / 1448.0,
@@ -159,7 +159,7 @@ pub(crate) fn frame_size() -> Table {
     }
 }
 
-/// What the slides' advice to switch timestamps off is worth.
+/// Benefit of the slides' advice to disable timestamps.
 pub(crate) fn timestamps() -> Table {
     let on = path(300.0, 10.05, "buffer = \"0.5 BDP\"", AMPLE);
     let off = path(
@@ -174,11 +174,11 @@ pub(crate) fn timestamps() -> Table {
         setting: "300 Mbit/s × 20.1 ms, drop-tail queue of half a product, `iperf3 -t 20 -O 2 -C cubic`".to_owned(),
         rows: vec![Row {
             case: "rate with timestamps off over rate with them on".to_owned(),
-            seed_says: "switch them off".to_owned(),
+            seed_report: "switch them off".to_owned(),
             figure: rate(&off) / rate(&on),
             unit: ("×", 3),
             bounds: 0.6..=1.25,
-            because: "12 of 1448 B are saved: 0.8 %; the rest is the luck of the losses, 60 to 100 % of the link"
+            because: "12 of 1448 B are saved: 0.8 %; the remainder is random variation of the losses, 60 to 100 % of the link"
                 .to_owned(),
             verdict: "nothing to gain; protection against wrapped sequence numbers is lost".to_owned(),
         }],

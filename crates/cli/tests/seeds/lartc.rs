@@ -1,11 +1,11 @@
-//! The traffic conditioner: an ADSL line of the year 2002, unshaped and shaped.
+//! Traffic conditioner: an ADSL link of the year 2002, unshaped and shaped.
 
 use std::ops::RangeInclusive;
 
 use crate::measure::{median, pings};
 use crate::table::{Row, Table};
 
-/// What the modem's queue of 45 packets takes to drain, in milliseconds, at so many kbit/s.
+/// Time in milliseconds to drain this number of packets at this rate in kbit/s.
 fn drain(packets: f64, kilobits: f64) -> f64 {
     packets * 1514.0 * 8.0 / kilobits
 }
@@ -14,10 +14,10 @@ const IDLE: f64 = 18.5;
 const DOWN: &str = "linerate iperf3 -c far -R -t 90 -C cubic >/dev/null & sleep 30;";
 const UP: &str = "linerate iperf3 -c far -t 90 -C cubic >/dev/null & sleep 30;";
 
-fn row(case: &str, seed_says: &str, figure: f64, bounds: RangeInclusive<f64>, because: String, verdict: &str) -> Row {
+fn row(case: &str, seed_report: &str, figure: f64, bounds: RangeInclusive<f64>, because: String, verdict: &str) -> Row {
     Row {
         case: case.to_owned(),
-        seed_says: seed_says.to_owned(),
+        seed_report: seed_report.to_owned(),
         figure,
         unit: ("ms", 1),
         bounds,
@@ -26,7 +26,7 @@ fn row(case: &str, seed_says: &str, figure: f64, bounds: RangeInclusive<f64>, be
     }
 }
 
-/// The line as the modem leaves it.
+/// Unshaped link behind the modem's queue.
 pub(crate) fn unshaped() -> Table {
     let (down, up) = (drain(45.0, 900.0), drain(45.0, 240.0));
     Table {
@@ -61,7 +61,7 @@ pub(crate) fn unshaped() -> Table {
     }
 }
 
-/// The conditioner's HTB variant, in its own terms: 220 of 240 kbit/s up, 800 of 900 down.
+/// HTB variant of the conditioner: 220 of 240 kbit/s up, 800 of 900 down.
 const CONDITIONER: &str = "tc qdisc add dev eth0 root handle 1: htb default 20; \
     tc class add dev eth0 parent 1: classid 1:1 htb rate 220kbit burst 6k; \
     tc class add dev eth0 parent 1:1 classid 1:10 htb rate 220kbit burst 6k prio 1; \
@@ -76,13 +76,13 @@ const CONDITIONER: &str = "tc qdisc add dev eth0 root handle 1: htb default 20; 
     tc filter add dev eth0 parent ffff: protocol ip prio 50 u32 match ip src 0.0.0.0/0 police rate 800kbit burst 10k \
     drop flowid :1; ";
 
-/// CAKE on both directions, the received one through an intermediate device.
+/// CAKE in both directions, for received traffic through an intermediate device.
 const CAKE: &str = "tc qdisc add dev eth0 root cake bandwidth 220kbit; \
     ip link add ifb4eth0 type ifb; ip link set ifb4eth0 up; tc qdisc add dev ifb4eth0 root cake bandwidth 800kbit; \
     tc qdisc add dev eth0 handle ffff: ingress; \
     tc filter add dev eth0 parent ffff: matchall action mirred egress redirect dev ifb4eth0; ";
 
-/// The line behind the conditioner, and behind CAKE.
+/// Link with the conditioner, and with CAKE.
 pub(crate) fn shaped() -> Table {
     let one_packet = drain(1.0, 220.0);
     let bounds = || IDLE..=IDLE + 2.0 * one_packet;

@@ -1,11 +1,11 @@
-//! What the experiments have in common.
+//! Shared parts of the experiments.
 
 use serde_json::Value;
 
 use crate::support::document::number;
 use crate::support::lab::{OwnPath, lab, lab_iperf3};
 
-/// Megabits per second that arrived, over the whole of what counts.
+/// Received rate in Mbit/s, over the measured time.
 pub(crate) fn arrived(document: &Value) -> f64 {
     number(document, "/end/sum_received/bits_per_second") / 1e6
 }
@@ -15,12 +15,12 @@ pub(crate) fn retransmitted(document: &Value) -> f64 {
     number(document, "/end/sum_sent/retransmits")
 }
 
-/// The largest congestion window that was seen, in bytes.
+/// Largest observed congestion window in bytes.
 pub(crate) fn largest_window(document: &Value) -> f64 {
     number(document, "/end/streams/0/sender/max_snd_cwnd")
 }
 
-/// Runs linerate's iperf3 over a path of the library, and says how much arrived.
+/// Runs linerate's iperf3 over a path of the library, and returns the received rate.
 pub(crate) fn goodput(path: &str, arguments: &str) -> f64 {
     arrived(&transfer(path, arguments))
 }
@@ -30,7 +30,7 @@ pub(crate) fn transfer(path: &str, arguments: &str) -> Value {
     lab_iperf3(path, &arguments.split(' ').collect::<Vec<_>>())
 }
 
-/// A symmetric path: rate in Mbit/s, one-way delay in ms, more keys of the link, more of both hosts.
+/// Symmetric path: rate in Mbit/s, one-way delay in ms, additional keys of the link, and of both hosts.
 pub(crate) fn path(rate: f64, delay: f64, link: &str, hosts: &str) -> OwnPath {
     OwnPath::new(&format!(
         "[host.near]\n{hosts}\n[host.far]\n{hosts}\n\n[[link]]\nbetween = [\"near\", \"far\"]\n\
@@ -38,11 +38,11 @@ pub(crate) fn path(rate: f64, delay: f64, link: &str, hosts: &str) -> OwnPath {
     ))
 }
 
-/// Buffers for both hosts that no window can reach.
+/// Buffers of both hosts beyond any window.
 pub(crate) const AMPLE: &str =
     "sysctl = { \"net.ipv4.tcp_rmem\" = \"4096 131072 268435456\", \"net.ipv4.tcp_wmem\" = \"4096 131072 268435456\" }";
 
-/// Round-trip times that the host's ping shows, in milliseconds, while `load` (a shell command, maybe none) runs.
+/// Round-trip times of ping in milliseconds, while `load` (a shell command, or empty) runs.
 pub(crate) fn pings(path: &str, count: u32, load: &str) -> Vec<f64> {
     let script = format!("{load} ping -i 1 -c {count} far");
     let output = lab(path, &["sh", "-c", &script]).stdout;
@@ -54,7 +54,7 @@ pub(crate) fn pings(path: &str, count: u32, load: &str) -> Vec<f64> {
     times
 }
 
-/// The middle value.
+/// Median.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -62,7 +62,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 }
 
 /// Goodput of a link in Mbit/s when TCP with timestamps over IPv4 fills it: the lab's links count Ethernet's header. A
-/// bound allows two thousandths more: what waits in the queue at the two edges of a measurement.
+/// bound allows two thousandths more, for the queue at both edges of a measurement.
 pub(crate) fn ceiling(rate: f64, mtu: f64) -> f64 {
     rate * (mtu - 52.0) / (mtu + 14.0)
 }

@@ -1,20 +1,20 @@
-//! The guide to tuning TCP for high throughput: 10 Gbit/s over 117 ms, and 1 Gbit/s over 1.5 ms.
+//! Guide to tuning TCP for high throughput: 10 Gbit/s over 117 ms, and 1 Gbit/s over 1.5 ms.
 
 use crate::measure::{AMPLE, arrived, ceiling, goodput, path, pings, retransmitted, transfer};
 use crate::table::{Row, Table};
 
-/// Megabits per second that a window carries over 117 ms.
+/// Rate in Mbit/s that a window carries over 117 ms.
 fn window_bound(buffer: f64) -> f64 {
     buffer * 8.0 / 0.117 / 1e6
 }
 
-/// The receive buffer decides, and its value in the guide comes from a division where a product belongs.
+/// The receive buffer is the limit, and its value in the guide comes from a division instead of a product.
 pub(crate) fn windows() -> Table {
     let steady = "-t 10 -O 4 -C cubic -Z -l 1M";
     let full = ceiling(10_000.0, 1500.0);
-    let limited = |case: &str, path: &str, buffer: f64, seed_says: &str, verdict: &str| Row {
+    let limited = |case: &str, path: &str, buffer: f64, seed_report: &str, verdict: &str| Row {
         case: case.to_owned(),
-        seed_says: seed_says.to_owned(),
+        seed_report: seed_report.to_owned(),
         figure: goodput(path, steady),
         unit: ("Mbit/s", 0),
         bounds: 0.45 * window_bound(buffer)..=window_bound(buffer),
@@ -47,7 +47,7 @@ pub(crate) fn windows() -> Table {
             ),
             Row {
                 case: "maximum 438 750 000 (three times the true product), `tcp_mem` to match".to_owned(),
-                seed_says: "“double or triple the product is often enough”".to_owned(),
+                seed_report: "“double or triple the product is often enough”".to_owned(),
                 figure: goodput("rhel-10g-117ms-large-window", steady),
                 unit: ("Mbit/s", 0),
                 bounds: 0.97 * full..=1.002 * full,
@@ -58,7 +58,7 @@ pub(crate) fn windows() -> Table {
     }
 }
 
-/// The path's round-trip time, exactly.
+/// Exact round-trip time of the path.
 pub(crate) fn round_trip_time() -> Table {
     let times = pings("rhel-10g-117ms", 10, "");
     let farthest = times.iter().map(|time| (time - 117.0).abs()).fold(0.0, f64::max);
@@ -67,17 +67,17 @@ pub(crate) fn round_trip_time() -> Table {
         setting: "`lab run rhel-10g-117ms -- ping -i 1 -c 10 far`".to_owned(),
         rows: vec![Row {
             case: "largest distance of any ping from 117.000 ms".to_owned(),
-            seed_says: "min/avg/max 117.208/117.056/119.333 ms (a minimum above the average)".to_owned(),
+            seed_report: "min/avg/max 117.208/117.056/119.333 ms (a minimum above the average)".to_owned(),
             figure: farthest,
             unit: ("ms", 4),
             bounds: 0.0..=0.01,
-            because: "58.5 ms each way; 98 B at 10 Gbit/s take 0.08 µs".to_owned(),
+            because: "58.5 ms per direction; 98 B at 10 Gbit/s take 0.08 µs".to_owned(),
             verdict: "exact for every ping, the first included".to_owned(),
         }],
     }
 }
 
-/// The limit of one connection is useless without the limit of all.
+/// The limit of one connection is useless without the total limit.
 pub(crate) fn total_memory() -> Table {
     let command = "-t 10 -O 4 -C cubic -Z -l 1M";
     let with = goodput("rhel-10g-117ms-large-window", command);
@@ -87,7 +87,7 @@ pub(crate) fn total_memory() -> Table {
         setting: format!("`iperf3 {command}`, the window as large as the path wants, `tcp_mem` as a machine with 6 GiB has it."),
         rows: vec![Row {
             case: "`tcp_mem` at the default of 6 GiB, as a share of what the same window carries with enough".to_owned(),
-            seed_says: "nothing: only `tcp_rmem` and `tcp_wmem` are to be set".to_owned(),
+            seed_report: "nothing: only `tcp_rmem` and `tcp_wmem` are to be set".to_owned(),
             figure: without / with,
             unit: ("", 2),
             bounds: 0.0..=0.75,
@@ -99,7 +99,7 @@ pub(crate) fn total_memory() -> Table {
     }
 }
 
-/// 1 Gbit/s over 1.5 ms with and without window scaling.
+/// Rate of 1 Gbit/s over 1.5 ms with and without window scaling.
 pub(crate) fn window_scaling() -> Table {
     let full = ceiling(1000.0, 1500.0);
     let bound = 65_535.0 * 8.0 / 1.5e-3 / 1e6;
@@ -110,7 +110,7 @@ pub(crate) fn window_scaling() -> Table {
         rows: vec![
             Row {
                 case: "on".to_owned(),
-                seed_says: "630 Mbit/s".to_owned(),
+                seed_report: "630 Mbit/s".to_owned(),
                 figure: goodput("rhel-1g-1500us", "-t 10 -O 2 -C cubic"),
                 unit: ("Mbit/s", 0),
                 bounds: 0.97 * full..=1.002 * full,
@@ -119,7 +119,7 @@ pub(crate) fn window_scaling() -> Table {
             },
             Row {
                 case: "off".to_owned(),
-                seed_says: "380 Mbit/s".to_owned(),
+                seed_report: "380 Mbit/s".to_owned(),
                 figure: goodput("rhel-1g-1500us-no-window-scaling", "-t 10 -O 2 -C cubic"),
                 unit: ("Mbit/s", 0),
                 bounds: 0.6 * bound..=bound,
@@ -130,7 +130,7 @@ pub(crate) fn window_scaling() -> Table {
     }
 }
 
-/// What selective acknowledgements are worth when a queue overflows.
+/// Benefit of selective acknowledgements when a queue overflows.
 pub(crate) fn selective_acknowledgement() -> Table {
     let full = ceiling(300.0, 1500.0);
     let link = "buffer = \"0.5 BDP\"";
@@ -145,7 +145,7 @@ pub(crate) fn selective_acknowledgement() -> Table {
         rows: vec![
             Row {
                 case: "on".to_owned(),
-                seed_says: "“disabling SACK lowers performance”".to_owned(),
+                seed_report: "“disabling SACK lowers performance”".to_owned(),
                 figure: arrived(&with),
                 unit: ("Mbit/s", 0),
                 bounds: 0.6 * full..=1.002 * full,
@@ -156,7 +156,7 @@ pub(crate) fn selective_acknowledgement() -> Table {
             },
             Row {
                 case: "off, as a share of that".to_owned(),
-                seed_says: "the slides switch it off as a “big gainer”".to_owned(),
+                seed_report: "the slides switch it off as a “big gainer”".to_owned(),
                 figure: share,
                 unit: ("", 2),
                 bounds: 0.0..=0.8,

@@ -1,19 +1,19 @@
-//! The walkthrough of iperf3: a window that stands still at 2.48 MB, and `-w`.
+//! Walkthrough of iperf3: a constant window of 2.48 MB, and `-w`.
 
 use crate::measure::{arrived, ceiling, largest_window, path, retransmitted, transfer};
 use crate::table::{Row, Table};
 
-/// Loss-free, and yet flat.
+/// Constant window without loss.
 pub(crate) fn frozen_window() -> Table {
     let document = transfer("iperf3-walkthrough-139ms", "-t 10 -O 3 -N -C cubic");
     let bound = 2.48 * 1_048_576.0 * 8.0 / 0.139 / 1e6;
     Table {
-        title: "The window that stands still",
+        title: "Constant window",
         setting: "`lab:iperf3-walkthrough-139ms`, `iperf3 -t 10 -O 3 -N`".to_owned(),
         rows: vec![
             Row {
                 case: "rate".to_owned(),
-                seed_says: "17.9 MB/s (150 Mbit/s), 0 retransmissions".to_owned(),
+                seed_report: "17.9 MB/s (150 Mbit/s), 0 retransmissions".to_owned(),
                 figure: arrived(&document),
                 unit: ("Mbit/s", 0),
                 bounds: 0.8 * bound..=1.1 * bound,
@@ -22,7 +22,7 @@ pub(crate) fn frozen_window() -> Table {
             },
             Row {
                 case: "retransmissions".to_owned(),
-                seed_says: "0".to_owned(),
+                seed_report: "0".to_owned(),
                 figure: retransmitted(&document),
                 unit: ("segments", 0),
                 bounds: 0.0..=0.0,
@@ -31,18 +31,18 @@ pub(crate) fn frozen_window() -> Table {
             },
             Row {
                 case: "largest congestion window".to_owned(),
-                seed_says: "2.48 MB, from the second second on".to_owned(),
+                seed_report: "2.48 MB, from the second second on".to_owned(),
                 figure: largest_window(&document) / 1_048_576.0,
                 unit: ("MiB", 2),
                 bounds: 0.8 * 2.48..=2.1 * 2.48,
-                because: "it grows only while it is used: to twice what is under way in slow start".to_owned(),
+                because: "it grows only while it is used: to twice the bytes in flight in slow start".to_owned(),
                 verdict: "frozen, because the window is never full".to_owned(),
             },
         ],
     }
 }
 
-/// `-w` from 64 KiB to 512 KiB.
+/// Sweep of `-w` from 64 KiB to 512 KiB.
 pub(crate) fn window_sweep() -> Table {
     let hosts = "sysctl = { \"net.ipv4.tcp_rmem\" = \"4096 131072 6291456\" }";
     let own = path(300.0, 10.05, "", hosts);
@@ -53,7 +53,7 @@ pub(crate) fn window_sweep() -> Table {
             let bound = kibibytes * 1024.0 * 8.0 / 0.0201 / 1e6;
             Row {
                 case: format!("`-w {kibibytes:.0}K`"),
-                seed_says: "vary `-w` to find the pressure point".to_owned(),
+                seed_report: "vary `-w` to find the pressure point".to_owned(),
                 figure: arrived(&transfer(&own.file, &format!("-t 10 -O 2 -C cubic -w {kibibytes:.0}K"))),
                 unit: ("Mbit/s", 1),
                 bounds: 0.8 * bound..=1.002 * full.min(2.0 * bound),

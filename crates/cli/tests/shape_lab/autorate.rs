@@ -1,8 +1,8 @@
-//! A line whose capacity changes is followed: little delay, most of what it carries.
+//! Autorate follows a link with a variable capacity: little delay, most of the capacity used.
 
-use crate::guest::{Said, run};
+use crate::guest::{ScriptOutput, run};
 
-/// Four CUBIC streams down, pings, and what the interface has received, while the line is followed.
+/// Script with four CUBIC streams down, pings, and received bytes of the interface, during autorate.
 const FOLLOW: &str = r#"
 tree > before
 begun=$(date +%s.%N); echo "begun: $begun"
@@ -16,7 +16,7 @@ echo "page: $(grep -c '<svg' page.html)"; echo "log: $(wc -l < log)"
 echo '== received'; cat received; echo '== pings'; cat pings; echo '== load'; cat load; echo '== errors'; cat err
 "#;
 
-/// The capacity towards here, from these seconds on, in bits per second.
+/// Capacity towards this host as (start in seconds, bits per second).
 type Capacity = Vec<(f64, f64)>;
 
 fn capacity(path: &str) -> Capacity {
@@ -27,7 +27,8 @@ fn capacity(path: &str) -> Capacity {
     std::iter::once(first).chain(steps).collect()
 }
 
-/// What is judged: from 5 s after the beginning until the load ends, and not 2 s after a step of more than a third.
+/// True for the evaluated time: from 5 s after the start until the load ends, without the 2 s after a step of more than
+/// a third.
 fn is_judged(capacity: &Capacity, at: f64) -> bool {
     let large = |pair: &&[(f64, f64)]| !(2.0 / 3.0..=4.0 / 3.0).contains(&(pair[1].1 / pair[0].1));
     let step = capacity.windows(2).filter(large).any(|pair| (pair[1].0..pair[1].0 + 2.0).contains(&at));
@@ -38,8 +39,8 @@ fn at(capacity: &Capacity, at: f64) -> f64 {
     capacity.iter().rev().find(|(from, _)| *from <= at).expect("from the beginning on").1
 }
 
-/// The 95th percentile of what was added to pings, in milliseconds, and the share of the capacity that was received.
-fn judged(said: &Said, capacity: &Capacity, propagation: f64) -> (f64, f64) {
+/// The 95th percentile of the delay added to pings in milliseconds, and the received share of the capacity.
+fn judged(said: &ScriptOutput, capacity: &Capacity, propagation: f64) -> (f64, f64) {
     let begun: f64 = said.value("begun").parse().expect("a time");
     let ping = |line: &str| {
         let answered: f64 = line.strip_prefix('[')?.split(']').next()?.parse().ok()?;

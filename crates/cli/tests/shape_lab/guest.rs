@@ -1,12 +1,12 @@
-//! Shell scripts around `linerate shape` in the lab's guest.
+//! Shell scripts for `linerate shape` in the lab's guest.
 
 use serde_json::Value;
 
 use crate::support::document::{array, text};
 use crate::support::lab::{OwnPath, lab};
-pub(crate) use crate::support::script::Said;
+pub(crate) use crate::support::script::ScriptOutput;
 
-/// A line on which load adds 300 ms each way.
+/// Link on which load adds 300 ms in each direction.
 pub(crate) fn slow_line() -> OwnPath {
     OwnPath::new(
         "[host.near]\ncongestion_control = \"cubic\"\n\n[host.far]\ncongestion_control = \"cubic\"\n\n\
@@ -15,11 +15,11 @@ pub(crate) fn slow_line() -> OwnPath {
     )
 }
 
-/// Words of the scripts, which run in the directory `$D`.
+/// Shell functions of the scripts, which run in the directory `$D`.
 ///
-/// `tree` is everything about the queueing of the interface `$DEVICE`, which is `eth0` unless it is set before, and all
-/// interfaces with their disciplines; but for what counts packets or users.
-const WORDS: &str = r#"set -u
+/// `tree` prints the queueing of the interface `$DEVICE` (`eth0` unless set before), and all interfaces with their
+/// qdiscs, without packet counters and reference counts.
+const FUNCTIONS: &str = r#"set -u
 D=$(mktemp -d); cd "$D"; export D LINERATE_STATE="$D/state" LINERATE_HISTORY=off DEVICE="${DEVICE-eth0}"
 shape() { "$L" shape "$@"; }
 tree() { {
@@ -36,26 +36,26 @@ foreign() {
 }
 "#;
 
-/// A script with these words before it.
-pub(crate) fn with_words(script: &str) -> String {
-    format!("L={}\n{WORDS}{script}", env!("CARGO_BIN_EXE_linerate"))
+/// Prepends the shell functions to a script.
+pub(crate) fn with_functions(script: &str) -> String {
+    format!("L={}\n{FUNCTIONS}{script}", env!("CARGO_BIN_EXE_linerate"))
 }
 
 /// Runs a script on a path.
-pub(crate) fn run(path: &str, script: &str) -> Said {
-    Said(lab(path, &["sh", "-c", &with_words(script)]))
+pub(crate) fn run(path: &str, script: &str) -> ScriptOutput {
+    ScriptOutput(lab(path, &["sh", "-c", &with_functions(script)]))
 }
 
-impl Said {
-    /// The trees were compared, each time they were the same.
+impl ScriptOutput {
+    /// Asserts that the trees were compared this number of times, and were equal each time.
     #[track_caller]
-    pub(crate) fn is_always_as_before(&self, times: usize) {
+    pub(crate) fn assert_trees_equal(&self, times: usize) {
         let compared = self.whole().lines().filter(|line| line.ends_with(": the same")).count();
         assert!(compared == times && !self.whole().contains(": different"), "{compared} of {times}:\n{}", self.whole());
     }
 }
 
-/// What a proof found.
+/// Kinds of findings of a verification.
 pub(crate) fn findings(document: &Value) -> Vec<&str> {
     array(document, "/verification/findings").iter().map(|finding| text(finding, "/kind")).collect()
 }

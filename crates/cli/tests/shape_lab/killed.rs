@@ -1,15 +1,16 @@
-//! `kill -9` between any two commands, and `linerate rollback --pending`: what was there before is there again.
+//! Tests of `kill -9` between any two commands, and `linerate rollback --pending`: the previous configuration is
+//! restored.
 
 use std::process::Command;
 use std::time::Duration;
 
-use crate::guest::{Said, run, with_words};
+use crate::guest::{ScriptOutput, run, with_functions};
 use crate::support::Scratch;
 use crate::support::namespace::Namespace;
 use crate::support::process::run as run_program;
 
-/// In the place of `tc` and `ip`: of the commands that concern the interface it carries out as many as `$AFTER` says, and
-/// then kills the process that has asked for them. It writes down how many there were.
+/// Replacement for `tc` and `ip`: executes `$AFTER` commands that concern the interface, then kills the process that
+/// runs them. It records their number.
 const KILLER: &str = r#"#!/bin/sh
 PATH=$OLD_PATH real=${0##*/}
 case "$*" in
@@ -28,8 +29,8 @@ if [ "$*" = "-batch -" ]; then exec "$real" -batch - < "$D/commands"; fi
 exec "$real" "$@"
 "#;
 
-/// Of each back end once without a kill, to count its commands; then it is killed after none and one of them, then
-/// in steps of a sixth, before the last one, and after all of them, while it waits for a confirmation.
+/// Runs each back end once without a kill, to count its commands; then kills it after none and one of them, in steps of
+/// a third, before the last one, and after all of them, while it waits for a confirmation.
 const ROUNDS: &str = r#"
 mkdir bin; printf '%s' "$KILLER" > bin/tc; chmod +x bin/tc; cp bin/tc bin/ip
 export OLD_PATH="$PATH"
@@ -51,7 +52,7 @@ for b in $BACK_ENDS; do
   is_as_before && echo "$b: different, as nothing was set up"
   "$L" shape $DEVICE off > out 2>&1 || cat out
   compare "$b off"
-  for after in 0 1 $(seq 2 $((all / 6 + 1)) $((all - 2))) $((all - 1)); do
+  for after in 0 1 $(seq 2 $((all / 3 + 1)) $((all - 2))) $((all - 1)); do
     killed "$b" "$after"; code=$?
     [ $code = 137 ] || { echo "$b $after: different, ended with $code"; cat out; }
     back "$b after $after"
@@ -69,18 +70,18 @@ fn script(back_ends: &[&str]) -> String {
     format!("BACK_ENDS='{}'\nKILLER='{KILLER}'\n{ROUNDS}", back_ends.join(" "))
 }
 
-/// How often the trees are compared for this many commands.
+/// Number of tree comparisons for this number of commands.
 fn rounds(commands: usize) -> usize {
-    let steps = (2..=commands.saturating_sub(2)).step_by(commands / 6 + 1);
-    // Taken down in the usual way, killed after none and one, then in steps, before the last, and after all.
+    let steps = (2..=commands.saturating_sub(2)).step_by(commands / 3 + 1);
+    // One for the normal removal, then kills after none and one, in steps, before the last, and after all.
     1 + 2 + steps.count() + 1 + 1
 }
 
-fn check(said: &Said, back_ends: &[&str]) {
+fn check(said: &ScriptOutput, back_ends: &[&str]) {
     let commands = |back_end: &&str| said.value(&format!("commands {back_end}")).parse().expect("a number");
     let commands: Vec<usize> = back_ends.iter().map(commands).collect();
     assert!(commands.iter().all(|number| *number >= 6), "{commands:?}:\n{}", said.whole());
-    said.is_always_as_before(commands.into_iter().map(rounds).sum());
+    said.assert_trees_equal(commands.into_iter().map(rounds).sum());
 }
 
 #[test]
@@ -99,7 +100,7 @@ fn with_the_queues_of_this_host() {
     let back_ends = ["tbf", "htb+bfifo"];
     let mut command: Command = namespace.command("sh");
     command.env("TMPDIR", folder.path("")).env("DEVICE", "line0");
-    command.args(["-c", &with_words(&format!("{text}\n{}", script(&back_ends)))]);
+    command.args(["-c", &with_functions(&format!("{text}\n{}", script(&back_ends)))]);
     let finished = run_program(command, Duration::from_secs(120)).expect_code(0);
-    check(&Said(finished), &back_ends);
+    check(&ScriptOutput(finished), &back_ends);
 }

@@ -1,38 +1,38 @@
-//! Questions to a JSON document of iperf3's.
+//! Access to JSON documents of iperf3.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// The number at `pointer` (RFC 6901), which must be there.
+/// Number at `pointer` (RFC 6901), which must exist.
 #[track_caller]
 pub fn number(document: &Value, pointer: &str) -> f64 {
     let value = document.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {document:#}"));
     value.as_f64().unwrap_or_else(|| panic!("{pointer} is {value}, not a number"))
 }
 
-/// The whole number that is not negative at `pointer`.
+/// Non-negative whole number at `pointer`.
 #[track_caller]
 pub fn count(document: &Value, pointer: &str) -> u64 {
     let value = document.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {document:#}"));
     value.as_u64().unwrap_or_else(|| panic!("{pointer} is {value}, not a whole number"))
 }
 
-/// The text at `pointer`.
+/// Text at `pointer`.
 #[track_caller]
 pub fn text<'a>(document: &'a Value, pointer: &str) -> &'a str {
     let value = document.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {document:#}"));
     value.as_str().unwrap_or_else(|| panic!("{pointer} is {value}, not a text"))
 }
 
-/// The array at `pointer`.
+/// Array at `pointer`.
 #[track_caller]
 pub fn array<'a>(document: &'a Value, pointer: &str) -> &'a [Value] {
     let value = document.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {document:#}"));
     value.as_array().unwrap_or_else(|| panic!("{pointer} is {value}, not an array"))
 }
 
-/// The sum of `key` over all intervals that count, read from their object `sum`.
+/// Sum of `key` over all intervals that count, from their object `sum`.
 #[track_caller]
 pub fn sum_of_intervals(document: &Value, sum: &str, key: &str) -> u64 {
     let intervals = array(document, "/intervals").iter();
@@ -40,7 +40,7 @@ pub fn sum_of_intervals(document: &Value, sum: &str, key: &str) -> u64 {
     counted.map(|interval| count(interval, &format!("/{sum}/{key}"))).sum()
 }
 
-/// The path of each value with its type, array elements as one: `intervals[].streams[].rtt: number`.
+/// Path of each value with its type, array elements as one: `intervals[].streams[].rtt: number`.
 pub fn key_paths(document: &Value) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     collect(document, "", &mut paths);

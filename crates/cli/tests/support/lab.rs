@@ -1,17 +1,19 @@
-//! The lab: commands on emulated paths, in virtual time.
+//! Commands on emulated paths of the lab, in virtual time.
 
 use std::process::Command;
+use std::sync::Mutex;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::process::{Finished, run};
+use super::process::{FinishedChild, run};
 use super::{Scratch, linerate};
 
-/// Most wall time of one run on a busy machine.
+/// Longest wall time of one run on a busy host.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// `linerate lab run PATH -- ARGUMENTS`.
+/// Command `linerate lab run PATH -- ARGUMENTS`.
 pub fn lab_command(path: &str, arguments: &[&str]) -> Command {
     let mut command = linerate();
     command.args(["lab", "run", path, "--"]).args(arguments);
@@ -22,9 +24,9 @@ pub fn lab_command(path: &str, arguments: &[&str]) -> Command {
 ///
 /// # Panics
 ///
-/// When it does not end with 0. Where no kernel is built, the error says so: `make test` builds it, and a test that could
-/// not run is a failure.
-pub fn lab(path: &str, arguments: &[&str]) -> Finished {
+/// Panics if the exit code is not 0. Without a kernel, the error names the remedy: `make test` builds it, and a test
+/// that could not run is a failure.
+pub fn lab(path: &str, arguments: &[&str]) -> FinishedChild {
     run(lab_command(path, arguments), LIMIT).expect_code(0)
 }
 
@@ -33,16 +35,37 @@ pub fn lab_iperf3(path: &str, arguments: &[&str]) -> Value {
     lab(path, &[&["linerate", "iperf3", "-c", "far", "-J"], arguments].concat()).json()
 }
 
-/// A path of a test's own.
+/// Measures all items, with as many guests at a time as this host has processors; the results are in the items' order.
+///
+/// # Panics
+///
+/// Panics if a measurement does.
+pub fn in_parallel<T: Sync, R: Send>(items: &[T], measure: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let (next, done) = (Mutex::new(items.iter().enumerate()), Mutex::new(Vec::new()));
+    let work = || {
+        loop {
+            let Some((index, item)) = next.lock().expect("no panic").next() else { break };
+            let result = measure(item);
+            done.lock().expect("no panic").push((index, result));
+        }
+    };
+    let guests = available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..guests).for_each(|_| drop(scope.spawn(work))));
+    let mut done = done.into_inner().expect("no panic");
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Path description of a test.
 #[derive(Debug)]
 pub struct OwnPath {
     _folder: Scratch,
-    /// The file's name.
+    /// File name.
     pub file: String,
 }
 
 impl OwnPath {
-    /// From the TOML text of the hosts and links.
+    /// Creates it from the TOML text of the hosts and links.
     pub fn new(text: &str) -> Self {
         let folder = Scratch::new();
         let file = folder.path("own.toml");

@@ -1,6 +1,6 @@
-//! Lines of text against the layouts that iperf3 prints them with.
+//! Comparison of text lines with iperf3's layouts.
 //!
-//! A layout is text with fields. A field is read, printed again with its format, and compared byte by byte, so that
+//! A layout is text with fields. A field is parsed, printed again with its format, and compared byte by byte, so that
 //! widths and decimals are checked exactly:
 //!
 //! | field | is |
@@ -9,19 +9,19 @@
 //! | `%.1f`, `%6.2f`, `%-6.2f` | a number with decimals |
 //! | `%U` | a number of four characters and its unit, as `unit_snprintf` prints: `2.37 MBytes` |
 //! | `%g` | a number as `%.2g` prints it |
-//! | `%s` | a word |
-//! | `%*` | the rest of the line |
+//! | `%s` | a token |
+//! | `%*` | the remainder of the line |
 
-/// Whether `line` has this layout.
+/// True when `line` has this layout.
 pub fn fits(line: &str, layout: &str) -> bool {
     read(line, layout).is_some()
 }
 
-/// Checks that every line of `text` has one of the layouts, and that each layout occurs.
+/// Asserts that every line of `text` has one of the layouts, and that each layout occurs.
 ///
 /// # Panics
 ///
-/// When not.
+/// Panics otherwise.
 #[track_caller]
 pub fn assert_made_of(text: &str, layouts: &[&str], what: &str) {
     for line in text.lines() {
@@ -56,11 +56,11 @@ fn read(mut line: &str, mut layout: &str) -> Option<()> {
     line.is_empty().then_some(())
 }
 
-/// The number that `line` begins with, after blanks: its text and its value.
+/// Number at the start of `line`, after blanks: its text and its value.
 fn number(line: &str) -> Option<(&str, f64)> {
     let line = line.trim_start_matches(' ');
     let length = line.find(|character: char| !(character.is_ascii_digit() || ".-+e".contains(character)));
-    // The minus of `0.00-1.00` is no part of the number before it.
+    // The minus of `0.00-1.00` is not part of the number before it.
     let text = &line[..length.unwrap_or(line.len())];
     let text = text
         .char_indices()
@@ -75,7 +75,7 @@ fn word(line: &str) -> Option<&str> {
     (length > 0).then(|| &line[length..])
 }
 
-/// A field of a whole number or one with decimals: `%[-][width][.decimals](d|f)`.
+/// Field of a whole number or one with decimals: `%[-][width][.decimals](d|f)`.
 fn printed<'a>(line: &'a str, field: &str) -> Option<&'a str> {
     let (_, value) = number(line)?;
     let kind = field.chars().last()?;

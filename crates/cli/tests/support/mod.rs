@@ -1,4 +1,4 @@
-//! What the tests of the program share: servers and clients as processes, on ports of their own, with a time limit.
+//! Shared parts of the program tests: servers and clients as processes, on separate ports, with a time limit.
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "each test binary uses a part")]
 
 pub mod document;
@@ -16,20 +16,20 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-pub use process::{Finished, Process};
+pub use process::{FinishedChild, Process};
 pub use server::{Server, free_port};
 
-/// The two programs that must understand each other.
+/// Programs that must interoperate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// The one under test.
+    /// Program under test.
     Linerate,
-    /// The installed iperf3, or `IPERF3_BIN`.
+    /// Installed iperf3, or `IPERF3_BIN`.
     Iperf3,
 }
 
 impl Program {
-    /// The program, ready for iperf3's arguments.
+    /// Command of the program, for iperf3's arguments.
     pub fn command(self) -> Command {
         match self {
             Self::Linerate => {
@@ -41,7 +41,7 @@ impl Program {
         }
     }
 
-    /// The program with `arguments`.
+    /// Command of the program with `arguments`.
     pub fn with(self, arguments: &[&str]) -> Command {
         let mut command = self.command();
         command.args(arguments);
@@ -49,18 +49,18 @@ impl Program {
     }
 }
 
-/// linerate itself, without arguments. What it measures is not kept: the history is the user's.
+/// Command of linerate, without arguments. Its runs are not recorded: the history is the user's.
 pub fn linerate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.env("LINERATE_HISTORY", "off");
     command
 }
 
-/// The stock iperf3.
+/// Path of the stock iperf3.
 ///
 /// # Panics
 ///
-/// When there is none: interoperability is not shown by a test that did not run.
+/// Panics when there is none: a test that did not run does not verify interoperability.
 pub fn iperf3() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -76,12 +76,12 @@ pub fn iperf3() -> &'static Path {
     })
 }
 
-/// A folder that is gone with its owner.
+/// Directory that is removed on drop.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new, empty folder.
+    /// Creates an empty directory.
     pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -90,12 +90,12 @@ impl Scratch {
         Self(path)
     }
 
-    /// The path of `name` in it, as text: it becomes an argument.
+    /// Path of `name` in the directory, as text for an argument.
     pub fn path(&self, name: &str) -> String {
         self.0.join(name).to_str().expect("a path in UTF-8").to_owned()
     }
 
-    /// Writes a file into it and returns its path.
+    /// Writes a file into the directory and returns its path.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         std::fs::write(&path, content).expect("a scratch file");
@@ -109,7 +109,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Whether the stock iperf3 pads credentials with OAEP: since 3.17. Before, it was PKCS#1.
+/// True when the stock iperf3 pads credentials with OAEP, as since 3.17. Before, it was PKCS#1.
 pub fn iperf3_has_oaep() -> bool {
     let output = Command::new(iperf3()).arg("--version").output().expect("the version of iperf3");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

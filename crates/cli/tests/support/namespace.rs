@@ -1,4 +1,4 @@
-//! A network namespace for a test, with users around it where this user may not make one otherwise.
+//! Network namespace for a test, in a user namespace if this user needs one.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use super::process::Process;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The options of `unshare` for these namespaces.
+/// Options of `unshare` for these namespaces.
 #[track_caller]
 pub fn unshare(options: &str) -> String {
     let allowed = |options: &str| {
@@ -21,7 +21,7 @@ pub fn unshare(options: &str) -> String {
     found.expect("these tests need namespaces of their own: run them as root, or allow user namespaces")
 }
 
-/// A network namespace, gone with its owner.
+/// Network namespace that is removed on drop.
 pub struct Namespace {
     holder: Process,
     options: String,
@@ -37,7 +37,7 @@ impl Namespace {
         Self { holder, options }
     }
 
-    /// A program in it.
+    /// Program in the namespace.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new("nsenter");
         if self.options.contains('r') {
@@ -47,7 +47,7 @@ impl Namespace {
         command
     }
 
-    /// A setting there, with single blanks between numbers.
+    /// Setting in the namespace, with single blanks between numbers.
     pub fn read(&self, setting: &str) -> String {
         let path = format!("/proc/sys/{}", setting.replace('.', "/"));
         let output = self.command("cat").arg(path).output().expect("cat runs");

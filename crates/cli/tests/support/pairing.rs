@@ -1,13 +1,13 @@
-//! One test between two programs: a server that serves once, and a client.
+//! Test between two programs: a one-off server, and a client.
 
 use std::fmt;
 use std::process::Command;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::{Finished, Process, Program, Server};
+use super::{FinishedChild, Process, Program, Server};
 
-/// Who is client of whom.
+/// Client and server programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pairing {
     pub client: Program,
@@ -20,7 +20,7 @@ impl fmt::Display for Pairing {
     }
 }
 
-/// All four; the stock iperf3 with itself is the control: what it does not do cannot be asked of us.
+/// All four pairings; the stock iperf3 with itself is the control: linerate need not do more.
 pub const PAIRINGS: [Pairing; 4] = [
     Pairing { client: Program::Linerate, server: Program::Linerate },
     Pairing { client: Program::Linerate, server: Program::Iperf3 },
@@ -28,21 +28,21 @@ pub const PAIRINGS: [Pairing; 4] = [
     Pairing { client: Program::Iperf3, server: Program::Iperf3 },
 ];
 
-/// How long a short test may take on a busy machine.
+/// Longest time of a short test on a busy host.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// What a client and its server left.
+/// Results of a client and its server.
 #[derive(Clone, Debug)]
 pub struct Pair {
     pub pairing: Pairing,
-    pub client: Finished,
-    pub server: Finished,
+    pub client: FinishedChild,
+    pub server: FinishedChild,
 }
 
-/// How to run a pair.
+/// Options of a pair.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Run<'a> {
-    /// Address of the server; none: 127.0.0.1.
+    /// Address of the server; `None`: 127.0.0.1.
     pub host: Option<&'a str>,
     pub client: &'a [&'a str],
     pub server: &'a [&'a str],
@@ -61,7 +61,7 @@ impl Run<'_> {
         client.envs(self.environment.iter().copied());
         let client = Process::start(client).finish(LIMIT);
         if client.code() != Some(0) {
-            // A server that waits for a test that never came has nothing more to say.
+            // A server that waits for a test that never came has no result.
             let seen = (server.process.stdout(), server.process.stderr());
             panic!("{pairing}: {client:#?}\nits server so far: {}{}", seen.0, seen.1);
         }
@@ -70,12 +70,12 @@ impl Run<'_> {
         Pair { pairing, client, server }
     }
 
-    /// Runs all four pairings, and gives each result to `check`.
+    /// Runs all four pairings, and passes each result to `check`.
     pub fn in_all_pairings(&self, check: impl Fn(&Pair) + Sync) {
         self.in_pairings(&PAIRINGS, check);
     }
 
-    /// Runs `pairings` side by side, and gives each result to `check`.
+    /// Runs `pairings` concurrently, and passes each result to `check`.
     pub fn in_pairings(&self, pairings: &[Pairing], check: impl Fn(&Pair) + Sync) {
         std::thread::scope(|scope| {
             for pairing in pairings {
@@ -85,8 +85,8 @@ impl Run<'_> {
     }
 }
 
-/// Does `attempt` again when it fails, up to three times in all. Real programs are compared over real time here, and a
-/// machine that does something else for a second can spoil any single run; what is wrong is wrong each time.
+/// Retries `attempt` when it fails, up to three times in total. Real programs are compared in real time here, and a
+/// busy host can spoil any single run; a real error occurs each time.
 pub fn undisturbed<T>(mut attempt: impl FnMut() -> T) -> T {
     for _ in 1..3 {
         if let Ok(done) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(&mut attempt)) {
@@ -96,14 +96,13 @@ pub fn undisturbed<T>(mut attempt: impl FnMut() -> T) -> T {
     attempt()
 }
 
-/// The right to load the machine: a few tests at a time are faster than one after another, and not yet in each
-/// other's way.
+/// Permission to load the host: a few tests at a time are faster than one after another, without disturbing each other.
 struct Permit;
 
-/// Pairs at a time.
-const MOST: usize = 3;
+/// Concurrent pairs.
+const MAX_CONCURRENT_PAIRS: usize = 3;
 
-static FREE: Mutex<usize> = Mutex::new(MOST);
+static FREE: Mutex<usize> = Mutex::new(MAX_CONCURRENT_PAIRS);
 static RETURNED: Condvar = Condvar::new();
 
 impl Permit {

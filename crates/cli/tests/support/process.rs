@@ -1,4 +1,4 @@
-//! A process with a time limit, its output in files, gone with its owner.
+//! Process with a time limit and its output in files, ended on drop.
 
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::Scratch;
 
-/// How often a state that has no event is looked at.
-const LOOK: Duration = Duration::from_millis(5);
+/// Polling interval of [`eventually`], the only place in these tests that sleeps.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Waits until `holds`, at most `limit`; whether it came to hold.
+/// Waits until `holds`, at most `limit`; returns false on a time-out.
 pub fn eventually(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     loop {
@@ -21,11 +21,11 @@ pub fn eventually(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
         if start.elapsed() > limit {
             return false;
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// A running process. Killed when dropped.
+/// Running process. Killed when dropped.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -35,7 +35,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `command` without input, its output into files.
+    /// Starts `command` without input, with its output in files.
     pub fn start(mut command: Command) -> Self {
         let folder = Scratch::new();
         let create = |name| std::fs::File::create(folder.path(name)).expect("an output file");
@@ -45,47 +45,63 @@ impl Process {
         Self { child, started: Instant::now(), line, folder }
     }
 
-    /// Its process number.
+    /// Process ID.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it has written to the standard output so far.
+    /// Standard output so far.
     pub fn stdout(&self) -> String {
         read(&self.folder.path("stdout"))
     }
 
-    /// What it has written to the standard error output so far.
+    /// Standard error so far.
     pub fn stderr(&self) -> String {
         read(&self.folder.path("stderr"))
     }
 
-    /// Whether it has not ended yet.
+    /// True until the process has ended.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("waiting for a child").is_none()
     }
 
-    /// Sends it a signal by name, such as `INT`.
+    /// Sends a signal by name, such as `INT`.
     pub fn signal(&self, name: &str) {
         send_signal(self.id(), name);
     }
 
-    /// Waits until the standard output holds `text`.
+    /// Waits until the standard output contains `text`.
     ///
     /// # Panics
     ///
-    /// When it does not within `limit`.
+    /// Panics if it does not within `limit`.
     pub fn wait_for_output(&self, text: &str, limit: Duration) {
         let came = eventually(limit, || self.stdout().contains(text));
         assert!(came, "{} did not print {text:?} within {limit:?}:\n{}{}", self.line, self.stdout(), self.stderr());
     }
 
-    /// Waits for its end.
+    /// Waits until the text of an interval has been printed that ends at this time or later, in seconds since the start.
+    /// A busy host ends intervals late.
     ///
     /// # Panics
     ///
-    /// When it lasts longer than `limit` since the start.
-    pub fn finish(mut self, limit: Duration) -> Finished {
+    /// Panics if it is not within `limit`.
+    pub fn wait_for_interval(&self, end: f64, limit: Duration) {
+        let has_ended = |output: &str| {
+            let ends = output.split_whitespace().filter_map(|word| word.split_once('-'));
+            let ends = ends.filter_map(|(from, to)| Some((from.parse::<f64>().ok()?, to.parse::<f64>().ok()?)));
+            ends.into_iter().any(|(_, to)| to >= end)
+        };
+        let came = eventually(limit, || has_ended(&self.stdout()));
+        assert!(came, "{}: no interval to {end} s within {limit:?}:\n{}{}", self.line, self.stdout(), self.stderr());
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the process runs longer than `limit` since the start.
+    pub fn finish(mut self, limit: Duration) -> FinishedChild {
         let mut status = None;
         let left = limit.saturating_sub(self.started.elapsed());
         let ended = eventually(left, || {
@@ -95,7 +111,7 @@ impl Process {
         let elapsed = self.started.elapsed();
         let (stdout, stderr) = (self.stdout(), self.stderr());
         assert!(ended, "{} still ran after {limit:?}:\n{stdout}{stderr}", self.line);
-        Finished { status: status.expect("it ended"), stdout, stderr, elapsed, line: self.line.clone() }
+        FinishedChild { status: status.expect("it ended"), stdout, stderr, elapsed, line: self.line.clone() }
     }
 }
 
@@ -112,13 +128,13 @@ pub fn send_signal(process: u32, name: &str) {
     assert!(sent.is_ok_and(|status| status.success()), "sending SIG{name} to process {process}");
 }
 
-/// Ends a process that is not our child with a signal when the test is over, however it went.
+/// Sends a signal to a process that is not our child on drop, even after a failure.
 #[derive(Debug)]
 pub struct SignalAtEnd(pub u32, pub &'static str);
 
 impl Drop for SignalAtEnd {
     fn drop(&mut self) {
-        // A failure to send it must not hide why the test failed.
+        // A failure to send it must not hide the failure of the test.
         let _ = Command::new("sh").args(["-c", &format!("kill -{} {}", self.1, self.0)]).status();
     }
 }
@@ -128,47 +144,67 @@ fn read(path: &str) -> String {
 }
 
 /// Runs `command` to its end, at most `limit`.
-pub fn run(command: Command, limit: Duration) -> Finished {
+pub fn run(command: Command, limit: Duration) -> FinishedChild {
     Process::start(command).finish(limit)
 }
 
-/// A process that has ended.
+/// Ended process.
 #[derive(Clone, Debug)]
-pub struct Finished {
-    /// How.
+pub struct FinishedChild {
+    /// Exit status.
     pub status: ExitStatus,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: String,
-    /// Its standard error output.
+    /// Standard error.
     pub stderr: String,
-    /// How long it ran.
+    /// Run time.
     pub elapsed: Duration,
-    /// Its command line.
+    /// Command line.
     pub line: String,
 }
 
-impl Finished {
-    /// Its exit code; `None` when a signal ended it.
+impl FinishedChild {
+    /// Exit code; `None` when a signal ended the process.
     pub fn code(&self) -> Option<i32> {
         self.status.code()
     }
 
     /// # Panics
     ///
-    /// When the exit code is another one.
+    /// Panics if the exit code is another one.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
         assert_eq!(self.code(), Some(code), "{self:#?}");
         self
     }
 
-    /// The standard output as one JSON document, without duplicate keys in an object.
+    /// Parses the standard output as one JSON document, without duplicate keys in an object. Of a run, returns the
+    /// result of its command.
     ///
     /// # Panics
     ///
-    /// When it is not one.
+    /// Panics if it is not valid.
     #[track_caller]
     pub fn json(&self) -> Value {
+        result(self.document())
+    }
+
+    /// Parses the whole document on stdout.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is not valid.
+    #[track_caller]
+    pub fn document(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|cause| panic!("not JSON ({cause}): {self:#?}"))
+    }
+}
+
+/// Returns the result of a run's command; another document as it is.
+pub fn result(mut document: Value) -> Value {
+    let kind = document["kind"].as_str().map(str::to_owned);
+    match kind.and_then(|kind| document.get_mut("result")?.get_mut(kind)) {
+        Some(result) => result.take(),
+        None => document,
     }
 }

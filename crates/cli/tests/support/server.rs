@@ -1,4 +1,4 @@
-//! A server on a port of its own.
+//! Server on a separate port.
 
 use std::net::{Ipv6Addr, TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
@@ -9,18 +9,18 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Program;
-use super::process::{Finished, Process, eventually};
+use super::process::{FinishedChild, Process, eventually};
 
-/// How long a server may take until it listens, on a busy machine.
+/// Longest time until a server listens, on a busy host.
 const START: Duration = Duration::from_secs(10);
 
-/// Ports below the range that the kernel takes the source ports of connections from.
+/// Ports below the kernel's range of ephemeral ports.
 const PORTS: std::ops::Range<u32> = 10_000..32_000;
 
-/// A port that nobody uses, and that no other test gets as long as this process lives.
+/// Returns a free port that no other test gets while this process runs.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Test binaries that run at the same time start at different places.
+    // Concurrent test binaries start at different ports.
     let base = std::process::id().wrapping_mul(2_654_435_761) >> 8;
     for _ in 0..1000 {
         let number = base.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
@@ -33,8 +33,8 @@ pub fn free_port() -> u16 {
     panic!("no free port between {} and {}", PORTS.start, PORTS.end);
 }
 
-/// Reserves `port` among the tests of this machine, for as long as this process lives: between the moment that a port is
-/// found free and the moment that a server listens on it, another process must not find it free, too.
+/// Reserves `port` among the tests of this host, while this process runs: between the check that a port is free and the
+/// start of the server, no other process may use it.
 fn reserve(port: u16) -> bool {
     static RESERVED: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
     let name = UnixAddress::from_abstract_name(format!("linerate-test-port-{port}")).expect("a short name");
@@ -43,25 +43,34 @@ fn reserve(port: u16) -> bool {
     true
 }
 
-/// Whether a socket listens on `port`, asked without connecting: a connection would be a client.
+/// True when a socket listens on `port`, checked without connecting: a connection would be a client.
 pub fn is_listening(port: u16) -> bool {
-    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
-        let table = std::fs::read_to_string(table).unwrap_or_default();
-        table.lines().skip(1).any(|line| {
-            let mut fields = line.split_whitespace().skip(1);
-            let local = fields.next().and_then(|local| local.rsplit_once(':')).map(|(_, port)| port);
-            let state = fields.nth(1);
-            state == Some("0A") && local.and_then(|local| u16::from_str_radix(local, 16).ok()) == Some(port)
-        })
-    })
+    sockets(port, "0A") > 0
 }
 
-/// A running server. Killed when dropped.
+/// Number of established TCP connections to `port` of this host.
+pub fn connections(port: u16) -> usize {
+    sockets(port, "01")
+}
+
+/// Number of TCP sockets with this local port and state (`/proc/net/tcp`).
+fn sockets(port: u16, state: &str) -> usize {
+    let matches = |line: &&str| {
+        let mut fields = line.split_whitespace().skip(1);
+        let local = fields.next().and_then(|local| local.rsplit_once(':')).map(|(_, port)| port);
+        let matches_state = fields.nth(1) == Some(state);
+        matches_state && local.and_then(|local| u16::from_str_radix(local, 16).ok()) == Some(port)
+    };
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| std::fs::read_to_string(table).unwrap_or_default());
+    tables.iter().flat_map(|table| table.lines().skip(1)).filter(matches).count()
+}
+
+/// Running server. Killed when dropped.
 #[derive(Debug)]
 pub struct Server {
-    /// Its process.
+    /// Process of the server.
     pub process: Process,
-    /// The port it listens on.
+    /// Listening port.
     pub port: u16,
 }
 
@@ -71,7 +80,7 @@ impl Server {
         Self::start_with(program.command(), arguments)
     }
 
-    /// The same with any program that takes iperf3's arguments.
+    /// Same as `start`, for any program with iperf3's arguments.
     pub fn start_with(mut command: Command, arguments: &[&str]) -> Self {
         let port = free_port();
         command.args(["-s", "-p", &port.to_string()]).args(arguments);
@@ -86,12 +95,12 @@ impl Server {
         Self { process, port }
     }
 
-    /// A client for this server: `program -c 127.0.0.1 -p PORT` and `arguments`.
+    /// Client for this server: `program -c 127.0.0.1 -p PORT` and `arguments`.
     pub fn client(&self, program: Program, arguments: &[&str]) -> Command {
         self.client_of("127.0.0.1", program, arguments)
     }
 
-    /// The same for another address of this machine.
+    /// Client for another address of this host.
     pub fn client_of(&self, host: &str, program: Program, arguments: &[&str]) -> Command {
         let mut command = program.command();
         command.args(["-c", host, "-p", &self.port.to_string()]).args(arguments);
@@ -105,14 +114,14 @@ impl Server {
         line.trim().trim_end_matches(" kB").trim().parse().expect("a number of KiB")
     }
 
-    /// Ends it with a signal, as Ctrl-C does, and returns what it left.
-    pub fn stop(self) -> Finished {
+    /// Ends the server with a signal, like Ctrl-C, and returns its result.
+    pub fn stop(self) -> FinishedChild {
         self.process.signal("INT");
         self.process.finish(Duration::from_secs(600))
     }
 
-    /// Waits for its own end (`-1`), at most `limit` since its start.
-    pub fn finish(self, limit: Duration) -> Finished {
+    /// Waits for the server's own end (`-1`), at most `limit` since its start.
+    pub fn finish(self, limit: Duration) -> FinishedChild {
         self.process.finish(limit)
     }
 }

@@ -1,5 +1,5 @@
-//! A small speaker of iperf3's protocol, written by hand: what a hostile peer sends must not come from the code under
-//! test. Both roles: [`Client`] talks to a server, [`Listener`] and [`Served`] to a client.
+//! Small hand-written implementation of iperf3's protocol: the messages of a hostile peer must not come from the code
+//! under test. Both roles: [`Client`] talks to a server, [`Listener`] and [`Served`] to a client.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
 
 use std::io::{ErrorKind, Read, Write};
@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The state bytes of iperf3 that go over the wire.
+use crate::support::process::eventually;
+
+/// State bytes of iperf3 on the wire.
 pub mod state {
     pub const TEST_START: u8 = 1;
     pub const TEST_RUNNING: u8 = 2;
@@ -22,33 +24,33 @@ pub mod state {
     pub const IPERF_DONE: u8 = 16;
     pub const SERVER_ERROR: u8 = 0xFE;
     pub const ACCESS_DENIED: u8 = 0xFF;
-    /// linerate's own: a message of its extension follows.
+    /// State byte before a message of linerate's extension.
     pub const EXTENSION: u8 = b'L';
 }
 
-/// Bytes of a cookie.
+/// Length of a cookie in bytes.
 pub const COOKIE: usize = 37;
 
-/// An answer that is due now, on a machine that is busy with other tests.
-pub const SOON: Duration = Duration::from_secs(3);
+/// Time limit of an immediate reply, on a host that is busy with other tests.
+pub const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The parameters of an ordinary test, without an end of its own.
+/// Parameters of an ordinary test, without an end condition.
 pub const TCP: &str = r#"{"tcp":true,"omit":0,"time":0,"num":0,"blockcount":0,"parallel":1,"len":131072,"pacing_timer":1000,"client_version":"3.21"}"#;
 
-/// The same over UDP.
+/// Same parameters over UDP.
 pub const UDP: &str = r#"{"udp":true,"omit":0,"time":0,"num":0,"blockcount":0,"parallel":1,"len":1000,"pacing_timer":1000,"client_version":"3.21"}"#;
 
-/// What a UDP client sends first, and what it is answered.
+/// First datagram of a UDP client, and the reply to it.
 pub const UDP_REQUEST: [u8; 4] = *b"9876";
 pub const UDP_REPLY: [u8; 4] = *b"6789";
 
-/// Results of a client that has one TCP stream and sent nothing.
+/// Results of a client with one TCP stream that sent nothing.
 pub const CLIENT_RESULTS: &str = r#"{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":0,"sender_has_retransmits":1,"streams":[{"id":1,"bytes":0,"retransmits":0,"jitter":0,"errors":0,"omitted_errors":0,"packets":0,"omitted_packets":0,"start_time":0,"end_time":1}]}"#;
 
 /// Results of a server with one receiving TCP stream.
 pub const SERVER_RESULTS: &str = r#"{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":0,"sender_has_retransmits":-1,"streams":[{"id":1,"bytes":0,"retransmits":-1,"jitter":0,"errors":0,"omitted_errors":0,"packets":0,"omitted_packets":0,"start_time":0,"end_time":1}]}"#;
 
-/// A cookie as a stock client makes it, another one each time.
+/// Cookie in the format of a stock client, a different one each time.
 pub fn cookie() -> [u8; COOKIE] {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let mut number = NEXT.fetch_add(1, Ordering::Relaxed) << 32 | u64::from(std::process::id());
@@ -61,7 +63,7 @@ pub fn cookie() -> [u8; COOKIE] {
     cookie
 }
 
-/// A cookie by which a linerate introduces itself.
+/// Cookie that identifies a linerate.
 pub fn linerate_cookie() -> [u8; COOKIE] {
     let mut cookie = cookie();
     cookie.rotate_right(10);
@@ -71,7 +73,7 @@ pub fn linerate_cookie() -> [u8; COOKIE] {
     cookie
 }
 
-/// `document` with `"key":value` in place of the key's value, or added.
+/// Sets or adds `"key":value` in `document`.
 pub fn with(document: &str, key: &str, value: &str) -> String {
     let mut parsed: serde_json::Map<String, serde_json::Value> = serde_json::from_str(document).expect("JSON");
     parsed.remove(key);
@@ -81,28 +83,28 @@ pub fn with(document: &str, key: &str, value: &str) -> String {
     format!("{text}{comma}\"{key}\":{value}}}")
 }
 
-/// A document with its length before it.
+/// Document with its length before it.
 pub fn framed(document: impl AsRef<[u8]>) -> Vec<u8> {
     let document = document.as_ref();
     let length = u32::try_from(document.len()).expect("short");
     [&length.to_be_bytes(), document].concat()
 }
 
-/// An error message of a server.
+/// Error message of a server.
 pub fn error(code: i32, errno: i32) -> Vec<u8> {
     [&[state::SERVER_ERROR][..], &code.to_be_bytes(), &errno.to_be_bytes()].concat()
 }
 
-/// What the peer said next on a control connection.
+/// Next message of the peer on a control connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
-    /// A state byte.
+pub enum PeerMessage {
+    /// State byte.
     State(u8),
-    /// The state byte for an error, with iperf3's number; `errno` was 0.
+    /// State byte for an error, with iperf3's number; `errno` was 0.
     Error(i32),
-    /// It closed the connection, or reset it.
+    /// Connection closed or reset.
     Closed,
-    /// Nothing within the time.
+    /// No message within the time.
     Nothing,
 }
 
@@ -111,7 +113,7 @@ pub enum Said {
 pub struct Control(pub TcpStream);
 
 impl Control {
-    /// Sends; a peer that is gone already is no failure of the test.
+    /// Sends bytes; a peer that has already gone is no failure of the test.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.0.write_all(bytes.as_ref());
     }
@@ -121,7 +123,7 @@ impl Control {
         self.send(framed(document));
     }
 
-    /// Reads up to a full `buffer` within `limit`; how much came, and whether the peer has closed.
+    /// Reads up to a full `buffer` within `limit`; returns the length, and true when the peer has closed.
     pub fn read(&mut self, buffer: &mut [u8], limit: Duration) -> (usize, bool) {
         let deadline = Instant::now() + limit;
         let mut filled = 0;
@@ -139,39 +141,39 @@ impl Control {
         (filled, false)
     }
 
-    /// The next thing that the peer says within `limit`.
-    pub fn said_within(&mut self, limit: Duration) -> Said {
+    /// Next message of the peer within `limit`.
+    pub fn next_message_within(&mut self, limit: Duration) -> PeerMessage {
         let mut byte = [0];
         match self.read(&mut byte, limit) {
-            (0, true) => return Said::Closed,
-            (0, false) => return Said::Nothing,
+            (0, true) => return PeerMessage::Closed,
+            (0, false) => return PeerMessage::Nothing,
             _ => {}
         }
         if byte[0] != state::SERVER_ERROR {
-            return Said::State(byte[0]);
+            return PeerMessage::State(byte[0]);
         }
         let mut details = [0; 8];
-        assert_eq!(self.read(&mut details, SOON).0, 8, "an error has its two numbers");
+        assert_eq!(self.read(&mut details, REPLY_TIMEOUT).0, 8, "an error has its two numbers");
         let [a, b, c, d, errno @ ..] = details;
-        assert_eq!(errno, [0; 4], "errno says nothing of what happened");
-        Said::Error(i32::from_be_bytes([a, b, c, d]))
+        assert_eq!(errno, [0; 4], "errno is unset");
+        PeerMessage::Error(i32::from_be_bytes([a, b, c, d]))
     }
 
-    /// The next thing that the peer says.
-    pub fn said(&mut self) -> Said {
-        self.said_within(SOON)
+    /// Next message of the peer.
+    pub fn next_message(&mut self) -> PeerMessage {
+        self.next_message_within(REPLY_TIMEOUT)
     }
 
     /// Reads a document.
     pub fn document(&mut self) -> String {
         let mut length = [0; 4];
-        assert_eq!(self.read(&mut length, SOON), (4, false), "a document");
+        assert_eq!(self.read(&mut length, REPLY_TIMEOUT), (4, false), "a document");
         let mut document = vec![0; usize::try_from(u32::from_be_bytes(length)).expect("small")];
-        assert_eq!(self.read(&mut document, SOON).0, document.len(), "a whole document");
+        assert_eq!(self.read(&mut document, REPLY_TIMEOUT).0, document.len(), "a whole document");
         String::from_utf8(document).expect("UTF-8")
     }
 
-    /// Waits until the peer has closed, and throws away what it says before.
+    /// Waits until the peer has closed, and discards its messages before.
     pub fn closed_within(&mut self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         let mut buffer = [0; 4096];
@@ -185,18 +187,18 @@ impl Control {
         }
     }
 
-    /// Ends the connection by a reset: closing with something unread does that on Linux.
+    /// Ends the connection with a reset: closing with unread data does that on Linux.
     ///
     /// # Panics
     ///
-    /// When nothing unread comes.
+    /// Panics when no unread data arrives.
     pub fn reset(self) {
-        self.0.set_read_timeout(Some(SOON)).expect("a time-out");
+        self.0.set_read_timeout(Some(REPLY_TIMEOUT)).expect("a time-out");
         assert!(self.0.peek(&mut [0]).is_ok_and(|count| count > 0), "a reset needs something unread");
     }
 }
 
-/// A client, as far as it has been driven.
+/// Client, driven up to some state.
 #[derive(Debug)]
 pub struct Client {
     pub control: Control,
@@ -205,11 +207,11 @@ pub struct Client {
     pub port: u16,
 }
 
-/// A connection to the server on `port` that says nothing.
+/// Silent connection to the server on `port`.
 pub fn connection(port: u16) -> TcpStream {
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the server listens");
     stream.set_nodelay(true).expect("an option");
-    stream.set_write_timeout(Some(SOON)).expect("a time-out");
+    stream.set_write_timeout(Some(REPLY_TIMEOUT)).expect("a time-out");
     stream
 }
 
@@ -226,28 +228,28 @@ impl Client {
         Self { control, cookie, streams: Vec::new(), port }
     }
 
-    /// Connects and is let in.
+    /// Connects and is admitted.
     pub fn admitted(port: u16) -> Self {
         let mut client = Self::connect(port);
         client.expect(state::PARAM_EXCHANGE);
         client
     }
 
-    /// Is let in and sends `parameters`.
+    /// Is admitted and sends `parameters`.
     pub fn asking(port: u16, parameters: impl AsRef<[u8]>) -> Self {
         let mut client = Self::admitted(port);
         client.control.send_document(parameters);
         client
     }
 
-    /// Is told to open its streams.
+    /// Receives the request to open its streams.
     pub fn accepted(port: u16, parameters: &str) -> Self {
         let mut client = Self::asking(port, parameters);
         client.expect(state::CREATE_STREAMS);
         client
     }
 
-    /// Runs a test with `count` TCP streams, which `parameters` ask for.
+    /// Runs a test with `count` TCP streams, which `parameters` request.
     pub fn running(port: u16, parameters: &str, count: usize) -> Self {
         let mut client = Self::accepted(port, parameters);
         for _ in 0..count {
@@ -265,14 +267,14 @@ impl Client {
         (client, socket)
     }
 
-    /// Has ended its test.
+    /// Ends its test.
     pub fn ended(port: u16, parameters: &str) -> Self {
         let mut client = Self::running(port, parameters, 1);
         client.end();
         client
     }
 
-    /// Has got the results.
+    /// Receives the results.
     pub fn displaying(port: u16, parameters: &str) -> Self {
         let mut client = Self::ended(port, parameters);
         client.control.send_document(CLIENT_RESULTS);
@@ -281,7 +283,7 @@ impl Client {
         client
     }
 
-    /// One more TCP stream.
+    /// Opens another TCP stream.
     pub fn open_stream(&mut self) {
         let mut stream = connection(self.port);
         stream.write_all(&self.cookie).expect("a fresh connection");
@@ -290,10 +292,10 @@ impl Client {
 
     /// # Panics
     ///
-    /// When the server says something else.
+    /// Panics when the server sends another message.
     #[track_caller]
     pub fn expect(&mut self, state: u8) {
-        assert_eq!(self.control.said(), Said::State(state));
+        assert_eq!(self.control.next_message(), PeerMessage::State(state));
     }
 
     #[track_caller]
@@ -310,7 +312,7 @@ impl Client {
     }
 }
 
-/// A UDP stream from `source`, answered by the server.
+/// UDP stream from `source`, with the server's reply.
 pub fn udp_stream(port: u16, source: Ipv4Addr) -> UdpSocket {
     let socket = udp_socket(port, source);
     socket.send(&UDP_REQUEST).expect("a request");
@@ -320,15 +322,15 @@ pub fn udp_stream(port: u16, source: Ipv4Addr) -> UdpSocket {
     socket
 }
 
-/// A UDP socket that is connected to the server and has sent nothing.
+/// UDP socket that is connected to the server and has sent nothing.
 pub fn udp_socket(port: u16, source: Ipv4Addr) -> UdpSocket {
     let socket = UdpSocket::bind((source, 0)).expect("a socket");
     socket.connect((Ipv4Addr::LOCALHOST, port)).expect("loopback");
-    socket.set_read_timeout(Some(SOON)).expect("a time-out");
+    socket.set_read_timeout(Some(REPLY_TIMEOUT)).expect("a time-out");
     socket
 }
 
-/// A datagram of a test: seconds, microseconds and number, then zeros up to `length`.
+/// Datagram of a test: seconds, microseconds and number, then zeros up to `length`.
 pub fn datagram(number: u32, length: usize) -> Vec<u8> {
     let mut datagram = vec![0; length.max(12)];
     datagram[3] = 1;
@@ -336,19 +338,20 @@ pub fn datagram(number: u32, length: usize) -> Vec<u8> {
     datagram
 }
 
-/// Binds to a port that was found free a moment ago. A program that another test starts just then has a copy of the
-/// socket that found it free, until it runs its own code.
+/// Binds to a port that was free a moment ago. A program that another test starts just then has a copy of the socket
+/// that checked the port, until it executes its own code.
 fn bound<T>(bind: impl Fn() -> std::io::Result<T>) -> T {
-    for _ in 0..200 {
-        match bind() {
-            Err(error) if error.kind() == ErrorKind::AddrInUse => std::thread::sleep(Duration::from_millis(10)),
-            other => return other.expect("a free port"),
-        }
-    }
-    panic!("a port that was free is in use for two seconds");
+    let mut bound = None;
+    eventually(REPLY_TIMEOUT, || {
+        let attempt = bind();
+        let in_use = attempt.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse);
+        bound = Some(attempt);
+        !in_use
+    });
+    bound.expect("at least one attempt").expect("a free port")
 }
 
-/// A hostile server: waits for clients on a port of its own.
+/// Hostile server that waits for clients on a separate port.
 #[derive(Debug)]
 pub struct Listener {
     tcp: TcpListener,
@@ -357,46 +360,46 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// On a port that is free for TCP and UDP.
+    /// Binds a port that is free for TCP and UDP.
     pub fn new(port: u16) -> Arc<Self> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let tcp = bound(|| TcpListener::bind(address));
         let udp = bound(|| UdpSocket::bind(address));
-        udp.set_read_timeout(Some(SOON)).expect("a time-out");
+        udp.set_read_timeout(Some(REPLY_TIMEOUT)).expect("a time-out");
         Arc::new(Self { tcp, udp, port })
     }
 
-    /// The next connection, with its cookie.
+    /// Next connection, with its cookie.
     pub fn accept(&self) -> (Control, [u8; COOKIE]) {
         let (stream, _) = self.tcp.accept().expect("a client");
         stream.set_nodelay(true).expect("an option");
-        stream.set_write_timeout(Some(SOON)).expect("a time-out");
+        stream.set_write_timeout(Some(REPLY_TIMEOUT)).expect("a time-out");
         let mut control = Control(stream);
         let mut cookie = [0; COOKIE];
-        assert_eq!(control.read(&mut cookie, SOON), (COOKIE, false), "a cookie");
+        assert_eq!(control.read(&mut cookie, REPLY_TIMEOUT), (COOKIE, false), "a cookie");
         (control, cookie)
     }
 
-    /// A client that has sent its cookie.
+    /// Client that has sent its cookie.
     pub fn client(self: &Arc<Self>) -> Served {
         let (control, cookie) = self.accept();
         Served { listener: Arc::clone(self), control, cookie, streams: Vec::new(), parameters: String::new() }
     }
 
-    /// A client led to `step`.
+    /// Client led to `step`.
     pub fn client_at(self: &Arc<Self>, step: Step) -> Served {
         let mut client = self.client();
         client.lead_to(step);
         client
     }
 
-    /// The UDP socket on the same port.
+    /// UDP socket on the same port.
     pub fn udp(&self) -> &UdpSocket {
         &self.udp
     }
 }
 
-/// A client that a hostile server has driven to some point.
+/// Client, driven by a hostile server up to some step.
 #[derive(Debug)]
 pub struct Served {
     listener: Arc<Listener>,
@@ -406,22 +409,22 @@ pub struct Served {
     pub parameters: String,
 }
 
-/// How far a server leads a client before it turns hostile.
+/// Step up to which a server behaves correctly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// It has the cookie and has said nothing.
+    /// The server has the cookie and has sent nothing.
     Cookie,
-    /// It has the parameters.
+    /// The server has the parameters.
     Parameters,
-    /// It has the streams, TCP.
+    /// The server has the streams, TCP.
     Streams,
     /// The test runs.
     Running,
     /// The client has ended the test.
     Ended,
-    /// It has the client's results.
+    /// The server has the client's results.
     Results,
-    /// It has sent its own.
+    /// The server has sent its own results.
     Display,
 }
 
@@ -431,7 +434,7 @@ impl Step {
 }
 
 impl Served {
-    /// Behaves until `step`.
+    /// Behaves correctly until `step`.
     pub fn lead_to(&mut self, step: Step) {
         for next in Step::ALL.into_iter().skip(1).take_while(|next| *next <= step) {
             match next {
@@ -446,7 +449,10 @@ impl Served {
                 }
                 Step::Running => self.control.send([state::TEST_START, state::TEST_RUNNING]),
                 Step::Ended => {
-                    assert_eq!(self.control.said_within(Duration::from_secs(20)), Said::State(state::TEST_END));
+                    assert_eq!(
+                        self.control.next_message_within(Duration::from_secs(20)),
+                        PeerMessage::State(state::TEST_END)
+                    );
                 }
                 Step::Results => {
                     self.control.send([state::EXCHANGE_RESULTS]);
@@ -457,24 +463,41 @@ impl Served {
         }
     }
 
-    /// Behaves from `Step::Running` on to the end.
+    /// Behaves correctly from `Step::Running` to the end.
     pub fn conclude(&mut self, results: &str) {
-        assert_eq!(self.control.said_within(Duration::from_secs(20)), Said::State(state::TEST_END));
+        assert_eq!(self.control.next_message_within(Duration::from_secs(20)), PeerMessage::State(state::TEST_END));
         self.control.send([state::EXCHANGE_RESULTS]);
         self.control.document();
         self.control.send_document(results);
         self.control.send([state::DISPLAY_RESULTS]);
-        assert_eq!(self.control.said(), Said::State(state::IPERF_DONE));
+        assert_eq!(self.control.next_message(), PeerMessage::State(state::IPERF_DONE));
     }
 
-    /// The next TCP stream.
+    /// Ends the control connection, and no stream: a client that is preempted might see a broken stream first.
+    pub fn close_control(&self) {
+        // The client may have closed it.
+        let _ = self.control.0.shutdown(std::net::Shutdown::Both);
+    }
+
+    /// Waits until the client has read everything from its control connection.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it does not.
+    #[track_caller]
+    pub fn wait_until_read(&self) {
+        let port = self.control.0.peer_addr().expect("connected").port();
+        assert!(eventually(REPLY_TIMEOUT, || is_read(port)), "the client does not read");
+    }
+
+    /// Accepts the next TCP stream.
     pub fn accept_stream(&mut self) {
         let (stream, cookie) = self.listener.accept();
         assert_eq!(cookie, self.cookie);
         self.streams.push(stream.0);
     }
 
-    /// Answers the handshake of a UDP stream; where its datagrams come from.
+    /// Answers the handshake of a UDP stream; returns the address of its datagrams.
     pub fn accept_udp(&self) -> SocketAddr {
         let mut buffer = [0; 64];
         let (length, source) = self.listener.udp.recv_from(&mut buffer).expect("a request");
@@ -484,7 +507,7 @@ impl Served {
     }
 }
 
-/// What a process holds.
+/// Resources of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holdings {
     pub threads: usize,
@@ -492,7 +515,7 @@ pub struct Holdings {
 }
 
 impl Holdings {
-    /// Of a running process.
+    /// Resources of a running process.
     pub fn of(process: u32) -> Self {
         let count =
             |folder: &str| std::fs::read_dir(format!("/proc/{process}/{folder}")).expect("a running process").count();
@@ -500,7 +523,58 @@ impl Holdings {
     }
 }
 
-/// The most memory that a running process has had in RAM, in KiB (`VmHWM`, `proc_pid_status(5)`); `None` once it ended.
+/// Number of sockets of a process. Unlike all descriptors, it does not count files that the process reads meanwhile.
+pub fn sockets(process: u32) -> usize {
+    let descriptors = std::fs::read_dir(format!("/proc/{process}/fd")).expect("a running process").flatten();
+    let links = descriptors.filter_map(|descriptor| std::fs::read_link(descriptor.path()).ok());
+    links.filter(|link| link.to_string_lossy().starts_with("socket:")).count()
+}
+
+/// Number of a process's threads whose name starts with `prefix`: those of the data streams are called `stream-NUMBER`.
+pub fn threads_named(process: u32, prefix: &str) -> usize {
+    let has_prefix = |name: &String| name.starts_with(prefix);
+    threads(process).into_iter().filter(|(name, _)| has_prefix(name)).count()
+}
+
+/// Name and state (`R`, `S`, …) of each thread of a process (`proc_pid_stat(5)`).
+fn threads(process: u32) -> Vec<(String, char)> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().filter_map(Result::ok);
+    let stats = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
+    let named = stats.filter_map(|stat| {
+        let (head, rest) = stat.rsplit_once(')')?;
+        Some((head.split_once('(')?.1.to_owned(), rest.trim_start().chars().next()?))
+    });
+    named.collect()
+}
+
+/// True when the sockets of this host with local port `port` have no unread data (`/proc/net/tcp`, `/proc/net/udp`).
+pub fn is_read(port: u16) -> bool {
+    ["tcp", "tcp6", "udp", "udp6"].iter().all(|table| {
+        let table = std::fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default();
+        table.lines().skip(1).all(|line| {
+            let fields: Vec<&str> = line.split_whitespace().take(5).collect();
+            let local = fields.get(1).and_then(|local| u16::from_str_radix(local.rsplit_once(':')?.1, 16).ok());
+            // For a listening socket, the receive queue is its backlog.
+            let unread =
+                fields.get(4).and_then(|queues| queues.rsplit_once(':')).is_some_and(|(_, rx)| rx != "00000000");
+            local != Some(port) || fields.get(3) == Some(&"0A") || !unread
+        })
+    })
+}
+
+/// Waits until a process has read everything that was sent to `port`, and its stream threads wait for more.
+///
+/// # Panics
+///
+/// Panics if it does not.
+#[track_caller]
+pub fn wait_until_read(process: u32, port: u16) {
+    let waits = |(name, state): &(String, char)| !name.starts_with("stream-") || *state == 'S';
+    let read = eventually(REPLY_TIMEOUT, || is_read(port) && threads(process).iter().all(waits) && is_read(port));
+    assert!(read, "unread data on port {port}: {:?}", threads(process));
+}
+
+/// Largest resident memory of a running process in KiB (`VmHWM`, `proc_pid_status(5)`); `None` once it ended.
 pub fn peak_memory(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -510,7 +584,7 @@ pub fn peak_memory(process: u32) -> Option<u64> {
 /// Processor time of a process since its start, in ticks of 10 ms.
 pub fn processor_ticks(process: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("a running process");
-    // The name in parentheses may hold blanks; utime and stime are fields 14 and 15.
+    // The name in parentheses may contain blanks; utime and stime are fields 14 and 15.
     let rest = stat.rsplit_once(')').expect("a name").1;
     rest.split_whitespace().skip(11).take(2).map(|field| field.parse::<u64>().expect("a number")).sum()
 }

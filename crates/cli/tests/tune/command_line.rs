@@ -1,4 +1,4 @@
-//! The command line of `linerate tune` and `linerate doctor`, where no path is needed.
+//! Command line of `linerate tune` and `linerate doctor`, without a path.
 
 use std::process::Command;
 use std::time::Duration;
@@ -7,21 +7,21 @@ use serde_json::Value;
 
 use super::guest::flat;
 use crate::support::document::{array, text};
-use crate::support::process::{Finished, run};
+use crate::support::process::{FinishedChild, run};
 use crate::support::{Scratch, linerate};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-fn tune(arguments: &[&str]) -> Finished {
+fn tune(arguments: &[&str]) -> FinishedChild {
     let scratch = Scratch::new();
     let mut command = linerate();
     command.arg("tune").args(arguments).env("LINERATE_STATE", scratch.path("state"));
     run(command, LIMIT)
 }
 
-/// `linerate tune` in a network namespace of its own with the kernel's own buffers (of 6.16 and later:
-/// larger than the defaults of those before), whatever this host has.
-fn tune_with_defaults(arguments: &[&str]) -> Finished {
+/// Runs `linerate tune` in a separate network namespace with default buffers (those of 6.16 and later are larger than
+/// before), independent of this host's.
+fn tune_with_defaults(arguments: &[&str]) -> FinishedChild {
     let scratch = Scratch::new();
     let allowed =
         |options: &&str| Command::new("unshare").args([options, "true"]).status().is_ok_and(|end| end.success());
@@ -35,7 +35,7 @@ fn tune_with_defaults(arguments: &[&str]) -> Finished {
 }
 
 #[track_caller]
-fn says(text: &str, words: &[&str]) {
+fn assert_contains(text: &str, words: &[&str]) {
     let flat = flat(text);
     for word in words {
         assert!(flat.contains(word), "{word:?} is not in\n{text}");
@@ -46,8 +46,8 @@ fn says(text: &str, words: &[&str]) {
 fn without_a_path_it_audits() {
     let done = tune(&[]);
     assert!(matches!(done.code(), Some(0 | 1)), "{done:#?}");
-    says(&done.stdout, &["facts read", "Nothing was changed"]);
-    says(&done.stderr, &["No path was given", "linerate tune HOST", "--rate with --rtt"]);
+    assert_contains(&done.stdout, &["facts read", "Nothing was changed"]);
+    assert_contains(&done.stderr, &["No path was given", "linerate tune HOST", "--rate with --rtt"]);
     let mut audit = linerate();
     audit.args(["audit", "--json"]);
     let (audited, tuned) = (run(audit, LIMIT).json(), tune(&["--json"]).json());
@@ -55,7 +55,7 @@ fn without_a_path_it_audits() {
     assert_eq!(keys(&audited), keys(&tuned));
 }
 
-/// 1 Gbit/s over 200 ms is 25 MB; a window is 0.62 of the buffer, or somewhat more, and a send buffer holds data twice.
+/// 1 Gbit/s over 200 ms is 25 MB; a window is 0.62 of the buffer, or slightly more, and a send buffer holds data twice.
 /// That is more than the largest default of any kernel.
 #[test]
 fn a_given_path_is_computed() {
@@ -72,22 +72,22 @@ fn a_given_path_is_computed() {
             text(change, "/to").split(' ').nth(2).and_then(|word| word.parse::<u32>().ok()).expect("three numbers");
         assert!((least * PRODUCT..=most * PRODUCT).contains(&f64::from(largest)), "{key}: {largest}");
         assert_eq!(largest % 4096, 0, "{key}: {largest} is no whole number of pages");
-        says(text(change, "/reason/arithmetic"), &["1.00 Gbit/s x 200 ms / 8", &format!("{largest} B")]);
+        assert_contains(text(change, "/reason/arithmetic"), &["1.00 Gbit/s x 200 ms / 8", &format!("{largest} B")]);
     }
-    // The total of the whole kernel cannot be seen from a namespace: what it must be is said instead.
+    // The kernel's total is not visible from a namespace: the required value is reported instead.
     let refusals: Vec<&str> = array(&document, "/rounds/0/refusals").iter().map(|one| text(one, "/text")).collect();
     assert!(refusals.iter().any(|text| text.contains("net.ipv4.tcp_mem") && text.contains("pages")), "{refusals:?}");
     let shown = tune_with_defaults(&["--rate", "1G", "--rtt", "200ms"]).expect_code(0);
     let values = ["net.ipv4.tcp_rmem = 4096 131072", "(now 4096 131072 33554432)", "net.ipv4.tcp_wmem = 4096 16384"];
-    says(&shown.stdout, &values);
-    says(&shown.stdout, &["Nothing was touched", "--apply", "--export", "The far end needs the same"]);
+    assert_contains(&shown.stdout, &values);
+    assert_contains(&shown.stdout, &["Nothing was changed", "--apply", "--export", "The far end needs the same"]);
     assert!(shown.stdout.lines().all(|line| line.chars().count() <= 80), "{}", shown.stdout);
     let small = tune_with_defaults(&["--rate", "10M", "--rtt", "10ms", "--json"]).expect_code(0).json();
     assert_eq!((text(&small, "/outcome"), array(&small, "/rounds/0/changes").len()), ("nothing_to_change", 0));
 }
 
 #[test]
-fn a_plan_in_other_tools_words() {
+fn a_plan_for_other_tools() {
     for (format, words) in [
         ("sysctl.d", "net.ipv4.tcp_rmem = 4096 131072 "),
         ("tuned", "[sysctl] net.ipv4.tcp_rmem=4096 131072 "),
@@ -95,59 +95,77 @@ fn a_plan_in_other_tools_words() {
         ("nixos", "\"net.ipv4.tcp_rmem\" = \"4096 131072 "),
         ("docker", "--sysctl 'net.ipv4.tcp_rmem=4096 131072 "),
         ("kubernetes", "- name: net.ipv4.tcp_rmem value: \"4096 131072 "),
-        // Those two are about interfaces: what is not in there is named.
-        ("systemd-link", "# Not in here: net.ipv4.tcp_rmem = 4096 131072 "),
-        ("network-manager", "# Not in here: net.ipv4.tcp_rmem = 4096 131072 "),
+        // These two concern interfaces: missing ones are reported.
+        ("systemd-link", "# Not included: net.ipv4.tcp_rmem = 4096 131072 "),
+        ("network-manager", "# Not included: net.ipv4.tcp_rmem = 4096 131072 "),
     ] {
         let done = tune_with_defaults(&["--rate", "1G", "--rtt", "200ms", "--export", format]).expect_code(0);
-        says(&done.stdout, &["# Written by linerate", words]);
+        assert_contains(&done.stdout, &["# Written by linerate", words]);
         assert_eq!(done.stderr, "", "{format}");
     }
     let unknown = tune(&["--rate", "1G", "--rtt", "200ms", "--export", "toml"]).expect_code(2);
-    says(
+    assert_contains(
         &unknown.stderr,
         &["sysctl.d", "tuned", "ansible", "systemd-link", "network-manager", "docker", "kubernetes", "nixos"],
     );
 }
 
 #[test]
-fn what_does_not_fit_together_is_refused() {
-    says(&tune(&["--rate", "1G"]).expect_code(2).stderr, &["--rtt"]);
-    says(&tune(&["--rtt", "200ms"]).expect_code(2).stderr, &["--rate"]);
-    says(&tune(&["host", "--rate", "1G", "--rtt", "200ms"]).expect_code(2).stderr, &["cannot be used with"]);
-    says(&tune(&["--apply"]).expect_code(2).stderr, &["--rate"]);
+fn a_confirmation_is_not_replaced_by_a_yes() {
+    for more in [&[][..], &["--confirm-within", "4s"], &["--yes", "--confirm-within", "4s"]] {
+        let arguments = [&["--rate", "1G", "--rtt", "200ms", "--apply"], more].concat();
+        let refused = tune_with_defaults(&arguments).expect_code(2);
+        assert_contains(&refused.stderr, &["no terminal to confirm it at", "--confirm-within"]);
+    }
+}
+
+#[test]
+fn conflicting_options_are_refused() {
+    assert_contains(&tune(&["--rate", "1G"]).expect_code(2).stderr, &["--rtt"]);
+    assert_contains(&tune(&["--rtt", "200ms"]).expect_code(2).stderr, &["--rate"]);
+    assert_contains(&tune(&["host", "--rate", "1G", "--rtt", "200ms"]).expect_code(2).stderr, &["cannot be used with"]);
+    assert_contains(&tune(&["--apply"]).expect_code(2).stderr, &["--rate"]);
     let role = tune(&["--role", "gaming", "host"]).expect_code(2);
-    says(&role.stderr, &["wan-bulk, lan, low-latency, web, router"]);
-    says(&tune(&["host", "--far", "far"]).expect_code(2).stderr, &["ssh:[USER@]HOST[:PORT]", "netns:NAME"]);
-    says(&tune(&["host", "--max-pairs", "4"]).expect_code(2).stderr, &["--max-pairs", "5"]);
-    says(&tune(&["host", "--flows", "0"]).expect_code(2).stderr, &["1 to 10000"]);
+    assert_contains(&role.stderr, &["wan-bulk, lan, low-latency, web, router"]);
+    assert_contains(&tune(&["host", "--far", "far"]).expect_code(2).stderr, &["ssh:[USER@]HOST[:PORT]", "netns:NAME"]);
+    assert_contains(&tune(&["host", "--max-pairs", "4"]).expect_code(2).stderr, &["--max-pairs", "5"]);
+    assert_contains(&tune(&["host", "--flows", "0"]).expect_code(2).stderr, &["1 to 10000"]);
 }
 
 #[test]
 fn without_changes_there_is_nothing_to_undo_or_export() {
     let undone = tune(&["undo"]).expect_code(0);
-    assert_eq!((undone.stdout.as_str(), undone.stderr.contains("nothing of linerate's is in force")), ("", true));
+    assert_eq!((undone.stdout.as_str(), undone.stderr.contains("no changes of linerate are in effect")), ("", true));
     let exported = tune(&["export", "--format", "tuned"]).expect_code(0);
-    assert_eq!((exported.stdout.as_str(), exported.stderr.contains("nothing of linerate's is in force")), ("", true));
-    says(&tune(&["undo", "7"]).expect_code(2).stderr, &["no record of changes 7", "rollback --list"]);
-    says(&tune(&["export", "7"]).expect_code(2).stderr, &["no record of changes 7"]);
+    assert_eq!(
+        (exported.stdout.as_str(), exported.stderr.contains("no changes of linerate are in effect")),
+        ("", true)
+    );
+    assert_contains(&tune(&["undo", "7"]).expect_code(2).stderr, &["no record of changes 7", "rollback --list"]);
+    assert_contains(&tune(&["export", "7"]).expect_code(2).stderr, &["no record of changes 7"]);
 }
 
 #[test]
-fn where_nobody_serves_nothing_is_measured() {
+fn without_a_server_nothing_is_measured() {
     for arguments in [&["127.0.0.1", "-p", "9"][..], &["127.0.0.1", "-p", "9", "--dry-run", "--json"]] {
         let done = tune(arguments).expect_code(2);
         assert_eq!(done.stdout, "");
-        says(&done.stderr, &["`linerate serve`", "Connection refused"]);
+        assert_contains(&done.stderr, &["`linerate serve`", "Connection refused"]);
     }
 }
 
 #[test]
-fn help_says_what_each_does() {
+fn help_has_examples_and_exit_codes() {
     let mut command = linerate();
     command.args(["doctor", "--help"]);
     let help = run(command, LIMIT).expect_code(0).stdout;
-    says(&help, &["Examples:", "linerate doctor lab:", "Exit codes:", "--html", "--fresh", "--yes", "--dry-run"]);
+    assert_contains(
+        &help,
+        &["Examples:", "linerate doctor lab:", "Exit codes:", "--html", "--fresh", "--yes", "--dry-run"],
+    );
     let help = tune(&["--help"]).expect_code(0).stdout;
-    says(&help, &["Examples:", "--far ssh:me@host", "Exit codes:", "--confirm-within", "--export", "undo", "export"]);
+    assert_contains(
+        &help,
+        &["Examples:", "--far ssh:me@host", "Exit codes:", "--confirm-within", "--export", "undo", "export"],
+    );
 }

@@ -1,50 +1,53 @@
-//! What is left of `linerate tune` when something comes between: both hosts as they were, and a record that says so.
+//! State of both hosts and of the record after `linerate tune` is disturbed.
 
 use super::guest::{FAR, FAR_SMALL, Limit, NEAR, run};
 
-const NOTHING_CHANGED: &str = "linerate has changed nothing on this host";
+const NOTHING_CHANGED: &str = "linerate has made no changes on this host";
 
-/// Both hosts are being changed at that time: neither has anybody left but its watchdog.
+/// Both hosts have pending changes at that time, and only their watchdogs are left.
 #[test]
-fn a_killed_one_is_taken_back_at_both_ends() {
+fn a_killed_run_is_rolled_back_on_both_hosts() {
     let said = run(Limit::Both, "try; kill -9 $process; left");
     let (tried, before) = (said.value("tried"), said.value("before"));
     let changed = tried.split(';').zip(before.split(';')).filter(|(tried, before)| tried != before).count();
     assert_eq!(changed, 2, "{}", said.whole());
-    said.is_back().says("near", &["rolled back", "net.ipv4.tcp_wmem (back)", "the process that tried it was gone"]);
-    said.says("far", &["rolled back", "net.ipv4.tcp_rmem (back)"]);
+    said.assert_restored()
+        .assert_contains("near", &["rolled back", "net.ipv4.tcp_wmem (rolled back)", "its process had ended"]);
+    said.assert_contains("far", &["rolled back", "net.ipv4.tcp_rmem (rolled back)"]);
 }
 
 fn signal(name: &str) {
     let said = run(Limit::Both, &format!("try; kill -{name} $process; wait $process; echo \"code: $?\"; left"));
     assert_eq!(said.value("code"), "3", "{}", said.whole());
-    said.is_back().says("errors", &["broken off"]).says("output", &["[broken off]", "taken back"]);
-    said.says("near", &["rolled back"]).says("far", &["rolled back"]);
+    said.assert_restored()
+        .assert_contains("errors", &["interrupted"])
+        .assert_contains("output", &["[aborted]", "rolled back"]);
+    said.assert_contains("near", &["rolled back"]).assert_contains("far", &["rolled back"]);
 }
 
 #[test]
-fn a_lost_terminal_takes_everything_back() {
+fn a_lost_terminal_rolls_everything_back() {
     signal("HUP");
 }
 
 #[test]
-fn an_interrupted_one_takes_everything_back() {
+fn an_interrupted_run_rolls_everything_back() {
     signal("INT");
 }
 
 #[test]
-fn a_far_end_that_dies_ends_it() {
+fn a_far_host_that_dies_ends_the_run() {
     let script = r#"try
         agent=$(sed -n 's/.*"process":\([0-9]*\).*/\1/p' state/netns-far/changes/1/journal | head -n 1)
         kill -9 $agent; wait $process; echo "code: $?"; left"#;
     let said = run(Limit::Both, script);
     assert_eq!(said.value("code"), "3", "{}", said.whole());
-    said.is_back().says("errors", &["netns:far: ", "SIGKILL", "takes its changes back by itself"]);
-    said.says("near", &["rolled back"]).says("far", &["rolled back", "the process that tried it was gone"]);
+    said.assert_restored().assert_contains("errors", &["netns:far: ", "SIGKILL", "rolls its changes back"]);
+    said.assert_contains("near", &["rolled back"]).assert_contains("far", &["rolled back", "its process had ended"]);
 }
 
 #[test]
-fn what_another_writer_sets_meanwhile_stays() {
+fn a_concurrent_foreign_change_stays() {
     let theirs = "4096 131072 5000000";
     let said = run(
         Limit::Both,
@@ -57,8 +60,10 @@ fn what_another_writer_sets_meanwhile_stays() {
     let near = said.value("before").split(';').next().expect("two of them");
     assert_eq!(said.value("at once"), format!("{near};{theirs}"), "{}", said.whole());
     assert_eq!(said.value("after"), said.value("at once"), "later neither");
-    let left = format!("{FAR}: left alone: somebody else has changed it since, to \"{theirs}\"");
-    said.says("errors", &[&left]).says("near", &["rolled back"]).says("far", &["partly rolled back", "left alone"]);
+    let left = format!("{FAR}: left alone: another program has changed it since, to \"{theirs}\"");
+    said.assert_contains("errors", &[&left])
+        .assert_contains("near", &["rolled back"])
+        .assert_contains("far", &["partly rolled back", "left alone"]);
 }
 
 #[test]
@@ -68,25 +73,26 @@ fn a_full_disk_is_found_before_anything_is_written() {
         tune; echo "code: $?"; left"#;
     let said = run(Limit::Both, script);
     assert!(["2", "3"].contains(&said.value("code")), "{}", said.whole());
-    said.is_back().says("errors", &["writing the journal", "No space left on device", "make room"]);
-    said.says("near", &[NOTHING_CHANGED]).says("far", &[NOTHING_CHANGED]);
+    said.assert_restored()
+        .assert_contains("errors", &["writing the journal", "No space left on device", "free some space"]);
+    said.assert_contains("near", &[NOTHING_CHANGED]).assert_contains("far", &[NOTHING_CHANGED]);
 }
 
-/// What cannot be written is not proposed, and the plan says what would be right.
+/// Unwritable settings are not proposed, and the plan lists the right values.
 #[test]
-fn settings_that_are_mounted_read_only_are_left_alone() {
+fn settings_on_a_read_only_mount_are_left_alone() {
     let script = r#"unshare -m sh -c 'mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && exec "$@"' \
         sh "$L" tune far --far netns:far --yes -- -t 5 -C cubic > out 2> err; echo "code: $?"; left"#;
     let said = run(Limit::Far, script);
-    said.is_back().says("output", &[FAR, "would be right", "mounted read-only"]);
-    said.says("near", &[NOTHING_CHANGED]).says("far", &[NOTHING_CHANGED]);
+    said.assert_restored().assert_contains("output", &[FAR, "is needed", "mounted read-only"]);
+    said.assert_contains("near", &[NOTHING_CHANGED]).assert_contains("far", &[NOTHING_CHANGED]);
     assert!(said.value("after").ends_with(FAR_SMALL), "{}", said.whole());
 }
 
-/// Measuring needs no privilege; changing does, and says which.
+/// Measuring needs no privilege; changing does, and the error names it.
 #[test]
-fn an_ordinary_user_is_told_what_it_takes() {
-    // The program may lie where nobody but its owner may look.
+fn an_ordinary_user_gets_the_required_privileges() {
+    // The program may be in a directory that only its owner can read.
     let script = r#"touch program; mount --bind "$L" program
         user() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
         user "$D/program" tune far --yes -- -t 5 -C cubic > out 2> err; echo "code: $?"
@@ -94,5 +100,7 @@ fn an_ordinary_user_is_told_what_it_takes() {
         left"#;
     let said = run(Limit::Near, script);
     assert_eq!((said.value("code"), said.value("both")), ("4", "4"), "{}", said.whole());
-    said.is_back().says("errors", &[NEAR, "Permission denied", "needs root", "sudo"]).says("both", &["need root"]);
+    said.assert_restored()
+        .assert_contains("errors", &[NEAR, "Permission denied", "needs root", "sudo"])
+        .assert_contains("both", &["need root"]);
 }

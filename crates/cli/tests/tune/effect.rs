@@ -1,4 +1,4 @@
-//! What `linerate tune` brings on emulated paths. `cargo xtask effect` looks at all of the library in the same way.
+//! Effects of `linerate tune` on emulated paths. `cargo xtask effect` checks the whole library in the same manner.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use super::guest::{self, FAR, FAR_SMALL, Limit, NEAR, NEAR_SMALL, flat};
 use crate::support::document::{array, number, text};
-use crate::support::lab::lab;
+use crate::support::lab::{in_parallel, lab};
 use crate::support::linerate;
-use crate::support::process::run;
+use crate::support::process::{result, run};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Least share of what the path carries that arrives afterwards, and most of its former round trip under load.
-const ENOUGH: f64 = 0.95;
-const LONGER: f64 = 1.2;
+/// Smallest share of the capacity that arrives afterwards, and largest share of the former round trip under load.
+const MIN_CAPACITY_SHARE: f64 = 0.95;
+const MAX_ROUND_TRIP_RATIO: f64 = 1.2;
 
 fn tune(path: &str, code: i32) -> Value {
     let mut command = linerate();
@@ -22,7 +22,7 @@ fn tune(path: &str, code: i32) -> Value {
     run(command, LIMIT).expect_code(code).json()
 }
 
-/// `near net.ipv4.tcp_wmem`, … of everything that was proposed.
+/// Proposed settings, such as `near net.ipv4.tcp_wmem`.
 fn proposed(document: &Value) -> Vec<String> {
     let rounds = array(document, "/rounds").iter();
     let changes = rounds.flat_map(|round| array(round, "/changes"));
@@ -35,45 +35,38 @@ fn trials(document: &Value) -> usize {
     array(document, "/rounds").iter().map(|round| array(round, "/trials").len()).sum()
 }
 
-/// One setting of one end is all that is changed, and the path is full then without a queue that was not there before.
-fn one_setting_is_enough(path: &str, setting: &str) {
-    let document = tune(path, 0);
+/// Only one setting of one host is changed, and the path is full then without a new queue. The send buffer is that of
+/// [`kept_changes_are_exported_and_undone`].
+#[test]
+fn a_small_receive_buffer_is_raised() {
+    let setting = "far net.ipv4.tcp_rmem";
+    let document = tune("300m-20ms-receive-buffer-375k", 0);
     assert_eq!(text(&document, "/outcome"), "kept", "{document:#}");
     assert_eq!(proposed(&document), [setting], "{document:#}");
     let [kept] = array(&document, "/kept") else { panic!("one end: {document:#}") };
     assert!(setting.starts_with(text(kept, "/end")), "{kept}");
     let goodput = number(&document, "/after/goodput_bits_per_second");
     let capacity = number(&document, "/after/figures/capacity_payload_bits_per_second");
-    assert!(goodput >= ENOUGH * capacity, "{goodput} of {capacity} bit/s");
+    assert!(goodput >= MIN_CAPACITY_SHARE * capacity, "{goodput} of {capacity} bit/s");
     let [before, after] =
         ["before", "after"].map(|when| number(&document, &format!("/{when}/figures/round_trip_loaded_p95_seconds")));
-    assert!(after <= LONGER * before, "{after} s after {before} s");
+    assert!(after <= MAX_ROUND_TRIP_RATIO * before, "{after} s after {before} s");
     let pairs = array(&document, "/rounds/0/trials/0/pairs");
     assert!(pairs.len() >= 5 && pairs.iter().all(|pair| pair["fault"].is_null()), "{pairs:#?}");
 }
 
 #[test]
-fn a_small_receive_buffer_is_raised() {
-    one_setting_is_enough("300m-20ms-receive-buffer-375k", "far net.ipv4.tcp_rmem");
-}
-
-#[test]
-fn a_small_send_buffer_is_raised() {
-    one_setting_is_enough("300m-20ms-send-buffer-375k", "near net.ipv4.tcp_wmem");
-}
-
-#[test]
-fn where_no_host_limits_nothing_is_tried() {
-    for path in ["300m-20ms", "300m-20ms-loss-cubic", "cable-bloat"] {
-        let document = tune(path, 0);
+fn without_a_host_limit_nothing_is_tried() {
+    let paths = ["300m-20ms-loss-cubic", "cable-bloat"];
+    for (path, document) in paths.iter().zip(in_parallel(&paths, |path| tune(path, 0))) {
         assert_eq!(text(&document, "/outcome"), "nothing_to_change", "{path}: {document:#}");
         assert_eq!((proposed(&document).len(), trials(&document)), (0, 0), "{path}: {document:#}");
         assert!(document["after"].is_null() && array(&document, "/kept").is_empty(), "{path}: {document:#}");
-        assert!(!array(&document, "/rounds/0/refusals").is_empty(), "{path}: why is not said: {document:#}");
+        assert!(!array(&document, "/rounds/0/refusals").is_empty(), "{path}: without a reason: {document:#}");
     }
 }
 
-/// With what is printed by `--dry-run` and `--export`, and by a run that may ask nobody, the hosts are as they were.
+/// After `--dry-run`, `--export`, and a run that may not ask, the hosts are unchanged.
 #[test]
 fn a_plan_touches_nothing() {
     let script = r#"
@@ -86,21 +79,22 @@ fn a_plan_touches_nothing() {
         : > out; : > err; left"#;
     let said = guest::run(Limit::Near, script);
     assert_eq!((said.value("plan"), said.value("export"), said.value("asked")), ("0", "0", "1"), "{}", said.whole());
-    let document: Value = serde_json::from_str(said.part("document")).expect("JSON");
+    let document = result(serde_json::from_str(said.part("document")).expect("JSON"));
     assert_eq!((text(&document, "/outcome"), trials(&document)), ("planned", 0), "{document:#}");
     let change = &array(&document, "/rounds/0/changes")[0]["change"];
     assert_eq!((text(change, "/target/key"), text(change, "/from")), (NEAR, NEAR_SMALL), "{change}");
     let to = text(change, "/to");
     let line = format!("{NEAR} = {to}");
     assert!(said.part("exported").lines().any(|exported| exported == line), "{}", said.whole());
-    said.says("questions", &[&format!("{NEAR} = {to}"), NEAR_SMALL, "The proof takes"]).says("asked", &["--yes"]);
-    let unchanged = "linerate has changed nothing on this host";
-    said.is_back().says("near", &[unchanged]).says("far", &[unchanged]);
+    said.assert_contains("questions", &[&format!("{NEAR} = {to}"), NEAR_SMALL, "The verification takes"])
+        .assert_contains("asked", &["--yes"]);
+    let unchanged = "linerate has made no changes on this host";
+    said.assert_restored().assert_contains("near", &[unchanged]).assert_contains("far", &[unchanged]);
 }
 
-/// What is kept on this host stands in linerate's own file, can be exported, and is gone after `undo`.
+/// Kept changes are in linerate's own file, can be exported, and are gone after `undo`.
 #[test]
-fn what_is_kept_is_exported_and_undone() {
+fn kept_changes_are_exported_and_undone() {
     let script = r#"file=/etc/sysctl.d/90-linerate.conf
         tune; echo "code: $?"; both > now; echo "kept: $(one_line now)"
         echo '== file'; cat $file
@@ -113,27 +107,30 @@ fn what_is_kept_is_exported_and_undone() {
     assert_eq!((said.value("code"), said.value("undo"), said.value("export")), ("0", "0", "0"), "{}", said.whole());
     let kept = said.value("kept").split(';').next().expect("two of them");
     assert_ne!(kept, NEAR_SMALL, "{}", said.whole());
-    said.says("file", &["# Written by linerate", "goodput", &format!("{NEAR} = {kept}")]);
-    said.says("exported", &["boot.kernel.sysctl", &format!("\"{NEAR}\" = \"{kept}\";")]);
-    said.says("undone", &[NEAR, NEAR_SMALL]).says("nothing", &["nothing of linerate's is in force"]);
+    said.assert_contains("file", &["# Written by linerate", "goodput", &format!("{NEAR} = {kept}")]);
+    said.assert_contains("exported", &["boot.kernel.sysctl", &format!("\"{NEAR}\" = \"{kept}\";")]);
+    said.assert_contains("undone", &[NEAR, NEAR_SMALL])
+        .assert_contains("nothing", &["no changes of linerate are in effect"]);
     assert!(!said.whole().contains("the file is there"), "{}", said.whole());
-    said.is_back().says("near", &["rolled back"]);
+    said.assert_restored().assert_contains("near", &["rolled back"]);
 }
 
-/// A far end that shares this kernel keeps its changes for as long as its namespace is there, in journals of its own.
+/// A far host that shares this kernel keeps its changes while its namespace exists, in separate journals.
 #[test]
-fn what_is_kept_at_the_far_end_is_its_own() {
+fn changes_of_the_far_host_are_kept_there() {
     let script = r#"tune; echo "code: $?"; both > now; echo "kept: $(one_line now)"; : > err
         export LINERATE_STATE="$D/state/netns-far"; far "$L" tune undo > undone; echo "undo: $?"
         export LINERATE_STATE="$D/state"; left"#;
     let said = guest::run(Limit::Far, script);
     assert_eq!((said.value("code"), said.value("undo")), ("0", "0"), "{}", said.whole());
     assert!(!said.value("kept").ends_with(FAR_SMALL), "{}", said.whole());
-    said.says("output", &["[kept]", FAR, "until the next boot", "as long as it is there"]);
-    said.is_back().says("near", &["linerate has changed nothing on this host"]).says("far", &["rolled back"]);
+    said.assert_contains("output", &["[kept]", FAR, "until reboot", "as long as it exists"]);
+    said.assert_restored()
+        .assert_contains("near", &["linerate has made no changes on this host"])
+        .assert_contains("far", &["rolled back"]);
 }
 
-/// All steps on a path where nothing is wrong, up to the report.
+/// All steps on a path without a fault, up to the report.
 #[test]
 fn doctor_examines_and_writes_a_report() {
     let path = guest::path(Limit::None);
@@ -149,10 +146,10 @@ fn doctor_examines_and_writes_a_report() {
     }
 }
 
-/// The whole of it: broken off in the middle of the proof, everything is taken back; started again, it goes on with what was
-/// measured, keeps what helps, compares it with what a guide would set, and writes its report.
+/// Complete procedure: interrupted during a trial, everything is rolled back; restarted, it reuses the measurements,
+/// keeps the effective changes, compares them with the values of a guide, and writes its report.
 #[test]
-fn doctor_goes_on_where_it_was_and_keeps_what_helps() {
+fn doctor_resumes_and_keeps_effective_changes() {
     let script = r#"doctor="doctor far --far netns:far --yes --compare-guide"; transfer="-- -t 5 -C cubic"
         "$L" $doctor --no-html $transfer > out 2> err & process=$!
         for i in $(seq 240); do grep -q 'pair 2:' err && break; sleep 1; done
@@ -162,7 +159,7 @@ fn doctor_goes_on_where_it_was_and_keeps_what_helps() {
     let said = guest::run(Limit::Far, script);
     assert_eq!((said.value("first"), said.value("code")), ("3", "0"), "{}", said.whole());
     assert!(said.value("back").ends_with(FAR_SMALL) && !said.value("kept").ends_with(FAR_SMALL), "{}", said.whole());
-    let document: Value = serde_json::from_str(said.part("document")).expect("JSON");
+    let document = result(serde_json::from_str(said.part("document")).expect("JSON"));
     let step = |name: &str| array(&document, "/steps").iter().find(|step| step["name"] == name).expect("a step");
     assert!(step("path")["resumed"] == true && step("load")["resumed"] == true, "{document:#}");
     assert_eq!(text(&document, "/tune/outcome"), "kept");
@@ -170,10 +167,10 @@ fn doctor_goes_on_where_it_was_and_keeps_what_helps() {
     let number = |path: &str| document.pointer(path).and_then(Value::as_f64).expect(path);
     let figure = |name: &str| number(&format!("/tune/after/figures/{name}"));
     assert!(figure("steady_bits_per_second") >= 0.95 * figure("capacity_payload_bits_per_second"), "{document:#}");
-    // 2 x (20 Mbit/s / 8) / 40 ms is 125 kB: the guide divides, and is still more than what stands there.
+    // 2 x (20 Mbit/s / 8) / 40 ms is 125 kB: the guide divides, and is still above the current value.
     let (guide, before) = (number("/comparison/measured_bits_per_second"), number("/effects/0/before"));
     assert!(guide > before && number("/comparison/predicted_bits_per_second") > before, "{document:#}");
     assert!(!document["load_before"].is_null() && !document["load_after"].is_null(), "{document:#}");
-    said.says("again", &["Going on where an earlier run was interrupted", "report written to report.html"]);
-    said.says("page", &["<!doctype html>"]);
+    said.assert_contains("again", &["Resuming the interrupted run", "report written to report.html"]);
+    said.assert_contains("page", &["<!doctype html>"]);
 }

@@ -1,34 +1,34 @@
-//! Shell scripts around `linerate tune` in the lab's guest, on a path so slow that a whole run costs seconds.
+//! Shell scripts for `linerate tune` in the lab's guest, on a path so slow that a whole run takes seconds.
 
 use crate::support::lab::{OwnPath, lab};
-pub(crate) use crate::support::script::Said;
+pub(crate) use crate::support::script::ScriptOutput;
 
-/// What the near host may send from, and the far host receive into, at most: the settings that limit.
+/// Largest buffers of the near sender and of the far receiver: the limiting settings.
 pub(crate) const NEAR: &str = "net.ipv4.tcp_wmem";
 pub(crate) const FAR: &str = "net.ipv4.tcp_rmem";
 
-/// Values of these that limit. A product of the path is 100 kB.
+/// Limiting values of these settings. The bandwidth-delay product of the path is 100 kB.
 pub(crate) const NEAR_SMALL: &str = "4096 16384 30000";
 pub(crate) const FAR_SMALL: &str = "4096 32768 50000";
 
-/// Values that are large enough.
+/// Sufficient values.
 const NEAR_LARGE: &str = "4096 16384 4194304";
 const FAR_LARGE: &str = "4096 131072 6291456";
 
-/// What limits on a path.
+/// Limit of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// The near host's send buffer.
+    /// Send buffer of the near host.
     Near,
-    /// The far host's receive buffer.
+    /// Receive buffer of the far host.
     Far,
     /// Both, nearly as much: a plan against one is a plan against both.
     Both,
-    /// No host.
+    /// No host limit.
     None,
 }
 
-/// A path of 20 Mbit/s and 40 ms.
+/// Path of 20 Mbit/s and 40 ms.
 pub(crate) fn path(limit: Limit) -> OwnPath {
     let (near, far) = match limit {
         Limit::Near => (NEAR_SMALL, FAR_LARGE),
@@ -43,11 +43,11 @@ pub(crate) fn path(limit: Limit) -> OwnPath {
     ))
 }
 
-/// Words of the scripts: `tune` runs in the directory `$D`, its output goes to `$D/out` and `$D/err`.
+/// Shell functions of the scripts: `tune` runs in the directory `$D`, with its output in `$D/out` and `$D/err`.
 ///
-/// A process is looked for by its number in the journal only: a process's own directory in `/proc` must not be looked at
-/// while it is killed with its threads, which keeps the guest's kernel busy for ever.
-const WORDS: &str = r#"set -u
+/// A process is found only by its ID in the journal: reading a process's own directory in `/proc` while it is killed
+/// with its threads keeps the guest's kernel busy for ever.
+const FUNCTIONS: &str = r#"set -u
 D=$(mktemp -d); cd "$D"; mkdir state; chmod 755 .; chmod 777 state
 export LINERATE_STATE="$D/state" LINERATE_HISTORY=off
 far() { nsenter --net=/run/netns/far "$@"; }
@@ -76,16 +76,16 @@ left() {
 "#;
 
 /// Runs a script on such a path.
-pub(crate) fn run(limit: Limit, script: &str) -> Said {
+pub(crate) fn run(limit: Limit, script: &str) -> ScriptOutput {
     let path = path(limit);
-    let script = format!("L={}\n{WORDS}{script}", env!("CARGO_BIN_EXE_linerate"));
-    Said(lab(&path.file, &["sh", "-c", &script]))
+    let script = format!("L={}\n{FUNCTIONS}{script}", env!("CARGO_BIN_EXE_linerate"));
+    ScriptOutput(lab(&path.file, &["sh", "-c", &script]))
 }
 
-impl Said {
-    /// Each of `words` is in the part, however its lines are broken.
+impl ScriptOutput {
+    /// Asserts that each text is in the part, regardless of line breaks.
     #[track_caller]
-    pub(crate) fn says(&self, part: &str, words: &[&str]) -> &Self {
+    pub(crate) fn assert_contains(&self, part: &str, words: &[&str]) -> &Self {
         let text = flat(self.part(part));
         for word in words {
             assert!(text.contains(word), "{word:?} is not in {part}:\n{}", self.whole());
@@ -93,15 +93,15 @@ impl Said {
         self
     }
 
-    /// Something was in force, and both hosts are as they were.
+    /// Asserts that a change was in effect, and that both hosts are restored.
     #[track_caller]
-    pub(crate) fn is_back(&self) -> &Self {
+    pub(crate) fn assert_restored(&self) -> &Self {
         assert_eq!(self.value("after"), self.value("before"), "{}", self.whole());
         self
     }
 }
 
-/// In one line, with single spaces.
+/// Joins text into one line with single spaces.
 pub(crate) fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

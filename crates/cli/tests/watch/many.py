@@ -1,4 +1,4 @@
-"""Makes many loopback connections, has `linerate watch` look at them, and says as JSON what that cost.
+"""Makes many loopback connections, runs `linerate watch` on them, and prints its cost as JSON.
 
 Arguments: how many connections, how many seconds, the program, its form (none: the full screen). To be run in a network namespace of its own.
 """
@@ -28,7 +28,7 @@ for index in range(connections):
 
 
 def move():
-    """On each tenth connection something moves once a second."""
+    """Moves data on each tenth connection once a second."""
     while True:
         for client, server in pairs[::10]:
             client.sendall(b"x" * 1000)
@@ -44,7 +44,7 @@ if child == 0:
 
 
 def drain():
-    """Looks at what is shown, as a terminal does."""
+    """Reads the output, as a terminal does."""
     try:
         while os.read(terminal, 1 << 16):
             pass

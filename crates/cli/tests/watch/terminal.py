@@ -1,4 +1,4 @@
-"""Drives `linerate watch` on a pseudo-terminal: keys in, screen out; says as JSON what came of it.
+"""Drives `linerate watch` on a pseudo-terminal: keys in, screen out; prints the results as JSON.
 
 Arguments: how it is to end (quit, interrupt, terminate, abort), the program and its arguments.
 """
@@ -21,7 +21,7 @@ LIMIT = 20
 
 
 def traffic():
-    """A connection over which something moves."""
+    """Connection with traffic."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()
@@ -74,7 +74,7 @@ def wait_for(text, start=0):
 
 
 def press(keys, expected):
-    """Whether what is expected comes after these keys."""
+    """Presses keys; returns True when the expected text follows."""
     start = len(seen)
     os.write(terminal, keys)
     return wait_for(expected, start)

@@ -1,22 +1,22 @@
-//! One TCP connection of this host with itself: what the kernel and the processors can do without a network.
+//! One TCP connection of this host with itself: throughput of kernel and processors without a network.
 
 use core::time::Duration;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-use linerate_model::baseline::{Loopback, Passage};
+use linerate_model::baseline::{LoopbackThroughput, TimedTransfer};
 use linerate_sys::{Error, Result};
 use linerate_units::ByteCount;
 
-use super::Watch;
+use super::TransferTimer;
 
-/// What a transfer's thread sends at once (iperf3's default).
+/// Bytes of one write (iperf3's default).
 const BLOCK: usize = 128 << 10;
-/// Nothing passes for this long: something is wrong with loopback.
+/// Timeout without progress: loopback is broken.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Sends for this time, from one thread to another.
-pub(super) fn measure(time: Duration, stop: &(dyn Fn() -> bool + Sync)) -> Result<Loopback> {
+pub(super) fn measure(time: Duration, stop: &(dyn Fn() -> bool + Sync)) -> Result<LoopbackThroughput> {
     let failed = |cause| Error::System { operation: "sending over the loopback device".to_owned(), cause, hint: None };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
@@ -32,12 +32,12 @@ pub(super) fn measure(time: Duration, stop: &(dyn Fn() -> bool + Sync)) -> Resul
         (sent, receiver.join())
     });
     let received = received.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    Ok(Loopback { sent: sent.map_err(failed)?, received: received.map_err(failed)? })
+    Ok(LoopbackThroughput { sent: sent.map_err(failed)?, received: received.map_err(failed)? })
 }
 
-fn send(mut stream: TcpStream, time: Duration, stop: &(dyn Fn() -> bool + Sync)) -> std::io::Result<Passage> {
+fn send(mut stream: TcpStream, time: Duration, stop: &(dyn Fn() -> bool + Sync)) -> std::io::Result<TimedTransfer> {
     let block = vec![0x5a; BLOCK];
-    let watch = Watch::start();
+    let watch = TransferTimer::start();
     let mut sent = 0_u64;
     while watch.elapsed() < time && !stop() {
         match stream.write(&block) {
@@ -49,10 +49,10 @@ fn send(mut stream: TcpStream, time: Duration, stop: &(dyn Fn() -> bool + Sync))
     Ok(watch.passage(ByteCount::new(sent)))
 }
 
-/// Until the sender closes.
-fn receive(mut stream: TcpStream) -> std::io::Result<Passage> {
+/// Receives until the sender closes.
+fn receive(mut stream: TcpStream) -> std::io::Result<TimedTransfer> {
     let mut block = vec![0; BLOCK];
-    let watch = Watch::start();
+    let watch = TransferTimer::start();
     let mut received = 0_u64;
     loop {
         match stream.read(&mut block) {

@@ -1,7 +1,7 @@
-//! What this host can do without a network: memory to memory through its own TCP, to and from a disk, through ciphers.
+//! Limits of this host without a network: its own TCP over loopback, disk, ciphers.
 //!
-//! One part per file. Everything is bounded in time and bytes, and ends early when `stop` says so: what was not tried then
-//! stays unread.
+//! One part per file. Everything is bounded in time and bytes, and ends early when `stop` returns `true`: parts not
+//! measured stay unread.
 
 mod cipher;
 mod disk;
@@ -10,27 +10,27 @@ mod loopback;
 use core::time::Duration;
 use std::path::PathBuf;
 
-use linerate_model::baseline::{Baseline, DiskRates, Passage};
+use linerate_model::baseline::{DiskRates, HostBaseline, TimedTransfer};
 use linerate_model::fact::Fact;
 use linerate_sys::clock;
-use linerate_sys::disk::Access;
+use linerate_sys::disk::CacheMode;
 use linerate_sys::resources;
 use linerate_units::{ByteCount, MonotonicTime};
 
-/// What to try.
+/// Parameters of a baseline.
 #[derive(Clone, Debug)]
-pub struct Plan {
-    /// Where files are made.
+pub struct BaselinePlan {
+    /// Directory of the temporary files.
     pub directory: PathBuf,
-    /// The most that a file may hold; less is written where the file system has less than twice that left.
+    /// Most bytes of a file; fewer are written where the file system has less than twice that left.
     pub most_bytes: ByteCount,
-    /// The most time for each of the parts.
+    /// Most time for each part.
     pub time: Duration,
 }
 
-/// What is being tried, for those who wait.
+/// Part being measured, for progress displays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum BaselineStep {
     /// TCP over loopback.
     Loopback,
     /// A disk, past the page cache.
@@ -41,37 +41,41 @@ pub enum Step {
     Ciphers,
 }
 
-/// Tries everything, tells `observe` before each step. What cannot be tried is a fact with the reason.
-pub fn measure(plan: &Plan, stop: &(dyn Fn() -> bool + Sync), mut observe: impl FnMut(Step)) -> Baseline {
+/// Measures everything and calls `observe` before each step. A part that fails is a fact with the reason.
+pub fn measure(
+    plan: &BaselinePlan,
+    stop: &(dyn Fn() -> bool + Sync),
+    mut observe: impl FnMut(BaselineStep),
+) -> HostBaseline {
     let space = resources::space_in(&plan.directory);
-    let mut baseline = Baseline {
+    let mut baseline = HostBaseline {
         directory: plan.directory.display().to_string(),
         is_in_memory: space.as_ref().ok().map(|space| space.in_memory),
-        ..Baseline::default()
+        ..HostBaseline::default()
     };
-    observe(Step::Loopback);
+    observe(BaselineStep::Loopback);
     baseline.loopback = fact(loopback::measure(plan.time, stop));
-    // Two files at once for the copy, and as much again for everybody else.
+    // Two files at once for the copy, and as much again for other processes.
     let room = space.map_or(plan.most_bytes, |space| ByteCount::new(space.free.get() / 4).min(plan.most_bytes));
-    for (step, access) in [(Step::Direct, Access::Direct), (Step::Cached, Access::Cached)] {
+    for (step, access) in [(BaselineStep::Direct, CacheMode::Direct), (BaselineStep::Cached, CacheMode::Cached)] {
         if stop() {
             return baseline;
         }
         observe(step);
         let rates = disk::measure(plan, room, access, stop);
         match access {
-            Access::Direct => baseline.direct = rates,
-            Access::Cached => baseline.cached = rates,
+            CacheMode::Direct => baseline.direct = rates,
+            CacheMode::Cached => baseline.cached = rates,
         }
     }
     if !stop() {
-        observe(Step::Ciphers);
+        observe(BaselineStep::Ciphers);
         baseline.ciphers = cipher::measure(plan.time / 4, stop);
     }
     baseline
 }
 
-/// What went wrong, as a fact.
+/// Converts an error to a fact.
 fn fact<T>(outcome: linerate_sys::Result<T>) -> Fact<T> {
     match outcome {
         Ok(value) => Fact::Known(value),
@@ -81,13 +85,13 @@ fn fact<T>(outcome: linerate_sys::Result<T>) -> Fact<T> {
     }
 }
 
-/// Times what the calling thread moves.
-struct Watch {
+/// Times the bytes that the calling thread moves.
+struct TransferTimer {
     began: MonotonicTime,
     used: Duration,
 }
 
-impl Watch {
+impl TransferTimer {
     fn start() -> Self {
         Self { began: clock::monotonic_now(), used: clock::thread_cpu_time() }
     }
@@ -96,13 +100,13 @@ impl Watch {
         clock::monotonic_now() - self.began
     }
 
-    fn passage(&self, bytes: ByteCount) -> Passage {
+    fn passage(&self, bytes: ByteCount) -> TimedTransfer {
         let processor_time = clock::thread_cpu_time().saturating_sub(self.used);
-        Passage { bytes, time: self.elapsed(), processor_time }
+        TimedTransfer { bytes, time: self.elapsed(), processor_time }
     }
 }
 
-/// Rates of which nothing is known for one reason.
-fn unknown(reason: &Fact<Passage>) -> DiskRates {
+/// Rates that are all unknown for the same reason.
+fn unknown(reason: &Fact<TimedTransfer>) -> DiskRates {
     DiskRates { write: reason.clone(), read: reason.clone(), copy: reason.clone() }
 }

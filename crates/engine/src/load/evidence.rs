@@ -1,59 +1,59 @@
-//! What was seen: readings of probes, of the load's connections, and of interfaces, without any judgement.
+//! Measured evidence: samples of probes, of the load's connections and of interfaces, without any judgement.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 use std::net::IpAddr;
 
-use linerate_model::latency_under_load::ForeignProbe;
-use linerate_model::schema::load::{ClassName, PhaseKind};
-use linerate_model::schema::throughput::Direction;
+use linerate_analysis::latency_under_load::ForeignProbe;
+use linerate_model::load::{ClassName, PhaseKind};
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
-use super::traffic::Passed;
+use super::traffic::PhaseTraffic;
 use crate::probe::messages::LoadSample;
 
-/// What became of one probe.
+/// Result of one probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reading {
-    /// When it was sent.
+pub(super) struct ProbeReading {
+    /// Time of sending.
     pub(super) sent: MonotonicTime,
-    pub(super) fate: Fate,
-    /// Received there minus sent here, each by its own clock, in nanoseconds.
+    pub(super) fate: ProbeFate,
+    /// Far receive time minus local send time, each by its own clock, in nanoseconds.
     pub(super) up: Option<i64>,
-    /// Received here minus sent there.
+    /// Local receive time minus far send time, likewise.
     pub(super) down: Option<i64>,
 }
 
-/// Whether a probe came back.
+/// Fate of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// After this long.
+pub(super) enum ProbeFate {
+    /// Answered after this round trip.
     Answered(Duration),
-    /// Not, and where it was lost, if the far end's counting tells.
+    /// Lost, and in which direction, if the far end's count shows it.
     Lost(Option<Direction>),
 }
 
-impl Reading {
-    /// A round trip without more.
+impl ProbeReading {
+    /// A round trip without one-way times.
     pub(super) const fn answered(sent: MonotonicTime, round_trip: Duration) -> Self {
-        Self { sent, fate: Fate::Answered(round_trip), up: None, down: None }
+        Self { sent, fate: ProbeFate::Answered(round_trip), up: None, down: None }
     }
 
     pub(super) const fn round_trip(&self) -> Option<Duration> {
         match self.fate {
-            Fate::Answered(time) => Some(time),
-            Fate::Lost(_) => None,
+            ProbeFate::Answered(time) => Some(time),
+            ProbeFate::Lost(_) => None,
         }
     }
 }
 
-/// From when to when a phase counts.
+/// Time window in which a phase counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Window {
+pub(super) struct CountingWindow {
     pub(super) from: MonotonicTime,
     pub(super) to: MonotonicTime,
 }
 
-impl Window {
+impl CountingWindow {
     pub(super) fn contains(&self, time: MonotonicTime) -> bool {
         time >= self.from && time < self.to
     }
@@ -65,35 +65,35 @@ impl Window {
 
 /// All probes of one class, in the order of sending.
 #[derive(Clone, Debug)]
-pub(super) struct ClassReadings {
+pub(super) struct ClassSamples {
     pub(super) class: ClassName,
-    pub(super) readings: Vec<Reading>,
-    /// Whether a probe without an answer is a lost one: on a TCP connection it is sent again, or cut off by the end.
+    pub(super) readings: Vec<ProbeReading>,
+    /// True when an unanswered probe is a lost one: on a TCP connection it is retransmitted, or cut off by the end.
     pub(super) counts_losses: bool,
 }
 
-impl ClassReadings {
-    pub(super) fn within(&self, window: Window) -> Vec<Reading> {
+impl ClassSamples {
+    pub(super) fn within(&self, window: CountingWindow) -> Vec<ProbeReading> {
         self.readings.iter().copied().filter(|reading| window.contains(reading.sent)).collect()
     }
 }
 
 /// One connection of the load.
 #[derive(Clone, Debug)]
-pub(super) struct Connection {
-    /// Its number, from 1, for people.
+pub(super) struct ConnectionEvidence {
+    /// Number shown to users, from 1.
     pub(super) number: u32,
     pub(super) direction: Direction,
-    /// When the load began: the zero of the times below.
+    /// Start of the load: the zero of the times below.
     pub(super) started: MonotonicTime,
-    /// Payload at the receiver (or, where that is not known, at the sender) since the start, over time.
+    /// Payload at the receiver (or, where that is unknown, at the sender) since the start, over time.
     pub(super) payload: Vec<(Duration, ByteCount)>,
-    /// The sender's readings of `tcp_info`.
+    /// The sender's samples of `tcp_info`.
     pub(super) samples: Vec<LoadSample>,
 }
 
-impl Connection {
-    /// Payload until `time`, between two readings in proportion; `None` before the first and behind the last one.
+impl ConnectionEvidence {
+    /// Payload until `time`, interpolated; `None` before the first sample and after the last one.
     pub(super) fn payload_at(&self, time: MonotonicTime) -> Option<f64> {
         let since = time.since(self.started);
         let after = self.payload.partition_point(|(at, _)| *at < since);
@@ -106,13 +106,13 @@ impl Connection {
         Some(less.as_f64() + (bytes.as_f64() - less.as_f64()) * share)
     }
 
-    /// Payload per second within the window, as far as it is known.
-    pub(super) fn rate(&self, window: Window) -> Option<BitRate> {
+    /// Payload rate within the window, as far as it is known.
+    pub(super) fn rate(&self, window: CountingWindow) -> Option<BitRate> {
         let (first, last) = (self.payload.first()?.0, self.payload.last()?.0);
         let from = window.from.max(self.started + first);
         let to = window.to.min(self.started + last);
         let time = to.since(from);
-        // Of less than half of the window it would be somebody else's rate.
+        // With less than half of the window known, the rate would be that of another time.
         if time.is_zero() || time * 2 < window.length() {
             return None;
         }
@@ -121,20 +121,20 @@ impl Connection {
     }
 }
 
-/// A new connection that was made while the path was loaded.
+/// A new connection made while the path was loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Foreign {
+pub(super) struct ForeignConnection {
     pub(super) sent: MonotonicTime,
-    /// `None` when it did not come about in time.
+    /// `None` when it was not established in time.
     pub(super) times: Option<ForeignProbe>,
 }
 
-/// What the hops on the way answered.
+/// Results of the probes of one hop.
 #[derive(Clone, Debug, Default)]
-pub(super) struct HopReadings {
+pub(super) struct HopSamples {
     pub(super) distance: u8,
     pub(super) address: Option<IpAddr>,
-    pub(super) readings: Vec<Reading>,
+    pub(super) readings: Vec<ProbeReading>,
 }
 
 /// One phase.
@@ -142,18 +142,18 @@ pub(super) struct HopReadings {
 pub(super) struct PhaseEvidence {
     pub(super) kind: PhaseKind,
     pub(super) began: MonotonicTime,
-    /// When its probes count; `None` when it was broken off before.
-    pub(super) window: Option<Window>,
-    /// Whether the goodput stood still when counting began; `None` without a load.
+    /// Window in which its probes count; `None` when the phase was aborted before.
+    pub(super) window: Option<CountingWindow>,
+    /// True when the goodput was stable when counting began; `None` without a load.
     pub(super) goodput_stable: Option<bool>,
-    /// The same of the round trips.
+    /// The same for the round trips.
     pub(super) latency_stable: Option<bool>,
-    pub(super) connections: Vec<Connection>,
-    /// What went through this host's interface.
-    pub(super) near: Option<Passed>,
-    /// What went through the far host's interface.
-    pub(super) far: Option<Passed>,
-    /// What waited in this host's own queue.
+    pub(super) connections: Vec<ConnectionEvidence>,
+    /// Traffic through this host's interface.
+    pub(super) near: Option<PhaseTraffic>,
+    /// Traffic through the far host's interface.
+    pub(super) far: Option<PhaseTraffic>,
+    /// Backlog of this host's own queue.
     pub(super) backlog: Vec<(MonotonicTime, ByteCount)>,
 }
 
@@ -172,7 +172,7 @@ impl PhaseEvidence {
         }
     }
 
-    /// Goodput of a direction while it counted.
+    /// Goodput of a direction within the window.
     pub(super) fn goodput(&self, direction: Direction) -> Option<BitRate> {
         let window = self.window?;
         let connections = self.connections.iter().filter(|connection| connection.direction == direction);
@@ -180,10 +180,10 @@ impl PhaseEvidence {
         (!rates.is_empty()).then(|| rates.into_iter().sum())
     }
 
-    /// Segments sent again while it counted.
+    /// Segments retransmitted within the window.
     pub(super) fn retransmitted(&self) -> Option<u64> {
         let window = self.window?;
-        let of = |connection: &Connection| {
+        let of = |connection: &ConnectionEvidence| {
             let inside = |sample: &&LoadSample| window.contains(connection.started + sample.time);
             let mut counts = connection.samples.iter().filter(inside).filter_map(|sample| sample.retransmits);
             let first = counts.next()?;
@@ -194,24 +194,24 @@ impl PhaseEvidence {
     }
 }
 
-/// Everything that was seen.
+/// Evidence of the whole measurement.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Evidence {
+pub(super) struct LoadEvidence {
     pub(super) phases: Vec<PhaseEvidence>,
-    pub(super) classes: Vec<ClassReadings>,
-    pub(super) foreign: Vec<Foreign>,
-    pub(super) hops: Vec<HopReadings>,
-    /// The distance of the far end, where it is among the nearest hops.
+    pub(super) classes: Vec<ClassSamples>,
+    pub(super) foreign: Vec<ForeignConnection>,
+    pub(super) hops: Vec<HopSamples>,
+    /// Distance of the far end, where it is among the nearest hops.
     pub(super) far_distance: Option<u8>,
 }
 
-impl Evidence {
-    pub(super) fn class(&self, name: ClassName) -> Option<&ClassReadings> {
+impl LoadEvidence {
+    pub(super) fn class(&self, name: ClassName) -> Option<&ClassSamples> {
         self.classes.iter().find(|class| class.class == name)
     }
 
-    /// The window of the idle phase.
-    pub(super) fn idle(&self) -> Option<Window> {
+    /// Window of the idle phase.
+    pub(super) fn idle(&self) -> Option<CountingWindow> {
         self.phases.iter().find(|phase| phase.kind == PhaseKind::Idle)?.window
     }
 }
@@ -225,10 +225,10 @@ mod tests {
     }
 
     #[test]
-    fn payload_between_readings_is_in_proportion() {
+    fn payload_between_samples_is_interpolated() {
         let payload = [(0, 0), (100, 1000), (200, 3000), (300, 4000)]
             .map(|(time, bytes)| (Duration::from_millis(time), ByteCount::new(bytes)));
-        let connection = Connection {
+        let connection = ConnectionEvidence {
             number: 1,
             direction: Direction::Down,
             started: at(1000),
@@ -239,13 +239,13 @@ mod tests {
         assert_eq!(connection.payload_at(at(1200)), Some(3000.0));
         assert_eq!(connection.payload_at(at(1301)), None);
         // 3000 bytes in 200 ms.
-        let whole = connection.rate(Window { from: at(1050), to: at(1250) });
+        let whole = connection.rate(CountingWindow { from: at(1050), to: at(1250) });
         assert_eq!(whole, Some(BitRate::from_bits_per_second(120_000.0)));
-        // What reaches beyond the last reading is judged by what is known, unless that is too little.
+        // A window that extends beyond the last sample is judged by its known part, unless that is too small.
         assert_eq!(
-            connection.rate(Window { from: at(1100), to: at(1400) }),
+            connection.rate(CountingWindow { from: at(1100), to: at(1400) }),
             Some(BitRate::from_bits_per_second(120_000.0))
         );
-        assert_eq!(connection.rate(Window { from: at(1250), to: at(1400) }), None);
+        assert_eq!(connection.rate(CountingWindow { from: at(1250), to: at(1400) }), None);
     }
 }

@@ -1,4 +1,4 @@
-//! New connections while the path is loaded: what one costs that has nothing to do with the load.
+//! New connections while the path is loaded: their cost for traffic that has nothing to do with the load.
 
 use core::time::Duration;
 use std::io::{Read, Write};
@@ -6,55 +6,55 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use linerate_model::latency_under_load::ForeignProbe;
+use linerate_analysis::latency_under_load::ForeignProbe;
 use linerate_sys::net::{self, ConnectOptions, SocketSettings};
 use linerate_sys::{clock, host, tcp_info};
 use linerate_units::MonotonicTime;
 use linerate_wire::cookie::{self, Cookie};
 
-use super::evidence::Foreign;
-use crate::probe::{Target, lock};
+use super::evidence::ForeignConnection;
+use crate::probe::{ProbeTarget, lock};
 
-/// They begin so far apart.
+/// Interval between two new connections.
 pub(super) const INTERVAL: Duration = Duration::from_millis(500);
 
-/// On a path that takes long for each, no more than so many are on their way.
-const MOST_AT_ONCE: usize = 8;
+/// Most new connections in flight at once on a slow path.
+const MAX_IN_FLIGHT: usize = 8;
 
-/// One that takes longer is not waited for.
+/// Timeout of a new connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
-struct Shared {
-    done: Mutex<Vec<Foreign>>,
+struct ForeignProbeState {
+    done: Mutex<Vec<ForeignConnection>>,
     under_way: AtomicUsize,
     given_up: AtomicBool,
 }
 
-/// Makes connections, each on a thread of its own, which ends by itself.
+/// Makes connections, each on a thread of its own that ends by itself.
 #[derive(Debug)]
 pub(super) struct ForeignProbes {
-    target: Target,
+    target: ProbeTarget,
     peer: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ForeignProbeState>,
     next: Option<MonotonicTime>,
     interval: Duration,
 }
 
 impl ForeignProbes {
-    pub(super) fn new(target: &Target, peer: SocketAddr) -> Self {
+    pub(super) fn new(target: &ProbeTarget, peer: SocketAddr) -> Self {
         Self { target: target.clone(), peer, shared: Arc::default(), next: None, interval: INTERVAL }
     }
 
-    /// Makes them rarer.
+    /// Changes the interval.
     pub(super) fn set_interval(&mut self, interval: Duration) {
         self.interval = interval.max(INTERVAL);
     }
 
-    /// Makes one if it is time.
+    /// Makes a connection when one is due.
     pub(super) fn tick(&mut self) {
         let now = clock::monotonic_now();
-        if self.next.is_some_and(|next| now < next) || self.shared.under_way.load(Ordering::Acquire) >= MOST_AT_ONCE {
+        if self.next.is_some_and(|next| now < next) || self.shared.under_way.load(Ordering::Acquire) >= MAX_IN_FLIGHT {
             return;
         }
         self.next = Some(now + self.interval);
@@ -64,7 +64,7 @@ impl ForeignProbes {
         let spawned = thread.spawn(move || {
             let times = connect(&target, peer).ok();
             if !shared.given_up.load(Ordering::Acquire) {
-                lock(&shared.done).push(Foreign { sent: now, times });
+                lock(&shared.done).push(ForeignConnection { sent: now, times });
             }
             shared.under_way.fetch_sub(1, Ordering::AcqRel);
         });
@@ -73,13 +73,13 @@ impl ForeignProbes {
         }
     }
 
-    /// Whether none is on its way.
+    /// True when none is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.shared.under_way.load(Ordering::Acquire) == 0
     }
 
-    /// What came of them; those that are still on their way do not count.
-    pub(super) fn take(self) -> Vec<Foreign> {
+    /// Returns the results; connections still in flight are excluded.
+    pub(super) fn take(self) -> Vec<ForeignConnection> {
         self.shared.given_up.store(true, Ordering::Release);
         let mut done = core::mem::take(&mut *lock(&self.shared.done));
         done.sort_unstable_by_key(|probe| probe.sent);
@@ -88,7 +88,7 @@ impl ForeignProbes {
 }
 
 /// Connects, sends the cookie, and waits for the server's first byte.
-fn connect(target: &Target, peer: SocketAddr) -> std::io::Result<ForeignProbe> {
+fn connect(target: &ProbeTarget, peer: SocketAddr) -> std::io::Result<ForeignProbe> {
     let options = ConnectOptions {
         bind: target.bind.map(|address| SocketAddr::new(address, 0)),
         device: target.device.clone(),
@@ -98,7 +98,7 @@ fn connect(target: &Target, peer: SocketAddr) -> std::io::Result<ForeignProbe> {
     };
     let (mut stream, took): (TcpStream, Duration) =
         net::connect_tcp_timed(&options, None).map_err(std::io::Error::other)?;
-    // The kernel's own figure lacks the time until this program is woken; where the SYN was lost it has none.
+    // The kernel's own figure excludes the time until this program is woken; after a lost SYN it is missing.
     let tcp = tcp_info::read(&stream).ok().and_then(|info| info.rtt).unwrap_or(took);
     let mut entropy = [0; cookie::LENGTH - 1];
     host::random_bytes(&mut entropy).map_err(std::io::Error::other)?;

@@ -1,72 +1,72 @@
-//! A stock iperf3 server: its own tests are the load, and ICMP the probes.
+//! A stock iperf3 server: its own tests are the load, and ICMP echoes the probes.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 use std::net::SocketAddr;
 
-use linerate_model::event::Event;
-use linerate_model::latency_under_load::Stability;
-use linerate_model::parameters::{Direction as TestDirection, EndCondition, TestParameters};
+use linerate_analysis::latency_under_load::StabilityDetector;
+use linerate_analysis::statistics::SampleSummary;
+use linerate_model::event::TestEvent;
+use linerate_model::load::{ClassName, PhaseKind};
+use linerate_model::parameters::{EndCondition, TestDirection, TestParameters};
+use linerate_model::path::PeerKind;
 use linerate_model::sample::{IntervalReport, StreamInterval};
-use linerate_model::schema::load::{ClassName, PhaseKind};
-use linerate_model::schema::path::Peer;
-use linerate_model::schema::throughput::Direction;
-use linerate_model::statistics::Summary;
-use linerate_model::stream::{Role, StreamId};
+use linerate_model::stream::{StreamId, StreamRole};
 use linerate_sys::{clock, net};
 use linerate_units::{ByteCount, MonotonicTime, SegmentCount};
 
-use super::evidence::{ClassReadings, Connection, Fate, Reading, Window};
-use super::probes::Probes;
-use super::record::Record;
-use super::traffic::{Meter, Own};
-use super::{LoadEvent, Progress, bare, stage};
-use crate::client::{self, Acquaintance, ClientOptions};
-use crate::course::Halt;
+use super::evidence::{ClassSamples, ConnectionEvidence, CountingWindow, ProbeFate, ProbeReading};
+use super::probes::RunningProbes;
+use super::record::LoadRecord;
+use super::traffic::{OwnBytes, TrafficMeter};
+use super::{LoadEvent, LoadFigures, bare, stage};
+use crate::client::{self, ClientOptions, PriorContact};
+use crate::course::AbortReason;
 use crate::probe::ProbeError;
 use crate::probe::messages::LoadSample;
 
-/// The test cannot be told to begin counting later: its ramp has this length, unless a shorter one was asked for.
-const RAMP: Duration = Duration::from_secs(8);
+/// Ramp of a test, unless a shorter one was requested: such a test cannot begin counting later.
+const MAX_RAMP: Duration = Duration::from_secs(8);
 
-/// Distance of the readings.
+/// Interval of the samples.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// After the load the queue has this long to drain.
+/// Longest time for the queue to drain after the load.
 const DRAIN: Duration = Duration::from_secs(4);
 
-pub(super) fn measure(record: &mut Record<'_>) -> Result<(), Halt> {
-    record.document.peer = Peer::Iperf3;
+pub(super) fn measure(record: &mut LoadRecord<'_>) -> Result<(), AbortReason> {
+    record.document.peer = PeerKind::Iperf3;
     let target = &record.options.target;
     let peer = net::resolve(&target.host, target.port, target.family)
-        .map_err(|error| Halt::Failed(ProbeError::Unreachable(error.to_string())))?
+        .map_err(|error| AbortReason::Failed(ProbeError::Unreachable(error.to_string())))?
         .into_iter()
         .next();
     let Some(peer) = peer else {
-        return Err(Halt::Failed(ProbeError::Unreachable("the host has no address".to_owned())));
+        return Err(AbortReason::Failed(ProbeError::Unreachable("the host has no address".to_owned())));
     };
     record.announce();
     record.note(
-        "An iperf3 server lends itself as the other end of the load, and answers no probes: the delay is that of ICMP \
+        "An iperf3 server carries the load but answers no probes: the delay is that of ICMP \
          echoes, and of the kernel's round trips where this host sends.",
     );
-    let probes = Probes::start(record, None, peer)?;
+    let probes = RunningProbes::start(record, None, peer)?;
     let mut infos = Vec::new();
     let mut numbers = 0;
     let result = phases(record, &probes, peer, &mut infos, &mut numbers);
     let mut classes = probes.stop();
-    classes.push(ClassReadings { class: ClassName::TcpInfo, readings: infos, counts_losses: false });
+    classes.push(ClassSamples { class: ClassName::TcpInfo, readings: infos, counts_losses: false });
     record.evidence.classes = classes;
     result
 }
 
 fn phases(
-    record: &mut Record<'_>,
-    probes: &Probes,
+    record: &mut LoadRecord<'_>,
+    probes: &RunningProbes,
     peer: SocketAddr,
-    infos: &mut Vec<Reading>,
+    infos: &mut Vec<ProbeReading>,
     numbers: &mut u32,
-) -> Result<(), Halt> {
-    let mut meter = Meter::new(None, peer);
+) -> Result<(), AbortReason> {
+    let mut meter = TrafficMeter::new(None, peer);
     for kind in record.options.phases.clone() {
         record.check()?;
         if kind == PhaseKind::Idle {
@@ -88,37 +88,37 @@ fn phases(
     Ok(())
 }
 
-/// What the present phase's connections moved, by what is known at this end.
-fn own_traffic(record: &mut Record<'_>, peer: SocketAddr) -> Own {
-    let Some(phase) = record.current() else { return Own::default() };
-    let mut own = Own::default();
+/// Traffic of the present phase's connections, as known at this end.
+fn own_traffic(record: &mut LoadRecord<'_>, peer: SocketAddr) -> OwnBytes {
+    let Some(phase) = record.current() else { return OwnBytes::default() };
+    let mut own = OwnBytes::default();
     for connection in &phase.connections {
         let payload = connection.payload.last().map_or(ByteCount::ZERO, |(_, bytes)| *bytes);
         let again = connection.samples.last().and_then(|sample| sample.retransmits).map_or(0, SegmentCount::get);
         let sent = payload + ByteCount::new(again * 1600);
         let segment = Some(linerate_units::Mss::new(if peer.is_ipv6() { 1428 } else { 1448 }));
         own = own.and(match connection.direction {
-            Direction::Up => Own::of_tcp(sent, ByteCount::ZERO, segment),
-            Direction::Down => Own::of_tcp(ByteCount::ZERO, sent, segment),
+            Direction::Up => OwnBytes::of_tcp(sent, ByteCount::ZERO, segment),
+            Direction::Down => OwnBytes::of_tcp(ByteCount::ZERO, sent, segment),
         });
     }
-    // The control connection, with its results.
+    // The control connection, including its results.
     own.both_ways(ByteCount::from_kibibytes(32))
 }
 
-/// One test, and again while the server is busy.
+/// Runs one test, and retries while the server is busy.
 fn load(
-    record: &mut Record<'_>,
-    probes: &Probes,
+    record: &mut LoadRecord<'_>,
+    probes: &RunningProbes,
     kind: PhaseKind,
-    infos: &mut Vec<Reading>,
+    infos: &mut Vec<ProbeReading>,
     numbers: &mut u32,
-) -> Result<(), Halt> {
-    let ramp = RAMP.min(record.options.ramp_limit);
+) -> Result<(), AbortReason> {
+    let ramp = MAX_RAMP.min(record.options.ramp_limit);
     let options = client_options(record, kind, ramp);
     let (stop, time) = (record.stop, record.options.load_time);
-    let (error, started) = client::when_free(Acquaintance::Known, stop, || {
-        let mut watch = Watch::new(ramp);
+    let (error, started) = client::retry_while_busy(PriorContact::Known, stop, || {
+        let mut watch = TestObserver::new(ramp);
         let outcome = client::run(&options, stop.as_ref(), &mut |event| watch.event(event, record, probes, kind, time));
         let started = watch.started;
         watch.keep(record, infos, numbers, time);
@@ -128,14 +128,14 @@ fn load(
     match error {
         None => Ok(()),
         Some(error) if started.is_some() => {
-            record.note(format!("The load broke off: {error}"));
+            record.note(format!("The load ended early: {error}"));
             Ok(())
         }
-        Some(error) => Err(Halt::Failed(ProbeError::System(error.to_string()))),
+        Some(error) => Err(AbortReason::Failed(ProbeError::System(error.to_string()))),
     }
 }
 
-fn client_options(record: &Record<'_>, kind: PhaseKind, ramp: Duration) -> ClientOptions {
+fn client_options(record: &LoadRecord<'_>, kind: PhaseKind, ramp: Duration) -> ClientOptions {
     let options = record.options;
     let target = &options.target;
     let parameters = TestParameters {
@@ -152,31 +152,38 @@ fn client_options(record: &Record<'_>, kind: PhaseKind, ramp: Duration) -> Clien
     ClientOptions::new(target, parameters, Some(INTERVAL))
 }
 
-/// Follows a test.
-struct Watch {
+/// Observes a test.
+struct TestObserver {
     ramp: Duration,
     started: Option<MonotonicTime>,
-    streams: Vec<(StreamId, Direction, Connection)>,
-    stability: [Stability; 2],
+    streams: Vec<(StreamId, Direction, ConnectionEvidence)>,
+    stability: [StabilityDetector; 2],
     stable: Option<bool>,
     since: MonotonicTime,
 }
 
-impl Watch {
+impl TestObserver {
     fn new(ramp: Duration) -> Self {
-        let stability = [Stability::default(), Stability::default()];
+        let stability = [StabilityDetector::default(), StabilityDetector::default()];
         let since = clock::monotonic_now();
         Self { ramp, started: None, streams: Vec::new(), stability, stable: None, since }
     }
 
-    fn event(&mut self, event: &Event, record: &mut Record<'_>, probes: &Probes, kind: PhaseKind, time: Duration) {
+    fn event(
+        &mut self,
+        event: &TestEvent,
+        record: &mut LoadRecord<'_>,
+        probes: &RunningProbes,
+        kind: PhaseKind,
+        time: Duration,
+    ) {
         match event {
-            Event::Started(start) => {
+            TestEvent::Started(start) => {
                 self.started = Some(clock::monotonic_now());
                 self.since = clock::monotonic_now();
                 record.document.congestion_control.clone_from(&start.parameters.congestion);
             }
-            Event::Interval(interval) => {
+            TestEvent::Interval(interval) => {
                 self.interval(interval);
                 if interval.end >= self.ramp && self.stable.is_none() {
                     let directions = stage::directions(kind);
@@ -193,8 +200,8 @@ impl Watch {
     fn tell(
         &mut self,
         interval: &IntervalReport,
-        record: &mut Record<'_>,
-        probes: &Probes,
+        record: &mut LoadRecord<'_>,
+        probes: &RunningProbes,
         kind: PhaseKind,
         time: Duration,
     ) {
@@ -203,10 +210,10 @@ impl Watch {
             let moved: ByteCount = streams.map(|stream| stream.bytes).sum();
             stage::directions(kind).contains(&wanted).then(|| moved.rate_over(interval.length()))
         };
-        let round_trip = Summary::of(&probes.answered_since(self.since)).map(|summary| summary.median);
+        let round_trip = SampleSummary::of(&probes.answered_since(self.since)).map(|summary| summary.median);
         self.since = clock::monotonic_now();
         let left = Some((self.ramp + time).saturating_sub(interval.end));
-        let progress = Progress { round_trip, up: rate(Direction::Up), down: rate(Direction::Down), left };
+        let progress = LoadFigures { round_trip, up: rate(Direction::Up), down: rate(Direction::Down), left };
         record.tell(&LoadEvent::Progress(progress));
     }
 
@@ -227,14 +234,15 @@ impl Watch {
                 continue;
             }
             let payload = vec![(interval.start, ByteCount::ZERO)];
-            let mut connection = Connection { number: 0, direction: way, started, payload, samples: Vec::new() };
+            let mut connection =
+                ConnectionEvidence { number: 0, direction: way, started, payload, samples: Vec::new() };
             extend(&mut connection, interval, stream);
             self.streams.push((stream.stream, way, connection));
         }
     }
 
-    /// Writes down what was seen.
-    fn keep(self, record: &mut Record<'_>, infos: &mut Vec<Reading>, numbers: &mut u32, time: Duration) {
+    /// Stores the evidence.
+    fn keep(self, record: &mut LoadRecord<'_>, infos: &mut Vec<ProbeReading>, numbers: &mut u32, time: Duration) {
         let Some(started) = self.started else { return };
         let from = started + self.ramp;
         let to = (from + time).min(clock::monotonic_now());
@@ -243,13 +251,13 @@ impl Watch {
             *numbers += 1;
             connection.number = *numbers;
             infos.extend(connection.samples.iter().filter_map(|sample| {
-                let fate = Fate::Answered(sample.rtt?);
-                Some(Reading { sent: started + sample.time, fate, up: None, down: None })
+                let fate = ProbeFate::Answered(sample.rtt?);
+                Some(ProbeReading { sent: started + sample.time, fate, up: None, down: None })
             }));
             connections.push(connection);
         }
         if let Some(phase) = record.current() {
-            phase.window = (to > from).then_some(Window { from, to });
+            phase.window = (to > from).then_some(CountingWindow { from, to });
             phase.goodput_stable = self.stable;
             phase.connections = connections;
         }
@@ -265,13 +273,13 @@ const fn index(direction: Direction) -> usize {
 
 const fn direction(stream: &StreamInterval) -> Direction {
     match stream.role {
-        Role::Sender => Direction::Up,
-        Role::Receiver => Direction::Down,
+        StreamRole::Sender => Direction::Up,
+        StreamRole::Receiver => Direction::Down,
     }
 }
 
-/// Adds an interval to what is known of a connection.
-fn extend(connection: &mut Connection, interval: &IntervalReport, stream: &StreamInterval) {
+/// Adds an interval to a connection's evidence.
+fn extend(connection: &mut ConnectionEvidence, interval: &IntervalReport, stream: &StreamInterval) {
     let before = connection.payload.last().map_or(ByteCount::ZERO, |(_, bytes)| *bytes);
     connection.payload.push((interval.end, before + stream.bytes));
     let Some(tcp) = &stream.tcp else { return };

@@ -1,19 +1,18 @@
-//! Latency under load: probes of several classes while TCP fills the path down, up, and both ways.
+//! Latency under load: probes of several classes while TCP fills the path down, up, and in both directions.
 //!
-//! [`run`] goes through the phases and fills a [`LoadDocument`]; what happens on the way is told as [`LoadEvent`]s. Probes
-//! run through the whole measurement at the same distances, so that phases differ by nothing but the load; what each
-//! phase is judged by are the probes sent while its load stood still. An interrupted measurement is a partial one, not an
-//! error.
+//! [`run`] goes through the phases, fills a [`LoadDocument`] and reports progress as [`LoadEvent`]s. Probes run
+//! throughout the measurement at the same intervals, so that phases differ only in the load; each phase is judged by
+//! the probes sent while its load was stable. An interrupted measurement is a partial one, not an error.
 //!
-//! | file | what it does |
+//! | file | purpose |
 //! |---|---|
 //! | `measure` | the phases against a linerate (`linerate serve`) |
 //! | `iperf3`, `bare` | other peers |
 //! | `stage` | one loaded phase: connections, and when counting begins |
 //! | `probes`, `echo`, `foreign` | the probes |
-//! | `traffic` | what went through the interfaces, and what of it was the measurement's own |
-//! | `evidence` | what was seen |
-//! | `summary`, `verdict`, `series`, `readings` | what follows from it: no clocks, no sockets |
+//! | `traffic` | interface traffic, and the measurement's own share of it |
+//! | `evidence` | measured evidence |
+//! | `summary`, `verdict`, `series`, `readings` | conclusions from it: no clocks, no sockets |
 
 mod bare;
 mod echo;
@@ -27,54 +26,56 @@ mod record;
 mod series;
 mod stage;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod traffic;
 mod verdict;
 
 use core::time::Duration;
 
-use linerate_model::schema::load::{LoadDocument, PhaseKind};
-use linerate_model::schema::run::{PhaseSpan, Series};
-use linerate_sys::signals::Interrupts;
+use linerate_documents::run::{PhaseSpan, SampleSeries};
+use linerate_model::load::{LoadDocument, PhaseKind};
+use linerate_sys::signals::InterruptSignals;
 use linerate_units::{BitRate, ByteCount, StreamCount};
 
-use crate::course::{self, FarEnd, Halt};
+use crate::course::{self, AbortReason, FarService};
 use crate::probe::messages::FarFacts;
-use crate::probe::{ProbeError, Target};
-use record::Record;
+use crate::probe::{ProbeError, ProbeTarget};
+use record::LoadRecord;
 
-pub use readings::{ClassRoundTrips, LoadReadings, PhaseReadings};
+pub use readings::{ClassRoundTrips, LoadTestSamples, PhaseSamples};
 
-/// A measurement of latency under load.
+/// Options of a measurement of latency under load.
 #[derive(Clone, Debug)]
 pub struct LoadTestOptions {
     /// The other end.
-    pub target: Target,
-    /// Congestion control of the load at both ends, by the kernel's name; `None` for what each has by default.
+    pub target: ProbeTarget,
+    /// Congestion control of the load at both ends, by the kernel's name; `None` for each host's default.
     pub congestion_control: Option<String>,
     /// Connections of the load in each direction.
     pub connections: StreamCount,
-    /// The phases in their order. Without [`PhaseKind::Idle`] at the front there is nothing to compare with, and no grade.
+    /// The phases in their order. Without [`PhaseKind::Idle`] at the front there is no baseline, and no grade.
     pub phases: Vec<PhaseKind>,
-    /// How long the idle path is probed.
+    /// Duration of the idle phase.
     pub idle_time: Duration,
-    /// How long a loaded phase counts.
+    /// Counted duration of a loaded phase.
     pub load_time: Duration,
-    /// How long the load may take to become stable; after that it counts as it is.
+    /// Longest ramp of the load; after that it counts even if it is unstable.
     pub ramp_limit: Duration,
     /// Time between two probes of one class.
     pub probe_interval: Duration,
-    /// Whether probes become rarer where they would be more than a tenth of the packets.
+    /// True when probes become rarer where they would exceed a tenth of the packets.
     pub spare_slow_paths: bool,
-    /// Whether new connections are made while the path is loaded, to measure what they cost.
+    /// True when new connections are made while the path is loaded, to measure their cost.
     pub foreign_probes: bool,
-    /// Whether the hops next to this host are probed, to find where the queue stands.
+    /// True when the hops next to this host are probed, to locate the queue.
     pub hops: bool,
 }
 
 impl LoadTestOptions {
-    /// As `linerate load` does when nothing else is said.
+    /// Defaults of `linerate load`.
     #[must_use]
-    pub fn new(target: Target) -> Self {
+    pub fn new(target: ProbeTarget) -> Self {
         Self {
             target,
             congestion_control: Some("cubic".to_owned()),
@@ -90,8 +91,8 @@ impl LoadTestOptions {
         }
     }
 
-    /// How long it takes when the load becomes stable after about five seconds, as on most paths, and at most: with the
-    /// longest ramps, and queues that drain slowly.
+    /// Expected duration: when the load becomes stable after about five seconds, as on most paths, and at most, with
+    /// the longest ramps and queues that drain slowly.
     #[must_use]
     pub fn expected_time(&self) -> (Duration, Duration) {
         let each = |kind: &PhaseKind, ramp: Duration, drain: Duration| match kind {
@@ -104,80 +105,80 @@ impl LoadTestOptions {
     }
 }
 
-/// What happens while latency under load is measured.
+/// Progress of a measurement of latency under load.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoadEvent {
-    /// The other end is there, and this is about to take so long: usually, and at most.
+    /// The other end answers; the usual and the longest duration of the measurement.
     Announcement {
         /// With loads that become stable soon.
         usual: Duration,
         /// With the longest ramps.
         most: Duration,
     },
-    /// A phase begins; its load may take some time before it counts.
+    /// A phase begins; its load needs some time before it counts.
     Phase(PhaseKind),
-    /// The load stands still, or has had its time: from now on it counts, for so long.
+    /// The load is stable, or its ramp has ended: it counts from now on, for this duration.
     Counting(PhaseKind, Duration),
-    /// How it stands, a few times a second.
-    Progress(Progress),
-    /// Something that a person should know now.
+    /// Current figures, a few times a second.
+    Progress(LoadFigures),
+    /// Note for the user.
     Note(String),
 }
 
-/// How it stands.
+/// Current figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Progress {
-    /// Median of the round trips of the last moment.
+pub struct LoadFigures {
+    /// Median of the latest round trips.
     pub round_trip: Option<Duration>,
     /// Goodput of the load to the far end.
     pub up: Option<BitRate>,
     /// Goodput of the load from the far end.
     pub down: Option<BitRate>,
-    /// What is left of the phase, where that is known.
+    /// Remaining time of the phase, where known.
     pub left: Option<Duration>,
 }
 
-/// Measured latency under load.
+/// Result of a measurement of latency under load.
 #[derive(Clone, Debug)]
 pub struct LoadTestOutcome {
     /// All figures.
     pub document: LoadDocument,
-    /// Readings over time.
-    pub series: Vec<Series>,
-    /// When which phase was.
+    /// Samples over time.
+    pub series: Vec<SampleSeries>,
+    /// Time spans of the phases.
     pub phases: Vec<PhaseSpan>,
-    /// What the phases saw, reading by reading.
-    pub readings: LoadReadings,
-    /// What a linerate at the far end says of its host.
+    /// Samples of the phases.
+    pub readings: LoadTestSamples,
+    /// Facts about its host that a linerate at the far end reports.
     pub far: Option<FarFacts>,
-    /// Bytes that the measurement sent over this host's interface, headers estimated generously.
+    /// Bytes sent over this host's interface by the measurement, headers estimated generously.
     pub sent: ByteCount,
     /// The same, received.
     pub received: ByteCount,
-    /// Why nothing, or not all, could be measured; an interrupted measurement has nothing here.
+    /// Reason of a missing or partial result; `None` after an interrupt.
     pub error: Option<ProbeError>,
 }
 
-/// Measures; all that happens is told to `observer`. `stop` ends it early, with what has been measured so far.
+/// Runs the measurement and reports its events to `observer`. `stop` ends it early with a partial result.
 pub fn run(
     options: &LoadTestOptions,
-    stop: Option<Interrupts>,
+    stop: Option<InterruptSignals>,
     observer: &mut dyn FnMut(&LoadEvent),
 ) -> LoadTestOutcome {
-    let mut record = Record::new(options, stop, observer);
+    let mut record = LoadRecord::new(options, stop, observer);
     let result = measure(&mut record);
     record.finish(result)
 }
 
-fn measure(record: &mut Record<'_>) -> Result<(), Halt> {
+fn measure(record: &mut LoadRecord<'_>) -> Result<(), AbortReason> {
     match course::far_end(&record.options.target, record.stop)? {
-        FarEnd::Probes(session) => measure::measure(record, &session),
-        FarEnd::Tests { outdated } => {
+        FarService::Probes(session) => measure::measure(record, &session),
+        FarService::Tests { outdated } => {
             if outdated {
-                record.note(course::OUTDATED);
+                record.note(course::OUTDATED_NOTE);
             }
             iperf3::measure(record)
         }
-        FarEnd::Neither(error) => bare::measure(record, &error.to_string()),
+        FarService::Neither(error) => bare::measure(record, &error.to_string()),
     }
 }

@@ -1,59 +1,59 @@
 //! The probes that run through the whole measurement: UDP best effort, UDP marked EF, and ICMP.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 use std::net::SocketAddr;
 
-use linerate_model::schema::load::ClassName;
-use linerate_model::schema::throughput::Direction;
+use linerate_model::load::ClassName;
 use linerate_sys::clock;
 use linerate_units::{BitRate, ByteCount, Dscp, MonotonicTime, WallTime};
 use linerate_wire::stamp::BASE_LENGTH;
 
-use super::echo::{self, Echoes};
-use super::evidence::{ClassReadings, Fate, Reading};
-use super::record::Record;
-use crate::course::Halt;
-use crate::probe::{ProbeOrder, ProbeResult, ProbeSession, Prober};
+use super::echo::{self, EchoProber};
+use super::evidence::{ClassSamples, ProbeFate, ProbeReading};
+use super::record::LoadRecord;
+use crate::course::AbortReason;
+use crate::probe::{ProbeOrder, ProbeResult, ProbeSeries, ProbeSession};
 
 /// Expedited forwarding (RFC 3246).
-const EXPEDITED: u8 = 46;
+const DSCP_EF: u8 = 46;
 
 /// Link and network headers of small packets: Ethernet 14, IPv6 40 or IPv4 20, UDP or ICMP 8.
-const ETHERNET: u64 = 14;
+const ETHERNET_HEADER: u64 = 14;
 
-/// Probes shall be no more than this share of a path's packets: many queues count packets, and each small one in them
-/// stands where a large one would add its time.
+/// Largest share of a path's packets that probes may have: many queues count packets, and each small one in them
+/// displaces a large one that would add its time.
 const SHARE: f64 = 0.1;
 
-/// They do not become rarer than this: a phase needs some of them.
-const RAREST: Duration = Duration::from_secs(2);
+/// Longest probe interval: a phase needs some probes.
+const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Packets of one probe of each class, and of a message on a connection, in one direction.
 const ROUND_PACKETS: f64 = 4.0;
 
 /// Payload of a large packet.
-const LARGE: ByteCount = ByteCount::new(1448);
+const LARGE_PAYLOAD: ByteCount = ByteCount::new(1448);
 
-/// What is still out after this long is not looked for while the measurement runs.
-const MEMORY: Duration = Duration::from_secs(12);
+/// Age after which an unanswered probe is ignored while the measurement runs.
+const MAX_PENDING_AGE: Duration = Duration::from_secs(12);
 
 /// The running probes.
-pub(super) struct Probes {
-    best_effort: Option<Prober>,
-    expedited: Option<Prober>,
-    echoes: Option<Echoes>,
+pub(super) struct RunningProbes {
+    best_effort: Option<ProbeSeries>,
+    expedited: Option<ProbeSeries>,
+    echoes: Option<EchoProber>,
     interval: Duration,
     /// Bytes on the link of one probe of each class, and of one message on a connection, in one direction.
     round_bytes: ByteCount,
 }
 
-impl Probes {
-    /// Begins what can be done on this host: `session` only where datagrams get through.
+impl RunningProbes {
+    /// Starts the probes that this host supports; with `session` only where datagrams get through.
     pub(super) fn start(
-        record: &mut Record<'_>,
+        record: &mut LoadRecord<'_>,
         session: Option<&ProbeSession>,
         peer: SocketAddr,
-    ) -> Result<Self, Halt> {
+    ) -> Result<Self, AbortReason> {
         let interval = record.options.probe_interval;
         let mut probes =
             Self { best_effort: None, expedited: None, echoes: None, interval, round_bytes: round_bytes(peer) };
@@ -61,11 +61,11 @@ impl Probes {
             let order = ProbeOrder { size: BASE_LENGTH, ..ProbeOrder::every(interval) };
             probes.best_effort = Some(session.probe(order)?);
             record.wait(interval / 4)?;
-            let type_of_service = Dscp::new(EXPEDITED).map(Dscp::type_of_service).unwrap_or_default();
+            let type_of_service = Dscp::new(DSCP_EF).map(Dscp::type_of_service).unwrap_or_default();
             probes.expedited = Some(session.probe(ProbeOrder { type_of_service, ..order })?);
             record.wait(interval / 4)?;
         }
-        match Echoes::start(&record.options.target, peer, interval) {
+        match EchoProber::start(&record.options.target, peer, interval) {
             Ok(echoes) => probes.echoes = Some(echoes),
             Err(reason) => record.unknown("classes.icmp", reason),
         }
@@ -76,7 +76,7 @@ impl Probes {
         self.interval
     }
 
-    /// How many probes of each class have been sent.
+    /// Number of probes of each class sent.
     pub(super) fn rounds(&self) -> u64 {
         match (&self.best_effort, &self.echoes) {
             (Some(prober), _) => prober.sent().get(),
@@ -85,30 +85,30 @@ impl Probes {
         }
     }
 
-    /// What all probes have sent since there had been so many rounds, in one direction, estimated generously.
+    /// Bytes of all probes since `since` rounds, in one direction, estimated generously.
     pub(super) fn traffic(&self, since: u64) -> ByteCount {
         let rounds = self.rounds().saturating_sub(since) + 2;
         ByteCount::new(self.round_bytes.get() * rounds * 3 / 2)
     }
 
-    /// The share of the packets of a path of this goodput that they are.
+    /// The probes' share of the packets on a path with this goodput.
     pub(super) fn share_of(&self, goodput: BitRate) -> Option<f64> {
-        let large = goodput / BitRate::from_bits_per_second(LARGE.as_f64() * 8.0);
+        let large = goodput / BitRate::from_bits_per_second(LARGE_PAYLOAD.as_f64() * 8.0);
         let small = ROUND_PACKETS / self.interval.as_secs_f64();
         large.map(|large| small / (small + large.get()))
     }
 
-    /// Makes probes rarer where they are too many for a path of this goodput; whether that was needed.
-    pub(super) fn spare(&mut self, record: &Record<'_>, goodput: BitRate) -> Result<bool, Halt> {
+    /// Increases the probe interval where probes are too many for a path with this goodput; returns `true` if so.
+    pub(super) fn spare(&mut self, record: &LoadRecord<'_>, goodput: BitRate) -> Result<bool, AbortReason> {
         let Some(share) = self.share_of(goodput).filter(|share| *share > SHARE) else { return Ok(false) };
-        // So many times fewer make that share of the whole.
+        // Dividing the number by this gives that share of the total.
         let fewer = (share / (1.0 - share).max(1e-6)) * ((1.0 - SHARE) / SHARE);
-        let wanted = self.interval.mul_f64(fewer.min(1e4)).min(RAREST);
+        let wanted = self.interval.mul_f64(fewer.min(1e4)).min(MAX_PROBE_INTERVAL);
         if wanted <= self.interval {
             return Ok(false);
         }
         self.interval = wanted;
-        // Each begins anew at once: they are told one after the other, so that they stay apart.
+        // Each restarts at once: they are reconfigured one after the other, so that they stay apart.
         for prober in [&self.best_effort, &self.expedited].into_iter().flatten() {
             prober.set_interval(wanted);
             record.wait(wanted.min(Duration::from_secs(1)) / 4)?;
@@ -119,19 +119,20 @@ impl Probes {
         Ok(true)
     }
 
-    /// Round trips of the best class there is, whose answers came since then.
+    /// Round trips of the best available class answered since `since`.
     pub(super) fn answered_since(&self, since: MonotonicTime) -> Vec<Duration> {
-        let came = |reading: &Reading| reading.round_trip().filter(|time| reading.sent + *time >= since);
+        let came = |reading: &ProbeReading| reading.round_trip().filter(|time| reading.sent + *time >= since);
         self.latest().iter().filter_map(came).collect()
     }
 
-    /// The latest probes of the best class there is, in the order of sending.
-    pub(super) fn latest(&self) -> Vec<Reading> {
+    /// Latest probes of the best available class, in the order of sending.
+    pub(super) fn latest(&self) -> Vec<ProbeReading> {
         let now = clock::monotonic_now();
-        let from =
-            MonotonicTime::from_nanos(now.as_nanos().saturating_sub(u64::try_from(MEMORY.as_nanos()).unwrap_or(0)));
+        let from = MonotonicTime::from_nanos(
+            now.as_nanos().saturating_sub(u64::try_from(MAX_PENDING_AGE.as_nanos()).unwrap_or(0)),
+        );
         if let Some(prober) = &self.best_effort {
-            let many = MEMORY.as_nanos() / self.interval.as_nanos().max(1);
+            let many = MAX_PENDING_AGE.as_nanos() / self.interval.as_nanos().max(1);
             let first = prober.sent().get().saturating_sub(u64::try_from(many).unwrap_or(u64::MAX));
             let results = prober.since(usize::try_from(first).unwrap_or(0));
             return results.iter().map(plain).filter(|reading| reading.sent >= from).collect();
@@ -139,14 +140,14 @@ impl Probes {
         self.echoes.as_ref().map(|echoes| echoes.since(from)).unwrap_or_default()
     }
 
-    /// Ends them, and waits a moment for the answers that are still missing.
-    pub(super) fn stop(self) -> Vec<ClassReadings> {
+    /// Ends the probes after a short wait for missing answers.
+    pub(super) fn stop(self) -> Vec<ClassSamples> {
         const GRACE: Duration = Duration::from_secs(1);
         let Self { best_effort, expedited, echoes, .. } = self;
         if let Some(echoes) = &echoes {
-            echoes.fall_silent();
+            echoes.stop_sending();
         }
-        let class = |class, readings| ClassReadings { class, readings, counts_losses: true };
+        let class = |class, readings| ClassSamples { class, readings, counts_losses: true };
         let mut classes = Vec::new();
         for (name, prober) in [(ClassName::UdpBestEffort, best_effort), (ClassName::UdpExpeditedForwarding, expedited)]
         {
@@ -158,36 +159,36 @@ impl Probes {
 }
 
 fn round_bytes(peer: SocketAddr) -> ByteCount {
-    let network = ETHERNET + if peer.is_ipv6() { 40 } else { 20 };
+    let network = ETHERNET_HEADER + if peer.is_ipv6() { 40 } else { 20 };
     let datagram = network + 8 + BASE_LENGTH.get();
     let echo = network + 8 + echo::PAYLOAD.get();
-    // TCP's header with time stamps, a frame of 13 bytes, and now and then an acknowledgement alone.
+    // TCP's header with time stamps, a frame of 13 bytes, and sometimes a pure acknowledgement.
     let message = 13 + 3 * (network + 32) / 2;
     ByteCount::new(2 * datagram + echo + message)
 }
 
-fn plain(result: &ProbeResult) -> Reading {
+fn plain(result: &ProbeResult) -> ProbeReading {
     let Some(answer) = &result.answer else {
-        return Reading { sent: result.sent.monotonic, fate: Fate::Lost(None), up: None, down: None };
+        return ProbeReading { sent: result.sent.monotonic, fate: ProbeFate::Lost(None), up: None, down: None };
     };
     let difference = |later: WallTime, earlier: WallTime| {
         let nanoseconds = |time: WallTime| i128::try_from(time.since_unix_epoch().as_nanos()).unwrap_or(i128::MAX);
         i64::try_from(nanoseconds(later) - nanoseconds(earlier)).ok()
     };
-    Reading {
+    ProbeReading {
         sent: result.sent.monotonic,
-        fate: Fate::Answered(answer.round_trip),
+        fate: ProbeFate::Answered(answer.round_trip),
         up: answer.far_received.and_then(|there| difference(there, result.sent.wall)),
         down: answer.far_sent.and_then(|there| difference(answer.received.wall, there)),
     }
 }
 
-/// What became of each probe that left this host. Where several in a row have no answer, the growth of the far end's own
-/// count tells how many of them it answered: those were lost on the way down, the others on the way up. Which of a row were
-/// which is not known; their numbers are right.
-fn readings(results: &[ProbeResult]) -> Vec<Reading> {
+/// Results of the probes that left this host. Of several unanswered ones in a row, the growth of the far end's own
+/// count gives the number it answered: those were lost on the way down, the others on the way up. Which ones is
+/// unknown; the numbers are right.
+fn readings(results: &[ProbeResult]) -> Vec<ProbeReading> {
     let sent: Vec<&ProbeResult> = results.iter().filter(|result| !result.too_large && !result.no_room).collect();
-    let mut readings: Vec<Reading> = sent.iter().map(|result| plain(result)).collect();
+    let mut readings: Vec<ProbeReading> = sent.iter().map(|result| plain(result)).collect();
     let answered: Vec<(usize, u32)> = sent
         .iter()
         .enumerate()
@@ -197,10 +198,10 @@ fn readings(results: &[ProbeResult]) -> Vec<Reading> {
         let [(before, counted_before), (after, counted_after)] = pair else { continue };
         let missing = after - before - 1;
         let answered_there = i64::from(*counted_after) - i64::from(*counted_before) - 1;
-        // Answers that overtook each other, or were made twice, say nothing.
+        // Reordered or duplicated answers give no information.
         let Some(down) = usize::try_from(answered_there).ok().filter(|down| *down <= missing) else { continue };
         for (place, reading) in readings[before + 1..*after].iter_mut().enumerate() {
-            reading.fate = Fate::Lost(Some(if place < missing - down { Direction::Up } else { Direction::Down }));
+            reading.fate = ProbeFate::Lost(Some(if place < missing - down { Direction::Up } else { Direction::Down }));
         }
     }
     readings
@@ -235,28 +236,28 @@ mod tests {
     }
 
     #[test]
-    fn the_far_count_tells_which_way_a_probe_was_lost() {
-        // Of 1 to 3 the far end has answered one; 5 did not get there; 7 is too late to tell.
+    fn the_far_count_shows_the_direction_of_a_loss() {
+        // Of 1 to 3 the far end has answered one; 5 did not arrive there; 7 is too recent to decide.
         let results = [(0, Some(0)), (1, None), (2, None), (3, None), (4, Some(2)), (5, None), (6, Some(3)), (7, None)];
-        let fates: Vec<Fate> = readings(&results.map(|(sequence, far)| result(sequence, far)))
+        let fates: Vec<ProbeFate> = readings(&results.map(|(sequence, far)| result(sequence, far)))
             .iter()
             .map(|reading| reading.fate)
             .collect();
-        let answered = Fate::Answered(Duration::from_millis(20));
-        let (up, down) = (Fate::Lost(Some(Direction::Up)), Fate::Lost(Some(Direction::Down)));
-        assert_eq!(fates, [answered, up, up, down, answered, up, answered, Fate::Lost(None)]);
+        let answered = ProbeFate::Answered(Duration::from_millis(20));
+        let (up, down) = (ProbeFate::Lost(Some(Direction::Up)), ProbeFate::Lost(Some(Direction::Down)));
+        assert_eq!(fates, [answered, up, up, down, answered, up, answered, ProbeFate::Lost(None)]);
     }
 
     #[test]
-    fn a_count_that_makes_no_sense_tells_nothing() {
+    fn an_inconsistent_count_is_ignored() {
         let results = [result(0, Some(5)), result(1, None), result(2, Some(3))];
-        assert_eq!(readings(&results)[1].fate, Fate::Lost(None));
+        assert_eq!(readings(&results)[1].fate, ProbeFate::Lost(None));
         let results = [result(0, Some(0)), result(1, None), result(2, Some(9))];
-        assert_eq!(readings(&results)[1].fate, Fate::Lost(None));
+        assert_eq!(readings(&results)[1].fate, ProbeFate::Lost(None));
     }
 
     #[test]
-    fn one_way_times_have_the_difference_of_the_clocks_in_them() {
+    fn one_way_times_include_the_clock_offset() {
         let reading = plain(&result(1, Some(1)));
         assert_eq!((reading.up, reading.down), (Some(1_012_000_000), Some(-992_000_000)));
     }

@@ -1,29 +1,29 @@
-//! What is known so far, and who watches.
+//! State of the measurement: its document, evidence and observer.
 
 use core::time::Duration;
 use std::net::SocketAddr;
 
-use linerate_model::schema::load::{LoadDocument, PhaseKind, SCHEMA};
-use linerate_model::schema::nanoseconds;
-use linerate_model::schema::path::Peer;
-use linerate_model::schema::run::PhaseSpan;
+use linerate_documents::run::PhaseSpan;
+use linerate_model::load::{LoadDocument, PhaseKind, SCHEMA};
+use linerate_model::path::PeerKind;
 use linerate_sys::clock;
-use linerate_sys::signals::Interrupts;
+use linerate_sys::signals::InterruptSignals;
+use linerate_units::serde::nanoseconds;
 use linerate_units::{ByteCount, MonotonicTime};
 
-use super::evidence::{Evidence, PhaseEvidence};
+use super::evidence::{LoadEvidence, PhaseEvidence};
 use super::{LoadEvent, LoadTestOptions, LoadTestOutcome, readings, series, verdict};
-use crate::course::{self, Halt};
+use crate::course::{self, AbortReason};
 use crate::probe::messages::FarFacts;
 
 /// The document while it is filled.
-pub(super) struct Record<'a> {
+pub(super) struct LoadRecord<'a> {
     pub(super) options: &'a LoadTestOptions,
-    pub(super) stop: Option<Interrupts>,
+    pub(super) stop: Option<InterruptSignals>,
     observer: &'a mut dyn FnMut(&LoadEvent),
     pub(super) started: MonotonicTime,
     pub(super) document: LoadDocument,
-    pub(super) evidence: Evidence,
+    pub(super) evidence: LoadEvidence,
     /// The far end, where it has probe sessions.
     pub(super) peer: Option<SocketAddr>,
     pub(super) far: Option<FarFacts>,
@@ -31,10 +31,10 @@ pub(super) struct Record<'a> {
     pub(super) received: ByteCount,
 }
 
-impl<'a> Record<'a> {
+impl<'a> LoadRecord<'a> {
     pub(super) fn new(
         options: &'a LoadTestOptions,
-        stop: Option<Interrupts>,
+        stop: Option<InterruptSignals>,
         observer: &'a mut dyn FnMut(&LoadEvent),
     ) -> Self {
         let document = LoadDocument {
@@ -42,7 +42,7 @@ impl<'a> Record<'a> {
             linerate_version: env!("CARGO_PKG_VERSION").to_owned(),
             host: options.target.host.clone(),
             port: options.target.port.get(),
-            peer: Peer::Bare,
+            peer: PeerKind::Bare,
             started_at_unix_ns: nanoseconds(clock::realtime_now().since_unix_epoch()),
             duration_ns: 0,
             termination: course::complete(),
@@ -63,7 +63,7 @@ impl<'a> Record<'a> {
             observer,
             started: clock::monotonic_now(),
             document,
-            evidence: Evidence::default(),
+            evidence: LoadEvidence::default(),
             peer: None,
             far: None,
             sent: ByteCount::ZERO,
@@ -75,7 +75,7 @@ impl<'a> Record<'a> {
         (self.observer)(event);
     }
 
-    /// Says how long it is going to take.
+    /// Announces the expected duration.
     pub(super) fn announce(&mut self) {
         let (usual, most) = self.options.expected_time();
         self.tell(&LoadEvent::Announcement { usual, most });
@@ -87,12 +87,12 @@ impl<'a> Record<'a> {
         self.tell(&LoadEvent::Phase(kind));
     }
 
-    /// The phase that runs. There is one from the first [`Record::phase`] on.
+    /// The running phase; exists from the first [`LoadRecord::phase`] on.
     pub(super) fn current(&mut self) -> Option<&mut PhaseEvidence> {
         self.evidence.phases.last_mut()
     }
 
-    /// What a reader should know, said once.
+    /// Adds and reports a note, once.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
         if course::add_note(&mut self.document.notes, &text) {
@@ -100,29 +100,29 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Why a key stays `null`; the first reason holds.
+    /// Adds the reason why a key is `null`; the first reason is kept.
     pub(super) fn unknown(&mut self, key: &str, reason: impl Into<String>) {
         course::add_unknown(&mut self.document.unknown, key, reason);
     }
 
-    pub(super) fn check(&self) -> Result<(), Halt> {
+    pub(super) fn check(&self) -> Result<(), AbortReason> {
         course::check(self.stop)
     }
 
-    /// Lets time pass.
-    pub(super) fn wait(&self, time: Duration) -> Result<(), Halt> {
+    /// Sleeps for `time`, or until a signal.
+    pub(super) fn wait(&self, time: Duration) -> Result<(), AbortReason> {
         course::wait(self.stop, time)
     }
 
-    /// Lets time pass until then.
-    pub(super) fn wait_until(&self, time: MonotonicTime) -> Result<(), Halt> {
+    /// Sleeps until `time`, or until a signal.
+    pub(super) fn wait_until(&self, time: MonotonicTime) -> Result<(), AbortReason> {
         course::wait_until(self.stop, time)
     }
 
-    pub(super) fn finish(mut self, result: Result<(), Halt>) -> LoadTestOutcome {
+    pub(super) fn finish(mut self, result: Result<(), AbortReason>) -> LoadTestOutcome {
         let end = clock::monotonic_now();
         self.document.duration_ns = nanoseconds(end.since(self.started));
-        let (termination, error) = course::ending(result, self.stop);
+        let (termination, error) = course::termination_of(result, self.stop);
         self.document.termination = termination;
         verdict::complete(&mut self.document, &self.evidence, self.started, end);
         LoadTestOutcome {
@@ -138,6 +138,6 @@ impl<'a> Record<'a> {
     }
 }
 
-fn span(phase: &linerate_model::schema::load::Phase) -> PhaseSpan {
+fn span(phase: &linerate_model::load::LoadPhase) -> PhaseSpan {
     PhaseSpan { name: phase.kind.name().to_owned(), start_ns: phase.start_ns, end_ns: phase.end_ns }
 }

@@ -1,50 +1,49 @@
 //! One loaded phase: its connections, when counting begins, and the wait until the queue has drained.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
-use linerate_model::latency_under_load::Stability;
-use linerate_model::schema::load::PhaseKind;
-use linerate_model::schema::throughput::Direction;
-use linerate_model::statistics::Summary;
+use linerate_analysis::latency_under_load::StabilityDetector;
+use linerate_analysis::statistics::SampleSummary;
+use linerate_model::load::PhaseKind;
 use linerate_sys::{clock, interface};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, display};
 
-use super::evidence::{Connection, Fate, Reading, Window};
+use super::evidence::{ConnectionEvidence, CountingWindow, ProbeFate, ProbeReading};
 use super::foreign::{self, ForeignProbes};
-use super::measure::Test;
-use super::record::Record;
-use super::traffic::Own;
-use super::{LoadEvent, Progress};
-use crate::course::Halt;
-use crate::probe::messages::LoadDirection;
+use super::measure::LoadTest;
+use super::record::LoadRecord;
+use super::traffic::OwnBytes;
+use super::{LoadEvent, LoadFigures};
+use crate::course::AbortReason;
 use crate::probe::{LoadConnection, LoadOutcome, ProbeError};
 
-/// How long a queue may take to drain before the next phase begins.
+/// Longest time for a queue to drain before the next phase begins.
 pub(super) const LONGEST_DRAIN: Duration = Duration::from_secs(15);
 
-/// Without an idle phase nobody knows when it has drained.
-const BLIND_DRAIN: Duration = Duration::from_secs(3);
+/// Drain time without an idle phase, when the idle round trip is unknown.
+const DEFAULT_DRAIN: Duration = Duration::from_secs(3);
 
-/// The loop looks so often,
+/// Interval of the control loop,
 const TICK: Duration = Duration::from_millis(100);
-/// and stability is judged by intervals of so many ticks.
-const TICKS: u32 = 5;
+/// and number of ticks per interval of the stability test.
+const TICKS_PER_INTERVAL: u32 = 5;
 
-/// The senders' `tcp_info` is read so often.
+/// Sampling interval of the senders' `tcp_info`.
 const SAMPLING: Duration = Duration::from_millis(50);
 
-/// Messages on the connections that were sent while it counted are waited for so long, with the load still there.
-const LONGEST_ANSWER: Duration = Duration::from_secs(6);
+/// Longest wait for the answers of pings sent within the window, with the load still present.
+const MAX_ANSWER_WAIT: Duration = Duration::from_secs(6);
 
-/// After this long the goodput is known well enough to say how many probes are too many,
-const KNOWN: Duration = Duration::from_secs(6);
-/// and after this long the load has taken the room in the queue that they had.
-const REFILL: Duration = Duration::from_secs(6);
+/// Time after which the goodput is known well enough to judge the share of probes,
+const MIN_GOODPUT_TIME: Duration = Duration::from_secs(6);
+/// and time for the load to refill the queue share that the probes had.
+const REFILL_TIME: Duration = Duration::from_secs(6);
 
-/// Probes of each class that a phase should have at least.
-const ENOUGH: u32 = 20;
+/// Fewest probes of each class that a phase should have.
+const MIN_PROBES: u32 = 20;
 
-/// The directions of a phase.
+/// Load directions of a phase.
 pub(super) const fn directions(kind: PhaseKind) -> &'static [Direction] {
     match kind {
         PhaseKind::Idle => &[],
@@ -54,16 +53,16 @@ pub(super) const fn directions(kind: PhaseKind) -> &'static [Direction] {
     }
 }
 
-/// How a direction's load goes.
-struct Flow {
+/// Load of one direction.
+struct DirectionLoad {
     direction: Direction,
     last: Option<(MonotonicTime, ByteCount)>,
     rate: Option<BitRate>,
-    stability: Stability,
+    stability: StabilityDetector,
 }
 
-impl Flow {
-    /// An interval is over.
+impl DirectionLoad {
+    /// Ends an interval.
     fn push(&mut self, now: MonotonicTime, total: ByteCount) {
         if let Some((before, bytes)) = self.last {
             let rate = (total - bytes).rate_over(now.since(before));
@@ -74,38 +73,48 @@ impl Flow {
     }
 }
 
-/// A phase while it runs.
-struct Stage {
+/// A running phase.
+struct LoadPhaseRun {
     kind: PhaseKind,
     connections: Vec<LoadConnection>,
-    flows: Vec<Flow>,
-    latency: Stability,
+    flows: Vec<DirectionLoad>,
+    latency: StabilityDetector,
     round_trip: Option<Duration>,
     ticks: u32,
 }
 
 /// Runs a phase to its end.
-pub(super) fn run(record: &mut Record<'_>, test: &mut Test<'_>, kind: PhaseKind) -> Result<(), Halt> {
+pub(super) fn run(record: &mut LoadRecord<'_>, test: &mut LoadTest<'_>, kind: PhaseKind) -> Result<(), AbortReason> {
     let before = test.meter.read();
     record.phase(kind);
-    let flow =
-        |direction: &Direction| Flow { direction: *direction, last: None, rate: None, stability: Stability::default() };
+    let flow = |direction: &Direction| DirectionLoad {
+        direction: *direction,
+        last: None,
+        rate: None,
+        stability: StabilityDetector::default(),
+    };
     let flows = directions(kind).iter().map(flow).collect();
-    let mut stage =
-        Stage { kind, connections: Vec::new(), flows, latency: Stability::default(), round_trip: None, ticks: 0 };
+    let mut stage = LoadPhaseRun {
+        kind,
+        connections: Vec::new(),
+        flows,
+        latency: StabilityDetector::default(),
+        round_trip: None,
+        ticks: 0,
+    };
     let mut foreign = ForeignProbes::new(&record.options.target, test.session.peer());
     let began = clock::monotonic_now();
     let rounds = test.probes.rounds();
     let result = stage.measure(record, test, &mut foreign);
     if result.is_err()
-        && let Some(Window { to, .. }) = record.current().and_then(|phase| phase.window.as_mut())
+        && let Some(CountingWindow { to, .. }) = record.current().and_then(|phase| phase.window.as_mut())
     {
         *to = (*to).min(clock::monotonic_now());
     }
     let (own, lost_down) = stage.end(record, test);
     let drained = result.and_then(|()| drain(record, test, &foreign));
-    Test::keep_foreign(record, foreign);
-    // What datagrams, echoes and new connections took on top.
+    LoadTest::store_foreign(record, foreign);
+    // Additional traffic of datagrams, echoes and new connections.
     let time = clock::monotonic_now().since(began);
     let beside = test.probes.traffic(rounds) + foreign_traffic(record, time);
     record.sent += own.sent;
@@ -119,19 +128,19 @@ pub(super) fn run(record: &mut Record<'_>, test: &mut Test<'_>, kind: PhaseKind)
     drained
 }
 
-/// What the connections beside the load take in so long a time, in one direction, estimated generously.
-pub(super) fn foreign_traffic(record: &Record<'_>, time: Duration) -> ByteCount {
+/// Traffic of new connections in a given time, in one direction, estimated generously.
+pub(super) fn foreign_traffic(record: &LoadRecord<'_>, time: Duration) -> ByteCount {
     let each = if record.options.foreign_probes { 2000.0 } else { 0.0 };
     ByteCount::from_f64(each * (time.as_secs_f64() / foreign::INTERVAL.as_secs_f64()).ceil())
 }
 
-impl Stage {
+impl LoadPhaseRun {
     fn measure(
         &mut self,
-        record: &mut Record<'_>,
-        test: &mut Test<'_>,
+        record: &mut LoadRecord<'_>,
+        test: &mut LoadTest<'_>,
         foreign: &mut ForeignProbes,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), AbortReason> {
         self.open(record, test)?;
         for connection in &self.connections {
             connection.start()?;
@@ -141,7 +150,7 @@ impl Stage {
         self.await_answers(record)
     }
 
-    fn open(&mut self, record: &mut Record<'_>, test: &mut Test<'_>) -> Result<(), Halt> {
+    fn open(&mut self, record: &mut LoadRecord<'_>, test: &mut LoadTest<'_>) -> Result<(), AbortReason> {
         let each = record.options.connections.get();
         let interval = self.ping_interval(test, each);
         for direction in directions(self.kind) {
@@ -158,27 +167,27 @@ impl Stage {
         Ok(())
     }
 
-    /// Messages on all connections together are as far apart as other probes.
-    fn ping_interval(&self, test: &Test<'_>, each: u64) -> Duration {
+    /// Interval at which the pings on all connections together are as far apart as other probes.
+    fn ping_interval(&self, test: &LoadTest<'_>, each: u64) -> Duration {
         let all = each * directions(self.kind).len() as u64;
         test.probes.interval() * u32::try_from(all).unwrap_or(u32::MAX)
     }
 
-    /// Until the load stands still.
-    fn ramp(&mut self, record: &mut Record<'_>, test: &mut Test<'_>) -> Result<(), Halt> {
+    /// Waits until the load is stable.
+    fn ramp(&mut self, record: &mut LoadRecord<'_>, test: &mut LoadTest<'_>) -> Result<(), AbortReason> {
         let began = clock::monotonic_now();
         let end = began + record.options.ramp_limit;
         let mut spared = None;
         loop {
             self.tick(record, test, None)?;
             let now = clock::monotonic_now();
-            if spared.is_none() && (self.goodput_stable() || now >= began + KNOWN || now >= end) {
+            if spared.is_none() && (self.goodput_stable() || now >= began + MIN_GOODPUT_TIME || now >= end) {
                 let rarer = self.spare(record, test)?;
                 if rarer {
-                    // Where probes stood in the queue there is room for the load now.
-                    self.latency = Stability::default();
+                    // The load now refills the queue share that the probes had.
+                    self.latency = StabilityDetector::default();
                 }
-                spared = Some(if rarer { clock::monotonic_now() + REFILL } else { now });
+                spared = Some(if rarer { clock::monotonic_now() + REFILL_TIME } else { now });
             }
             let refilled = spared.is_some_and(|since| now >= since);
             let settled = self.goodput_stable() && self.latency.is_stable();
@@ -192,8 +201,8 @@ impl Stage {
         self.flows.iter().all(|flow| flow.stability.is_stable())
     }
 
-    /// Makes the probes rarer if they are too many for this path; whether they are now.
-    fn spare(&self, record: &mut Record<'_>, test: &mut Test<'_>) -> Result<bool, Halt> {
+    /// Increases the probe interval if probes are too many for this path; returns `true` if so.
+    fn spare(&self, record: &mut LoadRecord<'_>, test: &mut LoadTest<'_>) -> Result<bool, AbortReason> {
         let Some(slowest) = self.flows.iter().filter_map(|flow| flow.rate).min().filter(|rate| !rate.is_zero()) else {
             return Ok(false);
         };
@@ -202,7 +211,8 @@ impl Stage {
         if rarer {
             let interval = test.probes.interval();
             record.note(format!(
-                "From the phase \"{name}\" on, probes of each class are {} apart, so as not to fill this path themselves.",
+                "From the phase \"{name}\" on, the probe interval of each class is {}, so that probes do not fill \
+                 the path.",
                 display::duration(interval)
             ));
             let pings = self.ping_interval(test, record.options.connections.get());
@@ -210,7 +220,7 @@ impl Stage {
         }
         if let Some(share) = test.probes.share_of(slowest).filter(|share| *share > 0.11) {
             record.note(format!(
-                "In the phase \"{name}\" the probes are {:.0} % of the packets: they take room from the load in queues that \
+                "In the phase \"{name}\" the probes are {:.0} % of the packets: they displace the load in queues that \
                  count packets.",
                 share * 100.0,
             ));
@@ -218,15 +228,21 @@ impl Stage {
         Ok(rarer)
     }
 
-    fn count(&mut self, record: &mut Record<'_>, test: &mut Test<'_>, foreign: &mut ForeignProbes) -> Result<(), Halt> {
+    fn count(
+        &mut self,
+        record: &mut LoadRecord<'_>,
+        test: &mut LoadTest<'_>,
+        foreign: &mut ForeignProbes,
+    ) -> Result<(), AbortReason> {
         let from = clock::monotonic_now();
-        // Where probes are rare it takes longer until there are enough of them.
-        let length = record.options.load_time.max((test.probes.interval() * ENOUGH).min(record.options.load_time * 4));
+        // Where probes are rare, enough of them take longer.
+        let length =
+            record.options.load_time.max((test.probes.interval() * MIN_PROBES).min(record.options.load_time * 4));
         let to = from + length;
         foreign.set_interval(test.probes.interval() * 2);
         let (goodput, latency) = (self.goodput_stable(), self.latency.is_stable());
         if let Some(phase) = record.current() {
-            phase.window = Some(Window { from, to });
+            phase.window = Some(CountingWindow { from, to });
             (phase.goodput_stable, phase.latency_stable) = (Some(goodput), Some(latency));
         }
         record.tell(&LoadEvent::Counting(self.kind, length));
@@ -235,14 +251,14 @@ impl Stage {
                 foreign.tick();
             }
             self.tick(record, test, Some(to))?;
-            look_at_own_queue(record, test);
+            sample_own_queue(record, test);
         }
         Ok(())
     }
 
-    /// Messages that were sent while it counted are answered under the same load. Without this the slowest would be cut off.
-    fn await_answers(&self, record: &Record<'_>) -> Result<(), Halt> {
-        let end = clock::monotonic_now() + LONGEST_ANSWER;
+    /// Waits for the pings sent within the window, under the same load: otherwise the slowest would be cut off.
+    fn await_answers(&self, record: &LoadRecord<'_>) -> Result<(), AbortReason> {
+        let end = clock::monotonic_now() + MAX_ANSWER_WAIT;
         self.connections.iter().for_each(|connection| connection.set_ping_interval(None));
         let open = |connection: &LoadConnection| {
             connection.broken().is_none() && connection.pings(0).iter().any(|ping| ping.round_trip.is_none())
@@ -253,28 +269,35 @@ impl Stage {
         Ok(())
     }
 
-    fn tick(&mut self, record: &mut Record<'_>, test: &Test<'_>, end: Option<MonotonicTime>) -> Result<(), Halt> {
+    fn tick(
+        &mut self,
+        record: &mut LoadRecord<'_>,
+        test: &LoadTest<'_>,
+        end: Option<MonotonicTime>,
+    ) -> Result<(), AbortReason> {
         let next = clock::monotonic_now() + TICK;
         record.wait_until(end.map_or(next, |end| next.min(end)))?;
         let now = clock::monotonic_now();
         self.ticks += 1;
-        if self.ticks.is_multiple_of(TICKS) {
+        if self.ticks.is_multiple_of(TICKS_PER_INTERVAL) {
             for flow in &mut self.flows {
-                let of = self.connections.iter().filter(|connection| is_of(connection, flow.direction));
+                let of = self.connections.iter().filter(|connection| has_direction(connection, flow.direction));
                 flow.push(now, of.map(moved).sum());
             }
             let since = MonotonicTime::from_nanos(now.as_nanos().saturating_sub(500_000_000));
-            let median = Summary::of(&test.probes.answered_since(since)).map(|summary| summary.median);
+            let median = SampleSummary::of(&test.probes.answered_since(since)).map(|summary| summary.median);
             if let Some(median) = median {
                 self.latency.push(median);
                 self.round_trip = Some(median);
             }
             if let Some(reason) = self.connections.iter().find_map(LoadConnection::broken) {
-                return Err(Halt::Failed(ProbeError::Lost(format!("a connection of the load broke: {reason}"))));
+                return Err(AbortReason::Failed(ProbeError::Lost(format!(
+                    "a connection of the load failed: {reason}"
+                ))));
             }
         }
         let rate = |direction| self.flows.iter().find(|flow| flow.direction == direction).and_then(|flow| flow.rate);
-        record.tell(&LoadEvent::Progress(Progress {
+        record.tell(&LoadEvent::Progress(LoadFigures {
             round_trip: self.round_trip,
             up: rate(Direction::Up),
             down: rate(Direction::Down),
@@ -283,33 +306,39 @@ impl Stage {
         Ok(())
     }
 
-    /// Ends the connections, all at once, and keeps what both ends have seen of them.
-    fn end(self, record: &mut Record<'_>, test: &mut Test<'_>) -> (Own, ByteCount) {
-        let info = |connection: &LoadConnection| connection.tcp_info().as_ref().map(Own::of_socket).unwrap_or_default();
-        let mut own = self.connections.iter().map(info).fold(Own::default(), Own::and);
+    /// Ends the connections, all at once, and stores the evidence of both ends.
+    fn end(self, record: &mut LoadRecord<'_>, test: &mut LoadTest<'_>) -> (OwnBytes, ByteCount) {
+        let info =
+            |connection: &LoadConnection| connection.tcp_info().as_ref().map(OwnBytes::of_socket).unwrap_or_default();
+        let mut own = self.connections.iter().map(info).fold(OwnBytes::default(), OwnBytes::and);
         let mut lost_down = ByteCount::ZERO;
         let ended: Vec<(Direction, Option<MonotonicTime>, LoadOutcome)> = std::thread::scope(|scope| {
             let stop = |connection: LoadConnection| {
-                let about = (from_wire(connection.direction()), connection.started());
+                let about = (connection.direction(), connection.started());
                 scope.spawn(move || (about.0, about.1, connection.stop()))
             };
             let threads: Vec<_> = self.connections.into_iter().map(stop).collect();
             threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
         });
         for (direction, started, outcome) in ended {
-            test.take_pings(&outcome.pings);
+            test.store_pings(&outcome.pings);
             let Some(started) = started else { continue };
             let number = test.next_number();
             let connection = connection(number, direction, started, &outcome);
             if direction == Direction::Down {
-                // Sent again, or still on its way when it ended.
+                // Retransmitted, or still in flight at the end.
                 let last = connection.samples.last();
                 let again = last.and_then(|sample| sample.retransmits).map_or(0, linerate_units::SegmentCount::get);
                 let window = last.and_then(|sample| sample.congestion_window).unwrap_or_default();
                 lost_down += ByteCount::new(again * 1600) + window * 2;
             }
             let rtt = connection.samples.iter().filter_map(|sample| {
-                Some(Reading { sent: started + sample.time, fate: Fate::Answered(sample.rtt?), up: None, down: None })
+                Some(ProbeReading {
+                    sent: started + sample.time,
+                    fate: ProbeFate::Answered(sample.rtt?),
+                    up: None,
+                    down: None,
+                })
             });
             test.infos.extend(rtt);
             if let Some(phase) = record.current() {
@@ -321,11 +350,8 @@ impl Stage {
     }
 }
 
-fn connection(number: u32, direction: Direction, started: MonotonicTime, outcome: &LoadOutcome) -> Connection {
-    let way = match direction {
-        Direction::Up => LoadDirection::Up,
-        Direction::Down => LoadDirection::Down,
-    };
+fn connection(number: u32, direction: Direction, started: MonotonicTime, outcome: &LoadOutcome) -> ConnectionEvidence {
+    let way = direction;
     let samples = outcome.sender(way).map(|side| side.samples.clone()).unwrap_or_default();
     let received = outcome.receiver(way).map(|side| side.goodput.as_slice()).unwrap_or_default();
     let mut payload: Vec<(Duration, ByteCount)> =
@@ -334,30 +360,23 @@ fn connection(number: u32, direction: Direction, started: MonotonicTime, outcome
         let acknowledged = samples.iter().filter_map(|sample| Some((sample.time, sample.bytes_acknowledged?)));
         payload = acknowledged.collect();
     }
-    Connection { number, direction, started, payload, samples }
+    ConnectionEvidence { number, direction, started, payload, samples }
 }
 
-const fn from_wire(direction: LoadDirection) -> Direction {
-    match direction {
-        LoadDirection::Up => Direction::Up,
-        LoadDirection::Down => Direction::Down,
-    }
+fn has_direction(connection: &LoadConnection, direction: Direction) -> bool {
+    connection.direction() == direction
 }
 
-fn is_of(connection: &LoadConnection, direction: Direction) -> bool {
-    from_wire(connection.direction()) == direction
-}
-
-/// What has arrived of a connection's load, as far as this end knows.
+/// Payload of a connection that has arrived, as far as this end knows.
 fn moved(connection: &LoadConnection) -> ByteCount {
     match connection.direction() {
-        LoadDirection::Down => connection.bytes(),
-        LoadDirection::Up => connection.tcp_info().and_then(|info| info.bytes_acknowledged).unwrap_or_default(),
+        Direction::Down => connection.bytes(),
+        Direction::Up => connection.tcp_info().and_then(|info| info.bytes_acknowledged).unwrap_or_default(),
     }
 }
 
-/// How much waits at this host's own interface.
-fn look_at_own_queue(record: &mut Record<'_>, test: &Test<'_>) {
+/// Records the backlog of this host's own interface.
+fn sample_own_queue(record: &mut LoadRecord<'_>, test: &LoadTest<'_>) {
     let Some(index) = test.meter.interface() else { return };
     let queue = interface::root_queue(index).ok().flatten().and_then(|queue| queue.statistics);
     if let (Some(statistics), Some(phase)) = (queue, record.current()) {
@@ -365,8 +384,8 @@ fn look_at_own_queue(record: &mut Record<'_>, test: &Test<'_>) {
     }
 }
 
-/// Waits until probes are as fast as on the idle path again, and for what is still on its way.
-fn drain(record: &mut Record<'_>, test: &Test<'_>, foreign: &ForeignProbes) -> Result<(), Halt> {
+/// Waits until round trips are as short as on the idle path again, and for packets in flight.
+fn drain(record: &mut LoadRecord<'_>, test: &LoadTest<'_>, foreign: &ForeignProbes) -> Result<(), AbortReason> {
     const IN_A_ROW: usize = 3;
     let began = clock::monotonic_now();
     let limit = began + LONGEST_DRAIN;
@@ -374,11 +393,11 @@ fn drain(record: &mut Record<'_>, test: &Test<'_>, foreign: &ForeignProbes) -> R
         record.wait(TICK)?;
         let now = clock::monotonic_now();
         let drained = match test.idle_limit {
-            None => now >= began + BLIND_DRAIN,
+            None => now >= began + DEFAULT_DRAIN,
             Some(most) => {
                 let latest = test.probes.latest();
-                let after: Vec<&Reading> = latest.iter().filter(|reading| reading.sent >= began).collect();
-                // The last ones may not have had the time yet.
+                let after: Vec<&ProbeReading> = latest.iter().filter(|reading| reading.sent >= began).collect();
+                // The last probes may not have had enough time.
                 let known = after.iter().rev().skip_while(|reading| reading.round_trip().is_none());
                 let near = known.take_while(|reading| reading.round_trip().is_some_and(|time| time <= most));
                 near.count() >= IN_A_ROW
@@ -390,7 +409,7 @@ fn drain(record: &mut Record<'_>, test: &Test<'_>, foreign: &ForeignProbes) -> R
         if now >= limit {
             if !drained {
                 record.note(format!(
-                    "{} s after the load of the phase \"{}\" had ended, round trips were still longer than on the idle \
+                    "{} s after the load of the phase \"{}\" ended, round trips were still longer than on the idle \
                      path: something else loads it, or its idle delay has changed.",
                     LONGEST_DRAIN.as_secs(),
                     record.evidence.phases.last().map_or("", |phase| phase.kind.name())

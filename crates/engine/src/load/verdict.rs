@@ -1,26 +1,35 @@
-//! What follows from what was seen: phases, grade, responsiveness, where queues stand, traffic of others.
+//! Conclusions from the evidence: phases, grade, responsiveness, queue locations, foreign traffic.
 
 use core::time::Duration;
+use linerate_model::diagnosis::Confidence;
+use linerate_model::direction::Direction;
 
-use linerate_model::latency_under_load::{self as model, Class, ClassUplift, Comparison, DRAFT, HopUplift, Uplift};
-use linerate_model::schema::load::{
-    ClassName, Contamination, Grade, LoadDocument, Phase, PhaseKind, QueuePlace, Responsiveness,
+use linerate_analysis::latency_under_load::{
+    self as model, ClassComparison, ClassUplift, DRAFT, HopUplift, LatencyClass, LatencyUplift,
 };
-use linerate_model::schema::nanoseconds;
-use linerate_model::schema::path::{Hop, Peer, Unknown};
-use linerate_model::schema::throughput::Direction;
-use linerate_model::statistics::{Signed, Summary};
+use linerate_analysis::statistics::{SampleSummary, SignedDifference};
+use linerate_model::load::{
+    ClassName, LatencyGrade, LoadDocument, LoadGrade, LoadPhase, PhaseKind, QueueHost, QueueLocation, Responsiveness,
+    TrafficContamination,
+};
+use linerate_model::path::{PathHop, PeerKind, UnknownValue};
+use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Ratio, display};
 
-use super::evidence::{Evidence, Foreign, HopReadings, PhaseEvidence, Window};
-use super::summary::{self, Rest, round_trips};
-use super::traffic::Passed;
+use super::evidence::{CountingWindow, ForeignConnection, HopSamples, LoadEvidence, PhaseEvidence};
+use super::summary::{self, IdleBaseline, round_trips};
+use super::traffic::PhaseTraffic;
 
-/// One-way delays that grow by less have not grown.
-const GROWN: Duration = Duration::from_millis(5);
+/// Smallest growth of a one-way delay that counts as growth.
+const MIN_DELAY_GROWTH: Duration = Duration::from_millis(5);
 
-/// Fills in the document.
-pub(super) fn complete(document: &mut LoadDocument, evidence: &Evidence, started: MonotonicTime, end: MonotonicTime) {
+/// Completes the document.
+pub(super) fn complete(
+    document: &mut LoadDocument,
+    evidence: &LoadEvidence,
+    started: MonotonicTime,
+    end: MonotonicTime,
+) {
     document.phases = evidence
         .phases
         .iter()
@@ -32,14 +41,15 @@ pub(super) fn complete(document: &mut LoadDocument, evidence: &Evidence, started
         .collect();
     document.contamination = contamination(evidence);
     document.responsiveness = responsiveness(evidence);
-    document.queues = LOADED.into_iter().filter_map(|direction| queue_place(evidence, direction)).collect();
+    document.queues =
+        LOADED_DIRECTIONS.into_iter().filter_map(|direction| queue_location(evidence, direction)).collect();
     grade(document, evidence);
     explain(document, evidence);
 }
 
-const LOADED: [Direction; 2] = [Direction::Down, Direction::Up];
+const LOADED_DIRECTIONS: [Direction; 2] = [Direction::Down, Direction::Up];
 
-const fn word(direction: Direction) -> &'static str {
+const fn direction_name(direction: Direction) -> &'static str {
     match direction {
         Direction::Up => "up",
         Direction::Down => "down",
@@ -53,13 +63,13 @@ const fn kind_of(direction: Direction) -> PhaseKind {
     }
 }
 
-/// What the idle phase says of a class.
-pub(super) fn rest(evidence: &Evidence, class: ClassName) -> Rest {
+/// Idle baseline of a class.
+pub(super) fn rest(evidence: &LoadEvidence, class: ClassName) -> IdleBaseline {
     let readings = evidence.idle().zip(evidence.class(class)).map(|(window, class)| class.within(window));
-    Rest::of(&readings.unwrap_or_default())
+    IdleBaseline::of(&readings.unwrap_or_default())
 }
 
-fn describe(evidence: &Evidence, phase: &PhaseEvidence, started: MonotonicTime, end: MonotonicTime) -> Phase {
+fn describe(evidence: &LoadEvidence, phase: &PhaseEvidence, started: MonotonicTime, end: MonotonicTime) -> LoadPhase {
     let is_idle = phase.kind == PhaseKind::Idle;
     let classes = phase.window.into_iter().flat_map(|window| {
         let of = move |class| summary::class(class, window, &rest(evidence, class.class), is_idle);
@@ -67,7 +77,7 @@ fn describe(evidence: &Evidence, phase: &PhaseEvidence, started: MonotonicTime, 
     });
     let since = |time: MonotonicTime| nanoseconds(time.since(started));
     let rate = |direction| phase.goodput(direction).map(BitRate::bits_per_second);
-    Phase {
+    LoadPhase {
         kind: phase.kind,
         start_ns: since(phase.began),
         stable_ns: phase.window.map(|window| since(window.from)),
@@ -80,109 +90,110 @@ fn describe(evidence: &Evidence, phase: &PhaseEvidence, started: MonotonicTime, 
     }
 }
 
-/// The classes that the model compares. The loaded connections are judged by the kernel's round trips: messages on them
-/// also wait for lost segments that are sent again, and in the sender's own buffer, which no queue of the path is to be
-/// blamed for.
-pub(super) const fn model_class(class: ClassName) -> Option<Class> {
+/// Class of the model. The loaded connections are judged by the kernel's round trips: pings on them also wait for
+/// retransmissions and in the sender's own buffer, for which no queue of the path is responsible.
+pub(super) const fn model_class(class: ClassName) -> Option<LatencyClass> {
     match class {
-        ClassName::Icmp => Some(Class::Icmp),
-        ClassName::UdpBestEffort => Some(Class::UdpBestEffort),
-        ClassName::UdpExpeditedForwarding => Some(Class::UdpExpedited),
-        ClassName::TcpInfo => Some(Class::TcpInBand),
+        ClassName::Icmp => Some(LatencyClass::Icmp),
+        ClassName::UdpBestEffort => Some(LatencyClass::UdpBestEffort),
+        ClassName::UdpExpeditedForwarding => Some(LatencyClass::UdpExpeditedForwarding),
+        ClassName::TcpInfo => Some(LatencyClass::TcpInBand),
         ClassName::TcpApplication | ClassName::TcpHandshake => None,
     }
 }
 
-const fn class_name(class: Class) -> ClassName {
+const fn class_name(class: LatencyClass) -> ClassName {
     match class {
-        Class::Icmp => ClassName::Icmp,
-        Class::UdpBestEffort => ClassName::UdpBestEffort,
-        Class::UdpExpedited => ClassName::UdpExpeditedForwarding,
-        Class::TcpInBand => ClassName::TcpInfo,
+        LatencyClass::Icmp => ClassName::Icmp,
+        LatencyClass::UdpBestEffort => ClassName::UdpBestEffort,
+        LatencyClass::UdpExpeditedForwarding => ClassName::UdpExpeditedForwarding,
+        LatencyClass::TcpInBand => ClassName::TcpInfo,
     }
 }
 
-/// A class as a person reads it.
-const fn class_words(class: Class) -> &'static str {
+/// Label of a class.
+const fn class_label(class: LatencyClass) -> &'static str {
     match class {
-        Class::Icmp => "ICMP echoes",
-        Class::UdpBestEffort => "UDP best effort",
-        Class::UdpExpedited => "UDP marked EF",
-        Class::TcpInBand => "the loaded connections themselves",
+        LatencyClass::Icmp => "ICMP echoes",
+        LatencyClass::UdpBestEffort => "UDP best effort",
+        LatencyClass::UdpExpeditedForwarding => "UDP marked EF",
+        LatencyClass::TcpInBand => "the loaded connections themselves",
     }
 }
 
-/// What the load adds to each class in a phase.
-fn uplifts(evidence: &Evidence, window: Window) -> Vec<ClassUplift> {
-    let uplift = |readings: &super::evidence::ClassReadings| {
+/// Delay that the load adds to each class in a phase.
+fn uplifts(evidence: &LoadEvidence, window: CountingWindow) -> Vec<ClassUplift> {
+    let uplift = |readings: &super::evidence::ClassSamples| {
         let class = model_class(readings.class)?;
-        let loaded = Summary::of(&round_trips(&readings.within(window)))?;
+        let loaded = SampleSummary::of(&round_trips(&readings.within(window)))?;
         let idle = rest(evidence, readings.class).summary?;
-        Some(ClassUplift { class, uplift: Uplift::of(&idle, &loaded) })
+        Some(ClassUplift { class, uplift: LatencyUplift::of(&idle, &loaded) })
     };
     evidence.classes.iter().filter_map(uplift).collect()
 }
 
-fn phase_of(evidence: &Evidence, kind: PhaseKind) -> Option<(&PhaseEvidence, Window)> {
+fn phase_of(evidence: &LoadEvidence, kind: PhaseKind) -> Option<(&PhaseEvidence, CountingWindow)> {
     let phase = evidence.phases.iter().find(|phase| phase.kind == kind)?;
     Some((phase, phase.window?))
 }
 
-fn grade(document: &mut LoadDocument, evidence: &Evidence) {
-    let compared: Vec<(Direction, Vec<ClassUplift>)> = LOADED
+fn grade(document: &mut LoadDocument, evidence: &LoadEvidence) {
+    let compared: Vec<(Direction, Vec<ClassUplift>)> = LOADED_DIRECTIONS
         .into_iter()
         .filter_map(|direction| {
             let (_, window) = phase_of(evidence, kind_of(direction))?;
             Some((direction, uplifts(evidence, window)))
         })
         .collect();
-    let verdicts: Vec<(Direction, Comparison)> =
-        compared.iter().filter_map(|(direction, classes)| Some((*direction, Comparison::of(classes)?))).collect();
+    let verdicts: Vec<(Direction, ClassComparison)> =
+        compared.iter().filter_map(|(direction, classes)| Some((*direction, ClassComparison::of(classes)?))).collect();
     for (direction, comparison) in &verdicts {
         if let Some((class, flattering)) = comparison.flattering {
             document.notes.push(format!(
-                "Loaded {}, {} alone would have given {}; {} give {}, and that is what applications feel.",
-                word(*direction),
-                class_words(class),
+                "Loaded {}, {} alone would have given {}; {} give {}, which is what applications experience.",
+                direction_name(*direction),
+                class_label(class),
                 flattering.letter(),
-                class_words(comparison.worst.class),
+                class_label(comparison.worst.class),
                 comparison.grade.letter(),
             ));
         }
     }
     if let Some(contamination) = document.contamination.as_ref().filter(|contamination| contamination.spoils) {
-        document.ungraded_because = Some(format!("traffic of others was on the path: {}", contamination.evidence));
+        document.ungraded_because = Some(format!("foreign traffic was on the path: {}", contamination.evidence));
         return;
     }
     let Some((direction, worst)) = verdicts.iter().max_by_key(|(_, comparison)| comparison.worst.uplift.graded())
     else {
-        document.ungraded_because = Some(why_ungraded(document, evidence, &compared));
+        document.ungraded_because = Some(ungraded_reason(document, evidence, &compared));
         return;
     };
     let letter = |wanted| {
         let found = verdicts.iter().find(|(direction, _)| *direction == wanted);
-        found.map(|(_, comparison)| comparison.grade.letter().to_owned())
+        found.map(|(_, comparison)| comparison.grade)
     };
-    let thresholds = model::Grade::TABLE.iter();
-    document.grade = Some(Grade {
-        letter: worst.grade.letter().to_owned(),
+    let thresholds = LatencyGrade::TABLE.iter();
+    document.grade = Some(LoadGrade {
+        letter: worst.grade,
         added_ns: nanoseconds(worst.worst.uplift.graded()),
         class: class_name(worst.worst.class),
         direction: *direction,
         up: letter(Direction::Up),
         down: letter(Direction::Down),
-        thresholds: thresholds
-            .filter_map(|(grade, below)| Some((grade.letter().to_owned(), nanoseconds((*below)?))))
-            .collect(),
+        thresholds: thresholds.filter_map(|(grade, below)| Some((*grade, nanoseconds((*below)?)))).collect(),
     });
 }
 
-fn why_ungraded(document: &LoadDocument, evidence: &Evidence, compared: &[(Direction, Vec<ClassUplift>)]) -> String {
+fn ungraded_reason(
+    document: &LoadDocument,
+    evidence: &LoadEvidence,
+    compared: &[(Direction, Vec<ClassUplift>)],
+) -> String {
     if evidence.idle().is_none() {
-        return "the idle path was not measured, so that there is nothing to compare with".to_owned();
+        return "the idle path was not measured, so that there is no baseline to compare with".to_owned();
     }
-    if document.peer == Peer::Bare {
-        return "the host has no measurement service, so that nothing can load the path: it needs a linerate \
+    if document.peer == PeerKind::Bare {
+        return "the host has no measurement service to load the path with: start a linerate there \
                 (`linerate serve`) or an iperf3 server"
             .to_owned();
     }
@@ -196,27 +207,27 @@ fn why_ungraded(document: &LoadDocument, evidence: &Evidence, compared: &[(Direc
             let added = worst.uplift.graded();
             Some(format!(
                 "loaded {}, {} added {}, which would be {}",
-                word(*direction),
-                class_words(worst.class),
+                direction_name(*direction),
+                class_label(worst.class),
                 display::duration(added),
-                model::Grade::of(added).letter()
+                LatencyGrade::of(added).letter()
             ))
         })
         .collect();
     let seen = if others.is_empty() { String::new() } else { format!(" ({})", others.join("; ")) };
     format!(
-        "UDP probes did not come back, no connection was at rest to compare the loaded ones with, and ICMP may be put ahead \
-         of what people use the path for{seen}"
+        "UDP probes were not answered, no idle connection is available as a baseline, and routers may prioritise \
+         ICMP over other traffic{seen}"
     )
 }
 
-fn responsiveness(evidence: &Evidence) -> Option<Responsiveness> {
+fn responsiveness(evidence: &LoadEvidence) -> Option<Responsiveness> {
     let of = |kind| {
         let (phase, window) = phase_of(evidence, kind)?;
         let foreign: Vec<_> = evidence
             .foreign
             .iter()
-            .filter(|probe: &&Foreign| window.contains(probe.sent))
+            .filter(|probe: &&ForeignConnection| window.contains(probe.sent))
             .filter_map(|probe| probe.times)
             .collect();
         let pings = evidence.class(ClassName::TcpApplication)?.within(window);
@@ -230,9 +241,9 @@ fn responsiveness(evidence: &Evidence) -> Option<Responsiveness> {
     }
     let confidence = match (known.iter().all(|(_, goodput, _)| *goodput), known.iter().all(|(_, _, latency)| *latency))
     {
-        (true, true) => "high",
-        (true, false) => "medium",
-        _ => "low",
+        (true, true) => Confidence::High,
+        (true, false) => Confidence::Medium,
+        _ => Confidence::Low,
     };
     let value = |phase: Option<(f64, bool, bool)>| phase.map(|(value, ..)| value);
     Some(Responsiveness {
@@ -240,39 +251,38 @@ fn responsiveness(evidence: &Evidence) -> Option<Responsiveness> {
         down: value(down),
         up: value(up),
         both: value(both),
-        confidence: confidence.to_owned(),
+        confidence,
     })
 }
 
-/// The class by which a queue is placed: the one that counts, else any.
-fn placing_class(evidence: &Evidence, window: Window) -> Option<ClassUplift> {
+/// Class that locates a queue: the one that counts, else any.
+fn locating_class(evidence: &LoadEvidence, window: CountingWindow) -> Option<ClassUplift> {
     let classes = uplifts(evidence, window);
     let by = |wanted| classes.iter().copied().find(|entry| entry.class == wanted);
-    // The same kind of packet as the hops answer comes first.
-    by(Class::Icmp).or_else(|| by(Class::UdpBestEffort)).or_else(|| by(Class::TcpInBand))
+    // The same kind of packet as the hops' answers is preferred.
+    by(LatencyClass::Icmp).or_else(|| by(LatencyClass::UdpBestEffort)).or_else(|| by(LatencyClass::TcpInBand))
 }
 
-fn queue_place(evidence: &Evidence, direction: Direction) -> Option<QueuePlace> {
+fn queue_location(evidence: &LoadEvidence, direction: Direction) -> Option<QueueLocation> {
     let (phase, window) = phase_of(evidence, kind_of(direction))?;
-    let whole = placing_class(evidence, window)?;
+    let whole = locating_class(evidence, window)?;
     let own = own_queue(phase, direction);
-    let hops: Vec<(&HopReadings, HopUplift)> =
+    let hops: Vec<(&HopSamples, HopUplift)> =
         evidence.hops.iter().map(|hop| (hop, hop_uplift(evidence, hop, window))).collect();
     let mut uplifts: Vec<HopUplift> = hops.iter().map(|(_, uplift)| *uplift).collect();
-    // The far end is a hop, too: what it takes longer is the whole.
+    // The far end is a hop, too: its added delay is the total.
     uplifts.extend(evidence.far_distance.map(|hop| HopUplift { hop, uplift: Some(whole.uplift.median) }));
-    let place = model::QueuePlace::of(whole.uplift.median, own, &uplifts);
-    let added = whole.uplift.median.or_zero();
-    Some(QueuePlace {
+    let place = model::QueueLocation::of(whole.uplift.median, own, &uplifts);
+    let added = whole.uplift.median.allow_zero();
+    Some(QueueLocation {
         direction,
-        place: match place {
-            model::QueuePlace::Nowhere => "nowhere",
-            model::QueuePlace::ThisHost => "this_host",
-            model::QueuePlace::NextHop => "next_hop",
-            model::QueuePlace::Beyond(_) => "beyond",
-            model::QueuePlace::Unknown => "unknown",
-        }
-        .to_owned(),
+        location: match place {
+            model::QueueLocation::Nowhere => QueueHost::Nowhere,
+            model::QueueLocation::ThisHost => QueueHost::ThisHost,
+            model::QueueLocation::NextHop => QueueHost::NextHop,
+            model::QueueLocation::Beyond(_) => QueueHost::Beyond,
+            model::QueueLocation::Unknown => QueueHost::Unknown,
+        },
         added_ns: Some(nanoseconds(added)),
         one_way_confirms: one_way_confirms(evidence, window, direction),
         evidence: reasons(place, (whole.class, added), own, &hops, evidence.far_distance),
@@ -280,84 +290,85 @@ fn queue_place(evidence: &Evidence, direction: Direction) -> Option<QueuePlace> 
     })
 }
 
-/// How long what waits in this host takes to leave: only data that leaves waits here.
+/// Time that the backlog of this host needs to leave: only outgoing data waits here.
 fn own_queue(phase: &PhaseEvidence, direction: Direction) -> Option<Duration> {
     let goodput = phase.goodput(direction).filter(|_| direction == Direction::Up)?;
     let sizes: Vec<ByteCount> = phase.backlog.iter().map(|(_, size)| *size).collect();
-    Summary::of(&sizes)?.median / goodput
+    SampleSummary::of(&sizes)?.median / goodput
 }
 
-fn hop_uplift(evidence: &Evidence, hop: &HopReadings, window: Window) -> HopUplift {
-    let within = |window: Window| {
+fn hop_uplift(evidence: &LoadEvidence, hop: &HopSamples, window: CountingWindow) -> HopUplift {
+    let within = |window: CountingWindow| {
         let inside: Vec<_> = hop.readings.iter().copied().filter(|reading| window.contains(reading.sent)).collect();
-        Summary::of(&round_trips(&inside))
+        SampleSummary::of(&round_trips(&inside))
     };
-    let uplift = evidence.idle().and_then(|idle| Some(Signed::between(within(idle)?.median, within(window)?.median)));
+    let uplift =
+        evidence.idle().and_then(|idle| Some(SignedDifference::between(within(idle)?.median, within(window)?.median)));
     HopUplift { hop: hop.distance, uplift }
 }
 
-fn loaded_hop(hop: &HopReadings, window: Window) -> Hop {
+fn loaded_hop(hop: &HopSamples, window: CountingWindow) -> PathHop {
     let inside: Vec<_> = hop.readings.iter().copied().filter(|reading| window.contains(reading.sent)).collect();
-    Hop {
+    PathHop {
         distance: hop.distance,
         address: hop.address.map(|address| address.to_string()),
-        rtt: Summary::of(&round_trips(&inside)).as_ref().map(Into::into),
+        rtt: SampleSummary::of(&round_trips(&inside)).as_ref().map(Into::into),
     }
 }
 
-/// Whether the loaded direction's delay grew, and it alone.
-fn one_way_confirms(evidence: &Evidence, window: Window, direction: Direction) -> Option<bool> {
+/// True when the delay of the loaded direction grew, and of no other.
+fn one_way_confirms(evidence: &LoadEvidence, window: CountingWindow, direction: Direction) -> Option<bool> {
     let rest = rest(evidence, ClassName::UdpBestEffort);
     let readings = evidence.class(ClassName::UdpBestEffort)?.within(window);
-    let median = |delays: Vec<Duration>| Summary::of(&delays).map(|summary| summary.median);
+    let median = |delays: Vec<Duration>| SampleSummary::of(&delays).map(|summary| summary.median);
     let up = median(readings.iter().filter_map(|reading| rest.delay_up(reading)).collect())?;
     let down = median(readings.iter().filter_map(|reading| rest.delay_down(reading)).collect())?;
     let (loaded, other) = if direction == Direction::Up { (up, down) } else { (down, up) };
-    Some(loaded >= GROWN && other < GROWN.max(loaded / 4))
+    Some(loaded >= MIN_DELAY_GROWTH && other < MIN_DELAY_GROWTH.max(loaded / 4))
 }
 
 fn reasons(
-    place: model::QueuePlace,
-    (class, added): (Class, Duration),
+    place: model::QueueLocation,
+    (class, added): (LatencyClass, Duration),
     own: Option<Duration>,
-    hops: &[(&HopReadings, HopUplift)],
+    hops: &[(&HopSamples, HopUplift)],
     far_distance: Option<u8>,
 ) -> String {
-    let mut words = vec![format!("{} took {} longer (median)", class_words(class), display::duration(added))];
+    let mut parts = vec![format!("{} took {} longer (median)", class_label(class), display::duration(added))];
     if let Some(own) = own {
-        words.push(format!("what waited in this host's own queue took {} to leave", display::duration(own)));
+        parts.push(format!("this host's own queue took {} to drain", display::duration(own)));
     }
     let answered = hops.iter().filter_map(|(hop, uplift)| {
-        let grown = display::duration(uplift.uplift?.or_zero());
+        let grown = display::duration(uplift.uplift?.allow_zero());
         Some(format!("hop {} ({}) {grown} longer", hop.distance, hop.address?))
     });
-    words.extend(answered);
+    parts.extend(answered);
     if far_distance == Some(1) {
-        words.push("the far end is the next hop itself".to_owned());
-    } else if place == model::QueuePlace::Unknown {
-        words.push("no hop before the far end answered while it was idle and while it was loaded".to_owned());
+        parts.push("the far end is the next hop itself".to_owned());
+    } else if place == model::QueueLocation::Unknown {
+        parts.push("no hop before the far end answered while it was idle and while it was loaded".to_owned());
     }
-    words.join("; ")
+    parts.join("; ")
 }
 
-fn contamination(evidence: &Evidence) -> Option<Contamination> {
-    let capacity = evidence.phases.iter().flat_map(|phase| LOADED.map(|direction| phase.goodput(direction)));
+fn contamination(evidence: &LoadEvidence) -> Option<TrafficContamination> {
+    let capacity = evidence.phases.iter().flat_map(|phase| LOADED_DIRECTIONS.map(|direction| phase.goodput(direction)));
     let capacity = capacity.flatten().max();
-    let mut worst: Option<(model::Contamination, String)> = None;
+    let mut worst: Option<(model::TrafficContamination, String)> = None;
     for phase in &evidence.phases {
         let ends = [("this host", phase.near), ("the far host", phase.far)];
         let ends = ends.into_iter().filter_map(|(end, passed)| Some((end, passed?)));
         for (end, passed) in ends {
-            let Passed { sent, received } = passed;
+            let PhaseTraffic { sent, received } = passed;
             for (verb, traffic) in [("sent", sent), ("received", received)] {
-                // What the phase is to be set beside: its larger direction, as acknowledgements are few.
+                // Reference of the phase: its larger direction, as acknowledgements are few.
                 let found = match (phase.kind, capacity) {
-                    (PhaseKind::Idle, Some(capacity)) => model::Contamination::at_rest(&traffic, capacity),
+                    (PhaseKind::Idle, Some(capacity)) => model::TrafficContamination::when_idle(&traffic, capacity),
                     (PhaseKind::Idle, None) => continue,
-                    _ => model::Contamination::of(&traffic),
+                    _ => model::TrafficContamination::of(&traffic),
                 };
                 let text = format!(
-                    "{end} {verb} {} that are not this measurement's while it was {}",
+                    "{end} {verb} {} of foreign traffic while it was {}",
                     display::rate(found.others),
                     if phase.kind == PhaseKind::Idle {
                         "idle".to_owned()
@@ -365,7 +376,7 @@ fn contamination(evidence: &Evidence) -> Option<Contamination> {
                         format!("loaded {}", phase.kind.name())
                     }
                 );
-                let share = |found: &model::Contamination| {
+                let share = |found: &model::TrafficContamination| {
                     let share = match phase.kind {
                         PhaseKind::Idle => capacity.and_then(|capacity| found.others / capacity),
                         _ => found.share,
@@ -379,29 +390,31 @@ fn contamination(evidence: &Evidence) -> Option<Contamination> {
                 });
                 if more {
                     let (_, part) = share(&found);
-                    worst = Some((model::Contamination { share: Ratio::new(part), ..found }, text));
+                    worst = Some((model::TrafficContamination { share: Ratio::new(part), ..found }, text));
                 }
             }
         }
     }
-    worst.map(|(found, evidence)| Contamination {
+    worst.map(|(found, evidence)| TrafficContamination {
         spoils: found.spoilt,
         share: found.share.map_or(0.0, Ratio::get),
         evidence: if found.others.is_zero() {
-            "no traffic of others was seen at either end".to_owned()
+            "no foreign traffic was seen at either end".to_owned()
         } else {
             evidence
         },
     })
 }
 
-/// A reason for all that is `null` and has none yet.
-fn explain(document: &mut LoadDocument, evidence: &Evidence) {
+/// Adds a reason for every `null` that has none yet.
+fn explain(document: &mut LoadDocument, evidence: &LoadEvidence) {
     let mut missing: Vec<(String, String)> = Vec::new();
     let peer = match document.peer {
-        Peer::Linerate => "no probe of this kind came back",
-        Peer::Iperf3 | Peer::Stamp => "an iperf3 server does not answer them: it needs a linerate (`linerate serve`)",
-        Peer::Bare => "the host has no measurement service: it needs a linerate (`linerate serve`)",
+        PeerKind::Linerate => "no probe of this kind was answered",
+        PeerKind::Iperf3 | PeerKind::Stamp => {
+            "an iperf3 server does not answer these probes: start a linerate there (`linerate serve`)"
+        }
+        PeerKind::Bare => "the host has no measurement service: start a linerate there (`linerate serve`)",
     };
     let all = [
         ("icmp", ClassName::Icmp),
@@ -425,16 +438,16 @@ fn explain(document: &mut LoadDocument, evidence: &Evidence) {
         missing.push(("contamination".to_owned(), "the counters of the interface could not be read".to_owned()));
     }
     if document.congestion_control.is_none() {
-        missing.push(("congestion_control".to_owned(), "no connection of the load told it".to_owned()));
+        missing.push(("congestion_control".to_owned(), "no connection of the load reported it".to_owned()));
     }
     for queue in &document.queues {
         if queue.one_way_confirms.is_none() {
-            missing.push((format!("queues.{}.one_way_confirms", word(queue.direction)), peer.to_owned()));
+            missing.push((format!("queues.{}.one_way_confirms", direction_name(queue.direction)), peer.to_owned()));
         }
     }
     for (key, reason) in missing {
         if !document.unknown.iter().any(|unknown| unknown.key == key) {
-            document.unknown.push(Unknown { key, reason });
+            document.unknown.push(UnknownValue { key, reason });
         }
     }
 }

@@ -1,34 +1,34 @@
-//! A host without a measurement service: what every host tells.
+//! A host without a measurement service: measurements that every host allows.
 
 use core::time::Duration;
 use std::net::SocketAddr;
 
-use linerate_model::schema::path::Peer;
+use linerate_model::path::PeerKind;
 use linerate_sys::net;
 
-use super::record::Record;
+use super::record::PathRecord;
 use super::{PathPhase, convert, echo, handshake, hops, idle, stamp, tcp};
-use crate::course::Halt;
+use crate::course::AbortReason;
 use crate::probe::ProbeError;
 
-/// ICMP echoes: this many seconds of them,
+/// Duration of the ICMP echoes,
 const ECHO_TIME: Duration = Duration::from_secs(3);
-/// so far apart.
+/// and their interval.
 const ECHO_INTERVAL: Duration = Duration::from_millis(30);
 
-/// Measures what can be known. `refusal` is what the kernel said where no connection came about.
-pub(super) fn measure(record: &mut Record<'_>, refusal: Option<String>) -> Result<(), Halt> {
+/// Measures a bare host. `refusal` is the kernel's reason where no connection was established.
+pub(super) fn measure(record: &mut PathRecord<'_>, refusal: Option<String>) -> Result<(), AbortReason> {
     let target = &record.options.target;
     let peer = match net::resolve(&target.host, target.port, target.family) {
         Ok(addresses) => addresses.into_iter().next(),
-        Err(error) => return Err(Halt::Failed(ProbeError::Unreachable(error.to_string()))),
+        Err(error) => return Err(AbortReason::Failed(ProbeError::Unreachable(error.to_string()))),
     };
     let Some(peer) = peer else {
-        return Err(Halt::Failed(ProbeError::Unreachable(refusal.unwrap_or_default())));
+        return Err(AbortReason::Failed(ProbeError::Unreachable(refusal.unwrap_or_default())));
     };
     record.document.address = Some(peer.ip().to_string());
     let reflects = stamp::find(record, peer)?;
-    record.document.peer = if reflects { Peer::Stamp } else { Peer::Bare };
+    record.document.peer = if reflects { PeerKind::Stamp } else { PeerKind::Bare };
     let shakes = handshake::measure(record, peer, None)?;
     record.phase(PathPhase::Idle, ECHO_TIME);
     if reflects {
@@ -37,11 +37,11 @@ pub(super) fn measure(record: &mut Record<'_>, refusal: Option<String>) -> Resul
     let echoes = echoes(record, peer)?;
     idle::choose_best(record);
     if !(reflects || shakes || echoes) {
-        let reason = refusal.unwrap_or_else(|| format!("{} answers nothing", peer.ip()));
-        return Err(Halt::Failed(ProbeError::Unreachable(reason)));
+        let reason = refusal.unwrap_or_else(|| format!("{} does not answer", peer.ip()));
+        return Err(AbortReason::Failed(ProbeError::Unreachable(reason)));
     }
     match (record.plain_tcp.take(), refusal) {
-        (Some(near), _) => tcp::of_this_end(record, &near),
+        (Some(near), _) => tcp::describe_near_end(record, &near),
         (None, Some(reason)) => record.unknown("tcp", reason),
         (None, None) => {}
     }
@@ -57,8 +57,8 @@ pub(super) fn measure(record: &mut Record<'_>, refusal: Option<String>) -> Resul
     hops::measure(record, peer, None)
 }
 
-/// Round trips of ICMP; whether any came back.
-pub(super) fn echoes(record: &mut Record<'_>, peer: SocketAddr) -> Result<bool, Halt> {
+/// Measures the round trips of ICMP; returns `true` if any was answered.
+pub(super) fn echoes(record: &mut PathRecord<'_>, peer: SocketAddr) -> Result<bool, AbortReason> {
     match echo::measure(record, peer, ECHO_INTERVAL, ECHO_TIME)? {
         Ok(round_trips) => {
             record.document.rtt.icmp = convert::distribution(&round_trips);
@@ -74,8 +74,8 @@ pub(super) fn echoes(record: &mut Record<'_>, peer: SocketAddr) -> Result<bool, 
     }
 }
 
-/// The path MTU that ICMP echoes find.
-pub(super) fn path_mtu(record: &mut Record<'_>, peer: SocketAddr, round_trip: Duration) -> Result<(), Halt> {
+/// Path MTU by ICMP echoes.
+pub(super) fn path_mtu(record: &mut PathRecord<'_>, peer: SocketAddr, round_trip: Duration) -> Result<(), AbortReason> {
     record.document.up.mtu = echo::path_mtu(record, peer, round_trip)?;
     Ok(())
 }

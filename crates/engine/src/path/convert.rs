@@ -1,12 +1,12 @@
-//! From what is measured to what is written down.
+//! Conversions from measurements to the document.
 
 use core::time::Duration;
 use std::net::SocketAddr;
 
-use linerate_model::ippm::{Arrival, Stream};
-use linerate_model::schema::nanoseconds;
-use linerate_model::schema::throughput::TimeDistribution;
-use linerate_model::summary::Distribution;
+use linerate_analysis::ippm::{PacketArrival, PacketStream};
+use linerate_documents::throughput::TimeDistribution;
+use linerate_model::summary::DurationDistribution;
+use linerate_units::serde::nanoseconds;
 use linerate_units::{ByteCount, MonotonicTime, PacketCount, WallTime};
 
 use crate::probe::messages::PacketRecord;
@@ -16,29 +16,29 @@ const HEADERS_V4: ByteCount = ByteCount::new(20 + 8);
 /// Headers of IPv6 and UDP.
 const HEADERS_V6: ByteCount = ByteCount::new(40 + 8);
 
-/// Bytes of an IP packet beside its UDP payload.
+/// Bytes of an IP packet in addition to its UDP payload.
 pub(super) fn headers(peer: SocketAddr) -> ByteCount {
     if peer.is_ipv6() { HEADERS_V6 } else { HEADERS_V4 }
 }
 
-/// Civil time as a point on a line: only differences count.
-pub(super) fn on_line(time: WallTime) -> MonotonicTime {
+/// Civil time as a monotonic time: only differences are meaningful.
+pub(super) fn to_monotonic(time: WallTime) -> MonotonicTime {
     MonotonicTime::from_nanos(nanoseconds(time.since_unix_epoch()))
 }
 
-/// Order statistics; `None` of no readings.
+/// Order statistics; `None` without samples.
 pub(super) fn distribution(readings: &[Duration]) -> Option<TimeDistribution> {
-    Distribution::of(&mut readings.to_vec()).as_ref().map(TimeDistribution::from)
+    DurationDistribution::of(&mut readings.to_vec()).as_ref().map(TimeDistribution::from)
 }
 
-/// A recorded stream as the metrics want it.
-pub(super) fn stream(sent: PacketCount, packets: &[PacketRecord]) -> Stream {
-    let arrivals = packets.iter().map(|packet| Arrival {
+/// A recorded stream as input of the metrics.
+pub(super) fn stream(sent: PacketCount, packets: &[PacketRecord]) -> PacketStream {
+    let arrivals = packets.iter().map(|packet| PacketArrival {
         sequence: packet.sequence.into(),
-        sent: on_line(packet.sent),
-        received: on_line(packet.arrived),
+        sent: to_monotonic(packet.sent),
+        received: to_monotonic(packet.arrived),
         ttl: packet.time_to_live,
         type_of_service: packet.type_of_service,
     });
-    Stream { sent, arrivals: arrivals.collect() }
+    PacketStream { sent, arrivals: arrivals.collect() }
 }

@@ -1,28 +1,28 @@
-//! ICMP echoes: round trips to any host, and the largest one that comes back.
+//! ICMP echoes: round trips to any host, and the largest packet that is answered.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use linerate_model::path_mtu::{PathMtuSearch, RoundOutcome, Step};
-use linerate_model::schema::path::PathMtu;
+use linerate_analysis::path_mtu::{PathMtuSearch, PathMtuStep, RoundOutcome};
+use linerate_model::path::PathMtu;
 use linerate_sys::clock;
 use linerate_sys::error_queue::PathErrorKind;
 use linerate_sys::icmp::{EchoEvent, EchoOptions, EchoSocket};
 use linerate_units::{ByteCount, MonotonicTime, Mtu, PacketCount};
 
-use super::linerate::{BOTH, interface_mtu};
-use super::record::Record;
-use crate::course::Halt;
+use super::linerate::{BOTH_DIRECTIONS, interface_mtu};
+use super::record::PathRecord;
+use crate::course::AbortReason;
 
-/// Content of an echo for round trips: what `ping` sends.
+/// Payload of an echo for round trips, as sent by `ping`.
 const PAYLOAD: usize = 56;
 
-/// Echoes that come later than this are taken for lost.
+/// Timeout of an echo.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A signal is noticed this soon.
+/// Longest delay until a signal is noticed.
 const LOOK: Duration = Duration::from_millis(200);
 
 fn open(
@@ -35,7 +35,7 @@ fn open(
     EchoSocket::open(peer, &options).map_err(|error| error.to_string())
 }
 
-/// Asks for echoes until `done`; the round trips of those that came.
+/// Sends echoes until `done`; returns the round trips.
 pub(super) fn until(
     done: &AtomicBool,
     peer: SocketAddr,
@@ -47,13 +47,13 @@ pub(super) fn until(
     ask(socket, interval, || !done.load(Ordering::Acquire))
 }
 
-/// Asks for echoes for some time.
+/// Sends echoes for some time.
 pub(super) fn measure(
-    record: &Record<'_>,
+    record: &PathRecord<'_>,
     peer: SocketAddr,
     interval: Duration,
     time: Duration,
-) -> Result<Result<Vec<Duration>, String>, Halt> {
+) -> Result<Result<Vec<Duration>, String>, AbortReason> {
     let target = &record.options.target;
     let socket = match open(peer, target.bind, target.device.clone(), false) {
         Ok(socket) => socket,
@@ -67,7 +67,7 @@ pub(super) fn measure(
 
 fn ask(mut socket: EchoSocket, interval: Duration, go_on: impl Fn() -> bool) -> Result<Vec<Duration>, String> {
     let failed =
-        |error: std::io::Error| format!("asking for an ICMP echo: {}", linerate_sys::describe_os_error(&error));
+        |error: std::io::Error| format!("sending an ICMP echo request: {}", linerate_sys::describe_os_error(&error));
     let mut round_trips = Vec::new();
     let mut next = clock::monotonic_now();
     let mut last_sent = next;
@@ -78,7 +78,7 @@ fn ask(mut socket: EchoSocket, interval: Duration, go_on: impl Fn() -> bool) -> 
             return Ok(round_trips);
         }
         if going_on && now >= next {
-            // An error is that of an earlier request, or of a full queue: the next one may do.
+            // An error belongs to an earlier request or a full queue: the next request may succeed.
             if socket.send(&[0; PAYLOAD]).is_ok() {
                 last_sent = now;
             }
@@ -92,13 +92,13 @@ fn ask(mut socket: EchoSocket, interval: Duration, go_on: impl Fn() -> bool) -> 
     }
 }
 
-/// The path MTU by echoes that may not be fragmented on their way there. The answers must come back, so that it may be
-/// that of the way back where the far host does not fragment them.
+/// Path MTU by echoes with the don't-fragment bit. The answers must return, so that a far host that does not fragment
+/// them may limit the result to the path MTU of the opposite direction.
 pub(super) fn path_mtu(
-    record: &mut Record<'_>,
+    record: &mut PathRecord<'_>,
     peer: SocketAddr,
     round_trip: Duration,
-) -> Result<Option<PathMtu>, Halt> {
+) -> Result<Option<PathMtu>, AbortReason> {
     let target = &record.options.target;
     let mut socket = match open(peer, target.bind, target.device.clone(), true) {
         Ok(socket) => socket,
@@ -114,34 +114,34 @@ pub(super) fn path_mtu(
     let mut search = PathMtuSearch::new(control, most);
     loop {
         match search.next() {
-            Step::Send(sizes) => {
+            PathMtuStep::Send(sizes) => {
                 record.check()?;
                 let all: Vec<Mtu> = [control].into_iter().chain(sizes.iter().copied()).collect();
-                for direction in BOTH {
+                for direction in BOTH_DIRECTIONS {
                     record.count_traffic(direction, all.iter().map(|size| size.byte_count()).sum());
                 }
                 let (sent, arrived) = echo_round(&mut socket, &all, headers, round_trip, &mut search);
                 let came = |size: &Mtu| arrived.contains(size);
-                search.over(&RoundOutcome {
+                search.finish_round(&RoundOutcome {
                     sent: sizes.iter().copied().filter(|size| sent.contains(size)).collect(),
                     arrived: sizes.iter().copied().filter(came).collect(),
                     controls_sent: PacketCount::new(1),
                     controls_arrived: PacketCount::new(u64::from(came(&control))),
                 });
             }
-            Step::NothingArrives => {
-                record.unknown("up.mtu", "no ICMP echo is answered");
+            PathMtuStep::NothingArrives => {
+                record.unknown("up.mtu", "no ICMP echo was answered");
                 return Ok(None);
             }
-            Step::Found(found) => {
+            PathMtuStep::Found(found) => {
                 record.note(
-                    "The path MTU up is that of ICMP echoes and their answers: a smaller one on the way back may hold \
-                     it down.",
+                    "The path MTU up is that of ICMP echoes and their answers: a smaller path MTU down may \
+                     limit it.",
                 );
                 return Ok(Some(PathMtu {
                     bytes: found.mtu.get().into(),
                     black_hole_bytes: found.black_hole().map(|size| size.get().into()),
-                    icmp_bytes: found.told.map(|mtu| mtu.get().into()),
+                    icmp_bytes: found.icmp_mtu.map(|mtu| mtu.get().into()),
                     interface_bytes: interface.map(|mtu| mtu.get().into()),
                     limited_by_interface: found.mtu == most,
                 }));
@@ -150,7 +150,7 @@ pub(super) fn path_mtu(
     }
 }
 
-/// Sends an echo of each size; which were sent, and which came back.
+/// Sends an echo of each size; returns the sizes sent and those answered.
 fn echo_round(
     socket: &mut EchoSocket,
     sizes: &[Mtu],
@@ -165,7 +165,7 @@ fn echo_round(
             Ok(number) => {
                 sent.insert(number, *size);
             }
-            Err(_) => search.refused(),
+            Err(_) => search.record_refusal(),
         }
     }
     let mut arrived = Vec::new();
@@ -183,8 +183,8 @@ fn echo_round(
             Ok(Some(EchoEvent::PathError { error, .. })) => {
                 if let PathErrorKind::TooBig { mtu } = error.kind {
                     match mtu {
-                        Some(mtu) => search.hint(mtu),
-                        None => search.refused(),
+                        Some(mtu) => search.record_hint(mtu),
+                        None => search.record_refusal(),
                     }
                 }
             }

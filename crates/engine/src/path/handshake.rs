@@ -1,4 +1,4 @@
-//! Round trips by TCP handshakes: every host answers a SYN, if only by a reset.
+//! Round trips by TCP handshakes: every host answers a SYN, if only with a reset.
 
 use core::time::Duration;
 use std::io::ErrorKind;
@@ -11,27 +11,27 @@ use linerate_units::MonotonicTime;
 
 use super::convert;
 use super::idle::latency_series;
-use super::record::Record;
-use crate::course::Halt;
+use super::record::PathRecord;
+use crate::course::AbortReason;
 
-/// Handshakes with a server that has other things to do.
-pub(super) const GENTLE: u32 = 3;
+/// Handshakes with a server that has other tasks.
+pub(super) const SERVER_HANDSHAKES: u32 = 3;
 
-/// Handshakes with a host that has nothing else to offer.
-const MANY: u32 = 20;
+/// Handshakes with a host without any service.
+const DEFAULT_HANDSHAKES: u32 = 20;
 
-/// Time between them.
+/// Pause between them.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// An answer that takes longer does not come.
+/// Timeout of a handshake.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Makes so many handshakes (or many), and notes how long they took. A closed port's reset counts: it comes as fast.
-/// Whether any was answered.
-pub(super) fn measure(record: &mut Record<'_>, peer: SocketAddr, count: Option<u32>) -> Result<bool, Halt> {
+/// Makes `count` handshakes (20 by default) and records their duration; returns `true` if any was answered. A closed
+/// port's reset counts: it arrives as fast.
+pub(super) fn measure(record: &mut PathRecord<'_>, peer: SocketAddr, count: Option<u32>) -> Result<bool, AbortReason> {
     let mut readings: Vec<(MonotonicTime, Duration)> = Vec::new();
     let mut refused = None;
-    for number in 0..count.unwrap_or(MANY) {
+    for number in 0..count.unwrap_or(DEFAULT_HANDSHAKES) {
         if number > 0 {
             record.wait(PAUSE)?;
         }
@@ -41,10 +41,10 @@ pub(super) fn measure(record: &mut Record<'_>, peer: SocketAddr, count: Option<u
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 readings.push((begun, clock::monotonic_now().since(begun)));
             }
-            Err(linerate_sys::Error::Cancelled { .. }) => return Err(Halt::Interrupted),
+            Err(linerate_sys::Error::Cancelled { .. }) => return Err(AbortReason::Interrupted),
             Err(error) => {
                 refused = Some(error.to_string());
-                // One that gets no answer at all takes long, and the next would, too.
+                // A handshake without any answer takes long, and so would the next.
                 break;
             }
         }
@@ -59,7 +59,7 @@ pub(super) fn measure(record: &mut Record<'_>, peer: SocketAddr, count: Option<u
     Ok(!times.is_empty())
 }
 
-fn one(record: &mut Record<'_>, peer: SocketAddr) -> linerate_sys::Result<Duration> {
+fn one(record: &mut PathRecord<'_>, peer: SocketAddr) -> linerate_sys::Result<Duration> {
     let target = &record.options.target;
     let options = ConnectOptions {
         bind: target.bind.map(|address| SocketAddr::new(address, 0)),
@@ -68,7 +68,7 @@ fn one(record: &mut Record<'_>, peer: SocketAddr) -> linerate_sys::Result<Durati
         ..ConnectOptions::to(peer)
     };
     let (connection, took) = net::connect_tcp_timed(&options, record.stop.as_ref().map(AsFd::as_fd))?;
-    // The kernel's own figure lacks the time until this program is woken; where the SYN was lost it has none.
+    // The kernel's own figure excludes the time until this program is woken; after a lost SYN it is missing.
     let info = tcp_info::read(&connection).ok();
     let time = info.as_ref().and_then(|info| info.rtt).unwrap_or(took);
     record.plain_tcp = info.or(record.plain_tcp.take());

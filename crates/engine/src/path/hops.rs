@@ -1,62 +1,62 @@
-//! Who answers on the way: datagrams whose hop limit ends at the first router, the second one, and so on.
+//! Hops of the path: datagrams whose hop limit ends at the first router, the second one, and so on.
 //!
-//! Each distance has a socket of its own, so that an answer is known by the port that it came to even where a router
-//! quotes no more than the header of what it threw away.
+//! Each distance has a socket of its own, so that the port identifies an answer even where a router quotes only the
+//! header of the packet it dropped.
 
 use core::time::Duration;
 use std::net::{IpAddr, SocketAddr};
 
-use linerate_model::schema::path::Hop;
+use linerate_model::path::PathHop;
 use linerate_sys::clock;
-use linerate_sys::data::probe_socket::{Outgoing, ProbeOptions, ProbeSocket};
+use linerate_sys::data::probe_socket::{OutgoingDatagram, ProbeOptions, ProbeSocket};
 use linerate_sys::error_queue::{PathError, PathErrorKind};
 use linerate_sys::net::{self, UdpOptions};
 use linerate_units::MonotonicTime;
 
 use super::convert;
-use super::record::Record;
-use crate::course::Halt;
+use super::record::PathRecord;
+use crate::course::AbortReason;
 
-/// Ports that nobody uses, as traceroute has chosen them.
+/// First of the unused ports chosen by traceroute.
 const FIRST_PORT: u16 = 33_434;
 
-/// Longest path that is looked at.
+/// Longest path probed.
 const MOST: u8 = 30;
 
-/// Distances that are tried at once.
-const AT_ONCE: u8 = 8;
+/// Distances probed at once.
+const MAX_CONCURRENT: u8 = 8;
 
 /// Datagrams for each distance.
-const PROBES: usize = 3;
+const PROBES_PER_HOP: usize = 3;
 
-/// After so many silent distances the far host itself seems not to answer.
-const MOST_SILENT: usize = 5;
+/// Silent distances in a row after which the far host itself is assumed not to answer.
+const MAX_SILENT_HOPS: usize = 5;
 
 /// Longest wait for the answers of one round.
 const PATIENCE: Duration = Duration::from_millis(800);
 
 /// One distance.
-struct Distance {
+struct HopProbe {
     socket: ProbeSocket,
     to: SocketAddr,
     hops: u8,
     sent: Option<MonotonicTime>,
     times: Vec<Duration>,
     from: Option<IpAddr>,
-    /// Whether the far host itself, or a firewall before it, ended the way there.
+    /// True when the far host itself, or a firewall before it, answered.
     end: bool,
 }
 
-/// Measures; `routers` is how many there are, where that is known from what is left of hop limits.
-pub(super) fn measure(record: &mut Record<'_>, peer: SocketAddr, routers: Option<u8>) -> Result<(), Halt> {
+/// Measures the hops; `routers` is their number, where it is known from the received hop limits.
+pub(super) fn measure(record: &mut PathRecord<'_>, peer: SocketAddr, routers: Option<u8>) -> Result<(), AbortReason> {
     let most = routers.unwrap_or(MOST).min(MOST);
-    let mut hops: Vec<Hop> = Vec::new();
+    let mut hops: Vec<PathHop> = Vec::new();
     let mut reached = false;
     let mut first = 1;
     while first <= most && !reached {
-        let last = most.min(first + AT_ONCE - 1);
-        let opened: Result<Vec<Distance>, String> =
-            (first..=last).map(|hops| Distance::open(record, peer, hops)).collect();
+        let last = most.min(first + MAX_CONCURRENT - 1);
+        let opened: Result<Vec<HopProbe>, String> =
+            (first..=last).map(|hops| HopProbe::open(record, peer, hops)).collect();
         let mut distances = match opened {
             Ok(distances) => distances,
             Err(reason) => {
@@ -73,15 +73,15 @@ pub(super) fn measure(record: &mut Record<'_>, peer: SocketAddr, routers: Option
             }
         }
         let silent = hops.iter().rev().take_while(|hop| hop.address.is_none()).count();
-        if silent >= MOST_SILENT && routers.is_none() {
+        if silent >= MAX_SILENT_HOPS && routers.is_none() {
             hops.truncate(hops.len() - silent);
-            record.note("Beyond the last hop shown nobody answers, not even the host.");
+            record.note("Beyond the last hop shown no answer arrived, not even from the host.");
             break;
         }
         first = last + 1;
     }
     if let Some(routers) = routers {
-        hops.push(Hop {
+        hops.push(PathHop {
             distance: routers.saturating_add(1),
             address: Some(peer.ip().to_string()),
             rtt: record.document.rtt.best,
@@ -91,17 +91,17 @@ pub(super) fn measure(record: &mut Record<'_>, peer: SocketAddr, routers: Option
     Ok(())
 }
 
-fn rounds(record: &Record<'_>, distances: &mut [Distance]) -> Result<(), Halt> {
-    for _ in 0..PROBES {
+fn rounds(record: &PathRecord<'_>, distances: &mut [HopProbe]) -> Result<(), AbortReason> {
+    for _ in 0..PROBES_PER_HOP {
         for distance in &mut *distances {
             distance.send();
         }
         let end = clock::monotonic_now() + PATIENCE;
         while distances.iter().any(|distance| distance.sent.is_some()) && clock::monotonic_now() < end {
             record.wait(Duration::from_millis(5))?;
-            distances.iter_mut().for_each(Distance::look);
+            distances.iter_mut().for_each(HopProbe::look);
         }
-        // Whoever was silent once is asked again with the others, but waited for no longer.
+        // A silent hop is probed again with the others, but not waited for.
         let silent = distances.iter().all(|distance| distance.times.is_empty());
         if silent {
             return Ok(());
@@ -110,8 +110,8 @@ fn rounds(record: &Record<'_>, distances: &mut [Distance]) -> Result<(), Halt> {
     Ok(())
 }
 
-impl Distance {
-    fn open(record: &Record<'_>, peer: SocketAddr, hops: u8) -> Result<Self, String> {
+impl HopProbe {
+    fn open(record: &PathRecord<'_>, peer: SocketAddr, hops: u8) -> Result<Self, String> {
         let to = SocketAddr::new(peer.ip(), FIRST_PORT + u16::from(hops));
         let target = &record.options.target;
         let options = UdpOptions { address: target.bind, device: target.device.clone(), ..UdpOptions::default() };
@@ -123,7 +123,7 @@ impl Distance {
     }
 
     fn send(&mut self) {
-        let how = Outgoing { hop_limit: Some(self.hops), ..Outgoing::default() };
+        let how = OutgoingDatagram { hop_limit: Some(self.hops), ..OutgoingDatagram::default() };
         let now = clock::monotonic_now();
         self.sent = self.socket.send(&[0; 32], &how).is_ok().then_some(now);
     }
@@ -141,8 +141,8 @@ impl Distance {
         self.end = error.kind != PathErrorKind::TimeExceeded || from == self.to.ip();
     }
 
-    fn hop(self) -> Hop {
-        Hop {
+    fn hop(self) -> PathHop {
+        PathHop {
             distance: self.hops,
             address: self.from.map(|from| from.to_string()),
             rtt: convert::distribution(&self.times),

@@ -1,44 +1,44 @@
-//! A stock iperf3 server: its own tests tell what arrives, beside what every host tells.
+//! A stock iperf3 server: its own tests measure what arrives, in addition to the measurements that every host allows.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 use std::net::SocketAddr;
 
-use linerate_model::event::Event;
-use linerate_model::parameters::{Direction as TestDirection, EndCondition, Protocol, TestParameters};
+use linerate_analysis::statistics::clopper_pearson;
+use linerate_model::event::TestEvent;
+use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
+use linerate_model::path::{CapacityMeasurement, PacketMetrics, PeerKind};
 use linerate_model::report::{StreamReport, TestReport, UdpReceived};
-use linerate_model::schema::nanoseconds;
-use linerate_model::schema::path::{Capacity, PacketMetrics, Peer};
-use linerate_model::schema::throughput::Direction;
-use linerate_model::statistics::clopper_pearson;
 use linerate_sys::net;
+use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, PacketCount, Ratio, StreamCount};
 
-use super::linerate::{BOTH, name};
-use super::record::Record;
+use super::linerate::{BOTH_DIRECTIONS, name};
+use super::record::PathRecord;
 use super::{PathEvent, PathPhase, bare, convert, hops, idle};
-use crate::client::{self, Acquaintance, ClientOptions};
-use crate::course::Halt;
+use crate::client::{self, ClientOptions, PriorContact};
+use crate::course::AbortReason;
 use crate::probe::ProbeError;
 
-/// Each test takes this long.
+/// Duration of each test.
 const TIME: Duration = Duration::from_secs(3);
 
-/// Connections of the throughput tests: together they fill what one alone may not.
-const STREAMS: StreamCount = StreamCount::new(4);
+/// Connections of the throughput tests: together they fill a path that one alone may not.
+const TEST_STREAMS: StreamCount = StreamCount::new(4);
 
-/// Rate of the test whose losses are counted, unless TCP is slower: enough packets, hardly a load.
+/// Rate of the test whose losses are counted, unless TCP is slower: enough packets, almost no load.
 const PROBE_RATE: f64 = 2e6;
 
-/// UDP payload of its packets: the least that iperf3 numbers with 64 bits, padded.
+/// UDP payload of its packets: the smallest that iperf3 numbers with 64 bits, padded.
 const PROBE_SIZE: ByteCount = ByteCount::new(200);
 
-pub(super) fn measure(record: &mut Record<'_>) -> Result<(), Halt> {
-    record.document.peer = Peer::Iperf3;
+pub(super) fn measure(record: &mut PathRecord<'_>) -> Result<(), AbortReason> {
+    record.document.peer = PeerKind::Iperf3;
     let target = &record.options.target;
     let addresses = net::resolve(&target.host, target.port, target.family)
-        .map_err(|error| Halt::Failed(ProbeError::Unreachable(error.to_string())))?;
+        .map_err(|error| AbortReason::Failed(ProbeError::Unreachable(error.to_string())))?;
     let Some(peer) = addresses.into_iter().next() else {
-        return Err(Halt::Failed(ProbeError::Unreachable("the host has no address".to_owned())));
+        return Err(AbortReason::Failed(ProbeError::Unreachable("the host has no address".to_owned())));
     };
     record.document.address = Some(peer.ip().to_string());
     record.phase(PathPhase::Idle, Duration::from_secs(3));
@@ -58,9 +58,9 @@ pub(super) fn measure(record: &mut Record<'_>) -> Result<(), Halt> {
     if record.options.capacity {
         capacities(record, peer, &mut handshakes)?;
     } else {
-        record.unknown_both_ways("capacity", "switched off (--no-capacity)");
+        record.add_unknown_both("capacity", "switched off (--no-capacity)");
     }
-    for direction in BOTH {
+    for direction in BOTH_DIRECTIONS {
         record.check()?;
         losses(record, peer, direction, &mut handshakes)?;
     }
@@ -69,17 +69,21 @@ pub(super) fn measure(record: &mut Record<'_>) -> Result<(), Halt> {
     Ok(())
 }
 
-fn capacities(record: &mut Record<'_>, peer: SocketAddr, handshakes: &mut Vec<Duration>) -> Result<(), Halt> {
+fn capacities(
+    record: &mut PathRecord<'_>,
+    peer: SocketAddr,
+    handshakes: &mut Vec<Duration>,
+) -> Result<(), AbortReason> {
     record.tell(&PathEvent::Note(
-        "An iperf3 server allows throughput tests only: what they reach is a lower bound of the capacity.".to_owned(),
+        "An iperf3 server allows throughput tests only: their result is a lower bound of the capacity.".to_owned(),
     ));
-    for (direction, phase) in BOTH.into_iter().zip([PathPhase::CapacityUp, PathPhase::CapacityDown]) {
+    for (direction, phase) in BOTH_DIRECTIONS.into_iter().zip([PathPhase::CapacityUp, PathPhase::CapacityDown]) {
         record.check()?;
         record.phase(phase, TIME);
         let parameters = TestParameters {
             direction: test_direction(direction),
             end: EndCondition::Time(TIME),
-            parallel: STREAMS,
+            parallel: TEST_STREAMS,
             ..TestParameters::default()
         };
         match run(record, parameters, handshakes)? {
@@ -105,8 +109,8 @@ const fn test_direction(direction: Direction) -> TestDirection {
     }
 }
 
-/// What the receiver counted, with the headers that its segments had.
-fn throughput(report: &TestReport, peer: SocketAddr) -> Option<Capacity> {
+/// Throughput by the receiver's count, with the headers of its segments.
+fn throughput(report: &TestReport, peer: SocketAddr) -> Option<CapacityMeasurement> {
     let received: Vec<_> = report.streams.iter().filter_map(|stream| stream.received).collect();
     let bytes: ByteCount = received.iter().map(|side| side.bytes).sum();
     let time = received.iter().map(|side| side.duration).max().filter(|time| !time.is_zero())?;
@@ -114,7 +118,7 @@ fn throughput(report: &TestReport, peer: SocketAddr) -> Option<Capacity> {
     let headers = if peer.is_ipv6() { 40 + 32 } else { 20 + 32 };
     let whole = mss.map_or(1.0, |mss| (mss + f64::from(headers)) / mss);
     let rate = bytes.rate_over(time) * whole;
-    Some(Capacity {
+    Some(CapacityMeasurement {
         bits_per_second: rate.bits_per_second(),
         low_bits_per_second: None,
         high_bits_per_second: None,
@@ -135,17 +139,17 @@ fn segment(stream: &StreamReport) -> Option<f64> {
     info.send_mss.or(info.receive_mss).map(|mss| f64::from(mss.get()))
 }
 
-/// Losses of a slow stream of datagrams.
+/// Losses of a slow datagram stream.
 fn losses(
-    record: &mut Record<'_>,
+    record: &mut PathRecord<'_>,
     peer: SocketAddr,
     direction: Direction,
     handshakes: &mut Vec<Duration>,
-) -> Result<(), Halt> {
+) -> Result<(), AbortReason> {
     let known = record.direction(direction).capacity.as_ref().map(|capacity| capacity.bits_per_second * 0.1);
     let rate = BitRate::from_bits_per_second(known.unwrap_or(PROBE_RATE).min(PROBE_RATE));
     let parameters = TestParameters {
-        protocol: Protocol::Udp,
+        protocol: TestProtocol::Udp,
         direction: test_direction(direction),
         end: EndCondition::Time(TIME),
         block_size: PROBE_SIZE,
@@ -194,26 +198,26 @@ fn metrics(received: &UdpReceived, packet: ByteCount, interval: Duration) -> Pac
     }
 }
 
-/// Runs one test; the reason why it could not be done is no end of the measurement.
+/// Runs one test; a failed test does not end the measurement.
 fn run(
-    record: &mut Record<'_>,
+    record: &mut PathRecord<'_>,
     parameters: TestParameters,
     handshakes: &mut Vec<Duration>,
-) -> Result<Result<TestReport, String>, Halt> {
+) -> Result<Result<TestReport, String>, AbortReason> {
     let target = &record.options.target;
     let direction = match parameters.direction {
         TestDirection::Reverse => Direction::Down,
         _ => Direction::Up,
     };
-    let block_size_given = parameters.protocol == Protocol::Udp;
+    let block_size_given = parameters.protocol == TestProtocol::Udp;
     let interval = Some(Duration::from_millis(200));
     let options = ClientOptions { block_size_given, ..ClientOptions::new(target, parameters, interval) };
     let stop = record.stop;
-    let (error, (report, times)) = client::when_free(Acquaintance::Known, stop, || {
+    let (error, (report, times)) = client::retry_while_busy(PriorContact::Known, stop, || {
         let mut report = None;
         let outcome = client::run(&options, stop.as_ref(), &mut |event| match event {
-            Event::Finished(finished) => report = Some((**finished).clone()),
-            Event::Interval(interval) => {
+            TestEvent::Finished(finished) => report = Some((**finished).clone()),
+            TestEvent::Interval(interval) => {
                 let moved: ByteCount = interval.streams.iter().map(|stream| stream.bytes).sum();
                 record.tell(&PathEvent::Rate(direction, moved.rate_over(interval.length())));
             }
@@ -228,4 +232,67 @@ fn run(
         (None, None) => Err("the test ended without a result".to_owned()),
         (Some(error), _) => Err(error.to_string()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::report::{SideReport, TcpReport, TestTermination};
+    use linerate_model::stream::{StreamDescription, StreamId, StreamRole};
+    use linerate_model::tcp_info::TcpInfo;
+    use linerate_units::Mss;
+
+    use super::*;
+
+    fn peer(text: &str) -> SocketAddr {
+        text.parse().expect("an address")
+    }
+
+    fn stream(received: Option<(u64, u64)>, mss: Option<u32>) -> StreamReport {
+        let address = peer("127.0.0.1:1");
+        let role = StreamRole::Sender;
+        StreamReport {
+            description: StreamDescription { id: StreamId::nth(0), socket: 3, local: address, remote: address, role },
+            sent: None,
+            received: received.map(|(bytes, milliseconds)| SideReport {
+                bytes: ByteCount::new(bytes),
+                duration: Duration::from_millis(milliseconds),
+            }),
+            tcp: Some(TcpReport {
+                last_info: mss.map(|mss| TcpInfo { send_mss: Some(Mss::new(mss)), ..TcpInfo::default() }),
+                ..TcpReport::default()
+            }),
+            udp: None,
+            thread_cpu: None,
+        }
+    }
+
+    fn report(streams: Vec<StreamReport>) -> TestReport {
+        TestReport { streams, ..crate::outcome::empty_report(TestTermination::Complete) }
+    }
+
+    #[test]
+    fn throughput_counts_the_headers_of_the_segments() {
+        // 1448 bytes of payload in packets of 1500 bytes, or 1520 with IPv6.
+        for (address, packet) in [("192.0.2.1:1", 1500), ("[2001:db8::1]:1", 1520)] {
+            let streams = vec![stream(Some((1_448_000, 900)), Some(1448)), stream(Some((1_448_000, 1000)), None)];
+            let found = throughput(&report(streams), peer(address)).expect("bytes arrived");
+            let bytes = 2000 * packet;
+            assert!((found.bits_per_second - ByteCount::new(bytes * 8).as_f64()).abs() < 1e-3, "{found:?}");
+            assert_eq!((found.packet_bytes, found.sent_bytes, found.duration_ns), (packet, bytes, 1_000_000_000));
+            assert!(found.at_least, "TCP may not fill the path");
+        }
+    }
+
+    #[test]
+    fn without_a_segment_size_only_the_payload_is_known() {
+        let found = throughput(&report(vec![stream(Some((1000, 1000)), None)]), peer("192.0.2.1:1")).expect("arrived");
+        assert_eq!((found.bits_per_second, found.packet_bytes, found.sent_bytes), (8000.0, 0, 1000));
+    }
+
+    #[test]
+    fn without_a_receiver_or_time_there_is_no_throughput() {
+        for streams in [Vec::new(), vec![stream(None, Some(1448))], vec![stream(Some((1000, 0)), Some(1448))]] {
+            assert_eq!(throughput(&report(streams), peer("192.0.2.1:1")), None);
+        }
+    }
 }

@@ -1,39 +1,39 @@
 //! The phases against a server with probe sessions.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 use std::net::SocketAddr;
 
-use linerate_model::schema::path::Peer;
-use linerate_model::schema::throughput::Direction;
+use linerate_model::path::PeerKind;
 use linerate_sys::route;
 use linerate_units::{BitRate, ByteCount, Mtu};
 
-use super::record::Record;
+use super::record::PathRecord;
 use super::{PathPhase, convert, handshake, hops, idle, marks, mtu, search, tcp};
-use crate::course::Halt;
+use crate::course::AbortReason;
 use crate::probe::{ProbeError, ProbeSession};
 
-/// What the phases know of the path, the later the more.
-pub(super) struct Way<'s> {
+/// Knowledge of the path, which grows from phase to phase.
+pub(super) struct PathKnowledge<'s> {
     pub(super) session: &'s ProbeSession,
     /// Headers of IP and UDP.
     pub(super) headers: ByteCount,
     /// Smallest round trip so far.
     pub(super) round_trip: Duration,
-    /// Rates at which short trains came through: what the path carries, or more.
+    /// Rates at which short bursts arrived: an upper bound of the capacity.
     pub(super) train_rate: [Option<BitRate>; 2],
-    /// Routers on the way to the far end, where it could be counted.
+    /// Routers on the way to the far end, where their number is known.
     pub(super) routers: Option<u8>,
 }
 
-impl Way<'_> {
-    /// After this time, what has not arrived is lost.
+impl PathKnowledge<'_> {
+    /// Time after which a packet that has not arrived is lost.
     pub(super) fn patience(&self) -> Duration {
         self.round_trip * 2 + Duration::from_millis(200)
     }
 
-    /// Path MTU of a direction, or what every path of its family carries.
-    pub(super) fn mtu(&self, record: &mut Record<'_>, direction: Direction) -> Mtu {
+    /// Path MTU of a direction, or the smallest that every path of its family carries.
+    pub(super) fn mtu(&self, record: &mut PathRecord<'_>, direction: Direction) -> Mtu {
         let least = if self.session.peer().is_ipv6() { 1280 } else { 576 };
         let found = record.direction(direction).mtu.as_ref().map(|mtu| mtu.bytes);
         Mtu::new(found.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(least))
@@ -47,7 +47,7 @@ pub(super) const fn index(direction: Direction) -> usize {
     }
 }
 
-pub(super) const BOTH: [Direction; 2] = [Direction::Up, Direction::Down];
+pub(super) const BOTH_DIRECTIONS: [Direction; 2] = [Direction::Up, Direction::Down];
 
 /// `up` or `down`.
 pub(super) const fn name(direction: Direction) -> &'static str {
@@ -57,18 +57,18 @@ pub(super) const fn name(direction: Direction) -> &'static str {
     }
 }
 
-pub(super) fn measure(record: &mut Record<'_>, session: &ProbeSession) -> Result<(), Halt> {
-    introduce(record, session)?;
+pub(super) fn measure(record: &mut PathRecord<'_>, session: &ProbeSession) -> Result<(), AbortReason> {
+    read_server_facts(record, session)?;
     let peer = session.peer();
-    handshake::measure(record, peer, Some(handshake::GENTLE))?;
+    handshake::measure(record, peer, Some(handshake::SERVER_HANDSHAKES))?;
     tcp::describe(record, session.control());
     let first = session.handshake_rtt().unwrap_or(Duration::from_millis(100));
     let headers = convert::headers(peer);
-    let mut way = Way { session, headers, round_trip: first, train_rate: [None; 2], routers: None };
+    let mut way = PathKnowledge { session, headers, round_trip: first, train_rate: [None; 2], routers: None };
     let datagrams = match session.open_datagrams() {
         Ok(way) => Some(way),
         Err(error @ (ProbeError::NoDatagrams { .. } | ProbeError::Refused { .. })) => {
-            record.note(format!("UDP does not come through, so that only TCP and ICMP were measured: {error}"));
+            record.note(format!("UDP does not get through, so that only TCP and ICMP were measured: {error}"));
             without_datagrams(record, &mut way, &error.to_string())?;
             None
         }
@@ -77,7 +77,7 @@ pub(super) fn measure(record: &mut Record<'_>, session: &ProbeSession) -> Result
     if let Some(datagrams) = datagrams {
         if datagrams.local != datagrams.seen_as {
             record.note(format!(
-                "The far end sees this host as {}, not as {}: addresses are translated on the way.",
+                "The far end sees this host as {}, not as {}: addresses are translated on the path.",
                 datagrams.seen_as, datagrams.local
             ));
         }
@@ -87,8 +87,8 @@ pub(super) fn measure(record: &mut Record<'_>, session: &ProbeSession) -> Result
     Ok(())
 }
 
-fn introduce(record: &mut Record<'_>, session: &ProbeSession) -> Result<(), Halt> {
-    record.document.peer = Peer::Linerate;
+fn read_server_facts(record: &mut PathRecord<'_>, session: &ProbeSession) -> Result<(), AbortReason> {
+    record.document.peer = PeerKind::Linerate;
     record.document.peer_version = Some(session.server_version().to_owned());
     record.document.address = Some(session.peer().ip().to_string());
     match session.facts() {
@@ -98,7 +98,7 @@ fn introduce(record: &mut Record<'_>, session: &ProbeSession) -> Result<(), Halt
     Ok(())
 }
 
-fn with_datagrams(record: &mut Record<'_>, way: &mut Way<'_>) -> Result<(), Halt> {
+fn with_datagrams(record: &mut PathRecord<'_>, way: &mut PathKnowledge<'_>) -> Result<(), AbortReason> {
     record.phase(PathPhase::PathMtu, way.round_trip * 4);
     mtu::measure(record, way)?;
     record.check()?;
@@ -116,16 +116,23 @@ fn with_datagrams(record: &mut Record<'_>, way: &mut Way<'_>) -> Result<(), Halt
     if record.options.capacity {
         search::measure(record, way)?;
     } else {
-        record.unknown_both_ways("capacity", "switched off (--no-capacity)");
-        record.unknown_both_ways("policer", "it is looked for while the path is filled, which is switched off");
+        record.add_unknown_both("capacity", "switched off (--no-capacity)");
+        record.add_unknown_both(
+            "policer",
+            "policer detection needs the capacity search, which is switched off (--no-capacity)",
+        );
     }
     Ok(())
 }
 
-/// What TCP and ICMP alone tell.
-fn without_datagrams(record: &mut Record<'_>, way: &mut Way<'_>, reason: &str) -> Result<(), Halt> {
+/// Measurements by TCP and ICMP alone.
+fn without_datagrams(
+    record: &mut PathRecord<'_>,
+    way: &mut PathKnowledge<'_>,
+    reason: &str,
+) -> Result<(), AbortReason> {
     for key in ["packets", "marks", "capacity", "policer"] {
-        record.unknown_both_ways(key, reason);
+        record.add_unknown_both(key, reason);
     }
     record.unknown("rtt.udp", reason);
     record.unknown("clock", reason);
@@ -137,31 +144,31 @@ fn without_datagrams(record: &mut Record<'_>, way: &mut Way<'_>, reason: &str) -
     hops::measure(record, way.session.peer(), None)
 }
 
-/// What follows from the rest.
-fn finish(record: &mut Record<'_>, way: &Way<'_>) {
+/// Derived figures.
+fn finish(record: &mut PathRecord<'_>, way: &PathKnowledge<'_>) {
     let least = record.document.rtt.best.as_ref().map(|rtt| Duration::from_nanos(rtt.min_ns));
-    let product = |end: &linerate_model::schema::path::PathDirection| {
+    let product = |end: &linerate_model::path::PathDirection| {
         let rate = BitRate::from_bits_per_second(end.capacity.as_ref()?.bits_per_second);
         Some((rate * least?).get())
     };
     let products = [product(&record.document.up), product(&record.document.down)];
     [record.document.bdp_up_bytes, record.document.bdp_down_bytes] = products;
     for key in ["bdp_up_bytes", "bdp_down_bytes"] {
-        record.unknown_if_missing(key, "the capacity is not known");
+        record.add_unknown_if_missing(key, "the capacity is not known");
     }
     if let Ok(facts) = way.session.facts() {
         contamination(record, &facts);
     }
 }
 
-/// Whether the far host was busy with others.
-fn contamination(record: &mut Record<'_>, facts: &crate::probe::messages::FarFacts) {
+/// Notes other sessions on the far host.
+fn contamination(record: &mut PathRecord<'_>, facts: &crate::probe::messages::FarFacts) {
     if let Some(others) = facts.other_sessions.filter(|others| !others.is_zero()) {
-        record.note(format!("The server had {others} other sessions at the end: they share the path with this one."));
+        record.note(format!("The server had {others} other sessions at the end, which share the path with this one."));
     }
 }
 
-/// MTU of this host's interface towards the peer, and what the kernel believes of the path.
+/// MTU of this host's interface towards the peer, and the kernel's path MTU.
 pub(super) fn interface_mtu(peer: SocketAddr) -> (Option<Mtu>, Option<Mtu>) {
     match route::route_to(peer.ip()) {
         Ok(route) => (route.interface_mtu, route.route_mtu),

@@ -1,21 +1,21 @@
-//! Measures a path: sizes, delays, losses, order, marks, hops, capacity and policers, each way (RFC 6349 steps 1 and 2,
-//! the metrics of IPPM).
+//! Measures a path: sizes, delays, losses, order, marks, hops, capacity and policers, per direction (RFC 6349 steps 1
+//! and 2, the metrics of IPPM).
 //!
-//! [`run`] goes through the phases of [`PathPhase`] and fills a [`PathDocument`]; what happens on the way is told as
-//! [`PathEvent`]s. Against a server with probe sessions ([`crate::probe`]) both directions are measured; against a STAMP
-//! reflector, an iperf3 server or a host without any of them, what can be known from this end, and the document says why
-//! the rest is not. An interrupted measurement is a partial one, not an error.
+//! [`run`] goes through the phases of [`PathPhase`], fills a [`PathDocument`] and reports progress as [`PathEvent`]s.
+//! Against a server with probe sessions ([`crate::probe`]) both directions are measured; against a STAMP reflector, an
+//! iperf3 server or a host without any of them, the figures that this end can measure, and the document gives the
+//! reason for each missing one. An interrupted measurement is a partial one, not an error.
 //!
 //! | file | phase |
 //! |---|---|
 //! | `linerate` | the order of phases against a linerate |
-//! | `mtu` | path MTU, by [`linerate_model::path_mtu`] |
+//! | `mtu` | path MTU, by [`linerate_analysis::path_mtu`] |
 //! | `idle` | round trips, and one-way streams in both directions |
 //! | `marks` | ECN codepoints and DSCPs |
-//! | `hops` | who answers on the way |
-//! | `search` | capacity, by [`linerate_model::capacity`], and what a policer leaves in a stream above it |
+//! | `hops` | routers of the path |
+//! | `search`, `policer` | capacity, by [`linerate_analysis::capacity`], and policers, by a stream above it |
 //! | `bare`, `stamp`, `iperf3` | other peers |
-//! | `echo`, `handshake`, `tcp` | what every host tells |
+//! | `echo`, `handshake`, `tcp` | measurements that every host allows |
 
 mod bare;
 mod convert;
@@ -32,47 +32,51 @@ mod record;
 mod search;
 mod stamp;
 mod tcp;
+#[cfg(test)]
+mod test_support;
+#[cfg(test)]
+mod tests;
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
-use linerate_model::schema::path::{PathDocument, Peer};
-use linerate_model::schema::run::{PhaseSpan, Series};
-use linerate_model::schema::throughput::Direction;
-use linerate_sys::signals::Interrupts;
+use linerate_documents::run::{PhaseSpan, SampleSeries};
+use linerate_model::path::{PathDocument, PeerKind};
+use linerate_sys::signals::InterruptSignals;
 use linerate_units::{BitRate, ByteCount, PacketCount, Port};
 
-use crate::course::{self, FarEnd, Halt};
+use crate::course::{self, AbortReason, FarService};
 use crate::probe::messages::FarFacts;
-use crate::probe::{ProbeError, Target};
-use record::Record;
+use crate::probe::{ProbeError, ProbeTarget};
+use record::PathRecord;
 
-/// A path to measure.
+/// Options of a path measurement.
 #[derive(Clone, Debug)]
 pub struct PathOptions {
     /// The other end.
-    pub target: Target,
-    /// Where a STAMP reflector is looked for, when no linerate answers.
+    pub target: ProbeTarget,
+    /// Port of a STAMP reflector, used when no linerate answers.
     pub stamp_port: Port,
-    /// Packets of the one-way streams, each way, at most: a slow line gets fewer.
+    /// Packets of the one-way streams per direction, at most: a slow link gets fewer.
     pub count: PacketCount,
-    /// Mean time between them at least: a slow line gets more.
+    /// Mean time between them at least: a slow link gets more.
     pub interval: Duration,
-    /// Whether they follow each other at random (RFC 2330 §11.1.1) instead of periodically (RFC 3432).
+    /// True for random intervals (RFC 2330 §11.1.1) instead of periodic ones (RFC 3432).
     pub poisson: bool,
-    /// Whether to ask the routers on the way.
+    /// True when the routers of the path are probed.
     pub hops: bool,
-    /// Whether to search for the capacity, which fills the path for some seconds each way.
+    /// True when the capacity is searched, which fills the path for some seconds per direction.
     pub capacity: bool,
-    /// Highest rate to try; `None` for what this host can send.
+    /// Highest rate to try; `None` for the limit of this host.
     pub max_rate: Option<BitRate>,
-    /// Most bytes that the search may send each way.
+    /// Most bytes that the search may send per direction.
     pub max_traffic: Option<ByteCount>,
 }
 
 impl PathOptions {
-    /// As `linerate path` does when nothing else is said.
+    /// Defaults of `linerate path`.
     #[must_use]
-    pub fn new(target: Target) -> Self {
+    pub fn new(target: ProbeTarget) -> Self {
         Self {
             target,
             stamp_port: Port::STAMP,
@@ -90,7 +94,7 @@ impl PathOptions {
 /// Parts of the measurement, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathPhase {
-    /// Who is there.
+    /// Detection of the server.
     Connect,
     /// Path MTU.
     PathMtu,
@@ -104,12 +108,12 @@ pub enum PathPhase {
     CapacityUp,
     /// Capacity from the far end.
     CapacityDown,
-    /// Whether a policer is on the way.
+    /// Policer detection.
     Policer,
 }
 
 impl PathPhase {
-    /// Its name for people and documents.
+    /// Name in the output and in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -125,18 +129,18 @@ impl PathPhase {
     }
 }
 
-/// What happens while a path is measured.
+/// Progress of a path measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PathEvent {
-    /// A phase begins; it takes about so long.
+    /// A phase begins, with its expected duration.
     Phase(PathPhase, Duration),
-    /// The capacity searches will send no more than this, both ways together.
+    /// Most bytes that the capacity searches will send, both directions together.
     Announcement(ByteCount),
-    /// A probe came back.
+    /// A probe was answered.
     RoundTrip(Duration),
-    /// What arrives in a search at present.
+    /// Current receive rate of a search.
     Rate(Direction, BitRate),
-    /// Something that a person should know now.
+    /// Note for the user.
     Note(String),
 }
 
@@ -145,48 +149,48 @@ pub enum PathEvent {
 pub struct PathOutcome {
     /// All figures.
     pub document: PathDocument,
-    /// Readings over time.
-    pub series: Vec<Series>,
-    /// When which phase was.
+    /// Samples over time.
+    pub series: Vec<SampleSeries>,
+    /// Time spans of the phases.
     pub phases: Vec<PhaseSpan>,
-    /// What a linerate at the far end says of its host.
+    /// Facts about its host that a linerate at the far end reports.
     pub far: Option<FarFacts>,
-    /// IP bytes of what the measurement sent, as far as it was counted.
+    /// IP bytes sent by the measurement, as far as counted.
     pub sent: ByteCount,
-    /// IP bytes of what was sent to it.
+    /// IP bytes received by the measurement.
     pub received: ByteCount,
-    /// Why nothing, or not all, could be measured; an interrupted measurement has nothing here.
+    /// Reason of a missing or partial result; `None` after an interrupt.
     pub error: Option<ProbeError>,
 }
 
-/// Measures; all that happens is told to `observer`. `stop` ends it early, with what has been measured so far.
-pub fn run(options: &PathOptions, stop: Option<Interrupts>, observer: &mut dyn FnMut(&PathEvent)) -> PathOutcome {
-    let mut record = Record::new(options, stop, observer);
+/// Runs the measurement and reports its events to `observer`. `stop` ends it early with a partial result.
+pub fn run(options: &PathOptions, stop: Option<InterruptSignals>, observer: &mut dyn FnMut(&PathEvent)) -> PathOutcome {
+    let mut record = PathRecord::new(options, stop, observer);
     let result = measure(&mut record);
     record.finish(result)
 }
 
-fn measure(record: &mut Record<'_>) -> Result<(), Halt> {
+fn measure(record: &mut PathRecord<'_>) -> Result<(), AbortReason> {
     record.phase(PathPhase::Connect, Duration::from_millis(500));
     match course::far_end(&record.options.target, record.stop)? {
-        FarEnd::Probes(session) => linerate::measure(record, &session),
-        FarEnd::Tests { outdated } => {
+        FarService::Probes(session) => linerate::measure(record, &session),
+        FarService::Tests { outdated } => {
             if outdated {
-                record.note(course::OUTDATED);
+                record.note(course::OUTDATED_NOTE);
             }
             iperf3::measure(record)
         }
-        FarEnd::Neither(ProbeError::Unreachable(reason)) => bare::measure(record, Some(reason)),
-        FarEnd::Neither(_) => bare::measure(record, None),
+        FarService::Neither(ProbeError::Unreachable(reason)) => bare::measure(record, Some(reason)),
+        FarService::Neither(_) => bare::measure(record, None),
     }
 }
 
-/// What a document says of a peer.
-const fn protocol_of(peer: Peer) -> &'static str {
+/// Reason for missing figures of a peer.
+const fn unknown_reason(peer: PeerKind) -> &'static str {
     match peer {
-        Peer::Linerate => "the far end did not do its part",
-        Peer::Iperf3 => "an iperf3 server cannot tell: it needs a linerate (`linerate serve`) at the far end",
-        Peer::Stamp => "a STAMP reflector cannot tell: it needs a linerate (`linerate serve`) at the far end",
-        Peer::Bare => "the host has no measurement service: it needs a linerate (`linerate serve`) at the far end",
+        PeerKind::Linerate => "the far end did not take part",
+        PeerKind::Iperf3 => "an iperf3 server does not report it: start a linerate at the far end (`linerate serve`)",
+        PeerKind::Stamp => "a STAMP reflector does not report it: start a linerate at the far end (`linerate serve`)",
+        PeerKind::Bare => "the host has no measurement service: start a linerate at the far end (`linerate serve`)",
     }
 }

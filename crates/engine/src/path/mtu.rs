@@ -1,43 +1,43 @@
-//! Path MTU in both directions, by packets that the far end records and that it sends.
+//! Path MTU in both directions, by packets that the far end records and packets that it sends.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 use std::net::UdpSocket;
 
-use linerate_model::path_mtu::{FoundPathMtu, PathMtuSearch, RoundOutcome, Step};
-use linerate_model::schema::path::PathMtu;
-use linerate_model::schema::throughput::Direction;
-use linerate_sys::data::train::{self, Mark, Refusal};
+use linerate_analysis::path_mtu::{FoundPathMtu, PathMtuSearch, PathMtuStep, RoundOutcome};
+use linerate_model::path::PathMtu;
+use linerate_sys::data::train::{self, DatagramMarking, SendFailure};
 use linerate_sys::options;
-use linerate_sys::poll::{self, Interest};
+use linerate_sys::poll::{self, PollInterest};
 use linerate_units::{BitRate, ByteCount, Mtu, PacketCount, TypeOfService};
-use linerate_wire::stamp::{ErrorEstimate, SenderPacket, SessionIdentifier, Timestamp, TimestampFormat};
+use linerate_wire::stamp::{ErrorEstimate, SenderPacket, SessionIdentifier, StampTimestamp, TimestampFormat};
 
-use super::linerate::{BOTH, Way, index, interface_mtu, name};
-use super::record::Record;
+use super::linerate::{BOTH_DIRECTIONS, PathKnowledge, index, interface_mtu, name};
+use super::record::PathRecord;
 use super::{convert, search};
-use crate::course::Halt;
-use crate::probe::messages::{Detail, SendLimit, SendOrder, Spacing, StreamNumber};
+use crate::course::AbortReason;
+use crate::probe::messages::{PacketSpacing, RecordDetail, SendLimit, SendOrder, StreamNumber};
 use crate::probe::{ProbeError, ProbeSession};
 
 /// UDP payload of control packets.
-const CONTROL: ByteCount = SendOrder::SMALLEST;
+const CONTROL_PACKET_SIZE: ByteCount = SendOrder::MIN_PACKET_SIZE;
 
-/// Packets of the train by which the rate of the path is guessed.
+/// Packets of the burst by which the rate of the path is estimated.
 const TRAIN: u32 = 8;
 
-/// A train is over in about this time on any line that it is sent to.
-const TRAIN_PATIENCE: Duration = Duration::from_millis(400);
+/// Longest duration of a burst on any link that it is sent to.
+const BURST_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Largest UDP payload.
 const LARGEST: u32 = 65_507;
 
-pub(super) fn measure(record: &mut Record<'_>, way: &mut Way<'_>) -> Result<(), Halt> {
+pub(super) fn measure(record: &mut PathRecord<'_>, way: &mut PathKnowledge<'_>) -> Result<(), AbortReason> {
     let socket = way.session.socket()?;
     options::set_path_mtu_probing(socket).map_err(ProbeError::from)?;
     let found = both(record, way);
     options::unset_path_mtu_probing(socket).map_err(ProbeError::from)?;
     found?;
-    for direction in BOTH {
+    for direction in BOTH_DIRECTIONS {
         match train(record, way, direction) {
             Ok(rate) => way.train_rate[index(direction)] = rate,
             Err(error) => record.without(&[], error)?,
@@ -46,18 +46,22 @@ pub(super) fn measure(record: &mut Record<'_>, way: &mut Way<'_>) -> Result<(), 
     Ok(())
 }
 
-fn both(record: &mut Record<'_>, way: &Way<'_>) -> Result<(), Halt> {
-    for direction in BOTH {
+fn both(record: &mut PathRecord<'_>, way: &PathKnowledge<'_>) -> Result<(), AbortReason> {
+    for direction in BOTH_DIRECTIONS {
         match search(record, way, direction) {
             Ok(found) => record.direction(direction).mtu = found,
-            Err(Halt::Failed(error)) => record.without(&[&format!("{}.mtu", name(direction))], error)?,
+            Err(AbortReason::Failed(error)) => record.without(&[&format!("{}.mtu", name(direction))], error)?,
             Err(halt) => return Err(halt),
         }
     }
     Ok(())
 }
 
-fn search(record: &mut Record<'_>, way: &Way<'_>, direction: Direction) -> Result<Option<PathMtu>, Halt> {
+fn search(
+    record: &mut PathRecord<'_>,
+    way: &PathKnowledge<'_>,
+    direction: Direction,
+) -> Result<Option<PathMtu>, AbortReason> {
     let peer = way.session.peer();
     let interface = match direction {
         Direction::Up => interface_mtu(peer).0,
@@ -65,27 +69,27 @@ fn search(record: &mut Record<'_>, way: &Way<'_>, direction: Direction) -> Resul
     };
     let headers = u32::try_from(way.headers.get()).unwrap_or(u32::MAX);
     let most = Mtu::new(interface.unwrap_or(Mtu::new(1500)).get().min(LARGEST + headers));
-    let control = Mtu::new(u32::try_from(CONTROL.get()).unwrap_or(0) + headers);
+    let control = Mtu::new(u32::try_from(CONTROL_PACKET_SIZE.get()).unwrap_or(0) + headers);
     let mut search = PathMtuSearch::new(control, most);
     if direction == Direction::Up
         && let Some(known) = known_mtu(way.session, peer, most)
     {
-        search.hint(known);
+        search.record_hint(known);
     }
     loop {
         match search.next() {
-            Step::Found(found) => return Ok(Some(document(found, interface, most))),
-            Step::NothingArrives => {
+            PathMtuStep::Found(found) => return Ok(Some(document(found, interface, most))),
+            PathMtuStep::NothingArrives => {
                 record.unknown(&format!("{}.mtu", name(direction)), "no packet arrived in this direction");
                 return Ok(None);
             }
-            Step::Send(sizes) => {
+            PathMtuStep::Send(sizes) => {
                 record.check()?;
                 let outcome = match direction {
                     Direction::Up => up_round(record, way, &sizes, &mut search, most)?,
                     Direction::Down => down_round(record, way, &sizes, &mut search)?,
                 };
-                search.over(&outcome);
+                search.finish_round(&outcome);
             }
         }
     }
@@ -95,41 +99,41 @@ fn document(found: FoundPathMtu, interface: Option<Mtu>, most: Mtu) -> PathMtu {
     PathMtu {
         bytes: found.mtu.get().into(),
         black_hole_bytes: found.black_hole().map(|size| size.get().into()),
-        icmp_bytes: found.told.map(|mtu| mtu.get().into()),
+        icmp_bytes: found.icmp_mtu.map(|mtu| mtu.get().into()),
         interface_bytes: interface.map(|mtu| mtu.get().into()),
         limited_by_interface: found.mtu == most,
     }
 }
 
-/// What this host's kernel has learnt of the path from routers.
+/// Path MTU that this host's kernel has learnt from routers.
 fn known_mtu(session: &ProbeSession, peer: std::net::SocketAddr, interface: Mtu) -> Option<Mtu> {
     let of_route = interface_mtu(peer).1;
     let of_socket = session.socket().ok().and_then(|socket| options::path_mtu(socket).ok());
     of_socket.into_iter().chain(of_route).min().filter(|mtu| *mtu < interface)
 }
 
-fn sizes_of(way: &Way<'_>, sizes: &[Mtu]) -> Vec<ByteCount> {
+fn sizes_of(way: &PathKnowledge<'_>, sizes: &[Mtu]) -> Vec<ByteCount> {
     let with_controls = sizes.iter().map(|size| size.byte_count() - way.headers);
-    [CONTROL].into_iter().chain(with_controls).chain([CONTROL]).collect()
+    [CONTROL_PACKET_SIZE].into_iter().chain(with_controls).chain([CONTROL_PACKET_SIZE]).collect()
 }
 
-/// How long to wait for packets of these sizes, when the line is as slow as a modem.
-pub(super) fn drain_time(way: &Way<'_>, direction: Direction, payloads: &[ByteCount]) -> Duration {
+/// Wait for packets of these sizes when the link is as slow as a modem.
+pub(super) fn drain_time(way: &PathKnowledge<'_>, direction: Direction, payloads: &[ByteCount]) -> Duration {
     let total: ByteCount = payloads.iter().map(|size| *size + way.headers).sum();
     let rate = way.train_rate[index(direction)].unwrap_or(BitRate::from_bits_per_second(200e3));
     rate.time_to_send(total).unwrap_or_default() + way.round_trip / 2 + Duration::from_millis(20)
 }
 
 fn up_round(
-    record: &mut Record<'_>,
-    way: &Way<'_>,
+    record: &mut PathRecord<'_>,
+    way: &PathKnowledge<'_>,
     sizes: &[Mtu],
     search: &mut PathMtuSearch,
     interface: Mtu,
-) -> Result<RoundOutcome, Halt> {
+) -> Result<RoundOutcome, AbortReason> {
     let session = way.session;
     let stream = session.new_stream();
-    session.far_receive(stream, Detail::Arrivals)?;
+    session.far_receive(stream, RecordDetail::Arrivals)?;
     let socket = session.socket()?;
     let payloads = sizes_of(way, sizes);
     let mut sent = Vec::new();
@@ -138,13 +142,13 @@ fn up_round(
             record.count_traffic(Direction::Up, *payload + way.headers);
             sent.push(number);
         } else {
-            search.refused();
+            search.record_refusal();
         }
     }
     record.wait(drain_time(way, Direction::Up, &payloads))?;
     let arrivals = session.far_collect(stream)?;
     if let Some(known) = known_mtu(session, session.peer(), interface) {
-        search.hint(known);
+        search.record_hint(known);
     }
     let came = |number: usize| arrivals.packets.iter().any(|packet| packet.sequence as usize == number);
     let tried = |number: usize| sent.contains(&number);
@@ -158,7 +162,7 @@ fn up_round(
     })
 }
 
-/// Sends one packet of a recorded stream from this thread; whether the kernel took it.
+/// Sends one packet of a recorded stream from this thread; returns `true` when the kernel accepted it.
 pub(super) fn send_one(
     session: &ProbeSession,
     socket: &UdpSocket,
@@ -169,50 +173,51 @@ pub(super) fn send_one(
 ) -> Result<bool, ProbeError> {
     let packet = SenderPacket {
         sequence: u32::try_from(number).unwrap_or(u32::MAX),
-        timestamp: Timestamp::from_wall(session.clocks().now().wall, TimestampFormat::Ntp),
+        timestamp: StampTimestamp::from_wall(session.clocks().now().wall, TimestampFormat::Ntp),
         error_estimate: ErrorEstimate::unknown(TimestampFormat::Ntp),
         session: SessionIdentifier::new(stream.get()),
     };
-    let (datagram, mark) = (packet.encode(payload), Mark::of(socket, Some(octet)));
+    let (datagram, mark) = (packet.encode(payload), DatagramMarking::of(socket, Some(octet)));
     let mut last = Ok(true);
     for _ in 0..4 {
         let Err(error) = train::send_datagram(socket, &datagram, mark) else { return Ok(true) };
-        match Refusal::of(&error) {
-            // The news on an earlier datagram, which is told only once.
-            Refusal::Earlier => {}
-            Refusal::TooLarge => last = Ok(false),
-            Refusal::Full | Refusal::NoRoom => {
-                poll::wait_for(socket, Interest::WRITE, Some(Duration::from_millis(10)))?;
+        match SendFailure::of(&error) {
+            // The error of an earlier datagram, which is reported only once.
+            SendFailure::Earlier => {}
+            SendFailure::TooLarge => last = Ok(false),
+            SendFailure::Full | SendFailure::NoRoom => {
+                poll::wait_for(socket, PollInterest::WRITE, Some(Duration::from_millis(10)))?;
             }
-            Refusal::Broken => return Err(ProbeError::io("sending a probe", &error)),
+            SendFailure::Broken => return Err(ProbeError::io("sending a probe", &error)),
         }
     }
     last
 }
 
 fn down_round(
-    record: &mut Record<'_>,
-    way: &Way<'_>,
+    record: &mut PathRecord<'_>,
+    way: &PathKnowledge<'_>,
     sizes: &[Mtu],
     search: &mut PathMtuSearch,
-) -> Result<RoundOutcome, Halt> {
+) -> Result<RoundOutcome, AbortReason> {
     let payloads: Vec<(ByteCount, u64)> =
-        sizes.iter().map(|size| (size.byte_count() - way.headers, 1)).chain([(CONTROL, 2)]).collect();
+        sizes.iter().map(|size| (size.byte_count() - way.headers, 1)).chain([(CONTROL_PACKET_SIZE, 2)]).collect();
     let came = far_sends(way, &payloads, TypeOfService::default(), true)?;
     let all: Vec<ByteCount> = payloads.iter().map(|(size, _)| *size).collect();
     record.count_traffic(Direction::Down, all.iter().map(|size| *size + way.headers).sum());
-    let (control, of_sizes) = came.split_last().map_or((Came::default(), &came[..]), |(last, rest)| (*last, rest));
+    let (control, of_sizes) =
+        came.split_last().map_or((ProbeArrival::default(), &came[..]), |(last, rest)| (*last, rest));
     if of_sizes.iter().any(|came| came.refused) {
-        search.refused();
+        search.record_refusal();
     }
     if of_sizes.iter().any(|came| came.packets == 0)
-        && let Some(told) = told_to_far(record, way)?
+        && let Some(told) = far_kernel_mtu(record, way)?
     {
-        search.hint(told);
+        search.record_hint(told);
     }
     let tried = || sizes.iter().copied().zip(of_sizes);
     Ok(RoundOutcome {
-        // What the far kernel refuses counts as tried: it knows from a router that the size does not fit.
+        // A size that the far kernel refuses counts as tried: a router has reported that it does not fit.
         sent: sizes.to_vec(),
         arrived: tried().filter(|(_, came)| came.packets > 0).map(|(size, _)| size).collect(),
         controls_sent: PacketCount::new(2),
@@ -220,39 +225,39 @@ fn down_round(
     })
 }
 
-/// What the far kernel has learnt of the path from routers, by the control connection that takes the same one. The kernel
-/// looks at it again when something is sent there: so the second answer tells.
-fn told_to_far(record: &Record<'_>, way: &Way<'_>) -> Result<Option<Mtu>, ProbeError> {
+/// Path MTU that the far kernel has learnt from routers, by the control connection over the same path. The kernel
+/// updates it when it sends there, so the second answer is used.
+fn far_kernel_mtu(record: &PathRecord<'_>, way: &PathKnowledge<'_>) -> Result<Option<Mtu>, ProbeError> {
     way.session.facts()?;
     let facts = way.session.facts()?;
-    let of_path = facts.control.and_then(|fact| fact.0.path_mtu).map(Mtu::new);
+    let of_path = facts.control.and_then(|info| info.path_mtu);
     let interface = record.far.as_ref().and_then(|far| far.mtu);
     Ok(of_path.filter(|mtu| interface.is_some_and(|interface| *mtu < interface)))
 }
 
-/// What came of a small stream from the far end.
+/// Result of a small stream from the far end.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Came {
-    /// How many packets.
+pub(super) struct ProbeArrival {
+    /// Number of packets.
     pub(super) packets: u64,
     /// The octet of the first.
     pub(super) octet: Option<TypeOfService>,
-    /// Whether the far kernel refused one as too large.
+    /// True when the far kernel refused a packet as too large.
     pub(super) refused: bool,
 }
 
-/// Has the far end send some packets of each of these sizes (or with each octet of [`far_sends_marked`]) at once.
+/// Has the far end send packets of each of these sizes at once.
 fn far_sends(
-    way: &Way<'_>,
+    way: &PathKnowledge<'_>,
     payloads: &[(ByteCount, u64)],
     octet: TypeOfService,
     dont_fragment: bool,
-) -> Result<Vec<Came>, ProbeError> {
+) -> Result<Vec<ProbeArrival>, ProbeError> {
     let orders: Vec<SendOrder> = payloads
         .iter()
         .map(|(size, count)| order(way.session.new_stream(), *size, *count, octet, dont_fragment))
         .collect();
-    far_sends_all(way, &orders)
+    far_send_all(way, &orders)
 }
 
 pub(super) fn order(
@@ -265,27 +270,27 @@ pub(super) fn order(
     SendOrder {
         stream,
         size,
-        // Two control packets are as far apart as a large packet between them would take on a fast line.
+        // The gap between two control packets fits a large packet on a fast link.
         rate: BitRate::from_bits_per_second(size.as_f64() * 8.0 / 0.002),
-        spacing: Spacing::Periodic,
+        spacing: PacketSpacing::Periodic,
         limit: SendLimit { count: Some(PacketCount::new(count)), duration: None },
         type_of_service: octet,
         dont_fragment,
     }
 }
 
-/// Carries out several orders of the far end at the same time, and says what came of each.
-pub(super) fn far_sends_all(way: &Way<'_>, orders: &[SendOrder]) -> Result<Vec<Came>, ProbeError> {
+/// Carries out several orders at the far end concurrently; returns the result of each.
+pub(super) fn far_send_all(way: &PathKnowledge<'_>, orders: &[SendOrder]) -> Result<Vec<ProbeArrival>, ProbeError> {
     let session = way.session;
     let payloads: Vec<ByteCount> = orders.iter().map(|order| order.size).collect();
     let patience = drain_time(way, Direction::Down, &payloads) + way.round_trip;
-    let one = |order: &SendOrder| -> Result<Came, ProbeError> {
-        let reception = session.receive(order.stream, Detail::Arrivals)?;
+    let one = |order: &SendOrder| -> Result<ProbeArrival, ProbeError> {
+        let reception = session.receive(order.stream, RecordDetail::Arrivals)?;
         session.far_send(*order)?;
         let sent = session.far_wait_sent(order.stream, patience.max(Duration::from_secs(1)))?;
         linerate_sys::clock::sleep_until(linerate_sys::clock::monotonic_now() + patience);
         let (_, arrivals) = reception.finish();
-        Ok(Came {
+        Ok(ProbeArrival {
             packets: arrivals.packets.len() as u64,
             octet: arrivals.packets.first().and_then(|packet| packet.type_of_service),
             refused: sent.is_some_and(|sent| !sent.refused_too_large.is_zero()),
@@ -297,32 +302,36 @@ pub(super) fn far_sends_all(way: &Way<'_>, orders: &[SendOrder]) -> Result<Vec<C
     })
 }
 
-/// The rate at which a short train of full packets arrives: what the path carries, or more where a bucket lets a burst
+/// Receive rate of a short burst of full packets: an upper bound of the capacity where a token bucket lets a burst
 /// pass. `None` when too few arrive.
-fn train(record: &mut Record<'_>, way: &Way<'_>, direction: Direction) -> Result<Option<BitRate>, ProbeError> {
+fn train(
+    record: &mut PathRecord<'_>,
+    way: &PathKnowledge<'_>,
+    direction: Direction,
+) -> Result<Option<BitRate>, ProbeError> {
     let session = way.session;
     let size = way.mtu(record, direction).byte_count().min(search::LARGEST) - way.headers;
     let stream = session.new_stream();
     let order = SendOrder {
         stream,
         size,
-        rate: BitRate::from_bits_per_second(SendOrder::MOST_BITS_PER_SECOND / 10.0),
-        spacing: Spacing::Periodic,
+        rate: BitRate::from_bits_per_second(SendOrder::MAX_BITS_PER_SECOND / 10.0),
+        spacing: PacketSpacing::Periodic,
         limit: SendLimit { count: Some(PacketCount::new(TRAIN.into())), duration: None },
         type_of_service: TypeOfService::default(),
         dont_fragment: true,
     };
     record.count_traffic(direction, ByteCount::new((size + way.headers).get() * u64::from(TRAIN)));
-    let patience = way.round_trip + TRAIN_PATIENCE;
+    let patience = way.round_trip + BURST_TIMEOUT;
     let packets = match direction {
         Direction::Up => {
-            session.far_receive(stream, Detail::Arrivals)?;
+            session.far_receive(stream, RecordDetail::Arrivals)?;
             let _ = session.send(order)?.wait();
             linerate_sys::clock::sleep_until(linerate_sys::clock::monotonic_now() + patience);
             session.far_collect(stream)?.packets
         }
         Direction::Down => {
-            let reception = session.receive(stream, Detail::Arrivals)?;
+            let reception = session.receive(stream, RecordDetail::Arrivals)?;
             session.far_send(order)?;
             linerate_sys::clock::sleep_until(linerate_sys::clock::monotonic_now() + patience);
             session.far_stop_sending(stream)?;
@@ -330,7 +339,7 @@ fn train(record: &mut Record<'_>, way: &Way<'_>, direction: Direction) -> Result
         }
     };
     let (Some(first), Some(last)) = (packets.first(), packets.last()) else { return Ok(None) };
-    let time = convert::on_line(last.arrived).since(convert::on_line(first.arrived));
+    let time = convert::to_monotonic(last.arrived).since(convert::to_monotonic(first.arrived));
     let bytes = ByteCount::new((size + way.headers).get() * (packets.len() as u64 - 1));
     Ok(Some(bytes.rate_over(time)).filter(|rate| !rate.is_zero()))
 }

@@ -1,46 +1,47 @@
-//! Whether a policer is on the way: what passes of a stream that is half as fast again as the capacity that was found.
+//! Policer detection, by a stream half as fast again as the measured capacity.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
-use linerate_model::capacity::{Bound, Outcome, Packet};
-use linerate_model::policer::{Finding, Otherwise, detect};
-use linerate_model::schema::path::Policer;
-use linerate_model::schema::throughput::Direction;
+use linerate_analysis::capacity::{CapacityBound, CapacityEstimate, PacketLayout};
+use linerate_analysis::policer::{NoPolicerReason, PolicerFinding, detect};
+use linerate_model::path::Policer;
 use linerate_units::{BitRate, ByteCount, PacketCount, Ratio};
 
 use super::convert;
-use super::linerate::{Way, name};
-use super::record::Record;
+use super::linerate::{PathKnowledge, name};
+use super::record::PathRecord;
 use super::search::{full_packets, packet};
-use crate::course::Halt;
+use crate::course::AbortReason;
 use crate::probe::ProbeError;
-use crate::probe::messages::{Detail, PacketRecord, SendLimit, SendOrder};
+use crate::probe::messages::{PacketRecord, RecordDetail, SendLimit, SendOrder};
 
-/// The stream's rate over the capacity: no whole number, for which see [`linerate_model::policer`].
-const ABOVE: f64 = 1.5;
+/// Stream rate as a multiple of the capacity: not an integer, see [`linerate_analysis::policer`].
+const RATE_FACTOR: f64 = 1.5;
 
-/// How long the stream is, unless that is too many packets, or too few.
+/// Duration of the stream, unless that makes too many packets, or too few.
 const TIME: f64 = 1.0;
 const LONGEST: Duration = Duration::from_secs(4);
 const FEWEST: f64 = 500.0;
 const MOST: f64 = 30_000.0;
 
-/// A queue that held packets back for longer than this, and for longer than so many packets take, is no policer's.
-const QUEUE: Duration = Duration::from_millis(10);
-const QUEUE_PACKETS: f64 = 30.0;
+/// A queue that held packets back for longer than this, and for longer than this number of packets takes, is no
+/// policer's.
+const MAX_POLICER_DELAY: Duration = Duration::from_millis(10);
+const MAX_POLICER_DELAY_PACKETS: f64 = 30.0;
 
 pub(super) fn measure(
-    record: &mut Record<'_>,
-    way: &Way<'_>,
+    record: &mut PathRecord<'_>,
+    way: &PathKnowledge<'_>,
     direction: Direction,
-    outcome: &Outcome,
-) -> Result<(), Halt> {
+    outcome: &CapacityEstimate,
+) -> Result<(), AbortReason> {
     let Some(capacity) = outcome.capacity else {
         record.unknown(&format!("{}.policer", name(direction)), "no packet of the search arrived");
         return Ok(());
     };
     let packet = packet(record, way, direction);
-    let verdict = match without_a_test(outcome, capacity, &packet) {
+    let verdict = match skip_reason(outcome, capacity, &packet) {
         Some(evidence) => Ok(Policer { present: false, bits_per_second: None, burst_bytes: None, evidence }),
         None => test(record, way, direction, capacity, &packet),
     };
@@ -51,31 +52,31 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// What the search for the capacity says already.
-fn without_a_test(outcome: &Outcome, capacity: BitRate, packet: &Packet) -> Option<String> {
-    if let Bound::AtLeast(_) = outcome.bound {
+/// Reason to skip the test, from the capacity search.
+fn skip_reason(outcome: &CapacityEstimate, capacity: BitRate, packet: &PacketLayout) -> Option<String> {
+    if let CapacityBound::AtLeast(_) = outcome.bound {
         let rate = linerate_units::display::rate(capacity);
         return Some(format!("nothing held packets back up to {rate}, the highest rate that was reached"));
     }
     if outcome.loss.is_none_or(|loss| loss == Ratio::ZERO) {
-        return Some("nothing was lost while more was sent than the path carries: a queue held it".to_owned());
+        return Some("nothing was lost while more was sent than the path carries: a queue held the surplus".to_owned());
     }
     let waited = outcome.delay_growth.map_or(Duration::ZERO, |(_, most)| most);
-    let packets = packet.gap(capacity).unwrap_or_default().mul_f64(QUEUE_PACKETS);
-    (waited > QUEUE.max(packets)).then(|| {
+    let packets = packet.gap(capacity).unwrap_or_default().mul_f64(MAX_POLICER_DELAY_PACKETS);
+    (waited > MAX_POLICER_DELAY.max(packets)).then(|| {
         let shown = linerate_units::display::duration(waited);
         format!("packets waited up to {shown} before any was lost: a queue, not a policer")
     })
 }
 
 fn test(
-    record: &mut Record<'_>,
-    way: &Way<'_>,
+    record: &mut PathRecord<'_>,
+    way: &PathKnowledge<'_>,
     direction: Direction,
     capacity: BitRate,
-    packet: &Packet,
+    packet: &PacketLayout,
 ) -> Result<Policer, ProbeError> {
-    let rate = capacity * ABOVE;
+    let rate = capacity * RATE_FACTOR;
     let gap = packet.gap(rate).unwrap_or(LONGEST);
     let count = (TIME / gap.as_secs_f64()).clamp(FEWEST, MOST).min(LONGEST.as_secs_f64() / gap.as_secs_f64());
     let order = SendOrder {
@@ -89,20 +90,20 @@ fn test(
     Ok(describe(found))
 }
 
-type Streamed = (PacketCount, Vec<PacketRecord>, Option<PacketCount>);
+type StreamRecord = (PacketCount, Vec<PacketRecord>, Option<PacketCount>);
 
 fn stream(
-    record: &Record<'_>,
-    way: &Way<'_>,
+    record: &PathRecord<'_>,
+    way: &PathKnowledge<'_>,
     direction: Direction,
     order: SendOrder,
     time: Duration,
-) -> Result<Streamed, ProbeError> {
+) -> Result<StreamRecord, ProbeError> {
     let session = way.session;
-    let interrupted = |_: Halt| ProbeError::Interrupted;
+    let interrupted = |_: AbortReason| ProbeError::Interrupted;
     Ok(match direction {
         Direction::Up => {
-            session.far_receive(order.stream, Detail::Arrivals)?;
+            session.far_receive(order.stream, RecordDetail::Arrivals)?;
             let sending = session.send(order)?;
             record.wait(time + way.patience()).map_err(interrupted)?;
             let sent = sending.stop().packets;
@@ -110,7 +111,7 @@ fn stream(
             (sent, far.packets, far.dropped_in_host)
         }
         Direction::Down => {
-            let reception = session.receive(order.stream, Detail::Arrivals)?;
+            let reception = session.receive(order.stream, RecordDetail::Arrivals)?;
             session.far_send(order)?;
             record.wait(time + way.patience()).map_err(interrupted)?;
             let sent = session.far_stop_sending(order.stream)?.packets;
@@ -120,7 +121,7 @@ fn stream(
     })
 }
 
-fn describe(found: Finding) -> Policer {
+fn describe(found: PolicerFinding) -> Policer {
     let none = |evidence: &str| Policer {
         present: false,
         bits_per_second: None,
@@ -128,7 +129,7 @@ fn describe(found: Finding) -> Policer {
         evidence: evidence.to_owned(),
     };
     match found {
-        Finding::Policer(policer) => Policer {
+        PolicerFinding::Policer(policer) => Policer {
             present: true,
             bits_per_second: Some(policer.rate.bits_per_second()),
             burst_bytes: Some(policer.burst.get()),
@@ -137,12 +138,96 @@ fn describe(found: Finding) -> Policer {
                 policer.misfits.get() * 100.0
             ),
         },
-        Finding::None(Otherwise::LittleLoss) => none("too little was lost of a stream above the capacity"),
-        Finding::None(Otherwise::Queue) => none("packets waited before any was lost: a queue, not a policer"),
-        Finding::None(Otherwise::Irregular) => none("losses do not follow a bucket that fills at a rate"),
-        Finding::None(Otherwise::Receiver) => none("the receiving host itself dropped what had arrived"),
-        Finding::None(Otherwise::Unclear) => {
-            none("delays vary so much that a policer could not be told from other causes")
+        PolicerFinding::None(NoPolicerReason::LittleLoss) => none("too little was lost of a stream above the capacity"),
+        PolicerFinding::None(NoPolicerReason::Queue) => {
+            none("packets waited before any was lost: a queue, not a policer")
+        }
+        PolicerFinding::None(NoPolicerReason::Irregular) => none("losses do not follow a bucket that fills at a rate"),
+        PolicerFinding::None(NoPolicerReason::Receiver) => {
+            none("the receiving host itself dropped packets that had arrived")
+        }
+        PolicerFinding::None(NoPolicerReason::Unclear) => {
+            none("delays vary so much that a policer cannot be distinguished from other causes")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_analysis::capacity::SearchLimiter;
+    use linerate_analysis::policer::Policer as FoundPolicer;
+
+    use super::super::test_support::found;
+    use super::*;
+
+    const PACKET: PacketLayout = PacketLayout { payload: ByteCount::new(1472), headers: ByteCount::new(28) };
+
+    fn rate(megabits: f64) -> BitRate {
+        BitRate::from_bits_per_second(megabits * 1e6)
+    }
+
+    #[test]
+    fn a_search_that_found_no_bottleneck_found_no_policer() {
+        for limiter in [SearchLimiter::Sender, SearchLimiter::MaximumRate, SearchLimiter::Bytes] {
+            let outcome = CapacityEstimate { bound: CapacityBound::AtLeast(limiter), ..found(Some(100.0)) };
+            let reason = skip_reason(&outcome, rate(100.0), &PACKET).expect("nothing held packets back");
+            assert_eq!(reason, "nothing held packets back up to 100 Mbit/s, the highest rate that was reached");
+        }
+    }
+
+    #[test]
+    fn without_loss_a_queue_held_the_surplus() {
+        for loss in [None, Some(Ratio::ZERO)] {
+            let outcome = CapacityEstimate { loss, ..found(Some(100.0)) };
+            let reason = skip_reason(&outcome, rate(100.0), &PACKET).expect("a queue");
+            assert!(reason.starts_with("nothing was lost while more was sent"), "{reason}");
+        }
+    }
+
+    #[test]
+    fn packets_that_waited_long_were_in_a_queue() {
+        // 30 packets of 1500 bytes take 3.6 ms at 100 Mbit/s, and 36 ms at 10 Mbit/s.
+        for (megabits, waited, skips) in [
+            (100.0, None, false),
+            (100.0, Some(10_000), false),
+            (100.0, Some(10_001), true),
+            (10.0, Some(35_999), false),
+            (10.0, Some(36_001), true),
+        ] {
+            let outcome = CapacityEstimate {
+                loss: Ratio::new(0.1),
+                delay_growth: waited.map(|time| (Duration::ZERO, Duration::from_micros(time))),
+                ..found(Some(megabits))
+            };
+            let reason = skip_reason(&outcome, rate(megabits), &PACKET);
+            assert_eq!(reason.is_some(), skips, "{megabits} Mbit/s, {waited:?} µs: {reason:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_found_policer_has_figures() {
+        let policer = FoundPolicer {
+            rate: rate(20.0),
+            burst: ByteCount::new(60_000),
+            misfits: Ratio::new(0.004).expect("finite"),
+        };
+        let described = describe(PolicerFinding::Policer(policer));
+        assert_eq!(
+            (described.present, described.bits_per_second, described.burst_bytes),
+            (true, Some(20e6), Some(60_000))
+        );
+        assert!(described.evidence.contains("but for 0.4 %"), "{}", described.evidence);
+        let mut evidences = std::collections::HashSet::new();
+        for reason in [
+            NoPolicerReason::LittleLoss,
+            NoPolicerReason::Queue,
+            NoPolicerReason::Irregular,
+            NoPolicerReason::Receiver,
+            NoPolicerReason::Unclear,
+        ] {
+            let described = describe(PolicerFinding::None(reason));
+            assert_eq!((described.present, described.bits_per_second, described.burst_bytes), (false, None, None));
+            assert!(evidences.insert(described.evidence), "each reason has its own text");
         }
     }
 }

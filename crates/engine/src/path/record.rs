@@ -1,41 +1,42 @@
-//! What is known so far.
+//! State of the measurement: its document and observer.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
-use linerate_model::schema::nanoseconds;
-use linerate_model::schema::path::{IdleRtt, PathDirection, PathDocument, Peer, SCHEMA, TimeStampSource};
-use linerate_model::schema::run::{PhaseSpan, Series};
-use linerate_model::schema::throughput::{Direction, Outcome};
+use linerate_documents::run::{PhaseSpan, SampleSeries};
+use linerate_documents::throughput::Outcome;
+use linerate_model::path::{IdleRtt, PathDirection, PathDocument, PeerKind, SCHEMA, TimeStampSource};
 use linerate_model::tcp_info::TcpInfo;
 use linerate_sys::clock;
-use linerate_sys::signals::Interrupts;
+use linerate_sys::signals::InterruptSignals;
 use linerate_sys::time_stamp::StampSource;
+use linerate_units::serde::nanoseconds;
 use linerate_units::{ByteCount, MonotonicTime};
 
 use super::{PathEvent, PathOptions, PathOutcome, PathPhase};
-use crate::course::{self, Halt};
+use crate::course::{self, AbortReason};
 use crate::probe::ProbeError;
 use crate::probe::messages::FarFacts;
 
-/// The document while it is filled, and who watches.
-pub(super) struct Record<'a> {
+/// The document while it is filled, and its observer.
+pub(super) struct PathRecord<'a> {
     pub(super) options: &'a PathOptions,
-    pub(super) stop: Option<Interrupts>,
+    pub(super) stop: Option<InterruptSignals>,
     observer: &'a mut dyn FnMut(&PathEvent),
     pub(super) started: MonotonicTime,
     pub(super) document: PathDocument,
-    pub(super) series: Vec<Series>,
+    pub(super) series: Vec<SampleSeries>,
     pub(super) phases: Vec<PhaseSpan>,
     pub(super) far: Option<FarFacts>,
-    /// What the kernel says of a TCP connection without restrictions of ours.
+    /// `tcp_info` of a connection without restrictions by linerate.
     pub(super) plain_tcp: Option<TcpInfo>,
     traffic: [ByteCount; 2],
 }
 
-impl<'a> Record<'a> {
+impl<'a> PathRecord<'a> {
     pub(super) fn new(
         options: &'a PathOptions,
-        stop: Option<Interrupts>,
+        stop: Option<InterruptSignals>,
         observer: &'a mut dyn FnMut(&PathEvent),
     ) -> Self {
         let document = PathDocument {
@@ -44,7 +45,7 @@ impl<'a> Record<'a> {
             host: options.target.host.clone(),
             address: None,
             port: options.target.port.get(),
-            peer: Peer::Bare,
+            peer: PeerKind::Bare,
             peer_version: None,
             started_at_unix_ns: nanoseconds(clock::realtime_now().since_unix_epoch()),
             duration_ns: 0,
@@ -75,7 +76,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// A phase begins, and the one before it is over.
+    /// Starts a phase and ends the previous one.
     pub(super) fn phase(&mut self, phase: PathPhase, expected: Duration) {
         self.end_phase();
         let now = self.elapsed();
@@ -90,7 +91,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Nanoseconds since the beginning.
+    /// Nanoseconds since the start.
     pub(super) fn elapsed(&self) -> u64 {
         nanoseconds(clock::monotonic_now().since(self.started))
     }
@@ -99,7 +100,7 @@ impl<'a> Record<'a> {
         (self.observer)(event);
     }
 
-    /// What a reader should know, said once.
+    /// Adds and reports a note, once.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
         if course::add_note(&mut self.document.notes, &text) {
@@ -107,21 +108,21 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Why a key stays `null`; the first reason holds.
+    /// Adds the reason why a key is `null`; the first reason is kept.
     pub(super) fn unknown(&mut self, key: &str, reason: impl Into<String>) {
         course::add_unknown(&mut self.document.unknown, key, reason);
     }
 
-    /// Why a bandwidth-delay product stays `null`, if it does.
-    pub(super) fn unknown_if_missing(&mut self, key: &str, reason: &str) {
+    /// Adds the reason why a bandwidth-delay product is `null`, if it is.
+    pub(super) fn add_unknown_if_missing(&mut self, key: &str, reason: &str) {
         let value = if key == "bdp_up_bytes" { self.document.bdp_up_bytes } else { self.document.bdp_down_bytes };
         if value.is_none() {
             self.unknown(key, reason);
         }
     }
 
-    /// The same of both directions.
-    pub(super) fn unknown_both_ways(&mut self, key: &str, reason: &str) {
+    /// Adds the reason for both directions.
+    pub(super) fn add_unknown_both(&mut self, key: &str, reason: &str) {
         self.unknown(&format!("up.{key}"), reason);
         self.unknown(&format!("down.{key}"), reason);
     }
@@ -133,25 +134,25 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Bytes of IP packets that the measurement put on the path.
+    /// Counts bytes of IP packets that the measurement put on the path.
     pub(super) fn count_traffic(&mut self, direction: Direction, bytes: ByteCount) {
         self.traffic[super::linerate::index(direction)] += bytes;
     }
 
-    pub(super) fn check(&self) -> Result<(), Halt> {
+    pub(super) fn check(&self) -> Result<(), AbortReason> {
         course::check(self.stop)
     }
 
-    /// Lets time pass.
-    pub(super) fn wait(&self, time: Duration) -> Result<(), Halt> {
+    /// Sleeps for `time`, or until a signal.
+    pub(super) fn wait(&self, time: Duration) -> Result<(), AbortReason> {
         course::wait(self.stop, time)
     }
 
-    /// A part that could not be measured: why, for each of its keys; goes on unless that makes no sense.
-    pub(super) fn without(&mut self, keys: &[&str], error: ProbeError) -> Result<(), Halt> {
+    /// Adds the reason of a failed part for each of its keys; fails only when going on is pointless.
+    pub(super) fn without(&mut self, keys: &[&str], error: ProbeError) -> Result<(), AbortReason> {
         match error {
-            ProbeError::Interrupted => Err(Halt::Interrupted),
-            ProbeError::Lost(_) => Err(Halt::Failed(error)),
+            ProbeError::Interrupted => Err(AbortReason::Interrupted),
+            ProbeError::Lost(_) => Err(AbortReason::Failed(error)),
             other => {
                 for key in keys {
                     self.unknown(key, other.to_string());
@@ -161,19 +162,19 @@ impl<'a> Record<'a> {
         }
     }
 
-    pub(super) fn finish(mut self, result: Result<(), Halt>) -> PathOutcome {
+    pub(super) fn finish(mut self, result: Result<(), AbortReason>) -> PathOutcome {
         self.end_phase();
         self.document.duration_ns = self.elapsed();
         let [sent, received] = self.traffic;
         self.document.traffic_bytes = Some((sent + received).get()).filter(|bytes| *bytes > 0);
-        let (termination, error) = course::ending(result, self.stop);
+        let (termination, error) = course::termination_of(result, self.stop);
         match termination.outcome {
             Outcome::Complete => {}
             Outcome::Interrupted => self.fill_unknown("the measurement was interrupted before"),
             Outcome::Failed | Outcome::PeerTerminated => self.fill_unknown("the measurement failed before"),
         }
         self.document.termination = termination;
-        self.fill_unknown(super::protocol_of(self.document.peer));
+        self.fill_unknown(super::unknown_reason(self.document.peer));
         PathOutcome {
             document: self.document,
             series: self.series,
@@ -185,7 +186,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// A reason for all that is `null` and has none yet.
+    /// Adds a reason for every `null` that has none yet.
     fn fill_unknown(&mut self, reason: &str) {
         let document = &self.document;
         let mut keys: Vec<String> = Vec::new();
@@ -219,7 +220,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Who stamped a packet, in the document's words.
+/// Source of a time stamp, as the document names it.
 pub(super) const fn source(stamp: StampSource) -> TimeStampSource {
     match stamp {
         StampSource::Hardware => TimeStampSource::Hardware,

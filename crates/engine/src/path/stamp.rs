@@ -1,72 +1,72 @@
-//! A STAMP reflector (RFC 8762) that is no linerate, or one whose control port cannot be reached.
+//! A STAMP reflector (RFC 8762) that is not linerate's, or one whose control port is unreachable.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use linerate_model::ippm::{ClockRelation, RoundTrip};
-use linerate_model::schema::nanoseconds;
-use linerate_model::schema::path::{Clock, PacketMetrics};
-use linerate_model::schema::throughput::Direction;
-use linerate_model::statistics::clopper_pearson;
+use linerate_analysis::ippm::{ClockRelation, RoundTrip};
+use linerate_analysis::statistics::clopper_pearson;
+use linerate_model::path::{PacketMetrics, PathClock};
 use linerate_sys::clock;
-use linerate_sys::data::probe_socket::{Outgoing, ProbeOptions, ProbeSocket};
+use linerate_sys::data::probe_socket::{OutgoingDatagram, ProbeOptions, ProbeSocket};
 use linerate_sys::net::{self, UdpOptions};
 use linerate_sys::time_stamp::TimeStamp;
+use linerate_units::serde::nanoseconds;
 use linerate_units::{ByteCount, MonotonicTime, PacketCount, Ratio};
 use linerate_wire::stamp::{
-    ErrorEstimate, ReflectorPacket, SenderPacket, SessionIdentifier, Timestamp, TimestampFormat,
+    ErrorEstimate, ReflectorPacket, SenderPacket, SessionIdentifier, StampTimestamp, TimestampFormat,
 };
 
 use super::PathEvent;
-use super::convert::{self, on_line};
+use super::convert::{self, to_monotonic};
 use super::idle::latency_series;
-use super::record::{Record, source};
-use crate::course::Halt;
+use super::record::{PathRecord, source};
+use crate::course::AbortReason;
 
 /// UDP payload of the probes.
 const SIZE: ByteCount = ByteCount::new(64);
 
-/// Probes to find out whether a reflector is there, and how long it has to answer each.
-const TRIES: u32 = 3;
+/// Probes that detect a reflector, and the time for each answer.
+const DETECTION_PROBES: u32 = 3;
 const PATIENCE: Duration = Duration::from_millis(700);
 
-/// A measurement takes no longer than this.
+/// Longest duration of a measurement.
 const LONGEST: Duration = Duration::from_secs(6);
 
-/// The distance of probes at least: somebody else's reflector is not to be flooded.
-const LEAST_INTERVAL: Duration = Duration::from_millis(10);
+/// Smallest interval of probes: a foreign reflector must not be flooded.
+const MIN_INTERVAL: Duration = Duration::from_millis(10);
 
-/// One answer.
+/// An answer.
 #[derive(Clone, Copy)]
-struct Answer {
+struct StampAnswer {
     sent: TimeStamp,
     received: TimeStamp,
     packet: ReflectorPacket,
 }
 
-/// Whether a reflector answers there.
-pub(super) fn find(record: &mut Record<'_>, peer: SocketAddr) -> Result<bool, Halt> {
-    let Some(mut session) = Session::open(record, peer) else { return Ok(false) };
-    for _ in 0..TRIES {
+/// Returns `true` when a reflector answers.
+pub(super) fn find(record: &mut PathRecord<'_>, peer: SocketAddr) -> Result<bool, AbortReason> {
+    let Some(mut session) = StampSession::open(record, peer) else { return Ok(false) };
+    for _ in 0..DETECTION_PROBES {
         session.send();
         let end = clock::monotonic_now() + PATIENCE;
         while clock::monotonic_now() < end {
             record.check()?;
             match session.receive(end.since(clock::monotonic_now()).min(Duration::from_millis(200))) {
-                Heard::Answer => return Ok(true),
-                Heard::Refusal => return Ok(false),
-                Heard::Nothing => {}
+                StampEvent::Answer => return Ok(true),
+                StampEvent::Refusal => return Ok(false),
+                StampEvent::Nothing => {}
             }
         }
     }
     Ok(false)
 }
 
-/// Round trips, and the losses of each direction where the reflector keeps count.
-pub(super) fn measure(record: &mut Record<'_>, peer: SocketAddr) -> Result<(), Halt> {
-    let Some(mut session) = Session::open(record, peer) else { return Ok(()) };
-    let interval = record.options.interval.max(LEAST_INTERVAL);
+/// Measures round trips, and the losses of each direction where the reflector keeps count.
+pub(super) fn measure(record: &mut PathRecord<'_>, peer: SocketAddr) -> Result<(), AbortReason> {
+    let Some(mut session) = StampSession::open(record, peer) else { return Ok(()) };
+    let interval = record.options.interval.max(MIN_INTERVAL);
     let most = LONGEST.as_nanos() / interval.as_nanos().max(1);
     let count = record.options.count.get().min(u64::try_from(most).unwrap_or(u64::MAX));
     let begun = clock::monotonic_now();
@@ -97,32 +97,32 @@ pub(super) fn measure(record: &mut Record<'_>, peer: SocketAddr) -> Result<(), H
     Ok(())
 }
 
-fn round_trip(answer: &Answer) -> Duration {
+fn round_trip(answer: &StampAnswer) -> Duration {
     let format = answer.packet.error_estimate.format();
     let whole = answer.received.monotonic.since(answer.sent.monotonic);
     let inside = |packet: &ReflectorPacket| {
         let received = packet.received_at.to_wall(format)?.since_unix_epoch();
         packet.timestamp.to_wall(format)?.since_unix_epoch().checked_sub(received)
     };
-    // A turn that took longer than the round trip is told by a clock that was set meanwhile.
+    // A turnaround longer than the round trip means that a clock was set meanwhile.
     inside(&answer.packet).and_then(|turn| whole.checked_sub(turn)).unwrap_or(whole)
 }
 
-struct Session {
+struct StampSession {
     socket: ProbeSocket,
     sent: Vec<TimeStamp>,
-    answers: BTreeMap<u32, Answer>,
+    answers: BTreeMap<u32, StampAnswer>,
     duplicates: u64,
 }
 
-enum Heard {
+enum StampEvent {
     Answer,
     Refusal,
     Nothing,
 }
 
-impl Session {
-    fn open(record: &mut Record<'_>, peer: SocketAddr) -> Option<Self> {
+impl StampSession {
+    fn open(record: &mut PathRecord<'_>, peer: SocketAddr) -> Option<Self> {
         let target = &record.options.target;
         let options = UdpOptions { address: target.bind, device: target.device.clone(), ..UdpOptions::default() };
         let to = SocketAddr::new(peer.ip(), record.options.stamp_port.get());
@@ -135,32 +135,32 @@ impl Session {
         let now = self.socket.clocks().now();
         let packet = SenderPacket {
             sequence: u32::try_from(self.sent.len()).unwrap_or(u32::MAX),
-            timestamp: Timestamp::from_wall(now.wall, TimestampFormat::Ntp),
+            timestamp: StampTimestamp::from_wall(now.wall, TimestampFormat::Ntp),
             error_estimate: ErrorEstimate::unknown(TimestampFormat::Ntp),
             session: SessionIdentifier::new(1),
         };
-        // What the kernel says against it is about an earlier one, or it counts as lost.
-        let _ = self.socket.send(&packet.encode(SIZE), &Outgoing::default());
+        // An error belongs to an earlier packet, or this one counts as lost.
+        let _ = self.socket.send(&packet.encode(SIZE), &OutgoingDatagram::default());
         self.sent.push(now);
     }
 
-    fn receive(&mut self, timeout: Duration) -> Heard {
+    fn receive(&mut self, timeout: Duration) -> StampEvent {
         let mut buffer = [0; 2048];
         let arrival = match self.socket.receive(&mut buffer, Some(timeout)) {
             Ok(Some(arrival)) => arrival,
-            Ok(None) => return Heard::Nothing,
-            Err(_) => return Heard::Refusal,
+            Ok(None) => return StampEvent::Nothing,
+            Err(_) => return StampEvent::Refusal,
         };
-        let Ok(packet) = ReflectorPacket::decode(&buffer[..arrival.filled]) else { return Heard::Nothing };
+        let Ok(packet) = ReflectorPacket::decode(&buffer[..arrival.filled]) else { return StampEvent::Nothing };
         let number = packet.sender_sequence;
-        let Some(sent) = self.sent.get(number as usize).copied() else { return Heard::Nothing };
-        if self.answers.insert(number, Answer { sent, received: arrival.arrived, packet }).is_some() {
+        let Some(sent) = self.sent.get(number as usize).copied() else { return StampEvent::Nothing };
+        if self.answers.insert(number, StampAnswer { sent, received: arrival.arrived, packet }).is_some() {
             self.duplicates += 1;
         }
-        Heard::Answer
+        StampEvent::Answer
     }
 
-    fn tell(&self, record: &mut Record<'_>, interval: Duration, headers: ByteCount) {
+    fn tell(&self, record: &mut PathRecord<'_>, interval: Duration, headers: ByteCount) {
         let readings: Vec<(MonotonicTime, Duration)> =
             self.answers.values().map(|answer| (answer.sent.monotonic, round_trip(answer))).collect();
         let started = record.started;
@@ -171,23 +171,23 @@ impl Session {
         self.losses(record, interval, headers);
     }
 
-    fn clocks(&self, record: &mut Record<'_>) {
+    fn clocks(&self, record: &mut PathRecord<'_>) {
         let round_trips: Vec<RoundTrip> = self
             .answers
             .values()
             .filter_map(|answer| {
                 let format = answer.packet.error_estimate.format();
                 Some(RoundTrip {
-                    sent: on_line(answer.sent.wall),
-                    far_received: on_line(answer.packet.received_at.to_wall(format)?),
-                    far_sent: on_line(answer.packet.timestamp.to_wall(format)?),
-                    received: on_line(answer.received.wall),
+                    sent: to_monotonic(answer.sent.wall),
+                    far_received: to_monotonic(answer.packet.received_at.to_wall(format)?),
+                    far_sent: to_monotonic(answer.packet.timestamp.to_wall(format)?),
+                    received: to_monotonic(answer.received.wall),
                 })
             })
             .collect();
         let stamps = self.answers.values().next().map(|answer| source(answer.received.source));
         if let (Some(relation), Some(time_stamps)) = (ClockRelation::of(&round_trips), stamps) {
-            record.document.clock = Some(Clock {
+            record.document.clock = Some(PathClock {
                 offset_ns: relation.offset.as_nanos(),
                 error_ns: nanoseconds(relation.error_bound),
                 drift_ppm: Some(relation.drift.parts_per_million()),
@@ -196,8 +196,8 @@ impl Session {
         }
     }
 
-    /// A reflector that keeps count numbers its own packets: so it is known how many reached it (RFC 8762 §4.3).
-    fn losses(&self, record: &mut Record<'_>, interval: Duration, headers: ByteCount) {
+    /// A counting reflector numbers its own packets, which reveals how many probes reached it (RFC 8762 §4.3).
+    fn losses(&self, record: &mut PathRecord<'_>, interval: Duration, headers: ByteCount) {
         let (sent, came) = (self.sent.len() as u64, self.answers.len() as u64);
         let counts = self.answers.iter().any(|(number, answer)| answer.packet.sequence != *number);
         let reached = self.answers.values().map(|answer| u64::from(answer.packet.sequence) + 1).max();
@@ -205,9 +205,9 @@ impl Session {
             _ if came == sent => sent,
             Some(reached) if counts => reached.clamp(came, sent),
             _ => {
-                let reason = "packets were lost, and the reflector does not count, so that it is not known in which \
-                              direction";
-                return record.unknown_both_ways("packets", reason);
+                let reason = "packets were lost, and the reflector does not count, so that their direction is \
+                              unknown";
+                return record.add_unknown_both("packets", reason);
             }
         };
         let metrics = |sent: u64, received: u64| {

@@ -1,35 +1,35 @@
-//! What TCP agreed on over this path.
+//! TCP options agreed on over this path.
 
 use std::net::TcpStream;
 
-use linerate_model::schema::path::TcpFeatures;
+use linerate_model::path::TcpFeatures;
 use linerate_model::tcp_info::TcpInfo;
 use linerate_sys::tcp_info;
 use linerate_units::Mss;
 
-use super::record::Record;
+use super::record::PathRecord;
 use crate::probe::messages::SynFacts;
 
-/// Where Linux keeps what a host asks for.
-const SETTINGS: &str = "/proc/sys/net/ipv4";
+/// Directory of Linux's TCP settings.
+const SETTINGS_DIRECTORY: &str = "/proc/sys/net/ipv4";
 
-/// Fills in what both ends say of a connection.
-pub(super) fn describe(record: &mut Record<'_>, connection: &TcpStream) {
-    // The control connection itself keeps its segments small.
+/// Fills in the features that both ends report of a connection.
+pub(super) fn describe(record: &mut PathRecord<'_>, connection: &TcpStream) {
+    // The control connection itself restricts its segment size.
     let near = match record.plain_tcp.take().map_or_else(|| tcp_info::read(connection), Ok) {
         Ok(near) => near,
         Err(error) => return record.unknown("tcp", error.to_string()),
     };
-    let far = record.far.as_ref().and_then(|far| far.control.as_ref()).map(|fact| TcpInfo::from(fact.0.clone()));
+    let far = record.far.as_ref().and_then(|far| far.control.clone());
     let syn = record.far.as_ref().and_then(|far| far.syn);
     let syn_options = syn.as_ref().map(options_of_syn).or_else(|| far.as_ref().map(arrived));
     record.document.tcp = Some(features(&near, syn_options));
 }
 
-/// Fills in what this end alone says of a connection.
-pub(super) fn of_this_end(record: &mut Record<'_>, near: &TcpInfo) {
+/// Fills in the features that this end alone reports of a connection.
+pub(super) fn describe_near_end(record: &mut PathRecord<'_>, near: &TcpInfo) {
     record.document.tcp = Some(features(near, None));
-    record.unknown("tcp.syn_options_arrived", "only a linerate at the far end tells what arrived there");
+    record.unknown("tcp.syn_options_arrived", "only a linerate at the far end reports the options that arrived there");
 }
 
 fn features(near: &TcpInfo, syn_options_arrived: Option<Vec<String>>) -> TcpFeatures {
@@ -45,7 +45,7 @@ fn features(near: &TcpInfo, syn_options_arrived: Option<Vec<String>>) -> TcpFeat
     }
 }
 
-/// The options of the SYN as the far kernel saved it.
+/// Options of the SYN as the far kernel saved it.
 fn options_of_syn(syn: &SynFacts) -> Vec<String> {
     let mut options = Vec::new();
     options.extend(syn.window_scale.map(|scale| format!("window scale {scale}")));
@@ -55,7 +55,7 @@ fn options_of_syn(syn: &SynFacts) -> Vec<String> {
     options
 }
 
-/// The options of the SYN that the far kernel took up: so they arrived.
+/// Options of the SYN that the far kernel accepted, and which therefore arrived.
 fn arrived(far: &TcpInfo) -> Vec<String> {
     let options = [
         ("timestamps", far.timestamps == Some(true)),
@@ -66,10 +66,10 @@ fn arrived(far: &TcpInfo) -> Vec<String> {
     options.into_iter().filter(|(_, there)| *there).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// What this end asks for by its settings and did not get.
+/// Options that this end requests by its settings and did not get.
 fn missing(near: &TcpInfo) -> Vec<String> {
     let asked = |key: &str| {
-        let value = std::fs::read_to_string(format!("{SETTINGS}/{key}")).ok()?;
+        let value = std::fs::read_to_string(format!("{SETTINGS_DIRECTORY}/{key}")).ok()?;
         value.trim().parse::<u8>().ok()
     };
     let wanted = [
@@ -81,7 +81,7 @@ fn missing(near: &TcpInfo) -> Vec<String> {
             asked("tcp_window_scaling") == Some(1),
             Some(near.window_scale.is_some()),
         ),
-        // 2 is the default: ECN for those who ask, and no asking.
+        // 2 is the default: accept ECN, but do not request it.
         (
             "explicit congestion notification",
             "tcp_ecn",
@@ -93,9 +93,81 @@ fn missing(near: &TcpInfo) -> Vec<String> {
     lacking
         .map(|(name, key, ..)| {
             format!(
-                "{name}: asked for and not agreed, as net.ipv4.{key} is off at the far end, or something on the way \
+                "{name}: requested but not agreed, as net.ipv4.{key} is off at the far end, or a middlebox \
                  removes the option"
             )
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_units::TypeOfService;
+
+    use super::super::test_support::{options, recorded};
+    use super::*;
+
+    fn syn() -> SynFacts {
+        SynFacts {
+            source: "192.0.2.1:1".parse().expect("an address"),
+            type_of_service: TypeOfService::default(),
+            hop_limit: 60,
+            asks_for_ecn: false,
+            mss: Some(1460),
+            window_scale: None,
+            selective_acknowledgements: false,
+            timestamps: false,
+        }
+    }
+
+    #[test]
+    fn options_of_a_syn_are_listed_by_name() {
+        assert!(options_of_syn(&syn()).is_empty());
+        let all = SynFacts {
+            asks_for_ecn: true,
+            window_scale: Some(0),
+            selective_acknowledgements: true,
+            timestamps: true,
+            ..syn()
+        };
+        let expected =
+            ["window scale 0", "selective acknowledgements", "timestamps", "explicit congestion notification"];
+        assert_eq!(options_of_syn(&all), expected);
+    }
+
+    #[test]
+    fn agreed_options_have_arrived() {
+        assert!(arrived(&TcpInfo::default()).is_empty());
+        let agreed = TcpInfo {
+            timestamps: Some(true),
+            selective_acknowledgements: Some(false),
+            explicit_congestion_notification: Some(true),
+            ..TcpInfo::default()
+        };
+        assert_eq!(arrived(&agreed), ["timestamps", "explicit congestion notification"]);
+    }
+
+    #[test]
+    fn this_end_alone_does_not_know_what_arrived() {
+        let near = TcpInfo { send_mss: Some(Mss::new(1448)), timestamps: Some(true), ..TcpInfo::default() };
+        let ((), outcome, _) = recorded(&options(), |record| describe_near_end(record, &near));
+        let tcp = outcome.document.tcp.expect("known");
+        assert_eq!((tcp.send_mss_bytes, tcp.timestamps), (Some(1448), Some(true)));
+        assert_eq!((tcp.syn_options_arrived, tcp.window_scale_own), (None, None));
+        assert!(outcome.document.unknown.iter().any(|unknown| unknown.key == "tcp.syn_options_arrived"));
+    }
+
+    #[test]
+    fn an_option_that_this_host_requests_and_did_not_get_is_missing() {
+        let requested = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_sack").is_ok_and(|value| value.trim() == "1");
+        for (agreed, expected) in [(Some(false), requested), (Some(true), false), (None, false)] {
+            let near = TcpInfo { selective_acknowledgements: agreed, ..TcpInfo::default() };
+            let found = missing(&near);
+            assert_eq!(
+                found.iter().any(|text| text.starts_with("selective acknowledgements: ")),
+                expected,
+                "{agreed:?}"
+            );
+        }
+    }
 }

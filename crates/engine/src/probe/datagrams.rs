@@ -1,17 +1,17 @@
-//! The UDP socket of a probe session, at either end: one thread receives, and gives each datagram to whom its number
-//! belongs; anyone may send.
+//! UDP socket of a probe session, at either end: one thread receives and dispatches each datagram by its stream number;
+//! any thread may send.
 
 use core::time::Duration;
 use std::collections::HashMap;
 use std::io;
 use std::net::UdpSocket;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use linerate_sys::data::train::{self, Mark, Refusal};
-use linerate_sys::data::udp::{DatagramReceiver, Received};
-use linerate_sys::poll::{self, Interest};
+use linerate_sys::data::train::{self, DatagramMarking, SendFailure};
+use linerate_sys::data::udp::{DatagramReceiver, ReceivedDatagrams};
+use linerate_sys::poll::{self, PollInterest};
 use linerate_sys::time_stamp::{ClockPair, StampSource, TimeStamp};
 use linerate_sys::{clock, net, options};
 use linerate_units::{ByteCount, MonotonicTime, PacketCount, TypeOfService};
@@ -20,87 +20,92 @@ use linerate_wire::probe::StreamNumber;
 use super::error::{ProbeError, Result};
 use super::lock;
 
-/// At tens of gigabits the default of 208 KiB is full within the time of one scheduling delay, and the loss would be
-/// this host's own.
+/// Receive buffer: at tens of gigabits the default of 208 KiB fills up within one scheduling delay, and the loss would
+/// be this host's own.
 const RECEIVE_BUFFER: ByteCount = ByteCount::from_mebibytes(32);
 
-/// A batch of a fast stream is handed over whole.
+/// Send buffer: holds a whole batch of a fast stream.
 const SEND_BUFFER: ByteCount = ByteCount::from_mebibytes(4);
 
-/// The receiving thread looks at its stop flag at least this often, should a shutdown not wake it.
-const LOOK_AROUND: Duration = Duration::from_millis(200);
+/// Longest time between two looks of the receiving thread at its stop flag, should a shutdown not wake it.
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// While a fast stream comes in, datagrams are left to gather for this long: each wake-up costs as much as reading
-/// several, and the kernel's stamps keep their times.
-const GATHER: Duration = Duration::from_millis(1);
+/// Coalescing time of a fast stream's datagrams: each wake-up costs as much as reading several, and the kernel's stamps
+/// keep their times.
+const COALESCING_TIME: Duration = Duration::from_millis(1);
 
-/// A batch of this many says that there is more to be read at once.
-const WHOLE_BATCH: usize = 32;
+/// A batch of this size means that more can be read at once.
+const FULL_BATCH: usize = 32;
 
-/// What may gather, as a part of the receive buffer.
-const GATHERED_PART: u64 = 8;
+/// Divisor of the receive buffer for the coalesced share.
+const COALESCED_DIVISOR: u64 = 8;
 
-/// A sender that finds the send buffer full waits at most this long for room.
-const ROOM_LIMIT: Duration = Duration::from_millis(10);
+/// Longest wait for space in a full send buffer.
+const MAX_SEND_WAIT: Duration = Duration::from_millis(10);
 
-/// Datagrams of one stream that came together, each of the same size (the last may be shorter).
+/// Datagrams of one stream received together, each of the same size (the last may be shorter).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Run<'a> {
-    /// Which stream.
+pub(crate) struct DatagramRun<'a> {
+    /// The stream.
     pub(crate) stream: StreamNumber,
     /// Their payloads.
     pub(crate) bytes: &'a [u8],
     /// Size of each.
     pub(crate) datagram: usize,
-    /// When the kernel received them.
+    /// Time at which the kernel received them.
     pub(crate) arrived: TimeStamp,
     pub(crate) hop_limit: Option<u8>,
     pub(crate) type_of_service: Option<TypeOfService>,
 }
 
-/// Takes the datagrams of a stream, on the receiving thread: it must not wait.
-pub(crate) trait Sink: Send + Sync {
-    fn take(&self, run: &Run<'_>, from: &Datagrams);
+/// Port unreachable messages in a row after which the peer is gone: a single one may be late or forged.
+const MAX_UNREACHABLE: u32 = 3;
+
+/// Receiver of a stream's datagrams, called on the receiving thread: it must not block.
+pub(crate) trait DatagramSink: Send + Sync {
+    fn take(&self, run: &DatagramRun<'_>, from: &DatagramSocket);
 }
 
-/// The socket and who takes what it receives.
-pub(crate) struct Datagrams {
+/// The socket and the receivers of its streams.
+pub(crate) struct DatagramSocket {
     socket: UdpSocket,
     clocks: ClockPair,
-    sinks: Mutex<Sinks>,
+    sinks: Mutex<SinkTable>,
     stopping: AtomicBool,
-    /// Datagrams that the kernel dropped at the full socket.
+    /// Datagrams that the kernel dropped because the socket buffer was full.
     dropped: AtomicU64,
-    /// When the last datagram was read, in nanoseconds of the monotonic clock; 0 for never.
+    /// Time at which the last datagram was read, in nanoseconds of the monotonic clock; 0 for never.
     heard: AtomicU64,
+    /// ICMP port unreachable messages since then.
+    unreachable: AtomicU32,
     probing_mtu: Mutex<usize>,
 }
 
 #[derive(Default)]
-struct Sinks {
-    by_stream: HashMap<StreamNumber, Registered>,
-    others: Option<Arc<dyn Sink>>,
+struct SinkTable {
+    by_stream: HashMap<StreamNumber, RegisteredSink>,
+    others: Option<Arc<dyn DatagramSink>>,
     in_batches: usize,
 }
 
-struct Registered {
-    sink: Arc<dyn Sink>,
+struct RegisteredSink {
+    sink: Arc<dyn DatagramSink>,
     in_batches: bool,
 }
 
-impl core::fmt::Debug for Datagrams {
+impl core::fmt::Debug for DatagramSocket {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Datagrams").field("socket", &self.socket).finish_non_exhaustive()
     }
 }
 
-impl Datagrams {
-    /// Prepares a connected socket. `others` takes what belongs to no stream.
-    pub(crate) fn new(socket: UdpSocket, others: Option<Arc<dyn Sink>>) -> Result<Arc<Self>> {
+impl DatagramSocket {
+    /// Prepares a connected socket. `others` receives datagrams of unknown streams.
+    pub(crate) fn new(socket: UdpSocket, others: Option<Arc<dyn DatagramSink>>) -> Result<Arc<Self>> {
         socket.set_nonblocking(false).map_err(|cause| ProbeError::io("preparing the probes' socket", &cause))?;
-        options::set_receive_timeout(&socket, Some(LOOK_AROUND))?;
-        // Best effort: without privilege the kernel gives at most `net.core.rmem_max` and `wmem_max`; what it cannot
-        // tell of a packet stays unknown.
+        options::set_receive_timeout(&socket, Some(STOP_POLL_INTERVAL))?;
+        // Best effort: without privilege the kernel grants at most `net.core.rmem_max` and `wmem_max`; packet metadata
+        // that it cannot report stays unknown.
         let _ = options::force_receive_buffer(&socket, RECEIVE_BUFFER);
         let _ = options::force_send_buffer(&socket, SEND_BUFFER);
         let _ = options::set_receive_hop_limit(&socket, true);
@@ -108,10 +113,11 @@ impl Datagrams {
         Ok(Arc::new(Self {
             socket,
             clocks: ClockPair::new(),
-            sinks: Mutex::new(Sinks { others, ..Sinks::default() }),
+            sinks: Mutex::new(SinkTable { others, ..SinkTable::default() }),
             stopping: AtomicBool::new(false),
             dropped: AtomicU64::new(0),
             heard: AtomicU64::new(0),
+            unreachable: AtomicU32::new(0),
             probing_mtu: Mutex::new(0),
         }))
     }
@@ -129,19 +135,31 @@ impl Datagrams {
         PacketCount::new(self.dropped.load(Ordering::Relaxed))
     }
 
-    /// When the peer was last heard of; `None` for never.
+    /// Time of the peer's last datagram; `None` for never.
     pub(crate) fn heard(&self) -> Option<MonotonicTime> {
         Some(self.heard.load(Ordering::Relaxed)).filter(|at| *at > 0).map(MonotonicTime::from_nanos)
     }
 
-    /// From now on `sink` takes the datagrams of `stream`; `false` when another one does. `in_batches` lets the kernel
-    /// put them together (receive offload): needed for high rates, and the end of a time for each of them.
-    pub(crate) fn register(&self, stream: StreamNumber, sink: Arc<dyn Sink>, in_batches: bool) -> bool {
+    /// True when the peer's host reports its port as unreachable: streams to it end.
+    pub(crate) fn is_peer_gone(&self) -> bool {
+        self.unreachable.load(Ordering::Relaxed) >= MAX_UNREACHABLE
+    }
+
+    fn count_unreachable(&self, error: &io::Error) {
+        if error.kind() == io::ErrorKind::ConnectionRefused {
+            self.unreachable.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Registers `sink` for the datagrams of `stream`; returns `false` when another one is registered. `in_batches`
+    /// lets the kernel coalesce them (receive offload): needed for high rates, but without a time stamp for each
+    /// datagram.
+    pub(crate) fn register(&self, stream: StreamNumber, sink: Arc<dyn DatagramSink>, in_batches: bool) -> bool {
         let mut sinks = lock(&self.sinks);
         if sinks.by_stream.contains_key(&stream) {
             return false;
         }
-        sinks.by_stream.insert(stream, Registered { sink, in_batches });
+        sinks.by_stream.insert(stream, RegisteredSink { sink, in_batches });
         if in_batches {
             sinks.in_batches += 1;
             let _ = options::set_udp_gro(&self.socket, true);
@@ -149,7 +167,7 @@ impl Datagrams {
         true
     }
 
-    /// Nobody takes the datagrams of `stream` any longer.
+    /// Unregisters the receiver of `stream`.
     pub(crate) fn forget(&self, stream: StreamNumber) {
         let mut sinks = lock(&self.sinks);
         if sinks.by_stream.remove(&stream).is_some_and(|registered| registered.in_batches) {
@@ -160,8 +178,8 @@ impl Datagrams {
         }
     }
 
-    /// Begins (`true`) or ceases to send with the don't-fragment bit whatever routers have said; each beginning has its
-    /// end.
+    /// Starts (`true`) or stops sending with the don't-fragment bit regardless of the kernel's path MTU; each start
+    /// needs its stop.
     pub(crate) fn probe_mtu(&self, on: bool) -> Result<()> {
         let mut users = lock(&self.probing_mtu);
         match (on, *users) {
@@ -173,16 +191,21 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Sends one datagram, waiting a moment for room in the send buffer.
-    pub(crate) fn send(&self, datagram: &[u8], mark: Mark) -> core::result::Result<(), Refusal> {
-        self.try_to(|| train::send_datagram(&self.socket, datagram, mark))
+    /// Sends one datagram, waiting briefly for space in the send buffer.
+    pub(crate) fn send(&self, datagram: &[u8], mark: DatagramMarking) -> core::result::Result<(), SendFailure> {
+        self.retry_when_full(|| train::send_datagram(&self.socket, datagram, mark))
     }
 
-    /// Sends a train of datagrams. `Ok(false)` when kernel or device cannot cut trains.
-    pub(crate) fn send_train(&self, bytes: &[u8], datagram: u16, mark: Mark) -> core::result::Result<bool, Refusal> {
+    /// Sends a GSO train of datagrams. `Ok(false)` when kernel or device do not support segmentation.
+    pub(crate) fn send_train(
+        &self,
+        bytes: &[u8],
+        datagram: u16,
+        mark: DatagramMarking,
+    ) -> core::result::Result<bool, SendFailure> {
         let mut refused = false;
-        let sent = self.try_to(|| match train::send_train(&self.socket, bytes, datagram, mark) {
-            Err(error) if train::refuses_trains(&error) => {
+        let sent = self.retry_when_full(|| match train::send_train(&self.socket, bytes, datagram, mark) {
+            Err(error) if train::is_segmentation_refusal(&error) => {
                 refused = true;
                 Ok(())
             }
@@ -191,15 +214,16 @@ impl Datagrams {
         sent.map(|()| !refused)
     }
 
-    fn try_to(&self, mut operation: impl FnMut() -> io::Result<()>) -> core::result::Result<(), Refusal> {
-        let mut last = Refusal::Broken;
+    fn retry_when_full(&self, mut operation: impl FnMut() -> io::Result<()>) -> core::result::Result<(), SendFailure> {
+        let mut last = SendFailure::Broken;
         for _ in 0..4 {
             let Err(error) = operation() else { return Ok(()) };
-            last = Refusal::of(&error);
+            last = SendFailure::of(&error);
+            self.count_unreachable(&error);
             match last {
-                Refusal::Earlier => {}
-                Refusal::Full => {
-                    let _ = poll::wait_for(&self.socket, Interest::WRITE, Some(ROOM_LIMIT));
+                SendFailure::Earlier => {}
+                SendFailure::Full => {
+                    let _ = poll::wait_for(&self.socket, PollInterest::WRITE, Some(MAX_SEND_WAIT));
                 }
                 _ => break,
             }
@@ -208,56 +232,59 @@ impl Datagrams {
     }
 
     /// Starts the receiving thread.
-    pub(crate) fn start(self: &Arc<Self>) -> Result<Receiving> {
+    pub(crate) fn start(self: &Arc<Self>) -> Result<ReceivingThread> {
         let datagrams = Arc::clone(self);
         let thread = std::thread::Builder::new().name("probe-receive".into()).stack_size(256 << 10);
         let thread = thread
             .spawn(move || datagrams.receive())
             .map_err(|cause| ProbeError::io("starting the thread that receives probes", &cause))?;
-        Ok(Receiving { datagrams: Arc::clone(self), thread: Some(thread) })
+        Ok(ReceivingThread { datagrams: Arc::clone(self), thread: Some(thread) })
     }
 
     fn receive(&self) {
         let Ok(mut receiver) = DatagramReceiver::new(&self.socket) else { return };
-        // Streams whose packets matter one by one are the rule.
+        // Most streams need each packet separately.
         if lock(&self.sinks).in_batches == 0 {
             let _ = options::set_udp_gro(&self.socket, false);
         }
-        let room = options::receive_buffer(&self.socket).map_or(0, |buffer| buffer.get() / GATHERED_PART);
+        let room = options::receive_buffer(&self.socket).map_or(0, |buffer| buffer.get() / COALESCED_DIVISOR);
         let mut since_pause = 0;
         while !self.stopping.load(Ordering::Acquire) {
             match receiver.receive() {
                 Ok(messages) => {
-                    // Read for the stamps of those messages, and for the next look at the peer's silence.
+                    // Read for the time stamps of those messages, and for the next check of the peer's silence.
                     let now = self.clocks.now();
                     self.heard.store(now.monotonic.as_nanos(), Ordering::Relaxed);
+                    self.unreachable.store(0, Ordering::Relaxed);
                     let mut count = 0;
                     for message in messages {
                         count += 1;
                         since_pause += message.bytes.len() as u64;
                         self.give(&message, now);
                     }
-                    if count < WHOLE_BATCH && since_pause < room && self.gathers() {
-                        clock::sleep_until(clock::monotonic_now() + GATHER);
+                    if count < FULL_BATCH && since_pause < room && self.is_coalescing() {
+                        clock::sleep_until(clock::monotonic_now() + COALESCING_TIME);
                         since_pause = 0;
-                    } else if count < WHOLE_BATCH {
+                    } else if count < FULL_BATCH {
                         since_pause = 0;
                     }
                 }
-                Err(error) if matches!(Refusal::of(&error), Refusal::Earlier | Refusal::Full) => {}
-                Err(_) => clock::sleep_until(clock::monotonic_now() + ROOM_LIMIT),
+                Err(error) if matches!(SendFailure::of(&error), SendFailure::Earlier | SendFailure::Full) => {
+                    self.count_unreachable(&error);
+                }
+                Err(_) => clock::sleep_until(clock::monotonic_now() + MAX_SEND_WAIT),
             }
         }
     }
 
-    /// Whether all that is expected may come in batches: an answer to a probe would be late.
-    fn gathers(&self) -> bool {
+    /// True when all expected datagrams may come in batches: an answer to a probe would be late.
+    fn is_coalescing(&self) -> bool {
         let sinks = lock(&self.sinks);
         sinks.in_batches > 0 && sinks.in_batches == sinks.by_stream.len()
     }
 
-    /// Hands a message over, cut where the stream changes.
-    fn give(&self, message: &Received<'_>, now: TimeStamp) {
+    /// Dispatches a message, split where the stream changes.
+    fn give(&self, message: &ReceivedDatagrams<'_>, now: TimeStamp) {
         if let Some(dropped) = message.dropped {
             self.dropped.store(dropped.get(), Ordering::Relaxed);
         }
@@ -273,14 +300,14 @@ impl Datagrams {
             let (bytes, others) = rest.split_at(same);
             rest = others;
             let (hop_limit, type_of_service) = (message.hop_limit, message.type_of_service);
-            let run = Run { stream, bytes, datagram, arrived, hop_limit, type_of_service };
+            let run = DatagramRun { stream, bytes, datagram, arrived, hop_limit, type_of_service };
             if let Some(sink) = self.sink_of(stream) {
                 sink.take(&run, self);
             }
         }
     }
 
-    fn sink_of(&self, stream: StreamNumber) -> Option<Arc<dyn Sink>> {
+    fn sink_of(&self, stream: StreamNumber) -> Option<Arc<dyn DatagramSink>> {
         let sinks = lock(&self.sinks);
         match sinks.by_stream.get(&stream) {
             Some(registered) => Some(Arc::clone(&registered.sink)),
@@ -289,7 +316,7 @@ impl Datagrams {
     }
 }
 
-/// The number that a STAMP packet carries, of either direction (RFC 8972 §3); `None` for what is too short for one.
+/// Stream number of a STAMP packet, of either direction (RFC 8972 §3); `None` for one that is too short.
 fn stream_of(datagram: &[u8]) -> Option<StreamNumber> {
     let bytes = datagram.get(14..16).filter(|_| datagram.len() >= 44)?;
     Some(StreamNumber::new(u16::from_be_bytes([bytes[0], bytes[1]])))
@@ -297,12 +324,12 @@ fn stream_of(datagram: &[u8]) -> Option<StreamNumber> {
 
 /// The receiving thread; it ends with this.
 #[derive(Debug)]
-pub(crate) struct Receiving {
-    datagrams: Arc<Datagrams>,
+pub(crate) struct ReceivingThread {
+    datagrams: Arc<DatagramSocket>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Drop for Receiving {
+impl Drop for ReceivingThread {
     fn drop(&mut self) {
         self.datagrams.stopping.store(true, Ordering::Release);
         let _ = net::shutdown_both(self.datagrams.socket());

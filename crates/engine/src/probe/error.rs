@@ -1,76 +1,76 @@
-//! How a probe session fails.
+//! Errors of a probe session.
 
 use core::time::Duration;
 
 use linerate_units::Port;
 
-/// What answers on the port in place of a server with probe sessions.
+/// Service that answers on the port in place of a server with probe sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Answering {
-    /// A server that took the cookie for an iperf3 client's: iperf3, or a linerate from before probe sessions.
+pub enum AnsweringService {
+    /// A server that took the cookie for an iperf3 client's: iperf3, or a linerate without probe sessions.
     Iperf3,
-    /// A server that is busy with others and takes no more clients now (iperf3's `ACCESS_DENIED`).
+    /// A busy server that accepts no more clients now (iperf3's `ACCESS_DENIED`).
     Busy,
-    /// A linerate that introduced itself and has no probe sessions.
+    /// A linerate whose hello does not list probe sessions.
     WithoutProbes,
-    /// Something that closed the connection, or said what makes no sense.
+    /// Something that closed the connection, or sent an unexpected reply.
     Something,
-    /// Something that said nothing for ten seconds.
+    /// Something that sent nothing for ten seconds.
     Silence,
 }
 
-/// Why a probe session could not be opened, broke off, or did not do what it was asked for.
+/// Reason why a probe session was not opened, ended early, or refused a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
-    /// The port is open, but nobody there speaks of probes.
+    /// The port is open, but its service has no probe sessions.
     #[error("the far end has no probe service: {}", describe(*.0))]
-    NoProbeService(Answering),
-    /// The far end cannot be reached: what was tried, and what the kernel said.
+    NoProbeService(AnsweringService),
+    /// The far end is unreachable: the failed operation, and the kernel's reason.
     #[error("{0}")]
     Unreachable(String),
     /// TCP gets through, and UDP does not.
     #[error(
-        "no datagram reached the reflector within {} s (UDP port {port}): does a firewall on the way drop UDP?",
+        "no datagram reached the reflector within {} s (UDP port {port}): check the path for a firewall that drops UDP",
         after.as_secs()
     )]
     NoDatagrams {
-        /// The reflector's port.
+        /// UDP port of the reflector.
         port: Port,
-        /// How long it was tried.
+        /// Duration of the attempts.
         after: Duration,
     },
-    /// No way for datagrams was opened yet.
-    #[error("the session has no way for datagrams yet")]
+    /// No datagram channel is open yet.
+    #[error("the session has no datagram channel yet")]
     NotOpened,
     /// The far end refused.
     #[error("the far end refused \"{request}\": {reason}")]
     Refused {
-        /// What was asked for.
+        /// Request.
         request: String,
-        /// Its words.
+        /// Reason.
         reason: String,
     },
     /// The far end did not answer in time.
     #[error("the far end did not answer \"{request}\" within {} s", after.as_secs())]
     TimedOut {
-        /// What was asked for.
+        /// Request.
         request: String,
-        /// How long it had.
+        /// Time limit.
         after: Duration,
     },
     /// The control connection is gone.
     #[error("the control connection of the probe session is gone: {0}")]
     Lost(String),
-    /// The user has had enough.
+    /// Interrupted by a signal.
     #[error("interrupted")]
     Interrupted,
-    /// This host refused something: what was tried, and what the kernel said.
+    /// This host refused an operation: the operation, and the kernel's reason.
     #[error("{0}")]
     System(String),
 }
 
-/// What comes of an operation on a probe session.
+/// Result of an operation on a probe session.
 pub type Result<T> = core::result::Result<T, ProbeError>;
 
 impl ProbeError {
@@ -89,12 +89,12 @@ impl From<linerate_sys::Error> for ProbeError {
     }
 }
 
-fn describe(answering: Answering) -> &'static str {
+fn describe(answering: AnsweringService) -> &'static str {
     match answering {
-        Answering::Iperf3 => "an iperf3 server answers, or a linerate from before probe sessions",
-        Answering::Busy => "the server is busy with others, and takes no more clients now",
-        Answering::WithoutProbes => "a linerate answers that has no probe sessions",
-        Answering::Something => "what answers speaks neither iperf3's protocol nor linerate's",
-        Answering::Silence => "the port is open, but nothing is said there",
+        AnsweringService::Iperf3 => "the server is iperf3, or a linerate without probe sessions",
+        AnsweringService::Busy => "the server is busy and accepts no more clients now",
+        AnsweringService::WithoutProbes => "the server is a linerate without probe sessions",
+        AnsweringService::Something => "the service uses neither iperf3's protocol nor linerate's",
+        AnsweringService::Silence => "the port is open, but its service sends nothing",
     }
 }

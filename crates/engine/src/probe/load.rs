@@ -1,6 +1,7 @@
-//! Load on the path while it is probed: bulk data on TCP connections, with an application's pings between.
+//! Load during probing: bulk data on TCP connections, interleaved with an application's pings.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 use std::net::TcpStream;
 use std::sync::Arc;
 
@@ -9,41 +10,41 @@ use linerate_sys::net::SocketSettings;
 use linerate_sys::{options, tcp_info};
 use linerate_units::{ByteCount, MonotonicTime, TypeOfService};
 use linerate_wire::cookie::Cookie;
-use linerate_wire::probe::load_frame::Frame;
+use linerate_wire::probe::load_frame::LoadFrame;
 use linerate_wire::probe::{
-    ConnectionNumber, ConnectionRef, Goodput, LoadDirection, LoadOrder, LoadProgress, LoadSample, Request,
+    ConnectionNumber, ConnectionRef, GoodputSample, LoadOrder, LoadProgress, LoadSample, StreamRequest,
 };
 
 pub use super::load_link::ApplicationPing;
 
 use super::error::{ProbeError, Result};
-use super::link::Link;
-use super::load_link::{LinkOrder, LoadLink, Seen};
+use super::link::ControlLink;
+use super::load_link::{LinkOrder, LinkRecord, LoadLink};
 use super::session::ProbeSession;
 
-/// A load connection has this long to be made and joined.
-const JOIN_LIMIT: Duration = Duration::from_secs(30);
+/// Time limit for a load connection to be established and to join.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A load connection to make.
+/// Parameters of a load connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadOptions {
-    /// Which way the bulk data goes.
-    pub direction: LoadDirection,
-    /// Congestion control at both ends, by the kernel's name; `None` for what each has by default. It matters at the
-    /// sender; an end that does not have it refuses.
+    /// Direction of the bulk data.
+    pub direction: Direction,
+    /// Congestion control at both ends, by the kernel's name; `None` for each host's default. It takes effect at the
+    /// sender; an end that lacks it refuses.
     pub congestion_control: Option<String>,
-    /// Mark of its packets, both ways.
+    /// Mark of its packets, in both directions.
     pub type_of_service: TypeOfService,
-    /// Distance of the sender's readings of `tcp_info`, 1 ms to 10 s.
+    /// Interval of the sender's samples of `tcp_info`, 1 ms to 10 s.
     pub sampling: Duration,
-    /// Distance of the application's pings, from the opening on; 1 ms at least, `None` for none.
+    /// Interval of the application's pings, from the opening on; 1 ms at least, `None` for none.
     pub ping_interval: Option<Duration>,
 }
 
 impl LoadOptions {
-    /// A best-effort load, read every 10 ms, without pings, by the congestion control that the ends have by default.
+    /// A best-effort load, sampled every 10 ms, without pings, with the hosts' default congestion control.
     #[must_use]
-    pub fn new(direction: LoadDirection) -> Self {
+    pub fn new(direction: Direction) -> Self {
         Self {
             direction,
             congestion_control: None,
@@ -56,9 +57,9 @@ impl LoadOptions {
 
 /// A load connection. Dropping it ends it.
 pub struct LoadConnection {
-    link: Arc<Link>,
+    link: Arc<ControlLink>,
     number: ConnectionNumber,
-    direction: LoadDirection,
+    direction: Direction,
     local: LoadLink,
     local_congestion_control: Option<String>,
     far_congestion_control: Option<String>,
@@ -70,64 +71,64 @@ impl core::fmt::Debug for LoadConnection {
     }
 }
 
-/// What one end has seen of a load connection.
+/// Record of a load connection at one end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoadSide {
     /// Bulk payload handed to the kernel (sender) or taken from it (receiver).
     pub bytes: ByteCount,
-    /// From its start to its end; zero when it was not started.
+    /// Time from its start to its end; zero when it was not started.
     pub time: Duration,
-    /// Readings of `tcp_info`; of the sender.
+    /// The sender's samples of `tcp_info`.
     pub samples: Vec<LoadSample>,
-    /// Readings of the payload every 50 ms; of the receiver.
-    pub goodput: Vec<Goodput>,
-    /// Why it broke, if it did.
+    /// The receiver's samples of the payload, every 50 ms.
+    pub goodput: Vec<GoodputSample>,
+    /// Reason of a failure, if any.
     pub broken: Option<String>,
 }
 
-/// What is known of a load connection at its end.
+/// Records of a load connection at its end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadOutcome {
-    /// What this end has seen.
+    /// Record of this end.
     pub near: LoadSide,
-    /// What the far end has told; `None` when it could not be asked any more.
+    /// Record of the far end; `None` when it could not be requested any more.
     pub far: Option<LoadSide>,
     /// The application's pings, in the order of sending.
     pub pings: Vec<ApplicationPing>,
 }
 
 impl LoadOutcome {
-    /// What the receiver of the bulk data has seen.
+    /// Record of the receiver of the bulk data.
     #[must_use]
-    pub fn receiver(&self, direction: LoadDirection) -> Option<&LoadSide> {
-        if direction == LoadDirection::Down { Some(&self.near) } else { self.far.as_ref() }
+    pub fn receiver(&self, direction: Direction) -> Option<&LoadSide> {
+        if direction == Direction::Down { Some(&self.near) } else { self.far.as_ref() }
     }
 
-    /// What the sender of the bulk data has seen.
+    /// Record of the sender of the bulk data.
     #[must_use]
-    pub fn sender(&self, direction: LoadDirection) -> Option<&LoadSide> {
-        if direction == LoadDirection::Up { Some(&self.near) } else { self.far.as_ref() }
+    pub fn sender(&self, direction: Direction) -> Option<&LoadSide> {
+        if direction == Direction::Up { Some(&self.near) } else { self.far.as_ref() }
     }
 }
 
 impl LoadConnection {
-    /// Makes the connection and has it join the session.
+    /// Establishes the connection and has it join the session.
     pub(super) fn open(session: &ProbeSession, number: ConnectionNumber, load: &LoadOptions) -> Result<Self> {
         let link = session.link();
         let reference = ConnectionRef { connection: number };
-        link.send(&Request::Load(LoadOrder {
+        link.send(&StreamRequest::Load(LoadOrder {
             connection: number,
             direction: load.direction,
             congestion_control: load.congestion_control.clone(),
             type_of_service: load.type_of_service,
             sampling: load.sampling,
         }))?;
-        link.wait_load_expected(reference, JOIN_LIMIT)?;
+        link.wait_load_expected(reference, JOIN_TIMEOUT)?;
         let stream = connect(session, load)?;
         let local_congestion_control = options::congestion(&stream).ok();
-        let order = LinkOrder { sends: load.direction == LoadDirection::Up, sampling: load.sampling, most_rate: None };
-        let local = LoadLink::start(stream, order, &[Frame::Join(number)], None)?;
-        let ready = link.wait_load_ready(reference, JOIN_LIMIT)?;
+        let order = LinkOrder { sends: load.direction == Direction::Up, sampling: load.sampling, most_rate: None };
+        let local = LoadLink::start(stream, order, &[LoadFrame::Join(number)], None)?;
+        let ready = link.wait_load_ready(reference, JOIN_TIMEOUT)?;
         local.set_ping_interval(load.ping_interval);
         Ok(Self {
             link: Arc::clone(link),
@@ -139,15 +140,15 @@ impl LoadConnection {
         })
     }
 
-    /// Its number in the session.
+    /// Number in the session.
     #[must_use]
     pub fn number(&self) -> ConnectionNumber {
         self.number
     }
 
-    /// Which way the bulk data goes.
+    /// Direction of the bulk data.
     #[must_use]
-    pub fn direction(&self) -> LoadDirection {
+    pub fn direction(&self) -> Direction {
         self.direction
     }
 
@@ -163,25 +164,25 @@ impl LoadConnection {
         self.far_congestion_control.as_deref()
     }
 
-    /// Has the bulk data begin, and the counting at both ends.
+    /// Starts the bulk data, and the counting at both ends.
     pub fn start(&self) -> Result<()> {
-        self.link.send(&Request::LoadStart(ConnectionRef { connection: self.number }))?;
+        self.link.send(&StreamRequest::LoadStart(ConnectionRef { connection: self.number }))?;
         self.local.begin();
         Ok(())
     }
 
-    /// When [`LoadConnection::start`] took effect here: the zero of the times of samples and goodput.
+    /// Time at which [`LoadConnection::start`] took effect here: the zero of the times of samples and goodput.
     #[must_use]
     pub fn started(&self) -> Option<MonotonicTime> {
         self.local.look(|seen| seen.started)
     }
 
-    /// Changes the distance of the pings, 1 ms at least; `None` for none.
+    /// Changes the interval of the pings, 1 ms at least; `None` for none.
     pub fn set_ping_interval(&self, interval: Option<Duration>) {
         self.local.set_ping_interval(interval);
     }
 
-    /// The application's pings from the `from`-th on. One that has no answer yet may get one: read it again.
+    /// The application's pings from the `from`-th on. An unanswered one may still get its answer: read it again.
     #[must_use]
     pub fn pings(&self, from: usize) -> Vec<ApplicationPing> {
         self.local.look(|seen| rest(&seen.pings, from))
@@ -193,26 +194,26 @@ impl LoadConnection {
         self.local.bytes()
     }
 
-    /// This end's readings of `tcp_info` from the `from`-th on; only of an upload. Of a load of more than 100 s every
-    /// second one is taken out again, so that `from` may then be beyond the end.
+    /// This end's samples of `tcp_info` from the `from`-th on; only of an upload. In a load of more than 100 s every
+    /// second one is dropped again, so that `from` may then be beyond the end.
     #[must_use]
     pub fn samples(&self, from: usize) -> Vec<LoadSample> {
         self.local.look(|seen| rest(&seen.samples, from))
     }
 
-    /// This end's readings of the payload from the `from`-th on; only of a download.
+    /// This end's samples of the payload from the `from`-th on; only of a download.
     #[must_use]
-    pub fn goodput(&self, from: usize) -> Vec<Goodput> {
+    pub fn goodput(&self, from: usize) -> Vec<GoodputSample> {
         self.local.look(|seen| rest(&seen.goodput, from))
     }
 
-    /// What the far end has told last; it does every half second while it is started.
+    /// Latest report of the far end, which sends one every half second while the load is started.
     #[must_use]
     pub fn far_progress(&self) -> Option<LoadProgress> {
         self.link.progress(self.number)
     }
 
-    /// This end's socket now.
+    /// This end's `tcp_info` now.
     #[must_use]
     pub fn tcp_info(&self) -> Option<TcpInfo> {
         tcp_info::read(self.local.stream()).ok()
@@ -224,31 +225,31 @@ impl LoadConnection {
         self.local.stream()
     }
 
-    /// Why it broke, if it did.
+    /// Reason of a failure, if any.
     #[must_use]
     pub fn broken(&self) -> Option<String> {
         self.local.look(|seen| seen.broken.clone())
     }
 
-    /// Ends it at once, and asks the far end what it has seen.
+    /// Ends it at once, and requests the far end's record.
     #[must_use]
     pub fn stop(mut self) -> LoadOutcome {
         let reference = ConnectionRef { connection: self.number };
         let broken = self.broken();
         self.local.cease();
-        // The far end goes first: it would else report that the connection broke.
-        let asked = self.link.send(&Request::LoadStop(reference));
+        // The far end stops first: it would otherwise report a broken connection.
+        let asked = self.link.send(&StreamRequest::LoadStop(reference));
         let far = asked.and_then(|()| self.link.wait_load_end(reference)).ok();
         let bytes = self.local.bytes();
         let mut seen = self.local.end();
         let pings = core::mem::take(&mut seen.pings);
-        // That the far end has closed it by now is no breaking.
+        // A connection that the far end has closed by now has not failed.
         seen.broken = broken;
         LoadOutcome { pings, near: side(seen, bytes), far }
     }
 }
 
-fn side(seen: Seen, bytes: ByteCount) -> LoadSide {
+fn side(seen: LinkRecord, bytes: ByteCount) -> LoadSide {
     let time = match (seen.started, seen.ended) {
         (Some(started), Some(ended)) => ended.since(started),
         _ => Duration::ZERO,

@@ -1,8 +1,9 @@
-//! The thread of one load connection, the same at either end: bulk data one way, pings and pongs between its frames.
+//! The thread of one load connection, the same at either end: bulk data in one direction, pings and pongs between
+//! frames.
 //!
-//! A ping must see the delay that the load makes, and as little as can be of this program's own: at most one frame of
-//! bulk data is begun before it, and little waits unsent in the kernel (`TCP_NOTSENT_LOWAT`). How much that is follows
-//! the connection's rate: enough that the kernel never runs dry, which takes more the faster it is.
+//! A ping must see the delay that the load causes, and as little of this program's own as possible: at most one frame
+//! of bulk data precedes it, and little data waits unsent in the kernel (`TCP_NOTSENT_LOWAT`). That amount follows the
+//! connection's rate: enough that the kernel never runs dry, which takes more the faster it is.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -13,57 +14,57 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use linerate_sys::data::tcp;
-use linerate_sys::poll::{self, Interest, PollItem, Waker};
+use linerate_sys::poll::{self, PollInterest, PollItem, Waker};
 use linerate_sys::{clock, host, options, tcp_info};
 use linerate_units::{ByteCount, MonotonicTime};
-use linerate_wire::probe::load_frame::{Found, Frame, HEADER_LENGTH, Parser};
-use linerate_wire::probe::{Goodput, LoadSample, MOST_SAMPLES};
+use linerate_wire::probe::load_frame::{HEADER_LENGTH, LoadFrame, LoadFrameParser, ParseStep};
+use linerate_wire::probe::{GoodputSample, LoadSample, MAX_LOAD_SAMPLES};
 
 use super::error::{ProbeError, Result};
 use super::lock;
 
-/// Distance of the receiver's readings.
+/// Interval of the receiver's samples.
 const GOODPUT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Bounds of what may wait unsent in the kernel, and where it begins.
-const MOST_UNSENT: u64 = 4 << 20;
-const FIRST_UNSENT: u64 = 16 << 10;
+/// Upper bound and initial value of the bytes that may wait unsent in the kernel.
+const MAX_UNSENT: u64 = 4 << 20;
+const INITIAL_UNSENT: u64 = 16 << 10;
 
-/// … the lower one in segments: the kernel asks for more when less than half of it waits, and holds back what is less
-/// than a segment while others are on their way (Nagle's algorithm), so that with two a connection would stand still
-/// until the receiver's delayed acknowledgement.
-const LEAST_SEGMENTS: u64 = 4;
+/// … the lower bound in segments: the kernel asks for more when less than half of it waits, and holds back less than a
+/// segment while others are in flight (Nagle's algorithm), so that with two a connection would stall until the
+/// receiver's delayed acknowledgement.
+const MIN_UNSENT_SEGMENTS: u64 = 4;
 
-/// What waits unsent shall take no longer than this to leave.
-const UNSENT_TIME: Duration = Duration::from_millis(8);
+/// Longest time for the unsent bytes to leave.
+const MAX_UNSENT_TIME: Duration = Duration::from_millis(8);
 
 /// Bounds of a frame of bulk data.
-const LEAST_FRAME: u64 = 1 << 10;
-const MOST_FRAME: u64 = 256 << 10;
+const MIN_FRAME: u64 = 1 << 10;
+const MAX_FRAME: u64 = 256 << 10;
 
-/// From this much on, bulk data is taken off the connection without copying it.
-const WORTH_DISCARDING: u64 = 16 << 10;
+/// From this size on, bulk data is discarded in the kernel without copying it.
+const MIN_DISCARD: u64 = 16 << 10;
 
-/// Bytes read at once otherwise.
+/// Bytes of an ordinary read.
 const READ_SIZE: usize = 64 << 10;
 
-/// Most pings whose answers are kept, and most pongs that wait to be sent: a peer that sends more takes them off its
-/// own connection first.
-const MOST_PINGS: usize = 200_000;
-const MOST_PONGS: usize = 1024;
+/// Most pings kept with their answers, and most pongs waiting to be sent: a peer that exceeds it only affects its own
+/// connection.
+const MAX_PINGS: usize = 200_000;
+const MAX_PONGS: usize = 1024;
 
-/// Most bytes of small frames that wait to be written.
-const MOST_URGENT: usize = 16 << 10;
+/// Most bytes of small frames waiting to be written.
+const MAX_URGENT_BYTES: usize = 16 << 10;
 
-/// A thread with nothing to do looks at its orders at least this often.
-const LONGEST_SLEEP: Duration = Duration::from_millis(500);
+/// Longest sleep of an idle thread between two looks at its orders.
+const MAX_SLEEP: Duration = Duration::from_millis(500);
 
-/// What the thread is to do.
+/// Order to the thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkOrder {
-    /// Whether this end sends the bulk data; else it receives.
+    /// True when this end sends the bulk data; otherwise it receives.
     pub(crate) sends: bool,
-    /// Distance of the readings of `tcp_info` while it sends.
+    /// Interval of the samples of `tcp_info` while it sends.
     pub(crate) sampling: Duration,
     /// Highest payload rate at which it sends.
     pub(crate) most_rate: Option<linerate_units::BitRate>,
@@ -72,19 +73,19 @@ pub(crate) struct LinkOrder {
 /// An application's message and its answer, on the loaded connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApplicationPing {
-    /// When it was handed over, before it waited for its turn behind the bulk data.
+    /// Time of its creation, before it waited for its turn behind the bulk data.
     pub sent: MonotonicTime,
-    /// How long the answer took; `None` while there is none.
+    /// Time until the answer; `None` while there is none.
     pub round_trip: Option<Duration>,
 }
 
-/// What the thread has seen and done.
+/// Record of the thread.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct LinkRecord {
     pub(crate) started: Option<MonotonicTime>,
     pub(crate) ended: Option<MonotonicTime>,
     pub(crate) samples: Vec<LoadSample>,
-    pub(crate) goodput: Vec<Goodput>,
+    pub(crate) goodput: Vec<GoodputSample>,
     pub(crate) pings: Vec<ApplicationPing>,
     pub(crate) broken: Option<String>,
 }
@@ -92,12 +93,12 @@ pub(crate) struct Seen {
 /// A load connection's thread.
 #[derive(Debug)]
 pub(crate) struct LoadLink {
-    shared: Arc<Shared>,
+    shared: Arc<LoadLinkState>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct LoadLinkState {
     stream: TcpStream,
     started: AtomicBool,
     ceased: AtomicBool,
@@ -106,27 +107,27 @@ struct Shared {
     ping_interval: AtomicU64,
     orders: Waker,
     bytes: AtomicU64,
-    seen: Mutex<Seen>,
+    seen: Mutex<LinkRecord>,
 }
 
 impl LoadLink {
-    /// Takes over a connection whose cookie is through. `first` is written before all else; `broke` is woken when the
-    /// connection breaks.
+    /// Takes over a connection whose cookie has been accepted. `first` is written before all else; `broke` is woken
+    /// when the connection fails.
     pub(crate) fn start(
         stream: TcpStream,
         order: LinkOrder,
-        first: &[Frame],
+        first: &[LoadFrame],
         broke: Option<Arc<Waker>>,
     ) -> Result<Self> {
         let failed = |cause: io::Error| ProbeError::io("preparing a load connection", &cause);
         stream.set_nonblocking(true).map_err(failed)?;
         options::set_no_delay(&stream, true)?;
         let segment = options::mss(&stream).map_or(1448, |mss| u64::from(mss.get()));
-        let unsent = FIRST_UNSENT.max(LEAST_SEGMENTS * segment);
+        let unsent = INITIAL_UNSENT.max(MIN_UNSENT_SEGMENTS * segment);
         if order.sends {
             options::set_not_sent_low_water(&stream, ByteCount::new(unsent))?;
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(LoadLinkState {
             stream,
             started: AtomicBool::new(false),
             ceased: AtomicBool::new(false),
@@ -136,7 +137,7 @@ impl LoadLink {
             bytes: AtomicU64::new(0),
             seen: Mutex::default(),
         });
-        let worker = Worker::new(Arc::clone(&shared), order, first, unsent).map_err(failed)?;
+        let worker = ConnectionWorker::new(Arc::clone(&shared), order, first, unsent).map_err(failed)?;
         let thread = std::thread::Builder::new().name("load".into()).stack_size(256 << 10);
         let thread = thread.spawn(move || {
             worker.run();
@@ -148,19 +149,19 @@ impl LoadLink {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Has the bulk data, or the counting of it, begin.
+    /// Starts the bulk data, or the counting of it.
     pub(crate) fn begin(&self) {
         self.shared.started.store(true, Ordering::Release);
         self.shared.orders.wake();
     }
 
-    /// Begins no further frame of bulk data.
+    /// Starts no further frame of bulk data.
     pub(crate) fn cease(&self) {
         self.shared.ceased.store(true, Ordering::Release);
         self.shared.orders.wake();
     }
 
-    /// Distance of the pings; `None` for none.
+    /// Sets the interval of the pings; `None` for none.
     pub(crate) fn set_ping_interval(&self, interval: Option<Duration>) {
         let nanos =
             interval.map_or(0, |interval| u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1_000_000));
@@ -177,13 +178,13 @@ impl LoadLink {
         ByteCount::new(self.shared.bytes.load(Ordering::Relaxed))
     }
 
-    /// Looks at what was seen so far.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
+    /// Gives access to the record so far.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&LinkRecord) -> T) -> T {
         look(&lock(&self.shared.seen))
     }
 
-    /// Ends the connection at once: what has not been sent is thrown away.
-    pub(crate) fn end(&mut self) -> Seen {
+    /// Ends the connection at once: unsent data is discarded.
+    pub(crate) fn end(&mut self) -> LinkRecord {
         self.shared.stopping.store(true, Ordering::Release);
         self.shared.orders.wake();
         if let Some(thread) = self.thread.take() {
@@ -203,33 +204,33 @@ impl Drop for LoadLink {
     }
 }
 
-/// Why a connection's thread ends.
-enum End {
+/// Reason why a connection's thread ends.
+enum ConnectionEnd {
     Stopped,
     Broken(String),
 }
 
-impl From<io::Error> for End {
+impl From<io::Error> for ConnectionEnd {
     fn from(error: io::Error) -> Self {
         Self::Broken(linerate_sys::describe_os_error(&error))
     }
 }
 
-struct Worker {
-    shared: Arc<Shared>,
+struct ConnectionWorker {
+    shared: Arc<LoadLinkState>,
     order: LinkOrder,
-    parser: Parser,
+    parser: LoadFrameParser,
     buffer: Vec<u8>,
-    /// Small frames that go before more bulk data.
+    /// Small frames that precede more bulk data.
     urgent: Vec<u8>,
     urgent_written: usize,
     pongs: VecDeque<u64>,
-    /// The present frame of bulk data, with its beginning, and how much of it is written.
+    /// The current frame of bulk data, with its header, and its bytes written so far.
     frame: Vec<u8>,
     frame_length: usize,
     frame_written: usize,
     unsent: u64,
-    /// The kernel took nothing more at the last try.
+    /// True when the kernel accepted nothing more at the last attempt.
     blocked: bool,
     started: Option<MonotonicTime>,
     next_reading: Option<MonotonicTime>,
@@ -237,22 +238,22 @@ struct Worker {
     next_ping: Option<MonotonicTime>,
 }
 
-impl Worker {
-    fn new(shared: Arc<Shared>, order: LinkOrder, first: &[Frame], unsent: u64) -> io::Result<Self> {
+impl ConnectionWorker {
+    fn new(shared: Arc<LoadLinkState>, order: LinkOrder, first: &[LoadFrame], unsent: u64) -> io::Result<Self> {
         let mut urgent = Vec::new();
         for frame in first {
             frame.encode(&mut urgent);
         }
         let mut frame = Vec::new();
         if order.sends {
-            frame.resize(HEADER_LENGTH + usize::try_from(MOST_FRAME).unwrap_or(usize::MAX), 0);
-            // Random, so that nothing on the way can make it smaller.
+            frame.resize(HEADER_LENGTH + usize::try_from(MAX_FRAME).unwrap_or(usize::MAX), 0);
+            // Random, so that nothing on the path can compress it.
             host::random_bytes(&mut frame).map_err(io::Error::from)?;
         }
         Ok(Self {
             shared,
             order,
-            parser: Parser::default(),
+            parser: LoadFrameParser::default(),
             buffer: vec![0; READ_SIZE],
             urgent,
             urgent_written: 0,
@@ -279,12 +280,12 @@ impl Worker {
         self.read_figures(clock::monotonic_now());
         let mut seen = lock(&self.shared.seen);
         seen.ended = Some(clock::monotonic_now());
-        if let End::Broken(reason) = end {
+        if let ConnectionEnd::Broken(reason) = end {
             seen.broken = Some(reason);
         }
     }
 
-    fn step(&mut self) -> core::result::Result<(), End> {
+    fn step(&mut self) -> core::result::Result<(), ConnectionEnd> {
         let now = clock::monotonic_now();
         self.follow_orders(now)?;
         if self.next_reading.is_some_and(|at| now >= at) {
@@ -294,11 +295,12 @@ impl Worker {
         let deferred = self.deferred_until(now);
         let writes =
             self.urgent_written < self.urgent.len() || self.in_frame() || self.wants_bulk() && deferred.is_none();
-        let timeout = self.next_duty(deferred).map_or(LONGEST_SLEEP, |at| at.since(now).min(LONGEST_SLEEP));
+        let timeout = self.next_duty(deferred).map_or(MAX_SLEEP, |at| at.since(now).min(MAX_SLEEP));
         let (readable, writable) = {
             let shared = &self.shared;
-            let interest = if writes { Interest::READ_WRITE } else { Interest::READ };
-            let mut items = [PollItem::new(&shared.stream, interest), PollItem::new(&shared.orders, Interest::READ)];
+            let interest = if writes { PollInterest::READ_WRITE } else { PollInterest::READ };
+            let mut items =
+                [PollItem::new(&shared.stream, interest), PollItem::new(&shared.orders, PollInterest::READ)];
             poll::wait(&mut items, Some(timeout)).map_err(io::Error::from)?;
             if items[1].is_readable() {
                 shared.orders.drain();
@@ -315,15 +317,15 @@ impl Worker {
         Ok(())
     }
 
-    fn follow_orders(&mut self, now: MonotonicTime) -> core::result::Result<(), End> {
+    fn follow_orders(&mut self, now: MonotonicTime) -> core::result::Result<(), ConnectionEnd> {
         if self.shared.stopping.load(Ordering::Acquire) {
-            return Err(End::Stopped);
+            return Err(ConnectionEnd::Stopped);
         }
         if self.started.is_none() && self.shared.started.load(Ordering::Acquire) {
             self.started = Some(now);
             self.next_reading = Some(now);
             if self.order.sends {
-                // Bulk data goes in full segments, as that of any transfer: pings are not alone, they need not hurry.
+                // Bulk data leaves in full segments, as in any transfer: pings are not alone, they need not hurry.
                 let _ = options::set_no_delay(&self.shared.stream, false);
             }
             lock(&self.shared.seen).started = Some(now);
@@ -345,7 +347,7 @@ impl Worker {
         self.frame_written < self.frame_length
     }
 
-    /// With a limit of the rate: until when no further frame is due.
+    /// With a rate limit: earliest time of the next frame.
     fn deferred_until(&self, now: MonotonicTime) -> Option<MonotonicTime> {
         let (rate, started) = (self.order.most_rate?, self.started?);
         let due = started + rate.time_to_send(ByteCount::new(self.shared.bytes.load(Ordering::Relaxed)))?;
@@ -356,7 +358,7 @@ impl Worker {
         [self.next_reading, self.next_ping, deferred].into_iter().flatten().min()
     }
 
-    /// Puts pings that are due and pongs that are owed where they go out next.
+    /// Queues due pings and owed pongs.
     fn queue_small_frames(&mut self, now: MonotonicTime) {
         if self.urgent_written == self.urgent.len() {
             self.urgent.clear();
@@ -366,22 +368,22 @@ impl Worker {
             let interval = Duration::from_nanos(self.shared.ping_interval.load(Ordering::Relaxed));
             self.next_ping = Some(if due + interval > now { due + interval } else { now + interval });
             let mut seen = lock(&self.shared.seen);
-            if seen.pings.len() < MOST_PINGS && self.urgent.len() < MOST_URGENT {
+            if seen.pings.len() < MAX_PINGS && self.urgent.len() < MAX_URGENT_BYTES {
                 let id = seen.pings.len() as u64;
                 seen.pings.push(ApplicationPing { sent: now, round_trip: None });
-                Frame::Ping(id).encode(&mut self.urgent);
+                LoadFrame::Ping(id).encode(&mut self.urgent);
             }
         }
-        // A peer that pings and does not take the answers gets no more of them.
-        while self.urgent.len() < MOST_URGENT
+        // A peer that pings and does not read the answers gets no more of them.
+        while self.urgent.len() < MAX_URGENT_BYTES
             && let Some(id) = self.pongs.pop_front()
         {
-            Frame::Pong(id).encode(&mut self.urgent);
+            LoadFrame::Pong(id).encode(&mut self.urgent);
         }
     }
 
-    /// Writes what is urgent when no frame is begun, else the frame to its end, then one more.
-    fn write(&mut self) -> core::result::Result<(), End> {
+    /// Writes small frames between frames of bulk data, otherwise completes the current frame, then starts one more.
+    fn write(&mut self) -> core::result::Result<(), ConnectionEnd> {
         if !self.in_frame() {
             if self.urgent_written < self.urgent.len() {
                 self.urgent_written += written(tcp::send(&self.shared.stream, &self.urgent[self.urgent_written..]))?;
@@ -400,17 +402,17 @@ impl Worker {
     }
 
     fn begin_frame(&mut self) {
-        let size = (self.unsent / 4).clamp(LEAST_FRAME, MOST_FRAME);
+        let size = (self.unsent / 4).clamp(MIN_FRAME, MAX_FRAME);
         let mut header = Vec::with_capacity(HEADER_LENGTH);
-        Frame::Bulk(ByteCount::new(size)).encode(&mut header);
+        LoadFrame::Bulk(ByteCount::new(size)).encode(&mut header);
         self.frame[..HEADER_LENGTH].copy_from_slice(&header);
         self.frame_length = HEADER_LENGTH + usize::try_from(size).unwrap_or(0);
         self.frame_written = 0;
     }
 
-    fn read(&mut self) -> core::result::Result<(), End> {
+    fn read(&mut self) -> core::result::Result<(), ConnectionEnd> {
         let bulk = self.parser.bulk_left();
-        if bulk.get() >= WORTH_DISCARDING {
+        if bulk.get() >= MIN_DISCARD {
             let count = received(tcp::receive_discarding(&self.shared.stream, bulk.to_usize()))?;
             let count = ByteCount::from_usize(count);
             self.parser.skip_bulk(count);
@@ -424,14 +426,14 @@ impl Worker {
         outcome
     }
 
-    fn take(&mut self, mut bytes: &[u8]) -> core::result::Result<(), End> {
+    fn take(&mut self, mut bytes: &[u8]) -> core::result::Result<(), ConnectionEnd> {
         loop {
-            match self.parser.next(&mut bytes).map_err(|error| End::Broken(error.to_string()))? {
-                Found::Nothing => return Ok(()),
-                Found::BulkBytes(count) => self.count_bulk(count),
-                Found::Frame(Frame::Ping(id)) if self.pongs.len() < MOST_PONGS => self.pongs.push_back(id),
-                Found::Frame(Frame::Pong(id)) => self.take_pong(id),
-                Found::Frame(_) => {}
+            match self.parser.next(&mut bytes).map_err(|error| ConnectionEnd::Broken(error.to_string()))? {
+                ParseStep::Nothing => return Ok(()),
+                ParseStep::BulkBytes(count) => self.count_bulk(count),
+                ParseStep::Frame(LoadFrame::Ping(id)) if self.pongs.len() < MAX_PONGS => self.pongs.push_back(id),
+                ParseStep::Frame(LoadFrame::Pong(id)) => self.take_pong(id),
+                ParseStep::Frame(_) => {}
             }
         }
     }
@@ -451,7 +453,7 @@ impl Worker {
         }
     }
 
-    /// Notes how the connection stands, and adapts to it.
+    /// Samples the connection, and adapts to it.
     fn read_figures(&mut self, now: MonotonicTime) {
         let Some(started) = self.started else { return };
         let due = self.next_reading.unwrap_or(now) + self.reading_interval;
@@ -460,7 +462,7 @@ impl Worker {
         let bytes = ByteCount::new(self.shared.bytes.load(Ordering::Relaxed));
         if !self.order.sends {
             let mut seen = lock(&self.shared.seen);
-            seen.goodput.push(Goodput { time, bytes });
+            seen.goodput.push(GoodputSample { time, bytes });
             thin_out(&mut seen.goodput, &mut self.reading_interval);
             return;
         }
@@ -482,13 +484,13 @@ impl Worker {
         thin_out(&mut seen.samples, &mut self.reading_interval);
     }
 
-    /// A kernel that has run dry gets twice as much to keep, up to what its window takes at once; one that keeps more
-    /// than leaves in a moment, half as much.
+    /// Doubles the unsent limit of a kernel that has run dry, up to what its window takes at once; halves one whose
+    /// unsent bytes need too long to leave.
     fn adapt(&mut self, info: &linerate_model::tcp_info::TcpInfo, bytes: ByteCount, time: Duration) {
         let average = bytes.rate_over(time);
         let rate = info.delivery_rate.unwrap_or(average).max(average);
-        let enough = (rate * UNSENT_TIME).get();
-        let window = info.congestion_window.map_or(MOST_UNSENT, ByteCount::get).max(FIRST_UNSENT);
+        let enough = (rate * MAX_UNSENT_TIME).get();
+        let window = info.congestion_window.map_or(MAX_UNSENT, ByteCount::get).max(INITIAL_UNSENT);
         let segment = info.send_mss.map_or(1448, |mss| u64::from(mss.get()));
         let dry = info.not_sent.is_some_and(|left| left.get() < segment) && !self.blocked && !bytes.is_zero();
         let wanted = if dry && self.unsent < window {
@@ -498,7 +500,7 @@ impl Worker {
         } else {
             self.unsent
         };
-        let wanted = wanted.clamp(LEAST_SEGMENTS * segment.min(1 << 18), MOST_UNSENT);
+        let wanted = wanted.clamp(MIN_UNSENT_SEGMENTS * segment.min(1 << 18), MAX_UNSENT);
         if wanted != self.unsent && options::set_not_sent_low_water(&self.shared.stream, ByteCount::new(wanted)).is_ok()
         {
             self.unsent = wanted;
@@ -506,9 +508,9 @@ impl Worker {
     }
 }
 
-/// Keeps every second reading when there are too many, and reads half as often from then on.
+/// Drops every second sample when there are too many, and doubles the interval.
 fn thin_out<T>(readings: &mut Vec<T>, interval: &mut Duration) {
-    if readings.len() >= MOST_SAMPLES {
+    if readings.len() >= MAX_LOAD_SAMPLES {
         let mut index = 0;
         readings.retain(|_| {
             index += 1;
@@ -518,16 +520,16 @@ fn thin_out<T>(readings: &mut Vec<T>, interval: &mut Duration) {
     }
 }
 
-fn written(outcome: io::Result<usize>) -> core::result::Result<usize, End> {
+fn written(outcome: io::Result<usize>) -> core::result::Result<usize, ConnectionEnd> {
     match outcome {
         Err(error) if poll::would_block(&error) => Ok(0),
         other => Ok(other?),
     }
 }
 
-fn received(outcome: io::Result<usize>) -> core::result::Result<usize, End> {
+fn received(outcome: io::Result<usize>) -> core::result::Result<usize, ConnectionEnd> {
     match outcome {
-        Ok(0) => Err(End::Broken("the peer has closed it".to_owned())),
+        Ok(0) => Err(ConnectionEnd::Broken("the peer closed it".to_owned())),
         Err(error) if poll::would_block(&error) => Ok(0),
         other => Ok(other?),
     }
@@ -538,14 +540,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readings_are_thinned_out_evenly() {
-        let mut readings: Vec<usize> = (0..MOST_SAMPLES).collect();
+    fn samples_are_thinned_out_evenly() {
+        let mut readings: Vec<usize> = (0..MAX_LOAD_SAMPLES).collect();
         let mut interval = Duration::from_millis(10);
         thin_out(&mut readings, &mut interval);
         assert_eq!(interval, Duration::from_millis(20));
-        assert_eq!(readings.len(), MOST_SAMPLES / 2);
+        assert_eq!(readings.len(), MAX_LOAD_SAMPLES / 2);
         assert!(readings.iter().enumerate().all(|(index, reading)| *reading == 2 * index));
         thin_out(&mut readings, &mut interval);
-        assert_eq!((readings.len(), interval), (MOST_SAMPLES / 2, Duration::from_millis(20)));
+        assert_eq!((readings.len(), interval), (MAX_LOAD_SAMPLES / 2, Duration::from_millis(20)));
     }
 }

@@ -1,19 +1,19 @@
 //! Probe sessions: two linerates measure the path between them.
 //!
-//! [`ProbeSession`] is the client's half: one control connection and one connected UDP socket, which threads share. Its
+//! [`ProbeSession`] is the client's half: one control connection and one connected UDP socket, shared by threads. The
 //! far half is the server's (`server::probe_session`); both use the parts below.
 //!
-//! | part | what it is |
+//! | part | purpose |
 //! |---|---|
-//! | [`session`], [`Target`] | the control connection, requests and answers |
-//! | `datagrams` | the UDP socket: one thread receives, and gives each datagram to whom its number belongs |
-//! | [`stream`] | a paced stream of STAMP packets; [`recorder`] counts or keeps one that arrives |
+//! | [`session`], [`ProbeTarget`] | the control connection, requests and answers |
+//! | `datagrams` | the UDP socket: one thread receives and dispatches datagrams by their stream number |
+//! | [`stream`] | a paced stream of STAMP packets; [`recorder`] counts or records a received one |
 //! | [`prober`] | round-trip probes at an interval |
-//! | [`load`] | bulk data on TCP connections, with pings between; `load_link` is its thread, at either end |
+//! | [`load`] | bulk data on TCP connections, interleaved with pings; `load_link` is its thread, at either end |
 //!
-//! Threads sleep or poll, never spin, so that all of it also works where time is virtual. Times of packets are civil
-//! times of the host that wrote them ([`linerate_units::WallTime`]): differences between the two hosts' mean something
-//! up to the difference of their clocks.
+//! Threads sleep or poll, never spin, so that all of it also works with virtual time. Times of packets are civil times
+//! of the host that wrote them ([`linerate_units::WallTime`]): differences between the hosts are meaningful up to the
+//! offset of their clocks.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -31,16 +31,17 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub use error::{Answering, ProbeError, Result};
+pub use error::{AnsweringService, ProbeError, Result};
 pub use linerate_wire::probe as messages;
 pub use load::{ApplicationPing, LoadConnection, LoadOptions, LoadOutcome, LoadSide};
-pub use prober::{ProbeAnswer, ProbeOrder, ProbeResult, Prober};
-pub use recorder::{Arrivals, Reception};
-pub use session::{DatagramWay, ProbeSession};
-pub use stream::Sending;
-pub use target::Target;
+pub use prober::{ProbeAnswer, ProbeOrder, ProbeResult, ProbeSeries};
+pub use recorder::{PacketArrivals, StreamReception};
+pub(crate) use session::token_packet;
+pub use session::{DatagramAddresses, ProbeSession};
+pub use stream::SendingThread;
+pub use target::ProbeTarget;
 
-/// A poisoned lock only means that a thread panicked; what it left is consistent, as every change is one statement.
+/// A poisoned lock only means that a thread panicked; its data is consistent, as every change is one statement.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,47 +6,47 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
 use linerate_sys::clock;
-use linerate_sys::data::train::{Mark, Refusal};
-use linerate_sys::poll::{self, Interest, Waker};
+use linerate_sys::data::train::{DatagramMarking, SendFailure};
+use linerate_sys::poll::{self, PollInterest, Waker};
 use linerate_sys::time_stamp::TimeStamp;
 use linerate_units::{ByteCount, MonotonicTime, PacketCount, TypeOfService, WallTime};
-use linerate_wire::probe::{Spacing, StreamNumber};
-use linerate_wire::stamp::tlv::{self, ClassOfService, Tlv};
+use linerate_wire::probe::{PacketSpacing, StreamNumber};
+use linerate_wire::stamp::tlv::{self, ClassOfService, StampTlv};
 use linerate_wire::stamp::{
-    BASE_LENGTH, Mode, ReflectorPacket, SenderPacket, SessionIdentifier, Timestamp, TimestampFormat,
+    AuthenticationMode, BASE_LENGTH, ReflectorPacket, SenderPacket, SessionIdentifier, StampTimestamp, TimestampFormat,
 };
 
-use super::datagrams::{Datagrams, Run, Sink};
+use super::datagrams::{DatagramRun, DatagramSink, DatagramSocket};
 use super::error::{ProbeError, Result};
 use super::lock;
-use super::stream::Poisson;
+use super::stream::PoissonProcess;
 
-/// Most probes of one prober: their results are kept.
+/// Most probes of one prober: their results are kept in memory.
 const MOST: u64 = 2_000_000;
 
 /// Shortest interval.
-const SHORTEST: Duration = Duration::from_micros(100);
+const MIN_INTERVAL: Duration = Duration::from_micros(100);
 
-/// A sleeper looks at its orders at least this often.
-const LONGEST_SLEEP: Duration = Duration::from_millis(500);
+/// Longest sleep between two looks at the orders.
+const MAX_SLEEP: Duration = Duration::from_millis(500);
 
 /// Bytes of the Class of Service option with its header (RFC 8972 §4.4).
-const CLASS_LENGTH: ByteCount = ByteCount::new(8);
+const CLASS_OPTION_LENGTH: ByteCount = ByteCount::new(8);
 
-/// Round-trip probes of one class.
+/// Parameters of round-trip probes of one class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProbeOrder {
-    /// Distance of the probes, in the mean; 100 µs at least.
+    /// Mean interval of the probes; 100 µs at least.
     pub interval: Duration,
-    /// UDP payload, 44 to 65507 bytes; with 52 and more the answer also says with which mark the probe arrived.
+    /// UDP payload, 44 to 65507 bytes; with 52 and more the answer also reports the mark with which the probe arrived.
     pub size: ByteCount,
-    /// How the probes follow each other.
-    pub spacing: Spacing,
+    /// Spacing of the probes.
+    pub spacing: PacketSpacing,
     /// Their mark; the answers have the same DSCP.
     pub type_of_service: TypeOfService,
-    /// Whether probes and answers larger than the path's MTU are lost instead of fragmented.
+    /// True when probes and answers larger than the path's MTU are lost instead of fragmented.
     pub dont_fragment: bool,
-    /// After how many it ends; `None` when it is stopped.
+    /// Number of probes; `None` for an unlimited number.
     pub count: Option<PacketCount>,
 }
 
@@ -57,7 +57,7 @@ impl ProbeOrder {
         Self {
             interval,
             size: ByteCount::new(64),
-            spacing: Spacing::Periodic,
+            spacing: PacketSpacing::Periodic,
             type_of_service: TypeOfService::default(),
             dont_fragment: false,
             count: None,
@@ -65,87 +65,87 @@ impl ProbeOrder {
     }
 }
 
-/// What became of one probe.
+/// Result of one probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProbeResult {
     /// Its number, from 0.
     pub sequence: u32,
-    /// When it was sent.
+    /// Time of sending.
     pub sent: TimeStamp,
-    /// The first answer; `None` while there is none. Whether it is lost, or late, is for the reader to decide.
+    /// First answer; `None` while there is none. The caller decides when it is lost.
     pub answer: Option<ProbeAnswer>,
-    /// It never left: it is larger than the MTU of this host's device, or of the path as the kernel knows it.
+    /// True when it never left: it is larger than the MTU of this host's device, or the kernel's path MTU.
     pub too_large: bool,
-    /// It never left: this host had no room for it.
+    /// True when it never left: this host's queue or buffer was full.
     pub no_room: bool,
-    /// Further answers: it, or its answer, was duplicated on the way.
+    /// Number of further answers: the probe, or its answer, was duplicated on the path.
     pub duplicates: u32,
 }
 
-/// What an answer says.
+/// Content of an answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProbeAnswer {
-    /// When it came.
+    /// Time of its arrival.
     pub received: TimeStamp,
-    /// The round trip without the time that the far end took to answer.
+    /// Round trip without the far end's processing time.
     pub round_trip: Duration,
-    /// When the probe arrived, on the far end's clock.
+    /// Arrival of the probe, on the far end's clock.
     pub far_received: Option<WallTime>,
-    /// When the answer was sent, on the far end's clock.
+    /// Departure of the answer, on the far end's clock.
     pub far_sent: Option<WallTime>,
-    /// The far end's count of its answers to this stream, from 0: together with the number it tells which way packets
-    /// were lost.
+    /// The far end's count of its answers to this stream, from 0: together with the sequence number it shows the
+    /// direction of a loss.
     pub far_sequence: u32,
-    /// Hop limit (time to live) with which the probe arrived.
+    /// Hop limit (time to live) on arrival of the probe.
     pub up_time_to_live: Option<u8>,
-    /// Hop limit (time to live) with which the answer arrived.
+    /// Hop limit (time to live) on arrival of the answer.
     pub down_time_to_live: Option<u8>,
-    /// Mark with which the probe arrived.
+    /// Mark on arrival of the probe.
     pub up_type_of_service: Option<TypeOfService>,
-    /// Mark with which the answer arrived.
+    /// Mark on arrival of the answer.
     pub down_type_of_service: Option<TypeOfService>,
 }
 
 /// A running series of probes, with a thread of its own. Dropping it ends it.
-pub struct Prober {
-    datagrams: Arc<Datagrams>,
+pub struct ProbeSeries {
+    datagrams: Arc<DatagramSocket>,
     stream: StreamNumber,
-    book: Arc<Book>,
+    book: Arc<ProbeLog>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl core::fmt::Debug for Prober {
+impl core::fmt::Debug for ProbeSeries {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Prober").field("stream", &self.stream).finish_non_exhaustive()
     }
 }
 
 /// Results by number, and orders to the thread.
-struct Book {
+struct ProbeLog {
     results: Mutex<Vec<ProbeResult>>,
     /// Nanoseconds.
     interval: AtomicU64,
     stopping: AtomicBool,
     over: AtomicBool,
     orders: Waker,
-    /// Who waits for answers.
+    /// Waker notified of answers.
     answered: OnceLock<Arc<Waker>>,
 }
 
-impl Prober {
-    pub(crate) fn start(datagrams: &Arc<Datagrams>, stream: StreamNumber, order: ProbeOrder) -> Result<Self> {
+impl ProbeSeries {
+    pub(crate) fn start(datagrams: &Arc<DatagramSocket>, stream: StreamNumber, order: ProbeOrder) -> Result<Self> {
         if order.size < BASE_LENGTH || order.size > ByteCount::new(65507) {
             return Err(ProbeError::System(format!("a probe has 44 to 65507 bytes, not {}", order.size.get())));
         }
-        let book = Arc::new(Book {
+        let book = Arc::new(ProbeLog {
             results: Mutex::default(),
-            interval: AtomicU64::new(whole(order.interval.max(SHORTEST))),
+            interval: AtomicU64::new(whole(order.interval.max(MIN_INTERVAL))),
             stopping: AtomicBool::new(false),
             over: AtomicBool::new(false),
             orders: Waker::new()?,
             answered: OnceLock::new(),
         });
-        let sink: Arc<dyn Sink> = book.clone();
+        let sink: Arc<dyn DatagramSink> = book.clone();
         if !datagrams.register(stream, sink, false) {
             return Err(ProbeError::System(format!("stream {stream} is in use")));
         }
@@ -153,7 +153,7 @@ impl Prober {
         if order.dont_fragment {
             datagrams.probe_mtu(true)?;
         }
-        let sender = Sender::new(Arc::clone(datagrams), book, stream, order);
+        let sender = ProbeSender::new(Arc::clone(datagrams), book, stream, order);
         let thread = std::thread::Builder::new().name(format!("probe-{stream}")).stack_size(256 << 10);
         let thread = thread.spawn(move || sender.run());
         prober.thread = Some(thread.map_err(|cause| ProbeError::io("starting a thread for probes", &cause))?);
@@ -166,20 +166,19 @@ impl Prober {
         self.stream
     }
 
-    /// Wakes whoever waits for this each time an answer has come: for those who act on answers at once. The first waker that
-    /// is given stays.
+    /// Wakes `waker` each time an answer has arrived. Only the first waker is kept.
     pub fn wake_on_answers(&self, waker: Arc<Waker>) {
         let _ = self.book.answered.set(waker);
     }
 
-    /// How many probes were sent so far.
+    /// Number of probes sent so far.
     #[must_use]
     pub fn sent(&self) -> PacketCount {
         PacketCount::new(lock(&self.book.results).len() as u64)
     }
 
-    /// What became of the probes from the `from`-th on, in the order of sending. A probe that has no answer yet may get
-    /// one: read it again.
+    /// Results of the probes from the `from`-th on, in the order of sending. An unanswered one may still get its
+    /// answer: read it again.
     #[must_use]
     pub fn since(&self, from: usize) -> Vec<ProbeResult> {
         lock(&self.book.results).get(from..).map(<[_]>::to_vec).unwrap_or_default()
@@ -187,17 +186,17 @@ impl Prober {
 
     /// Changes the interval, 100 µs at least.
     pub fn set_interval(&self, interval: Duration) {
-        self.book.interval.store(whole(interval.max(SHORTEST)), Ordering::Relaxed);
+        self.book.interval.store(whole(interval.max(MIN_INTERVAL)), Ordering::Relaxed);
         self.book.orders.wake();
     }
 
-    /// Whether all probes that were ordered have been sent.
+    /// True when all ordered probes have been sent.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.book.over.load(Ordering::Acquire)
     }
 
-    /// Ends it, and waits up to `grace` for the answers that are still missing.
+    /// Ends it, and waits up to `grace` for missing answers.
     #[must_use]
     pub fn stop(mut self, grace: Duration) -> Vec<ProbeResult> {
         self.end();
@@ -224,31 +223,31 @@ impl Prober {
     }
 }
 
-impl Drop for Prober {
+impl Drop for ProbeSeries {
     fn drop(&mut self) {
         self.end();
         self.datagrams.forget(self.stream);
     }
 }
 
-/// What the sending thread works with.
-struct Sender {
-    datagrams: Arc<Datagrams>,
-    book: Arc<Book>,
+/// State of the sending thread.
+struct ProbeSender {
+    datagrams: Arc<DatagramSocket>,
+    book: Arc<ProbeLog>,
     order: ProbeOrder,
-    mark: Mark,
+    mark: DatagramMarking,
     packet: Vec<u8>,
     next: u32,
 }
 
-impl Sender {
-    fn new(datagrams: Arc<Datagrams>, book: Arc<Book>, stream: StreamNumber, order: ProbeOrder) -> Self {
+impl ProbeSender {
+    fn new(datagrams: Arc<DatagramSocket>, book: Arc<ProbeLog>, stream: StreamNumber, order: ProbeOrder) -> Self {
         let packet = SenderPacket { session: SessionIdentifier::new(stream.get()), ..SenderPacket::default() };
         let wanted = order.type_of_service.dscp();
-        let class = Tlv::ClassOfService(ClassOfService { wanted, ..ClassOfService::default() });
-        let has_room = order.size >= BASE_LENGTH + CLASS_LENGTH;
+        let class = StampTlv::ClassOfService(ClassOfService { requested: wanted, ..ClassOfService::default() });
+        let has_room = order.size >= BASE_LENGTH + CLASS_OPTION_LENGTH;
         let packet = packet.encode_with(if has_room { core::slice::from_ref(&class) } else { &[] }, order.size, None);
-        let mark = Mark::of(datagrams.socket(), Some(order.type_of_service));
+        let mark = DatagramMarking::of(datagrams.socket(), Some(order.type_of_service));
         Self { datagrams, book, order, mark, packet, next: 0 }
     }
 
@@ -264,12 +263,12 @@ impl Sender {
     fn send_all(&mut self) {
         let most = self.order.count.map_or(MOST, PacketCount::get).min(MOST);
         let mut interval = self.interval();
-        let mut times = Times::new(self.order.spacing, interval, clock::monotonic_now());
+        let mut times = ProbeSchedule::new(self.order.spacing, interval, clock::monotonic_now());
         while u64::from(self.next) < most && !self.book.stopping.load(Ordering::Acquire) {
             let now = clock::monotonic_now();
             if self.interval() != interval {
                 interval = self.interval();
-                times = Times::new(self.order.spacing, interval, now);
+                times = ProbeSchedule::new(self.order.spacing, interval, now);
             }
             if times.next() > now {
                 self.sleep_until(times.next());
@@ -287,42 +286,42 @@ impl Sender {
     }
 
     fn sleep_until(&self, until: MonotonicTime) {
-        let left = until.since(clock::monotonic_now()).min(LONGEST_SLEEP);
-        if !left.is_zero() && poll::wait_for(&self.book.orders, Interest::READ, Some(left)).unwrap_or(true) {
+        let left = until.since(clock::monotonic_now()).min(MAX_SLEEP);
+        if !left.is_zero() && poll::wait_for(&self.book.orders, PollInterest::READ, Some(left)).unwrap_or(true) {
             self.book.orders.drain();
         }
     }
 
-    /// Sends the next probe; `false` when the socket is of no use any longer.
+    /// Sends the next probe; `false` when the socket is unusable.
     fn send(&mut self) -> bool {
         let index = self.next as usize;
         let sent = self.datagrams.clocks().now();
-        let stamp = Timestamp::from_wall(sent.wall, TimestampFormat::Ntp);
+        let stamp = StampTimestamp::from_wall(sent.wall, TimestampFormat::Ntp);
         SenderPacket::renumber(&mut self.packet, self.next, stamp);
         let result =
             ProbeResult { sequence: self.next, sent, answer: None, too_large: false, no_room: false, duplicates: 0 };
-        // Before it is sent, as the answer may come before the call returns.
+        // Stored before sending, as the answer may arrive before the call returns.
         lock(&self.book.results).push(result);
         self.next += 1;
         let Err(refusal) = self.datagrams.send(&self.packet, self.mark) else { return true };
         if let Some(result) = lock(&self.book.results).get_mut(index) {
-            (result.too_large, result.no_room) = (refusal == Refusal::TooLarge, refusal != Refusal::TooLarge);
+            (result.too_large, result.no_room) = (refusal == SendFailure::TooLarge, refusal != SendFailure::TooLarge);
         }
-        refusal != Refusal::Broken
+        refusal != SendFailure::Broken
     }
 }
 
-/// When probes leave.
-enum Times {
+/// Sending times of the probes.
+enum ProbeSchedule {
     Periodic { next: MonotonicTime, interval: Duration },
-    Poisson(Poisson),
+    Poisson(PoissonProcess),
 }
 
-impl Times {
-    fn new(spacing: Spacing, interval: Duration, start: MonotonicTime) -> Self {
+impl ProbeSchedule {
+    fn new(spacing: PacketSpacing, interval: Duration, start: MonotonicTime) -> Self {
         match spacing {
-            Spacing::Periodic => Self::Periodic { next: start, interval },
-            Spacing::Poisson { seed } => Self::Poisson(Poisson::new(seed, interval, start)),
+            PacketSpacing::Periodic => Self::Periodic { next: start, interval },
+            PacketSpacing::Poisson { seed } => Self::Poisson(PoissonProcess::new(seed, interval, start)),
         }
     }
 
@@ -333,7 +332,7 @@ impl Times {
         }
     }
 
-    /// A probe has left. Whoever is late does not catch up: probes are never sent back to back.
+    /// Advances after a probe. A late sender does not catch up: probes are never sent back to back.
     fn advance(&mut self, now: MonotonicTime) {
         match self {
             Self::Periodic { next, interval } => {
@@ -347,14 +346,14 @@ impl Times {
     }
 }
 
-impl Sink for Book {
-    fn take(&self, run: &Run<'_>, _: &Datagrams) {
+impl DatagramSink for ProbeLog {
+    fn take(&self, run: &DatagramRun<'_>, _: &DatagramSocket) {
         for datagram in run.bytes.chunks(run.datagram) {
             let Ok(packet) = ReflectorPacket::decode(datagram) else { continue };
             let mut results = lock(&self.results);
             let Some(result) = results.get_mut(packet.sender_sequence as usize) else { continue };
-            // An answer to a probe that was not sent with that time is somebody else's invention.
-            if packet.sender_timestamp != Timestamp::from_wall(result.sent.wall, TimestampFormat::Ntp) {
+            // An answer to a probe that was not sent at that time is forged.
+            if packet.sender_timestamp != StampTimestamp::from_wall(result.sent.wall, TimestampFormat::Ntp) {
                 continue;
             }
             if result.answer.is_some() {
@@ -369,7 +368,7 @@ impl Sink for Book {
     }
 }
 
-fn read_answer(packet: &ReflectorPacket, datagram: &[u8], run: &Run<'_>, sent: MonotonicTime) -> ProbeAnswer {
+fn read_answer(packet: &ReflectorPacket, datagram: &[u8], run: &DatagramRun<'_>, sent: MonotonicTime) -> ProbeAnswer {
     let format = packet.error_estimate.format();
     let (far_received, far_sent) = (packet.received_at.to_wall(format), packet.timestamp.to_wall(format));
     let turn_around = match (far_received, far_sent) {
@@ -377,12 +376,15 @@ fn read_answer(packet: &ReflectorPacket, datagram: &[u8], run: &Run<'_>, sent: M
         _ => Duration::ZERO,
     };
     let whole = run.arrived.monotonic.since(sent);
-    // A turn-around that is longer than the round trip is a clock that was set meanwhile.
+    // A turnaround longer than the round trip means that a clock was set meanwhile.
     let round_trip = whole.checked_sub(turn_around).unwrap_or(whole);
-    let class = tlv::read_answer(datagram, Mode::Unauthenticated, None).options.into_iter().find_map(|option| {
-        let Tlv::ClassOfService(class) = option else { return None };
-        Some(TypeOfService::new(class.arrived.get() << 2 | class.arrived_ecn & 3))
-    });
+    let class = tlv::read_answer_options(datagram, AuthenticationMode::Unauthenticated, None)
+        .options
+        .into_iter()
+        .find_map(|option| {
+            let StampTlv::ClassOfService(class) = option else { return None };
+            Some(TypeOfService::new(class.received.get() << 2 | class.arrived_ecn & 3))
+        });
     ProbeAnswer {
         received: run.arrived,
         round_trip,
@@ -398,4 +400,132 @@ fn read_answer(packet: &ReflectorPacket, datagram: &[u8], run: &Run<'_>, sent: M
 
 fn whole(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use linerate_sys::time_stamp::StampSource;
+    use linerate_wire::stamp::ErrorEstimate;
+
+    use super::*;
+
+    fn stamp(nanoseconds: u64) -> TimeStamp {
+        TimeStamp {
+            wall: WallTime::from_unix(Duration::from_nanos(1_800_000_000_000_000_000 + nanoseconds)),
+            monotonic: MonotonicTime::from_nanos(nanoseconds),
+            source: StampSource::Kernel,
+        }
+    }
+
+    fn ntp(nanoseconds: u64) -> StampTimestamp {
+        StampTimestamp::from_wall(stamp(nanoseconds).wall, TimestampFormat::Ntp)
+    }
+
+    /// Probes sent each millisecond.
+    fn book(count: u32) -> ProbeLog {
+        let result = |sequence: u32| ProbeResult {
+            sequence,
+            sent: stamp(u64::from(sequence) * 1_000_000),
+            answer: None,
+            too_large: false,
+            no_room: false,
+            duplicates: 0,
+        };
+        ProbeLog {
+            results: Mutex::new((0..count).map(result).collect()),
+            interval: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            orders: Waker::new().expect("eventfd"),
+            answered: OnceLock::new(),
+        }
+    }
+
+    /// An answer to the probe with this number, sent at this time, with a turnaround of these nanoseconds.
+    fn answer(number: u32, sent: u64, turnaround: u64) -> ReflectorPacket {
+        ReflectorPacket {
+            sequence: number + 100,
+            timestamp: ntp(sent + 400_000 + turnaround),
+            error_estimate: ErrorEstimate::unknown(TimestampFormat::Ntp),
+            session: SessionIdentifier::new(1),
+            received_at: ntp(sent + 400_000),
+            sender_sequence: number,
+            sender_timestamp: ntp(sent),
+            sender_error_estimate: ErrorEstimate::unknown(TimestampFormat::Ntp),
+            sender_ttl: 60,
+        }
+    }
+
+    fn take(book: &ProbeLog, packet: &ReflectorPacket, arrived: u64) {
+        let bytes = packet.encode(ByteCount::new(64));
+        take_bytes(book, &bytes, arrived);
+    }
+
+    fn take_bytes(book: &ProbeLog, bytes: &[u8], arrived: u64) {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+        let from = DatagramSocket::new(socket, None).expect("options");
+        let run = DatagramRun {
+            stream: StreamNumber::FIRST_RECORDED,
+            bytes,
+            datagram: bytes.len().max(1),
+            arrived: stamp(arrived),
+            hop_limit: Some(62),
+            type_of_service: None,
+        };
+        book.take(&run, &from);
+    }
+
+    #[test]
+    fn the_first_answer_counts_and_others_are_duplicates() {
+        let book = book(3);
+        take(&book, &answer(1, 1_000_000, 100_000), 1_900_000);
+        take(&book, &answer(1, 1_000_000, 100_000), 2_900_000);
+        let results = lock(&book.results);
+        let found = results[1].answer.expect("answered");
+        assert!(found.round_trip.abs_diff(Duration::from_micros(800)) < Duration::from_nanos(2), "{found:?}");
+        assert_eq!((found.far_sequence, found.up_time_to_live, found.down_time_to_live), (101, Some(60), Some(62)));
+        assert_eq!(results.iter().map(|result| result.duplicates).collect::<Vec<_>>(), [0, 1, 0]);
+        assert!(results[0].answer.is_none() && results[2].answer.is_none());
+    }
+
+    #[test]
+    fn forged_and_foreign_answers_are_ignored() {
+        let book = book(2);
+        // Sent at another time, to a probe that was not sent, and no answer at all.
+        take(&book, &answer(1, 1_000_001_000, 0), 2_000_000);
+        take(&book, &answer(7, 7_000_000, 0), 8_000_000);
+        take_bytes(&book, b"nonsense", 8_000_000);
+        assert!(lock(&book.results).iter().all(|result| result.answer.is_none() && result.duplicates == 0));
+    }
+
+    #[test]
+    fn a_turnaround_longer_than_the_round_trip_is_a_clock_that_was_set() {
+        let book = book(1);
+        take(&book, &answer(0, 0, 5_000_000_000), 900_000);
+        assert_eq!(lock(&book.results)[0].answer.map(|found| found.round_trip), Some(Duration::from_micros(900)));
+    }
+
+    #[test]
+    fn answers_wake_the_waiting_thread() {
+        let book = book(1);
+        let waker = Arc::new(Waker::new().expect("eventfd"));
+        book.answered.set(Arc::clone(&waker)).expect("the first one");
+        take(&book, &answer(0, 0, 0), 1_000_000);
+        assert!(waker.drain() && !waker.drain());
+    }
+
+    #[test]
+    fn a_late_sender_does_not_catch_up() {
+        let at = |milliseconds: u64| MonotonicTime::from_nanos(milliseconds * 1_000_000);
+        let mut schedule = ProbeSchedule::new(PacketSpacing::Periodic, Duration::from_millis(10), at(100));
+        let mut next = |now| {
+            schedule.advance(at(now));
+            schedule.next()
+        };
+        for (now, expected) in [(100, 110), (112, 120), (120, 130), (165, 175), (175, 185), (195, 195), (195, 205)] {
+            assert_eq!(next(now), at(expected), "at {now} ms");
+        }
+    }
 }

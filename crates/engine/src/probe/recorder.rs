@@ -1,26 +1,26 @@
-//! Receiving a stream: each packet kept, or only counted.
+//! Reception of a stream: each packet recorded, or only counted.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use linerate_sys::clock;
 use linerate_units::{ByteCount, MonotonicTime, PacketCount, WallTime};
-use linerate_wire::probe::{Detail, Feedback, MOST_RECORDS, PacketRecord, StreamNumber};
-use linerate_wire::sequence::Tracker;
+use linerate_wire::probe::{MAX_SESSION_RECORDS, PacketRecord, RecordDetail, StreamFeedback, StreamNumber};
+use linerate_wire::sequence::SequenceTracker;
 use linerate_wire::stamp::SenderPacket;
 use linerate_wire::udp::CounterWidth;
 
-use super::datagrams::{Datagrams, Run, Sink};
+use super::datagrams::{DatagramRun, DatagramSink, DatagramSocket};
 use super::error::{ProbeError, Result};
 use super::lock;
 
-/// How many packets a session may still keep, of all its streams together.
+/// Number of packets that a session may still record, over all its streams.
 #[derive(Debug)]
-pub(crate) struct Room(AtomicUsize);
+pub(crate) struct RecordQuota(AtomicUsize);
 
-impl Room {
+impl RecordQuota {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self(AtomicUsize::new(MOST_RECORDS)))
+        Arc::new(Self(AtomicUsize::new(MAX_SESSION_RECORDS)))
     }
 
     fn take(&self) -> bool {
@@ -32,23 +32,23 @@ impl Room {
     }
 }
 
-/// What is known of a stream that arrives.
-pub(crate) struct Recorder {
+/// State of a received stream.
+pub(crate) struct StreamRecorder {
     stream: StreamNumber,
-    detail: Detail,
+    detail: RecordDetail,
     started: MonotonicTime,
-    /// What the socket had dropped before.
+    /// Drops of the socket before the stream.
     dropped_before: PacketCount,
-    room: Arc<Room>,
-    state: Mutex<State>,
+    room: Arc<RecordQuota>,
+    state: Mutex<RecorderState>,
 }
 
-struct State {
-    tracker: Tracker,
+struct RecorderState {
+    tracker: SequenceTracker,
     bytes: ByteCount,
-    /// When the packet with the highest number was sent, by its own account.
+    /// Sending time of the packet with the highest number, by its own time stamp.
     highest_sent: Option<WallTime>,
-    /// Since the last feedback.
+    /// Smallest and largest delay since the last feedback.
     delays: Option<(i64, i64)>,
     first: Option<WallTime>,
     newest: Option<WallTime>,
@@ -58,25 +58,30 @@ struct State {
 
 /// The packets of a stream, in the order of arrival.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Arrivals {
-    /// Those that were kept.
+pub struct PacketArrivals {
+    /// Recorded packets.
     pub packets: Vec<PacketRecord>,
-    /// How many came and were not kept, as there were too many.
+    /// Number of packets that arrived and were not recorded, as the quota was used up.
     pub not_kept: PacketCount,
-    /// How many the receiving host's kernel dropped at the full socket meanwhile; `None` when it does not tell.
+    /// Drops at the receiving host's full socket buffer meanwhile; `None` when it does not report them.
     pub dropped_in_host: Option<PacketCount>,
 }
 
-impl Recorder {
-    pub(crate) fn new(stream: StreamNumber, detail: Detail, dropped_before: PacketCount, room: Arc<Room>) -> Arc<Self> {
+impl StreamRecorder {
+    pub(crate) fn new(
+        stream: StreamNumber,
+        detail: RecordDetail,
+        dropped_before: PacketCount,
+        room: Arc<RecordQuota>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             stream,
             detail,
             started: clock::monotonic_now(),
             dropped_before,
             room,
-            state: Mutex::new(State {
-                tracker: Tracker::new(CounterWidth::Bits32),
+            state: Mutex::new(RecorderState {
+                tracker: SequenceTracker::new(CounterWidth::Bits32),
                 bytes: ByteCount::ZERO,
                 highest_sent: None,
                 delays: None,
@@ -88,17 +93,17 @@ impl Recorder {
         })
     }
 
-    pub(crate) fn detail(&self) -> Detail {
+    pub(crate) fn detail(&self) -> RecordDetail {
         self.detail
     }
 
-    /// How the stream stands; the delays begin anew.
-    pub(crate) fn feedback(&self, datagrams: &Datagrams, last: bool) -> Feedback {
+    /// Figures of the stream; the delays start anew.
+    pub(crate) fn feedback(&self, datagrams: &DatagramSocket, last: bool) -> StreamFeedback {
         let mut state = lock(&self.state);
         let counts = state.tracker.snapshot();
         let delays = state.delays.take();
         let highest = counts.expected.get().checked_sub(1).and_then(|highest| u32::try_from(highest).ok());
-        Feedback {
+        StreamFeedback {
             stream: self.stream,
             time: clock::monotonic_now().since(self.started),
             packets: counts.received,
@@ -116,17 +121,17 @@ impl Recorder {
         }
     }
 
-    /// The packets kept so far, from the `from`-th on.
+    /// Packets recorded so far, from the `from`-th on.
     pub(crate) fn since(&self, from: usize) -> Vec<PacketRecord> {
         lock(&self.state).packets.get(from..).map(<[_]>::to_vec).unwrap_or_default()
     }
 
-    /// All packets kept; afterwards there are none.
-    pub(crate) fn take_arrivals(&self, datagrams: &Datagrams) -> Arrivals {
+    /// Takes all recorded packets.
+    pub(crate) fn take_arrivals(&self, datagrams: &DatagramSocket) -> PacketArrivals {
         let mut state = lock(&self.state);
         let packets = core::mem::take(&mut state.packets);
         self.room.give_back(packets.len());
-        Arrivals {
+        PacketArrivals {
             packets,
             not_kept: PacketCount::new(state.not_kept),
             dropped_in_host: Some(datagrams.dropped() - self.dropped_before),
@@ -134,31 +139,31 @@ impl Recorder {
     }
 }
 
-impl Drop for Recorder {
+impl Drop for StreamRecorder {
     fn drop(&mut self) {
         self.room.give_back(lock(&self.state).packets.len());
     }
 }
 
-impl Sink for Recorder {
-    fn take(&self, run: &Run<'_>, _: &Datagrams) {
+impl DatagramSink for StreamRecorder {
+    fn take(&self, run: &DatagramRun<'_>, _: &DatagramSocket) {
         self.record(run);
     }
 }
 
-impl Recorder {
-    fn record(&self, run: &Run<'_>) {
+impl StreamRecorder {
+    fn record(&self, run: &DatagramRun<'_>) {
         let mut state = lock(&self.state);
         state.first.get_or_insert(run.arrived.wall);
         state.newest = Some(run.arrived.wall);
         state.bytes += ByteCount::from_usize(run.bytes.len());
         match self.detail {
-            Detail::Arrivals => run.bytes.chunks(run.datagram).for_each(|one| self.keep(&mut state, one, run)),
-            Detail::Counts => state.count(run),
+            RecordDetail::Arrivals => run.bytes.chunks(run.datagram).for_each(|one| self.keep(&mut state, one, run)),
+            RecordDetail::Counts => state.count(run),
         }
     }
 
-    fn keep(&self, state: &mut State, datagram: &[u8], run: &Run<'_>) {
+    fn keep(&self, state: &mut RecorderState, datagram: &[u8], run: &DatagramRun<'_>) {
         let Some((packet, sent)) = read(datagram) else { return };
         state.track(packet.sequence, 1, sent, run.arrived.wall, || Some(sent));
         if !self.room.take() {
@@ -176,9 +181,9 @@ impl Recorder {
     }
 }
 
-impl State {
-    /// Counts a train. Its packets have consecutive numbers, nearly always, and were sent and received together.
-    fn count(&mut self, run: &Run<'_>) {
+impl RecorderState {
+    /// Counts a GSO train. Its packets nearly always have consecutive numbers, and were sent and received together.
+    fn count(&mut self, run: &DatagramRun<'_>) {
         let mut datagrams = run.bytes.chunks(run.datagram).peekable();
         while let Some(first) = datagrams.next() {
             let Some((packet, sent)) = read(first) else { continue };
@@ -194,7 +199,7 @@ impl State {
         }
     }
 
-    /// `last_sent` tells when the last of the `count` packets was sent.
+    /// Counts packets; `last_sent` is the sending time of the last of the `count` packets.
     fn track(
         &mut self,
         sequence: u32,
@@ -211,7 +216,7 @@ impl State {
         let (first, count) = (u64::from(sequence) + 1, PacketCount::new(u64::from(count)));
         let before = self.tracker.snapshot().expected;
         self.tracker.record_run(first, count, MonotonicTime::from_nanos(sent), MonotonicTime::from_nanos(arrived));
-        // When the highest number grows, it is the last one's.
+        // When the highest number grows, it is that of the last packet.
         if self.tracker.snapshot().expected > before {
             self.highest_sent = last_sent();
         }
@@ -226,7 +231,7 @@ fn sequence_of(datagram: &[u8]) -> Option<u32> {
     datagram.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// A packet and when it was sent, by its own account; `None` for what is none.
+/// A packet and its sending time, by its own time stamp; `None` for an invalid one.
 fn read(datagram: &[u8]) -> Option<(SenderPacket, WallTime)> {
     let packet = SenderPacket::decode(datagram).ok()?;
     let sent = packet.timestamp.to_wall(packet.error_estimate.format())?;
@@ -234,60 +239,60 @@ fn read(datagram: &[u8]) -> Option<(SenderPacket, WallTime)> {
 }
 
 /// A stream that this end receives from the far one. Dropping it ends the reception.
-pub struct Reception {
-    datagrams: Arc<Datagrams>,
-    recorder: Arc<Recorder>,
+pub struct StreamReception {
+    datagrams: Arc<DatagramSocket>,
+    recorder: Arc<StreamRecorder>,
 }
 
-impl core::fmt::Debug for Reception {
+impl core::fmt::Debug for StreamReception {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Reception").field("stream", &self.recorder.stream).finish_non_exhaustive()
     }
 }
 
-impl Reception {
+impl StreamReception {
     /// Begins to receive.
     pub(crate) fn start(
-        datagrams: &Arc<Datagrams>,
+        datagrams: &Arc<DatagramSocket>,
         stream: StreamNumber,
-        detail: Detail,
-        room: &Arc<Room>,
+        detail: RecordDetail,
+        room: &Arc<RecordQuota>,
     ) -> Result<Self> {
-        let recorder = Recorder::new(stream, detail, datagrams.dropped(), Arc::clone(room));
-        let sink: Arc<dyn Sink> = recorder.clone();
-        if !datagrams.register(stream, sink, detail == Detail::Counts) {
+        let recorder = StreamRecorder::new(stream, detail, datagrams.dropped(), Arc::clone(room));
+        let sink: Arc<dyn DatagramSink> = recorder.clone();
+        if !datagrams.register(stream, sink, detail == RecordDetail::Counts) {
             return Err(ProbeError::System(format!("stream {stream} is already being received")));
         }
         Ok(Self { datagrams: Arc::clone(datagrams), recorder })
     }
 
-    /// How much is kept.
+    /// Detail of the recording.
     #[must_use]
-    pub fn detail(&self) -> Detail {
+    pub fn detail(&self) -> RecordDetail {
         self.recorder.detail()
     }
 
-    /// How the stream stands: sums since its start, delays since the last call.
+    /// Figures of the stream: sums since its start, delays since the last call.
     #[must_use]
-    pub fn feedback(&self) -> Feedback {
+    pub fn feedback(&self) -> StreamFeedback {
         self.recorder.feedback(&self.datagrams, false)
     }
 
-    /// The packets that have arrived so far, from the `from`-th on; none with [`Detail::Counts`].
+    /// The packets that have arrived so far, from the `from`-th on; none with [`RecordDetail::Counts`].
     #[must_use]
     pub fn arrivals_so_far(&self, from: usize) -> Vec<PacketRecord> {
         self.recorder.since(from)
     }
 
-    /// Ends the reception: the last figures and, with [`Detail::Arrivals`], the packets.
+    /// Ends the reception: the last figures and, with [`RecordDetail::Arrivals`], the packets.
     #[must_use]
-    pub fn finish(self) -> (Feedback, Arrivals) {
+    pub fn finish(self) -> (StreamFeedback, PacketArrivals) {
         self.datagrams.forget(self.recorder.stream);
         (self.recorder.feedback(&self.datagrams, true), self.recorder.take_arrivals(&self.datagrams))
     }
 }
 
-impl Drop for Reception {
+impl Drop for StreamReception {
     fn drop(&mut self) {
         self.datagrams.forget(self.recorder.stream);
     }
@@ -298,7 +303,8 @@ mod tests {
     use core::time::Duration;
 
     use linerate_sys::time_stamp::{StampSource, TimeStamp};
-    use linerate_wire::stamp::{Timestamp, TimestampFormat};
+    use linerate_units::TypeOfService;
+    use linerate_wire::stamp::{StampTimestamp, TimestampFormat};
 
     use super::*;
 
@@ -306,34 +312,99 @@ mod tests {
         WallTime::from_unix(Duration::from_secs(1_800_000_000 + seconds))
     }
 
-    /// A datagram of that number, sent in that second.
+    /// A datagram with this number and second of sending.
     fn datagram(sequence: u32, sent: u64) -> Vec<u8> {
-        let timestamp = Timestamp::from_wall(at(sent), TimestampFormat::Ntp);
+        let timestamp = StampTimestamp::from_wall(at(sent), TimestampFormat::Ntp);
         SenderPacket { sequence, timestamp, ..SenderPacket::default() }.encode(ByteCount::new(64))
     }
 
-    fn run(bytes: &[u8]) -> Run<'_> {
+    fn run(bytes: &[u8]) -> DatagramRun<'_> {
         let arrived = TimeStamp { wall: at(10), monotonic: MonotonicTime::from_nanos(1), source: StampSource::Program };
         let stream = StreamNumber::FIRST_RECORDED;
-        Run { stream, bytes, datagram: 64, arrived, hop_limit: None, type_of_service: None }
+        DatagramRun { stream, bytes, datagram: 64, arrived, hop_limit: None, type_of_service: None }
     }
 
     #[test]
-    fn the_highest_number_comes_with_its_own_sending_time() {
-        for detail in [Detail::Counts, Detail::Arrivals] {
-            let recorder = Recorder::new(StreamNumber::FIRST_RECORDED, detail, PacketCount::ZERO, Room::new());
+    fn the_highest_number_has_its_own_sending_time() {
+        for detail in [RecordDetail::Counts, RecordDetail::Arrivals] {
+            let recorder =
+                StreamRecorder::new(StreamNumber::FIRST_RECORDED, detail, PacketCount::ZERO, RecordQuota::new());
             let highest_sent = |packets: &[(u32, u64)]| {
                 let bytes: Vec<u8> = packets.iter().flat_map(|(sequence, sent)| datagram(*sequence, *sent)).collect();
                 recorder.record(&run(&bytes));
                 lock(&recorder.state).highest_sent
             };
-            // Two trains that the kernel put together.
+            // Two trains that the kernel coalesced.
             assert_eq!(highest_sent(&[(0, 1), (1, 1), (2, 2), (3, 2)]), Some(at(2)));
-            // After a gap, then what is late, what comes twice, and what is too far ahead to be believed.
+            // After a gap, then a late packet, a duplicate, and one too far ahead to be credible.
             assert_eq!(highest_sent(&[(6, 4)]), Some(at(4)));
             assert_eq!(highest_sent(&[(4, 3), (6, 9)]), Some(at(4)));
             assert_eq!(highest_sent(&[(1 << 30, 5)]), Some(at(4)));
             assert_eq!(highest_sent(&[(5, 3), (6, 9), (7, 6)]), Some(at(6)));
         }
+    }
+
+    fn recorder(detail: RecordDetail, quota: &Arc<RecordQuota>) -> Arc<StreamRecorder> {
+        StreamRecorder::new(StreamNumber::FIRST_RECORDED, detail, PacketCount::ZERO, Arc::clone(quota))
+    }
+
+    #[test]
+    fn packets_are_recorded_in_the_order_of_arrival_with_their_metadata() {
+        let recorder = recorder(RecordDetail::Arrivals, &RecordQuota::new());
+        let bytes = [datagram(3, 2), datagram(1, 1), datagram(1, 1)].concat();
+        recorder.record(&DatagramRun {
+            hop_limit: Some(61),
+            type_of_service: Some(TypeOfService::new(8)),
+            ..run(&bytes)
+        });
+        recorder.record(&run(b"too short for a packet"));
+        let found: Vec<_> =
+            recorder.since(0).iter().map(|packet| (packet.sequence, packet.sent, packet.time_to_live)).collect();
+        assert_eq!(found, [(3, at(2), Some(61)), (1, at(1), Some(61)), (1, at(1), Some(61))]);
+        assert_eq!(recorder.since(2).len(), 1);
+        assert!(recorder.since(3).is_empty() && recorder.since(99).is_empty());
+    }
+
+    #[test]
+    fn the_quota_of_a_session_is_shared_and_returned() {
+        let quota = Arc::new(RecordQuota(AtomicUsize::new(5)));
+        let (one, other) = (recorder(RecordDetail::Arrivals, &quota), recorder(RecordDetail::Arrivals, &quota));
+        let bytes: Vec<u8> = (0..4).flat_map(|number| datagram(number, 1)).collect();
+        one.record(&run(&bytes));
+        other.record(&run(&bytes));
+        assert_eq!((one.since(0).len(), other.since(0).len()), (4, 1));
+        assert_eq!((lock(&one.state).not_kept, lock(&other.state).not_kept), (0, 3));
+        let counted = lock(&other.state).tracker.snapshot().received;
+        assert_eq!(counted, PacketCount::new(4), "those that were not kept are counted");
+        drop(one);
+        other.record(&run(&bytes));
+        assert_eq!(other.since(0).len(), 5, "four more");
+        let counting = recorder(RecordDetail::Counts, &quota);
+        counting.record(&run(&bytes));
+        assert!(counting.since(0).is_empty() && lock(&counting.state).not_kept == 0, "counting needs no quota");
+    }
+
+    #[test]
+    fn both_details_count_alike() {
+        let trains: [&[(u32, u64)]; 4] =
+            [&[(0, 1), (1, 1), (2, 1)], &[(5, 2), (6, 2)], &[(3, 1), (6, 2)], &[(9, 3), (10, 3), (4, 1)]];
+        let counts = [RecordDetail::Counts, RecordDetail::Arrivals].map(|detail| {
+            let recorder = recorder(detail, &RecordQuota::new());
+            for train in trains {
+                let bytes: Vec<u8> = train.iter().flat_map(|(number, sent)| datagram(*number, *sent)).collect();
+                recorder.record(&run(&bytes));
+            }
+            let state = lock(&recorder.state);
+            let found = state.tracker.snapshot();
+            assert_eq!((found.expected, found.received), (PacketCount::new(11), PacketCount::new(10)));
+            assert_eq!((found.duplicates, found.out_of_order), (PacketCount::new(1), PacketCount::new(2)));
+            assert_eq!(found.lost(), PacketCount::new(2), "7 and 8");
+            assert_eq!(state.bytes, ByteCount::new(10 * 64));
+            // Sent in the first to third second, received in the tenth.
+            let seconds = state.delays.map(|(least, most)| (least / 1_000_000_000, most / 1_000_000_000));
+            assert_eq!(seconds, Some((7, 9)));
+            (state.bytes, state.highest_sent, state.first, state.newest)
+        });
+        assert_eq!(counts[0], counts[1]);
     }
 }

@@ -6,74 +6,75 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use linerate_sys::data::train::Mark;
-use linerate_sys::net::{self, Family, UdpOptions};
-use linerate_sys::signals::Interrupts;
+use linerate_sys::data::train::DatagramMarking;
+use linerate_sys::net::{self, IpFamily, UdpOptions};
+use linerate_sys::poll::{self, PollInterest};
+use linerate_sys::signals::InterruptSignals;
 use linerate_sys::time_stamp::ClockPair;
 use linerate_sys::{clock, host, tcp_info};
 use linerate_units::{BitRate, ByteCount, Port};
-use linerate_wire::cookie::{self, Cookie, Token};
+use linerate_wire::cookie::{self, Cookie, SessionToken};
 use linerate_wire::probe::{
-    ConnectionNumber, Detail, Empty, FEATURE, FarFacts, Feedback, Hello, Opened, RateOrder, ReceiveOrder, Request,
-    SendOrder, SentReport, StreamNumber, StreamRef,
+    ConnectionNumber, EmptyContent, FarFacts, PROBE_FEATURE, RateOrder, ReceiveOrder, RecordDetail, ReflectorOpened,
+    SendOrder, SentReport, ServerHello, StreamFeedback, StreamNumber, StreamRef, StreamRequest,
 };
-use linerate_wire::stamp::tlv::Tlv;
-use linerate_wire::stamp::{BASE_LENGTH, SenderPacket, Timestamp, TimestampFormat};
+use linerate_wire::stamp::tlv::{self, StampTlv};
+use linerate_wire::stamp::{SenderPacket, StampTimestamp, TimestampFormat};
 
-use super::datagrams::{Datagrams, Receiving};
-use super::error::{Answering, ProbeError, Result};
-use super::link::{ANSWER_LIMIT, Link, Reading};
+use super::datagrams::{DatagramSocket, ReceivingThread};
+use super::error::{AnsweringService, ProbeError, Result};
+use super::link::{ANSWER_LIMIT, ControlLink, ReadingThread};
 use super::load::{LoadConnection, LoadOptions};
 use super::lock;
-use super::prober::{ProbeOrder, Prober};
-use super::recorder::{Arrivals, Reception, Room};
-use super::stream::{Allowance, Sending};
-use super::target::Target;
+use super::prober::{ProbeOrder, ProbeSeries};
+use super::recorder::{PacketArrivals, RecordQuota, StreamReception};
+use super::stream::{SendingThread, StreamAllowance};
+use super::target::ProbeTarget;
 
-/// How long datagrams are sent that ask for a way, at doubling distances between these two.
-const KNOCKING: Duration = Duration::from_secs(10);
-const FIRST_KNOCK: Duration = Duration::from_millis(100);
-const LAST_KNOCK: Duration = Duration::from_secs(1);
+/// Duration of the datagrams that open the channel, with an interval that doubles between these two.
+const OPENING_TIMEOUT: Duration = Duration::from_secs(10);
+const FIRST_OPENING_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_OPENING_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A session with a server's prober. It may be shared by threads.
+/// A session with a server's prober. Threads may share it.
 ///
-/// Dropping it ends the session; provers, streams and load connections that were made with it should be ended before.
+/// Dropping it ends the session; end its probers, streams and load connections first.
 pub struct ProbeSession {
-    target: Target,
+    target: ProbeTarget,
     remote: SocketAddr,
-    hello: Hello,
+    hello: ServerHello,
     handshake_rtt: Option<Duration>,
-    stop: Option<Interrupts>,
-    opened: OnceLock<Opened>,
-    way: OnceLock<Way>,
+    stop: Option<InterruptSignals>,
+    opened: OnceLock<ReflectorOpened>,
+    way: OnceLock<SessionAddresses>,
     opening: Mutex<()>,
     joining: Mutex<()>,
     asking: Mutex<()>,
-    room: Arc<Room>,
-    allowance: Arc<Allowance>,
+    room: Arc<RecordQuota>,
+    allowance: Arc<StreamAllowance>,
     next_reflected: AtomicU16,
     next_recorded: AtomicU16,
     next_connection: AtomicU32,
     clocks: ClockPair,
     /// The fields below end in this order.
-    _reading: Reading,
-    link: Arc<Link>,
+    _reading: ReadingThread,
+    link: Arc<ControlLink>,
 }
 
-struct Way {
-    datagrams: Arc<Datagrams>,
-    _receiving: Receiving,
-    addresses: DatagramWay,
+struct SessionAddresses {
+    datagrams: Arc<DatagramSocket>,
+    _receiving: ReceivingThread,
+    addresses: DatagramAddresses,
 }
 
-/// The addresses between which a session's datagrams go.
+/// Addresses of a session's datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DatagramWay {
-    /// This end's.
+pub struct DatagramAddresses {
+    /// Address of this end.
     pub local: SocketAddr,
-    /// The far end's.
+    /// Address of the far end.
     pub remote: SocketAddr,
-    /// This end's as the far end sees it: another one where addresses are translated on the way.
+    /// Address of this end as the far end sees it: a different one behind an address translator.
     pub seen_as: SocketAddr,
 }
 
@@ -84,14 +85,14 @@ impl core::fmt::Debug for ProbeSession {
 }
 
 impl ProbeSession {
-    /// Connects, and waits for the server to introduce itself: up to 15 s. A readable `stop` ends every wait of the
-    /// session with [`ProbeError::Interrupted`].
+    /// Connects, and waits up to 15 s for the server's hello. A readable `stop` ends every wait of the session with
+    /// [`ProbeError::Interrupted`].
     ///
     /// # Errors
     ///
-    /// [`ProbeError::NoProbeService`] when something answers that has no probe sessions, [`ProbeError::Unreachable`]
-    /// when nothing does.
-    pub fn open(target: &Target, stop: Option<Interrupts>) -> Result<Self> {
+    /// [`ProbeError::NoProbeService`] when a service without probe sessions answers, [`ProbeError::Unreachable`] when
+    /// none does.
+    pub fn open(target: &ProbeTarget, stop: Option<InterruptSignals>) -> Result<Self> {
         let stream = target.connect(stop.as_ref())?;
         let handshake_rtt = tcp_info::read(&stream).ok().and_then(|info| info.rtt);
         let remote = stream.peer_addr().map_err(|cause| ProbeError::io("asking for the server's address", &cause))?;
@@ -100,9 +101,9 @@ impl ProbeSession {
         (&stream)
             .write_all(Cookie::probes(entropy).as_bytes())
             .map_err(|cause| ProbeError::Lost(linerate_sys::describe_os_error(&cause)))?;
-        let (link, reading, hello) = Link::start(stream, stop)?;
-        if !hello.features.iter().any(|feature| feature == FEATURE) {
-            return Err(ProbeError::NoProbeService(Answering::WithoutProbes));
+        let (link, reading, hello) = ControlLink::start(stream, stop)?;
+        if !hello.features.iter().any(|feature| feature == PROBE_FEATURE) {
+            return Err(ProbeError::NoProbeService(AnsweringService::WithoutProbes));
         }
         Ok(Self {
             target: target.clone(),
@@ -115,8 +116,8 @@ impl ProbeSession {
             opening: Mutex::default(),
             joining: Mutex::default(),
             asking: Mutex::default(),
-            room: Room::new(),
-            allowance: Allowance::unlimited(),
+            room: RecordQuota::new(),
+            allowance: StreamAllowance::unlimited(),
             next_reflected: AtomicU16::new(1),
             next_recorded: AtomicU16::new(StreamNumber::FIRST_RECORDED.get()),
             next_connection: AtomicU32::new(1),
@@ -132,7 +133,7 @@ impl ProbeSession {
         &self.hello.version
     }
 
-    /// What the server says it can do.
+    /// Features that the server announces.
     #[must_use]
     pub fn features(&self) -> &[String] {
         &self.hello.features
@@ -144,46 +145,46 @@ impl ProbeSession {
         net::canonical(self.remote)
     }
 
-    /// The round-trip time of the control connection's handshake, as the kernel measured it.
+    /// Round-trip time of the control connection's handshake, as the kernel measured it.
     #[must_use]
     pub fn handshake_rtt(&self) -> Option<Duration> {
         self.handshake_rtt
     }
 
-    /// The control connection, to ask the kernel about it.
+    /// Socket of the control connection, to query the kernel.
     #[must_use]
     pub fn control(&self) -> &TcpStream {
         self.link.stream()
     }
 
-    /// Whether the server is still there, as far as is known.
+    /// True while the server is alive, as far as is known.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.link.is_alive()
     }
 
-    /// This host's civil and monotonic clocks side by side.
+    /// Pair of this host's civil and monotonic clocks.
     #[must_use]
     pub fn clocks(&self) -> &ClockPair {
         &self.clocks
     }
 
-    /// What the server knows of its own host. Waits up to 30 s.
+    /// Facts about the server's own host. Waits up to 30 s.
     pub fn facts(&self) -> Result<FarFacts> {
         let _one_at_a_time = lock(&self.asking);
-        self.link.send(&Request::Facts(Empty {}))?;
+        self.link.send(&StreamRequest::Facts(EmptyContent {}))?;
         self.link.wait_facts()
     }
 
     // Datagrams.
 
-    /// Opens a way for datagrams, if there is none yet: sends them until the server says that they arrive, for up to
-    /// 10 s.
+    /// Opens the datagram channel, if there is none yet: sends datagrams until the server reports their arrival, for up
+    /// to 10 s.
     ///
     /// # Errors
     ///
     /// [`ProbeError::NoDatagrams`] when none gets through.
-    pub fn open_datagrams(&self) -> Result<DatagramWay> {
+    pub fn open_datagrams(&self) -> Result<DatagramAddresses> {
         let _one_at_a_time = lock(&self.opening);
         if let Some(way) = self.way.get() {
             return Ok(way.addresses);
@@ -191,7 +192,7 @@ impl ProbeSession {
         let opened = self.opened()?;
         let remote = SocketAddr::new(self.remote.ip(), opened.port.get());
         let remote = match (remote, self.remote) {
-            // The scope of a link-local address goes with it.
+            // The scope of a link-local address is kept.
             (SocketAddr::V6(mut to), SocketAddr::V6(control)) => {
                 to.set_scope_id(control.scope_id());
                 SocketAddr::V6(to)
@@ -200,84 +201,85 @@ impl ProbeSession {
         };
         let options = UdpOptions {
             address: self.target.bind,
-            family: Family::Any,
+            family: IpFamily::Any,
             device: self.target.device.clone(),
             ..UdpOptions::default()
         };
         let socket = net::connect_udp(&options, remote)?;
         let local = socket.local_addr().map_err(|cause| ProbeError::io("asking for the probes' address", &cause))?;
-        let datagrams = Datagrams::new(socket, None)?;
-        let seen_as = self.knock(&datagrams, opened.token, opened.port)?;
+        let datagrams = DatagramSocket::new(socket, None)?;
+        let seen_as = self.send_token(&datagrams, opened.token, opened.port)?;
         let receiving = datagrams.start()?;
-        let addresses = DatagramWay {
+        let addresses = DatagramAddresses {
             local: net::canonical(local),
             remote: net::canonical(remote),
             seen_as: net::canonical(seen_as),
         };
-        let _ = self.way.set(Way { datagrams, _receiving: receiving, addresses });
+        let _ = self.way.set(SessionAddresses { datagrams, _receiving: receiving, addresses });
         Ok(addresses)
     }
 
-    /// The token of this session, and the port that awaits its datagrams.
-    fn opened(&self) -> Result<Opened> {
+    /// Token of this session, and the port that expects its datagrams.
+    fn opened(&self) -> Result<ReflectorOpened> {
         let _one_at_a_time = lock(&self.asking);
         if let Some(opened) = self.opened.get() {
             return Ok(*opened);
         }
-        self.link.send(&Request::Open(Empty {}))?;
+        self.link.send(&StreamRequest::Open(EmptyContent {}))?;
         let opened = self.link.wait_opened()?;
         Ok(*self.opened.get_or_init(|| opened))
     }
 
-    /// Sends datagrams with the token until they are seen.
-    fn knock(&self, datagrams: &Datagrams, token: Token, port: Port) -> Result<SocketAddr> {
-        let mark = Mark::of(datagrams.socket(), None);
-        let padding = Tlv::ExtraPadding(token.as_bytes().to_vec());
-        let size = BASE_LENGTH + ByteCount::from_usize(token.as_bytes().len() + 4);
+    /// Sends datagrams with the token until the server answers with a challenge, then with the challenge until the server
+    /// sees it, which verifies this end's address.
+    fn send_token(&self, datagrams: &DatagramSocket, token: SessionToken, port: Port) -> Result<SocketAddr> {
         let start = clock::monotonic_now();
-        let mut pause = FIRST_KNOCK;
+        let mut pause = FIRST_OPENING_INTERVAL;
+        let mut shown = token;
         for sequence in 0.. {
-            let timestamp = Timestamp::from_wall(clock::realtime_now(), TimestampFormat::Ntp);
-            let packet = SenderPacket { sequence, timestamp, ..SenderPacket::default() };
-            // A refusal is the answer to an earlier one; a later one may fare better.
-            let _ = datagrams.send(&packet.encode_with(core::slice::from_ref(&padding), size, None), mark);
-            match self.link.wait_ready(pause) {
+            send_token_packet(datagrams, sequence, &shown);
+            let challenge = await_challenge(datagrams.socket(), if shown == token { pause } else { Duration::ZERO });
+            if let Some(challenge) = challenge.filter(|challenge| *challenge != shown) {
+                shown = challenge;
+                continue;
+            }
+            match self.link.wait_ready(if shown == token { Duration::ZERO } else { pause }) {
                 Ok(ready) => return Ok(ready.source),
                 Err(ProbeError::TimedOut { .. }) => {}
                 Err(other) => return Err(other),
             }
-            if clock::monotonic_now().since(start) >= KNOCKING {
+            if clock::monotonic_now().since(start) >= OPENING_TIMEOUT {
                 break;
             }
-            pause = (pause * 2).min(LAST_KNOCK);
+            pause = (pause * 2).min(MAX_OPENING_INTERVAL);
         }
-        Err(ProbeError::NoDatagrams { port, after: KNOCKING })
+        Err(ProbeError::NoDatagrams { port, after: OPENING_TIMEOUT })
     }
 
-    /// The addresses of the way for datagrams; `None` while there is none.
+    /// Addresses of the datagram channel; `None` while there is none.
     #[must_use]
-    pub fn datagram_way(&self) -> Option<DatagramWay> {
+    pub fn datagram_addresses(&self) -> Option<DatagramAddresses> {
         self.way.get().map(|way| way.addresses)
     }
 
-    /// The socket of the way for datagrams, to ask the kernel about it. Nobody else may read from it.
+    /// Socket of the datagram channel, to query the kernel. Do not read from it.
     pub fn socket(&self) -> Result<&UdpSocket> {
         Ok(self.way()?.datagrams.socket())
     }
 
-    fn way(&self) -> Result<&Way> {
+    fn way(&self) -> Result<&SessionAddresses> {
         self.way.get().ok_or(ProbeError::NotOpened)
     }
 
-    /// Begins to send round-trip probes.
-    pub fn probe(&self, order: ProbeOrder) -> Result<Prober> {
+    /// Starts round-trip probes.
+    pub fn probe(&self, order: ProbeOrder) -> Result<ProbeSeries> {
         let way = self.way()?;
-        // Numbers of probers that have ended may come again after 998 of them: their answers are long through.
+        // Numbers of ended probers are reused after 998 others: their answers have long arrived.
         let number = self.next_reflected.fetch_add(1, Ordering::Relaxed) % (StreamNumber::FIRST_RECORDED.get() - 2) + 1;
-        Prober::start(&way.datagrams, StreamNumber::new(number), order)
+        ProbeSeries::start(&way.datagrams, StreamNumber::new(number), order)
     }
 
-    /// A number for a stream that is recorded, not reflected.
+    /// Returns a number for a stream that is recorded, not reflected.
     #[must_use]
     pub fn new_stream(&self) -> StreamNumber {
         let first = StreamNumber::FIRST_RECORDED.get();
@@ -287,85 +289,85 @@ impl ProbeSession {
 
     // Up: this end sends, the far end records.
 
-    /// Has the far end receive a stream. Waits up to 30 s for its word.
-    pub fn far_receive(&self, stream: StreamNumber, detail: Detail) -> Result<()> {
+    /// Has the far end receive a stream. Waits up to 30 s for the answer.
+    pub fn far_receive(&self, stream: StreamNumber, detail: RecordDetail) -> Result<()> {
         self.link.expect_stream(stream);
-        self.link.send(&Request::Receive(ReceiveOrder { stream, detail }))?;
+        self.link.send(&StreamRequest::Receive(ReceiveOrder { stream, detail }))?;
         self.link.wait_receiving(stream)
     }
 
-    /// Begins to send a stream.
-    pub fn send(&self, order: SendOrder) -> Result<Sending> {
-        Sending::start(&self.way()?.datagrams, order, &self.allowance, None)
+    /// Starts to send a stream.
+    pub fn send(&self, order: SendOrder) -> Result<SendingThread> {
+        SendingThread::start(&self.way()?.datagrams, order, &self.allowance, None)
     }
 
-    /// The newest that the far end has told of a stream with [`Detail::Counts`].
+    /// Newest feedback of the far end on a stream with [`RecordDetail::Counts`].
     #[must_use]
-    pub fn far_feedback(&self, stream: StreamNumber) -> Option<Feedback> {
+    pub fn far_feedback(&self, stream: StreamNumber) -> Option<StreamFeedback> {
         self.link.feedback(stream)
     }
 
-    /// Waits for a feedback newer than the one of that [`Feedback::time`]; `None` when none comes within `limit`.
+    /// Waits for feedback newer than that with this [`StreamFeedback::time`]; `None` when none arrives within `limit`.
     pub fn wait_feedback(
         &self,
         stream: StreamNumber,
         newer_than: Option<Duration>,
         limit: Duration,
-    ) -> Result<Option<Feedback>> {
+    ) -> Result<Option<StreamFeedback>> {
         self.link.wait_feedback(stream, newer_than, limit)
     }
 
-    /// Ends the far end's reception of a stream: its last figures.
-    pub fn far_stop_receiving(&self, stream: StreamNumber) -> Result<Feedback> {
-        self.link.send(&Request::Stop(StreamRef { stream }))?;
+    /// Ends the far end's reception of a stream; returns its last figures.
+    pub fn far_stop_receiving(&self, stream: StreamNumber) -> Result<StreamFeedback> {
+        self.link.send(&StreamRequest::Stop(StreamRef { stream }))?;
         self.link.wait_last_feedback(stream)
     }
 
-    /// Ends the far end's reception of a stream with [`Detail::Arrivals`]: its records. On a slow path, 1000 of them
-    /// take 20 kB.
-    pub fn far_collect(&self, stream: StreamNumber) -> Result<Arrivals> {
-        self.link.send(&Request::Collect(StreamRef { stream }))?;
+    /// Ends the far end's reception of a stream with [`RecordDetail::Arrivals`]; returns its records. On a slow path, 1000 of
+    /// them take 20 kB.
+    pub fn far_collect(&self, stream: StreamNumber) -> Result<PacketArrivals> {
+        self.link.send(&StreamRequest::Collect(StreamRef { stream }))?;
         self.link.wait_arrivals(stream)
     }
 
     // Down: the far end sends, this end records.
 
-    /// Begins to receive a stream, which the far end should send only then.
-    pub fn receive(&self, stream: StreamNumber, detail: Detail) -> Result<Reception> {
-        Reception::start(&self.way()?.datagrams, stream, detail, &self.room)
+    /// Starts to receive a stream; have the far end send it afterwards.
+    pub fn receive(&self, stream: StreamNumber, detail: RecordDetail) -> Result<StreamReception> {
+        StreamReception::start(&self.way()?.datagrams, stream, detail, &self.room)
     }
 
-    /// Has the far end send a stream. Waits up to 30 s for its word.
+    /// Has the far end send a stream. Waits up to 30 s for the answer.
     pub fn far_send(&self, order: SendOrder) -> Result<()> {
         self.way()?;
         self.link.expect_stream(order.stream);
-        self.link.send(&Request::Send(order))?;
+        self.link.send(&StreamRequest::Send(order))?;
         self.link.wait_sending(order.stream)
     }
 
     /// Changes the payload rate at which the far end sends.
     pub fn far_rate(&self, stream: StreamNumber, rate: BitRate) -> Result<()> {
-        self.link.send(&Request::Rate(RateOrder { stream, rate }))
+        self.link.send(&StreamRequest::Rate(RateOrder { stream, rate }))
     }
 
-    /// Ends a stream that the far end sends, or has sent: what became of it.
+    /// Ends a stream that the far end sends, or has sent; returns its report.
     pub fn far_stop_sending(&self, stream: StreamNumber) -> Result<SentReport> {
         if let Some(report) = self.link.wait_sent(stream, Duration::ZERO)? {
             return Ok(report);
         }
-        self.link.send(&Request::Stop(StreamRef { stream }))?;
+        self.link.send(&StreamRequest::Stop(StreamRef { stream }))?;
         let report = self.link.wait_sent(stream, ANSWER_LIMIT)?;
         report.ok_or_else(|| ProbeError::TimedOut { request: "stop".to_owned(), after: ANSWER_LIMIT })
     }
 
-    /// Waits until the far end has sent all of a stream: what became of it, `None` when it goes on after `limit`.
+    /// Waits until the far end has sent all of a stream; returns its report, `None` when it goes on after `limit`.
     pub fn far_wait_sent(&self, stream: StreamNumber, limit: Duration) -> Result<Option<SentReport>> {
         self.link.wait_sent(stream, limit)
     }
 
     // Load.
 
-    /// Makes a load connection; it needs no way for datagrams. Waits up to 30 s for each step.
+    /// Opens a load connection; it needs no datagram channel. Waits up to 30 s for each step.
     pub fn open_load(&self, options: &LoadOptions) -> Result<LoadConnection> {
         let _one_at_a_time = lock(&self.joining);
         let number = ConnectionNumber(self.next_connection.fetch_add(1, Ordering::Relaxed));
@@ -373,11 +375,11 @@ impl ProbeSession {
         LoadConnection::open(self, number, options)
     }
 
-    pub(super) fn link(&self) -> &Arc<Link> {
+    pub(super) fn link(&self) -> &Arc<ControlLink> {
         &self.link
     }
 
-    pub(super) fn target(&self) -> &Target {
+    pub(super) fn target(&self) -> &ProbeTarget {
         &self.target
     }
 
@@ -385,11 +387,36 @@ impl ProbeSession {
         self.remote
     }
 
-    pub(super) fn stop(&self) -> Option<&Interrupts> {
+    pub(super) fn stop(&self) -> Option<&InterruptSignals> {
         self.stop.as_ref()
     }
 
-    pub(super) fn token(&self) -> Result<Token> {
+    pub(super) fn token(&self) -> Result<SessionToken> {
         Ok(self.opened()?.token)
     }
+}
+
+/// Sends a token packet. A refusal answers an earlier one; a later one may succeed.
+fn send_token_packet(datagrams: &DatagramSocket, sequence: u32, shown: &SessionToken) {
+    let mark = DatagramMarking::of(datagrams.socket(), None);
+    let timestamp = StampTimestamp::from_wall(clock::realtime_now(), TimestampFormat::Ntp);
+    let packet = SenderPacket { sequence, timestamp, ..SenderPacket::default() };
+    let _ = datagrams.send(&token_packet(packet, shown), mark);
+}
+
+/// A test packet that shows a token or a challenge, in an Extra Padding option (RFC 8972 §4.1): all have the same length.
+pub(crate) fn token_packet(packet: SenderPacket, shown: &SessionToken) -> Vec<u8> {
+    packet.encode_with(&[StampTlv::ExtraPadding(shown.as_bytes().to_vec())], ByteCount::ZERO, None)
+}
+
+/// Waits for the server's challenge; `None` when none arrives in time.
+fn await_challenge(socket: &UdpSocket, limit: Duration) -> Option<SessionToken> {
+    if !poll::wait_for(socket, PollInterest::READ, Some(limit)).ok()? {
+        return None;
+    }
+    let mut buffer = [0; 2048];
+    // Errors belong to earlier datagrams.
+    let length = socket.recv(&mut buffer).ok()?;
+    let padding = tlv::first_padding(&buffer[..length])?.first_chunk()?;
+    SessionToken::from_characters(*padding)
 }

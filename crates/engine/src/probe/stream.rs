@@ -1,4 +1,4 @@
-//! Sending a stream of STAMP packets at a rate: periodic or Poisson, singly or in trains.
+//! Sending a stream of STAMP packets at a rate: periodic or Poisson, singly or in GSO trains.
 
 use core::time::Duration;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,36 +6,36 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use linerate_sys::clock;
-use linerate_sys::data::train::{self, Mark, Refusal};
-use linerate_sys::poll::{self, Interest, Waker};
+use linerate_sys::data::train::{self, DatagramMarking, SendFailure};
+use linerate_sys::poll::{self, PollInterest, Waker};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, WallTime};
-use linerate_wire::probe::{SendOrder, SentReport, Spacing};
-use linerate_wire::stamp::{SenderPacket, SessionIdentifier, Timestamp, TimestampFormat};
+use linerate_wire::probe::{PacketSpacing, SendOrder, SentReport};
+use linerate_wire::stamp::{SenderPacket, SessionIdentifier, StampTimestamp, TimestampFormat};
 
-use super::datagrams::Datagrams;
+use super::datagrams::DatagramSocket;
 use super::error::{ProbeError, Result};
 use super::lock;
-use crate::pace::{Pacer, Pacing, Turn};
+use crate::pace::{PacingOptions, SendPermission, StreamPacer};
 
-/// A sleeper looks at its orders at least this often.
-const LONGEST_SLEEP: Duration = Duration::from_millis(500);
+/// Longest sleep between two looks at the orders.
+const MAX_SLEEP: Duration = Duration::from_millis(500);
 
-/// After a refusal for want of room the sender pauses for this long: the queue of this host's own device is full.
-const NO_ROOM_PAUSE: Duration = Duration::from_millis(1);
+/// Pause of the sender when this host's device queue is full.
+const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(1);
 
-/// Sleeping is late by up to 50 µs unless the kernel is told otherwise (`PR_SET_TIMERSLACK`).
+/// Timer slack; by default sleeping is late by up to 50 µs (`PR_SET_TIMERSLACK`).
 const TIMER_SLACK: Duration = Duration::from_nanos(1);
 
-/// What holds streams back besides their order: shared by all of a session.
+/// Limits of the streams of a session, in addition to their orders.
 #[derive(Debug)]
-pub(crate) struct Allowance {
+pub(crate) struct StreamAllowance {
     /// Bytes that may still be sent.
     bytes: AtomicU64,
     /// Highest rate of one stream.
     pub(crate) most_rate: Option<BitRate>,
 }
 
-impl Allowance {
+impl StreamAllowance {
     pub(crate) fn new(bytes: ByteCount, most_rate: Option<BitRate>) -> Arc<Self> {
         Arc::new(Self { bytes: AtomicU64::new(bytes.get()), most_rate })
     }
@@ -55,16 +55,16 @@ impl Allowance {
     }
 }
 
-/// A stream that is being sent by a thread of its own. Dropping it ends it.
+/// A stream that a thread of its own sends. Dropping it ends it.
 #[derive(Debug)]
-pub struct Sending {
-    shared: Arc<Shared>,
+pub struct SendingThread {
+    shared: Arc<SendingState>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    allowance: Arc<Allowance>,
+struct SendingState {
+    allowance: Arc<StreamAllowance>,
     stopping: AtomicBool,
     over: AtomicBool,
     /// Bit pattern of the rate's bit/s.
@@ -73,16 +73,16 @@ struct Shared {
     report: Mutex<SentReport>,
 }
 
-impl Sending {
-    /// Begins to send. `ended` is woken when the stream is over.
+impl SendingThread {
+    /// Starts to send. `ended` is woken when the stream is over.
     pub(crate) fn start(
-        datagrams: &Arc<Datagrams>,
+        datagrams: &Arc<DatagramSocket>,
         order: SendOrder,
-        allowance: &Arc<Allowance>,
+        allowance: &Arc<StreamAllowance>,
         ended: Option<Arc<Waker>>,
     ) -> Result<Self> {
         let rate = allowance.held(order.rate);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SendingState {
             allowance: Arc::clone(allowance),
             stopping: AtomicBool::new(false),
             over: AtomicBool::new(false),
@@ -102,7 +102,7 @@ impl Sending {
         if order.dont_fragment {
             datagrams.probe_mtu(true)?;
         }
-        let emitter = Emitter::new(Arc::clone(datagrams), Arc::clone(&shared), order);
+        let emitter = StreamSender::new(Arc::clone(datagrams), Arc::clone(&shared), order);
         let thread = std::thread::Builder::new().name(format!("probe-send-{}", order.stream)).stack_size(256 << 10);
         let thread = thread
             .spawn(move || {
@@ -123,13 +123,13 @@ impl Sending {
         self.shared.orders.wake();
     }
 
-    /// Whether it has ended: it was stopped, or has sent all it should.
+    /// True when it has ended: it was stopped, or is complete.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.shared.over.load(Ordering::Acquire)
     }
 
-    /// What has been sent so far.
+    /// Report on the packets sent so far.
     #[must_use]
     pub fn progress(&self) -> SentReport {
         *lock(&self.shared.report)
@@ -142,7 +142,7 @@ impl Sending {
         self.progress()
     }
 
-    /// Waits until it has sent all it should.
+    /// Waits until it is complete.
     #[must_use]
     pub fn wait(mut self) -> SentReport {
         if let Some(thread) = self.thread.take() {
@@ -160,13 +160,13 @@ impl Sending {
     }
 }
 
-impl Drop for Sending {
+impl Drop for SendingThread {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-impl Shared {
+impl SendingState {
     fn rate(&self) -> BitRate {
         BitRate::from_bits_per_second(f64::from_bits(self.rate.load(Ordering::Relaxed)))
     }
@@ -175,39 +175,41 @@ impl Shared {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Sleeps until then, or until there are new orders.
+    /// Sleeps until `until`, or until there are new orders.
     fn sleep_until(&self, until: MonotonicTime) {
-        let left = until.since(clock::monotonic_now()).min(LONGEST_SLEEP);
-        if !left.is_zero() && poll::wait_for(&self.orders, Interest::READ, Some(left)).unwrap_or(true) {
+        let left = until.since(clock::monotonic_now()).min(MAX_SLEEP);
+        if !left.is_zero() && poll::wait_for(&self.orders, PollInterest::READ, Some(left)).unwrap_or(true) {
             self.orders.drain();
         }
     }
 }
 
-/// When the packets leave.
-enum Schedule {
-    Periodic(Pacer),
-    Poisson(Poisson),
+/// Schedule of the packets.
+enum PacketSchedule {
+    Periodic(StreamPacer),
+    Poisson(PoissonProcess),
 }
 
-impl Schedule {
+impl PacketSchedule {
     fn new(order: &SendOrder, rate: BitRate, start: MonotonicTime) -> Option<Self> {
         Some(match order.spacing {
-            Spacing::Periodic => {
-                // Of a stream with a count, each packet matters by itself; one that lasts for a time is a load.
+            PacketSpacing::Periodic => {
+                // Each packet of a stream with a count matters by itself; a stream with a duration is a load.
                 let loads = order.limit.count.is_none();
                 let burst = if loads { group(rate.time_to_send(order.size)?) } else { None };
-                Self::Periodic(Pacer::new(Pacing { rate, block: order.size, burst }, start)?)
+                Self::Periodic(StreamPacer::new(PacingOptions { rate, block: order.size, burst }, start)?)
             }
-            Spacing::Poisson { seed } => Self::Poisson(Poisson::new(seed, rate.time_to_send(order.size)?, start)),
+            PacketSpacing::Poisson { seed } => {
+                Self::Poisson(PoissonProcess::new(seed, rate.time_to_send(order.size)?, start))
+            }
         })
     }
 
-    fn turn(&mut self, now: MonotonicTime) -> Turn {
+    fn turn(&mut self, now: MonotonicTime) -> SendPermission {
         match self {
             Self::Periodic(pacer) => pacer.turn(now),
-            Self::Poisson(poisson) if poisson.next > now => Turn::Wait(poisson.next),
-            Self::Poisson(_) => Turn::Send(PacketCount::new(1)),
+            Self::Poisson(poisson) if poisson.next > now => SendPermission::Wait(poisson.next),
+            Self::Poisson(_) => SendPermission::Send(PacketCount::new(1)),
         }
     }
 
@@ -219,8 +221,8 @@ impl Schedule {
     }
 }
 
-/// How many packets with this distance leave together: each wake-up of the sender and of the receiver costs as much as
-/// sending several. Few enough that they fit into the smallest of buffers; `None` where the pacer's own grain is longer.
+/// Number of packets with this interval that leave together: each wake-up of sender and receiver costs as much as
+/// sending several. Few enough for the smallest buffers; `None` where the pacer's own grain is longer.
 fn group(distance: Duration) -> Option<PacketCount> {
     const MOST: u128 = 8;
     const LONGEST: Duration = Duration::from_micros(500);
@@ -230,27 +232,27 @@ fn group(distance: Duration) -> Option<PacketCount> {
     (count > 1 && takes > GRAIN.as_nanos()).then(|| PacketCount::new(u64::try_from(count).unwrap_or(1)))
 }
 
-/// A Poisson process (RFC 2330 §11.1.1): the distances are exponentially distributed.
+/// A Poisson process (RFC 2330 §11.1.1): the intervals are exponentially distributed.
 #[derive(Clone, Debug)]
-pub(crate) struct Poisson {
+pub(crate) struct PoissonProcess {
     random: u64,
     mean: Duration,
     pub(crate) next: MonotonicTime,
 }
 
-impl Poisson {
-    /// A process with this mean distance, from a seed; the first event is at `start`.
+impl PoissonProcess {
+    /// A process with this mean interval, from a seed; the first event is at `start`.
     pub(crate) fn new(seed: u64, mean: Duration, start: MonotonicTime) -> Self {
         Self { random: seed, mean, next: start }
     }
 
-    /// Sets the time of the next event. Events that are late by more than a second are let go.
+    /// Sets the time of the next event. Events that are late by more than a second are dropped.
     pub(crate) fn advance(&mut self, now: MonotonicTime) {
         let uniform = self.uniform();
-        // The logarithm of 2^-53 is -37: no distance is longer than 37 times the mean.
+        // The logarithm of 2^-53 is -37: no interval is longer than 37 times the mean.
         let distance = self.mean.mul_f64(-uniform.ln());
         self.next = self.next + distance;
-        if now.since(self.next) > crate::pace::LONGEST_DEBT {
+        if now.since(self.next) > crate::pace::MAX_BACKLOG {
             self.next = now;
         }
     }
@@ -267,30 +269,30 @@ impl Poisson {
     }
 }
 
-/// What the sending thread works with.
-struct Emitter {
-    datagrams: Arc<Datagrams>,
-    shared: Arc<Shared>,
+/// State of the sending thread.
+struct StreamSender {
+    datagrams: Arc<DatagramSocket>,
+    shared: Arc<SendingState>,
     order: SendOrder,
-    mark: Mark,
-    /// As many datagrams as one train may have.
+    mark: DatagramMarking,
+    /// Buffer for the longest GSO train.
     train: Vec<u8>,
     size: usize,
-    /// Whether kernel and device cut trains.
+    /// True while kernel and device support segmentation.
     trains: bool,
     /// Number of the next packet.
     next: u32,
-    /// Packets that were handed to the kernel, taken or not.
+    /// Packets handed to the kernel, accepted or not.
     tried: u64,
 }
 
-impl Emitter {
-    fn new(datagrams: Arc<Datagrams>, shared: Arc<Shared>, order: SendOrder) -> Self {
+impl StreamSender {
+    fn new(datagrams: Arc<DatagramSocket>, shared: Arc<SendingState>, order: SendOrder) -> Self {
         let size = order.size.to_usize();
-        let most = (train::MOST_BYTES.to_usize() / size).clamp(1, train::MOST_DATAGRAMS);
+        let most = (train::MAX_TRAIN_BYTES.to_usize() / size).clamp(1, train::MAX_TRAIN_DATAGRAMS);
         let packet = SenderPacket { session: SessionIdentifier::new(order.stream.get()), ..SenderPacket::default() };
         let train = packet.encode(order.size).repeat(most);
-        let mark = Mark::of(datagrams.socket(), Some(order.type_of_service));
+        let mark = DatagramMarking::of(datagrams.socket(), Some(order.type_of_service));
         Self { datagrams, shared, order, mark, train, size, trains: most > 1, next: 0, tried: 0 }
     }
 
@@ -308,21 +310,21 @@ impl Emitter {
         let start = clock::monotonic_now();
         let end = start + self.order.limit.duration.unwrap_or(SendOrder::LONGEST);
         let mut rate = self.shared.rate();
-        let Some(mut schedule) = Schedule::new(&self.order, rate, start) else { return };
+        let Some(mut schedule) = PacketSchedule::new(&self.order, rate, start) else { return };
         while !self.shared.stopping() {
             let now = clock::monotonic_now();
-            if now >= end {
+            if now >= end || self.datagrams.is_peer_gone() {
                 return;
             }
             let ordered = self.shared.rate();
             if ordered != rate {
                 rate = ordered;
-                let Some(new) = Schedule::new(&self.order, rate, now) else { return };
+                let Some(new) = PacketSchedule::new(&self.order, rate, now) else { return };
                 schedule = new;
             }
             match schedule.turn(now) {
-                Turn::Wait(until) => self.shared.sleep_until(until.min(end)),
-                Turn::Send(count) => {
+                SendPermission::Wait(until) => self.shared.sleep_until(until.min(end)),
+                SendPermission::Send(count) => {
                     let Some(sent) = self.send(count) else { return };
                     schedule.sent(sent, now);
                 }
@@ -330,7 +332,7 @@ impl Emitter {
         }
     }
 
-    /// Sends up to `count` packets; returns how many were tried, `None` at the end of the stream.
+    /// Sends up to `count` packets; returns the number tried, `None` at the end of the stream.
     fn send(&mut self, count: PacketCount) -> Option<PacketCount> {
         let left = self.order.limit.count.map_or(u64::MAX, |count| count.get() - self.tried.min(count.get()));
         let most = if self.trains { self.train.len() / self.size } else { 1 };
@@ -340,28 +342,28 @@ impl Emitter {
         }
         let (count, bytes) = (u32::try_from(count).unwrap_or(1), usize::try_from(count).unwrap_or(1) * self.size);
         let now = clock::realtime_now();
-        let stamp = Timestamp::from_wall(now, TimestampFormat::Ntp);
+        let stamp = StampTimestamp::from_wall(now, TimestampFormat::Ntp);
         for (index, datagram) in (0..count).zip(self.train[..bytes].chunks_exact_mut(self.size)) {
             SenderPacket::renumber(datagram, self.next.wrapping_add(index), stamp);
         }
         let outcome = self.hand_over(bytes, count);
-        if let Err(Refusal::Broken) = outcome {
+        if let Err(SendFailure::Broken) = outcome {
             return None;
         }
         if outcome == Ok(false) {
-            // The same packets go again, one by one.
+            // The same packets are retried, one by one.
             self.trains = false;
             return Some(PacketCount::ZERO);
         }
-        if outcome == Err(Refusal::Full) {
-            // As with a socket that blocks: what this host's device does not take yet is not lost.
+        if outcome == Err(SendFailure::Full) {
+            // As with a blocking socket: packets that this host's device does not accept yet are not lost.
             return Some(PacketCount::ZERO);
         }
         self.account(count, now, outcome.err());
         Some(PacketCount::new(u64::from(count)))
     }
 
-    fn hand_over(&self, bytes: usize, count: u32) -> core::result::Result<bool, Refusal> {
+    fn hand_over(&self, bytes: usize, count: u32) -> core::result::Result<bool, SendFailure> {
         let bytes = &self.train[..bytes];
         match u16::try_from(self.size) {
             Ok(size) if count > 1 => self.datagrams.send_train(bytes, size, self.mark),
@@ -369,7 +371,7 @@ impl Emitter {
         }
     }
 
-    fn account(&mut self, count: u32, now: WallTime, refusal: Option<Refusal>) {
+    fn account(&mut self, count: u32, now: WallTime, refusal: Option<SendFailure>) {
         self.next = self.next.wrapping_add(count);
         self.tried += u64::from(count);
         let packets = PacketCount::new(u64::from(count));
@@ -381,12 +383,12 @@ impl Emitter {
                 report.first.get_or_insert(now);
                 report.newest = Some(now);
             }
-            Some(Refusal::TooLarge) => report.refused_too_large += packets,
+            Some(SendFailure::TooLarge) => report.refused_too_large += packets,
             Some(_) => report.refused_no_room += packets,
         }
         drop(report);
-        if refusal == Some(Refusal::NoRoom) {
-            self.shared.sleep_until(clock::monotonic_now() + NO_ROOM_PAUSE);
+        if refusal == Some(SendFailure::NoRoom) {
+            self.shared.sleep_until(clock::monotonic_now() + FULL_QUEUE_PAUSE);
         }
     }
 }
@@ -396,9 +398,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_poisson_process_has_exponential_distances() {
+    fn a_poisson_process_has_exponential_intervals() {
         let mean = Duration::from_millis(10);
-        let mut process = Poisson::new(42, mean, MonotonicTime::from_nanos(0));
+        let mut process = PoissonProcess::new(42, mean, MonotonicTime::from_nanos(0));
         let count = 20_000;
         let mut distances: Vec<f64> = Vec::with_capacity(count);
         for _ in 0..count {
@@ -417,7 +419,7 @@ mod tests {
         let expected = (-1.0_f64).exp();
         assert!((above - expected).abs() < 5.0 * (expected * (1.0 - expected) / n).sqrt(), "{above}");
         let again = |seed| {
-            let mut process = Poisson::new(seed, mean, MonotonicTime::from_nanos(0));
+            let mut process = PoissonProcess::new(seed, mean, MonotonicTime::from_nanos(0));
             process.advance(MonotonicTime::from_nanos(0));
             process.next
         };
@@ -427,10 +429,10 @@ mod tests {
 
     #[test]
     fn an_allowance_ends() {
-        let allowance = Allowance::new(ByteCount::new(100), Some(BitRate::from_bits_per_second(1e6)));
+        let allowance = StreamAllowance::new(ByteCount::new(100), Some(BitRate::from_bits_per_second(1e6)));
         assert!(allowance.take(60) && !allowance.take(60) && allowance.take(40) && !allowance.take(1));
         assert_eq!(allowance.held(BitRate::from_bits_per_second(2e6)), BitRate::from_bits_per_second(1e6));
-        let unlimited = Allowance::unlimited();
+        let unlimited = StreamAllowance::unlimited();
         assert!(unlimited.take(u64::MAX - 1) && unlimited.take(u64::MAX - 1));
     }
 }

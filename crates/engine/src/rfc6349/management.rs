@@ -1,19 +1,19 @@
-//! The traffic-management test (RFC 6349 §5): whether a direction is policed, shaped, or neither.
+//! The traffic-management test (RFC 6349 §5): a direction is policed, shaped, or neither.
 
-use linerate_model::schema::path::Policer;
-use linerate_model::schema::rfc6349::{TcpTest, TrafficManagement};
-use linerate_model::schema::throughput::Direction;
+use linerate_documents::rfc6349::{ManagementVerdict, TcpTest, TrafficManagement};
+use linerate_model::direction::Direction;
+use linerate_model::path::Policer;
 
-use super::record::Record;
+use super::record::Rfc6349Record;
 
-/// From this buffer delay on, something holds packets back instead of dropping them.
-const HELD_BACK: f64 = 0.2;
+/// Smallest buffer delay at which packets count as held back instead of dropped.
+const MIN_BUFFER_DELAY: f64 = 0.2;
 
-/// A shaper's rate is reached nearly without loss.
-const WITHOUT_LOSS: f64 = 0.995;
+/// Smallest efficiency of a shaper, which drops almost nothing.
+const MIN_SHAPER_EFFICIENCY: f64 = 0.995;
 
 /// Judges both directions by the policer test of the path and the transfers over several connections.
-pub(super) fn judge(record: &mut Record<'_>) {
+pub(super) fn judge(record: &mut Rfc6349Record<'_>) {
     for direction in [Direction::Up, Direction::Down] {
         let policer = record.path.as_ref().and_then(|path| match direction {
             Direction::Up => path.up.policer.clone(),
@@ -29,26 +29,33 @@ fn judgement(direction: Direction, policer: Option<Policer>, busiest: Option<&Tc
     let known = policer.is_some();
     if let Some(policer) = policer.filter(|policer| policer.present) {
         let evidence = policer.evidence.clone();
-        return TrafficManagement { direction, verdict: "policed".to_owned(), policer: Some(policer), evidence };
+        return TrafficManagement { direction, verdict: ManagementVerdict::Policed, policer: Some(policer), evidence };
     }
     let queue = busiest.and_then(|test| Some((test.buffer_delay?, test.efficiency)));
     let (verdict, evidence) = match queue {
-        Some((delay, efficiency)) if delay >= HELD_BACK => {
-            let clean = efficiency.is_some_and(|efficiency| efficiency >= WITHOUT_LOSS);
-            let sent_again = efficiency.map(|efficiency| format!(", {:.2} % sent again", 100.0 * (1.0 - efficiency)));
+        Some((delay, efficiency)) if delay >= MIN_BUFFER_DELAY => {
+            let clean = efficiency.is_some_and(|efficiency| efficiency >= MIN_SHAPER_EFFICIENCY);
+            let retransmitted =
+                efficiency.map(|efficiency| format!(", {:.2} % retransmitted", 100.0 * (1.0 - efficiency)));
             let evidence = format!(
                 "under load the round trip grows by {:.0} %{}: packets wait in a queue{}",
                 100.0 * delay,
-                sent_again.unwrap_or_default(),
-                if clean { " and are hardly dropped" } else { " until it overflows" },
+                retransmitted.unwrap_or_default(),
+                if clean { " with almost no drops" } else { " until it overflows" },
             );
-            ("shaped", evidence)
+            (ManagementVerdict::Shaped, evidence)
         }
-        Some((delay, _)) => {
-            ("neither", format!("no policer was found, and the round trip grows by {:.0} % only", 100.0 * delay))
+        Some((delay, _)) => (
+            ManagementVerdict::Neither,
+            format!("no policer was found, and the round trip grows by {:.0} % only", 100.0 * delay),
+        ),
+        None if known => {
+            (ManagementVerdict::Neither, "no policer was found; the round trip under load is unknown".to_owned())
         }
-        None if known => ("neither", "no policer was found; the round trip under load is not known".to_owned()),
-        None => ("unknown", "neither the policer test nor the round trip under load could be had".to_owned()),
+        None => (
+            ManagementVerdict::Unknown,
+            "neither the policer test nor the round trip under load is available".to_owned(),
+        ),
     };
-    TrafficManagement { direction, verdict: verdict.to_owned(), policer: None, evidence }
+    TrafficManagement { direction, verdict, policer: None, evidence }
 }

@@ -1,55 +1,59 @@
-//! The framework for TCP throughput testing (RFC 6349), as a procedure that runs by itself.
+//! The framework for TCP throughput testing (RFC 6349), as an automatic procedure.
 //!
-//! | step | what is done | file |
+//! | step | measurement | file |
 //! |---|---|---|
 //! | 1, 2 | path MTU, round trip without load, bottleneck bandwidth: [`crate::path`] | `baseline` |
-//! | 3 | TCP transfers over one connection and several, each way and both ways at once | `transfer`, `metrics` |
-//! | 3 | the same with windows of parts of the bandwidth-delay product: achieved beside expected | `windows` |
+//! | 3 | TCP transfers over one connection and several, per direction and in both at once | `transfer`, `metrics` |
+//! | 3 | the same with windows of parts of the bandwidth-delay product: achieved and expected | `windows` |
 //! | § 5 | traffic management: policed, shaped, or neither | `management` |
 //!
-//! Expectations are computed by [`linerate_model::rfc6349`]. An interrupted procedure is a partial one, not an error.
+//! Expectations are computed by [`linerate_analysis::rfc6349`]. An interrupted procedure is a partial one, not an error.
 
 mod baseline;
 mod management;
 mod meaning;
 mod metrics;
 mod record;
+#[cfg(test)]
+mod test_support;
+#[cfg(test)]
+mod tests;
 mod transfer;
 mod windows;
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
-use linerate_model::schema::rfc6349::{Flows, Rfc6349Document};
-use linerate_model::schema::run::{PhaseSpan, Series};
-use linerate_model::schema::throughput::Direction;
-use linerate_sys::signals::Interrupts;
+use linerate_documents::rfc6349::{LoadedDirections, Rfc6349Document};
+use linerate_documents::run::{PhaseSpan, SampleSeries};
+use linerate_sys::signals::InterruptSignals;
 use linerate_units::{BitRate, ByteCount, StreamCount};
 
-use crate::course::Halt;
+use crate::course::AbortReason;
 use crate::path::{PathEvent, PathOptions};
 use crate::probe::ProbeError;
 use crate::probe::messages::FarFacts;
-use record::Record;
+use record::Rfc6349Record;
 
-/// A procedure to run.
+/// Options of a procedure.
 #[derive(Clone, Debug)]
 pub struct Rfc6349Options {
     /// Steps 1 and 2; the target is that of all steps.
     pub path: PathOptions,
-    /// Time of each TCP transfer that counts.
+    /// Counted time of each TCP transfer.
     pub time: Duration,
-    /// Connections of the transfers over several; 1 leaves them out.
+    /// Connections of the multi-connection transfers; 1 skips them.
     pub connections: StreamCount,
-    /// Congestion control of the senders; `None` for what each has by default.
+    /// Congestion control of the senders; `None` for each host's default.
     pub congestion_control: Option<String>,
-    /// Whether to sweep over windows.
+    /// True for a sweep over windows.
     pub windows: bool,
-    /// Whether to look for traffic management.
+    /// True for a test for traffic management.
     pub traffic_management: bool,
 }
 
 impl Rfc6349Options {
-    /// The whole procedure over the path that these options describe.
+    /// The whole procedure over the path described by these options.
     #[must_use]
     pub fn new(path: PathOptions) -> Self {
         Self {
@@ -63,27 +67,27 @@ impl Rfc6349Options {
     }
 }
 
-/// What happens while the procedure runs.
+/// Progress of the procedure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rfc6349Event {
-    /// Something of steps 1 and 2.
+    /// Progress of steps 1 and 2.
     Path(PathEvent),
     /// A transfer begins.
     Transfer {
-        /// What flows.
-        flows: Flows,
-        /// Connections each way.
+        /// Directions of the data.
+        flows: LoadedDirections,
+        /// Connections per direction.
         connections: StreamCount,
-        /// The window asked for, in the sweep.
+        /// Requested window, in the sweep.
         window: Option<ByteCount>,
-        /// How long it takes.
+        /// Duration.
         time: Duration,
-        /// Transfers that follow it.
+        /// Number of transfers that follow.
         left: usize,
     },
-    /// What arrives at present.
+    /// Current receive rate.
     Rate(Direction, BitRate),
-    /// Something that a person should know now.
+    /// Note for the user.
     Note(String),
 }
 
@@ -92,32 +96,32 @@ pub enum Rfc6349Event {
 pub struct Rfc6349Outcome {
     /// All figures.
     pub document: Rfc6349Document,
-    /// Readings over time.
-    pub series: Vec<Series>,
-    /// When which phase was.
+    /// Samples over time.
+    pub series: Vec<SampleSeries>,
+    /// Time spans of the phases.
     pub phases: Vec<PhaseSpan>,
-    /// What a linerate at the far end says of its host.
+    /// Facts about its host that a linerate at the far end reports.
     pub far: Option<FarFacts>,
-    /// What the procedure sent, with headers, at most.
+    /// Bytes sent by the procedure, with headers, at most.
     pub sent: ByteCount,
-    /// What was sent to it.
+    /// Bytes received by the procedure.
     pub received: ByteCount,
-    /// Why nothing, or not all, could be measured; an interrupted procedure has nothing here.
+    /// Reason of a missing or partial result; `None` after an interrupt.
     pub error: Option<ProbeError>,
 }
 
-/// Runs the procedure; all that happens is told to `observer`. `stop` ends it early, with what has been measured so far.
+/// Runs the procedure and reports its events to `observer`. `stop` ends it early with a partial result.
 pub fn run(
     options: &Rfc6349Options,
-    stop: Option<Interrupts>,
+    stop: Option<InterruptSignals>,
     observer: &mut dyn FnMut(&Rfc6349Event),
 ) -> Rfc6349Outcome {
-    let mut record = Record::new(options, stop, observer);
+    let mut record = Rfc6349Record::new(options, stop, observer);
     let result = measure(&mut record);
     record.finish(result)
 }
 
-fn measure(record: &mut Record<'_>) -> Result<(), Halt> {
+fn measure(record: &mut Rfc6349Record<'_>) -> Result<(), AbortReason> {
     baseline::measure(record)?;
     let plan = transfer::plan(record);
     let sweep = windows::plan(record);

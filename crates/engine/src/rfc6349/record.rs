@@ -1,43 +1,43 @@
-//! What is known so far.
+//! State of the procedure: its document and observer.
 
-use linerate_model::schema::nanoseconds;
-use linerate_model::schema::path::{PathDocument, Unknown};
-use linerate_model::schema::rfc6349::{Baseline, Rfc6349Document, SCHEMA};
-use linerate_model::schema::run::{PhaseSpan, Series};
-use linerate_model::schema::throughput::Termination;
+use linerate_documents::rfc6349::{Rfc6349Baseline, Rfc6349Document, SCHEMA};
+use linerate_documents::run::{PhaseSpan, SampleSeries};
+use linerate_documents::throughput::TerminationDetail;
+use linerate_model::path::{PathDocument, UnknownValue};
 use linerate_sys::clock;
-use linerate_sys::signals::Interrupts;
+use linerate_sys::signals::InterruptSignals;
+use linerate_units::serde::nanoseconds;
 use linerate_units::{ByteCount, MonotonicTime};
 
 use super::{Rfc6349Event, Rfc6349Options, Rfc6349Outcome};
-use crate::course::{self, Halt};
+use crate::course::{self, AbortReason};
 use crate::probe::messages::FarFacts;
 
-/// The document while it is filled, and who watches.
-pub(super) struct Record<'a> {
+/// The document while it is filled, and its observer.
+pub(super) struct Rfc6349Record<'a> {
     pub(super) options: &'a Rfc6349Options,
-    pub(super) stop: Option<Interrupts>,
+    pub(super) stop: Option<InterruptSignals>,
     observer: &'a mut dyn FnMut(&Rfc6349Event),
     started: MonotonicTime,
     started_at: u64,
     pub(super) path: Option<PathDocument>,
-    pub(super) baseline: Baseline,
-    pub(super) tests: Vec<linerate_model::schema::rfc6349::TcpTest>,
-    pub(super) windows: Vec<linerate_model::schema::rfc6349::WindowTest>,
-    pub(super) management: Vec<linerate_model::schema::rfc6349::TrafficManagement>,
-    unknown: Vec<Unknown>,
+    pub(super) baseline: Rfc6349Baseline,
+    pub(super) tests: Vec<linerate_documents::rfc6349::TcpTest>,
+    pub(super) windows: Vec<linerate_documents::rfc6349::WindowTest>,
+    pub(super) management: Vec<linerate_documents::rfc6349::TrafficManagement>,
+    unknown: Vec<UnknownValue>,
     notes: Vec<String>,
-    pub(super) series: Vec<Series>,
+    pub(super) series: Vec<SampleSeries>,
     pub(super) phases: Vec<PhaseSpan>,
     pub(super) far: Option<FarFacts>,
     pub(super) sent: ByteCount,
     pub(super) received: ByteCount,
 }
 
-impl<'a> Record<'a> {
+impl<'a> Rfc6349Record<'a> {
     pub(super) fn new(
         options: &'a Rfc6349Options,
-        stop: Option<Interrupts>,
+        stop: Option<InterruptSignals>,
         observer: &'a mut dyn FnMut(&Rfc6349Event),
     ) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl<'a> Record<'a> {
             started: clock::monotonic_now(),
             started_at: nanoseconds(clock::realtime_now().since_unix_epoch()),
             path: None,
-            baseline: Baseline::default(),
+            baseline: Rfc6349Baseline::default(),
             tests: Vec::new(),
             windows: Vec::new(),
             management: Vec::new(),
@@ -65,23 +65,23 @@ impl<'a> Record<'a> {
         (self.observer)(event);
     }
 
-    /// Runs something that has an observer of its own, beside what else it needs of the record.
+    /// Observer for a part that reports its own events.
     pub(super) fn observer(&mut self) -> &mut dyn FnMut(&Rfc6349Event) {
         self.observer
     }
 
-    /// Nanoseconds since the beginning.
+    /// Nanoseconds since the start.
     pub(super) fn elapsed(&self) -> u64 {
         nanoseconds(clock::monotonic_now().since(self.started))
     }
 
-    /// A phase that began at `start_ns` is over.
+    /// Ends a phase that began at `start_ns`.
     pub(super) fn phase(&mut self, name: String, start_ns: u64) {
         let end_ns = self.elapsed();
         self.phases.push(PhaseSpan { name, start_ns, end_ns });
     }
 
-    /// What a reader should know, said once.
+    /// Adds and reports a note, once.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
         if course::add_note(&mut self.notes, &text) {
@@ -89,21 +89,21 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Why a key stays `null`; the first reason holds.
+    /// Adds the reason why a key is `null`; the first reason is kept.
     pub(super) fn unknown(&mut self, key: &str, reason: impl Into<String>) {
         course::add_unknown(&mut self.unknown, key, reason);
     }
 
-    pub(super) fn check(&self) -> Result<(), Halt> {
+    pub(super) fn check(&self) -> Result<(), AbortReason> {
         course::check(self.stop)
     }
 
-    pub(super) fn finish(mut self, result: Result<(), Halt>) -> Rfc6349Outcome {
-        let (termination, error) = course::ending(result, self.stop);
+    pub(super) fn finish(mut self, result: Result<(), AbortReason>) -> Rfc6349Outcome {
+        let (termination, error) = course::termination_of(result, self.stop);
         let target = &self.options.path.target;
         let (host, port) = (target.host.clone(), target.port.get());
         let duration_ns = self.elapsed();
-        let path = self.path.take().unwrap_or_else(|| nothing_measured(&host, port, self.started_at, &termination));
+        let path = self.path.take().unwrap_or_else(|| unmeasured_path(&host, port, self.started_at, &termination));
         Rfc6349Outcome {
             document: Rfc6349Document {
                 schema: SCHEMA,
@@ -131,23 +131,23 @@ impl<'a> Record<'a> {
     }
 }
 
-/// A path of which nothing is known.
-fn nothing_measured(host: &str, port: u16, started_at_unix_ns: u64, termination: &Termination) -> PathDocument {
+/// Document of an unmeasured path.
+fn unmeasured_path(host: &str, port: u16, started_at_unix_ns: u64, termination: &TerminationDetail) -> PathDocument {
     PathDocument {
-        schema: linerate_model::schema::path::SCHEMA,
+        schema: linerate_model::path::SCHEMA,
         linerate_version: env!("CARGO_PKG_VERSION").to_owned(),
         host: host.to_owned(),
         address: None,
         port,
-        peer: linerate_model::schema::path::Peer::Bare,
+        peer: linerate_model::path::PeerKind::Bare,
         peer_version: None,
         started_at_unix_ns,
         duration_ns: 0,
         termination: termination.clone(),
         traffic_bytes: None,
-        rtt: linerate_model::schema::path::IdleRtt::default(),
-        up: linerate_model::schema::path::PathDirection::default(),
-        down: linerate_model::schema::path::PathDirection::default(),
+        rtt: linerate_model::path::IdleRtt::default(),
+        up: linerate_model::path::PathDirection::default(),
+        down: linerate_model::path::PathDirection::default(),
         clock: None,
         bdp_up_bytes: None,
         bdp_down_bytes: None,

@@ -1,4 +1,4 @@
-//! The thread that accepts: no connection can make it wait.
+//! The accepting thread: no connection can block it.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -7,40 +7,41 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::Scope;
 
-use linerate_sys::poll::{self, Interest, PollItem};
-use linerate_sys::signals::Interrupts;
+use linerate_sys::poll::{self, PollInterest, PollItem};
+use linerate_sys::signals::InterruptSignals;
 use linerate_sys::{clock, net, process};
 use linerate_units::MonotonicTime;
 use linerate_wire::cookie::{self, Cookie, ExtensionVersion};
 use linerate_wire::error::ErrorCode;
-use linerate_wire::state::State;
+use linerate_wire::state::ControlState;
 
-use super::registry::{Arrived, Inbox, Registry};
+use super::registry::{SessionInbox, SessionMessage, SessionRegistry};
 use super::session::{self, SessionStart};
 use super::udp_hub::UdpHub;
 use super::{Server, ServerObserver, probe_session};
-use crate::control::{Control, Incoming};
+use crate::control::{ControlConnection, ControlRead};
 use crate::error::{Error, Result};
 
-/// Connections that have not yet sent their cookie. The oldest makes room for a newer one.
-const MOST_UNKNOWN: usize = 1024;
+/// Most connections that have not yet sent their cookie; a newer one displaces the oldest.
+const MAX_PENDING_CONNECTIONS: usize = 1024;
 
-/// A connection has this long to send its 37 bytes.
-const COOKIE_LIMIT: Duration = Duration::from_secs(10);
+/// Time limit of a connection for its 37-byte cookie.
+const COOKIE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Clients that wait for their turn under `--queue`.
-const MOST_QUEUED: usize = 1024;
+/// Most clients waiting under `--queue`.
+const MAX_QUEUED: usize = 1024;
 
-/// Most connections accepted before others get their turn.
+/// Most connections accepted in one batch.
 const ACCEPT_BATCH: usize = 256;
 
-/// When the process has no file descriptor left, it accepts again after this time.
+/// Pause of accepting when the process has no file descriptor left.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
-pub(super) fn run(server: &Server, stop: Option<&Interrupts>, observer: &dyn ServerObserver) -> Result<()> {
+pub(super) fn run(server: &Server, stop: Option<&InterruptSignals>, observer: &dyn ServerObserver) -> Result<()> {
     let failed = |cause: io::Error| Error::io(ErrorCode::NEW_TEST, &cause);
     let reflector = server.bound_reflector();
-    let registry = Arc::new(Registry::new(reflector.map(|reflector| reflector.handle().clone())).map_err(failed)?);
+    let registry =
+        Arc::new(SessionRegistry::new(reflector.map(|reflector| reflector.handle().clone())).map_err(failed)?);
     if let Some(Err(note)) = &server.reflector {
         observer.note(note);
     }
@@ -48,7 +49,7 @@ pub(super) fn run(server: &Server, stop: Option<&Interrupts>, observer: &dyn Ser
         let reflecting = reflector.map(|reflector| reflector.start(scope, observer)).transpose();
         // Ends with the acceptor.
         let _reflecting = reflecting.map_err(|cause| Error::system(ErrorCode::NEW_TEST, &cause))?;
-        let mut acceptor = Acceptor {
+        let mut acceptor = ConnectionAcceptor {
             server,
             registry,
             observer,
@@ -65,14 +66,14 @@ pub(super) fn run(server: &Server, stop: Option<&Interrupts>, observer: &dyn Ser
     })
 }
 
-struct Acceptor<'scope, 'env> {
+struct ConnectionAcceptor<'scope, 'env> {
     server: &'env Server,
-    registry: Arc<Registry>,
+    registry: Arc<SessionRegistry>,
     observer: &'env dyn ServerObserver,
     scope: &'scope Scope<'scope, 'env>,
     /// In order of arrival.
-    unknown: VecDeque<Unknown>,
-    queued: VecDeque<Queued>,
+    unknown: VecDeque<PendingConnection>,
+    queued: VecDeque<QueuedClient>,
     udp: UdpHub,
     next_session: u64,
     announced_idle: u64,
@@ -81,30 +82,30 @@ struct Acceptor<'scope, 'env> {
 }
 
 /// A connection whose cookie is not yet complete.
-struct Unknown {
-    control: Control,
+struct PendingConnection {
+    control: ControlConnection,
     peer: SocketAddr,
     cookie: [u8; cookie::LENGTH],
     read: usize,
     deadline: MonotonicTime,
 }
 
-/// A client that waits until a session ends.
-struct Queued {
-    control: Control,
+/// A client waiting for a session to end.
+struct QueuedClient {
+    control: ControlConnection,
     peer: SocketAddr,
     cookie: Cookie,
 }
 
-/// What became of a connection that sent something.
-enum Fate {
+/// State of a connection after reading from it.
+enum ConnectionState {
     Unknown,
     Known(Cookie),
     Gone,
 }
 
-impl Acceptor<'_, '_> {
-    fn serve(&mut self, stop: Option<&Interrupts>) -> Result<()> {
+impl ConnectionAcceptor<'_, '_> {
+    fn serve(&mut self, stop: Option<&InterruptSignals>) -> Result<()> {
         loop {
             self.admit_queued();
             self.announce_idle();
@@ -115,32 +116,37 @@ impl Acceptor<'_, '_> {
             self.udp.keep_bound_while(self.registry.needs_udp(), self.observer);
             let turns = self.registry.advance_turns(now);
             self.wait(stop, turns, now)?;
-            if let Some(signal) = stop.and_then(Interrupts::pending) {
+            if let Some(signal) = stop.and_then(InterruptSignals::pending) {
                 self.registry.terminate(&signal.describe());
                 return Ok(());
             }
         }
     }
 
-    /// Waits for something to happen, and sees to it.
-    fn wait(&mut self, stop: Option<&Interrupts>, turns: Option<MonotonicTime>, now: MonotonicTime) -> Result<()> {
+    /// Waits for an event, and handles it.
+    fn wait(
+        &mut self,
+        stop: Option<&InterruptSignals>,
+        turns: Option<MonotonicTime>,
+        now: MonotonicTime,
+    ) -> Result<()> {
         let timeout = self.next_deadline(turns).map(|deadline| deadline.since(now));
         let accepting = self.paused_until.is_none_or(|until| now >= until);
         let waker = &self.registry.waker;
-        let listen_interest = if accepting { Interest::READ } else { Interest::NONE };
+        let listen_interest = if accepting { PollInterest::READ } else { PollInterest::NONE };
         let (listener, nothing) = (&self.server.listener, &self.registry.waker);
-        let mut items = vec![PollItem::new(waker, Interest::READ), PollItem::new(listener, listen_interest)];
+        let mut items = vec![PollItem::new(waker, PollInterest::READ), PollItem::new(listener, listen_interest)];
         items.push(match stop {
-            Some(stop) => PollItem::new(stop, Interest::READ),
-            None => PollItem::new(nothing, Interest::NONE),
+            Some(stop) => PollItem::new(stop, PollInterest::READ),
+            None => PollItem::new(nothing, PollInterest::NONE),
         });
         items.push(match self.udp.socket() {
-            Some(socket) => PollItem::new(socket, Interest::READ),
-            None => PollItem::new(nothing, Interest::NONE),
+            Some(socket) => PollItem::new(socket, PollInterest::READ),
+            None => PollItem::new(nothing, PollInterest::NONE),
         });
         let fixed = items.len();
-        items.extend(self.unknown.iter().map(|unknown| PollItem::new(&unknown.control, Interest::READ)));
-        items.extend(self.queued.iter().map(|queued| PollItem::new(&queued.control, Interest::READ)));
+        items.extend(self.unknown.iter().map(|unknown| PollItem::new(&unknown.control, PollInterest::READ)));
+        items.extend(self.queued.iter().map(|queued| PollItem::new(&queued.control, PollInterest::READ)));
         poll::wait(&mut items, timeout).map_err(|cause| Error::system(ErrorCode::SELECT, &cause))?;
         let ready: Vec<bool> = items.iter().map(PollItem::is_ready).collect();
         drop(items);
@@ -150,7 +156,7 @@ impl Acceptor<'_, '_> {
         if ready[3] || self.udp.next_deadline().is_some_and(|deadline| deadline <= clock::monotonic_now()) {
             self.udp.serve(&self.registry);
         }
-        self.see_to_connections(&ready[fixed..]);
+        self.handle_connections(&ready[fixed..]);
         if ready[1] {
             self.accept();
         }
@@ -158,7 +164,7 @@ impl Acceptor<'_, '_> {
     }
 
     fn next_deadline(&self, turns: Option<MonotonicTime>) -> Option<MonotonicTime> {
-        let idle = self.gives_up_at();
+        let idle = self.idle_deadline();
         let cookie = self.unknown.front().map(|unknown| unknown.deadline);
         [turns, idle, cookie, self.paused_until, self.udp.next_deadline()].into_iter().flatten().min()
     }
@@ -167,9 +173,9 @@ impl Acceptor<'_, '_> {
         self.registry.sessions() == 0 && self.queued.is_empty()
     }
 
-    /// With `-1`: when there has been no client for too long. A server that stays has no need of iperf3's
-    /// `--idle-timeout`, which makes a listener anew that may be stuck: this one cannot be.
-    fn gives_up_at(&self) -> Option<MonotonicTime> {
+    /// With `-1`: deadline for the first client. A permanent server does not need iperf3's `--idle-timeout`, which
+    /// recreates a possibly stuck listener: this one cannot get stuck.
+    fn idle_deadline(&self) -> Option<MonotonicTime> {
         let options = &self.server.options;
         let limit = options.idle_timeout.filter(|_| options.one_off && self.is_idle())?;
         Some(self.last_activity + limit)
@@ -177,12 +183,12 @@ impl Acceptor<'_, '_> {
 
     fn is_done(&self) -> bool {
         let tested = self.server.options.one_off && self.is_idle() && self.registry.tests_done() > 0;
-        tested || self.gives_up_at().is_some_and(|at| clock::monotonic_now() >= at)
+        tested || self.idle_deadline().is_some_and(|at| clock::monotonic_now() >= at)
     }
 
     fn announce_idle(&mut self) {
         if self.is_idle() && self.announced_idle != self.next_session {
-            // What a hundred sessions have used is not kept for the next one.
+            // Memory used by a hundred sessions is released before the next one.
             process::release_free_memory();
             self.announced_idle = self.next_session;
             self.last_activity = clock::monotonic_now();
@@ -197,9 +203,9 @@ impl Acceptor<'_, '_> {
             match net::accept_nonblocking(&self.server.listener) {
                 Ok(Some((stream, peer))) => self.take_connection(stream, peer),
                 Ok(None) => return,
-                Err(cause) if is_of_one_connection(&cause) => {}
+                Err(cause) if is_connection_error(&cause) => {}
                 Err(cause) => {
-                    // Out of descriptors or memory: those that wait in the backlog keep, others must end first.
+                    // Out of descriptors or memory: connections in the backlog are kept, others must end first.
                     self.observer.problem(&cause.to_string());
                     self.unknown.pop_front();
                     self.paused_until = Some(clock::monotonic_now() + EXHAUSTED_PAUSE);
@@ -210,19 +216,19 @@ impl Acceptor<'_, '_> {
     }
 
     fn take_connection(&mut self, stream: TcpStream, peer: SocketAddr) {
-        let Ok(control) = Control::new(stream) else { return };
-        if self.unknown.len() >= MOST_UNKNOWN {
+        let Ok(control) = ControlConnection::new(stream) else { return };
+        if self.unknown.len() >= MAX_PENDING_CONNECTIONS {
             self.unknown.pop_front();
         }
-        let deadline = clock::monotonic_now() + COOKIE_LIMIT;
-        let unknown = Unknown { control, peer, cookie: [0; cookie::LENGTH], read: 0, deadline };
-        // The cookie is nearly always there already.
+        let deadline = clock::monotonic_now() + COOKIE_TIMEOUT;
+        let unknown = PendingConnection { control, peer, cookie: [0; cookie::LENGTH], read: 0, deadline };
+        // The cookie has nearly always arrived already.
         self.read_cookie(unknown);
     }
 
-    fn see_to_connections(&mut self, ready: &[bool]) {
+    fn handle_connections(&mut self, ready: &[bool]) {
         let now = clock::monotonic_now();
-        let unknown: Vec<Unknown> = self.unknown.drain(..).collect();
+        let unknown: Vec<PendingConnection> = self.unknown.drain(..).collect();
         let (of_unknown, of_queued) = ready.split_at(unknown.len());
         for (connection, ready) in unknown.into_iter().zip(of_unknown) {
             if *ready {
@@ -231,32 +237,32 @@ impl Acceptor<'_, '_> {
                 self.unknown.push_back(connection);
             }
         }
-        // A waiting client has nothing to say: it has given up, or breaks the protocol.
+        // A waiting client has nothing to send: it has given up, or violates the protocol.
         let mut of_queued = of_queued.iter();
         self.queued.retain(|_| of_queued.next().is_none_or(|ready| !ready));
     }
 
-    fn read_cookie(&mut self, mut unknown: Unknown) {
+    fn read_cookie(&mut self, mut unknown: PendingConnection) {
         match unknown.read() {
-            Fate::Gone => {}
-            Fate::Unknown => self.unknown.push_back(unknown),
-            Fate::Known(cookie) => match self.registry.session_for_stream(&cookie) {
+            ConnectionState::Gone => {}
+            ConnectionState::Unknown => self.unknown.push_back(unknown),
+            ConnectionState::Known(cookie) => match self.registry.session_for_stream(&cookie) {
                 Some(inbox) => hand_over(unknown.control, &inbox),
-                // Its session is over, or expects no more: nobody wants it.
+                // Its session is over, or expects no more: the connection is unwanted.
                 None if cookie.extension_version() == Some(ExtensionVersion::Load) => {}
                 None => self.new_client(unknown.control, unknown.peer, cookie),
             },
         }
     }
 
-    fn new_client(&mut self, mut control: Control, peer: SocketAddr, cookie: Cookie) {
-        if self.has_room() || self.makes_room() {
+    fn new_client(&mut self, mut control: ControlConnection, peer: SocketAddr, cookie: Cookie) {
+        if self.has_room() || self.makes_room(peer) {
             self.start_session(control, peer, cookie);
-        } else if self.server.options.queue && self.queued.len() < MOST_QUEUED {
-            self.queued.push_back(Queued { control, peer, cookie });
+        } else if self.server.options.queue && self.queued.len() < MAX_QUEUED {
+            self.queued.push_back(QueuedClient { control, peer, cookie });
         } else {
-            // A client that does not take the one byte does not need it.
-            let _ = control.send(&[State::AccessDenied.byte()]);
+            // A client that does not read the one byte does not need it.
+            let _ = control.send(&[ControlState::AccessDenied.byte()]);
             let _ = net::shutdown_write(control.stream());
         }
     }
@@ -267,28 +273,31 @@ impl Acceptor<'_, '_> {
         self.registry.sessions() < most
     }
 
-    /// Connections that only hold a place are no reason to send a client away. Where clients queue, they end soon enough.
-    fn makes_room(&self) -> bool {
-        !self.server.options.queue && self.registry.displace_silent(clock::monotonic_now())
+    /// Displaces a silent session, or one of a network that has more than its share: it must not keep other clients
+    /// away. With `--queue`, such sessions end soon enough.
+    fn makes_room(&self, peer: SocketAddr) -> bool {
+        let client = net::canonical(peer).ip();
+        !self.server.options.queue
+            && (self.registry.displace_silent(clock::monotonic_now()) || self.registry.displace_for(client))
     }
 
     fn admit_queued(&mut self) {
         while !self.queued.is_empty() && self.has_room() {
-            if let Some(Queued { control, peer, cookie }) = self.queued.pop_front() {
+            if let Some(QueuedClient { control, peer, cookie }) = self.queued.pop_front() {
                 self.start_session(control, peer, cookie);
             }
         }
     }
 
-    fn start_session(&mut self, mut control: Control, peer: SocketAddr, cookie: Cookie) {
+    fn start_session(&mut self, mut control: ControlConnection, peer: SocketAddr, cookie: Cookie) {
         let number = self.next_session;
-        let Ok(inbox) = Inbox::new() else {
-            let _ = control.send(&[State::AccessDenied.byte()]);
+        let Ok(inbox) = SessionInbox::new() else {
+            let _ = control.send(&[ControlState::AccessDenied.byte()]);
             return;
         };
         self.next_session += 1;
         self.last_activity = clock::monotonic_now();
-        self.registry.enter(number, Arc::clone(&inbox), self.last_activity);
+        self.registry.enter(number, Arc::clone(&inbox), net::canonical(peer).ip(), self.last_activity);
         let start = SessionStart {
             number,
             control,
@@ -312,28 +321,32 @@ impl Acceptor<'_, '_> {
     }
 }
 
-impl Unknown {
-    fn read(&mut self) -> Fate {
+impl PendingConnection {
+    fn read(&mut self) -> ConnectionState {
         match self.control.read(&mut self.cookie[self.read..]) {
-            Incoming::Closed => Fate::Gone,
-            Incoming::Nothing => Fate::Unknown,
-            Incoming::Bytes(count) => {
+            ControlRead::Closed => ConnectionState::Gone,
+            ControlRead::Nothing => ConnectionState::Unknown,
+            ControlRead::Bytes(count) => {
                 self.read += count;
-                if self.read < cookie::LENGTH { Fate::Unknown } else { Fate::Known(Cookie::from_bytes(self.cookie)) }
+                if self.read < cookie::LENGTH {
+                    ConnectionState::Unknown
+                } else {
+                    ConnectionState::Known(Cookie::from_bytes(self.cookie))
+                }
             }
         }
     }
 }
 
-fn hand_over(control: Control, inbox: &Inbox) {
+fn hand_over(control: ControlConnection, inbox: &SessionInbox) {
     let stream = control.into_stream();
     if stream.set_nonblocking(false).is_ok() {
-        inbox.deliver(Arrived::Tcp(stream));
+        inbox.deliver(SessionMessage::Tcp(stream));
     }
 }
 
-/// Errors of `accept` that belong to the connection, not to the listener (accept(2)).
-fn is_of_one_connection(cause: &linerate_sys::Error) -> bool {
+/// True for errors of `accept` that belong to the connection, not to the listener (accept(2)).
+fn is_connection_error(cause: &linerate_sys::Error) -> bool {
     matches!(
         cause.kind(),
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted

@@ -1,8 +1,8 @@
 //! The server: one port for everything, any number of clients at once.
 //!
-//! One thread accepts (`acceptor`): it reads the cookie of each new connection without ever waiting for one of them,
-//! hands data connections to their session and starts a thread for each new session. A session (`session`) drives its
-//! own test from the parameters to the results and can neither delay nor end another one. The listener never closes.
+//! One thread accepts (`acceptor`): it reads the cookie of each new connection without blocking, hands data connections
+//! to their session and starts a thread for each new session. A session (`session`) drives its own test from the
+//! parameters to the results and can neither delay nor end another one. The listener never closes.
 
 mod acceptor;
 mod gate;
@@ -11,6 +11,8 @@ mod probe_session;
 mod reflector;
 mod registry;
 mod session;
+#[cfg(test)]
+mod tests;
 mod udp_hub;
 mod watchdog;
 
@@ -20,25 +22,25 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use linerate_model::event::Event;
-use linerate_model::parameters::Cpu;
+use linerate_model::event::TestEvent;
+use linerate_model::parameters::CpuIndex;
 use linerate_model::report::ServerOutput;
-use linerate_sys::net::{self, Family, ListenOptions};
-use linerate_sys::options::Keepalive;
-use linerate_sys::signals::Interrupts;
+use linerate_sys::net::{self, IpFamily, ListenOptions};
+use linerate_sys::options::KeepaliveSettings;
+use linerate_sys::signals::InterruptSignals;
 use linerate_units::{BitRate, Port};
-use linerate_wire::Deadlines;
+use linerate_wire::ControlDeadlines;
 use linerate_wire::authentication::Authenticator;
 use linerate_wire::error::ErrorCode;
 use linerate_wire::parameters::ServerLimits;
 
-use reflector::{BoundReflector, Place};
+use reflector::{BoundReflector, ListenParameters};
 
 pub use reflector::StampOptions;
 
 use crate::error::{Error, Result};
 
-/// How a server behaves. The default is iperf3's, but for many clients at once.
+/// Options of a server. The defaults are iperf3's, but for many clients at once.
 #[derive(Debug)]
 pub struct ServerOptions {
     /// Address to listen on (`-B`); `None` for all.
@@ -46,7 +48,7 @@ pub struct ServerOptions {
     /// Port, for TCP and UDP; `None` lets the kernel choose.
     pub port: Option<Port>,
     /// Address families.
-    pub family: Family,
+    pub family: IpFamily,
     /// Interface to listen on only (`--bind-dev`).
     pub device: Option<String>,
     /// Accept Multipath TCP (`-m`).
@@ -57,40 +59,40 @@ pub struct ServerOptions {
     pub queue: bool,
     /// End after one test (`-1`).
     pub one_off: bool,
-    /// With `one_off`: end when no client has come for this long (`--idle-timeout`).
+    /// With `one_off`: end when no client has arrived for this long (`--idle-timeout`).
     pub idle_timeout: Option<Duration>,
-    /// What clients may ask for.
+    /// Limits of the clients' requests.
     pub limits: ServerLimits,
     /// Time over which `limits.max_total_rate` is averaged while a test runs.
     pub rate_averaging: Duration,
-    /// Who may test; `None` for everybody.
+    /// Client authentication; `None` admits all clients.
     pub authenticator: Option<Arc<Authenticator>>,
     /// Time between interval reports; `None` for none.
     pub interval: Option<Duration>,
-    /// Whether a client that is a linerate may choose another one ([`TestParameters::far_interval`]). Not for a server
+    /// True when a linerate client may choose another interval ([`TestParameters::far_interval`]). Not for a server
     /// that shows its intervals itself.
     ///
     /// [`TestParameters::far_interval`]: linerate_model::parameters::TestParameters::far_interval
     pub interval_by_client: bool,
-    /// A test in which nothing moves for this long, either way, is ended (`--rcv-timeout`).
+    /// A test in which no data moves in either direction for this long is ended (`--rcv-timeout`).
     pub stall_timeout: Duration,
     /// `TCP_USER_TIMEOUT` of the connections (`--snd-timeout`).
     pub send_timeout: Option<Duration>,
-    /// Probes of a silent client on the control connection.
-    pub keepalive: Keepalive,
+    /// Keepalive of the control connection.
+    pub keepalive: KeepaliveSettings,
     /// File to receive into (`-F`).
     pub file: Option<PathBuf>,
-    /// Take data from TCP streams no faster than this, each: the receiver whose application is slow. `None`: at once.
+    /// Highest read rate of each TCP stream, to emulate a slow application; `None` is unlimited.
     pub read_rate: Option<BitRate>,
     /// Processor to run the sessions on (`-A`), unless the client names one.
-    pub cpu: Option<Cpu>,
+    pub cpu: Option<CpuIndex>,
     /// Time limits of the control connections.
-    pub deadlines: Deadlines,
+    pub deadlines: ControlDeadlines,
     /// Answer STAMP senders (RFC 8762); `None` does not.
     pub stamp: Option<StampOptions>,
 }
 
-/// Without a limit of its own, a server takes this many sessions: each costs a thread or more.
+/// Default limit of sessions: each costs at least a thread.
 pub const DEFAULT_MAX_SESSIONS: NonZeroUsize = NonZeroUsize::new(1000).expect("not zero");
 
 impl Default for ServerOptions {
@@ -98,7 +100,7 @@ impl Default for ServerOptions {
         Self {
             address: None,
             port: Some(Port::IPERF3),
-            family: Family::Any,
+            family: IpFamily::Any,
             device: None,
             multipath: false,
             max_sessions: DEFAULT_MAX_SESSIONS,
@@ -112,8 +114,8 @@ impl Default for ServerOptions {
             interval_by_client: false,
             stall_timeout: Duration::from_secs(120),
             send_timeout: None,
-            // A client that vanishes without a word (power, cable, NAT) is found out within a minute.
-            keepalive: Keepalive {
+            // A client that vanishes silently (power, cable, NAT) is detected within a minute.
+            keepalive: KeepaliveSettings {
                 idle: Some(Duration::from_secs(20)),
                 interval: Some(Duration::from_secs(10)),
                 probes: Some(3),
@@ -121,51 +123,51 @@ impl Default for ServerOptions {
             file: None,
             read_rate: None,
             cpu: None,
-            // Short: whoever is connected and silent holds a thread.
-            deadlines: Deadlines {
+            // Short: a connected and silent client holds a thread.
+            deadlines: ControlDeadlines {
                 message_idle: Duration::from_secs(5),
                 message_total: Duration::from_secs(15),
-                ..Deadlines::default()
+                ..ControlDeadlines::default()
             },
             stamp: None,
         }
     }
 }
 
-/// What a server tells its owner.
+/// Receiver of a server's events.
 pub trait ServerObserver: Sync {
     /// No session is left (or none has come yet); the next one will have this number.
     fn idle(&self, next_session: u64);
 
-    /// A client has been accepted; its session's events go to what is returned.
+    /// A client has been accepted; the returned observer receives its session's events.
     fn session(&self, number: u64) -> Box<dyn SessionObserver>;
 
-    /// Something went wrong that concerns no session.
+    /// A problem that concerns no session.
     fn problem(&self, text: &str);
 
-    /// Something that concerns no session is not as it should be, and the server goes on.
+    /// A note that concerns no session; the server goes on.
     fn note(&self, _text: &str) {}
 }
 
-/// What a session tells its owner, on the session's own thread.
+/// Receiver of a session's events, on the session's own thread.
 pub trait SessionObserver: Send {
-    /// Something happened.
-    fn event(&mut self, event: &Event);
+    /// An event.
+    fn event(&mut self, event: &TestEvent);
 
-    /// What has been shown so far, for a client that asked for it (`--get-server-output`).
+    /// Output so far, for a client that requests it (`--get-server-output`).
     fn output(&mut self) -> Option<ServerOutput>;
 
     /// The session failed.
     fn failed(&mut self, error: &Error);
 }
 
-/// A server that listens.
+/// A listening server.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     without_ipv6: bool,
     options: Arc<ServerOptions>,
-    /// The reflector, or why there is none although it was asked for.
+    /// The reflector, or the reason why a requested one is missing.
     reflector: Option<core::result::Result<BoundReflector, String>>,
 }
 
@@ -174,8 +176,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// `unable to start listener for connections`, with the system's reason: most often the port is in use, that of the
-    /// STAMP reflector included where it was chosen.
+    /// `unable to start listener for connections`, with the system's reason: most often the port is in use, including
+    /// the chosen port of the STAMP reflector.
     pub fn bind(options: ServerOptions) -> Result<Self> {
         let listen = ListenOptions {
             address: options.address,
@@ -189,11 +191,11 @@ impl Server {
         let listening = net::listen_tcp(&listen).map_err(|cause| failed(&cause))?;
         let io_failed = |cause: std::io::Error| Error::io(ErrorCode::LISTEN, &cause);
         listening.listener.set_nonblocking(true).map_err(io_failed)?;
-        // So that a probe session can tell its client what the way has changed; without it, that stays unknown.
+        // Lets a probe session report the SYN's options on arrival; without it, they stay unknown.
         let _ = linerate_sys::options::set_save_syn(&listening.listener, true);
         let address = listening.listener.local_addr().map_err(io_failed)?;
         let without_ipv6 = listening.without_ipv6;
-        let place = Place {
+        let place = ListenParameters {
             address: options.address,
             family: options.family,
             device: options.device.clone(),
@@ -204,7 +206,7 @@ impl Server {
         Ok(Self { listener: listening.listener, address, without_ipv6, options: Arc::new(options), reflector })
     }
 
-    /// The UDP port on which STAMP senders are answered; `None` when they are not.
+    /// UDP port on which STAMP senders are answered; `None` without a reflector.
     #[must_use]
     pub fn reflector_port(&self) -> Option<Port> {
         self.bound_reflector().map(|reflector| reflector.handle().port())
@@ -214,13 +216,13 @@ impl Server {
         self.reflector.as_ref()?.as_ref().ok()
     }
 
-    /// Where it listens; the port is the one that the kernel chose, if it was left to it.
+    /// Listening address; the port is the kernel's choice if none was given.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Whether the system has no IPv6, so that only IPv4 clients can come.
+    /// True when the system has no IPv6, so that only IPv4 clients can connect.
     #[must_use]
     pub fn is_without_ipv6(&self) -> bool {
         self.without_ipv6
@@ -230,8 +232,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Only what makes serving impossible; what goes wrong in a session is told to its observer.
-    pub fn run(self, stop: Option<&Interrupts>, observer: &dyn ServerObserver) -> Result<()> {
+    /// Only failures that make serving impossible; a session's own failures go to its observer.
+    pub fn run(self, stop: Option<&InterruptSignals>, observer: &dyn ServerObserver) -> Result<()> {
         acceptor::run(&self, stop, observer)
     }
 }

@@ -1,35 +1,35 @@
-//! A session that waits for its client's data streams.
+//! A session waiting for its client's data streams.
 
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 
-use linerate_model::parameters::{Direction, TestParameters};
-use linerate_model::stream::{Role, StreamId};
+use linerate_model::parameters::{TestDirection, TestParameters};
+use linerate_model::stream::{StreamId, StreamRole};
 use linerate_sys::options;
 use linerate_units::ByteCount;
 use linerate_wire::error::ErrorCode;
 
 use crate::client_setup::{describe, setup_error};
 use crate::error::{Error, Result};
-use crate::stream::Stream;
+use crate::stream::ConnectedStream;
 
-/// The streams that have come so far.
+/// Streams accepted so far.
 #[derive(Debug, Default)]
-pub(super) struct Opening {
-    streams: Vec<Stream>,
+pub(super) struct AcceptedStreams {
+    streams: Vec<ConnectedStream>,
 }
 
-/// What the server does on its `index`-th stream: with `--bidir`, the client's first half sends to it.
-fn role_of(parameters: &TestParameters, index: usize) -> Role {
+/// Role of the server on its `index`-th stream: with `--bidir`, the client's first half sends to it.
+fn role_of(parameters: &TestParameters, index: usize) -> StreamRole {
     match parameters.direction {
-        Direction::Forward => Role::Receiver,
-        Direction::Bidirectional if index < parameters.parallel.to_usize() => Role::Receiver,
-        Direction::Reverse | Direction::Bidirectional => Role::Sender,
+        TestDirection::Forward => StreamRole::Receiver,
+        TestDirection::Bidirectional if index < parameters.parallel.to_usize() => StreamRole::Receiver,
+        TestDirection::Reverse | TestDirection::Bidirectional => StreamRole::Sender,
     }
 }
 
-impl Opening {
-    /// Takes a TCP stream.
+impl AcceptedStreams {
+    /// Adds a TCP stream.
     pub(super) fn add_tcp(&mut self, parameters: &TestParameters, stream: TcpStream) -> Result<()> {
         let role = role_of(parameters, self.streams.len());
         let failed = |cause: linerate_sys::Error| setup_error(&cause, ErrorCode::INIT_STREAM);
@@ -39,24 +39,24 @@ impl Opening {
         if parameters.no_delay {
             options::set_no_delay(&stream, true).map_err(failed)?;
         }
-        if let (Some(rate), Role::Sender) = (parameters.fq_rate, role) {
+        if let (Some(rate), StreamRole::Sender) = (parameters.fq_rate, role) {
             options::set_max_pacing_rate(&stream, rate).map_err(failed)?;
         }
         if let Some(name) = &parameters.congestion {
-            // As iperf3: a server that does not have the algorithm goes on with its own, and says so in the results.
+            // As iperf3: a server without the algorithm goes on with its own, and reports it in the results.
             let _ = options::set_congestion(&stream, name);
         }
         self.add(parameters, OwnedFd::from(stream), role)
     }
 
-    /// Takes a UDP stream.
+    /// Adds a UDP stream.
     pub(super) fn add_udp(&mut self, parameters: &TestParameters, socket: UdpSocket) -> Result<()> {
         let role = role_of(parameters, self.streams.len());
         let failed = |cause: linerate_sys::Error| setup_error(&cause, ErrorCode::INIT_STREAM);
         if let Some(window) = parameters.window {
             set_window(&socket, window)?;
         }
-        if let (Some(rate), Role::Sender) = (parameters.fq_rate, role) {
+        if let (Some(rate), StreamRole::Sender) = (parameters.fq_rate, role) {
             options::set_max_pacing_rate(&socket, rate).map_err(failed)?;
         }
         if parameters.dont_fragment {
@@ -65,7 +65,7 @@ impl Opening {
         self.add(parameters, OwnedFd::from(socket), role)
     }
 
-    fn add(&mut self, parameters: &TestParameters, socket: OwnedFd, role: Role) -> Result<()> {
+    fn add(&mut self, parameters: &TestParameters, socket: OwnedFd, role: StreamRole) -> Result<()> {
         if parameters.type_of_service.get() != 0 {
             options::set_type_of_service(&socket, parameters.type_of_service)
                 .map_err(|cause| setup_error(&cause, ErrorCode::INIT_STREAM))?;
@@ -74,19 +74,19 @@ impl Opening {
         Ok(())
     }
 
-    /// Whether all have come.
+    /// True when all streams have arrived.
     pub(super) fn is_complete(&self, parameters: &TestParameters) -> bool {
         self.streams.len() >= parameters.total_streams().to_usize()
     }
 
-    pub(super) fn into_streams(self) -> Vec<Stream> {
+    pub(super) fn into_streams(self) -> Vec<ConnectedStream> {
         self.streams
     }
 }
 
-/// Setting the buffers after the handshake is enough: Linux chooses the window scale by the system's limits, not by the
-/// socket's buffer (`tcp_select_initial_window`), and no data flows before the test starts. The listener, and so every
-/// other session, stays as it is.
+/// Sets the buffers after the handshake, which is early enough: Linux chooses the window scale by the system's limits,
+/// not by the socket's buffer (`tcp_select_initial_window`), and no data flows before the test starts. The listener,
+/// and so every other session, stays unchanged.
 fn set_window(socket: &impl std::os::fd::AsFd, window: ByteCount) -> Result<()> {
     let failed = |cause: linerate_sys::Error| setup_error(&cause, ErrorCode::SET_SOCKET_BUFFER);
     options::set_send_buffer(socket, window).map_err(failed)?;

@@ -1,9 +1,9 @@
-//! What the acceptor and the sessions share: who waits for streams, whose turn it is, how many run.
+//! State shared by the acceptor and the sessions: expected streams, turns, running tests.
 
 use core::time::Duration;
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,54 +12,54 @@ use linerate_sys::poll::Waker;
 use linerate_units::{ByteCount, MonotonicTime, StreamCount};
 use linerate_wire::cookie::Cookie;
 
-use super::gate::{Claim, Gate, SessionNumber, UdpOpening};
+use super::gate::{RequestClaim, SessionNumber, UdpOpening, UdpTurns};
 use super::reflector::ReflectorHandle;
 
-/// A client that has said nothing for this long keeps no place that another one needs: longer than any round trip.
-const LONG_SILENCE: Duration = Duration::from_secs(1);
+/// Silence after which a client's session may be displaced: longer than any round trip.
+const MAX_SILENCE: Duration = Duration::from_secs(1);
 
-/// So many clients that say nothing are no coincidence.
-const MANY_SILENT: usize = 64;
+/// Number of silent clients that is no coincidence.
+const MAX_SILENT_CLIENTS: usize = 64;
 
-/// Sessions that have lost their place and not ended yet: each has a thread for a moment longer.
-const MOST_LEAVING: usize = 256;
+/// Most displaced sessions that have not ended yet: each has a thread for a moment longer.
+const MAX_LEAVING: usize = 256;
 
-/// A data connection that the acceptor hands to its session.
+/// Message to a session.
 #[derive(Debug)]
-pub(super) enum Arrived {
+pub(super) enum SessionMessage {
     /// A TCP stream whose cookie has been read.
     Tcp(TcpStream),
     /// A UDP stream, connected to its client, already answered.
     Udp(UdpSocket),
     /// The session may now let its client open UDP streams.
     Turn,
-    /// The server is going down: the signal's description.
+    /// The server is terminating; description of the signal.
     Terminate(String),
-    /// The place is needed: the client has been let in and has not said what it wants.
+    /// The slot is needed: the client has sent no parameters, or its network has more than its share.
     Displaced,
 }
 
-/// Where a session is told what concerns it.
+/// Message queue of a session.
 #[derive(Debug)]
-pub(super) struct Inbox {
-    queue: Mutex<VecDeque<Arrived>>,
+pub(super) struct SessionInbox {
+    queue: Mutex<VecDeque<SessionMessage>>,
     waker: Waker,
-    /// Data connections that the session still expects; more are refused by the acceptor.
+    /// Data connections that the session still expects; the acceptor refuses more.
     expected: AtomicUsize,
 }
 
-impl Inbox {
+impl SessionInbox {
     pub(super) fn new() -> io::Result<Arc<Self>> {
         let waker = Waker::new().map_err(io::Error::from)?;
         Ok(Arc::new(Self { queue: Mutex::default(), waker, expected: AtomicUsize::new(0) }))
     }
 
-    pub(super) fn deliver(&self, arrived: Arrived) {
+    pub(super) fn deliver(&self, arrived: SessionMessage) {
         lock(&self.queue).push_back(arrived);
         self.waker.wake();
     }
 
-    pub(super) fn take(&self) -> Option<Arrived> {
+    pub(super) fn take(&self) -> Option<SessionMessage> {
         self.waker.drain();
         let mut queue = lock(&self.queue);
         let first = queue.pop_front();
@@ -74,24 +74,24 @@ impl Inbox {
     }
 }
 
-impl AsFd for Inbox {
+impl AsFd for SessionInbox {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.waker.as_fd()
     }
 }
 
-/// Whose a UDP request is: see [`Claim`].
+/// Owner of a UDP request: see [`RequestClaim`].
 #[derive(Debug)]
 pub(super) enum RequestOwner {
-    Session(Arc<Inbox>),
+    Session(Arc<SessionInbox>),
     NotBefore(MonotonicTime),
-    Nobody,
+    NoSession,
 }
 
 /// Shared by the acceptor and all sessions.
 #[derive(Debug)]
-pub(super) struct Registry {
-    state: Mutex<State>,
+pub(super) struct SessionRegistry {
+    state: Mutex<RegistryState>,
     /// Wakes the acceptor.
     pub(super) waker: Waker,
     running: AtomicU64,
@@ -100,70 +100,112 @@ pub(super) struct Registry {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct RegistryState {
     /// Sessions that expect TCP streams.
-    streams: HashMap<Cookie, Arc<Inbox>>,
-    gate: Gate,
-    sessions: HashMap<SessionNumber, Entry>,
+    streams: HashMap<Cookie, Arc<SessionInbox>>,
+    gate: UdpTurns,
+    sessions: HashMap<SessionNumber, SessionEntry>,
     /// Sessions that were displaced and have not ended yet.
     leaving: usize,
 }
 
+/// Clients that share a slot's cost: an IPv4 address, or an IPv6 /64, which is one customer's (RFC 6177).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct ClientNetwork(IpAddr);
+
+impl ClientNetwork {
+    fn of(client: IpAddr) -> Self {
+        match client {
+            IpAddr::V4(_) => Self(client),
+            IpAddr::V6(address) => Self(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()),
+        }
+    }
+}
+
 #[derive(Debug)]
-struct Entry {
-    inbox: Arc<Inbox>,
-    /// Since when its client owes its parameters; `None` once they are there.
+struct SessionEntry {
+    inbox: Arc<SessionInbox>,
+    network: ClientNetwork,
+    /// Time since which the client owes its parameters; `None` once they have arrived.
     silent_since: Option<MonotonicTime>,
-    /// It has lost its place, and is about to end.
+    /// True when it has lost its slot and is about to end.
     displaced: bool,
-    /// Other tests that have run at the same time as this one's, at most; `None` while it runs none.
+    /// Most other tests that ran concurrently with this one; `None` while it runs none.
     overlapping: Option<u64>,
 }
 
-impl Registry {
+impl RegistryState {
+    /// Takes a session's slot; returns `true` when it had one.
+    fn displace(&mut self, number: SessionNumber) -> bool {
+        let Some(entry) = self.sessions.get_mut(&number) else { return false };
+        (entry.silent_since, entry.displaced) = (None, true);
+        entry.inbox.deliver(SessionMessage::Displaced);
+        self.leaving += 1;
+        true
+    }
+}
+
+impl SessionRegistry {
     pub(super) fn new(reflector: Option<ReflectorHandle>) -> io::Result<Self> {
         let waker = Waker::new().map_err(io::Error::from)?;
         let (running, tests_done) = (AtomicU64::new(0), AtomicU64::new(0));
         Ok(Self { state: Mutex::default(), waker, running, tests_done, reflector })
     }
 
-    /// The server's STAMP reflector, if it has one.
+    /// STAMP reflector of the server, if any.
     pub(super) fn reflector(&self) -> Option<&ReflectorHandle> {
         self.reflector.as_ref()
     }
 
-    /// A session begins.
-    pub(super) fn enter(&self, session: SessionNumber, inbox: Arc<Inbox>, now: MonotonicTime) {
-        let entry = Entry { inbox, silent_since: Some(now), displaced: false, overlapping: None };
+    /// Registers a session of `client`.
+    pub(super) fn enter(&self, session: SessionNumber, inbox: Arc<SessionInbox>, client: IpAddr, now: MonotonicTime) {
+        let network = ClientNetwork::of(client);
+        let entry = SessionEntry { inbox, network, silent_since: Some(now), displaced: false, overlapping: None };
         lock(&self.state).sessions.insert(session, entry);
     }
 
-    /// A session's client has said what it wants.
-    pub(super) fn has_asked(&self, session: SessionNumber) {
+    /// Records that a session's client has sent its parameters.
+    pub(super) fn mark_parameters_received(&self, session: SessionNumber) {
         if let Some(entry) = lock(&self.state).sessions.get_mut(&session) {
             entry.silent_since = None;
         }
     }
 
-    /// Takes its place from the session that has waited longest for its client's first word, if that is too long or too
-    /// many do. Whether there is a place now.
+    /// Displaces the session whose client has been silent longest, if that is too long or too many are silent. Returns
+    /// `true` when a slot is free.
     pub(super) fn displace_silent(&self, now: MonotonicTime) -> bool {
         let mut state = lock(&self.state);
         let silent = state.sessions.iter().filter_map(|(number, entry)| Some((*number, entry.silent_since?)));
         let (count, oldest) = (silent.clone().count(), silent.min_by_key(|(number, _)| *number));
         let Some((number, since)) = oldest else { return false };
-        let too_soon = count <= MANY_SILENT && now.since(since) < LONG_SILENCE;
-        if too_soon || state.leaving >= MOST_LEAVING {
+        let too_soon = count <= MAX_SILENT_CLIENTS && now.since(since) < MAX_SILENCE;
+        if too_soon || state.leaving >= MAX_LEAVING {
             return false;
         }
-        let Some(entry) = state.sessions.get_mut(&number) else { return false };
-        (entry.silent_since, entry.displaced) = (None, true);
-        entry.inbox.deliver(Arrived::Displaced);
-        state.leaving += 1;
-        true
+        state.displace(number)
     }
 
-    /// A session is over, however it ended.
+    /// Displaces the youngest session of the network that has the most, for a client of a network that would still have
+    /// fewer: many sessions of one network do not keep others away. Returns `true` when a slot is free.
+    pub(super) fn displace_for(&self, client: IpAddr) -> bool {
+        let mut state = lock(&self.state);
+        if state.leaving >= MAX_LEAVING {
+            return false;
+        }
+        let mut shares: HashMap<ClientNetwork, (usize, SessionNumber)> = HashMap::new();
+        for (number, entry) in state.sessions.iter().filter(|(_, entry)| !entry.displaced) {
+            let (count, youngest) = shares.entry(entry.network).or_default();
+            *count += 1;
+            *youngest = (*youngest).max(*number);
+        }
+        let own = shares.get(&ClientNetwork::of(client)).map_or(0, |(count, _)| *count);
+        match shares.into_values().max() {
+            Some((largest, youngest)) if largest > own + 1 => state.displace(youngest),
+            _ => false,
+        }
+    }
+
+    /// Unregisters a session, however it ended.
     pub(super) fn leave(&self, session: SessionNumber, cookie: &Cookie) {
         let mut state = lock(&self.state);
         if let Some(entry) = state.sessions.remove(&session) {
@@ -182,14 +224,14 @@ impl Registry {
         self.waker.wake();
     }
 
-    /// How many sessions have a place.
+    /// Number of sessions with a slot.
     pub(super) fn sessions(&self) -> usize {
         let state = lock(&self.state);
         state.sessions.len() - state.leaving
     }
 
-    /// A session expects `count` TCP streams with this cookie. `false` when another session has the same cookie.
-    pub(super) fn expect_streams(&self, cookie: Cookie, inbox: &Arc<Inbox>, count: StreamCount) -> bool {
+    /// Expects `count` TCP streams with this cookie. `false` when another session has the same cookie.
+    pub(super) fn expect_streams(&self, cookie: Cookie, inbox: &Arc<SessionInbox>, count: StreamCount) -> bool {
         let mut state = lock(&self.state);
         if state.streams.contains_key(&cookie) {
             return false;
@@ -199,8 +241,8 @@ impl Registry {
         true
     }
 
-    /// A session expects one more connection with this cookie. `false` when another session has the same cookie.
-    pub(super) fn expect_another(&self, cookie: Cookie, inbox: &Arc<Inbox>) -> bool {
+    /// Expects one more connection with this cookie. `false` when another session has the same cookie.
+    pub(super) fn expect_another(&self, cookie: Cookie, inbox: &Arc<SessionInbox>) -> bool {
         let mut state = lock(&self.state);
         let expecting = state.streams.entry(cookie).or_insert_with(|| Arc::clone(inbox));
         let own = Arc::ptr_eq(expecting, inbox);
@@ -210,8 +252,8 @@ impl Registry {
         own
     }
 
-    /// The session that expects a TCP stream with this cookie.
-    pub(super) fn session_for_stream(&self, cookie: &Cookie) -> Option<Arc<Inbox>> {
+    /// Session that expects a TCP stream with this cookie.
+    pub(super) fn session_for_stream(&self, cookie: &Cookie) -> Option<Arc<SessionInbox>> {
         let mut state = lock(&self.state);
         let inbox = state.streams.get(cookie).filter(|inbox| inbox.claim_stream()).cloned()?;
         if inbox.expected.load(Ordering::Relaxed) == 0 {
@@ -220,29 +262,29 @@ impl Registry {
         Some(inbox)
     }
 
-    /// A session wants to open UDP streams; it is told by [`Arrived::Turn`] when.
+    /// Requests a turn to open UDP streams; [`SessionMessage::Turn`] grants it.
     pub(super) fn request_turn(&self, opening: UdpOpening) {
         lock(&self.state).gate.request(opening);
         self.waker.wake();
     }
 
-    /// Whether a socket for UDP requests is needed.
+    /// True while a socket for UDP requests is needed.
     pub(super) fn needs_udp(&self) -> bool {
         lock(&self.state).gate.is_needed()
     }
 
-    /// Tells the sessions whose turn has come; returns when to call again at the latest.
+    /// Notifies the sessions whose turn has begun; returns the latest time of the next call.
     pub(super) fn advance_turns(&self, now: MonotonicTime) -> Option<MonotonicTime> {
         let mut state = lock(&self.state);
         for session in state.gate.advance(now) {
             if let Some(entry) = state.sessions.get(&session) {
-                entry.inbox.deliver(Arrived::Turn);
+                entry.inbox.deliver(SessionMessage::Turn);
             }
         }
         state.gate.next_deadline(now)
     }
 
-    /// The session to which a UDP request from `source` belongs. `size` is that of a repeated request.
+    /// Session that owns a UDP request from `source`. `size` is that of a repeated request.
     pub(super) fn session_for_request(
         &self,
         source: IpAddr,
@@ -251,16 +293,16 @@ impl Registry {
     ) -> RequestOwner {
         let mut state = lock(&self.state);
         match state.gate.claim(source, size, now) {
-            Claim::Session(session) => match state.sessions.get(&session) {
+            RequestClaim::Session(session) => match state.sessions.get(&session) {
                 Some(entry) => RequestOwner::Session(Arc::clone(&entry.inbox)),
-                None => RequestOwner::Nobody,
+                None => RequestOwner::NoSession,
             },
-            Claim::NotBefore(time) => RequestOwner::NotBefore(time),
-            Claim::Nobody => RequestOwner::Nobody,
+            RequestClaim::NotBefore(time) => RequestOwner::NotBefore(time),
+            RequestClaim::NoSession => RequestOwner::NoSession,
         }
     }
 
-    /// A session's test begins to move data: all running ones have one more beside them.
+    /// Records that a session's test starts to move data, and counts it as concurrent for all running ones.
     pub(super) fn test_begins(&self, session: SessionNumber) {
         let mut state = lock(&self.state);
         let others = self.running.fetch_add(1, Ordering::Relaxed);
@@ -273,7 +315,7 @@ impl Registry {
         }
     }
 
-    /// A session's test moves no more data. Returns how many others ran at the same time, at most.
+    /// Records that a session's test has ended. Returns the largest number of concurrent tests.
     pub(super) fn test_ends(&self, session: SessionNumber) -> u64 {
         let mut state = lock(&self.state);
         let overlapping = state.sessions.get_mut(&session).and_then(|entry| entry.overlapping.take());
@@ -283,30 +325,30 @@ impl Registry {
         overlapping.unwrap_or(0)
     }
 
-    /// A session is over, and its client was let in.
+    /// Counts a completed session whose client was admitted.
     pub(super) fn count_test(&self) {
         self.tests_done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many sessions are over whose clients were let in: with `-1`, the first of them ends the server.
+    /// Number of completed sessions whose clients were admitted: with `-1`, the first of them ends the server.
     pub(super) fn tests_done(&self) -> u64 {
         self.tests_done.load(Ordering::Relaxed)
     }
 
-    /// How many tests move data now.
+    /// Number of tests that move data now.
     pub(super) fn running(&self) -> u64 {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// Tells all sessions that the server is going down.
+    /// Notifies all sessions that the server is terminating.
     pub(super) fn terminate(&self, signal: &str) {
         for entry in lock(&self.state).sessions.values() {
-            entry.inbox.deliver(Arrived::Terminate(signal.to_owned()));
+            entry.inbox.deliver(SessionMessage::Terminate(signal.to_owned()));
         }
     }
 }
 
-/// A poisoned lock only means that a session panicked; what it left is consistent, as every change is one statement.
+/// A poisoned lock only means that a session panicked; its data is consistent, as every change is one statement.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

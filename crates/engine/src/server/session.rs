@@ -5,98 +5,100 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use linerate_model::event::{Connected, Event, TestStart};
-use linerate_model::parameters::{Direction, EndCondition, Protocol, TestParameters};
-use linerate_model::report::Termination;
+use linerate_model::event::{ConnectionEstablished, TestEvent, TestStart};
+use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
+use linerate_model::report::TestTermination;
 use linerate_model::sample::IntervalReport;
-use linerate_model::stream::Side;
-use linerate_sys::poll::{self, Interest, PollItem};
+use linerate_model::stream::EndpointRole;
+use linerate_sys::poll::{self, PollInterest, PollItem};
 use linerate_sys::{clock, net, options, tcp_info};
 use linerate_units::{BitRate, MonotonicTime, Port};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::error::ErrorCode;
-use linerate_wire::extension::{Hello, Message};
-use linerate_wire::failure::Failure;
+use linerate_wire::extension::{ExtensionMessage, ServerHello};
+use linerate_wire::failure::ControlFailure;
 use linerate_wire::parameters::{self, ParametersExtra, ReceivedParameters};
 use linerate_wire::results;
-use linerate_wire::server::{Input, Output, ServerMachine};
+use linerate_wire::server::{ServerAction, ServerEvent, ServerMachine};
 
 use super::gate::UdpOpening;
-use super::opening::Opening;
-use super::registry::{Arrived, Inbox, Registry};
-use super::watchdog::Watchdog;
+use super::opening::AcceptedStreams;
+use super::registry::{SessionInbox, SessionMessage, SessionRegistry};
+use super::watchdog::TestWatchdog;
 use super::{ServerOptions, SessionObserver};
-use crate::client::exact_bytes;
-use crate::control::{Control, Incoming};
+use crate::client::byte_limit;
+use crate::control::{ControlConnection, ControlRead};
 use crate::error::Error;
-use crate::measurement::{Measurement, Pace};
-use crate::outcome::{self, Peer};
-use crate::stream::{FileUse, Phase, Shared, StreamOptions};
+use crate::measurement::{MeasurementIntervals, TestMeasurement};
+use crate::outcome::{self, PeerReport};
+use crate::stream::{SessionState, StreamOptions, TestPhase, TransferFile};
 
-/// A client has this long to open its streams once it has been told to.
-const OPENING_LIMIT: Duration = Duration::from_secs(30);
+/// Time limit of a client to open its streams once it may.
+const OPENING_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Cadence of `tcp_info` readings with few sessions; with many, each gets fewer, so that the sum stays the same.
+/// Cadence of `tcp_info` samples with few sessions; with many, each gets fewer, so that the sum stays the same.
 const SAMPLING: Duration = Duration::from_millis(10);
 const SESSIONS_AT_FULL_CADENCE: u64 = 8;
 
-/// A client that is told that its test has failed has this long to end it itself.
-const REACTION_LIMIT: Duration = Duration::from_millis(200);
+/// Time for a client to end a test itself after an error message.
+const REACTION_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// After the end of an exact test, what is still on its way has this long to arrive.
-const DRAIN_LIMIT: Duration = Duration::from_secs(1);
-/// … as long as something arrives at least this often, or waits to be read.
-const DRAIN_QUIET: Duration = Duration::from_millis(50);
+/// Longest wait for data in flight after the end of an exact test
+const MAX_DRAIN: Duration = Duration::from_secs(1);
+/// … as long as data arrives at least this often, or waits to be read.
+const MAX_DRAIN_GAP: Duration = Duration::from_millis(50);
+/// The same for TCP, which loses nothing: a receiver that was preempted between reading and counting needs longer.
+const MAX_TCP_DRAIN_GAP: Duration = Duration::from_millis(250);
 
-/// When all has been said, the client has this long to close its end of the control connection.
-const LINGER: Duration = Duration::from_millis(500);
+/// Time for the client to close its end of the control connection after the last message.
+const LINGER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Features of this server, in its hello.
 const FEATURES: &[&str] = &["intervals", "tcp_info"];
 
-/// What a session begins with.
+/// Initial state of a session.
 pub(super) struct SessionStart {
     pub(super) number: u64,
-    pub(super) control: Control,
+    pub(super) control: ControlConnection,
     pub(super) peer: SocketAddr,
     pub(super) cookie: Cookie,
-    pub(super) inbox: Arc<Inbox>,
-    pub(super) registry: Arc<Registry>,
+    pub(super) inbox: Arc<SessionInbox>,
+    pub(super) registry: Arc<SessionRegistry>,
     pub(super) options: Arc<ServerOptions>,
     pub(super) observer: Box<dyn SessionObserver>,
 }
 
-/// Runs a session to its end, and takes it off the books whatever happens.
+/// Runs a session to its end, and always unregisters it.
 pub(super) fn run(start: SessionStart) {
-    struct Leave(Arc<Registry>, u64, Cookie);
-    impl Drop for Leave {
+    struct SessionSlot(Arc<SessionRegistry>, u64, Cookie);
+    impl Drop for SessionSlot {
         fn drop(&mut self) {
             self.0.leave(self.1, &self.2);
         }
     }
-    let _leave = Leave(Arc::clone(&start.registry), start.number, start.cookie);
-    Session::new(start).serve();
+    let _leave = SessionSlot(Arc::clone(&start.registry), start.number, start.cookie);
+    TestSession::new(start).serve();
 }
 
-struct Session {
+struct TestSession {
     start: SessionStart,
     machine: ServerMachine,
     parameters: Option<Arc<TestParameters>>,
-    opening: Option<(Opening, MonotonicTime)>,
-    measurement: Option<Measurement>,
-    file: Option<Arc<FileUse>>,
-    watchdog: Option<Watchdog>,
-    peer: Peer,
+    opening: Option<(AcceptedStreams, MonotonicTime)>,
+    measurement: Option<TestMeasurement>,
+    file: Option<Arc<TransferFile>>,
+    watchdog: Option<TestWatchdog>,
+    peer: PeerReport,
     overlapping: u64,
     over: bool,
     done: bool,
     terminated: Option<String>,
     error: Option<Error>,
-    /// How long to wait for the client to close, too.
+    /// Longest wait for the client to close, too.
     linger: Duration,
 }
 
-impl Session {
+impl TestSession {
     fn new(start: SessionStart) -> Self {
         let machine = ServerMachine::new(&start.cookie, start.options.limits, start.options.deadlines);
         Self {
@@ -107,26 +109,26 @@ impl Session {
             measurement: None,
             file: None,
             watchdog: None,
-            peer: Peer::default(),
+            peer: PeerReport::default(),
             overlapping: 0,
             over: false,
             done: false,
             terminated: None,
             error: None,
-            linger: LINGER,
+            linger: LINGER_TIMEOUT,
         }
     }
 
     fn serve(mut self) {
         let _ = options::set_keepalive(self.start.control.stream(), self.start.options.keepalive);
-        self.observe(&Event::Connected(Connected {
-            side: Side::Server,
+        self.observe(&TestEvent::Connected(ConnectionEstablished {
+            side: EndpointRole::Server,
             host: self.start.peer.ip().to_string(),
             port: Port::new(self.start.peer.port()).unwrap_or(Port::IPERF3),
             control_mss: options::mss(self.start.control.stream()).ok(),
             session: Some(self.start.number),
         }));
-        self.handle(Input::Admit { hello: Some(Hello::new(FEATURES)) });
+        self.handle(ServerEvent::Admit { hello: Some(ServerHello::new(FEATURES)) });
         loop {
             while let Some(output) = self.machine.poll() {
                 self.perform(output);
@@ -135,25 +137,25 @@ impl Session {
                 break;
             }
             self.wait();
-            self.follow_opening();
+            self.advance_opening();
             self.follow_measurement();
         }
         self.conclude();
     }
 
-    fn observe(&mut self, event: &Event) {
+    fn observe(&mut self, event: &TestEvent) {
         self.start.observer.event(event);
     }
 
-    fn handle(&mut self, input: Input<'_>) {
+    fn handle(&mut self, input: ServerEvent<'_>) {
         self.machine.handle(clock::monotonic_now(), input);
     }
 
-    /// Gives up the test and tells the client why.
+    /// Aborts the test and reports the reason to the client.
     fn give_up(&mut self, error: Error) {
         let code = error.code();
         self.error.get_or_insert(error);
-        self.handle(Input::Fail(code));
+        self.handle(ServerEvent::Fail(code));
     }
 
     fn wait(&mut self) {
@@ -161,19 +163,19 @@ impl Session {
         let running = self.measurement.as_ref().filter(|_| !self.over);
         let deadlines = [
             self.machine.deadline(),
-            self.opening.as_ref().map(|(_, since)| *since + OPENING_LIMIT),
-            running.map(Measurement::next_duty),
+            self.opening.as_ref().map(|(_, since)| *since + OPENING_TIMEOUT),
+            running.map(TestMeasurement::next_duty),
         ];
         let timeout = deadlines.into_iter().flatten().min().map(|deadline| deadline.since(now));
         let (control_ready, inbox_ready) = {
             let mut items = vec![
-                PollItem::new(&self.start.control, Interest::READ),
-                PollItem::new(&*self.start.inbox, Interest::READ),
+                PollItem::new(&self.start.control, PollInterest::READ),
+                PollItem::new(&*self.start.inbox, PollInterest::READ),
             ];
-            items.extend(running.map(|running| PollItem::new(running.shared().waker(), Interest::READ)));
+            items.extend(running.map(|running| PollItem::new(running.shared().waker(), PollInterest::READ)));
             match poll::wait(&mut items, timeout) {
                 Ok(_) => (items[0].is_readable(), items[1].is_readable()),
-                // Without poll there is nothing left to wait with.
+                // Without poll, no other wait is possible.
                 Err(_) => (true, false),
             }
         };
@@ -183,56 +185,56 @@ impl Session {
         if inbox_ready {
             self.take_arrivals();
         }
-        if control_ready { self.read_control() } else { self.handle(Input::Tick) }
+        if control_ready { self.read_control() } else { self.handle(ServerEvent::Tick) }
     }
 
     fn read_control(&mut self) {
         let mut buffer = [0; 8 << 10];
         match self.start.control.read(&mut buffer) {
-            Incoming::Bytes(count) => self.handle(Input::Bytes(&buffer[..count])),
-            Incoming::Closed => self.handle(Input::Closed),
-            Incoming::Nothing => self.handle(Input::Tick),
+            ControlRead::Bytes(count) => self.handle(ServerEvent::Bytes(&buffer[..count])),
+            ControlRead::Closed => self.handle(ServerEvent::Closed),
+            ControlRead::Nothing => self.handle(ServerEvent::Tick),
         }
     }
 
-    fn perform(&mut self, output: Output) {
+    fn perform(&mut self, output: ServerAction) {
         match output {
-            Output::Send(bytes) => {
+            ServerAction::Send(bytes) => {
                 if self.start.control.send(&bytes).is_err() {
-                    self.handle(Input::Closed);
+                    self.handle(ServerEvent::Closed);
                 }
             }
-            Output::Parameters(received) => self.decide(*received),
-            Output::Run => self.begin(),
-            Output::EndRequested => self.end_test(),
-            Output::PeerResults(peer) => {
-                self.observe(&Event::Debug(format!("get_results:\n{}", results::encode(&peer))));
+            ServerAction::Parameters(received) => self.decide(*received),
+            ServerAction::Run => self.begin(),
+            ServerAction::EndRequested => self.end_test(),
+            ServerAction::PeerResults(peer) => {
+                self.observe(&TestEvent::Debug(format!("get_results:\n{}", results::encode(&peer))));
                 self.peer.results = Some(*peer);
             }
-            Output::ResultsWanted => self.give_results(),
-            Output::Finished => self.done = true,
-            Output::ClientTerminated => {
+            ServerAction::ResultsWanted => self.give_results(),
+            ServerAction::Finished => self.done = true,
+            ServerAction::ClientTerminated => {
                 self.error = Some(Error::new(ErrorCode::CLIENT_TERMINATED));
                 self.done = true;
             }
-            Output::Failed(failure) => {
+            ServerAction::Failed(failure) => {
                 self.error.get_or_insert_with(|| failure_error(&failure));
                 self.done = true;
             }
         }
     }
 
-    /// Whether the client may run this test, and when it may open its streams.
+    /// Decides whether the client may run this test, and when it may open its streams.
     fn decide(&mut self, received: ReceivedParameters) {
         let document = parameters::encode(&received.parameters, &ParametersExtra::default());
-        self.observe(&Event::Debug(format!("get_parameters:\n{document}")));
-        self.start.registry.has_asked(self.start.number);
+        self.observe(&TestEvent::Debug(format!("get_parameters:\n{document}")));
+        self.start.registry.mark_parameters_received(self.start.number);
         if let Some(authenticator) = &self.start.options.authenticator {
             let token = received.authentication_token.as_deref().unwrap_or_default();
             if let Err(cause) = authenticator.check(token, clock::realtime_now()) {
                 let error = Error::new(ErrorCode::AUTHORIZATION).with_detail(cause.to_string());
                 self.error = Some(error);
-                self.handle(Input::Reject(ErrorCode::AUTHORIZATION));
+                self.handle(ServerEvent::Reject(ErrorCode::AUTHORIZATION));
                 return;
             }
         }
@@ -241,7 +243,7 @@ impl Session {
                 Ok(file) => self.file = Some(Arc::new(file)),
                 Err(cause) => {
                     self.error = Some(Error::io(ErrorCode::FILE, &cause));
-                    self.handle(Input::Reject(ErrorCode::FILE));
+                    self.handle(ServerEvent::Reject(ErrorCode::FILE));
                     return;
                 }
             }
@@ -250,23 +252,23 @@ impl Session {
         self.parameters = Some(Arc::clone(&parameters));
         let registry = &self.start.registry;
         match parameters.protocol {
-            Protocol::Tcp => {
+            TestProtocol::Tcp => {
                 let streams = parameters.total_streams();
                 if registry.expect_streams(self.start.cookie, &self.start.inbox, streams) {
                     self.accept();
                 } else {
                     self.error = Some(Error::new(ErrorCode::RECEIVE_COOKIE).with_detail("its cookie is in use"));
-                    self.handle(Input::Reject(ErrorCode::RECEIVE_COOKIE));
+                    self.handle(ServerEvent::Reject(ErrorCode::RECEIVE_COOKIE));
                 }
             }
-            Protocol::Udp => {
+            TestProtocol::Udp => {
                 let round_trip = tcp_info::read(self.start.control.stream()).ok().and_then(|info| info.rtt);
                 registry.request_turn(UdpOpening {
                     session: self.start.number,
                     client: self.start.peer.ip(),
                     streams: parameters.total_streams(),
                     block_size: parameters.block_size,
-                    sends: parameters.direction != Direction::Forward,
+                    sends: parameters.direction != TestDirection::Forward,
                     round_trip,
                 });
             }
@@ -274,26 +276,30 @@ impl Session {
     }
 
     fn accept(&mut self) {
-        self.opening = Some((Opening::default(), clock::monotonic_now()));
-        self.handle(Input::Accept);
+        self.opening = Some((AcceptedStreams::default(), clock::monotonic_now()));
+        self.handle(ServerEvent::Accept);
     }
 
     fn take_arrivals(&mut self) {
         while let Some(arrived) = self.start.inbox.take() {
             match arrived {
-                Arrived::Turn => self.accept(),
-                Arrived::Terminate(signal) => self.terminate(signal),
-                Arrived::Displaced => {
+                SessionMessage::Turn => self.accept(),
+                SessionMessage::Terminate(signal) => self.terminate(signal),
+                SessionMessage::Displaced => {
                     self.linger = Duration::ZERO;
                     self.give_up(Error::new(ErrorCode::ACCESS_DENIED));
                 }
-                Arrived::Tcp(stream) => self.add_stream(|opening, parameters| opening.add_tcp(parameters, stream)),
-                Arrived::Udp(socket) => self.add_stream(|opening, parameters| opening.add_udp(parameters, socket)),
+                SessionMessage::Tcp(stream) => {
+                    self.add_stream(|opening, parameters| opening.add_tcp(parameters, stream));
+                }
+                SessionMessage::Udp(socket) => {
+                    self.add_stream(|opening, parameters| opening.add_udp(parameters, socket));
+                }
             }
         }
     }
 
-    fn add_stream(&mut self, add: impl FnOnce(&mut Opening, &TestParameters) -> crate::Result<()>) {
+    fn add_stream(&mut self, add: impl FnOnce(&mut AcceptedStreams, &TestParameters) -> crate::Result<()>) {
         let (Some((opening, _)), Some(parameters)) = (&mut self.opening, &self.parameters) else { return };
         if let Err(error) = add(opening, parameters) {
             self.opening = None;
@@ -304,28 +310,28 @@ impl Session {
     fn terminate(&mut self, signal: String) {
         self.terminated = Some(signal);
         self.end_measurement();
-        self.handle(Input::Terminate);
+        self.handle(ServerEvent::Terminate);
         self.done = true;
     }
 
-    fn follow_opening(&mut self) {
+    fn advance_opening(&mut self) {
         let (Some((opening, since)), Some(parameters)) = (&self.opening, &self.parameters) else { return };
         if opening.is_complete(parameters) {
-            self.handle(Input::StreamsOpen);
-        } else if clock::monotonic_now().since(*since) >= OPENING_LIMIT {
+            self.handle(ServerEvent::StreamsOpen);
+        } else if clock::monotonic_now().since(*since) >= OPENING_TIMEOUT {
             self.opening = None;
-            let detail = format!("the client did not open its streams within {} s", OPENING_LIMIT.as_secs());
+            let detail = format!("the client did not open its streams within {} s", OPENING_TIMEOUT.as_secs());
             self.give_up(Error::new(ErrorCode::STREAM_ACCEPT).with_detail(detail));
         }
     }
 
-    /// The client has been told to go: so do we.
+    /// Starts the test on this side, after the client's start message.
     fn begin(&mut self) {
         let (Some((opening, _)), Some(parameters)) = (self.opening.take(), self.parameters.clone()) else { return };
         let streams = opening.into_streams();
         let first = streams.first();
         let started = TestStart {
-            side: Side::Server,
+            side: EndpointRole::Server,
             parameters: (*parameters).clone(),
             cookie: self.start.cookie.to_string(),
             at: clock::realtime_now(),
@@ -338,10 +344,10 @@ impl Session {
             peer: Some(self.start.peer),
             peer_is_linerate: self.machine.speaks_extension(),
         };
-        self.observe(&Event::Started(Box::new(started)));
+        self.observe(&TestEvent::Started(Box::new(started)));
         self.start.registry.test_begins(self.start.number);
-        let limit = exact_bytes(&parameters);
-        let phase = if parameters.omit.is_zero() { Phase::Counting } else { Phase::Omitted };
+        let limit = byte_limit(&parameters);
+        let phase = if parameters.omit.is_zero() { TestPhase::Counting } else { TestPhase::Omitted };
         let cpu = parameters.server_affinity.or(self.start.options.cpu);
         let stream_options = StreamOptions {
             parameters: Arc::clone(&parameters),
@@ -352,17 +358,17 @@ impl Session {
         };
         let sessions = self.start.registry.running().div_ceil(SESSIONS_AT_FULL_CADENCE).max(1);
         let sampling = SAMPLING * u32::try_from(sessions).unwrap_or(u32::MAX);
-        let pace = Pace { interval: self.interval(&parameters), sampling };
-        let measurement = Shared::new(phase, limit)
-            .and_then(|shared| Measurement::start(streams, Arc::new(shared), &stream_options, pace));
+        let pace = MeasurementIntervals { interval: self.interval(&parameters), sampling };
+        let measurement = SessionState::new(phase, limit)
+            .and_then(|shared| TestMeasurement::start(streams, Arc::new(shared), &stream_options, pace));
         match measurement {
             Ok(measurement) => self.measurement = Some(measurement),
             Err(cause) => self.give_up(Error::io(ErrorCode::THREAD_CREATE, &cause)),
         }
-        self.watchdog = Some(Watchdog::new(&self.start.options, &parameters, clock::monotonic_now()));
+        self.watchdog = Some(TestWatchdog::new(&self.start.options, &parameters, clock::monotonic_now()));
     }
 
-    /// Time between interval reports: the client's wish, where this server grants wishes, else the server's own.
+    /// Interval of the reports: the client's request, where this server accepts it, else the server's own.
     fn interval(&self, parameters: &TestParameters) -> Option<Duration> {
         let options = &self.start.options;
         let wish = parameters.far_interval.filter(|_| options.interval_by_client && self.machine.speaks_extension());
@@ -383,40 +389,44 @@ impl Session {
         }
         if let Some(error) = verdict {
             self.give_up(error);
-            // A stock client that finds its streams closed first tells its user of a broken pipe, not of the reason.
+            // A stock client that finds its streams closed first reports a broken pipe instead of the reason.
             while let Some(output) = self.machine.poll() {
                 self.perform(output);
             }
-            let _ = poll::wait_for(&self.start.control, Interest::READ, Some(REACTION_LIMIT));
+            let _ = poll::wait_for(&self.start.control, PollInterest::READ, Some(REACTION_TIMEOUT));
             self.end_measurement();
         }
     }
 
     fn report_interval(&mut self, report: IntervalReport) {
         if self.machine.speaks_extension() {
-            self.handle(Input::Extension(Message::Interval(report.clone())));
+            self.handle(ServerEvent::Extension(ExtensionMessage::Interval(report.clone())));
         }
-        self.observe(&Event::Interval(report));
+        self.observe(&TestEvent::Interval(report));
     }
 
-    /// The client says that it is over.
+    /// Ends the test on the client's request.
     fn end_test(&mut self) {
         self.drain();
         self.end_measurement();
-        self.handle(Input::StreamsStopped);
+        self.handle(ServerEvent::StreamsStopped);
     }
 
-    /// What an exact test has sent is on its way when the client says that it is over: it is received first.
+    /// Receives the data of an exact test that is still in flight at the client's end message.
     fn drain(&mut self) {
         let exact = self.parameters.as_ref().is_some_and(|parameters| !matches!(parameters.end, EndCondition::Time(_)));
         let Some(measurement) = self.measurement.as_mut().filter(|_| exact) else { return };
         let start = clock::monotonic_now();
+        let quiet_limit = match measurement.parameters.protocol {
+            TestProtocol::Tcp => MAX_TCP_DRAIN_GAP,
+            TestProtocol::Udp => MAX_DRAIN_GAP,
+        };
         loop {
             let now = clock::monotonic_now();
             let quiet = measurement.stalled_for(now);
             let waited = now.since(start);
-            let is_quiet = quiet.min(waited) > DRAIN_QUIET && !measurement.has_unread();
-            if measurement.is_over(now) || waited > DRAIN_LIMIT || is_quiet {
+            let is_quiet = quiet.min(waited) > quiet_limit && !measurement.has_unread();
+            if measurement.is_over(now) || waited > MAX_DRAIN || is_quiet {
                 return;
             }
             clock::sleep_until(now + Duration::from_millis(1));
@@ -446,18 +456,18 @@ impl Session {
         let mut results = outcome::results(measurement);
         if self.machine.speaks_extension() {
             let end = outcome::far_end(measurement, self.overlapping);
-            self.handle(Input::Extension(Message::End(end)));
+            self.handle(ServerEvent::Extension(ExtensionMessage::End(end)));
         }
-        self.finish(Termination::Complete);
+        self.finish(TestTermination::Complete);
         if self.parameters.as_ref().is_some_and(|parameters| parameters.get_server_output) {
             results.server_output = self.start.observer.output();
         }
-        self.observe(&Event::Debug(format!("send_results:\n{}", results::encode(&results))));
-        self.handle(Input::Results(results));
+        self.observe(&TestEvent::Debug(format!("send_results:\n{}", results::encode(&results))));
+        self.handle(ServerEvent::Results(results));
     }
 
-    /// Tells the observer what came out, once.
-    fn finish(&mut self, termination: Termination) {
+    /// Reports the result to the observer, once.
+    fn finish(&mut self, termination: TestTermination) {
         let peer = core::mem::take(&mut self.peer);
         let mut report = match self.measurement.take() {
             Some(mut measurement) => {
@@ -467,21 +477,21 @@ impl Session {
             None => outcome::empty_report(termination),
         };
         report.overlapping_tests = Some(self.overlapping);
-        self.observe(&Event::Finished(Box::new(report)));
+        self.observe(&TestEvent::Finished(Box::new(report)));
     }
 
     fn conclude(mut self) {
         let complete = self.measurement.is_none() && self.error.is_none() && self.terminated.is_none();
-        while let Some(Output::Send(bytes)) = self.machine.poll() {
+        while let Some(ServerAction::Send(bytes)) = self.machine.poll() {
             let _ = self.start.control.send(&bytes);
         }
         if !complete {
             self.end_measurement();
             let termination = match (&self.terminated, &self.error) {
-                (Some(signal), _) => Termination::Interrupted { signal: signal.clone() },
-                (None, Some(error)) if error.code() == ErrorCode::CLIENT_TERMINATED => Termination::PeerTerminated,
+                (Some(signal), _) => TestTermination::Interrupted { signal: signal.clone() },
+                (None, Some(error)) if error.code() == ErrorCode::CLIENT_TERMINATED => TestTermination::PeerTerminated,
                 (None, error) => {
-                    Termination::Failed { message: error.as_ref().map(ToString::to_string).unwrap_or_default() }
+                    TestTermination::Failed { message: error.as_ref().map(ToString::to_string).unwrap_or_default() }
                 }
             };
             self.finish(termination);
@@ -489,22 +499,22 @@ impl Session {
         if let Some(error) = &self.error {
             self.start.observer.failed(error);
         }
-        // Who was not let in has had no test.
+        // A client that was not admitted has had no test.
         if self.error.as_ref().is_none_or(|error| error.code() != ErrorCode::AUTHORIZATION) {
             self.start.registry.count_test();
         }
-        // What was said last is to arrive: closing with unread bytes in the socket would reset the connection.
+        // The last message must arrive: closing with unread bytes in the socket would reset the connection.
         let _ = net::close_gracefully(self.start.control.into_stream(), self.linger);
     }
 }
 
-fn failure_error(failure: &Failure) -> Error {
+fn failure_error(failure: &ControlFailure) -> Error {
     Error::new(failure.code()).with_detail(failure.to_string())
 }
 
-fn open_file(name: &std::path::Path, direction: Direction) -> io::Result<FileUse> {
+fn open_file(name: &std::path::Path, direction: TestDirection) -> io::Result<TransferFile> {
     match direction {
-        Direction::Reverse => FileUse::source(name.to_owned()),
-        Direction::Forward | Direction::Bidirectional => FileUse::sink(name.to_owned()),
+        TestDirection::Reverse => TransferFile::source(name.to_owned()),
+        TestDirection::Forward | TestDirection::Bidirectional => TransferFile::sink(name.to_owned()),
     }
 }

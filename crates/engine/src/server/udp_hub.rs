@@ -1,9 +1,9 @@
-//! The socket that receives the first datagram of each UDP stream.
+//! Socket that receives the first datagram of each UDP stream.
 //!
-//! It is bound only while a session waits for streams. The socket that a request arrives on becomes the stream itself,
-//! connected to its client, and a new one takes its place: so no datagram of the client can come between. Requests of
-//! others that were queued on it meanwhile are read off and served in turn. A request from an address that no client has
-//! is kept until it may be looked at: its sender, if it is a stock client, does not repeat it.
+//! It is bound only while a session waits for streams. The socket that receives a request becomes the stream itself,
+//! connected to its client, and a new one replaces it: so no datagram of the client is misdirected. Requests of other
+//! clients queued on it meanwhile are read and served in turn. A request from an unknown address is kept until it may
+//! be assigned: a stock client does not repeat it.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -13,22 +13,22 @@ use std::sync::Arc;
 use linerate_sys::net::{self, UdpOptions};
 use linerate_sys::{clock, options};
 use linerate_units::{ByteCount, MonotonicTime, Port};
-use linerate_wire::udp::{CounterWidth, Request};
+use linerate_wire::udp::{CounterWidth, StreamRequest};
 
-use super::registry::{Arrived, Registry, RequestOwner};
+use super::registry::{RequestOwner, SessionMessage, SessionRegistry};
 use super::{ServerObserver, ServerOptions};
 
-/// Largest request looked at: a whole block of a repeated one.
+/// Most bytes of a request: a whole block of a repeated one.
 const LARGEST: usize = 65536;
 
-/// Most requests read at once; more wait in the socket.
-const MOST_AT_ONCE: usize = 256;
+/// Most requests read at once; others wait in the socket.
+const MAX_REQUEST_BATCH: usize = 256;
 
 /// Most requests from unknown addresses that are kept.
-const MOST_STRANGERS: usize = 64;
+const MAX_UNKNOWN_REQUESTS: usize = 64;
 
-/// After a failure to bind, the next attempt waits this long.
-const RETRY: Duration = Duration::from_millis(200);
+/// Pause after a failure to bind.
+const BIND_RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 pub(super) struct UdpHub {
     options: Arc<ServerOptions>,
@@ -36,13 +36,13 @@ pub(super) struct UdpHub {
     socket: Option<UdpSocket>,
     failed_at: Option<MonotonicTime>,
     /// Requests from unknown addresses, with the time from which each may be served.
-    strangers: VecDeque<(MonotonicTime, Arrival)>,
+    strangers: VecDeque<(MonotonicTime, DatagramArrival)>,
 }
 
-struct Arrival {
+struct DatagramArrival {
     source: SocketAddr,
-    request: Request,
-    /// Of a repeated request.
+    request: StreamRequest,
+    /// Size of a repeated request.
     size: Option<ByteCount>,
 }
 
@@ -55,7 +55,7 @@ impl UdpHub {
         self.socket.as_ref()
     }
 
-    /// Binds or gives up the port, as it is needed or not.
+    /// Binds or closes the socket, as needed.
     pub(super) fn keep_bound_while(&mut self, needed: bool, observer: &dyn ServerObserver) {
         if !needed {
             self.socket = None;
@@ -63,7 +63,7 @@ impl UdpHub {
             return;
         }
         let now = clock::monotonic_now();
-        if self.socket.is_some() || self.failed_at.is_some_and(|at| now.since(at) < RETRY) {
+        if self.socket.is_some() || self.failed_at.is_some_and(|at| now.since(at) < BIND_RETRY_PAUSE) {
             return;
         }
         match self.bind() {
@@ -84,42 +84,42 @@ impl UdpHub {
             reuse_address: true,
             ..UdpOptions::default()
         })?;
-        // Only `recv` after `poll` uses it until it becomes a stream, which blocks with a time-out.
+        // Only `recv` after `poll` uses it until it becomes a stream, which blocks with a timeout.
         let _ = socket.set_nonblocking(true);
         Ok(socket)
     }
 
-    /// When to call [`UdpHub::serve`] even if nothing has come.
+    /// Time of the next call of [`UdpHub::serve`] even without a new request.
     pub(super) fn next_deadline(&self) -> Option<MonotonicTime> {
         self.strangers.iter().map(|(time, _)| *time).min()
     }
 
-    /// Serves the requests that have come.
-    pub(super) fn serve(&mut self, registry: &Registry) {
-        let mut waiting = self.take_due_strangers();
+    /// Serves the received requests.
+    pub(super) fn serve(&mut self, registry: &SessionRegistry) {
+        let mut waiting = self.take_due_requests();
         if let Some(socket) = &self.socket {
             read_requests(socket, &mut waiting);
         }
         let mut served = 0;
         while let Some(arrival) = waiting.pop_front() {
             served += 1;
-            if served > MOST_AT_ONCE {
+            if served > MAX_REQUEST_BATCH {
                 return;
             }
             let source = net::canonical(arrival.source).ip();
             match registry.session_for_request(source, arrival.size, clock::monotonic_now()) {
                 RequestOwner::Session(inbox) => {
                     if let Some(stream) = self.open_stream(&arrival, &mut waiting) {
-                        inbox.deliver(Arrived::Udp(stream));
+                        inbox.deliver(SessionMessage::Udp(stream));
                     }
                 }
-                RequestOwner::NotBefore(time) => self.keep_stranger(time, arrival),
-                RequestOwner::Nobody => {}
+                RequestOwner::NotBefore(time) => self.keep_request(time, arrival),
+                RequestOwner::NoSession => {}
             }
         }
     }
 
-    fn take_due_strangers(&mut self) -> VecDeque<Arrival> {
+    fn take_due_requests(&mut self) -> VecDeque<DatagramArrival> {
         let now = clock::monotonic_now();
         let (due, early) = self.strangers.drain(..).partition(|(time, _)| *time <= now);
         self.strangers = early;
@@ -127,21 +127,21 @@ impl UdpHub {
         due.into_iter().map(|(_, arrival)| arrival).collect()
     }
 
-    fn keep_stranger(&mut self, time: MonotonicTime, arrival: Arrival) {
+    fn keep_request(&mut self, time: MonotonicTime, arrival: DatagramArrival) {
         let known = self.strangers.iter().any(|(_, other)| other.source == arrival.source);
-        if !known && self.strangers.len() < MOST_STRANGERS {
+        if !known && self.strangers.len() < MAX_UNKNOWN_REQUESTS {
             self.strangers.push_back((time, arrival));
         }
     }
 
-    fn open_stream(&mut self, arrival: &Arrival, waiting: &mut VecDeque<Arrival>) -> Option<UdpSocket> {
+    fn open_stream(&mut self, arrival: &DatagramArrival, waiting: &mut VecDeque<DatagramArrival>) -> Option<UdpSocket> {
         let socket = match self.socket.take() {
             Some(socket) => socket,
             None => self.bind().ok()?,
         };
         net::connect_bound_udp(&socket, arrival.source).ok()?;
         self.socket = self.bind().ok();
-        // What others had sent to this socket before it was connected is theirs, not the stream's.
+        // Datagrams of other clients that arrived before the socket was connected belong to them, not to the stream.
         read_requests(&socket, waiting);
         waiting.retain(|other| other.source != arrival.source);
         socket.set_nonblocking(false).ok()?;
@@ -151,20 +151,21 @@ impl UdpHub {
     }
 }
 
-/// Reads all that is there; what is no request is dropped.
-fn read_requests(socket: &UdpSocket, waiting: &mut VecDeque<Arrival>) {
+/// Reads all queued datagrams; those that are no requests are dropped.
+fn read_requests(socket: &UdpSocket, waiting: &mut VecDeque<DatagramArrival>) {
     let mut buffer = vec![0; LARGEST];
-    for _ in 0..MOST_AT_ONCE {
+    for _ in 0..MAX_REQUEST_BATCH {
         let Ok((length, source)) = socket.recv_from(&mut buffer) else { return };
         let datagram = &buffer[..length];
-        // A repeated request has the block size of its test, which nobody knows before it is claimed: any will do.
+        // A repeated request has the block size of its test, which is unknown before it is claimed: any size is
+        // accepted.
         let size = ByteCount::from_usize(length);
         let request = [CounterWidth::Bits32, CounterWidth::Bits64]
             .into_iter()
-            .find_map(|width| Request::recognize(datagram, size, width));
+            .find_map(|width| StreamRequest::recognize(datagram, size, width));
         if let Some(request) = request {
-            let repeated = request == Request::Retry;
-            waiting.push_back(Arrival { source, request, size: repeated.then_some(size) });
+            let repeated = request == StreamRequest::Retry;
+            waiting.push_back(DatagramArrival { source, request, size: repeated.then_some(size) });
         }
     }
 }

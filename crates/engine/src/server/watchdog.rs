@@ -1,4 +1,4 @@
-//! What ends a test that its client does not end.
+//! Limits that end a test when its client does not.
 
 use core::time::Duration;
 
@@ -9,19 +9,19 @@ use linerate_wire::error::ErrorCode;
 use super::ServerOptions;
 use crate::error::Error;
 
-/// A timed test may last this much longer than agreed (iperf3 `server_timer_proc`: 40 s), for slow paths.
+/// Time by which a timed test may exceed its duration (iperf3 `server_timer_proc`: 40 s), for slow paths.
 const GRACE: Duration = Duration::from_secs(40);
 
 /// Watches one test.
 #[derive(Debug)]
-pub(super) struct Watchdog {
-    /// When a timed test must be over.
+pub(super) struct TestWatchdog {
+    /// Latest end of a timed test.
     deadline: Option<MonotonicTime>,
     stall_limit: Duration,
     rate: Option<RateLimit>,
 }
 
-/// The rate above which a test is ended, averaged over a time.
+/// Rate limit of a test, averaged over a time.
 #[derive(Debug)]
 struct RateLimit {
     most: BitRate,
@@ -30,7 +30,7 @@ struct RateLimit {
     bytes: ByteCount,
 }
 
-impl Watchdog {
+impl TestWatchdog {
     pub(super) fn new(options: &ServerOptions, parameters: &TestParameters, now: MonotonicTime) -> Self {
         let deadline = parameters.end.time_limit().map(|time| now + time + parameters.omit + GRACE);
         let longest = options.limits.max_duration.map(|most| now + most + GRACE);
@@ -46,9 +46,9 @@ impl Watchdog {
         }
     }
 
-    /// Why the test is to be ended now, if it is.
+    /// Returns the reason to end the test now, if any.
     ///
-    /// `stalled` is how long nothing has moved in either direction, `bytes` how much has moved in all. That covers what
+    /// `stalled` is the time since data moved in either direction, `bytes` the total moved. That covers a case that
     /// iperf3 leaves open: a client that stops reading in a test without a time limit.
     pub(super) fn check(&mut self, now: MonotonicTime, stalled: Duration, bytes: ByteCount) -> Option<Error> {
         if self.deadline.is_some_and(|deadline| now >= deadline) {
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_timed_test_ends_forty_seconds_late() {
         let parameters = TestParameters { omit: Duration::from_secs(2), ..TestParameters::default() };
-        let mut watchdog = Watchdog::new(&ServerOptions::default(), &parameters, at(0));
+        let mut watchdog = TestWatchdog::new(&ServerOptions::default(), &parameters, at(0));
         assert_eq!(code(watchdog.check(at(51), Duration::ZERO, ByteCount::ZERO)), None);
         assert_eq!(
             code(watchdog.check(at(52), Duration::ZERO, ByteCount::ZERO)),
@@ -97,7 +97,7 @@ mod tests {
     fn a_test_without_time_limit_ends_when_nothing_moves() {
         for end in [EndCondition::Time(Duration::ZERO), EndCondition::Bytes(ByteCount::new(100_000_000_000))] {
             let parameters = TestParameters { end, ..TestParameters::default() };
-            let mut watchdog = Watchdog::new(&ServerOptions::default(), &parameters, at(0));
+            let mut watchdog = TestWatchdog::new(&ServerOptions::default(), &parameters, at(0));
             assert_eq!(code(watchdog.check(at(100_000), Duration::from_secs(119), ByteCount::ZERO)), None);
             assert_eq!(
                 code(watchdog.check(at(100_000), Duration::from_secs(120), ByteCount::ZERO)),
@@ -115,7 +115,7 @@ mod tests {
             },
             ..ServerOptions::default()
         };
-        let mut watchdog = Watchdog::new(&options, &TestParameters::default(), at(0));
+        let mut watchdog = TestWatchdog::new(&options, &TestParameters::default(), at(0));
         let megabytes = |count: u64| ByteCount::new(count * 1_000_000);
         assert_eq!(code(watchdog.check(at(4), Duration::ZERO, megabytes(50))), None, "not yet five seconds");
         assert_eq!(code(watchdog.check(at(5), Duration::ZERO, megabytes(5))), None);

@@ -10,53 +10,53 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use linerate_model::parameters::{Cpu, Protocol, TestParameters};
-use linerate_model::stream::{Role, StreamDescription};
+use linerate_model::parameters::{CpuIndex, TestParameters, TestProtocol};
+use linerate_model::stream::{StreamDescription, StreamRole};
 use linerate_sys::{clock, net, process};
 use linerate_units::BitRate;
 
-pub(crate) use payload::{FileUse, Payload};
-pub(crate) use shared::{Broken, Counters, Phase, ReceivedPackets, Shared, utilization};
+pub(crate) use payload::{StreamPayload, TransferFile};
+pub(crate) use shared::{ReceivedPackets, SessionState, StreamCounters, StreamFailure, TestPhase, utilization};
 
 /// A stream whose socket is connected.
 #[derive(Debug)]
-pub(crate) struct Stream {
-    /// Who it is.
+pub(crate) struct ConnectedStream {
+    /// Number, addresses and role.
     pub description: StreamDescription,
-    /// What its thread has counted.
-    pub counters: Arc<Counters>,
+    /// Counters of its thread.
+    pub counters: Arc<StreamCounters>,
     socket: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a stream's thread needs besides its socket.
+/// Options of a stream's thread.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamOptions {
-    /// What was agreed.
+    /// Agreed parameters.
     pub parameters: Arc<TestParameters>,
     /// File to send from or receive into.
-    pub file: Option<Arc<FileUse>>,
-    /// What its senders send.
-    pub(crate) payload: Arc<Payload>,
+    pub file: Option<Arc<TransferFile>>,
+    /// Data that its senders send.
+    pub(crate) payload: Arc<StreamPayload>,
     /// Processor to run on.
-    pub cpu: Option<Cpu>,
-    /// Most that a TCP receiver takes from its socket.
+    pub cpu: Option<CpuIndex>,
+    /// Highest read rate of a TCP receiver.
     pub read_rate: Option<BitRate>,
 }
 
-impl Stream {
-    /// A stream over a connected socket; nothing flows yet.
+impl ConnectedStream {
+    /// A stream over a connected socket, not yet started.
     pub(crate) fn new(description: StreamDescription, socket: OwnedFd) -> Self {
-        Self { description, counters: Arc::new(Counters::default()), socket: Arc::new(socket), thread: None }
+        Self { description, counters: Arc::new(StreamCounters::default()), socket: Arc::new(socket), thread: None }
     }
 
     /// Starts the thread that moves the data.
     ///
     /// # Errors
     ///
-    /// The system has no room for another thread.
-    pub(crate) fn start(&mut self, shared: &Arc<Shared>, options: &StreamOptions) -> io::Result<()> {
-        let job = Job {
+    /// The system cannot start another thread.
+    pub(crate) fn start(&mut self, shared: &Arc<SessionState>, options: &StreamOptions) -> io::Result<()> {
+        let job = StreamJob {
             socket: Arc::clone(&self.socket),
             counters: Arc::clone(&self.counters),
             shared: Arc::clone(shared),
@@ -64,7 +64,7 @@ impl Stream {
             role: self.description.role,
         };
         let name = format!("stream-{}", self.description.id.0);
-        // The data lives in page buffers and arrays of known size; a small stack keeps many sessions cheap.
+        // The data is in page buffers and arrays of known size; a small stack keeps many sessions cheap.
         let thread = std::thread::Builder::new().name(name).stack_size(256 << 10).spawn(move || job.run())?;
         self.thread = Some(thread);
         Ok(())
@@ -72,47 +72,47 @@ impl Stream {
 
     /// Ends the connection, so that the thread and the peer notice at once, and waits for the thread.
     pub(crate) fn close(&mut self) {
-        // A UDP socket has nothing to shut down, and a connection may be gone already.
+        // A UDP socket needs no shutdown, and a connection may be gone already.
         let _ = net::shutdown_both(&self.socket);
         self.join();
     }
 
-    /// Waits until the thread has ended; tell it to stop first.
+    /// Waits until the thread has ended; request its stop first.
     pub(crate) fn join(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // A panic in a stream's thread has been printed by the runtime; its counters stay as they were.
+            // The runtime has printed a panic in a stream's thread; its counters are kept as they were.
             let _ = thread.join();
         }
     }
 }
 
-impl AsFd for Stream {
+impl AsFd for ConnectedStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-struct Job {
+struct StreamJob {
     socket: Arc<OwnedFd>,
-    counters: Arc<Counters>,
-    shared: Arc<Shared>,
+    counters: Arc<StreamCounters>,
+    shared: Arc<SessionState>,
     options: StreamOptions,
-    role: Role,
+    role: StreamRole,
 }
 
-impl Job {
+impl StreamJob {
     fn run(&self) {
         if let Some(cpu) = self.options.cpu {
-            // The session has checked that the processor exists; running elsewhere is no reason not to run.
+            // The session has checked that the processor exists; otherwise the stream runs on any.
             let _ = process::pin_thread(cpu);
         }
         let outcome = match (self.options.parameters.protocol, self.role) {
-            (Protocol::Tcp, Role::Sender) => tcp::send(self),
-            (Protocol::Tcp, Role::Receiver) => tcp::receive(self),
-            (Protocol::Udp, Role::Sender) => udp::send(self),
-            (Protocol::Udp, Role::Receiver) => udp::receive(self),
+            (TestProtocol::Tcp, StreamRole::Sender) => tcp::send(self),
+            (TestProtocol::Tcp, StreamRole::Receiver) => tcp::receive(self),
+            (TestProtocol::Udp, StreamRole::Sender) => udp::send(self),
+            (TestProtocol::Udp, StreamRole::Receiver) => udp::receive(self),
         };
-        // What breaks while everything is being torn down is no news.
+        // Failures while the test is being torn down are expected.
         let broken = outcome.err().filter(|_| !self.shared.stopping());
         self.counters.finish(clock::monotonic_now(), clock::thread_cpu_usage(), broken);
         self.shared.wake_driver();

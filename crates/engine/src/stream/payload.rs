@@ -1,4 +1,4 @@
-//! What the streams carry: random bytes, a repeating pattern, or a file.
+//! Payload of the streams: random bytes, a repeating pattern, or a file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use linerate_units::ByteCount;
 /// The pattern of `--repeating-payload`, as iperf3 fills it (`fill_with_repeating_pattern`).
 const PATTERN: &[u8; 10] = b"0123456789";
 
-/// Fills a block with what the test is to carry.
+/// Fills a block with the payload of the test.
 pub(super) fn fill(block: &mut [u8], repeating: bool) -> io::Result<()> {
     if repeating {
         for (byte, digit) in block.iter_mut().zip(PATTERN.iter().cycle()) {
@@ -25,12 +25,12 @@ pub(super) fn fill(block: &mut [u8], repeating: bool) -> io::Result<()> {
     host::random_bytes(block).map_err(io::Error::other)
 }
 
-/// The block that all TCP senders of a session send over and over: one for all of them, made when the first needs it.
+/// Block that all TCP senders of a session send repeatedly: shared, and created on first use.
 #[derive(Debug, Default)]
-pub(crate) struct Payload(OnceLock<Arc<PageBuffer>>);
+pub(crate) struct StreamPayload(OnceLock<Arc<PageBuffer>>);
 
-impl Payload {
-    /// The block of `length` bytes; all callers of one payload ask for the same length.
+impl StreamPayload {
+    /// Returns the block of `length` bytes; all callers of one payload pass the same length.
     pub(super) fn block(&self, length: ByteCount, repeating: bool) -> io::Result<Arc<PageBuffer>> {
         if let Some(block) = self.0.get() {
             return Ok(Arc::clone(block));
@@ -41,30 +41,30 @@ impl Payload {
     }
 }
 
-/// The file of `-F`, shared by all streams: each takes or adds the next piece.
+/// File of `-F`, shared by all streams: each reads or appends the next piece.
 #[derive(Debug)]
-pub(crate) struct FileUse {
-    /// Its name as the user gave it.
+pub(crate) struct TransferFile {
+    /// Name as the user gave it.
     pub name: PathBuf,
     file: File,
     position: AtomicU64,
     writer: Mutex<()>,
 }
 
-impl FileUse {
-    /// To send from.
+impl TransferFile {
+    /// Opens a file to send from.
     pub(crate) fn source(name: PathBuf) -> io::Result<Self> {
         let file = File::open(&name)?;
         Ok(Self { name, file, position: AtomicU64::new(0), writer: Mutex::new(()) })
     }
 
-    /// To receive into; an existing file is overwritten, as iperf3 does.
+    /// Opens a file to receive into; an existing one is overwritten, as iperf3 does.
     pub(crate) fn sink(name: PathBuf) -> io::Result<Self> {
         let file = File::options().write(true).create(true).truncate(true).open(&name)?;
         Ok(Self { name, file, position: AtomicU64::new(0), writer: Mutex::new(()) })
     }
 
-    /// Its size now.
+    /// Current size.
     pub(crate) fn size(&self) -> io::Result<ByteCount> {
         Ok(ByteCount::new(self.file.metadata()?.len()))
     }
@@ -73,7 +73,7 @@ impl FileUse {
         &self.file
     }
 
-    /// Reserves the next `length` bytes of the file and returns where they begin.
+    /// Reserves the next `length` bytes of the file and returns their offset.
     pub(super) fn advance(&self, length: usize) -> u64 {
         self.position.fetch_add(length as u64, Ordering::Relaxed)
     }
@@ -91,7 +91,7 @@ impl FileUse {
         Ok(filled)
     }
 
-    /// Adds a received piece.
+    /// Appends a received piece.
     pub(super) fn append(&self, piece: &[u8]) -> io::Result<()> {
         let _turn = self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         (&self.file).write_all(piece)

@@ -1,4 +1,4 @@
-//! What a data-plane thread and the session that owns it tell each other, without a lock on the data path.
+//! State shared by data-plane threads and their session, without a lock on the data path.
 
 use core::time::Duration;
 use std::io;
@@ -8,108 +8,112 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use linerate_model::report::CpuUtilization;
 use linerate_sys::clock::{self, CpuTime};
-use linerate_sys::poll::{self, Interest, Waker};
+use linerate_sys::poll::{self, PollInterest, Waker};
 use linerate_units::{ByteCount, MonotonicTime, PacketCount};
-use linerate_wire::sequence::Counts;
+use linerate_wire::sequence::DatagramCounts;
 
-use crate::budget::Budget;
+use crate::budget::ByteBudget;
 
-/// Sleeps shorter than this need not be cut short when the test ends.
-const SHORT_SLEEP: Duration = Duration::from_millis(1);
+/// Sleeps shorter than this are not interrupted at the end of the test.
+const MAX_UNINTERRUPTED_SLEEP: Duration = Duration::from_millis(1);
 
-/// As many readings of the same time in a row mean that the clock stands still.
-const STANDSTILL: u32 = 1000;
+/// Number of equal clock values in a row that means a stopped clock.
+const MAX_EQUAL_CLOCK_SAMPLES: u32 = 1000;
 
-/// Which part of a test the bytes of the moment belong to.
+/// Part of a test to which the current bytes belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum TestPhase {
     /// The omitted start (`-O`).
     Omitted = 0,
-    /// What counts.
+    /// The counted part.
     Counting = 1,
 }
 
 /// Shared by all streams of one session and its driver.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SessionState {
     phase: AtomicU8,
     stopping: AtomicBool,
-    /// Wakes the driver when a stream is done or broken.
+    /// Wakes the driver when a stream has completed or failed.
     waker: Waker,
-    /// Wakes streams that wait for their turn when they are to end.
+    /// Wakes streams that wait for their turn when they must stop.
     stop_waker: Waker,
-    /// What this end may still send once it counts.
-    pub send_budget: Budget,
-    /// What this end may still receive once it counts.
-    pub receive_budget: Budget,
+    /// Bytes that this end may still send in the counted part.
+    pub send_budget: ByteBudget,
+    /// Bytes that this end may still receive in the counted part.
+    pub receive_budget: ByteBudget,
 }
 
-impl Shared {
-    /// For streams that begin in `phase`, and move at most `limit` once they count.
-    pub(crate) fn new(phase: Phase, limit: Option<ByteCount>) -> io::Result<Self> {
+impl SessionState {
+    /// State for streams that begin in `phase`, and move at most `limit` in the counted part.
+    pub(crate) fn new(phase: TestPhase, limit: Option<ByteCount>) -> io::Result<Self> {
         Ok(Self {
             phase: AtomicU8::new(phase as u8),
             stopping: AtomicBool::new(false),
             waker: Waker::new()?,
             stop_waker: Waker::new()?,
-            send_budget: Budget::new(limit),
-            receive_budget: Budget::new(limit),
+            send_budget: ByteBudget::new(limit),
+            receive_budget: ByteBudget::new(limit),
         })
     }
 
-    /// Watches the clock until `deadline`, or until the streams are to end: exact to a microsecond, at the price of a
-    /// processor. Where time stands still while one looks at it (a simulated clock), it sleeps.
-    pub(super) fn watch_until(&self, deadline: MonotonicTime) {
+    /// Busy-waits until `deadline`, or until the streams must stop: exact to a microsecond, at the cost of a processor.
+    /// Where the clock does not advance meanwhile (a simulated clock), it sleeps.
+    pub(super) fn busy_wait_until(&self, deadline: MonotonicTime) {
         let (mut last, mut unchanged) = (clock::monotonic_now(), 0);
         while last < deadline && !self.stopping() {
             std::hint::spin_loop();
             let now = clock::monotonic_now();
             unchanged = if now == last { unchanged + 1 } else { 0 };
-            if unchanged > STANDSTILL {
+            if unchanged > MAX_EQUAL_CLOCK_SAMPLES {
                 return self.sleep_until(deadline);
             }
             last = now;
         }
     }
 
-    /// The phase now.
-    pub(crate) fn phase(&self) -> Phase {
-        if self.phase.load(Ordering::Relaxed) == Phase::Omitted as u8 { Phase::Omitted } else { Phase::Counting }
+    /// Current phase.
+    pub(crate) fn phase(&self) -> TestPhase {
+        if self.phase.load(Ordering::Relaxed) == TestPhase::Omitted as u8 {
+            TestPhase::Omitted
+        } else {
+            TestPhase::Counting
+        }
     }
 
-    /// From now on it counts.
+    /// Starts the counted part.
     pub(crate) fn start_counting(&self) {
-        self.phase.store(Phase::Counting as u8, Ordering::Relaxed);
+        self.phase.store(TestPhase::Counting as u8, Ordering::Relaxed);
     }
 
-    /// Asks all streams to end; they do within the sockets' timeouts.
+    /// Asks all streams to stop; they do within the sockets' timeouts.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.stop_waker.wake();
     }
 
-    /// Sleeps until `deadline`, or until the streams are to end.
+    /// Sleeps until `deadline`, or until the streams must stop.
     pub(super) fn sleep_until(&self, deadline: MonotonicTime) {
         let left = deadline.since(clock::monotonic_now());
-        if left < SHORT_SLEEP {
+        if left < MAX_UNINTERRUPTED_SLEEP {
             clock::sleep_until(deadline);
-        } else if poll::wait_for(&self.stop_waker, Interest::READ, Some(left)).is_err() {
-            // Without poll the sleep cannot be cut short, but it is a sleep.
+        } else if poll::wait_for(&self.stop_waker, PollInterest::READ, Some(left)).is_err() {
+            // Without poll the sleep cannot be interrupted.
             clock::sleep_until(deadline);
         }
     }
 
-    /// Whether the streams are to end.
+    /// True when the streams must stop.
     pub(crate) fn stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// What the driver polls to learn that a stream is done or broken.
+    /// Waker that the driver polls for completed or failed streams.
     pub(crate) fn waker(&self) -> &(impl AsFd + use<>) {
         &self.waker
     }
 
-    /// Takes the wake-ups that have come.
+    /// Consumes pending wake-ups.
     pub(crate) fn drain_waker(&self) {
         self.waker.drain();
     }
@@ -119,37 +123,37 @@ impl Shared {
     }
 }
 
-/// What one stream's thread has counted, for its driver to read at any time.
+/// Counters of one stream's thread, which its driver may read at any time.
 #[derive(Debug, Default)]
 #[repr(align(128))] // a cache line pair of its own: the thread writes here for each system call
-pub(crate) struct Counters {
+pub(crate) struct StreamCounters {
     bytes: [AtomicU64; 2],
     packets: [AtomicU64; 2],
     received: Mutex<ReceivedPackets>,
     finished_at: AtomicU64,
     cpu_user_nanos: AtomicU64,
     cpu_system_nanos: AtomicU64,
-    broken: Mutex<Option<Broken>>,
+    broken: Mutex<Option<StreamFailure>>,
 }
 
-/// What a UDP receiver has counted.
+/// Counters of a UDP receiver.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReceivedPackets {
     /// Since the first datagram.
-    pub total: Counts,
-    /// When counting began.
-    pub at_start: Counts,
-    /// Drops at this socket since the first datagram; `None` when the kernel has not said.
+    pub total: DatagramCounts,
+    /// Counts at the start of the counted part.
+    pub at_start: DatagramCounts,
+    /// Drops at this socket since the first datagram; `None` when the kernel has not reported them.
     pub dropped: Option<PacketCount>,
-    /// Drops when counting began.
+    /// Drops at the start of the counted part.
     pub dropped_at_start: Option<PacketCount>,
-    /// When the last datagram came.
+    /// Arrival of the last datagram.
     pub last_arrival: Option<MonotonicTime>,
 }
 
-/// Why a stream's thread gave up before it was told to.
+/// Reason why a stream's thread failed.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum StreamFailure {
     /// Sending failed.
     Write(io::Error),
     /// Receiving failed.
@@ -158,45 +162,45 @@ pub(crate) enum Broken {
     Closed,
     /// The file of `-F` failed.
     File(io::Error),
-    /// The kernel would not set up what the thread needs.
+    /// The kernel refused a setting that the thread needs.
     SetUp(io::Error),
 }
 
-impl Counters {
-    /// Notes `bytes` more.
-    pub(crate) fn add_bytes(&self, phase: Phase, bytes: usize) {
+impl StreamCounters {
+    /// Adds `bytes`.
+    pub(crate) fn add_bytes(&self, phase: TestPhase, bytes: usize) {
         // A single writer: no read-modify-write cycle on the bus is needed.
         let counter = &self.bytes[phase as usize];
         counter.store(counter.load(Ordering::Relaxed) + bytes as u64, Ordering::Relaxed);
     }
 
-    /// Notes `count` more datagrams.
-    pub(crate) fn add_packets(&self, phase: Phase, count: PacketCount) {
+    /// Adds `count` datagrams.
+    pub(crate) fn add_packets(&self, phase: TestPhase, count: PacketCount) {
         let counter = &self.packets[phase as usize];
         counter.store(counter.load(Ordering::Relaxed) + count.get(), Ordering::Relaxed);
     }
 
-    /// Publishes what the UDP receiver knows.
+    /// Publishes the UDP receiver's counters.
     pub(crate) fn set_received(&self, received: ReceivedPackets) {
         *lock(&self.received) = received;
     }
 
-    /// Payload bytes moved in that phase.
-    pub(crate) fn bytes(&self, phase: Phase) -> ByteCount {
+    /// Payload bytes moved in a phase.
+    pub(crate) fn bytes(&self, phase: TestPhase) -> ByteCount {
         ByteCount::new(self.bytes[phase as usize].load(Ordering::Relaxed))
     }
 
-    /// Datagrams sent in that phase.
-    pub(crate) fn packets(&self, phase: Phase) -> PacketCount {
+    /// Datagrams sent in a phase.
+    pub(crate) fn packets(&self, phase: TestPhase) -> PacketCount {
         PacketCount::new(self.packets[phase as usize].load(Ordering::Relaxed))
     }
 
-    /// What the UDP receiver knows.
+    /// Counters of the UDP receiver.
     pub(crate) fn received(&self) -> ReceivedPackets {
         *lock(&self.received)
     }
 
-    /// When the thread moved its last byte; `None` while it runs.
+    /// Time of the thread's last byte; `None` while it runs.
     pub(crate) fn finished_at(&self) -> Option<MonotonicTime> {
         match self.finished_at.load(Ordering::Acquire) {
             0 => None,
@@ -204,8 +208,8 @@ impl Counters {
         }
     }
 
-    /// Takes the reason for which the thread gave up, if it did.
-    pub(crate) fn take_broken(&self) -> Option<Broken> {
+    /// Takes the reason of the thread's failure, if any.
+    pub(crate) fn take_failure(&self) -> Option<StreamFailure> {
         lock(&self.broken).take()
     }
 
@@ -217,7 +221,7 @@ impl Counters {
         }
     }
 
-    pub(super) fn finish(&self, at: MonotonicTime, cpu: CpuTime, broken: Option<Broken>) {
+    pub(super) fn finish(&self, at: MonotonicTime, cpu: CpuTime, broken: Option<StreamFailure>) {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.cpu_user_nanos.store(nanos(cpu.user), Ordering::Relaxed);
         self.cpu_system_nanos.store(nanos(cpu.system), Ordering::Relaxed);
@@ -226,7 +230,7 @@ impl Counters {
     }
 }
 
-/// A poisoned lock only means that another thread panicked; the figures behind it are still the best there are.
+/// A poisoned lock only means that another thread panicked; its figures are still the best available.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

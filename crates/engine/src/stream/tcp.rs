@@ -11,35 +11,36 @@ use linerate_sys::file::{self, PageBuffer};
 use linerate_sys::{clock, net, options};
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
-use super::payload::FileUse;
-use super::{Broken, Job};
-use crate::pace::{Pacer, Pacing, Turn};
+use super::payload::TransferFile;
+use super::{StreamFailure, StreamJob};
+use crate::pace::{PacingOptions, SendPermission, StreamPacer};
 
-/// Most bytes handed to the kernel at once when nothing limits the rate. Ten times the throughput of single 128 KiB
-/// blocks would be too much to promise, but on loopback it is more than twice: the receiver sleeps and wakes less.
-const LARGE_WRITE: usize = 1 << 20;
+/// Most bytes handed to the kernel at once when nothing limits the rate. On loopback this more than doubles the
+/// throughput of single 128 KiB blocks: the receiver sleeps and wakes less.
+const MAX_WRITE: usize = 1 << 20;
 
-/// Blocks at least this long may be sent several at a time; whoever asks for smaller ones wants small writes.
-const BULK_BLOCK: usize = 64 << 10;
+/// Smallest block that may be sent several at a time; a user who asks for smaller ones wants small writes.
+const MIN_BULK_BLOCK: usize = 64 << 10;
 
-/// A call that took longer than this hands over less next time, so that the counters stay current on slow paths.
-const SLOW_CALL: Duration = Duration::from_millis(5);
+/// Duration of a call after which the next one is smaller, so that the counters stay current on slow paths.
+const MAX_CALL_TIME: Duration = Duration::from_millis(5);
 
-/// iperf3's default block size. A paced stream that uses it is cut finer; another size was asked for and is kept.
+/// iperf3's default block size. A paced stream that uses it is split into smaller blocks; any other size was requested
+/// and is kept.
 const DEFAULT_BLOCK: ByteCount = ByteCount::from_kibibytes(128);
 
-/// A paced stream sends at least this often, if its block size leaves the choice.
-const PACED_PERIOD: Duration = Duration::from_millis(10);
+/// Longest sending interval of a paced stream with the default block size.
+const MAX_PACED_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The receive buffer: small enough for a processor's second-level cache.
+/// Receive buffer: small enough for a processor's second-level cache.
 const RECEIVE_BUFFER: ByteCount = ByteCount::from_kibibytes(128);
 
-/// Most bytes taken at once when they are discarded in the kernel: nothing is copied, so the cache does not matter.
-const DISCARD_AT_ONCE: usize = 1 << 20;
+/// Most bytes discarded in the kernel at once: nothing is copied, so the cache does not matter.
+const MAX_DISCARD: usize = 1 << 20;
 
-/// Sends until the budget is used up, the file ends, or it is told to stop.
-pub(super) fn send(job: &Job) -> Result<(), Broken> {
-    let mut sender = Sender::new(job)?;
+/// Sends until the budget is used up, the file ends, or it is stopped.
+pub(super) fn send(job: &StreamJob) -> Result<(), StreamFailure> {
+    let mut sender = TcpSender::new(job)?;
     while !job.shared.stopping() {
         if !sender.step()? {
             break;
@@ -51,58 +52,59 @@ pub(super) fn send(job: &Job) -> Result<(), Broken> {
     Ok(())
 }
 
-/// How the bytes reach the kernel.
-enum Method {
+/// Method by which the bytes reach the kernel.
+enum SendMethod {
     /// Copied from a block.
     Copy,
-    /// From the pages of a block, without a copy (`MSG_ZEROCOPY`), until the kernel says that it copies after all.
+    /// From the pages of a block, without a copy (`MSG_ZEROCOPY`), until the kernel reports that it copies after all.
     ZeroCopy,
     /// From a file through `sendfile` (`-Z`).
-    SendFile(Arc<FileUse>),
+    SendFile(Arc<TransferFile>),
     /// From a temporary file that holds one block, through `sendfile`.
     SendTemporary(std::fs::File),
     /// From a file, read into a block of its own first (`-F` without `-Z`).
-    ReadFile(Arc<FileUse>, PageBuffer),
+    ReadFile(Arc<TransferFile>, PageBuffer),
 }
 
-struct Sender<'a> {
-    job: &'a Job,
-    method: Method,
+struct TcpSender<'a> {
+    job: &'a StreamJob,
+    method: SendMethod,
     block: Arc<PageBuffer>,
     /// Bytes per block.
     length: usize,
-    pacer: Option<Pacer>,
-    /// Bytes of the pacer's last group that are still to be sent.
+    pacer: Option<StreamPacer>,
+    /// Bytes of the pacer's last batch that are still to be sent.
     group_left: usize,
     /// Blocks per call.
     repeat: usize,
     most_repeat: usize,
 }
 
-impl<'a> Sender<'a> {
-    fn new(job: &'a Job) -> Result<Self, Broken> {
+impl<'a> TcpSender<'a> {
+    fn new(job: &'a StreamJob) -> Result<Self, StreamFailure> {
         let parameters = &job.options.parameters;
         let length = block_length(job);
-        let block = job.options.payload.block(length, parameters.repeating_payload).map_err(Broken::SetUp)?;
+        let block = job.options.payload.block(length, parameters.repeating_payload).map_err(StreamFailure::SetUp)?;
         let length = length.to_usize();
         let method = choose_method(job, &block)?;
         let pacer = parameters.rate.and_then(|rate| {
-            let pacing = Pacing { rate, block: ByteCount::from_usize(length), burst: parameters.burst };
-            Pacer::new(pacing, clock::monotonic_now())
+            let pacing = PacingOptions { rate, block: ByteCount::from_usize(length), burst: parameters.burst };
+            StreamPacer::new(pacing, clock::monotonic_now())
         });
-        let bulk = pacer.is_none() && length >= BULK_BLOCK && matches!(method, Method::Copy | Method::ZeroCopy);
-        let large = parameters.window.map_or(LARGE_WRITE, |window| LARGE_WRITE.min(window.to_usize() / 2));
+        let bulk =
+            pacer.is_none() && length >= MIN_BULK_BLOCK && matches!(method, SendMethod::Copy | SendMethod::ZeroCopy);
+        let large = parameters.window.map_or(MAX_WRITE, |window| MAX_WRITE.min(window.to_usize() / 2));
         let most_repeat = if bulk { (large / length).clamp(1, tcp::MAX_REPEAT) } else { 1 };
         Ok(Self { job, method, block, length, pacer, group_left: 0, repeat: 1, most_repeat })
     }
 
     /// Sends once; `false` at the end.
-    fn step(&mut self) -> Result<bool, Broken> {
+    fn step(&mut self) -> Result<bool, StreamFailure> {
         let Some(want) = self.wait_for_turn() else { return Ok(true) };
         let phase = self.job.shared.phase();
         let want = ByteCount::from_usize(want);
         let budget = &self.job.shared.send_budget;
-        let counting = phase == super::Phase::Counting;
+        let counting = phase == super::TestPhase::Counting;
         let allowed = if counting { budget.take(want) } else { want };
         if allowed.is_zero() {
             return Ok(false);
@@ -111,7 +113,7 @@ impl<'a> Sender<'a> {
         let sent = match self.send_some(allowed.to_usize()) {
             Ok(sent) => sent,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(0),
-            Err(error) => return Err(self.broken_by(error)),
+            Err(error) => return Err(self.failure_of(error)),
         };
         let moved = sent.unwrap_or(0);
         self.group_left = self.group_left.saturating_sub(moved);
@@ -120,11 +122,11 @@ impl<'a> Sender<'a> {
         }
         self.job.counters.add_bytes(phase, moved);
         self.adapt(before, moved);
-        Ok(sent.is_some() && !(counting && budget.is_used_up()))
+        Ok(sent.is_some() && !(counting && budget.is_exhausted()))
     }
 
-    /// How many bytes to send now; `None` when it is not yet time. A group that one call did not take whole goes on first:
-    /// its time is spent.
+    /// Number of bytes to send now; `None` when it is too early. The remainder of a batch that one call did not
+    /// complete goes first: its time is spent.
     fn wait_for_turn(&mut self) -> Option<usize> {
         let Some(pacer) = &mut self.pacer else { return Some(self.length * self.repeat) };
         if self.group_left > 0 {
@@ -132,12 +134,12 @@ impl<'a> Sender<'a> {
         }
         let now = clock::monotonic_now();
         match pacer.turn(now) {
-            Turn::Send(count) => {
+            SendPermission::Send(count) => {
                 pacer.sent(count, now);
                 self.group_left = self.length * count.to_usize();
                 Some(self.group_left)
             }
-            Turn::Wait(until) => {
+            SendPermission::Wait(until) => {
                 self.job.shared.sleep_until(until);
                 None
             }
@@ -150,15 +152,15 @@ impl<'a> Sender<'a> {
         let times = most / self.length;
         let block: &[u8] = &self.block;
         match &self.method {
-            Method::Copy if times > 1 => tcp::send_repeated(socket, block, times).map(Some),
-            Method::Copy => tcp::send(socket, &block[..most.min(self.length)]).map(Some),
-            Method::ZeroCopy => self.send_zero_copy(most).map(Some),
-            Method::SendTemporary(file) => tcp::send_file(socket, file, 0, most.min(self.length)).map(Some),
-            Method::SendFile(file) => {
+            SendMethod::Copy if times > 1 => tcp::send_repeated(socket, block, times).map(Some),
+            SendMethod::Copy => tcp::send(socket, &block[..most.min(self.length)]).map(Some),
+            SendMethod::ZeroCopy => self.send_zero_copy(most).map(Some),
+            SendMethod::SendTemporary(file) => tcp::send_file(socket, file, 0, most.min(self.length)).map(Some),
+            SendMethod::SendFile(file) => {
                 let length = most.min(self.length);
                 send_whole_file_piece(self.job, file, length)
             }
-            Method::ReadFile(..) => self.send_from_file(most),
+            SendMethod::ReadFile(..) => self.send_from_file(most),
         }
     }
 
@@ -172,14 +174,14 @@ impl<'a> Sender<'a> {
         let result = tcp::send_repeated_zero_copy(socket, block, times);
         let completions = tcp::zero_copy_completions(socket)?;
         match result {
-            // The kernel ran out of room to note what is outstanding, or would not pin more pages.
+            // The kernel has no memory to record outstanding pages, or refuses to pin more.
             Err(error) if error.raw_os_error() == Some(NO_BUFFER_SPACE) => {
-                self.method = Method::Copy;
+                self.method = SendMethod::Copy;
                 tcp::send_repeated(socket, block, times)
             }
             other => {
                 if completions.copied {
-                    self.method = Method::Copy;
+                    self.method = SendMethod::Copy;
                 }
                 other
             }
@@ -187,7 +189,7 @@ impl<'a> Sender<'a> {
     }
 
     fn send_from_file(&mut self, most: usize) -> io::Result<Option<usize>> {
-        let Method::ReadFile(file, block) = &mut self.method else { return Ok(None) };
+        let SendMethod::ReadFile(file, block) = &mut self.method else { return Ok(None) };
         let length = most.min(self.length);
         let filled = file.read_next(&mut block[..length])?;
         if filled == 0 {
@@ -196,24 +198,24 @@ impl<'a> Sender<'a> {
         send_all(self.job, &block[..filled]).map(Some)
     }
 
-    /// Large writes while they go fast, smaller ones when they take long.
+    /// Enlarges the writes while they are fast, and reduces them when they are slow.
     fn adapt(&mut self, before: MonotonicTime, moved: usize) {
         if self.most_repeat == 1 {
             return;
         }
-        if clock::monotonic_now().since(before) > SLOW_CALL || moved == 0 {
+        if clock::monotonic_now().since(before) > MAX_CALL_TIME || moved == 0 {
             self.repeat = (self.repeat / 2).max(1);
         } else if self.repeat < self.most_repeat {
             self.repeat = (self.repeat * 2).min(self.most_repeat);
         }
     }
 
-    fn broken_by(&self, error: io::Error) -> Broken {
+    fn failure_of(&self, error: io::Error) -> StreamFailure {
         match self.method {
-            Method::ReadFile(..) if error.raw_os_error().is_none_or(|code| code == INPUT_OUTPUT_ERROR) => {
-                Broken::File(error)
+            SendMethod::ReadFile(..) if error.raw_os_error().is_none_or(|code| code == INPUT_OUTPUT_ERROR) => {
+                StreamFailure::File(error)
             }
-            _ => Broken::Write(error),
+            _ => StreamFailure::Write(error),
         }
     }
 }
@@ -222,43 +224,43 @@ impl<'a> Sender<'a> {
 const NO_BUFFER_SPACE: i32 = 105;
 const INPUT_OUTPUT_ERROR: i32 = 5;
 
-fn block_length(job: &Job) -> ByteCount {
+fn block_length(job: &StreamJob) -> ByteCount {
     let parameters = &job.options.parameters;
     match parameters.rate {
         Some(rate) if parameters.block_size == DEFAULT_BLOCK && parameters.burst.is_none() => {
-            (rate * PACED_PERIOD).clamp(ByteCount::new(1448), DEFAULT_BLOCK)
+            (rate * MAX_PACED_INTERVAL).clamp(ByteCount::new(1448), DEFAULT_BLOCK)
         }
         _ => parameters.block_size.max(ByteCount::new(1)),
     }
 }
 
-fn set_up(cause: linerate_sys::Error) -> Broken {
-    Broken::SetUp(cause.into())
+fn setup_failure(cause: linerate_sys::Error) -> StreamFailure {
+    StreamFailure::SetUp(cause.into())
 }
 
-fn choose_method(job: &Job, block: &[u8]) -> Result<Method, Broken> {
+fn choose_method(job: &StreamJob, block: &[u8]) -> Result<SendMethod, StreamFailure> {
     let parameters = &job.options.parameters;
     match (&job.options.file, parameters.zero_copy) {
-        (Some(file), true) => Ok(Method::SendFile(Arc::clone(file))),
+        (Some(file), true) => Ok(SendMethod::SendFile(Arc::clone(file))),
         (Some(file), false) => {
-            let block = PageBuffer::new(ByteCount::from_usize(block.len())).map_err(set_up)?;
-            Ok(Method::ReadFile(Arc::clone(file), block))
+            let block = PageBuffer::new(ByteCount::from_usize(block.len())).map_err(setup_failure)?;
+            Ok(SendMethod::ReadFile(Arc::clone(file), block))
         }
-        (None, true) => file::temporary_file(block).map(Method::SendTemporary).map_err(set_up),
-        (None, false) if zero_copy_may_pay(job, block.len()) => Ok(Method::ZeroCopy),
-        (None, false) => Ok(Method::Copy),
+        (None, true) => file::temporary_file(block).map(SendMethod::SendTemporary).map_err(setup_failure),
+        (None, false) if zero_copy_may_pay(job, block.len()) => Ok(SendMethod::ZeroCopy),
+        (None, false) => Ok(SendMethod::Copy),
     }
 }
 
 /// Pinning pages and reading completions costs more than copying small blocks, and loopback copies anyway.
-fn zero_copy_may_pay(job: &Job, length: usize) -> bool {
-    length >= BULK_BLOCK
+fn zero_copy_may_pay(job: &StreamJob, length: usize) -> bool {
+    length >= MIN_BULK_BLOCK
         && job.options.parameters.rate.is_none()
         && !net::peer_is_this_host(&job.socket)
         && options::set_zero_copy(&job.socket, true).is_ok()
 }
 
-fn send_whole_file_piece(job: &Job, file: &FileUse, length: usize) -> io::Result<Option<usize>> {
+fn send_whole_file_piece(job: &StreamJob, file: &TransferFile, length: usize) -> io::Result<Option<usize>> {
     let start = file.advance(length);
     let mut sent = 0;
     while sent < length && !job.shared.stopping() {
@@ -272,7 +274,7 @@ fn send_whole_file_piece(job: &Job, file: &FileUse, length: usize) -> io::Result
     Ok((sent > 0).then_some(sent))
 }
 
-fn send_all(job: &Job, piece: &[u8]) -> io::Result<usize> {
+fn send_all(job: &StreamJob, piece: &[u8]) -> io::Result<usize> {
     let mut sent = 0;
     while sent < piece.len() && !job.shared.stopping() {
         match tcp::send(&job.socket, &piece[sent..]) {
@@ -284,8 +286,9 @@ fn send_all(job: &Job, piece: &[u8]) -> io::Result<usize> {
     Ok(sent)
 }
 
-/// An exact test is over when its last byte has arrived, not when it is in the send buffer.
-fn wait_until_acknowledged(job: &Job) {
+/// Waits until all bytes are acknowledged: an exact test is over when its last byte has arrived, not when it is in the
+/// send buffer.
+fn wait_until_acknowledged(job: &StreamJob) {
     while !job.shared.stopping() {
         match options::unacknowledged_bytes(&job.socket) {
             Ok(left) if !left.is_zero() => clock::sleep_until(clock::monotonic_now() + Duration::from_micros(200)),
@@ -294,21 +297,20 @@ fn wait_until_acknowledged(job: &Job) {
     }
 }
 
-/// Receives until the budget is used up, the peer closes, or it is told to stop.
-pub(super) fn receive(job: &Job) -> Result<(), Broken> {
-    let mut buffer = PageBuffer::new(RECEIVE_BUFFER).map_err(set_up)?;
+/// Receives until the budget is used up, the peer closes, or it is stopped.
+pub(super) fn receive(job: &StreamJob) -> Result<(), StreamFailure> {
+    let mut buffer = PageBuffer::new(RECEIVE_BUFFER).map_err(setup_failure)?;
     let discard = job.options.parameters.skip_receive_copy && job.options.file.is_none();
     let exact = !matches!(job.options.parameters.end, EndCondition::Time(_));
-    // Which of several streams is near its end, nobody knows.
+    // It is unknown which of several streams is near its end.
     let several = job.options.parameters.parallel.get() > 1;
-    let mut low_water = LowWater::new(job.options.parameters.window, clock::monotonic_now());
+    let mut low_water = LowWaterMark::new(job.options.parameters.window, clock::monotonic_now());
     let mut slow_reader = job.options.read_rate.map(|rate| SlowReader { rate, next: clock::monotonic_now() });
     while !job.shared.stopping() {
-        let phase = job.shared.phase();
-        let counting = phase == super::Phase::Counting;
+        let counting = job.shared.phase() == super::TestPhase::Counting;
         let budget = &job.shared.receive_budget;
-        // Nothing is reserved: which of several streams the last bytes come on, only the sender knows.
-        let most = if discard { DISCARD_AT_ONCE } else { buffer.len() };
+        // Nothing is reserved: only the sender knows on which of several streams the last bytes arrive.
+        let most = if discard { MAX_DISCARD } else { buffer.len() };
         let most = slow_reader.as_ref().map_or(most, |reader| most.min(reader.at_once()));
         let most = if counting { budget.left(ByteCount::from_usize(most)).to_usize() } else { most };
         if most == 0 {
@@ -320,22 +322,28 @@ pub(super) fn receive(job: &Job) -> Result<(), Broken> {
             tcp::receive(&job.socket, &mut buffer[..most])
         };
         let received = match result {
-            Ok(0) => return Err(Broken::Closed),
+            Ok(0) => return Err(StreamFailure::Closed),
             Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-            Err(error) => return Err(Broken::Read(error)),
+            Err(error) => return Err(StreamFailure::Read(error)),
         };
-        // A stock sender may overshoot by a block per stream: that much is not part of the test.
-        let received = if counting { budget.take(ByteCount::from_usize(received)).to_usize() } else { received };
+        // Bytes count in the phase in which they arrive: the call may have waited beyond the end of the omitted one.
+        let phase = job.shared.phase();
+        // A stock sender may exceed the limit by a block per stream: the surplus is not part of the test.
+        let received = if phase == super::TestPhase::Counting {
+            budget.take(ByteCount::from_usize(received)).to_usize()
+        } else {
+            received
+        };
         if let Some(file) = &job.options.file {
-            file.append(&buffer[..received]).map_err(Broken::File)?;
+            file.append(&buffer[..received]).map_err(StreamFailure::File)?;
         }
         job.counters.add_bytes(phase, received);
         if let Some(reader) = &mut slow_reader {
             reader.took(job, received);
             continue;
         }
-        let last_part = exact && (several || budget.left(LAST_PART) < LAST_PART);
+        let last_part = exact && (several || budget.left(UNCOALESCED_TAIL) < UNCOALESCED_TAIL);
         if last_part {
             low_water.end(&job.socket);
         } else {
@@ -345,10 +353,10 @@ pub(super) fn receive(job: &Job) -> Result<(), Broken> {
     Ok(())
 }
 
-/// The end of an exact test is not gathered: what is less than the threshold would wait for the receive timeout.
-const LAST_PART: ByteCount = ByteCount::from_mebibytes(4);
+/// Final part of an exact test, which is not coalesced: less than the threshold would wait for the receive timeout.
+const UNCOALESCED_TAIL: ByteCount = ByteCount::from_mebibytes(4);
 
-/// Reads no faster than a rate, a little at a time, as an application does that has something to do with the data.
+/// Reads at a limited rate in small pieces, as an application does that processes the data.
 struct SlowReader {
     rate: BitRate,
     /// When the next read is due.
@@ -356,17 +364,17 @@ struct SlowReader {
 }
 
 impl SlowReader {
-    /// A read takes about as much as comes due in this time,
+    /// Time whose bytes one read takes,
     const PERIOD: Duration = Duration::from_millis(10);
-    /// but no less than this.
+    /// but no fewer than this number.
     const LEAST: usize = 1024;
 
     fn at_once(&self) -> usize {
         (self.rate * Self::PERIOD).to_usize().max(Self::LEAST)
     }
 
-    /// Sleeps until the time of what was taken is over. Time lost while nothing came is not made up for.
-    fn took(&mut self, job: &Job, bytes: usize) {
+    /// Sleeps until the time for `bytes` has passed. Time without data is not made up for.
+    fn took(&mut self, job: &StreamJob, bytes: usize) {
         let now = clock::monotonic_now();
         let due = if self.next + Self::PERIOD < now { now } else { self.next };
         self.next = due + (ByteCount::from_usize(bytes) / self.rate).unwrap_or_default();
@@ -376,32 +384,32 @@ impl SlowReader {
     }
 }
 
-/// Lets the kernel gather more before it wakes the receiver, as the rate allows (`SO_RCVLOWAT`, socket(7)).
+/// Coalesces more data in the kernel before the receiver wakes, as the rate allows (`SO_RCVLOWAT`, socket(7)).
 ///
-/// Most of a receiver's time goes into falling asleep and being woken: at tens of gigabits, and in the lab at any rate,
-/// where each of these steps is a dozen of the host's. A threshold of a millisecond's worth of data changes no figure that
-/// a person could see, nor an acknowledgement; the receive timeout bounds it on a stall.
-struct LowWater {
+/// Most of a receiver's time goes into sleeping and waking: at tens of gigabits, and in the lab at any rate, where each
+/// of these steps costs a dozen of the host's. A threshold of a millisecond's worth of data changes no visible figure
+/// and no acknowledgement; the receive timeout bounds it on a stall.
+struct LowWaterMark {
     since: MonotonicTime,
     bytes: usize,
     current: usize,
     most: usize,
 }
 
-impl LowWater {
+impl LowWaterMark {
     const PERIOD: Duration = Duration::from_millis(20);
     const GATHER: Duration = Duration::from_millis(1);
     const LEAST: usize = 16 << 10;
     const MOST: usize = 256 << 10;
 
-    /// With a `window` that was asked for, the threshold stays well below it, so that the sender never waits for a
-    /// receiver that waits for more.
+    /// With a requested `window`, the threshold stays well below it, so that the sender never waits for a receiver that
+    /// waits for more.
     fn new(window: Option<ByteCount>, now: MonotonicTime) -> Self {
         let most = window.map_or(Self::MOST, |window| Self::MOST.min(window.to_usize() / 8));
         Self { since: now, bytes: 0, current: 1, most }
     }
 
-    /// Gathers no more.
+    /// Stops coalescing.
     fn end(&mut self, socket: &impl AsFd) {
         if self.current != 1 && options::set_receive_low_water(socket, ByteCount::new(1)).is_ok() {
             self.current = 1;

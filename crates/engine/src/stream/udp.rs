@@ -1,4 +1,4 @@
-//! UDP streams: iperf3's datagrams, in trains.
+//! UDP streams: iperf3's datagrams, in GSO trains.
 
 use core::time::Duration;
 use std::io;
@@ -7,27 +7,27 @@ use linerate_sys::clock;
 use linerate_sys::data::udp::{DatagramReceiver, DatagramSender};
 use linerate_sys::options;
 use linerate_units::{ByteCount, MonotonicTime, PacketCount};
-use linerate_wire::sequence::Tracker;
-use linerate_wire::udp::{CounterWidth, Header};
+use linerate_wire::sequence::SequenceTracker;
+use linerate_wire::udp::{CounterWidth, DatagramHeader};
 
 use super::shared::ReceivedPackets;
-use super::{Broken, Job, Phase, payload};
-use crate::pace::{Pacer, Pacing, Turn};
+use super::{StreamFailure, StreamJob, TestPhase, payload};
+use crate::pace::{PacingOptions, SendPermission, StreamPacer};
 
-/// Most bytes of one call: bounds the memory of a stream, whatever burst the peer has asked for.
-const MOST_AT_ONCE: ByteCount = ByteCount::from_kibibytes(256);
+/// Most bytes of one call: bounds the memory of a stream, whatever burst the peer has requested.
+const MAX_CALL_BYTES: ByteCount = ByteCount::from_kibibytes(256);
 
-/// Longest train: when nothing limits the rate, one goes per call, so that the receiver can keep up.
+/// Longest GSO train: when nothing limits the rate, one is sent per call, so that the receiver can keep up.
 const TRAIN: ByteCount = ByteCount::new(65507);
 
-/// Sleeping and waking costs tens of microseconds by default (`PR_SET_TIMERSLACK`, 50 µs); a pacer wants less.
+/// Timer slack of a paced stream; the default (`PR_SET_TIMERSLACK`) is 50 µs.
 const TIMER_SLACK: Duration = Duration::from_nanos(1);
 
-/// Sends until the budget is used up or it is told to stop.
-pub(super) fn send(job: &Job) -> Result<(), Broken> {
-    let mut sender = Sender::new(job).map_err(Broken::SetUp)?;
+/// Sends until the budget is used up or it is stopped.
+pub(super) fn send(job: &StreamJob) -> Result<(), StreamFailure> {
+    let mut sender = UdpSender::new(job).map_err(StreamFailure::SetUp)?;
     while !job.shared.stopping() {
-        let more = sender.step().map_err(Broken::Write)?;
+        let more = sender.step().map_err(StreamFailure::Write)?;
         if !more {
             break;
         }
@@ -35,24 +35,24 @@ pub(super) fn send(job: &Job) -> Result<(), Broken> {
     Ok(())
 }
 
-struct Sender<'a> {
-    job: &'a Job,
+struct UdpSender<'a> {
+    job: &'a StreamJob,
     trains: DatagramSender<'a>,
-    pacer: Option<Pacer>,
+    pacer: Option<StreamPacer>,
     width: CounterWidth,
     datagram: ByteCount,
     /// Number of the next datagram; iperf3 counts from 1.
     next: u64,
 }
 
-impl<'a> Sender<'a> {
-    fn new(job: &'a Job) -> io::Result<Self> {
+impl<'a> UdpSender<'a> {
+    fn new(job: &'a StreamJob) -> io::Result<Self> {
         let parameters = &job.options.parameters;
         let datagram = parameters.block_size;
         let pacer = parameters.rate.and_then(|rate| {
-            Pacer::new(Pacing { rate, block: datagram, burst: parameters.burst }, clock::monotonic_now())
+            StreamPacer::new(PacingOptions { rate, block: datagram, burst: parameters.burst }, clock::monotonic_now())
         });
-        let most = if pacer.is_some() { MOST_AT_ONCE } else { TRAIN };
+        let most = if pacer.is_some() { MAX_CALL_BYTES } else { TRAIN };
         let fitting = PacketCount::new((most.get() / datagram.get().max(1)).max(1));
         let at_once = pacer.as_ref().map_or(fitting, |pacer| pacer.burst().min(fitting));
         let mut trains = DatagramSender::new(&*job.socket, datagram, at_once)?;
@@ -73,12 +73,12 @@ impl<'a> Sender<'a> {
         let phase = self.job.shared.phase();
         let want = turn * self.datagram;
         let budget = &self.job.shared.send_budget;
-        let counting = phase == Phase::Counting;
+        let counting = phase == TestPhase::Counting;
         let allowed = if counting { budget.take(want) } else { want };
         if allowed.is_zero() {
             return Ok(false);
         }
-        // The last datagram is whole, as an iperf3 receiver needs it, even where `-n` is no multiple of its size.
+        // The last datagram is complete, as an iperf3 receiver needs it, even where `-n` is no multiple of its size.
         let count = PacketCount::new(allowed.get().div_ceil(self.datagram.get()));
         let sent = self.send(count)?;
         let moved = sent * self.datagram;
@@ -87,30 +87,32 @@ impl<'a> Sender<'a> {
         }
         self.job.counters.add_bytes(phase, moved.to_usize());
         self.job.counters.add_packets(phase, sent);
-        // The end is where the last datagram left, not one pacing interval later.
-        Ok(!(counting && budget.is_used_up()))
+        // The end is the departure of the last datagram, not one pacing interval later.
+        Ok(!(counting && budget.is_exhausted()))
     }
 
-    /// How many datagrams may go now; `None` when it is not yet time.
+    /// Number of datagrams to send now; `None` when it is too early.
     fn wait_for_turn(&mut self) -> Option<PacketCount> {
         let Some(pacer) = &mut self.pacer else { return Some(self.trains.capacity().min(self.trains.train())) };
         let now = clock::monotonic_now();
         match pacer.turn(now) {
-            // Only a burst that was asked for takes more than one call: the catch-up of a huge rate would have no end.
-            Turn::Send(count) if self.job.options.parameters.burst.is_none() => Some(count.min(self.trains.capacity())),
-            Turn::Send(count) => Some(count),
-            Turn::Wait(until) if pacer.is_precise() => {
-                self.job.shared.watch_until(until);
+            // Only a requested burst takes more than one call: the catch-up at a huge rate would never end.
+            SendPermission::Send(count) if self.job.options.parameters.burst.is_none() => {
+                Some(count.min(self.trains.capacity()))
+            }
+            SendPermission::Send(count) => Some(count),
+            SendPermission::Wait(until) if pacer.is_precise() => {
+                self.job.shared.busy_wait_until(until);
                 None
             }
-            Turn::Wait(until) => {
+            SendPermission::Wait(until) => {
                 self.job.shared.sleep_until(until);
                 None
             }
         }
     }
 
-    /// Sends `count` datagrams back to back, in as many calls as it takes; returns how many the kernel took.
+    /// Sends `count` datagrams back to back, in as many calls as needed; returns the number that the kernel accepted.
     fn send(&mut self, count: PacketCount) -> io::Result<PacketCount> {
         let started = clock::monotonic_now();
         let mut total = PacketCount::ZERO;
@@ -132,11 +134,11 @@ impl<'a> Sender<'a> {
         let sent_at = clock::monotonic_now();
         for (number, datagram) in (self.next..).zip(self.trains.datagrams().take(count.to_usize())) {
             // Blocks of a UDP test have at least 16 bytes; the server refuses smaller ones.
-            let _ = Header { sent_at, number }.encode(self.width, datagram);
+            let _ = DatagramHeader { sent_at, number }.encode(self.width, datagram);
         }
         let sent = match self.trains.send(count) {
             Ok(sent) => sent,
-            Err(error) if is_passing(&error) => PacketCount::ZERO,
+            Err(error) if is_transient(&error) => PacketCount::ZERO,
             Err(error) => return Err(error),
         };
         self.next += sent.get();
@@ -144,29 +146,29 @@ impl<'a> Sender<'a> {
     }
 }
 
-/// A full queue, and the ICMP answer to an earlier datagram, say nothing about the next one.
-fn is_passing(error: &io::Error) -> bool {
+/// True for errors without meaning for the next datagram: a full queue, and the ICMP answer to an earlier one.
+fn is_transient(error: &io::Error) -> bool {
     const NO_BUFFER_SPACE: i32 = 105;
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionRefused)
         || error.raw_os_error() == Some(NO_BUFFER_SPACE)
 }
 
-/// Without `-w`, the receive buffer asked for, all streams together: at tens of gigabits the default of 208 KiB is full
-/// within the time of one scheduling delay, and the loss would be this host's own.
-const RECEIVE_BUFFERS: ByteCount = ByteCount::from_mebibytes(32);
+/// Total receive buffer of all streams without `-w`: at tens of gigabits the default of 208 KiB is full within one
+/// scheduling delay, and the loss would be this host's own.
+const TOTAL_RECEIVE_BUFFER: ByteCount = ByteCount::from_mebibytes(32);
 
-/// … but not less than this for each.
-const LEAST_RECEIVE_BUFFER: ByteCount = ByteCount::from_kibibytes(512);
+/// … and the smallest buffer of each.
+const MIN_RECEIVE_BUFFER: ByteCount = ByteCount::from_kibibytes(512);
 
-/// Receives until it is told to stop.
-pub(super) fn receive(job: &Job) -> Result<(), Broken> {
+/// Receives until it is stopped.
+pub(super) fn receive(job: &StreamJob) -> Result<(), StreamFailure> {
     if job.options.parameters.window.is_none() {
-        // Best effort: without privilege the kernel gives at most `net.core.rmem_max`.
-        let share = RECEIVE_BUFFERS.get() / job.options.parameters.parallel.get().max(1);
-        let _ = options::force_receive_buffer(&*job.socket, ByteCount::new(share).max(LEAST_RECEIVE_BUFFER));
+        // Best effort: without privilege the kernel grants at most `net.core.rmem_max`.
+        let share = TOTAL_RECEIVE_BUFFER.get() / job.options.parameters.parallel.get().max(1);
+        let _ = options::force_receive_buffer(&*job.socket, ByteCount::new(share).max(MIN_RECEIVE_BUFFER));
     }
-    let mut socket = DatagramReceiver::new(&*job.socket).map_err(Broken::SetUp)?;
-    let mut receiver = Receiver::new(job);
+    let mut socket = DatagramReceiver::new(&*job.socket).map_err(StreamFailure::SetUp)?;
+    let mut receiver = UdpReceiver::new(job);
     while !job.shared.stopping() && !receiver.complete() {
         match socket.receive() {
             Ok(messages) => {
@@ -176,36 +178,37 @@ pub(super) fn receive(job: &Job) -> Result<(), Broken> {
                 }
                 receiver.publish();
             }
-            Err(error) if is_passing(&error) => {}
-            Err(error) => return Err(Broken::Read(error)),
+            Err(error) if is_transient(&error) => {}
+            Err(error) => return Err(StreamFailure::Read(error)),
         }
     }
     Ok(())
 }
 
-struct Receiver<'a> {
-    job: &'a Job,
-    tracker: Tracker,
+struct UdpReceiver<'a> {
+    job: &'a StreamJob,
+    tracker: SequenceTracker,
     width: CounterWidth,
-    phase: Phase,
+    phase: TestPhase,
     figures: ReceivedPackets,
-    /// Bytes of this batch, not yet in the counters.
+    /// Bytes of this batch, not yet counted.
     bytes: usize,
 }
 
-impl<'a> Receiver<'a> {
-    fn new(job: &'a Job) -> Self {
+impl<'a> UdpReceiver<'a> {
+    fn new(job: &'a StreamJob) -> Self {
         let width = CounterWidth::new(job.options.parameters.udp_counters_64bit);
         let phase = job.shared.phase();
-        Self { job, tracker: Tracker::new(width), width, phase, figures: ReceivedPackets::default(), bytes: 0 }
+        Self { job, tracker: SequenceTracker::new(width), width, phase, figures: ReceivedPackets::default(), bytes: 0 }
     }
 
-    /// Takes one message: a datagram or a train of them.
+    /// Adds one message: a datagram or a GSO train.
     fn take(&mut self, bytes: &[u8], datagram: ByteCount, arrived: MonotonicTime) {
         self.follow_phase();
         for block in bytes.chunks(datagram.to_usize().max(1)) {
-            // What has no header is not test data; what has number 0, a repeated handshake, is sorted out by the tracker.
-            if let Some(header) = Header::decode(self.width, block) {
+            // A datagram without a header is not test data; one with number 0 is a repeated handshake, which the
+            // tracker ignores.
+            if let Some(header) = DatagramHeader::decode(self.width, block) {
                 self.tracker.record(header.number, header.sent_at, arrived);
                 self.bytes += block.len();
             }
@@ -225,7 +228,7 @@ impl<'a> Receiver<'a> {
 
     fn publish(&mut self) {
         self.job.counters.add_bytes(self.phase, self.bytes);
-        if self.phase == Phase::Counting {
+        if self.phase == TestPhase::Counting {
             self.job.shared.receive_budget.take(ByteCount::from_usize(self.bytes));
         }
         self.bytes = 0;
@@ -233,8 +236,8 @@ impl<'a> Receiver<'a> {
         self.job.counters.set_received(self.figures);
     }
 
-    /// Whether an exact test has all its bytes.
+    /// True when an exact test has all its bytes.
     fn complete(&self) -> bool {
-        self.phase == Phase::Counting && self.job.shared.receive_budget.is_used_up()
+        self.phase == TestPhase::Counting && self.job.shared.receive_budget.is_exhausted()
     }
 }

@@ -1,28 +1,30 @@
-//! Runs to store, and places to store them in.
+//! Runs to store, and directories to store them in.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use linerate_model::schema::run::{Better, Figure, Kind, RunDocument, RunEnvironment, RunResult, SCHEMA, Unit};
-use linerate_model::schema::throughput::{Outcome, Termination, ThroughputDocument};
+use linerate_documents::run::{
+    FigureUnit, ImprovementDirection, RunDocument, RunEnvironment, RunFigure, RunKind, RunResult, SCHEMA,
+};
+use linerate_documents::throughput::{Outcome, TerminationDetail, ThroughputDocument};
 
-/// A folder that is gone with its owner.
+/// A directory that is removed when dropped.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new, empty folder.
+    /// Creates an empty directory.
     pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("history-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        std::fs::create_dir_all(&path).expect("a scratch folder");
+        std::fs::create_dir_all(&path).expect("a scratch directory");
         Self(path)
     }
 
-    /// The folder.
+    /// The directory.
     pub fn folder(&self) -> &Path {
         &self.0
     }
@@ -39,29 +41,29 @@ impl Drop for Scratch {
     }
 }
 
-/// A run to `host` that began so many seconds after 2026-11-20 07:54:39 UTC, with one figure.
+/// A run to `host` that began `seconds` after 2026-11-20 07:54:39 UTC, with one figure.
 pub fn run(host: &str, seconds: u64, goodput: f64) -> RunDocument {
-    let figure = Figure {
+    let figure = RunFigure {
         name: "goodput_down".to_owned(),
         title: "Goodput down".to_owned(),
-        unit: Unit::BitsPerSecond,
+        unit: FigureUnit::BitsPerSecond,
         value: Some(goodput),
         low: Some(goodput * 0.95),
         high: Some(goodput * 1.05),
         count: Some(5),
-        better: Better::Higher,
+        better: ImprovementDirection::Higher,
         note: None,
     };
     RunDocument {
         schema: SCHEMA,
         linerate_version: "0.1.0".to_owned(),
-        kind: Kind::Throughput,
+        kind: RunKind::Throughput,
         started_at_unix_ns: (1_795_161_279 + seconds) * 1_000_000_000,
         duration_ns: 20_000_000_000,
         host: host.to_owned(),
         port: 5201,
         arguments: vec!["test".to_owned(), host.to_owned()],
-        termination: Termination { outcome: Outcome::Complete, signal: None, message: None },
+        termination: TerminationDetail { outcome: Outcome::Complete, signal: None, message: None },
         verdict: "Down 941 Mbit/s over one stream (network-limited, 98 % of the time).".to_owned(),
         figures: vec![figure],
         environment: RunEnvironment::default(),
@@ -80,11 +82,11 @@ pub fn run(host: &str, seconds: u64, goodput: f64) -> RunDocument {
     }
 }
 
-/// Runs the test `child` of this test binary as a process of its own, with these variables, and gives what it printed.
+/// Runs `command` with these variables, and returns its output.
 ///
 /// # Panics
 ///
-/// When it fails.
+/// When the command fails.
 pub fn as_process(command: &mut Command, variables: &[(&str, &Path)]) -> String {
     command.envs(variables.iter().copied());
     let output = command.output().expect("a process");
@@ -93,15 +95,15 @@ pub fn as_process(command: &mut Command, variables: &[(&str, &Path)]) -> String 
     text
 }
 
-/// This test binary, to run its ignored test `child`.
+/// Command that runs the ignored test `child` of this test binary.
 pub fn own_binary(child: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     command.args(["--exact", child, "--ignored", "--nocapture"]);
     command
 }
 
-/// This test binary, to run its ignored test `child` with mounts of its own, after the shell commands of `prepare`. That
-/// takes root, or a host that gives users namespaces.
+/// Command that runs the ignored test `child` of this test binary in its own mount namespace, after the shell commands
+/// of `prepare`. Needs root, or unprivileged user namespaces.
 pub fn with_own_mounts(prepare: &str, child: &str) -> Command {
     let allowed = |arguments: &[&str]| {
         Command::new("unshare").args(arguments).arg("true").output().is_ok_and(|output| output.status.success())

@@ -1,64 +1,64 @@
-//! Which back ends work on this host, and what the others lack. Everything that can be tried is tried: no version or
-//! name of a system tells what a container, a filter or an administrator allows.
+//! Checks which back ends work on this host, and what the others lack. Everything that can be tried is tried: no
+//! version or system name shows what a container, a filter or an administrator allows.
 
 mod namespaces;
 mod user_mode;
 
 use serde::Serialize;
 
-/// What there is to say of this host.
+/// Result of checking this host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct HostCheck {
     /// A kernel of the lab's own as an ordinary process, in virtual time.
     pub user_mode_linux: BackEndReport,
     /// Namespaces of this host's kernel, in real time.
     pub namespaces: BackEndReport,
 }
 
-/// What there is to say of a back end.
+/// Result of checking a back end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BackEndReport {
-    /// Whether paths work with it: everything that it cannot do without is there.
+    /// True when paths work with it: all required items are available.
     pub works: bool,
-    /// What it needs, one by one.
-    pub items: Vec<Item>,
+    /// Requirements, one by one.
+    pub items: Vec<CheckItem>,
 }
 
-/// Something that a back end needs.
+/// A requirement of a back end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Item {
-    /// What it is, in a few words.
+pub struct CheckItem {
+    /// Short description.
     pub name: &'static str,
-    /// Whether the back end does not work without it.
+    /// True when the back end does not work without it.
     pub required: bool,
-    /// What came of looking or trying.
-    pub outcome: Outcome,
+    /// Result of the check.
+    pub outcome: CheckOutcome,
 }
 
-/// What came of looking or trying.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// It works.
+pub enum CheckOutcome {
+    /// Works.
     Works {
-        /// How, where, or how much: for people.
+        /// Details for people: how, where, or how much.
         with: String,
     },
-    /// It is missing or refused.
+    /// Missing or refused.
     Missing {
-        /// What, and what the kernel or the program said.
+        /// Missing item, with the error of the kernel or the program.
         what: String,
-        /// What to do about it.
+        /// Remedy.
         way_out: String,
     },
-    /// It was not tried, as something before it is missing.
+    /// Not tried, as a prerequisite is missing.
     NotTried {
-        /// What.
+        /// The missing prerequisite.
         because: String,
     },
 }
 
-impl Outcome {
+impl CheckOutcome {
     fn works(with: impl Into<String>) -> Self {
         Self::Works { with: with.into() }
     }
@@ -67,58 +67,58 @@ impl Outcome {
         Self::Missing { what: what.into(), way_out: way_out.into() }
     }
 
-    /// Whether it works.
+    /// True when it works.
     #[must_use]
-    pub fn is_fine(&self) -> bool {
+    pub fn is_working(&self) -> bool {
         matches!(self, Self::Works { .. })
     }
 }
 
-impl Item {
-    const fn required(name: &'static str, outcome: Outcome) -> Self {
+impl CheckItem {
+    const fn required(name: &'static str, outcome: CheckOutcome) -> Self {
         Self { name, required: true, outcome }
     }
 
-    const fn useful(name: &'static str, outcome: Outcome) -> Self {
+    const fn useful(name: &'static str, outcome: CheckOutcome) -> Self {
         Self { name, required: false, outcome }
     }
 }
 
 impl BackEndReport {
-    fn of(items: Vec<Item>) -> Self {
-        Self { works: items.iter().all(|item| item.outcome.is_fine() || !item.required), items }
+    fn of(items: Vec<CheckItem>) -> Self {
+        Self { works: items.iter().all(|item| item.outcome.is_working() || !item.required), items }
     }
 }
 
-/// Looks and tries. Takes about a tenth of a second; what is made on the way (a network namespace, a pair of devices) is
+/// Runs all checks. Takes about a tenth of a second; temporary objects (a network namespace, a pair of devices) are
 /// gone afterwards.
 #[must_use]
-pub fn check() -> Report {
-    Report { user_mode_linux: user_mode::report(), namespaces: namespaces::report() }
+pub fn check() -> HostCheck {
+    HostCheck { user_mode_linux: user_mode::report(), namespaces: namespaces::report() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn missing() -> Outcome {
-        Outcome::missing("x", "y")
+    fn missing() -> CheckOutcome {
+        CheckOutcome::missing("x", "y")
     }
 
     #[test]
-    fn only_what_is_required_keeps_a_back_end_from_working() {
-        let fine = Item::required("a", Outcome::works(""));
-        assert!(BackEndReport::of(vec![fine.clone(), Item::useful("b", missing())]).works);
-        assert!(!BackEndReport::of(vec![fine.clone(), Item::required("b", missing())]).works);
-        let not_tried = Outcome::NotTried { because: "b".into() };
-        assert!(!BackEndReport::of(vec![fine, Item::required("c", not_tried)]).works);
+    fn only_required_items_keep_a_back_end_from_working() {
+        let fine = CheckItem::required("a", CheckOutcome::works(""));
+        assert!(BackEndReport::of(vec![fine.clone(), CheckItem::useful("b", missing())]).works);
+        assert!(!BackEndReport::of(vec![fine.clone(), CheckItem::required("b", missing())]).works);
+        let not_tried = CheckOutcome::NotTried { because: "b".into() };
+        assert!(!BackEndReport::of(vec![fine, CheckItem::required("c", not_tried)]).works);
     }
 
     #[test]
-    fn every_item_that_is_missing_has_a_way_out() {
+    fn every_missing_item_has_a_remedy() {
         let report = check();
         for item in report.user_mode_linux.items.iter().chain(&report.namespaces.items) {
-            if let Outcome::Missing { what, way_out } = &item.outcome {
+            if let CheckOutcome::Missing { what, way_out } = &item.outcome {
                 assert!(!what.is_empty() && !way_out.is_empty(), "{item:?}");
             }
         }

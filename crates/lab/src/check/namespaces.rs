@@ -1,4 +1,4 @@
-//! What namespaces of this host's kernel need: each is tried in a network namespace that nobody else sees.
+//! Requirements of the namespaces of this host's kernel: each is tried in a private network namespace.
 
 use core::time::Duration;
 
@@ -6,11 +6,11 @@ use linerate_sys::namespace::NetworkNamespace;
 use linerate_sys::{Result, command, process};
 
 use super::user_mode::tool;
-use super::{BackEndReport, Item, Outcome};
+use super::{BackEndReport, CheckItem, CheckOutcome};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is tried, in this order: each needs the pair of devices of the first.
+/// Trials, in this order: each needs the pair of devices of the first.
 const TRIALS: [(&str, &str, &[&str], &str); 6] = [
     ("veth pair", "ip", &["link", "add", "name", "a", "type", "veth", "peer", "name", "b"], "CONFIG_VETH"),
     (
@@ -44,62 +44,65 @@ const TRIALS: [(&str, &str, &[&str], &str); 6] = [
 ];
 
 /// Only paths with a policer need this one.
-const USEFUL: [&str; 1] = ["policer"];
+const OPTIONAL_TRIALS: [&str; 1] = ["policer"];
 
 pub(super) fn report() -> BackEndReport {
-    let (root, namespace) = if process::is_root() { made_namespace() } else { (not_root(), None) };
-    let mut items =
-        vec![Item::required("root", root), Item::required("ip", tool("ip")), Item::required("tc", tool("tc"))];
+    let (root, namespace) = if process::is_root() { create_namespace() } else { (not_root(), None) };
+    let mut items = vec![
+        CheckItem::required("root", root),
+        CheckItem::required("ip", tool("ip")),
+        CheckItem::required("tc", tool("tc")),
+    ];
     items.extend(trials(namespace.as_ref()));
     BackEndReport::of(items)
 }
 
-fn not_root() -> Outcome {
-    Outcome::missing(
-        "this user may not make network namespaces",
-        "be root, or use User-Mode Linux, which needs no rights",
+fn not_root() -> CheckOutcome {
+    CheckOutcome::missing(
+        "this user may not create network namespaces",
+        "run as root, or use User-Mode Linux, which needs no privileges",
     )
 }
 
-fn made_namespace() -> (Outcome, Option<NetworkNamespace>) {
+fn create_namespace() -> (CheckOutcome, Option<NetworkNamespace>) {
     match NetworkNamespace::create() {
-        Ok(namespace) => (Outcome::works("made a network namespace"), Some(namespace)),
+        Ok(namespace) => (CheckOutcome::works("made a network namespace"), Some(namespace)),
         Err(error) => {
             let way_out = "in a container allow it (docker run --privileged), or use User-Mode Linux";
-            (Outcome::missing(error.to_string(), way_out), None)
+            (CheckOutcome::missing(error.to_string(), way_out), None)
         }
     }
 }
 
-fn trials(namespace: Option<&NetworkNamespace>) -> Vec<Item> {
-    let mut pair_stands = None;
+fn trials(namespace: Option<&NetworkNamespace>) -> Vec<CheckItem> {
+    let mut has_pair = None;
     let mut items = Vec::new();
     for (name, program, arguments, option) in TRIALS {
-        let outcome = match (namespace, pair_stands) {
+        let outcome = match (namespace, has_pair) {
             (None, _) => not_tried("it needs a network namespace"),
             (_, Some(false)) => not_tried("it needs a pair of devices"),
             (Some(namespace), _) => judge(attempt(namespace, program, arguments), option),
         };
-        pair_stands.get_or_insert(outcome.is_fine());
-        items.push(Item { name, required: !USEFUL.contains(&name), outcome });
+        has_pair.get_or_insert(outcome.is_working());
+        items.push(CheckItem { name, required: !OPTIONAL_TRIALS.contains(&name), outcome });
     }
     items
 }
 
-fn not_tried(because: &str) -> Outcome {
-    Outcome::NotTried { because: because.into() }
+fn not_tried(because: &str) -> CheckOutcome {
+    CheckOutcome::NotTried { because: because.into() }
 }
 
 fn attempt(namespace: &NetworkNamespace, program: &str, arguments: &[&str]) -> Result<()> {
     namespace.within(|| command::run_checked(program, arguments, None, TIMEOUT).map(drop))?
 }
 
-fn judge(outcome: Result<()>, option: &str) -> Outcome {
+fn judge(outcome: Result<()>, option: &str) -> CheckOutcome {
     match outcome {
-        Ok(()) => Outcome::works("tried"),
-        Err(error) => Outcome::missing(
+        Ok(()) => CheckOutcome::works("tried"),
+        Err(error) => CheckOutcome::missing(
             error.to_string(),
-            format!("use a kernel with {option} (of a distribution, not one that was cut down), or User-Mode Linux"),
+            format!("use a kernel with {option} (of a distribution, not a stripped-down one), or User-Mode Linux"),
         ),
     }
 }
@@ -112,19 +115,19 @@ mod tests {
     fn without_a_namespace_nothing_is_tried() {
         let items = trials(None);
         assert_eq!(items.len(), TRIALS.len());
-        assert!(items.iter().all(|item| matches!(item.outcome, Outcome::NotTried { .. })));
+        assert!(items.iter().all(|item| matches!(item.outcome, CheckOutcome::NotTried { .. })));
         assert!(items.iter().filter(|item| !item.required).map(|item| item.name).eq(["policer"]));
     }
 
     #[test]
-    fn a_refusal_has_the_programs_words_and_the_kernels_option() {
+    fn a_refusal_has_the_programs_message_and_the_kernels_option() {
         let outcome = command::run_checked(
             "sh",
             &["-c", "echo 'Error: Specified qdisc kind is unknown.' >&2; exit 2"],
             None,
             TIMEOUT,
         );
-        let Outcome::Missing { what, way_out } = judge(outcome.map(drop), "CONFIG_NET_SCH_NETEM") else {
+        let CheckOutcome::Missing { what, way_out } = judge(outcome.map(drop), "CONFIG_NET_SCH_NETEM") else {
             panic!("it failed")
         };
         assert!(what.contains("qdisc kind is unknown") && way_out.contains("CONFIG_NET_SCH_NETEM"), "{what} {way_out}");
@@ -133,10 +136,10 @@ mod tests {
     #[test]
     #[ignore = "needs root: makes a network namespace"]
     fn a_pair_of_devices_can_be_made_and_is_gone_afterwards() {
-        let (outcome, namespace) = made_namespace();
-        assert!(outcome.is_fine(), "{outcome:?}");
+        let (outcome, namespace) = create_namespace();
+        assert!(outcome.is_working(), "{outcome:?}");
         let items = trials(namespace.as_ref());
-        assert!(items[0].outcome.is_fine(), "{items:?}");
+        assert!(items[0].outcome.is_working(), "{items:?}");
         drop(namespace);
         assert!(linerate_sys::namespace::device_index("a").is_err());
     }

@@ -1,82 +1,84 @@
-//! What a kernel as a process needs.
+//! Requirements of User-Mode Linux.
 
 use core::time::Duration;
 use std::path::{Path, PathBuf};
 
-use linerate_sys::resources::{self, Space};
+use linerate_sys::resources::{self, FileSystemSpace};
 use linerate_sys::{command, ptrace_probe};
 use linerate_units::ByteCount;
 
-use super::{BackEndReport, Item, Outcome};
+use super::{BackEndReport, CheckItem, CheckOutcome};
 use crate::kernel;
 
-/// The memory of the guests of small paths, with what their kernel needs besides.
-const SMALLEST_GUEST: ByteCount = ByteCount::from_mebibytes(256);
+/// Memory of the guests of small paths, with the overhead of their kernel.
+const MIN_GUEST_MEMORY: ByteCount = ByteCount::from_mebibytes(256);
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn report() -> BackEndReport {
     BackEndReport::of(vec![
-        Item::required("machine", machine()),
-        Item::required("kernel", cached_kernel()),
-        Item::required("tracing of processes", tracing()),
-        Item::required("memory", memory()),
-        Item::required("place for the guest's memory", place()),
-        Item::required("ip", tool("ip")),
-        Item::required("tc", tool("tc")),
-        Item::required("this program's file", own_file()),
-        Item::useful("process namespace", process_namespace()),
+        CheckItem::required("machine", machine()),
+        CheckItem::required("kernel", cached_kernel()),
+        CheckItem::required("tracing of processes", tracing()),
+        CheckItem::required("memory", memory()),
+        CheckItem::required("directory for the guest's memory", memory_directory()),
+        CheckItem::required("ip", tool("ip")),
+        CheckItem::required("tc", tool("tc")),
+        CheckItem::required("this program's file", own_executable()),
+        CheckItem::useful("process namespace", process_namespace()),
     ])
 }
 
-fn machine() -> Outcome {
+fn machine() -> CheckOutcome {
     match std::env::consts::ARCH {
-        "x86_64" => Outcome::works("x86_64"),
-        other => Outcome::missing(
+        "x86_64" => CheckOutcome::works("x86_64"),
+        other => CheckOutcome::missing(
             format!("this machine is {other}, and User-Mode Linux is for x86_64"),
             "use `--back-end namespaces` as root",
         ),
     }
 }
 
-fn cached_kernel() -> Outcome {
+fn cached_kernel() -> CheckOutcome {
     let build = "run `linerate lab kernel build`, which takes about two minutes";
     match kernel::find() {
-        Ok(Some(kernel)) => Outcome::works(format!("Linux {} in {}", kernel.metadata.version, kernel.path.display())),
-        Ok(None) => Outcome::missing("no kernel of this version's recipe has been built", build),
-        Err(error) => Outcome::missing(error.to_string(), error.advice().unwrap_or_else(|| build.into())),
+        Ok(Some(kernel)) => {
+            CheckOutcome::works(format!("Linux {} in {}", kernel.metadata.version, kernel.path.display()))
+        }
+        Ok(None) => CheckOutcome::missing("no kernel of this version's recipe has been built", build),
+        Err(error) => CheckOutcome::missing(error.to_string(), error.advice().unwrap_or_else(|| build.into())),
     }
 }
 
-fn tracing() -> Outcome {
+fn tracing() -> CheckOutcome {
     let allow = "in a container allow ptrace (docker run --cap-add=SYS_PTRACE, or --security-opt seccomp=unconfined); \
                  else see the sysctl kernel.yama.ptrace_scope, which must not be 3";
     match ptrace_probe::try_tracing() {
-        Ok(()) => Outcome::works("tried with a child process"),
-        Err(error) => Outcome::missing(error.to_string(), allow),
+        Ok(()) => CheckOutcome::works("tried with a child process"),
+        Err(error) => CheckOutcome::missing(error.to_string(), allow),
     }
 }
 
-fn memory() -> Outcome {
+fn memory() -> CheckOutcome {
     match resources::available_memory() {
         Ok(available) => {
             let text = format!("{} MiB ({})", available.size.get() >> 20, available.limited_by);
-            if available.size >= SMALLEST_GUEST {
-                Outcome::works(text)
+            if available.size >= MIN_GUEST_MEMORY {
+                CheckOutcome::works(text)
             } else {
-                let needed = SMALLEST_GUEST.get() >> 20;
-                Outcome::missing(
+                let needed = MIN_GUEST_MEMORY.get() >> 20;
+                CheckOutcome::missing(
                     format!("{text}; the smallest guest needs {needed} MiB"),
                     "end other programs or raise the limit",
                 )
             }
         }
-        Err(error) => Outcome::missing(error.to_string(), "mount procfs at /proc"),
+        Err(error) => CheckOutcome::missing(error.to_string(), "mount procfs at /proc"),
     }
 }
 
-/// Where the guest's memory can lie: a file system that may be written to and executed from, best one in memory.
-fn place() -> Outcome {
+/// Directory for the guest's memory: a writable and executable file system, preferably in memory.
+fn memory_directory() -> CheckOutcome {
     let candidates = [Some(PathBuf::from("/dev/shm")), variable("TMPDIR"), Some("/tmp".into())];
     let places: Vec<_> =
         candidates.into_iter().flatten().map(|place| (resources::space_in(&place).ok(), place)).collect();
@@ -87,14 +89,14 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-fn judge(places: &[(Option<Space>, PathBuf)]) -> Outcome {
-    let suits = |space: &Space| space.writable && space.executable && space.free >= SMALLEST_GUEST;
+fn judge(places: &[(Option<FileSystemSpace>, PathBuf)]) -> CheckOutcome {
+    let suits = |space: &FileSystemSpace| space.writable && space.executable && space.free >= MIN_GUEST_MEMORY;
     let good = |in_memory: bool| {
         let found = places.iter().filter_map(|(space, place)| Some((space.as_ref()?, place)));
         found.into_iter().find(|(space, _)| suits(space) && space.in_memory == in_memory)
     };
-    let describe = |(space, place): (&Space, &PathBuf), kind: &str| {
-        Outcome::works(format!("{}, {kind}, {} MiB free", place.display(), space.free.get() >> 20))
+    let describe = |(space, place): (&FileSystemSpace, &PathBuf), kind: &str| {
+        CheckOutcome::works(format!("{}, {kind}, {} MiB free", place.display(), space.free.get() >> 20))
     };
     if let Some(found) = good(true) {
         return describe(found, "in memory");
@@ -103,42 +105,40 @@ fn judge(places: &[(Option<Space>, PathBuf)]) -> Outcome {
         return describe(found, "on a disk: slower than in memory");
     }
     let list: Vec<_> = places.iter().map(|(_, place)| place.display().to_string()).collect();
-    Outcome::missing(
-        format!(
-            "none of {} may be written to, executed from and has {} MiB",
-            list.join(", "),
-            SMALLEST_GUEST.get() >> 20
-        ),
+    CheckOutcome::missing(
+        format!("none of {} is writable, executable and has {} MiB", list.join(", "), MIN_GUEST_MEMORY.get() >> 20),
         "set TMPDIR to such a directory; in a container enlarge /dev/shm (docker run --shm-size)",
     )
 }
 
-/// Programs that set devices and queues up; both are of one package.
-pub(super) fn tool(name: &str) -> Outcome {
+/// Programs that configure devices and queues; both are of one package.
+pub(super) fn tool(name: &str) -> CheckOutcome {
     match command::run(name, &["-Version"], None, TIMEOUT) {
-        Ok(output) if output.status.success() => Outcome::works(output.stdout_text().trim().to_owned()),
-        Ok(output) => Outcome::missing(
+        Ok(output) if output.status.success() => CheckOutcome::works(output.stdout_text().trim().to_owned()),
+        Ok(output) => CheckOutcome::missing(
             format!("`{name} -Version` failed ({}): {}", output.status, output.stderr_text()),
             "reinstall the package iproute2",
         ),
-        Err(error) => Outcome::missing(error.to_string(), "install the package iproute2 (`apt-get install iproute2`)"),
+        Err(error) => {
+            CheckOutcome::missing(error.to_string(), "install the package iproute2 (`apt-get install iproute2`)")
+        }
     }
 }
 
-/// The guest runs this very file, which it sees through the host's file system.
-fn own_file() -> Outcome {
-    let again = "start it again from a file that stays where it is";
+/// Executable of this program, which the guest runs through the host's file system.
+fn own_executable() -> CheckOutcome {
+    let again = "start it again from a file that is not moved or deleted";
     match std::env::current_exe() {
-        Ok(path) if Path::new(&path).is_file() => Outcome::works(path.display().to_string()),
-        Ok(path) => Outcome::missing(format!("{} is not there any more", path.display()), again),
-        Err(error) => Outcome::missing(format!("reading /proc/self/exe: {error}"), "mount procfs at /proc"),
+        Ok(path) if Path::new(&path).is_file() => CheckOutcome::works(path.display().to_string()),
+        Ok(path) => CheckOutcome::missing(format!("{} no longer exists", path.display()), again),
+        Err(error) => CheckOutcome::missing(format!("reading /proc/self/exe: {error}"), "mount procfs at /proc"),
     }
 }
 
-fn process_namespace() -> Outcome {
+fn process_namespace() -> CheckOutcome {
     match ptrace_probe::try_process_namespace() {
-        Ok(()) => Outcome::works("the kernel itself ends a guest with all its processes"),
-        Err(error) => Outcome::missing(
+        Ok(()) => CheckOutcome::works("the kernel itself ends a guest with all its processes"),
+        Err(error) => CheckOutcome::missing(
             format!("{error}; guests are then ended by a process that watches them"),
             "allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, \
              kernel.apparmor_restrict_unprivileged_userns), or do without",
@@ -150,8 +150,8 @@ fn process_namespace() -> Outcome {
 mod tests {
     use super::*;
 
-    fn space(mebibytes: u64, in_memory: bool) -> Space {
-        Space { free: ByteCount::from_mebibytes(mebibytes), writable: true, executable: true, in_memory }
+    fn space(mebibytes: u64, in_memory: bool) -> FileSystemSpace {
+        FileSystemSpace { free: ByteCount::from_mebibytes(mebibytes), writable: true, executable: true, in_memory }
     }
 
     #[test]
@@ -160,26 +160,26 @@ mod tests {
         let memory = (Some(space(9000, true)), PathBuf::from("/memory"));
         let small = (Some(space(64, true)), PathBuf::from("/small"));
         let text = |places: &[_]| match judge(places) {
-            Outcome::Works { with } => with,
+            CheckOutcome::Works { with } => with,
             other => panic!("{other:?}"),
         };
         assert_eq!(text(&[disk.clone(), memory]), "/memory, in memory, 9000 MiB free");
         assert_eq!(text(&[small.clone(), disk]), "/disk, on a disk: slower than in memory, 9000 MiB free");
-        let noexec = (Some(Space { executable: false, ..space(9000, true) }), PathBuf::from("/noexec"));
+        let noexec = (Some(FileSystemSpace { executable: false, ..space(9000, true) }), PathBuf::from("/noexec"));
         let outcome = judge(&[small, noexec, (None, PathBuf::from("/absent"))]);
-        let Outcome::Missing { what, .. } = outcome else { panic!("{outcome:?}") };
-        assert_eq!(what, "none of /small, /noexec, /absent may be written to, executed from and has 256 MiB");
+        let CheckOutcome::Missing { what, .. } = outcome else { panic!("{outcome:?}") };
+        assert_eq!(what, "none of /small, /noexec, /absent is writable, executable and has 256 MiB");
     }
 
     #[test]
     fn a_tool_that_is_not_there() {
         let outcome = tool("no-such-program-here");
-        let Outcome::Missing { what, way_out } = outcome else { panic!("{outcome:?}") };
+        let CheckOutcome::Missing { what, way_out } = outcome else { panic!("{outcome:?}") };
         assert!(what.contains("not installed") && way_out.contains("iproute2"), "{what} {way_out}");
     }
 
     #[test]
     fn this_test_is_a_file() {
-        assert!(own_file().is_fine());
+        assert!(own_executable().is_working());
     }
 }

@@ -1,20 +1,20 @@
-//! Who is called what: addresses, names, devices. All of them follow from a link's number.
+//! Addresses, names and devices. All of them follow from a link's number.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::description::PathDescription;
-use crate::plan::PairEnd;
+use crate::plan::DevicePairEnd;
 
 /// An end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum LinkEnd {
     /// Towards near.
     Near,
     /// Towards far.
     Far,
 }
 
-impl End {
+impl LinkEnd {
     const fn number(self) -> u8 {
         match self {
             Self::Near => 1,
@@ -44,7 +44,7 @@ fn octet(link: usize) -> u8 {
 }
 
 /// 10.0.LINK.1 and 10.0.LINK.2, of a network with four addresses.
-pub(super) fn ipv4(link: usize, end: End) -> Ipv4Addr {
+pub(super) fn ipv4(link: usize, end: LinkEnd) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, octet(link), end.number())
 }
 
@@ -54,7 +54,7 @@ pub(super) fn ipv4_network(link: usize) -> Ipv4Addr {
 }
 
 /// `fd00:0:0:LINK::1` and `::2`.
-pub(super) fn ipv6(link: usize, end: End) -> Ipv6Addr {
+pub(super) fn ipv6(link: usize, end: LinkEnd) -> Ipv6Addr {
     Ipv6Addr::new(0xfd00, 0, 0, u16::from(octet(link)), 0, 0, 0, u16::from(end.number()))
 }
 
@@ -69,30 +69,30 @@ pub(super) fn mac(link: usize, number: u8) -> String {
 }
 
 /// The hardware address of the host at this end.
-pub(super) fn host_mac(link: usize, end: End) -> String {
+pub(super) fn host_mac(link: usize, end: LinkEnd) -> String {
     mac(link, end.number())
 }
 
 /// The host's device at this end: `eth0`, and `eth1` for a router's second link.
-pub(super) const fn host_device(link: usize, end: End) -> &'static str {
+pub(super) const fn host_device(link: usize, end: LinkEnd) -> &'static str {
     // Every host but near has its first device towards near.
     match end {
-        End::Near if link > 0 => "eth1",
-        End::Near | End::Far => "eth0",
+        LinkEnd::Near if link > 0 => "eth1",
+        LinkEnd::Near | LinkEnd::Far => "eth0",
     }
 }
 
-/// The host at this end of a link.
-pub(super) const fn host_index(link: usize, end: End) -> usize {
+/// Index of the host at this end of a link.
+pub(super) const fn host_index(link: usize, end: LinkEnd) -> usize {
     match end {
-        End::Near => link,
-        End::Far => link + 1,
+        LinkEnd::Near => link,
+        LinkEnd::Far => link + 1,
     }
 }
 
 /// The host's end of the pair that joins it to the wire.
-pub(super) fn host_end(path: &PathDescription, link: usize, end: End) -> PairEnd {
-    PairEnd {
+pub(super) fn host_end(path: &PathDescription, link: usize, end: LinkEnd) -> DevicePairEnd {
+    DevicePairEnd {
         namespace: path.hosts[host_index(link, end)].name.clone(),
         device: host_device(link, end).to_owned(),
         mac: host_mac(link, end),
@@ -102,8 +102,8 @@ pub(super) fn host_end(path: &PathDescription, link: usize, end: End) -> PairEnd
 /// A host's main addresses: near's are on its first link, all others' towards near.
 pub(super) fn main_address(host: usize) -> (Ipv4Addr, Ipv6Addr) {
     match host.checked_sub(1) {
-        None => (ipv4(0, End::Near), ipv6(0, End::Near)),
-        Some(link) => (ipv4(link, End::Far), ipv6(link, End::Far)),
+        None => (ipv4(0, LinkEnd::Near), ipv6(0, LinkEnd::Near)),
+        Some(link) => (ipv4(link, LinkEnd::Far), ipv6(link, LinkEnd::Far)),
     }
 }
 

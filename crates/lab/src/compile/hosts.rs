@@ -1,32 +1,32 @@
-//! A host: its settings, its devices, its ways to all others.
+//! A host: its settings, its devices, its routes.
 
-use super::address::{self, End};
+use super::address::{self, LinkEnd};
 use super::has_offloads;
 use super::sysctl;
-use crate::description::{Host, PathDescription};
-use crate::plan::{Namespace, Sysctl};
+use crate::description::{HostDescription, PathDescription};
+use crate::plan::{NamespacePlan, SysctlSetting};
 
-/// A device of a host, by the link at which it is.
+/// A device of a host, by its link.
 #[derive(Clone, Copy)]
-struct Device {
+struct HostDevice {
     link: usize,
-    /// At which end of the link the host is.
-    end: End,
+    /// End of the link at which the host is.
+    end: LinkEnd,
 }
 
-impl Device {
+impl HostDevice {
     const fn name(self) -> &'static str {
         address::host_device(self.link, self.end)
     }
 }
 
 /// The namespace of the host `index`.
-pub(super) fn namespace(path: &PathDescription, index: usize) -> Namespace {
+pub(super) fn namespace(path: &PathDescription, index: usize) -> NamespacePlan {
     let host = &path.hosts[index];
     let devices = devices(path, index);
     let names = || devices.iter().map(|device| device.name().to_owned());
     let tc = host.queueing.iter().flat_map(|queueing| names().map(move |name| queueing_line(&name, queueing)));
-    Namespace {
+    NamespacePlan {
         name: host.name.clone(),
         sysctls: sysctls(path, host, devices.len() > 1),
         without_offloads: if has_offloads(path, index) { Vec::new() } else { names().collect() },
@@ -42,23 +42,23 @@ fn queueing_line(device: &str, queueing: &str) -> String {
 }
 
 /// The host's devices, the one towards near first.
-fn devices(path: &PathDescription, index: usize) -> Vec<Device> {
-    let towards_near = index.checked_sub(1).map(|link| Device { link, end: End::Far });
-    let towards_far = (index < path.links.len()).then_some(Device { link: index, end: End::Near });
+fn devices(path: &PathDescription, index: usize) -> Vec<HostDevice> {
+    let towards_near = index.checked_sub(1).map(|link| HostDevice { link, end: LinkEnd::Far });
+    let towards_far = (index < path.links.len()).then_some(HostDevice { link: index, end: LinkEnd::Near });
     towards_near.into_iter().chain(towards_far).collect()
 }
 
-/// The settings of this namespace: the lab's defaults, then the host's own, which win.
-fn sysctls(path: &PathDescription, host: &Host, is_router: bool) -> Vec<Sysctl> {
+/// Settings of this namespace: the lab's defaults, overridden by the host's own.
+fn sysctls(path: &PathDescription, host: &HostDescription, is_router: bool) -> Vec<SysctlSetting> {
     let forward = if is_router { "1" } else { "0" };
     let mut settings = vec![
         ("net.ipv4.ip_forward", forward),
         ("net.ipv4.tcp_congestion_control", host.congestion_control.as_str()),
         ("net.ipv4.tcp_rmem", sysctl::DEFAULT_TCP_RMEM),
         ("net.ipv4.tcp_wmem", sysctl::DEFAULT_TCP_WMEM),
-        // What one connection has learnt of a path would change the next one.
+        // Metrics that one connection has cached of a path would change the next one.
         ("net.ipv4.tcp_no_metrics_save", "1"),
-        // Whoever tests with ping wants each answer.
+        // Tests with ping need each answer.
         ("net.ipv4.icmp_ratelimit", "0"),
     ];
     if path.has_ipv6() {
@@ -71,12 +71,12 @@ fn sysctls(path: &PathDescription, host: &Host, is_router: bool) -> Vec<Sysctl> 
     settings
         .into_iter()
         .filter(|(key, _)| host.sysctls.iter().all(|setting| setting.key != *key))
-        .map(|(key, value)| Sysctl { key: key.to_owned(), value: value.to_owned() })
+        .map(|(key, value)| SysctlSetting { key: key.to_owned(), value: value.to_owned() })
         .chain(own.cloned())
         .collect()
 }
 
-fn ip_lines(path: &PathDescription, devices: &[Device]) -> Vec<String> {
+fn ip_lines(path: &PathDescription, devices: &[HostDevice]) -> Vec<String> {
     let mut lines = vec!["link set dev lo up".to_owned()];
     for device in devices {
         device_lines(path, *device, &mut lines);
@@ -87,14 +87,14 @@ fn ip_lines(path: &PathDescription, devices: &[Device]) -> Vec<String> {
     lines
 }
 
-/// The device, its addresses and its neighbour. No link-local address, no duplicate address detection, no search for
-/// neighbours: the first packet on the wire is the first that somebody sends.
-fn device_lines(path: &PathDescription, device: Device, lines: &mut Vec<String>) {
-    let Device { link, end } = device;
+/// The device, its addresses and its neighbour. No link-local address, no duplicate address detection, no neighbour
+/// discovery: the first packet on the wire is the first that a program sends.
+fn device_lines(path: &PathDescription, device: HostDevice, lines: &mut Vec<String>) {
+    let HostDevice { link, end } = device;
     let name = device.name();
     let neighbour = address::host_mac(link, end.other());
     let mtu = path.links[link].mtu;
-    // The word is not known to a device that has no IPv6.
+    // A device without IPv6 does not accept this keyword.
     let without_link_local = if path.has_ipv6() { " addrgenmode none" } else { "" };
     lines.push(format!("link set dev {name} mtu {mtu}{without_link_local}"));
     lines.push(format!("link set dev {name} up"));
@@ -108,12 +108,12 @@ fn device_lines(path: &PathDescription, device: Device, lines: &mut Vec<String>)
     }
 }
 
-/// The networks that lie behind the neighbour at this device.
-fn route_lines(path: &PathDescription, device: Device, lines: &mut Vec<String>) {
-    let Device { link, end } = device;
+/// Routes to the networks behind the neighbour at this device.
+fn route_lines(path: &PathDescription, device: HostDevice, lines: &mut Vec<String>) {
+    let HostDevice { link, end } = device;
     let behind = match end {
-        End::Far => 0..link,
-        End::Near => link + 1..path.links.len(),
+        LinkEnd::Far => 0..link,
+        LinkEnd::Near => link + 1..path.links.len(),
     };
     for network in behind {
         let through = address::ipv4(link, end.other());

@@ -1,18 +1,18 @@
-//! The lines of `netem`: rate, delay and what goes wrong on the way.
+//! The lines of `netem`: rate, delay and impairments.
 
 use core::time::Duration;
 
 use linerate_units::{BitRate, Ratio};
 
-use crate::description::{Direction, Distribution, Loss, Reorder};
+use crate::description::{JitterDistribution, LinkDirection, LinkReordering, LossModel};
 
-/// More packets than memory would hold: what limits a queue is described, or nothing does.
+/// More packets than memory would hold: a queue is limited as described, or not at all.
 const NO_LIMIT: u32 = 1_000_000_000;
 
 /// A rate at which no packet takes a nanosecond.
 ///
-/// A `netem` with it delays nothing, but releases the sender's claim on each packet, as a network card does that has
-/// sent it. Without that, a queue in the middle of the path would look to the sender like its own, and TCP's small
+/// A `netem` with it adds no delay, but releases the sender's claim on each packet, as a network card does after
+/// transmission. Otherwise a queue in the middle of the path would look to the sender like its own, and TCP small
 /// queues would never fill it.
 pub(super) const RELEASE: &str = "netem limit 1000000000 rate 1000tbit";
 
@@ -21,7 +21,7 @@ pub(super) fn percent(share: Ratio) -> String {
     format!("{}%", share.percent())
 }
 
-/// A time in whole microseconds, all that `tc` reads.
+/// A time in whole microseconds, the resolution of `tc`.
 pub(super) fn microseconds(time: Duration) -> String {
     format!("{}us", time.as_micros())
 }
@@ -31,38 +31,38 @@ pub(super) fn bits(rate: BitRate) -> String {
     format!("{}bit", rate.whole_bits_per_second())
 }
 
-/// The last stage of a direction but for overtaking, and whether it is random; `None` where it would do nothing.
-pub(super) fn stage(direction: &Direction) -> Option<(String, bool)> {
+/// Last stage of a direction except reordering, and whether it is random; `None` where it would do nothing.
+pub(super) fn stage(direction: &LinkDirection) -> Option<(String, bool)> {
     let overtaken = direction.reorder.map_or(Duration::ZERO, |reorder| reorder.by);
     let delay = direction.delay.saturating_sub(overtaken);
-    let words: Vec<String> = [
-        delay_words(delay, direction),
-        direction.loss.and_then(loss_words),
+    let parameters: Vec<String> = [
+        delay_argument(delay, direction),
+        direction.loss.and_then(loss_argument),
         direction.duplicate.map(|share| format!("duplicate {}", percent(share))),
         direction.corrupt.map(|share| format!("corrupt {}", percent(share))),
-        direction.rate.map(|rate| rate_words(rate, direction)),
+        direction.rate.map(|rate| rate_argument(rate, direction)),
     ]
     .into_iter()
     .flatten()
     .collect();
     let is_random = direction.jitter.is_some()
-        || matches!(direction.loss, Some(Loss::Random(_) | Loss::GilbertElliott { .. }))
+        || matches!(direction.loss, Some(LossModel::Random(_) | LossModel::GilbertElliott { .. }))
         || direction.duplicate.is_some()
         || direction.corrupt.is_some();
-    (!words.is_empty()).then(|| (format!("netem limit {NO_LIMIT} {}", words.join(" ")), is_random))
+    (!parameters.is_empty()).then(|| (format!("netem limit {NO_LIMIT} {}", parameters.join(" ")), is_random))
 }
 
-/// Where the rate changes, the shaper alone holds it: a change would begin this stage's random numbers anew. A rate at
+/// Where the rate changes, only the shaper enforces it: a change would restart this stage's random numbers. A rate at
 /// which no packet takes time keeps them in their order.
-fn rate_words(rate: BitRate, direction: &Direction) -> String {
+fn rate_argument(rate: BitRate, direction: &LinkDirection) -> String {
     if direction.steps.is_empty() { format!("rate {}", bits(rate)) } else { "rate 1000tbit".to_owned() }
 }
 
-fn delay_words(delay: Duration, direction: &Direction) -> Option<String> {
+fn delay_argument(delay: Duration, direction: &LinkDirection) -> Option<String> {
     match direction.jitter {
         Some(jitter) => {
             let shape = match jitter.distribution {
-                Distribution::Uniform => String::new(),
+                JitterDistribution::Uniform => String::new(),
                 other => format!(" distribution {}", other.name()),
             };
             Some(format!("delay {} {}{shape}", microseconds(delay), microseconds(jitter.by)))
@@ -72,22 +72,22 @@ fn delay_words(delay: Duration, direction: &Direction) -> Option<String> {
     }
 }
 
-/// Losing every so manieth packet is not netem's: a filter counts.
-fn loss_words(loss: Loss) -> Option<String> {
+/// Periodic loss is not netem's: a filter counts packets.
+fn loss_argument(loss: LossModel) -> Option<String> {
     match loss {
-        Loss::Random(share) => Some(format!("loss random {}", percent(share))),
-        Loss::GilbertElliott { good_to_bad, bad_to_good, loss_in_bad, loss_in_good } => Some(format!(
+        LossModel::Random(share) => Some(format!("loss random {}", percent(share))),
+        LossModel::GilbertElliott { good_to_bad, bad_to_good, loss_in_bad, loss_in_good } => Some(format!(
             "loss gemodel {} {} {} {}",
             percent(good_to_bad),
             percent(bad_to_good),
             percent(loss_in_bad),
             percent(loss_in_good)
         )),
-        Loss::Every(_) => None,
+        LossModel::Every(_) => None,
     }
 }
 
-/// The stage in which a share of packets does not wait, and so overtakes the others.
-pub(super) fn overtaking(reorder: Reorder) -> String {
+/// Stage in which a share of packets is not delayed, and so overtakes the others.
+pub(super) fn reorder_stage(reorder: LinkReordering) -> String {
     format!("netem limit {NO_LIMIT} delay {} reorder {}", microseconds(reorder.by), percent(reorder.share))
 }

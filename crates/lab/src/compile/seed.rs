@@ -1,20 +1,20 @@
-//! Seeds: what is random on a path follows from one number.
+//! Seeds: all randomness of a path follows from one number.
 
-use super::address::End;
+use super::address::LinkEnd;
 
 /// The step of `SplitMix64` (Steele, Lea and Flood, 2014): 2⁶⁴ divided by the golden ratio, made odd.
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+const GOLDEN_GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The seed of the `netem` of `link` away from near (`forward`) or towards it, in `stage` 0 (rate, delay, losses) or 1
-/// (overtaking).
+/// Seed of the `netem` of `link` away from near (`forward`) or towards it, in `stage` 0 (rate, delay, losses) or 1
+/// (reordering).
 ///
-/// It is what `SplitMix64` gives that was started with the path's seed, as its number 4 · link + 2 · direction + stage
+/// Output of `SplitMix64`, started with the path's seed, with the index 4 · link + 2 · direction + stage
 /// (direction: 0 forward, 1 backward). So all seeds of a path differ, and change with the path's.
 #[must_use]
 pub fn netem_seed(path_seed: u64, link: usize, forward: bool, stage: u8) -> u64 {
     let link = u64::try_from(link).unwrap_or(u64::MAX);
     let number = link.wrapping_mul(4).wrapping_add(2 * u64::from(!forward)).wrapping_add(u64::from(stage));
-    mix(path_seed.wrapping_add(GOLDEN.wrapping_mul(number.wrapping_add(1))))
+    mix(path_seed.wrapping_add(GOLDEN_GAMMA.wrapping_mul(number.wrapping_add(1))))
 }
 
 /// The finaliser of `SplitMix64`.
@@ -25,8 +25,8 @@ const fn mix(state: u64) -> u64 {
 }
 
 /// The seed of a stage of the direction that begins at `from`.
-pub(super) fn stage_seed(path_seed: u64, link: usize, from: End, stage: u8) -> u64 {
-    netem_seed(path_seed, link, from == End::Near, stage)
+pub(super) fn stage_seed(path_seed: u64, link: usize, from: LinkEnd, stage: u8) -> u64 {
+    netem_seed(path_seed, link, from == LinkEnd::Near, stage)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Which kernel settings each namespace has for itself, and which the whole system shares.
+//! Kernel settings of a namespace, and those of the whole system.
 
 use linerate_units::ByteCount;
 
 /// Settings of the whole system: in Linux 6.12 they exist in the initial namespace only, or can only be written there
-/// (found by listing `/proc/sys/net` in both). Those that end with a dot or an underscore stand for all that begin so.
+/// (determined by listing `/proc/sys/net` in both). Entries that end with a dot or an underscore are prefixes.
 const SYSTEM_WIDE: [&str; 36] = [
     "net.core.busy_",
     "net.core.default_qdisc",
@@ -43,16 +43,16 @@ const SYSTEM_WIDE: [&str; 36] = [
     "net.ipv6.neigh.default.",
 ];
 
-/// What Linux 6.12 has on a machine with enough memory; the kernel's own default would depend on the guest's memory.
+/// Value of Linux 6.12 on a machine with enough memory; the kernel's own default would depend on the guest's memory.
 pub(crate) const DEFAULT_TCP_RMEM: &str = "4096 131072 6291456";
 
 /// As [`DEFAULT_TCP_RMEM`], for sending.
 pub(crate) const DEFAULT_TCP_WMEM: &str = "4096 16384 4194304";
 
-/// `net.core.rmem_max` and `wmem_max` before Linux 6.18: what `SO_RCVBUF` and `SO_SNDBUF` are cut to.
+/// `net.core.rmem_max` and `wmem_max` before Linux 6.18: the cap on `SO_RCVBUF` and `SO_SNDBUF`.
 pub(crate) const DEFAULT_SOCKET_BUFFER: &str = "212992";
 
-/// Whether `key` is one setting for the whole system.
+/// True when `key` is one setting for the whole system.
 pub(crate) fn is_system_wide(key: &str) -> bool {
     SYSTEM_WIDE.iter().any(|prefix| {
         let is_group = prefix.ends_with(['_', '.']);
@@ -60,8 +60,8 @@ pub(crate) fn is_system_wide(key: &str) -> bool {
     })
 }
 
-/// For a setting that the lab derives from another key of the description: what to write instead.
-pub(crate) fn reserved(key: &str) -> Option<&'static str> {
+/// Remedy for a setting that the lab derives from another key of the description.
+pub(crate) fn reserved_key_remedy(key: &str) -> Option<&'static str> {
     match key {
         "net.ipv4.tcp_congestion_control" => Some("write congestion_control = \"NAME\" in the host's table"),
         "net.ipv4.tcp_allowed_congestion_control" => Some("remove it: every congestion control in use is allowed"),
@@ -72,17 +72,17 @@ pub(crate) fn reserved(key: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether `key` holds three ascending numbers that the lab itself reads.
+/// True when `key` holds three ascending numbers that the lab itself reads.
 pub(crate) fn is_triple(key: &str) -> bool {
     matches!(key, "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem" | "net.ipv4.tcp_mem" | "net.ipv4.udp_mem")
 }
 
-/// Whether `key` holds a size that the lab itself reads.
+/// True when `key` holds a size that the lab itself reads.
 pub(crate) fn is_size(key: &str) -> bool {
     matches!(key, "net.core.rmem_max" | "net.core.wmem_max" | "net.core.rmem_default" | "net.core.wmem_default")
 }
 
-/// Three whole numbers, none smaller than the one before, none above what the kernel's `int` holds.
+/// Three whole numbers, none smaller than the one before, none above the kernel's `int`.
 pub(crate) fn triple(value: &str) -> Option<[ByteCount; 3]> {
     let numbers: Vec<u64> = value.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
     match numbers.as_slice() {

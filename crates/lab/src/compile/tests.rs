@@ -1,9 +1,9 @@
-//! What each feature of a description comes to, as lines that were run in the lab's kernel.
+//! Compiled form of each feature of a description, as lines that were run in the lab's kernel.
 
 use super::*;
 use crate::plan::{FAR, NEAR, WIRE};
 
-/// A path of one link, with lines for both hosts and the link, and whatever follows.
+/// A path of one link, with lines for both hosts and the link, and lines that follow.
 fn description(near: &str, far: &str, link: &str) -> PathDescription {
     let text = format!(
         "story = \"A test.\"\nsource = \"This file.\"\nlabel = \"none\"\nscenario = \"test far\"\n[host.near]\n{near}\n\
@@ -12,15 +12,15 @@ fn description(near: &str, far: &str, link: &str) -> PathDescription {
     PathDescription::parse("test", &text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn plan(near: &str, far: &str, link: &str) -> Plan {
+fn plan(near: &str, far: &str, link: &str) -> PathPlan {
     compile(&description(near, far, link))
 }
 
-fn namespace<'a>(plan: &'a Plan, name: &str) -> &'a Namespace {
+fn namespace<'a>(plan: &'a PathPlan, name: &str) -> &'a NamespacePlan {
     plan.namespaces.iter().find(|namespace| namespace.name == name).unwrap_or_else(|| panic!("no namespace {name}"))
 }
 
-/// The lines of `tc` in the wire for a link whose forward direction has these keys, without what every link has.
+/// Lines of `tc` in the wire for a link whose forward direction has these keys, without those of every link.
 fn forward(link: &str) -> Vec<String> {
     let plan = plan("", "", &format!("[link.forward]\n{link}"));
     let every = ["clsact", "0xff000000", "dev l0b ingress"];
@@ -41,7 +41,7 @@ fn a_link_without_keys_passes_everything_on() {
     assert_eq!(forward(""), [STRAIGHT_ON]);
 }
 
-/// Keys of a direction, and the lines they come to.
+/// Keys of a direction, and their lines.
 const STAGES: &[(&str, &str)] = &[
     ("delay = \"58.5 ms\"", "netem limit 1000000000 delay 58500us"),
     ("rate = \"10 Gbit/s\"", "netem limit 1000000000 rate 10000000000bit"),
@@ -61,14 +61,14 @@ const STAGES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn rate_delay_and_misfortune_stand_at_the_end_of_the_wire() {
+fn rate_delay_and_impairments_are_at_the_end_of_the_wire() {
     for (keys, words) in STAGES {
         let expected = [format!("qdisc add dev l0b root handle 1: {words}"), STRAIGHT_ON.to_owned()];
         assert_eq!(forward(keys), expected, "{keys}");
     }
 }
 
-/// Keys of a direction, and the filter they come to.
+/// Keys of a direction, and their filter.
 const FILTERS: &[(&str, &str)] = &[
     (
         "policer = { rate = \"100 Mbit/s\", burst = \"200 kB\" }",
@@ -83,7 +83,7 @@ const FILTERS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn filters_stand_where_packets_come_in() {
+fn filters_are_where_packets_arrive() {
     for (keys, words) in FILTERS {
         let expected = [format!("filter add dev l0a ingress {words}"), STRAIGHT_ON.to_owned()];
         assert_eq!(forward(keys), expected, "{keys}");
@@ -91,7 +91,7 @@ fn filters_stand_where_packets_come_in() {
 }
 
 #[test]
-fn ecn_is_bleached_for_both_protocols_and_the_checksum_put_right() {
+fn ecn_is_bleached_for_both_protocols_and_the_checksum_corrected() {
     let lines = forward("bleach_ecn = true");
     let ipv4 = "filter add dev l0a ingress prio 5 protocol ip matchall action pedit ex munge ip tos set 0 retain 0x3 pipe \
                 action csum ip continue";
@@ -100,7 +100,7 @@ fn ecn_is_bleached_for_both_protocols_and_the_checksum_put_right() {
     assert_eq!(lines, [ipv4, ipv6, STRAIGHT_ON]);
 }
 
-/// Keys besides a rate of 100 Mbit/s and a delay that makes the BDP 250 kB, and the lines of the queue.
+/// Keys in addition to a rate of 100 Mbit/s and a delay that makes the BDP 250 kB, and the lines of the queue.
 const QUEUES: &[(&str, &[&str])] = &[
     ("buffer = \"1.5 MB\"", &["handle 10: tbf rate 100000000bit burst 1514 limit 1500000"]),
     ("buffer = \"2 BDP\"", &["handle 10: tbf rate 100000000bit burst 1514 limit 500000"]),
@@ -149,7 +149,7 @@ const QUEUES: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn a_queue_stands_before_the_rate() {
+fn a_queue_is_before_the_rate() {
     for (keys, words) in QUEUES {
         let lines = forward(&format!("rate = \"100 Mbit/s\"\ndelay = \"20 ms\"\n{keys}"));
         let parents = ["1:1", "10:1"];
@@ -223,7 +223,7 @@ fn devices_are_there_before_they_are_named() {
         let named: Vec<&str> = line.split("dev ").skip(1).filter_map(|rest| rest.split(' ').next()).collect();
         assert!(!named.is_empty() && named.iter().all(|device| devices.contains(device)), "{line}");
     }
-    // A filter needs the place for filters, and every stage leads on.
+    // A filter needs the hook for filters, and every stage leads on.
     for (index, line) in wire.tc.iter().enumerate().filter(|(_, line)| line.starts_with("filter")) {
         let device = line.split(' ').nth(3).unwrap_or_default();
         let place = format!("qdisc add dev {device} clsact");
@@ -245,12 +245,12 @@ const CHAIN: &str = "story = \"s\"\nsource = \"s\"\nlabel = \"none\"\nscenario =
                      [host.far]\n[[link]]\nbetween = [\"near\", \"r1\"]\n[[link]]\nbetween = [\"r1\", \"r2\"]\n[[link]]\nbetween = \
                      [\"r2\", \"far\"]\nmtu = 1400\n";
 
-fn chain() -> Plan {
+fn chain() -> PathPlan {
     compile(&PathDescription::parse("chain", CHAIN).unwrap_or_else(|error| panic!("{error}")))
 }
 
 #[test]
-fn routers_forward_and_every_host_knows_the_way() {
+fn routers_forward_and_every_host_has_the_routes() {
     let plan = chain();
     let names: Vec<&str> = plan.namespaces.iter().map(|namespace| namespace.name.as_str()).collect();
     assert_eq!(names, ["near", "r1", "r2", "far", "wire"]);
@@ -315,7 +315,7 @@ fn below_its_smallest_mtu_there_is_no_ipv6() {
     assert!(sysctls.iter().any(|setting| setting.key == "net.ipv6.conf.all.disable_ipv6" && setting.value == "1"));
 }
 
-fn value<'a>(settings: &'a [Sysctl], key: &str) -> Option<&'a str> {
+fn value<'a>(settings: &'a [SysctlSetting], key: &str) -> Option<&'a str> {
     settings.iter().find(|setting| setting.key == key).map(|setting| setting.value.as_str())
 }
 
@@ -444,10 +444,10 @@ fn every_flow_has_a_port_of_its_own_and_far_can_send_too() {
 }
 
 #[test]
-fn the_plan_survives_the_way_into_the_guest() {
+fn the_plan_round_trips_into_the_guest() {
     let plan = plan("", "", "rate = \"1 Gbit/s\"\nbuffer = \"1 MB\"\nloss = \"1 %\"");
     let text = serde_json::to_string(&plan).unwrap_or_default();
-    let back: Plan = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}"));
+    let back: PathPlan = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(back, plan);
 }
 
@@ -459,7 +459,7 @@ fn a_rate_that_changes_is_changed_in_place() {
     let line = |rate: u32| {
         format!("qdisc change dev l0-ab-queue parent 1:1 handle 10: tbf rate {rate}bit burst 1514 limit 1250000")
     };
-    let of = |change: &crate::plan::Change| (change.at_milliseconds, change.tc.clone(), change.namespace.clone());
+    let of = |change: &crate::plan::PlanChange| (change.at_milliseconds, change.tc.clone(), change.namespace.clone());
     let changes: Vec<_> = plan.changes.iter().map(of).collect();
     let expected = |at: u64, line: String| (at, line, WIRE.to_owned());
     let back = |rate: u32| line(rate).replace("-ab-", "-ba-");

@@ -1,29 +1,31 @@
-//! Other traffic: which linerate processes make it.
+//! Other traffic: the linerate processes that generate it.
 
 use linerate_units::{BitRate, ByteCount, PacketCount};
 
 use super::address;
-use crate::description::{DATAGRAM, MOST_DATAGRAMS, PathDescription, Traffic, TrafficKind, TrafficProtocol};
+use crate::description::{
+    DATAGRAM_PAYLOAD, MAX_BURST_DATAGRAMS, PathDescription, TrafficDescription, TrafficKind, TrafficProtocol,
+};
 use crate::plan;
 
 /// The port of the first flow's server; the others follow. Those of the measurement are below.
 pub const FIRST_TRAFFIC_PORT: u16 = 5301;
 
 /// The largest block of TCP.
-const LARGEST_BLOCK: f64 = 1_048_576.0;
+const MAX_TCP_BLOCK: f64 = 1_048_576.0;
 
 /// The processes of all traffic.
-pub(super) fn traffic(path: &PathDescription) -> Vec<plan::Traffic> {
+pub(super) fn traffic(path: &PathDescription) -> Vec<plan::TrafficPlan> {
     path.traffic.iter().zip(FIRST_TRAFFIC_PORT..).map(|(traffic, port)| processes(path, traffic, port)).collect()
 }
 
-fn processes(path: &PathDescription, traffic: &Traffic, port: u16) -> plan::Traffic {
+fn processes(path: &PathDescription, traffic: &TrafficDescription, port: u16) -> plan::TrafficPlan {
     let port = port.to_string();
     let mut server = vec!["serve".to_owned(), "--port".to_owned(), port.clone()];
     if let TrafficKind::SlowReader { rate } = traffic.kind {
         server.extend(["--read-rate".to_owned(), rate.whole_bits_per_second().to_string()]);
     }
-    plan::Traffic {
+    plan::TrafficPlan {
         client: traffic.from.clone(),
         client_arguments: client(path, traffic, &port),
         server: traffic.to.clone(),
@@ -32,10 +34,10 @@ fn processes(path: &PathDescription, traffic: &Traffic, port: u16) -> plan::Traf
     }
 }
 
-fn client(path: &PathDescription, traffic: &Traffic, port: &str) -> Vec<String> {
+fn client(path: &PathDescription, traffic: &TrafficDescription, port: &str) -> Vec<String> {
     let to = path.hosts.iter().position(|host| host.name == traffic.to).unwrap_or_default();
     let (address, _) = address::main_address(to);
-    // Zero is for ever: the lab ends it.
+    // Zero is unlimited: the lab ends it.
     let seconds = traffic.duration.map_or(0, |duration| duration.as_secs());
     let mut words: Vec<String> = ["iperf3", "-c"].map(str::to_owned).into();
     words.extend([address.to_string(), "-p".to_owned(), port.to_owned(), "-t".to_owned(), seconds.to_string()]);
@@ -46,12 +48,12 @@ fn client(path: &PathDescription, traffic: &Traffic, port: &str) -> Vec<String> 
     if let Some(name) = &traffic.congestion_control {
         words.extend(["-C".to_owned(), name.clone()]);
     }
-    words.extend(rate_words(traffic));
+    words.extend(rate_arguments(traffic));
     words
 }
 
-/// The options that make the flow's rate.
-fn rate_words(traffic: &Traffic) -> Vec<String> {
+/// Options that set the flow's rate.
+fn rate_arguments(traffic: &TrafficDescription) -> Vec<String> {
     // iperf3's options are for each stream.
     let each = |rate: BitRate| rate * (1.0 / traffic.streams.as_f64().max(1.0));
     let number = |rate: BitRate| rate.whole_bits_per_second().max(1).to_string();
@@ -67,13 +69,13 @@ fn rate_words(traffic: &Traffic) -> Vec<String> {
         }
         (TrafficKind::OnOff { rate, on, off }, protocol) => {
             let burst = (each(rate) * on).as_f64();
-            let (datagram, most) = (DATAGRAM.as_f64(), PacketCount::new(MOST_DATAGRAMS).as_f64());
+            let (datagram, most) = (DATAGRAM_PAYLOAD.as_f64(), PacketCount::new(MAX_BURST_DATAGRAMS).as_f64());
             let block = match protocol {
                 TrafficProtocol::Udp => datagram,
-                TrafficProtocol::Tcp => (burst / most).ceil().clamp(datagram, LARGEST_BLOCK),
+                TrafficProtocol::Tcp => (burst / most).ceil().clamp(datagram, MAX_TCP_BLOCK),
             };
             let blocks = (burst / block).round().clamp(1.0, most);
-            // What leaves in a period, over the period: the pacer's clock. The socket spreads each burst at the rate.
+            // Bytes of a period, over the period: the pacer's clock. The socket spreads each burst at the rate.
             let mean = BitRate::from_bits_per_second(blocks * block * 8.0 / (on + off).as_secs_f64());
             words(&[
                 ("-b", format!("{}/{blocks}", number(mean))),
@@ -84,7 +86,7 @@ fn rate_words(traffic: &Traffic) -> Vec<String> {
     }
 }
 
-/// What an application writes in a hundredth of a second, from 1 KiB to iperf3's usual 128 KiB.
+/// Block that an application writes in a hundredth of a second, from 1 KiB to iperf3's usual 128 KiB.
 fn block(rate: BitRate) -> ByteCount {
     ByteCount::from_f64((rate.bytes_per_second() / 100.0).clamp(1024.0, 131_072.0))
 }

@@ -1,23 +1,23 @@
-//! The wire: for each direction of each link, filters where packets come in, then one stage after the other.
+//! The wire: for each direction of each link, filters where packets arrive, then one stage after the other.
 //!
-//! A stage is a device with queueing disciplines; what leaves it appears at the device's peer, from where a filter sends
-//! it on to the next. Between hosts, only addressed packets pass: what a host says to all its neighbours would be
-//! counted, delayed and lost like the rest, and change what is measured.
+//! A stage is a device with queueing disciplines; packets that leave it appear at the device's peer, from where a
+//! filter redirects them to the next. Between hosts, only unicast packets pass: multicast to all neighbours would be
+//! counted, delayed and lost like other packets, and change the measurement.
 
 use linerate_units::{ByteCount, PacketCount};
 
-use super::address::{self, End};
-use super::queue::{self, Place};
+use super::address::{self, LinkEnd};
+use super::queue::{self, QueueContext};
 use super::{has_offloads, netem, seed};
-use crate::description::{Direction, ETHERNET_HEADER, Loss, PathDescription, count_factors};
-use crate::plan::{Change, Namespace, Pair, PairEnd, Seed, Sysctl, WIRE};
+use crate::description::{ETHERNET_HEADER, LinkDirection, LossModel, PathDescription, count_factors};
+use crate::plan::{DevicePair, DevicePairEnd, NamespacePlan, NetemSeed, PlanChange, SysctlSetting, WIRE};
 
-/// The largest super-packet with room for its segments' headers.
+/// The largest super-packet, with its segments' headers.
 const SUPER_PACKET: ByteCount = ByteCount::new(70_000);
 
-/// The namespace of the wire, all pairs of devices, and what changes later, in the order of time.
-pub(super) fn wire(path: &PathDescription) -> (Namespace, Vec<Pair>, Vec<Change>) {
-    let mut wire = Wire {
+/// Namespace of the wire, all pairs of devices, and later changes in chronological order.
+pub(super) fn wire(path: &PathDescription) -> (NamespacePlan, Vec<DevicePair>, Vec<PlanChange>) {
+    let mut wire = WireBuilder {
         path,
         ip: vec!["link set dev lo up".to_owned()],
         tc: Vec::new(),
@@ -29,9 +29,9 @@ pub(super) fn wire(path: &PathDescription) -> (Namespace, Vec<Pair>, Vec<Change>
         wire.link(link);
     }
     let sysctls = ["net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.default.disable_ipv6"];
-    let namespace = Namespace {
+    let namespace = NamespacePlan {
         name: WIRE.to_owned(),
-        sysctls: sysctls.map(|key| Sysctl { key: key.to_owned(), value: "1".to_owned() }).into(),
+        sysctls: sysctls.map(|key| SysctlSetting { key: key.to_owned(), value: "1".to_owned() }).into(),
         without_offloads: Vec::new(),
         ip: wire.ip,
         tc: wire.tc,
@@ -42,48 +42,48 @@ pub(super) fn wire(path: &PathDescription) -> (Namespace, Vec<Pair>, Vec<Change>
     (namespace, wire.pairs, wire.changes)
 }
 
-/// What has been gathered so far.
-struct Wire<'a> {
+/// Parts collected so far.
+struct WireBuilder<'a> {
     path: &'a PathDescription,
     ip: Vec<String>,
     tc: Vec<String>,
-    seeds: Vec<Seed>,
-    pairs: Vec<Pair>,
-    changes: Vec<Change>,
+    seeds: Vec<NetemSeed>,
+    pairs: Vec<DevicePair>,
+    changes: Vec<PlanChange>,
 }
 
 /// The hardware addresses of a link's devices, after the hosts' 1 and 2.
 const WIRE_NEAR: u8 = 0x0a;
 const WIRE_FAR: u8 = 0x0b;
 
-impl Wire<'_> {
+impl WireBuilder<'_> {
     fn link(&mut self, link: usize) {
-        for (end, number) in [(End::Near, WIRE_NEAR), (End::Far, WIRE_FAR)] {
+        for (end, number) in [(LinkEnd::Near, WIRE_NEAR), (LinkEnd::Far, WIRE_FAR)] {
             let device = self.device(link, end_device(link, end), number);
-            self.pairs.push(Pair { a: address::host_end(self.path, link, end), b: device });
+            self.pairs.push(DevicePair { a: address::host_end(self.path, link, end), b: device });
         }
-        // Both ends first: a filter can only name a device that is there, with its place for filters.
-        for end in [End::Near, End::Far] {
+        // Both ends first: a filter can only name an existing device, with its hook for filters.
+        for end in [LinkEnd::Near, LinkEnd::Far] {
             self.tc.push(format!("qdisc add dev {} clsact", end_device(link, end)));
         }
-        self.direction(link, End::Near);
-        self.direction(link, End::Far);
+        self.direction(link, LinkEnd::Near);
+        self.direction(link, LinkEnd::Far);
     }
 
     /// A device of the wire, up and with the link's MTU.
-    fn device(&mut self, link: usize, name: String, number: u8) -> PairEnd {
+    fn device(&mut self, link: usize, name: String, number: u8) -> DevicePairEnd {
         let mtu = self.path.links[link].mtu;
         self.ip.push(format!("link set dev {name} mtu {mtu}"));
         self.ip.push(format!("link set dev {name} up"));
-        PairEnd { namespace: WIRE.to_owned(), device: name, mac: address::mac(link, number) }
+        DevicePairEnd { namespace: WIRE.to_owned(), device: name, mac: address::mac(link, number) }
     }
 
-    /// All that packets meet that come in at the end `from`.
-    fn direction(&mut self, link: usize, from: End) {
+    /// Adds everything that packets pass that arrive at the end `from`.
+    fn direction(&mut self, link: usize, from: LinkEnd) {
         let path = self.path;
         let direction = match from {
-            End::Near => &path.links[link].forward,
-            End::Far => &path.links[link].backward,
+            LinkEnd::Near => &path.links[link].forward,
+            LinkEnd::Far => &path.links[link].backward,
         };
         let mut at = end_device(link, from);
         self.filters(&at, direction);
@@ -91,12 +91,12 @@ impl Wire<'_> {
             let stage = self.stage(link, from, "queue", &mut at);
             let mtu = path.links[link].mtu;
             let largest = self.largest_packet(link);
-            let place = Place { direction, rate, round_trip: path.propagation(), mtu, largest };
+            let place = QueueContext { direction, rate, round_trip: path.propagation(), mtu, largest };
             self.tc.extend(queue::lines(&stage, place));
-            self.changes.extend(direction.steps.iter().map(|step| Change {
+            self.changes.extend(direction.steps.iter().map(|step| PlanChange {
                 namespace: WIRE.to_owned(),
                 at_milliseconds: u64::try_from(step.at.as_millis()).unwrap_or(u64::MAX),
-                tc: queue::change(&stage, place, step.rate),
+                tc: queue::rate_change(&stage, place, step.rate),
             }));
         }
         let last = end_device(link, from.other());
@@ -105,28 +105,28 @@ impl Wire<'_> {
                 let stage = self.stage(link, from, "delay", &mut at);
                 self.netem(link, from, &stage, &words, is_random.then_some(0));
             }
-            self.netem(link, from, &last, &netem::overtaking(reorder), Some(1));
+            self.netem(link, from, &last, &netem::reorder_stage(reorder), Some(1));
         } else if let Some((words, is_random)) = netem::stage(direction) {
             self.netem(link, from, &last, &words, is_random.then_some(0));
         }
         self.redirect(&at, &last);
     }
 
-    /// A further stage in the way: packets at `at` go to its device, whose name is returned, and come out at its peer,
-    /// which `at` then is.
-    fn stage(&mut self, link: usize, from: End, kind: &str, at: &mut String) -> String {
+    /// Adds a stage: packets at `at` go to its device, whose name is returned, and come out at its peer, which `at`
+    /// becomes.
+    fn stage(&mut self, link: usize, from: LinkEnd, kind: &str, at: &mut String) -> String {
         let direction = format!("{}{}", from.letter(), from.other().letter());
         let name = format!("l{link}-{direction}-{kind}");
         let peer = format!("l{link}-{direction}-after-{}", &kind[..1]);
         let number = match (from, kind) {
-            (End::Near, "queue") => 0x10,
-            (End::Near, _) => 0x12,
-            (End::Far, "queue") => 0x20,
-            (End::Far, _) => 0x22,
+            (LinkEnd::Near, "queue") => 0x10,
+            (LinkEnd::Near, _) => 0x12,
+            (LinkEnd::Far, "queue") => 0x20,
+            (LinkEnd::Far, _) => 0x22,
         };
         let a = self.device(link, name.clone(), number);
         let b = self.device(link, peer.clone(), number + 1);
-        self.pairs.push(Pair { a, b });
+        self.pairs.push(DevicePair { a, b });
         self.redirect(at, &name);
         self.tc.push(format!("qdisc add dev {peer} clsact"));
         *at = peer;
@@ -140,16 +140,16 @@ impl Wire<'_> {
     }
 
     /// A `netem` at the root of `device`, with a seed for its stage when it is random.
-    fn netem(&mut self, link: usize, from: End, device: &str, words: &str, random_stage: Option<u8>) {
+    fn netem(&mut self, link: usize, from: LinkEnd, device: &str, words: &str, random_stage: Option<u8>) {
         self.tc.push(format!("qdisc add dev {device} root handle 1: {words}"));
         if let Some(stage) = random_stage {
             let seed = seed::stage_seed(self.path.seed, link, from, stage);
-            self.seeds.push(Seed { device: device.to_owned(), handle: "1:".to_owned(), seed });
+            self.seeds.push(NetemSeed { device: device.to_owned(), handle: "1:".to_owned(), seed });
         }
     }
 
-    /// What happens to packets before any queue, in this order: each filter lets those pass that it does not drop.
-    fn filters(&mut self, device: &str, direction: &Direction) {
+    /// Adds the filters before any queue, in this order: each passes the packets that it does not drop.
+    fn filters(&mut self, device: &str, direction: &LinkDirection) {
         let mut add = |priority: u8, words: &str| {
             self.tc.push(format!("filter add dev {device} ingress prio {priority} {words}"));
         };
@@ -168,7 +168,7 @@ impl Wire<'_> {
         if let Some(size) = direction.drop_larger_than {
             add(3, &format!("protocol all basic match meta(pkt_len gt {}) action drop", size.get()));
         }
-        if let Some(Loss::Every(count)) = direction.loss {
+        if let Some(LossModel::Every(count)) = direction.loss {
             add(4, &format!("protocol all matchall {}", every(count)));
         }
         if direction.bleach_ecn {
@@ -179,7 +179,7 @@ impl Wire<'_> {
         }
     }
 
-    /// The largest packet that may come along this link.
+    /// Largest packet that may pass this link.
     fn largest_packet(&self, link: usize) -> ByteCount {
         let with_offloads = (0..self.path.hosts.len()).any(|host| has_offloads(self.path, host));
         if with_offloads { SUPER_PACKET } else { self.path.links[link].mtu.byte_count() + ETHERNET_HEADER }
@@ -198,6 +198,6 @@ fn every(count: PacketCount) -> String {
 }
 
 /// The wire's device at an end of a link.
-fn end_device(link: usize, end: End) -> String {
+fn end_device(link: usize, end: LinkEnd) -> String {
     format!("l{link}{}", end.letter())
 }

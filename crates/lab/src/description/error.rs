@@ -1,9 +1,9 @@
-//! What is wrong with a description, and where.
+//! Errors of a description, with their location.
 
 use core::fmt;
 use core::ops::Range;
 
-/// A description that cannot be a path: which line of which file, why, and the way out.
+/// A description that cannot be a path: its file, line, reason and remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescriptionError {
     file: String,
@@ -32,20 +32,20 @@ impl DescriptionError {
         &self.text
     }
 
-    /// What is wrong.
+    /// Reason.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to write instead.
+    /// Remedy.
     #[must_use]
     pub fn advice(&self) -> &str {
         &self.advice
     }
 
     /// Finds the line of `problem` in `text`.
-    pub(super) fn locate(file: &str, text: &str, problem: Problem) -> Self {
+    pub(super) fn locate(file: &str, text: &str, problem: DescriptionProblem) -> Self {
         let (line, offending) = line_at(text, problem.span.start);
         Self {
             file: file.to_owned(),
@@ -58,7 +58,7 @@ impl DescriptionError {
 }
 
 impl fmt::Display for DescriptionError {
-    /// `FILE:LINE: message`, the line itself, the way out: a line each.
+    /// `FILE:LINE: message`, the line itself, the remedy: a line each.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}:{}: {}", self.file, self.line, self.message)?;
         writeln!(f, "  {} | {}", self.line, self.text)?;
@@ -68,22 +68,22 @@ impl fmt::Display for DescriptionError {
 
 impl core::error::Error for DescriptionError {}
 
-/// Something wrong at a place of the text.
+/// An error at a position in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Problem {
-    /// Bytes of the text.
+pub(super) struct DescriptionProblem {
+    /// Range in bytes of the text.
     pub(super) span: Range<usize>,
     pub(super) message: String,
     pub(super) advice: String,
 }
 
-impl Problem {
+impl DescriptionProblem {
     pub(super) fn new(span: Range<usize>, message: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { span, message: message.into(), advice: advice.into() }
     }
 }
 
-/// The number of the line, from 1, in which byte `offset` stands, and its text.
+/// Number, from 1, of the line that contains byte `offset`, and its text.
 fn line_at(text: &str, offset: usize) -> (usize, &str) {
     let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
     let number = before.split(|byte| *byte == b'\n').count() - 1;
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_message_names_file_and_line_and_shows_it() {
-        let problem = Problem::new(4..7, "'two' is wrong", "write 'three'");
+        let problem = DescriptionProblem::new(4..7, "'two' is wrong", "write 'three'");
         let error = DescriptionError::locate("paths/x.toml", "one\ntwo\n", problem);
         assert_eq!(error.to_string(), "paths/x.toml:2: 'two' is wrong\n  2 | two\nwrite 'three'");
     }

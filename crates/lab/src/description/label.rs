@@ -1,4 +1,4 @@
-//! What was done to a path: the truth against which a diagnosis is judged.
+//! Built-in cause of a path: the ground truth for a diagnosis.
 
 use core::fmt;
 
@@ -8,23 +8,23 @@ macro_rules! labels {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
         /// The one cause that a path is built around.
         ///
-        /// A diagnosis that looks at the path has to come to this verdict, and to no other.
+        /// A diagnosis of the path must come to this verdict, and to no other.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Label {
+        pub enum PathLabel {
             $($(#[doc = $doc])+ $variant,)+
         }
 
-        impl Label {
+        impl PathLabel {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// Its name in a description.
+            /// Name in a description.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// What it means, in a sentence.
+            /// Meaning, in a sentence.
             #[must_use]
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($doc),+).trim(),)+ }
@@ -36,7 +36,7 @@ macro_rules! labels {
 labels! {
     /// Nothing holds the path back: a test fills the link, and its queue stays short.
     None = "none",
-    /// The link is full, and that is all there is to say: nothing on the hosts would change it.
+    /// The link is full: nothing on the hosts would change it.
     LinkRate = "link-rate",
     /// The largest receive buffer (`tcp_rmem`) allows less than the bandwidth-delay product.
     ReceiveWindow = "receive-window",
@@ -92,17 +92,17 @@ labels! {
     Asymmetric = "asymmetric",
     /// The congestion control does not suit the path.
     CongestionControl = "congestion-control",
-    /// Somebody else's traffic takes a part of the link.
+    /// Other traffic takes a part of the link.
     CrossTraffic = "cross-traffic",
     /// Many senders meet at one port at once.
     Incast = "incast",
     /// The hosts' packets are smaller than the path would carry.
     SmallPackets = "small-packets",
-    /// The capacity changes while one looks: a path for shapers that follow it, not for a diagnosis.
+    /// The capacity changes over time: a path for shapers that follow it, not for a diagnosis.
     VariableRate = "variable-rate",
 }
 
-impl Label {
+impl PathLabel {
     /// The label of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
@@ -110,14 +110,14 @@ impl Label {
     }
 }
 
-impl fmt::Display for Label {
+impl fmt::Display for PathLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl Serialize for Label {
-    /// Its name.
+impl Serialize for PathLabel {
+    /// Name.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
@@ -128,12 +128,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_label_is_found_by_its_name_and_says_what_it_means() {
-        for label in Label::ALL {
-            assert_eq!(Label::from_name(label.name()), Some(*label));
+    fn every_label_is_found_by_its_name_and_has_a_meaning() {
+        for label in PathLabel::ALL {
+            assert_eq!(PathLabel::from_name(label.name()), Some(*label));
             assert!(label.name().bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{label}");
             assert!(label.meaning().ends_with('.') && !label.meaning().starts_with(' '), "{label}");
         }
-        assert_eq!(Label::from_name("Loss"), None);
+        assert_eq!(PathLabel::from_name("Loss"), None);
     }
 }

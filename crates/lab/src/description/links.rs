@@ -1,40 +1,41 @@
-//! Links: what each direction does, and whether a path can be like that.
+//! Links: the properties of each direction, and checks that a path can have them.
 
 use core::time::Duration;
 
 use linerate_units::{ByteCount, Mtu, PacketCount, Ratio};
 use toml::Spanned;
 
-use super::error::Problem;
-use super::quantity::Named;
+use super::error::DescriptionProblem;
+use super::quantity::NamedQuantity;
 use super::raw::{
-    Quantity, RawDirection, RawGilbertElliott, RawLink, RawLoss, RawLossModel, RawPolicer, RawRateStep, RawReorder,
+    RawDirection, RawGilbertElliott, RawLink, RawLoss, RawLossModel, RawPolicer, RawQuantity, RawRateStep, RawReorder,
 };
 use super::types::{
-    Buffer, Direction, Distribution, ETHERNET_HEADER, Jitter, Link, Loss, Policer, Queue, RateStep, Reorder,
+    BottleneckQueue, BufferSize, DelayJitter, ETHERNET_HEADER, EmulatedLink, JitterDistribution, LinkDirection,
+    LinkReordering, LossModel, PolicerDescription, RateStep,
 };
 use super::unknown;
 
 /// The smallest MTU of IPv4 (RFC 791), and the largest that virtual Ethernet takes.
 const MTU_RANGE: core::ops::RangeInclusive<i64> = 68..=65_535;
 
-/// Ethernet's.
+/// MTU of Ethernet.
 const DEFAULT_MTU: u32 = 1500;
 
-/// To how much one of the counters behind `every` counts.
-const LARGEST_COUNTER: u64 = 10_000;
+/// Maximum count of one of the counters behind `every`.
+const MAX_COUNTER: u64 = 10_000;
 
-/// The kernel counts the time of a policer's bucket with 32 bits of 64 ns.
-const LONGEST_BURST: Duration = Duration::from_secs(270);
+/// Maximum time of a policer's bucket, which the kernel counts with 32 bits of 64 ns.
+const MAX_BURST_TIME: Duration = Duration::from_secs(270);
 
-/// Longer lists of rates are slips.
-const MOST_STEPS: usize = 10_000;
+/// Maximum number of rate changes; longer lists are mistakes.
+const MAX_RATE_STEPS: usize = 10_000;
 
-/// The kernel counts queues in bytes with 32 bits.
-const LARGEST_BUFFER: u64 = 4_294_967_295;
+/// Maximum size of a queue in bytes, which the kernel counts with 32 bits.
+const MAX_BUFFER: u64 = 4_294_967_295;
 
-pub(super) fn links(raw: &[RawLink]) -> Result<Vec<Link>, Problem> {
-    let links: Vec<Link> = raw.iter().map(link).collect::<Result<_, _>>()?;
+pub(super) fn links(raw: &[RawLink]) -> Result<Vec<EmulatedLink>, DescriptionProblem> {
+    let links: Vec<EmulatedLink> = raw.iter().map(link).collect::<Result<_, _>>()?;
     let round_trip = links.iter().map(|link| link.forward.delay + link.backward.delay).sum();
     for (link, raw) in links.iter().zip(raw) {
         for (direction, own) in [(&link.forward, &raw.forward), (&link.backward, &raw.backward)] {
@@ -44,19 +45,24 @@ pub(super) fn links(raw: &[RawLink]) -> Result<Vec<Link>, Problem> {
     Ok(links)
 }
 
-/// The size that a buffer comes to on this path must be one that the kernel can have.
-fn check_buffer(direction: &Direction, mtu: Mtu, raw: &RawDirection, round_trip: Duration) -> Result<(), Problem> {
+/// Checks that the kernel can have a buffer of the size that results on this path.
+fn check_buffer(
+    direction: &LinkDirection,
+    mtu: Mtu,
+    raw: &RawDirection,
+    round_trip: Duration,
+) -> Result<(), DescriptionProblem> {
     let (Some(buffer), Some(rate), Some(text)) = (direction.buffer, direction.rate, &raw.buffer) else { return Ok(()) };
-    let problem = |message: String, advice: &str| Err(Problem::new(text.span(), message, advice));
-    if matches!(buffer, Buffer::Multiple(_)) && round_trip.is_zero() {
+    let problem = |message: String, advice: &str| Err(DescriptionProblem::new(text.span(), message, advice));
+    if matches!(buffer, BufferSize::Multiple(_)) && round_trip.is_zero() {
         let advice = "give a link its delay, or write the buffer in bytes, packets or milliseconds";
         return problem("a path without delay has no bandwidth-delay product".to_owned(), advice);
     }
     let size = buffer.size(rate, round_trip, mtu);
-    if size.get() > LARGEST_BUFFER {
+    if size.get() > MAX_BUFFER {
         return problem(format!("the buffer comes to {size}, and the kernel's hold 4 GiB"), "write \"unlimited\"");
     }
-    if direction.queue == Queue::Red && direction.ecn_threshold.is_none() && size > LARGEST_EARLY_DETECTION {
+    if direction.queue == BottleneckQueue::Red && direction.ecn_threshold.is_none() && size > MAX_RED_QUEUE {
         let message = format!("the kernel cannot average a queue of {size}: random early detection goes to 4 MB");
         return problem(message, "write a smaller buffer, an ecn_threshold, or queue = \"codel\"");
     }
@@ -65,7 +71,7 @@ fn check_buffer(direction: &Direction, mtu: Mtu, raw: &RawDirection, round_trip:
         return problem(format!("the buffer of {size} does not hold one packet of {packet}"), "write a larger one");
     }
     match direction.ecn_threshold.zip(raw.ecn_threshold.as_ref()) {
-        Some((threshold, text)) if threshold >= size => Err(Problem::new(
+        Some((threshold, text)) if threshold >= size => Err(DescriptionProblem::new(
             text.span(),
             format!("the queue never exceeds its buffer of {size}, so never the threshold of {threshold}"),
             "write a threshold below the buffer",
@@ -74,40 +80,40 @@ fn check_buffer(direction: &Direction, mtu: Mtu, raw: &RawDirection, round_trip:
     }
 }
 
-/// As [`LARGEST_EARLY_DETECTION`], where the average is of two values only.
-const LARGEST_THRESHOLD: ByteCount = ByteCount::new(100_000_000);
+/// As [`MAX_RED_QUEUE`], where the average is of two values only.
+const MAX_ECN_THRESHOLD: ByteCount = ByteCount::new(100_000_000);
 
 /// The kernel's average and its weight share 32 bits.
-const LARGEST_EARLY_DETECTION: ByteCount = ByteCount::new(4_000_000);
+const MAX_RED_QUEUE: ByteCount = ByteCount::new(4_000_000);
 
-fn link(raw: &RawLink) -> Result<Link, Problem> {
+fn link(raw: &RawLink) -> Result<EmulatedLink, DescriptionProblem> {
     let mtu = mtu(raw.mtu.as_ref())?;
-    Ok(Link {
+    Ok(EmulatedLink {
         mtu,
         forward: direction(&raw.direction(raw.forward.as_ref()))?,
         backward: direction(&raw.direction(raw.backward.as_ref()))?,
     })
 }
 
-fn mtu(raw: Option<&Spanned<i64>>) -> Result<Mtu, Problem> {
+fn mtu(raw: Option<&Spanned<i64>>) -> Result<Mtu, DescriptionProblem> {
     let Some(raw) = raw else { return Ok(Mtu::new(DEFAULT_MTU)) };
     let number = *raw.get_ref();
     let advice = "write a number of bytes from 68 to 65535; below 1280 the path has no IPv6";
     match u32::try_from(number) {
         Ok(bytes) if MTU_RANGE.contains(&number) => Ok(Mtu::new(bytes)),
-        _ => Err(Problem::new(raw.span(), format!("an MTU of {number} bytes is not possible"), advice)),
+        _ => Err(DescriptionProblem::new(raw.span(), format!("an MTU of {number} bytes is not possible"), advice)),
     }
 }
 
 /// A quantity that may be missing.
-fn named<'a>(what: &'static str, text: Option<&'a Spanned<Quantity>>) -> Option<Named<'a>> {
-    text.map(|text| Named { what, text })
+fn named<'a>(what: &'static str, text: Option<&'a Spanned<RawQuantity>>) -> Option<NamedQuantity<'a>> {
+    text.map(|text| NamedQuantity { what, text })
 }
 
-fn direction(raw: &RawDirection) -> Result<Direction, Problem> {
+fn direction(raw: &RawDirection) -> Result<LinkDirection, DescriptionProblem> {
     let share = |what, text: &Option<_>| named(what, Option::as_ref(text)).map(|named| named.share()).transpose();
     let size = |what, text: &Option<_>| named(what, Option::as_ref(text)).map(|named| named.size()).transpose();
-    let direction = Direction {
+    let direction = LinkDirection {
         policer: raw.policer.as_ref().map(|raw| policer(raw.get_ref())).transpose()?,
         drop_larger_than: size("the size", &raw.drop_larger_than)?,
         bleach_ecn: raw.bleach_ecn.unwrap_or(false),
@@ -129,98 +135,101 @@ fn direction(raw: &RawDirection) -> Result<Direction, Problem> {
     Ok(direction)
 }
 
-/// The times at which the rate changes, each after the one before.
-fn steps(raw: &Spanned<Vec<RawRateStep>>) -> Result<Vec<RateStep>, Problem> {
-    if raw.get_ref().len() > MOST_STEPS {
-        let message = format!("{} changes of the rate are more than {MOST_STEPS}", raw.get_ref().len());
-        return Err(Problem::new(raw.span(), message, "write fewer"));
+/// Times at which the rate changes, each after the one before.
+fn steps(raw: &Spanned<Vec<RawRateStep>>) -> Result<Vec<RateStep>, DescriptionProblem> {
+    if raw.get_ref().len() > MAX_RATE_STEPS {
+        let message = format!("{} changes of the rate are more than {MAX_RATE_STEPS}", raw.get_ref().len());
+        return Err(DescriptionProblem::new(raw.span(), message, "write fewer"));
     }
     let mut steps: Vec<RateStep> = Vec::with_capacity(raw.get_ref().len());
     for RawRateStep { at, rate } in raw.get_ref() {
-        let time = Named { what: "the time", text: at }.positive_time()?;
+        let time = NamedQuantity { what: "the time", text: at }.positive_time()?;
         if time.subsec_nanos() % 1_000_000 != 0 {
-            return Err(Problem::new(at.span(), "the time is not in whole milliseconds", "write \"1.5 s\""));
+            return Err(DescriptionProblem::new(at.span(), "the time is not in whole milliseconds", "write \"1.5 s\""));
         }
         if steps.last().is_some_and(|last| last.at >= time) {
             let advice = "write the changes in the order of time, each once";
-            return Err(Problem::new(at.span(), "the rate has changed at this time, or later, already", advice));
+            return Err(DescriptionProblem::new(at.span(), "the rate already changes at this time, or later", advice));
         }
-        steps.push(RateStep { at: time, rate: Named { what: "the rate", text: rate }.rate()? });
+        steps.push(RateStep { at: time, rate: NamedQuantity { what: "the rate", text: rate }.rate()? });
     }
     Ok(steps)
 }
 
-/// A rate that changes is the shaper's alone, and that stands where there is a queue.
-fn check_steps(raw: &RawDirection, direction: &Direction) -> Result<(), Problem> {
+/// A rate that changes is enforced by the shaper alone, which exists only with a queue.
+fn check_steps(raw: &RawDirection, direction: &LinkDirection) -> Result<(), DescriptionProblem> {
     let Some(text) = raw.steps.as_ref().filter(|_| !direction.steps.is_empty()) else { return Ok(()) };
-    let problem = |message: &str, advice: &str| Err(Problem::new(text.span(), message, advice));
+    let problem = |message: &str, advice: &str| Err(DescriptionProblem::new(text.span(), message, advice));
     if direction.rate.is_none() {
         return problem("the rate changes, but there is none to begin with", "add the link's rate");
     }
     match (direction.queue, direction.buffer) {
-        (Queue::Fifo, None) => {
+        (BottleneckQueue::Fifo, None) => {
             problem("a rate that changes needs a buffer", "add a buffer, such as \"500 ms\", or a queue")
         }
-        // The shaper, told of another rate, would give this queue its own limit in bytes.
-        (Queue::Fifo, Some(Buffer::Packets(_))) => {
+        // A shaper whose rate changes would give this queue its own limit in bytes.
+        (BottleneckQueue::Fifo, Some(BufferSize::Packets(_))) => {
             problem("where the rate changes, the lab's fifo counts bytes", "write the buffer as a size or as a time")
         }
         _ => Ok(()),
     }
 }
 
-fn policer(raw: &RawPolicer) -> Result<Policer, Problem> {
-    let rate = Named { what: "the policer's rate", text: &raw.rate }.rate()?;
-    let burst = Named { what: "the policer's burst", text: &raw.burst }.size()?;
-    if burst.get() > LARGEST_BUFFER {
-        return Err(Problem::new(raw.burst.span(), "the policer's burst exceeds 4 GiB", "write a smaller one"));
+fn policer(raw: &RawPolicer) -> Result<PolicerDescription, DescriptionProblem> {
+    let rate = NamedQuantity { what: "the policer's rate", text: &raw.rate }.rate()?;
+    let burst = NamedQuantity { what: "the policer's burst", text: &raw.burst }.size()?;
+    if burst.get() > MAX_BUFFER {
+        return Err(DescriptionProblem::new(
+            raw.burst.span(),
+            "the policer's burst exceeds 4 GiB",
+            "write a smaller one",
+        ));
     }
-    if burst / rate > Some(LONGEST_BURST) {
+    if burst / rate > Some(MAX_BURST_TIME) {
         let message =
             format!("the policer's bucket of {burst} takes longer to fill at {rate} than the kernel counts (270 s)");
-        return Err(Problem::new(raw.burst.span(), message, "write a smaller burst, or a higher rate"));
+        return Err(DescriptionProblem::new(raw.burst.span(), message, "write a smaller burst, or a higher rate"));
     }
-    Ok(Policer { rate, burst })
+    Ok(PolicerDescription { rate, burst })
 }
 
-fn queue(text: &Spanned<String>) -> Result<Queue, Problem> {
-    Queue::ALL
+fn queue(text: &Spanned<String>) -> Result<BottleneckQueue, DescriptionProblem> {
+    BottleneckQueue::ALL
         .into_iter()
         .find(|queue| queue.name() == text.get_ref())
-        .ok_or_else(|| unknown(text, "queue", Queue::ALL.iter().map(|queue| queue.name())))
+        .ok_or_else(|| unknown(text, "queue", BottleneckQueue::ALL.iter().map(|queue| queue.name())))
 }
 
-fn jitter(raw: &RawDirection) -> Result<Option<Jitter>, Problem> {
+fn jitter(raw: &RawDirection) -> Result<Option<DelayJitter>, DescriptionProblem> {
     let distribution = raw.distribution.as_ref().map(distribution).transpose()?;
     match (&raw.jitter, &raw.distribution) {
         (None, Some(text)) => {
-            Err(Problem::new(text.span(), "a distribution of what: there is no jitter", "add jitter, or remove this"))
+            Err(DescriptionProblem::new(text.span(), "a distribution without jitter", "add jitter, or remove this"))
         }
         (None, None) => Ok(None),
         (Some(text), _) => {
-            let by = Named { what: "the jitter", text }.delay()?;
-            Ok((!by.is_zero()).then_some(Jitter { by, distribution: distribution.unwrap_or_default() }))
+            let by = NamedQuantity { what: "the jitter", text }.delay()?;
+            Ok((!by.is_zero()).then_some(DelayJitter { by, distribution: distribution.unwrap_or_default() }))
         }
     }
 }
 
-fn distribution(text: &Spanned<String>) -> Result<Distribution, Problem> {
-    Distribution::ALL
-        .into_iter()
-        .find(|distribution| distribution.name() == text.get_ref())
-        .ok_or_else(|| unknown(text, "distribution", Distribution::ALL.iter().map(|distribution| distribution.name())))
+fn distribution(text: &Spanned<String>) -> Result<JitterDistribution, DescriptionProblem> {
+    JitterDistribution::ALL.into_iter().find(|distribution| distribution.name() == text.get_ref()).ok_or_else(|| {
+        unknown(text, "distribution", JitterDistribution::ALL.iter().map(|distribution| distribution.name()))
+    })
 }
 
-fn loss(raw: &Spanned<RawLoss>) -> Result<Option<Loss>, Problem> {
+fn loss(raw: &Spanned<RawLoss>) -> Result<Option<LossModel>, DescriptionProblem> {
     match raw.get_ref() {
         RawLoss::Share(quantity) => {
             let text = Spanned::new(raw.span(), quantity.clone());
-            let share = Named { what: "the loss", text: &text }.share()?;
-            Ok((share.get() > 0.0).then_some(Loss::Random(share)))
+            let share = NamedQuantity { what: "the loss", text: &text }.share()?;
+            Ok((share.get() > 0.0).then_some(LossModel::Random(share)))
         }
         RawLoss::Model(RawLossModel { gilbert_elliott: Some(model), every: None }) => gilbert_elliott(model).map(Some),
         RawLoss::Model(RawLossModel { gilbert_elliott: None, every: Some(count) }) => every(count).map(Some),
-        RawLoss::Model(_) => Err(Problem::new(
+        RawLoss::Model(_) => Err(DescriptionProblem::new(
             raw.span(),
             "the loss follows one model",
             "write either { gilbert_elliott = { good_to_bad = \"0.1 %\", bad_to_good = \"10 %\" } } or { every = 36000 }",
@@ -228,11 +237,11 @@ fn loss(raw: &Spanned<RawLoss>) -> Result<Option<Loss>, Problem> {
     }
 }
 
-fn gilbert_elliott(raw: &RawGilbertElliott) -> Result<Loss, Problem> {
-    let share = |what, text| Named { what, text }.share();
+fn gilbert_elliott(raw: &RawGilbertElliott) -> Result<LossModel, DescriptionProblem> {
+    let share = |what, text| NamedQuantity { what, text }.share();
     let optional = |what, text: Option<_>, default| text.map_or(Ok(default), |text| share(what, text));
     let certain = Ratio::from_percent(100.0).unwrap_or_default();
-    Ok(Loss::GilbertElliott {
+    Ok(LossModel::GilbertElliott {
         good_to_bad: share("the probability", &raw.good_to_bad)?,
         bad_to_good: share("the probability", &raw.bad_to_good)?,
         loss_in_bad: optional("the loss", raw.loss_in_bad.as_ref(), certain)?,
@@ -240,44 +249,41 @@ fn gilbert_elliott(raw: &RawGilbertElliott) -> Result<Loss, Problem> {
     })
 }
 
-fn every(count: &Spanned<i64>) -> Result<Loss, Problem> {
+fn every(count: &Spanned<i64>) -> Result<LossModel, DescriptionProblem> {
     let number = u64::try_from(*count.get_ref()).unwrap_or_default();
-    let problem = |message: String, advice: String| Err(Problem::new(count.span(), message, advice));
-    if !(2..=LARGEST_COUNTER * LARGEST_COUNTER).contains(&number) {
+    let problem = |message: String, advice: String| Err(DescriptionProblem::new(count.span(), message, advice));
+    if !(2..=MAX_COUNTER * MAX_COUNTER).contains(&number) {
         let message = format!("the lab cannot lose one of {} packets", count.get_ref());
         return problem(message, "write a number from 2 to 100000000".to_owned());
     }
     if count_factors(number).is_some() {
-        return Ok(Loss::Every(PacketCount::new(number)));
+        return Ok(LossModel::Every(PacketCount::new(number)));
     }
-    let below = (2..number).rev().find(|number| count_factors(*number).is_some()).unwrap_or(LARGEST_COUNTER);
+    let below = (2..number).rev().find(|number| count_factors(*number).is_some()).unwrap_or(MAX_COUNTER);
     problem(
-        format!(
-            "{number} is not the product of two numbers up to {LARGEST_COUNTER}, to which the kernel's counters count"
-        ),
+        format!("{number} is not the product of two numbers up to {MAX_COUNTER}, to which the kernel's counters count"),
         format!("write {below}"),
     )
 }
 
-/// The numbers to which two counters, of which the second counts what the first has counted, must count to find each
-/// packet whose number is a multiple of `number`; the second is 1 where one counter is enough. `None` where two are not.
+/// Counts of two counters, of which the second counts the hits of the first, that find each packet whose number is a
+/// multiple of `number`; the second is 1 where one counter is enough. `None` where two are not.
 pub(crate) fn count_factors(number: u64) -> Option<(u64, u64)> {
-    let second =
-        (1..=LARGEST_COUNTER).find(|second| number.is_multiple_of(*second) && number / second <= LARGEST_COUNTER)?;
+    let second = (1..=MAX_COUNTER).find(|second| number.is_multiple_of(*second) && number / second <= MAX_COUNTER)?;
     Some((number / second, second))
 }
 
-fn reorder(raw: &RawReorder) -> Result<Option<Reorder>, Problem> {
-    let share = Named { what: "the share that overtakes", text: &raw.share }.share()?;
-    let by = Named { what: "the time", text: &raw.by }.delay()?;
+fn reorder(raw: &RawReorder) -> Result<Option<LinkReordering>, DescriptionProblem> {
+    let share = NamedQuantity { what: "the share that overtakes", text: &raw.share }.share()?;
+    let by = NamedQuantity { what: "the time", text: &raw.by }.delay()?;
     if by.is_zero() {
-        return Err(Problem::new(raw.by.span(), "to overtake by no time is not to overtake", "write \"1 ms\""));
+        return Err(DescriptionProblem::new(raw.by.span(), "the time to overtake by is zero", "write \"1 ms\""));
     }
-    Ok((share.get() > 0.0).then_some(Reorder { share, by }))
+    Ok((share.get() > 0.0).then_some(LinkReordering { share, by }))
 }
 
-/// Nothing arrives before it was sent.
-fn check_delays(raw: &RawDirection, direction: &Direction) -> Result<(), Problem> {
+/// Checks that no packet arrives before it was sent.
+fn check_delays(raw: &RawDirection, direction: &LinkDirection) -> Result<(), DescriptionProblem> {
     let delay = direction.delay;
     if let (Some(jitter), Some(text)) = (direction.jitter, &raw.jitter)
         && jitter.by > delay
@@ -286,13 +292,13 @@ fn check_delays(raw: &RawDirection, direction: &Direction) -> Result<(), Problem
             "a jitter of {:?} exceeds the delay of {delay:?}: packets would arrive before they left",
             jitter.by
         );
-        return Err(Problem::new(text.span(), message, "write a jitter no larger than the delay"));
+        return Err(DescriptionProblem::new(text.span(), message, "write a jitter no larger than the delay"));
     }
     if let (Some(reorder), Some(text)) = (direction.reorder, &raw.reorder)
         && reorder.by + direction.jitter.map_or_else(Default::default, |jitter| jitter.by) > delay
     {
         let message = format!("packets cannot overtake by {:?} on a link with a delay of {delay:?}", reorder.by);
-        return Err(Problem::new(
+        return Err(DescriptionProblem::new(
             text.span(),
             message,
             "write a 'by' that, with the jitter, is no larger than the delay",
@@ -301,37 +307,37 @@ fn check_delays(raw: &RawDirection, direction: &Direction) -> Result<(), Problem
     Ok(())
 }
 
-/// A queue needs something to wait for.
-fn check_queue(raw: &RawDirection, direction: &Direction) -> Result<(), Problem> {
-    let needs_rate = "add the link's rate: packets only wait where a rate makes them";
+/// Checks that a queue has a rate at which packets wait.
+fn check_queue(raw: &RawDirection, direction: &LinkDirection) -> Result<(), DescriptionProblem> {
+    let needs_rate = "add the link's rate: packets wait only where the rate is limited";
     if direction.rate.is_none() {
         let places = [
             (direction.buffer.is_some(), "buffer", raw.buffer.as_ref().map(Spanned::span)),
-            (direction.queue != Queue::Fifo, "queue", raw.queue.as_ref().map(Spanned::span)),
+            (direction.queue != BottleneckQueue::Fifo, "queue", raw.queue.as_ref().map(Spanned::span)),
             (direction.ecn_threshold.is_some(), "threshold", raw.ecn_threshold.as_ref().map(Spanned::span)),
         ];
         if let Some((_, what, Some(span))) = places.into_iter().find(|(is_there, _, span)| *is_there && span.is_some())
         {
-            return Err(Problem::new(span, format!("a {what} without a rate"), needs_rate));
+            return Err(DescriptionProblem::new(span, format!("a {what} without a rate"), needs_rate));
         }
     }
-    if let (Queue::Red, None, Some(text)) = (direction.queue, direction.buffer, &raw.queue) {
+    if let (BottleneckQueue::Red, None, Some(text)) = (direction.queue, direction.buffer, &raw.queue) {
         let advice = "add a buffer: its thresholds are parts of that";
-        return Err(Problem::new(text.span(), "random early detection needs a buffer", advice));
+        return Err(DescriptionProblem::new(text.span(), "random early detection needs a buffer", advice));
     }
     match (direction.ecn_threshold, &raw.ecn_threshold) {
-        (Some(_), Some(text)) if !direction.queue.has_threshold() => Err(Problem::new(
+        (Some(_), Some(text)) if !direction.queue.has_threshold() => Err(DescriptionProblem::new(
             text.span(),
             format!("a {} queue has no threshold above which it marks", direction.queue.name()),
             "write queue = \"red\", \"codel\" or \"fq_codel\"",
         )),
-        (Some(threshold), Some(text)) if threshold > LARGEST_THRESHOLD => {
+        (Some(threshold), Some(text)) if threshold > MAX_ECN_THRESHOLD => {
             let message = format!("the kernel cannot average a queue of {threshold}");
-            Err(Problem::new(text.span(), message, "write at most \"100 MB\""))
+            Err(DescriptionProblem::new(text.span(), message, "write at most \"100 MB\""))
         }
-        (Some(threshold), Some(text)) if direction.rate.and_then(|rate| threshold / rate) > Some(LONGEST_BURST) => {
+        (Some(threshold), Some(text)) if direction.rate.and_then(|rate| threshold / rate) > Some(MAX_BURST_TIME) => {
             let message = format!("{threshold} take longer to drain than the 270 s that the kernel counts");
-            Err(Problem::new(text.span(), message, "write a smaller threshold"))
+            Err(DescriptionProblem::new(text.span(), message, "write a smaller threshold"))
         }
         _ => Ok(()),
     }

@@ -1,7 +1,7 @@
-//! Descriptions of paths: TOML, read strictly.
+//! Descriptions of paths: TOML, parsed strictly.
 //!
-//! What is not known, not possible or lacks its unit is an error that names the line: a path that silently is another
-//! one than its author meant would make every figure measured on it wrong. `docs/paths.md` lists all keys.
+//! Unknown keys, impossible values and missing units are errors that name the line: a path that silently differs from
+//! its author's intent would make every figure measured on it wrong. `docs/paths.md` lists all keys.
 
 mod error;
 mod hosts;
@@ -16,33 +16,34 @@ use toml::Spanned;
 
 pub use error::DescriptionError;
 pub use hosts::CONGESTION_CONTROLS;
-pub use label::Label;
+pub use label::PathLabel;
 pub(crate) use links::count_factors;
-pub(crate) use traffic::{DATAGRAM, MOST_DATAGRAMS};
+pub(crate) use traffic::{DATAGRAM_PAYLOAD, MAX_BURST_DATAGRAMS};
 pub use types::{
-    Buffer, Direction, Distribution, ETHERNET_HEADER, Host, Jitter, Link, Loss, PathDescription, Policer, Queue,
-    RateStep, Reorder, Traffic, TrafficKind, TrafficProtocol,
+    BottleneckQueue, BufferSize, DelayJitter, ETHERNET_HEADER, EmulatedLink, HostDescription, JitterDistribution,
+    LinkDirection, LinkReordering, LossModel, PathDescription, PolicerDescription, RateStep, TrafficDescription,
+    TrafficKind, TrafficProtocol,
 };
 
-use error::Problem;
+use error::DescriptionProblem;
 use raw::RawPath;
 
-/// Where the author finds all keys.
-const ALL_KEYS: &str = "docs/paths.md lists all keys with their units";
+/// Reference of all keys, for error messages.
+const KEYS_REFERENCE: &str = "docs/paths.md lists all keys with their units";
 
 impl PathDescription {
-    /// Reads the description `text` of the path `name`; a name that ends with `.toml` is taken for the file's, and the
-    /// path's is what stands before that.
+    /// Reads the description `text` of the path `name`; a name that ends with `.toml` is the file's, and the path's
+    /// name is the part before that.
     ///
     /// # Errors
-    /// Text that is not TOML, keys that do not exist, quantities without units, values that no path can have. The first
-    /// of them, with its line.
+    /// Invalid TOML, unknown keys, quantities without units, values that no path can have. The first of them, with its
+    /// line.
     pub fn parse(name: &str, text: &str) -> Result<Self, DescriptionError> {
         let file = if is_file_name(name) { name.to_owned() } else { format!("{name}.toml") };
         let located = |problem| DescriptionError::locate(&file, text, problem);
         let name = path_name(&file).map_err(located)?;
-        let raw: RawPath = toml::from_str(text).map_err(|error| located(not_readable(&error, text)))?;
-        understand(name, &raw).map_err(located)
+        let raw: RawPath = toml::from_str(text).map_err(|error| located(parse_problem(&error, text)))?;
+        validate(name, &raw).map_err(located)
     }
 }
 
@@ -51,22 +52,22 @@ fn is_file_name(name: &str) -> bool {
 }
 
 /// The path's name: the last part of the file's, without `.toml`.
-fn path_name(file: &str) -> Result<String, Problem> {
+fn path_name(file: &str) -> Result<String, DescriptionProblem> {
     let last = file.rsplit('/').next().unwrap_or(file);
     let name = last.strip_suffix(".toml").unwrap_or(last);
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if name.is_empty() || name.starts_with('-') || !name.bytes().all(is_plain) {
-        return Err(Problem::new(
+        return Err(DescriptionProblem::new(
             0..0,
-            format!("'{name}' is no name for a path"),
+            format!("'{name}' is not a path name"),
             "name the file with small letters, digits and hyphens, such as adsl-2mbit.toml",
         ));
     }
     Ok(name.to_owned())
 }
 
-/// What the TOML reader says, with a way out.
-fn not_readable(error: &toml::de::Error, text: &str) -> Problem {
+/// Error of the TOML parser, with a remedy.
+fn parse_problem(error: &toml::de::Error, text: &str) -> DescriptionProblem {
     let message = error.message().to_owned();
     let advice = if message.contains("has no unit") {
         "write the number with its unit, in quotes, such as \"10 Gbit/s\", \"58.5 ms\", \"1.5 MB\" or \"0.1 %\""
@@ -75,29 +76,29 @@ fn not_readable(error: &toml::de::Error, text: &str) -> Problem {
     } else if message.starts_with("missing field") {
         "add the key; docs/paths.md lists all keys with their units"
     } else {
-        ALL_KEYS
+        KEYS_REFERENCE
     };
-    // An error at the end of the text stands on its last line, not on the empty one after it.
+    // An error at the end of the text is on its last line, not on the empty one after it.
     let end = text.trim_end().len();
     let start = error.span().map_or(0, |span| span.start).min(end);
-    Problem::new(
+    DescriptionProblem::new(
         start..start,
         message.replace("unknown field", "unknown key").replace("missing field", "missing key"),
         advice,
     )
 }
 
-fn understand(name: String, raw: &RawPath) -> Result<PathDescription, Problem> {
+fn validate(name: String, raw: &RawPath) -> Result<PathDescription, DescriptionProblem> {
     let names = hosts::chain(raw)?;
     let links = links::links(&raw.link)?;
     let hosts = hosts::hosts(raw, &names)?;
     let traffic = raw.traffic.iter().map(|traffic| traffic::traffic(traffic, &hosts)).collect::<Result<_, _>>()?;
     Ok(PathDescription {
         name,
-        story: line(&raw.story, "story")?,
-        source: line(&raw.source, "source")?,
+        story: single_line(&raw.story, "story")?,
+        source: single_line(&raw.source, "source")?,
         label: label(&raw.label)?,
-        scenario: words(&raw.scenario)?,
+        scenario: scenario_arguments(&raw.scenario)?,
         seed: seed(raw.seed.as_ref())?,
         hosts,
         links,
@@ -105,11 +106,11 @@ fn understand(name: String, raw: &RawPath) -> Result<PathDescription, Problem> {
     })
 }
 
-/// One line that says something.
-fn line(text: &Spanned<String>, what: &str) -> Result<String, Problem> {
+/// One non-empty line.
+fn single_line(text: &Spanned<String>, what: &str) -> Result<String, DescriptionProblem> {
     let trimmed = text.get_ref().trim();
     if trimmed.is_empty() || trimmed.contains(char::is_control) {
-        return Err(Problem::new(
+        return Err(DescriptionProblem::new(
             text.span(),
             format!("the {what} is not one line of text"),
             "write one sentence, without line breaks",
@@ -118,40 +119,44 @@ fn line(text: &Spanned<String>, what: &str) -> Result<String, Problem> {
     Ok(trimmed.to_owned())
 }
 
-fn label(text: &Spanned<String>) -> Result<Label, Problem> {
-    Label::from_name(text.get_ref()).ok_or_else(|| {
-        let known = Label::ALL.iter().map(|label| label.name());
+fn label(text: &Spanned<String>) -> Result<PathLabel, DescriptionProblem> {
+    PathLabel::from_name(text.get_ref()).ok_or_else(|| {
+        let known = PathLabel::ALL.iter().map(|label| label.name());
         unknown(text, "label", known)
     })
 }
 
-/// A name that is not one of those known.
-fn unknown<'a>(text: &Spanned<String>, what: &str, known: impl Iterator<Item = &'a str>) -> Problem {
+/// Error for an unknown name, with the known ones.
+fn unknown<'a>(text: &Spanned<String>, what: &str, known: impl Iterator<Item = &'a str>) -> DescriptionProblem {
     let known: Vec<&str> = known.collect();
-    Problem::new(
+    DescriptionProblem::new(
         text.span(),
-        format!("there is no {what} '{}'", text.get_ref()),
+        format!("unknown {what} '{}'", text.get_ref()),
         format!("write one of {}", known.join(", ")),
     )
 }
 
-/// The scenario's words. There is no shell, hence no quotes.
-fn words(text: &Spanned<String>) -> Result<Vec<String>, Problem> {
+/// Arguments of the scenario. There is no shell, hence no quotes.
+fn scenario_arguments(text: &Spanned<String>) -> Result<Vec<String>, DescriptionProblem> {
     let words: Vec<String> = text.get_ref().split_whitespace().map(str::to_owned).collect();
     if words.is_empty() || text.get_ref().contains(['"', '\'', '\\', '$', '`', '|', '&', ';']) {
-        return Err(Problem::new(
+        return Err(DescriptionProblem::new(
             text.span(),
             "the scenario is not a plain command",
-            "write words with blanks between them, such as \"iperf3 -c far -t 10\": no shell reads them",
+            "write arguments separated by blanks, such as \"iperf3 -c far -t 10\": there is no shell",
         ));
     }
     Ok(words)
 }
 
-fn seed(seed: Option<&Spanned<i64>>) -> Result<u64, Problem> {
+fn seed(seed: Option<&Spanned<i64>>) -> Result<u64, DescriptionProblem> {
     let Some(seed) = seed else { return Ok(1) };
     u64::try_from(*seed.get_ref()).map_err(|_| {
-        Problem::new(seed.span(), format!("the seed {} is negative", seed.get_ref()), "write a number from 0 on")
+        DescriptionProblem::new(
+            seed.span(),
+            format!("the seed {} is negative", seed.get_ref()),
+            "write a number from 0 on",
+        )
     })
 }
 

@@ -1,4 +1,4 @@
-//! The description as it is written: keys and text, each with its place, not yet understood.
+//! The description as written: keys and text with their locations, not yet validated.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub(super) struct RawHost {
     pub(super) server: Option<Spanned<Vec<String>>>,
 }
 
-/// The keys that each direction can have, and the link for both.
+/// Keys that each direction can have, and the link for both.
 macro_rules! directional {
     ($(#[$doc:meta])* $name:ident { $($own:tt)* }) => {
         $(#[$doc])*
@@ -43,20 +43,20 @@ macro_rules! directional {
         #[serde(deny_unknown_fields)]
         pub(super) struct $name {
             $($own)*
-            pub(super) rate: Option<Spanned<Quantity>>,
+            pub(super) rate: Option<Spanned<RawQuantity>>,
             pub(super) steps: Option<Spanned<Vec<RawRateStep>>>,
-            pub(super) delay: Option<Spanned<Quantity>>,
-            pub(super) jitter: Option<Spanned<Quantity>>,
+            pub(super) delay: Option<Spanned<RawQuantity>>,
+            pub(super) jitter: Option<Spanned<RawQuantity>>,
             pub(super) distribution: Option<Spanned<String>>,
             pub(super) loss: Option<Spanned<RawLoss>>,
-            pub(super) duplicate: Option<Spanned<Quantity>>,
-            pub(super) corrupt: Option<Spanned<Quantity>>,
+            pub(super) duplicate: Option<Spanned<RawQuantity>>,
+            pub(super) corrupt: Option<Spanned<RawQuantity>>,
             pub(super) reorder: Option<Spanned<RawReorder>>,
-            pub(super) buffer: Option<Spanned<Quantity>>,
+            pub(super) buffer: Option<Spanned<RawQuantity>>,
             pub(super) queue: Option<Spanned<String>>,
-            pub(super) ecn_threshold: Option<Spanned<Quantity>>,
+            pub(super) ecn_threshold: Option<Spanned<RawQuantity>>,
             pub(super) policer: Option<Spanned<RawPolicer>>,
-            pub(super) drop_larger_than: Option<Spanned<Quantity>>,
+            pub(super) drop_larger_than: Option<Spanned<RawQuantity>>,
             pub(super) bleach_ecn: Option<bool>,
         }
     };
@@ -78,10 +78,10 @@ directional! {
 }
 
 impl RawLink {
-    /// What holds in one direction: its own keys, and the link's where it has none.
+    /// Keys of one direction: its own, and the link's where it has none.
     pub(super) fn direction(&self, own: Option<&RawDirection>) -> RawDirection {
         let own = own.cloned().unwrap_or_default();
-        // What describes a key goes with that key: a direction's own queue does not take the link's threshold.
+        // A key's parameters go with that key: a direction's own queue does not take the link's threshold.
         let ecn_threshold = if own.queue.is_some() { None } else { self.ecn_threshold.clone() };
         let distribution = if own.jitter.is_some() { None } else { self.distribution.clone() };
         macro_rules! merged {
@@ -100,7 +100,7 @@ impl RawLink {
 /// `loss`: a share, or a model of its own.
 #[derive(Clone, Debug)]
 pub(super) enum RawLoss {
-    Share(Quantity),
+    Share(RawQuantity),
     Model(RawLossModel),
 }
 
@@ -114,31 +114,31 @@ pub(super) struct RawLossModel {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawGilbertElliott {
-    pub(super) good_to_bad: Spanned<Quantity>,
-    pub(super) bad_to_good: Spanned<Quantity>,
-    pub(super) loss_in_bad: Option<Spanned<Quantity>>,
-    pub(super) loss_in_good: Option<Spanned<Quantity>>,
+    pub(super) good_to_bad: Spanned<RawQuantity>,
+    pub(super) bad_to_good: Spanned<RawQuantity>,
+    pub(super) loss_in_bad: Option<Spanned<RawQuantity>>,
+    pub(super) loss_in_good: Option<Spanned<RawQuantity>>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawRateStep {
-    pub(super) at: Spanned<Quantity>,
-    pub(super) rate: Spanned<Quantity>,
+    pub(super) at: Spanned<RawQuantity>,
+    pub(super) rate: Spanned<RawQuantity>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawReorder {
-    pub(super) share: Spanned<Quantity>,
-    pub(super) by: Spanned<Quantity>,
+    pub(super) share: Spanned<RawQuantity>,
+    pub(super) by: Spanned<RawQuantity>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawPolicer {
-    pub(super) rate: Spanned<Quantity>,
-    pub(super) burst: Spanned<Quantity>,
+    pub(super) rate: Spanned<RawQuantity>,
+    pub(super) burst: Spanned<RawQuantity>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -148,20 +148,20 @@ pub(super) struct RawTraffic {
     pub(super) from: Spanned<String>,
     pub(super) to: Spanned<String>,
     pub(super) protocol: Option<Spanned<String>>,
-    pub(super) rate: Option<Spanned<Quantity>>,
+    pub(super) rate: Option<Spanned<RawQuantity>>,
     pub(super) streams: Option<Spanned<i64>>,
     pub(super) congestion_control: Option<Spanned<String>>,
-    pub(super) start: Option<Spanned<Quantity>>,
-    pub(super) duration: Option<Spanned<Quantity>>,
-    pub(super) on: Option<Spanned<Quantity>>,
-    pub(super) off: Option<Spanned<Quantity>>,
+    pub(super) start: Option<Spanned<RawQuantity>>,
+    pub(super) duration: Option<Spanned<RawQuantity>>,
+    pub(super) on: Option<Spanned<RawQuantity>>,
+    pub(super) off: Option<Spanned<RawQuantity>>,
 }
 
-/// Text with a number and its unit. A bare number is refused here, with words that say so.
+/// Text with a number and its unit. A bare number is rejected here, with a message for that.
 #[derive(Clone, Debug)]
-pub(super) struct Quantity(pub(super) String);
+pub(super) struct RawQuantity(pub(super) String);
 
-impl<'de> Deserialize<'de> for Quantity {
+impl<'de> Deserialize<'de> for RawQuantity {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(QuantityVisitor)
     }
@@ -169,27 +169,27 @@ impl<'de> Deserialize<'de> for Quantity {
 
 struct QuantityVisitor;
 
-/// What a number without a unit is told.
+/// Message for a number without a unit.
 pub(super) fn no_unit(number: impl fmt::Display) -> String {
     format!("the number {number} has no unit")
 }
 
 impl Visitor<'_> for QuantityVisitor {
-    type Value = Quantity;
+    type Value = RawQuantity;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a quantity with its unit, in quotes")
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Quantity, E> {
-        Ok(Quantity(text.to_owned()))
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<RawQuantity, E> {
+        Ok(RawQuantity(text.to_owned()))
     }
 
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Quantity, E> {
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<RawQuantity, E> {
         Err(E::custom(no_unit(number)))
     }
 
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Quantity, E> {
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<RawQuantity, E> {
         Err(E::custom(no_unit(number)))
     }
 }
@@ -210,7 +210,7 @@ impl<'de> Visitor<'de> for LossVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<RawLoss, E> {
-        Ok(RawLoss::Share(Quantity(text.to_owned())))
+        Ok(RawLoss::Share(RawQuantity(text.to_owned())))
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<RawLoss, E> {

@@ -1,4 +1,4 @@
-//! What is read, and what each slip is told.
+//! Parsed descriptions, and the error for each mistake.
 
 use core::time::Duration;
 
@@ -83,9 +83,9 @@ fn share(percent: f64) -> Ratio {
 }
 
 #[test]
-fn everything_that_is_written_is_understood() {
+fn everything_that_is_written_is_parsed() {
     let path = parsed(WHOLE);
-    assert_eq!((path.name.as_str(), path.seed, path.label), ("whole", 7, Label::ReceiveWindow));
+    assert_eq!((path.name.as_str(), path.seed, path.label), ("whole", 7, PathLabel::ReceiveWindow));
     assert_eq!(path.scenario, ["iperf3", "-c", "far", "-t", "10", "-C", "cubic"]);
     let names: Vec<&str> = path.hosts.iter().map(|host| host.name.as_str()).collect();
     assert_eq!(names, ["near", "r1", "far"]);
@@ -108,21 +108,21 @@ fn everything_that_is_written_is_understood() {
 fn a_link_with_all_keys() {
     let path = parsed(WHOLE);
     assert_eq!(path.links[0].mtu, Mtu::new(9000));
-    let expected = Direction {
-        policer: Some(Policer { rate: BitRate::from_bits_per_second(1e8), burst: ByteCount::new(200_000) }),
+    let expected = LinkDirection {
+        policer: Some(PolicerDescription { rate: BitRate::from_bits_per_second(1e8), burst: ByteCount::new(200_000) }),
         drop_larger_than: Some(ByteCount::new(1400)),
         bleach_ecn: true,
-        queue: Queue::Red,
-        buffer: Some(Buffer::Bytes(ByteCount::new(1_500_000))),
+        queue: BottleneckQueue::Red,
+        buffer: Some(BufferSize::Bytes(ByteCount::new(1_500_000))),
         ecn_threshold: Some(ByteCount::new(65_000)),
         rate: Some(BitRate::from_bits_per_second(1e10)),
         steps: Vec::new(),
         delay: Duration::from_micros(58_500),
-        jitter: Some(Jitter { by: Duration::from_millis(1), distribution: Distribution::Normal }),
-        loss: Some(Loss::Random(share(0.1))),
+        jitter: Some(DelayJitter { by: Duration::from_millis(1), distribution: JitterDistribution::Normal }),
+        loss: Some(LossModel::Random(share(0.1))),
         duplicate: Some(share(0.5)),
         corrupt: Some(share(0.01)),
-        reorder: Some(Reorder { share: share(1.0), by: Duration::from_millis(1) }),
+        reorder: Some(LinkReordering { share: share(1.0), by: Duration::from_millis(1) }),
     };
     assert_eq!(path.links[0].forward, expected);
 }
@@ -149,7 +149,7 @@ fn steps_of_a_rate_are_in_order_and_have_something_to_change() {
         (whole.replace("\"2 s\"", "\"1 s\""), "already"),
         (whole.replace("\"2 s\"", "\"0.5 s\""), "already"),
         (whole.replace("\"2 s\"", "\"2000.1 ms\""), "whole milliseconds"),
-        (whole.replace("\"1 s\"", "\"0 s\""), "no time at all"),
+        (whole.replace("\"1 s\"", "\"0 s\""), "is zero"),
         (whole.replace("\"8 Mbit/s\"", "\"8\""), "no unit"),
         (whole.replace("at = \"1 s\", ", ""), "missing key `at`"),
     ] {
@@ -162,16 +162,16 @@ fn steps_of_a_rate_are_in_order_and_have_something_to_change() {
 fn a_direction_overrides_what_it_mentions_and_nothing_else() {
     let path = parsed(WHOLE);
     let forward = path.links[0].forward.clone();
-    let loss = Loss::GilbertElliott {
+    let loss = LossModel::GilbertElliott {
         good_to_bad: share(0.1),
         bad_to_good: share(10.0),
         loss_in_bad: share(100.0),
         loss_in_good: share(0.0),
     };
-    let expected = Direction {
+    let expected = LinkDirection {
         bleach_ecn: false,
-        queue: Queue::Fifo,
-        buffer: Some(Buffer::Packets(PacketCount::new(45))),
+        queue: BottleneckQueue::Fifo,
+        buffer: Some(BufferSize::Packets(PacketCount::new(45))),
         // The queue is the direction's own, so the link's threshold is not for it; so with the jitter's distribution.
         ecn_threshold: None,
         rate: Some(BitRate::from_bits_per_second(240e3)),
@@ -183,11 +183,14 @@ fn a_direction_overrides_what_it_mentions_and_nothing_else() {
 }
 
 #[test]
-fn what_is_not_written_is_the_plainest() {
+fn missing_keys_have_the_plainest_values() {
     let path = parsed(WHOLE);
     let second = &path.links[1];
     assert_eq!(second.mtu, Mtu::new(1500));
-    assert_eq!(second.forward, Direction { loss: Some(Loss::Every(PacketCount::new(36_000))), ..Direction::default() });
+    assert_eq!(
+        second.forward,
+        LinkDirection { loss: Some(LossModel::Every(PacketCount::new(36_000))), ..LinkDirection::default() }
+    );
     let far = path.host("far").unwrap_or_else(|| panic!("far"));
     assert_eq!((far.congestion_control.as_str(), far.queueing.as_deref(), far.offload), ("cubic", None, None));
     let plain = "story = \"s\"\nsource = \"s\"\nlabel = \"none\"\nscenario = \"test far\"\n[host.near]\n[host.far]\n[[link]]\n\
@@ -202,7 +205,7 @@ fn what_is_not_written_is_the_plainest() {
 #[test]
 fn traffic_of_each_kind() {
     let path = parsed(WHOLE);
-    let expected = Traffic {
+    let expected = TrafficDescription {
         kind: TrafficKind::OnOff {
             rate: BitRate::from_bits_per_second(5e6),
             on: Duration::from_secs(1),
@@ -239,13 +242,13 @@ fn plain(link: &str) -> String {
 #[test]
 fn every_form_of_a_buffer() {
     let table = [
-        ("1.5 MB", Some(Buffer::Bytes(ByteCount::new(1_500_000)))),
-        ("64 KiB", Some(Buffer::Bytes(ByteCount::new(65_536)))),
-        ("45 packets", Some(Buffer::Packets(PacketCount::new(45)))),
-        ("1 packet", Some(Buffer::Packets(PacketCount::new(1)))),
-        ("50 ms", Some(Buffer::Time(Duration::from_millis(50)))),
-        ("2 BDP", Some(Buffer::Multiple(share(200.0)))),
-        ("0.5 BDP", Some(Buffer::Multiple(share(50.0)))),
+        ("1.5 MB", Some(BufferSize::Bytes(ByteCount::new(1_500_000)))),
+        ("64 KiB", Some(BufferSize::Bytes(ByteCount::new(65_536)))),
+        ("45 packets", Some(BufferSize::Packets(PacketCount::new(45)))),
+        ("1 packet", Some(BufferSize::Packets(PacketCount::new(1)))),
+        ("50 ms", Some(BufferSize::Time(Duration::from_millis(50)))),
+        ("2 BDP", Some(BufferSize::Multiple(share(200.0)))),
+        ("0.5 BDP", Some(BufferSize::Multiple(share(50.0)))),
         ("unlimited", None),
     ];
     for (text, expected) in table {
@@ -258,11 +261,11 @@ fn every_form_of_a_buffer() {
 fn buffers_come_to_bytes_and_packets() {
     let (rate, round_trip, mtu) = (BitRate::from_bits_per_second(1e8), Duration::from_millis(20), Mtu::new(1500));
     let table = [
-        (Buffer::Bytes(ByteCount::new(3028)), 3028, 2),
-        (Buffer::Bytes(ByteCount::new(3000)), 3000, 1),
-        (Buffer::Packets(PacketCount::new(45)), 68_130, 45),
-        (Buffer::Time(Duration::from_millis(50)), 625_000, 412),
-        (Buffer::Multiple(share(200.0)), 500_000, 330),
+        (BufferSize::Bytes(ByteCount::new(3028)), 3028, 2),
+        (BufferSize::Bytes(ByteCount::new(3000)), 3000, 1),
+        (BufferSize::Packets(PacketCount::new(45)), 68_130, 45),
+        (BufferSize::Time(Duration::from_millis(50)), 625_000, 412),
+        (BufferSize::Multiple(share(200.0)), 500_000, 330),
     ];
     for (buffer, bytes, packets) in table {
         assert_eq!(buffer.size(rate, round_trip, mtu), ByteCount::new(bytes), "{buffer:?}");
@@ -278,16 +281,16 @@ fn names_of_files_and_of_paths() {
     }
     for name in ["", "ADSL", "a_b", "-a", "a.b", ".toml", "ü"] {
         let error = PathDescription::parse(name, &text).expect_err(name).to_string();
-        assert!(error.contains("is no name for a path"), "{error}");
+        assert!(error.contains("is not a path name"), "{error}");
     }
 }
 
-/// Lines of a link (from line 9 on), the line that is wrong, what is said, and a part of the way out.
+/// Lines of a link (from line 9 on), the line that is wrong, and parts of the message and the remedy.
 const WRONG_LINKS: &[(&str, usize, &str, &str)] = &[
     ("rate = 10", 9, "the number 10 has no unit", "with its unit, in quotes"),
     ("rate = \"10\"", 9, "the rate: the number 10 has no unit", "10 Gbit/s"),
-    ("rate = \"10 G\"", 9, "'10 G' has no unit that fits", "10 Gbit/s"),
-    ("rate = \"10 GB\"", 9, "has no unit that fits", "Gbit/s"),
+    ("rate = \"10 G\"", 9, "'10 G' has no suitable unit", "10 Gbit/s"),
+    ("rate = \"10 GB\"", 9, "has no suitable unit", "Gbit/s"),
     ("rate = \"fast\"", 9, "'fast' is not a rate", "Gbit/s"),
     ("rate = \"-1 Mbit/s\"", 9, "is not a rate", "Gbit/s"),
     ("rate = \"0 bit/s\"", 9, "is not between 8 bit/s and 10 Tbit/s", "Gbit/s"),
@@ -300,9 +303,14 @@ const WRONG_LINKS: &[(&str, usize, &str, &str)] = &[
     ("delay = \"1500 ns\"", 9, "is not in whole microseconds", "no fraction"),
     ("delay = \"1 ms\"\njitter = \"2 ms\"", 10, "jitter of 2ms exceeds the delay of 1ms", "no larger than the delay"),
     ("jitter = \"2 ms\"", 9, "exceeds the delay of 0ns", "no larger than the delay"),
-    ("distribution = \"normal\"", 9, "there is no jitter", "add jitter"),
-    ("delay = \"1 ms\"\njitter = \"1 ms\"\ndistribution = \"gauss\"", 11, "no distribution 'gauss'", "uniform, normal"),
-    ("loss = \"101 %\"", 9, "the loss '101 %' is more than everything", "100 %"),
+    ("distribution = \"normal\"", 9, "without jitter", "add jitter"),
+    (
+        "delay = \"1 ms\"\njitter = \"1 ms\"\ndistribution = \"gauss\"",
+        11,
+        "unknown distribution 'gauss'",
+        "uniform, normal",
+    ),
+    ("loss = \"101 %\"", 9, "the loss '101 %' is more than 100 %", "100 %"),
     ("loss = \"0.1\"", 9, "the number 0.1 has no unit", "0.1 %"),
     ("loss = 0.1", 9, "the number 0.1 has no unit", "0.1 %"),
     ("loss = \"-1 %\"", 9, "is not a share", "0.1 %"),
@@ -320,10 +328,10 @@ const WRONG_LINKS: &[(&str, usize, &str, &str)] = &[
     ("loss = { gilbert_elliott = { good_to_bad = \"1 %\", bad_to_good = \"1\" } }", 9, "has no unit", "0.1 %"),
     ("loss = { burst = 3 }", 9, "unknown key `burst`", "docs/paths.md"),
     ("loss = []", 9, "expected a share such as", "docs/paths.md"),
-    ("duplicate = \"200 %\"", 9, "more than everything", "100 %"),
+    ("duplicate = \"200 %\"", 9, "more than 100 %", "100 %"),
     ("corrupt = \"x\"", 9, "is not a share", "100 %"),
     ("delay = \"1 ms\"\nreorder = { share = \"1 %\", by = \"2 ms\" }", 10, "cannot overtake by 2ms", "no larger"),
-    ("delay = \"1 ms\"\nreorder = { share = \"1 %\", by = \"0 ms\" }", 10, "is not to overtake", "1 ms"),
+    ("delay = \"1 ms\"\nreorder = { share = \"1 %\", by = \"0 ms\" }", 10, "the time to overtake by is zero", "1 ms"),
     ("delay = \"1 ms\"\nreorder = { share = \"1 %\" }", 10, "missing key `by`", "add the key"),
     (
         "delay = \"2 ms\"\njitter = \"1 ms\"\nreorder = { share = \"1 %\", by = \"2 ms\" }",
@@ -341,7 +349,7 @@ const WRONG_LINKS: &[(&str, usize, &str, &str)] = &[
     ("rate = \"1 Mbit/s\"\nbuffer = \"100 B\"", 10, "does not hold one packet of 1.51 kB", "larger"),
     ("rate = \"100 Gbit/s\"\nbuffer = \"1 s\"", 10, "comes to 12.5 GB", "unlimited"),
     ("rate = \"1 Mbit/s\"\nbuffer = \"lots\"", 10, "is not a time", "45 packets"),
-    ("rate = \"1 Mbit/s\"\nqueue = \"wfq\"", 10, "there is no queue 'wfq'", "fq_codel"),
+    ("rate = \"1 Mbit/s\"\nqueue = \"wfq\"", 10, "unknown queue 'wfq'", "fq_codel"),
     ("rate = \"1 Mbit/s\"\nqueue = \"red\"", 10, "random early detection needs a buffer", "add a buffer"),
     (
         "rate = \"1 Gbit/s\"\nqueue = \"red\"\nbuffer = \"5 MB\"",
@@ -363,7 +371,7 @@ const WRONG_LINKS: &[(&str, usize, &str, &str)] = &[
     ("policer = { rate = \"1 Mbit/s\", burst = \"40 MB\" }", 9, "takes longer to fill at 1.00 Mbit/s", "smaller"),
     ("policer = { rate = \"1 Mbit/s\" }", 9, "missing key `burst`", "add the key"),
     ("drop_larger_than = \"1400\"", 9, "has no unit", "1400 B"),
-    ("drop_larger_than = \"0 B\"", 9, "is nothing", "1400 B"),
+    ("drop_larger_than = \"0 B\"", 9, "is zero", "1400 B"),
     ("bleach_ecn = \"yes\"", 9, "expected a boolean", "docs/paths.md"),
     ("mtu = 67", 9, "an MTU of 67 bytes is not possible", "68 to 65535"),
     ("mtu = 65536", 9, "an MTU of 65536 bytes", "68 to 65535"),
@@ -378,7 +386,7 @@ const WRONG_LINKS: &[(&str, usize, &str, &str)] = &[
 ];
 
 #[test]
-fn every_slip_in_a_link_is_told_with_its_line() {
+fn every_mistake_in_a_link_is_reported_with_its_line() {
     for (link, line, message, advice) in WRONG_LINKS {
         expect_error(&plain(link), *line, message, advice);
     }
@@ -395,9 +403,9 @@ fn expect_error(text: &str, line: usize, message: &str, advice: &str) {
     assert!(shown.contains(&format!("{line} | {}", offending.trim_end())), "{shown}");
 }
 
-/// A change to the whole description, the text that then stands in the wrong line, what is said, the way out.
+/// A change to the whole description, text of the line that is then wrong, and parts of the message and the remedy.
 const WRONG_WHOLES: &[(&str, &str, &str, &str, &str)] = &[
-    ("label  = \"receive-window\"", "label = \"wimdow\"", "label =", "there is no label 'wimdow'", "receive-window"),
+    ("label  = \"receive-window\"", "label = \"wimdow\"", "label =", "unknown label 'wimdow'", "receive-window"),
     ("seed = 7", "seed = -7", "seed =", "the seed -7 is negative", "from 0"),
     ("seed = 7", "seed = \"7\"", "seed =", "invalid type", "docs/paths.md"),
     ("seed = 7", "sed = 7", "sed =", "unknown key `sed`", "correct the key"),
@@ -409,16 +417,16 @@ const WRONG_WHOLES: &[(&str, &str, &str, &str, &str)] = &[
         "one sentence",
     ),
     ("\"This test.\"", "\"a\\nb\"", "source", "the source is not one line", "one sentence"),
-    ("iperf3 -c far -t 10 -C cubic", "test far; reboot", "scenario", "not a plain command", "no shell reads them"),
-    ("iperf3 -c far -t 10 -C cubic", " ", "scenario", "not a plain command", "words with blanks"),
+    ("iperf3 -c far -t 10 -C cubic", "test far; reboot", "scenario", "not a plain command", "there is no shell"),
+    ("iperf3 -c far -t 10 -C cubic", " ", "scenario", "not a plain command", "separated by blanks"),
     (
         "congestion_control = \"bbr\"",
         "congestion_control = \"bbr9\"",
         "bbr9",
-        "no congestion control 'bbr9'",
+        "unknown congestion control 'bbr9'",
         "reno, cubic",
     ),
-    ("queueing = \"fq\"", "queueing = \"netem\"", "netem", "no queueing discipline for a host 'netem'", "fq"),
+    ("queueing = \"fq\"", "queueing = \"netem\"", "netem", "unknown queueing discipline for a host 'netem'", "fq"),
     ("offload = true", "offload = 1", "offload =", "expected a boolean", "docs/paths.md"),
     (
         "net.ipv4.tcp_sack",
@@ -471,11 +479,11 @@ const WRONG_WHOLES: &[(&str, &str, &str, &str, &str)] = &[
     ),
     ("[host.r1]", "[host.r1]\ncolour = 1", "colour", "unknown key `colour`", "correct the key"),
     ("[host.r1]", "[host.r1]\n[host.r2]", "[host.r2]", "no link leads to the host 'r2'", "order of the path"),
-    ("[host.r1]", "[host.r1]\n[host.wire]", "[host.wire]", "'wire' is taken", "choose another"),
-    ("[host.r1]", "[host.r1]\n[host.r6]", "[host.r6]", "'r6' is taken", "choose another"),
-    ("[host.r1]", "[host.r1]\n[host.R2]", "[host.R2]", "'R2' is no host's name", "small letters"),
+    ("[host.r1]", "[host.r1]\n[host.wire]", "[host.wire]", "'wire' is reserved", "choose another"),
+    ("[host.r1]", "[host.r1]\n[host.r6]", "[host.r6]", "'r6' is reserved", "choose another"),
+    ("[host.r1]", "[host.r1]\n[host.R2]", "[host.R2]", "'R2' is not a host name", "small letters"),
     ("[host.r1]", "[host.r1]\n[host.averylongname-16]", "averylong", "is longer than 15 characters", "shorter"),
-    ("[\"--read-rate\", \"5MB/s\"]", "[\"\"]", "server =", "cannot be meant", "on its own"),
+    ("[\"--read-rate\", \"5MB/s\"]", "[\"\"]", "server =", "is not valid", "string of its own"),
     ("[\"--read-rate\", \"5MB/s\"]", "\"--read-rate\"", "server =", "invalid type", "docs/paths.md"),
     (
         "between = [\"near\", \"r1\"]",
@@ -505,8 +513,8 @@ const WRONG_WHOLES: &[(&str, &str, &str, &str, &str)] = &[
         "leads back to 'near'",
         "order",
     ),
-    ("between = [\"near\", \"r1\"]\n", "", "mtu = 9000", "does not say which hosts it joins", "between ="),
-    ("kind = \"bulk\"", "kind = \"video\"", "video", "there is no kind of traffic 'video'", "bulk, paced"),
+    ("between = [\"near\", \"r1\"]\n", "", "mtu = 9000", "does not name the hosts that it joins", "between ="),
+    ("kind = \"bulk\"", "kind = \"video\"", "video", "unknown kind of traffic 'video'", "bulk, paced"),
     (
         "kind = \"bulk\"",
         "kind = \"bulk\"\nrate = \"1 Mbit/s\"",
@@ -520,16 +528,16 @@ const WRONG_WHOLES: &[(&str, &str, &str, &str, &str)] = &[
     ("kind = \"bulk\"", "kind = \"bulk\"\nstreams = 0", "streams = 0", "0 streams are not possible", "1 to 128"),
     ("kind = \"bulk\"", "kind = \"bulk\"\nduration = \"1.5 s\"", "1.5 s\"\nfrom", "not in whole seconds", "1 s"),
     ("kind = \"bulk\"", "kind = \"bulk\"\nstart = \"2\"", "start = \"2\"", "has no unit", "58.5 ms"),
-    ("from = \"far\"", "from = \"r2\"", "r2", "there is no host 'r2'", "near, r1, far"),
+    ("from = \"far\"", "from = \"r2\"", "r2", "unknown host 'r2'", "near, r1, far"),
     ("from = \"far\"", "from = \"near\"", "to = \"near\"", "from 'near' to itself", "another host"),
     (
         "congestion_control = \"reno\"",
         "congestion_control = \"tahoe\"",
         "tahoe",
-        "no congestion control 'tahoe'",
+        "unknown congestion control 'tahoe'",
         "reno",
     ),
-    ("protocol = \"udp\"", "protocol = \"sctp\"", "sctp", "there is no protocol 'sctp'", "tcp, udp"),
+    ("protocol = \"udp\"", "protocol = \"sctp\"", "sctp", "unknown protocol 'sctp'", "tcp, udp"),
     (
         "protocol = \"udp\"",
         "protocol = \"udp\"\ncongestion_control = \"bbr\"",
@@ -538,15 +546,15 @@ const WRONG_WHOLES: &[(&str, &str, &str, &str, &str)] = &[
         "tcp",
     ),
     ("queueing = \"fq\"\n", "", "kind = \"on-off\"", "only fair queueing paces them", "queueing = \"fq\""),
-    ("off = \"2 s\"", "", "kind = \"on-off\"", "does not say how long it is off", "add off"),
-    ("on = \"1 s\"", "on = \"0 s\"", "on = \"0 s\"", "is no time at all", "58.5 ms"),
+    ("off = \"2 s\"", "", "kind = \"on-off\"", "has no duration 'off'", "add off"),
+    ("on = \"1 s\"", "on = \"0 s\"", "on = \"0 s\"", "is zero", "58.5 ms"),
     ("on = \"1 s\"", "on = \"60 s\"", "on = \"60 s\"", "more than 1000 datagrams", "shorter"),
 ];
 
 #[test]
-fn every_slip_elsewhere_is_told_with_its_line() {
+fn every_mistake_elsewhere_is_reported_with_its_line() {
     for (from, to, mark, message, advice) in WRONG_WHOLES {
-        // From the back, so that a mark which stands in both kinds of traffic is the later one's.
+        // From the back, so that a mark which occurs in both kinds of traffic is the later one's.
         let at = WHOLE.rfind(from).unwrap_or_else(|| panic!("not in the description: {from}"));
         let text = format!("{}{to}{}", &WHOLE[..at], &WHOLE[at + from.len()..]);
         let place = text[at.saturating_sub(300)..].find(mark).map(|found| found + at.saturating_sub(300));
@@ -557,7 +565,7 @@ fn every_slip_elsewhere_is_told_with_its_line() {
 }
 
 #[test]
-fn what_is_missing_altogether_is_told_at_the_top() {
+fn missing_parts_are_reported_at_the_top() {
     let text = plain("");
     let without = |part: &str| text.replace(part, "");
     expect_error(&without("story = \"s\"\n"), 1, "missing key `story`", "add the key");

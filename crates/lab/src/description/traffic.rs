@@ -5,30 +5,31 @@ use core::time::Duration;
 use linerate_units::{BitRate, ByteCount, StreamCount};
 use toml::Spanned;
 
-use super::error::Problem;
-use super::quantity::Named;
-use super::raw::{Quantity, RawTraffic};
-use super::types::{Host, Traffic, TrafficKind, TrafficProtocol};
+use super::error::DescriptionProblem;
+use super::quantity::NamedQuantity;
+use super::raw::{RawQuantity, RawTraffic};
+use super::types::{HostDescription, TrafficDescription, TrafficKind, TrafficProtocol};
 use super::{hosts, unknown};
 
-const KINDS: [&str; 5] = ["bulk", "paced", "on-off", "slow-reader", "application-paced"];
+const TRAFFIC_KINDS: [&str; 5] = ["bulk", "paced", "on-off", "slow-reader", "application-paced"];
 
-/// The most datagrams of a burst, as iperf3 has it.
-pub(crate) const MOST_DATAGRAMS: u64 = 1000;
+/// Maximum number of datagrams of a burst in iperf3.
+pub(crate) const MAX_BURST_DATAGRAMS: u64 = 1000;
 
 /// Payload of a datagram of on-off traffic, which fits every MTU from 1500 on.
-pub(crate) const DATAGRAM: ByteCount = ByteCount::new(1440);
+pub(crate) const DATAGRAM_PAYLOAD: ByteCount = ByteCount::new(1440);
 
-/// As iperf3 has it.
-const MOST_STREAMS: i64 = 128;
+/// Maximum number of streams in iperf3.
+const MAX_STREAMS: i64 = 128;
 
-pub(super) fn traffic(raw: &RawTraffic, hosts: &[Host]) -> Result<Traffic, Problem> {
+pub(super) fn traffic(raw: &RawTraffic, hosts: &[HostDescription]) -> Result<TrafficDescription, DescriptionProblem> {
     let protocol = protocol(raw.protocol.as_ref())?;
     let kind = kind(raw)?;
     check_protocol(raw, kind, protocol, hosts)?;
-    let time =
-        |what, text: &Option<Spanned<Quantity>>| text.as_ref().map(|text| Named { what, text }.time()).transpose();
-    let traffic = Traffic {
+    let time = |what, text: &Option<Spanned<RawQuantity>>| {
+        text.as_ref().map(|text| NamedQuantity { what, text }.time()).transpose()
+    };
+    let traffic = TrafficDescription {
         kind,
         from: host(&raw.from, hosts)?,
         to: host(&raw.to, hosts)?,
@@ -40,19 +41,19 @@ pub(super) fn traffic(raw: &RawTraffic, hosts: &[Host]) -> Result<Traffic, Probl
     };
     if traffic.from == traffic.to {
         let message = format!("the traffic goes from '{}' to itself", traffic.from);
-        return Err(Problem::new(raw.to.span(), message, "name another host"));
+        return Err(DescriptionProblem::new(raw.to.span(), message, "name another host"));
     }
     Ok(traffic)
 }
 
-fn host(name: &Spanned<String>, hosts: &[Host]) -> Result<String, Problem> {
+fn host(name: &Spanned<String>, hosts: &[HostDescription]) -> Result<String, DescriptionProblem> {
     match hosts.iter().find(|host| host.name == *name.get_ref()) {
         Some(host) => Ok(host.name.clone()),
         None => Err(unknown(name, "host", hosts.iter().map(|host| host.name.as_str()))),
     }
 }
 
-fn protocol(text: Option<&Spanned<String>>) -> Result<TrafficProtocol, Problem> {
+fn protocol(text: Option<&Spanned<String>>) -> Result<TrafficProtocol, DescriptionProblem> {
     match text {
         None => Ok(TrafficProtocol::Tcp),
         Some(text) => match text.get_ref().as_str() {
@@ -63,20 +64,20 @@ fn protocol(text: Option<&Spanned<String>>) -> Result<TrafficProtocol, Problem> 
     }
 }
 
-fn kind(raw: &RawTraffic) -> Result<TrafficKind, Problem> {
+fn kind(raw: &RawTraffic) -> Result<TrafficKind, DescriptionProblem> {
     let kind = raw.kind.get_ref().as_str();
     if kind != "on-off"
         && let Some(text) = raw.on.as_ref().or(raw.off.as_ref())
     {
         let message = format!("traffic of the kind '{kind}' does not pause");
-        return Err(Problem::new(text.span(), message, "write kind = \"on-off\", or remove 'on' and 'off'"));
+        return Err(DescriptionProblem::new(text.span(), message, "write kind = \"on-off\", or remove 'on' and 'off'"));
     }
     match kind {
         "bulk" => match &raw.rate {
             None => Ok(TrafficKind::Bulk),
-            Some(text) => Err(Problem::new(
+            Some(text) => Err(DescriptionProblem::new(
                 text.span(),
-                "bulk traffic has no rate: it takes what the path gives",
+                "bulk traffic has no rate: it takes the whole path",
                 "write kind = \"paced\" or \"application-paced\", or remove the rate",
             )),
         },
@@ -88,63 +89,71 @@ fn kind(raw: &RawTraffic) -> Result<TrafficKind, Problem> {
             on: phase(raw, raw.on.as_ref(), "on")?,
             off: phase(raw, raw.off.as_ref(), "off")?,
         }),
-        _ => Err(unknown(&raw.kind, "kind of traffic", KINDS.into_iter())),
+        _ => Err(unknown(&raw.kind, "kind of traffic", TRAFFIC_KINDS.into_iter())),
     }
 }
 
-fn rate(raw: &RawTraffic) -> Result<BitRate, Problem> {
+fn rate(raw: &RawTraffic) -> Result<BitRate, DescriptionProblem> {
     let Some(text) = &raw.rate else {
         let message = format!("traffic of the kind '{}' needs a rate", raw.kind.get_ref());
-        return Err(Problem::new(raw.kind.span(), message, "add a rate, such as rate = \"5 Mbit/s\""));
+        return Err(DescriptionProblem::new(raw.kind.span(), message, "add a rate, such as rate = \"5 Mbit/s\""));
     };
-    Named { what: "the rate", text }.rate()
+    NamedQuantity { what: "the rate", text }.rate()
 }
 
-fn phase(raw: &RawTraffic, text: Option<&Spanned<Quantity>>, which: &'static str) -> Result<Duration, Problem> {
+fn phase(
+    raw: &RawTraffic,
+    text: Option<&Spanned<RawQuantity>>,
+    which: &'static str,
+) -> Result<Duration, DescriptionProblem> {
     let Some(text) = text else {
-        let message = format!("on-off traffic does not say how long it is {which}");
-        return Err(Problem::new(raw.kind.span(), message, format!("add {which} = \"1 s\"")));
+        let message = format!("on-off traffic has no duration '{which}'");
+        return Err(DescriptionProblem::new(raw.kind.span(), message, format!("add {which} = \"1 s\"")));
     };
-    Named { what: which, text }.positive_time()
+    NamedQuantity { what: which, text }.positive_time()
 }
 
-fn streams(count: Option<&Spanned<i64>>) -> Result<StreamCount, Problem> {
+fn streams(count: Option<&Spanned<i64>>) -> Result<StreamCount, DescriptionProblem> {
     let Some(count) = count else { return Ok(StreamCount::new(1)) };
     match u64::try_from(*count.get_ref()) {
-        Ok(number) if (1..=MOST_STREAMS).contains(count.get_ref()) => Ok(StreamCount::new(number)),
+        Ok(number) if (1..=MAX_STREAMS).contains(count.get_ref()) => Ok(StreamCount::new(number)),
         _ => {
             let message = format!("{} streams are not possible", count.get_ref());
-            Err(Problem::new(count.span(), message, format!("write a number from 1 to {MOST_STREAMS}")))
+            Err(DescriptionProblem::new(count.span(), message, format!("write a number from 1 to {MAX_STREAMS}")))
         }
     }
 }
 
-/// Whole seconds: what the senders take.
-fn duration(text: Option<&Spanned<Quantity>>) -> Result<Option<Duration>, Problem> {
+/// Duration in whole seconds, the resolution of the senders.
+fn duration(text: Option<&Spanned<RawQuantity>>) -> Result<Option<Duration>, DescriptionProblem> {
     let Some(text) = text else { return Ok(None) };
-    let duration = Named { what: "the duration", text }.positive_time()?;
+    let duration = NamedQuantity { what: "the duration", text }.positive_time()?;
     if duration.subsec_nanos() != 0 {
-        return Err(Problem::new(text.span(), "the duration is not in whole seconds", "write \"1 s\", \"2 s\", …"));
+        return Err(DescriptionProblem::new(
+            text.span(),
+            "the duration is not in whole seconds",
+            "write \"1 s\", \"2 s\", …",
+        ));
     }
     Ok(Some(duration))
 }
 
-/// UDP knows neither windows nor congestion; and only fair queueing paces its sockets.
+/// UDP has neither windows nor congestion control; and only fair queueing paces its sockets.
 fn check_protocol(
     raw: &RawTraffic,
     kind: TrafficKind,
     protocol: TrafficProtocol,
-    hosts: &[Host],
-) -> Result<(), Problem> {
+    hosts: &[HostDescription],
+) -> Result<(), DescriptionProblem> {
     if protocol == TrafficProtocol::Tcp {
         return Ok(());
     }
     if !matches!(kind, TrafficKind::Paced { .. } | TrafficKind::OnOff { .. }) {
         let message = format!("traffic of the kind '{}' is TCP", raw.kind.get_ref());
-        return Err(Problem::new(raw.kind.span(), message, "write kind = \"paced\" or \"on-off\" for UDP"));
+        return Err(DescriptionProblem::new(raw.kind.span(), message, "write kind = \"paced\" or \"on-off\" for UDP"));
     }
     if let Some(text) = &raw.congestion_control {
-        return Err(Problem::new(
+        return Err(DescriptionProblem::new(
             text.span(),
             "UDP has no congestion control",
             "remove it, or write protocol = \"tcp\"",
@@ -152,7 +161,7 @@ fn check_protocol(
     }
     let sender = hosts.iter().find(|host| host.name == *raw.from.get_ref());
     if matches!(kind, TrafficKind::OnOff { .. }) && sender.is_some_and(|host| host.queueing.as_deref() != Some("fq")) {
-        return Err(Problem::new(
+        return Err(DescriptionProblem::new(
             raw.kind.span(),
             format!("'{}' cannot send bursts of UDP at a rate: only fair queueing paces them", raw.from.get_ref()),
             format!("add queueing = \"fq\" to [host.{}], or use TCP", raw.from.get_ref()),
@@ -161,13 +170,15 @@ fn check_protocol(
     check_burst(raw, kind)
 }
 
-/// A sender of UDP is told its bursts in datagrams, of which iperf3 takes so many.
-fn check_burst(raw: &RawTraffic, kind: TrafficKind) -> Result<(), Problem> {
+/// Checks that a UDP sender's burst has at most iperf3's number of datagrams.
+fn check_burst(raw: &RawTraffic, kind: TrafficKind) -> Result<(), DescriptionProblem> {
     let (TrafficKind::OnOff { rate, on, .. }, Some(text)) = (kind, &raw.on) else { return Ok(()) };
     let streams = streams(raw.streams.as_ref())?;
-    if (rate * on).get() <= MOST_DATAGRAMS * DATAGRAM.get() * streams.get() {
+    if (rate * on).get() <= MAX_BURST_DATAGRAMS * DATAGRAM_PAYLOAD.get() * streams.get() {
         return Ok(());
     }
-    let message = format!("at {rate} a stream sends more than {MOST_DATAGRAMS} datagrams of {DATAGRAM} in that time");
-    Err(Problem::new(text.span(), message, "write a shorter 'on', a lower rate or more streams"))
+    let message = format!(
+        "at {rate} a stream sends more than {MAX_BURST_DATAGRAMS} datagrams of {DATAGRAM_PAYLOAD} in that time"
+    );
+    Err(DescriptionProblem::new(text.span(), message, "write a shorter 'on', a lower rate or more streams"))
 }

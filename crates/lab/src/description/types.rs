@@ -1,80 +1,80 @@
-//! A path, understood and possible.
+//! A validated path.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
 use linerate_units::{BitRate, ByteCount, Mtu, PacketCount, Ratio, StreamCount};
 
-use super::Label;
-use crate::plan::Sysctl;
+use super::PathLabel;
+use crate::plan::SysctlSetting;
 
-/// A path: hosts in a chain of links, what is set on them, and who else uses it.
+/// A path: hosts in a chain of links, their settings, and other traffic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathDescription {
     /// Name: that of the file, without `.toml`.
     pub name: String,
-    /// What it is and what it teaches, in a line.
+    /// One-line description of the path and its purpose.
     pub story: String,
-    /// Where the figures come from.
+    /// Source of the figures.
     pub source: String,
-    /// The cause that was built in.
-    pub label: Label,
-    /// The command that shows it, in words: one of linerate's own, without the program's name.
+    /// The built-in cause.
+    pub label: PathLabel,
+    /// Command that demonstrates it, as arguments: one of linerate's own, without the program's name.
     pub scenario: Vec<String>,
-    /// From which the seeds of all that is random on the path are derived.
+    /// Seed of all randomness on the path.
     pub seed: u64,
     /// The hosts in the order of the path: near, routers, far.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<HostDescription>,
     /// The links in the order of the path: link `i` joins hosts `i` and `i + 1`.
-    pub links: Vec<Link>,
+    pub links: Vec<EmulatedLink>,
     /// Other traffic.
-    pub traffic: Vec<Traffic>,
+    pub traffic: Vec<TrafficDescription>,
 }
 
 impl PathDescription {
     /// The host of this name.
     #[must_use]
-    pub fn host(&self, name: &str) -> Option<&Host> {
+    pub fn host(&self, name: &str) -> Option<&HostDescription> {
         self.hosts.iter().find(|host| host.name == name)
     }
 
-    /// The round trip from near to far and back of a packet that waits nowhere and takes no time to send: the sum of
-    /// all delays.
+    /// Round trip from near to far and back of a packet without queueing and serialisation: the sum of all delays.
     #[must_use]
     pub fn propagation(&self) -> Duration {
         self.links.iter().map(|link| link.forward.delay + link.backward.delay).sum()
     }
 
-    /// Whether the rate of a link changes with time.
+    /// True when the rate of a link changes with time.
     #[must_use]
     pub fn varies(&self) -> bool {
         self.links.iter().any(|link| !link.forward.steps.is_empty() || !link.backward.steps.is_empty())
     }
 
-    /// Whether the path has IPv6: every link must carry its smallest MTU (RFC 8200 §5).
+    /// True when the path has IPv6: every link must carry its smallest MTU (RFC 8200 §5).
     #[must_use]
     pub fn has_ipv6(&self) -> bool {
-        self.links.iter().all(|link| link.mtu >= SMALLEST_IPV6_MTU)
+        self.links.iter().all(|link| link.mtu >= MIN_IPV6_MTU)
     }
 }
 
-/// RFC 8200 §5.
-const SMALLEST_IPV6_MTU: Mtu = Mtu::new(1280);
+/// Minimum MTU of IPv6 (RFC 8200 §5).
+const MIN_IPV6_MTU: Mtu = Mtu::new(1280);
 
 /// Bytes of the Ethernet header, which the kernel's queues and shapers count with each IP packet; the checksum and the
 /// gap between frames do not exist on virtual Ethernet.
 pub const ETHERNET_HEADER: ByteCount = ByteCount::new(14);
 
-/// A host and what is set on it.
+/// A host and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
-    /// Its name, also that of its namespace.
+pub struct HostDescription {
+    /// Name, also that of its namespace.
     pub name: String,
     /// Name of its congestion control.
     pub congestion_control: String,
-    /// Root queueing discipline of its devices; `None` for none, as virtual Ethernet has it.
+    /// Root queueing discipline of its devices; `None` for none, the default of virtual Ethernet.
     pub queueing: Option<String>,
     /// Kernel settings, by name.
-    pub sysctls: Vec<Sysctl>,
+    pub sysctls: Vec<SysctlSetting>,
     /// Segmentation and receive offloads; `None` where the path decides.
     pub offload: Option<bool>,
     /// Further arguments of the server that runs here; `None` for no server.
@@ -83,62 +83,73 @@ pub struct Host {
 
 /// A link between two neighbours of the chain.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Link {
+pub struct EmulatedLink {
     /// Largest IP packet.
     pub mtu: Mtu,
-    /// Away from near.
-    pub forward: Direction,
-    /// Towards near.
-    pub backward: Direction,
+    /// Direction away from near.
+    pub forward: LinkDirection,
+    /// Direction towards near.
+    pub backward: LinkDirection,
 }
 
-/// One direction of a link, in the order in which a packet meets it.
+impl EmulatedLink {
+    /// Returns the features of a direction: up is from the near host to the far one.
+    #[must_use]
+    pub const fn direction(&self, direction: Direction) -> &LinkDirection {
+        match direction {
+            Direction::Up => &self.forward,
+            Direction::Down => &self.backward,
+        }
+    }
+}
+
+/// One direction of a link, in the order in which packets pass it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Direction {
-    /// Drops what exceeds a rate, before any queue.
-    pub policer: Option<Policer>,
-    /// IP packets larger than this vanish.
+pub struct LinkDirection {
+    /// Policer that drops packets above a rate, before any queue.
+    pub policer: Option<PolicerDescription>,
+    /// Size above which IP packets are dropped without an ICMP error.
     pub drop_larger_than: Option<ByteCount>,
-    /// The two ECN bits are cleared.
+    /// True when the two ECN bits are cleared.
     pub bleach_ecn: bool,
     /// Discipline of the bottleneck's queue.
-    pub queue: Queue,
-    /// How much the queue holds; `None` for no limit.
-    pub buffer: Option<Buffer>,
-    /// Queue above which packets are marked.
+    pub queue: BottleneckQueue,
+    /// Capacity of the queue; `None` for no limit.
+    pub buffer: Option<BufferSize>,
+    /// Queue length above which packets are marked.
     pub ecn_threshold: Option<ByteCount>,
     /// Rate, Ethernet headers included; `None` for no limit.
     pub rate: Option<BitRate>,
-    /// When the rate becomes another one, in the order of time; empty where it stays.
+    /// Changes of the rate, in chronological order; empty where it is constant.
     pub steps: Vec<RateStep>,
     /// Propagation delay.
     pub delay: Duration,
-    /// How the delay varies.
-    pub jitter: Option<Jitter>,
-    /// How packets are lost.
-    pub loss: Option<Loss>,
-    /// Share that arrives twice.
+    /// Variation of the delay.
+    pub jitter: Option<DelayJitter>,
+    /// Packet loss.
+    pub loss: Option<LossModel>,
+    /// Share of packets that arrive twice.
     pub duplicate: Option<Ratio>,
-    /// Share in which a bit is turned over.
+    /// Share of packets with a flipped bit.
     pub corrupt: Option<Ratio>,
-    /// Packets that overtake others.
-    pub reorder: Option<Reorder>,
+    /// Reordering of packets.
+    pub reorder: Option<LinkReordering>,
 }
 
-impl Direction {
-    /// The lowest and the highest rate that it has at any time; `None` without a rate.
+impl LinkDirection {
+    /// Lowest and highest rate at any time; `None` without a rate.
     #[must_use]
-    pub fn range_of_rates(&self) -> Option<(BitRate, BitRate)> {
+    pub fn rate_range(&self) -> Option<(BitRate, BitRate)> {
         let first = self.rate?;
         let widen = |(low, high): (BitRate, BitRate), step: &RateStep| (low.min(step.rate), high.max(step.rate));
         Some(self.steps.iter().fold((first, first), widen))
     }
 }
 
-/// A rate that holds from some time on.
+/// A rate from some time on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateStep {
-    /// When, after the set-up.
+    /// Time after the set-up.
     pub at: Duration,
     /// The rate, Ethernet headers included.
     pub rate: BitRate,
@@ -146,28 +157,28 @@ pub struct RateStep {
 
 /// A token bucket without a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policer {
+pub struct PolicerDescription {
     /// Rate of IP bytes.
     pub rate: BitRate,
     /// Size of the bucket.
     pub burst: ByteCount,
 }
 
-/// How much a queue holds.
+/// Capacity of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Buffer {
+pub enum BufferSize {
     /// Bytes, Ethernet headers included.
     Bytes(ByteCount),
     /// Packets.
     Packets(PacketCount),
-    /// What the link sends in this time.
+    /// Bytes that the link sends in this time.
     Time(Duration),
-    /// That many bandwidth-delay products of this link's rate and the path's round trip.
+    /// Bandwidth-delay products of this link's rate and the path's round trip.
     Multiple(Ratio),
 }
 
-impl Buffer {
-    /// Its size in bytes with Ethernet headers, on a link with this rate and MTU of a path with this round trip;
+impl BufferSize {
+    /// Size in bytes with Ethernet headers, on a link with this rate and MTU of a path with this round trip;
     /// packets count as full ones.
     #[must_use]
     pub fn size(self, rate: BitRate, round_trip: Duration, mtu: Mtu) -> ByteCount {
@@ -179,7 +190,7 @@ impl Buffer {
         }
     }
 
-    /// Its size in full packets, at least one.
+    /// Size in full packets, at least one.
     #[must_use]
     pub fn packets(self, rate: BitRate, round_trip: Duration, mtu: Mtu) -> PacketCount {
         if let Self::Packets(packets) = self {
@@ -192,8 +203,8 @@ impl Buffer {
 
 /// A queueing discipline of the bottleneck.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Queue {
-    /// First in, first out; what does not fit is dropped.
+pub enum BottleneckQueue {
+    /// First in, first out; packets that do not fit are dropped.
     #[default]
     Fifo,
     /// Fair queueing with `CoDel` in each flow (RFC 8290).
@@ -212,12 +223,12 @@ pub enum Queue {
     Sfq,
 }
 
-impl Queue {
-    /// All of them.
+impl BottleneckQueue {
+    /// All disciplines.
     pub const ALL: [Self; 8] =
         [Self::Fifo, Self::FqCodel, Self::Codel, Self::Cake, Self::Pie, Self::FqPie, Self::Red, Self::Sfq];
 
-    /// Its name, as `tc` has it (but for `fifo`, which is `bfifo` or `pfifo` there).
+    /// Name, as in `tc` (but for `fifo`, which is `bfifo` or `pfifo` there).
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -232,7 +243,7 @@ impl Queue {
         }
     }
 
-    /// Whether it can mark above a threshold.
+    /// True when it can mark above a threshold.
     #[must_use]
     pub const fn has_threshold(self) -> bool {
         matches!(self, Self::FqCodel | Self::Codel | Self::Red)
@@ -241,16 +252,16 @@ impl Queue {
 
 /// Variation of the delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Jitter {
-    /// Its size: half the width of a uniform distribution, the standard deviation of the others.
+pub struct DelayJitter {
+    /// Size: half the width of a uniform distribution, the standard deviation of the others.
     pub by: Duration,
-    /// Its shape.
-    pub distribution: Distribution,
+    /// Shape.
+    pub distribution: JitterDistribution,
 }
 
 /// The shape of jitter, from the tables of iproute2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Distribution {
+pub enum JitterDistribution {
     /// Every delay between delay − jitter and delay + jitter is as likely.
     #[default]
     Uniform,
@@ -262,11 +273,11 @@ pub enum Distribution {
     ParetoNormal,
 }
 
-impl Distribution {
-    /// All of them.
+impl JitterDistribution {
+    /// All shapes.
     pub const ALL: [Self; 4] = [Self::Uniform, Self::Normal, Self::Pareto, Self::ParetoNormal];
 
-    /// Its name, as `tc` has it.
+    /// Name, as in `tc`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -278,10 +289,10 @@ impl Distribution {
     }
 }
 
-/// How packets are lost.
+/// Models of packet loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
-    /// Each with this probability.
+pub enum LossModel {
+    /// Each packet with this probability.
     Random(Ratio),
     /// In bursts: two states, each with a loss of its own (Gilbert 1960, Elliott 1963).
     GilbertElliott {
@@ -298,8 +309,8 @@ pub enum Loss {
     Every(PacketCount),
 }
 
-impl Loss {
-    /// The share of packets that is lost over a long time.
+impl LossModel {
+    /// Share of packets lost over a long time.
     #[must_use]
     pub fn mean(self) -> Ratio {
         match self {
@@ -314,68 +325,68 @@ impl Loss {
     }
 }
 
-/// Packets that overtake others.
+/// Reordering of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reorder {
-    /// Share of packets that does.
+pub struct LinkReordering {
+    /// Share of packets that overtake others.
     pub share: Ratio,
-    /// By how much these are earlier; all others have the link's whole delay.
+    /// Time by which these are earlier; all others have the link's whole delay.
     pub by: Duration,
 }
 
-/// A flow besides the one that is measured.
+/// A flow in addition to the measured one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Traffic {
-    /// How it behaves.
+pub struct TrafficDescription {
+    /// Behaviour.
     pub kind: TrafficKind,
     /// Host that sends.
     pub from: String,
     /// Host that receives.
     pub to: String,
-    /// What carries it.
+    /// Transport protocol.
     pub protocol: TrafficProtocol,
     /// Flows at once; they share the rate evenly.
     pub streams: StreamCount,
     /// Congestion control; `None` for the sending host's.
     pub congestion_control: Option<String>,
-    /// When it starts, after the set-up.
+    /// Start time, after the set-up.
     pub start: Duration,
-    /// How long it lasts; `None` for as long as the path stands.
+    /// Duration; `None` for the lifetime of the path.
     pub duration: Option<Duration>,
 }
 
-/// How a flow behaves.
+/// Behaviour of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrafficKind {
-    /// As much as the path takes.
+    /// As much as the path carries.
     Bulk,
     /// Spread evenly at a rate: TCP by the socket's pacing, UDP by the sender's clock.
     Paced {
-        /// Of all streams together.
+        /// Rate of all streams together.
         rate: BitRate,
     },
     /// Bursts and pauses in turn.
     OnOff {
-        /// Of all streams together while on.
+        /// Rate of all streams together while on.
         rate: BitRate,
-        /// How long a burst lasts.
+        /// Duration of a burst.
         on: Duration,
-        /// How long a pause lasts.
+        /// Duration of a pause.
         off: Duration,
     },
     /// As much as a slow receiver reads.
     SlowReader {
-        /// Of the reading.
+        /// Read rate of the receiver.
         rate: BitRate,
     },
     /// The application writes at a rate; the socket is free to send in bursts.
     ApplicationPaced {
-        /// Of all streams together.
+        /// Rate of all streams together.
         rate: BitRate,
     },
 }
 
-/// What carries a flow.
+/// Transport protocol of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrafficProtocol {
     /// TCP.

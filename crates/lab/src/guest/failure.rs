@@ -1,13 +1,13 @@
-//! Why a guest could not be set up.
+//! Failure to set up a guest.
 
-/// What was tried and what came of it, and the way out.
+/// The operation and its error, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(super) struct GuestFailure {
     pub(super) error: String,
     pub(super) advice: Option<String>,
 }
 
-impl Failure {
+impl GuestFailure {
     pub(super) fn new(error: impl Into<String>) -> Self {
         Self { error: error.into(), advice: None }
     }
@@ -16,15 +16,15 @@ impl Failure {
         Self { error: error.into(), advice: Some(advice.into()) }
     }
 
-    /// Says where in the plan it happened.
+    /// Adds the namespace of the plan in which it happened.
     pub(super) fn in_namespace(mut self, name: &str) -> Self {
         self.error = format!("in {name}: {}", self.error);
         self
     }
 }
 
-impl From<linerate_sys::Error> for Failure {
-    /// The system layer's texts have their way out in them.
+impl From<linerate_sys::Error> for GuestFailure {
+    /// The system layer's texts include their remedy.
     fn from(error: linerate_sys::Error) -> Self {
         Self::new(error.to_string())
     }

@@ -1,15 +1,16 @@
-//! The guest: the first process of a User-Mode Linux, or of fresh namespaces on a host. It sets a [`crate::plan::Plan`]
-//! up, runs the job's command, says in frames what becomes of it, and ends with everything that it has started.
+//! The guest: the first process of a User-Mode Linux, or of fresh namespaces on a host. It sets up a
+//! `Plan`, runs the job's command, reports its progress in frames, and ends with everything that it has
+//! started.
 //!
-//! Nothing here waits by looking again and again without sleeping: in virtual time, that would never end.
+//! Nothing here polls without sleeping: in virtual time, that would never end.
 
+mod environment;
 mod failure;
+mod frame_writer;
 mod network;
 mod processes;
 mod services;
 mod settings;
-mod surroundings;
-mod voice;
 mod watch;
 
 use std::ffi::{OsStr, OsString};
@@ -18,29 +19,29 @@ use std::process::ExitCode;
 
 use linerate_sys::machine;
 
-use crate::job::{Frame, Job, Message};
-use failure::Failure;
-use voice::Voice;
+use crate::job::{GuestFrame, GuestJob, GuestMessage};
+use failure::GuestFailure;
+use frame_writer::FrameWriter;
 
-/// The word that has the linerate binary become a guest, before the job's file and the channel.
+/// Subcommand with which the linerate binary becomes a guest, before the job's file and the channel.
 pub const HIDDEN_COMMAND: &str = "__lab-guest";
 
-/// How a guest is told things, and says things.
+/// Channel on which a guest receives requests and sends frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Channel {
-    /// A terminal device of the guest's own kernel, both ways.
+pub enum GuestChannel {
+    /// A terminal device of the guest's own kernel, in both directions.
     Console(PathBuf),
     /// File descriptors that the guest inherits: one to read requests from, one to write frames to.
     Descriptors {
-        /// Requests come from here.
+        /// Descriptor of requests.
         requests: i32,
-        /// Frames go here.
+        /// Descriptor of frames.
         frames: i32,
     },
 }
 
-impl Channel {
-    /// As the guest's second argument: the device's path, or the two numbers with a comma between them.
+impl GuestChannel {
+    /// The guest's second argument: the device's path, or the two numbers with a comma between them.
     #[must_use]
     pub fn to_argument(&self) -> OsString {
         match self {
@@ -49,7 +50,7 @@ impl Channel {
         }
     }
 
-    /// Reads what [`Self::to_argument`] writes; `None` for anything else.
+    /// Parses the output of [`Self::to_argument`]; `None` for anything else.
     #[must_use]
     pub fn from_argument(argument: &OsStr) -> Option<Self> {
         if Path::new(argument).is_absolute() {
@@ -60,30 +61,30 @@ impl Channel {
     }
 }
 
-/// Runs a guest from the arguments after [`HIDDEN_COMMAND`]: the job's file and the channel ([`Channel::to_argument`]).
-/// What comes after them is not looked at: User-Mode Linux puts words of its own (`console=tty0`) behind a kernel's
-/// arguments. The code is 2 when they are not that.
+/// Runs a guest from the arguments after [`HIDDEN_COMMAND`]: the job's file and the channel ([`GuestChannel::to_argument`]).
+/// Further arguments are ignored: User-Mode Linux appends its own (`console=tty0`) to a kernel's arguments. The code is
+/// 2 when the arguments are invalid.
 pub fn run_with_arguments(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut arguments = arguments.into_iter();
-    match (arguments.next(), arguments.next().as_deref().and_then(Channel::from_argument)) {
+    match (arguments.next(), arguments.next().as_deref().and_then(GuestChannel::from_argument)) {
         (Some(job), Some(channel)) => run(Path::new(&job), &channel),
         _ => ExitCode::from(2),
     }
 }
 
-/// Carries a job out. With a kernel of its own the machine is switched off at the end, so that this does not return;
-/// otherwise the code is 0 when the command has run, however it ended, 1 when the set-up failed, which a frame has said,
-/// and 2 when the channel cannot be opened.
-pub fn run(job_file: &Path, channel: &Channel) -> ExitCode {
-    let Ok(mut voice) = Voice::open(channel) else {
+/// Runs a job. With a kernel of its own the machine is switched off at the end, so that this does not return; otherwise
+/// the code is 0 when the command has run, however it ended, 1 when the set-up failed, which a frame has reported, and
+/// 2 when the channel cannot be opened.
+pub fn run(job_file: &Path, channel: &GuestChannel) -> ExitCode {
+    let Ok(mut voice) = FrameWriter::open(channel) else {
         return ExitCode::from(2);
     };
     let job = read_job(job_file);
-    let own_kernel = job.as_ref().map_or(matches!(channel, Channel::Console(_)), |job| job.own_kernel);
+    let own_kernel = job.as_ref().map_or(matches!(channel, GuestChannel::Console(_)), |job| job.own_kernel);
     let outcome = job.and_then(|job| carry_out(&job, &mut voice));
-    let code = if let Err(Failure { error, advice }) = outcome {
-        // When the other side is gone there is nobody left to tell.
-        let _ = voice.say(&Frame::Message(Message::Failed { error, advice }));
+    let code = if let Err(GuestFailure { error, advice }) = outcome {
+        // When the other side is gone there is no one left to report to.
+        let _ = voice.say(&GuestFrame::Message(GuestMessage::Failed { error, advice }));
         ExitCode::from(1)
     } else {
         ExitCode::SUCCESS
@@ -91,27 +92,27 @@ pub fn run(job_file: &Path, channel: &Channel) -> ExitCode {
     voice.finish();
     if own_kernel {
         let error = machine::switch_off().to_string();
-        let _ = voice.say(&Frame::Message(Message::Failed { error, advice: None }));
+        let _ = voice.say(&GuestFrame::Message(GuestMessage::Failed { error, advice: None }));
     }
     code
 }
 
-fn read_job(file: &Path) -> Result<Job, Failure> {
-    let failed = |cause: String| Failure::new(format!("reading the job {}: {cause}", file.display()));
+fn read_job(file: &Path) -> Result<GuestJob, GuestFailure> {
+    let failed = |cause: String| GuestFailure::new(format!("reading the job {}: {cause}", file.display()));
     let text = std::fs::read(file).map_err(|cause| failed(linerate_sys::describe_os_error(&cause)))?;
     serde_json::from_slice(&text).map_err(|cause| failed(cause.to_string()))
 }
 
-fn carry_out(job: &Job, voice: &mut Voice) -> Result<(), Failure> {
+fn carry_out(job: &GuestJob, voice: &mut FrameWriter) -> Result<(), GuestFailure> {
     if !machine::is_first_process() {
-        return Err(Failure::new("setting a guest up: this is not the first process of its namespace"));
+        return Err(GuestFailure::new("setting a guest up: this is not the first process of its namespace"));
     }
-    let host = surroundings::prepare(job)?;
+    let host = environment::prepare(job)?;
     if !job.own_kernel {
-        voice.count_time_from_here();
+        voice.start_clock();
     }
-    let spaces = network::Spaces::create(job, host.as_ref(), voice)?;
-    let services = services::Services::start(job, &spaces)?;
+    let spaces = network::NamespaceSet::create(job, host.as_ref(), voice)?;
+    let services = services::GuestServices::start(job, &spaces)?;
     watch::run(job, &spaces, services, voice)
 }
 
@@ -121,11 +122,13 @@ mod tests {
 
     #[test]
     fn channels_as_arguments() {
-        for channel in [Channel::Console("/dev/tty1".into()), Channel::Descriptors { requests: 3, frames: 14 }] {
-            assert_eq!(Channel::from_argument(&channel.to_argument()), Some(channel));
+        for channel in
+            [GuestChannel::Console("/dev/tty1".into()), GuestChannel::Descriptors { requests: 3, frames: 14 }]
+        {
+            assert_eq!(GuestChannel::from_argument(&channel.to_argument()), Some(channel));
         }
         for wrong in ["", "3", "3,", "a,b", "dev/tty1", "3,4,5"] {
-            assert_eq!(Channel::from_argument(OsStr::new(wrong)), None, "{wrong:?}");
+            assert_eq!(GuestChannel::from_argument(OsStr::new(wrong)), None, "{wrong:?}");
         }
     }
 

@@ -1,14 +1,14 @@
-//! Which processes run, for a watcher who hears nothing any more.
+//! Running processes, for the report about a silent guest.
 
 use std::fs;
 use std::path::Path;
 
-/// More are not told: the message has to stay short.
-const MOST: usize = 50;
-/// As much of a command line is told, in characters.
-const LONGEST: usize = 300;
+/// Maximum number of reported processes: the message has to stay short.
+const MAX_PROCESSES: usize = 50;
+/// Maximum length of a reported command line, in characters.
+const MAX_COMMAND_LINE: usize = 300;
 
-/// The processes that run or could (state R in `proc_pid_stat(5)`), besides this one: number and command line.
+/// Processes that run or could (state R in `proc_pid_stat(5)`), except this one: number and command line.
 pub(super) fn running() -> Vec<(u32, String)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let mut processes: Vec<(u32, String)> = entries
@@ -21,21 +21,21 @@ pub(super) fn running() -> Vec<(u32, String)> {
         })
         .collect();
     processes.sort_unstable();
-    processes.truncate(MOST);
+    processes.truncate(MAX_PROCESSES);
     processes
 }
 
-/// Whether the state in a `stat` line is R. It stands behind the name in brackets, which may have anything in it.
+/// True when the state in a `stat` line is R. It follows the name in brackets, which may contain anything.
 fn is_running(stat: &str) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, after)| after.trim_start().starts_with('R'))
 }
 
-/// What a person would type; `None` for the kernel's own threads.
+/// Command line as typed; `None` for the kernel's own threads.
 fn command_line(directory: &Path) -> Option<String> {
     let bytes = fs::read(directory.join("cmdline")).unwrap_or_default();
     let words: Vec<_> =
         bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty()).map(String::from_utf8_lossy).collect();
-    (!words.is_empty()).then(|| words.join(" ").chars().take(LONGEST).collect())
+    (!words.is_empty()).then(|| words.join(" ").chars().take(MAX_COMMAND_LINE).collect())
 }
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn a_command_line_is_words() {
         let own = command_line(Path::new("/proc/self")).expect("this is no thread of the kernel's");
-        assert!(own.contains("linerate") && own.chars().count() <= LONGEST, "{own}");
+        assert!(own.contains("linerate") && own.chars().count() <= MAX_COMMAND_LINE, "{own}");
         assert_eq!(command_line(Path::new("/no/such/process")), None);
     }
 

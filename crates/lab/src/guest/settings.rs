@@ -6,34 +6,34 @@ use std::path::PathBuf;
 
 use linerate_sys::describe_os_error;
 
-use super::failure::Failure;
-use crate::plan::Sysctl;
+use super::failure::GuestFailure;
+use crate::plan::SysctlSetting;
 
 /// Writes a setting of the calling thread's network namespace, or of the system.
-pub(super) fn write(setting: &Sysctl) -> Result<(), Failure> {
+pub(super) fn write(setting: &SysctlSetting) -> Result<(), GuestFailure> {
     let path = path_of(&setting.key)?;
     let write = || OpenOptions::new().write(true).open(&path)?.write_all(setting.value.as_bytes());
     write().map_err(|cause| refused(setting, &cause))?;
     let made = fs::read_to_string(&path).map_err(|cause| refused(setting, &cause))?;
-    let same = if is_a_set(&setting.key) { same_set } else { same_words };
+    let same = if is_unordered_list(&setting.key) { same_set } else { same_words };
     if same(&made, &setting.value) {
         return Ok(());
     }
-    Err(Failure::with_advice(
-        format!("setting {} to {:?}: the kernel made {:?} of it", setting.key, setting.value, made.trim()),
-        "give a value that the kernel takes as it is",
+    Err(GuestFailure::with_advice(
+        format!("setting {} to {:?}: the kernel stored {:?}", setting.key, setting.value, made.trim()),
+        "use a value that the kernel stores unchanged",
     ))
 }
 
-/// Whether the setting has its value already. `false` when it cannot be read.
-pub(super) fn is_in_effect(setting: &Sysctl) -> bool {
+/// True when the setting already has its value; `false` when it cannot be read.
+pub(super) fn is_in_effect(setting: &SysctlSetting) -> bool {
     let value = path_of(&setting.key).ok().and_then(|path| fs::read_to_string(path).ok());
     value.is_some_and(|value| same_words(&value, &setting.value))
 }
 
-/// Why settings of the whole system are not written on a host that goes on.
-pub(super) fn belongs_to_the_host(setting: &Sysctl) -> Failure {
-    Failure::with_advice(
+/// Error for a setting of the whole system, which is not written on a host that goes on.
+pub(super) fn host_setting_failure(setting: &SysctlSetting) -> GuestFailure {
+    GuestFailure::with_advice(
         format!("setting {} to {:?}: it belongs to the whole host, and has another value", setting.key, setting.value),
         format!(
             "run the path in virtual time, where it has a kernel of its own, or set it on this host first: `sysctl -w \
@@ -43,37 +43,40 @@ pub(super) fn belongs_to_the_host(setting: &Sysctl) -> Failure {
     )
 }
 
-fn refused(setting: &Sysctl, cause: &io::Error) -> Failure {
+fn refused(setting: &SysctlSetting, cause: &io::Error) -> GuestFailure {
     let error = format!("setting {} to {:?}: {}", setting.key, setting.value, describe_os_error(cause));
     let exists = path_of(&setting.key).is_ok_and(|path| path.exists());
     match cause.kind() {
         // Names of algorithms and disciplines are looked up, too.
         io::ErrorKind::InvalidInput | io::ErrorKind::NotFound if exists => {
-            Failure::with_advice(error, "this kernel does not know the value")
+            GuestFailure::with_advice(error, "this kernel does not know the value")
         }
-        io::ErrorKind::NotFound => Failure::with_advice(
+        io::ErrorKind::NotFound => GuestFailure::with_advice(
             error,
             "this kernel has no such setting, or none in this namespace: settings of the whole system belong to the near \
              host",
         ),
-        _ => Failure::new(error),
+        _ => GuestFailure::new(error),
     }
 }
 
-/// The file of a setting. As sysctl(8) has it, a slash in the key stands for a dot in a name (`eth0/1` for `eth0.1`).
-fn path_of(key: &str) -> Result<PathBuf, Failure> {
+/// File of a setting. As in sysctl(8), a slash in the key means a dot in a name (`eth0/1` for `eth0.1`).
+fn path_of(key: &str) -> Result<PathBuf, GuestFailure> {
     let mut path = PathBuf::from("/proc/sys");
     for part in key.split('.') {
         if part.is_empty() || part.starts_with('/') {
-            return Err(Failure::with_advice(format!("{key:?} names no kernel setting"), "as in net.ipv4.tcp_rmem"));
+            return Err(GuestFailure::with_advice(
+                format!("{key:?} is not a kernel setting"),
+                "use a name such as net.ipv4.tcp_rmem",
+            ));
         }
         path.push(part.replace('/', "."));
     }
     Ok(path)
 }
 
-/// A list in which the kernel keeps an order of its own.
-fn is_a_set(key: &str) -> bool {
+/// True for a list in which the kernel has an order of its own.
+fn is_unordered_list(key: &str) -> bool {
     key.ends_with("tcp_allowed_congestion_control")
 }
 
@@ -86,7 +89,7 @@ fn same_set(one: &str, other: &str) -> bool {
     sorted(one) == sorted(other)
 }
 
-/// The kernel puts tabs where spaces were, and ends with a newline.
+/// Compares values: the kernel writes tabs for spaces, and ends with a newline.
 fn same_words(one: &str, other: &str) -> bool {
     one.split_ascii_whitespace().eq(other.split_ascii_whitespace())
 }
@@ -95,8 +98,8 @@ fn same_words(one: &str, other: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn setting(key: &str, value: &str) -> Sysctl {
-        Sysctl { key: key.into(), value: value.into() }
+    fn setting(key: &str, value: &str) -> SysctlSetting {
+        SysctlSetting { key: key.into(), value: value.into() }
     }
 
     #[test]
@@ -126,13 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_effect_and_what_there_is_not() {
+    fn settings_in_effect_and_settings_that_do_not_exist() {
         let kind = fs::read_to_string("/proc/sys/kernel/ostype").expect("procfs");
         assert!(is_in_effect(&setting("kernel.ostype", kind.trim())));
         assert!(!is_in_effect(&setting("kernel.ostype", "Minix")));
         assert!(!is_in_effect(&setting("net.ipv4.no_such_setting", "1")));
         let failure = write(&setting("net.ipv4.no_such_setting", "1")).expect_err("none");
         assert!(failure.error.starts_with("setting net.ipv4.no_such_setting to \"1\": "), "{failure:?}");
-        assert!(belongs_to_the_host(&setting("net.ipv4.tcp_mem", "1 2 3")).error.contains("whole host"));
+        assert!(host_setting_failure(&setting("net.ipv4.tcp_mem", "1 2 3")).error.contains("whole host"));
     }
 }

@@ -1,83 +1,84 @@
-//! Getting the package with the kernel's sources, as any user and without changing anything of the system's.
+//! Downloads the package with the kernel's sources, as any user and without changing the system.
 //!
-//! First the system's own lists are asked. When these do not know the package, or are too old for the mirror to have it
-//! still, lists of this build's own are made in its directory: with the mirror, the releases and the keys of the system's
-//! own configuration, then with Debian's other archives of the same mirror.
+//! First the system's own lists are queried. When these lack the package, or are too old for the mirror to have it
+//! still, this build makes lists of its own in its directory: with the mirror, the releases and the keys of the
+//! system's configuration, then with Debian's other archives of the same mirror.
 
 use core::time::Duration;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use linerate_sys::command;
-use linerate_sys::command_stream::Said;
+use linerate_sys::command_stream::OutputEvent;
 use linerate_units::{ByteCount, Ratio};
 
 use super::error::KernelError;
-use super::workshop::{Finished, Task, Workshop};
-use super::{Event, Step};
+use super::workspace::{BuildTask, BuildWorkspace, TaskResult};
+use super::{BuildEvent, BuildStep};
 
-/// In the order in which they are wanted.
-const PACKAGES: [&str; 2] = ["linux-source-6.12", "linux-source-6.1"];
+/// Packages in the order of preference.
+const SOURCE_PACKAGES: [&str; 2] = ["linux-source-6.12", "linux-source-6.1"];
 
-/// Debian's release that has the first of them, for systems whose own does not.
-const RELEASE: &str = "trixie";
+/// Debian's release that has the first of them, for systems whose own lacks it.
+const NEWER_RELEASE: &str = "trixie";
 
-/// Debian's keys, by which all of its archives are signed.
-const KEYS: [&str; 2] =
+/// Debian's keys, which sign all of its archives.
+const DEBIAN_KEYS: [&str; 2] =
     ["/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp"];
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A package that is here.
+/// A downloaded package.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Package {
+pub(super) struct SourcePackage {
     pub(super) file: PathBuf,
     /// Name and version.
     pub(super) description: String,
 }
 
-/// Where the system's packages come from: a line of `apt-get indextargets`.
+/// A source of the system's packages: a line of `apt-get indextargets`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Target {
+struct ArchiveTarget {
     /// The archive's address, with a slash at its end.
     address: String,
     suite: String,
     component: String,
-    /// The file of the configuration that names it.
+    /// Configuration file that names it.
     configured_in: PathBuf,
 }
 
-/// Which lists are asked.
+/// Package lists to query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lists {
+enum PackageLists {
     /// The system's.
     System,
     /// Own ones of the system's archives, with the updates and backports of its release.
     Fresh,
-    /// Those, and [`RELEASE`] of the same mirror.
+    /// Those, and [`NEWER_RELEASE`] of the same mirror.
     Newer,
 }
 
-/// Gets the package.
-pub(super) fn download(workshop: &mut Workshop<'_>) -> Result<Package, KernelError> {
-    workshop.step(Step::Searching);
-    let mut apt = Apt::new(workshop)?;
+/// Downloads the package.
+pub(super) fn download(workshop: &mut BuildWorkspace<'_>) -> Result<SourcePackage, KernelError> {
+    workshop.step(BuildStep::Searching);
+    let mut apt = AptSession::new(workshop)?;
     let mut said = String::new();
-    for package in PACKAGES {
-        for lists in [Lists::System, Lists::Fresh, Lists::Newer] {
+    for package in SOURCE_PACKAGES {
+        for lists in [PackageLists::System, PackageLists::Fresh, PackageLists::Newer] {
             match apt.try_download(workshop, package, lists)? {
                 Ok(package) => return Ok(package),
                 Err(reason) => {
-                    workshop.tell(&Event::Note(format!("{package} is not to be had from {}: {reason}", lists.name())));
+                    workshop
+                        .tell(&BuildEvent::Note(format!("{package} is not available from {}: {reason}", lists.name())));
                     said = reason;
                 }
             }
         }
     }
-    Err(KernelError::NoPackage { packages: PACKAGES.map(str::to_owned).to_vec(), said })
+    Err(KernelError::NoPackage { packages: SOURCE_PACKAGES.map(str::to_owned).to_vec(), said })
 }
 
-impl Lists {
+impl PackageLists {
     fn name(self) -> &'static str {
         match self {
             Self::System => "the system's package lists",
@@ -88,19 +89,19 @@ impl Lists {
 }
 
 /// The package manager with this build's own configuration.
-struct Apt {
+struct AptSession {
     directory: PathBuf,
     downloads: PathBuf,
-    targets: Vec<Target>,
-    /// The own lists that were fetched last.
-    fetched: Option<Lists>,
-    /// Those that could not be fetched, with the reason.
-    unreachable: Vec<(Lists, String)>,
+    targets: Vec<ArchiveTarget>,
+    /// Own lists that were fetched last.
+    fetched: Option<PackageLists>,
+    /// Lists that could not be fetched, with the reason.
+    unreachable: Vec<(PackageLists, String)>,
 }
 
-impl Apt {
-    fn new(workshop: &Workshop<'_>) -> Result<Self, KernelError> {
-        let format = "--format=$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(SOURCESENTRY)";
+impl AptSession {
+    fn new(workshop: &BuildWorkspace<'_>) -> Result<Self, KernelError> {
+        let format = "--format=$(REPO_URI)|$(NEWER_RELEASE)|$(COMPONENT)|$(SOURCESENTRY)";
         let arguments = ["indextargets", "--no-release-info", format, "Created-By: Packages"];
         let output = command::run("apt-get", &arguments, None, TIMEOUT).map_err(no_apt)?;
         let (directory, downloads) = (workshop.subdirectory("apt")?, workshop.subdirectory("downloads")?);
@@ -113,36 +114,36 @@ impl Apt {
         })
     }
 
-    /// Gets one package from these lists; the inner error says why it is not to be had.
+    /// Downloads one package from these lists; the inner error is the reason why it is not available.
     fn try_download(
         &mut self,
-        workshop: &mut Workshop<'_>,
+        workshop: &mut BuildWorkspace<'_>,
         package: &str,
-        lists: Lists,
-    ) -> Result<Result<Package, String>, KernelError> {
-        if lists != Lists::System
+        lists: PackageLists,
+    ) -> Result<Result<SourcePackage, String>, KernelError> {
+        if lists != PackageLists::System
             && let Err(reason) = self.fetch_lists(workshop, lists)?
         {
             return Ok(Err(reason));
         }
         let configuration = self.configuration();
         let mut options = Vec::new();
-        if lists != Lists::System {
+        if lists != PackageLists::System {
             options.extend(["-c", configuration.as_str()]);
         }
         let question = [options.as_slice(), &["show", "--no-all-versions", package]].concat();
         let answer = command::run("apt-cache", &question, None, TIMEOUT).map_err(no_apt)?;
         let Some((description, size)) = parse_description(&answer.stdout_text()) else {
-            return Ok(Err("they do not know it".into()));
+            return Ok(Err("it is not listed there".into()));
         };
-        workshop.step(Step::Downloading { package: description.clone(), size });
+        workshop.step(BuildStep::Downloading { package: description.clone(), size });
         let order = [options.as_slice(), &["-q", "-o", "Acquire::Retries=2", "download", package]].concat();
         let finished = self.run(workshop, &order, size)?;
         let file = fs::read_dir(&self.downloads)
             .ok()
             .and_then(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).find(|path| is_package(path)));
         Ok(match file {
-            Some(file) if finished.success => Ok(Package { file, description }),
+            Some(file) if finished.success => Ok(SourcePackage { file, description }),
             _ => Err(first_reason(&finished)),
         })
     }
@@ -152,7 +153,11 @@ impl Apt {
     }
 
     /// Makes lists of this build's own.
-    fn fetch_lists(&mut self, workshop: &mut Workshop<'_>, lists: Lists) -> Result<Result<(), String>, KernelError> {
+    fn fetch_lists(
+        &mut self,
+        workshop: &mut BuildWorkspace<'_>,
+        lists: PackageLists,
+    ) -> Result<Result<(), String>, KernelError> {
         if self.fetched == Some(lists) {
             return Ok(Ok(()));
         }
@@ -161,7 +166,7 @@ impl Apt {
         }
         let wanted = archives(&self.targets, lists);
         if wanted.is_empty() {
-            return Ok(Err("the system has no archives that could be asked".into()));
+            return Ok(Err("the system has no usable archives".into()));
         }
         let keys = |file: &Path| keys_in(&fs::read_to_string(file).unwrap_or_default());
         let write = |name: &str, text: String| {
@@ -192,11 +197,11 @@ impl Apt {
     /// Runs `apt-get` where its downloads go, with progress by what has arrived there.
     fn run(
         &self,
-        workshop: &mut Workshop<'_>,
+        workshop: &mut BuildWorkspace<'_>,
         arguments: &[&str],
         size: Option<ByteCount>,
-    ) -> Result<Finished, KernelError> {
-        let task = Task {
+    ) -> Result<TaskResult, KernelError> {
+        let task = BuildTask {
             what: None,
             program: "apt-get",
             arguments,
@@ -204,8 +209,8 @@ impl Apt {
             environment: &[("DEBIAN_FRONTEND", "noninteractive")],
         };
         let finished = workshop.try_run(task, &mut |said| match said {
-            Said::Nothing => size.map(|size| progress(content_size(&self.downloads), size)),
-            Said::Line(_) => None,
+            OutputEvent::Nothing => size.map(|size| progress(content_size(&self.downloads), size)),
+            OutputEvent::Line(_) => None,
         })?;
         if finished.disk_is_full() { Err(workshop.failure(task, &finished)) } else { Ok(finished) }
     }
@@ -215,10 +220,10 @@ fn no_apt(error: linerate_sys::Error) -> KernelError {
     if error.kind() == std::io::ErrorKind::NotFound { KernelError::NoPackageManager } else { error.into() }
 }
 
-/// Why it failed: the further lines say the same of further archives.
-fn first_reason(finished: &Finished) -> String {
+/// First reason of a failure: the further lines repeat it for further archives.
+fn first_reason(finished: &TaskResult) -> String {
     let reasons = finished.reasons();
-    let first = reasons.first().map_or("it said nothing", String::as_str);
+    let first = reasons.first().map_or("no output", String::as_str);
     first.trim_start_matches("W: ").trim_start_matches("E: ").trim_end_matches(':').to_owned()
 }
 
@@ -243,14 +248,14 @@ fn progress(arrived: ByteCount, size: ByteCount) -> (Option<Ratio>, String) {
     (Ratio::of(arrived.get() as f64, size.get() as f64), text)
 }
 
-fn parse_targets(text: &str) -> Vec<Target> {
+fn parse_targets(text: &str) -> Vec<ArchiveTarget> {
     let mut targets: Vec<_> = text.lines().filter_map(parse_target).collect();
     targets.sort();
     targets.dedup();
     targets
 }
 
-fn parse_target(line: &str) -> Option<Target> {
+fn parse_target(line: &str) -> Option<ArchiveTarget> {
     let mut fields = line.split('|');
     let (address, suite, component) = (fields.next()?, fields.next()?, fields.next()?);
     // A number of the line in the file follows its name.
@@ -259,7 +264,7 @@ fn parse_target(line: &str) -> Option<Target> {
         |text: &str| !text.is_empty() && !text.contains(|found: char| found.is_whitespace() || "[]$".contains(found));
     let usable = address.starts_with("http") && plain(address) && plain(suite) && plain(component);
     let address = format!("{}/", address.trim_end_matches('/'));
-    usable.then(|| Target { address, suite: suite.into(), component: component.into(), configured_in })
+    usable.then(|| ArchiveTarget { address, suite: suite.into(), component: component.into(), configured_in })
 }
 
 /// Name with version, and size, of the first package that `apt-cache show` describes.
@@ -269,13 +274,13 @@ fn parse_description(text: &str) -> Option<(String, Option<ByteCount>)> {
     Some((format!("{} {}", value("Package:")?, value("Version:")?), size))
 }
 
-/// The archives to ask: the system's own, and further ones of Debian on the same mirrors.
-fn archives(targets: &[Target], lists: Lists) -> Vec<Target> {
+/// Archives to query: the system's own, and further ones of Debian on the same mirrors.
+fn archives(targets: &[ArchiveTarget], lists: PackageLists) -> Vec<ArchiveTarget> {
     let mut wanted = targets.to_vec();
-    let is_release = |target: &&Target| is_debian(&target.address) && !target.suite.contains('-');
+    let is_release = |target: &&ArchiveTarget| is_debian(&target.address) && !target.suite.contains('-');
     let releases: Vec<_> = targets.iter().filter(is_release).cloned().collect();
     for main in &releases {
-        let named = |address: &str, suite: String| Target {
+        let named = |address: &str, suite: String| ArchiveTarget {
             address: address.into(),
             suite,
             component: "main".into(),
@@ -287,9 +292,9 @@ fn archives(targets: &[Target], lists: Lists) -> Vec<Target> {
             wanted.push(named(&security, format!("{release}-security")));
         };
         add(&main.suite);
-        if lists == Lists::Newer {
-            add(RELEASE);
-            wanted.push(named(&main.address, RELEASE.into()));
+        if lists == PackageLists::Newer {
+            add(NEWER_RELEASE);
+            wanted.push(named(&main.address, NEWER_RELEASE.into()));
         }
         wanted.push(named(&main.address, format!("{}-backports", main.suite)));
     }
@@ -302,8 +307,8 @@ fn is_debian(address: &str) -> bool {
     address.ends_with("/debian/")
 }
 
-/// Security updates have an archive of their own: the one that the system uses, else the one beside the mirror's.
-fn security_address(targets: &[Target], mirror: &str) -> String {
+/// Archive of security updates: the one that the system uses, else the one next to the mirror's.
+fn security_address(targets: &[ArchiveTarget], mirror: &str) -> String {
     let known = targets.iter().find(|target| target.suite.ends_with("-security"));
     known.map_or_else(
         || format!("{}debian-security/", mirror.trim_end_matches("debian/")),
@@ -312,12 +317,12 @@ fn security_address(targets: &[Target], mirror: &str) -> String {
 }
 
 /// The archives as a file for the package manager, each with the keys that the system has for it.
-fn sources_list(archives: &[Target], keys: impl Fn(&Path) -> Vec<String>) -> String {
-    let line = |archive: &Target| {
+fn sources_list(archives: &[ArchiveTarget], keys: impl Fn(&Path) -> Vec<String>) -> String {
+    let line = |archive: &ArchiveTarget| {
         let mut keys = keys(&archive.configured_in);
         // Without one here the keys that the system trusts for everything are used.
         if !keys.is_empty() && archive.address.contains("debian") {
-            keys.extend(KEYS.iter().filter(|key| Path::new(key).exists()).map(|key| (*key).to_owned()));
+            keys.extend(DEBIAN_KEYS.iter().filter(|key| Path::new(key).exists()).map(|key| (*key).to_owned()));
             keys.sort();
             keys.dedup();
         }
@@ -327,7 +332,7 @@ fn sources_list(archives: &[Target], keys: impl Fn(&Path) -> Vec<String>) -> Str
     archives.iter().map(line).collect()
 }
 
-/// Files of keys that a file of the configuration names, in either of its two forms.
+/// Key files that a file of the configuration names, in either of its two forms.
 fn keys_in(configuration: &str) -> Vec<String> {
     let lines = configuration.lines().filter(|line| !line.trim_start().starts_with('#'));
     let values = lines.filter_map(|line| {
@@ -357,7 +362,7 @@ fn configuration_file(directory: &Path) -> String {
         "APT::Sandbox::User \"root\";\n".into(),
         "Acquire::Languages \"none\";\nAcquire::IndexTargets::deb::DEP-11::DefaultEnabled \"false\";\n".into(),
         "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled \"false\";\n".into(),
-        // What the system does after its own updates is none of these lists' business.
+        // The hooks after the system's own updates do not apply to these lists.
         "#clear APT::Update::Pre-Invoke;\n#clear APT::Update::Post-Invoke;\n#clear APT::Update::Post-Invoke-Success;\n"
             .into(),
     ]
@@ -375,14 +380,15 @@ mod tests {
                            cdrom:[Debian]/|bookworm|main|/etc/apt/sources.list:1\n\
                            broken line\n";
 
-    fn suites(lists: Lists) -> Vec<String> {
-        let short =
-            |target: Target| format!("{} {}", target.address.trim_start_matches("http://deb.debian.org"), target.suite);
+    fn suites(lists: PackageLists) -> Vec<String> {
+        let short = |target: ArchiveTarget| {
+            format!("{} {}", target.address.trim_start_matches("http://deb.debian.org"), target.suite)
+        };
         archives(&parse_targets(TARGETS), lists).into_iter().map(short).collect()
     }
 
     #[test]
-    fn where_the_systems_packages_come_from() {
+    fn sources_of_the_systems_packages() {
         let targets = parse_targets(TARGETS);
         assert_eq!(targets.len(), 3, "{targets:?}");
         assert_eq!(targets[1].configured_in, Path::new("/etc/apt/sources.list.d/debian.sources"));
@@ -398,8 +404,8 @@ mod tests {
             "/debian/ bookworm-updates",
             "https://deb.nodesource.com/node_20.x/ nodistro",
         ];
-        assert_eq!(suites(Lists::Fresh), fresh);
-        let newer = suites(Lists::Newer);
+        assert_eq!(suites(PackageLists::Fresh), fresh);
+        let newer = suites(PackageLists::Newer);
         for more in ["/debian/ trixie", "/debian/ trixie-updates", "/debian-security/ trixie-security"] {
             assert!(newer.iter().any(|suite| suite == more), "{more} in {newer:?}");
         }
@@ -407,9 +413,9 @@ mod tests {
     }
 
     #[test]
-    fn security_updates_beside_a_mirror_that_says_nothing_of_them() {
+    fn security_updates_next_to_a_mirror_without_an_entry_for_them() {
         let targets = parse_targets("http://mirror.example.org/pub/debian|trixie|main|/etc/apt/sources.list:3");
-        let found = archives(&targets, Lists::Fresh);
+        let found = archives(&targets, PackageLists::Fresh);
         let security = found.iter().find(|target| target.suite == "trixie-security").expect("is asked");
         assert_eq!(security.address, "http://mirror.example.org/pub/debian-security/");
     }
@@ -432,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_package_is() {
+    fn description_of_a_package() {
         let text = "Package: linux-source-6.12\nSource: linux-6.12\nVersion: 6.12.117-1~deb12u1\n\
                     Installed-Size: 149880\nSize: 153476148\n";
         let (name, size) = parse_description(text).expect("complete");

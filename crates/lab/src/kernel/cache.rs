@@ -1,4 +1,4 @@
-//! The kernels that were built: where they are, and what they are.
+//! Cache of built kernels, and their descriptions.
 
 use core::time::Duration;
 use std::cmp::Reverse;
@@ -10,37 +10,37 @@ use serde::{Deserialize, Serialize};
 
 use super::error::KernelError;
 use super::recipe;
-use super::workshop::{Task, Workshop};
+use super::workspace::{BuildTask, BuildWorkspace};
 
 /// The kernel's file in its directory.
-const BINARY: &str = "linux";
-/// What it is, next to it.
-const METADATA: &str = "kernel.json";
+const KERNEL_FILE: &str = "linux";
+/// Description, next to it.
+const METADATA_FILE: &str = "kernel.json";
 
-/// What a kernel is, as it is written next to it.
+/// Description of a kernel, stored next to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Metadata {
+pub struct KernelMetadata {
     /// Version of this description.
     pub schema: u32,
     /// Linux's version, for example `6.12.117`.
     pub version: String,
     /// The package or file that it was built from.
     pub source: String,
-    /// The recipe's hash: see [`super::recipe`].
+    /// Hash of the recipe with which it was built.
     pub recipe: String,
-    /// The changes of the sources that were made, by name.
+    /// Names of the applied changes of the sources.
     pub edits: Vec<String>,
-    /// Seconds that the build took, the download included.
+    /// Duration of the build in seconds, the download included.
     pub build_seconds: u64,
 }
 
-impl Metadata {
+impl KernelMetadata {
     pub(super) fn new(version: String, source: String, edits: Vec<String>, elapsed: Duration) -> Self {
         let build_seconds = elapsed.as_secs();
         Self { schema: 1, version, source, recipe: recipe::hash(), edits, build_seconds }
     }
 
-    /// Its directory in the cache.
+    /// Directory in the cache.
     fn directory_name(&self) -> String {
         format!("{}-{}", self.version, self.recipe)
     }
@@ -53,19 +53,19 @@ impl Metadata {
 /// A kernel in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachedKernel {
-    /// Its file.
+    /// File.
     pub path: PathBuf,
     /// The file's size.
     pub size: ByteCount,
-    /// Whether it was built by this program's recipe: only then it is used.
+    /// True when it was built by this program's recipe: only then it is used.
     pub current: bool,
-    /// What it is.
-    pub metadata: Metadata,
+    /// Description.
+    pub metadata: KernelMetadata,
 }
 
-/// What is in the cache.
+/// Contents of the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct CacheStatus {
     /// The cache, which need not exist.
     pub directory: PathBuf,
     /// This program's recipe.
@@ -76,15 +76,15 @@ pub struct Status {
     pub unreadable: Vec<(PathBuf, String)>,
 }
 
-/// Where kernels are kept: `linerate/kernels` in `$XDG_CACHE_HOME`, else in `~/.cache`.
+/// Directory of the cache: `linerate/kernels` in `$XDG_CACHE_HOME`, else in `~/.cache`.
 pub(super) fn directory() -> Result<PathBuf, KernelError> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
     cache.map(|cache| cache.join("linerate/kernels")).ok_or(KernelError::NoCache)
 }
 
-/// What is in the cache.
-pub fn status() -> Result<Status, KernelError> {
+/// Contents of the cache.
+pub fn status() -> Result<CacheStatus, KernelError> {
     status_of(directory()?)
 }
 
@@ -93,8 +93,8 @@ pub fn find() -> Result<Option<CachedKernel>, KernelError> {
     Ok(status()?.kernels.into_iter().next().filter(|kernel| kernel.current))
 }
 
-fn status_of(directory: PathBuf) -> Result<Status, KernelError> {
-    let mut status = Status { recipe: recipe::hash(), kernels: Vec::new(), unreadable: Vec::new(), directory };
+fn status_of(directory: PathBuf) -> Result<CacheStatus, KernelError> {
+    let mut status = CacheStatus { recipe: recipe::hash(), kernels: Vec::new(), unreadable: Vec::new(), directory };
     let entries = match fs::read_dir(&status.directory) {
         Ok(entries) => entries,
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(status),
@@ -116,38 +116,39 @@ fn status_of(directory: PathBuf) -> Result<Status, KernelError> {
 }
 
 fn load(directory: &Path, recipe: &str) -> Result<CachedKernel, KernelError> {
-    let file = directory.join(METADATA);
+    let file = directory.join(METADATA_FILE);
     let text = fs::read_to_string(&file).map_err(|cause| KernelError::file("reading", &file, cause))?;
-    let metadata: Metadata =
+    let metadata: KernelMetadata =
         serde_json::from_str(&text).map_err(|error| KernelError::Description { file, reason: error.to_string() })?;
-    let path = directory.join(BINARY);
+    let path = directory.join(KERNEL_FILE);
     let size = path.metadata().map_err(|cause| KernelError::file("reading", &path, cause))?.len();
     Ok(CachedKernel { size: ByteCount::new(size), current: metadata.recipe == recipe, path, metadata })
 }
 
-/// Puts a kernel into the cache without its symbols. It is there wholly or not at all.
+/// Stores a kernel in the cache without its symbols, completely or not at all.
 pub(super) fn store(
-    workshop: &mut Workshop<'_>,
+    workshop: &mut BuildWorkspace<'_>,
     binary: &Path,
-    metadata: &Metadata,
+    metadata: &KernelMetadata,
 ) -> Result<CachedKernel, KernelError> {
     let new = workshop.subdirectory("new")?;
-    let target = new.join(BINARY);
+    let target = new.join(KERNEL_FILE);
     let arguments = ["-o".into(), target.to_string_lossy(), binary.to_string_lossy()];
     let arguments = arguments.each_ref().map(AsRef::as_ref);
     let directory = workshop.directory().to_owned();
-    let task = Task { what: None, program: "strip", arguments: &arguments, directory: &directory, environment: &[] };
+    let task =
+        BuildTask { what: None, program: "strip", arguments: &arguments, directory: &directory, environment: &[] };
     workshop.run(task, &mut |_| None)?;
     let text = serde_json::to_string_pretty(metadata)
-        .map_err(|error| KernelError::Description { file: new.join(METADATA), reason: error.to_string() })?;
-    let description = new.join(METADATA);
+        .map_err(|error| KernelError::Description { file: new.join(METADATA_FILE), reason: error.to_string() })?;
+    let description = new.join(METADATA_FILE);
     fs::write(&description, text + "\n").map_err(|cause| KernelError::file("writing", &description, cause))?;
     let place = workshop.cache().join(metadata.directory_name());
     exchange(&new, &place, &directory.join("old")).map_err(|cause| KernelError::file("storing", &place, cause))?;
     load(&place, &recipe::hash())
 }
 
-/// Moves `new` to `place`; what is there goes to `old`.
+/// Moves `new` to `place`; an existing directory there goes to `old`.
 fn exchange(new: &Path, place: &Path, old: &Path) -> std::io::Result<()> {
     if place.exists() {
         fs::rename(place, old)?;
@@ -157,19 +158,19 @@ fn exchange(new: &Path, place: &Path, old: &Path) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Event;
-    use super::super::workshop::tests::TestCache;
+    use super::super::BuildEvent;
+    use super::super::workspace::tests::TestCache;
     use super::*;
 
-    fn metadata(version: &str) -> Metadata {
+    fn metadata(version: &str) -> KernelMetadata {
         let edits = vec!["seeded-randomness".to_owned()];
-        Metadata::new(version.into(), "linux-source-6.12 6.12.117-1".into(), edits, Duration::from_millis(99_900))
+        KernelMetadata::new(version.into(), "linux-source-6.12 6.12.117-1".into(), edits, Duration::from_millis(99_900))
     }
 
     #[test]
     fn a_stored_kernel_is_found_again() {
         let cache = TestCache::new("store");
-        let mut listener = |_: &Event| {};
+        let mut listener = |_: &BuildEvent| {};
         let mut workshop = cache.open(&mut listener).expect("free");
         let program = std::env::current_exe().expect("this test");
         let stored = store(&mut workshop, &program, &metadata("6.12.117")).expect("writable");
@@ -189,12 +190,12 @@ mod tests {
     fn another_recipe_comes_last_and_is_not_current() {
         let cache = TestCache::new("recipe");
         for (version, recipe) in [("6.18.1", "0123456789abcdef".to_owned()), ("6.1.190", recipe::hash())] {
-            let metadata = Metadata { recipe, ..metadata(version) };
+            let metadata = KernelMetadata { recipe, ..metadata(version) };
             let directory = cache.0.join(metadata.directory_name());
             fs::create_dir_all(&directory).expect("writable");
-            fs::write(directory.join(METADATA), serde_json::to_string(&metadata).expect("plain data"))
+            fs::write(directory.join(METADATA_FILE), serde_json::to_string(&metadata).expect("plain data"))
                 .expect("writable");
-            fs::write(directory.join(BINARY), "x").expect("writable");
+            fs::write(directory.join(KERNEL_FILE), "x").expect("writable");
         }
         fs::create_dir_all(cache.0.join("6.2-broken")).expect("writable");
         let status = status_of(cache.0.clone()).expect("readable");

@@ -1,22 +1,22 @@
-//! Configuring and compiling.
+//! Configures and compiles.
 
 use core::num::NonZeroUsize;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use linerate_sys::command_stream::Said;
+use linerate_sys::command_stream::OutputEvent;
 use linerate_units::Ratio;
 
-use super::Event;
+use super::BuildEvent;
 use super::error::KernelError;
 use super::fragment;
-use super::workshop::{Finished, Progress, Task, Workshop};
+use super::workspace::{BuildTask, BuildWorkspace, TaskProgress, TaskResult};
 
-/// Files that Linux 6.12 compiles with the lab's options: what progress is a share of.
+/// Number of files that Linux 6.12 compiles with the lab's options, for the share of progress.
 const EXPECTED_FILES: u32 = 753;
 
-/// What the compiled kernel says of its build: always the same, so that one version is one file.
-const ORIGIN: [(&str, &str); 4] = [
+/// Build identification of the compiled kernel: constant, so that one version is one file.
+const BUILD_IDENTITY: [(&str, &str); 4] = [
     ("KBUILD_BUILD_USER", "linerate"),
     ("KBUILD_BUILD_HOST", "lab"),
     ("KBUILD_BUILD_VERSION", "1"),
@@ -25,12 +25,13 @@ const ORIGIN: [(&str, &str); 4] = [
 
 /// Files in these directories begin with the compiled headers. Elsewhere some are confused by headers that they do not
 /// include, and most are too small to gain.
-const WITH_HEADERS: &str = "NOSTDINC_FLAGS=-nostdinc $(if $(filter net fs mm kernel drivers ipc crypto,\
+const HEADER_FLAGS: &str = "NOSTDINC_FLAGS=-nostdinc $(if $(filter net fs mm kernel drivers ipc crypto,\
                             $(firstword $(subst /, ,$(obj)))),-include $(srctree)/linerate/all.h)";
 
-/// The compiled headers can be used only by commands that define the same words. The kernel's build defines each file's
-/// name by its command; these variables have it written to a header of the file's own, which comes after the others.
-const NAMES: [&str; 4] = [
+/// The compiled headers can be used only by commands that define the same macros. The kernel's build defines each
+/// file's name by its command; these variables have it written to a header of the file's own, which comes after the
+/// others.
+const NAME_FLAGS: [&str; 4] = [
     "basename_flags=",
     "modfile_flags=",
     "names-text=\"$(call name-fix-token,$1)\"",
@@ -41,12 +42,12 @@ const NAMES: [&str; 4] = [
      -include $(obj)/.$(basetarget).names.h",
 ];
 
-fn task<'a>(what: &'a str, tree: &'a Path, arguments: &'a [&'a str]) -> Task<'a> {
-    Task { what: Some(what), program: "make", arguments, directory: tree, environment: &ORIGIN }
+fn task<'a>(what: &'a str, tree: &'a Path, arguments: &'a [&'a str]) -> BuildTask<'a> {
+    BuildTask { what: Some(what), program: "make", arguments, directory: tree, environment: &BUILD_IDENTITY }
 }
 
-/// Configures the sources, and checks that what was wanted is what came out.
-pub(super) fn configure(workshop: &mut Workshop<'_>, tree: &Path, version: &str) -> Result<(), KernelError> {
+/// Configures the sources, and checks that the result has the wanted options.
+pub(super) fn configure(workshop: &mut BuildWorkspace<'_>, tree: &Path, version: &str) -> Result<(), KernelError> {
     let wanted = tree.join("linerate/fragment.config");
     fs::write(&wanted, fragment::for_kconfig()).map_err(|cause| KernelError::file("writing", &wanted, cause))?;
     let arguments = ["ARCH=um", "KCONFIG_ALLCONFIG=linerate/fragment.config", "allnoconfig"];
@@ -58,26 +59,26 @@ pub(super) fn configure(workshop: &mut Workshop<'_>, tree: &Path, version: &str)
         return Err(KernelError::Options { version: version.to_owned(), options: lacking.required });
     }
     if !lacking.optional.is_empty() {
-        let text =
-            format!("Linux {version} does not take {}, which the lab can do without", lacking.optional.join(", "));
-        workshop.tell(&Event::Note(text));
+        let text = format!("Linux {version} does not support {}, which is optional", lacking.optional.join(", "));
+        workshop.tell(&BuildEvent::Note(text));
     }
     Ok(())
 }
 
-/// Compiles; where the kernel is.
-pub(super) fn make(workshop: &mut Workshop<'_>, tree: &Path, jobs: NonZeroUsize) -> Result<PathBuf, KernelError> {
+/// Compiles; returns the kernel's file.
+pub(super) fn make(workshop: &mut BuildWorkspace<'_>, tree: &Path, jobs: NonZeroUsize) -> Result<PathBuf, KernelError> {
     let jobs = format!("-j{jobs}");
-    let mut arguments = vec!["ARCH=um", jobs.as_str(), "KCFLAGS=-pipe -w", WITH_HEADERS];
-    arguments.extend(NAMES);
+    let mut arguments = vec!["ARCH=um", jobs.as_str(), "KCFLAGS=-pipe -w", HEADER_FLAGS];
+    arguments.extend(NAME_FLAGS);
     let task = task("compiling the kernel", tree, &arguments);
-    let mut files = Files::default();
+    let mut files = FileCounter::default();
     let mut finished = compile(workshop, task, &mut files)?;
-    // The compiled headers are known to suit the compilers and versions that were tried. With others, what they broke is
-    // compiled again without them, and what they did not break is kept.
+    // The compiled headers are known to suit the compilers and versions that were tried. With others, files that failed
+    // with them are compiled again without them, and the others are kept.
     if !finished.success && !finished.disk_is_full() && fs::remove_file(tree.join("linerate/all.h.gch")).is_ok() {
         let reason = finished.reasons().join(" / ");
-        workshop.tell(&Event::Note(format!("going on without precompiled headers, which takes longer: {reason}")));
+        workshop
+            .tell(&BuildEvent::Note(format!("continuing without precompiled headers, which takes longer: {reason}")));
         finished = compile(workshop, task, &mut files)?;
     }
     if !finished.success {
@@ -86,27 +87,31 @@ pub(super) fn make(workshop: &mut Workshop<'_>, tree: &Path, jobs: NonZeroUsize)
     Ok(tree.join("linux"))
 }
 
-fn compile(workshop: &mut Workshop<'_>, task: Task<'_>, files: &mut Files) -> Result<Finished, KernelError> {
+fn compile(
+    workshop: &mut BuildWorkspace<'_>,
+    task: BuildTask<'_>,
+    files: &mut FileCounter,
+) -> Result<TaskResult, KernelError> {
     workshop.try_run(task, &mut |said| match said {
-        Said::Line(line) => files.see(line),
-        Said::Nothing => None,
+        OutputEvent::Line(line) => files.count_line(line),
+        OutputEvent::Nothing => None,
     })
 }
 
 /// Counts the compiled files.
 #[derive(Debug, Default)]
-struct Files {
+struct FileCounter {
     compiled: u32,
 }
 
-impl Files {
+impl FileCounter {
     /// Progress after this line of `make`, when it is about a file: `  CC      net/ipv4/tcp.o`.
-    fn see(&mut self, line: &str) -> Option<Progress> {
+    fn count_line(&mut self, line: &str) -> Option<TaskProgress> {
         let mut words = line.split_ascii_whitespace();
         let is_file = line.starts_with("  ") && words.next() == Some("CC") && words.next().is_some();
         is_file.then(|| {
             self.compiled += 1;
-            // Another version may have more; the whole is done when the program has ended.
+            // Another version may have more; only the program's end completes the whole.
             let share = f64::from(self.compiled) / f64::from(EXPECTED_FILES.max(self.compiled + 1));
             (Ratio::new(share), format!("{} of about {EXPECTED_FILES} files", self.compiled))
         })
@@ -115,26 +120,26 @@ impl Files {
 
 #[cfg(test)]
 mod tests {
-    use super::super::workshop::tests::TestCache;
+    use super::super::workspace::tests::TestCache;
     use super::*;
 
     #[test]
     fn compiled_files_are_counted_and_nothing_else() {
-        let mut files = Files::default();
+        let mut files = FileCounter::default();
         for line in ["  AR      net/built-in.a", "  HOSTCC  scripts/x.o", "net/x.c:3: CC warning", "  LD      vmlinux"]
         {
-            assert_eq!(files.see(line), None, "{line}");
+            assert_eq!(files.count_line(line), None, "{line}");
         }
-        let (share, text) = files.see("  CC      net/ipv4/tcp.o").expect("a file");
+        let (share, text) = files.count_line("  CC      net/ipv4/tcp.o").expect("a file");
         assert_eq!(text, "1 of about 753 files");
         assert_eq!(share, Ratio::of(1.0, 753.0));
         for _ in 0..2000 {
-            let (share, _) = files.see("  CC [M]  net/x.o").expect("a file");
+            let (share, _) = files.count_line("  CC [M]  net/x.o").expect("a file");
             assert!(share.is_some_and(|share| share.get() < 1.0));
         }
     }
 
-    /// A tree whose `make` does what the script says in place of compiling.
+    /// A tree whose `make` runs these rules instead of compiling.
     fn tree_with(cache: &TestCache, rules: &str) -> PathBuf {
         let tree = cache.0.join("tree");
         fs::create_dir_all(tree.join("linerate")).expect("writable");
@@ -143,15 +148,15 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_do_not_suit_are_given_up() {
+    fn unsuitable_headers_are_given_up() {
         let cache = TestCache::new("fallback");
         let rules = "all:\n\t@echo '  CC      a.o'\n\t@test ! -e linerate/all.h.gch || \
                      { echo 'a.c:1: error: swap'; false; }\n\t@touch linux\n";
         let tree = tree_with(&cache, rules);
         fs::write(tree.join("linerate/all.h.gch"), "").expect("writable");
         let mut notes = Vec::new();
-        let mut listener = |event: &Event| {
-            if let Event::Note(text) = event {
+        let mut listener = |event: &BuildEvent| {
+            if let BuildEvent::Note(text) = event {
                 notes.push(text.clone());
             }
         };
@@ -164,10 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn a_build_that_fails_says_why() {
+    fn a_failed_build_has_a_reason() {
         let cache = TestCache::new("build-fails");
         let tree = tree_with(&cache, "all:\n\t@echo 'a.c:1: error: no'\n\t@false\n");
-        let mut listener = |_: &Event| {};
+        let mut listener = |_: &BuildEvent| {};
         let mut workshop = cache.open(&mut listener).expect("free");
         let error = make(&mut workshop, &tree, NonZeroUsize::MIN).expect_err("fails").to_string();
         assert!(error.starts_with("compiling the kernel failed: a.c:1: error: no"), "{error}");
@@ -177,9 +182,9 @@ mod tests {
     fn options_that_the_kernel_refuses_are_named() {
         let cache = TestCache::new("options");
         let tree = tree_with(&cache, "allnoconfig:\n\t@grep -v NETEM $(KCONFIG_ALLCONFIG) > .config\n");
-        let mut listener = |_: &Event| {};
+        let mut listener = |_: &BuildEvent| {};
         let mut workshop = cache.open(&mut listener).expect("free");
         let error = configure(&mut workshop, &tree, "9.8").expect_err("no netem").to_string();
-        assert_eq!(error, "Linux 9.8 does not take these options of the lab's: CONFIG_NET_SCH_NETEM=y");
+        assert_eq!(error, "Linux 9.8 does not support these options of the lab: CONFIG_NET_SCH_NETEM=y");
     }
 }

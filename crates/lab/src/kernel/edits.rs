@@ -1,87 +1,90 @@
-//! Changes to the kernel's sources: small, each at a place that is looked for by its text.
+//! Changes to the kernel's sources: small, each at a location found by its text.
 
 use std::fs;
 use std::path::Path;
 
-use super::Event;
+use super::BuildEvent;
 use super::error::KernelError;
-use super::recipe::{CLOCK, HEADERS, HEADERS_RULE, SEED};
-use super::workshop::Workshop;
+use super::recipe::{CLOCK_CODE, HEADERS, HEADERS_RULE, SEED_CODE};
+use super::workspace::BuildWorkspace;
 
 /// A change of one file.
-struct Edit {
-    /// What it is for, as a name.
+struct SourceEdit {
+    /// Name of its purpose.
     name: &'static str,
     file: &'static str,
-    change: Change,
-    /// What is without it, when its place is not found.
+    change: EditChange,
+    /// Consequence when its location is not found.
     otherwise: &'static str,
 }
 
-enum Change {
+enum EditChange {
     /// The text `anchor`, which must be there exactly once, becomes `by`.
     Replace { anchor: &'static str, by: &'static str },
     /// The text is added at the end.
     Append(&'static str),
 }
 
-const EDITS: [Edit; 7] = [
-    Edit {
+const EDITS: [SourceEdit; 7] = [
+    SourceEdit {
         name: "seeded-randomness",
         file: "drivers/char/random.c",
-        change: Change::Replace { anchor: "static void extract_entropy(void *buf, size_t len)\n{\n", by: SEED },
+        change: EditChange::Replace {
+            anchor: "static void extract_entropy(void *buf, size_t len)\n{\n",
+            by: SEED_CODE,
+        },
         otherwise: "ports, sequence numbers and hashes differ from run to run",
     },
-    Edit {
+    SourceEdit {
         name: "thousand-ticks",
         file: "arch/um/Kconfig",
-        change: Change::Replace {
+        change: EditChange::Replace {
             anchor: "config HZ\n\tint\n\tdefault 100\n",
             by: "config HZ\n\tint\n\tdefault 1000\n",
         },
         otherwise: "the guest's clock ticks 100 times a second: timers of TCP are coarser",
     },
-    Edit {
+    SourceEdit {
         name: "cost-of-a-look",
         file: "arch/um/kernel/time.c",
-        change: Change::Replace { anchor: "static u64 timer_read(struct clocksource *cs)\n", by: CLOCK },
+        change: EditChange::Replace { anchor: "static u64 timer_read(struct clocksource *cs)\n", by: CLOCK_CODE },
         otherwise: WITHOUT_CLOCK,
     },
-    Edit {
+    SourceEdit {
         name: "cost-of-looking-only",
         file: "arch/um/kernel/time.c",
-        change: Change::Replace {
+        change: EditChange::Replace {
             anchor: "\t\t\ttime_travel_update_time_rel(TIMER_MULTIPLIER);\n",
             by: "\t\t\ttime_travel_update_time_rel(linerate_look());\n",
         },
         otherwise: WITHOUT_CLOCK,
     },
-    Edit {
+    SourceEdit {
         name: "few-drivers",
         file: "drivers/Makefile",
-        change: Change::Append("\n# Added by linerate.\nobj-y := $(filter base/ char/ net/ tty/,$(obj-y))\n"),
+        change: EditChange::Append("\n# Added by linerate.\nobj-y := $(filter base/ char/ net/ tty/,$(obj-y))\n"),
         otherwise: "the build looks into every driver's directory",
     },
-    Edit {
+    SourceEdit {
         name: "few-network-drivers",
         file: "drivers/net/Makefile",
-        change: Change::Append("\n# Added by linerate.\nobj-y := $(filter %.o,$(obj-y))\n"),
+        change: EditChange::Append("\n# Added by linerate.\nobj-y := $(filter %.o,$(obj-y))\n"),
         otherwise: "the build looks into every network driver's directory",
     },
-    Edit {
+    SourceEdit {
         name: "precompiled-headers",
         file: "Kbuild",
-        change: Change::Append(HEADERS_RULE),
+        change: EditChange::Append(HEADERS_RULE),
         otherwise: "the build takes twice as long",
     },
 ];
 
 const WITHOUT_CLOCK: &str = "programs that ask for the time in a loop, as some iperf3 do, take very long";
 
-/// Makes all changes that can be made in the tree; their names. What cannot be made is noted.
-pub(super) fn apply(tree: &Path, workshop: &mut Workshop<'_>) -> Result<Vec<String>, KernelError> {
+/// Makes all changes that can be made in the tree; returns their names. The others are noted.
+pub(super) fn apply(tree: &Path, workshop: &mut BuildWorkspace<'_>) -> Result<Vec<String>, KernelError> {
     write(&tree.join("linerate/precompiled.h"), HEADERS)?;
-    // Stands for the compiled form where that is missing.
+    // Replaces the compiled form where that is missing.
     write(&tree.join("linerate/all.h"), "")?;
     let mut made = Vec::new();
     for edit in &EDITS {
@@ -92,8 +95,8 @@ pub(super) fn apply(tree: &Path, workshop: &mut Workshop<'_>) -> Result<Vec<Stri
                 write(&path, &text)?;
                 made.push(edit.name.to_owned());
             }
-            None => workshop.tell(&Event::Note(format!(
-                "{} is not as expected, so the change {} is left out: {}",
+            None => workshop.tell(&BuildEvent::Note(format!(
+                "{} is not as expected, so the change {} is skipped: {}",
                 edit.file, edit.name, edit.otherwise
             ))),
         }
@@ -108,14 +111,14 @@ fn write(path: &Path, text: &str) -> Result<(), KernelError> {
         .map_err(|cause| KernelError::file("writing", path, cause))
 }
 
-/// The text after the change; `None` when its place is not there, or not unambiguous.
-fn changed(text: &str, change: &Change) -> Option<String> {
+/// Text after the change; `None` when its location is missing or ambiguous.
+fn changed(text: &str, change: &EditChange) -> Option<String> {
     match change {
-        Change::Replace { anchor, by } => {
+        EditChange::Replace { anchor, by } => {
             let (before, after) = text.split_once(anchor)?;
             (!after.contains(anchor)).then(|| [before, by, after].concat())
         }
-        Change::Append(more) => (!text.is_empty()).then(|| [text, more].concat()),
+        EditChange::Append(more) => (!text.is_empty()).then(|| [text, more].concat()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Why there is no kernel, and the way out.
+//! Errors of building a kernel, and their remedies.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use linerate_units::ByteCount;
 
 use super::programs::MissingProgram;
 
-/// Why there is no kernel.
+/// Reason why there is no kernel.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
@@ -19,24 +19,24 @@ pub enum KernelError {
     /// A file could not be read or written.
     #[error("{operation}: {}", describe_os_error(cause))]
     File {
-        /// What was tried, on which file.
+        /// Operation, and its file.
         operation: String,
-        /// What the kernel said.
+        /// Error of the system.
         cause: io::Error,
     },
-    /// The cache has no place: neither `XDG_CACHE_HOME` nor `HOME` is an absolute path.
-    #[error("there is no place for the kernel: neither XDG_CACHE_HOME nor HOME is set to an absolute path")]
+    /// There is no cache directory: neither `XDG_CACHE_HOME` nor `HOME` is an absolute path.
+    #[error("no cache directory for the kernel: neither XDG_CACHE_HOME nor HOME is set to an absolute path")]
     NoCache,
     /// The cache cannot be written to.
     #[error("the cache directory {}: {}", directory.display(), describe_os_error(cause))]
     CacheNotWritable {
-        /// Where it is, or should be.
+        /// The directory, whether it exists or not.
         directory: PathBuf,
-        /// What the kernel said.
+        /// Error of the system.
         cause: io::Error,
     },
     /// Another process builds a kernel in the same cache.
-    #[error("another build is going on in {}", directory.display())]
+    #[error("another build is running in {}", directory.display())]
     Busy {
         /// The cache.
         directory: PathBuf,
@@ -44,48 +44,48 @@ pub enum KernelError {
     /// Too little space to begin.
     #[error("{} has {} MB left, and a build needs {} MB", directory.display(), megabytes(*free), megabytes(*needed))]
     NoSpace {
-        /// Where the build would be.
+        /// Directory of the build.
         directory: PathBuf,
-        /// What it has.
+        /// Free space.
         free: ByteCount,
-        /// What it needs.
+        /// Needed space.
         needed: ByteCount,
     },
-    /// The disk was full in the midst of it.
+    /// The disk became full during the build.
     #[error("the disk of {} is full", directory.display())]
     DiskFull {
-        /// Where the build was.
+        /// Directory of the build.
         directory: PathBuf,
     },
     /// Programs that a build needs are not installed.
-    #[error("the build needs programs that are not here: {}", list(programs.iter().map(|program| program.what)))]
+    #[error("the build needs programs that are not installed: {}", list(programs.iter().map(|program| program.what)))]
     MissingPrograms {
-        /// Which, and what has them.
+        /// The programs and their packages.
         programs: Vec<MissingProgram>,
     },
-    /// No package manager that is known here.
-    #[error("this system has no apt-get to get the kernel's sources with")]
+    /// No supported package manager.
+    #[error("this system has no apt-get to download the kernel's sources")]
     NoPackageManager,
-    /// No package with the sources could be had.
-    #[error("the kernel's sources could not be had as a package ({}): {said}", packages.join(", "))]
+    /// No package with the sources is available.
+    #[error("no package with the kernel's sources is available ({}): {said}", packages.join(", "))]
     NoPackage {
-        /// The packages that were looked for.
+        /// Packages that were looked for.
         packages: Vec<String>,
-        /// What the package manager said last.
+        /// Last message of the package manager.
         said: String,
     },
-    /// The archive or directory is not what is needed.
+    /// The archive or directory is not suitable.
     #[error("{source_name}: {reason}")]
     NotAKernel {
-        /// What it was given as.
+        /// Name as given.
         source_name: String,
-        /// Why not.
+        /// Reason.
         reason: String,
     },
-    /// The kernel does not have what the lab needs.
-    #[error("Linux {version} does not take these options of the lab's: {}", options.join(", "))]
+    /// The kernel lacks options that the lab needs.
+    #[error("Linux {version} does not support these options of the lab: {}", options.join(", "))]
     Options {
-        /// Its version.
+        /// Version.
         version: String,
         /// The options.
         options: Vec<String>,
@@ -93,31 +93,31 @@ pub enum KernelError {
     /// A program of the build failed.
     #[error("{what} failed: {}", last.join(" / "))]
     Failed {
-        /// The program, or what it was to do.
+        /// The program, or its purpose.
         what: String,
-        /// The last lines that it wrote, or those that say why.
+        /// Last lines of its output, or those with the errors.
         last: Vec<String>,
-        /// Everything that the build wrote.
+        /// Log of the whole build.
         log: PathBuf,
     },
-    /// A signal ended it.
-    #[error("the build was ended by {}", signal.describe())]
+    /// Interrupted by a signal.
+    #[error("the build was interrupted by {}", signal.describe())]
     Interrupted {
-        /// Which.
+        /// The signal.
         signal: Signal,
     },
-    /// The kernel in the cache has a description that cannot be read.
+    /// The kernel in the cache has an invalid description.
     #[error("{}: {reason}", file.display())]
     Description {
         /// The description.
         file: PathBuf,
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
     },
     /// User-Mode Linux runs on one kind of machine only.
     #[error("this machine is {architecture}; the kernel can be built for x86_64 only")]
     Architecture {
-        /// The kind of this machine.
+        /// Architecture of this machine.
         architecture: &'static str,
     },
 }
@@ -130,13 +130,13 @@ impl KernelError {
         Self::File { operation: format!("{action} {}", path.display()), cause }
     }
 
-    /// The way out, where there is one.
+    /// Remedy, where there is one.
     #[must_use]
     pub fn advice(&self) -> Option<String> {
         Some(match self {
-            Self::NoCache => "set XDG_CACHE_HOME to a directory of yours".into(),
+            Self::NoCache => "set XDG_CACHE_HOME to a writable directory".into(),
             Self::CacheNotWritable { .. } => {
-                "set XDG_CACHE_HOME to a directory in which you may write, or make this one yours".into()
+                "set XDG_CACHE_HOME to a writable directory, or make this one writable".into()
             }
             Self::Busy { .. } => "wait for it to end; `linerate lab kernel status` then shows the kernel".into(),
             Self::NoSpace { directory, .. } | Self::DiskFull { directory } => {
@@ -150,8 +150,8 @@ impl KernelError {
             }
             Self::NotAKernel { .. } => "give an archive or a directory with the whole sources of Linux 6.1 or newer".into(),
             Self::Options { .. } => "build from another version: 6.12 is known to work".into(),
-            Self::Failed { log, .. } => format!("the whole log is {}", log.display()),
-            Self::Architecture { .. } => "as root `--back-end namespaces` does without that kernel".into(),
+            Self::Failed { log, .. } => format!("the full log is {}", log.display()),
+            Self::Architecture { .. } => "use `--back-end namespaces` as root, which needs no such kernel".into(),
             Self::System(_) | Self::File { .. } | Self::Interrupted { .. } | Self::Description { .. } => return None,
         })
     }
@@ -177,12 +177,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_says_what_is_wrong_and_the_way_out() {
+    fn each_error_has_a_message_and_a_remedy() {
         let missing = |what, package| MissingProgram { what, package };
         let error = KernelError::MissingPrograms {
             programs: vec![missing("flex", "flex"), missing("gcc", "gcc"), missing("bc", "bc")],
         };
-        assert_eq!(error.to_string(), "the build needs programs that are not here: flex, gcc, bc");
+        assert_eq!(error.to_string(), "the build needs programs that are not installed: flex, gcc, bc");
         assert_eq!(
             error.advice().as_deref(),
             Some("install them: `apt-get install bc flex gcc` as root (the names are Debian's)")
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_from_other_failures() {
+    fn a_full_disk_differs_from_other_failures() {
         let full = io::Error::from(io::ErrorKind::StorageFull);
         assert!(matches!(KernelError::file("writing", Path::new("/x/y"), full), KernelError::DiskFull { .. }));
         let denied = io::Error::from_raw_os_error(13);

@@ -1,4 +1,4 @@
-//! The wanted options, and whether a configuration has them.
+//! The wanted options, and the check that a configuration has them.
 
 use std::collections::HashMap;
 
@@ -9,35 +9,35 @@ const OPTIONAL: &str = "# optional";
 
 /// A line of the fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wanted<'a> {
+struct WantedOption<'a> {
     name: &'a str,
     /// `None` when it is to be off.
     value: Option<&'a str>,
     optional: bool,
 }
 
-/// What a configuration lacks.
+/// Options that a configuration lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lacking {
-    /// Without these the lab's paths do not work.
+pub(super) struct MissingOptions {
+    /// Options without which the lab's paths do not work.
     pub(super) required: Vec<String>,
-    /// Without these some do not.
+    /// Options without which some paths do not work.
     pub(super) optional: Vec<String>,
 }
 
-/// The fragment as the kernel's configuration program reads it, which knows no comments behind values.
+/// The fragment for the kernel's configuration program, which allows no comments after values.
 pub(super) fn for_kconfig() -> String {
     FRAGMENT.lines().map(|line| line.trim_end_matches(OPTIONAL).trim_end()).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// What the configuration (the text of a `.config`) lacks of the fragment.
-pub(super) fn lacking(configuration: &str) -> Lacking {
+/// Options of the fragment that the configuration (the text of a `.config`) lacks.
+pub(super) fn lacking(configuration: &str) -> MissingOptions {
     compare(FRAGMENT, configuration)
 }
 
-fn compare(fragment: &str, configuration: &str) -> Lacking {
+fn compare(fragment: &str, configuration: &str) -> MissingOptions {
     let found: HashMap<_, _> = configuration.lines().filter_map(|line| line.split_once('=')).collect();
-    let mut lacking = Lacking::default();
+    let mut lacking = MissingOptions::default();
     for wanted in fragment.lines().filter_map(parse) {
         if found.get(wanted.name).copied() != wanted.value {
             let list = if wanted.optional { &mut lacking.optional } else { &mut lacking.required };
@@ -47,14 +47,14 @@ fn compare(fragment: &str, configuration: &str) -> Lacking {
     lacking
 }
 
-fn parse(line: &str) -> Option<Wanted<'_>> {
+fn parse(line: &str) -> Option<WantedOption<'_>> {
     let optional = line.ends_with(OPTIONAL);
     let line = line.trim_end_matches(OPTIONAL).trim();
     if let Some(name) = line.strip_prefix("# ").and_then(|rest| rest.strip_suffix(" is not set")) {
-        return Some(Wanted { name, value: None, optional });
+        return Some(WantedOption { name, value: None, optional });
     }
     let (name, value) = line.split_once('=').filter(|(name, _)| name.starts_with("CONFIG_"))?;
-    Some(Wanted { name, value: Some(value).filter(|value| *value != "n"), optional })
+    Some(WantedOption { name, value: Some(value).filter(|value| *value != "n"), optional })
 }
 
 #[cfg(test)]
@@ -68,10 +68,10 @@ mod tests {
         let found = compare(fragment, configuration);
         assert_eq!(found.required, ["CONFIG_A=y", "CONFIG_C=n"]);
         assert_eq!(found.optional, ["CONFIG_B=y"]);
-        assert_eq!(compare(fragment, "CONFIG_A=y\nCONFIG_B=y\nCONFIG_D=y\n"), Lacking::default());
+        assert_eq!(compare(fragment, "CONFIG_A=y\nCONFIG_B=y\nCONFIG_D=y\n"), MissingOptions::default());
     }
 
-    /// What the lab's paths are made of; taking one of these out of the fragment is a mistake.
+    /// Options that the lab's paths are made of; removing one of these from the fragment is a mistake.
     #[test]
     fn the_fragment_has_what_paths_need() {
         let wanted: Vec<_> = FRAGMENT.lines().filter_map(parse).collect();

@@ -4,7 +4,7 @@
 //!   source  (package or tarball) ──► archive (unpacked in part) ──► edits ──► compile (configure, make)  ──► cache
 //! ```
 //!
-//! docs/lab-kernel.md says what is configured and edited, and why.
+//! docs/lab-kernel.md documents what is configured and edited, and why.
 
 mod apt;
 mod archive;
@@ -16,65 +16,65 @@ mod fragment;
 mod programs;
 mod recipe;
 mod source;
-mod workshop;
+mod workspace;
 
 use core::num::NonZeroUsize;
 use core::time::Duration;
 use std::path::PathBuf;
 
 use linerate_sys::clock::monotonic_now;
-use linerate_sys::signals::Interrupts;
+use linerate_sys::signals::InterruptSignals;
 use linerate_units::{ByteCount, Ratio};
 
-pub use cache::{CachedKernel, Metadata, Status, find, status};
+pub use cache::{CacheStatus, CachedKernel, KernelMetadata, find, status};
 pub use error::KernelError;
 pub use programs::{MissingProgram, missing_programs};
 pub use recipe::hash as recipe;
 
-use workshop::Workshop;
+use workspace::BuildWorkspace;
 
-/// What to build from, and how.
+/// Source and options of a build.
 #[derive(Clone, Debug, Default)]
 pub struct BuildRequest {
     /// A tarball of a kernel's sources or a directory with them; `None` for the distribution's package.
     pub source: Option<PathBuf>,
-    /// How many compilers run at once; `None` for one for each processor.
+    /// Number of compilers that run at once; `None` for one for each processor.
     pub jobs: Option<NonZeroUsize>,
     /// Signals that end the build, with everything that it has started; `None` for none.
-    pub interrupts: Option<Interrupts>,
+    pub interrupts: Option<InterruptSignals>,
 }
 
-/// What happens during a build.
+/// Event of a build.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum BuildEvent {
     /// A step begins.
-    Step(Step),
-    /// How far it is.
+    Step(BuildStep),
+    /// Progress of a step.
     Progress {
-        /// The share of the step that is done; `None` when its size is not known.
+        /// Share of the step that is done; `None` when its size is not known.
         done: Option<Ratio>,
-        /// The step's figures in words, for example `212 of 753 files`.
+        /// The step's figures as text, for example `212 of 753 files`.
         text: String,
-        /// Since the build began.
+        /// Time since the build began.
         elapsed: Duration,
     },
-    /// Something that the user may want to know; the build goes on.
+    /// Note for the user; the build goes on.
     Note(String),
 }
 
 /// A step of a build.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Asking the package manager where the sources are.
+pub enum BuildStep {
+    /// Locating the sources with the package manager.
     Searching,
-    /// Getting them.
+    /// Downloading them.
     Downloading {
         /// Package and version.
         package: String,
-        /// Of the package; `None` when the package manager does not tell.
+        /// Size of the package; `None` when the package manager does not report it.
         size: Option<ByteCount>,
     },
-    /// Unpacking what is needed.
+    /// Unpacking the needed part.
     Unpacking {
         /// The archive or directory.
         source: String,
@@ -86,41 +86,41 @@ pub enum Step {
     },
     /// Compiling them.
     Compiling {
-        /// Compilers at once.
+        /// Number of compilers at once.
         jobs: NonZeroUsize,
     },
-    /// Putting the kernel into the cache.
+    /// Storing the kernel in the cache.
     Storing,
 }
 
-/// Free space that a build needs where the cache is: the package, the archive in it, what is unpacked and compiled, with
-/// room for other versions (6.12 takes 0.7 GB).
-pub const SPACE: ByteCount = ByteCount::from_mebibytes(1200);
+/// Free space that a build needs in the cache: the package, the archive in it, the unpacked and compiled files, with a
+/// margin for other versions (6.12 takes 0.7 GB).
+pub const MIN_FREE_SPACE: ByteCount = ByteCount::from_mebibytes(1200);
 
-/// Builds the kernel and puts it into the cache. A kernel of the same version and recipe is replaced.
-pub fn build(request: &BuildRequest, listener: &mut dyn FnMut(&Event)) -> Result<CachedKernel, KernelError> {
+/// Builds the kernel and stores it in the cache. A kernel of the same version and recipe is replaced.
+pub fn build(request: &BuildRequest, listener: &mut dyn FnMut(&BuildEvent)) -> Result<CachedKernel, KernelError> {
     let start = monotonic_now();
     programs::require(request.source.is_none())?;
-    let mut workshop = Workshop::open(start, request.interrupts, listener)?;
+    let mut workshop = BuildWorkspace::open(start, request.interrupts, listener)?;
     let outcome = build_in(&mut workshop, request);
     workshop.close(outcome)
 }
 
-fn build_in(workshop: &mut Workshop<'_>, request: &BuildRequest) -> Result<CachedKernel, KernelError> {
+fn build_in(workshop: &mut BuildWorkspace<'_>, request: &BuildRequest) -> Result<CachedKernel, KernelError> {
     let found = match &request.source {
-        Some(path) => source::given(path)?,
+        Some(path) => source::user_source(path)?,
         None => source::packaged(workshop)?,
     };
-    workshop.step(Step::Unpacking { source: found.description.clone() });
+    workshop.step(BuildStep::Unpacking { source: found.description.clone() });
     let tree = archive::unpack(workshop, &found)?;
     let version = source::version(&tree, &found.description)?;
-    workshop.step(Step::Configuring { version: version.clone() });
+    workshop.step(BuildStep::Configuring { version: version.clone() });
     let edits = edits::apply(&tree, workshop)?;
     compile::configure(workshop, &tree, &version)?;
     let jobs = request.jobs.unwrap_or_else(linerate_sys::host::cpu_count);
-    workshop.step(Step::Compiling { jobs });
+    workshop.step(BuildStep::Compiling { jobs });
     let binary = compile::make(workshop, &tree, jobs)?;
-    workshop.step(Step::Storing);
-    let metadata = Metadata::new(version, found.description, edits, workshop.elapsed());
+    workshop.step(BuildStep::Storing);
+    let metadata = KernelMetadata::new(version, found.description, edits, workshop.elapsed());
     cache::store(workshop, &binary, &metadata)
 }

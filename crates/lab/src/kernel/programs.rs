@@ -1,4 +1,4 @@
-//! The programs that a build runs, and what has them.
+//! Programs that a build runs, and their packages.
 
 use core::time::Duration;
 use std::path::Path;
@@ -7,7 +7,7 @@ use linerate_sys::command;
 
 use super::error::KernelError;
 
-/// Something that a build needs and that is not here.
+/// A requirement of a build that is not installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingProgram {
     /// The program, or the files.
@@ -16,7 +16,7 @@ pub struct MissingProgram {
     pub package: &'static str,
 }
 
-/// Programs and their packages; each is asked for its version in this way.
+/// Programs, their packages, and the option that prints the version.
 const PROGRAMS: [(&str, &str, &str); 9] = [
     ("gcc", "gcc", "--version"),
     ("ld", "binutils", "--version"),
@@ -31,7 +31,7 @@ const PROGRAMS: [(&str, &str, &str); 9] = [
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What a build needs and is not here.
+/// Requirements of a build that are not installed.
 #[must_use]
 pub fn missing_programs() -> Vec<MissingProgram> {
     let absent = |(program, _, question): &&(&str, &str, &str)| {
@@ -46,14 +46,14 @@ pub fn missing_programs() -> Vec<MissingProgram> {
     missing
 }
 
-/// Whether the compiler finds the headers of the C library.
+/// True when the compiler finds the headers of the C library.
 fn has_headers() -> bool {
     let source = b"#include <stdlib.h>\n#include <sys/ptrace.h>\n#include <linux/limits.h>\n";
     let output = command::run("gcc", &["-fsyntax-only", "-x", "c", "-"], Some(source), TIMEOUT);
     output.is_ok_and(|output| output.status.success())
 }
 
-/// Refuses to begin without them; `packaged` when the sources come as a package.
+/// Fails when requirements are missing; `packaged` when the sources come as a package.
 pub(super) fn require(packaged: bool) -> Result<(), KernelError> {
     let architecture = std::env::consts::ARCH;
     if architecture != "x86_64" {
@@ -63,7 +63,7 @@ pub(super) fn require(packaged: bool) -> Result<(), KernelError> {
     if !programs.is_empty() {
         return Err(KernelError::MissingPrograms { programs });
     }
-    // Debian and what comes from it has this file and the programs of its package manager.
+    // Debian and its derivatives have this directory and the programs of its package manager.
     if packaged && !Path::new("/etc/apt").is_dir() {
         return Err(KernelError::NoPackageManager);
     }

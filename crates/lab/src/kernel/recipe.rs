@@ -1,13 +1,14 @@
-//! What is built, besides the sources: options, edits, and how. Two kernels of the same version and recipe are the same.
+//! Recipe of a kernel, in addition to its sources: options, edits, and procedure. Two kernels of the same version and
+//! recipe are the same.
 
 /// The options.
 pub(super) const FRAGMENT: &str = include_str!("../../kernel/fragment.config");
 
-/// What replaces the head of `extract_entropy` in the kernel's `drivers/char/random.c`.
-pub(super) const SEED: &str = include_str!("../../kernel/seed.c");
+/// Replacement of the head of `extract_entropy` in the kernel's `drivers/char/random.c`.
+pub(super) const SEED_CODE: &str = include_str!("../../kernel/seed.c");
 
-/// What a look at the guest's clock costs: goes before `timer_read` in `arch/um/kernel/time.c`.
-pub(super) const CLOCK: &str = include_str!("../../kernel/clock.c");
+/// Cost of reading the guest's clock: goes before `timer_read` in `arch/um/kernel/time.c`.
+pub(super) const CLOCK_CODE: &str = include_str!("../../kernel/clock.c");
 
 /// The most used headers.
 pub(super) const HEADERS: &str = include_str!("../../kernel/precompiled.h");
@@ -15,19 +16,19 @@ pub(super) const HEADERS: &str = include_str!("../../kernel/precompiled.h");
 /// The rule that compiles them.
 pub(super) const HEADERS_RULE: &str = include_str!("../../kernel/precompiled.mk");
 
-/// To be counted up when something else changes what comes out: an edit, a variable of `make`.
-const VERSION: u64 = 1;
+/// Version of the procedure, incremented when something else changes the result: an edit, a variable of `make`.
+const PROCEDURE_VERSION: u64 = 1;
 
 /// Identifies the recipe: 16 hexadecimal digits.
 #[must_use]
 pub fn hash() -> String {
-    let parts = [FRAGMENT, SEED, CLOCK, HEADERS, HEADERS_RULE].map(str::as_bytes);
-    format!("{:016x}", parts.into_iter().fold(fnv1a(BASIS, &VERSION.to_le_bytes()), fnv1a))
+    let parts = [FRAGMENT, SEED_CODE, CLOCK_CODE, HEADERS, HEADERS_RULE].map(str::as_bytes);
+    format!("{:016x}", parts.into_iter().fold(fnv1a(BASIS, &PROCEDURE_VERSION.to_le_bytes()), fnv1a))
 }
 
 const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// FNV-1a with 64 bits: tells recipes apart, and is no protection against somebody who wants two alike.
+/// FNV-1a with 64 bits: distinguishes recipes, and is no protection against deliberate collisions.
 fn fnv1a(start: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }

@@ -1,45 +1,46 @@
-//! Where a kernel's sources come from.
+//! Sources of a kernel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::apt;
 use super::error::KernelError;
-use super::workshop::{Task, Workshop};
+use super::workspace::{BuildTask, BuildWorkspace};
 
 /// A kernel's sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Source {
+pub(super) struct KernelSource {
     pub(super) path: PathBuf,
-    pub(super) form: Form,
-    /// What it is, for people: the package and its version, or the file.
+    pub(super) form: SourceForm,
+    /// Description for people: the package and its version, or the file.
     pub(super) description: String,
 }
 
-/// How they come.
+/// Form of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum SourceForm {
     /// An archive that `tar` can read.
     Archive,
     /// Unpacked.
     Directory,
 }
 
-/// The sources that the user gave.
-pub(super) fn given(path: &Path) -> Result<Source, KernelError> {
+/// Sources given by the user.
+pub(super) fn user_source(path: &Path) -> Result<KernelSource, KernelError> {
     let metadata = fs::metadata(path).map_err(|cause| KernelError::file("opening", path, cause))?;
-    let form = if metadata.is_dir() { Form::Directory } else { Form::Archive };
+    let form = if metadata.is_dir() { SourceForm::Directory } else { SourceForm::Archive };
     let path = fs::canonicalize(path).map_err(|cause| KernelError::file("opening", path, cause))?;
-    Ok(Source { description: path.display().to_string(), path, form })
+    Ok(KernelSource { description: path.display().to_string(), path, form })
 }
 
 /// The sources from the distribution.
-pub(super) fn packaged(workshop: &mut Workshop<'_>) -> Result<Source, KernelError> {
+pub(super) fn packaged(workshop: &mut BuildWorkspace<'_>) -> Result<KernelSource, KernelError> {
     let package = apt::download(workshop)?;
     let contents = workshop.subdirectory("package")?;
     let (file, to) = (package.file.to_string_lossy(), contents.to_string_lossy());
     let arguments = ["--extract", &*file, &*to];
-    let task = Task { what: None, program: "dpkg-deb", arguments: &arguments, directory: &contents, environment: &[] };
+    let task =
+        BuildTask { what: None, program: "dpkg-deb", arguments: &arguments, directory: &contents, environment: &[] };
     workshop.run(task, &mut |_| None)?;
     // Only the archive in it is needed.
     let _ = fs::remove_file(&package.file);
@@ -51,14 +52,14 @@ pub(super) fn packaged(workshop: &mut Workshop<'_>) -> Result<Source, KernelErro
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(".tar.")))
         .ok_or_else(|| not_there("the package has no archive of sources in usr/src"))?;
-    Ok(Source { path, form: Form::Archive, description: package.description })
+    Ok(KernelSource { path, form: SourceForm::Archive, description: package.description })
 }
 
-/// The version of the kernel whose sources are in `tree`; an error when there is none that can be a User-Mode Linux.
+/// Version of the kernel whose sources are in `tree`; an error when it cannot be a User-Mode Linux.
 pub(super) fn version(tree: &Path, source_name: &str) -> Result<String, KernelError> {
     let refuse = |reason: &str| KernelError::NotAKernel { source_name: source_name.into(), reason: reason.into() };
     let text = fs::read_to_string(tree.join("Makefile")).unwrap_or_default();
-    let version = version_in(&text).ok_or_else(|| refuse("there is no kernel in it (no Makefile with a VERSION)"))?;
+    let version = version_in(&text).ok_or_else(|| refuse("it is not a kernel (no Makefile with a VERSION)"))?;
     if !tree.join("arch/um/Kconfig").is_file() {
         return Err(refuse("it has no User-Mode Linux (arch/um)"));
     }
@@ -98,11 +99,11 @@ mod tests {
         let tree = std::env::temp_dir().join(format!("linerate-no-kernel-{}", std::process::id()));
         fs::create_dir_all(&tree).expect("temporary directory");
         let error = version(&tree, "x.tar.gz").expect_err("empty").to_string();
-        assert_eq!(error, "x.tar.gz: there is no kernel in it (no Makefile with a VERSION)");
+        assert_eq!(error, "x.tar.gz: it is not a kernel (no Makefile with a VERSION)");
         fs::write(tree.join("Makefile"), "VERSION = 6\nPATCHLEVEL = 12\n").expect("writable");
         let error = version(&tree, "x.tar.gz").expect_err("without arch/um").to_string();
         assert_eq!(error, "x.tar.gz: it has no User-Mode Linux (arch/um)");
         fs::remove_dir_all(tree).expect("there");
-        assert!(given(Path::new("/no/such.tar.xz")).is_err());
+        assert!(user_source(Path::new("/no/such.tar.xz")).is_err());
     }
 }

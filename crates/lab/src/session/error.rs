@@ -1,90 +1,91 @@
-//! Why a session had no result, and the way out.
+//! Errors of a session, and their remedies.
 
 use core::time::Duration;
 
-use crate::session::kernel_log::KernelTrouble;
+use crate::session::kernel_log::KernelProblem;
 
-/// Why a session had no result.
+/// Reason why a session had no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
     /// This host's kernel refused something.
     #[error(transparent)]
     System(#[from] linerate_sys::Error),
-    /// Something that the guest needs is not here.
+    /// A requirement of the guest is missing.
     #[error("{problem}")]
     Missing {
-        /// What is missing, with figures.
+        /// The missing requirement, with figures.
         problem: String,
-        /// The way out.
+        /// Remedy.
         advice: String,
     },
     /// A file of the session could not be written or read.
     #[error("{operation}: {}", linerate_sys::describe_os_error(cause))]
     File {
-        /// What was tried, on which file.
+        /// Operation, and its file.
         operation: String,
-        /// What the kernel said.
+        /// Error of the system.
         cause: std::io::Error,
     },
     /// The guest could not set the path up or start the command.
     #[error("{error}")]
     Guest {
-        /// What was tried, on what, and what came of it.
+        /// Operation, its object, and its error.
         error: String,
-        /// The way out, where the guest knows one.
+        /// Remedy, where the guest has one.
         advice: Option<String>,
     },
     /// The supervisor could not start the guest.
     #[error("the lab's supervisor: {error}")]
     Supervisor {
-        /// What it said.
+        /// Error.
         error: String,
     },
-    /// The processes could not be shut into a namespace after all.
+    /// The processes could not be contained in a namespace after all.
     #[error("the lab's supervisor: {error}")]
     NotContained {
-        /// What it said.
+        /// Error.
         error: String,
     },
-    /// The guest ended without saying how the command ended.
+    /// The guest ended without reporting how the command ended.
     #[error("{}", ended_text(trouble.as_ref(), how))]
     Ended {
-        /// What its kernel logged, where that explains the end.
-        trouble: Option<KernelTrouble>,
-        /// How its process ended.
+        /// Explanation from its kernel log, if any.
+        trouble: Option<KernelProblem>,
+        /// End of its process.
         how: String,
         /// The end of the kernel's log.
         log: String,
     },
-    /// The guest's time stands still.
+    /// The guest's time has stalled.
     #[error("{}", stalled_text(*silence, culprits))]
     Stalled {
-        /// For how long nothing was heard, in this host's time.
+        /// Duration of the silence, in this host's time.
         silence: Duration,
-        /// What is running in the guest, as it answers, or else as this host sees it; empty when neither says.
-        culprits: Vec<Culprit>,
-        /// The guest's time when it was last heard, since its boot.
+        /// Processes that are running in the guest, as it reports, or else as this host sees them; empty when neither
+        /// is known.
+        culprits: Vec<StallingProcess>,
+        /// The guest's time of its last message, since its boot.
         last_heard: Option<Duration>,
         /// The end of the kernel's log.
         log: String,
     },
-    /// What came from the guest is no frame.
+    /// Data from the guest that is not a frame.
     #[error("the guest's stream is damaged: {0}")]
     Damaged(String),
 }
 
-/// A process that keeps the guest's time from passing.
+/// A process that stalls the guest's time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Culprit {
-    /// Its process identifier in the guest; `None` when only this host could see it.
+pub struct StallingProcess {
+    /// Process identifier in the guest; `None` when only this host could see it.
     pub process: Option<u32>,
-    /// Its command line; of a guest that does not answer, only the program.
+    /// Command line; of a guest that does not answer, only the program.
     pub command: String,
 }
 
 impl SessionError {
-    /// What would help, where it is known.
+    /// Remedy, where it is known.
     #[must_use]
     pub fn advice(&self) -> Option<String> {
         match self {
@@ -109,26 +110,26 @@ impl SessionError {
     }
 }
 
-fn ended_text(trouble: Option<&KernelTrouble>, how: &str) -> String {
+fn ended_text(trouble: Option<&KernelProblem>, how: &str) -> String {
     match trouble {
         Some(trouble) => format!("the guest {how}: {}", trouble.problem),
-        None => format!("the guest {how} without a word about the command"),
+        None => format!("the guest {how} without reporting the command's end"),
     }
 }
 
-fn stalled_text(silence: Duration, culprits: &[Culprit]) -> String {
+fn stalled_text(silence: Duration, culprits: &[StallingProcess]) -> String {
     let seconds = silence.as_secs();
     if culprits.is_empty() {
         return format!("the guest has not advanced for {seconds} s, and does not answer");
     }
-    let list = culprits.iter().map(|Culprit { process, command }| match process {
+    let list = culprits.iter().map(|StallingProcess { process, command }| match process {
         Some(process) => format!("{process} {command}"),
         None => command.clone(),
     });
     format!("the guest has not advanced for {seconds} s; running: {}", list.collect::<Vec<_>>().join(", "))
 }
 
-fn stall_advice(culprits: &[Culprit]) -> String {
+fn stall_advice(culprits: &[StallingProcess]) -> String {
     let what = "in the lab time passes only while every program sleeps or waits: one that computes without end, or asks \
                 for the time in a loop, stops it";
     if culprits.is_empty() {
@@ -144,8 +145,8 @@ mod tests {
 
     #[test]
     fn a_stall_names_its_culprits_and_the_way_out() {
-        let seen_from_here = Culprit { process: None, command: "/usr/bin/yes".into() };
-        let culprits = vec![Culprit { process: Some(71), command: "sh -c while".into() }, seen_from_here];
+        let seen_from_here = StallingProcess { process: None, command: "/usr/bin/yes".into() };
+        let culprits = vec![StallingProcess { process: Some(71), command: "sh -c while".into() }, seen_from_here];
         let error =
             SessionError::Stalled { silence: Duration::from_secs(60), culprits, last_heard: None, log: String::new() };
         assert_eq!(error.to_string(), "the guest has not advanced for 60 s; running: 71 sh -c while, /usr/bin/yes");
@@ -154,10 +155,10 @@ mod tests {
     }
 
     #[test]
-    fn an_end_without_a_word() {
+    fn an_end_without_a_report() {
         let ended = |trouble| SessionError::Ended { trouble, how: "ended with status 1".into(), log: "x".into() };
-        assert_eq!(ended(None).to_string(), "the guest ended with status 1 without a word about the command");
-        let trouble = KernelTrouble { problem: "its kernel panicked".into(), advice: "report it".into() };
+        assert_eq!(ended(None).to_string(), "the guest ended with status 1 without reporting the command's end");
+        let trouble = KernelProblem { problem: "its kernel panicked".into(), advice: "report it".into() };
         let error = ended(Some(trouble));
         assert_eq!(error.to_string(), "the guest ended with status 1: its kernel panicked");
         assert_eq!((error.advice().as_deref(), error.kernel_log()), (Some("report it"), Some("x")));

@@ -1,21 +1,21 @@
-//! Which programs compute in a guest, seen from its host: for a guest that does not answer.
+//! Programs that compute in a guest, seen from its host: for a guest that does not answer.
 //!
-//! A program of a User-Mode Linux is a process of the host too, whose memory is pieces of the file that is the guest's
-//! memory. At the upper end of its stack the guest's kernel has left the path of the program (`AT_EXECFN` of `getauxval(3)`)
-//! and eight zeros.
+//! A program of a User-Mode Linux is a process of the host, too, whose memory is pieces of the file that is the guest's
+//! memory. At the upper end of its stack the guest's kernel has left the path of the program (`AT_EXECFN` of
+//! `getauxval(3)`) and eight zeros.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
 use linerate_sys::supervise::process_state;
 
-/// As much of a stack is looked at: the longest path, and what ends it.
-const LOOKED_AT: u64 = 4096;
+/// Bytes of a stack that are examined: the longest path, and its end.
+const STACK_BLOCK_SIZE: u64 = 4096;
 
-/// What the guest's kernel leaves above the path, with the path's own end.
-const AFTER_PATH: &[u8] = &[0; 9];
+/// Bytes that the guest's kernel leaves above the path, with the path's own end.
+const PATH_TERMINATOR: &[u8] = &[0; 9];
 
-/// The programs of those of these processes that run at this moment.
+/// Programs of those of these processes that are running.
 pub(super) fn running_programs(processes: &[u32]) -> Vec<String> {
     let runs = |process: &&u32| process_state(**process).is_some_and(|state| state.letter == 'R');
     processes.iter().filter(runs).filter_map(|process| program(*process)).collect()
@@ -24,15 +24,15 @@ pub(super) fn running_programs(processes: &[u32]) -> Vec<String> {
 fn program(process: u32) -> Option<String> {
     let maps = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
     let memory = File::open(format!("/proc/{process}/mem")).ok()?;
-    let mut block = vec![0; usize::try_from(LOOKED_AT).ok()?];
+    let mut block = vec![0; usize::try_from(STACK_BLOCK_SIZE).ok()?];
     // The stack is the uppermost piece of the guest's memory that ends like one.
     maps.lines().rev().filter_map(end_of_piece).find_map(|end| {
-        memory.read_exact_at(&mut block, end.checked_sub(LOOKED_AT)?).ok()?;
+        memory.read_exact_at(&mut block, end.checked_sub(STACK_BLOCK_SIZE)?).ok()?;
         path_at_end(&block)
     })
 }
 
-/// Where a piece of the guest's memory ends that its program can write; `None` for lines about anything else.
+/// End of a piece of the guest's memory that its program can write; `None` for lines about anything else.
 fn end_of_piece(line: &str) -> Option<u64> {
     let mut fields = line.split_ascii_whitespace();
     let (range, rights) = (fields.next()?, fields.next()?);
@@ -43,7 +43,7 @@ fn end_of_piece(line: &str) -> Option<u64> {
 
 /// The path, when these bytes are the upper end of a stack.
 fn path_at_end(block: &[u8]) -> Option<String> {
-    let text = block.strip_suffix(AFTER_PATH)?;
+    let text = block.strip_suffix(PATH_TERMINATOR)?;
     let start = text.iter().rposition(|byte| *byte == 0)? + 1;
     let path = core::str::from_utf8(&text[start..]).ok()?;
     let plausible = path.len() > 1 && path.chars().all(|character| !character.is_control());
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_of_the_guests_memory_are_told_from_others() {
+    fn pieces_of_the_guests_memory_differ_from_others() {
         let piece = "7f7f867000-7f7f868000 rwxs 03a3c000 00:1b 1018                       /dev/shm/#1018 (deleted)";
         assert_eq!(end_of_piece(piece), Some(0x7f_7f86_8000));
         for other in [

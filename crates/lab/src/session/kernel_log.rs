@@ -1,18 +1,18 @@
-//! The end of the guest's kernel log, and what it explains.
+//! The end of the guest's kernel log, and its interpretation.
 
-/// How much of the log is kept.
-const KEPT: usize = 64 << 10;
+/// Bytes of the log that are kept.
+const MAX_LOG_SIZE: usize = 64 << 10;
 
-/// Something in the kernel's log that explains why the guest ended.
+/// Problem in the kernel's log that explains why the guest ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelTrouble {
-    /// What went wrong.
+pub struct KernelProblem {
+    /// Description of the problem.
     pub problem: String,
-    /// The way out.
+    /// Remedy.
     pub advice: String,
 }
 
-/// The last 64 KiB of the log, and the line that is being written.
+/// The last 64 KiB of the log, and the incomplete line.
 #[derive(Debug, Default)]
 pub(super) struct KernelLog {
     kept: String,
@@ -25,7 +25,7 @@ impl KernelLog {
         for byte in bytes {
             if *byte != b'\n' {
                 // A line without an end is cut rather than kept whole.
-                if self.line.len() < KEPT {
+                if self.line.len() < MAX_LOG_SIZE {
                     self.line.push(*byte);
                 }
                 continue;
@@ -36,7 +36,7 @@ impl KernelLog {
         }
     }
 
-    /// The end of the log, in whole lines, with what was written of the last one.
+    /// The end of the log, in whole lines, with the incomplete last one.
     pub(super) fn text(&self) -> String {
         let last = String::from_utf8_lossy(&self.line);
         format!("{}{}", self.kept, last.trim_end())
@@ -46,8 +46,8 @@ impl KernelLog {
         self.kept.push_str(line);
         self.kept.push('\n');
         // Cutting moves what is left, so it is done seldom.
-        if self.kept.len() > 2 * KEPT {
-            let from = self.kept.len() - KEPT;
+        if self.kept.len() > 2 * MAX_LOG_SIZE {
+            let from = self.kept.len() - MAX_LOG_SIZE;
             let cut = self.kept.as_bytes()[from..].iter().position(|byte| *byte == b'\n');
             let cut = cut.map_or(self.kept.len(), |end| from + end + 1);
             self.kept.drain(..cut);
@@ -55,28 +55,28 @@ impl KernelLog {
     }
 }
 
-/// What explains the end of a guest, if anything does: its log, else the exit code of its kernel. `yama` is the value of
+/// Explains the end of a guest, if possible: by its log, else by the exit code of its kernel. `yama` is the value of
 /// `kernel.yama.ptrace_scope`, where the host has it.
-pub(super) fn diagnose(log: &str, code: Option<i32>, yama: Option<u8>) -> Option<KernelTrouble> {
+pub(super) fn diagnose(log: &str, code: Option<i32>, yama: Option<u8>) -> Option<KernelProblem> {
     from_log(log, yama).or_else(|| from_code(code?))
 }
 
-/// By the signals of the exit code with which this host's kernel ends a process that is like any other to it.
-fn from_code(code: i32) -> Option<KernelTrouble> {
+/// Explains an exit code by the signal with which this host's kernel ended the process.
+fn from_code(code: i32) -> Option<KernelProblem> {
     match code {
         // SIGBUS
-        135 => Some(trouble(
-            "the place where its memory lies is full".into(),
+        135 => Some(kernel_problem(
+            "the file system of its memory is full".into(),
             "free space in /dev/shm (`df /dev/shm`), or set TMPDIR to a directory with more",
         )),
         // SIGKILL
-        137 => Some(trouble(
+        137 => Some(kernel_problem(
             "it was killed from outside".into(),
-            "if nobody did, this host was out of memory (`dmesg`): end other programs, or choose a path with a smaller \
+            "if no user did, this host was out of memory (`dmesg`): end other programs, or choose a path with a smaller \
              bandwidth-delay product",
         )),
         // SIGXFSZ
-        153 => Some(trouble(
+        153 => Some(kernel_problem(
             "its memory is a file larger than this host allows".into(),
             "raise the limit of file sizes (`ulimit -f unlimited`)",
         )),
@@ -84,35 +84,36 @@ fn from_code(code: i32) -> Option<KernelTrouble> {
     }
 }
 
-fn from_log(log: &str, yama: Option<u8>) -> Option<KernelTrouble> {
+fn from_log(log: &str, yama: Option<u8>) -> Option<KernelProblem> {
     let found = |words: &[&str]| log.lines().find(|line| words.iter().any(|word| line.contains(word)));
     // The first trouble is the cause, what follows are its effects: the order is that of the boot.
     if let Some(line) =
         found(&["start_ptraced_child", "check_ptrace", "check_sysemu", "ptrace: Operation not permitted"])
     {
-        return Some(trouble(format!("it may not trace its processes ({})", line.trim()), ptrace_advice(yama)));
+        return Some(kernel_problem(format!("it may not trace its processes ({})", line.trim()), ptrace_advice(yama)));
     }
     if let Some(line) = found(&["must be not mounted noexec", "PROT_EXEC mmap"]).filter(|line| !line.ends_with("OK")) {
         let advice = "set TMPDIR to a directory from which programs may be run (not mounted noexec)";
-        return Some(trouble(format!("its memory cannot be executed ({})", line.trim()), advice));
+        return Some(kernel_problem(format!("its memory cannot be executed ({})", line.trim()), advice));
     }
     if let Some(line) =
         found(&["Failed to allocate", "Cannot allocate memory", "mmap failed", "No space left on device"])
     {
         let advice = "free memory on this host, raise its limit (ulimit -v, control group), or choose a path with a \
                       smaller bandwidth-delay product";
-        return Some(trouble(format!("it got no memory from this host ({})", line.trim()), advice));
+        return Some(kernel_problem(format!("it got no memory from this host ({})", line.trim()), advice));
     }
     if let Some(line) = found(&["Out of memory", "out_of_memory", "System is deadlocked on memory"]) {
-        let advice = "the path or the command needs more memory than the guest was given: `linerate lab show` says how \
+        let advice = "the path or the command needs more memory than the guest was given: `linerate lab show` shows how \
                       much and why";
-        return Some(trouble(format!("its memory was used up ({})", plain(line)), advice));
+        return Some(kernel_problem(format!("its memory was used up ({})", plain(line)), advice));
     }
-    found(&["Kernel panic"]).map(|line| trouble(format!("its kernel panicked ({})", plain(line)), panic_advice(line)))
+    found(&["Kernel panic"])
+        .map(|line| kernel_problem(format!("its kernel panicked ({})", plain(line)), panic_advice(line)))
 }
 
-fn trouble(problem: String, advice: impl Into<String>) -> KernelTrouble {
-    KernelTrouble { problem, advice: advice.into() }
+fn kernel_problem(problem: String, advice: impl Into<String>) -> KernelProblem {
+    KernelProblem { problem, advice: advice.into() }
 }
 
 /// The line without its time stamp.
@@ -160,14 +161,14 @@ mod tests {
             log.add(format!("line {number}\n").as_bytes(), |_| {});
         }
         let text = log.text();
-        assert!(text.len() >= KEPT - 100 && text.len() <= 2 * KEPT, "{}", text.len());
+        assert!(text.len() >= MAX_LOG_SIZE - 100 && text.len() <= 2 * MAX_LOG_SIZE, "{}", text.len());
         assert!(text.starts_with("line ") && text.ends_with("line 99999\n"));
-        log.add(&vec![b'x'; 10 * KEPT], |_| {});
-        assert!(log.text().len() <= 3 * KEPT, "a line without an end does not grow without limit");
+        log.add(&vec![b'x'; 10 * MAX_LOG_SIZE], |_| {});
+        assert!(log.text().len() <= 3 * MAX_LOG_SIZE, "a line without an end does not grow without limit");
     }
 
     #[test]
-    fn each_trouble_is_told_from_the_others() {
+    fn each_problem_is_distinguished() {
         let problem = |log: &str| diagnose(log, Some(1), None).map(|trouble| trouble.problem);
         assert_eq!(problem("Checking PROT_EXEC mmap in /dev/shm...OK\n[0.1] Linux version 6.12"), None);
         let text = "Checking that ptrace can change system call numbers...ptrace: Operation not permitted";
@@ -185,16 +186,16 @@ mod tests {
     }
 
     #[test]
-    fn signals_of_the_host_explain_what_the_log_does_not() {
+    fn signals_of_the_host_explain_an_end_without_a_log() {
         let problem = |code| diagnose("Linux version 6.12", code, None).map(|trouble| trouble.problem);
-        assert_eq!(problem(Some(128 + 7)).as_deref(), Some("the place where its memory lies is full"));
+        assert_eq!(problem(Some(128 + 7)).as_deref(), Some("the file system of its memory is full"));
         assert_eq!(problem(Some(128 + 9)).as_deref(), Some("it was killed from outside"));
         assert!(problem(Some(128 + 25)).is_some());
         assert_eq!((problem(Some(1)), problem(None)), (None, None));
     }
 
     #[test]
-    fn the_way_out_of_a_forbidden_ptrace_depends_on_the_host() {
+    fn the_remedy_for_a_forbidden_ptrace_depends_on_the_host() {
         let advice = |yama| diagnose("ptrace: Operation not permitted", None, yama).map(|trouble| trouble.advice);
         assert!(advice(Some(3)).is_some_and(|text| text.contains("kernel.yama.ptrace_scope is 3")));
         assert!(advice(Some(1)).is_some_and(|text| text.contains("container")));

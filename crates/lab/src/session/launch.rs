@@ -1,42 +1,42 @@
-//! Launching a guest: what it needs is looked for, what it reads is written, the supervisor is started.
+//! Launches a guest: checks its requirements, writes its files, starts the supervisor.
 
 use core::time::Duration;
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
-use linerate_sys::poll::{Interest, wait_for};
+use linerate_sys::poll::{PollInterest, wait_for};
 use linerate_sys::process::is_root;
 use linerate_sys::supervise::{
-    Launch, Process, alarm_running, descendants, kill_remains, set_nonblocking, set_pipe_capacity,
+    SupervisedLaunch, SupervisedProcess, alarm_running, descendants, kill_remains, set_nonblocking, set_pipe_capacity,
 };
 use linerate_units::ByteCount;
 
-use crate::guest::{self, Channel};
-use crate::job::{self, Job};
-use crate::session::orders::Orders;
-use crate::session::private::PrivateDirectory;
-use crate::session::processor::{Seat, take_seat};
+use crate::guest::{self, GuestChannel};
+use crate::job::{self, GuestJob};
+use crate::session::cpu_claim::{CpuClaim, claim_processor};
+use crate::session::orders::SupervisorOrders;
+use crate::session::private_directory::PrivateDirectory;
 use crate::session::requirements::place_for_memory;
 use crate::session::supervisor;
-use crate::session::{BackEnd, Containment, Request, SessionError};
+use crate::session::{BackEnd, ProcessContainment, SessionError, SessionRequest};
 
-/// The guest's clock at its boot: the same in every session, so that whatever contains the time repeats. In nanoseconds
-/// since 1970: 14 November 2023, 22:13:20 UTC.
+/// The guest's clock at its boot: the same in every session, so that output that contains the time repeats. In
+/// nanoseconds since 1970: 14 November 2023, 22:13:20 UTC.
 const BOOT_TIME: u64 = 1_700_000_000_000_000_000;
 
-/// What a pipe from the guest holds: a writer that waits for us would see its time pass differently.
+/// Capacity of a pipe from the guest: a writer that waits for this process would see its time pass differently.
 const PIPE_CAPACITY: ByteCount = ByteCount::from_mebibytes(1);
 
-/// Where programs are found that the guest itself starts.
+/// Search path of programs that the guest itself starts.
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// How long the supervisor may take to kill everything.
-const GONE_WITHIN: Duration = Duration::from_secs(15);
+/// Maximum time for the supervisor to kill everything.
+const SUPERVISOR_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What comes from the guest and its supervisor.
+/// Streams from the guest and its supervisor.
 #[derive(Debug)]
-pub(super) struct Streams {
+pub(super) struct GuestStreams {
     /// The guest's frames.
     pub(super) frames: PipeReader,
     /// The kernel's log.
@@ -45,33 +45,36 @@ pub(super) struct Streams {
     pub(super) reports: PipeReader,
 }
 
-/// A guest that runs. It ends when this is dropped.
+/// A running guest. It ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Guest {
-    supervisor: Process,
-    /// Its end tells the supervisor that the session is over.
+pub(super) struct RunningGuest {
+    supervisor: SupervisedProcess,
+    /// Pipe whose closing signals the end of the session to the supervisor.
     alive: Option<PipeWriter>,
     requests: PipeWriter,
     directory: PrivateDirectory,
     in_namespace: bool,
     own_kernel: bool,
     process: Option<u32>,
-    _seat: Option<Seat>,
+    _seat: Option<CpuClaim>,
 }
 
 /// Launches a guest.
-pub(super) fn launch(request: &Request, containment: Containment) -> Result<(Guest, Streams), SessionError> {
+pub(super) fn launch(
+    request: &SessionRequest,
+    containment: ProcessContainment,
+) -> Result<(RunningGuest, GuestStreams), SessionError> {
     let directory = PrivateDirectory::new()?;
     let job = directory.write("job.json", &json(&job(request), "the guest's job")?)?;
-    let pipes = Pipes::new()?;
+    let pipes = SessionPipes::new()?;
     let program = match &request.back_end {
         BackEnd::UserModeLinux { kernel } => user_mode_linux(request, kernel, &directory, &job, &pipes)?,
         BackEnd::Namespaces => in_namespaces(request, &job, &pipes)?,
     };
-    let seat = program.on_one_processor.then(take_seat).flatten();
+    let seat = program.on_one_processor.then(claim_processor).flatten();
     let own_network = request.back_end == BackEnd::Namespaces;
-    let orders = Orders {
-        in_namespace: containment == Containment::Best || own_network,
+    let orders = SupervisorOrders {
+        in_namespace: containment == ProcessContainment::Best || own_network,
         own_network,
         processor: seat.as_ref().map(|seat| seat.processor.0),
         linerate: request.linerate.clone(),
@@ -85,7 +88,7 @@ pub(super) fn launch(request: &Request, containment: Containment) -> Result<(Gue
         directory: directory.path().to_owned(),
     };
     let orders_file = directory.write("orders.json", &json(&orders, "the supervisor's orders")?)?;
-    let guest = Guest {
+    let guest = RunningGuest {
         supervisor: pipes.start_supervisor(&request.linerate, orders_file)?,
         alive: Some(pipes.alive),
         requests: pipes.requests,
@@ -98,10 +101,10 @@ pub(super) fn launch(request: &Request, containment: Containment) -> Result<(Gue
     Ok((guest, pipes.streams))
 }
 
-/// The pipes between the session and what it starts. The other ends are closed here when this is dropped, so that each
-/// stream ends when nobody there has it any more.
-struct Pipes {
-    streams: Streams,
+/// The pipes between the session and its processes. The other ends are closed here when this is dropped, so that each
+/// stream ends when no process there has it any more.
+struct SessionPipes {
+    streams: GuestStreams,
     requests: PipeWriter,
     alive: PipeWriter,
     guest_frames: PipeWriter,
@@ -111,7 +114,7 @@ struct Pipes {
     supervisor_alive: PipeReader,
 }
 
-impl Pipes {
+impl SessionPipes {
     fn new() -> Result<Self, SessionError> {
         let (frames, guest_frames) = pipe()?;
         let (guest_requests, requests) = pipe()?;
@@ -124,7 +127,7 @@ impl Pipes {
             set_nonblocking(stream)?;
         }
         set_nonblocking(&requests)?;
-        let streams = Streams { frames, log, reports };
+        let streams = GuestStreams { frames, log, reports };
         Ok(Self {
             streams,
             requests,
@@ -137,10 +140,10 @@ impl Pipes {
         })
     }
 
-    fn start_supervisor(&self, linerate: &Path, orders: PathBuf) -> Result<Process, SessionError> {
-        let launch = Launch {
+    fn start_supervisor(&self, linerate: &Path, orders: PathBuf) -> Result<SupervisedProcess, SessionError> {
+        let launch = SupervisedLaunch {
             program: linerate,
-            arguments: &[supervisor::COMMAND.into(), supervisor::WATCH.into(), orders.into()],
+            arguments: &[supervisor::HIDDEN_SUBCOMMAND.into(), supervisor::WATCH_ROLE.into(), orders.into()],
             environment: None,
             output: Some(self.guest_log.as_fd()),
             inherited: &[
@@ -156,8 +159,8 @@ impl Pipes {
     }
 }
 
-fn job(request: &Request) -> Job {
-    Job {
+fn job(request: &SessionRequest) -> GuestJob {
+    GuestJob {
         plan: request.plan.clone(),
         command: request.command.clone(),
         own_kernel: request.back_end != BackEnd::Namespaces,
@@ -176,8 +179,8 @@ fn pipe() -> Result<(PipeReader, PipeWriter), SessionError> {
     io::pipe().map_err(|cause| SessionError::File { operation: "making a pipe".into(), cause })
 }
 
-/// What the supervisor is to start.
-struct Program {
+/// Program for the supervisor to start.
+struct GuestProgram {
     path: PathBuf,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
@@ -188,15 +191,15 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// The kernel as a process. Its command line is one text with blanks between the words, so the paths in it are those of
-/// the private directory, which has none.
+/// The kernel as a process. Its command line is one text with blanks between the arguments, so the paths in it are
+/// those of the private directory, which has none.
 fn user_mode_linux(
-    request: &Request,
+    request: &SessionRequest,
     kernel: &Path,
     directory: &PrivateDirectory,
     job: &Path,
-    pipes: &Pipes,
-) -> Result<Program, SessionError> {
+    pipes: &SessionPipes,
+) -> Result<GuestProgram, SessionError> {
     let memory = request.plan.sizing.memory;
     let place = place_for_memory(request.plan.sizing.taken)?;
     let init = directory.link("linerate", &request.linerate)?;
@@ -218,7 +221,7 @@ fn user_mode_linux(
         format!("init={}", init.display()),
         "--".into(),
     ];
-    arguments.extend(guest_arguments(job, &Channel::Console(CONSOLE.into())));
+    arguments.extend(guest_arguments(job, &GuestChannel::Console(CONSOLE.into())));
     let environment = vec![
         ("PATH".into(), SEARCH_PATH.into()),
         // This also marks everything that the kernel starts on this host.
@@ -227,28 +230,30 @@ fn user_mode_linux(
     ];
     // A bare name would be looked for among the host's programs.
     let path = std::path::absolute(kernel).unwrap_or_else(|_| kernel.to_owned());
-    Ok(Program { path, arguments, environment, on_one_processor: true })
+    Ok(GuestProgram { path, arguments, environment, on_one_processor: true })
 }
 
 /// The console of which both ends are pipes to this process: the first that [`user_mode_linux`] leaves to the guest.
 const CONSOLE: &str = "/dev/tty1";
 
 /// The arguments of the linerate binary that make it the guest.
-fn guest_arguments(job: &Path, channel: &Channel) -> [String; 3] {
+fn guest_arguments(job: &Path, channel: &GuestChannel) -> [String; 3] {
     [guest::HIDDEN_COMMAND.into(), text(job), channel.to_argument().to_string_lossy().into_owned()]
 }
 
 /// The guest as a process of this host.
-fn in_namespaces(request: &Request, job: &Path, pipes: &Pipes) -> Result<Program, SessionError> {
+fn in_namespaces(request: &SessionRequest, job: &Path, pipes: &SessionPipes) -> Result<GuestProgram, SessionError> {
     if !is_root() {
         return Err(SessionError::Missing {
             problem: "the namespaces back end needs root: it makes networks in this host's kernel".into(),
             advice: "use sudo, or the User-Mode Linux back end, which needs no privileges".into(),
         });
     }
-    let channel =
-        Channel::Descriptors { requests: pipes.guest_requests.as_raw_fd(), frames: pipes.guest_frames.as_raw_fd() };
-    Ok(Program {
+    let channel = GuestChannel::Descriptors {
+        requests: pipes.guest_requests.as_raw_fd(),
+        frames: pipes.guest_frames.as_raw_fd(),
+    };
+    Ok(GuestProgram {
         path: request.linerate.clone(),
         arguments: guest_arguments(job, &channel).to_vec(),
         environment: vec![("PATH".into(), SEARCH_PATH.into())],
@@ -256,9 +261,9 @@ fn in_namespaces(request: &Request, job: &Path, pipes: &Pipes) -> Result<Program
     })
 }
 
-impl Guest {
-    /// Sends a request. A guest that is gone or does not read is found out otherwise.
-    pub(super) fn send(&self, request: job::Request) {
+impl RunningGuest {
+    /// Sends a request. A guest that is gone or does not read is detected otherwise.
+    pub(super) fn send(&self, request: job::GuestRequest) {
         let _ = (&self.requests).write(&[request as u8]);
     }
 
@@ -267,9 +272,9 @@ impl Guest {
         self.process = Some(process);
     }
 
-    /// Has a kernel in user mode look at its requests although a program computes in it without end: a request makes it
-    /// want to run another process, but only a tick of its clock, which does not come as time stands still, or a system
-    /// call of that program would let it.
+    /// Makes a kernel in user mode read its requests although a program computes in it without end: a request makes it
+    /// want to run another process, but only a tick of its clock, which does not come while time is stalled, or a
+    /// system call of that program would let it.
     pub(super) fn nudge(&self) {
         alarm_running(&self.processes());
     }
@@ -291,18 +296,18 @@ impl Guest {
     /// Ends everything, unless it has ended, and waits for it.
     fn end(&mut self) {
         self.alive = None;
-        if !wait_for(&self.supervisor, Interest::READ, Some(GONE_WITHIN)).unwrap_or(false) {
+        if !wait_for(&self.supervisor, PollInterest::READ, Some(SUPERVISOR_TIMEOUT)).unwrap_or(false) {
             self.supervisor.kill();
         }
         let orderly = self.supervisor.wait().is_ok_and(|status| status.code().is_some());
-        // A supervisor that was killed has not looked after the rest; the namespace does so by itself.
+        // A killed supervisor has not cleaned up; the namespace does so by itself.
         if let Some(process) = self.process.filter(|_| !orderly && !self.in_namespace) {
-            let _ = kill_remains(process, &text(self.directory.path()), GONE_WITHIN);
+            let _ = kill_remains(process, &text(self.directory.path()), SUPERVISOR_TIMEOUT);
         }
     }
 }
 
-impl Drop for Guest {
+impl Drop for RunningGuest {
     fn drop(&mut self) {
         self.end();
     }

@@ -1,29 +1,29 @@
-//! What the supervisor is told, and what it reports: JSON in a file, and lines of JSON in a pipe.
+//! Orders to the supervisor, and its reports: JSON in a file, and lines of JSON in a pipe.
 
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// What the supervisor is told.
+/// Orders to the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Orders {
-    /// Whether a process namespace holds everything together, or else the supervisor as the parent of all.
+pub(super) struct SupervisorOrders {
+    /// True when a process namespace contains everything; otherwise the supervisor does, as the parent of all.
     pub(super) in_namespace: bool,
-    /// Whether the program gets a network and mounts of its own: it is the guest itself, not a kernel.
+    /// True when the program gets a network and mounts of its own: it is the guest itself, not a kernel.
     pub(super) own_network: bool,
     /// The processor to which everything is bound; `None` for any.
     pub(super) processor: Option<u16>,
     /// The linerate binary.
     pub(super) linerate: PathBuf,
-    /// What to start.
+    /// Program to start.
     pub(super) program: PathBuf,
-    /// Its arguments.
+    /// Arguments.
     pub(super) arguments: Vec<String>,
-    /// Its whole environment.
+    /// Whole environment.
     pub(super) environment: Vec<(String, String)>,
-    /// The reading end of a pipe of which the session has the other: its end means that the session is gone.
+    /// The reading end of a pipe whose other end the session has: its end means that the session is gone.
     pub(super) alive: RawFd,
     /// The writing end of the pipe for reports.
     pub(super) reports: RawFd,
@@ -35,30 +35,30 @@ pub(super) struct Orders {
     pub(super) directory: PathBuf,
 }
 
-/// What the supervisor reports.
+/// Report of the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Report {
+pub(super) enum SupervisorReport {
     /// The program runs.
     Started {
-        /// The process below which everything is: the first of the namespace, if there is one.
+        /// Root of all processes: the first of the namespace, if there is one.
         process: u32,
     },
     /// The program does not run.
     Failed {
-        /// What was tried, and what came of it.
+        /// Operation and error.
         error: String,
-        /// Whether it was the namespace that failed.
+        /// True when the namespace failed.
         namespace: bool,
     },
     /// The program has ended, and nothing of it is left.
     Ended {
-        /// Its exit code; 128 and the signal's number when a signal ended it.
+        /// Exit code; 128 and the signal's number when a signal ended it.
         code: i32,
     },
 }
 
-impl Report {
+impl SupervisorReport {
     /// The report as a line.
     pub(super) fn line(&self) -> Vec<u8> {
         // These types always have a JSON form; an empty line would be seen as damage.
@@ -73,8 +73,8 @@ impl Report {
     }
 }
 
-/// How a guest's process ended, for a sentence that begins with "the guest".
-pub(super) fn how_ended(code: Option<i32>) -> String {
+/// Describes how a guest's process ended, for a sentence that begins with "the guest".
+pub(super) fn exit_description(code: Option<i32>) -> String {
     match code {
         None => "was killed together with its supervisor".into(),
         Some(code @ 129..=192) => format!("was ended by signal {}", code - 128),
@@ -88,16 +88,16 @@ mod tests {
 
     #[test]
     fn reports_are_lines() {
-        let report = Report::Started { process: 7 };
+        let report = SupervisorReport::Started { process: 7 };
         let line = report.line();
         assert_eq!(line.iter().position(|byte| *byte == b'\n'), Some(line.len() - 1));
-        assert_eq!(Report::parse(&line), Some(report));
-        assert_eq!(Report::parse(b"\n"), None);
+        assert_eq!(SupervisorReport::parse(&line), Some(report));
+        assert_eq!(SupervisorReport::parse(b"\n"), None);
     }
 
     #[test]
-    fn ends_in_words() {
-        assert_eq!(how_ended(Some(1)), "ended with status 1");
-        assert_eq!(how_ended(Some(137)), "was ended by signal 9");
+    fn ends_as_text() {
+        assert_eq!(exit_description(Some(1)), "ended with status 1");
+        assert_eq!(exit_description(Some(137)), "was ended by signal 9");
     }
 }

@@ -1,65 +1,65 @@
-//! A thread that takes what the guest says as soon as it says it, so that nobody who looks on holds the guest up.
+//! A thread that reads the guest's messages immediately, so that a slow observer does not delay the guest.
 
 use std::io::{self, PipeReader, Read};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use linerate_sys::poll::{self, Interest, PollItem, Waker};
+use linerate_sys::poll::{self, PollInterest, PollItem, Waker};
 
-use crate::frame::Decoder;
-use crate::job::Frame;
+use crate::frame::FrameDecoder;
+use crate::job::GuestFrame;
 use crate::session::SessionError;
-use crate::session::launch::Streams;
-use crate::session::orders::Report;
+use crate::session::launch::GuestStreams;
+use crate::session::orders::SupervisorReport;
 
-/// How much may wait to be taken. Beyond it the guest has to wait.
-const MOST_WAITING: usize = 64 << 20;
+/// Maximum of buffered bytes. Beyond it the guest has to wait.
+const MAX_BUFFERED: usize = 64 << 20;
 
-/// How much is read at once.
+/// Size of a read.
 const BLOCK: usize = 64 << 10;
 
-/// Something that was read.
+/// A piece of input.
 #[derive(Debug)]
-pub(super) enum Piece {
+pub(super) enum InputPiece {
     /// A frame of the guest.
-    Frame(Frame),
+    Frame(GuestFrame),
     /// A piece of the kernel's log.
     Log(Vec<u8>),
     /// A report of the supervisor.
-    Report(Report),
-    /// The guest's stream is no frames.
+    Report(SupervisorReport),
+    /// The guest's stream has invalid frames.
     Damaged(String),
     /// The supervisor is gone.
     SupervisorGone,
-    /// Everybody who could write is gone: the last piece.
+    /// All writers are gone: the last piece.
     End,
 }
 
-/// What the thread has read, until it is taken.
+/// Buffer of the pieces that the thread has read.
 #[derive(Debug)]
-pub(super) struct Reader {
-    shared: Arc<Shared>,
+pub(super) struct InputReader {
+    shared: Arc<SharedBuffer>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct SharedBuffer {
+    waiting: Mutex<BufferedInput>,
     taken: Condvar,
     waker: Waker,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    pieces: Vec<Piece>,
+struct BufferedInput {
+    pieces: Vec<InputPiece>,
     bytes: usize,
-    nobody_listens: bool,
+    is_reader_gone: bool,
 }
 
-impl Reader {
+impl InputReader {
     /// Starts the thread, which ends when all three streams have, or with this reader.
-    pub(super) fn start(streams: Streams) -> Result<Self, SessionError> {
-        let waiting = Mutex::new(Waiting::default());
-        let shared = Arc::new(Shared { waiting, taken: Condvar::new(), waker: Waker::new()? });
+    pub(super) fn start(streams: GuestStreams) -> Result<Self, SessionError> {
+        let waiting = Mutex::new(BufferedInput::default());
+        let shared = Arc::new(SharedBuffer { waiting, taken: Condvar::new(), waker: Waker::new()? });
         let of_thread = Arc::clone(&shared);
         thread::Builder::new()
             .name("lab-reader".into())
@@ -73,8 +73,8 @@ impl Reader {
         &self.shared.waker
     }
 
-    /// Everything that was read since the last time, in the order of each stream.
-    pub(super) fn take(&self) -> Vec<Piece> {
+    /// Returns everything read since the last call, in the order of each stream.
+    pub(super) fn drain(&self) -> Vec<InputPiece> {
         self.shared.waker.drain();
         let mut waiting = self.shared.lock();
         waiting.bytes = 0;
@@ -83,21 +83,21 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for InputReader {
     fn drop(&mut self) {
-        self.shared.lock().nobody_listens = true;
+        self.shared.lock().is_reader_gone = true;
         self.shared.taken.notify_one();
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // What a thread that panicked has left is still a list of pieces.
+impl SharedBuffer {
+    fn lock(&self) -> MutexGuard<'_, BufferedInput> {
+        // The state of a thread that panicked is still a list of pieces.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds pieces, and waits while there are too many; whether somebody still listens.
-    fn give(&self, pieces: Vec<Piece>, bytes: usize) -> bool {
+    /// Adds pieces, and waits while there are too many; returns whether the reader still exists.
+    fn push(&self, pieces: Vec<InputPiece>, bytes: usize) -> bool {
         if pieces.is_empty() {
             return true;
         }
@@ -105,51 +105,51 @@ impl Shared {
         waiting.pieces.extend(pieces);
         waiting.bytes += bytes;
         self.waker.wake();
-        while waiting.bytes > MOST_WAITING && !waiting.nobody_listens {
+        while waiting.bytes > MAX_BUFFERED && !waiting.is_reader_gone {
             waiting = self.taken.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
-        !waiting.nobody_listens
+        !waiting.is_reader_gone
     }
 }
 
-/// A stream, and what to do with what comes from it.
-struct Source {
+/// A stream, and its processing.
+struct InputSource {
     pipe: Option<PipeReader>,
-    kind: Kind,
+    kind: SourceKind,
 }
 
-enum Kind {
-    Frames(Decoder),
+enum SourceKind {
+    Frames(FrameDecoder),
     Log,
     Reports(Vec<u8>),
 }
 
-fn read_all(streams: Streams, shared: &Shared) {
+fn read_all(streams: GuestStreams, shared: &SharedBuffer) {
     let mut sources = [
-        Source { pipe: Some(streams.frames), kind: Kind::Frames(Decoder::new()) },
-        Source { pipe: Some(streams.log), kind: Kind::Log },
-        Source { pipe: Some(streams.reports), kind: Kind::Reports(Vec::new()) },
+        InputSource { pipe: Some(streams.frames), kind: SourceKind::Frames(FrameDecoder::new()) },
+        InputSource { pipe: Some(streams.log), kind: SourceKind::Log },
+        InputSource { pipe: Some(streams.reports), kind: SourceKind::Reports(Vec::new()) },
     ];
     let mut block = vec![0; BLOCK];
     while sources.iter().any(|source| source.pipe.is_some()) {
         let pipes = sources.iter().filter_map(|source| source.pipe.as_ref());
-        let mut items: Vec<_> = pipes.map(|pipe| PollItem::new(pipe, Interest::READ)).collect();
+        let mut items: Vec<_> = pipes.map(|pipe| PollItem::new(pipe, PollInterest::READ)).collect();
         if poll::wait(&mut items, None).is_err() {
             break;
         }
         for source in &mut sources {
             let (pieces, bytes) = source.read(&mut block);
-            if !shared.give(pieces, bytes) {
+            if !shared.push(pieces, bytes) {
                 return;
             }
         }
     }
-    shared.give(vec![Piece::End], 0);
+    shared.push(vec![InputPiece::End], 0);
 }
 
-impl Source {
-    /// Reads what is there, at most one block, so that no stream holds another up; the pieces and their size.
-    fn read(&mut self, block: &mut [u8]) -> (Vec<Piece>, usize) {
+impl InputSource {
+    /// Reads at most one block, so that no stream delays another; returns the pieces and their size.
+    fn read(&mut self, block: &mut [u8]) -> (Vec<InputPiece>, usize) {
         let Some(pipe) = &mut self.pipe else { return (Vec::new(), 0) };
         match pipe.read(block) {
             Err(error) if poll::would_block(&error) || error.kind() == io::ErrorKind::Interrupted => (Vec::new(), 0),
@@ -162,35 +162,35 @@ impl Source {
     }
 }
 
-impl Kind {
-    fn pieces(&mut self, bytes: &[u8]) -> Vec<Piece> {
+impl SourceKind {
+    fn pieces(&mut self, bytes: &[u8]) -> Vec<InputPiece> {
         match self {
             Self::Frames(decoder) => frames(decoder, bytes),
-            Self::Log => vec![Piece::Log(bytes.to_vec())],
+            Self::Log => vec![InputPiece::Log(bytes.to_vec())],
             Self::Reports(begun) => {
                 begun.extend_from_slice(bytes);
                 let end = begun.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
                 let whole: Vec<u8> = begun.drain(..end).collect();
-                whole.split(|byte| *byte == b'\n').filter_map(Report::parse).map(Piece::Report).collect()
+                whole.split(|byte| *byte == b'\n').filter_map(SupervisorReport::parse).map(InputPiece::Report).collect()
             }
         }
     }
 
-    fn last(&self) -> Vec<Piece> {
-        if matches!(self, Self::Reports(_)) { vec![Piece::SupervisorGone] } else { Vec::new() }
+    fn last(&self) -> Vec<InputPiece> {
+        if matches!(self, Self::Reports(_)) { vec![InputPiece::SupervisorGone] } else { Vec::new() }
     }
 }
 
-/// The frames that these bytes complete, and the damage where the stream is none.
-fn frames(decoder: &mut Decoder, bytes: &[u8]) -> Vec<Piece> {
+/// Frames that these bytes complete, and the damage in an invalid stream.
+fn frames(decoder: &mut FrameDecoder, bytes: &[u8]) -> Vec<InputPiece> {
     decoder.push(bytes);
     let mut pieces = Vec::new();
     loop {
         match decoder.next_frame() {
-            Ok(Some(frame)) => pieces.push(Piece::Frame(frame)),
+            Ok(Some(frame)) => pieces.push(InputPiece::Frame(frame)),
             Ok(None) => return pieces,
             Err(error) => {
-                pieces.push(Piece::Damaged(error.to_string()));
+                pieces.push(InputPiece::Damaged(error.to_string()));
                 return pieces;
             }
         }
@@ -214,37 +214,37 @@ mod tests {
         reports: PipeWriter,
     }
 
-    fn start() -> (Reader, Writers) {
+    fn start() -> (InputReader, Writers) {
         let pipe = || {
             let (reader, writer) = io::pipe().expect("descriptors");
             set_nonblocking(&reader).expect("a pipe");
             (reader, writer)
         };
         let ((frames, to_frames), (log, to_log), (reports, to_reports)) = (pipe(), pipe(), pipe());
-        let reader = Reader::start(Streams { frames, log, reports }).expect("a thread");
+        let reader = InputReader::start(GuestStreams { frames, log, reports }).expect("a thread");
         (reader, Writers { frames: to_frames, log: to_log, reports: to_reports })
     }
 
-    fn all(reader: &Reader) -> Vec<Piece> {
+    fn all(reader: &InputReader) -> Vec<InputPiece> {
         let mut pieces = Vec::new();
-        while !pieces.iter().any(|piece| matches!(piece, Piece::End)) {
-            let woken = wait_for(reader.waker(), Interest::READ, Some(Duration::from_secs(20))).expect("poll");
+        while !pieces.iter().any(|piece| matches!(piece, InputPiece::End)) {
+            let woken = wait_for(reader.waker(), PollInterest::READ, Some(Duration::from_secs(20))).expect("poll");
             assert!(woken, "no end after {} pieces", pieces.len());
-            pieces.extend(reader.take());
+            pieces.extend(reader.drain());
         }
         pieces
     }
 
     #[test]
-    fn a_guest_does_not_wait_for_who_looks_on() {
+    fn a_guest_does_not_wait_for_the_observer() {
         let (reader, mut writers) = start();
-        let output = frame::encode(&Frame::Output(vec![7; 100_000])).expect("short");
+        let output = frame::encode(&GuestFrame::Output(vec![7; 100_000])).expect("short");
         // 20 MB, which no pipe holds, are written before anything is taken.
         for _ in 0..200 {
             writers.frames.write_all(&output).expect("it is read");
         }
         drop(writers);
-        let frames = all(&reader).into_iter().filter(|piece| matches!(piece, Piece::Frame(_))).count();
+        let frames = all(&reader).into_iter().filter(|piece| matches!(piece, InputPiece::Frame(_))).count();
         assert_eq!(frames, 200);
     }
 
@@ -252,17 +252,17 @@ mod tests {
     fn each_stream_has_its_own_pieces() {
         let (reader, mut writers) = start();
         writers.log.write_all(b"Linux version").expect("it is read");
-        let report = Report::Ended { code: 3 }.line();
+        let report = SupervisorReport::Ended { code: 3 }.line();
         let (first, second) = report.split_at(5);
         writers.reports.write_all(first).expect("it is read");
         writers.reports.write_all(second).expect("it is read");
         writers.frames.write_all(b"no frame").expect("it is read");
         drop(writers);
         let pieces = all(&reader);
-        let has = |wanted: fn(&Piece) -> bool| pieces.iter().filter(|piece| wanted(piece)).count();
-        assert_eq!(has(|piece| matches!(piece, Piece::Log(bytes) if bytes == b"Linux version")), 1);
-        assert_eq!(has(|piece| matches!(piece, Piece::Report(Report::Ended { code: 3 }))), 1);
-        assert_eq!(has(|piece| matches!(piece, Piece::SupervisorGone)), 1);
-        assert_eq!(has(|piece| matches!(piece, Piece::Damaged(_))), 1);
+        let has = |wanted: fn(&InputPiece) -> bool| pieces.iter().filter(|piece| wanted(piece)).count();
+        assert_eq!(has(|piece| matches!(piece, InputPiece::Log(bytes) if bytes == b"Linux version")), 1);
+        assert_eq!(has(|piece| matches!(piece, InputPiece::Report(SupervisorReport::Ended { code: 3 }))), 1);
+        assert_eq!(has(|piece| matches!(piece, InputPiece::SupervisorGone)), 1);
+        assert_eq!(has(|piece| matches!(piece, InputPiece::Damaged(_))), 1);
     }
 }

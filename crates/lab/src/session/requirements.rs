@@ -1,29 +1,29 @@
-//! Whether this host has what a guest needs, before anything is started.
+//! Checks that this host has what a guest needs, before anything is started.
 
 use std::path::{Path, PathBuf};
 
-use linerate_sys::resources::{self, Space};
+use linerate_sys::resources::{self, FileSystemSpace};
 use linerate_units::ByteCount;
 
 use crate::session::SessionError;
 
-/// What a guest's kernel needs besides the memory that it is given.
-const OVERHEAD: ByteCount = ByteCount::from_mebibytes(64);
+/// Overhead of a guest's kernel in addition to its memory.
+const KERNEL_OVERHEAD: ByteCount = ByteCount::from_mebibytes(64);
 
-/// Where the guest's memory, a file without a name, can lie: the first place with room for what will be taken of it. In
-/// memory it is faster than on a disk, to which the kernel would begin to write it. The file itself is longer: it has
-/// holes where nothing was written yet.
+/// Directory for the guest's memory, a file without a name: the first with enough space for what will be taken of it.
+/// In memory it is faster than on a disk, to which the kernel would begin to write it. The file itself is longer: it is
+/// sparse.
 pub(super) fn place_for_memory(memory: ByteCount) -> Result<PathBuf, SessionError> {
     let available = resources::available_memory()?;
-    if available.size < memory + OVERHEAD {
+    if available.size < memory + KERNEL_OVERHEAD {
         let problem = format!(
             "the guest needs {} MiB of memory, and this host has {} MiB ({})",
-            (memory + OVERHEAD).get() >> 20,
+            (memory + KERNEL_OVERHEAD).get() >> 20,
             available.size.get() >> 20,
             available.limited_by
         );
         let advice = "end other programs, raise the limit, or choose a path with a smaller bandwidth-delay product: \
-                      `linerate lab show` says what the memory is for";
+                      `linerate lab show` shows what the memory is for";
         return Err(SessionError::Missing { problem, advice: advice.into() });
     }
     let looked_at: Vec<_> = places().into_iter().map(|place| (resources::space_in(&place).ok(), place)).collect();
@@ -39,16 +39,16 @@ fn places() -> Vec<PathBuf> {
     places
 }
 
-fn choose(places: &[(Option<Space>, PathBuf)], memory: ByteCount) -> Option<&Path> {
-    let suits = |space: &Space| space.writable && space.executable && space.free > memory;
+fn choose(places: &[(Option<FileSystemSpace>, PathBuf)], memory: ByteCount) -> Option<&Path> {
+    let suits = |space: &FileSystemSpace| space.writable && space.executable && space.free > memory;
     places.iter().find_map(|(space, place)| space.as_ref().filter(|space| suits(space)).map(|_| place.as_path()))
 }
 
-fn no_place(places: &[(Option<Space>, PathBuf)], memory: ByteCount) -> SessionError {
+fn no_place(places: &[(Option<FileSystemSpace>, PathBuf)], memory: ByteCount) -> SessionError {
     let list = places.iter().map(|(space, place)| format!("{} {}", place.display(), verdict(*space)));
     SessionError::Missing {
         problem: format!(
-            "the guest's memory of {} MiB has no place: {}",
+            "no directory fits the guest's memory of {} MiB: {}",
             memory.get() >> 20,
             list.collect::<Vec<_>>().join(", ")
         ),
@@ -58,7 +58,7 @@ fn no_place(places: &[(Option<Space>, PathBuf)], memory: ByteCount) -> SessionEr
     }
 }
 
-fn verdict(space: Option<Space>) -> String {
+fn verdict(space: Option<FileSystemSpace>) -> String {
     match space {
         None => "is not there".into(),
         Some(space) if !space.writable => "may not be written to".into(),
@@ -71,16 +71,21 @@ fn verdict(space: Option<Space>) -> String {
 mod tests {
     use super::*;
 
-    fn space(mebibytes: u64) -> Space {
-        Space { free: ByteCount::from_mebibytes(mebibytes), writable: true, executable: true, in_memory: true }
+    fn space(mebibytes: u64) -> FileSystemSpace {
+        FileSystemSpace {
+            free: ByteCount::from_mebibytes(mebibytes),
+            writable: true,
+            executable: true,
+            in_memory: true,
+        }
     }
 
     #[test]
-    fn the_first_place_that_suits() {
+    fn the_first_suitable_directory() {
         let places = vec![
             (Some(space(64)), PathBuf::from("/small")),
-            (Some(Space { executable: false, ..space(9000) }), "/noexec".into()),
-            (Some(Space { writable: false, ..space(9000) }), "/readonly".into()),
+            (Some(FileSystemSpace { executable: false, ..space(9000) }), "/noexec".into()),
+            (Some(FileSystemSpace { writable: false, ..space(9000) }), "/readonly".into()),
             (None, "/absent".into()),
             (Some(space(9000)), "/large".into()),
         ];
@@ -88,7 +93,7 @@ mod tests {
         assert_eq!(choose(&places, memory), Some(Path::new("/large")));
         assert_eq!(
             no_place(&places[..4], memory).to_string(),
-            "the guest's memory of 512 MiB has no place: /small has 64 MiB, /noexec is mounted noexec, /readonly may not \
+            "no directory fits the guest's memory of 512 MiB: /small has 64 MiB, /noexec is mounted noexec, /readonly may not \
              be written to, /absent is not there"
         );
     }

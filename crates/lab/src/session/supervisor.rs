@@ -1,9 +1,9 @@
-//! The process between a session and its guest, which sees to it that nothing is left of the guest.
+//! The process between a session and its guest, which ensures that nothing is left of the guest.
 //!
 //! User-Mode Linux traces its processes from a session of its own, so neither a process group nor Ctrl-C reaches them,
-//! and a kernel that is killed would leave them behind. Whoever is killed, with a signal that cannot be caught:
+//! and a kernel that is killed would leave them behind. Cleanup by killed process, with a signal that cannot be caught:
 //!
-//! | killed | what ends the rest |
+//! | killed | cleanup |
 //! |---|---|
 //! | the session | the supervisor reads the end of a pipe of which the session had the other end, and kills everything |
 //! | the supervisor | the first process of the namespace has asked to die with its parent, and the namespace goes with it; without a namespace the kernel in user mode has asked to, and its processes to die with it; the session looks again |
@@ -19,60 +19,62 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use linerate_model::parameters::Cpu;
-use linerate_sys::poll::{self, Interest, PollItem};
+use linerate_model::parameters::CpuIndex;
+use linerate_sys::poll::{self, PollInterest, PollItem};
 use linerate_sys::process::pin_thread;
 use linerate_sys::supervise::{
-    Isolation, Launch, Process, adopt_orphans, become_program, die_with_parent, isolate, kill_descendants, reap_until,
-    take_inherited,
+    NamespaceIsolation, SupervisedLaunch, SupervisedProcess, adopt_orphans, become_program, die_with_parent, isolate,
+    kill_descendants, reap_until, take_inherited,
 };
 
-use crate::session::orders::{Orders, Report};
+use crate::session::orders::{SupervisorOrders, SupervisorReport};
 
-/// The hidden command of the linerate binary that comes here.
-pub const COMMAND: &str = "__lab-supervise";
+/// Hidden subcommand of the linerate binary that runs the supervisor.
+pub const HIDDEN_SUBCOMMAND: &str = "__lab-supervise";
 
-/// The supervisor's first argument: it watches.
-pub(super) const WATCH: &str = "watch";
+/// First argument of the supervisor: watch a guest.
+pub(super) const WATCH_ROLE: &str = "watch";
 
-/// Or: it is the first process of a namespace.
-const FIRST: &str = "first";
+/// First argument of the supervisor: be the first process of a namespace.
+const FIRST_PROCESS_ROLE: &str = "first";
 
-/// How long killed processes may take to be gone.
-const GONE_WITHIN: Duration = Duration::from_secs(10);
+/// Maximum time for killed processes to be gone.
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The exit code of a supervisor that could not do its work.
-const UNABLE: u8 = 125;
+const EXIT_UNABLE: u8 = 125;
 
-/// Carries out the hidden command with the arguments after its name; the answer is the exit code.
+/// Runs the hidden subcommand with the arguments after its name; returns the exit code.
 #[must_use]
 pub fn run(arguments: &[OsString]) -> u8 {
     let words: Vec<&OsStr> = arguments.iter().map(OsString::as_os_str).collect();
     let (role, path, lifeline) = match words[..] {
-        [role, path] if role == WATCH => (WATCH, path, None),
-        [role, path, number] if role == FIRST => (FIRST, path, number.to_str().and_then(|text| text.parse().ok())),
-        _ => return UNABLE,
+        [role, path] if role == WATCH_ROLE => (WATCH_ROLE, path, None),
+        [role, path, number] if role == FIRST_PROCESS_ROLE => {
+            (FIRST_PROCESS_ROLE, path, number.to_str().and_then(|text| text.parse().ok()))
+        }
+        _ => return EXIT_UNABLE,
     };
-    let read = fs::read(path).ok().and_then(|text| serde_json::from_slice::<Orders>(&text).ok());
-    // Without these there is nobody to tell: the session sees the exit code.
-    let Some(orders) = read else { return UNABLE };
-    match Channels::take(&orders) {
-        Ok(mut channels) if role == WATCH => watch(&orders, Path::new(path), &mut channels),
-        Ok(channels) => be_first(&orders, &channels, lifeline),
-        Err(_) => UNABLE,
+    let read = fs::read(path).ok().and_then(|text| serde_json::from_slice::<SupervisorOrders>(&text).ok());
+    // Without these there is no channel for a report: the session sees the exit code.
+    let Some(orders) = read else { return EXIT_UNABLE };
+    match SessionChannels::take(&orders) {
+        Ok(mut channels) if role == WATCH_ROLE => watch(&orders, Path::new(path), &mut channels),
+        Ok(channels) => run_first_process(&orders, &channels, lifeline),
+        Err(_) => EXIT_UNABLE,
     }
 }
 
-/// The descriptors that the session left open for us.
-struct Channels {
+/// Descriptors that the session left open for the supervisor.
+struct SessionChannels {
     alive: OwnedFd,
     reports: fs::File,
-    /// These two are for the guest: its ends are the only ones when we have closed ours.
+    /// Descriptors for the guest: its copies are the only ones once these are closed.
     guest: Option<(OwnedFd, OwnedFd)>,
 }
 
-impl Channels {
-    fn take(orders: &Orders) -> linerate_sys::Result<Self> {
+impl SessionChannels {
+    fn take(orders: &SupervisorOrders) -> linerate_sys::Result<Self> {
         Ok(Self {
             alive: take_inherited(orders.alive)?,
             reports: take_inherited(orders.reports)?.into(),
@@ -81,13 +83,13 @@ impl Channels {
     }
 
     /// A session that is gone reads no reports.
-    fn report(&self, report: &Report) {
+    fn report(&self, report: &SupervisorReport) {
         let _ = (&self.reports).write_all(&report.line());
     }
 }
 
 /// Starts the guest, waits until it or the session has ended, and leaves nothing behind.
-fn watch(orders: &Orders, path: &Path, channels: &mut Channels) -> u8 {
+fn watch(orders: &SupervisorOrders, path: &Path, channels: &mut SessionChannels) -> u8 {
     let lifeline;
     let mut process = match start(orders, path, channels) {
         Ok((process, line)) => {
@@ -95,37 +97,37 @@ fn watch(orders: &Orders, path: &Path, channels: &mut Channels) -> u8 {
             process
         }
         Err((error, namespace)) => {
-            channels.report(&Report::Failed { error: error.to_string(), namespace });
-            return UNABLE;
+            channels.report(&SupervisorReport::Failed { error: error.to_string(), namespace });
+            return EXIT_UNABLE;
         }
     };
     channels.guest = None;
-    channels.report(&Report::Started { process: process.id() });
+    channels.report(&SupervisorReport::Started { process: process.id() });
     let code = wait_for_end(&mut process, &channels.alive);
     drop(lifeline);
-    let _ = kill_descendants(GONE_WITHIN);
+    let _ = kill_descendants(KILL_TIMEOUT);
     let _ = fs::remove_dir_all(&orders.directory);
-    channels.report(&Report::Ended { code });
+    channels.report(&SupervisorReport::Ended { code });
     0
 }
 
-/// Starts what is to be watched; the writing end of the pipe that shows the first process whether we still live. With an
-/// error, whether it is about the namespace.
+/// Starts the process to be watched; returns the writing end of the pipe that shows the first process that the
+/// supervisor still lives. An error includes whether it is about the namespace.
 fn start(
-    orders: &Orders,
+    orders: &SupervisorOrders,
     path: &Path,
-    channels: &Channels,
-) -> Result<(Process, io::PipeWriter), (linerate_sys::Error, bool)> {
+    channels: &SessionChannels,
+) -> Result<(SupervisedProcess, io::PipeWriter), (linerate_sys::Error, bool)> {
     adopt_orphans().map_err(|error| (error, false))?;
     if let Some(processor) = orders.processor {
         // It also runs unbound, only slower.
-        let _ = pin_thread(Cpu(processor));
+        let _ = pin_thread(CpuIndex(processor));
     }
     let (line, writer) = pipe().map_err(|error| (error, false))?;
     if !orders.in_namespace {
         return Ok((start_program(orders, channels).map_err(|error| (error, false))?, writer));
     }
-    isolate(Isolation::Processes).map_err(|error| (error, true))?;
+    isolate(NamespaceIsolation::Processes).map_err(|error| (error, true))?;
     Ok((start_first(orders, path, channels, &line).map_err(|error| (error, false))?, writer))
 }
 
@@ -135,19 +137,19 @@ fn pipe() -> linerate_sys::Result<(PipeReader, io::PipeWriter)> {
 
 /// Starts this binary again, as the first process of the namespace.
 fn start_first(
-    orders: &Orders,
+    orders: &SupervisorOrders,
     path: &Path,
-    channels: &Channels,
+    channels: &SessionChannels,
     lifeline: &PipeReader,
-) -> linerate_sys::Result<Process> {
+) -> linerate_sys::Result<SupervisedProcess> {
     let mut inherited = vec![lifeline.as_fd(), channels.alive.as_fd(), channels.reports.as_fd()];
     if let Some((requests, frames)) = &channels.guest {
         inherited.extend([requests.as_fd(), frames.as_fd()]);
     }
     let number = lifeline.as_raw_fd().to_string();
-    Launch {
+    SupervisedLaunch {
         program: &orders.linerate,
-        arguments: &[COMMAND.into(), FIRST.into(), path.into(), number.into()],
+        arguments: &[HIDDEN_SUBCOMMAND.into(), FIRST_PROCESS_ROLE.into(), path.into(), number.into()],
         environment: None,
         output: Some(io::stderr().as_fd()),
         inherited: &inherited,
@@ -158,10 +160,10 @@ fn start_first(
 }
 
 /// Starts the kernel in user mode.
-fn start_program(orders: &Orders, channels: &Channels) -> linerate_sys::Result<Process> {
-    let (arguments, environment) = words(orders);
+fn start_program(orders: &SupervisorOrders, channels: &SessionChannels) -> linerate_sys::Result<SupervisedProcess> {
+    let (arguments, environment) = os_arguments(orders);
     let inherited = channels.guest.iter().flat_map(|(requests, frames)| [requests.as_fd(), frames.as_fd()]);
-    Launch {
+    SupervisedLaunch {
         program: &orders.program,
         arguments: &arguments,
         environment: Some(&environment),
@@ -173,61 +175,61 @@ fn start_program(orders: &Orders, channels: &Channels) -> linerate_sys::Result<P
     .start()
 }
 
-type Environment = Vec<(OsString, OsString)>;
+type EnvironmentVariables = Vec<(OsString, OsString)>;
 
-fn words(orders: &Orders) -> (Vec<OsString>, Environment) {
+fn os_arguments(orders: &SupervisorOrders) -> (Vec<OsString>, EnvironmentVariables) {
     let environment = orders.environment.iter().map(|(key, value)| (key.into(), value.into()));
     (orders.arguments.iter().map(OsString::from).collect(), environment.collect())
 }
 
-/// Waits until the process has ended, or kills it when the session has. Its exit code, as shells have it.
-fn wait_for_end(process: &mut Process, alive: &OwnedFd) -> i32 {
+/// Waits until the process has ended, or kills it when the session has. Returns its exit code, as in shells.
+fn wait_for_end(process: &mut SupervisedProcess, alive: &OwnedFd) -> i32 {
     let ended = {
-        let mut items = [PollItem::new(&*process, Interest::READ), PollItem::new(alive, Interest::READ)];
+        let mut items = [PollItem::new(&*process, PollInterest::READ), PollItem::new(alive, PollInterest::READ)];
         poll::wait(&mut items, None).is_ok() && items[0].is_ready()
     };
     if !ended {
         process.kill();
     }
-    process.wait().map_or(i32::from(UNABLE), code_of)
+    process.wait().map_or(i32::from(EXIT_UNABLE), code_of)
 }
 
 fn code_of(status: ExitStatus) -> i32 {
-    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or_else(|| i32::from(UNABLE))
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or_else(|| i32::from(EXIT_UNABLE))
 }
 
 /// The first process of a namespace: starts the kernel and ends with it, or becomes the guest.
-fn be_first(orders: &Orders, channels: &Channels, lifeline: Option<i32>) -> u8 {
+fn run_first_process(orders: &SupervisorOrders, channels: &SessionChannels, lifeline: Option<i32>) -> u8 {
     let failed = |error: &linerate_sys::Error| {
-        channels.report(&Report::Failed { error: error.to_string(), namespace: false });
-        UNABLE
+        channels.report(&SupervisorReport::Failed { error: error.to_string(), namespace: false });
+        EXIT_UNABLE
     };
     // A supervisor that died before this line would not have been noticed: then the pipe has ended.
     let orphaned = || {
         let line = lifeline.and_then(|number| take_inherited(number).ok());
-        line.is_none_or(|line| poll::wait_for(&line, Interest::READ, Some(Duration::ZERO)).unwrap_or(true))
+        line.is_none_or(|line| poll::wait_for(&line, PollInterest::READ, Some(Duration::ZERO)).unwrap_or(true))
     };
     if let Err(error) = die_with_parent() {
         return failed(&error);
     }
     if orphaned() {
-        return UNABLE;
+        return EXIT_UNABLE;
     }
     if orders.own_network {
         return failed(&become_guest(orders, channels));
     }
     match start_program(orders, channels).and_then(|process| reap_until(process.id())) {
-        Ok(status) => u8::try_from(code_of(status)).unwrap_or(UNABLE),
+        Ok(status) => u8::try_from(code_of(status)).unwrap_or(EXIT_UNABLE),
         Err(error) => failed(&error),
     }
 }
 
-/// Comes back only with an error.
-fn become_guest(orders: &Orders, channels: &Channels) -> linerate_sys::Error {
-    if let Err(error) = isolate(Isolation::MountsAndNetwork) {
+/// Returns only with an error.
+fn become_guest(orders: &SupervisorOrders, channels: &SessionChannels) -> linerate_sys::Error {
+    if let Err(error) = isolate(NamespaceIsolation::MountsAndNetwork) {
         return error;
     }
-    let (arguments, environment) = words(orders);
+    let (arguments, environment) = os_arguments(orders);
     let inherited = channels.guest.iter().flat_map(|(requests, frames)| [requests.as_fd(), frames.as_fd()]);
     become_program(&orders.program, &arguments, &environment, &inherited.collect::<Vec<_>>())
 }

@@ -1,28 +1,22 @@
-//! The words for targets: as people read them, and as documents and journals write them.
+//! Names of targets for display, documents and journals.
 
 use core::fmt;
 
-use super::{DeviceAttribute, Group, LinkAttribute, TakesEffect, Target};
+use super::{ChangeGroup, ChangeTarget, DeviceAttribute, EffectTiming, LinkAttribute};
 
-/// One word for each variant, and the way back.
+/// Defines the name of each variant, which is also its name in documents.
 macro_rules! names {
     ($type:ty, $($variant:ident = $name:literal),+ $(,)?) => {
         impl $type {
-            /// Each of them, in order.
+            /// All variants, in order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// Its name in documents.
+            /// Name used in documents.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name),+
                 }
-            }
-
-            /// The one of this name.
-            #[must_use]
-            pub fn from_name(name: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|one| one.name() == name)
             }
         }
     };
@@ -48,7 +42,7 @@ names!(
 );
 
 names!(
-    Group,
+    ChangeGroup,
     Features = "features",
     Buffers = "buffers",
     Mtu = "mtu",
@@ -59,10 +53,10 @@ names!(
     Processors = "processors",
 );
 
-names!(TakesEffect, Now = "now", NewConnections = "new_connections", LinkBounce = "link_bounce", Reboot = "reboot",);
+names!(EffectTiming, Now = "now", NewConnections = "new_connections", LinkBounce = "link_bounce", Reboot = "reboot",);
 
 impl DeviceAttribute {
-    /// As `ethtool` has it: the letter of the option that sets it, and the word behind the interface.
+    /// Option letter of `ethtool`, and the argument after the interface.
     #[must_use]
     pub const fn ethtool(self) -> (char, &'static str) {
         match self {
@@ -77,7 +71,7 @@ impl DeviceAttribute {
     }
 }
 
-impl fmt::Display for Group {
+impl fmt::Display for ChangeGroup {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Features => "TCP features",
@@ -92,8 +86,8 @@ impl fmt::Display for Group {
     }
 }
 
-impl Target {
-    /// The interface that it belongs to; `None` for what is of the whole host.
+impl ChangeTarget {
+    /// Interface of the target; `None` for items of the whole host.
     #[must_use]
     pub fn interface(&self) -> Option<&str> {
         match self {
@@ -106,7 +100,7 @@ impl Target {
         }
     }
 
-    /// Whether it exists once in each network namespace; files and settings outside of `net.` exist once on the host.
+    /// True for items that exist once per network namespace; files and settings outside of `net.` exist once per host.
     #[must_use]
     pub fn is_of_network_namespace(&self) -> bool {
         match self {
@@ -117,8 +111,9 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
-    /// A setting by its name, all else with its interface, destination or path: `eth0 mtu`, `eth0 ring rx`.
+impl fmt::Display for ChangeTarget {
+    /// Writes a setting by its name, other targets with their interface, destination or path: `eth0 mtu`, `eth0 ring
+    /// rx`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Setting { key } => formatter.write_str(key),
@@ -146,35 +141,35 @@ impl fmt::Display for Target {
 mod tests {
     use super::*;
 
-    #[test]
-    fn names_lead_back() {
-        for one in LinkAttribute::ALL {
-            assert_eq!(LinkAttribute::from_name(one.name()), Some(*one));
+    fn serialised<T: serde::Serialize + Copy>(all: &[T], name: impl Fn(T) -> &'static str) {
+        for one in all {
+            assert_eq!(serde_json::to_value(one).expect("JSON"), name(*one));
         }
-        for one in DeviceAttribute::ALL {
-            assert_eq!(DeviceAttribute::from_name(one.name()), Some(*one));
-        }
-        for one in Group::ALL {
-            assert_eq!(Group::from_name(one.name()), Some(*one));
-        }
-        for one in TakesEffect::ALL {
-            assert_eq!(TakesEffect::from_name(one.name()), Some(*one));
-        }
-        assert_eq!(Group::from_name("Buffers"), None);
     }
 
     #[test]
-    fn targets_read_as_their_tools_have_them() {
+    fn documents_use_the_names() {
+        serialised(LinkAttribute::ALL, LinkAttribute::name);
+        serialised(DeviceAttribute::ALL, DeviceAttribute::name);
+        serialised(ChangeGroup::ALL, ChangeGroup::name);
+        serialised(EffectTiming::ALL, EffectTiming::name);
+    }
+
+    #[test]
+    fn targets_are_displayed_in_the_terms_of_their_tools() {
         let interface = || "eth0".to_owned();
         for (target, text) in [
-            (Target::Setting { key: "net.ipv4.tcp_rmem".into() }, "net.ipv4.tcp_rmem"),
-            (Target::Link { interface: interface(), attribute: LinkAttribute::Mtu }, "eth0 mtu"),
-            (Target::Device { interface: interface(), attribute: DeviceAttribute::ReceiveRing }, "eth0 ring rx"),
-            (Target::Device { interface: interface(), attribute: DeviceAttribute::ReceiveCoalescing }, "eth0 rx-usecs"),
-            (Target::Route { destination: "default".into() }, "route default"),
+            (ChangeTarget::Setting { key: "net.ipv4.tcp_rmem".into() }, "net.ipv4.tcp_rmem"),
+            (ChangeTarget::Link { interface: interface(), attribute: LinkAttribute::Mtu }, "eth0 mtu"),
+            (ChangeTarget::Device { interface: interface(), attribute: DeviceAttribute::ReceiveRing }, "eth0 ring rx"),
+            (
+                ChangeTarget::Device { interface: interface(), attribute: DeviceAttribute::ReceiveCoalescing },
+                "eth0 rx-usecs",
+            ),
+            (ChangeTarget::Route { destination: "default".into() }, "route default"),
         ] {
             assert_eq!(target.to_string(), text);
         }
-        assert!(!Target::Setting { key: "vm.swappiness".into() }.is_of_network_namespace());
+        assert!(!ChangeTarget::Setting { key: "vm.swappiness".into() }.is_of_network_namespace());
     }
 }

@@ -1,26 +1,32 @@
-//! What can limit a transfer.
+//! Causes that can limit a transfer.
 
-/// Where a cause lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Location of a cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CauseLocation {
     /// In a program.
     Application,
     /// In the sending host.
     Sender,
     /// In the receiving host.
     Receiver,
-    /// In what both hosts agreed on.
+    /// In the parameters that both hosts agreed on.
     Hosts,
     /// On the path.
     Network,
-    /// Nothing is wrong.
+    /// No fault.
     Nowhere,
-    /// It could not be told.
+    /// Undetermined.
     Unknown,
 }
 
-impl Place {
-    /// Its name in documents.
+impl CauseLocation {
+    /// Name used in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,41 +43,42 @@ impl Place {
 
 macro_rules! causes {
     ($($variant:ident $name:literal $place:ident $title:literal: $text:literal;)*) => {
-        /// What limits a transfer.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        /// Cause that limits a transfer.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum Cause {
-            $(#[doc = $text] $variant,)*
+            $(#[doc = $text] #[serde(rename = $name)] $variant,)*
         }
 
         impl Cause {
-            /// All of them.
+            /// All variants.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// Its identifier, as in documents and in the labels of emulated paths.
+            /// Identifier used in documents and in the labels of emulated paths.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// Where it lies.
+            /// Location.
             #[must_use]
-            pub const fn place(self) -> Place {
-                match self { $(Self::$variant => Place::$place,)* }
+            pub const fn location(self) -> CauseLocation {
+                match self { $(Self::$variant => CauseLocation::$place,)* }
             }
 
-            /// Whether it lies in a host's settings or its work.
+            /// True when the cause lies in a host's settings or load.
             #[must_use]
             pub const fn is_of_a_host(self) -> bool {
-                matches!(self.place(), Place::Sender | Place::Receiver | Place::Hosts)
+                matches!(self.location(), CauseLocation::Sender | CauseLocation::Receiver | CauseLocation::Hosts)
             }
 
-            /// Its name for people.
+            /// Display name.
             #[must_use]
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title,)* }
             }
 
-            /// What it means, in one sentence.
+            /// Explanation in one sentence.
             #[must_use]
             pub const fn explanation(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
@@ -82,13 +89,13 @@ macro_rules! causes {
 
 causes! {
     NotEnoughData "not-enough-data" Unknown "not enough data":
-        "The transfer was too short, or too little of it was seen, to say what limits it.";
+        "The transfer was too short, or too little of it was observed, to name its limit.";
     BlackHole "black-hole" Network "path MTU black hole":
-        "Packets above some size vanish without a word, so that full segments never arrive.";
+        "Packets above some size are dropped without an ICMP message, so full segments never arrive.";
     PathDead "path-dead" Network "nothing arrives":
-        "Nothing was acknowledged although small packets were sent, too.";
+        "Nothing was acknowledged, not even small packets.";
     WindowScalingOff "window-scaling-off" Hosts "no window scaling":
-        "Without the window scale option at most 65535 bytes are under way.";
+        "Without the window scale option at most 65535 bytes are in flight.";
     SackOff "sack-off" Hosts "no selective acknowledgements":
         "Without SACK one lost packet is repaired per round trip, and everything waits.";
     TimestampsOff "timestamps-off" Hosts "no TCP timestamps":
@@ -104,9 +111,9 @@ causes! {
     SocketPacing "socket-pacing" Sender "pacing set on the socket":
         "The kernel was asked to send no faster.";
     SendBuffer "send-buffer" Sender "the send buffer":
-        "The send buffer ends before the path is full.";
+        "The send buffer is too small to fill the path.";
     ReceiveWindow "receive-window" Receiver "the receive window":
-        "The receiver's window ends before the path is full.";
+        "The receive window is too small to fill the path.";
     SocketBuffer "socket-buffer" Application "a socket buffer that the program set":
         "A program set a socket buffer, which turns the kernel's own tuning off.";
     SlowReader "slow-reader" Receiver "the receiving application":
@@ -123,38 +130,44 @@ causes! {
         "So many connections share one buffer that none keeps a packet in flight.";
     Corruption "corruption" Network "damaged packets":
         "Packets arrive damaged and are dropped by their checksum.";
-    EcnBleached "ecn-bleached" Network "ECN is erased on the way":
-        "Both ends agreed on ECN, and the bits do not arrive.";
+    EcnBleached "ecn-bleached" Network "ECN is erased on the path":
+        "Both hosts negotiated ECN, but the bits do not arrive.";
     EcnMarking "ecn-marking" Network "the queue marks packets":
         "A queue marks packets instead of dropping them, and the path is full.";
-    Asymmetric "asymmetric" Network "acknowledgements fill the way back":
-        "The way back is so narrow that acknowledgements of a full transfer fill much of it.";
-    CrossTraffic "cross-traffic" Network "traffic of others":
-        "Others use part of the path.";
+    Asymmetric "asymmetric" Network "acknowledgements fill the return path":
+        "The return path is so slow that acknowledgements of a full transfer fill much of it.";
+    CrossTraffic "cross-traffic" Network "cross traffic":
+        "Other traffic uses part of the path.";
     SmallPackets "small-packets" Hosts "segments smaller than the path allows":
         "At a given loss rate throughput grows with the segment, and the segments are small.";
     CongestionControl "congestion-control" Sender "the congestion control":
-        "The congestion control takes too long to come back from rare losses.";
+        "The congestion control takes too long to recover from rare losses.";
     BurstyLoss "bursty-loss" Network "bursts of loss":
-        "Several packets at a time are lost without a queue before.";
+        "Several packets at a time are lost without a preceding queue.";
     Loss "loss" Network "random loss":
-        "Packets are lost without a queue before, and the sender takes each for congestion.";
+        "Packets are lost without a preceding queue, and the sender treats each loss as congestion.";
     BufferTooSmall "buffer-too-small" Network "a buffer too small for one flow":
         "The bottleneck holds so few packets that it runs empty after each loss.";
     SlowStartExit "slow-start-exit" Sender "slow start ended early":
-        "Slow start took delay variation for a queue and ended far below what the path carries.";
+        "Slow start mistook delay variation for a queue and ended far below the path's capacity.";
     Reordering "reordering" Network "packets out of order":
-        "Packets overtake each other on the way.";
+        "Packets overtake each other on the path.";
     Duplication "duplication" Network "duplicated packets":
         "Packets arrive more than once.";
     DelayVariation "delay-variation" Network "varying delay":
         "The delay of packets varies without a queue of this transfer.";
     Bufferbloat "bufferbloat" Network "bufferbloat":
-        "The path is full, and its buffer adds so much delay that everything else suffers.";
+        "The path is full, and its buffer adds delay to all other traffic.";
     LinkRate "link-rate" Nowhere "the path is full":
-        "The transfer gets what the path carries: nothing on a host would make it faster.";
+        "The transfer uses the path's full capacity: no change to a host would make it faster.";
     Unclear "unclear" Unknown "unclear":
         "None of the known causes fits the figures.";
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
 }
 
 #[cfg(test)]
@@ -164,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_unique_words() {
+    fn names_are_unique_identifiers() {
         let names: BTreeSet<&str> = Cause::ALL.iter().map(|cause| cause.name()).collect();
         assert_eq!(names.len(), Cause::ALL.len());
         for cause in Cause::ALL {

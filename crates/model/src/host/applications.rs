@@ -1,41 +1,41 @@
-//! What moves data on a host: mounts of NFS, and programs that are known for transfers.
+//! Applications that transfer data on a host: NFS mounts, and known transfer programs.
 
 use linerate_units::ByteCount;
 
 use crate::fact::Fact;
 
-/// What moves data on a host.
+/// Applications that transfer data on a host.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Applications {
-    /// Mounts of NFS.
+pub struct TransferApplications {
+    /// NFS mounts.
     pub nfs_mounts: Fact<Vec<NfsMount>>,
-    /// Programs that move data and run now.
-    pub transfers: Fact<Vec<Transfer>>,
+    /// Running transfer programs.
+    pub transfers: Fact<Vec<TransferProcess>>,
 }
 
-/// A mount of NFS (nfs(5)).
+/// NFS mount (nfs(5)).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NfsMount {
-    /// What is mounted: `server:/path`.
+    /// Exported file system: `server:/path`.
     pub source: String,
-    /// Where.
+    /// Mount point.
     pub target: String,
-    /// Version of the protocol: `3`, `4.2`.
+    /// Protocol version: `3`, `4.2`.
     pub version: Option<String>,
-    /// Transport: `tcp`, `udp`, `rdma`, with a `6` behind it over IPv6.
+    /// Transport: `tcp`, `udp`, `rdma`, with the suffix `6` over IPv6.
     pub transport: Option<String>,
-    /// Bytes of a read request (`rsize`).
+    /// Maximum bytes of a read request (`rsize`).
     pub read_size: Option<ByteCount>,
-    /// Bytes of a write request (`wsize`).
+    /// Maximum bytes of a write request (`wsize`).
     pub write_size: Option<ByteCount>,
-    /// TCP connections to the server (`nconnect`); the kernel lists it only when it is not 1.
+    /// TCP connections to the server (`nconnect`); the kernel lists the option only when it is not 1.
     pub connections: Option<u32>,
     /// Address of the server.
     pub server: Option<String>,
 }
 
 impl NfsMount {
-    /// Reads `/proc/mounts`: those that are NFS.
+    /// Parses the NFS entries of `/proc/mounts`.
     #[must_use]
     pub fn parse_all(text: &str) -> Vec<Self> {
         text.lines().filter_map(Self::parse).collect()
@@ -60,7 +60,7 @@ impl NfsMount {
     }
 }
 
-/// Blanks, tabs, line ends and backslashes are three octal digits in the kernel's list.
+/// Decodes the octal escapes of the kernel's list: blanks, tabs, newlines and backslashes.
 fn unescape(word: &str) -> String {
     let mut parts = word.split('\\');
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -76,23 +76,23 @@ fn unescape(word: &str) -> String {
     text
 }
 
-/// A program that moves data and runs now. Of its command line only what bears on its speed is kept: no names, paths,
+/// Running transfer program. Of its command line only the options that affect its speed are kept: no names, paths,
 /// addresses or secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Transfer {
-    /// Its process's number.
+pub struct TransferProcess {
+    /// Process id.
     pub process: u32,
-    /// Which program.
+    /// Program.
     pub program: TransferProgram,
-    /// Whether it compresses (`-C`, `-z`).
+    /// True when it compresses (`-C`, `-z`).
     pub compresses: bool,
-    /// Ciphers that it was told to use (`-c`, `-o Ciphers=`); `None` when it was not told.
+    /// Ciphers given by option (`-c`, `-o Ciphers=`); `None` without one.
     pub ciphers: Option<String>,
-    /// The limit of rate that it was told, as it was written (`--bwlimit`, `-l`, `--limit-rate`).
+    /// Rate limit given by option, as written (`--bwlimit`, `-l`, `--limit-rate`).
     pub rate_limit: Option<String>,
 }
 
-/// Programs that are known for moving data.
+/// Known transfer programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TransferProgram {
     /// ssh(1).
@@ -116,7 +116,7 @@ pub enum TransferProgram {
 }
 
 impl TransferProgram {
-    /// The program with this name of a file; `None` for all others.
+    /// Returns the program with this file name; `None` for all others.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         Some(match name {
@@ -133,7 +133,7 @@ impl TransferProgram {
         })
     }
 
-    /// Its name.
+    /// Name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -149,7 +149,7 @@ impl TransferProgram {
         }
     }
 
-    /// Short options that take a value, which may stand in the same word.
+    /// Short options that take a value, which may be part of the same argument.
     const fn options_with_value(self) -> &'static str {
         match self {
             Self::Ssh | Self::Scp | Self::Sftp => "BbcDEeFIiJLlmOoPpQRSWwX",
@@ -159,8 +159,8 @@ impl TransferProgram {
     }
 }
 
-impl Transfer {
-    /// What of a program's arguments bears on its speed; the first one is the program's name and is skipped.
+impl TransferProcess {
+    /// Extracts the options that affect speed; the first argument is the program's name and is skipped.
     #[must_use]
     pub fn from_arguments(process: u32, program: TransferProgram, arguments: &[String]) -> Self {
         let mut found = Self { process, program, compresses: false, ciphers: None, rate_limit: None };
@@ -176,7 +176,7 @@ impl Transfer {
             } else if let Some(short) = word.strip_prefix('-') {
                 found.short_options(short, &mut words);
             } else if matches!(program, TransferProgram::Ssh) {
-                break; // the host: what follows is somebody else's command
+                break; // the host: the arguments after it are the remote command
             }
         }
         found
@@ -230,7 +230,7 @@ impl Transfer {
         }
     }
 
-    /// The command that rsync reaches the other end with.
+    /// Parses the command of rsync's remote shell.
     fn remote_shell(&mut self, command: &str) {
         let words: Vec<String> = command.split_ascii_whitespace().map(str::to_owned).collect();
         if words.first().is_some_and(|program| program.rsplit('/').next() == Some("ssh")) {
@@ -264,13 +264,13 @@ mod tests {
         assert_eq!((mounts[1].connections, mounts[1].transport.as_deref()), (Some(1), Some("udp")));
     }
 
-    fn transfer(program: TransferProgram, line: &str) -> Transfer {
+    fn transfer(program: TransferProgram, line: &str) -> TransferProcess {
         let words: Vec<String> = line.split('|').map(str::to_owned).collect();
-        Transfer::from_arguments(7, program, &words)
+        TransferProcess::from_arguments(7, program, &words)
     }
 
     #[test]
-    fn what_bears_on_speed_is_kept_and_nothing_else() {
+    fn only_options_that_affect_speed_are_kept() {
         let scp = transfer(TransferProgram::Scp, "scp|-Cq|-l|8192|-oCiphers=3des-cbc|-i|/key|a|host:b");
         assert_eq!((scp.compresses, scp.rate_limit.as_deref()), (true, Some("8192")));
         assert_eq!(scp.ciphers.as_deref(), Some("3des-cbc"));
@@ -297,10 +297,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_read_does_not_panic(text in ".{0,200}", words in proptest::collection::vec(".{0,12}", 0..12)) {
+        fn parsing_never_panics(text in ".{0,200}", words in proptest::collection::vec(".{0,12}", 0..12)) {
             prop_assert!(NfsMount::parse_all(&text).len() <= text.lines().count());
             for program in [TransferProgram::Rsync, TransferProgram::Scp, TransferProgram::Ssh, TransferProgram::Curl] {
-                prop_assert_eq!(Transfer::from_arguments(1, program, &words).process, 1);
+                prop_assert_eq!(TransferProcess::from_arguments(1, program, &words).process, 1);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a host counts while it sends and receives, and what has changed between two readings.
+//! Network counters of a host, and their growth between two samples.
 
 use std::collections::BTreeMap;
 
@@ -11,40 +11,41 @@ use crate::host::processors::ProcessorTicks;
 
 /// Counters of a host's network stack.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Counters {
-    /// The protocols' counters since the network namespace was made: `/proc/net/snmp`, `netstat` and `snmp6`.
+pub struct NetworkCounters {
+    /// Protocol counters since the creation of the network namespace: `/proc/net/snmp`, `netstat` and `snmp6`.
     pub protocol: Fact<ProtocolCounters>,
-    /// What sockets there are and what memory they take (`/proc/net/sockstat`, `sockstat6`), by protocol and name:
-    /// `TCP inuse`, `TCP mem` (pages).
+    /// Sockets and their memory (`/proc/net/sockstat`, `sockstat6`), by protocol and name: `TCP inuse`, `TCP mem`
+    /// (pages).
     pub sockets: Fact<BTreeMap<String, u64>>,
-    /// What each processor has received.
+    /// Receive counters of each processor.
     pub softnet: Fact<Vec<SoftnetRow>>,
-    /// How full the table of tracked connections is.
-    pub tracked_connections: Fact<TrackedConnections>,
+    /// Use of the connection tracking table.
+    pub tracked_connections: Fact<ConntrackUsage>,
 }
 
-/// What one processor has received since the host booted (`/proc/net/softnet_stat`). The kernel counts in 32 bits and
-/// begins again at 0.
+/// Receive counters of one processor since boot (`/proc/net/softnet_stat`). The kernel's counters have 32 bits and
+/// wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SoftnetRow {
-    /// The processor.
+    /// Processor.
     pub processor: u32,
-    /// Packets.
+    /// Packets processed.
     pub processed: PacketCount,
     /// Packets dropped because the processor's queue was full (`net.core.netdev_max_backlog`).
     pub dropped: PacketCount,
-    /// Times that it stopped with packets left, having used up `net.core.netdev_budget` or `netdev_budget_usecs`.
+    /// Number of times that it stopped with packets left, having used up `net.core.netdev_budget` or
+    /// `netdev_budget_usecs`.
     pub squeezed: u32,
-    /// Times that another processor passed packets on to it (receive packet steering).
+    /// Number of times that another processor steered packets to it (receive packet steering).
     pub steered: u32,
     /// Packets dropped so that one large flow does not fill the queue (`net.core.flow_limit_cpu_bitmap`).
     pub flow_limited: PacketCount,
 }
 
 impl SoftnetRow {
-    /// Reads a line: hexadecimal numbers, of which the first is packets, the second drops, the third time squeezes, the
-    /// tenth steering, the eleventh the flow limit, the thirteenth the processor. Kernels before 5.10 do not tell the
-    /// processor: then it is `row`, which is right while none is switched off.
+    /// Parses a line: hexadecimal numbers, of which the first is packets, the second drops, the third time squeezes,
+    /// the tenth steering, the eleventh the flow limit, the thirteenth the processor. Kernels before 5.10 do not list
+    /// the processor: then it is `row`, which is right while none is offline.
     #[must_use]
     pub fn parse(line: &str, row: u32) -> Option<Self> {
         let columns: Vec<u32> =
@@ -60,17 +61,17 @@ impl SoftnetRow {
         })
     }
 
-    /// Reads the whole file.
+    /// Parses the whole file.
     #[must_use]
     pub fn parse_all(text: &str) -> Vec<Self> {
         (0..).zip(text.lines()).filter_map(|(row, line)| Self::parse(line, row)).collect()
     }
 
-    /// What has changed since an earlier reading of the same processor.
+    /// Difference from an earlier sample of the same processor.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let packets = |now: PacketCount, then: PacketCount| {
-            // The kernel counts in 32 bits.
+            // The kernel's counters have 32 bits.
             PacketCount::new(now.get().wrapping_sub(then.get()) & u64::from(u32::MAX))
         };
         Self {
@@ -84,25 +85,25 @@ impl SoftnetRow {
     }
 }
 
-/// The table of tracked connections (`nf_conntrack`).
+/// Connection tracking table (`nf_conntrack`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TrackedConnections {
-    /// Connections in it.
+pub struct ConntrackUsage {
+    /// Tracked connections.
     pub count: u64,
-    /// Connections that it takes (`net.netfilter.nf_conntrack_max`).
+    /// Maximum number of connections (`net.netfilter.nf_conntrack_max`).
     pub most: u64,
 }
 
-impl TrackedConnections {
-    /// How full it is; `None` when it takes none.
+impl ConntrackUsage {
+    /// Fill level; `None` for a maximum of zero.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a share of two counts; exact up to 2^53")]
-    pub fn used(&self) -> Option<Ratio> {
+    pub fn fill_ratio(&self) -> Option<Ratio> {
         Ratio::of(self.count as f64, self.most as f64)
     }
 }
 
-/// Reads `/proc/net/sockstat` and `sockstat6`: lines of `TCP: inuse 5 orphan 0`, as `TCP inuse` → 5.
+/// Parses `/proc/net/sockstat` and `sockstat6`: lines of `TCP: inuse 5 orphan 0`, as `TCP inuse` → 5.
 #[must_use]
 pub fn parse_sockets(text: &str) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
@@ -114,22 +115,22 @@ pub fn parse_sockets(text: &str) -> BTreeMap<String, u64> {
     found
 }
 
-/// All counters that a transfer may move, cheap to read: at its beginning and at its end.
+/// Counters that a transfer may change, cheap to read: at its start and at its end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostCounters {
-    /// The protocols', of the network namespace.
+    /// Protocol counters of the network namespace.
     pub protocol: ProtocolCounters,
-    /// What each processor has received, of the whole host; empty when it could not be read.
+    /// Receive counters of each processor of the host; empty when they could not be read.
     pub softnet: Vec<SoftnetRow>,
-    /// What each processor did with its time; empty when it could not be read.
+    /// Processor time of each processor; empty when it could not be read.
     pub processors: BTreeMap<u32, ProcessorTicks>,
-    /// What has passed through each interface of the network namespace, by name; empty when it could not be read.
+    /// Traffic counters of each interface of the network namespace, by name; empty when they could not be read.
     pub interfaces: BTreeMap<String, LinkCounters>,
 }
 
 impl HostCounters {
-    /// What has changed since an earlier reading. Processors and interfaces that were not there then are left out, as
-    /// nobody knows what they counted before.
+    /// Difference from an earlier sample. Processors and interfaces that the earlier one lacks are left out, as their
+    /// counts then are unknown.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let row = |row: &SoftnetRow| {
@@ -149,21 +150,21 @@ impl HostCounters {
         }
     }
 
-    /// The busiest processor and how busy it was; `None` when nothing is known.
+    /// Busiest processor and its utilisation; `None` when unknown.
     #[must_use]
     pub fn busiest(&self) -> Option<(u32, Ratio)> {
         let shares = self.processors.iter().filter_map(|(number, ticks)| Some((*number, ticks.busy()?)));
         shares.max_by(|(_, one), (_, other)| one.get().total_cmp(&other.get()))
     }
 
-    /// Packets that were dropped because a processor's queue was full; `None` when nothing is known.
+    /// Packets dropped because a processor's queue was full; `None` when unknown.
     #[must_use]
     pub fn backlog_drops(&self) -> Option<PacketCount> {
         let sum = self.softnet.iter().map(|row| row.dropped.get()).sum();
         (!self.softnet.is_empty()).then(|| PacketCount::new(sum))
     }
 
-    /// Times that a processor stopped receiving with packets left; `None` when nothing is known.
+    /// Number of times that a processor stopped receiving with packets left; `None` when unknown.
     #[must_use]
     pub fn squeezes(&self) -> Option<u64> {
         (!self.softnet.is_empty()).then(|| self.softnet.iter().map(|row| u64::from(row.squeezed)).sum())
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_in_between() {
+    fn differences_between_two_samples() {
         let ticks = |user, idle| ProcessorTicks { user, idle, ..ProcessorTicks::default() };
         let reading = |rows: &str, processors: [(u32, ProcessorTicks); 2]| HostCounters {
             softnet: SoftnetRow::parse_all(rows),
@@ -220,8 +221,8 @@ mod tests {
         assert_eq!(passed.backlog_drops(), Some(PacketCount::new(1)), "the second row has no earlier one");
         assert_eq!((passed.squeezes(), passed.busiest()), (Some(1), Ratio::new(0.1).map(|share| (0, share))));
         assert_eq!(HostCounters::default().backlog_drops(), None);
-        assert_eq!(TrackedConnections { count: 80, most: 100 }.used(), Ratio::new(0.8));
-        assert_eq!(TrackedConnections::default().used(), None);
+        assert_eq!(ConntrackUsage { count: 80, most: 100 }.fill_ratio(), Ratio::new(0.8));
+        assert_eq!(ConntrackUsage::default().fill_ratio(), None);
     }
 
     proptest! {
@@ -235,7 +236,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_read_does_not_panic(text in ".{0,200}") {
+        fn parsing_never_panics(text in ".{0,200}") {
             prop_assert!(SoftnetRow::parse_all(&text).len() <= text.lines().count());
             prop_assert!(parse_sockets(&text).len() <= text.len());
         }

@@ -1,27 +1,28 @@
-//! What the kernel sets by itself, by its version and the host's memory.
+//! Defaults of kernel settings, by kernel version and memory of the host.
 //!
-//! Of kernel.org's kernels for 64-bit machines; a distribution may set others, by patch or by a file below `/usr/lib`.
+//! Values of kernel.org's kernels for 64-bit machines; a distribution may set others, by patch or by a file in
+//! `/usr/lib`.
 //!
-//! * `tcp_rmem`, `tcp_wmem`, `tcp_mem`: `tcp_init` and `tcp_init_mem` in `net/ipv4/tcp.c`; the most that `tcp_rmem` may
-//!   reach by default was raised from 6 to 32 MiB in 6.16 (commit 572be9bf9d0d).
+//! * `tcp_rmem`, `tcp_wmem`, `tcp_mem`: `tcp_init` and `tcp_init_mem` in `net/ipv4/tcp.c`; the default maximum of
+//!   `tcp_rmem` was raised from 6 to 32 MiB in 6.16 (commit 572be9bf9d0d).
 //! * `tcp_limit_output_bytes`: `tcp_sk_init` in `net/ipv4/tcp_ipv4.c`; from 1 to 4 MiB in 6.16 (commit 9ea3bfa61b09).
 //! * `rmem_max`, `wmem_max`: `include/net/sock.h`; from 212 992 bytes to 4 MiB in 6.18 (commit a6d4f25888b8).
-//! * the rest: `tcp_sk_init` of 6.12.
+//! * all others: `tcp_sk_init` of 6.12.
 //!
-//! The kernel counts the memory beyond the zones' high watermarks (`nr_free_buffer_pages`); `MemTotal` is less than one per
-//! cent more on a machine of today, so values that follow from it are near, not exact ([`KernelDefault::exact`]).
+//! The kernel counts the memory beyond the zones' high watermarks (`nr_free_buffer_pages`); `MemTotal` is less than one
+//! per cent more on current machines, so values derived from it are approximate ([`KernelDefault::exact`]).
 
 use super::kernel::KernelVersion;
-use super::memory::Memory;
+use super::memory::HostMemory;
 
-/// A default of the kernel.
+/// Default of a kernel setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelDefault {
-    /// As the setting would show it.
+    /// Value as the setting shows it.
     pub value: String,
-    /// Whether it is exactly this, and not some per cent less because of how the kernel counts its memory.
+    /// False when the value is approximate by some per cent because of the way the kernel counts its memory.
     pub exact: bool,
-    /// How it comes about, in one sentence without a full stop.
+    /// Derivation in one sentence without a full stop.
     pub reason: String,
 }
 
@@ -29,39 +30,39 @@ const MEBIBYTE: u64 = 1 << 20;
 /// `SOCK_MIN_*`: 256 packets of 256 bytes with their overhead.
 const CORE_BUFFER: u64 = 212_992;
 
-/// What a kernel of this version sets by itself on a host with this memory; `None` where that is not known here.
+/// Default of a setting in this kernel version on a host with this memory; `None` where it is not known here.
 #[must_use]
-pub fn default_of(key: &str, version: KernelVersion, memory: &Memory) -> Option<KernelDefault> {
+pub fn default_of(key: &str, version: KernelVersion, memory: &HostMemory) -> Option<KernelDefault> {
     match key {
         "net.ipv4.tcp_rmem" => receive_buffer(version, memory),
         "net.ipv4.tcp_wmem" => send_buffer(memory),
-        "net.ipv4.tcp_mem" => total(memory, 16, 128),
-        "net.ipv4.udp_mem" => total(memory, 8, 128),
-        _ => by_version(key, version).or_else(|| fixed(key, version)),
+        "net.ipv4.tcp_mem" => memory_limits(memory, 16, 128),
+        "net.ipv4.udp_mem" => memory_limits(memory, 8, 128),
+        _ => default_by_version(key, version).or_else(|| fixed_default(key, version)),
     }
 }
 
 /// `max(128 KiB, min(6 or 32 MiB, memory / 128))`.
-fn receive_buffer(version: KernelVersion, memory: &Memory) -> Option<KernelDefault> {
+fn receive_buffer(version: KernelVersion, memory: &HostMemory) -> Option<KernelDefault> {
     let most = if version >= KernelVersion::new(6, 16) { 32 } else { 6 };
     let since = if most == 32 { "since 6.16" } else { "until 6.15" };
     let page = memory.page_size.known()?.get();
-    let (largest, exact, why) = share(memory, most)?;
+    let (largest, exact, why) = capped_memory_share(memory, most)?;
     let largest = largest.max(131_072);
     let reason = format!("the most is {most} MiB {since}, and at most 1/128 of the memory: {why}");
     Some(KernelDefault { value: format!("{page} 131072 {largest}"), exact, reason })
 }
 
 /// `max(64 KiB, min(4 MiB, memory / 128))`.
-fn send_buffer(memory: &Memory) -> Option<KernelDefault> {
+fn send_buffer(memory: &HostMemory) -> Option<KernelDefault> {
     let page = memory.page_size.known()?.get();
-    let (largest, exact, why) = share(memory, 4)?;
+    let (largest, exact, why) = capped_memory_share(memory, 4)?;
     let reason = format!("the most is 4 MiB, and at most 1/128 of the memory: {why}");
     Some(KernelDefault { value: format!("{page} 16384 {}", largest.max(65_536)), exact, reason })
 }
 
-/// The smaller of so many MiB and 1/128 of the memory; whether that is exact, and which of the two it was.
-fn share(memory: &Memory, mebibytes: u64) -> Option<(u64, bool, String)> {
+/// Smaller of `mebibytes` and 1/128 of the memory; whether that is exact, and which of the two it was.
+fn capped_memory_share(memory: &HostMemory, mebibytes: u64) -> Option<(u64, bool, String)> {
     let total = memory.total.known()?;
     let by_memory = total.get() / 128;
     let most = mebibytes * MEBIBYTE;
@@ -72,7 +73,7 @@ fn share(memory: &Memory, mebibytes: u64) -> Option<(u64, bool, String)> {
 }
 
 /// `limit = memory in pages / divisor`; three quarters, the whole, and one and a half of it.
-fn total(memory: &Memory, divisor: u64, least: u64) -> Option<KernelDefault> {
+fn memory_limits(memory: &HostMemory, divisor: u64, least: u64) -> Option<KernelDefault> {
     let total = memory.total.known()?;
     let pages = total.get().checked_div(memory.page_size.known()?.get())?;
     let limit = (pages / divisor).max(least);
@@ -81,17 +82,18 @@ fn total(memory: &Memory, divisor: u64, least: u64) -> Option<KernelDefault> {
     Some(KernelDefault { value: format!("{low} {limit} {}", low * 2), exact: false, reason })
 }
 
-fn by_version(key: &str, version: KernelVersion) -> Option<KernelDefault> {
+fn default_by_version(key: &str, version: KernelVersion) -> Option<KernelDefault> {
     let since = |major, minor, new: u64, old: u64| {
-        let (value, words) = if version >= KernelVersion::new(major, minor) { (new, "since") } else { (old, "before") };
-        Some(KernelDefault { value: value.to_string(), exact: true, reason: format!("{words} {major}.{minor}") })
+        let (value, relation) =
+            if version >= KernelVersion::new(major, minor) { (new, "since") } else { (old, "before") };
+        Some(KernelDefault { value: value.to_string(), exact: true, reason: format!("{relation} {major}.{minor}") })
     };
     match key {
         "net.core.rmem_max" | "net.core.wmem_max" => since(6, 18, 4 * MEBIBYTE, CORE_BUFFER),
         "net.ipv4.tcp_limit_output_bytes" if version >= KernelVersion::new(5, 0) => {
             since(6, 16, 4 * MEBIBYTE, MEBIBYTE)
         }
-        // Raised between 6.1 and 6.12; the lower one holds where it is not known which.
+        // Raised between 6.1 and 6.12; the lower value is assumed in between.
         "net.core.optmem_max" if version >= KernelVersion::new(6, 12) || version <= KernelVersion::new(6, 1) => {
             since(6, 12, 131_072, 20_480)
         }
@@ -100,8 +102,8 @@ fn by_version(key: &str, version: KernelVersion) -> Option<KernelDefault> {
     }
 }
 
-/// Settings whose default does not depend on anything within the versions that are looked at (5.4 and later).
-fn fixed(key: &str, version: KernelVersion) -> Option<KernelDefault> {
+/// Settings whose default is constant within the supported versions (5.4 and later).
+fn fixed_default(key: &str, version: KernelVersion) -> Option<KernelDefault> {
     let value = FIXED.iter().find(|(known, _)| *known == key)?.1;
     let reason = "the same in every version since 5.4 that has it".to_owned();
     (version >= KernelVersion::new(5, 4)).then(|| KernelDefault { value: value.to_owned(), exact: true, reason })
@@ -170,11 +172,11 @@ mod tests {
     use crate::fact::Fact;
     use crate::host::settings::numbers;
 
-    fn memory(mebibytes: u64) -> Memory {
-        Memory {
+    fn memory(mebibytes: u64) -> HostMemory {
+        HostMemory {
             total: Fact::Known(ByteCount::from_mebibytes(mebibytes)),
             page_size: Fact::Known(ByteCount::new(4096)),
-            ..Memory::default()
+            ..HostMemory::default()
         }
     }
 
@@ -206,7 +208,7 @@ mod tests {
         assert_eq!(value("net.ipv4.tcp_rmem", (6, 16), 256).as_deref(), Some("4096 131072 2097152"));
         assert_eq!(value("net.ipv4.tcp_wmem", (6, 16), 256).as_deref(), Some("4096 16384 2097152"));
         assert_eq!(value("net.ipv4.tcp_rmem", (6, 16), 8).as_deref(), Some("4096 131072 131072"));
-        assert_eq!(default_of("net.ipv4.tcp_rmem", KernelVersion::new(6, 16), &Memory::default()), None);
+        assert_eq!(default_of("net.ipv4.tcp_rmem", KernelVersion::new(6, 16), &HostMemory::default()), None);
     }
 
     /// A machine of 24 684 096 kB of which the kernel counted 6 141 904 pages: 0.5 % less.

@@ -1,42 +1,42 @@
-//! Which kernel runs.
+//! Running kernel.
 
 use core::fmt;
 
 use crate::fact::Fact;
 
-/// The running kernel.
+/// Running kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Kernel {
-    /// Its release as `uname -r` prints it, for example `6.12.38-amd64`.
+pub struct RunningKernel {
+    /// Release as printed by `uname -r`, for example `6.12.38-amd64`.
     pub release: Fact<String>,
 }
 
-impl Kernel {
-    /// The numbers at the beginning of the release. Distributions carry later changes back into older numbers, so what
-    /// follows from the number is a presumption about such a kernel.
+impl RunningKernel {
+    /// Version number at the start of the release. Distributions backport later changes into older versions, so
+    /// conclusions from the number are assumptions about such a kernel.
     #[must_use]
     pub fn version(&self) -> Option<KernelVersion> {
         self.release.known().and_then(|release| KernelVersion::parse(release))
     }
 }
 
-/// The first two numbers of a kernel's release: those that decide what it can do.
+/// First two numbers of a kernel's release, which determine its features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelVersion {
-    /// First number.
+    /// Major number.
     pub major: u32,
-    /// Second number.
+    /// Minor number.
     pub minor: u32,
 }
 
 impl KernelVersion {
-    /// A version by its numbers.
+    /// Creates a version from its numbers.
     #[must_use]
     pub const fn new(major: u32, minor: u32) -> Self {
         Self { major, minor }
     }
 
-    /// The numbers at the beginning of a release; `None` when it does not begin with two.
+    /// Parses the numbers at the start of a release; `None` when it does not begin with two.
     #[must_use]
     pub fn parse(release: &str) -> Option<Self> {
         let (major, rest) = release.split_once('.')?;

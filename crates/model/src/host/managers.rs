@@ -1,42 +1,42 @@
-//! Programs that look after a host's settings: who would undo a change, and who should carry it.
+//! Programs that manage a host's settings: they may undo a change, or should persist it.
 
 use core::fmt;
 use std::collections::BTreeMap;
 
 use crate::fact::Fact;
 
-/// Programs that look after a host's settings.
+/// Programs that manage a host's settings.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Managers {
-    /// Who looks after each interface, by the interface's name; those that nobody claims are left out.
-    pub interfaces: BTreeMap<String, Ownership>,
-    /// The active profile of tuned; absent when it does not run.
+pub struct SettingsManagers {
+    /// Manager of each interface, by the interface's name; unmanaged ones are left out.
+    pub interfaces: BTreeMap<String, InterfaceOwnership>,
+    /// Active profile of tuned; absent when it does not run.
     pub tuned_profile: Fact<String>,
-    /// Whether bpftune runs, which changes settings by itself.
+    /// True when bpftune runs, which changes settings by itself.
     pub bpftune: Fact<bool>,
-    /// Whether irqbalance runs, which moves interrupts between processors.
+    /// True when irqbalance runs, which moves interrupts between processors.
     pub irqbalance: Fact<bool>,
-    /// The name of the first process: `systemd` where systemd-sysctl and udev apply settings at boot.
+    /// Name of process 1: `systemd` where systemd-sysctl and udev apply settings at boot.
     pub first_process: Fact<String>,
 }
 
-/// Who looks after an interface, and what shows it.
+/// Manager of an interface, with evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ownership {
-    /// Who.
+pub struct InterfaceOwnership {
+    /// Manager.
     pub manager: InterfaceManager,
-    /// The file that shows it.
+    /// File that shows it.
     pub evidence: String,
 }
 
-/// A program that sets interfaces up.
+/// Program that configures interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InterfaceManager {
     /// `NetworkManager`.
     NetworkManager,
     /// systemd-networkd.
     Networkd,
-    /// netplan, which writes files for systemd-networkd or `NetworkManager`: changes belong into its own.
+    /// netplan, which writes files for systemd-networkd or `NetworkManager`: changes belong in its own.
     Netplan,
     /// ifupdown (`/etc/network/interfaces`).
     Ifupdown,

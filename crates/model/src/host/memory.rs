@@ -1,4 +1,4 @@
-//! The memory of a host, and what TCP has of it.
+//! Memory of a host, and its use by TCP.
 
 use linerate_units::ByteCount;
 
@@ -6,27 +6,27 @@ use crate::fact::Fact;
 
 /// Memory, as far as the limits of TCP depend on it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Memory {
-    /// What the kernel has to give (`MemTotal` of `/proc/meminfo`).
+pub struct HostMemory {
+    /// Total memory (`MemTotal` of `/proc/meminfo`).
     pub total: Fact<ByteCount>,
-    /// What new programs could have without swapping (`MemAvailable`).
+    /// Memory available to new programs without swapping (`MemAvailable`).
     pub available: Fact<ByteCount>,
-    /// Size of a page: the unit of `tcp_mem` and `udp_mem`.
+    /// Page size: the unit of `tcp_mem` and `udp_mem`.
     pub page_size: Fact<ByteCount>,
-    /// What all TCP sockets of the host have taken (`TCP: … mem` of `/proc/net/sockstat`, which counts pages).
+    /// Memory in use by all TCP sockets of the host (`TCP: … mem` of `/proc/net/sockstat`, which counts pages).
     pub tcp_in_use: Fact<ByteCount>,
     /// TCP sockets in use in this network namespace.
     pub tcp_sockets: Fact<u64>,
 }
 
-impl Memory {
-    /// So many pages in bytes, where the size of a page is known.
+impl HostMemory {
+    /// Converts pages to bytes, where the page size is known.
     #[must_use]
     pub fn pages(&self, pages: u64) -> Option<ByteCount> {
         self.page_size.known().map(|size| ByteCount::new(pages.saturating_mul(size.get())))
     }
 
-    /// Every fact by its name.
+    /// Lists every fact by its name.
     #[must_use]
     pub fn listed(&self) -> Vec<(String, Fact<String>)> {
         let bytes = |fact: &Fact<ByteCount>| fact.clone().map(|size| size.get().to_string());

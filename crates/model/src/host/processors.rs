@@ -1,4 +1,4 @@
-//! The processors of a host: which there are, how their clock rate is chosen, what they have done.
+//! Processors of a host: numbers, frequency governors, use of their time.
 
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,32 +7,32 @@ use linerate_units::Ratio;
 
 use crate::fact::Fact;
 
-/// Processors by the kernel's numbers.
+/// Set of processors by the kernel's numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessorSet(pub BTreeSet<u32>);
 
-/// More processors than any kernel is built for (`CONFIG_NR_CPUS`): a bound for ranges that are not believed.
-const MOST_PROCESSORS: u32 = 1 << 16;
+/// Upper bound of processor numbers, above that of any kernel (`CONFIG_NR_CPUS`): larger ranges are rejected.
+const MAX_PROCESSORS: u32 = 1 << 16;
 
 impl ProcessorSet {
-    /// Reads the kernel's lists: `0-3,8`. `None` when it is no such list.
+    /// Parses the kernel's lists: `0-3,8`. `None` for other text.
     #[must_use]
     pub fn parse_list(text: &str) -> Option<Self> {
         let mut numbers = BTreeSet::new();
         for part in text.trim().split(',').filter(|part| !part.is_empty()) {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-            (first <= last && last < MOST_PROCESSORS).then_some(())?;
+            (first <= last && last < MAX_PROCESSORS).then_some(())?;
             numbers.extend(first..=last);
         }
         Some(Self(numbers))
     }
 
-    /// Reads the kernel's masks, the lowest processors last: `00000001,0000ff00`. `None` when it is no such mask.
+    /// Parses the kernel's masks, the lowest processors last: `00000001,0000ff00`. `None` for other text.
     #[must_use]
     pub fn parse_mask(text: &str) -> Option<Self> {
         let digits: String = text.trim().chars().filter(|character| *character != ',').collect();
-        let short = !digits.is_empty() && digits.len() <= usize::try_from(MOST_PROCESSORS / 4).ok()?;
+        let short = !digits.is_empty() && digits.len() <= usize::try_from(MAX_PROCESSORS / 4).ok()?;
         short.then_some(())?;
         let mut numbers = BTreeSet::new();
         for (place, digit) in (0_u32..).zip(digits.chars().rev()) {
@@ -42,25 +42,25 @@ impl ProcessorSet {
         Some(Self(numbers))
     }
 
-    /// How many they are.
+    /// Number of processors.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// True when the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether all of them are among the others.
+    /// True when all of them are among the others.
     #[must_use]
     pub fn is_within(&self, others: &Self) -> bool {
         self.0.is_subset(&others.0)
     }
 
-    /// As a mask that the kernel's files take: groups of eight hexadecimal digits, the lowest processors last.
+    /// Formats the mask for the kernel's files: groups of eight hexadecimal digits, the lowest processors last.
     #[must_use]
     pub fn mask(&self) -> String {
         let groups = self.0.last().map_or(0, |last| last / 32) + 1;
@@ -72,7 +72,7 @@ impl ProcessorSet {
     }
 }
 
-/// As the kernel lists them: `0-3,8`.
+/// Formats the kernel's list: `0-3,8`.
 impl fmt::Display for ProcessorSet {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut ranges: Vec<(u32, u32)> = Vec::new();
@@ -97,28 +97,28 @@ impl FromIterator<u32> for ProcessorSet {
     }
 }
 
-/// What a processor, or all of them, did with its time, in the kernel's ticks (`/proc/stat`, proc(5)). What it did for
-/// guests is counted as its own (`user`).
+/// Time of a processor, or of all of them, by use, in the kernel's ticks (`/proc/stat`, proc(5)). Guest time is
+/// included in `user`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessorTicks {
-    /// Programs, those of low priority included.
+    /// User mode, including low priority.
     pub user: u64,
-    /// The kernel, on behalf of programs.
+    /// Kernel mode.
     pub system: u64,
-    /// Nothing to do.
+    /// Idle.
     pub idle: u64,
-    /// Nothing to do but to wait for disks.
+    /// Idle while waiting for disks (`iowait`).
     pub waiting: u64,
     /// Interrupts.
     pub interrupts: u64,
-    /// What interrupts left to be done: most of the network stack's work on received packets (`softirq`).
+    /// Soft interrupts: most of the network stack's work on received packets (`softirq`).
     pub soft_interrupts: u64,
-    /// Taken away by a hypervisor.
+    /// Taken by a hypervisor (`steal`).
     pub stolen: u64,
 }
 
 impl ProcessorTicks {
-    /// Reads the numbers of a line of `/proc/stat` after the processor's name: user, nice, system, idle, iowait, irq,
+    /// Parses the numbers of a line of `/proc/stat` after the processor's name: user, nice, system, idle, iowait, irq,
     /// softirq, steal. `None` when some are missing.
     #[must_use]
     pub fn parse(numbers: &str) -> Option<Self> {
@@ -128,7 +128,7 @@ impl ProcessorTicks {
         Some(Self { user, system, idle, waiting, interrupts, soft_interrupts, stolen })
     }
 
-    /// Reads `/proc/stat`: all processors together (`None` as key), and each.
+    /// Parses `/proc/stat`: all processors together (`None` as key), and each.
     #[must_use]
     pub fn parse_all(text: &str) -> BTreeMap<Option<u32>, Self> {
         let read = |line: &str| {
@@ -139,7 +139,7 @@ impl ProcessorTicks {
         text.lines().filter_map(read).collect()
     }
 
-    /// What was done since an earlier reading. The kernel's idle time may run backwards a little; that counts as nothing.
+    /// Difference from an earlier sample. The kernel's idle time may run backwards a little; that counts as zero.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -153,7 +153,7 @@ impl ProcessorTicks {
         }
     }
 
-    /// All of its time.
+    /// Total time.
     #[must_use]
     pub const fn total(&self) -> u64 {
         let busy = self.user.saturating_add(self.system).saturating_add(self.interrupts);
@@ -161,19 +161,19 @@ impl ProcessorTicks {
         busy.saturating_add(self.idle).saturating_add(self.waiting)
     }
 
-    /// The share of its time in which it had something to do; `None` of no time.
+    /// Share of its time in which it was busy; `None` for a total of zero.
     #[must_use]
     pub fn busy(&self) -> Option<Ratio> {
         self.share(self.total().saturating_sub(self.idle).saturating_sub(self.waiting))
     }
 
-    /// The share that interrupts and what they left to be done took; `None` of no time.
+    /// Share of interrupts and soft interrupts; `None` for a total of zero.
     #[must_use]
     pub fn interrupted(&self) -> Option<Ratio> {
         self.share(self.interrupts.saturating_add(self.soft_interrupts))
     }
 
-    /// The share that a hypervisor took away; `None` of no time.
+    /// Share taken by a hypervisor; `None` for a total of zero.
     #[must_use]
     pub fn stolen_share(&self) -> Option<Ratio> {
         self.share(self.stolen)
@@ -185,19 +185,19 @@ impl ProcessorTicks {
     }
 }
 
-/// How much of the last ten seconds, minute and five minutes somebody had to wait (`/proc/pressure`, the line `some`).
+/// Pressure stall information: share of the time in which some task was stalled (`/proc/pressure`, the line `some`).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pressure {
-    /// Of the last 10 seconds.
+pub struct PressureAverages {
+    /// Average over 10 seconds.
     pub last_10_seconds: Ratio,
-    /// Of the last minute.
+    /// Average over a minute.
     pub last_minute: Ratio,
-    /// Of the last 5 minutes.
+    /// Average over 5 minutes.
     pub last_5_minutes: Ratio,
 }
 
-impl Pressure {
-    /// Reads a file of `/proc/pressure`: the line that begins with `some`.
+impl PressureAverages {
+    /// Parses a file of `/proc/pressure`: the line that begins with `some`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
@@ -209,31 +209,31 @@ impl Pressure {
     }
 }
 
-/// The processors of a host.
+/// Processors of a host.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Processors {
-    /// Those that are switched on.
+pub struct HostProcessors {
+    /// Online processors.
     pub online: Fact<ProcessorSet>,
-    /// Those that the scheduler leaves alone (`isolcpus=`); empty where there are none.
+    /// Processors excluded from scheduling (`isolcpus=`); empty where there are none.
     pub isolated: Fact<ProcessorSet>,
-    /// By which rule their clock rate is chosen (`scaling_governor`), and whose.
+    /// Frequency governors (`scaling_governor`), each with its processors.
     pub governors: Fact<BTreeMap<String, ProcessorSet>>,
-    /// What the processor is told about energy (`energy_performance_preference`), and which.
+    /// Energy preferences (`energy_performance_preference`), each with its processors.
     pub energy_preferences: Fact<BTreeMap<String, ProcessorSet>>,
-    /// Nodes of memory, and the processors near to each.
+    /// NUMA nodes, each with its processors.
     pub nodes: Fact<BTreeMap<u32, ProcessorSet>>,
-    /// Whether two logical processors share one core.
+    /// True when two logical processors share one core.
     pub share_cores: Fact<bool>,
-    /// What all have done since the boot.
-    pub together: Fact<ProcessorTicks>,
-    /// What each has done since the boot.
-    pub each: Fact<BTreeMap<u32, ProcessorTicks>>,
-    /// How much was waited for processors.
-    pub processor_pressure: Fact<Pressure>,
-    /// How much was waited for memory.
-    pub memory_pressure: Fact<Pressure>,
-    /// How much was waited for disks.
-    pub disk_pressure: Fact<Pressure>,
+    /// Time of all processors since boot.
+    pub total_ticks: Fact<ProcessorTicks>,
+    /// Time of each processor since boot.
+    pub ticks_by_processor: Fact<BTreeMap<u32, ProcessorTicks>>,
+    /// Pressure on processors.
+    pub processor_pressure: Fact<PressureAverages>,
+    /// Pressure on memory.
+    pub memory_pressure: Fact<PressureAverages>,
+    /// Pressure on disks.
+    pub disk_pressure: Fact<PressureAverages>,
 }
 
 #[cfg(test)]
@@ -275,23 +275,26 @@ mod tests {
     #[test]
     fn pressure() {
         let text = "some avg10=80.50 avg60=29.00 avg300=20.00 total=12872178838\nfull avg10=0.00 avg60=0.00\n";
-        let pressure = Pressure::parse(text).expect("a reading");
+        let pressure = PressureAverages::parse(text).expect("a sample");
         assert_eq!(Some(pressure.last_10_seconds), Ratio::from_percent(80.5));
         assert_eq!(Some(pressure.last_5_minutes), Ratio::from_percent(20.0));
-        assert_eq!((Pressure::parse("full avg10=1"), Pressure::parse("some avg10=1 avg60=2")), (None, None));
+        assert_eq!(
+            (PressureAverages::parse("full avg10=1"), PressureAverages::parse("some avg10=1 avg60=2")),
+            (None, None)
+        );
     }
 
     proptest! {
         #[test]
-        fn what_is_printed_is_read_again(numbers in proptest::collection::btree_set(0_u32..300, 0..40)) {
+        fn formatted_sets_parse_to_the_same_set(numbers in proptest::collection::btree_set(0_u32..300, 0..40)) {
             let set = ProcessorSet(numbers);
             prop_assert_eq!(ProcessorSet::parse_list(&set.to_string()), Some(set.clone()));
             prop_assert_eq!(ProcessorSet::parse_mask(&set.mask()), Some(set));
         }
 
         #[test]
-        fn whatever_is_read_does_not_panic(text in ".{0,200}") {
-            let _ = (ProcessorSet::parse_list(&text), ProcessorSet::parse_mask(&text), Pressure::parse(&text));
+        fn parsing_never_panics(text in ".{0,200}") {
+            let _ = (ProcessorSet::parse_list(&text), ProcessorSet::parse_mask(&text), PressureAverages::parse(&text));
             prop_assert!(ProcessorTicks::parse_all(&text).len() <= text.lines().count());
         }
     }

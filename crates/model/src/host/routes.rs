@@ -1,26 +1,26 @@
-//! The routes of a host with the attributes that TCP takes from them (ip-route(8)).
+//! Routes of a host with their TCP attributes (ip-route(8)).
 
 use core::time::Duration;
 use std::net::IpAddr;
 
 use linerate_units::Mtu;
 
-/// A route of the main table.
+/// Route of the main table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Route {
-    /// Where to, as `ip route` prints it: `default` or `192.0.2.0/24`.
+pub struct RouteEntry {
+    /// Destination as printed by `ip route`: `default` or `192.0.2.0/24`.
     pub destination: String,
-    /// Whether it is one of IPv6.
+    /// True for an IPv6 route.
     pub is_version_6: bool,
-    /// The interface; `None` for routes with several ways or none.
+    /// Interface; `None` for routes with several next hops or none.
     pub interface: Option<String>,
-    /// The first router.
+    /// Gateway.
     pub gateway: Option<IpAddr>,
-    /// Its rank: the lowest is taken.
+    /// Metric: the lowest has priority.
     pub metric: Option<u32>,
-    /// Path MTU (`mtu`); whether it is locked does not show here.
+    /// Path MTU (`mtu`), locked or not.
     pub mtu: Option<Mtu>,
-    /// Congestion control of connections that take it (`congctl`).
+    /// Congestion control of connections that use it (`congctl`).
     pub congestion_control: Option<String>,
     /// Initial congestion window in segments (`initcwnd`).
     pub initial_window: Option<u32>,
@@ -29,15 +29,15 @@ pub struct Route {
     /// Shortest retransmission time-out (`rto_min`).
     pub shortest_timeout: Option<Duration>,
     /// Largest congestion window in segments (`cwnd`, which needs a lock to hold).
-    pub largest_window: Option<u32>,
-    /// Whether each segment is acknowledged at once (`quickack`).
+    pub max_congestion_window: Option<u32>,
+    /// True when each segment is acknowledged immediately (`quickack`).
     pub acknowledges_at_once: Option<bool>,
-    /// Features that are switched on for it, for example `ecn` (`features`).
+    /// Enabled features, for example `ecn` (`features`).
     pub features: Vec<String>,
 }
 
-impl Route {
-    /// Whether everything goes this way for which there is no other.
+impl RouteEntry {
+    /// True for a default route.
     #[must_use]
     pub fn is_default(&self) -> bool {
         self.destination == "default"

@@ -1,16 +1,16 @@
-//! Writing HTML so that text stays text.
+//! Escapes text for HTML.
 
 use core::fmt::Write as _;
 
 use crate::escape;
 
-/// `text` for an element's content or an attribute's value in double quotes. Controls and characters that reorder text are
-/// shown as escapes, as [`escape::line`] shows them.
+/// Escapes `text` for an element's content or an attribute's value in double quotes. Controls and characters that
+/// reorder text are shown as escapes, as by [`escape::line`].
 pub(super) fn escaped(text: &str) -> String {
     replaced(&escape::line(text))
 }
 
-/// The same of several lines.
+/// Escapes text of several lines in the same way.
 pub(super) fn escaped_lines(text: &str) -> String {
     replaced(&escape::text(text))
 }
@@ -30,19 +30,20 @@ fn replaced(text: &str) -> String {
     escaped
 }
 
-/// `value` as JSON inside a `script` element: `<` would end the element, so it is written as `\u003c` (HTML §4.12.1.3).
+/// Writes `value` as JSON inside a `script` element: `<` would end the element, so it becomes `\u003c` (HTML
+/// §4.12.1.3).
 pub(super) fn json(value: &serde_json::Value) -> String {
     value.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
 
-/// Adds formatted text.
-pub(super) trait Markup {
-    fn add(&mut self, arguments: core::fmt::Arguments<'_>);
+/// Appends formatted text.
+pub(super) trait HtmlWriter {
+    fn push_fmt(&mut self, arguments: core::fmt::Arguments<'_>);
 }
 
-impl Markup for String {
-    fn add(&mut self, arguments: core::fmt::Arguments<'_>) {
-        self.write_fmt(arguments).expect("a String takes everything");
+impl HtmlWriter for String {
+    fn push_fmt(&mut self, arguments: core::fmt::Arguments<'_>) {
+        self.write_fmt(arguments).expect("writing to a String never fails");
     }
 }
 

@@ -1,10 +1,10 @@
-//! A report as one HTML file that needs nothing else: no network, and for reading no script.
+//! A report as one self-contained HTML file: no network requests, and readable without scripts.
 //!
-//! The verdict comes first, then the figures, the pictures, the tables, the notes and the environment. Pictures over time
-//! and distributions are drawn by uPlot (in `vendor/uplot`) and the scripts beside this file; each has its data as a table,
-//! too, which is all that is seen where no script runs. The page's Content Security Policy allows exactly this script and
-//! this style, by their hashes, and no request at all, so that no text of a document can become active even if it came to
-//! stand as markup. Sizes are bounded: `reduce.rs` says what is drawn of a long run.
+//! The verdict comes first, then the figures, the charts, the tables, the notes and the environment. uPlot (in
+//! `vendor/uplot`) and the scripts next to this file draw charts over time and distributions; each chart also has its
+//! data as a table, which is all that is visible where no script runs. The page's Content Security Policy allows
+//! exactly this script and this style, by their hashes, and no requests, so that no text of a document can become
+//! active even if it ended up as markup. Sizes are bounded: `reduce.rs` reduces the charts of a long run.
 
 mod markup;
 mod pack;
@@ -13,29 +13,29 @@ mod policy;
 mod reduce;
 mod sections;
 
-use markup::{Markup as _, escaped};
+use markup::{HtmlWriter as _, escaped};
 use plots::PLOTS;
-use reduce::Parts;
+use reduce::SliceCount;
 
 use crate::presentation::Presentation;
 
-/// The library that draws, as its authors publish it.
+/// The uPlot library, as its authors publish it.
 const UPLOT_SCRIPT: &str = include_str!("../../vendor/uplot/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../../vendor/uplot/uPlot.min.css");
 pub(crate) const PAGE_SCRIPT: &str = include_str!("page.js");
 const PAGE_STYLE: &str = include_str!("page.css");
 const START: &str = "linerate.start();\n";
 
-/// All of `presentations` on one page.
+/// Renders all `presentations` on one page.
 #[must_use]
 pub fn render(presentations: &[Presentation<'_>]) -> String {
     let mut html = String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     html.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    html.add(format_args!("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", policy::POLICY));
+    html.push_fmt(format_args!("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", policy::POLICY));
     html.push_str(
         "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n",
     );
-    html.add(format_args!(
+    html.push_fmt(format_args!(
         "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n",
         escaped(&title(presentations)),
         style()
@@ -48,11 +48,11 @@ pub fn render(presentations: &[Presentation<'_>]) -> String {
         html.push_str(&contents(presentations));
     }
     let series = presentations.iter().flat_map(|presentation| &presentation.charts).map(plots::series_of).sum();
-    let parts = Parts::for_series(series);
+    let parts = SliceCount::for_series(series);
     for (index, presentation) in presentations.iter().enumerate() {
         html.push_str(&sections::article(presentation, index + 1, parts));
     }
-    html.add(format_args!("</main>\n<script>{}</script>\n</body>\n</html>\n", script()));
+    html.push_fmt(format_args!("</main>\n<script>{}</script>\n</body>\n</html>\n", script()));
     html
 }
 
@@ -67,7 +67,7 @@ fn contents(presentations: &[Presentation<'_>]) -> String {
     let mut html = String::from("<nav aria-label=\"Runs\"><ol>\n");
     for (index, presentation) in presentations.iter().enumerate() {
         let title = escaped(&presentation.title);
-        html.add(format_args!("<li><a href=\"#run-{}\">{title}</a></li>\n", index + 1));
+        html.push_fmt(format_args!("<li><a href=\"#run-{}\">{title}</a></li>\n", index + 1));
     }
     html.push_str("</ol></nav>\n");
     html

@@ -1,7 +1,8 @@
-//! Readings in few bytes: exact, as base64 (RFC 4648 §4) of one of two encodings that the page's script unpacks.
+//! Packs samples exactly into few bytes, as base64 (RFC 4648 §4) of one of two encodings that
+//! the page's script unpacks.
 //!
 //! * Times ascend, so each is the difference from the one before it, as an unsigned LEB128 number.
-//! * Values that are all whole numbers are differences, too: 0 stands for an unknown value, else the difference's zigzag
+//! * Values that are all whole numbers are differences, too: 0 encodes an unknown value, else the difference's zigzag
 //!   code (0, -1, 1, -2, … as 0, 1, 2, 3, …) plus one.
 //! * Other values are IEEE 754 binary64 in little-endian order, with NaN for an unknown one.
 
@@ -9,26 +10,27 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// Beyond that not every whole number is a binary64.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+/// 2^53: above it not every whole number is a binary64.
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
-/// Ascending times; one that falls back is taken as equal to the one before it.
-pub(super) fn times(times_ns: &[u64]) -> Value {
+/// Packs ascending times; a time that decreases is treated as equal to the one before it.
+pub(super) fn pack_times(times_ns: &[u64]) -> Value {
     let mut bytes = Vec::with_capacity(times_ns.len() * 4);
     let mut last = 0;
     for &time in times_ns {
-        push_number(&mut bytes, u128::from(time.saturating_sub(last)));
+        push_leb128(&mut bytes, u128::from(time.saturating_sub(last)));
         last = last.max(time);
     }
     Value::String(STANDARD.encode(bytes))
 }
 
-/// Values, as `{"whole": …}` or `{"real": …}`.
-pub(super) fn values(values: &[Option<f64>]) -> Value {
-    let is_whole =
-        |value: &f64| value.fract() == 0.0 && value.abs() <= EXACT && !(*value == 0.0 && value.is_sign_negative());
+/// Packs values, as `{"whole": …}` or `{"real": …}`.
+pub(super) fn pack_values(values: &[Option<f64>]) -> Value {
+    let is_whole = |value: &f64| {
+        value.fract() == 0.0 && value.abs() <= MAX_EXACT_INTEGER && !(*value == 0.0 && value.is_sign_negative())
+    };
     if values.iter().flatten().all(is_whole) {
-        json!({ "whole": STANDARD.encode(whole(values)) })
+        json!({ "whole": STANDARD.encode(encode_integers(values)) })
     } else {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.unwrap_or(f64::NAN).to_le_bytes()).collect();
         json!({ "real": STANDARD.encode(bytes) })
@@ -36,7 +38,7 @@ pub(super) fn values(values: &[Option<f64>]) -> Value {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
-fn whole(values: &[Option<f64>]) -> Vec<u8> {
+fn encode_integers(values: &[Option<f64>]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(values.len() * 3);
     let mut last = 0_i64;
     for value in values {
@@ -47,14 +49,14 @@ fn whole(values: &[Option<f64>]) -> Vec<u8> {
         let value = *value as i64;
         let difference = value - last;
         let zigzag = (i128::from(difference) << 1) ^ (i128::from(difference) >> 127);
-        push_number(&mut bytes, zigzag.unsigned_abs() + 1);
+        push_leb128(&mut bytes, zigzag.unsigned_abs() + 1);
         last = value;
     }
     bytes
 }
 
-/// Seven bits a byte, the lowest first; the highest bit says that more follow.
-fn push_number(bytes: &mut Vec<u8>, mut number: u128) {
+/// Appends a LEB128 number: seven bits per byte, the lowest first; the highest bit means that more follow.
+fn push_leb128(bytes: &mut Vec<u8>, mut number: u128) {
     loop {
         let low = u8::try_from(number & 0x7f).unwrap_or_default();
         number >>= 7;
@@ -85,7 +87,7 @@ mod tests {
         numbers
     }
 
-    /// What the page's script does, with its arithmetic: binary64 without bit operations.
+    /// Unpacks as the page's script does, in its arithmetic: binary64 without bit operations.
     #[expect(clippy::cast_precision_loss, reason = "as in the script")]
     fn unpacked(packed: &Value) -> Vec<Option<f64>> {
         if let Some(real) = packed.get("real") {
@@ -107,25 +109,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whole_values_come_back(values in prop::collection::vec(prop::option::of(-1_000_000_000_000_i64..1_000_000_000_000), 0..60)) {
+        fn whole_values_round_trip(values in prop::collection::vec(prop::option::of(-1_000_000_000_000_i64..1_000_000_000_000), 0..60)) {
             #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
             let values: Vec<Option<f64>> = values.into_iter().map(|value| value.map(|value| value as f64)).collect();
-            let packed = super::values(&values);
+            let packed = pack_values(&values);
             prop_assert!(packed.get("whole").is_some());
             prop_assert_eq!(unpacked(&packed), values);
         }
 
         #[test]
-        fn any_values_come_back(values in prop::collection::vec(prop::option::of(prop::num::f64::NORMAL | prop::num::f64::ZERO), 0..60)) {
+        fn any_values_round_trip(values in prop::collection::vec(prop::option::of(prop::num::f64::NORMAL | prop::num::f64::ZERO), 0..60)) {
             let bits = |values: Vec<Option<f64>>| values.into_iter().map(|value| value.map(f64::to_bits)).collect::<Vec<_>>();
-            prop_assert_eq!(bits(unpacked(&super::values(&values))), bits(values));
+            prop_assert_eq!(bits(unpacked(&pack_values(&values))), bits(values));
         }
 
         #[test]
-        fn ascending_times_come_back(mut times in prop::collection::vec(any::<u64>(), 0..60)) {
+        fn ascending_times_round_trip(mut times in prop::collection::vec(any::<u64>(), 0..60)) {
             times.sort_unstable();
             let mut sum = 0_u128;
-            let back: Vec<u128> = numbers(&super::times(&times)).into_iter().map(|step| { sum += step; sum }).collect();
+            let back: Vec<u128> = numbers(&pack_times(&times)).into_iter().map(|step| { sum += step; sum }).collect();
             prop_assert_eq!(back, times.into_iter().map(u128::from).collect::<Vec<_>>());
         }
     }

@@ -1,12 +1,12 @@
 "use strict";
 
-// The page's behaviour: numbers as the report writes them, unpacking of readings, and charts that share one cursor.
+// The page's behaviour: numbers as the report writes them, unpacking of samples, and charts that share one cursor.
 // Text from the document only ever becomes text nodes.
 const linerate = (() => {
   // ---- Numbers, as crates/units writes them: three significant digits, a space, the unit.
 
-  // Halves go to the even digit, as in the rest of the report; toFixed takes them up. A binary number is a half of a digit
-  // only if it is a whole number of so many halves.
+  // Halves go to the even digit, as elsewhere in the report; toFixed rounds them up. A binary number is a half of a
+  // digit only if it is a whole multiple of that half.
   function fixed(number, digits) {
     const power = 10 ** digits;
     const scaled = number * power;
@@ -82,7 +82,7 @@ const linerate = (() => {
     return (value < 0 ? "-" : "") + UNITS[unit](Math.abs(value));
   }
 
-  // An axis has one scale, so that its numbers can be short: the factor and the name of the unit for a largest value.
+  // An axis has one scale, so that its numbers can be short: factor and unit name for the largest value.
   function axisUnit(unit, largest) {
     const steps = {
       "bit/s": PREFIXES.map((prefix, power) => [1000 ** power, `${prefix}bit/s`]),
@@ -97,7 +97,7 @@ const linerate = (() => {
     return steps.filter(([factor]) => 2 * factor <= largest).pop() || steps[0];
   }
 
-  // ---- Readings, as pack.rs packs them.
+  // ---- Samples, as packed by pack.rs.
 
   function bytes(text) {
     const binary = atob(text);
@@ -141,7 +141,7 @@ const linerate = (() => {
     });
   }
 
-  // Series of different times on one axis: `undefined` where a series has no reading, which is no gap.
+  // Series of different times on one axis: `undefined` where a series has no sample, which is no gap.
   function aligned(series) {
     const places = new Float64Array([...new Set(series.flatMap((one) => one.x))]).sort();
     const at = new Map();
@@ -154,7 +154,7 @@ const linerate = (() => {
     return [Array.from(places), ...columns];
   }
 
-  // The place of the reading that is nearest to `index`.
+  // Index of the sample that is nearest to `index`.
   function nearest(column, places, index, x) {
     if (column[index] !== undefined) return index;
     let left = index;
@@ -194,7 +194,7 @@ const linerate = (() => {
     return element("i", `swatch series-${(number % COLOURS) + 1}${dashed ? " dashed" : ""}`);
   }
 
-  // What a chart reads under the cursor, as a line of the legend or the tooltip.
+  // Shows a chart's value under the cursor in a line of the legend or the tooltip.
   function write(data, reading) {
     data.textContent = reading ? reading.text : "";
     if (reading) {
@@ -249,26 +249,26 @@ const linerate = (() => {
     const { plot, spec } = chart;
     const { left, idx } = plot.cursor;
     const inside = idx !== null && idx !== undefined && left >= 0;
-    const readings = spec.names.map((_, index) => {
+    const samples = spec.names.map((_, index) => {
       const place = spec.place(index);
       return inside && plot.series[place].show ? spec.reading(plot, index, plot.cursor.idxs[place]) : null;
     });
-    chart.values.forEach((data, index) => write(data, inside ? readings[index] : null));
+    chart.values.forEach((data, index) => write(data, inside ? samples[index] : null));
     chart.tip.hidden = !(inside && active === chart);
     if (chart.tip.hidden) return;
     chart.tipHead.textContent = spec.head(plot, plot.data[0][idx]);
     chart.tipValues.forEach((data, index) => {
       data.parentElement.hidden = !plot.series[spec.place(index)].show;
-      write(data, readings[index]);
+      write(data, samples[index]);
     });
     const offset = plot.over.offsetLeft + left;
     const room = chart.place.clientWidth;
     const width = chart.tip.offsetWidth;
-    const beside = offset + 14 + width > room ? offset - 14 - width : offset + 14;
-    chart.tip.style.left = `${Math.max(0, Math.min(beside, room - width))}px`;
+    const flipped = offset + 14 + width > room ? offset - 14 - width : offset + 14;
+    chart.tip.style.left = `${Math.max(0, Math.min(flipped, room - width))}px`;
   }
 
-  // A zoom of one chart is that of all charts of the same run over time.
+  // A zoom of one chart applies to all charts of the same run over time.
   let zooming = false;
   function zoom(chart) {
     const { min, max } = chart.plot.scales.x;
@@ -286,7 +286,7 @@ const linerate = (() => {
     chart.plot.setScale("x", { min: Math.max(first, min), max: Math.min(last, max) });
   }
 
-  // Moves the cursor by `pixels`, or to the next reading where that is farther.
+  // Moves the cursor by `pixels`, or to the next sample where that is farther.
   function move(chart, pixels) {
     const { plot } = chart;
     const xs = plot.data[0];
@@ -300,7 +300,7 @@ const linerate = (() => {
     place(chart, index);
   }
 
-  // Puts the cursor of all charts of the run, which are equally wide, to one place.
+  // Moves the cursor of all charts of the run, which are equally wide, to one position.
   function cursor(chart, left) {
     for (const other of charts) {
       if (other !== chart && (other.spec.group === null || other.spec.group !== chart.spec.group)) continue;
@@ -313,11 +313,11 @@ const linerate = (() => {
     const left = Math.round(plot.valToPos(plot.data[0][index], "x"));
     if (left < 0 || left > plot.over.clientWidth) return;
     cursor(chart, left);
-    const said = spec.names.map((name, i) => {
+    const values = spec.names.map((name, i) => {
       const reading = plot.series[spec.place(i)].show ? spec.reading(plot, i, plot.cursor.idxs[spec.place(i)]) : null;
       return reading ? `${name} ${reading.text}` : null;
     });
-    chart.live.textContent = [spec.head(plot, plot.data[0][index]), ...said.filter(Boolean)].join(", ");
+    chart.live.textContent = [spec.head(plot, plot.data[0][index]), ...values.filter(Boolean)].join(", ");
   }
 
   function pressed(chart, event) {
@@ -354,7 +354,7 @@ const linerate = (() => {
     return { stroke: () => token("--muted"), grid: line, ticks: { show: false }, font: "12px system-ui, sans-serif", ...extra };
   }
 
-  // Draws `spec` into `figure`; the plots beside this file make the specifications.
+  // Draws `spec` into `figure`; the plots next to this file make the specifications.
   function draw(figure, spec) {
     const place = figure.querySelector(".place");
     place.hidden = false;
@@ -460,7 +460,7 @@ Shift in larger steps; plus and minus zoom, 0 shows all.`);
     charts.forEach(({ plot }) => plot.redraw(false, true));
   }
 
-  // First the text is painted, then what is in sight is drawn, then the rest while nothing else is to do.
+  // First the text is painted, then the visible charts are drawn, then the others when the page is idle.
   function start() {
     document.documentElement.classList.add("script");
     document.querySelectorAll("details.data").forEach((details) => { details.open = false; });

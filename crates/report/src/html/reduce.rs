@@ -1,54 +1,54 @@
-//! Fewer points where a chart would have more than a screen can show.
+//! Reduces points where a chart would have more than a screen can show.
 //!
-//! The time is cut into parts of equal length. Of lines the smallest and the largest reading of each part are kept, each at
-//! its own time: every point drawn is a true reading, and no peak is lost. Of shares, which are stacked and must add up, the
-//! mean of each part is drawn.
+//! The time is cut into slices of equal length. Of lines the minimum and the maximum of each slice are kept, each at
+//! its own time: every point drawn is a true sample, and no peak is lost. Of shares, which are stacked and must add up,
+//! the mean of each slice is drawn.
 
 use crate::presentation::TimeSeries;
 
-/// How many parts of time the charts of a document may have, so that all points together stay within a bound.
+/// Number of time slices that each chart of a document may have, so that all points together stay within a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Parts(usize);
+pub(super) struct SliceCount(usize);
 
-/// Points of all series of a document together.
-const POINTS: usize = 160_000;
+/// Maximum number of points of all series of a document together.
+const MAX_POINTS: usize = 160_000;
 
-impl Parts {
-    /// For that many series in all. At least as many as a phone is wide, at most what a large screen can tell apart.
+impl SliceCount {
+    /// Slices for `count` series in all: at least the width of a phone, at most the resolution of a large screen.
     pub(super) fn for_series(count: usize) -> Self {
-        Self((POINTS / 2 / count.max(1)).clamp(400, 4_000))
+        Self((MAX_POINTS / 2 / count.max(1)).clamp(400, 4_000))
     }
 
-    /// How many.
+    /// Number of slices.
     pub(super) const fn count(self) -> usize {
         self.0
     }
 }
 
-/// What is left of a series.
+/// A reduced series.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Reduced {
+pub(super) struct ReducedSeries {
     pub(super) times_ns: Vec<u64>,
     pub(super) values: Vec<Option<f64>>,
-    /// Whether this is less than there was.
+    /// True when samples were dropped.
     pub(super) has_fewer: bool,
 }
 
-/// The part of time that `time` belongs to.
-fn part(time: u64, start: u64, span: u64, parts: usize) -> usize {
+/// Time slice that `time` belongs to.
+fn slice_of(time: u64, start: u64, span: u64, parts: usize) -> usize {
     let scaled = u128::from(time - start) * parts as u128 / (u128::from(span) + 1);
     usize::try_from(scaled).unwrap_or(usize::MAX)
 }
 
-/// Groups of consecutive readings, one for each part of time that has any.
-fn groups<'a>(
+/// Ranges of consecutive samples, one for each time slice that has any.
+fn sample_ranges<'a>(
     series: &'a TimeSeries<'_>,
     start: u64,
     end: u64,
     parts: usize,
 ) -> impl Iterator<Item = (usize, usize)> + 'a {
     let times = &series.times_ns;
-    let of = move |time: u64| part(time.clamp(start, end), start, end - start, parts);
+    let of = move |time: u64| slice_of(time.clamp(start, end), start, end - start, parts);
     let mut next = 0;
     core::iter::from_fn(move || {
         let from = next;
@@ -60,19 +60,19 @@ fn groups<'a>(
     })
 }
 
-/// The smallest and the largest reading of each part; all readings where that would not be fewer.
-pub(super) fn extremes(series: &TimeSeries<'_>, parts: Parts) -> Reduced {
+/// Minimum and maximum of each slice; all samples where that would not be fewer.
+pub(super) fn extremes(series: &TimeSeries<'_>, parts: SliceCount) -> ReducedSeries {
     let (times, values) = (&series.times_ns, &series.values);
     if times.len() <= 2 * parts.count() {
-        return Reduced { times_ns: times.to_vec(), values: values.to_vec(), has_fewer: false };
+        return ReducedSeries { times_ns: times.to_vec(), values: values.to_vec(), has_fewer: false };
     }
     let (start, end) = (times.first().copied().unwrap_or(0), times.last().copied().unwrap_or(0));
-    let mut reduced = Reduced { times_ns: Vec::new(), values: Vec::new(), has_fewer: true };
-    for (from, to) in groups(series, start, end.max(start), parts.count()) {
+    let mut reduced = ReducedSeries { times_ns: Vec::new(), values: Vec::new(), has_fewer: true };
+    for (from, to) in sample_ranges(series, start, end.max(start), parts.count()) {
         let known = || (from..to).filter_map(|index| Some((index, values[index]?)));
         let smallest = known().min_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(index, _)| index);
         let largest = known().max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(index, _)| index);
-        // A part of unknown readings only stays a gap.
+        // A slice of unknown values only stays a gap.
         let (first, second) = (smallest.unwrap_or(from), largest.unwrap_or(from));
         for index in [first.min(second), first.max(second)] {
             if reduced.times_ns.last() != Some(&times[index]) {
@@ -84,32 +84,32 @@ pub(super) fn extremes(series: &TimeSeries<'_>, parts: Parts) -> Reduced {
     reduced
 }
 
-/// The mean of each part, at the time of its first reading; all readings where that would not be fewer.
-pub(super) fn means(series: &TimeSeries<'_>, parts: Parts) -> Reduced {
+/// Mean of each slice, at the time of its first sample; all samples where that would not be fewer.
+pub(super) fn means(series: &TimeSeries<'_>, parts: SliceCount) -> ReducedSeries {
     let (times, values) = (&series.times_ns, &series.values);
     if times.len() <= parts.count() {
-        return Reduced { times_ns: times.to_vec(), values: values.to_vec(), has_fewer: false };
+        return ReducedSeries { times_ns: times.to_vec(), values: values.to_vec(), has_fewer: false };
     }
     let (start, end) = (times.first().copied().unwrap_or(0), times.last().copied().unwrap_or(0));
-    let mut reduced = Reduced { times_ns: Vec::new(), values: Vec::new(), has_fewer: true };
-    for (from, to) in groups(series, start, end.max(start), parts.count()) {
+    let mut reduced = ReducedSeries { times_ns: Vec::new(), values: Vec::new(), has_fewer: true };
+    for (from, to) in sample_ranges(series, start, end.max(start), parts.count()) {
         reduced.times_ns.push(times[from]);
         reduced.values.push(mean(&values[from..to]));
     }
     reduced
 }
 
-/// Of the readings that are there.
+/// Mean of the known samples.
 pub(super) fn mean(values: &[Option<f64>]) -> Option<f64> {
     crate::presentation::extent(values).map(|extent| extent.mean)
 }
 
-/// The means of `parts` parts of the time from `start` to `end`, for tables: one value for each part, also where there is
-/// none.
+/// Means of `parts` slices of the time from `start` to `end`, for tables: one value for each slice, `None` where there
+/// is no sample.
 pub(super) fn table(series: &TimeSeries<'_>, start: u64, end: u64, parts: usize) -> Vec<Option<f64>> {
     let mut table = vec![None; parts];
-    for (from, to) in groups(series, start, end.max(start), parts) {
-        let at = part(series.times_ns[from].clamp(start, end), start, end - start, parts);
+    for (from, to) in sample_ranges(series, start, end.max(start), parts) {
+        let at = slice_of(series.times_ns[from].clamp(start, end), start, end - start, parts);
         if let Some(place) = table.get_mut(at) {
             *place = mean(&series.values[from..to]);
         }
@@ -146,9 +146,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_point_is_a_reading_and_no_extreme_is_lost(readings in readings()) {
+        fn every_point_is_a_sample_and_no_extreme_is_lost(readings in readings()) {
             let all = series(readings.clone());
-            let reduced = extremes(&all, Parts(400));
+            let reduced = extremes(&all, SliceCount(400));
             prop_assert!(reduced.times_ns.len() <= 800);
             prop_assert_eq!(reduced.has_fewer, readings.len() > 800);
             prop_assert!(reduced.times_ns.windows(2).all(|pair| pair[0] < pair[1]));
@@ -160,9 +160,9 @@ mod tests {
         }
 
         #[test]
-        fn means_stay_within_what_they_are_means_of(readings in readings()) {
+        fn means_stay_within_the_range_of_their_samples(readings in readings()) {
             let all = series(readings);
-            let reduced = means(&all, Parts(400));
+            let reduced = means(&all, SliceCount(400));
             prop_assert!(reduced.times_ns.len() <= 400);
             if let (Some(part), Some(whole)) = (crate::presentation::extent(&reduced.values), crate::presentation::extent(&all.values)) {
                 prop_assert!(part.min >= whole.min && part.max <= whole.max);
@@ -179,8 +179,8 @@ mod tests {
 
     #[test]
     fn few_series_may_be_long() {
-        assert_eq!(Parts::for_series(1), Parts(4_000));
-        assert_eq!(Parts::for_series(44), Parts(1_818));
-        assert_eq!(Parts::for_series(100_000), Parts(400));
+        assert_eq!(SliceCount::for_series(1), SliceCount(4_000));
+        assert_eq!(SliceCount::for_series(44), SliceCount(1_818));
+        assert_eq!(SliceCount::for_series(100_000), SliceCount(400));
     }
 }

@@ -1,24 +1,26 @@
-//! The parts of the page that are words and numbers.
+//! Text and table sections of the page.
 
-use super::markup::{Markup as _, escaped, escaped_lines};
+use super::markup::{HtmlWriter as _, escaped, escaped_lines};
 use super::plots;
-use super::reduce::Parts;
+use super::reduce::SliceCount;
 use crate::footnotes::Footnotes;
-use crate::presentation::{Badge, Cell, KeyFigure, Presentation, Table, Tone};
+use crate::presentation::{BadgeTone, KeyFigure, Presentation, ReportTable, TableCell, VerdictBadge};
 
 /// A run, or two that are compared; `number` is unique within the page.
-pub(super) fn article(presentation: &Presentation<'_>, number: usize, parts: Parts) -> String {
+pub(super) fn article(presentation: &Presentation<'_>, number: usize, parts: SliceCount) -> String {
     let mut footnotes = Footnotes::default();
     let mut html = String::new();
     let end = plots::end_of(&presentation.charts);
     let title = escaped(&presentation.title);
-    html.add(format_args!("<article id=\"run-{number}\" data-end=\"{end}\">\n<header>\n<h1>{title}</h1>\n"));
-    verdict(&mut html, presentation);
+    html.push_fmt(format_args!("<article id=\"run-{number}\" data-end=\"{end}\">\n<header>\n<h1>{title}</h1>\n"));
+    if presentation.has_verdict() {
+        verdict(&mut html, presentation);
+    }
     facts(&mut html, presentation);
     html.push_str("</header>\n");
     figures(&mut html, &presentation.figures, number, &mut footnotes);
     if !presentation.charts.is_empty() {
-        html.push_str("<section class=\"charts\" aria-label=\"Pictures\">\n");
+        html.push_str("<section class=\"charts\" aria-label=\"Charts\">\n");
         for (index, chart) in presentation.charts.iter().enumerate() {
             html.push_str(&plots::figure(chart, &format!("run-{number}-chart-{}", index + 1), parts));
         }
@@ -38,22 +40,22 @@ pub(super) fn article(presentation: &Presentation<'_>, number: usize, parts: Par
 
 fn verdict(html: &mut String, presentation: &Presentation<'_>) {
     html.push_str("<p class=\"verdict\">");
-    if let Some(Badge { text, meaning, tone }) = &presentation.badge {
+    if let Some(VerdictBadge { text, meaning, tone }) = &presentation.badge {
         let tone = match tone {
-            Tone::Good => "good",
-            Tone::Fair => "fair",
-            Tone::Bad => "bad",
+            BadgeTone::Good => "good",
+            BadgeTone::Fair => "fair",
+            BadgeTone::Bad => "bad",
         };
         let (text, meaning) = (escaped(text), escaped(meaning));
-        html.add(format_args!("<span class=\"badge {tone}\" title=\"{meaning}\">{text}</span> "));
+        html.push_fmt(format_args!("<span class=\"badge {tone}\" title=\"{meaning}\">{text}</span> "));
     }
-    html.add(format_args!("<span>{}</span></p>\n", escaped(&presentation.verdict)));
+    html.push_fmt(format_args!("<span>{}</span></p>\n", escaped(&presentation.verdict)));
 }
 
 fn facts(html: &mut String, presentation: &Presentation<'_>) {
     html.push_str("<dl class=\"facts\">\n");
     for fact in &presentation.facts {
-        html.add(format_args!("<div><dt>{}</dt><dd>{}</dd></div>\n", escaped(&fact.name), escaped(&fact.text)));
+        html.push_fmt(format_args!("<div><dt>{}</dt><dd>{}</dd></div>\n", escaped(&fact.name), escaped(&fact.text)));
     }
     html.push_str("</dl>\n");
 }
@@ -64,67 +66,75 @@ fn figures(html: &mut String, figures: &[KeyFigure], number: usize, footnotes: &
     }
     html.push_str("<section aria-label=\"Figures\"><dl class=\"figures\">\n");
     for figure in figures {
-        html.add(format_args!("<div data-figure=\"{}\"><dt>{}</dt>", escaped(&figure.name), escaped(&figure.title)));
+        html.push_fmt(format_args!(
+            "<div data-figure=\"{}\"><dt>{}</dt>",
+            escaped(&figure.name),
+            escaped(&figure.title)
+        ));
         let value = cell(&figure.value, number, footnotes);
         match figure.before.as_ref().map(|before| cell(before, number, footnotes)) {
-            Some(before) => html.add(format_args!("<dd><span class=\"before\">{before} →</span> {value}</dd>")),
-            None => html.add(format_args!("<dd>{value}</dd>")),
+            Some(before) => html.push_fmt(format_args!("<dd><span class=\"before\">{before} →</span> {value}</dd>")),
+            None => html.push_fmt(format_args!("<dd>{value}</dd>")),
         }
         if let Some([low, high]) = figure.interval.filter(|_| figure.before.is_none()) {
             let title = "95 % confidence interval";
-            html.add(format_args!("<dd class=\"interval\" title=\"{title}\">{} to {}</dd>", low.shown(), high.shown()));
+            html.push_fmt(format_args!(
+                "<dd class=\"interval\" title=\"{title}\">{} to {}</dd>",
+                low.display_text(),
+                high.display_text()
+            ));
         }
         if let Some(note) = &figure.note {
-            html.add(format_args!("<dd class=\"remark\">{}</dd>", escaped(note)));
+            html.push_fmt(format_args!("<dd class=\"remark\">{}</dd>", escaped(note)));
         }
         html.push_str("</div>\n");
     }
     html.push_str("</dl></section>\n");
 }
 
-fn push_table(html: &mut String, table: &Table, number: usize, footnotes: &mut Footnotes) {
+fn push_table(html: &mut String, table: &ReportTable, number: usize, footnotes: &mut Footnotes) {
     let (name, title) = (escaped(&table.name), escaped(&table.title));
-    html.add(format_args!(
+    html.push_fmt(format_args!(
         "<section class=\"table\" data-table=\"{name}\">\n<h2 id=\"run-{number}-{name}\">{title}</h2>\n\
          <div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-labelledby=\"run-{number}-{name}\"><table>\n<thead><tr>"
     ));
     for (index, column) in table.columns.iter().enumerate() {
         let class = if index == 0 || !is_numeric(table, index) { " class=\"words\"" } else { "" };
-        html.add(format_args!("<th scope=\"col\"{class}>{}</th>", escaped(column)));
+        html.push_fmt(format_args!("<th scope=\"col\"{class}>{}</th>", escaped(column)));
     }
     html.push_str("</tr></thead>\n<tbody>\n");
     for row in &table.rows {
-        html.add(format_args!("<tr><th scope=\"row\">{}</th>", escaped(&row.label)));
+        html.push_fmt(format_args!("<tr><th scope=\"row\">{}</th>", escaped(&row.label)));
         for index in 1..table.columns.len() {
             let class = if is_numeric(table, index) { "" } else { " class=\"words\"" };
-            let shown = cell(row.cells.get(index - 1).unwrap_or(&Cell::Nothing), number, footnotes);
-            html.add(format_args!("<td{class}>{shown}</td>"));
+            let shown = cell(row.cells.get(index - 1).unwrap_or(&TableCell::Nothing), number, footnotes);
+            html.push_fmt(format_args!("<td{class}>{shown}</td>"));
         }
         html.push_str("</tr>\n");
     }
     html.push_str("</tbody></table></div>\n");
     if let Some(note) = &table.note {
-        html.add(format_args!("<p class=\"remark\">{}</p>\n", escaped(note)));
+        html.push_fmt(format_args!("<p class=\"remark\">{}</p>\n", escaped(note)));
     }
     html.push_str("</section>\n");
 }
 
-/// Numbers stand right, so that their digits can be compared; words and long qualifications stand left.
-fn is_numeric(table: &Table, index: usize) -> bool {
+/// Numbers are right-aligned, so that their digits can be compared; text and long qualifications are left-aligned.
+fn is_numeric(table: &ReportTable, index: usize) -> bool {
     const SHORT: usize = 16;
     table.rows.iter().all(|row| match row.cells.get(index - 1) {
-        Some(Cell::Text(_)) => false,
-        Some(Cell::Qualified(_, text)) => text.chars().count() <= SHORT,
+        Some(TableCell::Text(_)) => false,
+        Some(TableCell::Qualified(_, text)) => text.chars().count() <= SHORT,
         _ => true,
     })
 }
 
-fn cell(cell: &Cell, number: usize, footnotes: &mut Footnotes) -> String {
-    let shown = cell.shown();
+fn cell(cell: &TableCell, number: usize, footnotes: &mut Footnotes) -> String {
+    let shown = cell.display_text();
     match cell {
-        Cell::Text(text) if text.contains('\n') => format!("<pre>{}</pre>", escaped_lines(text)),
-        Cell::Text(text) => escaped(text),
-        Cell::Value(quantity) | Cell::Qualified(quantity, _) => {
+        TableCell::Text(text) if text.contains('\n') => format!("<pre>{}</pre>", escaped_lines(text)),
+        TableCell::Text(text) => escaped(text),
+        TableCell::Value(quantity) | TableCell::Qualified(quantity, _) => {
             format!(
                 "<data value=\"{}\" data-unit=\"{}\">{}</data>",
                 quantity.exact(),
@@ -132,7 +142,7 @@ fn cell(cell: &Cell, number: usize, footnotes: &mut Footnotes) -> String {
                 escaped(&shown)
             )
         }
-        Cell::Unknown(reason) => {
+        TableCell::Unknown(reason) => {
             let note = footnotes.number(reason);
             format!(
                 "<span class=\"unknown\" title=\"{}\">unknown<sup><a href=\"#run-{number}-reason-{note}\" \
@@ -140,7 +150,7 @@ fn cell(cell: &Cell, number: usize, footnotes: &mut Footnotes) -> String {
                 escaped(reason)
             )
         }
-        Cell::Nothing => "<span class=\"unknown\">–</span>".to_owned(),
+        TableCell::Nothing => "<span class=\"unknown\">–</span>".to_owned(),
     }
 }
 
@@ -150,7 +160,7 @@ fn notes(html: &mut String, notes: &[String]) {
     }
     html.push_str("<section class=\"notes\"><h2>Notes</h2>\n<ul>\n");
     for note in notes {
-        html.add(format_args!("<li>{}</li>\n", escaped(note)));
+        html.push_fmt(format_args!("<li>{}</li>\n", escaped(note)));
     }
     html.push_str("</ul></section>\n");
 }
@@ -161,7 +171,7 @@ fn push_footnotes(html: &mut String, number: usize, footnotes: &Footnotes) {
     }
     html.push_str("<section class=\"notes\"><h2>Unknown because</h2>\n<ol>\n");
     for (note, reason) in footnotes.all() {
-        html.add(format_args!("<li id=\"run-{number}-reason-{note}\">{}</li>\n", escaped(reason)));
+        html.push_fmt(format_args!("<li id=\"run-{number}-reason-{note}\">{}</li>\n", escaped(reason)));
     }
     html.push_str("</ol></section>\n");
 }

@@ -1,83 +1,85 @@
-//! The object `linerate`: what iperf3's keys have no room for. Unknown is `null`.
+//! The object `linerate`: figures for which iperf3 has no key. Unknown is `null`.
 //!
-//! Keys and units follow `linerate_model::schema::throughput`; within `"schema": 1` keys may be added, none changes.
+//! Keys and units follow `linerate_documents::throughput`; within `"schema": 1` keys may be added, none changes.
 
-use core::time::Duration;
-
+use linerate_documents::throughput::{SCHEMA, SenderLimit, TerminationDetail};
 use linerate_model::report::{StreamReport, TestReport, UdpReport};
-use linerate_model::sample::{IntervalReport, StreamInterval, TcpInterval, UdpInterval};
-use linerate_model::schema::throughput::{Limit, Role, SCHEMA, TcpInfo, Termination, TimeDistribution};
-use linerate_units::{ByteCount, PacketCount, SegmentCount};
+use linerate_model::sample::IntervalReport;
+use linerate_model::stream::{StreamId, StreamRole};
+use linerate_model::summary::DurationDistribution;
+use linerate_model::tcp_info::TcpInfo;
+use linerate_units::PacketCount;
+use linerate_units::serde::nanoseconds;
 use serde::Serialize;
 
-use super::value::Value;
+use super::value::OrderedValue;
 
-/// Everything that is known at the end; without a report only the program's version.
+/// All figures known at the end; without a report only the program's version.
 pub(super) fn value(
     intervals: &[IntervalReport],
     far_intervals: &[IntervalReport],
     report: Option<&TestReport>,
-) -> Value {
+) -> OrderedValue {
     let far = report.and_then(|report| report.far.as_ref());
     let far_intervals = far.map_or(far_intervals, |far| &far.intervals);
-    let extra = Extra {
+    let extra = LinerateObject {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         peer_version: far.map(|far| far.version.as_str()).filter(|version| !version.is_empty()),
         termination: report.map(|report| (&report.termination).into()),
         overlapping_tests: report.and_then(|report| report.overlapping_tests).or(far.map(|far| far.overlapping_tests)),
-        streams: report.map_or_else(Vec::new, |report| report.streams.iter().map(Stream::of).collect()),
-        intervals: intervals.iter().map(Interval::of).collect(),
-        far_intervals: (!far_intervals.is_empty()).then(|| far_intervals.iter().map(Interval::of).collect()),
+        streams: report.map_or_else(Vec::new, |report| report.streams.iter().map(LinerateStream::of).collect()),
+        intervals,
+        far_intervals: (!far_intervals.is_empty()).then_some(far_intervals),
     };
     let text = serde_json::to_string(&extra).expect("plain data with string keys");
-    Value::parse(&text).expect("just printed")
+    OrderedValue::parse(&text).expect("just printed")
 }
 
 #[derive(Serialize)]
-struct Extra<'a> {
+struct LinerateObject<'a> {
     schema: u32,
     version: &'a str,
     peer_version: Option<&'a str>,
-    termination: Option<Termination>,
+    termination: Option<TerminationDetail>,
     overlapping_tests: Option<u64>,
-    streams: Vec<Stream>,
-    intervals: Vec<Interval>,
-    far_intervals: Option<Vec<Interval>>,
+    streams: Vec<LinerateStream<'a>>,
+    intervals: &'a [IntervalReport],
+    far_intervals: Option<&'a [IntervalReport]>,
 }
 
 #[derive(Serialize)]
-struct Stream {
-    id: u32,
+struct LinerateStream<'a> {
+    id: StreamId,
     socket: i32,
-    role: Role,
-    rtt: Option<TimeDistribution>,
-    limit: Option<Limit>,
-    udp: Option<Udp>,
+    role: StreamRole,
+    rtt: Option<&'a DurationDistribution>,
+    limit: Option<SenderLimit>,
+    udp: Option<UdpCounts>,
     thread_cpu_ns: Option<u64>,
-    tcp_info: Option<TcpInfo>,
-    far_tcp_info: Option<TcpInfo>,
+    tcp_info: Option<&'a TcpInfo>,
+    far_tcp_info: Option<&'a TcpInfo>,
 }
 
-impl Stream {
-    fn of(stream: &StreamReport) -> Self {
+impl<'a> LinerateStream<'a> {
+    fn of(stream: &'a StreamReport) -> Self {
         let tcp = stream.tcp.as_ref();
         Self {
-            id: stream.description.id.0,
+            id: stream.description.id,
             socket: stream.description.socket,
-            role: stream.description.role.into(),
-            rtt: tcp.and_then(|tcp| tcp.rtt_samples.as_ref()).map(Into::into),
+            role: stream.description.role,
+            rtt: tcp.and_then(|tcp| tcp.rtt_samples.as_ref()),
             limit: tcp.and_then(|tcp| tcp.limits).map(Into::into),
-            udp: stream.udp.as_ref().map(Udp::of),
+            udp: stream.udp.as_ref().map(UdpCounts::of),
             thread_cpu_ns: stream.thread_cpu.map(nanoseconds),
-            tcp_info: tcp.and_then(|tcp| tcp.last_info.as_ref()).map(Into::into),
-            far_tcp_info: tcp.and_then(|tcp| tcp.far_info.as_ref()).map(Into::into),
+            tcp_info: tcp.and_then(|tcp| tcp.last_info.as_ref()),
+            far_tcp_info: tcp.and_then(|tcp| tcp.far_info.as_ref()),
         }
     }
 }
 
 #[derive(Serialize)]
-struct Udp {
+struct UdpCounts {
     sent_packets: Option<u64>,
     expected_packets: Option<u64>,
     lost_packets: Option<u64>,
@@ -87,7 +89,7 @@ struct Udp {
     jitter_ns: Option<u64>,
 }
 
-impl Udp {
+impl UdpCounts {
     fn of(udp: &UdpReport) -> Self {
         let received = udp.received;
         let count = |field: fn(linerate_model::report::UdpReceived) -> Option<PacketCount>| {
@@ -103,93 +105,4 @@ impl Udp {
             jitter_ns: received.map(|received| nanoseconds(received.jitter)),
         }
     }
-}
-
-#[derive(Serialize)]
-struct Interval {
-    start_ns: u64,
-    end_ns: u64,
-    omitted: bool,
-    streams: Vec<IntervalStream>,
-}
-
-impl Interval {
-    fn of(interval: &IntervalReport) -> Self {
-        Self {
-            start_ns: nanoseconds(interval.start),
-            end_ns: nanoseconds(interval.end),
-            omitted: interval.omitted,
-            streams: interval.streams.iter().map(IntervalStream::of).collect(),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct IntervalStream {
-    id: u32,
-    role: Role,
-    bytes: u64,
-    tcp: Option<IntervalTcp>,
-    udp: Option<IntervalUdp>,
-}
-
-impl IntervalStream {
-    fn of(stream: &StreamInterval) -> Self {
-        Self {
-            id: stream.stream.0,
-            role: stream.role.into(),
-            bytes: stream.bytes.get(),
-            tcp: stream.tcp.as_ref().map(IntervalTcp::of),
-            udp: stream.udp.as_ref().map(IntervalUdp::of),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct IntervalTcp {
-    retransmitted_segments: Option<u64>,
-    congestion_window_bytes: Option<u64>,
-    send_window_bytes: Option<u64>,
-    smoothed_rtt_ns: Option<u64>,
-    rtt: Option<TimeDistribution>,
-}
-
-impl IntervalTcp {
-    fn of(tcp: &TcpInterval) -> Self {
-        Self {
-            retransmitted_segments: tcp.retransmits.map(SegmentCount::get),
-            congestion_window_bytes: tcp.congestion_window.map(ByteCount::get),
-            send_window_bytes: tcp.send_window.map(ByteCount::get),
-            smoothed_rtt_ns: tcp.rtt.map(nanoseconds),
-            rtt: tcp.rtt_samples.as_ref().map(Into::into),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct IntervalUdp {
-    packets: u64,
-    lost_packets: Option<u64>,
-    out_of_order_packets: Option<u64>,
-    duplicate_packets: Option<u64>,
-    dropped_in_host_packets: Option<u64>,
-    jitter_ns: Option<u64>,
-}
-
-impl IntervalUdp {
-    fn of(udp: &UdpInterval) -> Self {
-        Self {
-            packets: udp.packets.get(),
-            lost_packets: udp.lost.map(PacketCount::get),
-            out_of_order_packets: udp.out_of_order.map(PacketCount::get),
-            duplicate_packets: udp.duplicates.map(PacketCount::get),
-            dropped_in_host_packets: udp.dropped_in_host.map(PacketCount::get),
-            jitter_ns: udp.jitter.map(nanoseconds),
-        }
-    }
-}
-
-/// Nanoseconds; times beyond 584 years saturate.
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -2,34 +2,34 @@
 
 use core::time::Duration;
 
-use linerate_model::parameters::Protocol;
+use linerate_model::parameters::TestProtocol;
 use linerate_model::sample::{IntervalReport, StreamInterval, TcpInterval, UdpInterval};
-use linerate_model::stream::Role;
+use linerate_model::stream::StreamRole;
 use linerate_units::{ByteCount, Mtu};
 
-use super::value::{Object, Value};
+use super::value::{OrderedObject, OrderedValue};
 use crate::figures::{
-    Context, IntervalSum, bits_per_second, interval_seconds, intervals_of, milliseconds, percent, seconds,
+    IntervalSum, TestContext, bits_per_second, interval_seconds, intervals_of, milliseconds, percent, seconds,
 };
 
-pub(super) fn object(context: &Context, interval: &IntervalReport) -> Object {
+pub(super) fn object(context: &TestContext, interval: &IntervalReport) -> OrderedObject {
     let mut streams = Vec::new();
-    let mut sums = Object::new();
+    let mut sums = OrderedObject::new();
     for (&role, key) in context.roles().iter().zip(["sum", "sum_bidir_reverse"]) {
         let group = intervals_of(interval, role);
-        streams.extend(group.iter().map(|stream| Value::from(stream_object(context, interval, stream))));
+        streams.extend(group.iter().map(|stream| OrderedValue::from(stream_object(context, interval, stream))));
         let sum = IntervalSum::of(&group, context.parallel);
         sums.push(key, sum_object(context, interval, role, &sum));
     }
-    let mut object = Object::new().with("streams", streams);
+    let mut object = OrderedObject::new().with("streams", streams);
     for (key, sum) in sums.members() {
         object.push(key, sum.clone());
     }
     object
 }
 
-/// The keys that streams and sums share.
-fn with_figures(object: Object, interval: &IntervalReport, bytes: ByteCount) -> Object {
+/// Keys that streams and sums share.
+fn with_figures(object: OrderedObject, interval: &IntervalReport, bytes: ByteCount) -> OrderedObject {
     let seconds_long = interval_seconds(interval);
     object
         .with("start", seconds(interval.start))
@@ -39,8 +39,8 @@ fn with_figures(object: Object, interval: &IntervalReport, bytes: ByteCount) -> 
         .with("bits_per_second", bits_per_second(bytes, seconds_long))
 }
 
-fn stream_object(context: &Context, interval: &IntervalReport, stream: &StreamInterval) -> Object {
-    let object = Object::new().with("socket", context.socket(stream.stream));
+fn stream_object(context: &TestContext, interval: &IntervalReport, stream: &StreamInterval) -> OrderedObject {
+    let object = OrderedObject::new().with("socket", context.socket(stream.stream));
     let mut object = with_figures(object, interval, stream.bytes);
     if let Some(tcp) = stream.tcp.as_ref().filter(|tcp| tcp.retransmits.is_some()) {
         push_tcp(&mut object, tcp);
@@ -48,11 +48,11 @@ fn stream_object(context: &Context, interval: &IntervalReport, stream: &StreamIn
     if let Some(udp) = &stream.udp {
         push_udp(&mut object, udp, stream.role);
     }
-    object.with("omitted", interval.omitted).with("sender", stream.role == Role::Sender)
+    object.with("omitted", interval.omitted).with("sender", stream.role == StreamRole::Sender)
 }
 
 /// In iperf3's keys a figure that the kernel did not give is 0.
-fn push_tcp(object: &mut Object, tcp: &TcpInterval) {
+fn push_tcp(object: &mut OrderedObject, tcp: &TcpInterval) {
     object.push("retransmits", tcp.retransmits.unwrap_or_default());
     object.push("snd_cwnd", tcp.congestion_window.unwrap_or_default());
     object.push("snd_wnd", tcp.send_window.unwrap_or_default());
@@ -62,8 +62,8 @@ fn push_tcp(object: &mut Object, tcp: &TcpInterval) {
     object.push("reorder", tcp.reordering_seen.unwrap_or_default());
 }
 
-fn push_udp(object: &mut Object, udp: &UdpInterval, role: Role) {
-    if role == Role::Sender {
+fn push_udp(object: &mut OrderedObject, udp: &UdpInterval, role: StreamRole) {
+    if role == StreamRole::Sender {
         object.push("packets", udp.packets);
         return;
     }
@@ -74,23 +74,23 @@ fn push_udp(object: &mut Object, udp: &UdpInterval, role: Role) {
     object.push("lost_percent", percent(lost, udp.packets));
 }
 
-fn sum_object(context: &Context, interval: &IntervalReport, role: Role, sum: &IntervalSum) -> Object {
-    let mut object = with_figures(Object::new(), interval, sum.bytes);
+fn sum_object(context: &TestContext, interval: &IntervalReport, role: StreamRole, sum: &IntervalSum) -> OrderedObject {
+    let mut object = with_figures(OrderedObject::new(), interval, sum.bytes);
     match (context.protocol, role) {
-        (Protocol::Tcp, _) => {
+        (TestProtocol::Tcp, _) => {
             if let Some(retransmits) = sum.retransmits {
                 object.push("retransmits", retransmits);
             }
         }
-        (Protocol::Udp, Role::Sender) => object.push("packets", sum.packets),
-        (Protocol::Udp, Role::Receiver) => {
+        (TestProtocol::Udp, StreamRole::Sender) => object.push("packets", sum.packets),
+        (TestProtocol::Udp, StreamRole::Receiver) => {
             object.push("jitter_ms", sum.jitter_ms);
             object.push("lost_packets", sum.lost);
             object.push("packets", sum.packets);
             object.push("lost_percent", percent(sum.lost, sum.packets));
         }
     }
-    object.with("omitted", interval.omitted).with("sender", role == Role::Sender)
+    object.with("omitted", interval.omitted).with("sender", role == StreamRole::Sender)
 }
 
 /// Whole microseconds, as `struct tcp_info` has them; 0 when unknown.

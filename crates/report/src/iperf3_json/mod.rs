@@ -1,8 +1,8 @@
 //! iperf3's JSON output (`-J`, `--json-stream`): profile 3.21, key by key and digit by digit.
 //!
-//! iperf3's keys hold exactly what iperf3 puts there, its oddities included: parsers depend on them. What this end does
-//! not know is 0 in these keys, as iperf3 has it. Everything else stands in one more object at the end, `"linerate"`,
-//! where unknown is `null`.
+//! iperf3's keys hold exactly iperf3's values, its oddities included: parsers depend on them. Values that are unknown
+//! to this end are 0 in these keys, as in iperf3. Everything else is in one more object at the end, `"linerate"`, where
+//! unknown is `null`.
 
 mod end;
 mod extra;
@@ -11,33 +11,33 @@ mod start;
 mod stream;
 mod value;
 
-use linerate_model::event::{Connected, Event, TestStart};
-use linerate_model::report::{ServerOutput, Termination, TestReport};
+use linerate_model::event::{ConnectionEstablished, TestEvent, TestStart};
+use linerate_model::report::{ServerOutput, TestReport, TestTermination};
 use linerate_model::sample::IntervalReport;
-use linerate_model::stream::Side;
+use linerate_model::stream::EndpointRole;
 
-use crate::figures::Context;
+use crate::figures::TestContext;
 
-pub use stream::Stream;
-pub use value::{Object, Value};
+pub use stream::Iperf3EventStream;
+pub use value::{OrderedObject, OrderedValue};
 
-/// One test's document, put together from its events. A test that failed has one too.
+/// One test's document, built from its events. A test that failed has one, too.
 #[derive(Clone, Debug)]
-pub struct Document {
+pub struct Iperf3Document {
     version: String,
     system_information: String,
     title: Option<String>,
     extra_data: Option<String>,
-    connected: Option<Connected>,
+    connected: Option<ConnectionEstablished>,
     start: Option<TestStart>,
-    context: Option<Context>,
+    context: Option<TestContext>,
     intervals: Vec<IntervalReport>,
     far_intervals: Vec<IntervalReport>,
     report: Option<TestReport>,
     error: Option<String>,
 }
 
-impl Document {
+impl Iperf3Document {
     /// A document without a test. `version` is the first line of iperf3's `-v`, `system_information` its second.
     #[must_use]
     pub fn new(version: &str, system_information: &str) -> Self {
@@ -57,28 +57,28 @@ impl Document {
     }
 
     /// Title (`-T`) and free text (`--extra-data`), which a client's document has even when the test never starts.
-    /// What the test's own parameters say comes first.
+    /// The test's own parameters take precedence.
     pub fn labels(&mut self, title: Option<&str>, extra_data: Option<&str>) {
         self.title = title.map(str::to_owned);
         self.extra_data = extra_data.map(str::to_owned);
     }
 
-    /// Takes in the next event.
-    pub fn event(&mut self, event: &Event) {
+    /// Adds the next event.
+    pub fn event(&mut self, event: &TestEvent) {
         match event {
-            Event::Connected(connected) => self.connected = Some(connected.clone()),
-            Event::Started(start) => {
-                self.context = Some(Context::of(start));
+            TestEvent::Connected(connected) => self.connected = Some(connected.clone()),
+            TestEvent::Started(start) => {
+                self.context = Some(TestContext::of(start));
                 self.start = Some((**start).clone());
             }
-            Event::Interval(interval) => self.intervals.push(interval.clone()),
-            Event::FarInterval(interval) => self.far_intervals.push(interval.clone()),
-            Event::Warning(_) | Event::Debug(_) => {}
-            Event::Finished(report) => self.report = Some((**report).clone()),
+            TestEvent::Interval(interval) => self.intervals.push(interval.clone()),
+            TestEvent::FarInterval(interval) => self.far_intervals.push(interval.clone()),
+            TestEvent::Warning(_) | TestEvent::Debug(_) => {}
+            TestEvent::Finished(report) => self.report = Some((**report).clone()),
         }
     }
 
-    /// The text under `error`. Without this call it is what the report says of a test that was cut short.
+    /// Sets the text under `error`; by default it is the report's reason for an early end.
     pub fn error(&mut self, text: &str) {
         self.error = Some(text.to_owned());
     }
@@ -86,7 +86,7 @@ impl Document {
     /// The document on several lines, with a line feed at its end.
     #[must_use]
     pub fn finish(self) -> String {
-        let mut text = Value::from(self.tree()).to_pretty();
+        let mut text = OrderedValue::from(self.tree()).to_pretty();
         text.push('\n');
         text
     }
@@ -94,14 +94,14 @@ impl Document {
     /// The document on one line, with a line feed at its end.
     #[must_use]
     pub fn finish_line(self) -> String {
-        let mut text = Value::from(self.tree()).to_compact();
+        let mut text = OrderedValue::from(self.tree()).to_compact();
         text.push('\n');
         text
     }
 
     /// The document as a tree.
-    fn tree(&self) -> Object {
-        let mut top = Object::new()
+    fn tree(&self) -> OrderedObject {
+        let mut top = OrderedObject::new()
             .with("start", self.start_object())
             .with("intervals", self.interval_objects())
             .with("end", self.end_object());
@@ -122,20 +122,20 @@ impl Document {
         top.with("linerate", extra::value(&self.intervals, &self.far_intervals, self.report.as_ref()))
     }
 
-    fn start_object(&self) -> Object {
+    fn start_object(&self) -> OrderedObject {
         start::object(&self.version, &self.system_information, self.connected.as_ref(), self.start.as_ref())
     }
 
-    fn interval_objects(&self) -> Vec<Value> {
+    fn interval_objects(&self) -> Vec<OrderedValue> {
         let Some(context) = &self.context else { return Vec::new() };
         let shown = self.intervals.iter().filter(|interval| context.shows(interval));
         shown.map(|interval| interval::object(context, interval).into()).collect()
     }
 
-    fn end_object(&self) -> Object {
+    fn end_object(&self) -> OrderedObject {
         match (&self.context, &self.report) {
             (Some(context), Some(report)) => end::object(context, report),
-            _ => Object::new(),
+            _ => OrderedObject::new(),
         }
     }
 
@@ -143,23 +143,23 @@ impl Document {
         if self.error.is_some() {
             return self.error.clone();
         }
-        let side = self.connected.as_ref().map_or(Side::Client, |connected| connected.side);
-        let (this, other) = if side == Side::Client { ("client", "server") } else { ("server", "client") };
+        let side = self.connected.as_ref().map_or(EndpointRole::Client, |connected| connected.side);
+        let (this, other) = if side == EndpointRole::Client { ("client", "server") } else { ("server", "client") };
         match &self.report.as_ref()?.termination {
-            Termination::Complete => None,
-            Termination::Interrupted { signal } => {
+            TestTermination::Complete => None,
+            TestTermination::Interrupted { signal } => {
                 Some(format!("interrupt - the {this} has terminated by signal {signal}"))
             }
-            Termination::PeerTerminated => Some(format!("the {other} has terminated")),
-            Termination::Failed { message } => Some(message.clone()),
+            TestTermination::PeerTerminated => Some(format!("the {other} has terminated")),
+            TestTermination::Failed { message } => Some(message.clone()),
         }
     }
 
-    /// A server's document is put in as a tree; what is no JSON after all is shown as text.
-    fn server_output(&self) -> Option<(&'static str, Value)> {
+    /// A server's document is inserted as a tree; output that is not JSON is inserted as text.
+    fn server_output(&self) -> Option<(&'static str, OrderedValue)> {
         Some(match self.report.as_ref()?.server_output.as_ref()? {
             ServerOutput::Text(text) => ("server_output_text", text.as_str().into()),
-            ServerOutput::Json(text) => match Value::parse(text) {
+            ServerOutput::Json(text) => match OrderedValue::parse(text) {
                 Ok(value) => ("server_output_json", value),
                 Err(_) => ("server_output_text", text.as_str().into()),
             },

@@ -1,29 +1,31 @@
 //! The object `start`.
 
-use linerate_model::event::{Connected, TestStart};
-use linerate_model::parameters::{Direction, EndCondition, Protocol, TestParameters};
-use linerate_model::stream::{Side, StreamDescription};
+use linerate_model::event::{ConnectionEstablished, TestStart};
+use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
+use linerate_model::stream::{EndpointRole, StreamDescription};
 use linerate_units::{BitRate, ByteCount, Mss};
 
-use super::value::{Object, Value};
+use super::value::{OrderedObject, OrderedValue};
 use crate::civil_time;
 
-/// What is known so far. Before the test starts that is the program; then the peer; then everything.
+/// All known members: before the test starts those of the program, then of the peer, then everything.
 pub(super) fn object(
     version: &str,
     system_information: &str,
-    connected: Option<&Connected>,
+    connected: Option<&ConnectionEstablished>,
     start: Option<&TestStart>,
-) -> Object {
+) -> OrderedObject {
     let streams = start.map_or_else(Vec::new, |start| start.streams.iter().map(stream).collect());
-    let mut object =
-        Object::new().with("connected", streams).with("version", version).with("system_info", system_information);
+    let mut object = OrderedObject::new()
+        .with("connected", streams)
+        .with("version", version)
+        .with("system_info", system_information);
     if let Some(start) = start {
         object.push("timestamp", timestamp(start));
     }
     if let Some(connected) = connected {
-        let key = if connected.side == Side::Client { "connecting_to" } else { "accepted_connection" };
-        object.push(key, Object::new().with("host", connected.host.as_str()).with("port", connected.port.get()));
+        let key = if connected.side == EndpointRole::Client { "connecting_to" } else { "accepted_connection" };
+        object.push(key, OrderedObject::new().with("host", connected.host.as_str()).with("port", connected.port.get()));
     }
     if let Some(start) = start {
         push_agreement(&mut object, connected, start);
@@ -32,8 +34,8 @@ pub(super) fn object(
     object
 }
 
-fn stream(stream: &StreamDescription) -> Value {
-    Object::new()
+fn stream(stream: &StreamDescription) -> OrderedValue {
+    OrderedObject::new()
         .with("socket", stream.socket)
         .with("local_host", stream.local.ip().to_string())
         .with("local_port", stream.local.port())
@@ -42,19 +44,19 @@ fn stream(stream: &StreamDescription) -> Value {
         .into()
 }
 
-fn timestamp(start: &TestStart) -> Object {
+fn timestamp(start: &TestStart) -> OrderedObject {
     let since = start.at.since_unix_epoch();
     let milliseconds = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-    Object::new()
+    OrderedObject::new()
         .with("time", civil_time::rfc1123(start.at))
         .with("timesecs", since.as_secs())
         .with("timemillisecs", milliseconds)
 }
 
-fn push_agreement(object: &mut Object, connected: Option<&Connected>, start: &TestStart) {
+fn push_agreement(object: &mut OrderedObject, connected: Option<&ConnectionEstablished>, start: &TestStart) {
     let parameters = &start.parameters;
     object.push("cookie", start.cookie.as_str());
-    if parameters.protocol == Protocol::Tcp {
+    if parameters.protocol == TestProtocol::Tcp {
         let default = connected.and_then(|connected| connected.control_mss);
         match (parameters.mss, default) {
             (Some(mss), _) => object.push("tcp_mss", mss.get()),
@@ -68,7 +70,7 @@ fn push_agreement(object: &mut Object, connected: Option<&Connected>, start: &Te
     object.push("rcvbuf_actual", start.receive_buffer.unwrap_or_default());
 }
 
-fn test_start(start: &TestStart) -> Object {
+fn test_start(start: &TestStart) -> OrderedObject {
     let parameters = &start.parameters;
     let (mut duration, mut bytes, mut blocks) = (0, ByteCount::ZERO, 0);
     match parameters.end {
@@ -76,10 +78,10 @@ fn test_start(start: &TestStart) -> Object {
         EndCondition::Bytes(limit) => bytes = limit,
         EndCondition::Blocks(limit) => blocks = limit.get(),
     }
-    let is = |direction: Direction| i32::from(parameters.direction == direction);
+    let is = |direction: TestDirection| i32::from(parameters.direction == direction);
     let offload = i32::from(parameters.segmentation_offload);
-    let protocol = if parameters.protocol == Protocol::Tcp { "TCP" } else { "UDP" };
-    Object::new()
+    let protocol = if parameters.protocol == TestProtocol::Tcp { "TCP" } else { "UDP" };
+    OrderedObject::new()
         .with("protocol", protocol)
         .with("num_streams", parameters.parallel)
         .with("blksize", parameters.block_size)
@@ -87,10 +89,10 @@ fn test_start(start: &TestStart) -> Object {
         .with("duration", duration)
         .with("bytes", bytes)
         .with("blocks", blocks)
-        .with("reverse", is(Direction::Reverse))
+        .with("reverse", is(TestDirection::Reverse))
         .with("tos", parameters.type_of_service.get())
         .with("target_bitrate", start.target_rate.whole_bits_per_second())
-        .with("bidir", is(Direction::Bidirectional))
+        .with("bidir", is(TestDirection::Bidirectional))
         .with("fqrate", fq_rate(parameters))
         .with("interval", start.interval.unwrap_or_default().as_secs_f64())
         .with("gso", offload)

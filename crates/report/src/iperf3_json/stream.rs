@@ -2,35 +2,35 @@
 
 use std::io::{self, Write};
 
-use linerate_model::event::Event;
+use linerate_model::event::TestEvent;
 
-use super::value::{Object, Value};
-use super::{Document, extra, interval};
+use super::value::{OrderedObject, OrderedValue};
+use super::{Iperf3Document, extra, interval};
 
 /// Writes events as they come, each on its own line: `{"event":"interval","data":{…}}`.
 ///
 /// The order at the end is `linerate`, `error`, `server_output_text` or `server_output_json`, `end`; iperf3 has no
 /// `linerate`, and its consumers ignore events that they do not know. Write errors are the only errors.
 #[derive(Clone, Debug)]
-pub struct Stream {
-    document: Document,
+pub struct Iperf3EventStream {
+    document: Iperf3Document,
     full_output: bool,
 }
 
-impl Stream {
+impl Iperf3EventStream {
     /// A stream that has written nothing yet. With `full_output` the whole document follows after the last event
     /// (`--json-stream-full-output`). `document` is a new one, with its labels.
     #[must_use]
-    pub fn new(document: Document, full_output: bool) -> Self {
+    pub fn new(document: Iperf3Document, full_output: bool) -> Self {
         Self { document, full_output }
     }
 
-    /// Takes in the next event and writes its line, if it has one.
-    pub fn event(&mut self, event: &Event, out: &mut dyn Write) -> io::Result<()> {
+    /// Adds the next event and writes its line, if it has one.
+    pub fn event(&mut self, event: &TestEvent, out: &mut dyn Write) -> io::Result<()> {
         self.document.event(event);
         match event {
-            Event::Started(_) => write_line(out, "start", self.document.start_object()),
-            Event::Interval(report) => match &self.document.context {
+            TestEvent::Started(_) => write_line(out, "start", self.document.start_object()),
+            TestEvent::Interval(report) => match &self.document.context {
                 Some(context) if context.shows(report) => {
                     write_line(out, "interval", interval::object(context, report))
                 }
@@ -40,18 +40,18 @@ impl Stream {
         }
     }
 
-    /// The whole document so far.
+    /// The document so far.
     #[must_use]
-    pub fn document(&self) -> &Document {
+    pub fn document(&self) -> &Iperf3Document {
         &self.document
     }
 
-    /// The text under `error` ([`Document::error`]).
+    /// Sets the text under `error` ([`Iperf3Document::error`]).
     pub fn error(&mut self, text: &str) {
         self.document.error(text);
     }
 
-    /// Writes what comes at the end.
+    /// Writes the events at the end.
     pub fn finish(self, out: &mut dyn Write) -> io::Result<()> {
         let document = self.document;
         let extra = extra::value(&document.intervals, &document.far_intervals, document.report.as_ref());
@@ -67,6 +67,6 @@ impl Stream {
     }
 }
 
-fn write_line(out: &mut dyn Write, event: &str, data: impl Into<Value>) -> io::Result<()> {
-    writeln!(out, "{}", Value::from(Object::new().with("event", event).with("data", data)).to_compact())
+fn write_line(out: &mut dyn Write, event: &str, data: impl Into<OrderedValue>) -> io::Result<()> {
+    writeln!(out, "{}", OrderedValue::from(OrderedObject::new().with("event", event).with("data", data)).to_compact())
 }

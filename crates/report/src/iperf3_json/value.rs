@@ -9,63 +9,63 @@ use crate::c_format;
 
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum OrderedValue {
     /// `null`: not known.
     Null,
     /// `true` or `false`.
     Bool(bool),
     /// A number without a fraction.
     Integer(i128),
-    /// Any other number; what is not finite is printed as `null`.
+    /// Any other number; non-finite numbers are printed as `null`.
     Double(f64),
     /// A text.
     String(String),
     /// Values in order.
-    Array(Vec<Value>),
+    Array(Vec<OrderedValue>),
     /// Keys with their values, in order.
-    Object(Object),
+    Object(OrderedObject),
 }
 
 /// Keys with their values, in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Object {
-    members: Vec<(String, Value)>,
+pub struct OrderedObject {
+    members: Vec<(String, OrderedValue)>,
 }
 
-impl Object {
+impl OrderedObject {
     /// An object without members.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With one more member at the end.
+    /// Adds one member at the end.
     #[must_use]
-    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+    pub fn with(mut self, key: &str, value: impl Into<OrderedValue>) -> Self {
         self.push(key, value);
         self
     }
 
     /// Adds a member at the end. A key that is there already is not replaced.
-    pub fn push(&mut self, key: &str, value: impl Into<Value>) {
+    pub fn push(&mut self, key: &str, value: impl Into<OrderedValue>) {
         self.members.push((key.to_owned(), value.into()));
     }
 
     /// The value of the first member with this key.
     #[must_use]
-    pub fn get(&self, key: &str) -> Option<&Value> {
+    pub fn get(&self, key: &str) -> Option<&OrderedValue> {
         self.members.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
     /// The members in order.
-    pub fn members(&self) -> impl Iterator<Item = (&str, &Value)> {
+    pub fn members(&self) -> impl Iterator<Item = (&str, &OrderedValue)> {
         self.members.iter().map(|(key, value)| (key.as_str(), value))
     }
 }
 
 macro_rules! from {
     ($($type:ty, $value:ident => $result:expr;)*) => {
-        $(impl From<$type> for Value {
+        $(impl From<$type> for OrderedValue {
             fn from($value: $type) -> Self {
                 $result
             }
@@ -84,16 +84,16 @@ from! {
     f64, value => Self::Double(value);
     &str, value => Self::String(value.to_owned());
     String, value => Self::String(value);
-    Object, value => Self::Object(value);
-    Vec<Value>, value => Self::Array(value);
+    OrderedObject, value => Self::Object(value);
+    Vec<OrderedValue>, value => Self::Array(value);
     ByteCount, value => value.get().into();
     PacketCount, value => value.get().into();
     SegmentCount, value => value.get().into();
     StreamCount, value => value.get().into();
 }
 
-impl Value {
-    /// The value that `text` holds, with the members of objects in the order of the text.
+impl OrderedValue {
+    /// Parses `text`, with the members of objects in the order of the text.
     ///
     /// # Errors
     /// The text is not one JSON value.
@@ -101,8 +101,8 @@ impl Value {
         serde_json::from_str(text)
     }
 
-    /// On several lines, as `cJSON_Print`: indented by tabs, a tab after each colon, the elements of an array one after
-    /// the other.
+    /// Prints on several lines, as `cJSON_Print`: indented by tabs, a tab after each colon, the elements of an array
+    /// one after the other.
     #[must_use]
     pub fn to_pretty(&self) -> String {
         let mut text = String::new();
@@ -110,7 +110,7 @@ impl Value {
         text
     }
 
-    /// On one line and without blanks, as `cJSON_PrintUnformatted`.
+    /// Prints on one line and without blanks, as `cJSON_PrintUnformatted`.
     #[must_use]
     pub fn to_compact(&self) -> String {
         let mut text = String::new();
@@ -132,7 +132,7 @@ impl Value {
     }
 }
 
-fn print_array(elements: &[Value], text: &mut String, depth: Option<usize>) {
+fn print_array(elements: &[OrderedValue], text: &mut String, depth: Option<usize>) {
     text.push('[');
     for (index, element) in elements.iter().enumerate() {
         if index > 0 {
@@ -143,7 +143,7 @@ fn print_array(elements: &[Value], text: &mut String, depth: Option<usize>) {
     text.push(']');
 }
 
-fn print_object(object: &Object, text: &mut String, depth: Option<usize>) {
+fn print_object(object: &OrderedObject, text: &mut String, depth: Option<usize>) {
     text.push('{');
     if depth.is_some() {
         text.push('\n');
@@ -171,10 +171,10 @@ fn indent(text: &mut String, depth: Option<usize>) {
     text.extend(core::iter::repeat_n('\t', depth.unwrap_or(0)));
 }
 
-/// cJSON's number forms (`print_number`): integers without a fraction, else 15 significant digits where they come back
+/// cJSON's number forms (`print_number`): integers without a fraction, else 15 significant digits where they round-trip
 /// to the same number within one unit of rounding, else 17.
 fn double(value: f64) -> String {
-    // The bounds of a 64-bit integer; above them cJSON takes the number as a double.
+    // The bounds of a 64-bit integer; above them cJSON treats the number as a double.
     const INTEGERS: core::ops::RangeInclusive<f64> = -9_223_372_036_854_775_808.0..=9_223_372_036_854_775_807.0;
     if !value.is_finite() {
         return "null".to_owned();
@@ -203,7 +203,7 @@ fn print_string(value: &str, text: &mut String) {
             '\r' => text.push_str("\\r"),
             '\t' => text.push_str("\\t"),
             control if control.is_control() => {
-                write!(text, "\\u{:04x}", u32::from(control)).expect("a String takes everything");
+                write!(text, "\\u{:04x}", u32::from(control)).expect("writing to a String never fails");
             }
             other => text.push(other),
         }
@@ -211,7 +211,7 @@ fn print_string(value: &str, text: &mut String) {
     text.push('"');
 }
 
-impl<'de> Deserialize<'de> for Value {
+impl<'de> Deserialize<'de> for OrderedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(AnyValue)
     }
@@ -220,50 +220,50 @@ impl<'de> Deserialize<'de> for Value {
 struct AnyValue;
 
 impl<'de> Visitor<'de> for AnyValue {
-    type Value = Value;
+    type Value = OrderedValue;
 
     fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E: Error>(self) -> Result<OrderedValue, E> {
+        Ok(OrderedValue::Null)
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+    fn visit_bool<E: Error>(self, value: bool) -> Result<OrderedValue, E> {
         Ok(value.into())
     }
 
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+    fn visit_i64<E: Error>(self, value: i64) -> Result<OrderedValue, E> {
         Ok(value.into())
     }
 
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+    fn visit_u64<E: Error>(self, value: u64) -> Result<OrderedValue, E> {
         Ok(value.into())
     }
 
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+    fn visit_f64<E: Error>(self, value: f64) -> Result<OrderedValue, E> {
         Ok(value.into())
     }
 
-    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+    fn visit_str<E: Error>(self, value: &str) -> Result<OrderedValue, E> {
         Ok(value.into())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<OrderedValue, A::Error> {
         let mut array = Vec::new();
         while let Some(element) = elements.next_element()? {
             array.push(element);
         }
-        Ok(Value::Array(array))
+        Ok(OrderedValue::Array(array))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let mut object = Object::new();
-        while let Some((key, value)) = members.next_entry::<String, Value>()? {
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<OrderedValue, A::Error> {
+        let mut object = OrderedObject::new();
+        while let Some((key, value)) = members.next_entry::<String, OrderedValue>()? {
             object.push(&key, value);
         }
-        Ok(Value::Object(object))
+        Ok(OrderedValue::Object(object))
     }
 }
 
@@ -294,10 +294,10 @@ mod tests {
 
     #[test]
     fn layout_of_empty_and_nested_values() {
-        let value: Value = Object::new()
-            .with("empty", Object::new())
-            .with("none", Value::Array(Vec::new()))
-            .with("list", vec![1.into(), Object::new().with("a", "b").into(), Value::Null])
+        let value: OrderedValue = OrderedObject::new()
+            .with("empty", OrderedObject::new())
+            .with("none", OrderedValue::Array(Vec::new()))
+            .with("list", vec![1.into(), OrderedObject::new().with("a", "b").into(), OrderedValue::Null])
             .into();
         assert_eq!(
             value.to_pretty(),
@@ -308,20 +308,20 @@ mod tests {
 
     #[test]
     fn strings_are_escaped() {
-        let value = Value::from("\"\\/\u{8}\u{c}\n\r\t\u{1b}\u{7f}\u{9b}é\u{1f600}");
+        let value = OrderedValue::from("\"\\/\u{8}\u{c}\n\r\t\u{1b}\u{7f}\u{9b}é\u{1f600}");
         assert_eq!(value.to_compact(), "\"\\\"\\\\/\\b\\f\\n\\r\\t\\u001b\\u007f\\u009bé\u{1f600}\"");
     }
 
     #[test]
-    fn what_is_printed_is_read_back_in_order() {
+    fn printed_json_parses_back_in_order() {
         let text = r#"{"z":1,"a":[true,null,-7,2.5,{"k":"\u001b"}],"m":18446744073709551615}"#;
-        assert_eq!(Value::parse(text).expect("valid").to_compact(), text);
-        assert!(Value::parse("{").is_err());
+        assert_eq!(OrderedValue::parse(text).expect("valid").to_compact(), text);
+        assert!(OrderedValue::parse("{").is_err());
     }
 
     proptest::proptest! {
         #[test]
-        fn doubles_come_back_within_one_rounding(value in proptest::num::f64::ANY) {
+        fn doubles_round_trip_within_one_rounding(value in proptest::num::f64::ANY) {
             let text = double(value);
             if value.is_finite() {
                 let back: f64 = text.parse().expect("a number");
@@ -332,10 +332,10 @@ mod tests {
         }
 
         #[test]
-        fn strings_come_back(text in ".*") {
-            let printed = Value::from(text.as_str()).to_compact();
+        fn strings_round_trip(text in ".*") {
+            let printed = OrderedValue::from(text.as_str()).to_compact();
             proptest::prop_assert!(!printed.contains(char::is_control));
-            proptest::prop_assert_eq!(Value::parse(&printed).expect("valid"), Value::String(text));
+            proptest::prop_assert_eq!(OrderedValue::parse(&printed).expect("valid"), OrderedValue::String(text));
         }
 
         #[test]

@@ -2,18 +2,18 @@
 
 use std::io::{self, Write};
 
-use linerate_model::parameters::Protocol;
+use linerate_model::parameters::TestProtocol;
 use linerate_model::sample::{IntervalReport, StreamInterval};
-use linerate_model::stream::Role;
-use linerate_units::iperf3::Format;
+use linerate_model::stream::StreamRole;
+use linerate_units::iperf3::UnitFormat;
 use linerate_units::{ByteCount, StreamCount};
 
-use super::lines::{self, Columns, Figures, Label};
-use crate::figures::{Context, IntervalSum, interval_seconds, intervals_of, milliseconds, percent, seconds};
+use super::lines::{self, MetricColumns, RowFigures, RowLabel};
+use crate::figures::{IntervalSum, TestContext, interval_seconds, intervals_of, milliseconds, percent, seconds};
 
 pub(super) fn write(
-    format: Format,
-    context: &Context,
+    format: UnitFormat,
+    context: &TestContext,
     interval: &IntervalReport,
     first: bool,
     out: &mut dyn Write,
@@ -28,12 +28,12 @@ pub(super) fn write(
         for stream in &streams {
             let figures = figures(format, context, interval, role);
             let figures =
-                Figures { label: Label::Stream(context.socket(stream.stream)), bytes: stream.bytes, ..figures };
+                RowFigures { label: RowLabel::Stream(context.socket(stream.stream)), bytes: stream.bytes, ..figures };
             writeln!(out, "{}", stream_line(&figures, context, stream, tag(interval)))?;
         }
         if context.parallel > StreamCount::new(1) {
             let sum = IntervalSum::of(&streams, context.parallel);
-            let figures = Figures { bytes: sum.bytes, ..figures(format, context, interval, role) };
+            let figures = RowFigures { bytes: sum.bytes, ..figures(format, context, interval, role) };
             writeln!(out, "{}", sum_line(&figures, context, role, &sum, tag(interval)))?;
         }
     }
@@ -41,19 +41,24 @@ pub(super) fn write(
 }
 
 /// iperf3 has one header for the whole test: with columns for a sender as soon as this end sends.
-fn columns(context: &Context, interval: &IntervalReport) -> Columns {
+fn columns(context: &TestContext, interval: &IntervalReport) -> MetricColumns {
     let counts = |stream: &StreamInterval| stream.tcp.as_ref().is_some_and(|tcp| tcp.retransmits.is_some());
     match context.protocol {
-        Protocol::Tcp if interval.streams.iter().any(counts) => Columns::RetransmitsAndWindow,
-        Protocol::Tcp => Columns::Plain,
-        Protocol::Udp if context.roles() == [Role::Sender] => Columns::Datagrams,
-        Protocol::Udp => Columns::JitterAndLoss,
+        TestProtocol::Tcp if interval.streams.iter().any(counts) => MetricColumns::RetransmitsAndWindow,
+        TestProtocol::Tcp => MetricColumns::Plain,
+        TestProtocol::Udp if context.roles() == [StreamRole::Sender] => MetricColumns::Datagrams,
+        TestProtocol::Udp => MetricColumns::JitterAndLoss,
     }
 }
 
-fn figures<'a>(format: Format, context: &Context, interval: &IntervalReport, role: Role) -> Figures<'a> {
-    Figures {
-        label: Label::Sum,
+fn figures<'a>(
+    format: UnitFormat,
+    context: &TestContext,
+    interval: &IntervalReport,
+    role: StreamRole,
+) -> RowFigures<'a> {
+    RowFigures {
+        label: RowLabel::Sum,
         role: if context.is_bidirectional() { lines::role_label(role, context.side) } else { "" },
         start: seconds(interval.start),
         end: seconds(interval.end),
@@ -67,9 +72,9 @@ const fn tag(interval: &IntervalReport) -> &'static str {
     if interval.omitted { "(omitted)" } else { "" }
 }
 
-fn stream_line(figures: &Figures<'_>, context: &Context, stream: &StreamInterval, tag: &str) -> String {
+fn stream_line(figures: &RowFigures<'_>, context: &TestContext, stream: &StreamInterval, tag: &str) -> String {
     if let Some(udp) = &stream.udp {
-        if stream.role == Role::Sender {
+        if stream.role == StreamRole::Sender {
             return figures.with_datagrams(udp.packets, context.is_bidirectional(), tag);
         }
         let jitter = udp.jitter.map_or(0.0, milliseconds);
@@ -86,13 +91,13 @@ fn stream_line(figures: &Figures<'_>, context: &Context, stream: &StreamInterval
     }
 }
 
-fn sum_line(figures: &Figures<'_>, context: &Context, role: Role, sum: &IntervalSum, tag: &str) -> String {
+fn sum_line(figures: &RowFigures<'_>, context: &TestContext, role: StreamRole, sum: &IntervalSum, tag: &str) -> String {
     match (context.protocol, role) {
-        (Protocol::Udp, Role::Sender) => figures.with_datagrams(sum.packets, context.is_bidirectional(), tag),
-        (Protocol::Udp, Role::Receiver) => {
+        (TestProtocol::Udp, StreamRole::Sender) => figures.with_datagrams(sum.packets, context.is_bidirectional(), tag),
+        (TestProtocol::Udp, StreamRole::Receiver) => {
             figures.with_loss(sum.jitter_ms, sum.lost, sum.packets, percent(sum.lost, sum.packets), tag)
         }
-        (Protocol::Tcp, _) => match sum.retransmits {
+        (TestProtocol::Tcp, _) => match sum.retransmits {
             Some(retransmits) => figures.with_retransmits(retransmits, tag),
             None => figures.plain(tag),
         },

@@ -1,9 +1,9 @@
 //! The lines of iperf3's tables, one function each (iperf3's `iperf_locale.c` has the layouts).
 
-use linerate_model::parameters::Protocol;
+use linerate_model::parameters::TestProtocol;
 use linerate_model::report::CpuUtilization;
-use linerate_model::stream::{Role, Side};
-use linerate_units::iperf3::{Format, format_bytes, format_rate};
+use linerate_model::stream::{EndpointRole, StreamRole};
+use linerate_units::iperf3::{UnitFormat, format_bytes, format_rate};
 use linerate_units::{BitRate, ByteCount, PacketCount, SegmentCount};
 
 use crate::c_format;
@@ -12,12 +12,12 @@ use crate::figures::bits_per_second;
 /// Between the intervals of several streams, and before the summary.
 pub(super) const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";
 
-/// Above and below the line that tells the port.
+/// Above and below the line with the port.
 pub(super) const BANNER: &str = "-----------------------------------------------------------";
 
-/// What the columns after the bitrate are.
+/// Columns after the bitrate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Columns {
+pub(super) enum MetricColumns {
     Plain,
     Retransmits,
     RetransmitsAndWindow,
@@ -25,36 +25,36 @@ pub(super) enum Columns {
     JitterAndLoss,
 }
 
-pub(super) fn table_header(columns: Columns, bidirectional: bool) -> String {
+pub(super) fn table_header(columns: MetricColumns, bidirectional: bool) -> String {
     let role = if bidirectional { "[Role]" } else { "" };
     let rest = match columns {
-        Columns::Plain => "",
-        Columns::Retransmits => "         Retr",
-        Columns::RetransmitsAndWindow => "         Retr  Cwnd",
-        Columns::Datagrams => "         Total Datagrams",
-        Columns::JitterAndLoss => "         Jitter    Lost/Total Datagrams",
+        MetricColumns::Plain => "",
+        MetricColumns::Retransmits => "         Retr",
+        MetricColumns::RetransmitsAndWindow => "         Retr  Cwnd",
+        MetricColumns::Datagrams => "         Total Datagrams",
+        MetricColumns::JitterAndLoss => "         Jitter    Lost/Total Datagrams",
     };
     format!("[ ID]{role} Interval           Transfer     Bitrate{rest}")
 }
 
-/// `[TX-C]`: what this end does on a stream, and which end it is.
-pub(super) const fn role_label(role: Role, side: Side) -> &'static str {
+/// `[TX-C]`: this end's role on a stream, and which end it is.
+pub(super) const fn role_label(role: StreamRole, side: EndpointRole) -> &'static str {
     match (role, side) {
-        (Role::Sender, Side::Client) => "[TX-C]",
-        (Role::Receiver, Side::Client) => "[RX-C]",
-        (Role::Sender, Side::Server) => "[TX-S]",
-        (Role::Receiver, Side::Server) => "[RX-S]",
+        (StreamRole::Sender, EndpointRole::Client) => "[TX-C]",
+        (StreamRole::Receiver, EndpointRole::Client) => "[RX-C]",
+        (StreamRole::Sender, EndpointRole::Server) => "[TX-S]",
+        (StreamRole::Receiver, EndpointRole::Server) => "[RX-S]",
     }
 }
 
-/// The number in square brackets.
+/// Label in square brackets.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Label {
+pub(super) enum RowLabel {
     Stream(i32),
     Sum,
 }
 
-impl Label {
+impl RowLabel {
     pub(super) fn bracketed(self) -> String {
         match self {
             Self::Stream(socket) => format!("[{socket:3}]"),
@@ -63,21 +63,21 @@ impl Label {
     }
 }
 
-/// What all lines of a table begin with.
+/// Leading columns of all lines of a table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Figures<'a> {
-    pub(super) label: Label,
+pub(super) struct RowFigures<'a> {
+    pub(super) label: RowLabel,
     /// Empty unless both directions are measured at once.
     pub(super) role: &'a str,
     pub(super) start: f64,
     pub(super) end: f64,
     pub(super) bytes: ByteCount,
-    /// What the rate is computed over.
+    /// Time over which the rate is computed.
     pub(super) seconds: f64,
-    pub(super) format: Format,
+    pub(super) format: UnitFormat,
 }
 
-impl Figures<'_> {
+impl RowFigures<'_> {
     fn head(&self) -> String {
         let rate = BitRate::from_bits_per_second(bits_per_second(self.bytes, self.seconds));
         format!(
@@ -86,7 +86,7 @@ impl Figures<'_> {
             role = self.role,
             start = self.start,
             end = self.end,
-            bytes = format_bytes(self.bytes, Format::AdaptiveBytes),
+            bytes = format_bytes(self.bytes, UnitFormat::AdaptiveBytes),
             rate = format_rate(rate, self.format),
         )
     }
@@ -98,13 +98,13 @@ impl Figures<'_> {
 
     /// A TCP sender during an interval.
     pub(super) fn with_window(&self, retransmits: SegmentCount, window: ByteCount, tag: &str) -> String {
-        let window = format_bytes(window, Format::AdaptiveBytes);
+        let window = format_bytes(window, UnitFormat::AdaptiveBytes);
         format!("{}  {:3}   {window}s       {tag}", self.head(), retransmits.get())
     }
 
     /// A TCP sender over the whole test; sums have one blank more.
     pub(super) fn with_retransmits(&self, retransmits: SegmentCount, tag: &str) -> String {
-        let blank = if matches!(self.label, Label::Sum) { " " } else { "" };
+        let blank = if matches!(self.label, RowLabel::Sum) { " " } else { "" };
         format!("{}  {:3}            {blank}{tag}", self.head(), retransmits.get())
     }
 
@@ -128,24 +128,24 @@ impl Figures<'_> {
         format!("{}  {jitter_ms:5.3} ms  {}/{} ({percent}%)  {tag}", self.head(), lost.get(), of.get())
     }
 
-    /// A UDP receiver that cannot tell which losses belong to the omitted part (iperf3 before 3.16).
+    /// A UDP receiver that does not know which losses belong to the omitted part (iperf3 before 3.16).
     pub(super) fn with_unknown_loss(&self, jitter_ms: f64, of: PacketCount, tag: &str) -> String {
         format!("{}  {jitter_ms:5.3} ms  Unknown/{}  {tag}", self.head(), of.get())
     }
 }
 
-/// iperf3 labels this line `[SUM]` also where it speaks of one stream.
+/// iperf3 labels this line `[SUM]` also for one stream.
 pub(super) fn out_of_order(role: &str, end: f64, count: PacketCount) -> String {
     format!("[SUM]{role} {:4.1}-{end:4.1} sec  {} datagrams received out-of-order", 0.0, count.get())
 }
 
-pub(super) fn not_available(label: Label, who: &str) -> String {
+pub(super) fn not_available(label: RowLabel, who: &str) -> String {
     format!("{} ({who} statistics not available)", label.bracketed())
 }
 
 /// `CPU Utilization: local/sender 77.3% (0.3%u/76.9%s), remote/receiver 47.2% (1.0%u/46.2%s)`
-pub(super) fn cpu(local_role: Role, local: CpuUtilization, remote: CpuUtilization) -> String {
-    let (here, there) = if local_role == Role::Sender { ("sender", "receiver") } else { ("receiver", "sender") };
+pub(super) fn cpu(local_role: StreamRole, local: CpuUtilization, remote: CpuUtilization) -> String {
+    let (here, there) = if local_role == StreamRole::Sender { ("sender", "receiver") } else { ("receiver", "sender") };
     format!("CPU Utilization: local/{here} {}, remote/{there} {}", cpu_figures(local), cpu_figures(remote))
 }
 
@@ -153,9 +153,9 @@ fn cpu_figures(cpu: CpuUtilization) -> String {
     format!("{:.1}% ({:.1}%u/{:.1}%s)", cpu.total.percent(), cpu.user.percent(), cpu.system.percent())
 }
 
-pub(super) const fn protocol(protocol: Protocol) -> &'static str {
+pub(super) const fn protocol(protocol: TestProtocol) -> &'static str {
     match protocol {
-        Protocol::Tcp => "TCP",
-        Protocol::Udp => "UDP",
+        TestProtocol::Tcp => "TCP",
+        TestProtocol::Udp => "UDP",
     }
 }

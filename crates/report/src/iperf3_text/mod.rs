@@ -1,6 +1,6 @@
 //! iperf3's text output, character for character: profile 3.21.
 //!
-//! The caller adds what is not part of a line's text: the title or the time stamp before each line, flushing, and the
+//! The caller adds everything outside a line's text: the title or the time stamp before each line, flushing, and the
 //! messages on the standard error output (`iperf3: error - …`, `iperf3: interrupt - …`, warnings).
 
 mod intervals;
@@ -10,18 +10,18 @@ mod summary;
 
 use std::io::{self, Write};
 
-use linerate_model::event::{Connected, Event};
-use linerate_model::stream::Side;
+use linerate_model::event::{ConnectionEstablished, TestEvent};
+use linerate_model::stream::EndpointRole;
 use linerate_units::Port;
-use linerate_units::iperf3::Format;
+use linerate_units::iperf3::UnitFormat;
 
-use crate::figures::Context;
+use crate::figures::TestContext;
 
-/// How the text is to look.
+/// Options of the text output.
 #[derive(Clone, Debug, Default)]
 pub struct TextOptions {
     /// The unit of the bitrate column (`-f`).
-    pub format: Format,
+    pub format: UnitFormat,
     /// More lines (`-V`).
     pub verbose: bool,
     /// First line of `-V`, for example `iperf 3.21`.
@@ -34,24 +34,24 @@ pub struct TextOptions {
 ///
 /// Write errors are the only errors.
 #[derive(Debug)]
-pub struct Renderer {
+pub struct Iperf3Renderer {
     options: TextOptions,
     /// The control connection of the current test, until the test starts.
-    pending: Option<Connected>,
-    /// Whether its greeting has been written.
+    pending: Option<ConnectionEstablished>,
+    /// True when its greeting has been written.
     greeted: bool,
-    context: Option<Context>,
+    context: Option<TestContext>,
     interval_shown: bool,
 }
 
-impl Renderer {
+impl Iperf3Renderer {
     /// A renderer that has written nothing yet.
     #[must_use]
     pub fn new(options: TextOptions) -> Self {
         Self { options, pending: None, greeted: false, context: None, interval_shown: false }
     }
 
-    /// What comes before everything else: with `-V` the version and the system.
+    /// Writes the lines before everything else: with `-V` the version and the system.
     pub fn begin(&mut self, out: &mut dyn Write) -> io::Result<()> {
         if self.options.verbose {
             writeln!(out, "{}", self.options.version)?;
@@ -60,24 +60,24 @@ impl Renderer {
         Ok(())
     }
 
-    /// A server's banner; `test` counts from 1.
+    /// Writes a server's banner; `test` counts from 1.
     pub fn listening(&mut self, port: Port, test: u64, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{}", lines::BANNER)?;
         writeln!(out, "Server listening on {port} (test #{test})")?;
         writeln!(out, "{}", lines::BANNER)
     }
 
-    /// The lines of one event. [`Event::Warning`] has none here: warnings belong on the standard error output.
-    pub fn event(&mut self, event: &Event, out: &mut dyn Write) -> io::Result<()> {
+    /// Writes the lines of one event. [`TestEvent::Warning`] has none here: warnings belong on the standard error output.
+    pub fn event(&mut self, event: &TestEvent, out: &mut dyn Write) -> io::Result<()> {
         match event {
-            Event::Connected(connected) => self.connected(connected, out),
-            Event::Started(start) => {
+            TestEvent::Connected(connected) => self.connected(connected, out),
+            TestEvent::Started(start) => {
                 let connected = self.pending.take();
                 start::write(&self.options, connected.as_ref(), start, out)?;
-                self.context = Some(Context::of(start));
+                self.context = Some(TestContext::of(start));
                 Ok(())
             }
-            Event::Interval(interval) => {
+            TestEvent::Interval(interval) => {
                 let Some(context) = &self.context else { return Ok(()) };
                 if !context.shows(interval) {
                     return Ok(());
@@ -86,8 +86,8 @@ impl Renderer {
                 self.interval_shown = true;
                 intervals::write(self.options.format, context, interval, first, out)
             }
-            Event::FarInterval(_) | Event::Warning(_) | Event::Debug(_) => Ok(()),
-            Event::Finished(report) => {
+            TestEvent::FarInterval(_) | TestEvent::Warning(_) | TestEvent::Debug(_) => Ok(()),
+            TestEvent::Finished(report) => {
                 if let Some(connected) = self.pending.take().filter(|_| !self.greeted) {
                     start::write_greeting(&connected, out)?;
                 }
@@ -98,8 +98,8 @@ impl Renderer {
         }
     }
 
-    /// With `-V` the time stands above this line, and is known only when the test starts: then it waits until then.
-    fn connected(&mut self, connected: &Connected, out: &mut dyn Write) -> io::Result<()> {
+    /// With `-V` the time precedes this line and is known only when the test starts: the line is delayed until then.
+    fn connected(&mut self, connected: &ConnectionEstablished, out: &mut dyn Write) -> io::Result<()> {
         self.context = None;
         self.interval_shown = false;
         self.pending = Some(connected.clone());
@@ -107,7 +107,7 @@ impl Renderer {
         if self.greeted {
             return start::write_greeting(connected, out);
         }
-        if let (Side::Client, Some(mss)) = (connected.side, connected.control_mss) {
+        if let (EndpointRole::Client, Some(mss)) = (connected.side, connected.control_mss) {
             writeln!(out, "Control connection MSS {mss}")?;
         }
         Ok(())

@@ -2,30 +2,30 @@
 
 use std::io::{self, Write};
 
-use linerate_model::event::{Connected, TestStart};
-use linerate_model::parameters::{Direction, EndCondition, Protocol};
-use linerate_model::stream::Side;
+use linerate_model::event::{ConnectionEstablished, TestStart};
+use linerate_model::parameters::{EndCondition, TestDirection, TestProtocol};
+use linerate_model::stream::EndpointRole;
 
 use super::{TextOptions, lines};
 use crate::{civil_time, escape};
 
 /// `Connecting to host …`, or on a server `Accepted connection from …`.
-pub(super) fn write_greeting(connected: &Connected, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_greeting(connected: &ConnectionEstablished, out: &mut dyn Write) -> io::Result<()> {
     let host = escape::line(&connected.host);
     match connected.side {
-        Side::Client => writeln!(out, "Connecting to host {host}, port {}", connected.port),
-        Side::Server => writeln!(out, "Accepted connection from {host}, port {}", connected.port),
+        EndpointRole::Client => writeln!(out, "Connecting to host {host}, port {}", connected.port),
+        EndpointRole::Server => writeln!(out, "Accepted connection from {host}, port {}", connected.port),
     }
 }
 
 pub(super) fn write(
     options: &TextOptions,
-    connected: Option<&Connected>,
+    connected: Option<&ConnectionEstablished>,
     start: &TestStart,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     if options.verbose {
-        if let (Side::Client, Some(size)) = (start.side, start.derived_block_size) {
+        if let (EndpointRole::Client, Some(size)) = (start.side, start.derived_block_size) {
             writeln!(out, "Setting UDP block size to {}", size.get())?;
         }
         writeln!(out, "Time: {}", civil_time::rfc1123(start.at))?;
@@ -33,7 +33,9 @@ pub(super) fn write(
             write_greeting(connected, out)?;
         }
     }
-    if let (Side::Client, Direction::Reverse, Some(connected)) = (start.side, start.parameters.direction, connected) {
+    if let (EndpointRole::Client, TestDirection::Reverse, Some(connected)) =
+        (start.side, start.parameters.direction, connected)
+    {
         writeln!(out, "Reverse mode, remote host {} is sending", escape::line(&connected.host))?;
     }
     if options.verbose {
@@ -44,7 +46,7 @@ pub(super) fn write(
         writeln!(
             out,
             "{} local {} port {} connected to {} port {}",
-            lines::Label::Stream(stream.socket).bracketed(),
+            lines::RowLabel::Stream(stream.socket).bracketed(),
             local.ip(),
             local.port(),
             remote.ip(),
@@ -55,9 +57,13 @@ pub(super) fn write(
 }
 
 /// Cookie, segment size and target rate.
-fn write_agreement(connected: Option<&Connected>, start: &TestStart, out: &mut dyn Write) -> io::Result<()> {
+fn write_agreement(
+    connected: Option<&ConnectionEstablished>,
+    start: &TestStart,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(out, "      Cookie: {}", escape::line(&start.cookie))?;
-    if start.parameters.protocol == Protocol::Tcp {
+    if start.parameters.protocol == TestProtocol::Tcp {
         let default = connected.and_then(|connected| connected.control_mss);
         match (start.parameters.mss, default) {
             (Some(mss), _) => writeln!(out, "      TCP MSS: {mss}")?,

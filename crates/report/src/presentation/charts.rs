@@ -1,66 +1,66 @@
-//! What the pictures of a report hold.
+//! Charts of a report.
 
 use std::borrow::Cow;
 
-use linerate_model::schema::run::{Panel, PhaseSpan, RunDocument, Series, Unit};
+use linerate_documents::run::{ChartPanel, FigureUnit, PhaseSpan, RunDocument, SampleSeries};
 
-use super::together::together;
-use super::{Quantity, direction, panel};
+use super::aggregate::together;
+use super::{Quantity, direction_label, panel_properties};
 
-/// A picture.
+/// A chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart<'a> {
     /// Stable name in snake case, unique within the presentation.
     pub name: String,
-    /// What a person reads.
+    /// Display title.
     pub title: String,
-    /// What the picture says, in a sentence, for those who do not see it.
+    /// One-sentence summary for readers who do not see the chart.
     pub summary: String,
-    /// What is drawn.
-    pub plot: Plot<'a>,
+    /// The plot.
+    pub plot: ChartPlot<'a>,
 }
 
-/// The kinds of pictures.
+/// Kinds of plots.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Plot<'a> {
+pub enum ChartPlot<'a> {
     /// Quantities over time.
-    Lines(Lines<'a>),
+    Lines(LineChart<'a>),
     /// Shares of time over time, stacked.
-    Ribbon(Ribbon<'a>),
+    Ribbon(StackedShares<'a>),
     /// Cumulative distributions.
-    Distribution(Distribution),
+    Distribution(DistributionPlot),
     /// Single values side by side.
-    Bars(Bars),
+    Bars(BarChart),
 }
 
 /// Quantities over time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lines<'a> {
+pub struct LineChart<'a> {
     /// Unit of all values.
-    pub unit: Unit,
+    pub unit: FigureUnit,
     /// In the order of the legend.
     pub series: Vec<TimeSeries<'a>>,
-    /// How many of them are seen to begin with, from the first; the others when they are asked for.
+    /// Number of series shown initially, from the first; the others on request.
     pub shown: usize,
-    /// What was done when.
-    pub phases: Vec<Phase>,
+    /// Phases of the measurement.
+    pub phases: Vec<ChartPhase>,
 }
 
-/// Readings of one quantity. Times are nanoseconds since the run began, ascending.
+/// Samples of one quantity. Times are nanoseconds since the run began, ascending.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeSeries<'a> {
-    /// For the legend.
+    /// Legend entry.
     pub name: String,
     /// Nanoseconds since the run began, ascending.
     pub times_ns: Cow<'a, [u64]>,
-    /// One for each time; `None` where nothing could be read.
+    /// One for each time; `None` where no value was available.
     pub values: Cow<'a, [Option<f64>]>,
 }
 
 /// A phase of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Phase {
-    /// Its name.
+pub struct ChartPhase {
+    /// Name.
     pub name: String,
     /// Nanoseconds since the run began.
     pub start_ns: u64,
@@ -70,80 +70,80 @@ pub struct Phase {
 
 /// Shares of time, stacked: at each time they add up to at most 1.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ribbon<'a> {
+pub struct StackedShares<'a> {
     /// From the bottom up.
     pub series: Vec<TimeSeries<'a>>,
-    /// What was done when.
-    pub phases: Vec<Phase>,
+    /// Phases of the measurement.
+    pub phases: Vec<ChartPhase>,
 }
 
 /// Cumulative distributions of one quantity.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Distribution {
+pub struct DistributionPlot {
     /// Unit of the quantity.
-    pub unit: Unit,
+    pub unit: FigureUnit,
     /// In the order of the legend.
-    pub curves: Vec<Curve>,
+    pub curves: Vec<DistributionCurve>,
 }
 
 /// One cumulative distribution.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Curve {
-    /// For the legend.
+pub struct DistributionCurve {
+    /// Legend entry.
     pub name: String,
-    /// Values and the share of readings at or below them, ascending.
+    /// Values and the share of samples at or below them, ascending.
     pub points: Vec<(f64, f64)>,
-    /// Its colour, as a number from 0: curves that belong together have the same.
+    /// Colour index from 0; curves that belong together share it.
     pub colour: usize,
-    /// Whether its line is broken: of two curves that belong together, the earlier one.
+    /// True for a dashed line: of two curves that belong together, the earlier one.
     pub dashed: bool,
 }
 
 /// Single values side by side.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Bars {
+pub struct BarChart {
     /// Unit of all values.
-    pub unit: Unit,
-    /// What each bar of a row is, for example `before` and `after`.
+    pub unit: FigureUnit,
+    /// Meaning of each bar of a row, for example `before` and `after`.
     pub legend: Vec<String>,
     /// From the top down.
-    pub rows: Vec<BarsRow>,
+    pub rows: Vec<BarGroup>,
 }
 
 /// Bars that belong together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct BarsRow {
-    /// What they are of.
+pub struct BarGroup {
+    /// Row label.
     pub label: String,
     /// One for each entry of the legend: the value and its 95 % confidence interval.
     pub bars: Vec<(Option<f64>, Option<[f64; 2]>)>,
 }
 
-/// The charts of all panels that `run` has readings for, in the order of the report.
-pub(super) fn of_series(run: &RunDocument) -> Vec<Chart<'_>> {
-    const ORDER: [Panel; 9] = [
-        Panel::Throughput,
-        Panel::Latency,
-        Panel::Rtt,
-        Panel::CongestionWindow,
-        Panel::Retransmissions,
-        Panel::Limits,
-        Panel::Queue,
-        Panel::OneWayDelay,
-        Panel::Loss,
+/// Charts of all panels that `run` has samples for, in the order of the report.
+pub(super) fn series_charts(run: &RunDocument) -> Vec<Chart<'_>> {
+    const ORDER: [ChartPanel; 9] = [
+        ChartPanel::Throughput,
+        ChartPanel::Latency,
+        ChartPanel::Rtt,
+        ChartPanel::CongestionWindow,
+        ChartPanel::Retransmissions,
+        ChartPanel::Limits,
+        ChartPanel::Queue,
+        ChartPanel::OneWayDelay,
+        ChartPanel::Loss,
     ];
-    let phases: Vec<Phase> = run.phases.iter().map(phase).collect();
-    ORDER.iter().flat_map(|&panel| of_panel(run, panel, &phases)).collect()
+    let phases: Vec<ChartPhase> = run.phases.iter().map(phase).collect();
+    ORDER.iter().flat_map(|&panel| panel_charts(run, panel, &phases)).collect()
 }
 
 /// The charts of one panel: one for each unit that its series have, in practice one.
-fn of_panel<'a>(run: &'a RunDocument, kind: Panel, phases: &[Phase]) -> Vec<Chart<'a>> {
-    let series: Vec<&Series> = run.series.iter().filter(|series| series.panel == kind).collect();
-    let (name, _, usual) = panel(kind);
-    if kind == Panel::Limits {
+fn panel_charts<'a>(run: &'a RunDocument, kind: ChartPanel, phases: &[ChartPhase]) -> Vec<Chart<'a>> {
+    let series: Vec<&SampleSeries> = run.series.iter().filter(|series| series.panel == kind).collect();
+    let (name, _, usual) = panel_properties(kind);
+    if kind == ChartPanel::Limits {
         return ribbons(&series, phases);
     }
-    let mut units: Vec<Unit> = Vec::new();
+    let mut units: Vec<FigureUnit> = Vec::new();
     for unit in series.iter().map(|series| series.unit) {
         if !units.contains(&unit) {
             units.push(unit);
@@ -152,54 +152,61 @@ fn of_panel<'a>(run: &'a RunDocument, kind: Panel, phases: &[Phase]) -> Vec<Char
     units
         .into_iter()
         .map(|unit| {
-            let series: Vec<&Series> = series.iter().copied().filter(|series| series.unit == unit).collect();
-            let name = if unit == usual { name.to_owned() } else { format!("{name}_{}", unit_word(unit)) };
+            let series: Vec<&SampleSeries> = series.iter().copied().filter(|series| series.unit == unit).collect();
+            let name = if unit == usual { name.to_owned() } else { format!("{name}_{}", unit_suffix(unit)) };
             lines(name, kind, unit, &series, phases)
         })
         .collect()
 }
 
-fn lines<'a>(name: String, kind: Panel, unit: Unit, series: &[&'a Series], phases: &[Phase]) -> Chart<'a> {
-    // More lines than there are colours cannot be told apart.
-    const READABLE: usize = 8;
-    let (_, title, _) = panel(kind);
-    let mut all = if series.len() > READABLE { together(kind, series, phases) } else { Vec::new() };
+fn lines<'a>(
+    name: String,
+    kind: ChartPanel,
+    unit: FigureUnit,
+    series: &[&'a SampleSeries],
+    phases: &[ChartPhase],
+) -> Chart<'a> {
+    // More lines than colours are indistinguishable.
+    const MAX_SINGLE_LINES: usize = 8;
+    let (_, title, _) = panel_properties(kind);
+    let mut all = if series.len() > MAX_SINGLE_LINES { together(kind, series, phases) } else { Vec::new() };
     let whole = all.len();
     all.extend(series.iter().map(|series| borrowed(series)));
     let shown = if whole > 0 { whole } else { all.len() };
     let summary = summary(title, unit, &all);
-    let plot = Plot::Lines(Lines { unit, series: all, shown, phases: phases.to_vec() });
+    let plot = ChartPlot::Lines(LineChart { unit, series: all, shown, phases: phases.to_vec() });
     Chart { name, title: title.to_owned(), summary, plot }
 }
 
 /// One ribbon for each direction: where there are several streams, the mean of their shares.
-fn ribbons<'a>(series: &[&'a Series], phases: &[Phase]) -> Vec<Chart<'a>> {
+fn ribbons<'a>(series: &[&'a SampleSeries], phases: &[ChartPhase]) -> Vec<Chart<'a>> {
     let mut directions = Vec::new();
     for series in series {
         if !directions.contains(&series.direction) {
             directions.push(series.direction);
         }
     }
-    let (name, title, _) = panel(Panel::Limits);
+    let (name, title, _) = panel_properties(ChartPanel::Limits);
     directions
         .into_iter()
         .map(|flow| {
-            let of_flow: Vec<&Series> = series.iter().copied().filter(|series| series.direction == flow).collect();
+            let of_flow: Vec<&SampleSeries> =
+                series.iter().copied().filter(|series| series.direction == flow).collect();
             let series = by_state(&of_flow);
-            let suffix = flow.map(direction);
+            let suffix = flow.map(direction_label);
             let title = suffix.map_or_else(|| title.to_owned(), |suffix| format!("{title}, {suffix}"));
             Chart {
                 name: suffix.map_or_else(|| name.to_owned(), |suffix| format!("{name}_{suffix}")),
-                summary: summary(&title, Unit::Share, &series),
+                summary: summary(&title, FigureUnit::Share, &series),
                 title,
-                plot: Plot::Ribbon(Ribbon { series, phases: phases.to_vec() }),
+                plot: ChartPlot::Ribbon(StackedShares { series, phases: phases.to_vec() }),
             }
         })
         .collect()
 }
 
 /// The series of each state; several streams of one state become their mean at each time.
-fn by_state<'a>(series: &[&'a Series]) -> Vec<TimeSeries<'a>> {
+fn by_state<'a>(series: &[&'a SampleSeries]) -> Vec<TimeSeries<'a>> {
     let mut names: Vec<&str> = Vec::new();
     for series in series {
         if !names.contains(&series.name.as_str()) {
@@ -216,8 +223,8 @@ fn by_state<'a>(series: &[&'a Series]) -> Vec<TimeSeries<'a>> {
         .collect()
 }
 
-/// At the times of the first stream: of each stream the reading that is nearest, as streams are not read at once.
-fn mean<'a>(name: &str, series: &[&Series]) -> TimeSeries<'a> {
+/// Mean at the times of the first stream, from the nearest sample of each stream: streams are not sampled at once.
+fn mean<'a>(name: &str, series: &[&SampleSeries]) -> TimeSeries<'a> {
     let all: Vec<TimeSeries<'_>> = series.iter().map(|series| borrowed(series)).collect();
     let times = all.first().map_or(&[][..], |first| &first.times_ns);
     let values = times.iter().map(|&time| {
@@ -240,10 +247,10 @@ fn nearest(series: &TimeSeries<'_>, time: u64) -> Option<f64> {
     series.values.get(closer?).copied().flatten()
 }
 
-fn borrowed(series: &Series) -> TimeSeries<'_> {
-    // A document from elsewhere may be of two lengths; what has no partner is not shown.
+fn borrowed(series: &SampleSeries) -> TimeSeries<'_> {
+    // A document from elsewhere may have arrays of two lengths; samples without a partner are not shown.
     let length = series.times_ns.len().min(series.values.len());
-    let name = match series.direction.map(direction) {
+    let name = match series.direction.map(direction_label) {
         Some(direction) if !series.name.contains(direction) => format!("{} {direction}", series.name),
         _ => series.name.clone(),
     };
@@ -254,58 +261,58 @@ fn borrowed(series: &Series) -> TimeSeries<'_> {
     }
 }
 
-fn phase(span: &PhaseSpan) -> Phase {
-    Phase { name: span.name.clone(), start_ns: span.start_ns, end_ns: span.end_ns }
+fn phase(span: &PhaseSpan) -> ChartPhase {
+    ChartPhase { name: span.name.clone(), start_ns: span.start_ns, end_ns: span.end_ns }
 }
 
 /// `Round-trip time of probes: UDP best effort 18.1 ms to 960 ms, mean 210 ms; …`.
-fn summary(title: &str, unit: Unit, series: &[TimeSeries<'_>]) -> String {
-    const NAMED: usize = 4;
-    let mut parts: Vec<String> = series.iter().take(NAMED).map(|series| range(unit, series)).collect();
-    if series.len() > NAMED {
-        parts.push(format!("and {} more", series.len() - NAMED));
+fn summary(title: &str, unit: FigureUnit, series: &[TimeSeries<'_>]) -> String {
+    const MAX_NAMED_SERIES: usize = 4;
+    let mut parts: Vec<String> = series.iter().take(MAX_NAMED_SERIES).map(|series| range(unit, series)).collect();
+    if series.len() > MAX_NAMED_SERIES {
+        parts.push(format!("and {} more", series.len() - MAX_NAMED_SERIES));
     }
     format!("{title}: {}.", parts.join("; "))
 }
 
-fn range(unit: Unit, series: &TimeSeries<'_>) -> String {
-    let Some(extent) = extent(&series.values) else { return format!("{} without readings", series.name) };
-    let shown = |value| Quantity::new(value, unit).shown();
+fn range(unit: FigureUnit, series: &TimeSeries<'_>) -> String {
+    let Some(extent) = extent(&series.values) else { return format!("{} without samples", series.name) };
+    let shown = |value| Quantity::new(value, unit).display_text();
     format!("{} {} to {}, mean {}", series.name, shown(extent.min), shown(extent.max), shown(extent.mean))
 }
 
-/// What readings span.
+/// Range, mean and number of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Extent {
+pub(crate) struct ValueRange {
     pub(crate) min: f64,
     pub(crate) max: f64,
     pub(crate) mean: f64,
     pub(crate) count: u64,
 }
 
-/// Of the readings that are there; `None` when none is.
-pub(crate) fn extent(values: &[Option<f64>]) -> Option<Extent> {
-    let mut extent: Option<Extent> = None;
+/// Extent of the known samples; `None` when there are none.
+pub(crate) fn extent(values: &[Option<f64>]) -> Option<ValueRange> {
+    let mut extent: Option<ValueRange> = None;
     for value in values.iter().flatten().copied().filter(|value| value.is_finite()) {
-        let so_far = extent.get_or_insert(Extent { min: value, max: value, mean: 0.0, count: 0 });
+        let so_far = extent.get_or_insert(ValueRange { min: value, max: value, mean: 0.0, count: 0 });
         so_far.min = so_far.min.min(value);
         so_far.max = so_far.max.max(value);
         so_far.count += 1;
-        so_far.mean += (value - so_far.mean) / super::quantity::real(so_far.count);
+        so_far.mean += (value - so_far.mean) / super::quantity::as_f64(so_far.count);
     }
     extent
 }
 
-const fn unit_word(unit: Unit) -> &'static str {
+const fn unit_suffix(unit: FigureUnit) -> &'static str {
     match unit {
-        Unit::BitsPerSecond => "rate",
-        Unit::Bytes => "bytes",
-        Unit::Nanoseconds => "time",
-        Unit::Share => "share",
-        Unit::Packets => "packets",
-        Unit::Segments => "segments",
-        Unit::RoundTripsPerMinute => "responsiveness",
-        Unit::One => "number",
+        FigureUnit::BitsPerSecond => "rate",
+        FigureUnit::Bytes => "bytes",
+        FigureUnit::Nanoseconds => "time",
+        FigureUnit::Share => "share",
+        FigureUnit::Packets => "packets",
+        FigureUnit::Segments => "segments",
+        FigureUnit::RoundTripsPerMinute => "responsiveness",
+        FigureUnit::One => "number",
     }
 }
 
@@ -313,13 +320,13 @@ const fn unit_word(unit: Unit) -> &'static str {
 mod tests {
     use super::*;
 
-    fn series(times_ns: &[u64], values: &[f64]) -> Series {
-        Series {
-            panel: Panel::Limits,
+    fn series(times_ns: &[u64], values: &[f64]) -> SampleSeries {
+        SampleSeries {
+            panel: ChartPanel::Limits,
             name: "network".to_owned(),
             direction: None,
             stream: None,
-            unit: Unit::Share,
+            unit: FigureUnit::Share,
             times_ns: times_ns.to_vec(),
             values: values.iter().copied().map(Some).collect(),
         }
@@ -338,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_document_of_two_lengths_is_cut_to_the_shorter() {
-        let odd = Series { times_ns: vec![1, 2, 3], ..series(&[1], &[0.5]) };
+        let odd = SampleSeries { times_ns: vec![1, 2, 3], ..series(&[1], &[0.5]) };
         assert_eq!(borrowed(&odd).times_ns.len(), 1);
     }
 }

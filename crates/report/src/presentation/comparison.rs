@@ -1,16 +1,20 @@
-//! Two runs beside each other.
+//! Comparison of two runs.
 
-use linerate_model::schema::load::LoadDocument;
-use linerate_model::schema::run::{
-    EnvironmentDifference, Figure, FigureComparison, Judgement, RunComparison, RunDocument, RunResult, Unit,
+use linerate_documents::run::{
+    EnvironmentDifference, FigureComparison, FigureJudgement, FigureUnit, RunComparison, RunDocument, RunFigure,
+    RunResult,
 };
+use linerate_model::load::LoadDocument;
 
-use super::{Bars, BarsRow, Cell, Chart, Distribution, Fact, KeyFigure, Plot, Presentation, Quantity, Table};
-use super::{charts, command, environment, key_figure, views};
+use super::{
+    BarChart, BarGroup, Chart, ChartPlot, DistributionPlot, KeyFigure, NamedFact, Presentation, Quantity, ReportTable,
+    TableCell,
+};
+use super::{charts, environment, key_figure, kind_title, views};
 
-/// The report of what is different in `after`, against `before`.
+/// Reports the differences of `after` from `before`.
 ///
-/// Figures of the same name are compared as [`RunComparison`] does it, with confidence intervals of their differences.
+/// Figures of the same name are compared by [`RunComparison`], with confidence intervals of their differences.
 #[must_use]
 pub fn compare<'a>(before: &'a RunDocument, after: &'a RunDocument) -> Presentation<'a> {
     let comparison = RunComparison::of(before, after);
@@ -19,58 +23,61 @@ pub fn compare<'a>(before: &'a RunDocument, after: &'a RunDocument) -> Presentat
     if let (RunResult::Load(before), RunResult::Load(after)) = (&before.result, &after.result) {
         charts.extend(overlaid(before, after));
     }
-    charts.extend(charts::of_series(after).into_iter().map(|chart| of_run("after", chart)));
-    charts.extend(charts::of_series(before).into_iter().map(|chart| of_run("before", chart)));
+    charts.extend(charts::series_charts(after).into_iter().map(|chart| mark_chart("after", chart)));
+    charts.extend(charts::series_charts(before).into_iter().map(|chart| mark_chart("before", chart)));
     Presentation {
-        title: format!("{} before and after: {}, port {}", command(after.kind), after.host, after.port),
+        title: format!("{} before and after: {}, port {}", kind_title(after.kind), after.host, after.port),
         facts: [facts("Before", before), facts("After", after)].concat(),
         verdict: verdict(before, after, pairs),
         badge: None,
         figures: pairs.iter().map(figure).collect(),
         charts,
-        tables: [pairs_table(pairs), surroundings(&comparison.environment)].into_iter().flatten().collect(),
+        tables: [pairs_table(pairs), environment_differences(&comparison.environment)].into_iter().flatten().collect(),
         notes: notes(before, after),
-        environment: around(before, after),
+        environment: environments(before, after),
     }
 }
 
-fn facts(when: &str, run: &RunDocument) -> Vec<Fact> {
+fn facts(when: &str, run: &RunDocument) -> Vec<NamedFact> {
     let started = crate::civil_time::rfc3339(run.started_at_unix_ns);
-    let took = Quantity::nanoseconds(run.duration_ns).shown();
-    vec![Fact::new(when, format!("{started}, {took}, {}", run.host)), Fact::new("Said then", run.verdict.clone())]
+    let took = Quantity::nanoseconds(run.duration_ns).display_text();
+    vec![
+        NamedFact::new(when, format!("{started}, {took}, {}", run.host)),
+        NamedFact::new("Verdict then", run.verdict.clone()),
+    ]
 }
 
-/// Once where nothing is different, else of each run.
-fn around(before: &RunDocument, after: &RunDocument) -> Vec<Table> {
+/// Environment tables: once when both are equal, else per run.
+fn environments(before: &RunDocument, after: &RunDocument) -> Vec<ReportTable> {
     let [was, is] = [before, after].map(|run| environment::tables(&run.environment));
     if was == is {
-        return is.into_iter().map(|table| named("the same for both", table)).collect();
+        return is.into_iter().map(|table| mark_table("the same for both", table)).collect();
     }
     let [was, is] = [("before", was), ("after", is)]
-        .map(|(when, tables)| tables.into_iter().map(|table| named(when, table)).collect::<Vec<_>>());
+        .map(|(when, tables)| tables.into_iter().map(|table| mark_table(when, table)).collect::<Vec<_>>());
     [was, is].concat()
 }
 
-fn named(when: &str, mut table: Table) -> Table {
+fn mark_table(when: &str, mut table: ReportTable) -> ReportTable {
     table.name = format!("{}_{}", table.name, when.replace(' ', "_"));
     table.title = format!("{} ({when})", table.title);
     table
 }
 
-fn of_run<'a>(when: &str, mut chart: Chart<'a>) -> Chart<'a> {
+fn mark_chart<'a>(when: &str, mut chart: Chart<'a>) -> Chart<'a> {
     chart.name = format!("{}_{when}", chart.name);
     chart.title = format!("{} ({when})", chart.title);
     chart
 }
 
-/// What a person reads for a judgement.
-const fn word(judgement: Judgement) -> &'static str {
+/// Display text of a judgement.
+const fn judgement_label(judgement: FigureJudgement) -> &'static str {
     match judgement {
-        Judgement::Better => "better",
-        Judgement::Worse => "worse",
-        Judgement::Different => "different",
-        Judgement::Equal => "equal within the confidence",
-        Judgement::CannotTell => "cannot be told",
+        FigureJudgement::Better => "better",
+        FigureJudgement::Worse => "worse",
+        FigureJudgement::Different => "different",
+        FigureJudgement::Equal => "equal within the confidence",
+        FigureJudgement::CannotTell => "inconclusive",
     }
 }
 
@@ -87,7 +94,7 @@ fn figure(pair: &FigureComparison) -> KeyFigure {
 
 /// `better: -824 ms, -87.5 % (95 % interval -853 ms to -796 ms)`.
 fn sentence(pair: &FigureComparison) -> String {
-    let word = word(pair.judgement);
+    let word = judgement_label(pair.judgement);
     let Some(difference) = pair.difference else { return format!("{word}: one of the two is unknown") };
     let change = change(pair, difference);
     match bounds(pair) {
@@ -96,48 +103,55 @@ fn sentence(pair: &FigureComparison) -> String {
     }
 }
 
-/// In the figure's unit, and in percent where there is something to relate it to.
+/// Difference in the figure's unit, and in percent where the earlier value is positive.
 fn change(pair: &FigureComparison, difference: f64) -> String {
-    let absolute = quantity(pair, difference).shown_with_sign();
+    let absolute = quantity(pair, difference).signed_text();
     match pair.before.value {
-        Some(before) if before > 0.0 && pair.unit != Unit::Share => {
-            format!("{absolute}, {}", Quantity::share(difference / before).shown_with_sign())
+        Some(before) if before > 0.0 && pair.unit != FigureUnit::Share => {
+            format!("{absolute}, {}", Quantity::share(difference / before).signed_text())
         }
         _ => absolute,
     }
 }
 
 fn bounds(pair: &FigureComparison) -> Option<String> {
-    let shown = |value| quantity(pair, value).shown_with_sign();
+    let shown = |value| quantity(pair, value).signed_text();
     Some(format!("{} to {}", shown(pair.low?), shown(pair.high?)))
 }
 
-/// In which order judgements are counted.
-const ORDER: [Judgement; 5] =
-    [Judgement::Better, Judgement::Worse, Judgement::Different, Judgement::Equal, Judgement::CannotTell];
+/// Order in which judgements are counted.
+const JUDGEMENT_ORDER: [FigureJudgement; 5] = [
+    FigureJudgement::Better,
+    FigureJudgement::Worse,
+    FigureJudgement::Different,
+    FigureJudgement::Equal,
+    FigureJudgement::CannotTell,
+];
 
 fn verdict(before: &RunDocument, after: &RunDocument, pairs: &[FigureComparison]) -> String {
     if before.kind != after.kind {
-        let (one, other) = (command(before.kind), command(after.kind));
+        let (one, other) = (kind_title(before.kind), kind_title(after.kind));
         return format!("The runs are of different kinds ({one}, {other}): only what both measured is compared.");
     }
     if pairs.is_empty() {
         return "The two runs have no figure in common.".to_owned();
     }
-    let counted: Vec<String> = ORDER
+    let counted: Vec<String> = JUDGEMENT_ORDER
         .iter()
-        .map(|judgement| (pairs.iter().filter(|pair| pair.judgement == *judgement).count(), word(*judgement)))
+        .map(|judgement| {
+            (pairs.iter().filter(|pair| pair.judgement == *judgement).count(), judgement_label(*judgement))
+        })
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
-    let lead = pairs.iter().find(|pair| matches!(pair.judgement, Judgement::Better | Judgement::Worse));
+    let lead = pairs.iter().find(|pair| matches!(pair.judgement, FigureJudgement::Better | FigureJudgement::Worse));
     let lead = lead.map_or_else(String::new, |pair| format!("{} {}. ", pair.title, sentence(pair)));
     format!("{lead}Of {} figures {}.", pairs.len(), counted.join(", "))
 }
 
 /// One chart for each unit, as bars of different units have no common scale.
 fn bars<'a>(pairs: &[FigureComparison]) -> Vec<Chart<'a>> {
-    let mut units: Vec<Unit> = Vec::new();
+    let mut units: Vec<FigureUnit> = Vec::new();
     for pair in pairs.iter().filter(|pair| pair.difference.is_some()) {
         if !units.contains(&pair.unit) {
             units.push(pair.unit);
@@ -146,38 +160,38 @@ fn bars<'a>(pairs: &[FigureComparison]) -> Vec<Chart<'a>> {
     units.into_iter().map(|unit| bars_of(unit, pairs)).collect()
 }
 
-fn bars_of<'a>(unit: Unit, pairs: &[FigureComparison]) -> Chart<'a> {
+fn bars_of<'a>(unit: FigureUnit, pairs: &[FigureComparison]) -> Chart<'a> {
     let (name, title) = match unit {
-        Unit::BitsPerSecond => ("rates", "Rates before and after"),
-        Unit::Bytes => ("sizes", "Sizes before and after"),
-        Unit::Nanoseconds => ("times", "Times before and after"),
-        Unit::Share => ("shares", "Shares before and after"),
-        Unit::Packets => ("packets", "Packets before and after"),
-        Unit::Segments => ("segments", "Segments before and after"),
-        Unit::RoundTripsPerMinute => ("responsiveness", "Responsiveness before and after"),
-        Unit::One => ("numbers", "Numbers before and after"),
+        FigureUnit::BitsPerSecond => ("rates", "Rates before and after"),
+        FigureUnit::Bytes => ("sizes", "Sizes before and after"),
+        FigureUnit::Nanoseconds => ("times", "Times before and after"),
+        FigureUnit::Share => ("shares", "Shares before and after"),
+        FigureUnit::Packets => ("packets", "Packets before and after"),
+        FigureUnit::Segments => ("segments", "Segments before and after"),
+        FigureUnit::RoundTripsPerMinute => ("responsiveness", "Responsiveness before and after"),
+        FigureUnit::One => ("numbers", "Numbers before and after"),
     };
     let of_unit: Vec<&FigureComparison> =
         pairs.iter().filter(|pair| pair.unit == unit && pair.difference.is_some()).collect();
-    let bar = |figure: &Figure| (figure.value, figure.low.zip(figure.high).map(|(low, high)| [low, high]));
+    let bar = |figure: &RunFigure| (figure.value, figure.low.zip(figure.high).map(|(low, high)| [low, high]));
     let rows = of_unit
         .iter()
-        .map(|pair| BarsRow { label: pair.title.clone(), bars: vec![bar(&pair.before), bar(&pair.after)] })
+        .map(|pair| BarGroup { label: pair.title.clone(), bars: vec![bar(&pair.before), bar(&pair.after)] })
         .collect();
-    let said: Vec<String> = of_unit.iter().map(|pair| format!("{} {}", pair.title, sentence(pair))).collect();
+    let parts: Vec<String> = of_unit.iter().map(|pair| format!("{} {}", pair.title, sentence(pair))).collect();
     Chart {
         name: format!("bars_{name}"),
         title: title.to_owned(),
-        summary: format!("{title}: {}.", said.join("; ")),
-        plot: Plot::Bars(Bars { unit, legend: vec!["before".to_owned(), "after".to_owned()], rows }),
+        summary: format!("{title}: {}.", parts.join("; ")),
+        plot: ChartPlot::Bars(BarChart { unit, legend: vec!["before".to_owned(), "after".to_owned()], rows }),
     }
 }
 
-/// The distributions of both loads in one picture for each class of probes.
+/// The distributions of both loads in one chart per class of probes.
 pub(super) fn overlaid<'a>(before: &LoadDocument, after: &LoadDocument) -> Vec<Chart<'a>> {
     let (old, new) = (views::load::distributions(before), views::load::distributions(after));
-    let marked = |when: &str, distribution: Distribution| {
-        let name = |mut curve: charts::Curve| {
+    let marked = |when: &str, distribution: DistributionPlot| {
+        let name = |mut curve: charts::DistributionCurve| {
             curve.name = format!("{} {when}", curve.name);
             curve.dashed = when == "before";
             curve
@@ -187,7 +201,7 @@ pub(super) fn overlaid<'a>(before: &LoadDocument, after: &LoadDocument) -> Vec<C
     new.into_iter()
         .filter_map(|new| {
             let old = old.iter().find(|old| old.name == new.name)?.clone();
-            let (Plot::Distribution(was), Plot::Distribution(is)) = (old.plot, new.plot) else { return None };
+            let (ChartPlot::Distribution(was), ChartPlot::Distribution(is)) = (old.plot, new.plot) else { return None };
             let unit = is.unit;
             let curves = [marked("before", was), marked("after", is)].concat();
             let summary = format!("Before: {} After: {}", old.summary, new.summary);
@@ -195,42 +209,47 @@ pub(super) fn overlaid<'a>(before: &LoadDocument, after: &LoadDocument) -> Vec<C
                 name: new.name,
                 title: new.title,
                 summary,
-                plot: Plot::Distribution(Distribution { unit, curves }),
+                plot: ChartPlot::Distribution(DistributionPlot { unit, curves }),
             })
         })
         .collect()
 }
 
-fn pairs_table(pairs: &[FigureComparison]) -> Option<Table> {
+fn pairs_table(pairs: &[FigureComparison]) -> Option<ReportTable> {
     let columns = ["Figure", "Before", "After", "Difference", "95 % interval of the difference", "Meaning"];
-    let mut table = Table::new("differences", "Differences", &columns);
+    let mut table = ReportTable::new("differences", "Differences", &columns);
     for pair in pairs {
         let difference = pair.difference.map_or_else(
-            || Cell::Unknown("one of the two is unknown".to_owned()),
-            |difference| Cell::Qualified(quantity(pair, difference), change(pair, difference)),
+            || TableCell::Unknown("one of the two is unknown".to_owned()),
+            |difference| TableCell::Qualified(quantity(pair, difference), change(pair, difference)),
         );
-        let interval = bounds(pair)
-            .map_or_else(|| Cell::Unknown("one of the two has no confidence interval".to_owned()), Cell::Text);
+        let interval = bounds(pair).map_or_else(
+            || TableCell::Unknown("one of the two has no confidence interval".to_owned()),
+            TableCell::Text,
+        );
         let values = [&pair.before, &pair.after].map(|figure| key_figure(figure).value);
-        table.row(&pair.title, [&values[..], &[difference, interval, Cell::text(word(pair.judgement))]].concat());
+        table.push_row(
+            &pair.title,
+            [&values[..], &[difference, interval, TableCell::text(judgement_label(pair.judgement))]].concat(),
+        );
     }
     table.note =
-        Some("A difference has an interval where both figures have one; the runs are taken as independent.".to_owned());
-    table.filled()
+        Some("A difference has an interval where both figures have one; the runs are assumed independent.".to_owned());
+    table.non_empty()
 }
 
-fn surroundings(differences: &[EnvironmentDifference]) -> Option<Table> {
-    let mut table = Table::new("surroundings", "What was different around the runs", &["Fact", "Before", "After"]);
+fn environment_differences(differences: &[EnvironmentDifference]) -> Option<ReportTable> {
+    let mut table = ReportTable::new("surroundings", "Environment differences", &["Fact", "Before", "After"]);
     for difference in differences {
         let cell = |text: &Option<String>| {
-            text.clone().map_or_else(|| Cell::Unknown("not recorded in that run".to_owned()), Cell::Text)
+            text.clone().map_or_else(|| TableCell::Unknown("not recorded in that run".to_owned()), TableCell::Text)
         };
-        table.row(&difference.key, vec![cell(&difference.before), cell(&difference.after)]);
+        table.push_row(&difference.key, vec![cell(&difference.before), cell(&difference.after)]);
     }
-    table.filled()
+    table.non_empty()
 }
 
-/// What speaks against the comparison.
+/// Caveats of the comparison.
 fn notes(before: &RunDocument, after: &RunDocument) -> Vec<String> {
     let mut notes = Vec::new();
     if before.host != after.host {

@@ -1,60 +1,60 @@
-//! Where a run was measured, as tables.
+//! Environment of a run, as tables.
 
-use linerate_model::schema::environment::{Environment, Interface, OtherTraffic};
-use linerate_model::schema::run::{RunEnvironment, Unit};
+use linerate_documents::environment::{HostEnvironment, InterfaceEnvironment, OtherTraffic};
+use linerate_documents::run::{FigureUnit, RunEnvironment};
 
-use super::{Cell, Quantity, Row, Table};
+use super::{Quantity, ReportTable, TableCell, TableRow};
 
 /// A table of both ends, then one of the emulated path.
-pub(super) fn tables(environment: &RunEnvironment) -> Vec<Table> {
+pub(super) fn tables(environment: &RunEnvironment) -> Vec<ReportTable> {
     let near = environment.near.as_ref().map(facts);
     let far = environment.far.as_ref().map(facts);
     let (title, columns, rows) = match (near, far) {
         (Some(near), Some(far)) => {
-            ("Both ends as they were then", &["Fact", "This end", "Far end"][..], side_by_side(near, far))
+            ("Environment of both ends", &["Fact", "This end", "Far end"][..], side_by_side(near, far))
         }
-        (Some(one), None) => ("This end as it was then", &["Fact", "Value"][..], alone(one)),
-        (None, Some(one)) => ("The far end as it was then", &["Fact", "Value"][..], alone(one)),
+        (Some(one), None) => ("Environment of this end", &["Fact", "Value"][..], alone(one)),
+        (None, Some(one)) => ("Environment of the far end", &["Fact", "Value"][..], alone(one)),
         (None, None) => ("", &[][..], Vec::new()),
     };
-    let both = Table { rows, ..Table::new("environment", title, columns) };
-    let mut tables: Vec<Table> = both.filled().into_iter().collect();
+    let both = ReportTable { rows, ..ReportTable::new("environment", title, columns) };
+    let mut tables: Vec<ReportTable> = both.non_empty().into_iter().collect();
     if let Some(lab) = &environment.lab {
-        let mut table = Table::new("emulated_path", "Emulated path", &["Fact", "Value"]);
-        table.row("Name", vec![Cell::text(lab.name.clone())]);
-        table.row("Seed", vec![Cell::text(lab.seed.to_string())]);
-        table.row("Description", vec![Cell::text(lab.description.trim())]);
+        let mut table = ReportTable::new("emulated_path", "Emulated path", &["Fact", "Value"]);
+        table.push_row("Name", vec![TableCell::text(lab.name.clone())]);
+        table.push_row("Seed", vec![TableCell::text(lab.seed.to_string())]);
+        table.push_row("Description", vec![TableCell::text(lab.description.trim())]);
         tables.push(table);
     }
     tables
 }
 
-type Facts = Vec<(String, Cell)>;
+type FactRows = Vec<(String, TableCell)>;
 
-fn alone(facts: Facts) -> Vec<Row> {
-    facts.into_iter().map(|(label, cell)| Row { label, cells: vec![cell] }).collect()
+fn alone(facts: FactRows) -> Vec<TableRow> {
+    facts.into_iter().map(|(label, cell)| TableRow { label, cells: vec![cell] }).collect()
 }
 
-/// One row for each fact that either end has, in the order in which they come.
-fn side_by_side(near: Facts, mut far: Facts) -> Vec<Row> {
-    const FAR_UNKNOWN: &str = "the far end does not tell";
+/// One row for each fact that either end has, in order of appearance.
+fn side_by_side(near: FactRows, mut far: FactRows) -> Vec<TableRow> {
+    const FAR_UNKNOWN: &str = "not reported by the far end";
     const NEAR_UNKNOWN: &str = "not recorded";
     let mut rows = Vec::new();
     for (label, cell) in near {
         let place = far.iter().position(|(name, _)| *name == label);
-        let other = place.map_or_else(|| Cell::Unknown(FAR_UNKNOWN.to_owned()), |place| far.remove(place).1);
-        rows.push(Row { label, cells: vec![cell, other] });
+        let other = place.map_or_else(|| TableCell::Unknown(FAR_UNKNOWN.to_owned()), |place| far.remove(place).1);
+        rows.push(TableRow { label, cells: vec![cell, other] });
     }
     let rest = far.into_iter().map(|(label, cell)| {
-        let near = Cell::Unknown(NEAR_UNKNOWN.to_owned());
-        Row { label, cells: vec![near, cell] }
+        let near = TableCell::Unknown(NEAR_UNKNOWN.to_owned());
+        TableRow { label, cells: vec![near, cell] }
     });
     rows.extend(rest);
     rows
 }
 
-fn facts(environment: &Environment) -> Facts {
-    let mut facts = Collected { facts: Vec::new(), seen: Vec::new(), environment };
+fn facts(environment: &HostEnvironment) -> FactRows {
+    let mut facts = FactCollector { facts: Vec::new(), seen: Vec::new(), environment };
     facts.text("Host", "host_name", environment.host_name.clone());
     facts.text("Kernel", "kernel", environment.kernel.clone());
     facts.text("Architecture", "architecture", environment.architecture.clone());
@@ -63,55 +63,55 @@ fn facts(environment: &Environment) -> Facts {
     facts.text("Runs in", "virtualisation", environment.virtualisation.clone());
     facts.text("Congestion control", "congestion_control", environment.congestion_control.clone());
     let controls = environment.congestion_controls.as_ref().map(|controls| controls.join(", "));
-    facts.text("Congestion controls to choose from", "congestion_controls", controls);
+    facts.text("Available congestion controls", "congestion_controls", controls);
     facts.text("Clock source", "clock_source", environment.clock_source.clone());
     let synchronised = environment.clock_synchronised.map(|yes| if yes { "yes" } else { "no" }.to_owned());
     facts.text("Clock synchronised", "clock_synchronised", synchronised);
     let bound = environment.clock_error_bound_ns.map(Quantity::nanoseconds);
-    facts.quantity("Clock at most wrong by", "clock_error_bound_ns", bound);
-    let load = environment.load_average.map(|load| Quantity::new(load, Unit::One));
+    facts.quantity("Clock error bound", "clock_error_bound_ns", bound);
+    let load = environment.load_average.map(|load| Quantity::new(load, FigureUnit::One));
     facts.quantity("Load average", "load_average", load);
     if let Some(interface) = &environment.interface {
         facts.interface(interface);
     }
-    facts.text("Traffic of others", "other_traffic", environment.other_traffic.as_ref().map(others));
+    facts.text("Other traffic", "other_traffic", environment.other_traffic.as_ref().map(other_traffic_text));
     for (key, value) in &environment.sysctls {
         facts.text(key, key, Some(value.clone()));
     }
-    facts.rest();
+    facts.add_unreadable();
     facts.facts
 }
 
-fn others(traffic: &OtherTraffic) -> String {
-    let rate = |rate| Quantity::bits_per_second(rate).shown();
+fn other_traffic_text(traffic: &OtherTraffic) -> String {
+    let rate = |rate| Quantity::bits_per_second(rate).display_text();
     format!("{} received, {} sent", rate(traffic.received_bits_per_second), rate(traffic.sent_bits_per_second))
 }
 
-struct Collected<'a> {
-    facts: Facts,
-    /// Keys that were looked at.
+struct FactCollector<'a> {
+    facts: FactRows,
+    /// Keys that have been handled.
     seen: Vec<String>,
-    environment: &'a Environment,
+    environment: &'a HostEnvironment,
 }
 
-impl Collected<'_> {
-    fn push(&mut self, label: &str, key: &str, value: Option<Cell>) {
+impl FactCollector<'_> {
+    fn push(&mut self, label: &str, key: &str, value: Option<TableCell>) {
         self.seen.push(key.to_owned());
-        let reason = || self.environment.unreadable.get(key).cloned().map(Cell::Unknown);
+        let reason = || self.environment.unreadable.get(key).cloned().map(TableCell::Unknown);
         if let Some(cell) = value.or_else(reason) {
             self.facts.push((label.to_owned(), cell));
         }
     }
 
     fn text(&mut self, label: &str, key: &str, value: Option<String>) {
-        self.push(label, key, value.map(Cell::Text));
+        self.push(label, key, value.map(TableCell::Text));
     }
 
     fn quantity(&mut self, label: &str, key: &str, value: Option<Quantity>) {
-        self.push(label, key, value.map(Cell::Value));
+        self.push(label, key, value.map(TableCell::Value));
     }
 
-    fn interface(&mut self, interface: &Interface) {
+    fn interface(&mut self, interface: &InterfaceEnvironment) {
         self.text("Interface", "interface", Some(interface.name.clone()));
         self.quantity("Interface's MTU", "interface.mtu_bytes", interface.mtu_bytes.map(Quantity::bytes));
         self.text("Interface's driver", "interface.driver", interface.driver.clone());
@@ -130,11 +130,11 @@ impl Collected<'_> {
         self.text("Offloads off", "", named(false));
     }
 
-    /// What could not be read and has no row yet.
-    fn rest(&mut self) {
+    /// Adds unreadable values that have no row yet.
+    fn add_unreadable(&mut self) {
         for (key, reason) in &self.environment.unreadable {
             if !self.seen.contains(key) {
-                self.facts.push((key.clone(), Cell::Unknown(reason.clone())));
+                self.facts.push((key.clone(), TableCell::Unknown(reason.clone())));
             }
         }
     }

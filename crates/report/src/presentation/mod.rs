@@ -1,178 +1,191 @@
-//! What a report says, before it is decided how it looks.
+//! Content of a report, independent of its format.
 //!
-//! [`present`] turns a [`RunDocument`] into a [`Presentation`]: the verdict, the figures, the charts, the tables, the notes
-//! and the environment, in the order in which a reader wants them. The renderers ([`crate::text`], [`crate::markdown`],
-//! [`crate::html`]) know nothing of the kinds of measurement; the views in `views` know nothing of the renderers. Values
-//! stay numbers with their units to the end, so that every form shows the number that the document holds.
+//! [`present`] turns a [`RunDocument`] into a [`Presentation`]: the verdict, the figures, the charts, the tables, the
+//! notes and the environment, in reading order. The renderers ([`crate::text`], [`crate::markdown`], [`crate::html`])
+//! know nothing of the kinds of measurement; the views in `views` know nothing of the renderers. Values stay numbers
+//! with their units to the end, so that every format shows the document's number.
 
+mod aggregate;
 mod charts;
 mod comparison;
+mod document;
 mod environment;
 mod quantity;
 mod reasons;
-mod together;
 pub mod views;
 
+use linerate_model::direction::Direction;
 use std::borrow::Cow;
 
-use linerate_model::schema::run::{Better, Figure, Kind, Panel, RunDocument, Unit};
-use linerate_model::schema::throughput::{Direction, Outcome, Termination};
+use linerate_documents::run::{ChartPanel, FigureUnit, ImprovementDirection, RunDocument, RunFigure, RunKind};
+use linerate_documents::throughput::{Outcome, TerminationDetail};
 
 pub(crate) use charts::extent;
-pub use charts::{Bars, BarsRow, Chart, Curve, Distribution, Lines, Phase, Plot, Ribbon, TimeSeries};
+pub use charts::{
+    BarChart, BarGroup, Chart, ChartPhase, ChartPlot, DistributionCurve, DistributionPlot, LineChart, StackedShares,
+    TimeSeries,
+};
 pub use comparison::compare;
+pub use document::present_document;
 pub use quantity::Quantity;
 pub(crate) use quantity::unit_name;
 
 /// A report of one run, or of two that are compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Presentation<'a> {
-    /// What was measured and on what, for example `Latency under load: example.net, port 5201`.
+    /// Measurement and target, for example `Latency under load: example.net, port 5201`.
     pub title: String,
-    /// What the reader must know to find the run again: when, how long, with which command, to what end.
-    pub facts: Vec<Fact>,
-    /// What came out, in one sentence.
+    /// Facts that identify the run: time, duration, command and ending.
+    pub facts: Vec<NamedFact>,
+    /// Result in one sentence.
     pub verdict: String,
-    /// A mark that can be seen from afar, where there is one: the grade.
-    pub badge: Option<Badge>,
-    /// The numbers that stand for the run.
+    /// Grade or outcome, where there is one.
+    pub badge: Option<VerdictBadge>,
+    /// Key figures of the run.
     pub figures: Vec<KeyFigure>,
-    /// Pictures.
+    /// Charts.
     pub charts: Vec<Chart<'a>>,
-    /// The details.
-    pub tables: Vec<Table>,
-    /// What a reader should know besides.
+    /// Detail tables.
+    pub tables: Vec<ReportTable>,
+    /// Notes shown below the tables.
     pub notes: Vec<String>,
-    /// Where it was measured from, and where to.
-    pub environment: Vec<Table>,
+    /// Environment of both ends.
+    pub environment: Vec<ReportTable>,
+}
+
+impl Presentation<'_> {
+    /// True when there is a result to show first; a document that only lists facts has none.
+    pub(crate) fn has_verdict(&self) -> bool {
+        self.badge.is_some() || !self.verdict.is_empty()
+    }
 }
 
 /// A named text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fact {
-    /// Its name.
+pub struct NamedFact {
+    /// Name.
     pub name: String,
-    /// What it is.
+    /// Value.
     pub text: String,
 }
 
-impl Fact {
+impl NamedFact {
     pub(crate) fn new(name: &str, text: impl Into<String>) -> Self {
         Self { name: name.to_owned(), text: text.into() }
     }
 }
 
-/// A mark.
+/// A badge: a grade or an outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Badge {
+pub struct VerdictBadge {
     /// A few characters, for example `A+`.
     pub text: String,
-    /// What it is a mark for, for example `grade`.
+    /// Meaning of the badge, for example `grade`.
     pub meaning: String,
-    /// What it says.
-    pub tone: Tone,
+    /// Rating.
+    pub tone: BadgeTone,
 }
 
-/// Whether something is good news.
+/// Rating of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
-    /// It is.
+pub enum BadgeTone {
+    /// Good.
     Good,
     /// In between.
     Fair,
-    /// It is not.
+    /// Bad.
     Bad,
 }
 
-/// A number that stands for the run.
+/// A key figure of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyFigure {
     /// Stable name in snake case.
     pub name: String,
-    /// What a person reads.
+    /// Display title.
     pub title: String,
     /// The value.
-    pub value: Cell,
-    /// The value of the run that this one is compared with.
-    pub before: Option<Cell>,
+    pub value: TableCell,
+    /// Value of the run that this one is compared with.
+    pub before: Option<TableCell>,
     /// The 95 % confidence interval of the value.
     pub interval: Option<[Quantity; 2]>,
-    /// Independent readings behind it.
+    /// Number of independent samples.
     pub count: Option<u64>,
-    /// Which way is good.
-    pub better: Better,
-    /// What must be known to read it.
+    /// Direction of improvement.
+    pub better: ImprovementDirection,
+    /// Note needed to interpret the value.
     pub note: Option<String>,
 }
 
 /// A table. Rows may have fewer cells than there are columns.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Table {
+pub struct ReportTable {
     /// Stable name in snake case, unique within the presentation.
     pub name: String,
-    /// What a person reads.
+    /// Display title.
     pub title: String,
     /// Headings; the first is over the rows' labels.
     pub columns: Vec<String>,
     /// In order.
-    pub rows: Vec<Row>,
-    /// What holds for the whole table.
+    pub rows: Vec<TableRow>,
+    /// Note for the whole table.
     pub note: Option<String>,
 }
 
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
-    /// What it is about.
+pub struct TableRow {
+    /// Row label.
     pub label: String,
     /// One for each column after the first.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<TableCell>,
 }
 
-impl Table {
+impl ReportTable {
     pub(crate) fn new(name: &str, title: &str, columns: &[&str]) -> Self {
         let columns = columns.iter().map(|&column| column.to_owned()).collect();
         Self { name: name.to_owned(), title: title.to_owned(), columns, rows: Vec::new(), note: None }
     }
 
-    pub(crate) fn row(&mut self, label: impl Into<String>, cells: Vec<Cell>) {
-        self.rows.push(Row { label: label.into(), cells });
+    pub(crate) fn push_row(&mut self, label: impl Into<String>, cells: Vec<TableCell>) {
+        self.rows.push(TableRow { label: label.into(), cells });
     }
 
     /// The table, unless it has no rows.
-    pub(crate) fn filled(self) -> Option<Self> {
+    pub(crate) fn non_empty(self) -> Option<Self> {
         (!self.rows.is_empty()).then_some(self)
     }
 }
 
-/// What stands in a table or beside a figure.
+/// Content of a table cell or a key figure.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
-    /// Words.
+pub enum TableCell {
+    /// Text.
     Text(String),
     /// A number.
     Value(Quantity),
-    /// A number that words are needed to read: the text holds the number, too, for example `at least 940 Mbit/s`.
+    /// A number with a qualification; the text contains the number, for example `at least 940 Mbit/s`.
     Qualified(Quantity, String),
-    /// Not known, and why.
+    /// Unknown, with the reason.
     Unknown(String),
     /// Not applicable here.
     Nothing,
 }
 
-impl Cell {
-    /// Words.
+impl TableCell {
+    /// Text cell.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// What a person reads, without the reason of what is unknown.
+    /// Display text, without the reason of an unknown value.
     #[must_use]
-    pub fn shown(&self) -> Cow<'_, str> {
+    pub fn display_text(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) | Self::Qualified(_, text) => Cow::Borrowed(text),
-            Self::Value(quantity) => Cow::Owned(quantity.shown()),
+            Self::Value(quantity) => Cow::Owned(quantity.display_text()),
             Self::Unknown(_) => Cow::Borrowed("unknown"),
             Self::Nothing => Cow::Borrowed("–"),
         }
@@ -188,7 +201,7 @@ impl Cell {
     }
 }
 
-/// The report of `run`.
+/// Report of `run`.
 #[must_use]
 pub fn present(run: &RunDocument) -> Presentation<'_> {
     let mut presentation = Presentation {
@@ -197,7 +210,7 @@ pub fn present(run: &RunDocument) -> Presentation<'_> {
         verdict: run.verdict.clone(),
         badge: None,
         figures: run.figures.iter().map(key_figure).collect(),
-        charts: charts::of_series(run),
+        charts: charts::series_charts(run),
         tables: Vec::new(),
         notes: Vec::new(),
         environment: environment::tables(&run.environment),
@@ -206,57 +219,57 @@ pub fn present(run: &RunDocument) -> Presentation<'_> {
     presentation
 }
 
-/// What was measured and on what. What was planned from given figures has no far end.
+/// Measurement and target. A plan from given figures has no far end.
 fn title(run: &RunDocument) -> String {
-    let command = command(run.kind);
+    let command = kind_title(run.kind);
     if run.host.is_empty() { command.to_owned() } else { format!("{command}: {}, port {}", run.host, run.port) }
 }
 
-/// What a kind of measurement is called.
-pub(crate) const fn command(kind: Kind) -> &'static str {
+/// Display name of a kind of measurement.
+pub(crate) const fn kind_title(kind: RunKind) -> &'static str {
     match kind {
-        Kind::Throughput => "Throughput",
-        Kind::Path => "Path",
-        Kind::Load => "Latency under load",
-        Kind::Rfc6349 => "TCP throughput after RFC 6349",
-        Kind::Diagnose => "Diagnosis",
-        Kind::Tune => "Tuning",
-        Kind::Doctor => "Guided run",
+        RunKind::Throughput => "Throughput",
+        RunKind::Path => "Path",
+        RunKind::Load => "Latency under load",
+        RunKind::Rfc6349 => "TCP throughput after RFC 6349",
+        RunKind::Diagnose => "Diagnosis",
+        RunKind::Tune => "Tuning",
+        RunKind::Doctor => "Guided run",
     }
 }
 
-fn facts(run: &RunDocument) -> Vec<Fact> {
-    let took = Quantity::nanoseconds(run.duration_ns).shown();
+fn facts(run: &RunDocument) -> Vec<NamedFact> {
+    let duration = Quantity::nanoseconds(run.duration_ns).display_text();
     let mut facts = vec![
-        Fact::new("Started", crate::civil_time::rfc3339(run.started_at_unix_ns)),
-        Fact::new("Took", took),
-        Fact::new("linerate", run.linerate_version.clone()),
+        NamedFact::new("Started", crate::civil_time::rfc3339(run.started_at_unix_ns)),
+        NamedFact::new("Duration", duration),
+        NamedFact::new("linerate", run.linerate_version.clone()),
     ];
     if !run.arguments.is_empty() {
-        facts.push(Fact::new("Command", format!("linerate {}", run.arguments.join(" "))));
+        facts.push(NamedFact::new("Command", format!("linerate {}", run.arguments.join(" "))));
     }
-    if let Some(ending) = ending(&run.termination) {
-        facts.push(Fact::new("Ended", ending));
+    if let Some(ending) = ending_text(&run.termination) {
+        facts.push(NamedFact::new("Ended", ending));
     }
     facts
 }
 
-/// How it ended, unless as asked.
-fn ending(termination: &Termination) -> Option<String> {
-    let said = |text: &Option<String>| text.clone().unwrap_or_else(|| "for a reason not recorded".to_owned());
+/// Reason for an early end; `None` for a complete run.
+fn ending_text(termination: &TerminationDetail) -> Option<String> {
+    let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "for a reason not recorded".to_owned());
     match termination.outcome {
         Outcome::Complete => None,
-        Outcome::Interrupted => Some(format!("cut short: interrupted by {}", said(&termination.signal))),
-        Outcome::PeerTerminated => Some("cut short: the far end was told to stop".to_owned()),
-        Outcome::Failed => Some(format!("failed: {}", said(&termination.message))),
+        Outcome::Interrupted => Some(format!("cut short: interrupted by {}", known(&termination.signal))),
+        Outcome::PeerTerminated => Some("cut short: the far end was terminated".to_owned()),
+        Outcome::Failed => Some(format!("failed: {}", known(&termination.message))),
     }
 }
 
-fn key_figure(figure: &Figure) -> KeyFigure {
+fn key_figure(figure: &RunFigure) -> KeyFigure {
     let quantity = |value: f64| Quantity::new(value, figure.unit);
     let value = match figure.value {
-        Some(value) => Cell::Value(quantity(value)),
-        None => Cell::Unknown(figure.note.clone().unwrap_or_else(|| reasons::NOT_SAID.to_owned())),
+        Some(value) => TableCell::Value(quantity(value)),
+        None => TableCell::Unknown(figure.note.clone().unwrap_or_else(|| reasons::NO_REASON_RECORDED.to_owned())),
     };
     KeyFigure {
         name: figure.name.clone(),
@@ -270,24 +283,24 @@ fn key_figure(figure: &Figure) -> KeyFigure {
     }
 }
 
-pub(crate) const fn direction(direction: Direction) -> &'static str {
+pub(crate) const fn direction_label(direction: Direction) -> &'static str {
     match direction {
         Direction::Up => "up",
         Direction::Down => "down",
     }
 }
 
-/// A panel's heading, its place in the report, and the unit that its axis has.
-pub(crate) const fn panel(panel: Panel) -> (&'static str, &'static str, Unit) {
+/// Stable name, title and axis unit of a panel.
+pub(crate) const fn panel_properties(panel: ChartPanel) -> (&'static str, &'static str, FigureUnit) {
     match panel {
-        Panel::Throughput => ("throughput", "Throughput", Unit::BitsPerSecond),
-        Panel::Rtt => ("rtt", "Round-trip time of the loaded connections", Unit::Nanoseconds),
-        Panel::Latency => ("latency", "Round-trip time of probes", Unit::Nanoseconds),
-        Panel::OneWayDelay => ("one_way_delay", "One-way delay above the smallest", Unit::Nanoseconds),
-        Panel::CongestionWindow => ("congestion_window", "Congestion window", Unit::Bytes),
-        Panel::Retransmissions => ("retransmissions", "Segments sent again", Unit::Segments),
-        Panel::Limits => ("limits", "What the sender waited for", Unit::Share),
-        Panel::Queue => ("queue", "Bytes that wait", Unit::Bytes),
-        Panel::Loss => ("loss", "Loss of probes", Unit::Share),
+        ChartPanel::Throughput => ("throughput", "Throughput", FigureUnit::BitsPerSecond),
+        ChartPanel::Rtt => ("rtt", "Round-trip time of the loaded connections", FigureUnit::Nanoseconds),
+        ChartPanel::Latency => ("latency", "Round-trip time of probes", FigureUnit::Nanoseconds),
+        ChartPanel::OneWayDelay => ("one_way_delay", "One-way delay above the smallest", FigureUnit::Nanoseconds),
+        ChartPanel::CongestionWindow => ("congestion_window", "Congestion window", FigureUnit::Bytes),
+        ChartPanel::Retransmissions => ("retransmissions", "Retransmitted segments", FigureUnit::Segments),
+        ChartPanel::Limits => ("limits", "Time by limiting factor", FigureUnit::Share),
+        ChartPanel::Queue => ("queue", "Queued bytes", FigureUnit::Bytes),
+        ChartPanel::Loss => ("loss", "Loss of probes", FigureUnit::Share),
     }
 }

@@ -1,49 +1,49 @@
-//! Why a value is unknown.
+//! Reasons for unknown values.
 
-use linerate_model::schema::path::Unknown;
+use linerate_model::path::UnknownValue;
 
-use super::{Cell, Quantity};
+use super::{Quantity, TableCell};
 
-/// When the document names no reason.
-pub(crate) const NOT_SAID: &str = "not measured; the document names no reason";
+/// Reason when the document names none.
+pub(crate) const NO_REASON_RECORDED: &str = "not measured; no reason recorded";
 
-/// The reasons that a document gives, by key.
+/// Reasons of a document, by key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reasons<'a> {
-    unknown: &'a [Unknown],
+pub(crate) struct UnknownReasons<'a> {
+    unknown: &'a [UnknownValue],
 }
 
-impl<'a> Reasons<'a> {
-    pub(crate) const fn of(unknown: &'a [Unknown]) -> Self {
+impl<'a> UnknownReasons<'a> {
+    pub(crate) const fn of(unknown: &'a [UnknownValue]) -> Self {
         Self { unknown }
     }
 
-    /// Why `key` is unknown: its own reason, or that of the object around it.
-    pub(crate) fn why(&self, key: &str) -> &'a str {
-        self.said(key).unwrap_or(NOT_SAID)
+    /// Reason why `key` is unknown: its own, or that of the enclosing object.
+    pub(crate) fn reason(&self, key: &str) -> &'a str {
+        self.recorded(key).unwrap_or(NO_REASON_RECORDED)
     }
 
-    /// The same, where the document says why.
-    pub(crate) fn said(&self, key: &str) -> Option<&'a str> {
-        let covers = |unknown: &&Unknown| {
+    /// Recorded reason for `key`, if any.
+    pub(crate) fn recorded(&self, key: &str) -> Option<&'a str> {
+        let covers = |unknown: &&UnknownValue| {
             key.strip_prefix(unknown.key.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         let longest = self.unknown.iter().filter(covers).max_by_key(|unknown| unknown.key.len());
         longest.map(|unknown| unknown.reason.as_str())
     }
 
-    /// `value` in a cell, or why there is none.
-    pub(crate) fn cell(&self, key: &str, value: Option<Quantity>) -> Cell {
-        value.map_or_else(|| self.unknown(key), Cell::Value)
+    /// Cell of `value`, or of the reason why it is unknown.
+    pub(crate) fn cell(&self, key: &str, value: Option<Quantity>) -> TableCell {
+        value.map_or_else(|| self.unknown(key), TableCell::Value)
     }
 
-    /// The same of words.
-    pub(crate) fn text(&self, key: &str, value: Option<String>) -> Cell {
-        value.map_or_else(|| self.unknown(key), Cell::Text)
+    /// Cell of a text, or of the reason why it is unknown.
+    pub(crate) fn text(&self, key: &str, value: Option<String>) -> TableCell {
+        value.map_or_else(|| self.unknown(key), TableCell::Text)
     }
 
-    pub(crate) fn unknown(&self, key: &str) -> Cell {
-        Cell::Unknown(self.why(key).to_owned())
+    pub(crate) fn unknown(&self, key: &str) -> TableCell {
+        TableCell::Unknown(self.reason(key).to_owned())
     }
 }
 
@@ -53,12 +53,12 @@ mod tests {
 
     #[test]
     fn the_nearest_reason_counts() {
-        let unknown = |key: &str, reason: &str| Unknown { key: key.to_owned(), reason: reason.to_owned() };
+        let unknown = |key: &str, reason: &str| UnknownValue { key: key.to_owned(), reason: reason.to_owned() };
         let all = [unknown("down", "no answer"), unknown("down.mtu", "too small"), unknown("do", "no")];
-        let reasons = Reasons::of(&all);
-        assert_eq!(reasons.why("down.capacity"), "no answer");
-        assert_eq!(reasons.why("down.mtu.bytes"), "too small");
-        assert_eq!(reasons.why("downward"), NOT_SAID);
-        assert_eq!(reasons.why("up"), NOT_SAID);
+        let reasons = UnknownReasons::of(&all);
+        assert_eq!(reasons.reason("down.capacity"), "no answer");
+        assert_eq!(reasons.reason("down.mtu.bytes"), "too small");
+        assert_eq!(reasons.reason("downward"), NO_REASON_RECORDED);
+        assert_eq!(reasons.reason("up"), NO_REASON_RECORDED);
     }
 }

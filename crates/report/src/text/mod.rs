@@ -1,7 +1,7 @@
 //! A report for a terminal.
 //!
-//! Pure functions of a [`Presentation`] and a [`Style`]: colours only when asked for, ASCII where there is no Unicode, and
-//! nothing wider than the terminal as long as single words fit into it. What comes from a document is made harmless
+//! Pure functions of a [`Presentation`] and a [`TextStyle`]: colours only on request, ASCII where there is no Unicode, and
+//! no line wider than the terminal as long as single words fit into it. Text from a document is escaped
 //! ([`crate::escape`]).
 
 mod plots;
@@ -10,29 +10,31 @@ mod wrap;
 
 use crate::escape;
 use crate::footnotes::Footnotes;
-use crate::presentation::{Badge, KeyFigure, Presentation, Tone};
-use crate::throughput_text::{Paint, Style};
-pub use wrap::wrapped;
+use crate::presentation::{BadgeTone, KeyFigure, Presentation, VerdictBadge};
+use crate::throughput_text::{TextColour, TextStyle};
+pub use wrap::wrap_text;
 use wrap::{columns, push_line, push_wrapped};
 
-/// All of `presentations`, one after the other; each line ends with a line feed.
+/// Renders all `presentations`, one after the other; each line ends with a line feed.
 #[must_use]
-pub fn render(presentations: &[Presentation<'_>], style: Style) -> String {
+pub fn render(presentations: &[Presentation<'_>], style: TextStyle) -> String {
     let pages: Vec<String> = presentations.iter().map(|presentation| page(presentation, style, true)).collect();
     let rule = style.pick("─", "-").repeat(usize::from(style.width.get()).min(80));
-    pages.join(&format!("\n{}\n\n", style.paint(Paint::Dim, &rule)))
+    pages.join(&format!("\n{}\n\n", style.paint(TextColour::Dim, &rule)))
 }
 
-/// One report without the environment: what a measurement shows when it is done.
+/// Renders one report without the environment, as shown after a measurement.
 #[must_use]
-pub fn result(presentation: &Presentation<'_>, style: Style) -> String {
+pub fn result(presentation: &Presentation<'_>, style: TextStyle) -> String {
     page(presentation, style, false)
 }
 
-fn page(presentation: &Presentation<'_>, style: Style, environment: bool) -> String {
+fn page(presentation: &Presentation<'_>, style: TextStyle, environment: bool) -> String {
     let mut text = String::new();
     heading(&mut text, presentation, style);
-    verdict(&mut text, presentation, style);
+    if presentation.has_verdict() {
+        verdict(&mut text, presentation, style);
+    }
     let mut footnotes = Footnotes::default();
     figures(&mut text, &presentation.figures, &mut footnotes, style);
     for chart in &presentation.charts {
@@ -61,17 +63,17 @@ fn page(presentation: &Presentation<'_>, style: Style, environment: bool) -> Str
     text
 }
 
-fn heading(text: &mut String, presentation: &Presentation<'_>, style: Style) {
+fn heading(text: &mut String, presentation: &Presentation<'_>, style: TextStyle) {
     let heading = escape::line(&presentation.title);
-    text.push_str(&style.paint(Paint::Bold, &heading));
+    text.push_str(&style.paint(TextColour::Bold, &heading));
     text.push('\n');
     let separator = style.pick(" · ", " - ");
     let facts: Vec<String> =
         presentation.facts.iter().map(|fact| format!("{} {}", fact.name, escape::line(&fact.text))).collect();
-    push_wrapped(text, &style.ascii(&facts.join(separator)), "", "", style, Some(Paint::Dim));
+    push_wrapped(text, &style.ascii(&facts.join(separator)), "", "", style, Some(TextColour::Dim));
 }
 
-fn verdict(text: &mut String, presentation: &Presentation<'_>, style: Style) {
+fn verdict(text: &mut String, presentation: &Presentation<'_>, style: TextStyle) {
     text.push('\n');
     let sentence = style.ascii(&escape::line(&presentation.verdict));
     match &presentation.badge {
@@ -79,27 +81,27 @@ fn verdict(text: &mut String, presentation: &Presentation<'_>, style: Style) {
             let mark = mark(badge, style);
             let indent = " ".repeat(columns(&badge.text) + 6);
             let mut lines = String::new();
-            push_wrapped(&mut lines, &sentence, &indent, &indent, style, Some(Paint::Bold));
+            push_wrapped(&mut lines, &sentence, &indent, &indent, style, Some(TextColour::Bold));
             text.push_str("  ");
             text.push_str(&mark);
             text.push_str("  ");
             text.push_str(lines.trim_start());
         }
-        None => push_wrapped(text, &sentence, "  ", "  ", style, Some(Paint::Bold)),
+        None => push_wrapped(text, &sentence, "  ", "  ", style, Some(TextColour::Bold)),
     }
 }
 
-fn mark(badge: &Badge, style: Style) -> String {
+fn mark(badge: &VerdictBadge, style: TextStyle) -> String {
     let paint = match badge.tone {
-        Tone::Good => Paint::Green,
-        Tone::Fair => Paint::Yellow,
-        Tone::Bad => Paint::Red,
+        BadgeTone::Good => TextColour::Green,
+        BadgeTone::Fair => TextColour::Yellow,
+        BadgeTone::Bad => TextColour::Red,
     };
     style.paint(paint, &format!("[{}]", escape::line(&badge.text)))
 }
 
 /// `  Goodput down     9.41 Mbit/s   95 % interval 9.38 to 9.44 Mbit/s`.
-fn figures(text: &mut String, figures: &[KeyFigure], footnotes: &mut Footnotes, style: Style) {
+fn figures(text: &mut String, figures: &[KeyFigure], footnotes: &mut Footnotes, style: TextStyle) {
     if figures.is_empty() {
         return;
     }
@@ -122,32 +124,33 @@ fn figures(text: &mut String, figures: &[KeyFigure], footnotes: &mut Footnotes, 
         let rest = remark(figure, style);
         let plain = format!("{lead}{value}   {rest}");
         if style.width.fits(&plain) || rest.is_empty() {
-            let rest = if rest.is_empty() { rest } else { format!("   {}", style.paint(Paint::Dim, &rest)) };
-            push_line(text, &format!("{lead}{}{rest}", style.paint(Paint::Bold, &value)));
+            let rest = if rest.is_empty() { rest } else { format!("   {}", style.paint(TextColour::Dim, &rest)) };
+            push_line(text, &format!("{lead}{}{rest}", style.paint(TextColour::Bold, &value)));
         } else {
-            push_line(text, &format!("{lead}{}", style.paint(Paint::Bold, &value)));
-            push_wrapped(text, &rest, "      ", "      ", style, Some(Paint::Dim));
+            push_line(text, &format!("{lead}{}", style.paint(TextColour::Bold, &value)));
+            push_wrapped(text, &rest, "      ", "      ", style, Some(TextColour::Dim));
         }
     }
 }
 
-/// The interval and the note.
-fn remark(figure: &KeyFigure, style: Style) -> String {
+/// Interval and note of a figure.
+fn remark(figure: &KeyFigure, style: TextStyle) -> String {
     let interval = figure.interval.filter(|_| figure.before.is_none());
-    let interval = interval.map(|[low, high]| format!("95 % interval {} to {}", low.shown(), high.shown()));
+    let interval =
+        interval.map(|[low, high]| format!("95 % interval {} to {}", low.display_text(), high.display_text()));
     let note = figure.note.as_ref().map(|note| escape::line(note).into_owned());
     let parts: Vec<String> = [interval, note].into_iter().flatten().collect();
     style.ascii(&parts.join("; "))
 }
 
-fn title(text: &mut String, words: &str, style: Style) {
+fn title(text: &mut String, line: &str, style: TextStyle) {
     text.push('\n');
-    text.push_str(&style.paint(Paint::Cyan, &style.ascii(&escape::line(words))));
+    text.push_str(&style.paint(TextColour::Cyan, &style.ascii(&escape::line(line))));
     text.push('\n');
 }
 
-fn item(text: &mut String, mark: &str, words: &str, style: Style) {
+fn item(text: &mut String, mark: &str, line: &str, style: TextStyle) {
     let first = format!("  {mark} ");
     let rest = " ".repeat(columns(&first));
-    push_wrapped(text, &style.ascii(&escape::line(words)), &first, &rest, style, None);
+    push_wrapped(text, &style.ascii(&escape::line(line)), &first, &rest, style, None);
 }

@@ -1,42 +1,49 @@
-//! Pictures in characters: a line of blocks for each series, a bar for each value.
+//! Charts in characters: a line of blocks for each series, a bar for each value.
 
-use linerate_model::schema::run::Unit;
+use linerate_documents::run::FigureUnit;
 
 use super::title;
 use super::wrap::{columns, push_line};
 use crate::escape;
-use crate::presentation::{Bars, Chart, Phase, Plot, Quantity, TimeSeries, extent};
-use crate::throughput_text::{Paint, Style};
+use crate::presentation::{BarChart, Chart, ChartPhase, ChartPlot, Quantity, TimeSeries, extent};
+use crate::throughput_text::{TextColour, TextStyle};
 
-/// Series shown of one chart; the others are in the tables and in the HTML form.
-const SHOWN: usize = 8;
-/// Columns of a name at most.
-const NAME: usize = 22;
+/// Maximum number of series shown per chart; the others are in the tables and in the HTML report.
+const MAX_SERIES: usize = 8;
+/// Maximum width of a name in columns.
+const MAX_NAME_WIDTH: usize = 22;
 
-/// Adds the picture; distributions are left to the tables of percentiles, as characters are too coarse for them.
-pub(super) fn push(text: &mut String, chart: &Chart<'_>, style: Style) {
+/// Appends the chart; distributions are left to the tables of percentiles, as characters are too coarse for them.
+pub(super) fn push(text: &mut String, chart: &Chart<'_>, style: TextStyle) {
     match &chart.plot {
-        Plot::Lines(lines) => {
+        ChartPlot::Lines(lines) => {
             title(text, &chart.title, style);
             push_series(text, &lines.series, lines.shown, &lines.phases, lines.unit, style);
         }
-        Plot::Ribbon(ribbon) => {
+        ChartPlot::Ribbon(ribbon) => {
             title(text, &chart.title, style);
-            push_series(text, &ribbon.series, SHOWN, &ribbon.phases, Unit::Share, style);
+            push_series(text, &ribbon.series, MAX_SERIES, &ribbon.phases, FigureUnit::Share, style);
         }
-        Plot::Bars(bars) => {
+        ChartPlot::Bars(bars) => {
             title(text, &chart.title, style);
             push_bars(text, bars, style);
         }
-        Plot::Distribution(_) => {}
+        ChartPlot::Distribution(_) => {}
     }
 }
 
-fn push_series(text: &mut String, series: &[TimeSeries<'_>], first: usize, phases: &[Phase], unit: Unit, style: Style) {
-    let shown = &series[..series.len().min(first).min(SHOWN)];
+fn push_series(
+    text: &mut String,
+    series: &[TimeSeries<'_>],
+    first: usize,
+    phases: &[ChartPhase],
+    unit: FigureUnit,
+    style: TextStyle,
+) {
+    let shown = &series[..series.len().min(first).min(MAX_SERIES)];
     let ranges: Vec<String> = shown.iter().map(|one| style.ascii(&range(one, unit))).collect();
     let terminal = usize::from(style.width.get());
-    let label = NAME.min(terminal / 4);
+    let label = MAX_NAME_WIDTH.min(terminal / 4);
     let widest = ranges.iter().map(|range| columns(range)).max().unwrap_or(0);
     let width = terminal.saturating_sub(label + widest + 6).clamp(6, 60);
     let last = |series: &TimeSeries<'_>| series.times_ns.last().copied().unwrap_or(0);
@@ -44,27 +51,27 @@ fn push_series(text: &mut String, series: &[TimeSeries<'_>], first: usize, phase
     let top = series.iter().flat_map(|series| series.values.iter().flatten()).copied().fold(0.0, f64::max);
     for (one, range) in shown.iter().zip(&ranges) {
         let name = clipped(&style.ascii(&escape::line(&one.name)), label, style);
-        let line = style.paint(Paint::Cyan, &spark_line(one, span, top, width, style));
-        push_line(text, &format!("  {name:<label$} {line}  {}", style.paint(Paint::Dim, range)));
+        let line = style.paint(TextColour::Cyan, &spark_line(one, span, top, width, style));
+        push_line(text, &format!("  {name:<label$} {line}  {}", style.paint(TextColour::Dim, range)));
     }
     if series.len() > shown.len() {
         push_line(text, &format!("  and {} more", series.len() - shown.len()));
     }
     if !phases.is_empty() {
         let line = format!("  {:<label$} {}", "", phase_line(phases, span, width));
-        push_line(text, &style.paint(Paint::Dim, &style.ascii(&escape::line(line.trim_end()))));
+        push_line(text, &style.paint(TextColour::Dim, &style.ascii(&escape::line(line.trim_end()))));
     }
 }
 
 /// `57.7 Mbit/s to 126 Mbit/s`.
-fn range(series: &TimeSeries<'_>, unit: Unit) -> String {
-    let shown = |value| Quantity::new(value, unit).shown();
+fn range(series: &TimeSeries<'_>, unit: FigureUnit) -> String {
+    let shown = |value| Quantity::new(value, unit).display_text();
     extent(&series.values)
-        .map_or_else(|| "no readings".to_owned(), |extent| format!("{} to {}", shown(extent.min), shown(extent.max)))
+        .map_or_else(|| "no samples".to_owned(), |extent| format!("{} to {}", shown(extent.min), shown(extent.max)))
 }
 
-/// One character for each part of the time: the mean of its readings, from 0 to `top`; a gap where there are none.
-fn spark_line(series: &TimeSeries<'_>, span: u64, top: f64, width: usize, style: Style) -> String {
+/// One character per time slice: the mean of its samples, from 0 to `top`; a blank without samples.
+fn spark_line(series: &TimeSeries<'_>, span: u64, top: f64, width: usize, style: TextStyle) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     const ASCII: [char; 8] = ['_', '.', ',', '-', '=', '+', '*', '#'];
     let mut sums = vec![(0.0_f64, 0.0_f64); width];
@@ -95,8 +102,8 @@ fn level(share: f64, levels: usize) -> usize {
     ((share.clamp(0.0, 1.0) * levels as f64) as usize).min(levels - 1)
 }
 
-/// The names of the phases where they begin, as far as they have room.
-fn phase_line(phases: &[Phase], span: u64, width: usize) -> String {
+/// Names of the phases where they begin, cut to the length of the phase.
+fn phase_line(phases: &[ChartPhase], span: u64, width: usize) -> String {
     let mut line = vec![' '; width];
     for phase in phases {
         let start = column(phase.start_ns, span, width);
@@ -110,11 +117,11 @@ fn phase_line(phases: &[Phase], span: u64, width: usize) -> String {
     line.into_iter().collect()
 }
 
-fn push_bars(text: &mut String, bars: &Bars, style: Style) {
-    const VALUE: usize = 14;
+fn push_bars(text: &mut String, bars: &BarChart, style: TextStyle) {
+    const VALUE_WIDTH: usize = 14;
     let terminal = usize::from(style.width.get());
-    let name = NAME.min(terminal / 4);
-    let width = terminal.saturating_sub(name + VALUE + 15).clamp(6, 50);
+    let name = MAX_NAME_WIDTH.min(terminal / 4);
+    let width = terminal.saturating_sub(name + VALUE_WIDTH + 15).clamp(6, 50);
     let values = bars.rows.iter().flat_map(|row| row.bars.iter().filter_map(|(value, _)| *value));
     let top = values.fold(0.0, f64::max);
     for row in &bars.rows {
@@ -122,18 +129,22 @@ fn push_bars(text: &mut String, bars: &Bars, style: Style) {
             let label = if index == 0 { escape::line(&row.label) } else { "".into() };
             let label = clipped(&style.ascii(&label), name, style);
             let legend = bars.legend.get(index).map_or("", String::as_str);
-            let shown = value.map_or_else(|| "unknown".to_owned(), |value| Quantity::new(value, bars.unit).shown());
+            let shown =
+                value.map_or_else(|| "unknown".to_owned(), |value| Quantity::new(value, bars.unit).display_text());
             let length = value.map_or(0, |value| if top > 0.0 { level(value / top, width + 1) } else { 0 });
             let bar = style.pick("█", "#").repeat(length);
-            let paint = if index == 0 { Paint::Dim } else { Paint::Cyan };
-            let line =
-                format!("  {label:<name$} {legend:<10}{:>VALUE$}  {}", style.ascii(&shown), style.paint(paint, &bar));
+            let paint = if index == 0 { TextColour::Dim } else { TextColour::Cyan };
+            let line = format!(
+                "  {label:<name$} {legend:<10}{:>VALUE_WIDTH$}  {}",
+                style.ascii(&shown),
+                style.paint(paint, &bar)
+            );
             push_line(text, &line);
         }
     }
 }
 
-fn clipped(name: &str, width: usize, style: Style) -> String {
+fn clipped(name: &str, width: usize, style: TextStyle) -> String {
     if columns(name) <= width {
         return name.to_owned();
     }

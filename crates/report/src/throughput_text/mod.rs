@@ -1,17 +1,17 @@
-//! What `linerate test` shows a person: a live line while it measures, and the result.
+//! Text output of `linerate test`: a progress line while it measures, and the result.
 //!
-//! Both are pure functions of the data and of a [`Style`]. Colours are plain ANSI codes and only there when asked for;
-//! without Unicode everything is ASCII.
+//! Both are pure functions of the data and of a [`TextStyle`]. Colours are plain ANSI codes, used only on request; without
+//! Unicode everything is ASCII.
 
 mod diagnosis;
-mod meaning;
 mod progress;
 mod result;
+mod run_comparison;
 mod style;
 mod verdict;
 
-pub use progress::{Progress, progress_line};
+pub use progress::{TestProgress, progress_line};
 pub use result::result_text;
-pub(crate) use style::Paint;
-pub use style::{Columns, Style};
+pub(crate) use style::TextColour;
+pub use style::{TerminalWidth, TextStyle};
 pub use verdict::sentence;

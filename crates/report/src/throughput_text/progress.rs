@@ -1,71 +1,71 @@
-//! The line that shows how a running test is doing.
+//! Progress line of a running test.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
-use linerate_model::throughput::Flow;
 use linerate_units::{BitRate, SegmentCount, StreamCount, display};
 
-use super::style::{Paint, Style};
+use super::style::{TextColour, TextStyle};
 
-/// A running test, as far as it has come.
+/// Progress of a running test.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress<'a> {
-    /// Which way the data flows.
-    pub flow: Flow,
+pub struct TestProgress<'a> {
+    /// Direction of the data.
+    pub flow: Direction,
     /// Parallel streams.
     pub streams: StreamCount,
-    /// Since data began to flow.
+    /// Time since data began to flow.
     pub elapsed: Duration,
-    /// How long it will take; `None` when that is open.
+    /// Expected duration; `None` when it is open.
     pub total: Option<Duration>,
     /// The rate of each interval so far, the latest one last.
     pub rates: &'a [BitRate],
-    /// Round-trip time now.
+    /// Current round-trip time.
     pub rtt: Option<Duration>,
     /// Retransmitted segments so far.
     pub retransmits: Option<SegmentCount>,
 }
 
-/// The live line, at most `style.width` characters wide, without a line feed. What does not fit is left out: first the
-/// retransmits, then the round-trip time, then the clock; the sparkline takes the room that is left.
+/// The progress line, at most `style.width` characters wide, without a line feed. Parts that do not fit are omitted:
+/// first the retransmits, then the round-trip time, then the clock; the sparkline fills the remaining width.
 ///
 /// `↓ down  4 streams  9.41 Gbit/s  RTT 21.3 ms  12 retransmits  7/10 s  ▁▃▆██▇█`
 #[must_use]
-pub fn progress_line(progress: &Progress<'_>, style: Style) -> String {
+pub fn progress_line(progress: &TestProgress<'_>, style: TextStyle) -> String {
     let label = style.run_label(progress.flow, progress.streams);
     let rate = progress.rates.last().map_or_else(String::new, |rate| display::rate(*rate));
     let rate = format!("{rate:>11}");
-    let room = usize::from(style.width.get());
+    let available = usize::from(style.width.get());
     let used = label.chars().count() + 2 + rate.chars().count();
-    if used > room {
-        return label.chars().take(room).collect();
+    if used > available {
+        return label.chars().take(available).collect();
     }
-    let details = details(progress, room - used, style);
-    let free = room - used - details.chars().count();
-    let chart = sparkline(progress.rates, free.saturating_sub(2).min(MOST_BARS), style.unicode);
+    let details = details(progress, available - used, style);
+    let free = available - used - details.chars().count();
+    let chart = sparkline(progress.rates, free.saturating_sub(2).min(MAX_BARS), style.unicode);
     // The chart comes last: while it grows, nothing else moves.
-    let chart = if chart.is_empty() { chart } else { format!("  {}", style.paint(Paint::Cyan, &chart)) };
-    format!("{label}  {}{}{chart}", style.paint(Paint::Bold, &rate), style.paint(Paint::Dim, &details))
+    let chart = if chart.is_empty() { chart } else { format!("  {}", style.paint(TextColour::Cyan, &chart)) };
+    format!("{label}  {}{}{chart}", style.paint(TextColour::Bold, &rate), style.paint(TextColour::Dim, &details))
 }
 
-/// As much of round-trip time, retransmits and clock as fits.
-fn details(progress: &Progress<'_>, room: usize, style: Style) -> String {
+/// As many of round-trip time, retransmits and clock as fit.
+fn details(progress: &TestProgress<'_>, available: usize, style: TextStyle) -> String {
     let rtt = progress.rtt.map_or_else(String::new, |rtt| format!("  RTT {}", style.duration(rtt)));
     let retransmits = progress.retransmits.map_or_else(String::new, |count| format!("  {count} retransmits"));
     let clock = clock(progress);
     let choices = [format!("{rtt}{retransmits}{clock}"), format!("{rtt}{clock}"), clock];
-    let fits = |room: usize| move |text: &&String| text.chars().count() <= room;
-    let with_chart = choices.iter().find(fits(room.saturating_sub(LEAST_CHART)));
-    with_chart.or_else(|| choices.iter().find(fits(room))).cloned().unwrap_or_default()
+    let fits = |available: usize| move |text: &&String| text.chars().count() <= available;
+    let with_chart = choices.iter().find(fits(available.saturating_sub(MIN_CHART_WIDTH)));
+    with_chart.or_else(|| choices.iter().find(fits(available))).cloned().unwrap_or_default()
 }
 
-/// What the sparkline gets before details do: two blanks and eight bars.
-const LEAST_CHART: usize = 10;
+/// Width reserved for the sparkline before details: two blanks and eight bars.
+const MIN_CHART_WIDTH: usize = 10;
 
-/// More bars than this say nothing more.
-const MOST_BARS: usize = 30;
+/// Maximum number of bars of the sparkline.
+const MAX_BARS: usize = 30;
 
-fn clock(progress: &Progress<'_>) -> String {
+fn clock(progress: &TestProgress<'_>) -> String {
     let elapsed = progress.elapsed.as_secs();
     match progress.total {
         Some(total) => format!("  {elapsed}/{} s", total.as_secs_f64().ceil()),
@@ -73,14 +73,14 @@ fn clock(progress: &Progress<'_>) -> String {
     }
 }
 
-const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const UNICODE_BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII_BARS: [char; 8] = ['_', '.', '-', '~', '=', '+', '*', '#'];
 
-/// The latest `room` rates as bars, from zero to the largest of them.
-fn sparkline(rates: &[BitRate], room: usize, unicode: bool) -> String {
-    let shown = &rates[rates.len().saturating_sub(room)..];
+/// The latest `available` rates as bars, from zero to the largest of them.
+fn sparkline(rates: &[BitRate], available: usize, unicode: bool) -> String {
+    let shown = &rates[rates.len().saturating_sub(available)..];
     let largest = shown.iter().copied().max().unwrap_or_default();
-    let bars = if unicode { BARS } else { ASCII_BARS };
+    let bars = if unicode { UNICODE_BARS } else { ASCII_BARS };
     shown.iter().map(|&rate| bars[(rate / largest).map_or(0, |share| level(share.get()))]).collect()
 }
 

@@ -1,28 +1,28 @@
-//! The result of a series, for people: two lines for each run, what limited it, then what the runs mean.
+//! Result of a series, for people: two lines per run, its limit, then the comparison of the runs.
 
-use linerate_model::report::{CpuUtilization, Termination};
+use linerate_model::report::{CpuUtilization, TestTermination};
 use linerate_model::throughput::{ThroughputResult, ThroughputRun};
 use linerate_units::{SegmentCount, display};
 
-use super::style::{Paint, Style};
+use super::style::{TextColour, TextStyle};
 use super::verdict::{self, whole_percent};
-use super::{diagnosis, meaning};
+use super::{diagnosis, run_comparison};
 use crate::escape;
 
-/// The whole result, made to be read in a few seconds; each line ends with a line feed.
+/// Renders the whole result, to be read in a few seconds; each line ends with a line feed.
 #[must_use]
-pub fn result_text(result: &ThroughputResult, style: Style) -> String {
+pub fn result_text(result: &ThroughputResult, style: TextStyle) -> String {
     let mut text = heading(result, style);
-    let details: Vec<_> = result.runs.iter().map(|run| Details::of(result, run, style)).collect();
-    let columns = Details::widths(&details);
+    let details: Vec<_> = result.runs.iter().map(|run| RunDetails::of(result, run, style)).collect();
+    let columns = RunDetails::widths(&details);
     let mut flow = None;
     for (run, details) in result.runs.iter().zip(&details) {
-        if flow.replace(run.flow) != Some(run.flow) {
+        if flow.replace(run.direction) != Some(run.direction) {
             text.push('\n');
         }
         push_run(&mut text, run, details, columns, style);
     }
-    let sentences = meaning::sentences(result, style);
+    let sentences = run_comparison::sentences(result, style);
     if !sentences.is_empty() {
         text.push('\n');
     }
@@ -32,24 +32,24 @@ pub fn result_text(result: &ThroughputResult, style: Style) -> String {
     text
 }
 
-fn heading(result: &ThroughputResult, style: Style) -> String {
+fn heading(result: &ThroughputResult, style: TextStyle) -> String {
     let host = escape::line(&result.host);
     let idle = match &result.idle_rtt {
         Some(idle) => format!("idle RTT {}", style.duration(idle.median)),
         None => "idle RTT unknown".to_owned(),
     };
     let separator = style.pick("·", "-");
-    format!("{} {separator} port {} {separator} {idle}\n", style.paint(Paint::Bold, &host), result.port)
+    format!("{} {separator} port {} {separator} {idle}\n", style.paint(TextColour::Bold, &host), result.port)
 }
 
-fn push_run(text: &mut String, run: &ThroughputRun, details: &Details, columns: [usize; 2], style: Style) {
+fn push_run(text: &mut String, run: &ThroughputRun, details: &RunDetails, columns: [usize; 2], style: TextStyle) {
     let measured = run.rate();
     let rate = measured.map_or_else(|| "no data".to_owned(), |measured| display::rate(measured.rate));
-    let label = style.run_label(run.flow, run.streams);
-    let rate = style.paint(Paint::Bold, &format!("{rate:>11}"));
+    let label = style.run_label(run.direction, run.streams);
+    let rate = style.paint(TextColour::Bold, &format!("{rate:>11}"));
     let verdict = measured.map_or_else(String::new, |_| {
-        let (words, paint) = verdict::words(run);
-        format!("   {}", style.paint(paint, &words))
+        let (verdict, paint) = verdict::verdict_text(run);
+        format!("   {}", style.paint(paint, &verdict))
     });
     push_line(text, &format!("  {label:<17}  {rate}{verdict}"));
     if measured.is_some() {
@@ -57,30 +57,30 @@ fn push_run(text: &mut String, run: &ThroughputRun, details: &Details, columns: 
         push_diagnosis(text, run, style);
     }
     if let Some(ending) = ending(&run.report.termination) {
-        push_wrapped(text, &ending, "    ", style, Some(Paint::Red));
+        push_wrapped(text, &ending, "    ", style, Some(TextColour::Red));
     }
 }
 
-/// What the sender was doing, and what limits.
-fn push_diagnosis(text: &mut String, run: &ThroughputRun, style: Style) {
+/// Appends the sender's states and the limit.
+fn push_diagnosis(text: &mut String, run: &ThroughputRun, style: TextStyle) {
     let Some(diagnosis) = &run.diagnosis else { return };
     if let Some(states) = diagnosis::states(diagnosis) {
-        push_wrapped(text, &states, "    ", style, Some(Paint::Dim));
+        push_wrapped(text, &states, "    ", style, Some(TextColour::Dim));
     }
     if let Some(sentence) = diagnosis::sentence(diagnosis) {
         push_wrapped(text, &style.ascii(&escape::line(&sentence)), "    ", style, None);
     }
 }
 
-/// The second line of a run. What is unknown says so.
-struct Details {
+/// Second line of a run. Unknown values are marked as unknown.
+struct RunDetails {
     round_trip: String,
     retransmits: String,
     processors: String,
 }
 
-impl Details {
-    fn of(result: &ThroughputResult, run: &ThroughputRun, style: Style) -> Self {
+impl RunDetails {
+    fn of(result: &ThroughputResult, run: &ThroughputRun, style: TextStyle) -> Self {
         let retransmits = match run.retransmits() {
             Some(count) if count == SegmentCount::new(1) => "1 retransmit ".to_owned(),
             Some(count) => format!("{count} retransmits"),
@@ -96,18 +96,18 @@ impl Details {
         }
     }
 
-    /// How wide the first two columns must be.
+    /// Widths of the first two columns.
     fn widths(all: &[Self]) -> [usize; 2] {
         let widest =
             |column: fn(&Self) -> &String| all.iter().map(|row| column(row).chars().count()).max().unwrap_or(0);
         [widest(|row| &row.round_trip), widest(|row| &row.retransmits)]
     }
 
-    /// In columns; where that is too wide, one after the other on several lines.
-    fn push(&self, text: &mut String, [first, second]: [usize; 2], style: Style) {
+    /// Appends the columns, or several lines where they are too wide.
+    fn push(&self, text: &mut String, [first, second]: [usize; 2], style: TextStyle) {
         let row = format!("    {:<first$}   {:>second$}   {}", self.round_trip, self.retransmits, self.processors);
         if style.width.fits(&row) {
-            return push_line(text, &style.paint(Paint::Dim, &row));
+            return push_line(text, &style.paint(TextColour::Dim, &row));
         }
         let mut line = format!("    {}", self.round_trip);
         for piece in [self.retransmits.trim_end(), &self.processors] {
@@ -115,16 +115,16 @@ impl Details {
             if style.width.fits(&longer) {
                 line = longer;
             } else {
-                push_line(text, &style.paint(Paint::Dim, &line));
+                push_line(text, &style.paint(TextColour::Dim, &line));
                 line = format!("    {piece}");
             }
         }
-        push_line(text, &style.paint(Paint::Dim, &line));
+        push_line(text, &style.paint(TextColour::Dim, &line));
     }
 }
 
 /// `RTT 18.5 → 18.9 ms, p95 45.2 ms`: idle, then the median and the 95th percentile under load.
-fn round_trip(result: &ThroughputResult, run: &ThroughputRun, style: Style) -> String {
+fn round_trip(result: &ThroughputResult, run: &ThroughputRun, style: TextStyle) -> String {
     let Some(loaded) = run.loaded_rtt() else { return "RTT under load unknown".to_owned() };
     let median = style.duration(loaded.median);
     let p95 = style.duration(loaded.p95);
@@ -138,12 +138,12 @@ fn round_trip(result: &ThroughputResult, run: &ThroughputRun, style: Style) -> S
     format!("RTT {idle} {} {median}, p95 {p95}", style.pick("→", "->"))
 }
 
-fn ending(termination: &Termination) -> Option<String> {
+fn ending(termination: &TestTermination) -> Option<String> {
     match termination {
-        Termination::Complete => None,
-        Termination::Interrupted { signal } => Some(format!("cut short: interrupted by {}", escape::line(signal))),
-        Termination::PeerTerminated => Some("cut short: the server was told to stop".to_owned()),
-        Termination::Failed { message } => Some(format!("failed: {}", escape::line(message))),
+        TestTermination::Complete => None,
+        TestTermination::Interrupted { signal } => Some(format!("cut short: interrupted by {}", escape::line(signal))),
+        TestTermination::PeerTerminated => Some("cut short: the server was terminated".to_owned()),
+        TestTermination::Failed { message } => Some(format!("failed: {}", escape::line(message))),
     }
 }
 
@@ -152,11 +152,11 @@ fn push_line(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// `sentence` on lines that fit, each indented. A word that is longer than a line stays whole.
-fn push_wrapped(text: &mut String, sentence: &str, indent: &str, style: Style, paint: Option<Paint>) {
+/// Appends `sentence` on lines that fit, each indented. A word that is longer than a line stays whole.
+fn push_wrapped(text: &mut String, sentence: &str, indent: &str, style: TextStyle, paint: Option<TextColour>) {
     let painted = |line: &str| paint.map_or_else(|| line.to_owned(), |paint| style.paint(paint, line));
     let mut line = indent.to_owned();
-    for word in words(sentence) {
+    for word in words_with_units(sentence) {
         let longer = if line == indent { format!("{line}{word}") } else { format!("{line} {word}") };
         if style.width.fits(&longer) || line == indent {
             line = longer;
@@ -168,8 +168,8 @@ fn push_wrapped(text: &mut String, sentence: &str, indent: &str, style: Style, p
     push_line(text, &painted(&line));
 }
 
-/// The words of a sentence, where a number and its unit are one.
-fn words(sentence: &str) -> Vec<String> {
+/// Words of a sentence, with each number and its unit as one.
+fn words_with_units(sentence: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in sentence.split(' ') {
         let is_unit = UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));
@@ -184,7 +184,7 @@ fn words(sentence: &str) -> Vec<String> {
     words
 }
 
-/// As `linerate-units` writes them.
+/// Units as `linerate-units` writes them.
 const UNITS: [&str; 19] = [
     "%", "ns", "µs", "us", "ms", "s", "min", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s", "B", "kB", "MB", "GB",
     "KiB", "MiB", "GiB",

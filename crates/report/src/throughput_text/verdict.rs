@@ -1,20 +1,21 @@
-//! What held a run back, in a few words with the number that decides.
+//! Verdict of a run, in a few words with the deciding number.
 
-use linerate_model::diagnosis::{Diagnosis, Place};
-use linerate_model::limit::{Limit, LimitShares};
-use linerate_model::throughput::{Flow, ThroughputResult, ThroughputRun};
+use linerate_model::diagnosis::{CauseLocation, TransferDiagnosis};
+use linerate_model::direction::Direction;
+use linerate_model::limit::{LimitShares, TransferLimit};
+use linerate_model::throughput::{ThroughputResult, ThroughputRun};
 use linerate_units::{Ratio, StreamCount, display};
 
-use super::style::Paint;
+use super::style::TextColour;
 
 /// Whole percent.
 pub(super) fn whole_percent(ratio: Ratio) -> String {
     format!("{:.0} %", ratio.percent())
 }
 
-/// Why a verdict was given.
+/// Cause of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum LimitCause {
     SenderProcessor,
     ReceiverProcessor,
     SendBuffer,
@@ -23,8 +24,8 @@ pub(super) enum Cause {
     NothingToSend,
 }
 
-impl Cause {
-    /// In the order of [`LimitShares::verdict`], which names a full processor before everything else.
+impl LimitCause {
+    /// Maps in the order of [`LimitShares::verdict`], which names a full processor before everything else.
     pub(super) fn of(shares: &LimitShares) -> Self {
         if is_full(shares.sender_cpu) {
             return Self::SenderProcessor;
@@ -33,89 +34,97 @@ impl Cause {
             return Self::ReceiverProcessor;
         }
         match shares.verdict() {
-            Limit::Sender => Self::SendBuffer,
-            Limit::Receiver => Self::ReceiveWindow,
-            Limit::Network => Self::CongestionWindow,
-            Limit::Application => Self::NothingToSend,
+            TransferLimit::Sender => Self::SendBuffer,
+            TransferLimit::Receiver => Self::ReceiveWindow,
+            TransferLimit::Network => Self::CongestionWindow,
+            TransferLimit::Application => Self::NothingToSend,
         }
     }
 }
 
-/// Whether [`LimitShares::verdict`] takes this processor for full: alone it then makes the sender the limit.
+/// True when [`LimitShares::verdict`] treats this processor as full: alone it then makes the sender the limit.
 fn is_full(cpu: Option<Ratio>) -> bool {
     let application = Ratio::new(1.0).unwrap_or_default();
-    LimitShares { sender_cpu: cpu, application, ..LimitShares::default() }.verdict() == Limit::Sender
+    LimitShares { sender_cpu: cpu, application, ..LimitShares::default() }.verdict() == TransferLimit::Sender
 }
 
-/// The verdict of a run, at most 44 characters, and its colour. The stop-watches have the number; where the diagnosis,
-/// which knows more than they do, comes to another end, it is the diagnosis that counts.
-pub(super) fn words(run: &ThroughputRun) -> (String, Paint) {
+/// Verdict of a run, at most 44 characters, and its colour. The limit shares have the number; where the diagnosis,
+/// which has more data, names another place, the diagnosis counts.
+pub(super) fn verdict_text(run: &ThroughputRun) -> (String, TextColour) {
     let shares = run.limits();
-    let place = run.diagnosis.as_ref().and_then(Diagnosis::first).map(|verdict| verdict.cause.place());
+    let place =
+        run.diagnosis.as_ref().and_then(TransferDiagnosis::main_verdict).map(|verdict| verdict.cause.location());
     let watched = shares.as_ref().map(|shares| place_of(shares.verdict()));
     match place.filter(|place| watched != Some(*place)) {
-        Some(Place::Application) => ("application-limited".to_owned(), Paint::Cyan),
-        Some(Place::Sender) => ("sender-limited".to_owned(), Paint::Yellow),
-        Some(Place::Receiver) => ("receiver-limited".to_owned(), Paint::Yellow),
-        Some(Place::Hosts) => ("limited by the hosts".to_owned(), Paint::Yellow),
-        Some(Place::Network | Place::Nowhere) => ("network-limited".to_owned(), Paint::Green),
-        Some(Place::Unknown) | None => words_of(shares.as_ref()),
+        Some(CauseLocation::Application) => ("application-limited".to_owned(), TextColour::Cyan),
+        Some(CauseLocation::Sender) => ("sender-limited".to_owned(), TextColour::Yellow),
+        Some(CauseLocation::Receiver) => ("receiver-limited".to_owned(), TextColour::Yellow),
+        Some(CauseLocation::Hosts) => ("limited by the hosts".to_owned(), TextColour::Yellow),
+        Some(CauseLocation::Network | CauseLocation::Nowhere) => ("network-limited".to_owned(), TextColour::Green),
+        Some(CauseLocation::Unknown) | None => limit_text(shares.as_ref()),
     }
 }
 
-fn place_of(limit: Limit) -> Place {
+fn place_of(limit: TransferLimit) -> CauseLocation {
     match limit {
-        Limit::Application => Place::Application,
-        Limit::Sender => Place::Sender,
-        Limit::Receiver => Place::Receiver,
-        Limit::Network => Place::Network,
+        TransferLimit::Application => CauseLocation::Application,
+        TransferLimit::Sender => CauseLocation::Sender,
+        TransferLimit::Receiver => CauseLocation::Receiver,
+        TransferLimit::Network => CauseLocation::Network,
     }
 }
 
-/// What the stop-watches say.
-fn words_of(shares: Option<&LimitShares>) -> (String, Paint) {
-    let Some(shares) = shares else { return ("limit unknown".to_owned(), Paint::Dim) };
+/// Verdict text from the limit shares.
+fn limit_text(shares: Option<&LimitShares>) -> (String, TextColour) {
+    let Some(shares) = shares else { return ("limit unknown".to_owned(), TextColour::Dim) };
     let cpu = |cpu: Option<Ratio>| cpu.map_or_else(String::new, |cpu| format!(" {}", whole_percent(cpu)));
-    match Cause::of(shares) {
-        Cause::SenderProcessor => (format!("sender-limited: CPU busy{}", cpu(shares.sender_cpu)), Paint::Yellow),
-        Cause::ReceiverProcessor => (format!("receiver-limited: CPU busy{}", cpu(shares.receiver_cpu)), Paint::Yellow),
-        Cause::SendBuffer => {
-            (format!("sender-limited: buffer full {} of time", whole_percent(shares.send_buffer)), Paint::Yellow)
+    match LimitCause::of(shares) {
+        LimitCause::SenderProcessor => {
+            (format!("sender-limited: CPU busy{}", cpu(shares.sender_cpu)), TextColour::Yellow)
         }
-        Cause::ReceiveWindow => {
-            (format!("receiver-limited: window full {} of time", whole_percent(shares.receive_window)), Paint::Yellow)
+        LimitCause::ReceiverProcessor => {
+            (format!("receiver-limited: CPU busy{}", cpu(shares.receiver_cpu)), TextColour::Yellow)
         }
-        Cause::CongestionWindow => {
-            (format!("network-limited, {} of the time", whole_percent(shares.network)), Paint::Green)
+        LimitCause::SendBuffer => {
+            (format!("sender-limited: buffer full {} of time", whole_percent(shares.send_buffer)), TextColour::Yellow)
         }
-        Cause::NothingToSend => {
-            (format!("application-limited: idle {} of time", whole_percent(shares.application)), Paint::Cyan)
+        LimitCause::ReceiveWindow => (
+            format!("receiver-limited: window full {} of time", whole_percent(shares.receive_window)),
+            TextColour::Yellow,
+        ),
+        LimitCause::CongestionWindow => {
+            (format!("network-limited, {} of the time", whole_percent(shares.network)), TextColour::Green)
+        }
+        LimitCause::NothingToSend => {
+            (format!("application-limited: idle {} of time", whole_percent(shares.application)), TextColour::Cyan)
         }
     }
 }
 
-/// What came out of the whole series, in one sentence: the best rate of each direction, and what limits there.
+/// Summary of the whole series in one sentence: the best rate of each direction, and its limit.
 ///
 /// `Up 941 Mbit/s over 4 streams (network-limited, 98 % of the time), down 430 Mbit/s over one stream (limit unknown).`
 #[must_use]
 pub fn sentence(result: &ThroughputResult) -> String {
-    let parts: Vec<String> = [Flow::Up, Flow::Down].into_iter().filter_map(|flow| best(result, flow)).collect();
+    let parts: Vec<String> =
+        [Direction::Up, Direction::Down].into_iter().filter_map(|flow| best(result, flow)).collect();
     let text = if parts.is_empty() { "nothing was measured".to_owned() } else { parts.join(", ") };
     let mut letters = text.chars();
     let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
     format!("{first}{}.", letters.as_str())
 }
 
-/// The best run of a direction.
-fn best(result: &ThroughputResult, flow: Flow) -> Option<String> {
+/// Best run of a direction, as text.
+fn best(result: &ThroughputResult, flow: Direction) -> Option<String> {
     let rate = |run: &ThroughputRun| run.rate().map(|measured| measured.rate);
-    let run = result.runs.iter().filter(|run| run.flow == flow && rate(run).is_some()).max_by_key(|run| rate(run))?;
+    let run =
+        result.runs.iter().filter(|run| run.direction == flow && rate(run).is_some()).max_by_key(|run| rate(run))?;
     let direction = match flow {
-        Flow::Up => "up",
-        Flow::Down => "down",
+        Direction::Up => "up",
+        Direction::Down => "down",
     };
     let streams =
         if run.streams == StreamCount::new(1) { "one stream".to_owned() } else { format!("{} streams", run.streams) };
-    let (limit, _) = words(run);
+    let (limit, _) = verdict_text(run);
     Some(format!("{direction} {} over {streams} ({limit})", display::rate(rate(run)?)))
 }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::schema::environment::{Environment, Interface, OtherTraffic};
-use linerate_model::schema::run::{LabPath, RunEnvironment};
+use linerate_documents::environment::{HostEnvironment, InterfaceEnvironment, OtherTraffic};
+use linerate_documents::run::{LabPath, RunEnvironment};
 
 fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-fn near() -> Environment {
+fn near() -> HostEnvironment {
     let offloads =
         [("tcp-segmentation-offload", true), ("generic-receive-offload", true), ("large-receive-offload", false)];
-    Environment {
+    HostEnvironment {
         host_name: Some("desk".to_owned()),
         kernel: Some("6.12.117".to_owned()),
         architecture: Some("x86_64".to_owned()),
@@ -25,7 +25,7 @@ fn near() -> Environment {
         clock_synchronised: Some(true),
         clock_error_bound_ns: Some(412_000),
         load_average: Some(0.42),
-        interface: Some(Interface {
+        interface: Some(InterfaceEnvironment {
             name: "eth0".to_owned(),
             mtu_bytes: Some(1500),
             driver: Some("igc".to_owned()),
@@ -41,11 +41,11 @@ fn near() -> Environment {
 }
 
 pub(super) fn both() -> RunEnvironment {
-    let far = Environment {
+    let far = HostEnvironment {
         kernel: Some("6.1.0".to_owned()),
         congestion_control: Some("bbr".to_owned()),
         clock_source: Some("kvm-clock".to_owned()),
-        ..Environment::default()
+        ..HostEnvironment::default()
     };
     RunEnvironment { near: Some(near()), far: Some(far), lab: None }
 }

@@ -1,12 +1,16 @@
 //! Latency under load.
 
-use linerate_model::schema::load::{
-    ClassName, Contamination, Grade, LoadDocument, Percentiles, Phase, PhaseKind, ProbeClass, QueuePlace,
-    Responsiveness,
+use linerate_documents::run::{
+    ChartPanel, FigureUnit, ImprovementDirection, RunDocument, RunKind, RunResult, SampleSeries,
 };
-use linerate_model::schema::path::{Peer, Unknown};
-use linerate_model::schema::run::{Better, Kind, Panel, RunDocument, RunResult, Series, Unit};
-use linerate_model::schema::throughput::{Direction, TimeDistribution};
+use linerate_documents::throughput::TimeDistribution;
+use linerate_model::diagnosis::Confidence;
+use linerate_model::direction::Direction;
+use linerate_model::load::{
+    ClassName, LatencyGrade, LatencyPercentiles, LoadDocument, LoadGrade, LoadPhase, PhaseKind, ProbeClass, QueueHost,
+    QueueLocation, Responsiveness, TrafficContamination,
+};
+use linerate_model::path::{PeerKind, UnknownValue};
 
 use super::{MILLISECOND, Noise, SECOND, STARTED, complete, figure, real, run, span, times, unknown_figure, whole};
 
@@ -26,7 +30,7 @@ const PHASES: [(PhaseKind, &str, f64); 4] = [
     (PhaseKind::Both, "both", 1120.0),
 ];
 
-/// Round trips that are 18 ms at rest and `full` when the queue is full.
+/// Round trips that are 18 ms at rest and `full` with a full queue.
 fn loaded(full: f64) -> TimeDistribution {
     if full < 20.0 { times(17.2, 18.1, 19.6, 22.0) } else { times(full * 0.5, full * 0.92, full * 1.04, full * 1.1) }
 }
@@ -42,7 +46,7 @@ fn class(name: ClassName, kind: PhaseKind, full: f64) -> ProbeClass {
         lost_up: Some(0),
         lost_down: None,
         rtt: Some(rtt),
-        percentiles: Some(Percentiles {
+        percentiles: Some(LatencyPercentiles {
             p5_ns: rtt.min_ns,
             p25_ns: rtt.median_ns - 100,
             p75_ns: rtt.median_ns + 100,
@@ -58,14 +62,14 @@ fn class(name: ClassName, kind: PhaseKind, full: f64) -> ProbeClass {
     }
 }
 
-/// `share` of the bloat of a line that has far too long a queue.
+/// `share` of the bloat of a link with a far too long queue.
 pub(super) fn document(share: f64) -> LoadDocument {
     let phase = |index: usize| {
         let (kind, _, full) = PHASES[index];
         let full = if kind == PhaseKind::Idle { full } else { full * share };
         let start = index as u64 * 10 * SECOND;
         let rate = |loads: bool, rate: f64| loads.then_some(rate);
-        Phase {
+        LoadPhase {
             kind,
             start_ns: start,
             stable_ns: Some(start + 2 * SECOND),
@@ -77,27 +81,33 @@ pub(super) fn document(share: f64) -> LoadDocument {
             classes: CLASSES.iter().map(|&name| class(name, kind, full)).collect(),
         }
     };
-    let milliseconds = [("A+", 5), ("A", 30), ("B", 60), ("C", 200), ("D", 400)];
+    let milliseconds = [
+        (LatencyGrade::APlus, 5),
+        (LatencyGrade::A, 30),
+        (LatencyGrade::B, 60),
+        (LatencyGrade::C, 200),
+        (LatencyGrade::D, 400),
+    ];
     LoadDocument {
         schema: 1,
         linerate_version: "0.1.0".to_owned(),
         host: "fra.example.net".to_owned(),
         port: 5201,
-        peer: Peer::Linerate,
+        peer: PeerKind::Linerate,
         started_at_unix_ns: STARTED,
         duration_ns: 40 * SECOND,
         termination: complete(),
         congestion_control: Some("cubic".to_owned()),
         connections: 4,
         phases: (0..4).map(phase).collect(),
-        grade: Some(Grade {
-            letter: if share > 0.5 { "F" } else { "B" }.to_owned(),
+        grade: Some(LoadGrade {
+            letter: if share > 0.5 { LatencyGrade::F } else { LatencyGrade::B },
             added_ns: whole(942e6 * share),
             class: ClassName::UdpBestEffort,
             direction: Direction::Up,
-            up: Some(if share > 0.5 { "F" } else { "B" }.to_owned()),
-            down: Some(if share > 0.5 { "F" } else { "A" }.to_owned()),
-            thresholds: milliseconds.map(|(letter, limit)| (letter.to_owned(), limit * MILLISECOND)).into(),
+            up: Some(if share > 0.5 { LatencyGrade::F } else { LatencyGrade::B }),
+            down: Some(if share > 0.5 { LatencyGrade::F } else { LatencyGrade::A }),
+            thresholds: milliseconds.map(|(letter, limit)| (letter, limit * MILLISECOND)).into(),
         }),
         ungraded_because: None,
         responsiveness: Some(Responsiveness {
@@ -105,22 +115,22 @@ pub(super) fn document(share: f64) -> LoadDocument {
             down: Some(131.0 / share),
             up: Some(61.0 / share),
             both: None,
-            confidence: "medium".to_owned(),
+            confidence: Confidence::Medium,
         }),
-        queues: vec![QueuePlace {
+        queues: vec![QueueLocation {
             direction: Direction::Up,
-            place: "next_hop".to_owned(),
+            location: QueueHost::NextHop,
             added_ns: Some(whole(940e6 * share)),
             one_way_confirms: Some(true),
             evidence: "the delay to hop 1 grows as much as to the far end".to_owned(),
             hops: Vec::new(),
         }],
-        contamination: Some(Contamination {
+        contamination: Some(TrafficContamination {
             spoils: false,
             share: 0.002,
-            evidence: "12 kbit/s of others passed through the interface".to_owned(),
+            evidence: "12 kbit/s of other traffic passed through the interface".to_owned(),
         }),
-        unknown: vec![Unknown {
+        unknown: vec![UnknownValue {
             key: "responsiveness.both".to_owned(),
             reason: "the phase was too short for three stable intervals".to_owned(),
         }],
@@ -129,7 +139,7 @@ pub(super) fn document(share: f64) -> LoadDocument {
 }
 
 /// Probes of one class over all phases.
-fn series(name: &str, share: f64, seed: u64) -> Series {
+fn series(name: &str, share: f64, seed: u64) -> SampleSeries {
     let mut noise = Noise::new(seed);
     let times_ns: Vec<u64> = (0..800).map(|n| n * 50 * MILLISECOND).collect();
     let value = |&time: &u64| {
@@ -141,10 +151,18 @@ fn series(name: &str, share: f64, seed: u64) -> Series {
     };
     let values = times_ns.iter().map(value).collect();
     let name = name.to_owned();
-    Series { panel: Panel::Latency, name, direction: None, stream: None, unit: Unit::Nanoseconds, times_ns, values }
+    SampleSeries {
+        panel: ChartPanel::Latency,
+        name,
+        direction: None,
+        stream: None,
+        unit: FigureUnit::Nanoseconds,
+        times_ns,
+        values,
+    }
 }
 
-fn goodput(direction: Direction, rate: f64, phases: [usize; 2]) -> Series {
+fn goodput(direction: Direction, rate: f64, phases: [usize; 2]) -> SampleSeries {
     let mut noise = Noise::new(77);
     let times_ns: Vec<u64> = (1..=400).map(|n| n * 100 * MILLISECOND).collect();
     let value = |&time: &u64| {
@@ -153,28 +171,48 @@ fn goodput(direction: Direction, rate: f64, phases: [usize; 2]) -> Series {
         Some(flows * noise.between(0.9, 1.02))
     };
     let values = times_ns.iter().map(value).collect();
-    let (name, unit) = ("load".to_owned(), Unit::BitsPerSecond);
-    Series { panel: Panel::Throughput, name, direction: Some(direction), stream: None, unit, times_ns, values }
+    let (name, unit) = ("load".to_owned(), FigureUnit::BitsPerSecond);
+    SampleSeries {
+        panel: ChartPanel::Throughput,
+        name,
+        direction: Some(direction),
+        stream: None,
+        unit,
+        times_ns,
+        values,
+    }
 }
 
-/// A line with too long a queue, of which `1 / divisor` is left: 1 before, more after shaping.
+/// A link with too long a queue, of which `1 / divisor` is left: 1 before, more after shaping.
 pub(crate) fn load(divisor: u32) -> RunDocument {
     let share = 1.0 / f64::from(divisor);
     let document = document(share);
-    let grade = document.grade.as_ref().map_or("?", |grade| grade.letter.as_str());
+    let grade = document.grade.as_ref().map_or("?", |grade| grade.letter.letter());
     let verdict = format!(
-        "Grade {grade}: a download or an upload adds up to {:.0} ms; the queue stands at the next hop.",
+        "Grade {grade}: a download or an upload adds up to {:.0} ms; the queue is at the next hop.",
         942.0 * share
     );
     let result = RunResult::Load(Box::new(document));
-    let mut run = run(Kind::Load, 40, &["load", "fra.example.net"], &verdict, result);
+    let mut run = run(RunKind::Load, 40, &["load", "fra.example.net"], &verdict, result);
     run.figures = vec![
-        figure("added_up", "Added delay up", Unit::Nanoseconds, Some(942e6 * share), Better::Lower),
-        figure("added_down", "Added delay down", Unit::Nanoseconds, Some(412e6 * share), Better::Lower),
-        figure("rtt_idle_median", "Idle RTT", Unit::Nanoseconds, Some(18.1e6), Better::Lower),
-        figure("goodput_down", "Goodput down", Unit::BitsPerSecond, Some(7.52e6), Better::Higher),
-        figure("goodput_up", "Goodput up", Unit::BitsPerSecond, Some(0.94e6), Better::Higher),
-        figure("rpm_up", "Responsiveness up", Unit::RoundTripsPerMinute, Some(61.0 / share), Better::Higher),
+        figure("added_up", "Added delay up", FigureUnit::Nanoseconds, Some(942e6 * share), ImprovementDirection::Lower),
+        figure(
+            "added_down",
+            "Added delay down",
+            FigureUnit::Nanoseconds,
+            Some(412e6 * share),
+            ImprovementDirection::Lower,
+        ),
+        figure("rtt_idle_median", "Idle RTT", FigureUnit::Nanoseconds, Some(18.1e6), ImprovementDirection::Lower),
+        figure("goodput_down", "Goodput down", FigureUnit::BitsPerSecond, Some(7.52e6), ImprovementDirection::Higher),
+        figure("goodput_up", "Goodput up", FigureUnit::BitsPerSecond, Some(0.94e6), ImprovementDirection::Higher),
+        figure(
+            "rpm_up",
+            "Responsiveness up",
+            FigureUnit::RoundTripsPerMinute,
+            Some(61.0 / share),
+            ImprovementDirection::Higher,
+        ),
     ];
     run.series = vec![
         goodput(Direction::Down, 7.52e6, [1, 3]),
@@ -189,10 +227,11 @@ pub(crate) fn load(divisor: u32) -> RunDocument {
     run
 }
 
-/// The same with the goodput of each of four connections each way, other ones in each phase, as `linerate load` has it.
+/// The same with the goodput of each of four connections per direction, other ones in each phase, as in `linerate
+/// load`.
 pub(crate) fn load_of_connections() -> RunDocument {
     let mut run = load(1);
-    run.series.retain(|series| series.panel != Panel::Throughput);
+    run.series.retain(|series| series.panel != ChartPanel::Throughput);
     let phases = [(Direction::Down, 7.52e6, [1, 3]), (Direction::Up, 0.94e6, [2, 3])];
     for (direction, rate, phases) in phases {
         let whole = goodput(direction, rate, phases);
@@ -202,29 +241,29 @@ pub(crate) fn load_of_connections() -> RunDocument {
             let quarter = |(time, value): (&u64, &Option<f64>)| (*time, value.map(|value| value / 4.0));
             let (times_ns, values) = readings.map(quarter).unzip();
             let name = format!("connection {number}");
-            run.series.push(Series { name, stream: Some(number), times_ns, values, ..whole.clone() });
+            run.series.push(SampleSeries { name, stream: Some(number), times_ns, values, ..whole.clone() });
         }
     }
     run
 }
 
-/// Too much other traffic, and no linerate at the far end.
+/// Too much other traffic, and a far end without linerate.
 pub(crate) fn load_ungraded() -> RunDocument {
     let reason = "the far end is an iperf3 server, which reflects no probes";
     let mut document = document(1.0);
-    document.peer = Peer::Iperf3;
+    document.peer = PeerKind::Iperf3;
     document.grade = None;
-    document.ungraded_because = Some("38 % of what went through the interface was not this measurement's".to_owned());
+    document.ungraded_because = Some("38 % of the traffic of the interface was not this measurement's".to_owned());
     document.responsiveness = None;
-    document.queues = vec![QueuePlace {
+    document.queues = vec![QueueLocation {
         direction: Direction::Down,
-        place: "unknown".to_owned(),
+        location: QueueHost::Unknown,
         added_ns: None,
         one_way_confirms: None,
         evidence: "no hop answered while it was loaded".to_owned(),
         hops: Vec::new(),
     }];
-    document.unknown = vec![Unknown { key: "queues".to_owned(), reason: reason.to_owned() }];
+    document.unknown = vec![UnknownValue { key: "queues".to_owned(), reason: reason.to_owned() }];
     for class in document.phases.iter_mut().flat_map(|phase| &mut phase.classes) {
         if class.class != ClassName::Icmp {
             *class = ProbeClass {
@@ -244,9 +283,9 @@ pub(crate) fn load_ungraded() -> RunDocument {
             };
         }
     }
-    let verdict = "Not graded: other traffic made up 38 % of what went through the interface.";
-    let mut run = run(Kind::Load, 40, &["load", "fra.example.net"], verdict, RunResult::Load(Box::new(document)));
-    run.figures = vec![unknown_figure("added_up", "Added delay up", Unit::Nanoseconds, reason)];
-    run.environment = linerate_model::schema::run::RunEnvironment::default();
+    let verdict = "Not graded: other traffic made up 38 % of the traffic of the interface.";
+    let mut run = run(RunKind::Load, 40, &["load", "fra.example.net"], verdict, RunResult::Load(Box::new(document)));
+    run.figures = vec![unknown_figure("added_up", "Added delay up", FigureUnit::Nanoseconds, reason)];
+    run.environment = linerate_documents::run::RunEnvironment::default();
     run
 }

@@ -1,6 +1,6 @@
-//! Finished measurements for tests, one of each kind, full and with much unknown. Deterministic: noise comes from a seed.
+//! Sample runs for tests, one of each kind, full and with many unknown values. Deterministic: noise comes from a seed.
 
-// Each test that takes this module uses a part of it.
+// Each test that uses this module uses a part of it.
 #![allow(dead_code, unused_imports)]
 
 mod doctor;
@@ -18,8 +18,10 @@ pub(crate) use rfc6349::{rfc6349, rfc6349_cut_short};
 pub(crate) use throughput::{big, throughput, throughput_from_stock_server};
 pub(crate) use tune::{tune, tune_broken_off, tune_planned};
 
-use linerate_model::schema::run::{Better, Figure, Kind, PhaseSpan, RunDocument, RunResult, Unit};
-use linerate_model::schema::throughput::{Outcome, Termination, TimeDistribution};
+use linerate_documents::run::{
+    FigureUnit, ImprovementDirection, PhaseSpan, RunDocument, RunFigure, RunKind, RunResult,
+};
+use linerate_documents::throughput::{Outcome, TerminationDetail, TimeDistribution};
 
 /// 2026-11-20 07:54:39 UTC.
 pub(crate) const STARTED: u64 = 1_795_161_279_000_000_000;
@@ -49,7 +51,7 @@ pub(crate) fn all() -> Vec<(&'static str, RunDocument)> {
     ]
 }
 
-/// Numbers from 0 to 1 that look random and are the same each time (a linear congruential generator, Knuth's constants).
+/// Pseudo-random numbers from 0 to 1 (a linear congruential generator, Knuth's constants).
 pub(crate) struct Noise(u64);
 
 impl Noise {
@@ -68,8 +70,8 @@ impl Noise {
     }
 }
 
-pub(crate) fn complete() -> Termination {
-    Termination { outcome: Outcome::Complete, signal: None, message: None }
+pub(crate) fn complete() -> TerminationDetail {
+    TerminationDetail { outcome: Outcome::Complete, signal: None, message: None }
 }
 
 /// A distribution around `median`, in milliseconds.
@@ -96,8 +98,14 @@ pub(crate) fn real(number: u64) -> f64 {
     number as f64
 }
 
-pub(crate) fn figure(name: &str, title: &str, unit: Unit, value: Option<f64>, better: Better) -> Figure {
-    Figure {
+pub(crate) fn figure(
+    name: &str,
+    title: &str,
+    unit: FigureUnit,
+    value: Option<f64>,
+    better: ImprovementDirection,
+) -> RunFigure {
+    RunFigure {
         name: name.to_owned(),
         title: title.to_owned(),
         unit,
@@ -110,18 +118,18 @@ pub(crate) fn figure(name: &str, title: &str, unit: Unit, value: Option<f64>, be
     }
 }
 
-pub(crate) fn unknown_figure(name: &str, title: &str, unit: Unit, reason: &str) -> Figure {
-    Figure { note: Some(reason.to_owned()), ..figure(name, title, unit, None, Better::Neither) }
+pub(crate) fn unknown_figure(name: &str, title: &str, unit: FigureUnit, reason: &str) -> RunFigure {
+    RunFigure { note: Some(reason.to_owned()), ..figure(name, title, unit, None, ImprovementDirection::Neither) }
 }
 
 pub(crate) fn span(name: &str, start: u64, end: u64) -> PhaseSpan {
     PhaseSpan { name: name.to_owned(), start_ns: start * SECOND, end_ns: end * SECOND }
 }
 
-/// A run of `kind` without figures and readings.
-pub(crate) fn run(kind: Kind, seconds: u64, arguments: &[&str], verdict: &str, result: RunResult) -> RunDocument {
+/// A run of `kind` without figures and samples.
+pub(crate) fn run(kind: RunKind, seconds: u64, arguments: &[&str], verdict: &str, result: RunResult) -> RunDocument {
     RunDocument {
-        schema: linerate_model::schema::run::SCHEMA,
+        schema: linerate_documents::run::SCHEMA,
         linerate_version: "0.1.0".to_owned(),
         kind,
         started_at_unix_ns: STARTED,

@@ -1,11 +1,13 @@
 //! Paths.
 
-use linerate_model::schema::path::{
-    Capacity, Clock, Hop, IdleRtt, MarkFate, Marks, PacketMetrics, PathDirection, PathDocument, PathMtu, Peer, Policer,
-    TcpFeatures, TimeStampSource, Unknown,
+use linerate_documents::run::{
+    ChartPanel, FigureUnit, ImprovementDirection, RunDocument, RunKind, RunResult, SampleSeries,
 };
-use linerate_model::schema::run::{Better, Kind, Panel, RunDocument, RunResult, Series, Unit};
-use linerate_model::schema::throughput::Direction;
+use linerate_model::direction::Direction;
+use linerate_model::path::{
+    CapacityMeasurement, IdleRtt, MarkFate, PacketMetrics, PathClock, PathDirection, PathDocument, PathHop, PathMarks,
+    PathMtu, PeerKind, Policer, TcpFeatures, TimeStampSource, UnknownValue,
+};
 
 use super::{MILLISECOND, Noise, SECOND, STARTED, complete, figure, run, span, times, unknown_figure};
 
@@ -19,7 +21,7 @@ fn direction(rate: f64, loss: f64) -> PathDirection {
             interface_bytes: Some(1500),
             limited_by_interface: false,
         }),
-        capacity: Some(Capacity {
+        capacity: Some(CapacityMeasurement {
             bits_per_second: rate,
             low_bits_per_second: Some(rate * 0.99),
             high_bits_per_second: Some(rate * 1.01),
@@ -56,7 +58,7 @@ fn direction(rate: f64, loss: f64) -> PathDirection {
             packet_bytes: 100,
             interval_ns: 10 * MILLISECOND,
         }),
-        marks: Some(Marks {
+        marks: Some(PathMarks {
             ecn: vec![fate("ECT(0)", 2, Some(2)), fate("CE", 3, Some(3))],
             dscp: vec![fate("EF", 46, Some(0)), fate("CS1", 8, Some(8)), fate("AF41", 34, None)],
         }),
@@ -70,7 +72,7 @@ fn direction(rate: f64, loss: f64) -> PathDirection {
 }
 
 pub(super) fn document() -> PathDocument {
-    let hop = |distance, address: Option<&str>| Hop {
+    let hop = |distance, address: Option<&str>| PathHop {
         distance,
         address: address.map(str::to_owned),
         rtt: address.map(|_| times(0.3 * f64::from(distance), 0.5 * f64::from(distance), 2.0, 4.0)),
@@ -88,7 +90,7 @@ pub(super) fn document() -> PathDocument {
         host: "fra.example.net".to_owned(),
         address: Some("192.0.2.7".to_owned()),
         port: 5201,
-        peer: Peer::Linerate,
+        peer: PeerKind::Linerate,
         peer_version: Some("0.1.0".to_owned()),
         started_at_unix_ns: STARTED,
         duration_ns: 41 * SECOND,
@@ -104,7 +106,7 @@ pub(super) fn document() -> PathDocument {
         },
         up,
         down: direction(94.1e6, 0.01),
-        clock: Some(Clock {
+        clock: Some(PathClock {
             offset_ns: -1_204_000,
             error_ns: 800_000,
             drift_ppm: Some(-3.1),
@@ -128,11 +130,14 @@ pub(super) fn document() -> PathDocument {
         }),
         hops: vec![hop(1, Some("198.51.100.1")), hop(2, None), hop(3, Some("192.0.2.7"))],
         unknown: Vec::new(),
-        notes: vec!["Packets of 1493 B and more vanish without a word: some device on the way drops them.".to_owned()],
+        notes: vec![
+            "Packets of 1493 B and more are dropped without an ICMP error: some device on the path drops them."
+                .to_owned(),
+        ],
     }
 }
 
-fn probes(name: &str, direction: Option<Direction>, base: f64, seed: u64) -> Series {
+fn probes(name: &str, direction: Option<Direction>, base: f64, seed: u64) -> SampleSeries {
     let mut noise = Noise::new(seed);
     let times_ns: Vec<u64> = (0..400).map(|n| n * 50 * MILLISECOND).collect();
     let mut value = || {
@@ -140,8 +145,16 @@ fn probes(name: &str, direction: Option<Direction>, base: f64, seed: u64) -> Ser
         (lost > 0.01).then(|| (base + 2e6 * spread * spread * spread).round())
     };
     let values = times_ns.iter().map(|_| value()).collect();
-    let panel = if direction.is_some() { Panel::OneWayDelay } else { Panel::Latency };
-    Series { panel, name: name.to_owned(), direction, stream: None, unit: Unit::Nanoseconds, times_ns, values }
+    let panel = if direction.is_some() { ChartPanel::OneWayDelay } else { ChartPanel::Latency };
+    SampleSeries {
+        panel,
+        name: name.to_owned(),
+        direction,
+        stream: None,
+        unit: FigureUnit::Nanoseconds,
+        times_ns,
+        values,
+    }
 }
 
 /// Everything is known.
@@ -149,13 +162,13 @@ pub(crate) fn path() -> RunDocument {
     let verdict = "94.1 Mbit/s down and 10.1 Mbit/s up at 53.1 ms; packets above 1492 B vanish, and a policer holds up to \
                    10 Mbit/s.";
     let result = RunResult::Path(Box::new(document()));
-    let mut run = run(Kind::Path, 41, &["path", "fra.example.net"], verdict, result);
+    let mut run = run(RunKind::Path, 41, &["path", "fra.example.net"], verdict, result);
     run.figures = vec![
-        figure("capacity_down", "Capacity down", Unit::BitsPerSecond, Some(94.1e6), Better::Higher),
-        figure("capacity_up", "Capacity up", Unit::BitsPerSecond, Some(10.1e6), Better::Higher),
-        figure("rtt_idle_median", "Idle RTT", Unit::Nanoseconds, Some(53.1e6), Better::Lower),
-        figure("mtu_down", "Path MTU down", Unit::Bytes, Some(1492.0), Better::Higher),
-        figure("loss_down", "Loss down", Unit::Share, Some(0.01), Better::Lower),
+        figure("capacity_down", "Capacity down", FigureUnit::BitsPerSecond, Some(94.1e6), ImprovementDirection::Higher),
+        figure("capacity_up", "Capacity up", FigureUnit::BitsPerSecond, Some(10.1e6), ImprovementDirection::Higher),
+        figure("rtt_idle_median", "Idle RTT", FigureUnit::Nanoseconds, Some(53.1e6), ImprovementDirection::Lower),
+        figure("mtu_down", "Path MTU down", FigureUnit::Bytes, Some(1492.0), ImprovementDirection::Higher),
+        figure("loss_down", "Loss down", FigureUnit::Share, Some(0.01), ImprovementDirection::Lower),
     ];
     run.series = vec![
         probes("UDP", None, 52.6e6, 1),
@@ -169,10 +182,10 @@ pub(crate) fn path() -> RunDocument {
 
 /// Against a host that answers pings only.
 pub(crate) fn path_to_bare_host() -> RunDocument {
-    let unknown = |key: &str, reason: &str| Unknown { key: key.to_owned(), reason: reason.to_owned() };
+    let unknown = |key: &str, reason: &str| UnknownValue { key: key.to_owned(), reason: reason.to_owned() };
     let reason = "the far end answers no measurement protocol: start `linerate serve` there";
     let document = PathDocument {
-        peer: Peer::Bare,
+        peer: PeerKind::Bare,
         peer_version: None,
         up: PathDirection { mtu: document().up.mtu, ..PathDirection::default() },
         down: PathDirection::default(),
@@ -198,11 +211,11 @@ pub(crate) fn path_to_bare_host() -> RunDocument {
         notes: Vec::new(),
         ..document()
     };
-    let verdict = "Answers in 53.0 ms; nothing more can be told of a host without linerate.";
-    let mut run = run(Kind::Path, 12, &["path", "192.0.2.7"], verdict, RunResult::Path(Box::new(document)));
+    let verdict = "Answers in 53.0 ms; nothing more can be measured against a host without linerate.";
+    let mut run = run(RunKind::Path, 12, &["path", "192.0.2.7"], verdict, RunResult::Path(Box::new(document)));
     run.figures = vec![
-        figure("rtt_idle_median", "Idle RTT", Unit::Nanoseconds, Some(53.0e6), Better::Lower),
-        unknown_figure("capacity_down", "Capacity down", Unit::BitsPerSecond, reason),
+        figure("rtt_idle_median", "Idle RTT", FigureUnit::Nanoseconds, Some(53.0e6), ImprovementDirection::Lower),
+        unknown_figure("capacity_down", "Capacity down", FigureUnit::BitsPerSecond, reason),
     ];
     run.environment.far = None;
     run

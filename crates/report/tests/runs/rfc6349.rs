@@ -1,9 +1,12 @@
 //! The procedure of RFC 6349.
 
-use linerate_model::schema::path::{Policer, Unknown};
-use linerate_model::schema::rfc6349::{Baseline, Flows, Rfc6349Document, TcpTest, TrafficManagement, WindowTest};
-use linerate_model::schema::run::{Better, Kind, RunDocument, RunResult, Unit};
-use linerate_model::schema::throughput::{Direction, Outcome, Termination};
+use linerate_documents::rfc6349::{
+    LoadedDirections, ManagementVerdict, Rfc6349Baseline, Rfc6349Document, TcpTest, TrafficManagement, WindowTest,
+};
+use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunKind, RunResult};
+use linerate_documents::throughput::{Outcome, TerminationDetail};
+use linerate_model::direction::Direction;
+use linerate_model::path::{Policer, UnknownValue};
 
 use super::{SECOND, STARTED, complete, figure, run, unknown_figure, whole};
 
@@ -11,7 +14,7 @@ const ACHIEVABLE: f64 = 90.4e6;
 
 fn test(direction: Direction, connections: u64, share: f64) -> TcpTest {
     TcpTest {
-        flows: if direction == Direction::Up { Flows::Up } else { Flows::Down },
+        flows: if direction == Direction::Up { LoadedDirections::Up } else { LoadedDirections::Down },
         direction,
         connections,
         goodput_bits_per_second: Some(ACHIEVABLE * share),
@@ -50,7 +53,7 @@ fn document() -> Rfc6349Document {
         duration_ns: 160 * SECOND,
         termination: complete(),
         path: super::path::document(),
-        baseline: Baseline {
+        baseline: Rfc6349Baseline {
             rtt_ns: Some(52_600_000),
             bandwidth_up_bits_per_second: Some(10.1e6),
             bandwidth_down_bits_per_second: Some(94.1e6),
@@ -70,7 +73,7 @@ fn document() -> Rfc6349Document {
         windows: [0.25, 0.5, 1.0, 2.0].into_iter().map(|share| window(Direction::Down, share)).collect(),
         traffic_management: vec![TrafficManagement {
             direction: Direction::Up,
-            verdict: "policed".to_owned(),
+            verdict: ManagementVerdict::Policed,
             policer: Some(Policer {
                 present: true,
                 bits_per_second: Some(10e6),
@@ -86,13 +89,19 @@ fn document() -> Rfc6349Document {
 
 /// Everything ran.
 pub(crate) fn rfc6349() -> RunDocument {
-    let verdict = "TCP reaches 93 % of what the path carries down with one connection and 99 % with four.";
+    let verdict = "TCP reaches 93 % of the path capacity down with one connection and 99 % with four.";
     let result = RunResult::Rfc6349(Box::new(document()));
-    let mut run = run(Kind::Rfc6349, 160, &["rfc6349", "fra.example.net"], verdict, result);
+    let mut run = run(RunKind::Rfc6349, 160, &["rfc6349", "fra.example.net"], verdict, result);
     run.figures = vec![
-        figure("transfer_time_ratio_down", "Transfer time ratio down", Unit::One, Some(1.075), Better::Lower),
-        figure("efficiency_down", "TCP efficiency down", Unit::Share, Some(0.9993), Better::Higher),
-        figure("buffer_delay_down", "Buffer delay down", Unit::Share, Some(0.28), Better::Lower),
+        figure(
+            "transfer_time_ratio_down",
+            "Transfer time ratio down",
+            FigureUnit::One,
+            Some(1.075),
+            ImprovementDirection::Lower,
+        ),
+        figure("efficiency_down", "TCP efficiency down", FigureUnit::Share, Some(0.9993), ImprovementDirection::Higher),
+        figure("buffer_delay_down", "Buffer delay down", FigureUnit::Share, Some(0.28), ImprovementDirection::Lower),
     ];
     run
 }
@@ -100,7 +109,8 @@ pub(crate) fn rfc6349() -> RunDocument {
 /// Interrupted in the first test.
 pub(crate) fn rfc6349_cut_short() -> RunDocument {
     let mut document = document();
-    let ended = Termination { outcome: Outcome::Interrupted, signal: Some("Interrupt(2)".to_owned()), message: None };
+    let ended =
+        TerminationDetail { outcome: Outcome::Interrupted, signal: Some("Interrupt(2)".to_owned()), message: None };
     document.termination = ended.clone();
     document.tests = vec![TcpTest {
         goodput_bits_per_second: None,
@@ -118,15 +128,15 @@ pub(crate) fn rfc6349_cut_short() -> RunDocument {
     document.traffic_management.clear();
     document.baseline.achievable_up_bits_per_second = None;
     document.unknown =
-        vec![Unknown { key: "baseline".to_owned(), reason: "interrupted before it was measured".to_owned() }];
+        vec![UnknownValue { key: "baseline".to_owned(), reason: "interrupted before it was measured".to_owned() }];
     let verdict = "Cut short before the first transfer was over.";
     let result = RunResult::Rfc6349(Box::new(document));
-    let mut run = run(Kind::Rfc6349, 30, &["rfc6349", "fra.example.net"], verdict, result);
+    let mut run = run(RunKind::Rfc6349, 30, &["rfc6349", "fra.example.net"], verdict, result);
     run.termination = ended;
     run.figures = vec![unknown_figure(
         "efficiency_down",
         "TCP efficiency down",
-        Unit::Share,
+        FigureUnit::Share,
         "interrupted before it was measured",
     )];
     run

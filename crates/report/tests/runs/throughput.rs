@@ -1,10 +1,17 @@
 //! Throughput.
 
-use linerate_model::schema::diagnose;
-use linerate_model::schema::run::{Better, Kind, Panel, RunDocument, RunResult, Series, Unit};
-use linerate_model::schema::throughput::{
-    Diagnosis, Direction, Limit, Role, RttUnderLoad, Run, StreamResult, ThroughputDocument, Verdict,
+use linerate_documents::diagnose;
+use linerate_documents::run::{
+    ChartPanel, FigureUnit, ImprovementDirection, RunDocument, RunKind, RunResult, SampleSeries,
 };
+use linerate_documents::throughput::{
+    RttUnderLoad, SenderLimit, StreamResult, TestDiagnosis, ThroughputDocument, ThroughputTest,
+};
+use linerate_model::diagnosis::{Cause, CauseLocation, Confidence};
+use linerate_model::direction::Direction;
+use linerate_model::limit::{LimitShares, TransferLimit};
+use linerate_model::stream::StreamRole;
+use linerate_units::Ratio;
 
 use super::{MILLISECOND, Noise, SECOND, STARTED, complete, figure, real, run, span, times, unknown_figure};
 
@@ -23,27 +30,30 @@ fn stream(id: u32, rate: f64, known: bool) -> StreamResult {
     }
 }
 
-fn limit() -> Limit {
-    Limit {
-        verdict: Verdict::Network,
-        application: 0.02,
-        send_buffer: 0.08,
-        receive_window: 0.05,
-        network: 0.85,
-        sender_cpu: Some(0.12),
-        receiver_cpu: Some(0.31),
+fn limit() -> SenderLimit {
+    let share = |value: f64| Ratio::new(value).expect("a share");
+    SenderLimit {
+        verdict: TransferLimit::Network,
+        shares: LimitShares {
+            application: share(0.02),
+            send_buffer: share(0.08),
+            receive_window: share(0.05),
+            network: share(0.85),
+            sender_cpu: Some(share(0.12)),
+            receiver_cpu: Some(share(0.31)),
+        },
     }
 }
 
-fn one(direction: Direction, streams: u32, rate: f64, known: bool) -> Run {
+fn one(direction: Direction, streams: u32, rate: f64, known: bool) -> ThroughputTest {
     let share = rate / f64::from(streams);
-    Run {
+    ThroughputTest {
         direction,
         streams: u64::from(streams),
         started_at_unix_ns: Some(STARTED),
         termination: complete(),
         bits_per_second: Some(rate),
-        measured_at: Some(Role::Receiver),
+        measured_at: Some(StreamRole::Receiver),
         duration_ns: Some(10 * SECOND),
         sent_bytes: Some(1_234_567_890),
         received_bytes: Some(1_234_000_000),
@@ -62,20 +72,21 @@ fn one(direction: Direction, streams: u32, rate: f64, known: bool) -> Run {
     }
 }
 
-fn held_back_by_loss() -> Diagnosis {
-    let verdict = |cause: &str, confidence: &str, text: &str| diagnose::Verdict {
-        cause: cause.to_owned(),
-        place: "network".to_owned(),
-        confidence: confidence.to_owned(),
+fn held_back_by_loss() -> TestDiagnosis {
+    let verdict = |cause: Cause, confidence: Confidence, text: &str| diagnose::CauseVerdict {
+        cause,
+        location: CauseLocation::Network,
+        confidence,
         text: text.to_owned(),
         evidence: Vec::new(),
         advice: Vec::new(),
     };
-    let next = diagnose::Bound { name: "the path".to_owned(), bits_per_second: 957e6, arithmetic: String::new() };
-    Diagnosis {
+    let next =
+        diagnose::ThroughputLimit { name: "the path".to_owned(), bits_per_second: 957e6, arithmetic: String::new() };
+    TestDiagnosis {
         verdicts: vec![
-            verdict("loss", "medium", "0.02 % of the segments were lost without a queue before."),
-            verdict("delay-variation", "low", "The delay varies."),
+            verdict(Cause::Loss, Confidence::Medium, "0.02 % of the segments were lost without a queue before."),
+            verdict(Cause::DelayVariation, Confidence::Low, "The delay varies."),
         ],
         states: Vec::new(),
         bounds: vec![next.clone()],
@@ -83,7 +94,7 @@ fn held_back_by_loss() -> Diagnosis {
     }
 }
 
-fn document(linerate: bool, runs: Vec<Run>) -> ThroughputDocument {
+fn document(linerate: bool, runs: Vec<ThroughputTest>) -> ThroughputDocument {
     ThroughputDocument {
         schema: 1,
         linerate_version: "0.1.0".to_owned(),
@@ -96,17 +107,17 @@ fn document(linerate: bool, runs: Vec<Run>) -> ThroughputDocument {
     }
 }
 
-/// Readings of one quantity of one stream.
-struct Reading<'a> {
-    panel: Panel,
+/// Samples of one quantity of one stream.
+struct StreamSamples<'a> {
+    panel: ChartPanel,
     name: &'a str,
-    unit: Unit,
+    unit: FigureUnit,
     stream: Option<u32>,
 }
 
-impl Reading<'_> {
-    fn series(&self, times: &[u64], value: impl FnMut(u64) -> Option<f64>) -> Series {
-        Series {
+impl StreamSamples<'_> {
+    fn series(&self, times: &[u64], value: impl FnMut(u64) -> Option<f64>) -> SampleSeries {
+        SampleSeries {
             panel: self.panel,
             name: self.name.to_owned(),
             direction: Some(Direction::Up),
@@ -118,38 +129,39 @@ impl Reading<'_> {
     }
 }
 
-/// What a sampler reads of `streams` streams every `cadence_ns`: a sawtooth as CUBIC draws it, with noise.
-fn series(streams: u32, seconds: u64, cadence_ns: u64) -> Vec<Series> {
+/// Samples of `streams` streams every `cadence_ns`: a sawtooth as of CUBIC, with noise.
+fn series(streams: u32, seconds: u64, cadence_ns: u64) -> Vec<SampleSeries> {
     let count = seconds * SECOND / cadence_ns;
     let mut all = Vec::new();
     for stream in 1..=streams {
-        // Each stream is read a little after the one before it.
+        // Each stream is sampled a little after the one before it.
         let times: Vec<u64> = (1..=count).map(|n| n * cadence_ns + u64::from(stream) * 1_137).collect();
         let name = format!("stream {stream}");
         let mut noise = Noise::new(u64::from(stream));
         let tooth = |time: u64| ((real(time) / 1e9 + f64::from(stream) * 1.7) % 9.0) / 9.0;
-        let of = |panel, unit| Reading { panel, name: &name, unit, stream: Some(stream) };
+        let of = |panel, unit| StreamSamples { panel, name: &name, unit, stream: Some(stream) };
         all.push(
-            of(Panel::Throughput, Unit::BitsPerSecond)
+            of(ChartPanel::Throughput, FigureUnit::BitsPerSecond)
                 .series(&times, |time| Some((60e6 + 65e6 * tooth(time)) * noise.between(0.93, 1.07))),
         );
         all.push(
-            of(Panel::Rtt, Unit::Nanoseconds)
+            of(ChartPanel::Rtt, FigureUnit::Nanoseconds)
                 .series(&times, |time| Some(((18.0 + 22.0 * tooth(time)) * 1e6 * noise.between(0.97, 1.08)).round())),
         );
         all.push(
-            of(Panel::CongestionWindow, Unit::Bytes)
+            of(ChartPanel::CongestionWindow, FigureUnit::Bytes)
                 .series(&times, |time| Some(((90.0 + 200.0 * tooth(time)).round()) * 1448.0)),
         );
         all.push(
-            of(Panel::Retransmissions, Unit::Segments)
+            of(ChartPanel::Retransmissions, FigureUnit::Segments)
                 .series(&times, |time| Some(if tooth(time) < 0.004 { (noise.next() * 30.0).round() } else { 0.0 })),
         );
-        all.push(of(Panel::Queue, Unit::Bytes).series(&times, |time| {
+        all.push(of(ChartPanel::Queue, FigureUnit::Bytes).series(&times, |time| {
             (time % (97 * cadence_ns) > cadence_ns).then(|| (noise.between(0.0, 1.0) * 65_536.0).round())
         }));
         let mut limit = |name: &str, from: f64, to: f64| {
-            let reading = Reading { panel: Panel::Limits, name, unit: Unit::Share, stream: Some(stream) };
+            let reading =
+                StreamSamples { panel: ChartPanel::Limits, name, unit: FigureUnit::Share, stream: Some(stream) };
             let mut noise = Noise::new(u64::from(stream) + 100);
             all.push(reading.series(&times, |time| Some((from + (to - from) * tooth(time)) * noise.between(0.9, 1.0))));
         };
@@ -160,48 +172,54 @@ fn series(streams: u32, seconds: u64, cadence_ns: u64) -> Vec<Series> {
     all
 }
 
-/// Ten seconds up and down to a linerate, read every 100 ms.
+/// Ten seconds up and down to linerate, sampled every 100 ms.
 pub(crate) fn throughput() -> RunDocument {
     let runs = vec![
-        Run { diagnosis: Some(held_back_by_loss()), ..one(Direction::Up, 1, 412e6, true) },
+        ThroughputTest { diagnosis: Some(held_back_by_loss()), ..one(Direction::Up, 1, 412e6, true) },
         one(Direction::Up, 4, 941e6, true),
         one(Direction::Down, 4, 936e6, true),
     ];
     let result = RunResult::Throughput(Box::new(document(true, runs)));
     let verdict = "941 Mbit/s up and 936 Mbit/s down over four streams; the network is the limit, one stream alone is \
                    held back by loss.";
-    let mut run = run(Kind::Throughput, 30, &["test", "fra.example.net", "-t", "10s"], verdict, result);
+    let mut run = run(RunKind::Throughput, 30, &["test", "fra.example.net", "-t", "10s"], verdict, result);
     run.figures = vec![
-        figure("goodput_up", "Goodput up", Unit::BitsPerSecond, Some(941e6), Better::Higher),
-        figure("goodput_down", "Goodput down", Unit::BitsPerSecond, Some(936e6), Better::Higher),
-        figure("rtt_idle_median", "Idle RTT", Unit::Nanoseconds, Some(11.4e6), Better::Lower),
-        figure("rtt_loaded_median", "RTT loaded", Unit::Nanoseconds, Some(18.9e6), Better::Lower),
-        figure("retransmitted", "Segments sent again", Unit::Segments, Some(41.0), Better::Lower),
+        figure("goodput_up", "Goodput up", FigureUnit::BitsPerSecond, Some(941e6), ImprovementDirection::Higher),
+        figure("goodput_down", "Goodput down", FigureUnit::BitsPerSecond, Some(936e6), ImprovementDirection::Higher),
+        figure("rtt_idle_median", "Idle RTT", FigureUnit::Nanoseconds, Some(11.4e6), ImprovementDirection::Lower),
+        figure("rtt_loaded_median", "RTT loaded", FigureUnit::Nanoseconds, Some(18.9e6), ImprovementDirection::Lower),
+        figure(
+            "retransmitted",
+            "Retransmitted segments",
+            FigureUnit::Segments,
+            Some(41.0),
+            ImprovementDirection::Lower,
+        ),
     ];
     run.series = series(4, 10, 100 * MILLISECOND);
     run.phases = vec![span("up", 0, 10)];
     run
 }
 
-/// Down from a stock server, which tells little.
+/// Down from a stock server, which reports little.
 pub(crate) fn throughput_from_stock_server() -> RunDocument {
     let result = RunResult::Throughput(Box::new(document(false, vec![one(Direction::Down, 2, 93.6e6, false)])));
-    let verdict = "93.6 Mbit/s down; what limits it cannot be told, as the server is a stock iperf3.";
-    let mut run = run(Kind::Throughput, 10, &["test", "fra.example.net", "--down"], verdict, result);
-    let reason = "a stock iperf3 server does not tell what its kernel knows";
+    let verdict = "93.6 Mbit/s down; the limit is unknown, as the server is a stock iperf3.";
+    let mut run = run(RunKind::Throughput, 10, &["test", "fra.example.net", "--down"], verdict, result);
+    let reason = "a stock iperf3 server does not report its kernel's figures";
     run.figures = vec![
-        figure("goodput_down", "Goodput down", Unit::BitsPerSecond, Some(93.6e6), Better::Higher),
-        unknown_figure("rtt_loaded_median", "RTT loaded", Unit::Nanoseconds, reason),
+        figure("goodput_down", "Goodput down", FigureUnit::BitsPerSecond, Some(93.6e6), ImprovementDirection::Higher),
+        unknown_figure("rtt_loaded_median", "RTT loaded", FigureUnit::Nanoseconds, reason),
     ];
     run.environment.far = None;
     run
 }
 
-/// Ten minutes of eight streams, read every 10 ms.
+/// Ten minutes of eight streams, sampled every 10 ms.
 pub(crate) fn big() -> RunDocument {
     let result = RunResult::Throughput(Box::new(document(true, vec![one(Direction::Up, 8, 980e6, true)])));
     let verdict = "980 Mbit/s up over eight streams for ten minutes; the network is the limit.";
-    let mut run = run(Kind::Throughput, 600, &["test", "fra.example.net", "-t", "600s", "-P", "8"], verdict, result);
+    let mut run = run(RunKind::Throughput, 600, &["test", "fra.example.net", "-t", "600s", "-P", "8"], verdict, result);
     run.figures = throughput().figures;
     run.series = series(8, 600, 10 * MILLISECOND);
     run.phases = vec![span("up", 0, 600)];

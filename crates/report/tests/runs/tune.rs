@@ -1,22 +1,25 @@
-//! A long fat path whose receive window is too small, and what became of it: 10 Gbit/s at 117 ms.
+//! A long fat path whose receive window is too small, and its tuning: 10 Gbit/s at 117 ms.
 
+use linerate_model::direction::Direction;
 use std::collections::BTreeMap;
 
-use linerate_model::schema::change::{ChangeDocument, ReasonDocument, TargetDocument};
-use linerate_model::schema::diagnose::{Bound, DiagnoseDocument, StateShare, Verdict};
-use linerate_model::schema::path::Unknown;
-use linerate_model::schema::run::{Better, Kind, RunDocument, RunResult, Unit};
-use linerate_model::schema::throughput::{Direction, Outcome, Termination};
-use linerate_model::schema::tune::{
-    Contribution, Effect, KeptSet, Measurement, Pair, ProposedChange, Refusal, Round, Trial, TuneDocument, TuneOutcome,
+use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument, StateShare, ThroughputLimit};
+use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunKind, RunResult};
+use linerate_documents::throughput::{Outcome, TerminationDetail};
+use linerate_documents::tune::{
+    GroupContribution, GroupTrial, HostEnd, KeptSet, MeasuredEffect, MeasurementPair, ProposedChange, RefusedChange,
+    TransferMeasurement, TrialDecision, TuneDocument, TuneOutcome, TuneRound, TuningGoal,
 };
+use linerate_model::change::{ChangeGroup, ChangeReason, ChangeTarget, EffectTiming, HostChange};
+use linerate_model::diagnosis::{Cause, CauseLocation, Confidence, SenderState};
+use linerate_model::path::UnknownValue;
 
 use super::{Noise, SECOND, STARTED, complete, figure, run, unknown_figure, whole};
 
 const HOST: &str = "lab:rhel-10g-117ms";
 
-fn diagnosed(cause: &str, text: &str, goodput: f64) -> DiagnoseDocument {
-    let bound = |name: &str, rate: f64, arithmetic: &str| Bound {
+fn diagnosed(cause: Cause, text: &str, goodput: f64) -> DiagnoseDocument {
+    let bound = |name: &str, rate: f64, arithmetic: &str| ThroughputLimit {
         name: name.to_owned(),
         bits_per_second: rate,
         arithmetic: arithmetic.to_owned(),
@@ -31,10 +34,10 @@ fn diagnosed(cause: &str, text: &str, goodput: f64) -> DiagnoseDocument {
         termination: complete(),
         direction: Direction::Up,
         transfer: Vec::new(),
-        verdicts: vec![Verdict {
-            cause: cause.to_owned(),
-            place: "receiver".to_owned(),
-            confidence: "high".to_owned(),
+        verdicts: vec![CauseVerdict {
+            cause,
+            location: CauseLocation::Receiver,
+            confidence: Confidence::High,
             text: text.to_owned(),
             evidence: vec![
                 "time that the window was the limit: 98.6 %".to_owned(),
@@ -43,7 +46,7 @@ fn diagnosed(cause: &str, text: &str, goodput: f64) -> DiagnoseDocument {
             ],
             advice: vec!["Raise the third number of net.ipv4.tcp_rmem on the receiver.".to_owned()],
         }],
-        states: vec![StateShare { state: "receive_window".to_owned(), share: 0.986 }],
+        states: vec![StateShare { state: SenderState::ReceiveWindow, share: 0.986 }],
         goodput_bits_per_second: Some(goodput),
         bounds: vec![bound("receive window", 215e6, "3.14 MB x 8 / 117 ms")],
         next: Some(bound("send buffer", 287e6, "4.19 MB x 8 / 117 ms")),
@@ -54,16 +57,16 @@ fn diagnosed(cause: &str, text: &str, goodput: f64) -> DiagnoseDocument {
     }
 }
 
-fn change(end: &str, key: &str, from: &str, to: &str, text: &str, arithmetic: &str) -> ProposedChange {
+fn change(end: HostEnd, key: &str, from: &str, to: &str, text: &str, arithmetic: &str) -> ProposedChange {
     ProposedChange {
-        end: end.to_owned(),
-        change: ChangeDocument {
-            target: TargetDocument::Setting { key: key.to_owned() },
+        end,
+        change: HostChange {
+            target: ChangeTarget::Setting { key: key.to_owned() },
             from: Some(from.to_owned()),
             to: to.to_owned(),
-            group: "buffers".to_owned(),
-            takes_effect: if key.ends_with("tcp_mem") { "now" } else { "new_connections" }.to_owned(),
-            reason: ReasonDocument {
+            group: ChangeGroup::Buffers,
+            takes_effect: if key.ends_with("tcp_mem") { EffectTiming::Now } else { EffectTiming::NewConnections },
+            reason: ChangeReason {
                 rule: "tune-receive-buffer".to_owned(),
                 text: text.to_owned(),
                 arithmetic: Some(arithmetic.to_owned()),
@@ -78,7 +81,7 @@ fn change(end: &str, key: &str, from: &str, to: &str, text: &str, arithmetic: &s
 fn changes() -> Vec<ProposedChange> {
     vec![
         change(
-            "far",
+            HostEnd::Far,
             "net.ipv4.tcp_rmem",
             "4096 131072 6291456",
             "4096 131072 402653184",
@@ -86,15 +89,15 @@ fn changes() -> Vec<ProposedChange> {
             "1.25 x 10.0 Gbit/s x 117 ms / 8 / 0.50 = 366 MB, rounded up to 402653184",
         ),
         change(
-            "far",
+            HostEnd::Far,
             "net.ipv4.tcp_mem",
             "379008 505344 758016",
             "1048576 1572864 2097152",
             "All TCP buffers of the host together may hold 3.10 GB, of which one connection would take 13 %.",
-            "4 x 403 MB / 4096 = 393216 pages, and not below what stands there",
+            "4 x 403 MB / 4096 = 393216 pages, and not below the present value",
         ),
         change(
-            "near",
+            HostEnd::Near,
             "net.ipv4.tcp_wmem",
             "4096 16384 4194304",
             "4096 16384 268435456",
@@ -104,9 +107,9 @@ fn changes() -> Vec<ProposedChange> {
     ]
 }
 
-fn pairs() -> Vec<Pair> {
+fn pairs() -> Vec<MeasurementPair> {
     let mut noise = Noise::new(117);
-    let mut one = |rate: f64, loaded: f64| Measurement {
+    let mut one = |rate: f64, loaded: f64| TransferMeasurement {
         goodput_bits_per_second: (rate * noise.between(0.99, 1.01)).round(),
         round_trip_p95_ns: Some(whole(loaded * 1e6 * noise.between(0.999, 1.001))),
         base_round_trip_ns: Some(117_000_000),
@@ -114,17 +117,17 @@ fn pairs() -> Vec<Pair> {
         processor: Some(noise.between(0.2, 0.6)),
         disturbed: None,
     };
-    let mut pairs: Vec<Pair> =
-        (0..5).map(|_| Pair { before: one(267e6, 117.2), after: one(9.41e9, 118.4), fault: None }).collect();
+    let mut pairs: Vec<MeasurementPair> =
+        (0..5).map(|_| MeasurementPair { before: one(267e6, 117.2), after: one(9.41e9, 118.4), fault: None }).collect();
     pairs[2].after.goodput_bits_per_second = 6.2e9;
     pairs[2].after.disturbed = Some("other traffic of 2.90 Gbit/s".to_owned());
     pairs[2].fault = Some("with the changes, other traffic of 2.90 Gbit/s disturbed it".to_owned());
     pairs
 }
 
-fn effect(name: &str, title: &str, unit: Unit, values: [f64; 2], interval: Option<[f64; 2]>) -> Effect {
+fn effect(name: &str, title: &str, unit: FigureUnit, values: [f64; 2], interval: Option<[f64; 2]>) -> MeasuredEffect {
     let [before, after] = values;
-    Effect {
+    MeasuredEffect {
         name: name.to_owned(),
         title: title.to_owned(),
         unit,
@@ -136,29 +139,29 @@ fn effect(name: &str, title: &str, unit: Unit, values: [f64; 2], interval: Optio
     }
 }
 
-pub(super) fn effects() -> Vec<Effect> {
+pub(super) fn effects() -> Vec<MeasuredEffect> {
     vec![
-        effect("goodput", "Goodput", Unit::BitsPerSecond, [267e6, 9.41e9], Some([9.08e9, 9.18e9])),
+        effect("goodput", "Goodput", FigureUnit::BitsPerSecond, [267e6, 9.41e9], Some([9.08e9, 9.18e9])),
         effect(
             "round_trip_p95",
             "Round trip under load (95 %)",
-            Unit::Nanoseconds,
+            FigureUnit::Nanoseconds,
             [117.2e6, 118.4e6],
             Some([-0.2e6, 1.9e6]),
         ),
-        effect("retransmitted", "Sent again", Unit::Share, [0.0, 0.0], Some([0.0, 0.0])),
-        effect("processor", "Busiest processor", Unit::Share, [0.041, 0.583], Some([0.51, 0.56])),
+        effect("retransmitted", "Retransmitted", FigureUnit::Share, [0.0, 0.0], Some([0.0, 0.0])),
+        effect("processor", "Busiest processor", FigureUnit::Share, [0.041, 0.583], Some([0.51, 0.56])),
     ]
 }
 
-fn trial() -> Trial {
-    Trial {
-        group: "buffers".to_owned(),
+fn trial() -> GroupTrial {
+    GroupTrial {
+        group: ChangeGroup::Buffers,
         name: "far net.ipv4.tcp_rmem = 4096 131072 402653184; far net.ipv4.tcp_mem = 1048576 1572864 2097152; near \
                net.ipv4.tcp_wmem = 4096 16384 268435456"
             .to_owned(),
         pairs: pairs(),
-        decision: "keep".to_owned(),
+        decision: TrialDecision::Keep,
         sentence: "Keep: the goodput is higher by more than 5 %, and nothing is worse; goodput 267 Mbit/s -> 9.41 \
                    Gbit/s (+3424 %) (4 pairs)."
             .to_owned(),
@@ -166,25 +169,25 @@ fn trial() -> Trial {
     }
 }
 
-fn kept(end: &str, id: u64, lasting: &[&str]) -> KeptSet {
+fn kept(end: HostEnd, id: u64, lasting: &[&str]) -> KeptSet {
     KeptSet {
-        end: end.to_owned(),
+        end,
         id,
-        undo: format!("linerate rollback {id}{}", if end == "far" { ", on the far host" } else { "" }),
+        undo: format!("linerate rollback {id}{}", if end == HostEnd::Far { ", on the far host" } else { "" }),
         file: Some("/etc/sysctl.d/90-linerate.conf".to_owned()),
-        lasting: lasting.iter().map(|&one| one.to_owned()).collect(),
+        persistent: lasting.iter().map(|&one| one.to_owned()).collect(),
         until_reboot: Vec::new(),
         warnings: Vec::new(),
     }
 }
 
-fn refusal(end: Option<&str>, rule: Option<&str>, text: &str) -> Refusal {
-    Refusal { rule: rule.map(str::to_owned), end: end.map(str::to_owned), text: text.to_owned() }
+fn refusal(end: Option<HostEnd>, rule: Option<&str>, text: &str) -> RefusedChange {
+    RefusedChange { rule: rule.map(str::to_owned), end, text: text.to_owned() }
 }
 
 pub(super) fn document() -> TuneDocument {
     let limit = "For 98.6 % of the time the sender waited for the receive window: 3.14 MB allow 215 Mbit/s at 117 ms.";
-    let now = "The goodput is 99 % of what the path carries: nothing is wrong.";
+    let now = "The goodput is 99 % of the path capacity: nothing is wrong.";
     TuneDocument {
         schema: 1,
         linerate_version: "0.1.0".to_owned(),
@@ -193,17 +196,17 @@ pub(super) fn document() -> TuneDocument {
         started_at_unix_ns: STARTED,
         duration_ns: 214 * SECOND,
         termination: complete(),
-        role: "wan-bulk".to_owned(),
+        role: TuningGoal::WanBulk,
         transfer: Vec::new(),
         outcome: TuneOutcome::Kept,
         sentence: "The receive window limited: 267 Mbit/s became 9.41 Gbit/s; now the link's rate limits.".to_owned(),
-        before: Some(Box::new(diagnosed("receive-window", limit, 267e6))),
-        rounds: vec![Round {
-            cause: Some("receive-window".to_owned()),
+        before: Some(Box::new(diagnosed(Cause::ReceiveWindow, limit, 267e6))),
+        rounds: vec![TuneRound {
+            cause: Some(Cause::ReceiveWindow),
             changes: changes(),
             refusals: vec![
                 refusal(
-                    Some("near"),
+                    Some(HostEnd::Near),
                     Some("tune-congestion-control"),
                     "cubic stays: nothing was lost, so another algorithm would not send more.",
                 ),
@@ -212,19 +215,19 @@ pub(super) fn document() -> TuneDocument {
             lives_with_the_path: false,
             trials: vec![trial()],
         }],
-        after: Some(Box::new(diagnosed("link-rate", now, 9.41e9))),
+        after: Some(Box::new(diagnosed(Cause::LinkRate, now, 9.41e9))),
         effects: effects(),
-        contributions: vec![Contribution {
-            group: "buffers".to_owned(),
-            decision: "keep".to_owned(),
+        contributions: vec![GroupContribution {
+            group: ChangeGroup::Buffers,
+            decision: TrialDecision::Keep,
             before_bits_per_second: Some(267e6),
             after_bits_per_second: Some(9.41e9),
             part: Some(1.0),
         }],
         kept: vec![
-            kept("near", 7, &["net.ipv4.tcp_wmem = 4096 16384 268435456"]),
+            kept(HostEnd::Near, 7, &["net.ipv4.tcp_wmem = 4096 16384 268435456"]),
             kept(
-                "far",
+                HostEnd::Far,
                 3,
                 &["net.ipv4.tcp_rmem = 4096 131072 402653184", "net.ipv4.tcp_mem = 1048576 1572864 2097152"],
             ),
@@ -238,17 +241,18 @@ pub(super) fn of(document: TuneDocument, arguments: &[&str]) -> RunDocument {
     let verdict = document.sentence.clone();
     let (seconds, host, termination) =
         (document.duration_ns / SECOND, document.host.clone(), document.termination.clone());
-    let mut run = run(Kind::Tune, seconds, arguments, &verdict, RunResult::Tune(Box::new(document)));
+    let mut run = run(RunKind::Tune, seconds, arguments, &verdict, RunResult::Tune(Box::new(document)));
     run.host = host;
     run.termination = termination;
-    run.figures = vec![unknown_figure("goodput", "Goodput", Unit::BitsPerSecond, "nothing was measured")];
+    run.figures = vec![unknown_figure("goodput", "Goodput", FigureUnit::BitsPerSecond, "nothing was measured")];
     run
 }
 
-/// The changes are kept.
+/// The changes were kept.
 pub(crate) fn tune() -> RunDocument {
     let mut run = of(document(), &["tune", HOST, "--yes"]);
-    run.figures = vec![figure("goodput", "Goodput", Unit::BitsPerSecond, Some(9.41e9), Better::Higher)];
+    run.figures =
+        vec![figure("goodput", "Goodput", FigureUnit::BitsPerSecond, Some(9.41e9), ImprovementDirection::Higher)];
     run
 }
 
@@ -266,12 +270,12 @@ pub(crate) fn tune_planned() -> RunDocument {
     let round = &mut document.rounds[0];
     round.cause = None;
     round.trials.clear();
-    round.changes.retain(|one| one.end == "near");
+    round.changes.retain(|one| one.end == HostEnd::Near);
     round.lives_with_the_path = true;
     let mut other = round.clone();
-    other.cause = Some("queue".to_owned());
+    other.cause = Some(Cause::Loss);
     let text = "qdisc replace dev eth0 root fq_codel limit 10240\nqdisc change dev eth0 root fq_codel target 5ms";
-    other.changes[0].change.target = TargetDocument::Queueing { interface: "eth0".to_owned() };
+    other.changes[0].change.target = ChangeTarget::Queueing { interface: "eth0".to_owned() };
     other.changes[0].change.from = None;
     other.changes[0].change.to = text.into();
     other.changes[0].alternatives = vec![round.changes[0].change.clone()];
@@ -279,32 +283,33 @@ pub(crate) fn tune_planned() -> RunDocument {
     of(document, &["tune", "--rate", "10G", "--rtt", "117ms"])
 }
 
-/// Broken off in the first trial: hardly anything is known.
+/// Aborted in the first trial: hardly anything is known.
 pub(crate) fn tune_broken_off() -> RunDocument {
     let mut document = document();
     let message = "the far end is gone: connection reset by peer".to_owned();
-    document.termination = Termination { outcome: Outcome::Failed, signal: None, message: Some(message) };
-    document.outcome = TuneOutcome::BrokenOff;
-    document.sentence = "Receive window limits: it was broken off, and everything taken back.".into();
+    document.termination = TerminationDetail { outcome: Outcome::Failed, signal: None, message: Some(message) };
+    document.outcome = TuneOutcome::Aborted;
+    document.sentence = "Receive window limits: it was aborted, and everything rolled back.".into();
     (document.before, document.after) = (None, None);
     document.unknown =
-        vec![Unknown { key: "before".to_owned(), reason: "the measurement before was not recorded".to_owned() }];
+        vec![UnknownValue { key: "before".to_owned(), reason: "the measurement before was not recorded".to_owned() }];
     let trial = &mut document.rounds[0].trials[0];
-    trial.decision = "unclear".into();
+    trial.decision = TrialDecision::Unclear;
     trial.sentence = "Unclear, so leave it as it was: no pair is whole (0 pairs).".into();
     trial.pairs.truncate(1);
     trial.pairs[0].fault = Some("the far end is gone".to_owned());
     trial.effects.clear();
-    document.effects = vec![Effect { after: None, difference: None, low: None, high: None, ..effects().remove(0) }];
-    document.contributions[0].decision = "unclear".into();
+    document.effects =
+        vec![MeasuredEffect { after: None, difference: None, low: None, high: None, ..effects().remove(0) }];
+    document.contributions[0].decision = TrialDecision::Unclear;
     document.contributions[0].after_bits_per_second = None;
     document.contributions[0].part = None;
     document.kept = vec![KeptSet {
         file: None,
-        lasting: Vec::new(),
+        persistent: Vec::new(),
         until_reboot: vec!["net.ipv4.tcp_mem = 1048576 1572864 2097152".to_owned()],
         warnings: vec!["/etc/sysctl.d/99-local.conf sets net.ipv4.tcp_mem, too, and comes later.".to_owned()],
-        ..kept("far", 3, &[])
+        ..kept(HostEnd::Far, 3, &[])
     }];
     of(document, &["tune", HOST])
 }

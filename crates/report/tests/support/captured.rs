@@ -1,30 +1,30 @@
-//! Finds events that iperf3 could have printed a captured text of.
+//! Finds events for which iperf3 could have printed a captured text.
 //!
-//! The text is rounded, so bytes and times are searched for that give the same digits; what the text says exactly
-//! (counts, addresses, names) is taken from it.
+//! The text is rounded, so bytes and times are searched for that give the same digits; values that the text has exactly
+//! (counts, addresses, names) are read from it.
 
 use core::time::Duration;
 
-use linerate_model::event::{Connected, Event, TestStart};
-use linerate_model::parameters::{Direction, EndCondition, Protocol, TestParameters};
+use linerate_model::event::{ConnectionEstablished, TestEvent, TestStart};
+use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_model::report::{
     CpuUtilization, ServerOutput, SideReport, StreamReport, TcpReport, UdpReceived, UdpReport,
 };
 use linerate_model::sample::{IntervalReport, StreamInterval, TcpInterval, UdpInterval};
-use linerate_model::stream::{Role, Side, StreamDescription};
-use linerate_units::iperf3::{Format, format_bytes, format_rate};
+use linerate_model::stream::{EndpointRole, StreamDescription, StreamRole};
+use linerate_units::iperf3::{UnitFormat, format_bytes, format_rate};
 use linerate_units::{BitRate, ByteCount, Mss, PacketCount, Port, SegmentCount, StreamCount, WallTime};
 
 use super::{micros, milliseconds, percent, report, side, start, stream, stream_report};
 
-/// A captured text, taken apart.
+/// A parsed capture.
 #[derive(Debug)]
 pub struct Captured {
     pub verbose: bool,
     pub version: String,
     pub system_information: String,
     pub listening: Option<(Port, u64)>,
-    pub events: Vec<Event>,
+    pub events: Vec<TestEvent>,
 }
 
 /// One row of a table.
@@ -32,7 +32,7 @@ pub struct Captured {
 struct Row {
     /// The socket; `None` for a sum.
     socket: Option<i32>,
-    role: Option<Role>,
+    role: Option<StreamRole>,
     start: f64,
     end: f64,
     transfer: String,
@@ -45,8 +45,8 @@ impl Row {
         let (label, rest) = line.strip_prefix('[')?.split_once(']')?;
         let socket = if label == "SUM" { None } else { Some(label.trim().parse().ok()?) };
         let (role, rest) = match rest.strip_prefix('[') {
-            Some(rest) if rest.starts_with("TX") => (Some(Role::Sender), &rest[5..]),
-            Some(rest) => (Some(Role::Receiver), &rest[5..]),
+            Some(rest) if rest.starts_with("TX") => (Some(StreamRole::Sender), &rest[5..]),
+            Some(rest) => (Some(StreamRole::Receiver), &rest[5..]),
             None => (None, rest),
         };
         let (times, rest) = rest.split_once(" sec ")?;
@@ -83,11 +83,11 @@ impl Row {
 
     fn matches(&self, bytes: ByteCount, seconds: f64) -> bool {
         let rate = BitRate::from_bits_per_second(bytes.as_f64() * 8.0 / seconds);
-        format_bytes(bytes, Format::AdaptiveBytes).trim() == self.transfer
-            && format_rate(rate, Format::AdaptiveBits).trim() == self.rate
+        format_bytes(bytes, UnitFormat::AdaptiveBytes).trim() == self.transfer
+            && format_rate(rate, UnitFormat::AdaptiveBits).trim() == self.rate
     }
 
-    /// The numbers of bytes that print as this row over that time, thinned out.
+    /// Numbers of bytes that print as this row over that time, thinned out.
     fn candidates(&self, seconds: f64) -> Vec<ByteCount> {
         let (low, high) = rounding_range(&self.transfer);
         let all = (0..=200).map(|step| ByteCount::from_f64(low + (high - low) * f64::from(step) / 200.0));
@@ -95,7 +95,7 @@ impl Row {
     }
 }
 
-/// The numbers of bytes (or bits) that are printed as `text`.
+/// Range of bytes (or bits) that print as `text`.
 fn rounding_range(text: &str) -> (f64, f64) {
     let (number, unit) = text.split_once(' ').expect("a number and a unit");
     let base: f64 = if unit.ends_with("Byte") { 1024.0 } else { 1000.0 };
@@ -149,8 +149,8 @@ fn solve_for(rows: &[Row], seconds: f64) -> Option<Vec<ByteCount>> {
 }
 
 impl Captured {
-    /// Takes `text` apart; `side` printed it.
-    pub fn parse(text: &str, side: Side) -> Self {
+    /// Parses `text`, which `side` printed.
+    pub fn parse(text: &str, side: EndpointRole) -> Self {
         let (text, server_output) = split_server_output(text);
         let lines: Vec<&str> = text.lines().collect();
         let after = |prefix: &str| lines.iter().find_map(|line| line.strip_prefix(prefix));
@@ -163,15 +163,15 @@ impl Captured {
         let role = |row: Row| Row { role: row.role.or(Some(direction_role)), ..row };
         let rows = |lines: &[&str]| lines.iter().filter_map(|line| Row::parse(line)).map(role).collect::<Vec<_>>();
         let (intervals, summary) = (rows(&lines[..second_header]), rows(&lines[second_header..]));
-        let mut events = vec![Event::Connected(connected), Event::Started(Box::new(test_start.clone()))];
-        events.extend(interval_reports(&test_start, &intervals).into_iter().map(Event::Interval));
+        let mut events = vec![TestEvent::Connected(connected), TestEvent::Started(Box::new(test_start.clone()))];
+        events.extend(interval_reports(&test_start, &intervals).into_iter().map(TestEvent::Interval));
         let mut report = report(stream_reports(&test_start, &summary));
         report.server_output = server_output;
         (report.local_cpu, report.remote_cpu) = cpu(&lines);
         let congestion = after("snd_tcp_congestion ").or(after("rcv_tcp_congestion ")).map(str::to_owned);
-        report.remote_congestion = congestion.clone().filter(|_| side == Side::Client);
+        report.remote_congestion = congestion.clone().filter(|_| side == EndpointRole::Client);
         report.local_congestion = congestion;
-        events.push(Event::Finished(Box::new(report)));
+        events.push(TestEvent::Finished(Box::new(report)));
         Self {
             verbose,
             version: lines[0].to_owned(),
@@ -203,12 +203,12 @@ fn number_after<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     Some(&rest[..end])
 }
 
-fn connected(lines: &[&str], side: Side) -> Connected {
-    let prefix = if side == Side::Client { "Connecting to host " } else { "Accepted connection from " };
+fn connected(lines: &[&str], side: EndpointRole) -> ConnectionEstablished {
+    let prefix = if side == EndpointRole::Client { "Connecting to host " } else { "Accepted connection from " };
     let line = lines.iter().find_map(|line| line.strip_prefix(prefix)).expect("the greeting");
     let (host, port) = line.split_once(", port ").expect("a port");
     let mss = lines.iter().find_map(|line| number_after(line, "TCP MSS: ").or(number_after(line, "connection MSS ")));
-    Connected {
+    ConnectionEstablished {
         side,
         host: host.to_owned(),
         port: Port::new(port.parse().expect("a port")).expect("not 0"),
@@ -217,22 +217,24 @@ fn connected(lines: &[&str], side: Side) -> Connected {
     }
 }
 
-/// The start, and what this end does where it does one thing only.
-fn test_start(lines: &[&str], side: Side) -> (TestStart, Role) {
+/// The start, and this end's role where it has one only.
+fn test_start(lines: &[&str], side: EndpointRole) -> (TestStart, StreamRole) {
     let after = |prefix: &str| lines.iter().find_map(|line| line.strip_prefix(prefix));
     let header = *lines.iter().find(|line| line.starts_with("[ ID]")).expect("a header");
     let bidirectional = header.contains("[Role]");
     let udp = lines.iter().any(|line| line.contains("Datagrams"));
     let sends = match side {
-        Side::Client => after("Reverse mode").is_none(),
-        Side::Server => header.contains("Cwnd") || header.contains("Total Datagrams") && !header.contains("Lost"),
+        EndpointRole::Client => after("Reverse mode").is_none(),
+        EndpointRole::Server => {
+            header.contains("Cwnd") || header.contains("Total Datagrams") && !header.contains("Lost")
+        }
     };
-    let role = if sends { Role::Sender } else { Role::Receiver };
-    let forward = sends == (side == Side::Client);
+    let role = if sends { StreamRole::Sender } else { StreamRole::Receiver };
+    let forward = sends == (side == EndpointRole::Client);
     let direction = match (bidirectional, forward) {
-        (true, _) => Direction::Bidirectional,
-        (false, true) => Direction::Forward,
-        (false, false) => Direction::Reverse,
+        (true, _) => TestDirection::Bidirectional,
+        (false, true) => TestDirection::Forward,
+        (false, false) => TestDirection::Reverse,
     };
     let streams = streams(lines, side, bidirectional, role);
     let parallel = if bidirectional { streams.len() / 2 } else { streams.len() };
@@ -242,7 +244,7 @@ fn test_start(lines: &[&str], side: Side) -> (TestStart, Role) {
     });
     let block = number_after(plan, "streams, ").map_or(131_072, |size| size.parse().expect("a size"));
     let parameters = TestParameters {
-        protocol: if udp { Protocol::Udp } else { Protocol::Tcp },
+        protocol: if udp { TestProtocol::Udp } else { TestProtocol::Tcp },
         direction,
         parallel: StreamCount::new(parallel as u64),
         end: EndCondition::Time(Duration::from_secs(seconds)),
@@ -262,7 +264,7 @@ fn test_start(lines: &[&str], side: Side) -> (TestStart, Role) {
     (test_start, role)
 }
 
-fn streams(lines: &[&str], side: Side, bidirectional: bool, role: Role) -> Vec<StreamDescription> {
+fn streams(lines: &[&str], side: EndpointRole, bidirectional: bool, role: StreamRole) -> Vec<StreamDescription> {
     let found: Vec<_> = lines.iter().filter(|line| line.contains("] local ")).collect();
     let half = found.len() / 2;
     let describe = |(index, line): (usize, &&&str)| {
@@ -271,8 +273,8 @@ fn streams(lines: &[&str], side: Side, bidirectional: bool, role: Role) -> Vec<S
         let port = |word: usize| words[at + word].parse::<u16>().expect("a port");
         let role = match (bidirectional, side, index < half) {
             (false, ..) => role,
-            (true, Side::Client, true) | (true, Side::Server, false) => Role::Sender,
-            (true, ..) => Role::Receiver,
+            (true, EndpointRole::Client, true) | (true, EndpointRole::Server, false) => StreamRole::Sender,
+            (true, ..) => StreamRole::Receiver,
         };
         let socket = line[1..4].trim().parse().expect("a socket");
         let mut description = stream(index, socket, port(3), role);
@@ -305,7 +307,7 @@ fn interval_report(start: &TestStart, rows: &[Row]) -> IntervalReport {
     }
 }
 
-/// What to add to each jitter so that their mean is rounded to the one that is shown.
+/// Term added to each jitter so that their mean is rounded to the one shown.
 fn jitter_shift(rows: &[Row]) -> f64 {
     let Some(sum) = rows.iter().find(|row| row.socket.is_none() && row.jitter_ms().is_some()) else { return 0.0 };
     let shown = sum.jitter_ms().expect("checked");
@@ -327,8 +329,8 @@ fn stream_interval(
     bytes: ByteCount,
     jitter_shift: f64,
 ) -> StreamInterval {
-    let sends = stream.role == Role::Sender;
-    let tcp = (start.parameters.protocol == Protocol::Tcp && sends).then(|| {
+    let sends = stream.role == StreamRole::Sender;
+    let tcp = (start.parameters.protocol == TestProtocol::Tcp && sends).then(|| {
         let window = format!("{} {}", row.rest[1], row.rest[2].trim_end_matches('s'));
         let (low, high) = rounding_range(&window);
         TcpInterval {
@@ -337,7 +339,7 @@ fn stream_interval(
             ..TcpInterval::default()
         }
     });
-    let udp = (start.parameters.protocol == Protocol::Udp).then(|| match row.loss() {
+    let udp = (start.parameters.protocol == TestProtocol::Udp).then(|| match row.loss() {
         Some((lost, packets)) => UdpInterval {
             packets: PacketCount::new(packets),
             lost: Some(PacketCount::new(lost)),
@@ -353,8 +355,8 @@ fn stream_interval(
 
 fn stream_reports(start: &TestStart, rows: &[Row]) -> Vec<StreamReport> {
     let of = |tag: &str| rows.iter().filter(|row| row.is_tagged(tag)).cloned().collect::<Vec<_>>();
-    let sides = if start.side == Side::Server {
-        // A server takes all times from its first stream.
+    let sides = if start.side == EndpointRole::Server {
+        // A server uses its first stream's times for all.
         let (all, tags) = (solve(rows), ["sender", "receiver"]);
         tags.map(|tag| {
             let bytes = rows.iter().zip(&all.1).filter(|(row, _)| row.is_tagged(tag)).map(|(_, bytes)| *bytes);
@@ -370,7 +372,7 @@ fn stream_reports(start: &TestStart, rows: &[Row]) -> Vec<StreamReport> {
     start.streams.iter().map(|stream| stream_end(start, stream, &sides)).collect()
 }
 
-/// What one side counted on all streams.
+/// Counts of one side on all streams.
 struct SideRows {
     rows: Vec<Row>,
     duration: Duration,
@@ -389,7 +391,7 @@ fn stream_end(start: &TestStart, stream: &StreamDescription, [senders, receivers
     let (from, to) = (senders.find(stream), receivers.find(stream));
     report.sent = from.map(|(_, side)| side);
     report.received = to.map(|(_, side)| side);
-    if start.parameters.protocol == Protocol::Tcp {
+    if start.parameters.protocol == TestProtocol::Tcp {
         let retransmits = from.and_then(|(row, _)| row.rest[0].parse().ok()).map(SegmentCount::new);
         report.tcp = Some(TcpReport { retransmits, ..TcpReport::default() });
         return report;

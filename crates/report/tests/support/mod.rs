@@ -1,17 +1,17 @@
-//! What the capture tests share: building blocks of events.
+//! Building blocks of events, shared by the capture tests.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
 
 pub mod captured;
 
 use core::time::Duration;
 
-use linerate_model::event::{Connected, Event, TestStart};
+use linerate_model::event::{ConnectionEstablished, TestEvent, TestStart};
 use linerate_model::parameters::TestParameters;
-use linerate_model::report::{CpuUtilization, SideReport, StreamReport, TcpReport, Termination, TestReport};
-use linerate_model::stream::{Role, Side, StreamDescription, StreamId};
+use linerate_model::report::{CpuUtilization, SideReport, StreamReport, TcpReport, TestReport, TestTermination};
+use linerate_model::stream::{EndpointRole, StreamDescription, StreamId, StreamRole};
 use linerate_units::{BitRate, ByteCount, Mss, Port, Ratio, WallTime};
 
-/// `seconds` rounded to whole microseconds: what iperf3 works with.
+/// `seconds` rounded to whole microseconds, iperf3's resolution.
 pub fn micros(seconds: f64) -> Duration {
     Duration::from_secs_f64((seconds * 1e6).round() / 1e6)
 }
@@ -24,7 +24,7 @@ pub fn milliseconds(milliseconds: f64) -> Duration {
 /// The system that the captures were made on.
 pub const SYSTEM: &str = "Linux vm 6.18.44-fc-v595 #1 SMP PREEMPT_DYNAMIC @0 x86_64";
 
-pub fn stream(number: usize, socket: i32, local_port: u16, role: Role) -> StreamDescription {
+pub fn stream(number: usize, socket: i32, local_port: u16, role: StreamRole) -> StreamDescription {
     StreamDescription {
         id: StreamId::nth(number),
         socket,
@@ -34,17 +34,17 @@ pub fn stream(number: usize, socket: i32, local_port: u16, role: Role) -> Stream
     }
 }
 
-pub fn connected(side: Side, port: u16) -> Event {
-    Event::Connected(Connected {
+pub fn connected(side: EndpointRole, port: u16) -> TestEvent {
+    TestEvent::Connected(ConnectionEstablished {
         side,
         host: "127.0.0.1".to_owned(),
         port: Port::new(port).expect("a port"),
         control_mss: Some(Mss::new(32768)),
-        session: (side == Side::Server).then_some(1),
+        session: (side == EndpointRole::Server).then_some(1),
     })
 }
 
-pub fn start(side: Side, parameters: TestParameters, streams: Vec<StreamDescription>) -> TestStart {
+pub fn start(side: EndpointRole, parameters: TestParameters, streams: Vec<StreamDescription>) -> TestStart {
     TestStart {
         side,
         target_rate: parameters.rate.unwrap_or(BitRate::ZERO),
@@ -85,11 +85,11 @@ pub fn report(streams: Vec<StreamReport>) -> TestReport {
         overlapping_tests: None,
         far: None,
         host: None,
-        termination: Termination::Complete,
+        termination: TestTermination::Complete,
     }
 }
 
-/// The ratio whose percentage is exactly `percent`, or the closest one that there is.
+/// The ratio whose percentage is exactly `percent`, or the closest one that exists.
 pub fn percent(percent: f64) -> Ratio {
     let near = percent / 100.0;
     let bits = near.to_bits();
@@ -105,7 +105,7 @@ pub fn cpu(total: f64, user: f64, system: f64) -> CpuUtilization {
     CpuUtilization { total: percent(total), user: percent(user), system: percent(system) }
 }
 
-/// Where two texts first differ, with what is around it.
+/// Shows where two texts first differ.
 pub fn assert_same(actual: &str, expected: &str, what: &str) {
     for (number, (ours, theirs)) in actual.lines().zip(expected.lines()).enumerate() {
         assert_eq!(ours, theirs, "{what}, line {}", number + 1);

@@ -1,13 +1,13 @@
-//! Values below what the running kernel sets by itself.
+//! Values below the running kernel's default.
 
-use linerate_model::change::Group;
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::change::ChangeGroup;
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 use linerate_model::host::defaults::{KernelDefault, default_of};
 use linerate_model::host::settings::numbers;
 
-use super::Rule;
-use super::settings_support::{Saying, finding, host, host_with_files};
+use super::AuditRule;
+use super::settings_support::{SettingFindingDraft, finding, host, host_with_files};
 
 const ID: &str = "below-kernel-default";
 const KEYS: &[&str] = &[
@@ -21,12 +21,12 @@ const KEYS: &[&str] = &[
 ];
 const CITATION: &str = "net/ipv4/tcp.c, net/ipv4/tcp_ipv4.c and include/net/sock.h of the kernel; commits \
                         572be9bf9d0d, 9ea3bfa61b09, a6d4f25888b8";
-/// Defaults that follow from the memory are known to this share.
-const NEAR: f64 = 0.95;
+/// Accuracy of defaults that the kernel computes from its memory, as a share.
+const MIN_SHARE_OF_DEFAULT: f64 = 0.95;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
-    title: "A buffer or limit is below what this kernel would set by itself.",
+    title: "A buffer or limit is below this kernel's default.",
     explanation: "Most recipes were written for kernels with small defaults. Those grew: in 6.16 the most that a \
                   receive buffer may take went from 6 to 32 MiB and tcp_limit_output_bytes from 1 to 4 MiB, in 6.18 \
                   rmem_max and wmem_max from 208 KiB to 4 MiB. A line that raised a value in 2015 lowers it \
@@ -44,13 +44,13 @@ pub(super) const RULE: Rule = Rule {
     silent: || host(&[("net.ipv4.tcp_rmem", "4096 131072 6291456"), ("net.ipv4.tcp_mem", "190000 255000 380000")]),
 };
 
-fn check(host: &HostFacts) -> Vec<Finding> {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let Some(version) = host.kernel.version() else { return Vec::new() };
     let of_key = |key: &&'static str| below(host, key, &default_of(key, version, &host.memory)?);
     KEYS.iter().filter_map(of_key).collect()
 }
 
-fn below(host: &HostFacts, key: &'static str, default: &KernelDefault) -> Option<Finding> {
+fn below(host: &HostFacts, key: &'static str, default: &KernelDefault) -> Option<AuditFinding> {
     let standard = numbers(&default.value)?;
     let boot = host.settings.decides(key, host.settings.order_at_boot());
     let later = boot.filter(|_| host.privileges.files_apply_here() == Some(true));
@@ -65,36 +65,36 @@ fn below(host: &HostFacts, key: &'static str, default: &KernelDefault) -> Option
     };
     let about = if default.exact { "" } else { "about " };
     let release = host.kernel.version()?;
-    let saying = Saying {
+    let draft = SettingFindingDraft {
         rule: ID,
-        severity: Severity::Warning,
+        severity: FindingSeverity::Warning,
         text: format!(
-            "{key} {when} {value}; kernel {release} sets {about}{} by itself ({}).",
+            "{key} {when} {value}; the default of kernel {release} is {about}{} ({}).",
             default.value, default.reason
         ),
-        to: Some(raised(&numbers(&value)?, &standard)),
-        group: Group::Buffers,
+        to: Some(larger_values(&numbers(&value)?, &standard)),
+        group: ChangeGroup::Buffers,
         source: CITATION,
         risk: "more memory for connections that use it; a smaller value may have been chosen to keep queues short",
     };
-    Some(finding(host, key, saying))
+    Some(finding(host, key, draft))
 }
 
-/// Whether a number that limits is smaller than the kernel's. The first of three is only what is left under pressure.
+/// True when a limit is smaller than the kernel's. The first of three numbers only applies under memory pressure.
 fn is_below(found: &[i64], standard: &[i64], exact: bool) -> bool {
     let pairs = found.iter().zip(standard).skip(usize::from(standard.len() == 3));
     let mut pairs = pairs.filter(|(_, standard)| **standard > 0);
-    let small = |found: i64, standard: i64| if exact { found < standard } else { near(found, standard) };
+    let small = |found: i64, standard: i64| if exact { found < standard } else { is_below_share(found, standard) };
     pairs.any(|(found, standard)| small(*found, *standard))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "both are far below 2^52")]
-fn near(found: i64, standard: i64) -> bool {
-    (found as f64) < standard as f64 * NEAR
+fn is_below_share(found: i64, standard: i64) -> bool {
+    (found as f64) < standard as f64 * MIN_SHARE_OF_DEFAULT
 }
 
-/// The larger of both, number by number.
-fn raised(found: &[i64], standard: &[i64]) -> String {
+/// Larger of both values, number by number.
+fn larger_values(found: &[i64], standard: &[i64]) -> String {
     let larger = found.iter().zip(standard).map(|(found, standard)| found.max(standard).to_string());
     larger.collect::<Vec<_>>().join(" ")
 }

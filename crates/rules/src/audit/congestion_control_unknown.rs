@@ -1,9 +1,9 @@
 //! Files that choose a congestion control which does not exist.
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 
-use super::Rule;
+use super::AuditRule;
 use super::nearest::nearest;
 use super::settings_support::{about_lines, all_lines, host_with_files};
 
@@ -11,8 +11,8 @@ const ID: &str = "congestion-control-unknown";
 const KEY: &str = "net.ipv4.tcp_congestion_control";
 const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 const CITATION: &str = "net/ipv4/Kconfig of the kernel; net.ipv4.tcp_available_congestion_control";
-/// Those of the kernel's sources; which are there as modules is seen only when one is asked for.
-const OF_THE_KERNEL: &[&str] = &[
+/// Congestion controls in the kernel's sources; available modules show only when one is requested.
+const KERNEL_CONGESTION_CONTROLS: &[&str] = &[
     "bbr",
     "bic",
     "cdg",
@@ -32,7 +32,7 @@ const OF_THE_KERNEL: &[&str] = &[
     "yeah",
 ];
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
     title: "A file chooses a congestion control that the kernel does not have.",
     explanation: "The kernel refuses the line, and the default stays. Slides of 2010 recommend `tcp_hpc`, which is \
@@ -54,28 +54,28 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-fn check(host: &HostFacts) -> Vec<Finding> {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let Some(available) = host.settings.value(AVAILABLE) else { return Vec::new() };
-    let names: Vec<&str> = available.split(' ').chain(OF_THE_KERNEL.iter().copied()).collect();
+    let names: Vec<&str> = available.split(' ').chain(KERNEL_CONGESTION_CONTROLS.iter().copied()).collect();
     let mut findings = Vec::new();
     for line in all_lines(host).iter().filter(|line| line.assignment.key == KEY) {
         let Some(name) = line.value().filter(|name| !names.contains(name)) else { continue };
         let plain = name.trim_start_matches("tcp_");
-        // The slides' own slip is two letters away from another name, too.
+        // The misspelling of the slides is two letters away from another name, too.
         let meant = if plain == "hpc" { Some("htcp") } else { nearest(plain, names.iter().copied()) };
         let text = match meant {
             Some(meant) => {
-                format!("There is no congestion control {name}, so the line does nothing; {meant} was meant?")
+                format!("unknown congestion control '{name}': the line has no effect (did you mean '{meant}'?).")
             }
-            None => format!("There is no congestion control {name}, so the line does nothing."),
+            None => format!("unknown congestion control '{name}': the line has no effect."),
         };
-        let mut finding = about_lines(ID, Severity::Warning, KEY, text, &[line]);
+        let mut finding = about_lines(ID, FindingSeverity::Warning, KEY, text, &[line]);
         finding.evidence.push(format!("{AVAILABLE} = {available}"));
         CITATION.clone_into(&mut finding.source);
-        "another congestion control shares its path differently: measure it first".clone_into(&mut finding.risk);
+        "another congestion control shares the path differently: measure it first".clone_into(&mut finding.risk);
         finding.remedy.push(match meant {
-            Some(meant) => format!("edit {}: {KEY} = {meant}", line.edit_place()),
-            None => format!("delete {}", line.edit_place()),
+            Some(meant) => format!("edit {}: {KEY} = {meant}", line.edit_location()),
+            None => format!("delete {}", line.edit_location()),
         });
         findings.push(finding);
     }

@@ -1,27 +1,27 @@
-//! Settings that no longer do anything.
+//! Settings that no longer have an effect.
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 use linerate_model::host::kernel::KernelVersion;
 
-use super::Rule;
+use super::AuditRule;
 use super::settings_support::{all_lines, host_with_files, line_evidence};
 
 const ID: &str = "dead-setting";
 const CITATION: &str = "Documentation/networking/ip-sysctl.rst (legacy options); commit dfa2f0483360 for \
                         tcp_adv_win_scale";
 
-struct Dead {
+struct DeadSetting {
     key: &'static str,
     since: KernelVersion,
     instead: &'static str,
 }
 
-const fn dead(key: &'static str, major: u32, minor: u32, instead: &'static str) -> Dead {
-    Dead { key, since: KernelVersion::new(major, minor), instead }
+const fn dead(key: &'static str, major: u32, minor: u32, instead: &'static str) -> DeadSetting {
+    DeadSetting { key, since: KernelVersion::new(major, minor), instead }
 }
 
-const DEAD: &[Dead] = &[
+const DEAD_SETTINGS: &[DeadSetting] = &[
     dead("net.ipv4.ipfrag_low_thresh", 4, 17, "fragments are dropped above ipfrag_high_thresh alone"),
     dead("net.ipv4.route.max_size", 3, 6, "IPv4 has no route cache any more"),
     dead(
@@ -30,16 +30,16 @@ const DEAD: &[Dead] = &[
         6,
         "each connection measures how much of its buffer is payload; raise the third number of tcp_rmem instead",
     ),
-    dead("net.ipv4.tcp_fack", 4, 15, "RACK does its work"),
-    dead("net.ipv4.tcp_low_latency", 4, 14, "the queue that it switched off is gone"),
-    dead("net.ipv4.udp_wmem_min", 2, 6, "nothing reads it"),
+    dead("net.ipv4.tcp_fack", 4, 15, "RACK replaces it"),
+    dead("net.ipv4.tcp_low_latency", 4, 14, "the queue that it switched off was removed"),
+    dead("net.ipv4.udp_wmem_min", 2, 6, "the kernel does not read it"),
 ];
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
     title: "A file sets something that has no effect in this kernel.",
-    explanation: "The kernel keeps some names so that old scripts do not fail. Such a line is harmless, but somebody \
-                  may believe in it.",
+    explanation: "The kernel keeps some names so that old scripts do not fail. Such a line is harmless, but \
+    misleading.",
     citation: CITATION,
     keys: &[
         "net.ipv4.ipfrag_low_thresh",
@@ -54,27 +54,27 @@ pub(super) const RULE: Rule = Rule {
     silent: || host_with_files(&[], &[("/etc/sysctl.d/a.conf", "net.ipv4.tcp_sack = 1\n")]),
 };
 
-/// Whether a setting has no effect in the kernel of this host.
+/// True when a setting has no effect in this host's kernel.
 pub(super) fn is_dead(host: &HostFacts, key: &str) -> bool {
     let version = host.kernel.version();
-    DEAD.iter().any(|dead| dead.key == key && version.is_some_and(|version| version >= dead.since))
+    DEAD_SETTINGS.iter().any(|dead| dead.key == key && version.is_some_and(|version| version >= dead.since))
 }
 
-fn check(host: &HostFacts) -> Vec<Finding> {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let Some(version) = host.kernel.version() else { return Vec::new() };
     let mut findings = Vec::new();
     for line in all_lines(host) {
-        let dead = DEAD.iter().find(|dead| dead.key == line.assignment.key && version >= dead.since);
+        let dead = DEAD_SETTINGS.iter().find(|dead| dead.key == line.assignment.key && version >= dead.since);
         let Some(dead) = dead else { continue };
-        findings.push(Finding {
+        findings.push(AuditFinding {
             rule: ID.to_owned(),
-            severity: Severity::Note,
+            severity: FindingSeverity::Note,
             subject: dead.key.to_owned(),
             text: format!("{} has no effect since {}: {}.", dead.key, dead.since, dead.instead),
             evidence: vec![line_evidence(&line)],
             source: CITATION.to_owned(),
             risk: "none: nothing changes".to_owned(),
-            remedy: vec![format!("delete {}", line.edit_place())],
+            remedy: vec![format!("delete {}", line.edit_location())],
             change: None,
         });
     }
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(check(&host).len(), 1);
         host.kernel.release = Fact::Known("6.1.0-18-amd64".to_owned());
         assert_eq!(check(&host), []);
-        assert!(DEAD.is_sorted_by_key(|dead| dead.key));
-        assert!(DEAD.iter().map(|dead| dead.key).eq(RULE.keys.iter().copied()));
+        assert!(DEAD_SETTINGS.is_sorted_by_key(|dead| dead.key));
+        assert!(DEAD_SETTINGS.iter().map(|dead| dead.key).eq(RULE.keys.iter().copied()));
     }
 }

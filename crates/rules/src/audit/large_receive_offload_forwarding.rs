@@ -1,24 +1,24 @@
-//! Packets that are to be forwarded are joined so that they cannot be taken apart again.
+//! Large receive offload (LRO) on a host that forwards packets.
 
-use linerate_model::change::{Group, TakesEffect, Target};
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::change::{ChangeGroup, ChangeTarget, EffectTiming};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::host::link::Link;
+use linerate_model::host::link::NetworkLink;
 
-use super::Rule;
-use super::link_support::{Edit, Saying, and_setting, host_with, link_with_offload, working};
+use super::AuditRule;
+use super::link_support::{FindingChange, FindingDraft, and_setting, host_with, link_with_offload, working};
 
 const ID: &str = "large-receive-offload-forwarding";
 const CITATION: &str = "kernel: Documentation/networking/segmentation-offloads.rst (LRO loses headers; GRO keeps them)";
 const FORWARDING: [&str; 2] = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
     title: "Large receive offload is on while the host forwards packets.",
-    explanation: "Large receive offload (LRO) joins segments without keeping what their headers said, so a router or \
-        bridge cannot send them on as they came: they are too large for the next link, or are cut in other places. \
-        The kernel switches it off when forwarding is switched on; somebody has switched it on again. Generic \
-        receive offload (GRO) is the safe form of the same.",
+    explanation: "Large receive offload (LRO) coalesces segments without keeping their headers, so a router or \
+    bridge cannot forward them as they came: they are too large for the next link, or are segmented differently. \
+    The kernel switches it off when forwarding is switched on; here it was switched on again. Generic \
+    receive offload (GRO) is the safe alternative.",
     citation: CITATION,
     keys: &[],
     check,
@@ -26,11 +26,11 @@ pub(super) const RULE: Rule = Rule {
     silent: || and_setting(host_with(vec![link_with_offload("rx-lro", true)]), FORWARDING[0], "0"),
 };
 
-fn check(host: &HostFacts) -> Vec<Finding> {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let forwarding = FORWARDING.iter().find(|key| host.settings.number(key).is_some_and(|value| value > 0));
     let is_bridge =
         |name: &str| host.interfaces.iter().any(|link| link.name == name && link.kind.as_deref() == Some("bridge"));
-    let look = |link: &Link| {
+    let look = |link: &NetworkLink| {
         let bridge = link.membership.master.as_deref().filter(|master| is_bridge(master));
         let why = match (forwarding, bridge) {
             (_, Some(bridge)) => format!("{} is part of the bridge {bridge}", link.name),
@@ -42,26 +42,26 @@ fn check(host: &HostFacts) -> Vec<Finding> {
     working(host).filter_map(look).collect()
 }
 
-fn finding(link: &Link, why: String) -> Finding {
+fn finding(link: &NetworkLink, why: String) -> AuditFinding {
     let name = &link.name;
-    let saying = Saying {
+    let draft = FindingDraft {
         rule: (ID, CITATION),
-        severity: Severity::Critical,
+        severity: FindingSeverity::Critical,
         subject: name.clone(),
         text: format!(
-            "{name} joins received segments by LRO while the host forwards: what it forwards is dropped or \
-            cut anew."
+            "{name} coalesces received segments by LRO while the host forwards: forwarded packets are dropped or \
+            segmented differently."
         ),
         evidence: vec![format!("{name}: rx-lro: on"), why],
         remedy: vec![format!("ethtool -K {name} lro off gro on")],
-        risk: "none for forwarding; what the host itself receives takes a little more of the processor",
+        risk: "none for forwarding; local reception costs slightly more processor time",
     };
-    saying.with_change(Edit {
-        target: Target::Offload { interface: name.clone(), feature: "rx-lro".to_owned() },
+    draft.with_change(FindingChange {
+        target: ChangeTarget::Offload { interface: name.clone(), feature: "rx-lro".to_owned() },
         from: "on".to_owned(),
         to: "off".to_owned(),
-        group: Group::Device,
-        takes_effect: TakesEffect::Now,
+        group: ChangeGroup::Device,
+        takes_effect: EffectTiming::Now,
         arithmetic: None,
     })
 }
@@ -74,10 +74,10 @@ mod tests {
     fn a_part_of_a_bridge() {
         let mut member = link_with_offload("rx-lro", true);
         member.membership.master = Some("br0".to_owned());
-        let bridge = Link { name: "br0".to_owned(), kind: Some("bridge".to_owned()), ..Link::default() };
+        let bridge = NetworkLink { name: "br0".to_owned(), kind: Some("bridge".to_owned()), ..NetworkLink::default() };
         let found = check(&host_with(vec![member.clone(), bridge.clone()]));
         assert!(found.len() == 1 && found[0].evidence[1].contains("br0"), "{found:?}");
-        let bond = Link { kind: Some("bond".to_owned()), ..bridge };
+        let bond = NetworkLink { kind: Some("bond".to_owned()), ..bridge };
         assert_eq!(check(&host_with(vec![member, bond])), []);
     }
 }

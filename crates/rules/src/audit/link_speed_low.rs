@@ -1,26 +1,26 @@
-//! The link is slower than the device could be.
+//! The link is slower than the device supports.
 
 use linerate_model::fact::Fact;
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::host::link::Link;
+use linerate_model::host::link::NetworkLink;
 use linerate_units::BitRate;
 
-use super::Rule;
-use super::link_support::{Saying, host_with, link, working};
+use super::AuditRule;
+use super::link_support::{FindingDraft, host_with, link, working};
 
 const ID: &str = "link-speed-low";
 const CITATION: &str = "IEEE 802.3 clause 28 (autonegotiation) and clause 40 (1000BASE-T needs all four pairs)";
-/// At this speed and below, a device for a gigabit has lost a pair of wires, or talks to something very old.
-const TWO_PAIRS: f64 = 1e8;
+/// Speed in bit/s up to which a gigabit device has lost a wire pair, or has a very old link partner.
+const MAX_TWO_PAIR_RATE: f64 = 1e8;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
-    title: "The link is slower than the device could be.",
-    explanation: "Both ends agree on the highest speed that both can do over this cable. 100 Mbit/s on a device for \
-        a gigabit nearly always means that two of the four pairs have no contact, or that somebody has fixed the \
-        speed at one end. A card for 25 Gbit/s at a switch's port of 10 is no fault, but worth knowing before one \
-        looks elsewhere.",
+    title: "The link is slower than the device supports.",
+    explanation: "Both ends agree on the highest speed that both support over this cable. 100 Mbit/s on a \
+    gigabit device nearly always means that two of the four pairs have no contact, or that the speed is \
+    fixed at one end. A 25 Gbit/s card at a 10 Gbit/s switch port is no fault, but limits the \
+    transfer.",
     citation: CITATION,
     keys: &[],
     check,
@@ -28,33 +28,33 @@ pub(super) const RULE: Rule = Rule {
     silent: || host_with(vec![link_at(1e9, 1e9)]),
 };
 
-fn link_at(speed: f64, highest: f64) -> Link {
+fn link_at(speed: f64, highest: f64) -> NetworkLink {
     let rate = |bits| Fact::Known(BitRate::from_bits_per_second(bits));
-    Link { speed: rate(speed), highest_speed: rate(highest), ..link("eth0") }
+    NetworkLink { speed: rate(speed), max_speed: rate(highest), ..link("eth0") }
 }
 
-fn check(host: &HostFacts) -> Vec<Finding> {
-    working(host).filter(|link| link.is_hardware()).filter_map(look).collect()
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
+    working(host).filter(|link| link.is_hardware()).filter_map(check_link).collect()
 }
 
-fn look(link: &Link) -> Option<Finding> {
-    let (speed, highest) = (*link.speed.known()?, *link.highest_speed.known()?);
+fn check_link(link: &NetworkLink) -> Option<AuditFinding> {
+    let (speed, highest) = (*link.speed.known()?, *link.max_speed.known()?);
     (speed < highest).then_some(())?;
-    let lost_pairs = speed.bits_per_second() <= TWO_PAIRS;
+    let lost_pairs = speed.bits_per_second() <= MAX_TWO_PAIR_RATE;
     let name = &link.name;
-    let saying = Saying {
+    let draft = FindingDraft {
         rule: (ID, CITATION),
-        severity: if lost_pairs { Severity::Warning } else { Severity::Note },
+        severity: if lost_pairs { FindingSeverity::Warning } else { FindingSeverity::Note },
         subject: name.clone(),
-        text: format!("{name} runs at {speed}; the device could do {highest}."),
+        text: format!("{name} runs at {speed}; the device supports {highest}."),
         evidence: vec![format!("{name}: speed {speed}, at most {highest}")],
         remedy: vec![
-            format!("ethtool {name} (what does the link partner offer?)"),
+            format!("ethtool {name} (which speeds does the link partner advertise?)"),
             "try another cable and another port of the switch; leave autonegotiation on at both ends".to_owned(),
         ],
         risk: "the link goes down for some seconds",
     };
-    Some(saying.finding())
+    Some(draft.finding())
 }
 
 #[cfg(test)]
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_slower_switch_is_worth_a_note() {
-        assert_eq!(check(&host_with(vec![link_at(1e10, 2.5e10)]))[0].severity, Severity::Note);
-        assert_eq!(check(&host_with(vec![link_at(1e8, 1e9)]))[0].severity, Severity::Warning);
+        assert_eq!(check(&host_with(vec![link_at(1e10, 2.5e10)]))[0].severity, FindingSeverity::Note);
+        assert_eq!(check(&host_with(vec![link_at(1e8, 1e9)]))[0].severity, FindingSeverity::Warning);
     }
 }

@@ -1,4 +1,4 @@
-//! Rules that look at one host alone, without a peer and without a measurement.
+//! Rules that check one host alone, without a peer and without a measurement.
 
 mod accelerated_flow_steering_off;
 mod aggregation_off;
@@ -11,25 +11,18 @@ mod copied_recipe;
 mod core_default_raised;
 mod datagrams_dropped;
 mod dead_setting;
-mod dsack_off;
-mod ecn_fallback_off;
-mod ecn_off;
+mod expected_values;
 mod first_buffer_large;
 mod flow_steering_incomplete;
 mod frames_damaged;
-mod frto_off;
 mod governor_saves_power;
 mod half_duplex;
-mod high_order_allocation_off;
 mod interrupts_far;
 mod large_receive_offload_forwarding;
 mod link_speed_low;
 mod link_support;
 mod listen_queue_overflows;
-mod metrics_not_saved;
-mod minimum_segment_size_low;
 mod mtu_mismatch;
-mod mtu_probing_always;
 mod mtu_probing_off;
 mod namespace_limits;
 mod nearest;
@@ -39,34 +32,27 @@ mod nfs_over_datagrams;
 mod nfs_requests_small;
 mod orders_disagree;
 mod pacing_without_fq;
-mod path_mtu_discovery_off;
 mod pause_frames;
 mod pci_link_narrow;
 mod processor_time_stolen;
 mod queue_drops;
-mod rack_off;
-mod receive_autotuning_off;
 mod receive_backlog_drops;
 mod receive_on_one_processor;
 mod receive_queue_pruned;
 mod receive_squeezed;
 mod ring_small;
 mod runtime_differs;
-mod sack_off;
 mod setting_overridden;
 mod settings_change_themselves;
 #[cfg(test)]
 mod settings_fuzz;
 mod settings_line_ignored;
 mod settings_support;
-mod slow_start_threshold_saved;
-mod tail_loss_probe_off;
 mod tcp_backlog_drops;
 mod tcp_memory_in_bytes;
 mod tcp_memory_pressure;
 mod tcp_memory_small;
 mod time_wait_recycling;
-mod timestamps_off;
 mod transfer_cipher_slow;
 mod transfer_compresses;
 mod transmit_queue_length_unused;
@@ -74,36 +60,36 @@ mod tuned_lowers_buffers;
 mod unknown_setting;
 mod value_refused;
 mod vendor_file_wins;
-mod window_scaling_off;
 mod window_share_small;
 
-use linerate_model::finding::Finding;
+use expected_values::{row, rule as expected_value};
+use linerate_model::finding::AuditFinding;
 use linerate_model::host::HostFacts;
 use linerate_model::host::catalogue::CATALOGUE;
 
-/// A rule of `linerate audit`.
+/// Rule of `linerate audit`.
 #[derive(Clone, Copy, Debug)]
-pub struct Rule {
-    /// Its identifier, in words joined by hyphens.
+pub struct AuditRule {
+    /// Identifier in kebab case.
     pub id: &'static str,
-    /// What it looks for, in one sentence.
+    /// Condition that the rule detects, in one sentence.
     pub title: &'static str,
-    /// Why it matters and when it does not; an empty line between paragraphs.
+    /// Reason why it matters and when it does not; an empty line between paragraphs.
     pub explanation: &'static str,
-    /// Who says so.
+    /// Source: RFC section, kernel file, manual page or measurement.
     pub citation: &'static str,
-    /// Settings that it is about, by sysctl's names; empty for rules about something else.
+    /// Sysctl names of the settings concerned; empty for other rules.
     pub keys: &'static [&'static str],
-    /// Looks. Facts that are not known lead to no finding.
-    pub check: fn(&HostFacts) -> Vec<Finding>,
-    /// A host on which it finds something, for the tests that walk the list.
+    /// Checks a host. Unknown facts lead to no finding.
+    pub check: fn(&HostFacts) -> Vec<AuditFinding>,
+    /// Host on which the rule finds something, for the tests of the whole list.
     pub fires: fn() -> HostFacts,
-    /// A host much like it on which it finds nothing.
+    /// Similar host on which the rule finds nothing.
     pub silent: fn() -> HostFacts,
 }
 
 /// All rules, in the order of their identifiers.
-pub const RULES: &[Rule] = &[
+pub const RULES: &[AuditRule] = &[
     accelerated_flow_steering_off::RULE,
     aggregation_off::RULE,
     below_kernel_default::RULE,
@@ -115,24 +101,24 @@ pub const RULES: &[Rule] = &[
     core_default_raised::RULE,
     datagrams_dropped::RULE,
     dead_setting::RULE,
-    dsack_off::RULE,
-    ecn_fallback_off::RULE,
-    ecn_off::RULE,
+    expected_value::<{ row("dsack-off") }>(),
+    expected_value::<{ row("ecn-fallback-off") }>(),
+    expected_value::<{ row("ecn-off") }>(),
     first_buffer_large::RULE,
     flow_steering_incomplete::RULE,
     frames_damaged::RULE,
-    frto_off::RULE,
+    expected_value::<{ row("frto-off") }>(),
     governor_saves_power::RULE,
     half_duplex::RULE,
-    high_order_allocation_off::RULE,
+    expected_value::<{ row("high-order-allocation-off") }>(),
     interrupts_far::RULE,
     large_receive_offload_forwarding::RULE,
     link_speed_low::RULE,
     listen_queue_overflows::RULE,
-    metrics_not_saved::RULE,
-    minimum_segment_size_low::RULE,
+    expected_value::<{ row("metrics-not-saved") }>(),
+    expected_value::<{ row("minimum-segment-size-low") }>(),
     mtu_mismatch::RULE,
-    mtu_probing_always::RULE,
+    expected_value::<{ row("mtu-probing-always") }>(),
     mtu_probing_off::RULE,
     namespace_limits::RULE,
     netdev_backlog_long::RULE,
@@ -141,31 +127,31 @@ pub const RULES: &[Rule] = &[
     nfs_requests_small::RULE,
     orders_disagree::RULE,
     pacing_without_fq::RULE,
-    path_mtu_discovery_off::RULE,
+    expected_value::<{ row("path-mtu-discovery-off") }>(),
     pause_frames::RULE,
     pci_link_narrow::RULE,
     processor_time_stolen::RULE,
     queue_drops::RULE,
-    rack_off::RULE,
-    receive_autotuning_off::RULE,
+    expected_value::<{ row("rack-off") }>(),
+    expected_value::<{ row("receive-autotuning-off") }>(),
     receive_backlog_drops::RULE,
     receive_on_one_processor::RULE,
     receive_queue_pruned::RULE,
     receive_squeezed::RULE,
     ring_small::RULE,
     runtime_differs::RULE,
-    sack_off::RULE,
+    expected_value::<{ row("sack-off") }>(),
     setting_overridden::RULE,
     settings_change_themselves::RULE,
     settings_line_ignored::RULE,
-    slow_start_threshold_saved::RULE,
-    tail_loss_probe_off::RULE,
+    expected_value::<{ row("slow-start-threshold-saved") }>(),
+    expected_value::<{ row("tail-loss-probe-off") }>(),
     tcp_backlog_drops::RULE,
     tcp_memory_in_bytes::RULE,
     tcp_memory_pressure::RULE,
     tcp_memory_small::RULE,
     time_wait_recycling::RULE,
-    timestamps_off::RULE,
+    expected_value::<{ row("timestamps-off") }>(),
     transfer_cipher_slow::RULE,
     transfer_compresses::RULE,
     transmit_queue_length_unused::RULE,
@@ -173,21 +159,21 @@ pub const RULES: &[Rule] = &[
     unknown_setting::RULE,
     value_refused::RULE,
     vendor_file_wins::RULE,
-    window_scaling_off::RULE,
+    expected_value::<{ row("window-scaling-off") }>(),
     window_share_small::RULE,
 ];
 
-/// Every rule's findings, the gravest first.
+/// Returns the findings of all rules, the most severe first.
 #[must_use]
-pub fn audit(host: &HostFacts) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| (rule.check)(host)).collect();
+pub fn audit(host: &HostFacts) -> Vec<AuditFinding> {
+    let mut findings: Vec<AuditFinding> = RULES.iter().flat_map(|rule| (rule.check)(host)).collect();
     findings.sort_by(|one, other| {
         other.severity.cmp(&one.severity).then_with(|| (&one.rule, &one.subject).cmp(&(&other.rule, &other.subject)))
     });
     findings
 }
 
-/// The setting that somebody may have meant who wrote a name that does not exist.
+/// Returns the existing setting whose name is nearest to an unknown one.
 #[must_use]
 pub fn nearest_name<'a>(host: &'a HostFacts, written: &str) -> Option<&'a str> {
     let of_kernel = host.settings.names.known().into_iter().flatten().map(String::as_str);
@@ -217,7 +203,7 @@ mod tests {
             for finding in &found {
                 assert_eq!(finding.rule, rule.id);
                 assert!(!finding.evidence.is_empty() && !finding.text.is_empty(), "{finding:?}");
-                assert!(!finding.remedy.is_empty() || finding.change.is_some(), "no way out: {finding:?}");
+                assert!(!finding.remedy.is_empty() || finding.change.is_some(), "no remedy: {finding:?}");
             }
             assert_eq!((rule.check)(&(rule.silent)()), [], "{}", rule.id);
             assert_eq!((rule.check)(&HostFacts::default()), [], "{}: nothing is known, nothing is found", rule.id);
@@ -225,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_begin_with_the_gravest() {
+    fn findings_begin_with_the_most_severe() {
         let hosts: Vec<HostFacts> = RULES.iter().map(|rule| (rule.fires)()).collect();
         for host in &hosts {
             assert!(audit(host).is_sorted_by(|one, other| one.severity >= other.severity));

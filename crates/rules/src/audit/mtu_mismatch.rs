@@ -1,20 +1,23 @@
-//! Interfaces that belong together have MTUs that do not.
+//! MTU mismatch between a bridge, bond or tunnel and its members or carrier.
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::host::link::Link;
+use linerate_model::host::link::NetworkLink;
 use linerate_units::Mtu;
 
-use super::Rule;
-use super::link_support::{Saying, host_with, link, working};
+use super::AuditRule;
+use super::link_support::{FindingDraft, host_with, link, working};
 
 const ID: &str = "mtu-mismatch";
 const CITATION: &str = "IEEE 802.1D (bridges do not fragment); RFC 4821; RFC 7348 (VXLAN); RFC 2784 (GRE)";
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
-    title: "Interfaces that belong together have MTUs that do not.",
-    explanation: "A bridge does not fragment and sends no message when a frame is too large for the way out: it drops it. A tunnel or VLAN whose packets are larger than what its carrier takes loses them or has each of them cut in two. Small packets pass, so connections open and then hang: the black hole that path MTU discovery cannot see.",
+    title: "The MTUs of a bridge, bond or tunnel and of its interfaces do not match.",
+    explanation: "A bridge does not fragment and sends no ICMP message when a frame is too large for the outgoing \
+        port: it drops it. A tunnel or VLAN whose packets exceed its carrier's MTU loses them or has each of them \
+        fragmented. Small packets pass, so connections open and then hang: the black hole that path MTU discovery \
+        cannot see.",
     citation: CITATION,
     keys: &[],
     check,
@@ -22,14 +25,14 @@ pub(super) const RULE: Rule = Rule {
     silent: || host_with(bridge(1500, 1500)),
 };
 
-fn bridge(of_bridge: u32, of_port: u32) -> Vec<Link> {
-    let mut port = Link { mtu: Some(Mtu::new(of_port)), ..link("eth0") };
+fn bridge(of_bridge: u32, of_port: u32) -> Vec<NetworkLink> {
+    let mut port = NetworkLink { mtu: Some(Mtu::new(of_port)), ..link("eth0") };
     port.membership.master = Some("br0".to_owned());
     let kind = Some("bridge".to_owned());
-    vec![port, Link { name: "br0".to_owned(), kind, mtu: Some(Mtu::new(of_bridge)), ..link("br0") }]
+    vec![port, NetworkLink { name: "br0".to_owned(), kind, mtu: Some(Mtu::new(of_bridge)), ..link("br0") }]
 }
 
-/// Bytes that a tunnel of this kind puts before each packet, over IPv4 and without options: the least.
+/// Least encapsulation overhead of a tunnel of this kind in bytes, over IPv4 and without options.
 fn overhead(kind: &str) -> Option<u32> {
     Some(match kind {
         "vlan" | "macvlan" | "ipvlan" => 0,
@@ -41,9 +44,9 @@ fn overhead(kind: &str) -> Option<u32> {
     })
 }
 
-fn check(host: &HostFacts) -> Vec<Finding> {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let find = |name: &str| host.interfaces.iter().find(|link| link.name == name);
-    let look = |link: &Link| {
+    let look = |link: &NetworkLink| {
         let group = link.membership.master.as_deref().and_then(find).and_then(|master| port(link, master));
         let carrier = link.membership.lower.as_deref().and_then(find).and_then(|lower| tunnel(link, lower));
         [group, carrier].into_iter().flatten().collect::<Vec<_>>()
@@ -51,7 +54,7 @@ fn check(host: &HostFacts) -> Vec<Finding> {
     working(host).flat_map(look).collect()
 }
 
-fn port(link: &Link, master: &Link) -> Option<Finding> {
+fn port(link: &NetworkLink, master: &NetworkLink) -> Option<AuditFinding> {
     let (own, group) = (link.mtu?, master.mtu?);
     let (name, other) = (&link.name, &master.name);
     // The members of a bond get the bond's MTU; one that differs was changed afterwards.
@@ -59,39 +62,39 @@ fn port(link: &Link, master: &Link) -> Option<Finding> {
     differs.then_some(())?;
     let evidence = vec![format!("{name}: MTU {own}, part of {other}"), format!("{other}: MTU {group}")];
     let text = format!(
-        "{name} has MTU {own}, {other} that it is part of {group}: larger packets are dropped without a message."
+        "{name} has MTU {own}, but {other}, which it is part of, has {group}: larger packets are dropped silently."
     );
-    Some(say(link, text, evidence, format!("ip link set {name} mtu {group}")))
+    Some(draft_finding(link, text, evidence, format!("ip link set {name} mtu {group}")))
 }
 
-fn tunnel(link: &Link, lower: &Link) -> Option<Finding> {
+fn tunnel(link: &NetworkLink, lower: &NetworkLink) -> Option<AuditFinding> {
     let overhead = overhead(link.kind.as_deref()?)?;
     let (own, carried) = (link.mtu?, lower.mtu?);
-    let room = carried.get().checked_sub(overhead)?;
-    (own.get() > room).then(|| {
+    let largest = carried.get().checked_sub(overhead)?;
+    (own.get() > largest).then(|| {
         let (name, other) = (&link.name, &lower.name);
         let evidence = vec![
-            format!("{name}: MTU {own}, carried by {other}, with {overhead} bytes or more before each packet"),
+            format!("{name}: MTU {own}, carried by {other}, with an overhead of at least {overhead} bytes per packet"),
             format!("{other}: MTU {carried}"),
         ];
         let text = format!(
-            "{name} has MTU {own}, but {other} that carries it has room for {room}: larger packets are lost or cut."
+            "{name} has MTU {own}, but its carrier {other} allows {largest}: larger packets are lost or fragmented."
         );
-        say(link, text, evidence, format!("ip link set {name} mtu {room}"))
+        draft_finding(link, text, evidence, format!("ip link set {name} mtu {largest}"))
     })
 }
 
-fn say(link: &Link, text: String, evidence: Vec<String>, remedy: String) -> Finding {
-    let saying = Saying {
+fn draft_finding(link: &NetworkLink, text: String, evidence: Vec<String>, remedy: String) -> AuditFinding {
+    let draft = FindingDraft {
         rule: (ID, CITATION),
-        severity: Severity::Warning,
+        severity: FindingSeverity::Warning,
         subject: link.name.clone(),
         text,
         evidence,
         remedy: vec![remedy],
         risk: "connections that are open keep their segment size until they find the new one",
     };
-    saying.finding()
+    draft.finding()
 }
 
 #[cfg(test)]
@@ -101,7 +104,7 @@ mod tests {
     #[test]
     fn tunnels_need_room_for_their_headers() {
         let found = |mtu| {
-            let mut tunnel = Link { kind: Some("vxlan".to_owned()), mtu: Some(Mtu::new(mtu)), ..link("vxlan7") };
+            let mut tunnel = NetworkLink { kind: Some("vxlan".to_owned()), mtu: Some(Mtu::new(mtu)), ..link("vxlan7") };
             tunnel.membership.lower = Some("eth0".to_owned());
             check(&host_with(vec![link("eth0"), tunnel])).len()
         };
@@ -110,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_other_things_are_no_concern() {
+    fn members_of_other_kinds_are_ignored() {
         let mut links = bridge(1500, 9000);
         links[1].kind = Some("vrf".to_owned());
         assert_eq!(check(&host_with(links)), []);

@@ -1,13 +1,13 @@
-//! No search for the path MTU where it is likely to be needed.
+//! Path MTU probing is off where it is likely to be needed.
 
-use linerate_model::change::Group;
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::change::ChangeGroup;
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::host::link::Link;
+use linerate_model::host::link::NetworkLink;
 use linerate_units::Mtu;
 
-use super::Rule;
-use super::settings_support::{Saying, finding, host};
+use super::AuditRule;
+use super::settings_support::{SettingFindingDraft, finding, host};
 
 const ID: &str = "mtu-probing-off";
 const KEY: &str = "net.ipv4.tcp_mtu_probing";
@@ -32,13 +32,13 @@ const TUNNELS: &[&str] = &[
     "xfrm",
 ];
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
-    title: "Large packets or tunnels, and no search for the path MTU.",
+    title: "The host has jumbo frames or tunnels, but path MTU probing is off.",
     explanation: "A host with frames above 1500 bytes, or with a tunnel, sends packets that some link cannot carry. \
-                  If the ICMP message that says so is filtered, the connection opens and then nothing comes through. \
-                  With tcp_mtu_probing = 1 TCP tries smaller segments once full ones vanish; on other paths it does \
-                  nothing.",
+                  If the ICMP message for it is filtered, the connection opens and then stalls. \
+                  With tcp_mtu_probing = 1 TCP tries smaller segments once full ones vanish; on other paths it has \
+                  no effect.",
     citation: CITATION,
     keys: &[KEY],
     check,
@@ -54,11 +54,11 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-fn interface(name: &str, mtu: u32) -> Link {
-    Link { name: name.to_owned(), is_up: true, mtu: Some(Mtu::new(mtu)), ..Link::default() }
+fn interface(name: &str, mtu: u32) -> NetworkLink {
+    NetworkLink { name: name.to_owned(), is_up: true, mtu: Some(Mtu::new(mtu)), ..NetworkLink::default() }
 }
 
-fn check(host: &HostFacts) -> Vec<Finding> {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
     if host.settings.number(KEY) != Some(0) {
         return Vec::new();
     }
@@ -66,25 +66,25 @@ fn check(host: &HostFacts) -> Vec<Finding> {
     if reasons.is_empty() {
         return Vec::new();
     }
-    let saying = Saying {
+    let draft = SettingFindingDraft {
         rule: ID,
-        severity: Severity::Advice,
+        severity: FindingSeverity::Advice,
         text: format!(
             "Where ICMP is filtered, connections over {} hang for good. Measured in such a black hole: 0 bytes in 20 \
              s with tcp_mtu_probing = 0, 209 Mbit/s on average with 1.",
             reasons.join(" and ")
         ),
         to: Some("1".to_owned()),
-        group: Group::Mtu,
+        group: ChangeGroup::Mtu,
         source: CITATION,
-        risk: "a path that loses many packets in a row may be taken for one with a small MTU for some minutes",
+        risk: "a path that loses many packets in a row may be treated as one with a small MTU for some minutes",
     };
-    let mut finding = finding(host, KEY, saying);
+    let mut finding = finding(host, KEY, draft);
     finding.evidence.extend(reasons);
     vec![finding]
 }
 
-fn reason(link: &Link) -> Option<String> {
+fn reason(link: &NetworkLink) -> Option<String> {
     if link.is_loopback || !link.is_up {
         return None;
     }

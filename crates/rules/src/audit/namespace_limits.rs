@@ -1,25 +1,25 @@
-//! Settings that cannot be changed from here.
+//! Settings that cannot be changed from a container or network namespace.
 
 use linerate_model::fact::Fact;
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::host::catalogue::{CATALOGUE, Scope};
+use linerate_model::host::catalogue::{CATALOGUE, SettingScope};
 
-use super::Rule;
+use super::AuditRule;
 use super::settings_support::host;
 
 const ID: &str = "namespace-limits";
 const CITATION: &str = "net/core/sysctl_net_core.c (sysctl_core_net_init); network_namespaces(7); docker run \
                         --sysctl; Kubernetes, Using sysctls in a cluster";
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
-    title: "This is a network namespace of its own, or a container: some settings are the host's.",
+    title: "linerate runs in a network namespace or container: some settings belong to the host.",
     explanation: "A new network namespace copies tcp_rmem, tcp_wmem and the congestion control of the first one; \
-                  every other setting of TCP begins with the kernel's default, whatever files the host has. The total \
-                  of TCP's memory, the backlog and what programs may ask for (rmem_max, wmem_max) belong to the host \
-                  alone.\n\nContainers mostly see /proc/sys without write permission: their settings are given when \
-                  they are started.",
+    every other TCP setting begins with the kernel's default, whatever files the host has. The total \
+    of TCP's memory, the backlog and the limits for programs (rmem_max, wmem_max) belong to the host \
+    alone.\n\nMost containers see /proc/sys without write permission: their settings are given when \
+    they are started.",
     citation: CITATION,
     keys: &[],
     check,
@@ -31,7 +31,7 @@ pub(super) const RULE: Rule = Rule {
     silent: || host(&[("net.ipv4.tcp_rmem", "4096 131072 6291456")]),
 };
 
-fn check(host: &HostFacts) -> Vec<Finding> {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let rights = &host.privileges;
     let (container, own) = (rights.container.known(), rights.initial_network_namespace.known() == Some(&false));
     if container.is_none() && !own {
@@ -40,15 +40,15 @@ fn check(host: &HostFacts) -> Vec<Finding> {
     let place = container.map_or_else(|| "a network namespace".to_owned(), |name| format!("a container ({name})"));
     let network = if own { "with a network of its own" } else { "with the host's network" };
     let writable = rights.settings_mounted_for_writing.known() != Some(&false);
-    let mut evidence = vec![format!("net.core.netdev_max_backlog {}", if own { "is not there" } else { "is there" })];
+    let mut evidence = vec![format!("net.core.netdev_max_backlog {}", if own { "does not exist" } else { "exists" })];
     evidence.extend(container.map(|name| format!("container: {name}")));
     if !writable {
         evidence.push("/proc/sys is mounted read-only".to_owned());
     }
-    let of_host = CATALOGUE.iter().filter(|knob| knob.scope != Scope::OfNamespace).count();
-    vec![Finding {
+    let of_host = CATALOGUE.iter().filter(|knob| knob.scope != SettingScope::OfNamespace).count();
+    vec![AuditFinding {
         rule: ID.to_owned(),
-        severity: Severity::Note,
+        severity: FindingSeverity::Note,
         subject: "network namespace".to_owned(),
         text: format!(
             "This is {place} {network}: {of_host} settings of the host (tcp_mem, rmem_max, netdev_max_backlog, \
@@ -57,14 +57,14 @@ fn check(host: &HostFacts) -> Vec<Finding> {
         ),
         evidence,
         source: CITATION.to_owned(),
-        risk: "a setting that a container is started with holds for that container only".to_owned(),
-        remedy: ways(host, container.map(String::as_str), own),
+        risk: "a setting given at a container's start applies to that container only".to_owned(),
+        remedy: namespace_commands(host, container.map(String::as_str), own),
         change: None,
     }]
 }
 
-/// How a namespace's own settings are given to it, with a value of this one as the example.
-fn ways(host: &HostFacts, container: Option<&str>, own: bool) -> Vec<String> {
+/// Commands that set a namespace's own settings, with a value of this one as the example.
+fn namespace_commands(host: &HostFacts, container: Option<&str>, own: bool) -> Vec<String> {
     let key = "net.ipv4.tcp_rmem";
     let value = host.settings.value(key).unwrap_or("4096 131072 33554432");
     if container.is_some() && !own {

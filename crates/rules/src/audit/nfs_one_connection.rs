@@ -1,21 +1,23 @@
-//! NFS has one connection on a fast link.
+//! NFS mount with one connection on a fast link.
 
 use linerate_model::fact::Fact;
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 use linerate_model::host::applications::NfsMount;
 
-use super::Rule;
-use super::link_support::{Saying, host_with, link, working};
+use super::AuditRule;
+use super::link_support::{FindingDraft, host_with, link, working};
 
 const ID: &str = "nfs-one-connection";
 const CITATION: &str = "nfs(5) (nconnect, since Linux 5.3)";
-const FAST: f64 = 10.0;
+const MIN_LINK_GIGABITS: f64 = 10.0;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
-    title: "A mount of NFS uses one TCP connection on a fast link.",
-    explanation: "All requests of all mounts of one server share one connection, which one processor receives, one window and one loss hold back. With nconnect there are up to 16. It helps when that one connection is the limit: measure before and after. Mounts of the same server share the connections of the first.",
+    title: "An NFS mount uses one TCP connection on a fast link.",
+    explanation: "All requests of all mounts of one server share one connection, with one receiving processor and one \
+        window, and each loss slows all of them. With nconnect there are up to 16. It helps when that one connection \
+        is the limit: measure before and after. Mounts of the same server share the connections of the first.",
     citation: CITATION,
     keys: &[],
     check,
@@ -36,18 +38,20 @@ fn host(connections: u32) -> HostFacts {
     host
 }
 
-fn check(host: &HostFacts) -> Vec<Finding> {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let mounts = host.applications.nfs_mounts.known().into_iter().flatten();
-    let Some((name, speed)) = working(host).find_map(|link| Some((&link.name, link.at_least_gigabits(FAST)?))) else {
+    let Some((name, speed)) =
+        working(host).find_map(|link| Some((&link.name, link.at_least_gigabits(MIN_LINK_GIGABITS)?)))
+    else {
         return Vec::new();
     };
     let single =
         |mount: &&NfsMount| matches!(mount.transport.as_deref(), Some("tcp" | "tcp6")) && mount.connections == Some(1);
-    let say = |mount: &NfsMount| {
+    let to_finding = |mount: &NfsMount| {
         let (source, target) = (&mount.source, &mount.target);
-        let saying = Saying {
+        let draft = FindingDraft {
             rule: (ID, CITATION),
-            severity: Severity::Note,
+            severity: FindingSeverity::Note,
             subject: target.clone(),
             text: format!("{source} is mounted with one connection, on a host with a link at {speed}."),
             evidence: vec![format!("{source} on {target}: nconnect is not set"), format!("{name}: {speed}")],
@@ -56,7 +60,7 @@ fn check(host: &HostFacts) -> Vec<Finding> {
             )],
             risk: "programs that use the mount have to be stopped; old servers mix up the order of requests",
         };
-        saying.finding()
+        draft.finding()
     };
-    mounts.filter(single).map(say).collect()
+    mounts.filter(single).map(to_finding).collect()
 }

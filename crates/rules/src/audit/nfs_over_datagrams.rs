@@ -1,20 +1,23 @@
-//! NFS over UDP.
+//! File systems mounted by NFS over UDP.
 
 use linerate_model::fact::Fact;
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 use linerate_model::host::applications::NfsMount;
 
-use super::Rule;
-use super::link_support::Saying;
+use super::AuditRule;
+use super::link_support::FindingDraft;
 
 const ID: &str = "nfs-over-datagrams";
 const CITATION: &str = "nfs(5) (\"Using NFS over UDP on high-speed links\"); RFC 4963";
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
     title: "A file system is mounted by NFS over UDP.",
-    explanation: "Each request and answer is one datagram that is cut into fragments; one lost fragment loses all. There is no congestion control. At gigabit speeds the 16-bit identification of fragments repeats within seconds, and fragments of different datagrams can be joined to wrong data that the checksum does not catch. Linux servers no longer offer it since 5.6.",
+    explanation: "Each request and answer is one datagram that is cut into fragments; one lost fragment loses all. \
+        There is no congestion control. At gigabit speeds the 16-bit identification of fragments repeats within \
+        seconds, and fragments of different datagrams can be reassembled to wrong data that the checksum does not \
+        catch. Linux servers no longer offer it since 5.6.",
     citation: CITATION,
     keys: &[],
     check,
@@ -35,14 +38,14 @@ fn host(transport: &str) -> HostFacts {
     host
 }
 
-fn check(host: &HostFacts) -> Vec<Finding> {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let mounts = host.applications.nfs_mounts.known().into_iter().flatten();
     let of_datagrams = |mount: &&NfsMount| matches!(mount.transport.as_deref(), Some("udp" | "udp6"));
-    let say = |mount: &NfsMount| {
+    let to_finding = |mount: &NfsMount| {
         let (source, target) = (&mount.source, &mount.target);
-        let saying = Saying {
+        let draft = FindingDraft {
             rule: (ID, CITATION),
-            severity: Severity::Critical,
+            severity: FindingSeverity::Critical,
             subject: target.clone(),
             text: format!(
                 "{source} is mounted over UDP: slow after any loss, and at gigabit speeds not safe for the data."
@@ -57,7 +60,7 @@ fn check(host: &HostFacts) -> Vec<Finding> {
             ],
             risk: "programs that use the mount have to be stopped",
         };
-        saying.finding()
+        draft.finding()
     };
-    mounts.filter(of_datagrams).map(say).collect()
+    mounts.filter(of_datagrams).map(to_finding).collect()
 }

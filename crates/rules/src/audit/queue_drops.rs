@@ -1,22 +1,24 @@
-//! The host's own queue to the network drops packets of all connections alike.
+//! Packet drops at the host's own qdisc.
 
-use linerate_model::change::{Group, TakesEffect, Target};
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::change::{ChangeGroup, ChangeTarget, EffectTiming};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::host::link::{Discipline, Link, leaves, root};
+use linerate_model::host::link::{NetworkLink, QdiscNode, leaves, root};
 
-use super::Rule;
-use super::link_support::{Edit, Saying, exceeds, host_with, link_with_queueing, part_of, working};
+use super::AuditRule;
+use super::link_support::{FindingChange, FindingDraft, exceeds, host_with, link_with_queueing, part_of, working};
 
 const ID: &str = "queue-drops";
 const CITATION: &str = "tc-pfifo_fast(8), tc-fq(8), tc-fq_codel(8)";
-/// From one in a hundred thousand on, a fast long path feels it.
-const HARMLESS: f64 = 1e-5;
+/// Drop ratio up to which a fast long path does not suffer.
+const MAX_HARMLESS_DROP_RATIO: f64 = 1e-5;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
-    title: "The host's own queue to the network drops packets.",
-    explanation: "pfifo_fast and pfifo are one queue for all: a burst of one connection drops packets of the others. fq gives each connection a queue and keeps its pace, fq_codel drops early in the queue that stands. Where the queue is one of those and still drops, it is doing its work: more arrives than the link takes, or a shaper above it holds it back.",
+    title: "The host's own qdisc drops packets.",
+    explanation: "pfifo_fast and pfifo have one queue for all: a burst of one connection drops packets of the others. \
+        fq gives each connection a queue and paces it, fq_codel drops early from a persistent queue. Drops of those \
+        are normal operation: more arrives than the link carries, or a shaper above limits it.",
     citation: CITATION,
     keys: &[],
     check,
@@ -24,17 +26,17 @@ pub(super) const RULE: Rule = Rule {
     silent: || host_with(vec![link_with_queueing("pfifo_fast", 0), link_with_queueing("fq_codel", 900)]),
 };
 
-/// Disciplines that are one queue for all connections.
-const ONE_FOR_ALL: [&str; 3] = ["pfifo_fast", "pfifo", "bfifo"];
+/// Qdiscs with one queue for all connections.
+const SINGLE_QUEUE_QDISCS: [&str; 3] = ["pfifo_fast", "pfifo", "bfifo"];
 
-fn check(host: &HostFacts) -> Vec<Finding> {
-    working(host).filter_map(look).collect()
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
+    working(host).filter_map(check_link).collect()
 }
 
-fn look(link: &Link) -> Option<Finding> {
+fn check_link(link: &NetworkLink) -> Option<AuditFinding> {
     let tree = link.queueing.known()?;
-    let simple: Vec<&Discipline> =
-        leaves(tree).into_iter().filter(|leaf| ONE_FOR_ALL.contains(&leaf.kind.as_str())).collect();
+    let simple: Vec<&QdiscNode> =
+        leaves(tree).into_iter().filter(|leaf| SINGLE_QUEUE_QDISCS.contains(&leaf.kind.as_str())).collect();
     let sum = |of: fn(&linerate_model::environment::QueueStatistics) -> u64| {
         simple.iter().filter_map(|leaf| leaf.statistics.as_ref()).map(of).fold(0, u64::saturating_add)
     };
@@ -42,8 +44,9 @@ fn look(link: &Link) -> Option<Finding> {
     (dropped > 0).then_some(())?;
     let whole = sent.saturating_add(dropped);
     let (name, kind) = (&link.name, &simple.first()?.kind);
-    let severity = if exceeds(dropped, whole, HARMLESS) { Severity::Advice } else { Severity::Note };
-    let saying = Saying {
+    let severity =
+        if exceeds(dropped, whole, MAX_HARMLESS_DROP_RATIO) { FindingSeverity::Advice } else { FindingSeverity::Note };
+    let draft = FindingDraft {
         rule: (ID, CITATION),
         severity,
         subject: name.clone(),
@@ -53,18 +56,18 @@ fn look(link: &Link) -> Option<Finding> {
             format!("tc -s qdisc show dev {name} (does it grow under load?)"),
             format!("tc qdisc replace dev {name} root fq (fq_codel on a router)"),
         ],
-        risk: "the queue is made anew, what waits in it is dropped; a shaper on top of it has to be kept",
+        risk: "the qdisc is recreated, and its queued packets are dropped; a shaper above it has to be kept",
     };
     let made_by_kernel = tree.len() == 1 && root(tree).is_some_and(|root| root.handle == "0:");
-    if severity == Severity::Note || !made_by_kernel {
-        return Some(saying.finding());
+    if severity == FindingSeverity::Note || !made_by_kernel {
+        return Some(draft.finding());
     }
-    Some(saying.with_change(Edit {
-        target: Target::Queueing { interface: name.clone() },
+    Some(draft.with_change(FindingChange {
+        target: ChangeTarget::Queueing { interface: name.clone() },
         from: String::new(),
         to: format!("qdisc replace dev {name} root fq"),
-        group: Group::Queueing,
-        takes_effect: TakesEffect::Now,
+        group: ChangeGroup::Queueing,
+        takes_effect: EffectTiming::Now,
         arithmetic: None,
     }))
 }
@@ -74,9 +77,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handful_changes_nothing() {
+    fn a_few_drops_are_a_note_without_a_change() {
         let found = check(&host_with(vec![link_with_queueing("pfifo_fast", 3)]));
-        assert!(found[0].severity == Severity::Note && found[0].change.is_none());
+        assert!(found[0].severity == FindingSeverity::Note && found[0].change.is_none());
         assert!(check(&host_with(vec![link_with_queueing("pfifo_fast", 300)]))[0].change.is_some());
     }
 }

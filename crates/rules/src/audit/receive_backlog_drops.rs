@@ -1,27 +1,29 @@
-//! A processor's queue of received packets was full.
+//! Drops at a full receive backlog (softnet).
 
-use linerate_model::change::{Group, TakesEffect, Target};
+use linerate_model::change::{ChangeGroup, ChangeTarget, EffectTiming};
 use linerate_model::fact::Fact;
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 use linerate_model::host::counters::SoftnetRow;
 use linerate_units::PacketCount;
 
-use super::Rule;
-use super::link_support::{Edit, Saying, and_setting, by_share, part_of};
+use super::AuditRule;
+use super::link_support::{FindingChange, FindingDraft, and_setting, by_share, part_of};
 
 const ID: &str = "receive-backlog-drops";
 const CITATION: &str =
     "kernel: Documentation/networking/scaling.rst, net/core/dev.c (enqueue_to_backlog); docs/seeds-checklist.md";
 const KEY: &str = "net.core.netdev_max_backlog";
-const HARMLESS: f64 = 1e-6;
-/// The largest that the kernel's documentation found of use.
-const MOST: i64 = 10_000;
+const MAX_HARMLESS_DROP_RATIO: f64 = 1e-6;
+/// Largest backlog that the kernel's documentation found useful.
+const MAX_BACKLOG: i64 = 10_000;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
-    title: "A processor's queue of received packets was full (softnet dropped).",
-    explanation: "Packets that receive packet steering passes to another processor, and those of loopback, virtual pairs and tunnels, wait in a queue for each processor of net.core.netdev_max_backlog packets. Packets that a real device's driver handles itself (NAPI) never see it: raising it without such drops does nothing, however fast the link.",
+    title: "A processor's receive backlog was full (softnet dropped).",
+    explanation: "Packets that receive packet steering passes to another processor, and those of loopback, veth and \
+        tunnels, wait in a per-processor queue of net.core.netdev_max_backlog packets. Packets of a hardware device's \
+        driver (NAPI) do not use it: raising it without such drops has no effect, however fast the link.",
     citation: CITATION,
     keys: &[KEY],
     check,
@@ -40,16 +42,18 @@ fn host_that_dropped(dropped: u64) -> HostFacts {
     host
 }
 
-fn check(host: &HostFacts) -> Vec<Finding> {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let Some(rows) = host.counters.softnet.known() else { return Vec::new() };
     let sum = |of: fn(&SoftnetRow) -> PacketCount| rows.iter().map(|row| of(row).get()).fold(0, u64::saturating_add);
     let (dropped, processed) = (sum(|row| row.dropped), sum(|row| row.processed));
     if dropped == 0 {
         return Vec::new();
     }
-    let severity = by_share(dropped, processed.saturating_add(dropped), HARMLESS);
+    let severity = by_share(dropped, processed.saturating_add(dropped), MAX_HARMLESS_DROP_RATIO);
     let now = host.settings.number(KEY);
-    let to = now.map(|now| now.saturating_mul(2).min(MOST)).filter(|to| Some(*to) > now && severity > Severity::Note);
+    let to = now
+        .map(|now| now.saturating_mul(2).min(MAX_BACKLOG))
+        .filter(|to| Some(*to) > now && severity > FindingSeverity::Note);
     let mut evidence: Vec<String> = rows
         .iter()
         .filter(|row| !row.dropped.is_zero())
@@ -59,28 +63,28 @@ fn check(host: &HostFacts) -> Vec<Finding> {
     evidence.extend(now.map(|now| format!("{KEY} = {now}")));
     let mut remedy = vec!["cat /proc/net/softnet_stat (does the second column grow under load?)".to_owned()];
     remedy.extend(to.map(|to| format!("sysctl -w {KEY}={to}")));
-    let saying = Saying {
+    let draft = FindingDraft {
         rule: (ID, CITATION),
         severity,
         subject: KEY.to_owned(),
         text: format!(
-            "{} received packets were dropped because a processor's queue was full.",
+            "{} received packets were dropped because a processor's receive backlog was full.",
             part_of(dropped, processed.saturating_add(dropped))
         ),
         evidence,
         remedy,
-        risk: "a longer queue is more delay for everything behind it; a processor that is too slow fills any queue",
+        risk: "a longer queue adds delay; a processor that is too slow fills any queue",
     };
     match (now, to) {
-        (Some(now), Some(to)) => vec![saying.with_change(Edit {
-            target: Target::Setting { key: KEY.to_owned() },
+        (Some(now), Some(to)) => vec![draft.with_change(FindingChange {
+            target: ChangeTarget::Setting { key: KEY.to_owned() },
             from: now.to_string(),
             to: to.to_string(),
-            group: Group::Processors,
-            takes_effect: TakesEffect::Now,
-            arithmetic: Some(format!("min(2 x {now}, {MOST}) = {to} packets")),
+            group: ChangeGroup::Processors,
+            takes_effect: EffectTiming::Now,
+            arithmetic: Some(format!("min(2 x {now}, {MAX_BACKLOG}) = {to} packets")),
         })],
-        _ => vec![saying.finding()],
+        _ => vec![draft.finding()],
     }
 }
 
@@ -89,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_queue_is_not_made_longer_than_documented_nor_for_a_handful() {
+    fn the_queue_is_not_made_longer_than_documented_nor_for_few_drops() {
         let change = |dropped, now: &str| check(&and_setting(host_that_dropped(dropped), KEY, now))[0].change.clone();
         assert_eq!(change(900, "8000").map(|change| change.to), Some("10000".to_owned()));
         assert_eq!(change(900, "30000"), None);

@@ -1,22 +1,22 @@
-//! Two files that set the same setting to different values.
+//! One setting with different values in several lines.
 
 use std::collections::BTreeMap;
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::host::settings::Source;
+use linerate_model::host::settings::SettingSource;
 
-use super::Rule;
+use super::AuditRule;
 use super::settings_support::{about_lines, host_with_files};
 
 const ID: &str = "setting-overridden";
 const CITATION: &str = "sysctl.d(5): files are sorted by name whatever their directory, and the last line counts";
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
     title: "Two lines set the same setting to different values.",
-    explanation: "The line that is read last counts. Somebody who looks into the other file believes in a value that \
-                  never comes.",
+    explanation: "The line that is read last counts. The other file is misleading: its value never takes \
+    effect.",
     citation: CITATION,
     keys: &[],
     check,
@@ -40,30 +40,31 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-fn check(host: &HostFacts) -> Vec<Finding> {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let mut findings = Vec::new();
     for (key, lines) in lines_at_boot(host) {
         let Some((winner, earlier)) = lines.split_last() else { continue };
-        let losers: Vec<&Source> = earlier.iter().filter(|line| line.value() != winner.value()).collect();
-        if losers.is_empty() || losers.iter().any(|line| super::vendor_file_wins::is_beaten_by_vendor(line, winner)) {
+        let losers: Vec<&SettingSource> = earlier.iter().filter(|line| line.value() != winner.value()).collect();
+        if losers.is_empty() || losers.iter().any(|line| super::vendor_file_wins::is_overridden_by_vendor(line, winner))
+        {
             continue;
         }
         let value = winner.value().unwrap_or_default();
         let text =
-            format!("{key} is set {} times; {} is read last and sets {value}.", losers.len() + 1, winner.place());
-        let shown: Vec<&Source> = losers.iter().copied().chain([winner]).collect();
-        let mut finding = about_lines(ID, Severity::Advice, &key, text, &shown);
+            format!("{key} is set {} times; {} is read last and sets {value}.", losers.len() + 1, winner.location());
+        let shown: Vec<&SettingSource> = losers.iter().copied().chain([winner]).collect();
+        let mut finding = about_lines(ID, FindingSeverity::Advice, &key, text, &shown);
         CITATION.clone_into(&mut finding.source);
-        "none: the values that lose do nothing now".clone_into(&mut finding.risk);
-        finding.remedy = losers.iter().map(|line| format!("delete {}", line.edit_place())).collect();
+        "none: the overridden values have no effect now".clone_into(&mut finding.risk);
+        finding.remedy = losers.iter().map(|line| format!("delete {}", line.edit_location())).collect();
         findings.push(finding);
     }
     findings
 }
 
-/// The lines of files about each setting of the network that has more than one, in the order of the boot.
-pub(super) fn lines_at_boot(host: &HostFacts) -> BTreeMap<String, Vec<Source>> {
-    let mut by_key: BTreeMap<String, Vec<Source>> = BTreeMap::new();
+/// Returns the lines of each network setting that has more than one, in boot order.
+pub(super) fn lines_at_boot(host: &HostFacts) -> BTreeMap<String, Vec<SettingSource>> {
+    let mut by_key: BTreeMap<String, Vec<SettingSource>> = BTreeMap::new();
     for line in host.settings.all_sources(host.settings.order_at_boot()) {
         let own = line.file.is_some() && !line.assignment.is_pattern() && line.value().is_some();
         if own && line.assignment.key.starts_with("net.") {

@@ -1,19 +1,21 @@
-//! A program changes settings while the host runs.
+//! A daemon (bpftune) changes settings at run time.
 
 use linerate_model::fact::Fact;
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 
-use super::Rule;
-use super::link_support::Saying;
+use super::AuditRule;
+use super::link_support::FindingDraft;
 
 const ID: &str = "settings-change-themselves";
 const CITATION: &str = "bpftune(8)";
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
-    title: "bpftune runs, which changes settings by itself.",
-    explanation: "bpftune raises buffers, backlogs and more when it sees that they are short. What one sets by hand it leaves alone from then on, but a comparison of before and after may compare two states that it made, and what a file says is not what is in force.",
+    title: "bpftune is running and changes settings automatically.",
+    explanation: "bpftune raises buffers, backlogs and more when they are too small. It leaves settings alone once \
+        they are set by hand, but a comparison of before and after may compare two states that it made, and the values \
+        in files are not those in effect.",
     citation: CITATION,
     keys: &[],
     check,
@@ -27,18 +29,18 @@ fn host(runs: bool) -> HostFacts {
     host
 }
 
-fn check(host: &HostFacts) -> Vec<Finding> {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
     if host.managers.bpftune.known() != Some(&true) {
         return Vec::new();
     }
-    let saying = Saying {
+    let draft = FindingDraft {
         rule: (ID, CITATION),
-        severity: Severity::Note,
+        severity: FindingSeverity::Note,
         subject: "bpftune".to_owned(),
-        text: "bpftune runs: settings may change while one measures, and differ from all files.".to_owned(),
-        evidence: vec!["a process bpftune".to_owned()],
+        text: "bpftune is running: settings may change during a measurement, and differ from all files.".to_owned(),
+        evidence: vec!["process bpftune".to_owned()],
         remedy: vec!["systemctl stop bpftune (while settings are compared)".to_owned()],
-        risk: "what it would have raised stays as it is meanwhile",
+        risk: "settings that it would have raised stay unchanged meanwhile",
     };
-    vec![saying.finding()]
+    vec![draft.finding()]
 }

@@ -1,10 +1,10 @@
-//! All rules on hosts whose files and values are made of anything.
+//! Property tests: all rules on hosts with arbitrary files and values.
 
 use linerate_model::fact::Fact;
 use linerate_model::host::HostFacts;
 use linerate_model::host::catalogue::CATALOGUE;
 use linerate_model::host::settings::order::DIRECTORIES;
-use linerate_model::host::settings::{Order, Setting, SettingsFile, Writing};
+use linerate_model::host::settings::{KernelSetting, ReadOrder, SettingWritability, SettingsFile};
 use proptest::prelude::*;
 
 use super::audit;
@@ -60,7 +60,7 @@ fn any_host() -> impl Strategy<Value = HostFacts> {
         made.settings.systemd = Fact::Known(systemd);
         made.settings.files = files;
         for (index, value) in values {
-            let setting = Setting { value: Fact::Known(value), writing: Writing::Possible };
+            let setting = KernelSetting { value: Fact::Known(value), writability: SettingWritability::Possible };
             made.settings.values.insert(CATALOGUE[index].key.to_owned(), setting);
         }
         made
@@ -77,7 +77,7 @@ proptest! {
         }
     }
 
-    /// No rule proposes what the hard rules forbid, whatever is written where.
+    /// No rule proposes what the hard rules forbid, whatever the files contain.
     #[test]
     fn nothing_harmful_is_proposed(made in any_host()) {
         let features = ["tcp_sack", "tcp_timestamps", "tcp_window_scaling", "tcp_dsack", "tcp_moderate_rcvbuf"];
@@ -91,11 +91,11 @@ proptest! {
         }
     }
 
-    /// A line that is said to decide is one of those that are read, and is about the setting.
+    /// The line that decides a value is one of those that are read, and concerns the setting.
     #[test]
-    fn who_decides_is_among_those_who_speak(made in any_host(), index in 0..CATALOGUE.len()) {
+    fn the_deciding_line_is_among_the_lines_read(made in any_host(), index in 0..CATALOGUE.len()) {
         let key = CATALOGUE[index].key;
-        for order in [Order::Systemd, Order::Procps] {
+        for order in [ReadOrder::Systemd, ReadOrder::Procps] {
             if let Some(source) = made.settings.decides(key, order) {
                 prop_assert!(source.assignment.concerns(key) && source.value().is_some());
                 prop_assert!(made.settings.sources(key, order).contains(&source));

@@ -1,20 +1,20 @@
-//! Lines of settings files that nobody understands, and files that nobody can read.
+//! Malformed lines of settings files, and unreadable files.
 
 use linerate_model::fact::Fact;
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::host::settings::{Content, Order, SettingsFile};
+use linerate_model::host::settings::{ReadOrder, SettingsContent, SettingsFile};
 
-use super::Rule;
+use super::AuditRule;
 use super::settings_support::{host, host_with_files};
 
 const ID: &str = "settings-line-ignored";
 const CITATION: &str = "sysctl.d(5), sysctl.conf(5): `key = value`, comments begin with # or ;";
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
-    title: "A line of a settings file is no assignment, or the file cannot be read.",
-    explanation: "Both programs pass over such a line with one message in the journal, and read on.",
+    title: "A line of a settings file is not an assignment, or the file cannot be read.",
+    explanation: "systemd-sysctl and sysctl skip such a line with one message in the journal.",
     citation: CITATION,
     keys: &[],
     check,
@@ -22,12 +22,12 @@ pub(super) const RULE: Rule = Rule {
     silent: || host(&[]),
 };
 
-fn check(host: &HostFacts) -> Vec<Finding> {
-    host.settings.files_read(Order::Procps).into_iter().flat_map(of_file).collect()
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
+    host.settings.files_read(ReadOrder::Procps).into_iter().flat_map(file_findings).collect()
 }
 
-fn of_file(file: &SettingsFile) -> Vec<Finding> {
-    let finding = |severity, text: String, evidence: String, remedy: String| Finding {
+fn file_findings(file: &SettingsFile) -> Vec<AuditFinding> {
+    let finding = |severity, text: String, evidence: String, remedy: String| AuditFinding {
         rule: ID.to_owned(),
         severity,
         subject: file.path.clone(),
@@ -38,21 +38,21 @@ fn of_file(file: &SettingsFile) -> Vec<Finding> {
         remedy: vec![remedy],
         change: None,
     };
-    let content: &Content = match &file.content {
+    let content: &SettingsContent = match &file.content {
         Fact::Known(content) => content,
         Fact::Unknown(why) => {
-            let text = format!("{} cannot be read, so what it sets is not known here.", file.path);
-            return vec![finding(Severity::Note, text, why.to_string(), format!("ls -lL {}", file.path))];
+            let text = format!("{} cannot be read: its settings are unknown.", file.path);
+            return vec![finding(FindingSeverity::Note, text, why.to_string(), format!("ls -lL {}", file.path))];
         }
     };
     let lines = content.nonsense.iter().map(|line| {
         let place = format!("{}:{}", file.leads_to.as_deref().unwrap_or(&file.path), line.line);
-        let text = format!("{place} is no assignment, and does nothing.");
+        let text = format!("{place} is not an assignment and has no effect.");
         let remedy = match line.text.split_once([' ', '\t']) {
             Some((key, value)) if key.contains(['.', '/']) => format!("edit {place}: {key} = {}", value.trim()),
             _ => format!("delete {place}"),
         };
-        finding(Severity::Warning, text, format!("{place}: {}", line.text), remedy)
+        finding(FindingSeverity::Warning, text, format!("{place}: {}", line.text), remedy)
     });
     lines.collect()
 }

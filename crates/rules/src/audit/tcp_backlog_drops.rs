@@ -1,22 +1,25 @@
-//! Segments were dropped because their socket was busy for too long.
+//! Segments were dropped at a full socket backlog.
 
-use linerate_model::finding::Finding;
+use linerate_model::finding::AuditFinding;
 use linerate_model::host::HostFacts;
 
-use super::Rule;
-use super::link_support::{Saying, by_share, counted, counter, host_that_counted, part_of};
+use super::AuditRule;
+use super::link_support::{FindingDraft, by_share, counted, counter, host_that_counted, part_of};
 
 const ID: &str = "tcp-backlog-drops";
 const CITATION: &str =
     "kernel: net/ipv4/tcp_ipv4.c (tcp_add_backlog), Documentation/networking/snmp_counter.rst (TCPBacklogDrop)";
 const DROPS: &str = "TcpExtTCPBacklogDrop";
 const SEGMENTS: &str = "TcpInSegs";
-const FELT: f64 = 1e-5;
+const MIN_DROP_RATIO: f64 = 1e-5;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
-    title: "Segments were dropped because the program was at work on their socket for too long.",
-    explanation: "While a program reads from or writes to a socket, segments for it wait in a backlog, which is as large as both buffers of the socket. It overflows when the processor that receives is much faster than the one that runs the program, or the program's buffers are small. Then received segments are lost inside the host, and TCP takes that for congestion.",
+    title: "Segments were dropped because their socket's backlog was full.",
+    explanation: "While a program reads from or writes to a socket, segments for it wait in a backlog, which is as \
+        large as both buffers of the socket. It overflows when the processor that receives is much faster than the one \
+        that runs the program, or the program's buffers are small. Received segments are then lost inside the host, \
+        and TCP takes that for congestion.",
     citation: CITATION,
     keys: &[],
     check,
@@ -24,16 +27,19 @@ pub(super) const RULE: Rule = Rule {
     silent: || host_that_counted(&[(DROPS, 0), (SEGMENTS, 1_000_000)]),
 };
 
-fn check(host: &HostFacts) -> Vec<Finding> {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let (drops, segments) = (counter(host, DROPS), counter(host, SEGMENTS));
     if drops == 0 {
         return Vec::new();
     }
-    let saying = Saying {
+    let draft = FindingDraft {
         rule: (ID, CITATION),
-        severity: by_share(drops, segments, FELT),
+        severity: by_share(drops, segments, MIN_DROP_RATIO),
         subject: "sockets".to_owned(),
-        text: format!("{} received segments were dropped because their socket was busy.", part_of(drops, segments)),
+        text: format!(
+            "{} received segments were dropped because their socket's backlog was full.",
+            part_of(drops, segments)
+        ),
         evidence: vec![counted(DROPS, drops), counted(SEGMENTS, segments)],
         remedy: vec![
             "mpstat -P ALL 1 (is the processor of the receiving program at its limit?)".to_owned(),
@@ -41,5 +47,5 @@ fn check(host: &HostFacts) -> Vec<Finding> {
         ],
         risk: "",
     };
-    vec![saying.finding()]
+    vec![draft.finding()]
 }

@@ -1,10 +1,10 @@
-//! All of TCP's sockets together had too little memory.
+//! TCP memory pressure: all TCP sockets together had too little memory.
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 
-use super::Rule;
-use super::link_support::{Saying, counted, counter, host_that_counted};
+use super::AuditRule;
+use super::link_support::{FindingDraft, counted, counter, host_that_counted};
 
 const ID: &str = "tcp-memory-pressure";
 const CITATION: &str =
@@ -13,10 +13,13 @@ const KEY: &str = "net.ipv4.tcp_mem";
 const PRESSURES: &str = "TcpExtTCPMemoryPressures";
 const ABORTS: &str = "TcpExtTCPAbortOnMemory";
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
     title: "All TCP sockets together had too little memory.",
-    explanation: "net.ipv4.tcp_mem is the memory of all sockets together, in pages. Above its second number windows no longer grow and are taken back, above the third connections are aborted. It matters when many connections have large buffers at once: raising buffers alone makes it worse.\n\nWithout these counters there is no reason to touch tcp_mem, which the kernel sizes by the memory that it has.",
+    explanation: "net.ipv4.tcp_mem is the memory of all sockets together, in pages. Above its second number windows no \
+        longer grow and shrink, above the third connections are aborted. It matters when many connections have large \
+        buffers at once: raising buffers alone makes it worse.\n\nWithout these counters there is no reason to change \
+        tcp_mem, which the kernel derives from its memory.",
     citation: CITATION,
     keys: &[KEY],
     check,
@@ -24,7 +27,7 @@ pub(super) const RULE: Rule = Rule {
     silent: || host_that_counted(&[(PRESSURES, 0), (ABORTS, 0)]),
 };
 
-fn check(host: &HostFacts) -> Vec<Finding> {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let (pressures, aborts) = (counter(host, PRESSURES), counter(host, ABORTS));
     if pressures == 0 && aborts == 0 {
         return Vec::new();
@@ -33,25 +36,27 @@ fn check(host: &HostFacts) -> Vec<Finding> {
     evidence.extend(host.settings.value(KEY).map(|value| format!("{KEY} = {value} (pages)")));
     let sockets = host.counters.sockets.known();
     evidence.extend(sockets.and_then(|all| all.get("TCP mem")).map(|pages| format!("now in use: {pages} pages")));
-    let saying = Saying {
+    let draft = FindingDraft {
         rule: (ID, CITATION),
         severity: if aborts > 0 {
-            Severity::Critical
+            FindingSeverity::Critical
         } else if pressures > 1 {
-            Severity::Warning
+            FindingSeverity::Warning
         } else {
-            Severity::Note
+            FindingSeverity::Note
         },
         subject: KEY.to_owned(),
-        text: format!("TCP ran short of memory {pressures} times so far, and aborted {aborts} connections for it."),
+        text: format!(
+            "TCP ran short of memory {pressures} times so far, and aborted {aborts} connections because of it."
+        ),
         evidence,
         remedy: vec![
             "cat /proc/net/sockstat (is `mem` of TCP near the second number of tcp_mem under load?)".to_owned(),
             "ss -tm (which sockets hold it: a program that does not read?)".to_owned(),
         ],
-        risk: "more for TCP is less for everything else: never more than a quarter of the host's memory",
+        risk: "memory for TCP is missing elsewhere: never more than a quarter of the host's memory",
     };
-    vec![saying.finding()]
+    vec![draft.finding()]
 }
 
 #[cfg(test)]
@@ -61,7 +66,10 @@ mod tests {
     #[test]
     fn aborted_connections_are_the_worst() {
         let severity = |counters: &[(&str, u64)]| check(&host_that_counted(counters))[0].severity;
-        assert_eq!(severity(&[(ABORTS, 1)]), Severity::Critical);
-        assert_eq!((severity(&[(PRESSURES, 1)]), severity(&[(PRESSURES, 2)])), (Severity::Note, Severity::Warning));
+        assert_eq!(severity(&[(ABORTS, 1)]), FindingSeverity::Critical);
+        assert_eq!(
+            (severity(&[(PRESSURES, 1)]), severity(&[(PRESSURES, 2)])),
+            (FindingSeverity::Note, FindingSeverity::Warning)
+        );
     }
 }

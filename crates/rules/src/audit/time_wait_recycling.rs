@@ -1,22 +1,22 @@
-//! `tcp_tw_recycle`.
+//! `tcp_tw_recycle` is set.
 
-use linerate_model::change::Group;
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::change::ChangeGroup;
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 
-use super::Rule;
-use super::settings_support::{Saying, about_lines, all_lines, finding, host, host_with_files};
+use super::AuditRule;
+use super::settings_support::{SettingFindingDraft, about_lines, all_lines, finding, host, host_with_files};
 
 const ID: &str = "time-wait-recycling";
 const KEY: &str = "net.ipv4.tcp_tw_recycle";
 const CITATION: &str = "commit 4396e46187ca (removed in 4.12); RFC 6191";
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
     title: "tcp_tw_recycle is set.",
-    explanation: "It forgot closed connections early by comparing timestamps per address, and so refused clients that \
-                  share an address behind a translator. It was removed in 4.12. tcp_tw_reuse, which is for outgoing \
-                  connections, is harmless.",
+    explanation: "It recycled TIME-WAIT sockets early by comparing timestamps per address, and so refused clients that \
+    share an address behind NAT. It was removed in 4.12. tcp_tw_reuse, which is for outgoing \
+    connections, is harmless.",
     citation: CITATION,
     keys: &[KEY],
     check,
@@ -24,29 +24,27 @@ pub(super) const RULE: Rule = Rule {
     silent: || host(&[(KEY, "0")]),
 };
 
-fn check(host: &HostFacts) -> Vec<Finding> {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
     if host.settings.number(KEY).is_some_and(|value| value != 0) {
-        let saying = Saying {
+        let draft = SettingFindingDraft {
             rule: ID,
-            severity: Severity::Critical,
-            text: "Clients that share an address behind a translator are refused at random (tcp_tw_recycle = 1)."
-                .to_owned(),
+            severity: FindingSeverity::Critical,
+            text: "Clients that share an address behind NAT are refused at random (tcp_tw_recycle = 1).".to_owned(),
             to: Some("0".to_owned()),
-            group: Group::Features,
+            group: ChangeGroup::Features,
             source: CITATION,
-            risk: "more closed connections are remembered: some kilobytes",
+            risk: "more sockets stay in TIME-WAIT: some kilobytes",
         };
-        return vec![finding(host, KEY, saying)];
+        return vec![finding(host, KEY, draft)];
     }
     let lines = all_lines(host);
     let lines = lines.iter().filter(|line| line.assignment.key == KEY && line.value() != Some("0"));
     let of_line = |line| {
-        let text =
-            format!("{KEY} was removed in 4.12, as it refused clients behind a translator: the line does nothing.");
-        let mut finding = about_lines(ID, Severity::Note, KEY, text, &[line]);
+        let text = format!("{KEY} was removed in 4.12, as it refused clients behind NAT: the line has no effect.");
+        let mut finding = about_lines(ID, FindingSeverity::Note, KEY, text, &[line]);
         CITATION.clone_into(&mut finding.source);
         "none: nothing changes".clone_into(&mut finding.risk);
-        finding.remedy.push(format!("delete {}", line.edit_place()));
+        finding.remedy.push(format!("delete {}", line.edit_location()));
         finding
     };
     lines.map(of_line).collect()

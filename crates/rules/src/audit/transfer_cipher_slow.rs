@@ -1,20 +1,22 @@
-//! A running transfer was told to use a slow or broken cipher.
+//! A running transfer is configured for a slow or broken cipher.
 
 use linerate_model::fact::Fact;
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::host::applications::{Transfer, TransferProgram};
+use linerate_model::host::applications::{TransferProcess, TransferProgram};
 
-use super::Rule;
-use super::link_support::Saying;
+use super::AuditRule;
+use super::link_support::FindingDraft;
 
 const ID: &str = "transfer-cipher-slow";
 const CITATION: &str = "ssh_config(5) (Ciphers); RFC 5647 (AES-GCM); RFC 8758 (arcfour is not to be used)";
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
-    title: "A running ssh, scp, sftp or rsync was told to use a slow cipher.",
-    explanation: "Processors have instructions for AES and for the checksum of GCM: aes128-gcm@openssh.com runs at gigabytes a second on one. Ciphers of the nineties and all CBC modes have to be computed block after block and need a checksum of their own; arcfour, once recommended for speed, is broken and slower than AES today.",
+    title: "A running ssh, scp, sftp or rsync is configured for a slow cipher.",
+    explanation: "Processors have instructions for AES and for the checksum of GCM: aes128-gcm@openssh.com runs at \
+        gigabytes a second on one. Ciphers of the nineties and all CBC modes are computed block after block and need a \
+        separate checksum; arcfour, once recommended for speed, is broken and slower than AES today.",
     citation: CITATION,
     keys: &[],
     check,
@@ -24,7 +26,8 @@ pub(super) const RULE: Rule = Rule {
 
 fn host(ciphers: Option<&str>) -> HostFacts {
     let ciphers = ciphers.map(str::to_owned);
-    let transfer = Transfer { process: 7, program: TransferProgram::Scp, compresses: false, ciphers, rate_limit: None };
+    let transfer =
+        TransferProcess { process: 7, program: TransferProgram::Scp, compresses: false, ciphers, rate_limit: None };
     let mut host = HostFacts::default();
     host.applications.transfers = Fact::Known(vec![transfer]);
     host
@@ -35,30 +38,31 @@ fn is_slow(cipher: &str) -> bool {
         || cipher.ends_with("-cbc")
 }
 
-/// The first of a list is taken if the other end has it. `+`, `-` and `^` change the defaults, which are fast.
+/// Returns the first cipher of a list, which is used if the peer has it. `+`, `-` and `^` change the defaults, which
+/// are fast.
 fn first(ciphers: &str) -> Option<&str> {
     let ciphers = ciphers.strip_prefix('^').unwrap_or(ciphers);
     (!ciphers.starts_with(['+', '-'])).then(|| ciphers.split(',').next()).flatten().map(str::trim)
 }
 
-fn check(host: &HostFacts) -> Vec<Finding> {
-    let say = |transfer: &Transfer| {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
+    let to_finding = |transfer: &TransferProcess| {
         let cipher = first(transfer.ciphers.as_deref()?).filter(|cipher| is_slow(cipher))?;
         let (program, process) = (transfer.program.name(), transfer.process);
-        let saying = Saying {
+        let draft = FindingDraft {
             rule: (ID, CITATION),
-            severity: Severity::Advice,
+            severity: FindingSeverity::Advice,
             subject: format!("{program} ({process})"),
             text: format!(
-                "{program} (process {process}) was told to use {cipher} first, which is slow on every processor."
+                "{program} (process {process}) prefers the cipher {cipher}, which is slow on every processor."
             ),
             evidence: vec![format!("process {process}: {program} with the cipher {cipher}")],
             remedy: vec![format!("start {program} without -c, or with -c aes128-gcm@openssh.com")],
             risk: "very old servers have no other cipher",
         };
-        Some(saying.finding())
+        Some(draft.finding())
     };
-    host.applications.transfers.known().into_iter().flatten().filter_map(say).collect()
+    host.applications.transfers.known().into_iter().flatten().filter_map(to_finding).collect()
 }
 
 #[cfg(test)]

@@ -1,22 +1,22 @@
-//! A file of the administrator's whose name sorts before one of the distribution's.
+//! A settings file of the administrator that a file of the distribution overrides.
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::host::settings::Source;
+use linerate_model::host::settings::SettingSource;
 
-use super::Rule;
+use super::AuditRule;
 use super::setting_overridden::lines_at_boot;
 use super::settings_support::{about_lines, host_with_files};
 
 const ID: &str = "vendor-file-wins";
 const CITATION: &str = "sysctl.d(5): 10 to 40 for files below /usr, 60 to 90 for those below /etc and /run";
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
-    title: "A file of the distribution's overrides one of the administrator's.",
-    explanation: "Directories do not decide, names do: /etc/sysctl.d/10-mine.conf is read before \
-                  /usr/lib/sysctl.d/50-default.conf and loses. Guides that recommend a name with 10 lose against \
-                  every file of a package.",
+    title: "A settings file of the distribution overrides one of the administrator.",
+    explanation: "File names decide, not directories: /etc/sysctl.d/10-mine.conf is read before \
+    /usr/lib/sysctl.d/50-default.conf and is overridden. Every file of a package overrides the names \
+    with 10 that guides recommend.",
     citation: CITATION,
     keys: &[],
     check,
@@ -40,28 +40,28 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// Whether a line of the administrator's loses to one of a package.
-pub(super) fn is_beaten_by_vendor(line: &Source, winner: &Source) -> bool {
-    let below = |source: &Source, tops: &[&str]| {
+/// True when a line of a package overrides one of the administrator.
+pub(super) fn is_overridden_by_vendor(line: &SettingSource, winner: &SettingSource) -> bool {
+    let below = |source: &SettingSource, tops: &[&str]| {
         source.file.as_deref().is_some_and(|file| tops.iter().any(|top| file.starts_with(top)))
     };
     line.value() != winner.value() && below(line, &["/etc/", "/run/"]) && below(winner, &["/usr/", "/lib/"])
 }
 
-fn check(host: &HostFacts) -> Vec<Finding> {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let mut findings = Vec::new();
     for (key, lines) in lines_at_boot(host) {
         let Some((winner, earlier)) = lines.split_last() else { continue };
-        let Some(loser) = earlier.iter().rfind(|line| is_beaten_by_vendor(line, winner)) else { continue };
+        let Some(loser) = earlier.iter().rfind(|line| is_overridden_by_vendor(line, winner)) else { continue };
         let (wanted, comes) = (loser.value().unwrap_or_default(), winner.value().unwrap_or_default());
         let text = format!(
-            "{} wants {key} = {wanted}, but {} is read later and sets {comes}: names decide, not directories.",
-            loser.place(),
-            winner.place()
+            "{} sets {key} = {wanted}, but {} is read later and sets {comes}: file names decide, not directories.",
+            loser.location(),
+            winner.location()
         );
-        let mut finding = about_lines(ID, Severity::Warning, &key, text, &[loser, winner]);
+        let mut finding = about_lines(ID, FindingSeverity::Warning, &key, text, &[loser, winner]);
         CITATION.clone_into(&mut finding.source);
-        "the other settings of the file come later, too".clone_into(&mut finding.risk);
+        "the other settings of the file are applied later, too".clone_into(&mut finding.risk);
         let file = loser.leads_to.clone().or_else(|| loser.file.clone()).unwrap_or_default();
         finding.remedy.push(format!("mv {file} {}", later_name(&file)));
         findings.push(finding);
@@ -69,7 +69,7 @@ fn check(host: &HostFacts) -> Vec<Finding> {
     findings
 }
 
-/// The same name with 90 in front.
+/// Returns the same name with the prefix 90.
 fn later_name(file: &str) -> String {
     let (directory, name) = file.rsplit_once('/').unwrap_or(("", file));
     let rest = name.trim_start_matches(|character: char| character.is_ascii_digit()).trim_start_matches('-');

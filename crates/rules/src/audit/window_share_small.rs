@@ -1,21 +1,21 @@
-//! Before 6.6: a share of the receive buffer that is kept away from the window.
+//! Before 6.6: most of the receive buffer is not available for the window.
 
-use linerate_model::change::Group;
+use linerate_model::change::ChangeGroup;
 use linerate_model::fact::Fact;
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 use linerate_model::host::kernel::KernelVersion;
 
-use super::Rule;
-use super::settings_support::{Saying, finding, host};
+use super::AuditRule;
+use super::settings_support::{SettingFindingDraft, finding, host};
 
 const ID: &str = "window-share-small";
 const KEY: &str = "net.ipv4.tcp_adv_win_scale";
 const CITATION: &str = "Documentation/networking/ip-sysctl.rst (tcp_adv_win_scale)";
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
-    title: "Most of each receive buffer is kept away from the window.",
+    title: "Most of each receive buffer is not available for the window.",
     explanation: "Up to 6.5 the window is the buffer less its 2^-n part for a positive tcp_adv_win_scale, and its 2^n \
                   part for a negative one: 1 gives half, -2 a quarter. From 6.6 on the setting has no effect.",
     citation: CITATION,
@@ -29,22 +29,22 @@ pub(super) const RULE: Rule = Rule {
     silent: || host(&[(KEY, "-2")]),
 };
 
-fn check(host: &HostFacts) -> Vec<Finding> {
+fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let Some(version) = host.kernel.version().filter(|version| *version < KernelVersion::new(6, 6)) else {
         return Vec::new();
     };
     let Some(value) = host.settings.number(KEY).filter(|value| (-31..-1).contains(value)) else { return Vec::new() };
-    let saying = Saying {
+    let draft = SettingFindingDraft {
         rule: ID,
-        severity: Severity::Warning,
+        severity: FindingSeverity::Warning,
         text: format!(
             "In kernel {version} tcp_adv_win_scale = {value} leaves 1/{} of each receive buffer for the window.",
             1_u64 << -value
         ),
         to: Some("1".to_owned()),
-        group: Group::Buffers,
+        group: ChangeGroup::Buffers,
         source: CITATION,
-        risk: "more packets may be on their way to a host with little memory",
+        risk: "more packets may be in flight to a host with little memory",
     };
-    vec![finding(host, KEY, saying)]
+    vec![finding(host, KEY, draft)]
 }

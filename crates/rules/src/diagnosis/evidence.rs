@@ -1,80 +1,80 @@
-//! The figures of an observation that rules look at, computed once.
+//! Figures of an observation for the rules, computed once.
 
 use core::time::Duration;
 
-use linerate_model::diagnosis::{Connection, Moment, Observation};
+use linerate_model::diagnosis::{ObservedConnection, SocketInterval, TransferObservation};
+use linerate_model::far::HostEvidence;
 use linerate_model::limit::LimitShares;
-use linerate_model::schema::far::HostEvidence;
 use linerate_units::{BitRate, ByteCount, Mss, Mtu, Ratio, SegmentCount};
 
-/// From this share of what a path carries on, it is full: windows, queues and repairs take the rest.
+/// Share of the capacity from which a path is full: windows, queues and retransmissions take the remainder.
 pub(crate) const FULL: f64 = 0.9;
-/// … and where something else is known to hold it back.
-const QUITE_FULL: f64 = 0.95;
-/// Where so many are expected, none is no chance (e^-10).
-const FAR_FROM_NONE: u64 = 10;
+/// The same where another limit is known.
+const MIN_FULL_SHARE_LIMITED: f64 = 0.95;
+/// Expected number of losses from which zero losses are no chance (e^-10).
+const MIN_EXPECTED_LOSSES: u64 = 10;
 
-/// What rules look at. Everything is `None` where it was not seen; figures of several connections are medians, or sums
-/// where that is said.
+/// Figures that the rules check. `None` where a figure was not observed; figures of several connections are medians, or
+/// sums where documented.
 #[derive(Clone, Debug)]
-pub struct Evidence<'o> {
-    /// Where it comes from.
-    pub observation: &'o Observation,
+pub struct TransferEvidence<'o> {
+    /// Observation that the figures are computed from.
+    pub observation: &'o TransferObservation,
     /// Payload bits per second over the whole transfer, all connections.
     pub goodput: BitRate,
-    /// The same over its second half, when slow start is over.
+    /// The same over the second half, when slow start is over.
     pub steady: BitRate,
-    /// What of the path's capacity is payload.
+    /// Payload part of the path's capacity.
     pub capacity: Option<BitRate>,
-    /// IP bits per second that the way back carries.
+    /// Capacity of the reverse direction in IP bits per second.
     pub capacity_back: Option<BitRate>,
-    /// Smallest round trip seen by the path's measurement or the connections.
+    /// Smallest round trip of the path measurement or the connections.
     pub base: Option<Duration>,
     /// Smoothed round trips of the second half: median and 95th percentile.
     pub loaded: Option<(Duration, Duration)>,
     /// Segment size of the sender.
     pub segment: Option<Mss>,
-    /// What the sender believes the path MTU to be.
+    /// Path MTU that the sender assumes.
     pub sender_mtu: Option<Mtu>,
     /// Median window that the receiver offered in the second half.
     pub window: Option<ByteCount>,
     /// Largest window that the receiver ever offered.
     pub largest_window: Option<ByteCount>,
-    /// Median of the bytes under way in the second half.
+    /// Median of the bytes in flight in the second half.
     pub in_flight: Option<ByteCount>,
-    /// Most bytes under way in the second half, on one connection.
+    /// Most bytes in flight in the second half, on one connection.
     pub largest_in_flight: Option<ByteCount>,
     /// Median congestion window in the second half.
     pub congestion_window: Option<ByteCount>,
-    /// Shares of the second half's time by the kernel's stop-watches, mean over the connections.
+    /// Shares of the second half's time by the kernel's chronographs (`tcp_chrono`), mean over the connections.
     pub shares: Option<LimitShares>,
-    /// How full the receiver's buffer was with what was not read, median of the second half.
+    /// Share of the receive buffer filled with unread data, median of the second half.
     pub unread: Option<Ratio>,
-    /// Largest receive buffer, and whether it ever changed while data flowed.
+    /// Largest receive buffer, and true if it ever changed while data flowed.
     pub receive_buffer: Option<(ByteCount, bool)>,
-    /// Largest send buffer, and whether it ever changed while data flowed.
+    /// Largest send buffer, and true if it ever changed while data flowed.
     pub send_buffer: Option<(ByteCount, bool)>,
-    /// How full the send buffer was, median of the second half.
+    /// Filled share of the send buffer, median of the second half.
     pub send_fill: Option<Ratio>,
-    /// Median of what was written and not sent yet.
+    /// Median of the bytes written but not sent yet.
     pub not_sent: Option<ByteCount>,
-    /// Share of readings in which the kernel marked its rate as limited by the application.
+    /// Share of samples in which the kernel marked its rate as limited by the application.
     pub application_limited: Option<Ratio>,
-    /// Payload bytes that the connections sent since they were opened, those sent again included.
+    /// Payload bytes that the connections sent since they were opened, retransmissions included.
     pub sent: Option<ByteCount>,
-    /// Bytes that were sent again, of all that were sent; all connections.
+    /// Retransmitted share of the sent bytes, all connections.
     pub retransmitted: Option<Ratio>,
-    /// Segments that were sent again; all connections.
+    /// Retransmitted segments, all connections.
     pub retransmits: Option<SegmentCount>,
-    /// Segments that were sent again in the second half; all connections.
+    /// Segments retransmitted in the second half, all connections.
     pub late_retransmits: Option<SegmentCount>,
     /// Data segments sent, all connections.
     pub segments: Option<SegmentCount>,
-    /// Longest time without anything acknowledged while something was under way.
+    /// Longest time without acknowledgements while data was in flight.
     pub longest_stall: Duration,
 }
 
-/// What the kernel measures itself by, to a few percent.
+/// Returns the upper median.
 fn median<T: Ord + Copy>(values: impl IntoIterator<Item = T>) -> Option<T> {
     let mut values: Vec<T> = values.into_iter().collect();
     values.sort_unstable();
@@ -87,33 +87,33 @@ fn percentile_95<T: Ord + Copy>(values: impl IntoIterator<Item = T>) -> Option<T
     values.get((values.len() * 95 / 100).min(values.len().checked_sub(1)?)).copied()
 }
 
-/// The moments of the second half of a transfer; all, where there are only a few.
-fn steady(moments: &[Moment]) -> &[Moment] {
+/// Returns the moments of the second half of a transfer; all, where there are only a few.
+fn steady_moments(moments: &[SocketInterval]) -> &[SocketInterval] {
     let end = moments.last().map_or(Duration::ZERO, |moment| moment.to);
     let from = moments.partition_point(|moment| moment.from < end / 2);
     if moments.len() - from >= 3 { &moments[from..] } else { moments }
 }
 
-impl<'o> Evidence<'o> {
-    /// Computes the figures.
+impl<'o> TransferEvidence<'o> {
+    /// Computes the figures of an observation.
     #[must_use]
-    pub fn of(observation: &'o Observation) -> Self {
+    pub fn from_observation(observation: &'o TransferObservation) -> Self {
         let connections = &observation.connections;
-        let senders = || connections.iter().flat_map(|connection| steady(&connection.sender));
-        let receivers = || connections.iter().flat_map(|connection| steady(&connection.receiver));
+        let senders = || connections.iter().flat_map(|connection| steady_moments(&connection.sender));
+        let receivers = || connections.iter().flat_map(|connection| steady_moments(&connection.receiver));
         let last = || connections.iter().filter_map(|connection| connection.sender.last());
-        let info = |moment: &'o Moment| &moment.socket.info;
+        let info = |moment: &'o SocketInterval| &moment.socket.info;
         let segment = median(senders().filter_map(|moment| info(moment).send_mss));
         let sender_mtu = median(senders().filter_map(|moment| info(moment).path_mtu));
         let smallest =
             connections.iter().flat_map(|connection| &connection.sender).filter_map(|moment| info(moment).min_rtt);
         let of_path = observation.path.as_ref().and_then(|path| path.round_trip);
         let times: Vec<Duration> = senders().filter_map(|moment| info(moment).rtt).collect();
-        let sum = |field: fn(&Moment) -> Option<u64>| {
+        let sum = |field: fn(&SocketInterval) -> Option<u64>| {
             let values: Vec<u64> = last().filter_map(field).collect();
             (!values.is_empty()).then(|| values.iter().sum::<u64>())
         };
-        let again = sum(|moment| moment.socket.info.bytes_retransmitted.map(ByteCount::get));
+        let retransmitted = sum(|moment| moment.socket.info.bytes_retransmitted.map(ByteCount::get));
         let sent = sum(|moment| moment.socket.info.bytes_sent.map(ByteCount::get));
         Self {
             observation,
@@ -131,8 +131,8 @@ impl<'o> Evidence<'o> {
                 .flat_map(|connection| &connection.sender)
                 .filter_map(|moment| info(moment).send_window)
                 .max(),
-            in_flight: median(senders().filter_map(under_way)),
-            largest_in_flight: senders().filter_map(under_way).max(),
+            in_flight: median(senders().filter_map(in_flight_bytes)),
+            largest_in_flight: senders().filter_map(in_flight_bytes).max(),
             congestion_window: median(senders().filter_map(|moment| info(moment).congestion_window)),
             shares: shares(connections),
             unread: median_ratio(receivers().filter_map(|moment| {
@@ -158,23 +158,23 @@ impl<'o> Evidence<'o> {
                 senders().filter_map(|moment| info(moment).delivery_rate_application_limited),
             ),
             sent: sent.map(ByteCount::new),
-            retransmitted: again
-                .zip(sent)
-                .and_then(|(again, sent)| Ratio::of(ByteCount::new(again).as_f64(), ByteCount::new(sent).as_f64())),
+            retransmitted: retransmitted.zip(sent).and_then(|(retransmitted, sent)| {
+                Ratio::of(ByteCount::new(retransmitted).as_f64(), ByteCount::new(sent).as_f64())
+            }),
             retransmits: sum(|moment| moment.socket.info.retransmits.map(SegmentCount::get)).map(SegmentCount::new),
-            late_retransmits: late(connections),
+            late_retransmits: late_retransmits(connections),
             segments: sum(|moment| moment.socket.info.data_segments_sent.map(SegmentCount::get)).map(SegmentCount::new),
             longest_stall: connections.iter().map(longest_stall).max().unwrap_or_default(),
         }
     }
 
-    /// Bandwidth-delay product in payload bytes.
+    /// Returns the bandwidth-delay product in payload bytes.
     #[must_use]
-    pub fn product(&self) -> Option<ByteCount> {
+    pub fn bandwidth_delay_product(&self) -> Option<ByteCount> {
         Some(self.capacity? * self.base?)
     }
 
-    /// How much more the round trip was under load than at rest: median and 95th percentile.
+    /// Returns the queueing delay under load (round trip less the smallest one): median and 95th percentile.
     #[must_use]
     pub fn queueing(&self) -> Option<(Duration, Duration)> {
         let (median, high) = self.loaded?;
@@ -182,37 +182,37 @@ impl<'o> Evidence<'o> {
         Some((median.saturating_sub(base), high.saturating_sub(base)))
     }
 
-    /// The share of the capacity that the transfer used in its second half.
+    /// Returns the share of the capacity that the transfer used in its second half.
     #[must_use]
     pub fn used(&self) -> Option<f64> {
         let capacity = self.capacity?.bits_per_second();
         (capacity > 0.0).then(|| self.steady.bits_per_second() / capacity)
     }
 
-    /// Whether the transfer gets what the path carries although a window or buffer holds it back for some of the time:
-    /// nine tenths where that is seldom, and more where it is most of the time.
+    /// True when the transfer fills the path although a window or buffer limits it for part of the time: nine tenths of
+    /// the capacity, or 95 % where it limits most of the time.
     #[must_use]
-    pub fn is_full_despite(&self, limited: Ratio) -> bool {
-        self.used().is_some_and(|used| used >= if limited.get() >= 0.5 { QUITE_FULL } else { FULL })
+    pub fn fills_path_despite(&self, limited: Ratio) -> bool {
+        self.used().is_some_and(|used| used >= if limited.get() >= 0.5 { MIN_FULL_SHARE_LIMITED } else { FULL })
     }
 
-    /// Whether everything that the program wrote has been sent: less than a segment waits.
+    /// True when all written data has been sent: less than a segment waits.
     #[must_use]
-    pub fn nothing_waits(&self) -> bool {
+    pub fn is_all_sent(&self) -> bool {
         self.not_sent.zip(self.segment).is_some_and(|(waits, segment)| waits < segment.byte_count())
     }
 
-    /// Whether the send buffer is full of what is under way while the congestion window has room. The kernel's stop-watch
-    /// does not run while the last segments of a write are under way, so that this may be all that tells.
+    /// True when the send buffer is full of data in flight while the congestion window allows more. The kernel's
+    /// chronograph does not run while the last segments of a write are in flight, so that this may be the only sign.
     #[must_use]
-    pub fn send_is_full(&self) -> bool {
+    pub fn is_send_buffer_full(&self) -> bool {
         let filled = self.send_fill.is_some_and(|fill| fill.get() >= 0.7);
-        filled && self.send_buffer_is_final() && self.nothing_waits() && self.window_is_free()
+        filled && self.is_send_buffer_final() && self.is_all_sent() && self.has_free_window()
     }
 
-    /// Whether the send buffer cannot grow: it is as large as the host allows, or a program has set it. One that is small
-    /// because little is under way grows as soon as more is.
-    fn send_buffer_is_final(&self) -> bool {
+    /// True when the send buffer cannot grow: it is as large as the host allows, or a program has set it. One that is
+    /// small because little is in flight grows as soon as more is.
+    fn is_send_buffer_final(&self) -> bool {
         let most = self.sender_setting("net.ipv4.tcp_wmem").and_then(|values| values.get(2).copied());
         let at_the_end = self
             .send_buffer
@@ -221,29 +221,29 @@ impl<'o> Evidence<'o> {
         at_the_end || self.observation.asked.buffer.is_some()
     }
 
-    /// Whether the congestion window would have allowed more.
+    /// True when the congestion window would have allowed more.
     #[must_use]
-    pub fn window_is_free(&self) -> bool {
+    pub fn has_free_window(&self) -> bool {
         let pair = self.in_flight.zip(self.congestion_window);
         pair.is_some_and(|(flight, window)| flight.as_f64() < window.as_f64() * 0.9)
     }
 
-    /// Whether the transfer is known to fill the path.
+    /// True when the transfer is known to fill the path.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.used().is_some_and(|used| used >= FULL)
     }
 
-    /// Whether the sender sends one window of the receiver's per round trip, without losing anything.
+    /// True when the sender sends one receive window per round trip, without losses.
     #[must_use]
-    pub fn keeps_to_the_window(&self) -> bool {
+    pub fn is_window_per_rtt(&self) -> bool {
         let lossless = self.retransmitted.is_none_or(|share| share.get() < 1e-3);
         let full =
             self.in_flight.zip(self.window).is_some_and(|(flight, window)| flight.as_f64() >= 0.85 * window.as_f64());
         lossless && full
     }
 
-    /// Whether packets were lost, the path is not full, and no queue stood before: then it was not congestion.
+    /// True when packets were lost although the path is not full and had no queue: then it was not congestion.
     #[must_use]
     pub fn loses_without_queue(&self) -> bool {
         let lost = self.retransmits.is_some_and(|count| count.get() > 0);
@@ -251,15 +251,15 @@ impl<'o> Evidence<'o> {
         lost && !queue && !self.is_full()
     }
 
-    /// Whether all losses fell into the first half, although as many would be expected in the second if they came at
-    /// random: they were slow start's own.
+    /// True when all losses fell into the first half, although random losses would be expected in the second, too: slow
+    /// start caused them.
     #[must_use]
-    pub fn loses_only_at_the_start(&self) -> bool {
+    pub fn loses_only_in_slow_start(&self) -> bool {
         let expected = self.retransmits.map_or(0, |count| count.get() / 2);
-        expected >= FAR_FROM_NONE && self.late_retransmits.is_some_and(SegmentCount::is_zero)
+        expected >= MIN_EXPECTED_LOSSES && self.late_retransmits.is_some_and(SegmentCount::is_zero)
     }
 
-    /// How many times the sender began to repair losses.
+    /// Returns the number of loss recovery episodes of the sender.
     #[must_use]
     pub fn episodes(&self) -> Option<u64> {
         let names =
@@ -267,66 +267,66 @@ impl<'o> Evidence<'o> {
         names.iter().map(|name| self.sender_counter(name)).sum()
     }
 
-    /// A counter of the sending host, by nstat's name; 0 where it did not grow, `None` where nothing is known.
+    /// Returns a counter of the sending host by nstat's name; 0 where it did not grow, `None` where nothing is known.
     #[must_use]
     pub fn sender_counter(&self, name: &str) -> Option<u64> {
         counter(self.observation.sender.as_ref(), name)
     }
 
-    /// A counter of the receiving host.
+    /// Returns a counter of the receiving host.
     #[must_use]
     pub fn receiver_counter(&self, name: &str) -> Option<u64> {
         counter(self.observation.receiver.as_ref(), name)
     }
 
-    /// The numbers of a setting of the sending host.
+    /// Returns the numbers of a setting of the sending host.
     #[must_use]
     pub fn sender_setting(&self, name: &str) -> Option<Vec<u64>> {
         setting(self.observation.sender.as_ref(), name)
     }
 
-    /// The numbers of a setting of the receiving host.
+    /// Returns the numbers of a setting of the receiving host.
     #[must_use]
     pub fn receiver_setting(&self, name: &str) -> Option<Vec<u64>> {
         setting(self.observation.receiver.as_ref(), name)
     }
 
-    /// The last reading of the first connection's sender.
+    /// Returns the last sample of the first connection's sender.
     #[must_use]
     pub fn sender(&self) -> Option<&'o linerate_model::tcp_info::TcpInfo> {
         self.observation.connections.first()?.sender.last().map(|moment| &moment.socket.info)
     }
 
-    /// The last reading of the first connection's receiver.
+    /// Returns the last sample of the first connection's receiver.
     #[must_use]
     pub fn receiver(&self) -> Option<&'o linerate_model::tcp_info::TcpInfo> {
         self.observation.connections.first()?.receiver.last().map(|moment| &moment.socket.info)
     }
 
-    /// Whether the sender's congestion control is this one.
+    /// True when the sender uses this congestion control.
     #[must_use]
     pub fn uses(&self, name: &str) -> bool {
         self.observation.congestion_control.as_deref() == Some(name)
     }
 
-    /// The path in the direction of the data.
+    /// Returns the path in the direction of the data.
     #[must_use]
-    pub fn path(&self) -> Option<&'o linerate_model::schema::path::PathDirection> {
+    pub fn path(&self) -> Option<&'o linerate_model::path::PathDirection> {
         self.observation.path.as_ref().map(|path| &path.with_data)
     }
 }
 
-/// Segments sent again since the first half ended.
-fn late(connections: &[Connection]) -> Option<SegmentCount> {
-    let of = |connection: &Connection| {
-        let again = |moment: &Moment| moment.socket.info.retransmits.map(SegmentCount::get);
+/// Returns the segments retransmitted since the first half ended.
+fn late_retransmits(connections: &[ObservedConnection]) -> Option<SegmentCount> {
+    let of = |connection: &ObservedConnection| {
+        let retransmitted = |moment: &SocketInterval| moment.socket.info.retransmits.map(SegmentCount::get);
         let (middle, last) = (connection.sender.get(connection.sender.len() / 2)?, connection.sender.last()?);
-        Some(again(last)?.saturating_sub(again(middle)?))
+        Some(retransmitted(last)?.saturating_sub(retransmitted(middle)?))
     };
     connections.iter().map(of).sum::<Option<u64>>().map(SegmentCount::new)
 }
 
-fn under_way(moment: &Moment) -> Option<ByteCount> {
+fn in_flight_bytes(moment: &SocketInterval) -> Option<ByteCount> {
     let info = &moment.socket.info;
     Some(info.send_mss?.byte_count() * info.unacknowledged?.get())
 }
@@ -339,12 +339,12 @@ fn setting(host: Option<&HostEvidence>, name: &str) -> Option<Vec<u64>> {
     host?.settings.get(name)?.split_ascii_whitespace().map(|word| word.parse().ok()).collect()
 }
 
-fn capacity(direction: &linerate_model::schema::path::PathDirection) -> Option<BitRate> {
+fn capacity(direction: &linerate_model::path::PathDirection) -> Option<BitRate> {
     direction.capacity.as_ref().map(|capacity| BitRate::from_bits_per_second(capacity.bits_per_second))
 }
 
-/// What TCP of these segments can have of the IP layer's capacity.
-fn payload_capacity(observation: &Observation, segment: Option<Mss>) -> Option<BitRate> {
+/// Returns the payload part of the IP layer's capacity for segments of this size.
+fn payload_capacity(observation: &TransferObservation, segment: Option<Mss>) -> Option<BitRate> {
     let whole = capacity(&observation.path.as_ref()?.with_data)?;
     let bytes = f64::from(segment.map_or(1448, Mss::get));
     let info = observation.connections.first().and_then(|connection| connection.sender.last());
@@ -353,11 +353,11 @@ fn payload_capacity(observation: &Observation, segment: Option<Mss>) -> Option<B
     Some(whole * (bytes / (bytes + if stamps { 52.0 } else { 40.0 })))
 }
 
-/// Bits per second in the second half, by the receiver's count where it tells.
-fn steady_rate(observation: &Observation) -> BitRate {
-    let of = |connection: &Connection| {
+/// Returns bits per second in the second half, by the receiver's count where known.
+fn steady_rate(observation: &TransferObservation) -> BitRate {
+    let of = |connection: &ObservedConnection| {
         let moments = if connection.receiver.is_empty() { &connection.sender } else { &connection.receiver };
-        let moments = steady(moments);
+        let moments = steady_moments(moments);
         let bytes: ByteCount = moments.iter().map(|moment| moment.bytes).sum();
         let time = moments.last().zip(moments.first()).map(|(last, first)| last.to.saturating_sub(first.from));
         bytes.rate_over(time.unwrap_or_default()).bits_per_second()
@@ -366,12 +366,12 @@ fn steady_rate(observation: &Observation) -> BitRate {
     if sum > 0.0 { BitRate::from_bits_per_second(sum) } else { observation.goodput() }
 }
 
-fn shares(connections: &[Connection]) -> Option<LimitShares> {
+fn shares(connections: &[ObservedConnection]) -> Option<LimitShares> {
     let of: Vec<LimitShares> = connections
         .iter()
         .filter_map(|connection| {
             let sender = &connection.sender;
-            // What slow start did is over by the middle.
+            // Slow start is over by the middle.
             let first = if sender.len() >= 8 { sender.get(sender.len() / 2)? } else { sender.first()? };
             let last = sender.last()?;
             let nothing = linerate_model::tcp_info::TcpInfo {
@@ -380,7 +380,7 @@ fn shares(connections: &[Connection]) -> Option<LimitShares> {
                 send_buffer_limited: Some(Duration::ZERO),
                 ..linerate_model::tcp_info::TcpInfo::default()
             };
-            // A connection begins with its stop-watches at zero; where some time was left out, it began before.
+            // A connection begins with its chronographs at zero; where some time was omitted, it began before.
             let (from, earlier) = if first.from.is_zero() && connection.sender.len() < 3 {
                 (Duration::ZERO, &nothing)
             } else {
@@ -404,9 +404,9 @@ fn shares(connections: &[Connection]) -> Option<LimitShares> {
 }
 
 fn buffer(
-    connections: &[Connection],
-    end: impl Fn(&Connection) -> &Vec<Moment>,
-    read: impl Fn(&Moment) -> Option<ByteCount>,
+    connections: &[ObservedConnection],
+    end: impl Fn(&ObservedConnection) -> &Vec<SocketInterval>,
+    read: impl Fn(&SocketInterval) -> Option<ByteCount>,
 ) -> Option<(ByteCount, bool)> {
     let sizes = || connections.iter().flat_map(&end).filter_map(&read);
     let (least, most) = (sizes().min()?, sizes().max()?);
@@ -425,14 +425,14 @@ fn median_ratio(values: impl Iterator<Item = Ratio>) -> Option<Ratio> {
     values.get(values.len() / 2).copied()
 }
 
-/// How long nothing was acknowledged while something was under way.
-fn longest_stall(connection: &Connection) -> Duration {
+/// Returns the longest time without acknowledgements while data was in flight.
+fn longest_stall(connection: &ObservedConnection) -> Duration {
     let (mut longest, mut since) = (Duration::ZERO, None);
     for pair in connection.sender.windows(2) {
         let (before, now) = (&pair[0].socket.info, &pair[1].socket.info);
-        let stands = before.bytes_acknowledged == now.bytes_acknowledged
+        let stalled = before.bytes_acknowledged == now.bytes_acknowledged
             && now.unacknowledged.is_some_and(|segments| segments.get() > 0);
-        if stands {
+        if stalled {
             let from = *since.get_or_insert(pair[1].from);
             longest = longest.max(pair[1].to.saturating_sub(from));
         } else {

@@ -1,10 +1,10 @@
-//! The figures by name, for documents.
+//! Figures by name, for documents.
 
 use core::time::Duration;
 
 use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
 
-use super::Evidence;
+use super::TransferEvidence;
 
 fn seconds(time: Option<Duration>) -> Option<f64> {
     time.map(|time| time.as_secs_f64())
@@ -18,8 +18,8 @@ fn share(ratio: Option<Ratio>) -> Option<f64> {
     ratio.map(Ratio::get)
 }
 
-/// All of them.
-pub(super) fn all(evidence: &Evidence<'_>) -> Vec<(&'static str, Option<f64>)> {
+/// Returns all figures with their names.
+pub(super) fn named_figures(evidence: &TransferEvidence<'_>) -> Vec<(&'static str, Option<f64>)> {
     let shares = evidence.shares.as_ref();
     let sender = evidence.sender();
     let flag = |flag: Option<bool>| flag.map(|flag| if flag { 1.0 } else { 0.0 });
@@ -32,7 +32,7 @@ pub(super) fn all(evidence: &Evidence<'_>) -> Vec<(&'static str, Option<f64>)> {
         ("round_trip_least_seconds", seconds(evidence.base)),
         ("round_trip_loaded_seconds", seconds(evidence.loaded.map(|(median, _)| median))),
         ("round_trip_loaded_p95_seconds", seconds(evidence.loaded.map(|(_, high)| high))),
-        ("product_bytes", bytes(evidence.product())),
+        ("product_bytes", bytes(evidence.bandwidth_delay_product())),
         ("segment_bytes", evidence.segment.map(|segment| f64::from(segment.get()))),
         ("sender_mtu_bytes", evidence.sender_mtu.map(|mtu| f64::from(mtu.get()))),
         ("window_bytes", bytes(evidence.window)),

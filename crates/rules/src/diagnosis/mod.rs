@@ -1,8 +1,8 @@
-//! What limits a transfer: an ordered table of rules over what both ends saw.
+//! Diagnosis of a transfer's limit: an ordered table of rules over the observations of both ends.
 //!
-//! [`Evidence`] is computed once from an observation; each rule of [`RULES`] looks at it and says what it finds, or
-//! nothing. The first that speaks is the first verdict; those after it are what also shows. The order is that in which one
-//! cause hides another: a program that paces itself leaves windows half used, a small window leaves the path's queue empty.
+//! [`TransferEvidence`] is computed once from an observation; each rule of [`RULES`] checks it and returns a verdict, or none.
+//! The first match is the main verdict; later ones are additional findings. The order is that in which one cause hides
+//! another: a program that paces itself leaves windows half used, a small window leaves the path's queue empty.
 
 mod bounds;
 mod evidence;
@@ -10,41 +10,41 @@ mod figures;
 mod remedy;
 mod rules;
 mod states;
-mod words;
+mod text;
 
-use linerate_model::diagnosis::{Cause, Diagnosis, Observation, Place, Verdict};
+use linerate_model::diagnosis::{Cause, CauseLocation, DiagnosisVerdict, TransferDiagnosis, TransferObservation};
 
-pub use evidence::Evidence;
+pub use evidence::TransferEvidence;
 pub use rules::RULES;
 
-/// One rule: when one cause is named.
+/// Condition under which one cause is named.
 #[derive(Clone, Copy, Debug)]
-pub struct Rule {
-    /// Identifier, in words joined by hyphens.
+pub struct DiagnosisRule {
+    /// Identifier in kebab case.
     pub id: &'static str,
-    /// What is tested, in one sentence.
+    /// Tested condition, in one sentence.
     pub test: &'static str,
-    /// Who says so.
+    /// Source: RFC section, kernel function or paper.
     pub citation: &'static str,
-    /// Looks.
-    pub check: fn(&Evidence<'_>) -> Option<Verdict>,
+    /// Checks the figures of a transfer.
+    pub check: fn(&TransferEvidence<'_>) -> Option<DiagnosisVerdict>,
 }
 
-impl Rule {
-    /// Whether it has nothing to say.
-    fn check_is_silent(&self, evidence: &Evidence<'_>) -> bool {
+impl DiagnosisRule {
+    /// True when the rule does not match.
+    fn is_silent(&self, evidence: &TransferEvidence<'_>) -> bool {
         (self.check)(evidence).is_none()
     }
 }
 
-/// What limits the transfer.
+/// Diagnoses the limit of a transfer.
 #[must_use]
-pub fn diagnose(observation: &Observation) -> Diagnosis {
-    let evidence = Evidence::of(observation);
-    let mut verdicts: Vec<Verdict> = Vec::new();
+pub fn diagnose(observation: &TransferObservation) -> TransferDiagnosis {
+    let evidence = TransferEvidence::from_observation(observation);
+    let mut verdicts: Vec<DiagnosisVerdict> = Vec::new();
     for verdict in RULES.iter().filter_map(|rule| (rule.check)(&evidence)) {
-        // Where something else has spoken, that nothing is known is no news.
-        let is_news = verdict.cause.place() != Place::Unknown || verdicts.is_empty();
+        // An unknown cause is only reported when no other rule matched.
+        let is_news = verdict.cause.location() != CauseLocation::Unknown || verdicts.is_empty();
         if is_news && verdicts.iter().all(|earlier| earlier.cause != verdict.cause) {
             verdicts.push(verdict);
         }
@@ -54,7 +54,7 @@ pub fn diagnose(observation: &Observation) -> Diagnosis {
     }
     let bounds = bounds::bounds(&evidence);
     let cause = verdicts.first().map_or(Cause::Unclear, |verdict| verdict.cause);
-    Diagnosis {
+    TransferDiagnosis {
         states: states::shares(&evidence),
         goodput: evidence.goodput,
         next: bounds::next(&bounds, cause),
@@ -63,8 +63,8 @@ pub fn diagnose(observation: &Observation) -> Diagnosis {
     }
 }
 
-/// The figures that the rules looked at, by name with its unit.
+/// Returns the figures that the rules checked, by name with unit.
 #[must_use]
-pub fn figures(observation: &Observation) -> Vec<(&'static str, Option<f64>)> {
-    figures::all(&Evidence::of(observation))
+pub fn figures(observation: &TransferObservation) -> Vec<(&'static str, Option<f64>)> {
+    figures::named_figures(&TransferEvidence::from_observation(observation))
 }

@@ -2,32 +2,32 @@
 
 use core::fmt::Write;
 
-use linerate_model::change::{Change, Target};
+use linerate_model::change::{ChangeTarget, HostChange};
 
-use super::{Format, quoted, reason};
+use super::{PlanFormat, quoted, reason};
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: PlanFormat = PlanFormat {
     name: "ansible",
     title: "variables for the role fedora.linux_system_roles.kernel_settings",
-    use_it: "As variables of hosts or groups; the role keeps them by a profile of tuned.",
+    use_it: "As variables of hosts or groups; the role makes them persistent with a tuned profile.",
     source: "README of linux-system-roles/kernel_settings",
     comment: "#",
-    takes,
+    takes: supports,
     write,
 };
 
-fn takes(change: &Change) -> Result<(), &'static str> {
+fn supports(change: &HostChange) -> Result<(), &'static str> {
     match &change.target {
-        Target::Setting { .. } => Ok(()),
-        Target::File { path } if path.starts_with("/sys/") => Ok(()),
-        _ => Err("the role has settings and files of /sys only"),
+        ChangeTarget::Setting { .. } => Ok(()),
+        ChangeTarget::File { path } if path.starts_with("/sys/") => Ok(()),
+        _ => Err("the role supports only settings and files of /sys"),
     }
 }
 
-fn write(changes: &[&Change]) -> String {
+fn write(changes: &[&HostChange]) -> String {
     let mut text = String::new();
-    let is_setting = |change: &&&Change| matches!(change.target, Target::Setting { .. });
-    let (settings, files): (Vec<&&Change>, Vec<&&Change>) = changes.iter().partition(is_setting);
+    let is_setting = |change: &&&HostChange| matches!(change.target, ChangeTarget::Setting { .. });
+    let (settings, files): (Vec<&&HostChange>, Vec<&&HostChange>) = changes.iter().partition(is_setting);
     for (name, group) in [("kernel_settings_sysctl", settings), ("kernel_settings_sysfs", files)] {
         if group.is_empty() {
             continue;

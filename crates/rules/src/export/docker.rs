@@ -1,22 +1,22 @@
-//! Options of `docker run`, and of podman's.
+//! Options of `docker run` and `podman run`.
 
 use core::fmt::Write;
 
-use linerate_model::change::Change;
+use linerate_model::change::HostChange;
 
-use super::{Format, namespaced, shell_quoted};
+use super::{PlanFormat, namespaced, shell_quoted};
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: PlanFormat = PlanFormat {
     name: "docker",
     title: "options for docker run and podman run",
-    use_it: "Between `docker run` and the image. Not with --network host: there the host's own settings hold.",
+    use_it: "Between `docker run` and the image. Not with --network host: there the host's own settings apply.",
     source: "docker-run(1), --sysctl; network_namespaces(7)",
     comment: "#",
-    takes: namespaced::takes,
+    takes: namespaced::supports,
     write,
 };
 
-fn write(changes: &[&Change]) -> String {
+fn write(changes: &[&HostChange]) -> String {
     let options = changes.iter().fold(String::new(), |mut text, change| {
         let setting = format!("{}={}", namespaced::key(change), change.to);
         let _ = write!(text, " \\\n  --sysctl {}", shell_quoted(&setting));

@@ -1,23 +1,23 @@
-//! The security context of a pod.
+//! Security context of a Kubernetes pod.
 
 use core::fmt::Write;
 
-use linerate_model::change::Change;
+use linerate_model::change::HostChange;
 
-use super::{Format, namespaced, quoted};
+use super::{PlanFormat, namespaced, quoted};
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: PlanFormat = PlanFormat {
     name: "kubernetes",
     title: "the security context of a pod for Kubernetes",
-    use_it: "In the pod's manifest. Nodes let pods have those that are marked only with kubelet --allowed-unsafe-sysctls.",
+    use_it: "In the pod's manifest. Nodes accept those marked unsafe only with kubelet --allowed-unsafe-sysctls.",
     source: "Kubernetes documentation, \"Using sysctls in a Kubernetes Cluster\"",
     comment: "#",
-    takes: namespaced::takes,
+    takes: namespaced::supports,
     write,
 };
 
-/// Those of TCP that any pod may have (`tcp_rmem` and `tcp_wmem` since 1.32).
-const SAFE: [&str; 7] = [
+/// Safe TCP sysctls, allowed for any pod (`tcp_rmem` and `tcp_wmem` since 1.32).
+const SAFE_SYSCTLS: [&str; 7] = [
     "net.ipv4.tcp_fin_timeout",
     "net.ipv4.tcp_keepalive_intvl",
     "net.ipv4.tcp_keepalive_probes",
@@ -27,12 +27,12 @@ const SAFE: [&str; 7] = [
     "net.ipv4.tcp_wmem",
 ];
 
-fn write(changes: &[&Change]) -> String {
+fn write(changes: &[&HostChange]) -> String {
     let mut text = "spec:\n  securityContext:\n    sysctls:\n".to_owned();
     for change in changes {
         let key = namespaced::key(change);
-        if !SAFE.contains(&key) {
-            text.push_str("    # unsafe, in Kubernetes' words\n");
+        if !SAFE_SYSCTLS.contains(&key) {
+            text.push_str("    # unsafe sysctl (Kubernetes)\n");
         }
         let _ = writeln!(text, "    - name: {key}\n      value: {}", quoted(&change.to));
     }

@@ -1,7 +1,7 @@
-//! A plan in the words of other tools, for whoever configures hosts by them.
+//! Export of a plan to the formats of other configuration tools.
 //!
-//! One file per form, listed in [`FORMATS`]. What a form cannot say stands in it as a comment with the reason, so that
-//! nothing of a plan is lost without a word.
+//! One file per format, listed in [`FORMATS`]. Changes that a format does not support appear as comments with the
+//! reason, so that no change is lost silently.
 
 mod ansible;
 mod docker;
@@ -15,29 +15,29 @@ mod tuned;
 
 use core::fmt::Write;
 
-use linerate_model::change::{Change, Plan};
+use linerate_model::change::{ChangePlan, HostChange};
 
-/// A form of plans.
+/// Export format for plans.
 #[derive(Clone, Copy, Debug)]
-pub struct Format {
-    /// Its name on the command line.
+pub struct PlanFormat {
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Short description.
     pub title: &'static str,
-    /// Where it belongs, and how it is put into effect.
+    /// Location of the file, and the command that applies it.
     pub use_it: &'static str,
-    /// What says how it is written.
+    /// Documentation of the format.
     pub source: &'static str,
-    /// What comes before a comment.
+    /// Prefix of comments.
     pub comment: &'static str,
-    /// Whether it can say this; else why not.
-    pub takes: fn(&Change) -> Result<(), &'static str>,
-    /// Writes those changes that it takes, of which there is at least one.
-    pub write: fn(&[&Change]) -> String,
+    /// Checks if the format supports a change; returns the reason otherwise.
+    pub takes: fn(&HostChange) -> Result<(), &'static str>,
+    /// Writes the supported changes, of which there is at least one.
+    pub write: fn(&[&HostChange]) -> String,
 }
 
-/// All forms, by their names.
-pub const FORMATS: &[Format] = &[
+/// All formats, sorted by name.
+pub const FORMATS: &[PlanFormat] = &[
     ansible::FORMAT,
     docker::FORMAT,
     kubernetes::FORMAT,
@@ -48,27 +48,27 @@ pub const FORMATS: &[Format] = &[
     tuned::FORMAT,
 ];
 
-/// What an export says of itself.
+/// Metadata at the top of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Heading {
+pub struct ExportHeading {
     /// Version of linerate.
     pub linerate_version: String,
-    /// When it is written, in words.
+    /// Date of the export, as text.
     pub date: String,
-    /// Where the evidence is; empty when there is none.
+    /// Reference to the evidence; empty without any.
     pub evidence: String,
 }
 
-/// The form of this name.
+/// Returns the format of this name.
 #[must_use]
-pub fn format(name: &str) -> Option<&'static Format> {
+pub fn format(name: &str) -> Option<&'static PlanFormat> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-impl Format {
-    /// The plan in this form.
+impl PlanFormat {
+    /// Formats the plan.
     #[must_use]
-    pub fn export(&self, plan: &Plan, heading: &Heading) -> String {
+    pub fn export(&self, plan: &ChangePlan, heading: &ExportHeading) -> String {
         let mut text = String::new();
         let mut note = |line: &str| {
             let _ = writeln!(text, "{} {}", self.comment, one_line(line));
@@ -78,11 +78,11 @@ impl Format {
             note(&format!("Evidence: {}.", heading.evidence));
         }
         note(self.use_it);
-        let (taken, left): (Vec<&Change>, Vec<&Change>) =
+        let (taken, left): (Vec<&HostChange>, Vec<&HostChange>) =
             plan.changes.iter().partition(|change| (self.takes)(change).is_ok());
         for change in left {
             let reason = (self.takes)(change).err().unwrap_or_default();
-            note(&format!("Not in here: {} = {} ({reason}).", change.target, change.to));
+            note(&format!("Not included: {} = {} ({reason}).", change.target, change.to));
         }
         if !taken.is_empty() {
             text.push('\n');
@@ -92,31 +92,31 @@ impl Format {
     }
 }
 
-/// Comments end with their line.
+/// Joins a text to one line, as comments end with their line.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Why, as a comment's text.
-fn reason(change: &Change) -> String {
+/// Returns the reason of a change as comment text.
+fn reason(change: &HostChange) -> String {
     let text = one_line(&change.reason.text);
     if text.is_empty() { format!("rule {}", one_line(&change.reason.rule)) } else { text }
 }
 
-/// Between double quotes, as YAML and Nix have them; `$` has a meaning to Nix.
+/// Quotes with double quotes for YAML and Nix; `${` is escaped for Nix.
 fn quoted(text: &str) -> String {
     let escaped = one_line(text).replace('\\', "\\\\").replace('"', "\\\"").replace("${", "\\${");
     format!("\"{escaped}\"")
 }
 
-/// Between single quotes, as shells have them.
+/// Quotes with single quotes for shells.
 fn shell_quoted(text: &str) -> String {
     format!("'{}'", one_line(text).replace('\'', r"'\''"))
 }
 
-/// The changes of each interface, in the order of their first.
-fn by_interface<'a>(changes: &[&'a Change]) -> Vec<(&'a str, Vec<&'a Change>)> {
-    let mut groups: Vec<(&str, Vec<&Change>)> = Vec::new();
+/// Groups the changes by interface, in order of first appearance.
+fn by_interface<'a>(changes: &[&'a HostChange]) -> Vec<(&'a str, Vec<&'a HostChange>)> {
+    let mut groups: Vec<(&str, Vec<&HostChange>)> = Vec::new();
     for change in changes {
         let Some(interface) = change.target.interface() else { continue };
         match groups.iter_mut().find(|(name, _)| *name == interface) {
@@ -131,49 +131,58 @@ fn by_interface<'a>(changes: &[&'a Change]) -> Vec<(&'a str, Vec<&'a Change>)> {
 mod tests {
     use core::time::Duration;
 
-    use linerate_model::change::{DeviceAttribute, Group, LinkAttribute, Reason, TakesEffect, Target};
+    use linerate_model::change::{
+        ChangeGroup, ChangeReason, ChangeTarget, DeviceAttribute, EffectTiming, LinkAttribute,
+    };
     use linerate_units::WallTime;
 
     use super::*;
 
-    fn change(target: Target, to: &str) -> Change {
-        let reason = Reason { text: "it is\nneeded".into(), ..Reason::default() };
-        Change { target, from: None, to: to.into(), group: Group::Device, takes_effect: TakesEffect::Now, reason }
+    fn change(target: ChangeTarget, to: &str) -> HostChange {
+        let reason = ChangeReason { text: "it is\nneeded".into(), ..ChangeReason::default() };
+        HostChange {
+            target,
+            from: None,
+            to: to.into(),
+            group: ChangeGroup::Device,
+            takes_effect: EffectTiming::Now,
+            reason,
+        }
     }
 
-    /// Each kind of target with a value that stands nowhere else.
-    fn everything() -> Plan {
+    /// Each kind of target with a unique value.
+    fn everything() -> ChangePlan {
         let interface = || "eth7".to_owned();
-        let setting = |key: &str, to: &str| change(Target::Setting { key: key.into() }, to);
+        let setting = |key: &str, to: &str| change(ChangeTarget::Setting { key: key.into() }, to);
         let mut changes = vec![
             setting("net.ipv4.tcp_rmem", "4096 131072 67108864"),
             setting("net.core.rmem_max", "67108865"),
             setting("net.ipv4.tcp_congestion_control", "bbr"),
-            change(Target::Queueing { interface: interface() }, "qdisc replace dev eth7 root fq maxrate 285mbit"),
-            change(Target::Route { destination: "default".into() }, "via 192.0.2.1 congctl htcp"),
-            change(Target::File { path: "/sys/class/net/eth7/queues/rx-0/rps_cpus".into() }, "ff0f"),
-            change(Target::File { path: "/proc/irq/44/smp_affinity_list".into() }, "3-9"),
-            change(Target::Offload { interface: interface(), feature: "rx-gro".into() }, "on"),
-            change(Target::Offload { interface: interface(), feature: "rx-odd-feature".into() }, "off"),
+            change(ChangeTarget::Queueing { interface: interface() }, "qdisc replace dev eth7 root fq maxrate 285mbit"),
+            change(ChangeTarget::Route { destination: "default".into() }, "via 192.0.2.1 congctl htcp"),
+            change(ChangeTarget::File { path: "/sys/class/net/eth7/queues/rx-0/rps_cpus".into() }, "ff0f"),
+            change(ChangeTarget::File { path: "/proc/irq/44/smp_affinity_list".into() }, "3-9"),
+            change(ChangeTarget::Offload { interface: interface(), feature: "rx-gro".into() }, "on"),
+            change(ChangeTarget::Offload { interface: interface(), feature: "rx-odd-feature".into() }, "off"),
         ];
         for (number, attribute) in LinkAttribute::ALL.iter().enumerate() {
-            let target = Target::Link { interface: interface(), attribute: *attribute };
+            let target = ChangeTarget::Link { interface: interface(), attribute: *attribute };
             changes.push(change(target, &(7100 + number).to_string()));
         }
         for (number, attribute) in DeviceAttribute::ALL.iter().enumerate() {
-            let target = Target::Device { interface: interface(), attribute: *attribute };
+            let target = ChangeTarget::Device { interface: interface(), attribute: *attribute };
             let to = if number < 4 { (8200 + number).to_string() } else { "off".to_owned() };
             changes.push(change(target, &to));
         }
-        Plan { made_at: WallTime::from_unix(Duration::ZERO), changes }
+        ChangePlan { made_at: WallTime::from_unix(Duration::ZERO), changes }
     }
 
-    fn heading() -> Heading {
-        Heading { linerate_version: "0.1.0".into(), date: "2026-11-22".into(), evidence: "runs 1 and 2".into() }
+    fn heading() -> ExportHeading {
+        ExportHeading { linerate_version: "0.1.0".into(), date: "2026-11-22".into(), evidence: "runs 1 and 2".into() }
     }
 
     #[test]
-    fn forms_are_listed_in_order_once_and_documented() {
+    fn formats_are_listed_in_order_once_and_documented() {
         assert!(FORMATS.is_sorted_by(|one, other| one.name < other.name));
         for form in FORMATS {
             assert!(
@@ -182,13 +191,13 @@ mod tests {
                 form.name
             );
             assert!(!form.title.is_empty() && !form.use_it.is_empty() && !form.source.is_empty(), "{}", form.name);
-            assert_eq!(format(form.name).expect("found by its name").title, form.title);
+            assert_eq!(format(form.name).expect("has this name").title, form.title);
         }
         assert!(format("powerpoint").is_none());
     }
 
     #[test]
-    fn nothing_of_a_plan_is_lost_without_a_word() {
+    fn no_change_of_a_plan_is_lost_silently() {
         for form in FORMATS {
             let text = form.export(&everything(), &heading());
             let (comments, body): (Vec<&str>, Vec<&str>) =
@@ -196,15 +205,15 @@ mod tests {
             for change in &everything().changes {
                 let left_out = comments
                     .iter()
-                    .any(|line| line.contains(&format!("Not in here: {} = {} (", change.target, change.to)));
+                    .any(|line| line.contains(&format!("Not included: {} = {} (", change.target, change.to)));
                 assert_eq!(left_out, (form.takes)(change).is_err(), "{}: {}", form.name, change.target);
                 let value = if change.to.len() > 3 { change.to.as_str() } else { continue };
-                let is_said = body.iter().any(|line| line.contains(value));
-                assert!(is_said != left_out, "{}: {} in\n{text}", form.name, change.target);
+                let is_included = body.iter().any(|line| line.contains(value));
+                assert!(is_included != left_out, "{}: {} in\n{text}", form.name, change.target);
             }
             assert!(
                 everything().changes.iter().any(|change| (form.takes)(change).is_ok()),
-                "{} says nothing",
+                "{} supports no change",
                 form.name
             );
             assert!(text.starts_with(&format!("{} Written by linerate 0.1.0 on 2026-11-22: ", form.comment)));
@@ -214,15 +223,15 @@ mod tests {
 
     #[test]
     fn an_empty_plan_is_a_heading() {
-        let plan = Plan { changes: Vec::new(), ..everything() };
+        let plan = ChangePlan { changes: Vec::new(), ..everything() };
         for form in FORMATS {
-            let text = form.export(&plan, &Heading::default());
+            let text = form.export(&plan, &ExportHeading::default());
             assert!(text.lines().all(|line| line.starts_with(form.comment)), "{text}");
         }
     }
 
     #[test]
-    fn lines_that_are_known() {
+    fn known_lines_of_each_format() {
         let expected: [(&str, &[&str]); 8] = [
             ("sysctl.d", &["net.ipv4.tcp_rmem = 4096 131072 67108864", "# it is needed"]),
             (
@@ -239,15 +248,15 @@ mod tests {
         for (name, lines) in expected {
             let text = format(name).expect("listed").export(&everything(), &heading());
             for line in lines {
-                assert!(text.contains(line), "{line:?} is not in the form {name}:\n{text}");
+                assert!(text.contains(line), "{line:?} is not in the format {name}:\n{text}");
             }
         }
     }
 
     #[test]
     fn values_cannot_break_out() {
-        let setting = Target::Setting { key: "net.ipv4.tcp_congestion_control".into() };
-        let plan = Plan { changes: vec![change(setting, "a'\"\n$(reboot)${x}\\")], ..everything() };
+        let setting = ChangeTarget::Setting { key: "net.ipv4.tcp_congestion_control".into() };
+        let plan = ChangePlan { changes: vec![change(setting, "a'\"\n$(reboot)${x}\\")], ..everything() };
         for form in FORMATS {
             let text = form.export(&plan, &heading());
             assert!(text.lines().all(|line| !line.starts_with("$(reboot)")), "{}:\n{text}", form.name);

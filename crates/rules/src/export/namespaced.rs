@@ -1,53 +1,54 @@
-//! Which settings a network namespace has of its own, and so a container can be given.
+//! Settings that each network namespace has, and that a container can therefore set.
 
-use linerate_model::change::{Change, Target};
+use linerate_model::change::{ChangeTarget, HostChange};
 
-/// Settings of `net.core` that exist in each network namespace and can be written there (Linux 6.18).
-const CORE: [&str; 5] = ["optmem_max", "rps_default_mask", "somaxconn", "tstamp_allow_data", "txrehash"];
+/// `net.core` settings that exist in each network namespace and are writable there (Linux 6.18).
+const NAMESPACED_CORE_SETTINGS: [&str; 5] =
+    ["optmem_max", "rps_default_mask", "somaxconn", "tstamp_allow_data", "txrehash"];
 
-/// Settings named `tcp_` that belong to the host all the same.
-const OF_THE_HOST: [&str; 4] = ["tcp_mem", "tcp_max_orphans", "tcp_low_latency", "tcp_available_ulp"];
+/// Settings named `tcp_` that belong to the host nevertheless.
+const HOST_TCP_SETTINGS: [&str; 4] = ["tcp_mem", "tcp_max_orphans", "tcp_low_latency", "tcp_available_ulp"];
 
-/// Whether a container can have this of its own.
-pub(super) fn takes(change: &Change) -> Result<(), &'static str> {
-    let Target::Setting { key } = &change.target else {
-        return Err("containers are given settings of the kernel only: set it on the host");
+/// Checks if a container can set this itself; returns the reason otherwise.
+pub(super) fn supports(change: &HostChange) -> Result<(), &'static str> {
+    let ChangeTarget::Setting { key } = &change.target else {
+        return Err("containers support only kernel settings: set it on the host");
     };
     let is_own = match key.rsplit_once('.') {
-        Some(("net.core", name)) => CORE.contains(&name),
+        Some(("net.core", name)) => NAMESPACED_CORE_SETTINGS.contains(&name),
         Some(("net.ipv4", name)) => {
-            name.starts_with("tcp_") && !OF_THE_HOST.contains(&name)
+            name.starts_with("tcp_") && !HOST_TCP_SETTINGS.contains(&name)
                 || name.starts_with("udp_") && name.ends_with("_min")
         }
         _ => false,
     };
-    if is_own { Ok(()) } else { Err("it belongs to the whole host, not to a container: set it there") }
+    if is_own { Ok(()) } else { Err("it belongs to the whole host, not to a container: set it on the host") }
 }
 
-/// Its name; nothing for what [`takes`] refuses.
-pub(super) fn key(change: &Change) -> &str {
+/// Returns the setting's name; empty for changes that [`supports`] refuses.
+pub(super) fn key(change: &HostChange) -> &str {
     match &change.target {
-        Target::Setting { key } => key,
+        ChangeTarget::Setting { key } => key,
         _ => "",
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::change::{Group, Reason, TakesEffect};
+    use linerate_model::change::{ChangeGroup, ChangeReason, EffectTiming};
 
     use super::*;
 
     #[test]
-    fn what_a_namespace_has() {
+    fn settings_of_a_namespace() {
         let is_own = |key: &str| {
-            takes(&Change {
-                target: Target::Setting { key: key.into() },
+            supports(&HostChange {
+                target: ChangeTarget::Setting { key: key.into() },
                 from: None,
                 to: "1".into(),
-                group: Group::Buffers,
-                takes_effect: TakesEffect::Now,
-                reason: Reason::default(),
+                group: ChangeGroup::Buffers,
+                takes_effect: EffectTiming::Now,
+                reason: ChangeReason::default(),
             })
             .is_ok()
         };

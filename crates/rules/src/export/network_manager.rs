@@ -2,41 +2,44 @@
 
 use core::fmt::Write;
 
-use linerate_model::change::{Change, DeviceAttribute, LinkAttribute, Target};
+use linerate_model::change::{ChangeTarget, DeviceAttribute, HostChange, LinkAttribute};
 
-use super::{Format, by_interface, one_line, shell_quoted};
+use super::{PlanFormat, by_interface, one_line, shell_quoted};
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: PlanFormat = PlanFormat {
     name: "network-manager",
     title: "commands for NetworkManager",
-    use_it: "A shell script. `nmcli device reapply INTERFACE` puts it into effect, for rings and channels `nmcli connection up`.",
+    use_it: "A shell script. `nmcli device reapply INTERFACE` applies it, for rings and channels `nmcli connection \
+        up`.",
     source: "nm-settings-nmcli(5)",
     comment: "#",
-    takes,
+    takes: supports,
     write,
 };
 
-fn takes(change: &Change) -> Result<(), &'static str> {
+fn supports(change: &HostChange) -> Result<(), &'static str> {
     match (property(change), &change.target) {
         (Some(_), _) => Ok(()),
-        (None, Target::Setting { .. }) => Err("NetworkManager sets no settings of the kernel: see the form sysctl.d"),
-        (None, Target::Route { .. }) => Err("which profile has the route is not known: see ipv4.routes"),
+        (None, ChangeTarget::Setting { .. }) => {
+            Err("NetworkManager does not set kernel settings: use the format sysctl.d")
+        }
+        (None, ChangeTarget::Route { .. }) => Err("the profile with the route is unknown: see ipv4.routes"),
         (None, _) => Err("NetworkManager has no property for it"),
     }
 }
 
-/// The property of a profile, and its value.
-fn property(change: &Change) -> Option<(String, String)> {
+/// Returns the property of a connection profile, and its value.
+fn property(change: &HostChange) -> Option<(String, String)> {
     let to = one_line(&change.to);
     let number = || if to == "on" { "1".to_owned() } else { "0".to_owned() };
     let (name, value) = match &change.target {
-        Target::Link { attribute, .. } => match attribute {
+        ChangeTarget::Link { attribute, .. } => match attribute {
             LinkAttribute::Mtu => ("802-3-ethernet.mtu", to),
             LinkAttribute::TransmitQueueLength => ("link.tx-queue-length", to),
             LinkAttribute::SegmentationSize => ("link.gso-max-size", to),
             LinkAttribute::CoalescingSize => ("link.gro-max-size", to),
         },
-        Target::Device { attribute, .. } => match attribute {
+        ChangeTarget::Device { attribute, .. } => match attribute {
             DeviceAttribute::ReceiveRing => ("ethtool.ring-rx", to),
             DeviceAttribute::TransmitRing => ("ethtool.ring-tx", to),
             DeviceAttribute::CombinedChannels => ("ethtool.channels-combined", to),
@@ -45,13 +48,13 @@ fn property(change: &Change) -> Option<(String, String)> {
             DeviceAttribute::ReceivePause => ("ethtool.pause-rx", to),
             DeviceAttribute::TransmitPause => ("ethtool.pause-tx", to),
         },
-        Target::Offload { feature, .. } => (feature_property(feature)?, to),
+        ChangeTarget::Offload { feature, .. } => (feature_property(feature)?, to),
         _ => return None,
     };
     Some((name.to_owned(), value))
 }
 
-/// `NetworkManager` has short names for some, as ethtool has, and the kernel's for others.
+/// Returns `NetworkManager`'s name of a feature: ethtool's short name for some, the kernel's for others.
 fn feature_property(feature: &str) -> Option<&'static str> {
     Some(match feature {
         "rx-checksum" => "ethtool.feature-rx",
@@ -68,7 +71,7 @@ fn feature_property(feature: &str) -> Option<&'static str> {
     })
 }
 
-fn write(changes: &[&Change]) -> String {
+fn write(changes: &[&HostChange]) -> String {
     let mut text = String::new();
     for (interface, changes) in by_interface(changes) {
         let interface = shell_quoted(interface);

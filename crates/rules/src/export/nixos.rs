@@ -1,31 +1,32 @@
-//! A module of NixOS.
+//! `NixOS` module.
 
 use core::fmt::Write;
 
-use linerate_model::change::{Change, Target};
+use linerate_model::change::{ChangeTarget, HostChange};
 
-use super::{Format, by_interface, quoted, reason, systemd_link};
+use super::{PlanFormat, by_interface, quoted, reason, systemd_link};
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: PlanFormat = PlanFormat {
     name: "nixos",
     title: "a module for NixOS",
-    use_it: "Among the imports of configuration.nix; `nixos-rebuild switch` puts the settings into effect, links with a boot.",
+    use_it: "Among the imports of configuration.nix; `nixos-rebuild switch` applies the settings, a reboot the links.",
     source: "NixOS options boot.kernel.sysctl and systemd.network.links",
     comment: "#",
-    takes,
+    takes: supports,
     write,
 };
 
-fn takes(change: &Change) -> Result<(), &'static str> {
+fn supports(change: &HostChange) -> Result<(), &'static str> {
     match (&change.target, systemd_link::key(change)) {
-        (Target::Setting { .. }, _) | (_, Some(_)) => Ok(()),
+        (ChangeTarget::Setting { .. }, _) | (_, Some(_)) => Ok(()),
         _ => Err("NixOS has no option for it"),
     }
 }
 
-fn write(changes: &[&Change]) -> String {
+fn write(changes: &[&HostChange]) -> String {
     let mut text = "{\n".to_owned();
-    let settings: Vec<_> = changes.iter().filter(|change| matches!(change.target, Target::Setting { .. })).collect();
+    let settings: Vec<_> =
+        changes.iter().filter(|change| matches!(change.target, ChangeTarget::Setting { .. })).collect();
     if !settings.is_empty() {
         text.push_str("  boot.kernel.sysctl = {\n");
         for change in settings {
@@ -41,7 +42,9 @@ fn write(changes: &[&Change]) -> String {
             "  systemd.network.links.{name} = {{\n    matchConfig.OriginalName = {interface};\n    linkConfig = {{"
         );
         let own = changes.iter().filter_map(|change| systemd_link::key(change));
-        for (key, value) in systemd_link::NAMES.map(|(key, value)| (key, value.to_owned())).into_iter().chain(own) {
+        for (key, value) in
+            systemd_link::NAMING_POLICIES.map(|(key, value)| (key, value.to_owned())).into_iter().chain(own)
+        {
             let _ = writeln!(text, "      {key} = {};", quoted(&value));
         }
         text.push_str("    };\n  };\n");

@@ -1,29 +1,29 @@
-//! `sysctl.d(5)`.
+//! Settings file for `sysctl.d(5)`.
 
 use core::fmt::Write;
 
-use linerate_model::change::{Change, Target};
+use linerate_model::change::{ChangeTarget, HostChange};
 
-use super::{Format, one_line, reason};
+use super::{PlanFormat, one_line, reason};
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: PlanFormat = PlanFormat {
     name: "sysctl.d",
-    title: "settings of the kernel for sysctl.d",
-    use_it: "As /etc/sysctl.d/90-linerate.conf; `sysctl -p FILE` puts it into effect, each boot does by itself.",
+    title: "kernel settings for sysctl.d",
+    use_it: "As /etc/sysctl.d/90-linerate.conf; `sysctl -p FILE` applies it now, each boot does so automatically.",
     source: "sysctl.d(5)",
     comment: "#",
-    takes,
+    takes: supports,
     write,
 };
 
-fn takes(change: &Change) -> Result<(), &'static str> {
+fn supports(change: &HostChange) -> Result<(), &'static str> {
     match change.target {
-        Target::Setting { .. } => Ok(()),
-        _ => Err("sysctl.d has settings of the kernel only"),
+        ChangeTarget::Setting { .. } => Ok(()),
+        _ => Err("sysctl.d supports only kernel settings"),
     }
 }
 
-fn write(changes: &[&Change]) -> String {
+fn write(changes: &[&HostChange]) -> String {
     changes.iter().fold(String::new(), |mut text, change| {
         let _ = writeln!(text, "# {}\n{} = {}", reason(change), change.target, one_line(&change.to));
         text

@@ -2,42 +2,42 @@
 
 use core::fmt::Write;
 
-use linerate_model::change::{Change, DeviceAttribute, LinkAttribute, Target};
+use linerate_model::change::{ChangeTarget, DeviceAttribute, HostChange, LinkAttribute};
 
-use super::{Format, by_interface, one_line};
+use super::{PlanFormat, by_interface, one_line};
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: PlanFormat = PlanFormat {
     name: "systemd-link",
     title: "link files of systemd",
-    use_it: "Each part as /etc/systemd/network/10-linerate-INTERFACE.link. Only the first file that matches a device counts, \
-             so the names of 99-default.link are in it. OriginalName is the name before udev gives another: \
+    use_it: "Each part as /etc/systemd/network/10-linerate-INTERFACE.link. Only the first file that matches a device \
+             counts, so the names of 99-default.link are in it. OriginalName is the name before udev gives another: \
              PermanentMACAddress= is better where they differ.",
     source: "systemd.link(5)",
     comment: "#",
-    takes,
+    takes: supports,
     write,
 };
 
-fn takes(change: &Change) -> Result<(), &'static str> {
+fn supports(change: &HostChange) -> Result<(), &'static str> {
     match (key(change), change.target.interface()) {
         (Some(_), _) => Ok(()),
-        (None, Some(_)) => Err("link files have no word for it"),
-        (None, None) => Err("link files are about interfaces only"),
+        (None, Some(_)) => Err("link files have no key for it"),
+        (None, None) => Err("link files support only interfaces"),
     }
 }
 
-/// The key and the value of a change in the section `[Link]`.
-pub(super) fn key(change: &Change) -> Option<(&'static str, String)> {
+/// Returns the key and the value of a change in the section `[Link]`.
+pub(super) fn key(change: &HostChange) -> Option<(&'static str, String)> {
     let to = one_line(&change.to);
     let switch = || if to == "on" { "yes".to_owned() } else { "no".to_owned() };
     Some(match &change.target {
-        Target::Link { attribute, .. } => match attribute {
+        ChangeTarget::Link { attribute, .. } => match attribute {
             LinkAttribute::Mtu => ("MTUBytes", to),
             LinkAttribute::TransmitQueueLength => ("TransmitQueueLength", to),
             LinkAttribute::SegmentationSize => ("GenericSegmentOffloadMaxBytes", to),
             LinkAttribute::CoalescingSize => return None,
         },
-        Target::Device { attribute, .. } => match attribute {
+        ChangeTarget::Device { attribute, .. } => match attribute {
             DeviceAttribute::ReceiveRing => ("RxBufferSize", to),
             DeviceAttribute::TransmitRing => ("TxBufferSize", to),
             DeviceAttribute::CombinedChannels => ("CombinedChannels", to),
@@ -46,7 +46,7 @@ pub(super) fn key(change: &Change) -> Option<(&'static str, String)> {
             DeviceAttribute::ReceivePause => ("RxFlowControl", switch()),
             DeviceAttribute::TransmitPause => ("TxFlowControl", switch()),
         },
-        Target::Offload { feature, .. } => {
+        ChangeTarget::Offload { feature, .. } => {
             let key = match feature.as_str() {
                 "rx-checksum" => "ReceiveChecksumOffload",
                 "tx-checksum-ip-generic" => "TransmitChecksumOffload",
@@ -64,19 +64,19 @@ pub(super) fn key(change: &Change) -> Option<(&'static str, String)> {
     })
 }
 
-/// What stands in systemd's own 99-default.link.
-pub(super) const NAMES: [(&str, &str); 3] = [
+/// Naming policies of systemd's own 99-default.link.
+pub(super) const NAMING_POLICIES: [(&str, &str); 3] = [
     ("NamePolicy", "keep kernel database onboard slot path"),
     ("AlternativeNamesPolicy", "database onboard slot path mac"),
     ("MACAddressPolicy", "persistent"),
 ];
 
-fn write(changes: &[&Change]) -> String {
+fn write(changes: &[&HostChange]) -> String {
     let mut parts = Vec::new();
     for (interface, changes) in by_interface(changes) {
         let mut text = format!("# 10-linerate-{interface}.link\n[Match]\nOriginalName={interface}\n\n[Link]\n");
         let own = changes.iter().filter_map(|change| key(change));
-        for (key, value) in NAMES.map(|(key, value)| (key, value.to_owned())).into_iter().chain(own) {
+        for (key, value) in NAMING_POLICIES.map(|(key, value)| (key, value.to_owned())).into_iter().chain(own) {
             let _ = writeln!(text, "{key}={value}");
         }
         parts.push(text);

@@ -1,39 +1,39 @@
-//! A profile of tuned.
+//! Profile for tuned.
 
 use core::fmt::Write;
 
-use linerate_model::change::{Change, DeviceAttribute, LinkAttribute, Target};
+use linerate_model::change::{ChangeTarget, DeviceAttribute, HostChange, LinkAttribute};
 
-use super::{Format, by_interface, one_line};
+use super::{PlanFormat, by_interface, one_line};
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: PlanFormat = PlanFormat {
     name: "tuned",
     title: "a profile for tuned",
-    use_it: "As /etc/tuned/profiles/linerate/tuned.conf (before tuned 2.23: /etc/tuned/linerate/tuned.conf); `tuned-adm profile \
-             linerate` puts it into effect. With include= in [main] it goes on top of another profile.",
+    use_it: "As /etc/tuned/profiles/linerate/tuned.conf (before tuned 2.23: /etc/tuned/linerate/tuned.conf); \
+    `tuned-adm profile linerate` applies it. With include= in [main] it extends another profile.",
     source: "tuned.conf(5), tuned-profiles(7), the plugins net, sysctl and sysfs",
     comment: "#",
-    takes,
+    takes: supports,
     write,
 };
 
-fn takes(change: &Change) -> Result<(), &'static str> {
+fn supports(change: &HostChange) -> Result<(), &'static str> {
     match &change.target {
-        Target::Setting { .. }
-        | Target::Offload { .. }
-        | Target::Device { .. }
-        | Target::Link { attribute: LinkAttribute::Mtu | LinkAttribute::TransmitQueueLength, .. } => Ok(()),
-        Target::File { path } if path.starts_with("/sys/") => Ok(()),
-        _ => Err("tuned has no plugin for it but scripts"),
+        ChangeTarget::Setting { .. }
+        | ChangeTarget::Offload { .. }
+        | ChangeTarget::Device { .. }
+        | ChangeTarget::Link { attribute: LinkAttribute::Mtu | LinkAttribute::TransmitQueueLength, .. } => Ok(()),
+        ChangeTarget::File { path } if path.starts_with("/sys/") => Ok(()),
+        _ => Err("tuned has no plugin for it except scripts"),
     }
 }
 
-fn write(changes: &[&Change]) -> String {
-    let mut text = "[main]\nsummary=What linerate found to be worth it on this host\n".to_owned();
+fn write(changes: &[&HostChange]) -> String {
+    let mut text = "[main]\nsummary=Changes that linerate measured as a gain on this host\n".to_owned();
     for (section, is_file) in [("sysctl", false), ("sysfs", true)] {
-        let of_section = |change: &&&Change| match &change.target {
-            Target::Setting { .. } => !is_file,
-            Target::File { .. } => is_file,
+        let of_section = |change: &&&HostChange| match &change.target {
+            ChangeTarget::Setting { .. } => !is_file,
+            ChangeTarget::File { .. } => is_file,
             _ => false,
         };
         let lines: Vec<_> = changes.iter().filter(of_section).collect();
@@ -46,40 +46,40 @@ fn write(changes: &[&Change]) -> String {
     }
     for (interface, changes) in by_interface(changes) {
         let _ = writeln!(text, "\n[net_{interface}]\ntype=net\ndevices={interface}");
-        for (option, words) in options(&changes) {
-            let _ = writeln!(text, "{option}={}", words.join(" "));
+        for (option, values) in options(&changes) {
+            let _ = writeln!(text, "{option}={}", values.join(" "));
         }
     }
     text
 }
 
-/// The options of the plugin `net` with their words; several changes may belong to one.
-fn options(changes: &[&Change]) -> Vec<(&'static str, Vec<String>)> {
+/// Returns the options of the plugin `net` with their values; several changes may belong to one option.
+fn options(changes: &[&HostChange]) -> Vec<(&'static str, Vec<String>)> {
     let mut options: Vec<(&'static str, Vec<String>)> = Vec::new();
     for change in changes {
         let to = one_line(&change.to);
-        let (option, word) = match &change.target {
-            Target::Link { attribute: LinkAttribute::Mtu, .. } => ("mtu", to),
-            Target::Link { .. } => ("txqueuelen", to),
-            Target::Offload { feature, .. } => ("features", format!("{feature} {to}")),
-            Target::Device { attribute, .. } => device(*attribute, &to),
+        let (option, value) = match &change.target {
+            ChangeTarget::Link { attribute: LinkAttribute::Mtu, .. } => ("mtu", to),
+            ChangeTarget::Link { .. } => ("txqueuelen", to),
+            ChangeTarget::Offload { feature, .. } => ("features", format!("{feature} {to}")),
+            ChangeTarget::Device { attribute, .. } => device_option(*attribute, &to),
             _ => continue,
         };
         match options.iter_mut().find(|(name, _)| *name == option) {
-            Some((_, words)) => words.push(word),
-            None => options.push((option, vec![word])),
+            Some((_, values)) => values.push(value),
+            None => options.push((option, vec![value])),
         }
     }
     options
 }
 
-fn device(attribute: DeviceAttribute, to: &str) -> (&'static str, String) {
-    let (letter, word) = attribute.ethtool();
+fn device_option(attribute: DeviceAttribute, to: &str) -> (&'static str, String) {
+    let (letter, parameter) = attribute.ethtool();
     let option = match letter {
         'G' => "ring",
         'L' => "channels",
         'C' => "coalesce",
         _ => "pause",
     };
-    (option, format!("{word} {to}"))
+    (option, format!("{parameter} {to}"))
 }

@@ -1,6 +1,6 @@
-//! The cases are rows of the truth table: a path of 300 Mbit/s and 20 ms with one thing wrong.
+//! Cases are rows of the truth table: a path of 300 Mbit/s and 20 ms with one fault.
 
-use linerate_model::socket::{FlowKey, Moment, SocketCookie, SocketMemory, SocketTimer, UserId};
+use linerate_model::socket::{FlowKey, InstantTcpState, SocketCookie, SocketMemory, SocketTimer, UserId};
 use linerate_units::{Mss, TypeOfService};
 use proptest::prelude::*;
 
@@ -8,9 +8,9 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A second of a sender's life.
+/// One second of a sender.
 #[derive(Clone, Copy)]
-struct Case {
+struct SenderCase {
     rate: f64,
     busy: u64,
     receive_window: u64,
@@ -25,8 +25,8 @@ struct Case {
     pace: Option<f64>,
 }
 
-/// Nothing limits but the path.
-const FULL: Case = Case {
+/// Only the path limits.
+const FULL_PATH: SenderCase = SenderCase {
     rate: 285e6,
     busy: 1000,
     receive_window: 0,
@@ -41,9 +41,9 @@ const FULL: Case = Case {
     pace: None,
 };
 
-fn reading(info: TcpInfo) -> SocketReading {
+fn sample(info: TcpInfo) -> SocketSnapshot {
     let any = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
-    SocketReading {
+    SocketSnapshot {
         key: FlowKey { local: any, remote: any, cookie: SocketCookie(1) },
         state: TcpState::Established,
         user: UserId(0),
@@ -52,7 +52,7 @@ fn reading(info: TcpInfo) -> SocketReading {
         send_queue: ByteCount::new(100_000),
         timer: None,
         info: Some(info),
-        moment: Moment::default(),
+        moment: InstantTcpState::default(),
         memory: None,
         congestion_control: None,
         congestion_state: None,
@@ -62,17 +62,17 @@ fn reading(info: TcpInfo) -> SocketReading {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "as the fields of a reading are")]
+#[expect(clippy::unnecessary_wraps, reason = "as the fields of a sample are")]
 fn bytes(count: u64) -> Option<ByteCount> {
     Some(ByteCount::new(count))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "as the fields of a reading are")]
+#[expect(clippy::unnecessary_wraps, reason = "as the fields of a sample are")]
 fn milliseconds(time: f64) -> Option<Duration> {
     Some(Duration::from_secs_f64(time / 1000.0))
 }
 
-fn pair(case: &Case) -> (SocketReading, SocketReading) {
+fn pair(case: &SenderCase) -> (SocketSnapshot, SocketSnapshot) {
     let start = TcpInfo {
         bytes_acknowledged: bytes(0),
         bytes_received: bytes(0),
@@ -105,15 +105,15 @@ fn pair(case: &Case) -> (SocketReading, SocketReading) {
         backoff: Some(0),
         ..TcpInfo::default()
     };
-    (reading(start), reading(end))
+    (sample(start), sample(end))
 }
 
-fn limit_of(first: &SocketReading, last: &SocketReading) -> FlowLimit {
+fn limit_of(first: &SocketSnapshot, last: &SocketSnapshot) -> FlowLimit {
     let change = FlowChange::between(first, last, SECOND);
     flow_state(first, last, &change, &BufferSettings::default()).limit
 }
 
-fn limit_in(case: &Case) -> FlowLimit {
+fn limit_in(case: &SenderCase) -> FlowLimit {
     let (first, last) = pair(case);
     limit_of(&first, &last)
 }
@@ -130,28 +130,28 @@ fn rows_1_to_6_the_receive_window() {
         (1.37e6, 4344, 20.4, 902),
         (30.5e6, 81_120, 20.4, 787),
     ] {
-        let case = Case { rate, send_window: window, rtt, receive_window: share.into(), ..FULL };
+        let case = SenderCase { rate, send_window: window, rtt, receive_window: share.into(), ..FULL_PATH };
         let FlowLimit::ReceiveWindow { share: Some(found), window: Some(shown) } = limit_in(&case) else {
             panic!("{rate}: {:?}", limit_in(&case))
         };
         assert_eq!((found, shown), (Ratio::new(f64::from(share) / 1000.0).expect("a share"), ByteCount::new(window)));
     }
-    let case = Case { rate: 282e6, receive_window: 2, ..FULL };
+    let case = SenderCase { rate: 282e6, receive_window: 2, ..FULL_PATH };
     assert!(matches!(limit_in(&case), FlowLimit::CongestionWindow { .. }), "3 BDP and more: the path's");
 }
 
 #[test]
-fn a_window_per_round_trip_is_the_windows_even_when_no_stop_watch_says_so() {
-    let case = Case { rate: 90e6, rtt: 20.4, send_window: 232_960, ..FULL };
+fn a_window_per_round_trip_is_a_window_limit_without_a_chronograph() {
+    let case = SenderCase { rate: 90e6, rtt: 20.4, send_window: 232_960, ..FULL_PATH };
     assert_eq!(limit_in(&case), FlowLimit::ReceiveWindow { share: None, window: bytes(232_960) });
-    let lossy = Case { again: 10, ..case };
+    let lossy = SenderCase { again: 10, ..case };
     assert!(matches!(limit_in(&lossy), FlowLimit::Loss { .. }), "{:?}", limit_in(&lossy));
 }
 
 #[test]
 fn rows_7_to_9_the_send_buffer() {
     for (rate, rtt, share) in [(112e6, 20.4, 825), (186e6, 20.4, 436), (286e6, 29.6, 535)] {
-        let case = Case { rate, rtt, send_buffer: share, application_limited: true, not_sent: 0, ..FULL };
+        let case = SenderCase { rate, rtt, send_buffer: share, application_limited: true, not_sent: 0, ..FULL_PATH };
         let (first, mut last) = pair(&case);
         last.memory = Some(SocketMemory { send_buffer: ByteCount::new(375_000), ..SocketMemory::default() });
         let FlowLimit::SendBuffer { buffer, .. } = limit_of(&first, &last) else { panic!("{rate}") };
@@ -161,7 +161,7 @@ fn rows_7_to_9_the_send_buffer() {
 
 #[test]
 fn a_full_buffer_without_anything_left_to_send_is_the_buffers() {
-    let case = Case { rate: 205e6, rtt: 54.1, not_sent: 0, application_limited: true, ..FULL };
+    let case = SenderCase { rate: 205e6, rtt: 54.1, not_sent: 0, application_limited: true, ..FULL_PATH };
     let (first, mut last) = pair(&case);
     let memory = |queued| SocketMemory {
         send_buffer: ByteCount::new(375_000),
@@ -176,43 +176,44 @@ fn a_full_buffer_without_anything_left_to_send_is_the_buffers() {
 
 #[test]
 fn row_13_the_application_and_row_14_its_pace() {
-    let paced = Case { rate: 49.9e6, rtt: 20.3, busy: 990, not_sent: 0, application_limited: true, ..FULL };
+    let paced = SenderCase { rate: 49.9e6, rtt: 20.3, busy: 990, not_sent: 0, application_limited: true, ..FULL_PATH };
     assert_eq!(limit_in(&paced), FlowLimit::Application { share: None });
-    let idle = Case { busy: 400, ..paced };
+    let idle = SenderCase { busy: 400, ..paced };
     assert_eq!(limit_in(&idle), FlowLimit::Application { share: Ratio::new(0.6) });
-    let mut unused = pair(&Case { application_limited: false, not_sent: 2896, ..paced });
+    let mut unused = pair(&SenderCase { application_limited: false, not_sent: 2896, ..paced });
     let count = |number| Some(SegmentCount::new(number));
-    unused.1.moment = Moment { selectively_acknowledged: count(0), retransmitted: count(0), ..Moment::default() };
+    unused.1.moment =
+        InstantTcpState { selectively_acknowledged: count(0), retransmitted: count(0), ..InstantTcpState::default() };
     if let Some(info) = &mut unused.1.info {
         (info.unacknowledged, info.lost) = (count(86), count(0));
     }
     assert_eq!(limit_of(&unused.0, &unused.1), FlowLimit::Application { share: None }, "125 kB of 1.5 MB are used");
-    let capped = Case { rate: 100e6, rtt: 20.3, pace: Some(100e6), ..FULL };
+    let capped = SenderCase { rate: 100e6, rtt: 20.3, pace: Some(100e6), ..FULL_PATH };
     assert_eq!(limit_in(&capped), FlowLimit::Pacing { rate: BitRate::from_bits_per_second(100e6) });
 }
 
 #[test]
 fn rows_15_to_21_the_path() {
-    assert_eq!(limit_in(&FULL), FlowLimit::CongestionWindow { window: bytes(1_500_000) });
-    let queue_overflows = Case { again: 24, rtt: 56.0, ..FULL };
+    assert_eq!(limit_in(&FULL_PATH), FlowLimit::CongestionWindow { window: bytes(1_500_000) });
+    let queue_overflows = SenderCase { again: 24, rtt: 56.0, ..FULL_PATH };
     assert!(matches!(limit_in(&queue_overflows), FlowLimit::CongestionWindow { .. }));
-    let random_loss = Case { rate: 25e6, again: 3, rtt: 20.3, congestion_window: 70_000, ..FULL };
+    let random_loss = SenderCase { rate: 25e6, again: 3, rtt: 20.3, congestion_window: 70_000, ..FULL_PATH };
     assert!(matches!(limit_in(&random_loss), FlowLimit::Loss { share: Some(_) }));
-    let policed = Case { rate: 80e6, again: 198, rtt: 20.45, congestion_window: 300_000, ..FULL };
+    let policed = SenderCase { rate: 80e6, again: 198, rtt: 20.45, congestion_window: 300_000, ..FULL_PATH };
     assert!(matches!(limit_in(&policed), FlowLimit::Loss { .. }));
 }
 
-fn backed_off(reading: &mut SocketReading, times: u8) {
-    reading.info.as_mut().expect("connected").backoff = Some(times);
+fn backed_off(sample: &mut SocketSnapshot, times: u8) {
+    sample.info.as_mut().expect("connected").backoff = Some(times);
 }
 
 #[test]
-fn row_22_a_path_that_swallows_large_packets() {
-    let (first, mut last) = pair(&Case { rate: 0.0, rtt: 20.4, congestion_window: 1448, ..FULL });
-    last.moment = Moment {
+fn row_22_a_path_that_drops_large_packets() {
+    let (first, mut last) = pair(&SenderCase { rate: 0.0, rtt: 20.4, congestion_window: 1448, ..FULL_PATH });
+    last.moment = InstantTcpState {
         congestion_window: Some(SegmentCount::new(1)),
         since_data_sent: Some(Duration::from_secs(12)),
-        ..Moment::default()
+        ..InstantTcpState::default()
     };
     backed_off(&mut last, 6);
     let silent = Some(Duration::from_secs(12));
@@ -225,10 +226,10 @@ fn row_22_a_path_that_swallows_large_packets() {
 
 #[test]
 fn row_23_a_slow_reader_at_both_ends() {
-    let slow = Case { rate: 40e6, receive_window: 978, rtt: 20.4, send_window: 100_000, ..FULL };
+    let slow = SenderCase { rate: 40e6, receive_window: 978, rtt: 20.4, send_window: 100_000, ..FULL_PATH };
     assert!(matches!(limit_in(&slow), FlowLimit::ReceiveWindow { share: Some(_), .. }));
-    // A window that is closed for a moment is still one that things go through.
-    let (first, mut last) = pair(&Case { send_window: 0, ..slow });
+    // A briefly closed window is still a window limit.
+    let (first, mut last) = pair(&SenderCase { send_window: 0, ..slow });
     assert!(matches!(limit_of(&first, &last), FlowLimit::ReceiveWindow { share: Some(_), .. }));
     if let Some(info) = &mut last.info {
         info.bytes_acknowledged = bytes(0);
@@ -238,7 +239,7 @@ fn row_23_a_slow_reader_at_both_ends() {
     assert_eq!(limit_of(&first, &last), FlowLimit::ZeroWindow { probes: Some(2) });
 }
 
-fn receiving(rate: f64, window: u64, rtt: f64) -> (SocketReading, SocketReading) {
+fn receiving(rate: f64, window: u64, rtt: f64) -> (SocketSnapshot, SocketSnapshot) {
     let info = |received| TcpInfo {
         bytes_received: bytes(received),
         bytes_acknowledged: bytes(0),
@@ -247,7 +248,7 @@ fn receiving(rate: f64, window: u64, rtt: f64) -> (SocketReading, SocketReading)
         ..TcpInfo::default()
     };
     let received = (BitRate::from_bits_per_second(rate) * SECOND).get();
-    let still = |info| SocketReading { send_queue: ByteCount::ZERO, ..reading(info) };
+    let still = |info| SocketSnapshot { send_queue: ByteCount::ZERO, ..sample(info) };
     (still(info(0)), still(info(received)))
 }
 
@@ -281,12 +282,12 @@ fn nothing_to_do_is_idle_and_nothing_known_is_unknown() {
 }
 
 #[test]
-fn buffers_that_were_set_are_told_from_adapted_ones() {
+fn buffers_that_were_set_are_distinguished_from_adapted_ones() {
     let settings = BufferSettings { send: Some((ByteCount::new(16_384), ByteCount::new(4_194_304))), receive: None };
     let origin_of = |before: u64, after: u64, rate: f64| {
-        let (mut first, mut last) = pair(&Case { rate, ..FULL });
-        for (reading, size) in [(&mut first, before), (&mut last, after)] {
-            reading.memory = Some(SocketMemory { send_buffer: ByteCount::new(size), ..SocketMemory::default() });
+        let (mut first, mut last) = pair(&SenderCase { rate, ..FULL_PATH });
+        for (sample, size) in [(&mut first, before), (&mut last, after)] {
+            sample.memory = Some(SocketMemory { send_buffer: ByteCount::new(size), ..SocketMemory::default() });
         }
         let change = FlowChange::between(&first, &last, SECOND);
         flow_state(&first, &last, &change, &settings).send_buffer
@@ -296,19 +297,19 @@ fn buffers_that_were_set_are_told_from_adapted_ones() {
     assert_eq!(origin_of(87_040, 332_800, 1e6), Some(BufferOrigin::Adapted));
     assert_eq!(origin_of(131_072, 131_072, 1e6), Some(BufferOrigin::SetByApplication), "-w 64K");
     assert_eq!(origin_of(8_388_608, 8_388_608, 1e6), Some(BufferOrigin::SetByApplication), "beyond the largest");
-    assert_eq!(origin_of(131_072, 131_072, 0.0), None, "nothing has moved that it could have been adapted to");
+    assert_eq!(origin_of(131_072, 131_072, 0.0), None, "no data moved, so it was not adapted");
     assert_eq!(origin_of(332_544, 332_544, 1e6), None);
 }
 
 proptest! {
     #[test]
-    fn every_pair_of_readings_has_a_state(
+    fn every_pair_of_samples_has_a_state(
         (busy, window, buffer) in (0_u64..2000, 0_u64..2000, 0_u64..2000),
         rate in 0.0_f64..1e11,
         (again, rtt, least_rtt) in (0_u64..1_000_000, 0.0_f64..5000.0, 0.0_f64..5000.0),
         send_window in 0_u64..1_000_000_000,
     ) {
-        let case = Case { rate, busy, receive_window: window, send_buffer: buffer, again, rtt, least_rtt, send_window, ..FULL };
+        let case = SenderCase { rate, busy, receive_window: window, send_buffer: buffer, again, rtt, least_rtt, send_window, ..FULL_PATH };
         let limit = limit_in(&case);
         if let FlowLimit::ReceiveWindow { share: Some(share), .. } | FlowLimit::SendBuffer { share: Some(share), .. } = limit {
             prop_assert!((0.2..=1.0 + 1e-9).contains(&share.get()), "{limit:?}");

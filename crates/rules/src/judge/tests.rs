@@ -1,28 +1,28 @@
 use core::time::Duration;
 
-use linerate_model::change::Group;
-use linerate_model::statistics::{Bootstrap, Random};
+use linerate_analysis::statistics::{BootstrapSettings, SeededRandom};
+use linerate_model::change::ChangeGroup;
 use linerate_units::{BitRate, Ratio};
 use proptest::prelude::*;
 
 use super::*;
-use crate::tuning::Goal;
+use crate::tuning::TuningGoal;
 
 /// Enough draws for tests that judge thousands of times.
-fn bootstrap(seed: u64) -> Bootstrap {
-    Bootstrap { rounds: 300, ..Bootstrap::with_seed(seed) }
+fn bootstrap(seed: u64) -> BootstrapSettings {
+    BootstrapSettings { rounds: 300, ..BootstrapSettings::with_seed(seed) }
 }
 
-fn bulk() -> Objective {
-    Goal::WanBulk.objective()
+fn bulk() -> TuningObjective {
+    TuningGoal::WanBulk.objective()
 }
 
 fn megabits(rate: f64) -> BitRate {
     BitRate::from_bits_per_second(rate * 1e6)
 }
 
-fn measured(rate: f64, milliseconds: f64, again: f64) -> Measurement {
-    Measurement {
+fn measured(rate: f64, milliseconds: f64, again: f64) -> TransferMeasurement {
+    TransferMeasurement {
         goodput: megabits(rate),
         round_trip_p95: Some(Duration::from_secs_f64(milliseconds / 1e3)),
         base_round_trip: Some(Duration::from_millis(20)),
@@ -32,36 +32,37 @@ fn measured(rate: f64, milliseconds: f64, again: f64) -> Measurement {
     }
 }
 
-fn pair(before: Measurement, after: Measurement) -> Pair {
-    Pair { before, after }
+fn pair(before: TransferMeasurement, after: TransferMeasurement) -> MeasurementPair {
+    MeasurementPair { before, after }
 }
 
-fn same(count: usize, before: &Measurement, after: &Measurement) -> Vec<Pair> {
+fn same(count: usize, before: &TransferMeasurement, after: &TransferMeasurement) -> Vec<MeasurementPair> {
     vec![pair(before.clone(), after.clone()); count]
 }
 
 /// Pairs of rates that spread by a share, the second with a gain.
-fn noisy(seed: u64, count: usize, spread: f64, gain: f64) -> Vec<Pair> {
-    let mut random = Random::new(seed);
+fn noisy(seed: u64, count: usize, spread: f64, gain: f64) -> Vec<MeasurementPair> {
+    let mut random = SeededRandom::new(seed);
     let mut one = |rate: f64| measured((rate * (1.0 + spread * random.normal())).max(0.01), 24.5, 1e-4);
     (0..count).map(|_| pair(one(100.0), one(100.0 * gain))).collect()
 }
 
 /// The pairs that a trial would measure: one after the other, until no more are needed.
-fn series(seed: u64, spread: f64, gain: f64) -> Judgement {
-    let all = noisy(seed, Budget::default().most, spread, gain);
+fn series(seed: u64, spread: f64, gain: f64) -> TrialJudgement {
+    let all = noisy(seed, PairBudget::default().most, spread, gain);
     let bootstrap = bootstrap(seed);
     let count =
-        (1..=all.len()).find(|count| !more_pairs_needed(&bulk(), &all[..*count], Budget::default(), &bootstrap));
+        (1..=all.len()).find(|count| !more_pairs_needed(&bulk(), &all[..*count], PairBudget::default(), &bootstrap));
     judge(&bulk(), &all[..count.expect("the budget ends it")], &bootstrap)
 }
 
 #[test]
 fn equal_arms_are_kept_less_than_once_in_twenty_times() {
     for spread in [0.02, 0.1, 0.25] {
-        let at_once = (0..1000)
-            .filter(|seed| judge(&bulk(), &noisy(*seed, 5, spread, 1.0), &bootstrap(*seed)).decision == Decision::Keep);
-        let one_by_one = (0..1000).filter(|seed| series(*seed, spread, 1.0).decision == Decision::Keep);
+        let at_once = (0..1000).filter(|seed| {
+            judge(&bulk(), &noisy(*seed, 5, spread, 1.0), &bootstrap(*seed)).decision == TrialDecision::Keep
+        });
+        let one_by_one = (0..1000).filter(|seed| series(*seed, spread, 1.0).decision == TrialDecision::Keep);
         let (at_once, one_by_one) = (at_once.count(), one_by_one.count());
         assert!(at_once <= 50 && one_by_one <= 50, "{at_once} and {one_by_one} of 1000 at a spread of {spread}");
     }
@@ -71,13 +72,13 @@ fn equal_arms_are_kept_less_than_once_in_twenty_times() {
 fn three_times_as_much_is_always_kept() {
     // With a spread of 10 % the least of five of the larger arm is far above the largest of the smaller.
     for seed in 0..300 {
-        assert_eq!(series(seed, 0.1, 3.0).decision, Decision::Keep, "{seed}");
+        assert_eq!(series(seed, 0.1, 3.0).decision, TrialDecision::Keep, "{seed}");
     }
 }
 
 #[test]
-fn a_gain_beside_the_noise_is_found_in_most_trials() {
-    let kept = (0..200).filter(|seed| series(*seed, 0.02, 1.15).decision == Decision::Keep).count();
+fn a_gain_above_the_noise_is_found_in_most_trials() {
+    let kept = (0..200).filter(|seed| series(*seed, 0.02, 1.15).decision == TrialDecision::Keep).count();
     assert!(kept >= 190, "{kept} of 200");
 }
 
@@ -86,40 +87,45 @@ fn a_gain_beside_the_noise_is_found_in_most_trials() {
 fn the_noise_of_equal_runs_is_no_gain() {
     let lossy = [pair(measured(23.1, 20.5, 1.5e-3), measured(29.3, 20.5, 1.5e-3))];
     let judgement = judge(&bulk(), &lossy, &bootstrap(1));
-    assert_eq!(judgement.decision, Decision::Unclear);
-    assert!(judgement.goodput.is_some_and(|effect| effect.share().is_some_and(|share| share.magnitude.get() > 0.25)));
+    assert_eq!(judgement.decision, TrialDecision::Unclear);
+    assert!(
+        judgement
+            .goodput
+            .is_some_and(|effect| effect.relative_difference().is_some_and(|share| share.magnitude.get() > 0.25))
+    );
     // The same noise in both directions, pair by pair.
-    let mixed: Vec<Pair> = [(23.1, 29.3), (29.3, 23.1), (23.1, 29.3), (26.0, 25.0), (29.3, 23.1), (24.0, 28.0)]
-        .map(|(before, after)| pair(measured(before, 20.5, 1.5e-3), measured(after, 20.5, 1.5e-3)))
-        .into();
-    assert_ne!(judge(&bulk(), &mixed, &bootstrap(2)).decision, Decision::Keep);
+    let mixed: Vec<MeasurementPair> =
+        [(23.1, 29.3), (29.3, 23.1), (23.1, 29.3), (26.0, 25.0), (29.3, 23.1), (24.0, 28.0)]
+            .map(|(before, after)| pair(measured(before, 20.5, 1.5e-3), measured(after, 20.5, 1.5e-3)))
+            .into();
+    assert_ne!(judge(&bulk(), &mixed, &bootstrap(2)).decision, TrialDecision::Keep);
     // On a clean path 2 % more is real, and too little.
-    let clean: Vec<Pair> = [1.0, 1.01, 0.995, 1.005, 1.0]
+    let clean: Vec<MeasurementPair> = [1.0, 1.01, 0.995, 1.005, 1.0]
         .map(|by| pair(measured(280.0, 41.0, 0.0), measured(285.6 * by, 41.0, 0.0)))
         .into();
-    assert_eq!(judge(&bulk(), &clean, &bootstrap(3)).decision, Decision::RollBack);
-    assert!(!more_pairs_needed(&bulk(), &clean, Budget::default(), &bootstrap(3)));
+    assert_eq!(judge(&bulk(), &clean, &bootstrap(3)).decision, TrialDecision::RollBack);
+    assert!(!more_pairs_needed(&bulk(), &clean, PairBudget::default(), &bootstrap(3)));
 }
 
 #[test]
 fn the_windows_of_the_reference_table() {
     // Rows 1 and 4: 375 kB and two products; the round trip grows by a fifth, and by less than 5 ms.
     let judgement = judge(&bulk(), &same(5, &measured(89.0, 20.4, 0.0), &measured(278.0, 24.5, 0.0)), &bootstrap(1));
-    assert_eq!(judgement.decision, Decision::Keep, "{}", judgement.sentence);
+    assert_eq!(judgement.decision, TrialDecision::Keep, "{}", judgement.sentence);
     assert_eq!(
         judgement.sentence,
-        "Keep: goodput gains, and nothing else pays for it; goodput 89.0 Mbit/s -> 278 Mbit/s (+212 %), round trip under \
-         load 20.4 ms -> 24.5 ms (+20 %), sent again 0 % -> 0 % (5 pairs)."
+        "Keep: goodput gains, and no other figure gets worse; goodput 89.0 Mbit/s -> 278 Mbit/s (+212 %), round trip \
+        under load 20.4 ms -> 24.5 ms (+20 %), retransmitted 0 % -> 0 % (5 pairs)."
     );
     let rows: Vec<&str> = judgement.table.iter().map(|row| row.what).collect();
-    assert_eq!(rows, ["goodput", "round trip under load (95 %)", "sent again", "busiest processor"]);
+    assert_eq!(rows, ["goodput", "round trip under load (95 %)", "retransmitted", "busiest processor"]);
     assert_eq!(
         (judgement.table[0].difference.as_str(), judgement.table[1].difference.as_str()),
         ("+189 Mbit/s", "+4.10 ms")
     );
     // Rows 4 and 6: 1.4 % more goodput for 68 % more round trip.
     let judgement = judge(&bulk(), &same(5, &measured(278.0, 24.5, 0.0), &measured(282.0, 41.2, 0.0)), &bootstrap(1));
-    assert_eq!(judgement.decision, Decision::RollBack);
+    assert_eq!(judgement.decision, TrialDecision::RollBack);
     assert!(judgement.reason.contains("20 % longer"), "{}", judgement.reason);
 }
 
@@ -128,34 +134,36 @@ fn a_policer_is_paced_for_and_not_run_into() {
     // Row 21: CUBIC, then BBR, then paced CUBIC.
     let cubic = measured(80.0, 20.45, 0.0029);
     let bbr = judge(&bulk(), &same(6, &cubic, &measured(95.6, 20.5, 0.07)), &bootstrap(1));
-    assert_eq!((bbr.decision, bbr.reason.as_str()), (Decision::RollBack, "more than twice as much is sent again"));
+    assert_eq!((bbr.decision, bbr.reason.as_str()), (TrialDecision::RollBack, "retransmissions more than double"));
     let paced = judge(&bulk(), &same(6, &cubic, &measured(94.1, 20.45, 0.0005)), &bootstrap(1));
-    assert_eq!(paced.decision, Decision::Keep);
+    assert_eq!(paced.decision, TrialDecision::Keep);
     // Row 17: BBR on a path that loses 0.1 % repairs more, and ten times as much arrives.
     let lossy = judge(&bulk(), &same(6, &measured(24.0, 20.5, 0.0015), &measured(280.0, 23.0, 0.005)), &bootstrap(1));
-    assert_eq!(lossy.decision, Decision::Keep);
+    assert_eq!(lossy.decision, TrialDecision::Keep);
 }
 
 #[test]
 fn a_black_hole_is_left() {
-    // Row 22: nothing, then 209 Mbit/s. Nothing was acknowledged, so there is no round trip to compare with but the least.
-    let nothing = Measurement { round_trip_p95: None, retransmitted: Ratio::new(1.0), ..measured(0.0, 0.0, 0.0) };
+    // Row 22: nothing, then 209 Mbit/s. Nothing was acknowledged, so there is no round trip to compare with but the
+    // least.
+    let nothing =
+        TransferMeasurement { round_trip_p95: None, retransmitted: Ratio::new(1.0), ..measured(0.0, 0.0, 0.0) };
     let judgement = judge(&bulk(), &same(5, &nothing, &measured(209.0, 21.0, 1e-3)), &bootstrap(1));
-    assert_eq!(judgement.decision, Decision::Keep, "{}", judgement.sentence);
+    assert_eq!(judgement.decision, TrialDecision::Keep, "{}", judgement.sentence);
 }
 
 #[test]
-fn what_is_not_known_is_not_taken_for_good() {
-    let blind = |field: fn(&mut Measurement)| {
+fn unknown_figures_do_not_count_as_good() {
+    let blind = |field: fn(&mut TransferMeasurement)| {
         let mut after = measured(278.0, 24.5, 0.0);
         field(&mut after);
         judge(&bulk(), &same(6, &measured(89.0, 20.4, 0.0), &after), &bootstrap(1)).decision
     };
-    assert_eq!(blind(|_| ()), Decision::Keep);
-    assert_eq!(blind(|after| after.round_trip_p95 = None), Decision::Unclear);
-    assert_eq!(blind(|after| after.retransmitted = None), Decision::Unclear);
-    assert_eq!(blind(|after| after.processor = None), Decision::Keep);
-    assert_eq!(judge(&bulk(), &[], &bootstrap(1)).decision, Decision::Unclear);
+    assert_eq!(blind(|_| ()), TrialDecision::Keep);
+    assert_eq!(blind(|after| after.round_trip_p95 = None), TrialDecision::Unclear);
+    assert_eq!(blind(|after| after.retransmitted = None), TrialDecision::Unclear);
+    assert_eq!(blind(|after| after.processor = None), TrialDecision::Keep);
+    assert_eq!(judge(&bulk(), &[], &bootstrap(1)).decision, TrialDecision::Unclear);
 }
 
 #[test]
@@ -164,26 +172,34 @@ fn pairs_of_a_path_that_changed_do_not_count() {
     pairs[2].after.base_round_trip = Some(Duration::from_millis(23));
     pairs[4].before.disturbed = Some("another test ran".to_owned());
     let judgement = judge(&bulk(), &pairs, &bootstrap(1));
-    assert_eq!((judgement.decision, judgement.counted), (Decision::Unclear, 4));
+    assert_eq!((judgement.decision, judgement.counted), (TrialDecision::Unclear, 4));
     let which: Vec<usize> = judgement.discarded.iter().map(|discarded| discarded.pair).collect();
     assert_eq!(which, [2, 4]);
     assert!(judgement.discarded[0].reason.contains("20.0 ms to 23.0 ms"), "{:?}", judgement.discarded);
-    assert!(more_pairs_needed(&bulk(), &pairs, Budget::default(), &bootstrap(1)));
+    assert!(more_pairs_needed(&bulk(), &pairs, PairBudget::default(), &bootstrap(1)));
     // 9 % is within the drift, and so is a jump of some microseconds in a data centre.
     pairs[2].after.base_round_trip = Some(Duration::from_micros(21_800));
-    assert_eq!(judge(&bulk(), &pairs, &bootstrap(1)).decision, Decision::Keep);
-    let near = |micros| Measurement { base_round_trip: Some(Duration::from_micros(micros)), ..measured(1.0, 0.2, 0.0) };
-    assert_eq!(pair(near(60), near(90)).fault(), None);
+    assert_eq!(judge(&bulk(), &pairs, &bootstrap(1)).decision, TrialDecision::Keep);
+    let near = |micros| TransferMeasurement {
+        base_round_trip: Some(Duration::from_micros(micros)),
+        ..measured(1.0, 0.2, 0.0)
+    };
+    assert_eq!(pair(near(60), near(90)).discard_reason(), None);
 }
 
 #[test]
 fn a_goal_of_short_round_trips_is_the_mirror() {
-    let objective = Goal::LowLatency.objective();
-    let decide =
-        |before: Measurement, after: Measurement| judge(&objective, &same(6, &before, &after), &bootstrap(1)).decision;
-    assert_eq!(decide(measured(282.0, 41.2, 0.0), measured(278.0, 24.5, 0.0)), Decision::Keep);
-    assert_eq!(decide(measured(282.0, 41.2, 0.0), measured(176.0, 20.4, 0.0)), Decision::RollBack, "goodput pays");
-    assert_eq!(decide(measured(89.0, 20.4, 0.0), measured(278.0, 24.5, 0.0)), Decision::RollBack, "not shorter");
+    let objective = TuningGoal::LowLatency.objective();
+    let decide = |before: TransferMeasurement, after: TransferMeasurement| {
+        judge(&objective, &same(6, &before, &after), &bootstrap(1)).decision
+    };
+    assert_eq!(decide(measured(282.0, 41.2, 0.0), measured(278.0, 24.5, 0.0)), TrialDecision::Keep);
+    assert_eq!(
+        decide(measured(282.0, 41.2, 0.0), measured(176.0, 20.4, 0.0)),
+        TrialDecision::RollBack,
+        "goodput gets worse"
+    );
+    assert_eq!(decide(measured(89.0, 20.4, 0.0), measured(278.0, 24.5, 0.0)), TrialDecision::RollBack, "not shorter");
 }
 
 #[test]
@@ -192,13 +208,13 @@ fn groups_share_what_was_gained() {
         judge(&bulk(), &same(5, &measured(before, 20.0, 0.0), &measured(after, 20.0, 0.0)), &bootstrap(1))
     };
     let all = contributions(&[
-        (Group::Buffers, trial(100.0, 250.0)),
-        (Group::CongestionControl, trial(250.0, 251.0)),
-        (Group::Pacing, trial(250.0, 300.0)),
+        (ChangeGroup::Buffers, trial(100.0, 250.0)),
+        (ChangeGroup::CongestionControl, trial(250.0, 251.0)),
+        (ChangeGroup::Pacing, trial(250.0, 300.0)),
     ]);
     let parts: Vec<Option<f64>> = all.iter().map(|one| one.part.map(Ratio::get)).collect();
     assert_eq!(parts, [Some(0.75), None, Some(0.25)]);
-    assert_eq!(all[1].decision, Decision::RollBack);
+    assert_eq!(all[1].decision, TrialDecision::RollBack);
 }
 
 proptest! {
@@ -206,11 +222,11 @@ proptest! {
     fn a_real_gain_is_kept_whatever_the_rate(
         rate in 1.0_f64..100_000.0, gain in 3.0_f64..100.0, count in 5_usize..12, seed in any::<u64>()
     ) {
-        let mut random = Random::new(seed);
+        let mut random = SeededRandom::new(seed);
         let mut one = |rate: f64| measured(rate * (0.9 + 0.2 * random.unit()), 20.0, 0.0);
-        let pairs: Vec<Pair> = (0..count).map(|_| pair(one(rate), one(rate * gain))).collect();
-        prop_assert_eq!(judge(&bulk(), &pairs, &bootstrap(seed)).decision, Decision::Keep);
-        prop_assert!(!more_pairs_needed(&bulk(), &pairs, Budget::default(), &bootstrap(seed)) || count < 5);
+        let pairs: Vec<MeasurementPair> = (0..count).map(|_| pair(one(rate), one(rate * gain))).collect();
+        prop_assert_eq!(judge(&bulk(), &pairs, &bootstrap(seed)).decision, TrialDecision::Keep);
+        prop_assert!(!more_pairs_needed(&bulk(), &pairs, PairBudget::default(), &bootstrap(seed)) || count < 5);
     }
 
     #[test]
@@ -221,21 +237,21 @@ proptest! {
         for pair in &mut pairs {
             pair.after.goodput = pair.before.goodput * factor;
         }
-        for goal in Goal::ALL {
+        for goal in TuningGoal::ALL {
             let judgement = judge(&goal.objective(), &pairs, &bootstrap(seed));
-            prop_assert!(judgement.decision != Decision::Keep, "{}", judgement.sentence);
+            prop_assert!(judgement.decision != TrialDecision::Keep, "{}", judgement.sentence);
         }
     }
 
     #[test]
     fn the_budget_ends_every_series(spread in 0.0_f64..3.0, gain in 0.1_f64..10.0, seed in any::<u64>()) {
-        let pairs = noisy(seed, Budget::default().most, spread, gain);
-        prop_assert!(!more_pairs_needed(&bulk(), &pairs, Budget::default(), &bootstrap(seed)));
-        prop_assert!(more_pairs_needed(&bulk(), &pairs[..FEWEST_PAIRS - 1], Budget::default(), &bootstrap(seed)));
+        let pairs = noisy(seed, PairBudget::default().most, spread, gain);
+        prop_assert!(!more_pairs_needed(&bulk(), &pairs, PairBudget::default(), &bootstrap(seed)));
+        prop_assert!(more_pairs_needed(&bulk(), &pairs[..MIN_PAIRS - 1], PairBudget::default(), &bootstrap(seed)));
     }
 
     #[test]
-    fn the_same_seed_says_the_same(seed in any::<u64>(), spread in 0.0_f64..1.0) {
+    fn the_same_seed_gives_the_same_result(seed in any::<u64>(), spread in 0.0_f64..1.0) {
         let pairs = noisy(seed, 8, spread, 1.2);
         prop_assert_eq!(judge(&bulk(), &pairs, &bootstrap(seed)), judge(&bulk(), &pairs, &bootstrap(seed)));
     }

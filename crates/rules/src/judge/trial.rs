@@ -1,77 +1,77 @@
-//! What a trial measured.
+//! Measurements of a trial.
 
 use core::time::Duration;
 
 use linerate_units::{BitRate, Ratio};
 
-/// One measurement of a transfer, before a change or after it.
+/// Measurement of one transfer, without or with a change.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Measurement {
+pub struct TransferMeasurement {
     /// Payload that arrived per second.
     pub goodput: BitRate,
-    /// Round trip under load that the slowest twentieth exceeds; `None` where nothing was acknowledged, or nobody told.
+    /// Round trip under load, 95th percentile; `None` where nothing was acknowledged, or it was not reported.
     pub round_trip_p95: Option<Duration>,
     /// Smallest round trip.
     pub base_round_trip: Option<Duration>,
-    /// The share of bytes that were sent again.
+    /// Retransmitted share of the bytes.
     pub retransmitted: Option<Ratio>,
-    /// The busiest processor of both hosts.
+    /// Load of the busiest processor of both hosts.
     pub processor: Option<Ratio>,
-    /// What disturbed it, so that it must not count: other traffic, another test, a link that went down.
+    /// Disturbance that invalidates it: other traffic, another test, a link that went down.
     pub disturbed: Option<String>,
 }
 
-/// A measurement without the change, and the one with it that followed at once.
+/// Measurement without the change, and the following one with it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Pair {
-    /// Without the change.
-    pub before: Measurement,
-    /// With it.
-    pub after: Measurement,
+pub struct MeasurementPair {
+    /// Measurement without the change.
+    pub before: TransferMeasurement,
+    /// Measurement with the change.
+    pub after: TransferMeasurement,
 }
 
-/// How many pairs may be measured.
+/// Number of pairs to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
-    /// No decision with fewer; five at least, below which chance alone is too likely.
+pub struct PairBudget {
+    /// Least number for a decision; at least five, as fewer leave too much to chance.
     pub fewest: usize,
-    /// No more than this.
+    /// Largest number.
     pub most: usize,
 }
 
-/// With fewer pairs nothing is kept: of five differences of equal things all are positive once in 32 times.
-pub const FEWEST_PAIRS: usize = 5;
+/// Least number of pairs to keep a change: five differences without an effect are all positive once in 32 times.
+pub const MIN_PAIRS: usize = 5;
 
-impl Default for Budget {
+impl Default for PairBudget {
     /// Five to twelve pairs.
     fn default() -> Self {
-        Self { fewest: FEWEST_PAIRS, most: 12 }
+        Self { fewest: MIN_PAIRS, most: 12 }
     }
 }
 
-/// A pair that does not count.
+/// Pair that does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Discarded {
-    /// Which one, from 0.
+pub struct DiscardedPair {
+    /// Index of the pair, from 0.
     pub pair: usize,
-    /// Why.
+    /// Reason for discarding it.
     pub reason: String,
 }
 
-/// A base round trip that moved by more than this share is of another path.
-const DRIFT: f64 = 0.1;
-/// … and by more than this: shorter ones never stand still.
-const LEAST_DRIFT: Duration = Duration::from_micros(50);
+/// Relative change of the base round trip above which the path itself changed.
+const MAX_DRIFT_SHARE: f64 = 0.1;
+/// Absolute change that is always tolerated: short round trips always vary.
+const MAX_NEGLIGIBLE_DRIFT: Duration = Duration::from_micros(50);
 
-impl Pair {
-    /// Why it must not count; `None` where it does.
+impl MeasurementPair {
+    /// Returns the reason why the pair must not count; `None` where it does.
     #[must_use]
-    pub fn fault(&self) -> Option<String> {
+    pub fn discard_reason(&self) -> Option<String> {
         let disturbed = self.before.disturbed.as_ref().or(self.after.disturbed.as_ref());
         disturbed.cloned().or_else(|| {
             let (before, after) = (self.before.base_round_trip?, self.after.base_round_trip?);
             let moved = before.abs_diff(after);
-            (moved > before.mul_f64(DRIFT).max(LEAST_DRIFT)).then(|| {
+            (moved > before.mul_f64(MAX_DRIFT_SHARE).max(MAX_NEGLIGIBLE_DRIFT)).then(|| {
                 let [before, after] = [before, after].map(linerate_units::display::duration);
                 format!("the smallest round trip moved from {before} to {after}: the path itself changed")
             })

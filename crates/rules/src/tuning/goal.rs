@@ -1,58 +1,60 @@
-//! What a host is for, as what is to become better and what must not become worse: no values.
+//! Tuning goals: the figure to improve, and the limits for the others.
 
 use core::time::Duration;
+use serde::{Deserialize, Serialize};
 
 use linerate_units::Ratio;
 
-/// What a host is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Goal {
-    /// Much data over long paths.
+/// Purpose of a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum TuningGoal {
+    /// Bulk data over long paths.
     #[default]
     WanBulk,
-    /// Much data over short paths.
+    /// Bulk data over short paths.
     Lan,
-    /// Answers without delay.
+    /// Responses with low latency.
     LowLatency,
     /// Many connections, each with little data.
     Web,
-    /// It forwards what others send.
+    /// Forwarding of other hosts' traffic.
     Router,
 }
 
-/// What is to become better.
+/// Figure to improve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Aim {
+pub enum TuningAim {
     /// More payload per second.
     Goodput,
     /// Shorter round trips under load.
     RoundTrip,
 }
 
-/// What a change has to reach, and what it may cost.
+/// Required gain of a change, and its allowed cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Objective {
-    /// What is to become better.
-    pub aim: Aim,
-    /// By so much at least, as a share of what it was.
+pub struct TuningObjective {
+    /// Figure to improve.
+    pub aim: TuningAim,
+    /// Least gain, relative to the previous value.
     pub least_gain: Ratio,
-    /// By so much the other of the two may become worse at most, as a share of what it was.
+    /// Largest loss of the other figure, relative to its previous value.
     pub cost: Ratio,
-    /// Round trips may always become longer by this: less is not noticed.
+    /// Increase of the round trip that is always allowed, as it is unnoticeable.
     pub unnoticed: Duration,
-    /// The window as a multiple of the bandwidth-delay product, where the path is only known by what somebody says. More
-    /// than one leaves room for a repair, for acknowledgements that come in bunches and for windows smaller than expected,
-    /// and lets as much of a queue stand.
+    /// Window as a multiple of the bandwidth-delay product, where the path was not measured. More than one covers loss
+    /// recovery, bursts of acknowledgements and windows smaller than expected, but allows a queue of that size.
     pub room: f64,
-    /// The same where path and window were measured: the queue that it lets stand stays well below what the goal allows.
+    /// The same where path and window were measured: the resulting queue stays well below the goal's limit.
     pub measured_room: f64,
 }
 
-impl Goal {
-    /// All of them.
+impl TuningGoal {
+    /// All goals.
     pub const ALL: [Self; 5] = [Self::WanBulk, Self::Lan, Self::LowLatency, Self::Web, Self::Router];
 
-    /// Its name on the command line and in documents.
+    /// Returns the name on the command line and in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -64,32 +66,32 @@ impl Goal {
         }
     }
 
-    /// The one of this name.
+    /// Returns the goal of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|goal| goal.name() == name)
     }
 
-    /// What a change has to reach for it.
+    /// Returns the objective of a change for this goal.
     #[must_use]
-    pub fn objective(self) -> Objective {
+    pub fn objective(self) -> TuningObjective {
         let share = |percent| Ratio::from_percent(percent).unwrap_or_default();
         let cost = share(20.0);
-        // The product is of whole packets, whose headers take no window: 1.12 of it is 1.16 of what the path holds.
+        // The product counts whole packets, whose headers use no window: 1.12 of it is 1.16 of the payload in flight.
         let (aim, room, measured_room) = match self {
-            Self::WanBulk | Self::Lan | Self::Web => (Aim::Goodput, 1.25, 1.0 + 0.6 * cost.get()),
-            Self::LowLatency | Self::Router => (Aim::RoundTrip, 1.0, 1.0),
+            Self::WanBulk | Self::Lan | Self::Web => (TuningAim::Goodput, 1.25, 1.0 + 0.6 * cost.get()),
+            Self::LowLatency | Self::Router => (TuningAim::RoundTrip, 1.0, 1.0),
         };
-        Objective { aim, least_gain: share(5.0), cost, unnoticed: Duration::from_millis(5), room, measured_room }
+        TuningObjective { aim, least_gain: share(5.0), cost, unnoticed: Duration::from_millis(5), room, measured_room }
     }
 
-    /// Whether connections end on the host: what is only forwarded never sees a socket's settings.
+    /// True when connections end on the host: forwarded traffic does not use socket settings.
     #[must_use]
     pub const fn ends_connections(self) -> bool {
         !matches!(self, Self::Router)
     }
 
-    /// Whether answers that wait behind data not yet sent matter.
+    /// True when responses must not wait behind unsent data.
     #[must_use]
     pub const fn minds_waiting(self) -> bool {
         matches!(self, Self::LowLatency | Self::Web)
@@ -101,10 +103,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_back() {
-        for goal in Goal::ALL {
-            assert_eq!(Goal::from_name(goal.name()), Some(goal));
+    fn names_round_trip() {
+        for goal in TuningGoal::ALL {
+            assert_eq!(TuningGoal::from_name(goal.name()), Some(goal));
         }
-        assert_eq!(Goal::from_name("fast"), None);
+        assert_eq!(TuningGoal::from_name("fast"), None);
     }
 }

@@ -1,192 +1,187 @@
-//! What rules of tuning look at: two hosts, the path between them, and what was seen of a transfer.
+//! Inputs of the tuning rules: two hosts, the path between them, and the observation of a transfer.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 use std::collections::BTreeMap;
 
-use linerate_model::diagnosis::{Cause, Diagnosis, Observation, PathEvidence};
+use linerate_model::diagnosis::{Cause, PathEvidence, TransferDiagnosis, TransferObservation};
 use linerate_model::fact::Fact;
+use linerate_model::far::{HostEvidence, ReceivingEvidence};
 use linerate_model::host::HostFacts;
 use linerate_model::host::defaults::default_of;
 use linerate_model::host::kernel::KernelVersion;
-use linerate_model::host::memory::Memory;
-use linerate_model::host::settings::Writing;
-use linerate_model::schema::far::{HostEvidence, ReceivingEvidence};
-use linerate_model::schema::path::PathDirection;
+use linerate_model::host::memory::HostMemory;
+use linerate_model::host::settings::SettingWritability;
+use linerate_model::path::PathDirection;
 use linerate_units::{BitRate, ByteCount, Mss, Mtu, PacketCount, Ratio, StreamCount};
 
-use super::goal::Goal;
-use super::proposal::End;
-use crate::diagnosis::Evidence;
+use super::goal::TuningGoal;
+use super::proposal::HostEnd;
+use crate::diagnosis::TransferEvidence;
 
-/// Everything that the rules look at.
+/// Inputs of the tuning rules.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Inputs {
-    /// What the hosts are for.
-    pub goal: Goal,
-    /// The host on which linerate runs.
-    pub near: Host,
-    /// The other one; `None` where nothing is known of it, and nothing is proposed for it.
-    pub far: Option<Host>,
-    /// Whether both are namespaces of one kernel (the lab, containers), and so share its memory.
+pub struct TuningInputs {
+    /// Purpose of the hosts.
+    pub goal: TuningGoal,
+    /// Host on which linerate runs.
+    pub near: TuningHost,
+    /// Other host; `None` where it is unknown, so that nothing is proposed for it.
+    pub far: Option<TuningHost>,
+    /// True when both are namespaces of one kernel (the lab, containers), and share its memory.
     pub one_kernel: bool,
-    /// The path.
-    pub path: Path,
-    /// Which way the data are to flow.
-    pub data: Data,
-    /// Connections that are expected to carry much data at the same time.
+    /// Path between the hosts.
+    pub path: TuningPath,
+    /// Direction of the data.
+    pub data: Option<Direction>,
+    /// Expected number of simultaneous bulk connections.
     pub flows: Option<StreamCount>,
-    /// What limits a transfer, where one was measured. Its first verdict decides which rules are asked.
-    pub diagnosis: Option<Diagnosis>,
-    /// What was seen of that transfer.
-    pub seen: Seen,
+    /// Diagnosis of a transfer, where one was measured. Its first verdict selects the rules.
+    pub diagnosis: Option<TransferDiagnosis>,
+    /// Observation of that transfer.
+    pub seen: ObservedTransfer,
 }
 
-/// Which way data flow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Data {
-    /// Both ways, one after the other.
-    #[default]
-    Both,
-    /// From the near host to the far one.
-    ToFar,
-    /// From the far host to the near one.
-    FromFar,
-}
-
-/// A host, as far as it matters here.
+/// Facts about a host that tuning needs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Host {
-    /// Version of its kernel.
+pub struct TuningHost {
+    /// Kernel version.
     pub kernel: Option<KernelVersion>,
-    /// Its settings by sysctl's names; numbers that belong together have one blank between them.
+    /// Settings by sysctl name; the numbers of one value are separated by one space.
     pub settings: BTreeMap<String, String>,
-    /// Settings that cannot be written there, with the reason.
+    /// Settings that cannot be written, with the reason.
     pub unwritable: BTreeMap<String, String>,
-    /// Its memory.
+    /// Total memory.
     pub memory: Option<ByteCount>,
-    /// Size of a page; 4096 bytes where that is not known.
+    /// Page size; 4096 bytes where unknown.
     pub page: Option<ByteCount>,
-    /// Its TCP sockets.
+    /// Number of TCP sockets.
     pub sockets: Option<StreamCount>,
-    /// What its processors could not take in while the transfer was measured.
-    pub receiving: Option<Receiving>,
-    /// The interface towards the other end.
-    pub interface: Option<Interface>,
-    /// The route towards the other end.
+    /// Softnet counters of the measurement.
+    pub receiving: Option<ReceiveCounters>,
+    /// Interface towards the other host.
+    pub interface: Option<EgressInterface>,
+    /// Route to the other host.
     pub route: Option<RouteText>,
 }
 
-/// What `/proc/net/softnet_stat` counted during a measurement, and under which settings.
+/// Counters of `/proc/net/softnet_stat` during a measurement, with the settings in effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Receiving {
-    /// How long.
+pub struct ReceiveCounters {
+    /// Duration of the measurement.
     pub elapsed: Duration,
-    /// Processors that received.
+    /// Number of processors that received.
     pub processors: u32,
-    /// Packets dropped at a full backlog.
+    /// Number of packets dropped at a full backlog.
     pub dropped: PacketCount,
-    /// Times that a processor stopped with packets left.
+    /// Number of times that a processor stopped with packets left (`time_squeeze`).
     pub squeezed: u64,
-    /// `net.core.netdev_max_backlog` meanwhile.
+    /// `net.core.netdev_max_backlog` during the measurement.
     pub backlog: PacketCount,
-    /// `net.core.netdev_budget_usecs` meanwhile.
+    /// `net.core.netdev_budget_usecs` during the measurement.
     pub budget: Duration,
 }
 
-/// An interface.
+/// Interface with its qdiscs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Interface {
-    /// Its name.
+pub struct EgressInterface {
+    /// Interface name.
     pub name: String,
-    /// Its queueing disciplines, as [`linerate_model::change::Target::Queueing`] has them.
+    /// Queueing disciplines, in the form of [`linerate_model::change::ChangeTarget::Queueing`].
     pub queueing: Option<String>,
 }
 
-/// A route, as `ip route` prints it.
+/// Route in the form of `ip route`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteText {
-    /// Its destination.
+    /// Destination prefix.
     pub destination: String,
-    /// What follows the destination.
+    /// Attributes after the destination.
     pub attributes: String,
 }
 
-/// The path between the hosts.
+/// Path between the hosts.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Path {
+pub struct TuningPath {
     /// Smallest round trip.
     pub round_trip: Option<Duration>,
-    /// From the near host to the far one.
-    pub out: Way,
-    /// Back.
-    pub back: Way,
+    /// Direction from the near host to the far one.
+    pub out: DirectionMetrics,
+    /// Direction from the far host to the near one.
+    pub back: DirectionMetrics,
 }
 
 /// One direction of a path.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Way {
-    /// What it carries, in bits of IP packets per second.
+pub struct DirectionMetrics {
+    /// Capacity in bits of IP packets per second.
     pub capacity: Option<BitRate>,
-    /// Whether that is only known to be the least.
+    /// True when the capacity is only a lower limit.
     pub at_least: bool,
-    /// The share of packets that is lost when nothing else is under way.
+    /// Share of packets lost without load.
     pub loss: Option<Ratio>,
     /// Rate of the policer on it; `None` where none was found.
     pub policer: Option<BitRate>,
     /// Path MTU.
     pub mtu: Option<Mtu>,
-    /// The smallest packet that vanishes without a word.
+    /// Size of the smallest packet that is dropped silently.
     pub black_hole: Option<ByteCount>,
 }
 
-/// What was seen of a transfer.
+/// Observation of a transfer.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
-    /// What arrived.
+pub struct ObservedTransfer {
+    /// Payload rate at the receiver.
     pub goodput: Option<BitRate>,
     /// Congestion control of the sender.
     pub congestion_control: Option<String>,
-    /// Its segments.
+    /// Segment size of the sender.
     pub segment: Option<Mss>,
-    /// The share of bytes that were sent again.
+    /// Retransmitted share of the bytes.
     pub retransmitted: Option<Ratio>,
-    /// The largest window as a share of the receive buffer.
+    /// Largest window as a share of the receive buffer.
     pub window_share: Option<Ratio>,
     /// Largest receive buffer of a socket.
     pub receive_buffer: Option<ByteCount>,
     /// Largest send buffer of a socket.
     pub send_buffer: Option<ByteCount>,
-    /// The socket buffer that the program asked for.
+    /// Socket buffer requested by the program.
     pub asked_buffer: Option<ByteCount>,
-    /// What was written and not sent yet, usually.
+    /// Median of the bytes written but not sent yet.
     pub not_sent: Option<ByteCount>,
 }
 
-/// Data on their way from one host to the other.
+/// Data flow from one host to the other.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Transfer<'i> {
-    pub(super) sender: End,
-    pub(super) receiver: End,
-    pub(super) way: &'i Way,
+pub(super) struct DataFlow<'i> {
+    pub(super) sender: HostEnd,
+    pub(super) receiver: HostEnd,
+    pub(super) way: &'i DirectionMetrics,
 }
 
-impl Inputs {
-    /// Without a measurement: a rate and a round trip that somebody knows, the same both ways.
+impl TuningInputs {
+    /// Returns inputs without a measurement, from a given rate and round trip, equal in both directions.
     #[must_use]
-    pub fn given(goal: Goal, near: Host, far: Option<Host>, rate: BitRate, round_trip: Duration) -> Self {
-        let way = Way { capacity: Some(rate), ..Way::default() };
-        let path = Path { round_trip: Some(round_trip), out: way.clone(), back: way };
+    pub fn from_rate_and_rtt(
+        goal: TuningGoal,
+        near: TuningHost,
+        far: Option<TuningHost>,
+        rate: BitRate,
+        round_trip: Duration,
+    ) -> Self {
+        let way = DirectionMetrics { capacity: Some(rate), ..DirectionMetrics::default() };
+        let path = TuningPath { round_trip: Some(round_trip), out: way.clone(), back: way };
         Self { goal, near, far, path, ..Self::default() }
     }
 
-    /// With a measured transfer and what limits it. What `hosts` does not say of settings is taken from what each end told
-    /// during the transfer.
+    /// Returns inputs from a measured transfer and its diagnosis. Settings missing in the hosts are taken from the
+    /// evidence that each end reported.
     #[must_use]
-    pub fn measured(
-        goal: Goal,
-        (mut near, mut far): (Host, Option<Host>),
-        observation: &Observation,
-        diagnosis: Diagnosis,
+    pub fn from_measurement(
+        goal: TuningGoal,
+        (mut near, mut far): (TuningHost, Option<TuningHost>),
+        observation: &TransferObservation,
+        diagnosis: TransferDiagnosis,
     ) -> Self {
         let from_far = observation.asked.from_far;
         let (of_near, of_far) = if from_far {
@@ -198,14 +193,18 @@ impl Inputs {
         if let Some(evidence) = of_far {
             far.get_or_insert_default().complete(Some(evidence));
         }
-        for (host, told) in [(Some(&mut near), of_near), (far.as_mut(), of_far)] {
-            let seen = told.as_ref().and_then(|evidence| evidence.receiving);
+        for (host, reported) in [(Some(&mut near), of_near), (far.as_mut(), of_far)] {
+            let seen = reported.as_ref().and_then(|evidence| evidence.receiving);
             if let Some((host, seen)) = host.zip(seen) {
-                host.receiving = host.receiving.or_else(|| Receiving::of(&seen, host, observation.elapsed));
+                host.receiving =
+                    host.receiving.or_else(|| ReceiveCounters::from_evidence(&seen, host, observation.elapsed));
             }
         }
-        let evidence = Evidence::of(observation);
-        let mut path = observation.path.as_ref().map_or_else(Path::default, |path| Path::of(path, from_far));
+        let evidence = TransferEvidence::from_observation(observation);
+        let mut path = observation
+            .path
+            .as_ref()
+            .map_or_else(TuningPath::default, |path| TuningPath::from_evidence(path, from_far));
         path.round_trip = evidence.base.or(path.round_trip);
         Self {
             goal,
@@ -213,54 +212,54 @@ impl Inputs {
             far,
             one_kernel: false,
             path,
-            data: if from_far { Data::FromFar } else { Data::ToFar },
+            data: if from_far { Some(Direction::Down) } else { Some(Direction::Up) },
             flows: Some(StreamCount::new(observation.connections.len() as u64)).filter(|flows| !flows.is_zero()),
             diagnosis: Some(diagnosis),
-            seen: Seen::of(&evidence),
+            seen: ObservedTransfer::from_evidence(&evidence),
         }
     }
 
-    /// What limits, where it was measured.
+    /// Returns the measured cause of the limit.
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {
         self.diagnosis.as_ref()?.verdicts.first().map(|verdict| verdict.cause)
     }
 
-    /// A host; `None` where nothing is known of it.
+    /// Returns a host; `None` where it is unknown.
     #[must_use]
-    pub const fn host(&self, end: End) -> Option<&Host> {
+    pub const fn host(&self, end: HostEnd) -> Option<&TuningHost> {
         match end {
-            End::Near => Some(&self.near),
-            End::Far => self.far.as_ref(),
+            HostEnd::Near => Some(&self.near),
+            HostEnd::Far => self.far.as_ref(),
         }
     }
 
-    /// The hosts of which something is known.
-    pub(super) fn ends(&self) -> impl Iterator<Item = (End, &Host)> {
-        [End::Near, End::Far].into_iter().filter_map(|end| Some((end, self.host(end)?)))
+    /// Returns the known hosts.
+    pub(super) fn known_hosts(&self) -> impl Iterator<Item = (HostEnd, &TuningHost)> {
+        [HostEnd::Near, HostEnd::Far].into_iter().filter_map(|end| Some((end, self.host(end)?)))
     }
 
-    /// The data that are to flow.
-    pub(super) fn transfers(&self) -> Vec<Transfer<'_>> {
-        let out = Transfer { sender: End::Near, receiver: End::Far, way: &self.path.out };
-        let back = Transfer { sender: End::Far, receiver: End::Near, way: &self.path.back };
+    /// Returns the data flows.
+    pub(super) fn transfers(&self) -> Vec<DataFlow<'_>> {
+        let out = DataFlow { sender: HostEnd::Near, receiver: HostEnd::Far, way: &self.path.out };
+        let back = DataFlow { sender: HostEnd::Far, receiver: HostEnd::Near, way: &self.path.back };
         match self.data {
-            Data::Both => vec![out, back],
-            Data::ToFar => vec![out],
-            Data::FromFar => vec![back],
+            None => vec![out, back],
+            Some(Direction::Up) => vec![out],
+            Some(Direction::Down) => vec![back],
         }
     }
 
-    /// The sender's congestion control: as it was seen, else as it is set.
-    pub(super) fn congestion_control(&self, sender: End) -> Option<&str> {
+    /// Returns the sender's congestion control: as observed, else as configured.
+    pub(super) fn congestion_control(&self, sender: HostEnd) -> Option<&str> {
         let set = || self.host(sender)?.settings.get("net.ipv4.tcp_congestion_control").map(String::as_str);
         self.seen.congestion_control.as_deref().or_else(set)
     }
 }
 
-impl Receiving {
-    /// With the settings of the host during a measurement that took this long.
-    fn of(seen: &ReceivingEvidence, host: &Host, elapsed: Duration) -> Option<Self> {
+impl ReceiveCounters {
+    /// Combines the counters of a measurement of this duration with the host's settings.
+    fn from_evidence(seen: &ReceivingEvidence, host: &TuningHost, elapsed: Duration) -> Option<Self> {
         Some(Self {
             elapsed,
             processors: seen.processors,
@@ -272,16 +271,16 @@ impl Receiving {
     }
 }
 
-impl Host {
-    /// From everything that is known of a host; what is not read there has no reason here.
+impl TuningHost {
+    /// Returns the facts about a host that tuning needs; unknown ones are omitted.
     #[must_use]
-    pub fn of_facts(facts: &HostFacts) -> Self {
-        let value = |(key, setting): (&String, &linerate_model::host::settings::Setting)| {
+    pub fn from_facts(facts: &HostFacts) -> Self {
+        let value = |(key, setting): (&String, &linerate_model::host::settings::KernelSetting)| {
             Some((key.clone(), setting.value.known()?.clone()))
         };
-        let unwritable = facts.settings.values.iter().filter_map(|(key, setting)| match &setting.writing {
-            Writing::Impossible(reason) => Some((key.clone(), reason.clone())),
-            Writing::Unknown | Writing::Possible | Writing::NeedsPrivilege => None,
+        let unwritable = facts.settings.values.iter().filter_map(|(key, setting)| match &setting.writability {
+            SettingWritability::Impossible(reason) => Some((key.clone(), reason.clone())),
+            SettingWritability::Unknown | SettingWritability::Possible | SettingWritability::NeedsPrivilege => None,
         });
         Self {
             kernel: facts.kernel.version(),
@@ -294,15 +293,15 @@ impl Host {
         }
     }
 
-    /// From what a host told of itself during a test.
+    /// Returns the facts that a host reported during a test.
     #[must_use]
-    pub fn of_evidence(evidence: &HostEvidence) -> Self {
+    pub fn from_evidence(evidence: &HostEvidence) -> Self {
         let mut host = Self::default();
         host.complete(Some(evidence));
         host
     }
 
-    /// Adds what it does not know yet.
+    /// Adds missing facts.
     fn complete(&mut self, evidence: Option<&HostEvidence>) {
         let Some(evidence) = evidence else { return };
         self.kernel = self.kernel.or_else(|| KernelVersion::parse(evidence.kernel.as_deref()?));
@@ -312,49 +311,55 @@ impl Host {
         }
     }
 
-    /// A setting that is one number.
+    /// Returns a setting that is one number.
     #[must_use]
     pub fn number(&self, key: &str) -> Option<u64> {
         self.settings.get(key)?.trim().parse().ok()
     }
 
-    /// A setting that is three numbers.
+    /// Returns a setting that is three numbers.
     #[must_use]
-    pub fn three(&self, key: &str) -> Option<[u64; 3]> {
-        three(self.settings.get(key)?)
+    pub fn triple(&self, key: &str) -> Option<[u64; 3]> {
+        parse_triple(self.settings.get(key)?)
     }
 
-    /// The size of its pages.
+    /// Returns the page size, 4096 bytes by default.
     #[must_use]
-    pub fn page(&self) -> ByteCount {
-        self.page.filter(|page| !page.is_zero()).unwrap_or(linerate_model::formulas::PAGE)
+    pub fn page_size(&self) -> ByteCount {
+        self.page.filter(|page| !page.is_zero()).unwrap_or(linerate_analysis::formulas::DEFAULT_PAGE_SIZE)
     }
 
-    /// The three numbers that its kernel sets by itself.
-    pub(super) fn default_three(&self, key: &str) -> Option<[u64; 3]> {
-        let memory =
-            Memory { total: Fact::Known(self.memory?), page_size: Fact::Known(self.page()), ..Memory::default() };
-        three(&default_of(key, self.kernel?, &memory)?.value)
+    /// Returns the three default numbers of the host's kernel.
+    pub(super) fn default_triple(&self, key: &str) -> Option<[u64; 3]> {
+        let memory = HostMemory {
+            total: Fact::Known(self.memory?),
+            page_size: Fact::Known(self.page_size()),
+            ..HostMemory::default()
+        };
+        parse_triple(&default_of(key, self.kernel?, &memory)?.value)
     }
 }
 
-pub(super) fn three(value: &str) -> Option<[u64; 3]> {
-    let numbers: Vec<u64> = value.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
+pub(super) fn parse_triple(value: &str) -> Option<[u64; 3]> {
+    let numbers: Vec<u64> = value.split_ascii_whitespace().map_while(|number| number.parse().ok()).collect();
     numbers.try_into().ok()
 }
 
-impl Path {
-    /// From a measured path. Its directions are those of the data and of the acknowledgements.
+impl TuningPath {
+    /// Returns the path from its measurement, whose directions are those of the data and of the acknowledgements.
     #[must_use]
-    pub fn of(evidence: &PathEvidence, from_far: bool) -> Self {
-        let (with_data, against) = (Way::of(&evidence.with_data), Way::of(&evidence.with_acknowledgements));
+    pub fn from_evidence(evidence: &PathEvidence, from_far: bool) -> Self {
+        let (with_data, against) = (
+            DirectionMetrics::from_direction(&evidence.with_data),
+            DirectionMetrics::from_direction(&evidence.with_acknowledgements),
+        );
         let (out, back) = if from_far { (against, with_data) } else { (with_data, against) };
         Self { round_trip: evidence.round_trip, out, back }
     }
 }
 
-impl Way {
-    fn of(direction: &PathDirection) -> Self {
+impl DirectionMetrics {
+    fn from_direction(direction: &PathDirection) -> Self {
         let capacity = direction.capacity.as_ref();
         let mtu = direction.mtu.as_ref();
         let policer = direction.policer.as_ref().filter(|policer| policer.present);
@@ -369,10 +374,10 @@ impl Way {
     }
 }
 
-impl Seen {
-    /// From the figures of a transfer.
+impl ObservedTransfer {
+    /// Returns the observation from the figures of a transfer.
     #[must_use]
-    pub fn of(evidence: &Evidence<'_>) -> Self {
+    pub fn from_evidence(evidence: &TransferEvidence<'_>) -> Self {
         let buffer = evidence.receive_buffer.map(|(size, _)| size);
         let observation = evidence.observation;
         Self {

@@ -1,95 +1,100 @@
-//! What to change on a host, and why: the smallest set of changes for what limits.
+//! Tuning: the smallest set of changes of a host that removes the limit, with reasons.
 //!
-//! [`propose`] asks those rules of [`TUNING_RULES`] that are about the measured cause, or, without a measurement, those that
-//! can be computed of a rate and a round trip alone. A rule that may speak about a cause names it in its list, so that no
-//! rule can propose anything where the path, the application or nothing is the limit.
+//! [`propose`] applies the rules of [`TUNING_RULES`] for the measured cause, or, without a measurement, those that need
+//! a rate and a round trip alone. Each rule lists its causes, so that no rule can propose anything where the path, the
+//! application or nothing is the limit.
 //!
-//! Proposals keep to hard rules, which tests hold against every rule: no feature of TCP is ever switched off, nothing goes
-//! below what stands there or what the kernel sets by itself without a measured cause, all of it fits into memory, and
-//! what was applied is not proposed again.
+//! Proposals follow hard rules, which tests check for every rule: no TCP feature is ever switched off, no value goes
+//! below the current one or the kernel's default without a measured cause, everything fits into memory, and applied
+//! changes are not proposed again.
 
 mod buffers;
-mod cases;
 pub mod comparison;
 mod goal;
 mod inputs;
-mod lid;
 #[cfg(test)]
 mod properties;
 mod proposal;
 mod refusals;
 mod rules;
 mod support;
+mod test_cases;
 #[cfg(test)]
 mod tests;
+mod window_cap;
 
-use linerate_model::change::Group;
+use linerate_model::change::ChangeGroup;
 use linerate_model::diagnosis::Cause;
 
-pub(crate) use buffers::{Buffer, Need, measured_need};
-pub use goal::{Aim, Goal, Objective};
-pub use inputs::{Data, Host, Inputs, Interface, Path, Receiving, RouteText, Seen, Way};
-pub use lid::{lid, tightened};
-pub use proposal::{Answer, End, Proposal, Proposed, Refusal};
+pub(crate) use buffers::{BufferNeed, SocketBuffer, measured_buffer_need};
+pub use goal::{TuningAim, TuningGoal, TuningObjective};
+pub use inputs::{
+    DirectionMetrics, EgressInterface, ObservedTransfer, ReceiveCounters, RouteText, TuningHost, TuningInputs,
+    TuningPath,
+};
+pub use proposal::{HostEnd, ProposedHostChange, RuleAnswer, TuningProposal, TuningRefusal};
 pub use rules::TUNING_RULES;
+pub use window_cap::{lid, tighten_cap};
 
-/// A rule of `linerate tune`.
+/// Rule of `linerate tune`.
 #[derive(Clone, Copy, Debug)]
 pub struct TuningRule {
-    /// Identifier, in words joined by hyphens.
+    /// Identifier in kebab case.
     pub id: &'static str,
-    /// The group of its changes.
-    pub group: Group,
-    /// Why it helps and when it does not; an empty line between paragraphs.
+    /// Group of its changes.
+    pub group: ChangeGroup,
+    /// Reason why it helps and when it does not; an empty line between paragraphs.
     pub explanation: &'static str,
-    /// Who says so.
+    /// Source: RFC section, kernel file, paper or lab measurement.
     pub citation: &'static str,
-    /// The causes for which it is asked.
+    /// Causes for which it applies.
     pub causes: &'static [Cause],
-    /// Whether it is asked where no transfer was measured.
+    /// True when it also applies without a measured transfer.
     pub unmeasured: bool,
-    /// Looks. What is not known leads to no change, and to a refusal where the reader can do something about it.
-    pub propose: fn(&Inputs) -> Vec<Answer>,
-    /// Inputs for which it proposes something, for the tests that walk the list.
-    pub fires: fn() -> Inputs,
-    /// Inputs much like them for which it proposes nothing.
-    pub silent: fn() -> Inputs,
+    /// Checks the inputs. Unknown facts lead to no change, or to a refusal where the user can provide them.
+    pub propose: fn(&TuningInputs) -> Vec<RuleAnswer>,
+    /// Inputs for which it proposes a change, for the tests of the whole list.
+    pub fires: fn() -> TuningInputs,
+    /// Similar inputs for which it proposes nothing.
+    pub silent: fn() -> TuningInputs,
 }
 
 impl TuningRule {
-    /// Whether it may speak about these inputs.
+    /// True when the rule applies to these inputs.
     #[must_use]
-    pub fn is_asked(&self, inputs: &Inputs) -> bool {
-        let for_goal = inputs.goal.ends_connections() || matches!(self.group, Group::Processors | Group::Queueing);
+    pub fn is_asked(&self, inputs: &TuningInputs) -> bool {
+        let for_goal =
+            inputs.goal.ends_connections() || matches!(self.group, ChangeGroup::Processors | ChangeGroup::Queueing);
         for_goal && inputs.cause().map_or(self.unmeasured, |cause| self.causes.contains(&cause))
     }
 }
 
-/// What is proposed for both hosts.
+/// Returns the proposal for both hosts.
 #[must_use]
-pub fn propose(inputs: &Inputs) -> Proposal {
-    let mut proposal = Proposal { cause: inputs.cause(), ..Proposal::default() };
+pub fn propose(inputs: &TuningInputs) -> TuningProposal {
+    let mut proposal = TuningProposal { cause: inputs.cause(), ..TuningProposal::default() };
     for rule in TUNING_RULES.iter().filter(|rule| rule.is_asked(inputs)) {
         for answer in (rule.propose)(inputs) {
             match answer {
-                Answer::Change(proposed) => add(&mut proposal, *proposed),
-                Answer::Refusal(refusal) => proposal.refusals.push(refusal),
+                RuleAnswer::Change(proposed) => add_change(&mut proposal, *proposed),
+                RuleAnswer::Refusal(refusal) => proposal.refusals.push(refusal),
             }
         }
     }
-    // Where a rule has said why its change cannot be made, nothing more general is true.
+    // Where a rule gave the reason why its change is impossible, no general reason is added.
     let is_refused = inputs.cause().is_some_and(Cause::is_of_a_host) && !proposal.refusals.is_empty();
     if proposal.changes.is_empty() && !is_refused {
         proposal
             .refusals
-            .insert(0, Refusal { rule: None, end: None, cause: inputs.cause(), text: why_nothing(inputs) });
+            .insert(0, TuningRefusal { rule: None, end: None, cause: inputs.cause(), text: general_refusal(inputs) });
     }
     proposal
 }
 
-/// Adds a change; of two for the same place (both directions of one path) the later, larger one stays.
-fn add(proposal: &mut Proposal, proposed: Proposed) {
-    let same = |other: &&mut Proposed| other.end == proposed.end && other.change.target == proposed.change.target;
+/// Adds a change; of two for the same target (both directions of one path) the larger one is kept.
+fn add_change(proposal: &mut TuningProposal, proposed: ProposedHostChange) {
+    let same =
+        |other: &&mut ProposedHostChange| other.end == proposed.end && other.change.target == proposed.change.target;
     match proposal.changes.iter_mut().find(same) {
         Some(earlier) if larger(&proposed.change.to, &earlier.change.to) => *earlier = proposed,
         Some(_) => {}
@@ -97,20 +102,20 @@ fn add(proposal: &mut Proposal, proposed: Proposed) {
     }
 }
 
-/// Whether the last number of a value is larger.
+/// True when the last number of a value is larger.
 fn larger(one: &str, other: &str) -> bool {
-    let last = |value: &str| value.split_ascii_whitespace().last().and_then(|word| word.parse::<u64>().ok());
+    let last = |value: &str| value.split_ascii_whitespace().last().and_then(|number| number.parse::<u64>().ok());
     last(one).zip(last(other)).is_some_and(|(one, other)| one > other)
 }
 
-fn why_nothing(inputs: &Inputs) -> String {
+fn general_refusal(inputs: &TuningInputs) -> String {
     if !inputs.goal.ends_connections() {
-        return "A router's own TCP settings do not touch what it forwards, and nothing was dropped in it: see `linerate \
-                shape` for its queues."
+        return "A router's own TCP settings do not affect forwarded traffic, and it dropped nothing: see `linerate \
+        shape` for its queues."
             .to_owned();
     }
     match inputs.cause() {
         Some(cause) => refusals::reason(cause).to_owned(),
-        None => "The settings that are known are enough for this path.".to_owned(),
+        None => "The known settings are enough for this path.".to_owned(),
     }
 }

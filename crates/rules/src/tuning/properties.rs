@@ -1,18 +1,19 @@
-//! The hard rules, held against every proposal.
+//! Property tests of the hard rules for every proposal.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
-use linerate_model::change::{Change, Group, Target};
-use linerate_model::diagnosis::{Cause, Place};
+use linerate_model::change::{ChangeGroup, ChangeTarget, HostChange};
+use linerate_model::diagnosis::{Cause, CauseLocation};
 use linerate_model::host::kernel::KernelVersion;
 use linerate_units::{BitRate, ByteCount, Mss, PacketCount, Ratio, StreamCount};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::cases::diagnosed;
+use super::test_cases::diagnosed;
 use super::*;
 
-/// Settings that never leave 1 again.
+/// Settings that are only ever set to 1.
 const FEATURES: [&str; 5] = [
     "net.ipv4.tcp_sack",
     "net.ipv4.tcp_timestamps",
@@ -45,8 +46,8 @@ fn settings() -> impl Strategy<Value = Vec<(String, String)>> {
     )
 }
 
-fn receiving() -> impl Strategy<Value = Option<Receiving>> {
-    proptest::option::of((0_u64..3, 0_u64..1000).prop_map(|(dropped, squeezed)| Receiving {
+fn receiving() -> impl Strategy<Value = Option<ReceiveCounters>> {
+    proptest::option::of((0_u64..3, 0_u64..1000).prop_map(|(dropped, squeezed)| ReceiveCounters {
         elapsed: Duration::from_secs(10),
         processors: 2,
         dropped: PacketCount::new(dropped),
@@ -56,13 +57,13 @@ fn receiving() -> impl Strategy<Value = Option<Receiving>> {
     }))
 }
 
-fn hosts() -> impl Strategy<Value = Host> {
+fn hosts() -> impl Strategy<Value = TuningHost> {
     let version = select(vec![(5, 14), (6, 1), (6, 12), (6, 18)]).prop_map(|(a, b)| KernelVersion::new(a, b));
     let route = proptest::option::of(Just(RouteText { destination: "default".into(), attributes: "dev eth0".into() }));
-    let interface = proptest::option::of(Just(Interface { name: "eth0".into(), queueing: None }));
+    let interface = proptest::option::of(Just(EgressInterface { name: "eth0".into(), queueing: None }));
     let stuck = select(vec![None, Some("net.ipv4.tcp_mem"), Some("net.ipv4.tcp_rmem")]);
     (version, settings(), 256_u64..1 << 20, receiving(), route, interface, stuck).prop_map(
-        |(kernel, settings, mebibytes, receiving, route, interface, stuck)| Host {
+        |(kernel, settings, mebibytes, receiving, route, interface, stuck)| TuningHost {
             kernel: Some(kernel),
             settings: settings.into_iter().collect(),
             unwritable: stuck.map(|key| (key.to_owned(), "a container".to_owned())).into_iter().collect(),
@@ -76,9 +77,9 @@ fn hosts() -> impl Strategy<Value = Host> {
     )
 }
 
-fn ways() -> impl Strategy<Value = Way> {
+fn ways() -> impl Strategy<Value = DirectionMetrics> {
     (proptest::option::of(1e6_f64..1e11), proptest::option::of(0.0_f64..0.5), any::<bool>(), any::<bool>()).prop_map(
-        |(capacity, loss, policed, hole)| Way {
+        |(capacity, loss, policed, hole)| DirectionMetrics {
             capacity: capacity.map(BitRate::from_bits_per_second),
             at_least: false,
             loss: loss.and_then(Ratio::new),
@@ -89,11 +90,11 @@ fn ways() -> impl Strategy<Value = Way> {
     )
 }
 
-fn seen() -> impl Strategy<Value = Seen> {
+fn seen() -> impl Strategy<Value = ObservedTransfer> {
     let sizes = || proptest::option::of(1_000_u64..1 << 30);
     let control = proptest::option::of(select(vec!["cubic", "reno", "bbr"]));
     (control, proptest::option::of(0.0_f64..0.5), proptest::option::of(0.0_f64..1.0), sizes(), sizes()).prop_map(
-        |(control, again, share, buffer, waits)| Seen {
+        |(control, again, share, buffer, waits)| ObservedTransfer {
             goodput: Some(BitRate::from_bits_per_second(1e7)),
             congestion_control: control.map(str::to_owned),
             segment: Some(Mss::new(1448)),
@@ -109,25 +110,25 @@ fn seen() -> impl Strategy<Value = Seen> {
 
 prop_compose! {
     fn any_inputs()(
-        goal in select(Goal::ALL.to_vec()),
+        goal in select(TuningGoal::ALL.to_vec()),
         near in hosts(),
         far in proptest::option::of(hosts()),
         one_kernel in any::<bool>(),
         (out, back) in (ways(), ways()),
         microseconds in 50_u64..600_000,
-        data in select(vec![Data::Both, Data::ToFar, Data::FromFar]),
+        data in select(vec![None, Some(Direction::Up), Some(Direction::Down)]),
         flows in proptest::option::of(1_u64..400),
         cause in proptest::option::of(select(Cause::ALL.to_vec())),
         clamped in any::<bool>(),
         mut seen in seen(),
-    ) -> Inputs {
+    ) -> TuningInputs {
         let limit = near.number("net.core.rmem_max").map(|most| ByteCount::new(most * 2));
         if clamped {
             (seen.receive_buffer, seen.send_buffer) = (limit, limit);
         }
-        let path = Path { round_trip: Some(Duration::from_micros(microseconds)), out, back };
+        let path = TuningPath { round_trip: Some(Duration::from_micros(microseconds)), out, back };
         let flows = flows.map(StreamCount::new);
-        let inputs = Inputs { goal, near, far, one_kernel, path, data, flows, diagnosis: None, seen };
+        let inputs = TuningInputs { goal, near, far, one_kernel, path, data, flows, diagnosis: None, seen };
         match cause {
             Some(cause) => diagnosed(inputs, cause),
             None => inputs,
@@ -136,23 +137,23 @@ prop_compose! {
 }
 
 fn numbers(value: &str) -> Option<Vec<u64>> {
-    value.split_ascii_whitespace().map(|word| word.parse().ok()).collect()
+    value.split_ascii_whitespace().map(|number| number.parse().ok()).collect()
 }
 
-/// What [`Inputs`] are once all changes were made.
-fn applied(mut inputs: Inputs, proposal: &Proposal) -> Inputs {
-    for Proposed { end, change, .. } in &proposal.changes {
+/// Returns the [`TuningInputs`] after all changes.
+fn applied(mut inputs: TuningInputs, proposal: &TuningProposal) -> TuningInputs {
+    for ProposedHostChange { end, change, .. } in &proposal.changes {
         let host = match end {
-            End::Near => &mut inputs.near,
-            End::Far => inputs.far.as_mut().expect("a change of a known host"),
+            HostEnd::Near => &mut inputs.near,
+            HostEnd::Far => inputs.far.as_mut().expect("a change of a known host"),
         };
         match &change.target {
-            Target::Setting { key } => drop(host.settings.insert(key.clone(), change.to.clone())),
-            Target::Route { destination } => {
+            ChangeTarget::Setting { key } => drop(host.settings.insert(key.clone(), change.to.clone())),
+            ChangeTarget::Route { destination } => {
                 host.route = Some(RouteText { destination: destination.clone(), attributes: change.to.clone() });
             }
-            Target::Queueing { interface } => {
-                host.interface = Some(Interface { name: interface.clone(), queueing: Some(change.to.clone()) });
+            ChangeTarget::Queueing { interface } => {
+                host.interface = Some(EgressInterface { name: interface.clone(), queueing: Some(change.to.clone()) });
             }
             other => panic!("{other} is not proposed by any rule"),
         }
@@ -160,9 +161,9 @@ fn applied(mut inputs: Inputs, proposal: &Proposal) -> Inputs {
     inputs
 }
 
-/// Nothing becomes less, but the limit of what is unsent, for which a delay was measured.
-fn never_less(inputs: &Inputs, change: &Change) {
-    let Target::Setting { key } = &change.target else { return };
+/// No value decreases, except the limit of unsent data, for which a delay was measured.
+fn never_less(inputs: &TuningInputs, change: &HostChange) {
+    let ChangeTarget::Setting { key } = &change.target else { return };
     let from = change.from.as_deref().and_then(numbers);
     let (Some(from), Some(to)) = (from, numbers(&change.to)) else { return };
     if key == "net.ipv4.tcp_notsent_lowat" {
@@ -173,17 +174,17 @@ fn never_less(inputs: &Inputs, change: &Change) {
     }
 }
 
-/// tuning's list of what must never be recommended.
-fn hard_rules(inputs: &Inputs, end: End, change: &Change) {
+/// Checks the list of changes that must never be recommended.
+fn hard_rules(inputs: &TuningInputs, end: HostEnd, change: &HostChange) {
     let host = inputs.host(end).expect("a known host");
     match &change.target {
-        Target::Setting { key } if FEATURES.contains(&key.as_str()) => assert_eq!(change.to, "1", "{key}"),
-        Target::Setting { key } => match key.as_str() {
+        ChangeTarget::Setting { key } if FEATURES.contains(&key.as_str()) => assert_eq!(change.to, "1", "{key}"),
+        ChangeTarget::Setting { key } => match key.as_str() {
             "net.core.netdev_max_backlog" => assert!(host.receiving.is_some_and(|seen| !seen.dropped.is_zero())),
             "net.ipv4.tcp_congestion_control" if change.to == "bbr" => no_policer(inputs, end),
             "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem" => {
-                let (to, usual) = (numbers(&change.to).expect("numbers"), host.default_three(key).expect("known"));
-                // Below the kernel's own only where a measurement says what is enough.
+                let (to, usual) = (numbers(&change.to).expect("numbers"), host.default_triple(key).expect("known"));
+                // Below the kernel's default only where a measurement shows the need.
                 assert!(to[2] >= usual[2] || inputs.diagnosis.is_some(), "{change:?}");
                 assert!(i32::try_from(to[2]).is_ok(), "{change:?}");
                 let flows = inputs.flows.map_or(4, StreamCount::get);
@@ -199,15 +200,15 @@ fn hard_rules(inputs: &Inputs, end: End, change: &Change) {
             "net.core.rmem_default" | "net.core.wmem_default" => panic!("{key} is not about TCP"),
             _ => {}
         },
-        Target::Route { .. } if change.to.contains("congctl bbr") => no_policer(inputs, end),
-        Target::Link { .. } => panic!("neither MTU nor txqueuelen is raised without proof"),
+        ChangeTarget::Route { .. } if change.to.contains("congctl bbr") => no_policer(inputs, end),
+        ChangeTarget::Link { .. } => panic!("neither MTU nor txqueuelen is raised without verification"),
         _ => {}
     }
 }
 
-fn no_policer(inputs: &Inputs, end: End) {
+fn no_policer(inputs: &TuningInputs, end: HostEnd) {
     let transfers = inputs.transfers();
-    let clean = |transfer: &&inputs::Transfer<'_>| transfer.sender == end && transfer.way.policer.is_none();
+    let clean = |transfer: &&inputs::DataFlow<'_>| transfer.sender == end && transfer.way.policer.is_none();
     assert!(transfers.iter().any(|transfer| clean(&transfer)), "BBR where a policer was found");
 }
 
@@ -215,15 +216,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2048))]
 
     #[test]
-    fn every_proposal_keeps_to_the_hard_rules(inputs in any_inputs()) {
+    fn every_proposal_follows_the_hard_rules(inputs in any_inputs()) {
         let proposal = propose(&inputs);
-        for Proposed { end, change, alternatives } in &proposal.changes {
+        for ProposedHostChange { end, change, alternatives } in &proposal.changes {
             for change in core::iter::once(change).chain(alternatives) {
                 never_less(&inputs, change);
                 hard_rules(&inputs, *end, change);
                 prop_assert!(!change.reason.text.is_empty() && !change.reason.risk.is_empty());
             }
-            if let Target::Setting { key } = &change.target {
+            if let ChangeTarget::Setting { key } = &change.target {
                 prop_assert!(!inputs.host(*end).expect("known").unwritable.contains_key(key), "{key} cannot be written");
             }
         }
@@ -231,12 +232,12 @@ proptest! {
         let groups = proposal.groups();
         prop_assert!(groups.is_sorted() && groups.windows(2).all(|pair| pair[0] != pair[1]), "{groups:?}");
         if !inputs.goal.ends_connections() {
-            prop_assert!(groups.iter().all(|group| matches!(group, Group::Processors | Group::Queueing)));
+            prop_assert!(groups.iter().all(|group| matches!(group, ChangeGroup::Processors | ChangeGroup::Queueing)));
         }
     }
 
     #[test]
-    fn what_was_applied_is_not_proposed_again(inputs in any_inputs()) {
+    fn applied_changes_are_not_proposed_again(inputs in any_inputs()) {
         let first = propose(&inputs);
         let second = propose(&applied(inputs, &first));
         prop_assert!(second.is_empty(), "{:#?}\nthen\n{:#?}", first.changes, second.changes);
@@ -247,7 +248,7 @@ proptest! {
         let Some(cause) = inputs.cause() else { return Ok(()) };
         let of_a_program = [Cause::SlowReader, Cause::SocketPacing, Cause::Application, Cause::ApplicationPacing];
         let lived_with = [Cause::BlackHole, Cause::Policer, Cause::Loss, Cause::BurstyLoss];
-        let outside = matches!(cause.place(), Place::Network | Place::Nowhere | Place::Unknown) && !lived_with.contains(&cause);
+        let outside = matches!(cause.location(), CauseLocation::Network | CauseLocation::Nowhere | CauseLocation::Unknown) && !lived_with.contains(&cause);
         if outside || of_a_program.contains(&cause) {
             let proposal = propose(&inputs);
             prop_assert!(proposal.is_empty(), "{cause:?}: {:?}", proposal.changes);
@@ -258,9 +259,9 @@ proptest! {
     #[test]
     fn more_path_never_needs_less(bits in 1e6_f64..1e10, factor in 1.0_f64..8.0, microseconds in 100_u64..200_000) {
         let buffers = |bits: f64| {
-            let near = cases::host(&[("net.ipv4.tcp_rmem", "4096 131072 131072"), ("net.ipv4.tcp_wmem", "4096 16384 65536")]);
+            let near = test_cases::host(&[("net.ipv4.tcp_rmem", "4096 131072 131072"), ("net.ipv4.tcp_wmem", "4096 16384 65536")]);
             let (rate, time) = (BitRate::from_bits_per_second(bits), Duration::from_micros(microseconds));
-            let proposal = propose(&Inputs::given(Goal::WanBulk, near, None, rate, time));
+            let proposal = propose(&TuningInputs::from_rate_and_rtt(TuningGoal::WanBulk, near, None, rate, time));
             proposal.changes.iter().filter_map(|proposed| numbers(&proposed.change.to)?.pop()).collect::<Vec<u64>>()
         };
         let (less, more) = (buffers(bits), buffers(bits * factor));

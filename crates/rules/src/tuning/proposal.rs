@@ -1,20 +1,23 @@
-//! What is proposed, for which end, and what is not, with the reason.
+//! Proposed changes per host, and refusals with their reasons.
 
-use linerate_model::change::{Change, Group, Plan};
-use linerate_model::diagnosis::{Cause, Place};
+use linerate_model::change::{ChangeGroup, ChangePlan, HostChange};
+use linerate_model::diagnosis::{Cause, CauseLocation};
 use linerate_units::WallTime;
+use serde::{Deserialize, Serialize};
 
-/// One of the two hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum End {
-    /// The host on which linerate runs.
+/// Near or far host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum HostEnd {
+    /// Host on which linerate runs.
     Near,
-    /// The other one.
+    /// Other host.
     Far,
 }
 
-impl End {
-    /// Its name for people and in documents.
+impl HostEnd {
+    /// Returns the name in texts and documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -23,7 +26,7 @@ impl End {
         }
     }
 
-    /// The other one.
+    /// Returns the other host.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -33,93 +36,93 @@ impl End {
     }
 }
 
-/// One change of one host.
+/// Change proposed for one host.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Proposed {
-    /// Which host.
-    pub end: End,
-    /// The change: the narrowest form that can be made there.
-    pub change: Change,
-    /// Other forms of it, any of which does the same, and other values, each of which may do as well.
-    pub alternatives: Vec<Change>,
+pub struct ProposedHostChange {
+    /// Host to change.
+    pub end: HostEnd,
+    /// Change in its narrowest possible form.
+    pub change: HostChange,
+    /// Other forms with the same effect, and other values that may do as well.
+    pub alternatives: Vec<HostChange>,
 }
 
-impl Proposed {
-    /// The alternatives that are another thing to try, and not another form of the same.
-    pub fn other_values(&self) -> impl Iterator<Item = &Change> {
-        let value = |change: &Change| change.to.split_ascii_whitespace().next_back().map(str::to_owned);
+impl ProposedHostChange {
+    /// Returns the alternatives with another value, not those in another form.
+    pub fn other_values(&self) -> impl Iterator<Item = &HostChange> {
+        let value = |change: &HostChange| change.to.split_ascii_whitespace().next_back().map(str::to_owned);
         let own = value(&self.change);
-        let is_tried = self.change.group == Group::CongestionControl;
+        let is_tried = self.change.group == ChangeGroup::CongestionControl;
         self.alternatives.iter().filter(move |other| is_tried && value(other) != own)
     }
 }
 
-/// Why something is not proposed, or less of it.
+/// Reason why a change is not proposed, or only in part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// The rule that has looked; `None` where none was asked.
+pub struct TuningRefusal {
+    /// Rule that refused; `None` where no rule applied.
     pub rule: Option<&'static str>,
-    /// The host that it is about; `None` for both.
-    pub end: Option<End>,
-    /// The cause that it is about.
+    /// Host concerned; `None` for both.
+    pub end: Option<HostEnd>,
+    /// Cause concerned.
     pub cause: Option<Cause>,
-    /// The reason, and what could be done instead.
+    /// Reason, and the alternative.
     pub text: String,
 }
 
-/// What a rule answers.
+/// Answer of a rule.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
-    /// Change this.
-    Change(Box<Proposed>),
-    /// Do not, or not as far as it would take.
-    Refusal(Refusal),
+pub enum RuleAnswer {
+    /// Proposed change.
+    Change(Box<ProposedHostChange>),
+    /// No change, or less than needed.
+    Refusal(TuningRefusal),
 }
 
-/// Everything that is proposed.
+/// Proposed changes and refusals.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Proposal {
-    /// What limits, where it was measured.
+pub struct TuningProposal {
+    /// Measured cause of the limit.
     pub cause: Option<Cause>,
-    /// In the order in which groups are to be tried, and within a group in which they are to be applied.
-    pub changes: Vec<Proposed>,
-    /// What is not proposed, and why. Never empty when there are no changes.
-    pub refusals: Vec<Refusal>,
+    /// Changes, in the order in which groups are tried, and applied within a group.
+    pub changes: Vec<ProposedHostChange>,
+    /// Refusals with reasons. Never empty when there are no changes.
+    pub refusals: Vec<TuningRefusal>,
 }
 
-impl Proposal {
-    /// Whether nothing is to be changed.
+impl TuningProposal {
+    /// True when there is nothing to change.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// Whether the changes live with a cause that is on the path, instead of removing it. Whoever looks after the path
-    /// can do better.
+    /// True when the changes work around a cause on the path, which only the path's operator can remove.
     #[must_use]
     pub fn lives_with_the_path(&self) -> bool {
-        !self.is_empty() && self.cause.is_some_and(|cause| cause.place() == Place::Network)
+        !self.is_empty() && self.cause.is_some_and(|cause| cause.location() == CauseLocation::Network)
     }
 
-    /// The groups that have changes, in the order in which they are to be tried.
+    /// Returns the groups with changes, in the order of their trials.
     #[must_use]
-    pub fn groups(&self) -> Vec<Group> {
-        let mut groups: Vec<Group> = self.changes.iter().map(|proposed| proposed.change.group).collect();
+    pub fn groups(&self) -> Vec<ChangeGroup> {
+        let mut groups: Vec<ChangeGroup> = self.changes.iter().map(|proposed| proposed.change.group).collect();
         groups.dedup();
         groups
     }
 
-    /// The changes of one host, of one group or of all.
+    /// Returns the changes of one host, of one group or of all.
     #[must_use]
-    pub fn of(&self, end: End, group: Option<Group>) -> Vec<&Change> {
-        let wanted =
-            |proposed: &&Proposed| proposed.end == end && group.is_none_or(|group| proposed.change.group == group);
+    pub fn changes_of(&self, end: HostEnd, group: Option<ChangeGroup>) -> Vec<&HostChange> {
+        let wanted = |proposed: &&ProposedHostChange| {
+            proposed.end == end && group.is_none_or(|group| proposed.change.group == group)
+        };
         self.changes.iter().filter(wanted).map(|proposed| &proposed.change).collect()
     }
 
-    /// The same as a plan for that host; without changes where there is nothing to do.
+    /// Returns the same changes as a plan; empty where there is nothing to do.
     #[must_use]
-    pub fn plan(&self, end: End, group: Option<Group>, made_at: WallTime) -> Plan {
-        Plan { made_at, changes: self.of(end, group).into_iter().cloned().collect() }
+    pub fn plan(&self, end: HostEnd, group: Option<ChangeGroup>, made_at: WallTime) -> ChangePlan {
+        ChangePlan { made_at, changes: self.changes_of(end, group).into_iter().cloned().collect() }
     }
 }

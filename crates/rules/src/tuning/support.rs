@@ -1,93 +1,94 @@
-//! What several rules of tuning need: building answers, and the bounds that memory sets.
+//! Helpers of the tuning rules: building answers, and limits by the host's memory.
 
-use linerate_model::change::{Change, Group, Reason, TakesEffect, Target};
+use linerate_model::change::{ChangeGroup, ChangeReason, ChangeTarget, EffectTiming, HostChange};
 use linerate_units::{BitRate, ByteCount, StreamCount, display};
 
-use super::inputs::{Host, Inputs, Transfer};
-use super::proposal::{Answer, End, Proposed, Refusal};
+use super::inputs::{DataFlow, TuningHost, TuningInputs};
+use super::proposal::{HostEnd, ProposedHostChange, RuleAnswer, TuningRefusal};
 
-/// The largest number that `tcp_rmem`, `tcp_wmem`, `rmem_max` and `wmem_max` take.
-pub(super) const LARGEST: ByteCount = ByteCount::new(i32::MAX as u64);
+/// Largest number that `tcp_rmem`, `tcp_wmem`, `rmem_max` and `wmem_max` accept.
+pub(super) const MAX_BUFFER: ByteCount = ByteCount::new(i32::MAX as u64);
 
-/// The part of the memory that all large buffers together may have.
-const PART_OF_MEMORY: u64 = 8;
+/// Divisor of the memory that gives the part for all large buffers together.
+const MEMORY_DIVISOR: u64 = 8;
 
-/// As many connections share that part where it is not known how many there will be.
-const USUAL_FLOWS: u64 = 4;
+/// Number of connections that share that part where their number is unknown.
+const DEFAULT_FLOWS: u64 = 4;
 
-/// A setting's new value, with everything that is to be said of it.
-pub(super) struct Setting<'s> {
+/// New value of a setting, with its explanation.
+pub(super) struct SettingProposal<'s> {
     pub(super) rule: &'static str,
-    pub(super) end: End,
+    pub(super) end: HostEnd,
     pub(super) key: &'s str,
     pub(super) to: String,
-    pub(super) group: Group,
-    pub(super) takes_effect: TakesEffect,
+    pub(super) group: ChangeGroup,
+    pub(super) takes_effect: EffectTiming,
     pub(super) text: String,
     pub(super) arithmetic: Option<String>,
     pub(super) evidence: Vec<String>,
     pub(super) risk: &'static str,
 }
 
-impl Setting<'_> {
-    /// The answer: the change, or why it cannot be made there. Nothing where the value stands there already.
-    pub(super) fn answer(self, inputs: &Inputs) -> Vec<Answer> {
+impl SettingProposal<'_> {
+    /// Returns the change, or the reason why it is impossible. Empty where the setting already has the value.
+    pub(super) fn answer(self, inputs: &TuningInputs) -> Vec<RuleAnswer> {
         let Some(host) = inputs.host(self.end) else { return Vec::new() };
         let from = host.settings.get(self.key).cloned();
         if from.as_deref() == Some(self.to.as_str()) {
             return Vec::new();
         }
         if let Some(reason) = host.unwritable.get(self.key) {
-            let text = format!("{} = {} would be right, but cannot be written: {reason}.", self.key, self.to);
+            let text = format!("{} = {} is needed, but cannot be written: {reason}.", self.key, self.to);
             return vec![refuse(self.rule, Some(self.end), inputs, text)];
         }
-        let mut evidence = vec![format!("{} = {}", self.key, from.as_deref().unwrap_or("not known"))];
+        let mut evidence = vec![format!("{} = {}", self.key, from.as_deref().unwrap_or("unknown"))];
         evidence.extend(self.evidence);
-        let target = Target::Setting { key: self.key.to_owned() };
-        let reason = Reason {
+        let target = ChangeTarget::Setting { key: self.key.to_owned() };
+        let reason = ChangeReason {
             rule: self.rule.to_owned(),
             text: self.text,
             arithmetic: self.arithmetic,
             evidence,
             risk: self.risk.to_owned(),
         };
-        let change = Change { target, from, to: self.to, group: self.group, takes_effect: self.takes_effect, reason };
-        vec![Answer::Change(Box::new(Proposed { end: self.end, change, alternatives: Vec::new() }))]
+        let change =
+            HostChange { target, from, to: self.to, group: self.group, takes_effect: self.takes_effect, reason };
+        vec![RuleAnswer::Change(Box::new(ProposedHostChange { end: self.end, change, alternatives: Vec::new() }))]
     }
 }
 
-/// A reason not to.
-pub(super) fn refuse(rule: &'static str, end: Option<End>, inputs: &Inputs, text: String) -> Answer {
-    Answer::Refusal(Refusal { rule: Some(rule), end, cause: inputs.cause(), text })
+/// Returns a refusal with its reason.
+pub(super) fn refuse(rule: &'static str, end: Option<HostEnd>, inputs: &TuningInputs, text: String) -> RuleAnswer {
+    RuleAnswer::Refusal(TuningRefusal { rule: Some(rule), end, cause: inputs.cause(), text })
 }
 
-/// A feature of TCP that is off and must be on, at the ends of the data.
-pub(super) struct Feature {
+/// TCP feature that is off and must be on.
+pub(super) struct FeatureProposal {
     pub(super) rule: &'static str,
     pub(super) key: &'static str,
-    pub(super) group: Group,
+    pub(super) group: ChangeGroup,
     pub(super) text: &'static str,
     pub(super) risk: &'static str,
-    /// Whether it is about this end of a transfer.
-    pub(super) concerns: fn(&Transfer<'_>, End) -> bool,
+    /// True when it concerns this end of a transfer.
+    pub(super) concerns: fn(&DataFlow<'_>, HostEnd) -> bool,
 }
 
-impl Feature {
-    /// Sets it to 1 wherever it is 0.
-    pub(super) fn restore(&self, inputs: &Inputs, evidence: &[String]) -> Vec<Answer> {
+impl FeatureProposal {
+    /// Sets the feature to 1 wherever it is 0.
+    pub(super) fn restore(&self, inputs: &TuningInputs, evidence: &[String]) -> Vec<RuleAnswer> {
         let transfers = inputs.transfers();
         let concerned = |end| transfers.iter().any(|transfer| (self.concerns)(transfer, end));
-        let off = inputs.ends().filter(|(end, host)| concerned(*end) && host.number(self.key) == Some(0));
-        let ends: Vec<End> = off.map(|(end, _)| end).collect();
+        let off = inputs.known_hosts().filter(|(end, host)| concerned(*end) && host.number(self.key) == Some(0));
+        let ends: Vec<HostEnd> = off.map(|(end, _)| end).collect();
         ends.into_iter()
             .flat_map(|end| {
-                Setting {
+                SettingProposal {
                     rule: self.rule,
                     end,
                     key: self.key,
                     to: "1".to_owned(),
                     group: self.group,
-                    takes_effect: TakesEffect::NewConnections,
+                    takes_effect: EffectTiming::NewConnections,
                     text: self.text.to_owned(),
                     arithmetic: None,
                     evidence: evidence.to_vec(),
@@ -99,40 +100,40 @@ impl Feature {
     }
 }
 
-/// Both ends of the data.
-pub(super) fn both(_: &Transfer<'_>, _: End) -> bool {
+/// Selects both ends of a transfer.
+pub(super) fn both_ends(_: &DataFlow<'_>, _: HostEnd) -> bool {
     true
 }
 
-/// The next larger size with few digits in binary: a multiple of a 64th of the power of two below it.
+/// Rounds up to a multiple of a 64th of the power of two below the size.
 pub(super) fn rounded_up(size: ByteCount) -> ByteCount {
     let step = size.get().checked_ilog2().map_or(1, |bits| 1_u64 << bits.saturating_sub(6));
     ByteCount::new(size.get().div_ceil(step).saturating_mul(step))
 }
 
-/// The most that one buffer of this host may have, and why.
-pub(super) fn most(inputs: &Inputs, host: &Host) -> (ByteCount, String) {
+/// Returns the largest size for one buffer of this host, and the reason.
+pub(super) fn largest_buffer(inputs: &TuningInputs, host: &TuningHost) -> (ByteCount, String) {
     let flows = inputs.flows.map(StreamCount::get).filter(|flows| *flows > 0);
     // In one kernel the buffers of both ends take from the same memory.
     let ends = if inputs.one_kernel { 2 } else { 1 };
-    let share = PART_OF_MEMORY * flows.unwrap_or(USUAL_FLOWS) * ends;
+    let share = MEMORY_DIVISOR * flows.unwrap_or(DEFAULT_FLOWS) * ends;
     let of_memory = host.memory.map(|memory| {
-        let most = ByteCount::new(memory.get() / share / host.page().get() * host.page().get());
+        let most = ByteCount::new(memory.get() / share / host.page_size().get() * host.page_size().get());
         let each = if flows == Some(1) && ends == 1 { "this host" } else { "each buffer" };
         (most, format!("1/{share} of its memory of {} is the most for {each}", display::size_binary(memory)))
     });
-    let of_total = total_that_stays(inputs).map(|pressure| {
+    let of_total = fixed_pressure(inputs).map(|pressure| {
         let most =
-            ByteCount::from_f64((pressure.as_f64() / 1.5 / StreamCount::new(share / PART_OF_MEMORY).as_f64()).floor());
+            ByteCount::from_f64((pressure.as_f64() / 1.5 / StreamCount::new(share / MEMORY_DIVISOR).as_f64()).floor());
         (
             most,
             format!(
-                "net.ipv4.tcp_mem cannot be raised there, and puts pressure on at {}",
+                "net.ipv4.tcp_mem cannot be raised there, and its memory pressure begins at {}",
                 display::size_binary(pressure)
             ),
         )
     });
-    let hard = (LARGEST, "the kernel takes no more than 2147483647".to_owned());
+    let hard = (MAX_BUFFER, "the kernel accepts no more than 2147483647".to_owned());
     [Some(hard), of_memory, of_total.filter(|_| host.unwritable.contains_key("net.ipv4.tcp_mem"))]
         .into_iter()
         .flatten()
@@ -140,21 +141,21 @@ pub(super) fn most(inputs: &Inputs, host: &Host) -> (ByteCount, String) {
         .unwrap_or_default()
 }
 
-/// Where the kernel comes under pressure, when nobody can change that.
-fn total_that_stays(inputs: &Inputs) -> Option<ByteCount> {
-    let stays = |(_, host): (End, &Host)| {
-        let pages = host.three("net.ipv4.tcp_mem")?[1];
-        host.unwritable.contains_key("net.ipv4.tcp_mem").then(|| host.page() * pages)
+/// Returns the memory at which the kernel comes under pressure, when that cannot be changed.
+fn fixed_pressure(inputs: &TuningInputs) -> Option<ByteCount> {
+    let stays = |(_, host): (HostEnd, &TuningHost)| {
+        let pages = host.triple("net.ipv4.tcp_mem")?[1];
+        host.unwritable.contains_key("net.ipv4.tcp_mem").then(|| host.page_size() * pages)
     };
-    inputs.ends().filter_map(stays).min()
+    inputs.known_hosts().filter_map(stays).min()
 }
 
-/// A rate as it stands in arithmetic.
+/// Formats a rate for the arithmetic.
 pub(super) fn rate(rate: BitRate) -> String {
     display::rate(rate)
 }
 
-/// A size with its exact value.
-pub(super) fn exact(size: ByteCount) -> String {
+/// Formats a size with its exact value.
+pub(super) fn exact_size(size: ByteCount) -> String {
     format!("{} B ({})", size.get(), display::size_binary(size))
 }

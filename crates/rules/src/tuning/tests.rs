@@ -1,14 +1,15 @@
-//! Known paths, and the list of rules itself.
+//! Tests of known paths, and of the list of rules.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
-use linerate_model::change::{Group, Target};
+use linerate_analysis::formulas::bandwidth_delay_product;
+use linerate_model::change::{ChangeGroup, ChangeTarget};
 use linerate_model::diagnosis::Cause;
-use linerate_model::formulas::bandwidth_delay_product;
 use linerate_model::host::kernel::KernelVersion;
 use linerate_units::{BitRate, ByteCount, Ratio, StreamCount, WallTime};
 
-use super::cases::{diagnosed, host, rhel};
+use super::test_cases::{diagnosed, host, rhel};
 use super::*;
 
 const RECEIVE: &str = "net.ipv4.tcp_rmem";
@@ -16,20 +17,23 @@ const SEND: &str = "net.ipv4.tcp_wmem";
 const TOTAL: &str = "net.ipv4.tcp_mem";
 const OLD_DEFAULTS: [(&str, &str); 2] = [(RECEIVE, "4096 131072 6291456"), (SEND, "4096 16384 4194304")];
 
-/// What is to stand in a setting of that end.
-fn value(proposal: &Proposal, end: End, key: &str) -> Option<String> {
-    let target = Target::Setting { key: key.to_owned() };
-    proposal.of(end, None).into_iter().find(|change| change.target == target).map(|change| change.to.clone())
+/// Returns the proposed value of a setting at that end.
+fn value(proposal: &TuningProposal, end: HostEnd, key: &str) -> Option<String> {
+    let target = ChangeTarget::Setting { key: key.to_owned() };
+    proposal.changes_of(end, None).into_iter().find(|change| change.target == target).map(|change| change.to.clone())
 }
 
-fn largest(proposal: &Proposal, end: End, key: &str) -> Option<u64> {
+fn largest(proposal: &TuningProposal, end: HostEnd, key: &str) -> Option<u64> {
     value(proposal, end, key)?.split(' ').next_back()?.parse().ok()
 }
 
-fn inputs(bits: f64, microseconds: u64, values: &[(&str, &str)], mebibytes: u64) -> Inputs {
-    let near = Host { memory: Some(ByteCount::from_mebibytes(mebibytes)), ..host(values) };
+fn inputs(bits: f64, microseconds: u64, values: &[(&str, &str)], mebibytes: u64) -> TuningInputs {
+    let near = TuningHost { memory: Some(ByteCount::from_mebibytes(mebibytes)), ..host(values) };
     let (rate, time) = (BitRate::from_bits_per_second(bits), Duration::from_micros(microseconds));
-    Inputs { flows: Some(StreamCount::new(1)), ..Inputs::given(Goal::WanBulk, near, None, rate, time) }
+    TuningInputs {
+        flows: Some(StreamCount::new(1)),
+        ..TuningInputs::from_rate_and_rtt(TuningGoal::WanBulk, near, None, rate, time)
+    }
 }
 
 #[test]
@@ -46,17 +50,17 @@ fn rules_are_listed_by_group_once_and_documented() {
 #[test]
 fn each_rule_has_a_case_that_fires_and_one_that_does_not() {
     for rule in TUNING_RULES {
-        let changes = |inputs: &Inputs| -> Vec<Proposed> {
+        let changes = |inputs: &TuningInputs| -> Vec<ProposedHostChange> {
             let answers = (rule.propose)(inputs).into_iter();
             answers
-                .filter_map(|answer| if let Answer::Change(change) = answer { Some(*change) } else { None })
+                .filter_map(|answer| if let RuleAnswer::Change(change) = answer { Some(*change) } else { None })
                 .collect()
         };
         let fires = (rule.fires)();
         assert!(rule.is_asked(&fires), "{} is not asked in its own case", rule.id);
         let found = changes(&fires);
         assert!(!found.is_empty(), "{} proposes nothing where it should", rule.id);
-        for Proposed { change, alternatives, .. } in &found {
+        for ProposedHostChange { change, alternatives, .. } in &found {
             assert_eq!((change.reason.rule.as_str(), change.group), (rule.id, rule.group));
             assert!(
                 !change.reason.text.is_empty() && !change.reason.risk.is_empty() && !change.reason.evidence.is_empty()
@@ -64,11 +68,11 @@ fn each_rule_has_a_case_that_fires_and_one_that_does_not() {
             assert!(alternatives.iter().all(|other| (&other.target, &other.to) != (&change.target, &change.to)));
         }
         assert_eq!(changes(&(rule.silent)()), [], "{}", rule.id);
-        assert_eq!(changes(&Inputs::default()), [], "{}: nothing is known, nothing is proposed", rule.id);
+        assert_eq!(changes(&TuningInputs::default()), [], "{}: nothing is known, nothing is proposed", rule.id);
     }
 }
 
-/// tuning at the published bandwidth-delay products: the window holds 1.25 of them, the send buffer two.
+/// Published bandwidth-delay products: the window holds 1.25 of them, the send buffer two.
 #[test]
 fn buffers_of_published_paths() {
     for (bits, microseconds, product) in [
@@ -85,7 +89,7 @@ fn buffers_of_published_paths() {
         let expected =
             [(RECEIVE, product.as_f64() * 1.25 / 0.62, 6_291_456), (SEND, product.as_f64() * 2.0, 4_194_304)];
         for (key, least, now) in expected {
-            let Some(found) = largest(&proposal, End::Near, key).map(ByteCount::new) else {
+            let Some(found) = largest(&proposal, HostEnd::Near, key).map(ByteCount::new) else {
                 assert!(least <= ByteCount::new(now).as_f64(), "{key}: nothing for {bits} bit/s, {microseconds} us");
                 continue;
             };
@@ -96,7 +100,7 @@ fn buffers_of_published_paths() {
             );
         }
     }
-    // 1.25 MB and 187.5 kB fit into what stands there.
+    // 1.25 MB and 187.5 kB fit into the current values.
     for (bits, microseconds) in [(10e9, 1_000), (1e9, 1_500)] {
         let proposal = propose(&inputs(bits, microseconds, &OLD_DEFAULTS, 16 << 10));
         assert!(proposal.is_empty() && !proposal.refusals.is_empty(), "{proposal:?}");
@@ -109,52 +113,53 @@ fn the_path_of_the_guide() {
     let proposal = propose(&inputs(10e9, 117_000, &total, 6 << 10));
     assert_eq!(proposal.refusals, []);
     for key in [RECEIVE, SEND] {
-        assert!(largest(&proposal, End::Near, key).is_some_and(|bytes| bytes >= 292_500_000), "{proposal:?}");
+        assert!(largest(&proposal, HostEnd::Near, key).is_some_and(|bytes| bytes >= 292_500_000), "{proposal:?}");
     }
-    let pages: Vec<u64> = value(&proposal, End::Near, TOTAL)
+    let pages: Vec<u64> = value(&proposal, HostEnd::Near, TOTAL)
         .expect("394 MB are less than one and a half buffers")
         .split(' ')
         .map(|word| word.parse().expect("a number"))
         .collect();
     assert!(pages.is_sorted() && pages[1] * 4096 >= 438_750_000 && pages[2] * 4096 <= (6 << 30) / 4, "{pages:?}");
-    let change = proposal.of(End::Near, None).into_iter().find(|change| change.reason.rule == "receive-buffer");
+    let change =
+        proposal.changes_of(HostEnd::Near, None).into_iter().find(|change| change.reason.rule == "receive-buffer");
     let reason = &change.expect("a receive buffer").reason;
     let arithmetic = reason.arithmetic.as_deref().expect("computed");
     assert!(arithmetic.starts_with("1.25 x 10.0 Gbit/s x 117 ms / 8 / 0.62 = 295 MB"), "{arithmetic}");
     // 0.62 x 6 291 456 B x 8 / 117 ms.
     assert!(reason.text.contains("267 Mbit/s"), "{}", reason.text);
-    assert_eq!(proposal.groups(), [Group::Buffers]);
-    assert_eq!(proposal.plan(End::Near, None, WallTime::from_unix(Duration::ZERO)).changes.len(), 3);
-    assert_eq!(proposal.plan(End::Far, None, WallTime::from_unix(Duration::ZERO)).changes, []);
+    assert_eq!(proposal.groups(), [ChangeGroup::Buffers]);
+    assert_eq!(proposal.plan(HostEnd::Near, None, WallTime::from_unix(Duration::ZERO)).changes.len(), 3);
+    assert_eq!(proposal.plan(HostEnd::Far, None, WallTime::from_unix(Duration::ZERO)).changes, []);
 }
 
 #[test]
-fn little_memory_is_said_and_kept_to() {
+fn little_memory_is_reported_and_respected() {
     let proposal = propose(&inputs(10e9, 117_000, &OLD_DEFAULTS, 1024));
     // 1/8 of 1 GiB.
-    assert_eq!(largest(&proposal, End::Near, RECEIVE), Some(128 << 20));
-    let said = proposal.refusals.iter().any(|refusal| refusal.text.contains("1/8 of its memory of 1.0 GiB"));
-    assert!(said, "{:?}", proposal.refusals);
+    assert_eq!(largest(&proposal, HostEnd::Near, RECEIVE), Some(128 << 20));
+    let is_reported = proposal.refusals.iter().any(|refusal| refusal.text.contains("1/8 of its memory of 1.0 GiB"));
+    assert!(is_reported, "{:?}", proposal.refusals);
     let mut several = inputs(10e9, 117_000, &OLD_DEFAULTS, 8 << 10);
     several.flows = None;
-    // 1/32 where nobody says how many connections there will be.
-    assert_eq!(largest(&propose(&several), End::Near, RECEIVE), Some((8 << 30) / 32));
+    // 1/32 where the number of connections is unknown.
+    assert_eq!(largest(&propose(&several), HostEnd::Near, RECEIVE), Some((8 << 30) / 32));
 }
 
 #[test]
 fn both_ends_of_one_kernel_share_its_total() {
     let total = [OLD_DEFAULTS[0], OLD_DEFAULTS[1], (TOTAL, "72132 96179 144264")];
     let mut shared = diagnosed(inputs(10e9, 117_000, &total, 6 << 10), Cause::ReceiveWindow);
-    shared.data = Data::ToFar;
-    shared.far = Some(Host { memory: shared.near.memory, ..host(&OLD_DEFAULTS) });
+    shared.data = Some(Direction::Up);
+    shared.far = Some(TuningHost { memory: shared.near.memory, ..host(&OLD_DEFAULTS) });
     shared.one_kernel = true;
     let proposal = propose(&shared);
     assert_eq!(proposal.refusals, []);
-    // 1.12 products under way, of a send buffer of which 0.7 are.
-    assert!(largest(&proposal, End::Near, SEND).is_some_and(|bytes| bytes >= 234_000_000));
-    assert!(largest(&proposal, End::Far, RECEIVE).is_some_and(|bytes| bytes >= 292_500_000));
-    assert_eq!((largest(&proposal, End::Near, RECEIVE), largest(&proposal, End::Far, SEND)), (None, None));
-    let pressure: u64 = value(&proposal, End::Near, TOTAL)
+    // 1.12 products in flight, of a send buffer of which 0.7 are.
+    assert!(largest(&proposal, HostEnd::Near, SEND).is_some_and(|bytes| bytes >= 234_000_000));
+    assert!(largest(&proposal, HostEnd::Far, RECEIVE).is_some_and(|bytes| bytes >= 292_500_000));
+    assert_eq!((largest(&proposal, HostEnd::Near, RECEIVE), largest(&proposal, HostEnd::Far, SEND)), (None, None));
+    let pressure: u64 = value(&proposal, HostEnd::Near, TOTAL)
         .expect("raised")
         .split(' ')
         .nth(1)
@@ -169,7 +174,7 @@ fn the_lab_path_with_a_small_total_gets_the_kernels_own() {
     let total = [OLD_DEFAULTS[0], OLD_DEFAULTS[1], (TOTAL, "768 1024 1536")];
     let proposal = propose(&diagnosed(inputs(300e6, 20_100, &total, 1024), Cause::KernelMemory));
     // 1/16 of 1 GiB in pages.
-    assert_eq!(value(&proposal, End::Near, TOTAL).as_deref(), Some("12288 16384 24576"));
+    assert_eq!(value(&proposal, HostEnd::Near, TOTAL).as_deref(), Some("12288 16384 24576"));
     assert_eq!(proposal.changes.len(), 1);
 }
 
@@ -177,17 +182,18 @@ fn the_lab_path_with_a_small_total_gets_the_kernels_own() {
 fn a_measured_share_and_an_old_kernel_change_the_arithmetic() {
     let mut measured = inputs(10e9, 117_000, &OLD_DEFAULTS, 64 << 10);
     measured.seen.window_share = Ratio::new(0.94);
-    let with_more = largest(&propose(&measured), End::Near, RECEIVE).expect("raised");
+    let with_more = largest(&propose(&measured), HostEnd::Near, RECEIVE).expect("raised");
     measured.seen.window_share = None;
     measured.near.kernel = Some(KernelVersion::new(6, 1));
-    let with_half = largest(&propose(&measured), End::Near, RECEIVE).expect("raised");
+    let with_half = largest(&propose(&measured), HostEnd::Near, RECEIVE).expect("raised");
     assert!((194_000_000..200_000_000).contains(&with_more), "{with_more}");
     assert!((365_625_000..372_000_000).contains(&with_half), "{with_half}");
 }
 
-/// lab:300m-20ms-receive-buffer-375k and its send buffer's sibling: full, and the queue of the window stays below a fifth.
+/// lab:300m-20ms-receive-buffer-375k and its send buffer's sibling: full, and the queue of the window stays below a
+/// fifth.
 #[test]
-fn what_was_measured_is_met_closely() {
+fn a_measured_need_is_met_closely() {
     let values = [(RECEIVE, "4096 131072 375000"), (SEND, "4096 16384 375000")];
     let mut inputs = diagnosed(inputs(300e6, 20_100, &values, 1024), Cause::ReceiveWindow);
     inputs.seen.window_share = Ratio::new(0.632);
@@ -197,16 +203,16 @@ fn what_was_measured_is_met_closely() {
     // Payload of full packets: 1448 of 1514 bytes that the link counts.
     let product = 300e6 * 1448.0 / 1514.0 * 0.0201 / 8.0;
     for (key, share) in [(RECEIVE, 0.632), (SEND, 0.67), (SEND, 0.7)] {
-        let size = ByteCount::new(largest(&proposal, End::Near, key).expect("raised")).as_f64();
-        let under_way = size * share / product;
-        assert!(under_way > 1.1 && under_way < 1.2, "{key}: {under_way} products under way");
+        let size = ByteCount::new(largest(&proposal, HostEnd::Near, key).expect("raised")).as_f64();
+        let in_flight = size * share / product;
+        assert!(in_flight > 1.1 && in_flight < 1.2, "{key}: {in_flight} products in flight");
     }
 }
 
 #[test]
 fn bbr_gets_three_products_to_send() {
     let values = [OLD_DEFAULTS[0], OLD_DEFAULTS[1], ("net.ipv4.tcp_congestion_control", "bbr")];
-    let found = largest(&propose(&inputs(300e6, 100_000, &values, 16 << 10)), End::Near, SEND).expect("raised");
+    let found = largest(&propose(&inputs(300e6, 100_000, &values, 16 << 10)), HostEnd::Near, SEND).expect("raised");
     assert!((11_250_000..11_500_000).contains(&found), "{found}");
 }
 
@@ -214,15 +220,15 @@ fn bbr_gets_three_products_to_send() {
 fn congestion_control_by_loss() {
     let chosen = |control: &str, cause, loss: f64, policed: bool| {
         let mut inputs = diagnosed(inputs(300e6, 20_100, &[("net.ipv4.tcp_congestion_control", control)], 1024), cause);
-        inputs.data = Data::ToFar;
+        inputs.data = Some(Direction::Up);
         inputs.seen.retransmitted = Ratio::new(loss).filter(|loss| *loss > Ratio::ZERO);
         inputs.path.out.policer = policed.then(|| BitRate::from_bits_per_second(100e6));
-        value(&propose(&inputs), End::Near, "net.ipv4.tcp_congestion_control")
+        value(&propose(&inputs), HostEnd::Near, "net.ipv4.tcp_congestion_control")
     };
     assert_eq!(chosen("cubic", Cause::Loss, 1e-3, false).as_deref(), Some("bbr"));
     assert_eq!(chosen("reno", Cause::Loss, 1e-3, false).as_deref(), Some("bbr"));
     assert_eq!(chosen("cubic", Cause::Loss, 1e-3, true), None, "a policer is paced for first");
-    assert_eq!(chosen("cubic", Cause::Loss, 1e-6, false), None, "CUBIC can have 80 % of the path");
+    assert_eq!(chosen("cubic", Cause::Loss, 1e-6, false), None, "CUBIC reaches 80 % of the path");
     assert_eq!(chosen("reno", Cause::CongestionControl, 1e-6, false).as_deref(), Some("cubic"));
     assert_eq!(chosen("reno", Cause::CongestionControl, 0.0, false).as_deref(), Some("cubic"));
     assert_eq!(chosen("bbr", Cause::Loss, 1e-2, false), None);
@@ -239,10 +245,10 @@ fn a_known_route_comes_before_the_whole_host() {
         attributes: "via 192.0.2.1 dev eth0 congctl cubic mtu 1400".to_owned(),
     });
     let proposal = propose(&inputs);
-    let [Proposed { change, alternatives, .. }] = &proposal.changes[..] else { panic!("{proposal:?}") };
-    assert_eq!(change.target, Target::Route { destination: "198.51.100.0/24".to_owned() });
+    let [ProposedHostChange { change, alternatives, .. }] = &proposal.changes[..] else { panic!("{proposal:?}") };
+    assert_eq!(change.target, ChangeTarget::Route { destination: "198.51.100.0/24".to_owned() });
     assert_eq!(change.to, "via 192.0.2.1 dev eth0 mtu 1400 congctl bbr");
-    assert!(matches!(&alternatives[..], [global] if matches!(global.target, Target::Setting { .. })));
+    assert!(matches!(&alternatives[..], [global] if matches!(global.target, ChangeTarget::Setting { .. })));
     assert!(proposal.lives_with_the_path());
 }
 
@@ -250,28 +256,29 @@ fn a_known_route_comes_before_the_whole_host() {
 fn an_allowed_request_of_a_program_follows_the_path() {
     let proposal =
         propose(&(TUNING_RULES.iter().find(|rule| rule.id == "socket-buffer-limit").expect("listed").fires)());
-    // 64 MiB were asked for, which is less than half of what the path needs.
-    assert_eq!(value(&proposal, End::Near, "net.core.rmem_max").as_deref(), Some("67108864"));
+    // 64 MiB were requested, which is less than half of the path's need.
+    assert_eq!(value(&proposal, HostEnd::Near, "net.core.rmem_max").as_deref(), Some("67108864"));
 }
 
 #[test]
-fn what_cannot_be_written_is_said() {
+fn settings_that_cannot_be_written_are_refused() {
     let mut inputs = inputs(10e9, 117_000, &OLD_DEFAULTS, 64 << 10);
     inputs.near.unwritable.insert(RECEIVE.to_owned(), "/proc/sys is mounted read-only".to_owned());
     let proposal = propose(&inputs);
-    assert_eq!(largest(&proposal, End::Near, RECEIVE), None);
+    assert_eq!(largest(&proposal, HostEnd::Near, RECEIVE), None);
     assert!(proposal.refusals.iter().any(|refusal| refusal.text.contains("mounted read-only")), "{proposal:?}");
 }
 
 #[test]
-fn causes_outside_of_the_hosts_are_left_alone_with_a_reason() {
-    use linerate_model::diagnosis::Place;
-    // For these there is something that a host can do to live with it.
+fn causes_outside_of_the_hosts_are_refused_with_a_reason() {
+    use linerate_model::diagnosis::CauseLocation;
+    // For these a host can work around the cause.
     let lived_with = [Cause::BlackHole, Cause::Policer, Cause::Loss, Cause::BurstyLoss];
     let programs = [Cause::SlowReader, Cause::SocketPacing];
     for cause in Cause::ALL {
         let outside =
-            !matches!(cause.place(), Place::Sender | Place::Receiver | Place::Hosts) || programs.contains(cause);
+            !matches!(cause.location(), CauseLocation::Sender | CauseLocation::Receiver | CauseLocation::Hosts)
+                || programs.contains(cause);
         let spared = lived_with.contains(cause) || *cause == Cause::SocketBuffer || *cause == Cause::KernelMemory;
         let asked: Vec<&str> =
             TUNING_RULES.iter().filter(|rule| rule.causes.contains(cause)).map(|rule| rule.id).collect();
@@ -280,14 +287,14 @@ fn causes_outside_of_the_hosts_are_left_alone_with_a_reason() {
     }
 }
 
-/// lab:rhel-1g-1500us-no-window-scaling: 188 kB under way, and two bunches of 64 KiB beside them.
+/// lab:rhel-1g-1500us-no-window-scaling: 188 kB in flight, and two bursts of 64 KiB in addition.
 #[test]
-fn on_a_short_path_bunches_of_packets_fit_into_the_window() {
+fn on_a_short_path_bursts_fit_into_the_window() {
     let values = [(RECEIVE, "4096 131072 131072"), (SEND, "4096 16384 4194304")];
     let need = |microseconds| {
         let mut inputs = diagnosed(inputs(1e9, microseconds, &values, 1024), Cause::ReceiveWindow);
         inputs.seen.window_share = Ratio::new(0.632);
-        ByteCount::new(largest(&propose(&inputs), End::Near, RECEIVE).expect("raised")).as_f64() * 0.632
+        ByteCount::new(largest(&propose(&inputs), HostEnd::Near, RECEIVE).expect("raised")).as_f64() * 0.632
     };
     let product = |microseconds: f64| 1e9 * microseconds / 1e6 / 8.0;
     let (short, long) = (need(1500), need(20_000));
@@ -295,11 +302,11 @@ fn on_a_short_path_bunches_of_packets_fit_into_the_window() {
     assert!(long < product(20_000.0) * 1.2, "{long}");
 }
 
-/// What a host told of its processors during a transfer reaches the rules that look at it.
+/// Softnet counters that a host reported during a transfer reach the rules.
 #[test]
-fn what_a_processor_could_not_take_in_is_known_of_a_measured_host() {
-    use linerate_model::diagnosis::Observation;
-    use linerate_model::schema::far::{HostEvidence, ReceivingEvidence};
+fn softnet_counters_of_a_measured_host_are_used() {
+    use linerate_model::diagnosis::TransferObservation;
+    use linerate_model::far::{HostEvidence, ReceivingEvidence};
 
     let settings = [("net.core.netdev_max_backlog", "1000"), ("net.core.netdev_budget_usecs", "8000")];
     let evidence = HostEvidence {
@@ -308,10 +315,11 @@ fn what_a_processor_could_not_take_in_is_known_of_a_measured_host() {
         ..HostEvidence::default()
     };
     let elapsed = Duration::from_secs(10);
-    let observation = Observation { receiver: Some(evidence), elapsed, ..Observation::default() };
+    let observation = TransferObservation { receiver: Some(evidence), elapsed, ..TransferObservation::default() };
     let diagnosis = diagnosed(inputs(1e9, 10_000, &settings, 1024), Cause::HostDrops).diagnosis.expect("a cause");
-    let measured = Inputs::measured(Goal::WanBulk, (Host::default(), None), &observation, diagnosis);
-    let seen = measured.far.as_ref().and_then(|host| host.receiving).expect("told");
+    let measured =
+        TuningInputs::from_measurement(TuningGoal::WanBulk, (TuningHost::default(), None), &observation, diagnosis);
+    let seen = measured.far.as_ref().and_then(|host| host.receiving).expect("reported");
     assert_eq!((seen.dropped.get(), seen.backlog.get(), seen.elapsed), (300, 1000, elapsed));
     let changes = propose(&measured);
     assert!(
@@ -320,6 +328,6 @@ fn what_a_processor_could_not_take_in_is_known_of_a_measured_host() {
     );
 }
 
-fn setting(key: &str) -> Target {
-    Target::Setting { key: key.to_owned() }
+fn setting(key: &str) -> ChangeTarget {
+    ChangeTarget::Setting { key: key.to_owned() }
 }

@@ -1,136 +1,142 @@
 use core::time::Duration;
+use linerate_model::direction::Direction;
 use std::collections::VecDeque;
 
-use linerate_model::throughput::Flow;
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
-use super::constants::{ALL_DEAD, BLIND, LOG_TIME, LONGEST_QUEUE, STALL, STALL_LEAST, SUSTAINED_IDLE, UNNOTICED};
-use super::reflectors::Reflectors;
-use super::settings::{Input, Law, Load, Output, ReflectorId, Sample, Settings, State};
-use super::side::Side;
-use super::{LogLine, Reason};
+use super::constants::{
+    BLIND_TIME, LOG_INTERVAL, MAX_QUEUED_OUTPUTS, MIN_STALL_TIME, REFLECTORS_DEAD_TIME, STALL_RATE_AND_INTERVALS,
+    SUSTAINED_IDLE_TIME, UNNOTICED,
+};
+use super::direction_state::DirectionState;
+use super::reflector_set::ReflectorSet;
+use super::settings::{
+    ControlLaw, ControllerInput, ControllerOutput, ControllerSettings, ControllerState, LoadLevel, ReflectorId,
+    ReflectorSample,
+};
+use super::{AutorateLogLine, RateReason};
 
-/// What was found out about one direction.
+/// Discovered capacity of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Discovered {
-    /// The largest rate that was carried while no queue stood in the path.
+pub struct DiscoveredCapacity {
+    /// Largest rate carried without a queue in the path.
     pub largest_clean: Option<BitRate>,
-    /// The smallest capacity that was estimated; `None` with cake-autorate's law.
+    /// Smallest estimated capacity; `None` with cake-autorate's law.
     pub smallest_capacity: Option<BitRate>,
-    /// A slow mean of the capacities that were estimated.
+    /// Slow mean of the estimated capacities.
     pub mean_capacity: Option<BitRate>,
 }
 
-/// The controller of both directions.
+/// Controller of both directions.
 ///
-/// Hand over everything with [`Controller::handle`], then take what [`Controller::poll`] gives until it gives nothing. A
-/// sample costs a pass over the reflectors and no memory.
+/// Pass all inputs to [`RateController::handle`], then take outputs from [`RateController::poll`] until it returns `None`. A
+/// sample costs a pass over the reflectors and no allocation.
 #[derive(Clone, Debug)]
-pub struct Controller {
-    law: Law,
+pub struct RateController {
+    law: ControlLaw,
     probe_interval: f64,
-    state: State,
-    reflectors: Reflectors,
-    /// Up first.
-    sides: [Side; 2],
+    state: ControllerState,
+    reflectors: ReflectorSet,
+    /// Per direction, up first.
+    sides: [DirectionState; 2],
     announced: [f64; 2],
     logged: [Option<MonotonicTime>; 2],
     idle_since: Option<f64>,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<ControllerOutput>,
 }
 
-impl Controller {
-    /// A controller that begins now. The rates to begin with are the first outputs.
+impl RateController {
+    /// Creates a controller. The initial rates are the first outputs.
     #[must_use]
-    pub fn new(settings: &Settings, now: MonotonicTime) -> Self {
+    pub fn new(settings: &ControllerSettings, now: MonotonicTime) -> Self {
         let packet = settings.largest_packet.as_f64() * 8.0;
         let at = seconds(now);
-        let side = |flow, bounds| Side::new(flow, bounds, settings.law, packet, at);
+        let side = |flow, bounds| DirectionState::new(flow, bounds, settings.law, packet, at);
         let mut controller = Self {
             law: settings.law,
             probe_interval: settings.probe_interval.as_secs_f64(),
-            state: State::Running,
-            reflectors: Reflectors::new(&settings.reflectors, &settings.spare, at),
-            sides: [side(Flow::Up, settings.up), side(Flow::Down, settings.down)],
+            state: ControllerState::Running,
+            reflectors: ReflectorSet::new(&settings.reflectors, &settings.spare, at),
+            sides: [side(Direction::Up, settings.up), side(Direction::Down, settings.down)],
             announced: [0.0; 2],
             logged: [None; 2],
             idle_since: None,
-            outputs: VecDeque::with_capacity(LONGEST_QUEUE + 8),
+            outputs: VecDeque::with_capacity(MAX_QUEUED_OUTPUTS + 8),
         };
         controller.announce(now);
         controller
     }
 
-    /// The next thing to do or to write down.
-    pub fn poll(&mut self) -> Option<Output> {
+    /// Takes the next output.
+    pub fn poll(&mut self) -> Option<ControllerOutput> {
         self.outputs.pop_front()
     }
 
-    /// What it is doing.
+    /// Current state.
     #[must_use]
-    pub const fn state(&self) -> State {
+    pub const fn state(&self) -> ControllerState {
         self.state
     }
 
-    /// The rate that is set in a direction.
+    /// Set rate of a direction.
     #[must_use]
-    pub fn rate(&self, direction: Flow) -> BitRate {
+    pub fn rate(&self, direction: Direction) -> BitRate {
         BitRate::from_bits_per_second(self.sides[index(direction)].rate)
     }
 
-    /// What was found out about a direction.
+    /// Discovered capacity of a direction.
     #[must_use]
-    pub fn discovered(&self, direction: Flow) -> Discovered {
+    pub fn discovered(&self, direction: Direction) -> DiscoveredCapacity {
         let side = &self.sides[index(direction)];
         let rate = |known: Option<f64>| known.map(BitRate::from_bits_per_second);
-        Discovered {
+        DiscoveredCapacity {
             largest_clean: rate(side.largest_clean),
             smallest_capacity: rate(side.smallest_capacity),
             mean_capacity: rate(side.mean_capacity),
         }
     }
 
-    /// Something happened.
-    pub fn handle(&mut self, input: Input, now: MonotonicTime) {
+    /// Handles an input.
+    pub fn handle(&mut self, input: ControllerInput, now: MonotonicTime) {
         let at = seconds(now);
         match input {
-            Input::Sample(sample) => self.sample(&sample, at),
-            Input::Lost { reflector } => self.reflectors.lost(reflector),
-            Input::Achieved { up, down, over } => self.achieved([up, down], over, at),
-            Input::Backlog { direction, backlog } => self.sides[index(direction)].backlog = backlog.as_f64(),
-            Input::ClockStepped => self.forget(),
-            Input::Link { up: false } => self.enter(State::LinkDown),
-            Input::Link { up: true } => {
-                self.forget();
-                self.enter(State::Running);
+            ControllerInput::Sample(sample) => self.sample(&sample, at),
+            ControllerInput::Lost { reflector } => self.reflectors.lost(reflector),
+            ControllerInput::Achieved { up, down, over } => self.achieved([up, down], over, at),
+            ControllerInput::Backlog { direction, backlog } => self.sides[index(direction)].backlog = backlog.as_f64(),
+            ControllerInput::ClockStepped => self.discard_baselines(),
+            ControllerInput::Link { up: false } => self.enter(ControllerState::LinkDown),
+            ControllerInput::Link { up: true } => {
+                self.discard_baselines();
+                self.enter(ControllerState::Running);
             }
-            Input::Tick => {}
+            ControllerInput::Tick => {}
         }
-        self.watch(at);
+        self.check_time(at);
         self.announce(now);
     }
 
-    fn forget(&mut self) {
+    fn discard_baselines(&mut self) {
         self.reflectors.forget();
         self.sides.iter_mut().for_each(|side| side.window.clear());
     }
 
-    fn sample(&mut self, sample: &Sample, now: f64) {
+    fn sample(&mut self, sample: &ReflectorSample, now: f64) {
         let queues = [0, 1].map(|side: usize| self.sides[side].window.queue().unwrap_or(0.0));
         let Some(above) = self.reflectors.absorb(sample, now, self.law, queues) else { return };
-        if matches!(self.state, State::Stalled | State::Blind) {
-            // What the last answers said is from before.
+        if matches!(self.state, ControllerState::Stalled | ControllerState::Blind) {
+            // Earlier samples are stale.
             self.sides.iter_mut().for_each(|side| side.window.clear());
-            self.enter(State::Running);
+            self.enter(ControllerState::Running);
         }
         let loads = [self.sides[0].load(), self.sides[1].load()];
-        if loads.iter().all(|load| *load != Load::High) {
+        if loads.iter().all(|load| *load != LoadLevel::High) {
             self.reflectors.average(sample.reflector, &above);
         }
         let mut delays = above.delays;
-        if !above.one_way && self.law == Law::Linerate {
-            // One direction alone is full: the whole delay is its own.
-            match loads.map(|load| load == Load::High) {
+        if !above.one_way && self.law == ControlLaw::Linerate {
+            // Only one direction is full: the whole delay is its own.
+            match loads.map(|load| load == LoadLevel::High) {
                 [true, false] => delays = [2.0 * delays[0], 0.0],
                 [false, true] => delays = [0.0, 2.0 * delays[1]],
                 _ => {}
@@ -139,7 +145,7 @@ impl Controller {
         let mut rebase = [0.0; 2];
         for (index, side) in self.sides.iter_mut().enumerate() {
             side.window.push(now - above.round_trip, delays[index]);
-            if self.state == State::Running {
+            if self.state == ControllerState::Running {
                 rebase[index] = side.on_sample(now, above.round_trip).unwrap_or(0.0);
             }
         }
@@ -153,53 +159,55 @@ impl Controller {
         for (side, bytes) in self.sides.iter_mut().zip(bytes) {
             side.carried(bytes.rate_over(over).bits_per_second(), from, now);
         }
-        let idle = self.sides.iter().all(|side| side.load() == Load::Idle);
+        let idle = self.sides.iter().all(|side| side.load() == LoadLevel::Idle);
         match (idle, self.idle_since) {
             (true, None) => self.idle_since = Some(now),
-            (true, Some(since)) if now - since >= SUSTAINED_IDLE && self.state == State::Running => {
-                self.enter(State::Idle);
+            (true, Some(since)) if now - since >= SUSTAINED_IDLE_TIME && self.state == ControllerState::Running => {
+                self.enter(ControllerState::Idle);
             }
             (false, _) => {
                 self.idle_since = None;
-                if self.state == State::Idle {
-                    self.forget();
-                    self.enter(State::Running);
+                if self.state == ControllerState::Idle {
+                    self.discard_baselines();
+                    self.enter(ControllerState::Running);
                 }
             }
             _ => {}
         }
     }
 
-    /// What follows from time alone: silence, and the reflectors' health.
-    fn watch(&mut self, now: f64) {
-        if matches!(self.state, State::Idle | State::LinkDown) {
+    /// Handles missing answers and the reflectors' health.
+    fn check_time(&mut self, now: f64) {
+        if matches!(self.state, ControllerState::Idle | ControllerState::LinkDown) {
             return;
         }
         let silence = now - self.reflectors.answered();
-        let carried = self.sides.iter().any(|side| side.achieved.is_some_and(|rate| rate > STALL.0));
-        let patience =
-            (self.probe_interval * f64::from(STALL.1)).max(STALL_LEAST) + self.reflectors.round_trip_at_rest();
+        let carried = self.sides.iter().any(|side| side.achieved.is_some_and(|rate| rate > STALL_RATE_AND_INTERVALS.0));
+        let patience = (self.probe_interval * f64::from(STALL_RATE_AND_INTERVALS.1)).max(MIN_STALL_TIME)
+            + self.reflectors.idle_round_trip();
         if silence > patience && !carried && self.sides[0].achieved.is_some() {
-            self.enter(State::Stalled);
-        } else if silence > patience.max(BLIND) && self.state == State::Running {
-            self.enter(State::Blind);
-            if self.law == Law::Linerate {
-                self.sides.iter_mut().for_each(Side::careful);
+            self.enter(ControllerState::Stalled);
+        } else if silence > patience.max(BLIND_TIME) && self.state == ControllerState::Running {
+            self.enter(ControllerState::Blind);
+            if self.law == ControlLaw::Linerate {
+                self.sides.iter_mut().for_each(DirectionState::limit_to_safe_rate);
             }
         }
-        if let Some((old, new)) = self.reflectors.check(now, self.state == State::Blind && silence > ALL_DEAD) {
-            self.outputs.push_back(Output::Replace { old, new });
+        if let Some((old, new)) =
+            self.reflectors.check(now, self.state == ControllerState::Blind && silence > REFLECTORS_DEAD_TIME)
+        {
+            self.outputs.push_back(ControllerOutput::Replace { old, new });
         }
     }
 
-    fn enter(&mut self, state: State) {
+    fn enter(&mut self, state: ControllerState) {
         if self.state != state {
             self.state = state;
-            self.outputs.push_back(Output::State(state));
+            self.outputs.push_back(ControllerOutput::State(state));
         }
     }
 
-    /// Rates that changed, and lines of the log.
+    /// Queues changed rates and log lines.
     fn announce(&mut self, now: MonotonicTime) {
         for index in 0..2 {
             let (rate, said) = (self.sides[index].rate, self.announced[index]);
@@ -207,24 +215,24 @@ impl Controller {
             if changed {
                 self.announced[index] = rate;
                 let (direction, rate) = (self.sides[index].flow, BitRate::from_bits_per_second(rate));
-                self.outputs.push_back(Output::SetRate { direction, rate });
+                self.outputs.push_back(ControllerOutput::SetRate { direction, rate });
             }
-            let due = self.logged[index].is_none_or(|last| now.since(last) >= LOG_TIME);
+            let due = self.logged[index].is_none_or(|last| now.since(last) >= LOG_INTERVAL);
             if changed || due {
                 self.logged[index] = Some(now);
                 let line = self.line(&self.sides[index], now);
-                self.outputs.push_back(Output::Log(line));
+                self.outputs.push_back(ControllerOutput::Log(line));
             }
         }
-        while self.outputs.len() > LONGEST_QUEUE {
-            let oldest = self.outputs.iter().position(|output| matches!(output, Output::Log(_))).unwrap_or(0);
+        while self.outputs.len() > MAX_QUEUED_OUTPUTS {
+            let oldest = self.outputs.iter().position(|output| matches!(output, ControllerOutput::Log(_))).unwrap_or(0);
             self.outputs.remove(oldest);
         }
     }
 
-    fn line(&self, side: &Side, now: MonotonicTime) -> LogLine {
+    fn line(&self, side: &DirectionState, now: MonotonicTime) -> AutorateLogLine {
         let rate = BitRate::from_bits_per_second;
-        LogLine {
+        AutorateLogLine {
             at: now,
             direction: side.flow,
             state: self.state,
@@ -234,21 +242,21 @@ impl Controller {
             capacity: side.capacity().map(rate),
             queue: side.window.queue().and_then(|queue| Duration::try_from_secs_f64(queue).ok()),
             threshold: side.threshold(),
-            reason: if self.state == State::Running { side.reason } else { Reason::Hold },
+            reason: if self.state == ControllerState::Running { side.reason } else { RateReason::Hold },
         }
     }
 
-    /// The reflectors that are probed at present.
+    /// Currently probed reflectors.
     #[must_use]
     pub fn reflectors(&self) -> Vec<ReflectorId> {
         self.reflectors.probed().collect()
     }
 }
 
-fn index(direction: Flow) -> usize {
+fn index(direction: Direction) -> usize {
     match direction {
-        Flow::Up => 0,
-        Flow::Down => 1,
+        Direction::Up => 0,
+        Direction::Down => 1,
     }
 }
 

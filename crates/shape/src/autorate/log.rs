@@ -1,32 +1,32 @@
 use core::fmt;
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
-use linerate_model::throughput::Flow;
 use linerate_units::{BitRate, MonotonicTime};
 
-use super::{Load, State};
+use super::{ControllerState, LoadLevel};
 
-/// Why a rate is what it is.
+/// Reason of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
-    /// Nothing changes.
+pub enum RateReason {
+    /// No change.
     Hold,
-    /// All clean under high load.
+    /// No queue under high load.
     Grow,
-    /// A small queue stands in the path's buffer.
+    /// Small queue in the path's buffer.
     Lean,
-    /// A large one is being drained.
+    /// Large queue being drained.
     Drain,
-    /// It is drained: back to the capacity.
+    /// Queue drained: back to the capacity.
     Drained,
-    /// Nobody sends: towards the base rate.
+    /// Idle: towards the base rate.
     Decay,
-    /// The delay at rest is another one now.
+    /// The idle delay has changed.
     Rebase,
 }
 
-impl Reason {
-    /// Its name in the log.
+impl RateReason {
+    /// Name in the log.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,42 +41,42 @@ impl Reason {
     }
 }
 
-/// One line of the log: what was known in one direction, and what was made of it.
+/// Log line: inputs and decision of one direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LogLine {
-    /// When.
+pub struct AutorateLogLine {
+    /// Time.
     pub at: MonotonicTime,
-    /// Which direction.
-    pub direction: Flow,
-    /// What the controller does.
-    pub state: State,
-    /// How much is used.
-    pub load: Load,
-    /// The rate that is set.
+    /// Direction.
+    pub direction: Direction,
+    /// State of the controller.
+    pub state: ControllerState,
+    /// Load class.
+    pub load: LoadLevel,
+    /// Set rate.
     pub rate: BitRate,
-    /// What is carried; `None` before it was told.
+    /// Carried rate; `None` before the first sample.
     pub achieved: Option<BitRate>,
-    /// The capacity as last estimated; `None` before the first queue, and with cake-autorate's law.
+    /// Last estimated capacity; `None` before the first queue, and with cake-autorate's law.
     pub capacity: Option<BitRate>,
-    /// The queue in the path's buffer as a time; `None` without samples.
+    /// Queue in the path's buffer, as a time; `None` without samples.
     pub queue: Option<Duration>,
-    /// The queue from which the rate falls.
+    /// Queue from which the rate falls.
     pub threshold: Duration,
-    /// Why the rate is what it is.
-    pub reason: Reason,
+    /// Reason of the rate.
+    pub reason: RateReason,
 }
 
-impl LogLine {
-    /// The columns of [`LogLine`]'s text, tab-separated: seconds, bit/s and milliseconds; what is not known is empty.
+impl AutorateLogLine {
+    /// Tab-separated columns of [`AutorateLogLine`]'s text: seconds, bit/s and milliseconds; unknown values are empty.
     pub const HEADER: &'static str =
         "seconds\tdirection\tstate\tload\trate\tachieved\tcapacity\tqueue_ms\tthreshold_ms\treason";
 }
 
-impl fmt::Display for LogLine {
+impl fmt::Display for AutorateLogLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let direction = match self.direction {
-            Flow::Up => "up",
-            Flow::Down => "down",
+            Direction::Up => "up",
+            Direction::Down => "down",
         };
         write!(f, "{:.3}\t{direction}\t", self.at.since_epoch().as_secs_f64())?;
         write!(f, "{:?}\t{:?}\t{:.0}\t", self.state, self.load, self.rate.bits_per_second())?;

@@ -1,29 +1,32 @@
-//! The controller of lines whose capacity changes: LTE, satellites, cable.
+//! Controller for links of variable capacity: LTE, satellite, cable.
 //!
-//! A shaper holds the queue only while its rate is below what the path carries. Where that changes, the rate must follow,
-//! and the only sign is how late small packets become. [`Controller`] is told samples of probes, what was carried, and the
-//! time; it says which rate to set. It reads no clock and sends nothing.
+//! A shaper controls the queue only while its rate is below the path's capacity. Where that varies, the rate must
+//! follow, and the only signal is the delay of small packets. [`RateController`] receives probe samples, carried bytes and
+//! the time, and outputs the rates to set. It reads no clock and performs no I/O.
 //!
-//! Two laws can be chosen ([`Law`]). The baseline is cake-autorate's, which multiplies: a little up while all is clean, a
-//! quarter down at most when samples are late. linerate's own estimates the capacity instead. Of a queue that stands in
-//! the path's buffer, the rate at which data comes out of it *is* the capacity (down), and what went in divided by one plus
-//! the growth of the delay is (up: the buffer holds the delay times the capacity). From it follows the rate that drains the
-//! buffer within a chosen time, in one step instead of many; and up again in steps that grow as long as nothing is met.
+//! Two laws can be chosen ([`ControlLaw`]). The baseline is cake-autorate's, which multiplies: slightly up without a queue, at
+//! most a quarter down on late samples. linerate's own estimates the capacity instead. With a queue in the path's
+//! buffer, the output rate of the buffer *is* the capacity (down), and so is the input rate divided by one plus the
+//! growth of the delay (up: the buffer holds the delay times the capacity). The estimate gives the rate that drains the
+//! buffer within a chosen time, in one step; rates then grow in increasing steps until the next limit.
 //!
-//! One-way delays say which direction to change. Clocks of two hosts do not agree, and jump; but no direction's queue can be
-//! longer than what the round trip shows, and that is measured with one clock. What a one-way delay has above it is the
-//! clock's, and goes into the reflector's baseline at once.
+//! One-way delays select the direction to change. Clocks of two hosts disagree and jump; but no direction's queue can
+//! be longer than the round trip shows, which is measured with one clock. Any excess of a one-way delay is due to the
+//! clock, and goes into the reflector's baseline at once.
 
-mod baseline;
+mod cake_autorate_law;
+mod capacity_law;
 mod constants;
 mod controller;
+mod delay_window;
+mod direction_state;
 mod log;
-mod reflectors;
-mod seeker;
+mod reflector_set;
 mod settings;
-mod side;
-mod window;
 
-pub use controller::{Controller, Discovered};
-pub use log::{LogLine, Reason};
-pub use settings::{Bounds, Delay, Input, Law, Load, Output, ReflectorId, Sample, Settings, State, probe_interval};
+pub use controller::{DiscoveredCapacity, RateController};
+pub use log::{AutorateLogLine, RateReason};
+pub use settings::{
+    AutorateBounds, ControlLaw, ControllerInput, ControllerOutput, ControllerSettings, ControllerState, LoadLevel,
+    ProbeDelay, ReflectorId, ReflectorSample, probe_interval,
+};

@@ -1,194 +1,194 @@
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
-use linerate_model::statistics::Signed;
-use linerate_model::throughput::Flow;
+use linerate_analysis::statistics::SignedDifference;
 use linerate_units::{BitRate, ByteCount};
 
-use super::LogLine;
-use super::constants::{DENSE_SPACING, PROBE, PROBES_SHARE, SPACING};
+use super::AutorateLogLine;
+use super::constants::{DENSE_PROBE_INTERVAL, MAX_PROBE_SHARE, PROBE_INTERVAL, PROBE_SIZE};
 
-/// The name of a reflector; the caller knows which address it stands for.
+/// Id of a reflector; the caller maps it to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReflectorId(u32);
 
 impl ReflectorId {
-    /// The reflector of this number.
+    /// Id with this number.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// Its number.
+    /// Number.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
     }
 }
 
-/// How rates are chosen.
+/// Control law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Law {
-    /// cake-autorate's, to compare with.
+pub enum ControlLaw {
+    /// Law of cake-autorate, for comparison.
     CakeAutorate,
-    /// By estimates of the capacity.
+    /// Estimates of the capacity.
     #[default]
     Linerate,
 }
 
-/// Within which rates a direction is held. What is `None` is found out.
+/// Rate bounds of a direction. `None` is discovered.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Bounds {
-    /// Never below it; `None`: half of the lowest capacity that was seen, and not below 100 kbit/s.
+pub struct AutorateBounds {
+    /// Minimum; `None`: half of the lowest estimated capacity, at least 100 kbit/s.
     pub minimum: Option<BitRate>,
-    /// Where it starts, and goes back to when nobody sends. `None`: it starts at 2 Mbit/s and doubles while all is clean;
-    /// later this is a mean of the capacities that were seen.
+    /// Start rate, also the target while idle. `None`: starts at 2 Mbit/s and doubles without a queue; later a mean of
+    /// the estimated capacities.
     pub base: Option<BitRate>,
-    /// Never above it; `None`: no bound but the path's.
+    /// Maximum; `None`: only the path's.
     pub maximum: Option<BitRate>,
 }
 
-/// What a controller is made with.
+/// Settings of a controller.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
-    /// How rates are chosen.
-    pub law: Law,
-    /// Towards the path.
-    pub up: Bounds,
-    /// From it.
-    pub down: Bounds,
-    /// Reflectors that are probed.
+pub struct ControllerSettings {
+    /// Control law.
+    pub law: ControlLaw,
+    /// Bounds towards the path.
+    pub up: AutorateBounds,
+    /// Bounds from the path.
+    pub down: AutorateBounds,
+    /// Probed reflectors.
     pub reflectors: Vec<ReflectorId>,
-    /// Reflectors that can take the place of one that fails, best first.
+    /// Spare reflectors, best first.
     pub spare: Vec<ReflectorId>,
-    /// Time between two probes, of whichever reflectors: [`probe_interval`].
+    /// Interval between two probes, over all reflectors: [`probe_interval`].
     pub probe_interval: Duration,
-    /// The largest packet on the line, with its link layer's overhead: its time is added to each threshold.
+    /// Largest packet with link-layer overhead; its serialisation time is added to each threshold.
     pub largest_packet: ByteCount,
 }
 
-/// How long to wait between two probes, of whichever reflectors, on a line of these rates: 50 ms with cake-autorate's law
-/// (six reflectors, each every 300 ms), half of that with linerate's where the slower direction has 1.6 Mbit/s or more.
+/// Interval between two probes, over all reflectors, on a link of these rates: 50 ms with cake-autorate's law (six
+/// reflectors, each every 300 ms), half of that with linerate's where the slower direction has 1.6 Mbit/s or more.
 #[must_use]
-pub fn probe_interval(law: Law, rates: [Option<BitRate>; 2]) -> Duration {
+pub fn probe_interval(law: ControlLaw, rates: [Option<BitRate>; 2]) -> Duration {
     let slower = rates.into_iter().flatten().min();
-    let lasts = slower.and_then(|rate| (rate * PROBES_SHARE).time_to_send(PROBE));
+    let lasts = slower.and_then(|rate| (rate * MAX_PROBE_SHARE).time_to_send(PROBE_SIZE));
     match law {
-        Law::CakeAutorate => SPACING,
-        Law::Linerate => lasts.unwrap_or(DENSE_SPACING).clamp(DENSE_SPACING, SPACING),
+        ControlLaw::CakeAutorate => PROBE_INTERVAL,
+        ControlLaw::Linerate => lasts.unwrap_or(DENSE_PROBE_INTERVAL).clamp(DENSE_PROBE_INTERVAL, PROBE_INTERVAL),
     }
 }
 
-/// One answer to a probe.
+/// Answer to a probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
-    /// Who answered.
+pub struct ReflectorSample {
+    /// Reflector.
     pub reflector: ReflectorId,
-    /// The probe's number; an answer older than the last one of the same reflector is left out.
+    /// Number of the probe; answers older than the last one of the same reflector are dropped.
     pub sequence: u64,
-    /// What it says.
-    pub delay: Delay,
+    /// Measured delay.
+    pub delay: ProbeDelay,
 }
 
-/// The delay of one probe.
+/// Delay of one probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Delay {
-    /// Both ways. Clocks of the two ends need not agree, so either may be negative; their sum is the round trip, and has to
-    /// be measured with a clock that nobody sets: a probe that is on its way when one is set would be late by all of it.
+pub enum ProbeDelay {
+    /// One-way delays. The clocks need not agree, so either may be negative; their sum is the round trip, which must be
+    /// measured with a monotonic clock: otherwise a clock step delays the probes in flight.
     OneWay {
         /// From here to the reflector.
-        up: Signed<Duration>,
-        /// And back.
-        down: Signed<Duration>,
+        up: SignedDifference<Duration>,
+        /// From the reflector to here.
+        down: SignedDifference<Duration>,
     },
-    /// The round trip only: which direction is late cannot be told.
+    /// Round trip only: the late direction is unknown.
     RoundTrip(Duration),
 }
 
-/// What a controller is told.
+/// Input of a controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Input {
-    /// An answer came.
-    Sample(Sample),
-    /// No answer came in time (one second).
+pub enum ControllerInput {
+    /// An answer arrived.
+    Sample(ReflectorSample),
+    /// No answer in time (one second).
     Lost {
-        /// From whom.
+        /// Reflector.
         reflector: ReflectorId,
     },
-    /// What the interface carried since the last time, 100 to 200 ms: up what was sent to the path (after the shaper), down
-    /// what came from it (before the shaper).
+    /// Bytes carried by the interface since the last input, over 100 to 200 ms: up towards the path (after the shaper),
+    /// down from the path (before the shaper).
     Achieved {
         /// Sent.
         up: ByteCount,
         /// Received.
         down: ByteCount,
-        /// Over which time.
+        /// Duration.
         over: Duration,
     },
-    /// What waits in our own tree.
+    /// Backlog of our own tree.
     Backlog {
-        /// Which tree.
-        direction: Flow,
+        /// Direction of the tree.
+        direction: Direction,
         /// Bytes in all leaves.
         backlog: ByteCount,
     },
-    /// The host's clock was set: one-way delays from before mean nothing any more.
+    /// The host's clock was stepped: earlier one-way delays are void.
     ClockStepped,
     /// The link has come up or gone down.
     Link {
-        /// Whether it is up.
+        /// True when the link is up.
         up: bool,
     },
-    /// Time has passed; needed at least every 200 ms when nothing else comes.
+    /// Time has passed; needed at least every 200 ms without other inputs.
     Tick,
 }
 
-/// What the controller is doing.
+/// State of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum State {
+pub enum ControllerState {
     /// Follows the path.
     Running,
-    /// Nobody has sent for a minute: probing may pause until somebody does.
+    /// No traffic for a minute: probing may pause until traffic resumes.
     Idle,
-    /// Nothing comes back and nothing is carried: rates are held, nobody is blamed.
+    /// No answers and no traffic: rates are held, and no reflector is blamed.
     Stalled,
-    /// Data is carried, but no reflector answers: rates are held at or below the base.
+    /// Traffic, but no answers: rates are held at or below the base.
     Blind,
     /// The link is down.
     LinkDown,
 }
 
-/// How much of the set rate is used.
+/// Utilisation of the set rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Load {
-    /// Below 2 Mbit/s, and below the share that is high.
+pub enum LoadLevel {
+    /// Below 2 Mbit/s, and below the high share.
     Idle,
-    /// Some of it.
+    /// Between idle and high.
     Low,
-    /// More than 75 %, or packets wait in our own tree.
+    /// More than 75 %, or a backlog in our own tree.
     High,
 }
 
-/// What the caller should do, or may write down.
+/// Output of a controller: action or log line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Output {
-    /// Set this rate, in place.
+pub enum ControllerOutput {
+    /// Set this rate in place.
     SetRate {
-        /// Whose.
-        direction: Flow,
-        /// To what.
+        /// Direction.
+        direction: Direction,
+        /// Rate.
         rate: BitRate,
     },
-    /// The state is another one.
-    State(State),
-    /// Probe another reflector in place of one.
+    /// The state has changed.
+    State(ControllerState),
+    /// Replace a reflector.
     Replace {
-        /// Probed until now; it goes to the end of the spare ones.
+        /// Replaced reflector; it becomes the last spare one.
         old: ReflectorId,
-        /// To be probed from now on.
+        /// New reflector.
         new: ReflectorId,
     },
-    /// A line of the log.
-    Log(LogLine),
+    /// Log line.
+    Log(AutorateLogLine),
 }
 
 #[cfg(test)]
@@ -196,16 +196,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn probes_leave_slow_lines_to_others() {
+    fn probes_use_little_of_slow_links() {
         let interval = |law, rates: [f64; 2]| {
             probe_interval(law, rates.map(|rate| Some(BitRate::from_bits_per_second(rate)))).as_millis()
         };
         // 800 bits are 2 % of 1.25 Mbit/s each 32 ms.
         let cases = [([20e6, 8e6], 25), ([20e6, 1.6e6], 25), ([20e6, 1.25e6], 32), ([20e6, 220e3], 50)];
         for (rates, expected) in cases {
-            assert_eq!(interval(Law::Linerate, rates), expected, "{rates:?}");
-            assert_eq!(interval(Law::CakeAutorate, rates), 50);
+            assert_eq!(interval(ControlLaw::Linerate, rates), expected, "{rates:?}");
+            assert_eq!(interval(ControlLaw::CakeAutorate, rates), 50);
         }
-        assert_eq!(probe_interval(Law::Linerate, [None, None]).as_millis(), 25);
+        assert_eq!(probe_interval(ControlLaw::Linerate, [None, None]).as_millis(), 25);
     }
 }

@@ -1,37 +1,37 @@
 //! A policy as filters of kind `u32`, for IPv4 and IPv6.
 
-use super::builder::Builder;
-use crate::link::Direction;
-use crate::plan::{Goal, Handle, Parent, Protocol};
-use crate::policy::{IpProtocol, Prefix, Rule, Selector, Transport};
+use super::builder::DirectionBuilder;
+use crate::plan::{FilterProtocol, FilterTarget, QdiscHandle, TcParent};
+use crate::policy::{HostPrefix, IpProtocol, PacketSelector, PortTransport, TrafficRule};
+use linerate_model::direction::Direction;
 
-/// The discipline whose packets are sorted.
-pub(super) const ROOT: Handle = Handle::discipline(1);
+/// Handle of the discipline whose packets are classified.
+pub(super) const ROOT: QdiscHandle = QdiscHandle::discipline(1);
 
-/// `tc`'s `prio` of the filters of one family: one number carries one protocol only.
-const fn preference(protocol: Protocol) -> u16 {
+/// `tc` preference (`prio`) of the filters of one family: one number carries one protocol only.
+const fn preference(protocol: FilterProtocol) -> u16 {
     match protocol {
-        Protocol::Ipv4 => 10,
-        Protocol::Ipv6 => 11,
-        Protocol::All => 12,
+        FilterProtocol::Ipv4 => 10,
+        FilterProtocol::Ipv6 => 11,
+        FilterProtocol::All => 12,
     }
 }
 
-const FAMILIES: [Protocol; 2] = [Protocol::Ipv4, Protocol::Ipv6];
+const FAMILIES: [FilterProtocol; 2] = [FilterProtocol::Ipv4, FilterProtocol::Ipv6];
 
-/// An IPv4 header without options, and no later fragment: only then do ports stand where they are sought.
+/// Match of an IPv4 header without options that is no later fragment, so that the ports' offset is fixed.
 pub(super) const PLAIN_IPV4: &str = "match u8 0x05 0x0f at 0 match u16 0x0000 0x1fff at 6";
 
-/// Adds filters for these rules; `goal` says where a rule's packets go and how `tc` is told.
-pub(super) fn add<'r>(
-    builder: &mut Builder<'_>,
-    rules: impl Iterator<Item = &'r Rule>,
-    goal: impl Fn(&Rule) -> (String, Goal),
+/// Adds filters for these rules; `goal` returns the `tc` options and the target of a rule.
+pub(super) fn add_filters<'r>(
+    builder: &mut DirectionBuilder<'_>,
+    rules: impl Iterator<Item = &'r TrafficRule>,
+    goal: impl Fn(&TrafficRule) -> (String, FilterTarget),
 ) {
     for rule in rules {
-        // What somebody else has marked is believed only when asked to.
+        // Marks set by others are trusted only on request.
         let believed = builder.direction == Direction::Up || builder.inputs.policy.trust_marks;
-        if matches!(rule.selector, Selector::Mark(_)) && !believed {
+        if matches!(rule.selector, PacketSelector::Mark(_)) && !believed {
             continue;
         }
         let (words, target) = goal(rule);
@@ -40,7 +40,7 @@ pub(super) fn add<'r>(
                 let place = (family, preference(family));
                 let reason = format!("{}: {}", rule.importance.name(), rule.reason);
                 builder.filter(
-                    Parent::At(ROOT),
+                    TcParent::At(ROOT),
                     place,
                     ("u32", &format!("{matches} {words}")),
                     Some(target.clone()),
@@ -51,28 +51,32 @@ pub(super) fn add<'r>(
     }
 }
 
-/// The matches that together select these packets in one family.
-fn matches(selector: &Selector, family: Protocol, direction: Direction) -> Vec<String> {
-    let ipv6 = family == Protocol::Ipv6;
+/// Matches that together select these packets in one family.
+fn matches(selector: &PacketSelector, family: FilterProtocol, direction: Direction) -> Vec<String> {
+    let ipv6 = family == FilterProtocol::Ipv6;
     match selector {
         // Without the two ECN bits.
-        Selector::Mark(mark) if ipv6 => vec![format!("match u16 {:#06x} 0x0fc0 at 0", u16::from(mark.get()) << 6)],
-        Selector::Mark(mark) => vec![format!("match u8 {:#04x} 0xfc at 1", mark.get() << 2)],
-        Selector::Port(transport, port) => [0, 2].map(|field| at_port(*transport, port.get(), field, ipv6)).to_vec(),
-        Selector::Host(prefix) => host(prefix, ipv6, direction).into_iter().collect(),
-        Selector::Protocol(number) => vec![protocol(*number, ipv6)],
-        Selector::Icmp => vec![protocol(IpProtocol::new(if ipv6 { 58 } else { 1 }), ipv6)],
-        Selector::PureAcknowledgement => pure_acknowledgements(ipv6),
+        PacketSelector::Mark(mark) if ipv6 => {
+            vec![format!("match u16 {:#06x} 0x0fc0 at 0", u16::from(mark.get()) << 6)]
+        }
+        PacketSelector::Mark(mark) => vec![format!("match u8 {:#04x} 0xfc at 1", mark.get() << 2)],
+        PacketSelector::Port(transport, port) => {
+            [0, 2].map(|field| port_match(*transport, port.get(), field, ipv6)).to_vec()
+        }
+        PacketSelector::Host(prefix) => host_match(prefix, ipv6, direction).into_iter().collect(),
+        PacketSelector::Protocol(number) => vec![protocol_match(*number, ipv6)],
+        PacketSelector::Icmp => vec![protocol_match(IpProtocol::new(if ipv6 { 58 } else { 1 }), ipv6)],
+        PacketSelector::PureAcknowledgement => pure_acknowledgements(ipv6),
     }
 }
 
-/// That the protocol above IP is this one.
-pub(super) fn protocol(number: IpProtocol, ipv6: bool) -> String {
+/// Match of this protocol above IP.
+pub(super) fn protocol_match(number: IpProtocol, ipv6: bool) -> String {
     format!("match u8 {:#04x} 0xff at {}", number.get(), if ipv6 { 6 } else { 9 })
 }
 
-fn at_port(transport: Transport, port: u16, field: u8, ipv6: bool) -> String {
-    let above = protocol(transport.number(), ipv6);
+fn port_match(transport: PortTransport, port: u16, field: u8, ipv6: bool) -> String {
+    let above = protocol_match(transport.number(), ipv6);
     if ipv6 {
         format!("{above} match u16 {port:#06x} 0xffff at {}", 40 + field)
     } else {
@@ -80,15 +84,16 @@ fn at_port(transport: Transport, port: u16, field: u8, ipv6: bool) -> String {
     }
 }
 
-fn host(prefix: &Prefix, ipv6: bool, direction: Direction) -> Option<String> {
+fn host_match(prefix: &HostPrefix, ipv6: bool, direction: Direction) -> Option<String> {
     let side = if direction == Direction::Up { "dst" } else { "src" };
     let family = if ipv6 { "ip6" } else { "ip" };
     (prefix.is_ipv6() == ipv6).then(|| format!("match {family} {side} {prefix}"))
 }
 
-/// `u32` cannot subtract, but a TCP header has 11 lengths: for each, the packet's length when nothing follows it.
+/// Matches of pure acknowledgements. `u32` cannot subtract, but a TCP header has 11 lengths: each with its packet
+/// length.
 fn pure_acknowledgements(ipv6: bool) -> Vec<String> {
-    let tcp = protocol(IpProtocol::new(6), ipv6);
+    let tcp = protocol_match(IpProtocol::new(6), ipv6);
     let one = |words: u16| {
         let offset = words << 4;
         if ipv6 {
@@ -105,7 +110,7 @@ fn pure_acknowledgements(ipv6: bool) -> Vec<String> {
     (5..=15).map(one).collect()
 }
 
-/// A `u32` match as arithmetic over a packet, to test what the words select: keys are value, mask, offset of 1, 2 or 4 bytes.
+/// Evaluates `u32` matches on a packet in tests: keys are value, mask and offset of 1, 2 or 4 bytes.
 #[cfg(test)]
 pub(super) fn selects(words: &[String], packet: &[u8]) -> bool {
     let number = |text: &String| {
@@ -136,10 +141,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::plan::words;
+    use crate::plan::arguments;
 
-    fn fits(selector: &Selector, family: Protocol, packet: &[u8]) -> bool {
-        matches(selector, family, Direction::Up).iter().any(|line| selects(&words(line), packet))
+    fn fits(selector: &PacketSelector, family: FilterProtocol, packet: &[u8]) -> bool {
+        matches(selector, family, Direction::Up).iter().any(|line| selects(&arguments(line), packet))
     }
 
     fn tcp_ipv4(header_words: u8, payload: u16, flags: u8, tos: u8) -> Vec<u8> {
@@ -170,45 +175,45 @@ mod tests {
     }
 
     proptest! {
-        /// Payload 0 and ACK, and nothing else: whatever options, flags, codepoints and ECN bits.
+        /// Exactly the segments with ACK and no payload, for all options, flags, codepoints and ECN bits.
         #[test]
         fn acknowledgements_are_those_without_payload(
             header in 5_u8..=15, payload in prop_oneof![Just(0_u16), 0..1400_u16], flags: u8, class: u8,
         ) {
             let pure = payload == 0 && flags & 0x10 != 0;
-            let selector = Selector::PureAcknowledgement;
-            prop_assert_eq!(fits(&selector, Protocol::Ipv4, &tcp_ipv4(header, payload, flags, class)), pure);
-            prop_assert_eq!(fits(&selector, Protocol::Ipv6, &tcp_ipv6(header, payload, flags, class)), pure);
+            let selector = PacketSelector::PureAcknowledgement;
+            prop_assert_eq!(fits(&selector, FilterProtocol::Ipv4, &tcp_ipv4(header, payload, flags, class)), pure);
+            prop_assert_eq!(fits(&selector, FilterProtocol::Ipv6, &tcp_ipv6(header, payload, flags, class)), pure);
         }
 
         #[test]
         fn marks_are_read_without_ecn(mark in 0_u8..64, class: u8) {
-            let selector = Selector::Mark(Dscp::new(mark).expect("below 64"));
-            prop_assert_eq!(fits(&selector, Protocol::Ipv4, &tcp_ipv4(5, 0, 0, class)), class >> 2 == mark);
-            prop_assert_eq!(fits(&selector, Protocol::Ipv6, &tcp_ipv6(5, 0, 0, class)), class >> 2 == mark);
+            let selector = PacketSelector::Mark(Dscp::new(mark).expect("below 64"));
+            prop_assert_eq!(fits(&selector, FilterProtocol::Ipv4, &tcp_ipv4(5, 0, 0, class)), class >> 2 == mark);
+            prop_assert_eq!(fits(&selector, FilterProtocol::Ipv6, &tcp_ipv6(5, 0, 0, class)), class >> 2 == mark);
         }
     }
 
     #[test]
     fn ports_on_either_side_and_not_in_later_fragments() {
-        let selector = Selector::Port(Transport::Tcp, Port::new(443).expect("not zero"));
+        let selector = PacketSelector::Port(PortTransport::Tcp, Port::new(443).expect("not zero"));
         let mut packet = tcp_ipv4(5, 100, 0x10, 0);
-        assert!(fits(&selector, Protocol::Ipv4, &packet));
+        assert!(fits(&selector, FilterProtocol::Ipv4, &packet));
         packet.copy_within(22..24, 20);
         packet[22..24].fill(0);
-        assert!(fits(&selector, Protocol::Ipv4, &packet));
+        assert!(fits(&selector, FilterProtocol::Ipv4, &packet));
         packet[7] = 185;
-        assert!(!fits(&selector, Protocol::Ipv4, &packet));
-        assert!(fits(&selector, Protocol::Ipv6, &tcp_ipv6(8, 1, 0x10, 0)));
-        let other = Selector::Port(Transport::Udp, Port::new(443).expect("not zero"));
-        assert!(!fits(&other, Protocol::Ipv6, &tcp_ipv6(8, 1, 0x10, 0)));
+        assert!(!fits(&selector, FilterProtocol::Ipv4, &packet));
+        assert!(fits(&selector, FilterProtocol::Ipv6, &tcp_ipv6(8, 1, 0x10, 0)));
+        let other = PacketSelector::Port(PortTransport::Udp, Port::new(443).expect("not zero"));
+        assert!(!fits(&other, FilterProtocol::Ipv6, &tcp_ipv6(8, 1, 0x10, 0)));
     }
 
     #[test]
     fn hosts_are_those_at_the_far_side() {
-        let prefix: Prefix = "2001:db8::/32".parse().expect("a prefix");
-        assert_eq!(host(&prefix, true, Direction::Up), Some("match ip6 dst 2001:db8::/32".to_owned()));
-        assert_eq!(host(&prefix, true, Direction::Down), Some("match ip6 src 2001:db8::/32".to_owned()));
-        assert_eq!(host(&prefix, false, Direction::Down), None);
+        let prefix: HostPrefix = "2001:db8::/32".parse().expect("a prefix");
+        assert_eq!(host_match(&prefix, true, Direction::Up), Some("match ip6 dst 2001:db8::/32".to_owned()));
+        assert_eq!(host_match(&prefix, true, Direction::Down), Some("match ip6 src 2001:db8::/32".to_owned()));
+        assert_eq!(host_match(&prefix, false, Direction::Down), None);
     }
 }

@@ -1,129 +1,151 @@
-//! HTB alone: flow queueing out of many small leaves, sorted by ports.
+//! HTB alone: flow queueing by many small leaves, hashed by port.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
 use linerate_units::BitRate;
 
-use super::builder::Builder;
+use super::builder::DirectionBuilder;
 use super::classify::{self, PLAIN_IPV4, ROOT};
-use super::hierarchy::{self, LINE, Leaf, tier};
-use super::{BackEnd, Inputs, builder, sizes};
-use crate::capability::Feature;
-use crate::link::Direction;
-use crate::plan::{Class, Goal, Handle, Parent, Plan, Protocol};
-use crate::policy::{Importance, Transport};
+use super::htb_tree::{self, LINK_CLASS, LeafQueue, tier_class};
+use super::{BackEnd, PlanInputs, builder, sizes};
+use crate::capability::KernelFeature;
+use crate::plan::{FilterProtocol, FilterTarget, PlannedClass, QdiscHandle, ShaperPlan, TcParent};
+use crate::policy::{PortTransport, TrafficImportance};
 
 pub(super) static BACK_END: BackEnd = BackEnd {
     id: "htb+bfifo",
-    title: "HTB with 64 short queues, one of which a flow gets by its port",
-    explanation: "For kernels that have HTB and nothing else. Between the interactive and the bulk class stand 64 leaves of \
-                  20 ms each; a hash table of u32 picks one by the higher of a flow's ports, the one that differs between \
-                  flows. Flows in different leaves take turns. Two flows may share a leaf, and then one waits for the other \
-                  until it ends; nothing is dropped early.",
+    title: "HTB with 64 short queues, selected by a flow's port",
+    explanation: "For kernels that have only HTB. Between the interactive and the bulk class are 64 leaves of 20 ms \
+                  each; a hash table of u32 picks one by the higher of a flow's ports, the one that differs between \
+                  flows. Flows in different leaves take turns. Two flows in one leaf wait for each other until one \
+                  ends; nothing is dropped early.",
     citation: "man tc-u32 (hash tables); kernel net/sched/cls_u32.c, sch_htb.c",
-    needs: &[Feature::Discipline("htb"), Feature::Discipline("bfifo"), Feature::Filter("u32")],
+    needs: &[KernelFeature::Discipline("htb"), KernelFeature::Discipline("bfifo"), KernelFeature::Filter("u32")],
     unsuitable: |_| None,
     automatic: true,
-    way_out: "tbf needs less of the kernel",
+    remedy: "tbf needs less of the kernel",
     make,
 };
 
-/// How many leaves share the default class. A power of two, as `u32` wants it.
-const LEAVES: u16 = 64;
+/// Number of leaves in the default class: a power of two, as `u32` requires.
+const LEAF_COUNT: u16 = 64;
 
-/// The number of the first of them.
-const FIRST: u16 = 0x100;
+/// Minor number of the first leaf.
+const FIRST_LEAF: u16 = 0x100;
 
-/// Where packets without ports, fragments and IP options go.
-const REST: Handle = Handle::class(1, 0x21);
+/// Class of packets without ports, fragments, and packets with IP options.
+const UNHASHED_CLASS: QdiscHandle = QdiscHandle::class(1, 0x21);
 
-static LEAF: Leaf = Leaf {
+static LEAF: LeafQueue = LeafQueue {
     kind: "bfifo",
-    reason: "20 ms of the line, two packets at least: short enough not to be felt, long enough to keep the line busy",
+    reason: "20 ms at the link's rate, at least two packets: little delay, but enough to keep the link busy",
     options,
     delays,
 };
 
-fn options(inputs: &Inputs<'_>, rate: BitRate, _direction: Direction) -> String {
+fn options(inputs: &PlanInputs<'_>, rate: BitRate, _direction: Direction) -> String {
     format!("limit {}", sizes::plain_limit(inputs, rate).get())
 }
 
-/// A packet waits for one of the flow that fills the line, as long as both do not share a leaf.
-fn delays(inputs: &Inputs<'_>, rate: BitRate) -> (Duration, Duration) {
+/// Delays of the leaf: a packet waits for one packet of the filling flow, unless both share a leaf.
+fn delays(inputs: &PlanInputs<'_>, rate: BitRate) -> (Duration, Duration) {
     let packet = rate.time_to_send(inputs.full_packet()).unwrap_or_default();
     (packet, rate.time_to_send(sizes::plain_limit(inputs, rate)).unwrap_or_default())
 }
 
-/// Of the higher port, bits 1 to 6: Linux gives even port numbers to those who connect, so bit 0 says nothing.
+/// Hash mask: bits 1 to 6 of the higher port. Linux gives connecting sockets even ports, so bit 0 is constant.
 const PORT_BITS: u32 = 0x7e;
 
-/// From here on a port is one that a connecting host was given (RFC 6335 §6, and Linux's 32768).
-const GIVEN: &str = "0x8000 0x8000";
+/// 6, and Linux's 32768).§`u32` match of ephemeral ports (RFC 6335 §6, and Linux's 32768).§6, and Linux's 32768).
+const EPHEMERAL_PORTS: &str = "0x8000 0x8000";
 
-/// A leaf of the hash: what it has by right is tiny, so that all together have less than half of the line.
+/// Guaranteed rate of a hash leaf: tiny, so that all together have less than half of the link.
 fn leaf_rate(line: BitRate) -> BitRate {
-    sizes::whole(line * (0.4 / f64::from(LEAVES + 1)))
+    sizes::representable_rate(line * (0.4 / f64::from(LEAF_COUNT + 1)))
 }
 
-fn shape(builder: &mut Builder<'_>) {
-    let rate = hierarchy::held(builder);
-    hierarchy::line(builder, REST.minor);
-    for importance in [Importance::Interactive, Importance::Bulk] {
-        let rates = (hierarchy::share(importance, rate), rate);
-        hierarchy::leaf(builder, (LINE, tier(importance)), rates, importance, &LEAF, hierarchy::why(importance));
+fn shape(builder: &mut DirectionBuilder<'_>) {
+    let rate = htb_tree::held(builder);
+    htb_tree::line(builder, UNHASHED_CLASS.minor);
+    for importance in [TrafficImportance::Interactive, TrafficImportance::Bulk] {
+        let rates = (htb_tree::share(importance, rate), rate);
+        htb_tree::leaf(
+            builder,
+            (LINK_CLASS, tier_class(importance)),
+            rates,
+            importance,
+            &LEAF,
+            htb_tree::why(importance),
+        );
     }
-    hierarchy::acknowledgements(builder, rate, &LEAF);
-    let shared = hierarchy::share(Importance::Default, rate);
-    let middle = Class {
+    htb_tree::add_acknowledgement_class(builder, rate, &LEAF);
+    let shared = htb_tree::share(TrafficImportance::Default, rate);
+    let middle = PlannedClass {
         importance: None,
-        ..hierarchy::class(builder, (LINE, tier(Importance::Default)), (shared, rate), (None, false))
+        ..htb_tree::class(builder, (LINK_CLASS, tier_class(TrafficImportance::Default)), (shared, rate), (None, false))
     };
-    builder.class(middle, "everything else: what others leave, shared by the leaves below");
+    builder.class(middle, "everything else: the rate unused by others, shared by the leaves below");
     let rates = (leaf_rate(rate), rate);
-    let parent = tier(Importance::Default);
-    hierarchy::leaf(
+    let parent = tier_class(TrafficImportance::Default);
+    htb_tree::leaf(
         builder,
-        (parent, REST),
+        (parent, UNHASHED_CLASS),
         rates,
-        Importance::Default,
+        TrafficImportance::Default,
         &LEAF,
-        "what has no ports to be told apart by",
+        "packets without ports",
     );
-    for number in 0..LEAVES {
-        let place = (parent, Handle::class(1, FIRST + number));
-        hierarchy::leaf(builder, place, rates, Importance::Default, &LEAF, "flows whose port hashes to this leaf");
+    for number in 0..LEAF_COUNT {
+        let place = (parent, QdiscHandle::class(1, FIRST_LEAF + number));
+        htb_tree::leaf(
+            builder,
+            place,
+            rates,
+            TrafficImportance::Default,
+            &LEAF,
+            "flows whose port hashes to this leaf",
+        );
     }
-    hierarchy::sort(builder, |importance| if importance == Importance::Default { REST } else { tier(importance) });
-    for family in [Protocol::Ipv4, Protocol::Ipv6] {
-        hash(builder, family);
+    htb_tree::add_filters(builder, |importance| {
+        if importance == TrafficImportance::Default { UNHASHED_CLASS } else { tier_class(importance) }
+    });
+    for family in [FilterProtocol::Ipv4, FilterProtocol::Ipv6] {
+        add_hash_table(builder, family);
     }
     let (flow, own) = delays(builder.inputs, builder.rate);
-    builder.predict(Importance::Interactive, Duration::ZERO, own);
-    builder.predict(Importance::Default, flow, own);
-    builder.predict(Importance::Bulk, flow, own);
-    hierarchy::addresses(builder);
-    builder.note("Two flows of 64 may share a leaf: then one waits up to 20 ms, or two packets, for the other.");
+    builder.predict(TrafficImportance::Interactive, Duration::ZERO, own);
+    builder.predict(TrafficImportance::Default, flow, own);
+    builder.predict(TrafficImportance::Bulk, flow, own);
+    htb_tree::note_host_fairness(builder);
+    builder.note("Flows that share one of the 64 leaves wait up to 20 ms, or two packets, for each other.");
 }
 
-/// A table of 64 buckets, a leaf each, and the ways into it.
-fn hash(builder: &mut Builder<'_>, family: Protocol) {
-    let ipv6 = family == Protocol::Ipv6;
+/// Adds a table of 64 buckets, a leaf each, and the filters into it.
+fn add_hash_table(builder: &mut DirectionBuilder<'_>, family: FilterProtocol) {
+    let ipv6 = family == FilterProtocol::Ipv6;
     let (preference, table, ports) = if ipv6 { (21, 3, 40) } else { (20, 2, 20) };
     let place = (family, preference);
-    let at = Parent::At(ROOT);
-    builder.filter(at, place, ("u32", &format!("handle {table}: divisor {LEAVES}")), None, "a hash table of leaves");
-    for bucket in 0..LEAVES {
-        let leaf = Handle::class(1, FIRST + bucket);
+    let at = TcParent::At(ROOT);
+    builder.filter(
+        at,
+        place,
+        ("u32", &format!("handle {table}: divisor {LEAF_COUNT}")),
+        None,
+        "a hash table of leaves",
+    );
+    for bucket in 0..LEAF_COUNT {
+        let leaf = QdiscHandle::class(1, FIRST_LEAF + bucket);
         let words = format!("ht {table}:{bucket:x}: match u32 0 0 flowid {leaf}");
-        builder.filter(at, place, ("u32", &words), Some(Goal::Class(leaf)), "one bucket, one leaf");
+        builder.filter(at, place, ("u32", &words), Some(FilterTarget::Class(leaf)), "one bucket, one leaf");
     }
     let plain = if ipv6 { String::new() } else { format!("{PLAIN_IPV4} ") };
-    // Whoever connected has the high port. What was sent upwards has it in front when this side connected.
+    // The connecting host has the high port: the source port of egress packets if this side connected.
     let (near, far) = if builder.direction == Direction::Up { (0, 2) } else { (2, 0) };
     let key = |field: u32| PORT_BITS << (16 - 8 * field);
-    for transport in [Transport::Tcp, Transport::Udp] {
-        let above = classify::protocol(transport.number(), ipv6);
-        let ways = [(near, format!(" match u16 {GIVEN} at {}", ports + near)), (far, String::new())];
+    for transport in [PortTransport::Tcp, PortTransport::Udp] {
+        let above = classify::protocol_match(transport.number(), ipv6);
+        let ways = [(near, format!(" match u16 {EPHEMERAL_PORTS} at {}", ports + near)), (far, String::new())];
         for (field, condition) in ways {
             let mask = key(field);
             let words = format!("{plain}{above}{condition} hashkey mask {mask:#010x} at {ports} link {table}:");
@@ -137,6 +159,6 @@ fn hash(builder: &mut Builder<'_>, family: Protocol) {
     }
 }
 
-fn make(inputs: &Inputs<'_>, plan: Plan) -> Plan {
-    builder::both(inputs, plan, false, shape)
+fn make(inputs: &PlanInputs<'_>, plan: ShaperPlan) -> ShaperPlan {
+    builder::shape_both_directions(inputs, plan, false, shape)
 }

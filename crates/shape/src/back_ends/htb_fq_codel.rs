@@ -1,69 +1,69 @@
 //! HTB with `fq_codel` leaves.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
 use linerate_units::BitRate;
 
-use super::hierarchy::{self, Leaf};
-use super::{BackEnd, Inputs, builder, sizes};
-use crate::capability::Feature;
-use crate::link::Direction;
-use crate::plan::Plan;
+use super::htb_tree::{self, LeafQueue};
+use super::{BackEnd, PlanInputs, builder, sizes};
+use crate::capability::KernelFeature;
+use crate::plan::ShaperPlan;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
     id: "htb+fq_codel",
-    title: "HTB in four classes, each with a queue per flow that is kept short",
-    explanation: "HTB holds the rate and lets what somebody waits for pass at once, up to a third of it. In each class \
-                  fq_codel keeps a queue for each flow, lets flows that send little pass, and drops or marks early in those \
-                  that fill the line. Lighter on the processor than CAKE, and shorter for interactive packets on slow \
-                  lines.",
+    title: "HTB with four classes, each with short per-flow queues",
+    explanation: "HTB shapes to the rate and lets interactive traffic pass at once, up to a third of it. In each class \
+                  fq_codel keeps a queue for each flow, prioritises sparse flows, and drops or marks early in those \
+                  that fill the link. It needs less processor time than CAKE, and delays interactive packets less on \
+                  slow links.",
     citation: "RFC 8290 (fq_codel); sqm-scripts, simple.qos; man tc-htb, tc-fq_codel",
-    needs: &[Feature::Discipline("htb"), Feature::Discipline("fq_codel")],
+    needs: &[KernelFeature::Discipline("htb"), KernelFeature::Discipline("fq_codel")],
     unsuitable: |_| None,
     automatic: true,
-    way_out: "htb+sfq and htb+bfifo need less of the kernel",
+    remedy: "htb+sfq and htb+bfifo need less of the kernel",
     make,
 };
 
-/// Below this a mark instead of a drop leaves the packet's own time on the line (bufferbloat.net's recommendation for
-/// uplinks).
-const DROPS_BELOW: f64 = 4e6;
+/// Rate in bit/s below which packets are dropped instead of marked, as a marked packet still occupies the link
+/// (bufferbloat.net's recommendation for uplinks).
+const MIN_ECN_RATE: f64 = 4e6;
 
-pub(super) static LEAF: Leaf = Leaf {
+pub(super) static LEAF: LeafQueue = LeafQueue {
     kind: "fq_codel",
-    reason: "a queue for each flow, kept short by CoDel: a flow that fills the line waits for itself only",
+    reason: "a queue for each flow, kept short by CoDel: a flow that fills the link delays only itself",
     options,
     delays,
 };
 
-/// The delay that is aimed at. What is received has been on the line already, and with the usual target for four flows
-/// at 10 Mbit/s the sender's window runs dry before the next round trip (in the lab 97.6 % of the rate instead of 100):
-/// twice of it there, which only the flow that fills its queue feels.
-fn aim(inputs: &Inputs<'_>, rate: BitRate, direction: Direction) -> Duration {
+/// `CoDel` target. Received packets have crossed the link already, and with the usual target four flows at 10 Mbit/s run
+/// their windows dry before the next round trip (in the lab 97.6 % of the rate instead of 100): twice the target there,
+/// which only delays the flow that fills its queue.
+fn codel_target(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> Duration {
     let least = if direction == Direction::Down { inputs.line.round_trip / 10 } else { Duration::ZERO };
     sizes::target(inputs, rate, least)
 }
 
-fn options(inputs: &Inputs<'_>, rate: BitRate, direction: Direction) -> String {
-    let target = aim(inputs, rate, direction);
-    let slow = direction == Direction::Up && rate.bits_per_second() < DROPS_BELOW;
+fn options(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> String {
+    let target = codel_target(inputs, rate, direction);
+    let slow = direction == Direction::Up && rate.bits_per_second() < MIN_ECN_RATE;
     format!(
         "limit {} flows 1024 quantum {} target {} interval {} {}",
         sizes::packets(rate),
         sizes::flow_quantum(inputs, rate).get(),
-        sizes::time_word(target),
-        sizes::time_word(sizes::interval(inputs, target)),
+        sizes::time_argument(target),
+        sizes::time_argument(sizes::interval(inputs, target)),
         if slow { "noecn" } else { "ecn" },
     )
 }
 
-/// Flows that send little go before those that have a queue. Of both directions the longer.
-fn delays(inputs: &Inputs<'_>, rate: BitRate) -> (Duration, Duration) {
-    (Duration::ZERO, aim(inputs, rate, Direction::Down))
+/// Delays of the leaf, for the longer target of both directions: sparse flows precede flows with a queue.
+fn delays(inputs: &PlanInputs<'_>, rate: BitRate) -> (Duration, Duration) {
+    (Duration::ZERO, codel_target(inputs, rate, Direction::Down))
 }
 
-fn make(inputs: &Inputs<'_>, plan: Plan) -> Plan {
-    builder::both(inputs, plan, false, |builder| {
-        hierarchy::shape(builder, &LEAF);
+fn make(inputs: &PlanInputs<'_>, plan: ShaperPlan) -> ShaperPlan {
+    builder::shape_both_directions(inputs, plan, false, |builder| {
+        htb_tree::shape(builder, &LEAF);
     })
 }

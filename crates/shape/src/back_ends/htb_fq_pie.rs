@@ -1,50 +1,50 @@
 //! HTB with `fq_pie` leaves.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
 use linerate_units::BitRate;
 
-use super::hierarchy::{self, Leaf};
-use super::{BackEnd, Inputs, builder, sizes};
-use crate::capability::Feature;
-use crate::link::Direction;
-use crate::plan::Plan;
+use super::htb_tree::{self, LeafQueue};
+use super::{BackEnd, PlanInputs, builder, sizes};
+use crate::capability::KernelFeature;
+use crate::plan::ShaperPlan;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
     id: "htb+fq_pie",
-    title: "HTB in four classes, each with a queue per flow that PIE keeps short",
-    explanation: "As htb+fq_codel, with PIE instead of CoDel in each flow's queue. PIE aims at 15 ms instead of 5 and \
-                  answers more slowly; it is taken where fq_codel is missing. Linux has it since 5.6.",
+    title: "HTB with four classes, each with per-flow queues kept short by PIE",
+    explanation: "As htb+fq_codel, with PIE instead of CoDel in each flow's queue. PIE's target is 15 ms instead of 5, \
+                  and it reacts more slowly; chosen where fq_codel is missing. Linux has it since 5.6.",
     citation: "RFC 8033 (PIE); man tc-fq_pie",
-    needs: &[Feature::Discipline("htb"), Feature::Discipline("fq_pie")],
+    needs: &[KernelFeature::Discipline("htb"), KernelFeature::Discipline("fq_pie")],
     unsuitable: |_| None,
     automatic: true,
-    way_out: "htb+sfq and htb+bfifo need less of the kernel",
+    remedy: "htb+sfq and htb+bfifo need less of the kernel",
     make,
 };
 
-/// PIE's own (RFC 8033 §4).
+/// 4).§PIE's default target (RFC 8033 §4).§4).
 const TARGET: Duration = Duration::from_millis(15);
 
-static LEAF: Leaf = Leaf {
+static LEAF: LeafQueue = LeafQueue {
     kind: "fq_pie",
-    reason: "a queue for each flow, kept short by PIE: a flow that fills the line waits for itself only",
+    reason: "a queue for each flow, kept short by PIE: a flow that fills the link delays only itself",
     options,
     delays,
 };
 
-fn options(inputs: &Inputs<'_>, rate: BitRate, _direction: Direction) -> String {
+fn options(inputs: &PlanInputs<'_>, rate: BitRate, _direction: Direction) -> String {
     let target = sizes::target(inputs, rate, TARGET);
     let (packets, quantum) = (sizes::packets(rate), sizes::flow_quantum(inputs, rate).get());
-    format!("limit {packets} flows 1024 quantum {quantum} target {} tupdate 15000us", sizes::time_word(target))
+    format!("limit {packets} flows 1024 quantum {quantum} target {} tupdate 15000us", sizes::time_argument(target))
 }
 
-fn delays(inputs: &Inputs<'_>, rate: BitRate) -> (Duration, Duration) {
+fn delays(inputs: &PlanInputs<'_>, rate: BitRate) -> (Duration, Duration) {
     (Duration::ZERO, sizes::target(inputs, rate, TARGET))
 }
 
-fn make(inputs: &Inputs<'_>, plan: Plan) -> Plan {
-    builder::both(inputs, plan, false, |builder| {
-        hierarchy::shape(builder, &LEAF);
+fn make(inputs: &PlanInputs<'_>, plan: ShaperPlan) -> ShaperPlan {
+    builder::shape_both_directions(inputs, plan, false, |builder| {
+        htb_tree::shape(builder, &LEAF);
     })
 }

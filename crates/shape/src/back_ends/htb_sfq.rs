@@ -1,56 +1,57 @@
-//! HTB with `sfq` leaves: the LARTC script as one would write it today.
+//! HTB with `sfq` leaves: a modern version of the LARTC script.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
 use linerate_units::BitRate;
 
-use super::hierarchy::{self, Leaf};
-use super::{BackEnd, Inputs, builder, sizes};
-use crate::capability::Feature;
-use crate::link::Direction;
-use crate::plan::Plan;
+use super::htb_tree::{self, LeafQueue};
+use super::{BackEnd, PlanInputs, builder, sizes};
+use crate::capability::KernelFeature;
+use crate::plan::ShaperPlan;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
     id: "htb+sfq",
-    title: "HTB in four classes with SFQ leaves: the LARTC conditioner, corrected",
-    explanation: "LARTC's tree without its flaws: IPv6 like IPv4; acknowledgements known by their empty payload instead of \
-                  a length below 64; codepoints compared without the ECN bits; guarantees that add up to the line instead \
-                  of a ladder that wastes a tenth; buckets of one packet instead of 6 kB, which are 220 ms of an uplink of \
-                  220 kbit/s; SFQ cut to 20 ms; what is received is shaped, not policed.",
+    title: "HTB with four classes and SFQ leaves: the LARTC conditioner, corrected",
+    explanation: "LARTC's tree without its flaws: IPv6 like IPv4; acknowledgements detected by their empty payload \
+                  instead of a length below 64; codepoints compared without the ECN bits; guarantees that add up to \
+                  the link's rate instead of a ladder that wastes a tenth; buckets of one packet instead of 6 kB, \
+                  which are 220 ms of an uplink of 220 kbit/s; SFQ cut to 20 ms; received packets are shaped, not \
+                  policed.",
     citation: "LARTC howto §15.8; man tc-htb, tc-sfq; bufferbloat.net, 'Wondershaper must die'",
-    needs: &[Feature::Discipline("htb"), Feature::Discipline("sfq")],
+    needs: &[KernelFeature::Discipline("htb"), KernelFeature::Discipline("sfq")],
     unsuitable: |_| None,
     automatic: true,
-    way_out: "htb+bfifo needs less of the kernel",
+    remedy: "htb+bfifo needs less of the kernel",
     make,
 };
 
-static LEAF: Leaf = Leaf {
+static LEAF: LeafQueue = LeafQueue {
     kind: "sfq",
-    reason: "flows take turns; perturbed every 10 s, so that two that share a slot part again",
+    reason: "flows take turns; perturbed every 10 s, so that flows that share a slot separate again",
     options,
     delays,
 };
 
-/// What SFQ holds at least, so that several flows find room, and at most: 128 flows of 127 packets.
-const LEAST: f64 = 16.0;
-const MOST: f64 = 127.0 * 128.0;
+/// Minimum SFQ limit in packets, for several flows, and maximum: 128 flows of 127 packets.
+const MIN_PACKETS: f64 = 16.0;
+const MAX_PACKETS: f64 = 127.0 * 128.0;
 
-fn packets(inputs: &Inputs<'_>, rate: BitRate) -> f64 {
-    let standing = rate * sizes::STANDING;
-    (standing.as_f64() / inputs.full_frame().as_f64()).ceil().clamp(LEAST, MOST)
+fn packets(inputs: &PlanInputs<'_>, rate: BitRate) -> f64 {
+    let standing = rate * sizes::MAX_QUEUE_DELAY;
+    (standing.as_f64() / inputs.full_frame().as_f64()).ceil().clamp(MIN_PACKETS, MAX_PACKETS)
 }
 
-fn options(inputs: &Inputs<'_>, rate: BitRate, _direction: Direction) -> String {
+fn options(inputs: &PlanInputs<'_>, rate: BitRate, _direction: Direction) -> String {
     format!("limit {} quantum {} perturb 10", packets(inputs, rate), inputs.full_frame().get())
 }
 
-/// A packet waits for one of the flow that fills the line.
-fn delays(inputs: &Inputs<'_>, rate: BitRate) -> (Duration, Duration) {
+/// Delays of the leaf: a packet waits for one packet of the filling flow.
+fn delays(inputs: &PlanInputs<'_>, rate: BitRate) -> (Duration, Duration) {
     let packet = rate.time_to_send(inputs.full_packet()).unwrap_or_default();
     (packet, packet.mul_f64(packets(inputs, rate).min(127.0)))
 }
 
-fn make(inputs: &Inputs<'_>, plan: Plan) -> Plan {
-    builder::both(inputs, plan, false, |builder| hierarchy::shape(builder, &LEAF))
+fn make(inputs: &PlanInputs<'_>, plan: ShaperPlan) -> ShaperPlan {
+    builder::shape_both_directions(inputs, plan, false, |builder| htb_tree::shape(builder, &LEAF))
 }

@@ -1,17 +1,19 @@
-//! The LARTC script of 2002 with HTB, as it stands.
+//! LARTC script of 2002 with HTB, unchanged.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 
 use linerate_units::BitRate;
 
-use super::builder::Builder;
+use super::builder::DirectionBuilder;
 use super::classify::ROOT;
-use super::hierarchy::{LINE, tier};
-use super::{BackEnd, Inputs};
-use crate::capability::Feature;
-use crate::link::Direction;
-use crate::plan::{Class, Goal, Handle, Parent, Plan, Protocol, Receiving, words};
-use crate::policy::Importance;
+use super::htb_tree::{LINK_CLASS, tier_class};
+use super::{BackEnd, PlanInputs};
+use crate::capability::KernelFeature;
+use crate::plan::{
+    FilterProtocol, FilterTarget, IngressControl, PlannedClass, QdiscHandle, ShaperPlan, TcParent, arguments,
+};
+use crate::policy::TrafficImportance;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
     id: "lartc-htb",
@@ -21,53 +23,54 @@ pub(super) static BACK_END: BackEnd = BackEnd {
                   once, and wastes what its policer drops. htb+sfq is the same idea without these flaws.",
     citation: "LARTC howto §15.8.3, 'The ultimate traffic conditioner', HTB version",
     needs: &[
-        Feature::Discipline("htb"),
-        Feature::Discipline("sfq"),
-        Feature::Discipline("ingress"),
-        Feature::Filter("u32"),
-        Feature::Action("police"),
+        KernelFeature::Discipline("htb"),
+        KernelFeature::Discipline("sfq"),
+        KernelFeature::Discipline("ingress"),
+        KernelFeature::Filter("u32"),
+        KernelFeature::Action("police"),
     ],
     unsuitable: |_| None,
     automatic: false,
-    way_out: "htb+sfq and htb+bfifo are its successors",
+    remedy: "htb+sfq and htb+bfifo are its successors",
     make,
 };
 
-/// The script reckons in whole kbit/s.
+/// Converts to whole kbit/s, as the script counts.
 pub(super) fn kilobits(rate: BitRate) -> u64 {
     rate.whole_bits_per_second() / 1000
 }
 
-pub(super) fn of_kilobits(kilobits: u64) -> BitRate {
+pub(super) fn from_kilobits(kilobits: u64) -> BitRate {
     BitRate::from_bits_per_second(linerate_units::ByteCount::new(kilobits).as_f64() * 1000.0)
 }
 
-const INTERACTIVE: Handle = tier(Importance::Interactive);
-const BULK: Handle = tier(Importance::Default);
+const INTERACTIVE: QdiscHandle = tier_class(TrafficImportance::Interactive);
+const BULK: QdiscHandle = tier_class(TrafficImportance::Default);
 
 fn class(
-    builder: &mut Builder<'_>,
-    (parent, handle): (Handle, Handle),
+    builder: &mut DirectionBuilder<'_>,
+    (parent, handle): (QdiscHandle, QdiscHandle),
     kilobits: u64,
-    (importance, priority): (Option<Importance>, &str),
+    (importance, priority): (Option<TrafficImportance>, &str),
     reason: &str,
 ) {
-    let options = words(&format!("rate {kilobits}kbit burst 6k {priority}"));
+    let options = arguments(&format!("rate {kilobits}kbit burst 6k {priority}"));
     let device = builder.device.clone();
-    let rate = of_kilobits(kilobits);
-    builder.class(Class { device, parent, handle, kind: "htb", rate, ceiling: None, importance, options }, reason);
+    let rate = from_kilobits(kilobits);
+    builder
+        .class(PlannedClass { device, parent, handle, kind: "htb", rate, ceiling: None, importance, options }, reason);
 }
 
-/// Both leaves of both versions.
-pub(super) fn leaves(builder: &mut Builder<'_>) {
+/// Adds both leaves of both versions.
+pub(super) fn leaves(builder: &mut DirectionBuilder<'_>) {
     for class in [INTERACTIVE, BULK] {
-        let place = (Parent::At(class), Handle::discipline(class.minor));
+        let place = (TcParent::At(class), QdiscHandle::discipline(class.minor));
         builder.discipline(place, "sfq", None, "perturb 10", "flows take turns");
     }
 }
 
-/// The filters for the interactive class, with these numbers for `prio`.
-pub(super) fn filters(builder: &mut Builder<'_>, preferences: [u16; 3]) {
+/// Adds the filters for the interactive class, with these `prio` numbers.
+pub(super) fn filters(builder: &mut DirectionBuilder<'_>, preferences: [u16; 3]) {
     let matches = [
         ("match ip tos 0x10 0xff", "minimise-delay: ssh, not scp"),
         ("match ip protocol 1 0xff", "ICMP, 'to impress our friends'"),
@@ -78,50 +81,62 @@ pub(super) fn filters(builder: &mut Builder<'_>, preferences: [u16; 3]) {
     ];
     for ((selector, reason), preference) in matches.into_iter().zip(preferences) {
         let options = format!("{selector} flowid {INTERACTIVE}");
-        let place = (Protocol::Ipv4, preference);
-        builder.filter(Parent::At(ROOT), place, ("u32", &options), Some(Goal::Class(INTERACTIVE)), reason);
+        let place = (FilterProtocol::Ipv4, preference);
+        builder.filter(TcParent::At(ROOT), place, ("u32", &options), Some(FilterTarget::Class(INTERACTIVE)), reason);
     }
 }
 
-/// What both versions predict: 6 kB may pass at once into the modem's queue.
-pub(super) fn predict(builder: &mut Builder<'_>, burst: u64) {
+/// Adds the prediction of both versions: 6 kB may pass at once into the modem's queue.
+pub(super) fn predict(builder: &mut DirectionBuilder<'_>, burst: u64) {
     let at_once = builder.rate.time_to_send(linerate_units::ByteCount::new(burst)).unwrap_or_default();
     let packet = builder.packet_time();
-    builder.predict(Importance::Interactive, at_once.saturating_sub(packet) / 2, packet.saturating_mul(127));
-    builder.predict(Importance::Default, at_once, packet.saturating_mul(127));
+    builder.predict(TrafficImportance::Interactive, at_once.saturating_sub(packet) / 2, packet.saturating_mul(127));
+    builder.predict(TrafficImportance::Default, at_once, packet.saturating_mul(127));
 }
 
-/// The policer of both versions.
-pub(super) fn police(inputs: &Inputs<'_>, plan: &mut Plan, rate: BitRate) {
-    let mut builder = Builder::new(inputs, Direction::Down, &inputs.device.name, rate);
-    let place = (Parent::Ingress, Handle::INGRESS);
+/// Adds the policer of both versions.
+pub(super) fn police(inputs: &PlanInputs<'_>, plan: &mut ShaperPlan, rate: BitRate) {
+    let mut builder = DirectionBuilder::new(inputs, Direction::Down, &inputs.device.name, rate);
+    let place = (TcParent::Ingress, QdiscHandle::INGRESS);
     builder.discipline(place, "ingress", None, "", "the hook on which filters see received packets");
     let words = format!("match ip src 0.0.0.0/0 police rate {}kbit burst 10k drop flowid :1", kilobits(rate));
     builder.filter(
-        Parent::Ingress,
-        (Protocol::Ipv4, 50),
+        TcParent::Ingress,
+        (FilterProtocol::Ipv4, 50),
         ("u32", &words),
-        Some(Goal::Police),
-        "what comes in too fast is dropped; IPv4 only",
+        Some(FilterTarget::Police),
+        "packets above the rate are dropped; IPv4 only",
     );
-    builder.predict(Importance::Interactive, Duration::ZERO, Duration::ZERO);
-    builder.predict(Importance::Default, Duration::ZERO, Duration::ZERO);
+    builder.predict(TrafficImportance::Interactive, Duration::ZERO, Duration::ZERO);
+    builder.predict(TrafficImportance::Default, Duration::ZERO, Duration::ZERO);
     builder.finish(plan);
-    plan.receiving = Receiving::Policed;
+    plan.receiving = IngressControl::Policed;
 }
 
 pub(super) const NOTE: &str = "The original, for comparison: IPv6 is neither sorted nor policed.";
 
-fn make(inputs: &Inputs<'_>, mut plan: Plan) -> Plan {
+fn make(inputs: &PlanInputs<'_>, mut plan: ShaperPlan) -> ShaperPlan {
     if let Some(rate) = inputs.line.up {
-        let mut builder = Builder::new(inputs, Direction::Up, &inputs.device.name, rate);
+        let mut builder = DirectionBuilder::new(inputs, Direction::Up, &inputs.device.name, rate);
         let up = kilobits(rate);
-        builder.discipline((Parent::Root, ROOT), "htb", None, "default 20", "what no filter sorts goes to 1:20");
-        class(&mut builder, (ROOT, LINE), up, (None, ""), "the line, so that the queue is here and not in the modem");
-        let first = (Some(Importance::Interactive), "prio 1");
-        class(&mut builder, (LINE, INTERACTIVE), up, first, "the class of high priority");
-        let second = (Some(Importance::Default), "prio 2");
-        class(&mut builder, (LINE, BULK), 9 * up / 10, second, "bulk and the rest: slightly less, and later");
+        builder.discipline((TcParent::Root, ROOT), "htb", None, "default 20", "unclassified packets go to 1:20");
+        class(
+            &mut builder,
+            (ROOT, LINK_CLASS),
+            up,
+            (None, ""),
+            "the link, so that the queue is here and not in the modem",
+        );
+        let first = (Some(TrafficImportance::Interactive), "prio 1");
+        class(&mut builder, (LINK_CLASS, INTERACTIVE), up, first, "the high-priority class");
+        let second = (Some(TrafficImportance::Default), "prio 2");
+        class(
+            &mut builder,
+            (LINK_CLASS, BULK),
+            9 * up / 10,
+            second,
+            "bulk and all other traffic: slightly less, and later",
+        );
         leaves(&mut builder);
         filters(&mut builder, [10; 3]);
         predict(&mut builder, 6 * 1024);

@@ -1,56 +1,56 @@
-//! A token bucket with one short queue.
+//! Token bucket with one short queue.
 
 use linerate_units::BitRate;
 
-use super::builder::Builder;
+use super::builder::DirectionBuilder;
 use super::classify::ROOT;
-use super::{BackEnd, Inputs, builder, hierarchy, sizes};
-use crate::capability::Feature;
-use crate::plan::{Parent, Plan};
-use crate::policy::Importance;
+use super::{BackEnd, PlanInputs, builder, htb_tree, sizes};
+use crate::capability::KernelFeature;
+use crate::plan::{ShaperPlan, TcParent};
+use crate::policy::TrafficImportance;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
     id: "tbf",
     title: "a token bucket with one short queue for everything",
-    explanation: "The last resort: it holds the rate and keeps the one queue at 20 ms or four packets. Nothing goes first and \
-                  flows are not told apart, but the modem's seconds of queue are gone.",
+    explanation: "The last resort: it shapes to the rate and keeps its only queue at 20 ms or four packets. Nothing is \
+                  prioritised and flows are not separated, but the modem's queue of seconds is avoided.",
     citation: "man tc-tbf; kernel net/sched/sch_tbf.c",
-    needs: &[Feature::Discipline("tbf")],
+    needs: &[KernelFeature::Discipline("tbf")],
     unsuitable: |_| None,
     automatic: true,
-    way_out: "nothing needs less of the kernel",
+    remedy: "no back end needs less of the kernel",
     make,
 };
 
-/// Four packets at least: one flow alone must find room for its bursts.
-fn limit(inputs: &Inputs<'_>, rate: BitRate) -> linerate_units::ByteCount {
+/// Queue limit: at least four packets, for the bursts of a single flow.
+fn limit(inputs: &PlanInputs<'_>, rate: BitRate) -> linerate_units::ByteCount {
     sizes::plain_limit(inputs, rate).max(inputs.full_frame() * 4)
 }
 
-fn shape(builder: &mut Builder<'_>) {
-    let rate = hierarchy::held(builder);
+fn shape(builder: &mut DirectionBuilder<'_>) {
+    let rate = htb_tree::held(builder);
     let inputs = builder.inputs;
     let words = format!(
         "rate {} burst {} limit {}{}",
-        sizes::rate_word(rate),
+        sizes::rate_argument(rate),
         sizes::burst(inputs, rate).get(),
         limit(inputs, rate).get(),
-        sizes::layer_words(inputs.line.layer, inputs.device.header),
+        sizes::link_layer_options(inputs.line.layer, inputs.device.header),
     );
     builder.discipline(
-        (Parent::Root, ROOT),
+        (TcParent::Root, ROOT),
         "tbf",
         Some(rate),
         &words,
-        "the line's rate, and one short queue before it",
+        "the link's rate, and one short queue before it",
     );
     let queue = builder.rate.time_to_send(limit(inputs, rate)).unwrap_or_default();
-    for importance in [Importance::Interactive, Importance::Default] {
+    for importance in [TrafficImportance::Interactive, TrafficImportance::Default] {
         builder.predict(importance, queue, queue);
     }
-    builder.note("Nothing goes first: a ping waits in the same queue as an upload.");
+    builder.note("Nothing is prioritised: a ping waits in the same queue as an upload.");
 }
 
-fn make(inputs: &Inputs<'_>, plan: Plan) -> Plan {
-    builder::both(inputs, plan, false, shape)
+fn make(inputs: &PlanInputs<'_>, plan: ShaperPlan) -> ShaperPlan {
+    builder::shape_both_directions(inputs, plan, false, shape)
 }

@@ -1,55 +1,55 @@
-//! Which back end is taken.
+//! Choice of a back end.
 
-use crate::back_ends::{BACK_ENDS, BackEnd, Inputs, by_id};
-use crate::plan::Plan;
-use crate::refusal::Refusal;
+use crate::back_ends::{BACK_ENDS, BackEnd, PlanInputs, by_id};
+use crate::plan::ShaperPlan;
+use crate::refusal::ShaperRefusal;
 
-/// The back end that is taken.
+/// Chosen back end.
 #[derive(Clone, Debug)]
-pub struct Choice {
-    /// Which.
+pub struct ChosenBackEnd {
+    /// Back end.
     pub back_end: &'static BackEnd,
-    /// What it plans.
-    pub plan: Plan,
-    /// Those that come before it, and why they are not it.
-    pub rejected: Vec<Rejected>,
+    /// Plan.
+    pub plan: ShaperPlan,
+    /// Preferred back ends that were rejected, with reasons.
+    pub rejected: Vec<BackEndRejection>,
 }
 
-/// A back end that was not taken.
+/// Rejected back end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rejected {
-    /// Which.
+pub struct BackEndRejection {
+    /// Id of the back end.
     pub back_end: &'static str,
-    /// Why, as a phrase without a full stop.
+    /// Reason, as a phrase without a full stop.
     pub reason: String,
 }
 
-/// Takes the first back end that can be had, or the one that was asked for. What a kernel has is what trials found, its
-/// version decides nothing.
-pub fn choose(inputs: &Inputs<'_>, wanted: Option<&str>) -> Result<Choice, Refusal> {
+/// Chooses the first available back end, or the requested one. Availability is decided by probes, never by the kernel's
+/// version.
+pub fn choose(inputs: &PlanInputs<'_>, wanted: Option<&str>) -> Result<ChosenBackEnd, ShaperRefusal> {
     if let Some(id) = wanted {
-        let back_end = by_id(id).ok_or_else(|| Refusal {
+        let back_end = by_id(id).ok_or_else(|| ShaperRefusal {
             back_end: None,
-            reason: format!("there is no back end {id}"),
-            way_out: format!("take one of {}", BACK_ENDS.iter().map(|one| one.id).collect::<Vec<_>>().join(", ")),
+            reason: format!("unknown back end '{id}'"),
+            way_out: format!("expected one of: {}", BACK_ENDS.iter().map(|one| one.id).collect::<Vec<_>>().join(", ")),
         })?;
-        return back_end.plan(inputs).map(|plan| Choice { back_end, plan, rejected: vec![] });
+        return back_end.plan(inputs).map(|plan| ChosenBackEnd { back_end, plan, rejected: vec![] });
     }
     let mut rejected = Vec::new();
     for back_end in BACK_ENDS.iter().copied().filter(|back_end| back_end.automatic) {
         if let Some(reason) = (back_end.unsuitable)(inputs) {
-            rejected.push(Rejected { back_end: back_end.id, reason });
+            rejected.push(BackEndRejection { back_end: back_end.id, reason });
             continue;
         }
         match back_end.plan(inputs) {
-            Ok(plan) => return Ok(Choice { back_end, plan, rejected }),
-            Err(refusal) => rejected.push(Rejected { back_end: back_end.id, reason: refusal.reason }),
+            Ok(plan) => return Ok(ChosenBackEnd { back_end, plan, rejected }),
+            Err(refusal) => rejected.push(BackEndRejection { back_end: back_end.id, reason: refusal.reason }),
         }
     }
     let reasons: Vec<_> = rejected.iter().map(|one| format!("{}: {}", one.back_end, one.reason)).collect();
-    Err(Refusal {
+    Err(ShaperRefusal {
         back_end: None,
-        reason: format!("nothing here can shape this line: {}", reasons.join("; ")),
+        reason: format!("no back end can shape this link: {}", reasons.join("; ")),
         way_out: "give a rate, and use a kernel with the queueing discipline htb or tbf".to_owned(),
     })
 }

@@ -1,57 +1,57 @@
-//! The trials.
+//! Probes of kernel features.
 
-use super::{Feature, Support};
-use crate::plan::{Command, words};
+use super::{FeatureSupport, KernelFeature};
+use crate::plan::{PlanCommand, arguments};
 
-/// How to find out whether a kernel has a feature: commands for a fresh network namespace, in which nothing can break.
+/// Probe of a kernel feature: commands for a fresh network namespace, where they are harmless.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probe {
-    /// What it decides.
-    pub feature: Feature,
-    /// What comes first; failures do not count.
-    pub before: Vec<Command>,
-    /// The trial.
-    pub trial: Command,
-    /// What comes last; failures do not count.
-    pub after: Vec<Command>,
-    /// Why the trial looks like this, as a phrase without a full stop.
+pub struct FeatureProbe {
+    /// Probed feature.
+    pub feature: KernelFeature,
+    /// Setup commands, whose failures are ignored.
+    pub before: Vec<PlanCommand>,
+    /// Probe command.
+    pub trial: PlanCommand,
+    /// Cleanup commands, whose failures are ignored.
+    pub after: Vec<PlanCommand>,
+    /// Reason of the command, as a phrase without a full stop.
     pub reason: &'static str,
 }
 
-impl Probe {
-    /// What the trial's end says: whether it ended with exit status 0, and what it wrote to standard error.
+impl FeatureProbe {
+    /// Interprets the probe command's exit status (0: `succeeded`) and standard error.
     ///
     /// The kernel answers an unknown kind with `ENOENT` and "Specified qdisc kind is unknown", an unknown filter or action
     /// with "… not found" or `ENOENT`, an unknown type of device with `EOPNOTSUPP` and "Unknown device type".
     #[must_use]
-    pub fn read(&self, succeeded: bool, standard_error: &str) -> Support {
+    pub fn interpret(&self, succeeded: bool, standard_error: &str) -> FeatureSupport {
         if succeeded {
-            return Support::Present;
+            return FeatureSupport::Present;
         }
-        let said = told(standard_error);
-        // A tc that does not know a kind cannot ask the kernel, which is another thing than a kernel that lacks it.
+        let said = error_line(standard_error);
+        // A kind unknown to tc itself is distinct from a kind missing in the kernel.
         let unasked = ["unparsable", "is not understood", "Operation not permitted", "mandatory", "What is"];
         let unknown =
             ["is unknown", "not found", "Failed to load TC", "No such file or directory", "Unknown device type"];
         let has = |list: &[&str]| list.iter().any(|part| standard_error.contains(part));
-        if !has(&unasked) && has(&unknown) { Support::Absent(said) } else { Support::Refused(said) }
+        if !has(&unasked) && has(&unknown) { FeatureSupport::Absent(said) } else { FeatureSupport::Refused(said) }
     }
 }
 
-/// The line that says most: `RTNETLINK answers` is only a head.
-fn told(standard_error: &str) -> String {
+/// Most informative line: `RTNETLINK answers` is only a prefix.
+fn error_line(standard_error: &str) -> String {
     let lines = standard_error.lines().map(str::trim).filter(|line| !line.is_empty());
-    let said = lines.min_by_key(|line| !line.starts_with("Error:")).unwrap_or("no reason was given");
+    let said = lines.min_by_key(|line| !line.starts_with("Error:")).unwrap_or("no reason given");
     said.trim_start_matches("Error:").trim_start_matches("RTNETLINK answers:").trim().trim_end_matches('.').to_owned()
 }
 
-/// The loopback interface is there in each fresh namespace, whatever kinds of devices a kernel knows.
-const DEVICE: &str = "lo";
+/// Loopback interface, which exists in each fresh namespace with any kernel.
+const PROBE_DEVICE: &str = "lo";
 
-/// The device with two queues that `cake_mq` needs.
-const QUEUES: &str = "queues0";
+/// Device with two queues, as `cake_mq` needs.
+const MULTIQUEUE_DEVICE: &str = "queues0";
 
-/// With the options that `tc` insists on, so that the kernel is asked at all.
+/// Disciplines with the options that `tc` requires.
 const DISCIPLINES: [(&str, &str); 11] = [
     ("htb", ""),
     ("tbf", "rate 1mbit burst 10k latency 50ms"),
@@ -74,68 +74,69 @@ const ACTIONS: [(&str, &str); 3] = [
     ("skbedit", "action skbedit priority 1:1"),
 ];
 
-/// An action hangs on a filter: where one is missing, the other shows it.
-const CARRIERS: [(&str, &str); 2] = [("u32", "match u32 0 0"), ("matchall", "")];
+/// Filters for probing an action, which needs one: either suffices.
+const ACTION_FILTERS: [(&str, &str); 2] = [("u32", "match u32 0 0"), ("matchall", "")];
 
-/// All trials, in the order in which they should run.
+/// All probes, in order of execution.
 #[must_use]
-pub fn probes() -> Vec<Probe> {
+pub fn probes() -> Vec<FeatureProbe> {
     let disciplines = DISCIPLINES.iter().map(|(kind, options)| discipline(kind, options));
-    let filters = FILTERS.iter().map(|(kind, options)| classified(Feature::Filter(kind), kind, options));
+    let filters = FILTERS.iter().map(|(kind, options)| classified(KernelFeature::Filter(kind), kind, options));
     let actions = ACTIONS.iter().flat_map(|(kind, options)| {
-        let on = |(filter, all): &(&str, &str)| classified(Feature::Action(kind), filter, &format!("{all} {options}"));
-        CARRIERS.each_ref().map(on)
+        let on =
+            |(filter, all): &(&str, &str)| classified(KernelFeature::Action(kind), filter, &format!("{all} {options}"));
+        ACTION_FILTERS.each_ref().map(on)
     });
     disciplines.chain([cake_mq(), intermediate_device()]).chain(filters).chain(actions).collect()
 }
 
-fn tc(text: &str) -> Command {
-    Command::tc(words(text))
+fn tc(text: &str) -> PlanCommand {
+    PlanCommand::tc(arguments(text))
 }
 
-fn ip(text: &str) -> Command {
-    Command::ip(words(text))
+fn ip(text: &str) -> PlanCommand {
+    PlanCommand::ip(arguments(text))
 }
 
-fn discipline(kind: &'static str, options: &str) -> Probe {
+fn discipline(kind: &'static str, options: &str) -> FeatureProbe {
     let (place, remove) = if kind == "ingress" { ("handle ffff:", "ingress") } else { ("root handle 1:", "root") };
-    Probe {
-        feature: Feature::Discipline(kind),
+    FeatureProbe {
+        feature: KernelFeature::Discipline(kind),
         before: vec![],
-        trial: tc(&format!("qdisc add dev {DEVICE} {place} {kind} {options}")),
-        after: vec![tc(&format!("qdisc del dev {DEVICE} {remove}"))],
-        reason: "a discipline that can be attached is there",
+        trial: tc(&format!("qdisc add dev {PROBE_DEVICE} {place} {kind} {options}")),
+        after: vec![tc(&format!("qdisc del dev {PROBE_DEVICE} {remove}"))],
+        reason: "a discipline that can be attached is supported",
     }
 }
 
-fn cake_mq() -> Probe {
-    Probe {
-        feature: Feature::Discipline("cake_mq"),
-        before: vec![ip(&format!("link add name {QUEUES} numtxqueues 2 numrxqueues 2 type ifb"))],
-        trial: tc(&format!("qdisc add dev {QUEUES} root handle 1: cake_mq unlimited")),
-        after: vec![ip(&format!("link del dev {QUEUES}"))],
+fn cake_mq() -> FeatureProbe {
+    FeatureProbe {
+        feature: KernelFeature::Discipline("cake_mq"),
+        before: vec![ip(&format!("link add name {MULTIQUEUE_DEVICE} numtxqueues 2 numrxqueues 2 type ifb"))],
+        trial: tc(&format!("qdisc add dev {MULTIQUEUE_DEVICE} root handle 1: cake_mq unlimited")),
+        after: vec![ip(&format!("link del dev {MULTIQUEUE_DEVICE}"))],
         reason: "it attaches only to a device with several queues",
     }
 }
 
-fn intermediate_device() -> Probe {
-    Probe {
-        feature: Feature::IntermediateDevice,
+fn intermediate_device() -> FeatureProbe {
+    FeatureProbe {
+        feature: KernelFeature::IntermediateDevice,
         before: vec![],
         trial: ip("link add name probe0 type ifb"),
         after: vec![ip("link del dev probe0")],
-        reason: "a device that can be made is there",
+        reason: "a device that can be created is supported",
     }
 }
 
-/// On HTB, or on prio where HTB is missing: the second attempt fails when the first did not.
-fn classified(feature: Feature, filter: &str, options: &str) -> Probe {
-    Probe {
+/// Probes on HTB, or on prio without HTB: the second setup fails after a successful first one.
+fn classified(feature: KernelFeature, filter: &str, options: &str) -> FeatureProbe {
+    FeatureProbe {
         feature,
-        before: ["htb", "prio"].map(|kind| tc(&format!("qdisc add dev {DEVICE} root handle 1: {kind}"))).to_vec(),
-        trial: tc(&format!("filter add dev {DEVICE} parent 1: protocol all prio 1 {filter} {options}")),
-        after: vec![tc(&format!("qdisc del dev {DEVICE} root"))],
-        reason: "a filter needs a discipline with classes to hang on",
+        before: ["htb", "prio"].map(|kind| tc(&format!("qdisc add dev {PROBE_DEVICE} root handle 1: {kind}"))).to_vec(),
+        trial: tc(&format!("filter add dev {PROBE_DEVICE} parent 1: protocol all prio 1 {filter} {options}")),
+        after: vec![tc(&format!("qdisc del dev {PROBE_DEVICE} root"))],
+        reason: "a filter needs a classful discipline",
     }
 }
 
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_trial_differs() {
+    fn each_probe_differs() {
         let all = probes();
         for (number, probe) in all.iter().enumerate() {
             assert!(all[..number].iter().all(|other| other.trial != probe.trial), "{:?}", probe.trial);
@@ -152,15 +153,15 @@ mod tests {
         }
     }
 
-    /// What iproute2 6.1 on Linux 6.12 and 6.18 print.
+    /// Output of iproute2 6.1 on Linux 6.12 and 6.18.
     #[test]
     fn answers_are_read() {
         let probe = &probes()[0];
-        assert_eq!(probe.read(true, ""), Support::Present);
-        let absent = |text: &str| matches!(probe.read(false, text), Support::Absent(_));
+        assert_eq!(probe.interpret(true, ""), FeatureSupport::Present);
+        let absent = |text: &str| matches!(probe.interpret(false, text), FeatureSupport::Absent(_));
         assert_eq!(
-            probe.read(false, "Error: Specified qdisc kind is unknown.\n"),
-            Support::Absent("Specified qdisc kind is unknown".to_owned())
+            probe.interpret(false, "Error: Specified qdisc kind is unknown.\n"),
+            FeatureSupport::Absent("Specified qdisc kind is unknown".to_owned())
         );
         assert!(absent("RTNETLINK answers: No such file or directory\nWe have an error talking to the kernel\n"));
         assert!(absent("Error: TC classifier not found.\nWe have an error talking to the kernel\n"));

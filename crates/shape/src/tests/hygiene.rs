@@ -1,13 +1,13 @@
-//! The list itself, and each plan as a whole.
+//! The list of back ends, and each plan as a whole.
 
+use linerate_model::direction::Direction;
 use std::collections::BTreeSet;
 
 use super::{line, of_today, own_policy, plan, plan_with, without};
 use crate::back_ends::{BACK_ENDS, by_id};
-use crate::capability::Capabilities;
-use crate::link::Direction;
-use crate::plan::{Goal, Handle, Parent, Part, Plan, Protocol, Receiving};
-use crate::policy::{Importance, Policy};
+use crate::capability::KernelCapabilities;
+use crate::plan::{FilterProtocol, FilterTarget, IngressControl, PlannedObject, QdiscHandle, ShaperPlan, TcParent};
+use crate::policy::{TrafficImportance, TrafficPolicy};
 use crate::script::{batch, script};
 
 #[test]
@@ -23,21 +23,22 @@ fn each_has_a_name_words_and_a_source() {
     }
 }
 
-/// Each plans for a usual line, and refuses, with what is missing, where one thing that it needs is missing.
+/// Each plans for a usual link, and refuses with the missing feature without one that it needs.
 #[test]
-fn each_plans_and_refuses() {
+fn each_plans_or_refuses() {
     let usual = line(220.0, 850.0);
     for back_end in BACK_ENDS {
         assert!(!plan(back_end, &usual).steps.is_empty());
         for feature in back_end.needs {
-            let refusal =
-                plan_with(back_end, &usual, &Policy::default(), &without(*feature)).expect_err("it lacks something");
+            let refusal = plan_with(back_end, &usual, &TrafficPolicy::default(), &without(*feature))
+                .expect_err("a missing feature");
             assert_eq!(refusal.back_end, Some(back_end.id));
             assert!(refusal.reason.contains(&feature.phrase()), "{refusal}");
-            assert!(refusal.reason.contains("Specified qdisc kind is unknown"), "the kernel's words: {refusal}");
+            assert!(refusal.reason.contains("Specified qdisc kind is unknown"), "the kernel's message: {refusal}");
             assert!(!refusal.way_out.is_empty());
         }
-        let refusal = plan_with(back_end, &line(0.0, 0.0), &Policy::default(), &Capabilities::everything());
+        let refusal =
+            plan_with(back_end, &line(0.0, 0.0), &TrafficPolicy::default(), &KernelCapabilities::all_features());
         assert!(refusal.expect_err("nothing to shape").reason.contains("rate"));
     }
 }
@@ -47,41 +48,44 @@ fn each_shapes_one_direction_alone() {
     for back_end in BACK_ENDS {
         let up = plan(back_end, &line(1000.0, 0.0));
         assert!(up.steps.iter().all(|step| step.direction == Direction::Up) && !up.steps.is_empty(), "{}", back_end.id);
-        assert_eq!((up.receiving, up.intermediate), (Receiving::NotAsked, None));
+        assert_eq!((up.receiving, up.intermediate), (IngressControl::NotAsked, None));
         let down = plan(back_end, &line(0.0, 1000.0));
         assert!(down.steps.iter().all(|step| step.direction == Direction::Down), "{}", back_end.id);
-        assert!(!down.steps.is_empty() && down.receiving != Receiving::NotAsked);
+        assert!(!down.steps.is_empty() && down.receiving != IngressControl::NotAsked);
     }
 }
 
-/// A filter for one family has a twin for the other; what is redirected is everything.
+/// A filter for one family has a counterpart for the other; everything is redirected.
 #[test]
 fn both_families_are_covered() {
     for back_end in of_today() {
-        for policy in [Policy::default(), own_policy()] {
-            let plan = plan_with(back_end, &line(220.0, 850.0), &policy, &Capabilities::everything()).expect("a plan");
+        for policy in [TrafficPolicy::default(), own_policy()] {
+            let plan =
+                plan_with(back_end, &line(220.0, 850.0), &policy, &KernelCapabilities::all_features()).expect("a plan");
             let count = |protocol| plan.filters().filter(|filter| filter.protocol == protocol).count();
-            assert_eq!(count(Protocol::Ipv4), count(Protocol::Ipv6), "{}", back_end.id);
-            assert_eq!(count(Protocol::All), 1, "{}: the redirect", back_end.id);
+            assert_eq!(count(FilterProtocol::Ipv4), count(FilterProtocol::Ipv6), "{}", back_end.id);
+            assert_eq!(count(FilterProtocol::All), 1, "{}: the redirect", back_end.id);
         }
     }
 }
 
-/// The redirect is the last step, and the device that it leads to is made, shaped and up before.
+/// The redirect is the last step; its target device is created, shaped and up before.
 #[test]
 fn the_redirect_comes_last() {
     for back_end in of_today() {
         let plan = plan(back_end, &line(220.0, 850.0));
-        let name = plan.intermediate.clone().expect("there is one");
-        let Some(Part::Filter(last)) = plan.steps.last().map(|step| &step.part) else { panic!("{}", back_end.id) };
-        assert_eq!(last.target, Some(Goal::Redirect(name.clone())));
-        let position = |wanted: &dyn Fn(&Part) -> bool| {
-            plan.steps.iter().position(|step| wanted(&step.part)).expect("it is there")
+        let name = plan.intermediate.clone().expect("a device");
+        let Some(PlannedObject::Filter(last)) = plan.steps.last().map(|step| &step.part) else {
+            panic!("{}", back_end.id)
         };
-        let made = position(&|part| matches!(part, Part::Create(_)));
-        let shaped = position(&|part| matches!(part, Part::Discipline(one) if one.device == name));
-        let up = position(&|part| matches!(part, Part::SetUp(_)));
-        let hook = position(&|part| matches!(part, Part::Discipline(one) if one.parent == Parent::Ingress));
+        assert_eq!(last.target, Some(FilterTarget::Redirect(name.clone())));
+        let position = |wanted: &dyn Fn(&PlannedObject) -> bool| {
+            plan.steps.iter().position(|step| wanted(&step.part)).expect("planned")
+        };
+        let made = position(&|part| matches!(part, PlannedObject::Create(_)));
+        let shaped = position(&|part| matches!(part, PlannedObject::Discipline(one) if one.device == name));
+        let up = position(&|part| matches!(part, PlannedObject::SetUp(_)));
+        let hook = position(&|part| matches!(part, PlannedObject::Discipline(one) if one.parent == TcParent::Ingress));
         assert!(made < shaped && shaped < up && up < hook, "{}", back_end.id);
         let removal: Vec<_> = plan.removal().iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -91,34 +95,36 @@ fn the_redirect_comes_last() {
     }
 }
 
-/// Handles are unique on a device, parents stand before children, and each class at the end has a queue of its own.
-fn check_tree(plan: &Plan) {
-    let mut known: BTreeSet<(String, Handle)> = BTreeSet::new();
+/// Handles are unique on a device, parents precede children, and each leaf class has its own queue.
+fn check_tree(plan: &ShaperPlan) {
+    let mut known: BTreeSet<(String, QdiscHandle)> = BTreeSet::new();
     for step in &plan.steps {
         let (device, parent, handle) = match &step.part {
-            Part::Discipline(one) => (&one.device, one.parent, one.handle),
-            Part::Class(one) => (&one.device, Parent::At(one.parent), one.handle),
+            PlannedObject::Discipline(one) => (&one.device, one.parent, one.handle),
+            PlannedObject::Class(one) => (&one.device, TcParent::At(one.parent), one.handle),
             _ => continue,
         };
-        if let Parent::At(parent) = parent {
+        if let TcParent::At(parent) = parent {
             assert!(known.contains(&(device.clone(), parent)), "{}: {parent} before {handle}", plan.back_end);
         }
         assert!(known.insert((device.clone(), handle)), "{}: {handle} twice on {device}", plan.back_end);
     }
     for class in plan.classes() {
         let inner = plan.classes().any(|one| one.device == class.device && one.parent == class.handle);
-        let has = |one: &crate::plan::Discipline| one.device == class.device && one.parent == Parent::At(class.handle);
+        let has = |one: &crate::plan::PlannedDiscipline| {
+            one.device == class.device && one.parent == TcParent::At(class.handle)
+        };
         assert_ne!(plan.disciplines().any(has), inner, "{}: {} on {}", plan.back_end, class.handle, class.device);
     }
     for filter in plan.filters() {
-        if let Some(Goal::Class(class)) = filter.target {
+        if let Some(FilterTarget::Class(class)) = filter.target {
             assert!(known.contains(&(filter.device.clone(), class)), "{}: no class {class}", plan.back_end);
         }
     }
 }
 
 #[test]
-fn trees_hang_together() {
+fn trees_are_connected() {
     for back_end in BACK_ENDS {
         for (up, down) in [(56.0, 128.0), (220.0, 850.0), (10e3, 50e3), (1e6, 1e6)] {
             check_tree(&plan(back_end, &line(up, down)));
@@ -137,7 +143,7 @@ fn equal_inputs_give_equal_plans() {
 }
 
 #[test]
-fn scripts_say_everything_once_and_can_be_run_again() {
+fn scripts_have_each_command_once_and_can_be_rerun() {
     for back_end in BACK_ENDS {
         let usual = line(220.0, 850.0);
         let plan = plan(back_end, &usual);
@@ -161,15 +167,15 @@ fn scripts_say_everything_once_and_can_be_run_again() {
     }
 }
 
-/// Interactive packets are never promised more delay than the rest, and every shaped direction is predicted.
+/// Interactive packets have the shortest predicted delay, and every shaped direction is predicted.
 #[test]
 fn predictions_are_ordered() {
     for back_end in BACK_ENDS {
         let plan = plan(back_end, &line(220.0, 850.0));
         for direction in Direction::BOTH {
-            let of = |importance| plan.prediction.of(direction, importance).expect("it is predicted");
-            let (first, rest) = (of(Importance::Interactive), of(Importance::Default));
-            assert!(first.mean <= rest.mean && first.mean <= first.longest && rest.mean <= rest.longest);
+            let of = |importance| plan.prediction.class(direction, importance).expect("predicted");
+            let (first, rest) = (of(TrafficImportance::Interactive), of(TrafficImportance::Default));
+            assert!(first.mean <= rest.mean && first.mean <= first.max && rest.mean <= rest.max);
         }
     }
 }

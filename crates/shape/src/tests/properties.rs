@@ -1,16 +1,17 @@
-//! Numbers, over all lines.
+//! Properties of the figures over all links.
 
+use linerate_model::direction::Direction;
 use linerate_units::{BitRate, ByteCount, Mtu};
 use proptest::prelude::*;
 
 use super::of_today;
-use crate::back_ends::{BackEnd, DeviceFacts, Inputs};
-use crate::capability::Capabilities;
-use crate::link::{Direction, Framing, Line, LinkLayer};
-use crate::plan::{Class, Handle, Parent, Plan, changes};
-use crate::policy::Policy;
+use crate::back_ends::{BackEnd, DeviceProperties, PlanInputs};
+use crate::capability::KernelCapabilities;
+use crate::link::{AccessLink, Framing, LinkLayer};
+use crate::plan::{PlannedClass, QdiscHandle, ShaperPlan, TcParent, changes};
+use crate::policy::TrafficPolicy;
 
-fn lines() -> impl Strategy<Value = Line> {
+fn lines() -> impl Strategy<Value = AccessLink> {
     let rate = || (4.5_f64..10.0).prop_map(|power| Some(BitRate::from_bits_per_second(10_f64.powf(power))));
     let framing = prop_oneof![Just(Framing::None), Just(Framing::Atm), Just(Framing::Ptm)];
     let layer = (0_u64..=64, 0_u64..=84, framing).prop_map(|(overhead, minimum, framing)| LinkLayer {
@@ -18,42 +19,42 @@ fn lines() -> impl Strategy<Value = Line> {
         minimum: ByteCount::new(minimum),
         framing,
     });
-    (rate(), rate(), layer, 576_u32..=9000, 1_u64..1000).prop_map(|(up, down, layer, mtu, round_trip)| Line {
+    (rate(), rate(), layer, 576_u32..=9000, 1_u64..1000).prop_map(|(up, down, layer, mtu, round_trip)| AccessLink {
         layer,
         mtu: Mtu::new(mtu),
         round_trip: core::time::Duration::from_millis(round_trip),
-        ..Line::new(up, down)
+        ..AccessLink::new(up, down)
     })
 }
 
-fn plan(back_end: &BackEnd, line: &Line) -> Plan {
-    let device = DeviceFacts { mtu: line.mtu, ..DeviceFacts::ethernet("eth0") };
-    let (policy, capabilities) = (Policy::default(), Capabilities::everything());
-    let inputs = Inputs { line, policy: &policy, capabilities: &capabilities, device: &device };
-    back_end.plan(&inputs).expect("everything is there")
+fn plan(back_end: &BackEnd, line: &AccessLink) -> ShaperPlan {
+    let device = DeviceProperties { mtu: line.mtu, ..DeviceProperties::ethernet("eth0") };
+    let (policy, capabilities) = (TrafficPolicy::default(), KernelCapabilities::all_features());
+    let inputs = PlanInputs { line, policy: &policy, capabilities: &capabilities, device: &device };
+    back_end.plan(&inputs).expect("every feature")
 }
 
-/// The number behind a word.
+/// Number after a keyword.
 fn number(options: &[String], key: &str) -> Option<u64> {
     options.windows(2).find(|pair| pair[0] == key)?[1].parse().ok()
 }
 
-fn check_class(line: &Line, plan: &Plan, class: &Class, of: Direction) -> Result<(), TestCaseError> {
-    let whole = line.rate(of).expect("it has one").bits_per_second();
+fn check_class(line: &AccessLink, plan: &ShaperPlan, class: &PlannedClass, of: Direction) -> Result<(), TestCaseError> {
+    let whole = line.rate(of).expect("a rate").bits_per_second();
     let (rate, ceiling) = (class.rate.bits_per_second(), class.ceiling.expect("stated").bits_per_second());
     prop_assert!(rate >= 8.0 && rate <= ceiling && ceiling <= whole, "{class:?}");
     let frame = u64::from(line.mtu.get()) + 14;
     let quantum = number(&class.options, "quantum").expect("always stated");
     prop_assert!((frame..=frame.max(60_000)).contains(&quantum), "{class:?}");
-    // A millisecond in each bucket; room for a packet where it may leave at once.
+    // A millisecond in each bucket; at least a packet where it may leave at once.
     for (key, of) in [("burst", rate), ("cburst", ceiling)] {
         let burst = number(&class.options, key).expect("always stated");
         prop_assert!(ByteCount::new(burst).as_f64() * 8.0 >= of * 0.001, "{class:?}");
-        let small = key == "burst" && class.handle == Handle::class(1, 0x10);
+        let small = key == "burst" && class.handle == QdiscHandle::class(1, 0x10);
         prop_assert!(!small || burst >= frame && burst >= line.full_packet().get(), "{class:?}");
     }
-    // What has leaves below it borrows for them: those who send have their rates by right, and together no more than the line.
-    let inner = |of: &Class| plan.classes().any(|one| one.device == of.device && one.parent == of.handle);
+    // Inner classes borrow for their leaves: the leaves have guaranteed rates, together at most the link's.
+    let inner = |of: &PlannedClass| plan.classes().any(|one| one.device == of.device && one.parent == of.handle);
     let leaves = || plan.classes().filter(|one| one.device == class.device && !inner(one));
     let sum: f64 = leaves().map(|one| one.rate.bits_per_second()).sum();
     prop_assert!(sum <= whole, "leaves on {} have {sum} of {whole}", class.device);
@@ -71,7 +72,7 @@ proptest! {
             }
             for one in plan.disciplines() {
                 let of = if one.device == "eth0" { Direction::Up } else { Direction::Down };
-                let whole = line.rate(of).expect("it has one");
+                let whole = line.rate(of).expect("a rate");
                 prop_assert!(one.rate.is_none_or(|rate| rate <= whole), "{one:?}");
                 if let Some(limit) = number(&one.options, "limit") {
                     prop_assert!(limit > 0 && u32::try_from(limit).is_ok(), "{one:?}");
@@ -90,25 +91,25 @@ proptest! {
             let plan = plan(back_end, &line);
             prop_assert!(plan.prediction.classes.len() >= 4);
             for entry in &plan.prediction.classes {
-                let rate = line.rate(entry.direction).expect("it has one").bits_per_second();
-                // Two packets on the line, and twice a leaf: at most the four packets of the poorest back end, or 20 ms;
-                // CAKE's bulk tin has a sixteenth of the line.
+                let rate = line.rate(entry.direction).expect("a rate").bits_per_second();
+                // Two packets on the link, and twice a leaf: at most the four packets of the poorest back end, or 20
+                // ms; CAKE's bulk tin has a sixteenth of the link.
                 let packet = 9300.0 * 8.0 * 53.0 / 48.0 / rate;
                 let bound = 2.0 * packet + 2.0 * (16.0 * packet).max(4.0 * packet + 0.02);
-                prop_assert!(entry.longest.as_secs_f64() <= bound, "{entry:?}");
+                prop_assert!(entry.max.as_secs_f64() <= bound, "{entry:?}");
                 prop_assert!(entry.mean.as_secs_f64() >= entry.serialisation.as_secs_f64() / 2.0 - 1e-9);
             }
         }
     }
 
-    /// Another rate on the same line never needs more than changes in place, and nothing is said twice.
+    /// Another rate on the same link only needs in-place changes, without repetitions.
     #[test]
     fn rates_change_in_place(line in lines(), factor in 0.2_f64..1.0) {
         for back_end in of_today() {
             let old = plan(back_end, &line);
             prop_assert_eq!(changes(&old, &old), Some(vec![]));
-            let new = Line { up: line.up.map(|rate| rate * factor), ..line };
-            let commands = changes(&old, &plan(back_end, &new)).expect("the tree is the same");
+            let new = AccessLink { up: line.up.map(|rate| rate * factor), ..line };
+            let commands = changes(&old, &plan(back_end, &new)).expect("the same tree");
             for command in &commands {
                 prop_assert_eq!(command.words[1].as_str(), "change");
                 prop_assert_eq!(command.words[3].as_str(), "eth0", "only that direction");
@@ -118,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn a_packet_is_never_shorter_on_the_line(size in 0_u64..65_536, line in lines()) {
+    fn a_packet_is_never_shorter_on_the_link(size in 0_u64..65_536, line in lines()) {
         let wire = line.layer.wire_length(ByteCount::new(size)).get();
         prop_assert!(wire >= size + line.layer.overhead.get());
         let longer = line.layer.wire_length(ByteCount::new(size + 1)).get();
@@ -132,6 +133,8 @@ fn another_back_end_is_no_change() {
     let of = |id| plan(crate::back_ends::by_id(id).expect("listed"), &usual);
     assert_eq!(changes(&of("cake"), &of("tbf")), None);
     assert_eq!(changes(&of("htb+sfq"), &of("htb+fq_codel")), None);
-    let roots = |plan: &Plan| plan.disciplines().filter(|one| one.parent == Parent::At(Handle::class(1, 1))).count();
+    let roots = |plan: &ShaperPlan| {
+        plan.disciplines().filter(|one| one.parent == TcParent::At(QdiscHandle::class(1, 1))).count()
+    };
     assert_eq!(roots(&of("htb+sfq")), 0);
 }

@@ -1,78 +1,78 @@
-//! What `tc` prints, against plans. The answers are those of iproute2 6.1 on Linux 6.12.
+//! Comparison of `tc` output with plans. The output is from iproute2 6.1 on Linux 6.12.
 
 use super::{line, plan};
 use crate::back_ends::by_id;
-use crate::plan::{Goal, Handle, Parent, Plan};
+use crate::plan::{FilterTarget, QdiscHandle, ShaperPlan, TcParent};
 use crate::read_back::{
-    Fault, SeenClass, SeenDiscipline, SeenFilter, Standing, classes, compare, disciplines, filters,
+    FoundClass, FoundDiscipline, FoundFilter, FoundQueueing, QueueingFault, classes, compare, disciplines, filters,
 };
 
-/// What would be found if a plan stood exactly.
-fn standing(plan: &Plan) -> Standing {
-    let seen_discipline = |one: &crate::plan::Discipline| SeenDiscipline {
+/// Queueing that matches a plan exactly.
+fn standing(plan: &ShaperPlan) -> FoundQueueing {
+    let seen_discipline = |one: &crate::plan::PlannedDiscipline| FoundDiscipline {
         device: one.device.clone(),
         kind: one.kind.to_owned(),
         handle: one.handle,
         parent: Some(one.parent),
         rate: one.rate,
     };
-    let seen_class = |one: &crate::plan::Class| SeenClass {
+    let seen_class = |one: &crate::plan::PlannedClass| FoundClass {
         device: one.device.clone(),
         kind: one.kind.to_owned(),
         handle: one.handle,
         rate: Some(one.rate),
         ceiling: Some(one.ceiling.unwrap_or(one.rate)),
     };
-    let seen_filter = |one: &crate::plan::Filter| {
+    let seen_filter = |one: &crate::plan::PlannedFilter| {
         let target = one.target.clone()?;
-        Some(SeenFilter {
+        Some(FoundFilter {
             device: one.device.clone(),
             parent: one.parent,
-            protocol: one.protocol.word().to_owned(),
+            protocol: one.protocol.keyword().to_owned(),
             kind: one.kind.to_owned(),
-            class: if let Goal::Class(class) = target { Some(class) } else { None },
-            redirect: if let Goal::Redirect(to) = &target { Some(to.clone()) } else { None },
-            polices: target == Goal::Police,
+            class: if let FilterTarget::Class(class) = target { Some(class) } else { None },
+            redirect: if let FilterTarget::Redirect(to) = &target { Some(to.clone()) } else { None },
+            polices: target == FilterTarget::Police,
         })
     };
-    Standing {
+    FoundQueueing {
         disciplines: plan.disciplines().map(seen_discipline).collect(),
         classes: plan.classes().map(seen_class).collect(),
         filters: plan.filters().filter_map(seen_filter).collect(),
     }
 }
 
-fn usual(id: &str) -> Plan {
+fn usual(id: &str) -> ShaperPlan {
     plan(by_id(id).expect("listed"), &line(220.0, 850.0))
 }
 
-fn faults(plan: &Plan, standing: &Standing) -> Vec<Fault> {
+fn faults(plan: &ShaperPlan, standing: &FoundQueueing) -> Vec<QueueingFault> {
     compare(plan, standing).iter().map(|difference| difference.fault).collect()
 }
 
 #[test]
-fn what_stands_as_planned_has_no_differences() {
+fn a_matching_shaper_has_no_differences() {
     for back_end in crate::back_ends::BACK_ENDS {
         let plan = usual(back_end.id);
         assert_eq!(compare(&plan, &standing(&plan)), [], "{}", back_end.id);
-        assert!(!compare(&plan, &Standing::default()).is_empty(), "{}: nothing stands", back_end.id);
+        assert!(!compare(&plan, &FoundQueueing::default()).is_empty(), "{}: no queueing", back_end.id);
     }
 }
 
 #[test]
-fn each_thing_that_is_missing_is_found() {
+fn each_missing_object_is_found() {
     for back_end in crate::back_ends::BACK_ENDS {
         let plan = usual(back_end.id);
         let whole = standing(&plan);
         for number in 0..whole.disciplines.len() {
             let mut partly = whole.clone();
             partly.disciplines.remove(number);
-            assert_eq!(faults(&plan, &partly), [Fault::Missing], "{}", back_end.id);
+            assert_eq!(faults(&plan, &partly), [QueueingFault::Missing], "{}", back_end.id);
         }
         for number in 0..whole.classes.len() {
             let mut partly = whole.clone();
             partly.classes.remove(number);
-            assert_eq!(faults(&plan, &partly), [Fault::Missing], "{}", back_end.id);
+            assert_eq!(faults(&plan, &partly), [QueueingFault::Missing], "{}", back_end.id);
         }
         for number in 0..whole.filters.len() {
             let mut partly = whole.clone();
@@ -88,43 +88,43 @@ fn a_shaper_that_does_nothing_is_found() {
     let mut changed = standing(&plan);
     changed.filters.clear();
     let found = compare(&plan, &changed);
-    assert_eq!(found[0].fault, Fault::NoRedirect);
+    assert_eq!(found[0].fault, QueueingFault::NoRedirect);
     assert_eq!(
         found[0].to_string(),
         "eth0: received packets (all) are not redirected to ifb4eth0, so nothing shapes them"
     );
 
-    // The rates swapped, as was seen in the wild.
+    // Swapped rates, as observed in practice.
     let mut swapped = standing(&plan);
     let rates: Vec<_> = swapped.disciplines.iter().map(|one| one.rate).collect();
     swapped.disciplines[0].rate = rates[1];
     swapped.disciplines[1].rate = rates[0];
-    assert_eq!(faults(&plan, &swapped), [Fault::OtherRate; 2]);
+    assert_eq!(faults(&plan, &swapped), [QueueingFault::OtherRate; 2]);
 
     let mut replaced = standing(&plan);
     replaced.disciplines[0].kind = "pfifo_fast".to_owned();
-    assert_eq!(faults(&plan, &replaced), [Fault::OtherKind]);
+    assert_eq!(faults(&plan, &replaced), [QueueingFault::OtherKind]);
 }
 
 #[test]
-fn foreign_things_are_found() {
+fn foreign_objects_are_found() {
     let plan = usual("htb+fq_codel");
     let mut more = standing(&plan);
     let (mut class, mut filter) = (more.classes[1].clone(), more.filters[0].clone());
-    class.handle = Handle::class(1, 0x99);
+    class.handle = QdiscHandle::class(1, 0x99);
     filter.class = Some(class.handle);
     more.classes.push(class);
     more.filters.push(filter);
     let mut discipline = more.disciplines[0].clone();
-    discipline.parent = Some(Parent::At(Handle::class(1, 0x99)));
-    discipline.handle = Handle::discipline(0x99);
+    discipline.parent = Some(TcParent::At(QdiscHandle::class(1, 0x99)));
+    discipline.handle = QdiscHandle::discipline(0x99);
     more.disciplines.push(discipline.clone());
-    // What the kernel attaches by itself, and what stands on other interfaces, is nobody's business.
-    discipline.handle = Handle::discipline(0);
+    // The kernel's own disciplines, and those of other interfaces, are ignored.
+    discipline.handle = QdiscHandle::discipline(0);
     more.disciplines.push(discipline.clone());
     discipline.device = "eth1".to_owned();
     more.disciplines.push(discipline);
-    assert_eq!(faults(&plan, &more), [Fault::Foreign; 3]);
+    assert_eq!(faults(&plan, &more), [QueueingFault::Foreign; 3]);
 }
 
 #[test]
@@ -135,11 +135,11 @@ fn disciplines_are_read() {
         {"kind":"ingress","handle":"ffff:","dev":"eth0","parent":"ffff:fff1","options":{}},
         {"kind":"cake","handle":"1:","dev":"ifb4eth0","root":true,"options":{"bandwidth":106250,"diffserv":"besteffort"}},
         {"kind":"cake","handle":"2:","dev":"ifb1","root":true,"options":{"bandwidth":"unlimited"}}]"#;
-    let seen = disciplines(text, None).expect("it is JSON");
+    let seen = disciplines(text, None).expect("JSON");
     let parents: Vec<_> = seen.iter().map(|one| one.parent).collect();
-    let leaf = Parent::At(Handle::class(1, 0x10));
-    let roots = Some(Parent::Root);
-    assert_eq!(parents, [roots, roots, Some(leaf), Some(Parent::Ingress), roots, roots]);
+    let leaf = TcParent::At(QdiscHandle::class(1, 0x10));
+    let roots = Some(TcParent::Root);
+    assert_eq!(parents, [roots, roots, Some(leaf), Some(TcParent::Ingress), roots, roots]);
     assert_eq!(seen[4].rate.map(linerate_units::BitRate::whole_bits_per_second), Some(850_000));
     assert_eq!(seen[5].rate, None);
     assert!(disciplines("", None).is_ok_and(|none| none.is_empty()));
@@ -157,7 +157,7 @@ fn classes_are_read_as_text_and_as_json() {
         (bits(seen[0].rate), bits(seen[1].rate), bits(seen[1].ceiling)),
         (Some(220_000), Some(73_328), Some(1_000_000))
     );
-    assert_eq!((seen.len(), seen[1].handle), (2, Handle::class(1, 0x10)));
+    assert_eq!((seen.len(), seen[1].handle), (2, QdiscHandle::class(1, 0x10)));
     let json = r#"[{"class":"htb","handle":"1:1","root":true,"rate":27500,"ceil":27500,"burst":28,"cburst":28}]"#;
     assert_eq!(classes(json, "eth0").expect("JSON")[0], seen[0]);
 }
@@ -173,13 +173,13 @@ fn filters_are_read() {
          "control_action":{"type":"stolen"},"index":1,"ref":1,"bind":1}]}},
         {"parent":"1:","protocol":"ip","pref":10,"kind":"u32","chain":0,"options":{"fh":"800::801","flowid":"1:20",
          "match":{"value":"60000","mask":"ff0000"},"match":{"value":"5000000","mask":"f00ffc0"}}}]"#;
-    let seen = filters(text, "eth0", Parent::Ingress).expect("JSON");
+    let seen = filters(text, "eth0", TcParent::Ingress).expect("JSON");
     assert_eq!(seen.len(), 2);
     assert_eq!(seen[0].redirect.as_deref(), Some("ifb4eth0"));
-    assert_eq!((seen[1].class, seen[1].protocol.as_str()), (Some(Handle::class(1, 0x20)), "ip"));
+    assert_eq!((seen[1].class, seen[1].protocol.as_str()), (Some(QdiscHandle::class(1, 0x20)), "ip"));
 }
 
-/// With the word `action`, and as the LARTC script writes it.
+/// With the keyword `action`, and as the LARTC script writes it.
 #[test]
 fn policers_are_read_in_both_forms() {
     let head = r#"[{"protocol":"ip","pref":50,"kind":"u32","chain":0,"options":{"fh":"800::800","flowid":":1","#;
@@ -188,7 +188,7 @@ fn policers_are_read_in_both_forms() {
         r#""not_in_hw":true,"kind":"police","index":1,"control_action":{"type":"drop"},"overhead":0}}]"#,
     ];
     for tail in tail {
-        let seen = filters(&format!("{head}{tail}"), "eth0", Parent::Ingress).expect("JSON");
+        let seen = filters(&format!("{head}{tail}"), "eth0", TcParent::Ingress).expect("JSON");
         assert!(seen[0].polices && seen[0].redirect.is_none(), "{tail}");
     }
 }

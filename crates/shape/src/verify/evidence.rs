@@ -1,223 +1,218 @@
 use core::time::Duration;
+use linerate_model::address_family::AddressFamily;
+use linerate_model::direction::Direction;
+use serde::{Deserialize, Serialize};
 
-use linerate_model::latency_under_load::{Class, InterfaceTraffic, Uplift};
-use linerate_model::schema::load::PhaseKind;
-use linerate_model::statistics::{BLOCK, Sample, Summary};
-use linerate_model::throughput::Flow;
+use linerate_analysis::latency_under_load::{InterfaceTraffic, LatencyClass, LatencyUplift};
+use linerate_analysis::statistics::{BlockSample, DEFAULT_BLOCK, SampleSummary};
+use linerate_model::load::PhaseKind;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, Ratio};
 
-/// One of a thing for each direction.
+/// A value per direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Both<T> {
+pub struct PerDirection<T> {
     /// Towards the path.
     pub up: T,
     /// From it.
     pub down: T,
 }
 
-impl<T> Both<T> {
-    /// That of one direction.
+impl<T> PerDirection<T> {
+    /// Value of one direction.
     #[must_use]
-    pub const fn of(&self, direction: Flow) -> &T {
+    pub const fn of(&self, direction: Direction) -> &T {
         match direction {
-            Flow::Up => &self.up,
-            Flow::Down => &self.down,
+            Direction::Up => &self.up,
+            Direction::Down => &self.down,
         }
     }
 
-    /// The same, to be changed.
-    pub const fn of_mut(&mut self, direction: Flow) -> &mut T {
+    /// Mutable value of one direction.
+    pub const fn of_mut(&mut self, direction: Direction) -> &mut T {
         match direction {
-            Flow::Up => &mut self.up,
-            Flow::Down => &mut self.down,
+            Direction::Up => &mut self.up,
+            Direction::Down => &mut self.down,
         }
     }
 }
 
-/// Which version of the Internet Protocol probes used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Family {
-    /// IPv4.
-    Four,
-    /// IPv6.
-    Six,
-}
-
-/// What one class of probes saw in one phase.
+/// Delays of one class of probes in one phase.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ClassReading {
-    /// Which class.
-    pub class: Class,
-    /// Over which protocol.
-    pub family: Family,
-    /// When each answer came, and the round trip.
+pub struct ClassDelays {
+    /// Class.
+    pub class: LatencyClass,
+    /// IP version.
+    pub family: AddressFamily,
+    /// Arrival time and round trip of each answer.
     pub round_trips: Vec<(MonotonicTime, Duration)>,
-    /// One-way delays above the least of the phase at rest; `None` where the far end does not tell them.
-    pub one_way: Option<Both<Summary<Duration>>>,
+    /// One-way delays above the minimum of the idle phase; `None` when the far end does not report them.
+    pub one_way: Option<PerDirection<SampleSummary<Duration>>>,
 }
 
-impl ClassReading {
-    /// The round trips' order statistics; `None` of none.
+impl ClassDelays {
+    /// Order statistics of the round trips; `None` without any.
     #[must_use]
-    pub fn summary(&self) -> Option<Summary<Duration>> {
+    pub fn summary(&self) -> Option<SampleSummary<Duration>> {
         let times: Vec<Duration> = self.round_trips.iter().map(|(_, time)| *time).collect();
-        Summary::of(&times)
+        SampleSummary::of(&times)
     }
 
-    /// The round trips in blocks of a second.
+    /// Round trips in blocks of a second.
     #[must_use]
-    pub fn sample(&self) -> Sample<Duration> {
-        Sample::timed(&self.round_trips, BLOCK)
+    pub fn sample(&self) -> BlockSample<Duration> {
+        BlockSample::timed(&self.round_trips, DEFAULT_BLOCK)
     }
 }
 
-/// What one of our trees counted during a phase: the root on the device (up), or on the intermediate device (down).
+/// Counters of one tree during a phase: its root is on the device (up) or on the intermediate device (down).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TreeReading {
-    /// Bytes that left it.
+pub struct TreeCounters {
+    /// Bytes sent.
     pub bytes: ByteCount,
-    /// Packets that left it.
+    /// Packets sent.
     pub packets: PacketCount,
-    /// Packets that its leaves dropped.
+    /// Packets dropped by its leaves.
     pub drops: PacketCount,
-    /// Packets that its leaves marked (ECN).
+    /// Packets marked (ECN) by its leaves.
     pub marks: PacketCount,
-    /// The most that was seen to wait in its leaves; `None` when nobody looked.
+    /// Largest observed backlog of its leaves; `None` when not sampled.
     pub largest_backlog: Option<ByteCount>,
 }
 
-/// One phase of one measurement.
+/// Phase of a measurement.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PhaseReading {
-    /// What was loaded.
+pub struct PhaseMeasurement {
+    /// Kind of load.
     pub kind: PhaseKind,
-    /// What probes saw.
-    pub classes: Vec<ClassReading>,
-    /// What the load's connections carried as payload; `None` in a direction without load.
-    pub goodput: Both<Option<BitRate>>,
-    /// What the interface counted; `None` when nobody looked.
-    pub traffic: Both<Option<InterfaceTraffic>>,
-    /// What our trees counted; `None` before they stand, and where none is planned.
-    pub tree: Both<Option<TreeReading>>,
-    /// The share of the busiest processor that was in use; `None` when nobody looked.
+    /// Delays of the probes.
+    pub classes: Vec<ClassDelays>,
+    /// Goodput of the load's connections; `None` in a direction without load.
+    pub goodput: PerDirection<Option<BitRate>>,
+    /// Counters of the interface; `None` when not sampled.
+    pub traffic: PerDirection<Option<InterfaceTraffic>>,
+    /// Counters of our trees; `None` without a tree.
+    pub tree: PerDirection<Option<TreeCounters>>,
+    /// Utilisation of the busiest processor; `None` when not sampled.
     pub processor: Option<Ratio>,
 }
 
-impl PhaseReading {
-    /// Whether this direction was loaded.
+impl PhaseMeasurement {
+    /// True when this direction was loaded.
     #[must_use]
-    pub const fn loads(&self, direction: Flow) -> bool {
+    pub const fn loads(&self, direction: Direction) -> bool {
         matches!(
             (self.kind, direction),
-            (PhaseKind::Both, _) | (PhaseKind::Up, Flow::Up) | (PhaseKind::Down, Flow::Down)
+            (PhaseKind::Both, _) | (PhaseKind::Up, Direction::Up) | (PhaseKind::Down, Direction::Down)
         )
     }
 }
 
-/// All phases, one after the other.
+/// Measurement of all phases.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measurement {
-    /// In the order in which they ran.
-    pub phases: Vec<PhaseReading>,
+pub struct PathMeasurement {
+    /// Phases, in order.
+    pub phases: Vec<PhaseMeasurement>,
 }
 
-impl Measurement {
-    /// The phase of this kind.
+impl PathMeasurement {
+    /// Phase of this kind.
     #[must_use]
-    pub fn phase(&self, kind: PhaseKind) -> Option<&PhaseReading> {
+    pub fn phase(&self, kind: PhaseKind) -> Option<&PhaseMeasurement> {
         self.phases.iter().find(|phase| phase.kind == kind)
     }
 
-    /// What a class saw in a phase.
+    /// Delays of a class in a phase.
     #[must_use]
-    pub fn reading(&self, kind: PhaseKind, class: Class, family: Family) -> Option<&ClassReading> {
+    pub fn class_delays(&self, kind: PhaseKind, class: LatencyClass, family: AddressFamily) -> Option<&ClassDelays> {
         let classes = &self.phase(kind)?.classes;
         classes.iter().find(|reading| reading.class == class && reading.family == family)
     }
 
-    /// What load adds to a class beside the phase at rest; `None` when either was not measured.
+    /// Delay that load adds to a class over the idle phase; `None` when either was not measured.
     #[must_use]
-    pub fn uplift(&self, kind: PhaseKind, class: Class, family: Family) -> Option<Uplift> {
-        let rest = self.reading(PhaseKind::Idle, class, family)?.summary()?;
-        Some(Uplift::of(&rest, &self.reading(kind, class, family)?.summary()?))
+    pub fn uplift(&self, kind: PhaseKind, class: LatencyClass, family: AddressFamily) -> Option<LatencyUplift> {
+        let rest = self.class_delays(PhaseKind::Idle, class, family)?.summary()?;
+        Some(LatencyUplift::of(&rest, &self.class_delays(kind, class, family)?.summary()?))
     }
 
-    /// What was carried in a direction while it alone was loaded; while both were, if that was not measured.
+    /// Goodput of a direction loaded alone, or of both loaded if that was not measured.
     #[must_use]
-    pub fn goodput(&self, direction: Flow) -> Option<BitRate> {
+    pub fn goodput(&self, direction: Direction) -> Option<BitRate> {
         let of = |kind| self.phase(kind).and_then(|phase| *phase.goodput.of(direction));
-        of(own_phase(direction)).or_else(|| of(PhaseKind::Both))
+        of(loading_phase(direction)).or_else(|| of(PhaseKind::Both))
     }
 }
 
-/// The phase in which a direction alone is loaded.
-pub(super) const fn own_phase(direction: Flow) -> PhaseKind {
+/// Phase that loads a direction alone.
+pub(super) const fn loading_phase(direction: Direction) -> PhaseKind {
     match direction {
-        Flow::Up => PhaseKind::Up,
-        Flow::Down => PhaseKind::Down,
+        Direction::Up => PhaseKind::Up,
+        Direction::Down => PhaseKind::Down,
     }
 }
 
-/// How what stands in the kernel differs from the plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DifferenceKind {
-    /// The filter that sends incoming packets to the intermediate device is not there.
+/// Kind of a difference between the kernel's state and the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PlanDifferenceKind {
+    /// The filter that redirects received packets to the intermediate device is missing.
     RedirectMissing,
-    /// The device it sends them to is down: the kernel drops them.
+    /// The target device of the redirect is down: the kernel drops the packets.
     RedirectTargetDown,
-    /// A queueing discipline, class or filter is not there.
+    /// A queueing discipline, class or filter is missing.
     Missing,
-    /// It is of another kind.
+    /// An object has another kind.
     OtherKind,
-    /// Its rate is another one.
+    /// An object has another rate.
     OtherRate,
-    /// Anything else.
+    /// Other difference.
     Other,
 }
 
-/// One such difference.
+/// Difference between the kernel's state and the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// What it is.
-    pub kind: DifferenceKind,
-    /// Which direction it concerns.
-    pub direction: Flow,
-    /// As whoever compared them says it.
+pub struct PlanDifference {
+    /// Kind.
+    pub kind: PlanDifferenceKind,
+    /// Direction.
+    pub direction: Direction,
+    /// Description from the comparison.
     pub words: String,
 }
 
-/// What is asked of the shaper.
+/// Requirements on the shaper.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Profile {
-    /// The least goodput that must be left, of what was carried before. 80 % is what a user hardly notices.
+pub struct ShaperRequirements {
+    /// Minimum goodput as a share of the earlier one. A loss of 20 % is hardly noticeable.
     pub goodput_floor: Ratio,
-    /// The largest uplift (95th percentile) that counts as good. 30 ms: grade A.
+    /// Maximum uplift (95th percentile) that passes. 30 ms: grade A.
     pub largest_uplift: Duration,
 }
 
-impl Default for Profile {
+impl Default for ShaperRequirements {
     fn default() -> Self {
         Self { goodput_floor: Ratio::new(0.8).unwrap_or_default(), largest_uplift: Duration::from_millis(30) }
     }
 }
 
-/// Everything that is judged.
+/// Evidence for the judgement.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Evidence {
-    /// Without the shaper.
-    pub before: Measurement,
-    /// With it.
-    pub after: Measurement,
-    /// Without it again; `None` when there was no time for it.
-    pub before_again: Option<Measurement>,
-    /// The rates that are set; `None` in a direction that is not shaped.
-    pub set: Both<Option<BitRate>>,
-    /// The mean delay that the plan predicts for best-effort probes while the direction alone is loaded, above rest.
-    pub predicted: Both<Option<Duration>>,
-    /// How what was read back differs from the plan.
-    pub differences: Vec<Difference>,
-    /// What is asked.
-    pub profile: Profile,
-    /// All that is drawn at random follows from it.
+pub struct ShaperEvidence {
+    /// Measurement without the shaper.
+    pub before: PathMeasurement,
+    /// Measurement with the shaper.
+    pub after: PathMeasurement,
+    /// Second measurement without the shaper; `None` when skipped.
+    pub before_again: Option<PathMeasurement>,
+    /// Set rates; `None` in a direction that is not shaped.
+    pub set: PerDirection<Option<BitRate>>,
+    /// Predicted mean delay above idle of best-effort probes, with only that direction loaded.
+    pub predicted: PerDirection<Option<Duration>>,
+    /// Differences between the kernel's state and the plan.
+    pub differences: Vec<PlanDifference>,
+    /// Requirements.
+    pub profile: ShaperRequirements,
+    /// Seed of all random numbers.
     pub seed: u64,
 }

@@ -1,83 +1,86 @@
 use core::time::Duration;
+use linerate_model::direction::Direction;
+use serde::{Deserialize, Serialize};
 
-use linerate_model::statistics::Signed;
-use linerate_model::throughput::Flow;
+use linerate_analysis::statistics::SignedDifference;
 use linerate_units::{BitRate, ByteCount, PacketCount, Ratio, display};
 
-/// What was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// Incoming packets are not sent to the tree that should shape them.
+/// Kind of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FindingKind {
+    /// Received packets are not redirected to their tree.
     NoRedirect,
-    /// They are sent to a device that is down, and dropped.
+    /// Received packets are redirected to a device that is down, and dropped.
     RedirectTargetDown,
-    /// What stands in the kernel is not the plan.
+    /// The kernel's state differs from the plan.
     TreeDiffers,
-    /// The path carried load, and the tree counted none of it: it stands on another interface.
+    /// The path carried load, and the tree counted none of it: it is on another interface.
     WrongInterface,
-    /// The interface carried far more than the tree counted: flows pass by it, as with flow offloading.
+    /// The interface carried far more than the tree counted: flows bypass it, as with flow offloading.
     Bypassed,
-    /// The rate is above what the path carries: our leaves were empty, and the delay rose behind them.
-    AboveTheLine,
-    /// IPv4 became better and IPv6 did not.
+    /// The rate is above the path's capacity: our leaves were empty, and the delay rose behind them.
+    RateAboveCapacity,
+    /// IPv4 improved and IPv6 did not.
     Ipv6Unshaped,
-    /// Each direction has the rate of the other.
+    /// The rates of the two directions are swapped.
     RatesSwapped,
-    /// Only what is put first became better: ICMP or expedited forwarding.
+    /// Only prioritised traffic improved: ICMP or expedited forwarding.
     OnlyPrioritisedBetter,
-    /// Traffic of others was on the interface.
+    /// The interface carried other traffic.
     Contaminated,
-    /// The two measurements without the shaper differ: the path has changed meanwhile.
+    /// The two measurements without the shaper differ: the path has changed.
     Drift,
     /// The delay under load is not lower than before.
     NotBetter,
-    /// It is lower, and still above what the profile asks.
-    StillLate,
-    /// There was nothing to gain: the delay under load was low before.
+    /// The delay under load is lower, but still above the requirement.
+    DelayAboveLimit,
+    /// The delay under load was already low before.
     NothingToGain,
-    /// Less is carried than the profile allows.
+    /// The goodput is below the requirement.
     GoodputBelowFloor,
-    /// What is carried has nothing to do with the rate that is set.
+    /// The goodput is unrelated to the set rate.
     NotInControl,
-    /// A processor was full.
+    /// A processor was saturated.
     ProcessorFull,
-    /// The plan predicted a clearly lower delay.
+    /// The delay is clearly above the plan's prediction.
     PredictionMissed,
-    /// There is too little to judge by.
-    TooFewReadings,
+    /// Too few samples for a judgement.
+    TooFewSamples,
 }
 
-impl Kind {
-    /// All of them.
+impl FindingKind {
+    /// All kinds.
     pub const ALL: [Self; 19] = [
         Self::NoRedirect,
         Self::RedirectTargetDown,
         Self::TreeDiffers,
         Self::WrongInterface,
         Self::Bypassed,
-        Self::AboveTheLine,
+        Self::RateAboveCapacity,
         Self::Ipv6Unshaped,
         Self::RatesSwapped,
         Self::OnlyPrioritisedBetter,
         Self::Contaminated,
         Self::Drift,
         Self::NotBetter,
-        Self::StillLate,
+        Self::DelayAboveLimit,
         Self::NothingToGain,
         Self::GoodputBelowFloor,
         Self::NotInControl,
         Self::ProcessorFull,
         Self::PredictionMissed,
-        Self::TooFewReadings,
+        Self::TooFewSamples,
     ];
 
-    /// Whether a shaper of which this was found cannot pass.
+    /// True when this finding fails a shaper.
     #[must_use]
     pub const fn fails(self) -> bool {
-        !matches!(self, Self::StillLate | Self::NothingToGain | Self::ProcessorFull | Self::PredictionMissed)
+        !matches!(self, Self::DelayAboveLimit | Self::NothingToGain | Self::ProcessorFull | Self::PredictionMissed)
     }
 
-    /// Its name in documents.
+    /// Name in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -86,29 +89,29 @@ impl Kind {
             Self::TreeDiffers => "tree_differs",
             Self::WrongInterface => "wrong_interface",
             Self::Bypassed => "bypassed",
-            Self::AboveTheLine => "above_the_line",
+            Self::RateAboveCapacity => "rate_above_capacity",
             Self::Ipv6Unshaped => "ipv6_unshaped",
             Self::RatesSwapped => "rates_swapped",
             Self::OnlyPrioritisedBetter => "only_prioritised_better",
             Self::Contaminated => "contaminated",
             Self::Drift => "drift",
             Self::NotBetter => "not_better",
-            Self::StillLate => "still_late",
+            Self::DelayAboveLimit => "delay_above_limit",
             Self::NothingToGain => "nothing_to_gain",
             Self::GoodputBelowFloor => "goodput_below_floor",
             Self::NotInControl => "not_in_control",
             Self::ProcessorFull => "processor_full",
             Self::PredictionMissed => "prediction_missed",
-            Self::TooFewReadings => "too_few_readings",
+            Self::TooFewSamples => "too_few_samples",
         }
     }
 }
 
-/// A number that a finding rests on.
+/// Figure of a finding.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Figure {
+pub enum FindingFigure {
     /// A time, which may be negative.
-    Time(Signed<Duration>),
+    Time(SignedDifference<Duration>),
     /// A rate.
     Rate(BitRate),
     /// A share.
@@ -119,10 +122,10 @@ pub enum Figure {
     Packets(PacketCount),
 }
 
-impl Figure {
-    /// As a person reads it.
+impl FindingFigure {
+    /// Formats the figure for display.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn display_text(&self) -> String {
         match self {
             Self::Time(time) => {
                 let sign = if time.negative { "−" } else { "" };
@@ -136,49 +139,49 @@ impl Figure {
     }
 }
 
-/// One thing that was found, with what it rests on.
+/// Finding with its figures.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Finding {
-    /// What.
-    pub kind: Kind,
-    /// In which direction; `None` when it concerns both.
-    pub direction: Option<Flow>,
-    /// Name of the number → the number.
-    pub figures: Vec<(&'static str, Figure)>,
-    /// What it means, in one or two sentences.
+pub struct ShaperFinding {
+    /// Kind.
+    pub kind: FindingKind,
+    /// Direction; `None` for both.
+    pub direction: Option<Direction>,
+    /// Names and values of the figures.
+    pub figures: Vec<(&'static str, FindingFigure)>,
+    /// Explanation in one or two sentences.
     pub words: String,
 }
 
-impl Finding {
-    pub(super) fn new(kind: Kind, direction: Option<Flow>, words: impl Into<String>) -> Self {
+impl ShaperFinding {
+    pub(super) fn new(kind: FindingKind, direction: Option<Direction>, words: impl Into<String>) -> Self {
         Self { kind, direction, figures: Vec::new(), words: words.into() }
     }
 
-    pub(super) fn with(mut self, name: &'static str, figure: Figure) -> Self {
+    pub(super) fn with(mut self, name: &'static str, figure: FindingFigure) -> Self {
         self.figures.push((name, figure));
         self
     }
 
     pub(super) fn with_rate(self, name: &'static str, rate: BitRate) -> Self {
-        self.with(name, Figure::Rate(rate))
+        self.with(name, FindingFigure::Rate(rate))
     }
 
     pub(super) fn with_time(self, name: &'static str, time: Duration) -> Self {
-        self.with(name, Figure::Time(Signed { negative: false, magnitude: time }))
+        self.with(name, FindingFigure::Time(SignedDifference { negative: false, magnitude: time }))
     }
 
     pub(super) fn with_share(self, name: &'static str, share: Option<Ratio>) -> Self {
         match share {
-            Some(share) => self.with(name, Figure::Share(share)),
+            Some(share) => self.with(name, FindingFigure::Share(share)),
             None => self,
         }
     }
 }
 
-/// A direction in a sentence.
-pub(super) const fn word(direction: Flow) -> &'static str {
+/// Name of a direction in a sentence.
+pub(super) const fn direction_name(direction: Direction) -> &'static str {
     match direction {
-        Flow::Up => "up",
-        Flow::Down => "down",
+        Direction::Up => "up",
+        Direction::Down => "down",
     }
 }

@@ -1,25 +1,26 @@
-//! Whether a shaper does what it should: the judge of measurements before it, with it, and before it again.
+//! Verification of a shaper from measurements without it, with it, and without it again.
 //!
-//! Tools that set up a shaper do not look whether anything came of it, and what goes wrong goes wrong silently: no redirect
-//! of what comes in, flows that pass by in hardware, a rate above the line, IPv6 forgotten, only ping made fast. Each of
-//! these has its [`Kind`] of finding here, with the numbers that it rests on. [`verify`] also says where the delay that is
-//! left comes from ([`Attribution`]), and [`margin::Search`] looks for the highest rates that pass.
+//! Tools that set up a shaper do not verify its effect, and failures are silent: a missing ingress redirect, flows that
+//! bypass it in hardware, a rate above the capacity, IPv6 without filters, only ping made fast. Each of these is a
+//! [`FindingKind`] of finding here, with its figures. [`verify`] also attributes the remaining delay ([`DelayAttribution`]), and
+//! `Search` finds the highest rates that pass.
 //!
-//! Nothing is measured here: [`Evidence`] comes in, a [`Verification`] comes out.
+//! Nothing is measured here: the input is [`ShaperEvidence`], the output a [`ShaperVerdict`].
 
 mod attribution;
-mod carried;
-mod delays;
+mod comparison_table;
+mod counter_checks;
+mod delay_checks;
 mod evidence;
 mod finding;
-mod judge;
-pub mod margin;
-mod table;
+pub mod rate_search;
+mod verdict;
 
-pub use attribution::{Attribution, Place};
+pub use attribution::{DelayAttribution, DelayOrigin};
+pub use comparison_table::{DelayRow, RateRow};
 pub use evidence::{
-    Both, ClassReading, Difference, DifferenceKind, Evidence, Family, Measurement, PhaseReading, Profile, TreeReading,
+    ClassDelays, PathMeasurement, PerDirection, PhaseMeasurement, PlanDifference, PlanDifferenceKind, ShaperEvidence,
+    ShaperRequirements, TreeCounters,
 };
-pub use finding::{Figure, Finding, Kind};
-pub use judge::{Confidence, Verification, verify};
-pub use table::{DelayRow, RateRow};
+pub use finding::{FindingFigure, FindingKind, ShaperFinding};
+pub use verdict::{ShaperVerdict, verify};

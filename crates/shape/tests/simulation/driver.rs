@@ -1,90 +1,91 @@
-//! The controller on the simulated line: probes, clocks, reflectors that die, and what comes of it.
+//! The controller on the simulated link: probes, clocks, failing reflectors, and the result.
 
+use linerate_model::direction::Direction;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use linerate_model::statistics::{Random, Signed, percentile};
-use linerate_model::throughput::Flow;
+use linerate_analysis::statistics::{SeededRandom, SignedDifference, percentile};
 use linerate_shape::autorate::{
-    Bounds, Controller, Delay, Input, Law, Output, ReflectorId, Sample, Settings, State, probe_interval,
+    AutorateBounds, ControlLaw, ControllerInput, ControllerOutput, ControllerSettings, ControllerState, ProbeDelay,
+    RateController, ReflectorId, ReflectorSample, probe_interval,
 };
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Ratio};
 
-use super::simulation::Line;
+use super::simulation::SimulatedLink;
 
 const REFLECTORS: u32 = 6;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Scenario {
+pub(crate) struct SimulationScenario {
     pub(crate) name: String,
-    pub(crate) up: Line,
-    pub(crate) down: Line,
-    pub(crate) bounds: Bounds,
-    /// Milliseconds of steps: what comes within two seconds after one does not count.
+    pub(crate) up: SimulatedLink,
+    pub(crate) down: SimulatedLink,
+    pub(crate) bounds: AutorateBounds,
+    /// Times of steps in milliseconds: samples within two seconds after one are skipped.
     pub(crate) steps: Vec<usize>,
-    /// The mean of the exponential jitter of each direction, in milliseconds.
+    /// Mean of the exponential jitter of each direction, in milliseconds.
     pub(crate) jitter: f64,
-    /// Local clock ahead of the reflectors' by milliseconds, from a time on.
+    /// Start time and offset of the local clock, in milliseconds.
     pub(crate) clock: Option<(usize, f64)>,
-    /// Reflectors with a number below this are dead from this time on.
+    /// Time from which reflectors with a number below this do not answer.
     pub(crate) deaths: Option<(usize, u32)>,
-    /// Whether probes tell round trips only.
+    /// True when probes measure round trips only.
     pub(crate) round_trips: bool,
     pub(crate) seed: u64,
-    /// Which directions count for the share that is used.
+    /// Directions that count for the used share.
     pub(crate) counts: [bool; 2],
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Outcome {
-    /// 50th and 95th percentile of the round trips above rest, in milliseconds, outside two seconds after steps.
+pub(crate) struct SimulationOutcome {
+    /// 50th and 95th percentile of the round trips above idle, in milliseconds, except two seconds after steps.
     pub(crate) median: f64,
     pub(crate) p95: f64,
-    /// Carried of what could have been, over the whole time that there was something to send.
+    /// Carried share of the possible bytes while there was data to send.
     pub(crate) used: f64,
-    /// The lowest rates that were set, Mbit/s, up first.
+    /// Lowest set rates, in Mbit/s, up first.
     pub(crate) lowest: [f64; 2],
     pub(crate) last: [f64; 2],
-    pub(crate) states: Vec<(usize, State)>,
+    pub(crate) states: Vec<(usize, ControllerState)>,
     pub(crate) replaced: Vec<(u32, u32)>,
     pub(crate) changes: usize,
-    pub(crate) controller: Controller,
+    pub(crate) controller: RateController,
 }
 
-struct Probe {
+struct ProbeInFlight {
     reflector: u32,
     sent: usize,
     up: f64,
 }
 
-struct Run {
-    scenario: Scenario,
-    controller: Controller,
-    random: Random,
-    /// Milliseconds between two probes of whichever reflectors.
+struct SimulationRun {
+    scenario: SimulationScenario,
+    controller: RateController,
+    random: SeededRandom,
+    /// Milliseconds between two probes, over all reflectors.
     spacing: usize,
     slots: Vec<u32>,
-    flying: BTreeMap<u64, Probe>,
-    /// Milliseconds → what happens: probes that reach the buffer down, answers that arrive.
-    due: BTreeMap<(usize, u64), Event>,
+    flying: BTreeMap<u64, ProbeInFlight>,
+    /// Events by millisecond: probes that reach the downlink buffer, answers that arrive.
+    due: BTreeMap<(usize, u64), SimulationEvent>,
     uplifts: Vec<f64>,
     offered: [f64; 2],
     carried: [f64; 2],
-    states: Vec<(usize, State)>,
+    states: Vec<(usize, ControllerState)>,
     replaced: Vec<(u32, u32)>,
     lowest: [f64; 2],
     changes: usize,
     numbers: u64,
 }
 
-enum Event {
+enum SimulationEvent {
     Enters,
     Answers { down: f64 },
 }
 
-pub(crate) fn run(scenario: Scenario, law: Law) -> Outcome {
+pub(crate) fn run(scenario: SimulationScenario, law: ControlLaw) -> SimulationOutcome {
     let probe_interval = probe_interval(law, [scenario.bounds.base; 2]);
-    let settings = Settings {
+    let settings = ControllerSettings {
         law,
         up: scenario.bounds,
         down: scenario.bounds,
@@ -93,9 +94,9 @@ pub(crate) fn run(scenario: Scenario, law: Law) -> Outcome {
         probe_interval,
         largest_packet: ByteCount::new(1514),
     };
-    let mut run = Run {
-        random: Random::new(scenario.seed ^ 0x5eed),
-        controller: Controller::new(&settings, at(0)),
+    let mut run = SimulationRun {
+        random: SeededRandom::new(scenario.seed ^ 0x5eed),
+        controller: RateController::new(&settings, at(0)),
         scenario,
         slots: (0..REFLECTORS).collect(),
         spacing: probe_interval.as_millis() as usize,
@@ -119,7 +120,7 @@ pub(crate) fn run(scenario: Scenario, law: Law) -> Outcome {
     run.outcome()
 }
 
-impl Run {
+impl SimulationRun {
     fn millisecond(&mut self, now: usize, out: &mut Vec<(u64, f64)>) {
         if now.is_multiple_of(self.spacing) {
             self.send(now);
@@ -136,7 +137,7 @@ impl Run {
         self.scenario.down.step(now, out);
         for (number, waited) in out.drain(..) {
             let down = self.scenario.down.rest[now] + waited;
-            self.due.insert((now + 1, number), Event::Answers { down });
+            self.due.insert((now + 1, number), SimulationEvent::Answers { down });
         }
         self.count(now);
         if now % 100 == 99 {
@@ -154,14 +155,14 @@ impl Run {
         if !self.scenario.up.probe(self.numbers, now) {
             return;
         }
-        self.flying.insert(self.numbers, Probe { reflector, sent: now, up: 0.0 });
+        self.flying.insert(self.numbers, ProbeInFlight { reflector, sent: now, up: 0.0 });
         if now.is_multiple_of(1000) {
             let old: Vec<u64> =
                 self.flying.iter().filter(|(_, probe)| now > probe.sent + 1000).map(|(number, _)| *number).collect();
             for number in old {
                 let reflector = self.flying[&number].reflector;
                 if now - self.flying[&number].sent < 2001 {
-                    self.tell(Input::Lost { reflector: ReflectorId::new(reflector) }, now);
+                    self.tell(ControllerInput::Lost { reflector: ReflectorId::new(reflector) }, now);
                 }
             }
         }
@@ -177,19 +178,19 @@ impl Run {
         }
         let rest = self.scenario.up.rest[now];
         probe.up = rest + waited + jitter;
-        // The way back until the buffer takes the rest of both.
+        // Half of the return path precedes the buffer.
         let reaches = now + (rest + jitter + self.scenario.down.rest[now]) as usize;
-        self.due.insert((reaches, number), Event::Enters);
+        self.due.insert((reaches, number), SimulationEvent::Enters);
     }
 
-    fn event(&mut self, number: u64, event: &Event, now: usize) {
+    fn event(&mut self, number: u64, event: &SimulationEvent, now: usize) {
         match event {
-            Event::Enters => {
+            SimulationEvent::Enters => {
                 if !self.scenario.down.probe(number, now) {
                     self.flying.remove(&number);
                 }
             }
-            Event::Answers { down } => self.answer(number, *down, now),
+            SimulationEvent::Answers { down } => self.answer(number, *down, now),
         }
     }
 
@@ -202,35 +203,36 @@ impl Run {
             _ => 0.0,
         };
         let delay = if self.scenario.round_trips {
-            Delay::RoundTrip(Duration::from_secs_f64((probe.up + down) / 1e3))
+            ProbeDelay::RoundTrip(Duration::from_secs_f64((probe.up + down) / 1e3))
         } else {
-            // The sum is by one clock that nobody sets.
+            // The sum is by one monotonic clock.
             let up = probe.up - offset(probe.sent);
-            Delay::OneWay { up: signed(up), down: signed(probe.up + down - up) }
+            ProbeDelay::OneWay { up: signed(up), down: signed(probe.up + down - up) }
         };
         let rest = self.scenario.up.rest[probe.sent] + self.scenario.down.rest[probe.sent];
         let recent = |step: &usize| probe.sent >= *step && probe.sent < step + 2000;
-        // The first ten seconds are the start.
+        // The first ten seconds are skipped.
         if probe.sent > 10_000 && !self.scenario.steps.iter().any(recent) {
             self.uplifts.push(probe.up + down - rest - 2.0 * self.scenario.jitter * 0.84);
         }
-        let sample = Sample { reflector: ReflectorId::new(probe.reflector), sequence: number, delay };
-        self.tell(Input::Sample(sample), now);
+        let sample = ReflectorSample { reflector: ReflectorId::new(probe.reflector), sequence: number, delay };
+        self.tell(ControllerInput::Sample(sample), now);
     }
 
     fn achieved(&mut self, now: usize) {
         let (up, down) = (self.scenario.up.counted, self.scenario.down.counted);
         (self.scenario.up.counted, self.scenario.down.counted) = (0.0, 0.0);
         let over = Duration::from_millis(100);
-        for (direction, backlog) in [(Flow::Up, self.scenario.up.backlog()), (Flow::Down, self.scenario.down.backlog())]
+        for (direction, backlog) in
+            [(Direction::Up, self.scenario.up.backlog()), (Direction::Down, self.scenario.down.backlog())]
         {
-            self.tell(Input::Backlog { direction, backlog: ByteCount::from_f64(backlog) }, now);
+            self.tell(ControllerInput::Backlog { direction, backlog: ByteCount::from_f64(backlog) }, now);
         }
-        let input = Input::Achieved { up: ByteCount::from_f64(up), down: ByteCount::from_f64(down), over };
+        let input = ControllerInput::Achieved { up: ByteCount::from_f64(up), down: ByteCount::from_f64(down), over };
         self.tell(input, now);
     }
 
-    fn tell(&mut self, input: Input, now: usize) {
+    fn tell(&mut self, input: ControllerInput, now: usize) {
         self.controller.handle(input, at(now));
         self.take(now);
     }
@@ -238,23 +240,23 @@ impl Run {
     fn take(&mut self, now: usize) {
         while let Some(output) = self.controller.poll() {
             match output {
-                Output::SetRate { direction, rate } => {
+                ControllerOutput::SetRate { direction, rate } => {
                     let (line, index) = match direction {
-                        Flow::Up => (&mut self.scenario.up, 0),
-                        Flow::Down => (&mut self.scenario.down, 1),
+                        Direction::Up => (&mut self.scenario.up, 0),
+                        Direction::Down => (&mut self.scenario.down, 1),
                     };
                     line.rate = rate.bits_per_second() / 8e3;
                     self.lowest[index] = self.lowest[index].min(rate.bits_per_second() / 1e6);
                     self.changes += 1;
                 }
-                Output::State(state) => self.states.push((now, state)),
-                Output::Replace { old, new } => {
+                ControllerOutput::State(state) => self.states.push((now, state)),
+                ControllerOutput::Replace { old, new } => {
                     self.replaced.push((old.get(), new.get()));
                     if let Some(slot) = self.slots.iter_mut().find(|slot| **slot == old.get()) {
                         *slot = new.get();
                     }
                 }
-                Output::Log(_) => {}
+                ControllerOutput::Log(_) => {}
             }
         }
     }
@@ -270,7 +272,7 @@ impl Run {
         }
     }
 
-    fn outcome(self) -> Outcome {
+    fn outcome(self) -> SimulationOutcome {
         let share = |share: f64| {
             let share = Ratio::new(share).expect("a share");
             percentile(&self.uplifts, share).unwrap_or(f64::INFINITY)
@@ -278,12 +280,12 @@ impl Run {
         let sum = |values: [f64; 2]| {
             values.iter().zip(self.scenario.counts).filter(|(_, counts)| *counts).map(|(value, _)| *value).sum::<f64>()
         };
-        Outcome {
+        SimulationOutcome {
             median: share(0.5),
             p95: share(0.95),
             used: sum(self.carried) / sum(self.offered),
             lowest: self.lowest,
-            last: [Flow::Up, Flow::Down].map(|flow| self.controller.rate(flow).bits_per_second() / 1e6),
+            last: [Direction::Up, Direction::Down].map(|flow| self.controller.rate(flow).bits_per_second() / 1e6),
             states: self.states,
             replaced: self.replaced,
             changes: self.changes,
@@ -296,8 +298,8 @@ fn at(milliseconds: usize) -> MonotonicTime {
     MonotonicTime::from_nanos(milliseconds as u64 * 1_000_000)
 }
 
-fn signed(milliseconds: f64) -> Signed<Duration> {
-    Signed::from_number(milliseconds * 1e6)
+fn signed(milliseconds: f64) -> SignedDifference<Duration> {
+    SignedDifference::from_number(milliseconds * 1e6)
 }
 
 pub(crate) fn megabits(rate: f64) -> BitRate {

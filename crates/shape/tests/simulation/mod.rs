@@ -1,16 +1,17 @@
-//! A line in milliseconds: per direction a shaper with a queue for each flow, the path's own buffer with a capacity that
-//! changes, CUBIC senders, and probes that pass the buffer. Up, the shaper comes first; down, the buffer does.
+//! Simulated link in steps of a millisecond: per direction a shaper with a queue per flow, the path's buffer with a
+//! variable capacity, CUBIC senders, and probes that pass the buffer. Up, the shaper comes first; down, the buffer
+//! does.
 
 use std::collections::VecDeque;
 
-use linerate_model::statistics::Random;
+use linerate_analysis::statistics::SeededRandom;
 
 pub(crate) const FLOWS: usize = 4;
-/// Bytes of a segment with its headers.
+/// Size of a segment with headers, in bytes.
 const SEGMENT: f64 = 1500.0;
-/// CUBIC (RFC 9438): what is left after a loss, and how fast it comes back, segments per second cubed.
-const KEPT: f64 = 0.7;
-const CURVE: f64 = 0.4;
+/// CUBIC (RFC 9438): multiplicative decrease factor, and growth constant in segments per second cubed.
+const CUBIC_DECREASE: f64 = 0.7;
+const CUBIC_GROWTH: f64 = 0.4;
 
 /// Bytes in a millisecond at a rate in Mbit/s.
 pub(crate) const fn bytes(megabits: f64) -> f64 {
@@ -19,7 +20,7 @@ pub(crate) const fn bytes(megabits: f64) -> f64 {
 
 /// One CUBIC sender.
 #[derive(Clone, Copy, Debug)]
-struct Sender {
+struct CubicSender {
     window: f64,
     in_flight: f64,
     threshold: f64,
@@ -30,7 +31,7 @@ struct Sender {
     quiet: f64,
 }
 
-impl Sender {
+impl CubicSender {
     const fn new() -> Self {
         Self {
             window: 10.0 * SEGMENT,
@@ -50,8 +51,8 @@ impl Sender {
             self.window += amount;
             return;
         }
-        let least = (self.largest * (1.0 - KEPT) / CURVE).cbrt();
-        let cubic = CURVE * (now - self.epoch - least).powi(3) + self.largest;
+        let least = (self.largest * (1.0 - CUBIC_DECREASE) / CUBIC_GROWTH).cbrt();
+        let cubic = CUBIC_GROWTH * (now - self.epoch - least).powi(3) + self.largest;
         self.friendly += 0.53 * amount / self.window;
         let aim = cubic.max(self.friendly) * SEGMENT;
         if aim > self.window {
@@ -66,48 +67,48 @@ impl Sender {
         }
         self.backed_off = now;
         self.largest = self.window / SEGMENT;
-        self.window = (self.window * KEPT).max(2.0 * SEGMENT);
+        self.window = (self.window * CUBIC_DECREASE).max(2.0 * SEGMENT);
         self.threshold = self.window;
         self.friendly = self.window / SEGMENT;
         self.epoch = now;
     }
 }
 
-/// What is in the path's buffer.
+/// Element of the path's buffer.
 #[derive(Clone, Copy, Debug)]
-enum Piece {
+enum BufferElement {
     Data { flow: usize, bytes: f64 },
     Probe { number: u64, entered: usize },
 }
 
 /// One direction, in steps of a millisecond.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct SimulatedLink {
     up: bool,
-    /// Bytes per millisecond that the path carries, for each millisecond.
+    /// Capacity of the path in bytes per millisecond, per millisecond.
     pub(crate) capacity: Vec<f64>,
-    /// One-way delay of the empty path in milliseconds, for each.
+    /// One-way delay of the empty path in milliseconds, per millisecond.
     pub(crate) rest: Vec<f64>,
-    /// Bytes per millisecond that the senders have to send.
+    /// Demand of the senders in bytes per millisecond.
     pub(crate) demand: Vec<f64>,
-    /// Bytes per millisecond; infinite without a shaper.
+    /// Rate of the shaper in bytes per millisecond; infinite without one.
     pub(crate) rate: f64,
-    senders: [Sender; FLOWS],
+    senders: [CubicSender; FLOWS],
     leaves: [f64; FLOWS],
-    fifo: VecDeque<Piece>,
+    fifo: VecDeque<BufferElement>,
     standing: f64,
     buffer: f64,
-    /// Acknowledgements and losses that are under way, by millisecond.
+    /// Acknowledgements and losses in flight, by millisecond.
     news: VecDeque<[(f64, f64); FLOWS]>,
-    /// Bytes that were carried since the last look: up what the shaper let go, down what came out of the buffer.
+    /// Bytes carried since the last sample: up out of the shaper, down out of the buffer.
     pub(crate) counted: f64,
     pub(crate) delivered: f64,
     round_trip: usize,
-    /// Bytes that overflowed the leaves.
+    /// Bytes dropped by the leaves.
     pub(crate) dropped: f64,
 }
 
-impl Line {
+impl SimulatedLink {
     pub(crate) fn new(up: bool, capacity: Vec<f64>, rest: Vec<f64>, demand: Vec<f64>, round_trip: usize) -> Self {
         Self {
             up,
@@ -115,11 +116,11 @@ impl Line {
             rest,
             demand,
             rate: f64::INFINITY,
-            senders: [Sender::new(); FLOWS],
+            senders: [CubicSender::new(); FLOWS],
             leaves: [0.0; FLOWS],
             fifo: VecDeque::new(),
             standing: 0.0,
-            // 300 ms at 20 Mbit/s: a modem's.
+            // 300 ms at 20 Mbit/s, as in a modem.
             buffer: bytes(20.0) * 300.0,
             news: VecDeque::from(vec![[(0.0, 0.0); FLOWS]; round_trip + 1]),
             counted: 0.0,
@@ -133,16 +134,16 @@ impl Line {
         self.leaves.iter().sum()
     }
 
-    /// A probe goes into the buffer; `false` when that is full.
+    /// Adds a probe to the buffer; `false` when full.
     pub(crate) fn probe(&mut self, number: u64, now: usize) -> bool {
         let fits = self.standing < self.buffer;
         if fits {
-            self.fifo.push_back(Piece::Probe { number, entered: now });
+            self.fifo.push_back(BufferElement::Probe { number, entered: now });
         }
         fits
     }
 
-    /// A millisecond; returns the probes that came out, with the milliseconds they waited.
+    /// Advances by a millisecond; returns the probes that left, with their waiting times in milliseconds.
     pub(crate) fn step(&mut self, now: usize, out: &mut Vec<(u64, f64)>) {
         let at = now as f64 / 1e3;
         let news = self.news.pop_front().unwrap_or_default();
@@ -194,7 +195,7 @@ impl Line {
     }
 
     fn fill_leaf(&mut self, flow: usize, amount: f64) {
-        // 30 ms of the whole rate, and not less than six segments, for each flow's share.
+        // 30 ms of the whole rate, at least six segments, per flow.
         let limit = if self.rate.is_finite() { (self.rate * 30.0 / FLOWS as f64).max(6.0 * SEGMENT) } else { 1e12 };
         let taken = amount.min((limit - self.leaves[flow]).max(0.0));
         self.leaves[flow] += taken;
@@ -208,14 +209,14 @@ impl Line {
         let taken = amount.min((self.buffer - self.standing).max(0.0));
         self.standing += taken;
         if taken > 0.0 {
-            self.fifo.push_back(Piece::Data { flow, bytes: taken });
+            self.fifo.push_back(BufferElement::Data { flow, bytes: taken });
         }
         if amount > taken {
             self.tell(flow, 0.0, amount - taken);
         }
     }
 
-    /// Flows share the rate evenly.
+    /// Shares the rate evenly between flows.
     fn shape(&mut self) {
         let mut left = self.rate.min(1e9);
         loop {
@@ -246,12 +247,12 @@ impl Line {
         let mut left = self.capacity[now];
         while let Some(piece) = self.fifo.front_mut() {
             match piece {
-                Piece::Probe { .. } if left <= 0.0 => return,
-                Piece::Probe { number, entered } => {
+                BufferElement::Probe { .. } if left <= 0.0 => return,
+                BufferElement::Probe { number, entered } => {
                     out.push((*number, (now - *entered) as f64));
                     self.fifo.pop_front();
                 }
-                Piece::Data { flow, bytes } => {
+                BufferElement::Data { flow, bytes } => {
                     let (flow, amount) = (*flow, bytes.min(left));
                     *bytes -= amount;
                     let empty = *bytes <= 1e-9;
@@ -276,7 +277,7 @@ impl Line {
     }
 }
 
-/// A capacity that stays.
+/// Constant capacity.
 pub(crate) fn constant(seconds: usize, megabits: f64) -> Vec<f64> {
     vec![bytes(megabits); seconds * 1000]
 }
@@ -286,9 +287,9 @@ pub(crate) fn steps(seconds: usize, megabits: &[f64]) -> Vec<f64> {
     (0..seconds * 1000).map(|now| bytes(megabits[now / 20_000 % megabits.len()])).collect()
 }
 
-/// A random walk of the capacity's logarithm, in tenths of a second, turned back at both ends.
+/// Random walk of the capacity's logarithm, in tenths of a second, reflected at both bounds.
 pub(crate) fn wobble(seconds: usize, (low, high): (f64, f64), per_second: f64, seed: u64) -> Vec<f64> {
-    let mut random = Random::new(seed);
+    let mut random = SeededRandom::new(seed);
     let (bottom, top) = (low.ln(), high.ln());
     let mut place = f64::midpoint(bottom, top);
     let mut values = Vec::with_capacity(seconds * 1000);

@@ -10,7 +10,7 @@ pub mod udp;
 
 use std::io;
 
-/// Calls `operation` again as long as a signal interrupted it.
+/// Repeats `operation` while a signal interrupts it.
 fn retry_interrupted(mut operation: impl FnMut() -> isize) -> io::Result<usize> {
     loop {
         let result = operation();

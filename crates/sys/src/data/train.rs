@@ -1,4 +1,4 @@
-//! Datagrams to the peer of a connected socket, with a mark of their own, singly or as a train that the kernel cuts up.
+//! Datagrams to the peer of a connected socket, marked individually, singly or as a train that the kernel segments.
 //!
 //! Unlike [`super::udp::DatagramSender`], nothing of the socket is changed: streams of different sizes and marks can
 //! share it.
@@ -8,28 +8,28 @@ use std::net::UdpSocket;
 
 use linerate_units::{ByteCount, TypeOfService};
 
-use crate::error_queue::is_of_an_earlier_datagram;
+use crate::error_queue::is_from_earlier_datagram;
 use crate::message::{self, ControlBuffer};
 use crate::net::canonical;
 
 /// Largest payload of a train, as of one UDP datagram over IPv4.
-pub const MOST_BYTES: ByteCount = ByteCount::new(65507);
+pub const MAX_TRAIN_BYTES: ByteCount = ByteCount::new(65507);
 
 /// Most datagrams of a train: `UDP_MAX_SEGMENTS` of kernels before 6.9.
-pub const MOST_DATAGRAMS: usize = 64;
+pub const MAX_TRAIN_DATAGRAMS: usize = 64;
 
 /// `UDP_SEGMENT` of `include/uapi/linux/udp.h`.
 const UDP_SEGMENT: libc::c_int = 103;
 
-/// What a train's datagrams have in common.
+/// Marking that a train's datagrams have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct DatagramMarking {
     /// Type-of-service octet (IPv6: traffic class); `None` for the socket's own.
     pub type_of_service: Option<TypeOfService>,
     over_ipv4: bool,
 }
 
-impl Mark {
+impl DatagramMarking {
     /// For the datagrams of a connected socket.
     #[must_use]
     pub fn of(socket: &UdpSocket, type_of_service: Option<TypeOfService>) -> Self {
@@ -49,29 +49,29 @@ impl Mark {
 }
 
 /// Sends one datagram. Does not wait: a full send buffer is [`io::ErrorKind::WouldBlock`].
-pub fn send_datagram(socket: &UdpSocket, datagram: &[u8], mark: Mark) -> io::Result<()> {
+pub fn send_datagram(socket: &UdpSocket, datagram: &[u8], mark: DatagramMarking) -> io::Result<()> {
     message::send(socket, datagram, None, &mark.control()).map(drop)
 }
 
 /// Sends `train`, which the kernel cuts into datagrams of `datagram` bytes (generic segmentation offload, Linux 4.18);
-/// the last may be shorter. At most [`MOST_BYTES`] and [`MOST_DATAGRAMS`]. Does not wait.
-pub fn send_train(socket: &UdpSocket, train: &[u8], datagram: u16, mark: Mark) -> io::Result<()> {
+/// the last may be shorter. At most [`MAX_TRAIN_BYTES`] and [`MAX_TRAIN_DATAGRAMS`]. Does not wait.
+pub fn send_train(socket: &UdpSocket, train: &[u8], datagram: u16, mark: DatagramMarking) -> io::Result<()> {
     let mut control = mark.control();
     control.push(libc::IPPROTO_UDP, UDP_SEGMENT, &datagram.to_ne_bytes());
     message::send(socket, train, None, &control).map(drop)
 }
 
-/// Whether an error of [`send_train`] says that kernel or device cannot cut trains, or not these (udp(7),
-/// `udp_send_skb`): single datagrams may fare better.
+/// True when an error of [`send_train`] means that kernel or device cannot segment trains, or not these (udp(7),
+/// `udp_send_skb`): single datagrams may succeed.
 #[must_use]
-pub fn refuses_trains(error: &io::Error) -> bool {
+pub fn is_segmentation_refusal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO | libc::EMSGSIZE | libc::EOPNOTSUPP))
 }
 
-/// What a failure to send a datagram says.
+/// Meaning of a failure to send a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// It is about an earlier datagram, which did not get through: this one was not looked at, and may be tried again.
+pub enum SendFailure {
+    /// It is about an earlier datagram that was not delivered: this one was not processed, and may be retried.
     Earlier,
     /// The send buffer is full: wait until the socket is writable.
     Full,
@@ -79,16 +79,16 @@ pub enum Refusal {
     NoRoom,
     /// It is larger than the path's or the device's MTU (`EMSGSIZE`).
     TooLarge,
-    /// Something else: the socket is of no use.
+    /// Another error: the socket is unusable.
     Broken,
 }
 
-impl Refusal {
-    /// What the error of [`send_datagram`] or [`send_train`] says.
+impl SendFailure {
+    /// Classifies the error of [`send_datagram`] or [`send_train`].
     #[must_use]
     pub fn of(error: &io::Error) -> Self {
         match error.raw_os_error() {
-            _ if is_of_an_earlier_datagram(error) => Self::Earlier,
+            _ if is_from_earlier_datagram(error) => Self::Earlier,
             Some(libc::EAGAIN) => Self::Full,
             Some(libc::ENOBUFS | libc::ENOMEM | libc::EPERM) => Self::NoRoom,
             Some(libc::EMSGSIZE) => Self::TooLarge,
@@ -121,12 +121,12 @@ mod tests {
             let mut bytes = vec![0; 30 * 100];
             for (octet, size) in [(0xB8, 100_u16), (0x00, 60)] {
                 bytes.fill(octet);
-                let mark = Mark::of(&sending, Some(TypeOfService::new(octet)));
+                let mark = DatagramMarking::of(&sending, Some(TypeOfService::new(octet)));
                 let train = &bytes[..30 * usize::from(size)];
                 match send_train(&sending, train, size, mark) {
                     Ok(()) => {}
                     Err(error) => {
-                        assert!(refuses_trains(&error), "{error}");
+                        assert!(is_segmentation_refusal(&error), "{error}");
                         train.chunks(size.into()).for_each(|one| send_datagram(&sending, one, mark).expect("sent"));
                     }
                 }
@@ -146,18 +146,18 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_told_apart() {
+    fn refusals_are_distinguished() {
         for (errno, refusal) in [
-            (libc::ECONNREFUSED, Refusal::Earlier),
-            // A firewall's word over IPv6: ICMPv6 1/1.
-            (libc::EACCES, Refusal::Earlier),
-            (libc::EHOSTDOWN, Refusal::Earlier),
-            (libc::EAGAIN, Refusal::Full),
-            (libc::ENOBUFS, Refusal::NoRoom),
-            (libc::EMSGSIZE, Refusal::TooLarge),
-            (libc::EBADF, Refusal::Broken),
+            (libc::ECONNREFUSED, SendFailure::Earlier),
+            // A firewall's rejection over IPv6: ICMPv6 1/1.
+            (libc::EACCES, SendFailure::Earlier),
+            (libc::EHOSTDOWN, SendFailure::Earlier),
+            (libc::EAGAIN, SendFailure::Full),
+            (libc::ENOBUFS, SendFailure::NoRoom),
+            (libc::EMSGSIZE, SendFailure::TooLarge),
+            (libc::EBADF, SendFailure::Broken),
         ] {
-            assert_eq!(Refusal::of(&io::Error::from_raw_os_error(errno)), refusal);
+            assert_eq!(SendFailure::of(&io::Error::from_raw_os_error(errno)), refusal);
         }
     }
 }

@@ -1,11 +1,10 @@
-//! UDP in batches: segmentation offload and `sendmmsg` on the way out, receive offload and `recvmmsg` on the way in.
+//! UDP in batches: segmentation offload and `sendmmsg` for sending, receive offload and `recvmmsg` for receiving.
 //!
-//! Segmentation offload (`UDP_SEGMENT`, Linux 4.18) hands the kernel one large buffer that it cuts into datagrams of
-//! equal size, as late as it can; receive offload (`UDP_GRO`, Linux 5.0) hands such trains to the receiver uncut. On the
-//! wire there are ordinary datagrams, so any peer will do.
+//! Segmentation offload (`UDP_SEGMENT`, Linux 4.18) passes the kernel one large buffer that it cuts into datagrams of
+//! equal size, as late as it can; receive offload (`UDP_GRO`, Linux 5.0) passes such trains to the receiver whole. On
+//! the wire there are ordinary datagrams, so any peer will do.
 
 use std::io;
-use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
 
@@ -14,14 +13,16 @@ use linerate_units::{ByteCount, MonotonicTime, PacketCount, TypeOfService, WallT
 use super::retry_interrupted;
 use crate::clock;
 use crate::file::PageBuffer;
+use crate::message::{self, EMPTY_MESSAGE, ReceiveBatch};
+use crate::netlink;
 use crate::options;
 
 /// Largest payload of one UDP datagram over IPv4, and so of one offloaded train.
 const MAX_PAYLOAD: usize = 65507;
 
 /// `UDP_MAX_SEGMENTS` of kernels before 6.9; newer ones allow 128.
-const SEGMENTS_OLD_KERNEL: usize = 64;
-const SEGMENTS_NEW_KERNEL: usize = 128;
+const MAX_SEGMENTS_OLD_KERNEL: usize = 64;
+const MAX_SEGMENTS_NEW_KERNEL: usize = 128;
 
 /// Messages per `sendmmsg`.
 const MAX_MESSAGES: usize = 64;
@@ -41,10 +42,10 @@ impl<'a> DatagramSender<'a> {
     /// Prepares a connected socket for datagrams of `size`, at most `at_once` per call of [`DatagramSender::send`].
     pub fn new(socket: &'a impl AsFd, size: ByteCount, at_once: PacketCount) -> io::Result<Self> {
         let datagram = size.to_usize().clamp(1, MAX_PAYLOAD);
-        let capacity = at_once.to_usize().clamp(1, MAX_MESSAGES * SEGMENTS_NEW_KERNEL);
+        let capacity = at_once.to_usize().clamp(1, MAX_MESSAGES * MAX_SEGMENTS_NEW_KERNEL);
         let train = match u16::try_from(datagram) {
             Ok(segment) if capacity > 1 && options::set_udp_segment(socket, segment).is_ok() => {
-                (MAX_PAYLOAD / datagram).clamp(1, SEGMENTS_NEW_KERNEL)
+                (MAX_PAYLOAD / datagram).clamp(1, MAX_SEGMENTS_NEW_KERNEL)
             }
             _ => 1,
         };
@@ -52,19 +53,19 @@ impl<'a> DatagramSender<'a> {
         Ok(Self { socket: socket.as_fd(), buffer, datagram, capacity, train })
     }
 
-    /// How many datagrams fit into one call of [`DatagramSender::send`].
+    /// Number of datagrams that fit into one call of [`DatagramSender::send`].
     #[must_use]
     pub fn capacity(&self) -> PacketCount {
         PacketCount::new(self.capacity as u64)
     }
 
-    /// Whether the kernel cuts trains into datagrams.
+    /// True when the kernel segments trains into datagrams.
     #[must_use]
     pub fn offloads(&self) -> bool {
         self.train > 1
     }
 
-    /// How many datagrams one train holds now: what goes out back to back at the least, when sending all at once.
+    /// Current number of datagrams per train: the minimum sent back to back when sending all at once.
     #[must_use]
     pub fn train(&self) -> PacketCount {
         PacketCount::new(self.train as u64)
@@ -75,22 +76,22 @@ impl<'a> DatagramSender<'a> {
         self.buffer.chunks_exact_mut(self.datagram).take(self.capacity)
     }
 
-    /// Sends the first `count` datagrams of the buffer; returns how many the kernel took, possibly fewer.
+    /// Sends the first `count` datagrams of the buffer; returns the number that the kernel accepted, possibly fewer.
     ///
-    /// A kernel or device that cannot segment is found out here: the sender then goes on with smaller trains, in the end
-    /// with single datagrams.
+    /// A kernel or device that cannot segment is detected here: the sender then continues with smaller trains, in the
+    /// end with single datagrams.
     pub fn send(&mut self, count: PacketCount) -> io::Result<PacketCount> {
         let count = count.to_usize().min(self.capacity);
         loop {
             match self.send_trains(count) {
-                Err(error) if self.train > 1 && refuses_offload(&error) => self.shorten_trains(),
+                Err(error) if self.train > 1 && is_offload_refusal(&error) => self.shorten_trains(),
                 other => return other,
             }
         }
     }
 
     fn shorten_trains(&mut self) {
-        self.train = if self.train > SEGMENTS_OLD_KERNEL { SEGMENTS_OLD_KERNEL } else { 1 };
+        self.train = if self.train > MAX_SEGMENTS_OLD_KERNEL { MAX_SEGMENTS_OLD_KERNEL } else { 1 };
         if self.train == 1 {
             // A failure changes nothing: messages of one segment are never cut.
             let _ = options::set_udp_segment(&self.socket, 0);
@@ -98,10 +99,8 @@ impl<'a> DatagramSender<'a> {
     }
 
     fn send_trains(&mut self, count: usize) -> io::Result<PacketCount> {
-        // SAFETY: all-zero is a valid mmsghdr and iovec.
-        let mut messages: [libc::mmsghdr; MAX_MESSAGES] = unsafe { mem::zeroed() };
-        // SAFETY: as above.
-        let mut vectors: [libc::iovec; MAX_MESSAGES] = unsafe { mem::zeroed() };
+        let mut messages = [EMPTY_MESSAGE; MAX_MESSAGES];
+        let mut vectors = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; MAX_MESSAGES];
         let mut used = 0;
         for (train, (message, vector)) in self.buffer[..count * self.datagram]
             .chunks(self.train * self.datagram)
@@ -114,7 +113,8 @@ impl<'a> DatagramSender<'a> {
             used += 1;
         }
         let sent = retry_interrupted(|| {
-            // SAFETY: `used` messages are filled in; each points to one vector into the live buffer, which is only read.
+            // SAFETY: `used` messages are filled in; each points to one vector into the live buffer, which is only
+            // read.
             unsafe { libc::sendmmsg(self.socket.as_raw_fd(), messages.as_mut_ptr(), used, libc::MSG_NOSIGNAL) as isize }
         })?;
         let datagrams = messages[..sent].iter().map(|message| message.msg_len as usize / self.datagram).sum::<usize>();
@@ -122,38 +122,24 @@ impl<'a> DatagramSender<'a> {
     }
 }
 
-/// Errors by which kernels and devices say that they cannot cut this train (udp(7), `udp_send_skb`).
-fn refuses_offload(error: &io::Error) -> bool {
+/// True for errors with which kernels and devices refuse to segment this train (udp(7), `udp_send_skb`).
+fn is_offload_refusal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO | libc::EMSGSIZE | libc::EOPNOTSUPP))
 }
 
 /// Messages per `recvmmsg`.
-const RECEIVE_MESSAGES: usize = MESSAGES_PER_CALL as usize;
-const MESSAGES_PER_CALL: libc::c_uint = 32;
-/// A received train is at most this long.
+const RECEIVE_MESSAGES: usize = 32;
+/// Maximum length of a received train.
 const RECEIVE_BYTES: usize = 65536;
-/// Room for the control messages: receive-offload size, drop counter, time stamps, hop limit, type of service, and the
-/// destination where somebody has switched that on.
-const CONTROL_BYTES: usize = 256;
 
 /// Receives datagrams, many per system call, with the kernel's time stamps and its count of drops.
 pub struct DatagramReceiver<'a> {
     socket: BorrowedFd<'a>,
-    buffer: PageBuffer,
-    control: Box<[Control; RECEIVE_MESSAGES]>,
-    messages: Box<[libc::mmsghdr; RECEIVE_MESSAGES]>,
-    vectors: Box<[libc::iovec; RECEIVE_MESSAGES]>,
+    batch: ReceiveBatch,
     /// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC` at the last receive; the kernel stamps in the former.
     realtime_offset: i128,
     received_at: MonotonicTime,
 }
-
-// SAFETY: the raw pointers inside point into the boxes and the page buffer that the receiver itself owns.
-unsafe impl Send for DatagramReceiver<'_> {}
-
-#[derive(Clone, Copy)]
-#[repr(align(8))]
-struct Control([u8; CONTROL_BYTES]);
 
 impl std::fmt::Debug for DatagramReceiver<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -163,20 +149,20 @@ impl std::fmt::Debug for DatagramReceiver<'_> {
 
 /// One received message: a datagram, or a train of datagrams of one size (the last may be shorter).
 #[derive(Clone, Copy, Debug)]
-pub struct Received<'a> {
+pub struct ReceivedDatagrams<'a> {
     /// The payload.
     pub bytes: &'a [u8],
     /// Size of each datagram in it.
     pub datagram: ByteCount,
-    /// When the kernel received it; for a train, one stamp for all. When it was read, if the kernel gave no stamp.
+    /// Time of reception by the kernel, one for a whole train; time of reading, if the kernel gave no stamp.
     pub arrived: MonotonicTime,
-    /// The same as the kernel stamped it, in civil time; `None` if it gave no stamp.
+    /// The kernel's stamp in civil time; `None` if it gave none.
     pub stamp: Option<WallTime>,
-    /// Hop limit (time to live) that it had left, where [`crate::options::set_receive_hop_limit`] is on.
+    /// Remaining hop limit (time to live), where [`crate::options::set_receive_hop_limit`] is on.
     pub hop_limit: Option<u8>,
     /// Type-of-service octet (traffic class), where [`crate::options::set_receive_type_of_service`] is on.
     pub type_of_service: Option<TypeOfService>,
-    /// How many datagrams this socket has dropped for want of buffer space since it was opened; `None` before the first.
+    /// Number of datagrams dropped at this socket's full buffer since it was opened; `None` before the first.
     pub dropped: Option<PacketCount>,
 }
 
@@ -187,78 +173,37 @@ impl<'a> DatagramReceiver<'a> {
         let _ = options::set_udp_gro(socket, true);
         let _ = options::set_receive_queue_overflow_counter(socket, true);
         let _ = options::set_receive_timestamps(socket, true);
-        let buffer = PageBuffer::new(ByteCount::from_usize(RECEIVE_MESSAGES * RECEIVE_BYTES))?;
-        let mut receiver = Self {
-            socket: socket.as_fd(),
-            buffer,
-            control: Box::new([Control([0; CONTROL_BYTES]); RECEIVE_MESSAGES]),
-            // SAFETY: all-zero is a valid mmsghdr and iovec.
-            messages: Box::new(unsafe { mem::zeroed() }),
-            // SAFETY: as above.
-            vectors: Box::new(unsafe { mem::zeroed() }),
-            realtime_offset: 0,
-            received_at: MonotonicTime::default(),
-        };
-        receiver.point_messages_at_buffers();
-        Ok(receiver)
-    }
-
-    fn point_messages_at_buffers(&mut self) {
-        let parts =
-            self.buffer.chunks_exact_mut(RECEIVE_BYTES).zip(self.vectors.iter_mut()).zip(self.control.iter_mut());
-        for (message, ((bytes, vector), control)) in self.messages.iter_mut().zip(parts) {
-            vector.iov_base = bytes.as_mut_ptr().cast();
-            vector.iov_len = bytes.len();
-            message.msg_hdr.msg_iov = vector;
-            message.msg_hdr.msg_iovlen = 1;
-            message.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
-            message.msg_hdr.msg_controllen = CONTROL_BYTES as _;
-        }
+        let batch = ReceiveBatch::new(RECEIVE_MESSAGES, RECEIVE_BYTES)?;
+        Ok(Self { socket: socket.as_fd(), batch, realtime_offset: 0, received_at: MonotonicTime::default() })
     }
 
     /// Waits for at least one message (up to the socket's `SO_RCVTIMEO`) and returns all that have arrived, up to 32.
-    pub fn receive(&mut self) -> io::Result<impl Iterator<Item = Received<'_>>> {
-        for message in self.messages.iter_mut() {
-            message.msg_hdr.msg_controllen = CONTROL_BYTES as _;
-        }
-        let count = retry_interrupted(|| {
-            // SAFETY: every message points to its own vector and control buffer, which this receiver owns.
-            unsafe {
-                libc::recvmmsg(
-                    self.socket.as_raw_fd(),
-                    self.messages.as_mut_ptr(),
-                    MESSAGES_PER_CALL,
-                    libc::MSG_WAITFORONE,
-                    ptr::null_mut(),
-                ) as isize
-            }
-        })?;
+    pub fn receive(&mut self) -> io::Result<impl Iterator<Item = ReceivedDatagrams<'_>>> {
+        let count = self.batch.receive(&self.socket, libc::MSG_WAITFORONE)?;
         self.received_at = clock::monotonic_now();
         self.realtime_offset = i128::try_from(clock::realtime_now().since_unix_epoch().as_nanos()).unwrap_or(i128::MAX)
             - i128::from(self.received_at.as_nanos());
         Ok((0..count).map(|index| self.message(index)))
     }
 
-    fn message(&self, index: usize) -> Received<'_> {
-        let message = &self.messages[index];
-        let start = index * RECEIVE_BYTES;
-        let bytes = &self.buffer[start..start + (message.msg_len as usize).min(RECEIVE_BYTES)];
-        // SAFETY: recvmmsg has filled this message; its control buffer belongs to self.
-        let control = unsafe { parse_control(&message.msg_hdr) };
+    fn message(&self, index: usize) -> ReceivedDatagrams<'_> {
+        let (_, bytes, control) = self.batch.message(index);
+        let control = parse_control(control);
         let arrived = control.stamp.map_or(self.received_at, |stamp| self.to_monotonic(stamp));
         let datagram = control.train_segment.unwrap_or(bytes.len());
-        Received {
+        ReceivedDatagrams {
             bytes,
             datagram: ByteCount::from_usize(datagram),
             arrived,
-            stamp: control.stamp.and_then(wall_time),
+            stamp: control.stamp,
             hop_limit: control.hop_limit,
             type_of_service: control.type_of_service,
             dropped: control.dropped,
         }
     }
 
-    fn to_monotonic(&self, realtime_nanos: i128) -> MonotonicTime {
+    fn to_monotonic(&self, stamp: WallTime) -> MonotonicTime {
+        let realtime_nanos = i128::try_from(stamp.since_unix_epoch().as_nanos()).unwrap_or(i128::MAX);
         u64::try_from(realtime_nanos - self.realtime_offset).map_or(self.received_at, MonotonicTime::from_nanos)
     }
 }
@@ -267,59 +212,33 @@ impl<'a> DatagramReceiver<'a> {
 struct ParsedControl {
     train_segment: Option<usize>,
     dropped: Option<PacketCount>,
-    stamp: Option<i128>,
+    stamp: Option<WallTime>,
     hop_limit: Option<u8>,
     type_of_service: Option<TypeOfService>,
 }
 
-fn wall_time(nanoseconds: i128) -> Option<WallTime> {
-    u64::try_from(nanoseconds).ok().map(|nanoseconds| WallTime::from_unix(std::time::Duration::from_nanos(nanoseconds)))
-}
-
-/// # Safety
-///
-/// `message` must have been filled by a successful receive, its control buffer still alive.
-unsafe fn parse_control(message: &libc::msghdr) -> ParsedControl {
+fn parse_control<'a>(messages: impl Iterator<Item = (libc::c_int, libc::c_int, &'a [u8])>) -> ParsedControl {
     let mut parsed = ParsedControl::default();
-    // SAFETY: the caller's promise.
-    let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
-    while !header.is_null() {
-        // SAFETY: CMSG_FIRSTHDR and CMSG_NXTHDR return null or a header inside the buffer.
-        let (level, kind, data) = unsafe { ((*header).cmsg_level, (*header).cmsg_type, libc::CMSG_DATA(header)) };
+    for (level, kind, content) in messages {
         match (level, kind) {
             (libc::SOL_UDP, libc::UDP_GRO) => {
-                // SAFETY: the kernel puts an int here (`udp_cmsg_recv`).
-                let segment: libc::c_int = unsafe { ptr::read_unaligned(data.cast()) };
-                parsed.train_segment = usize::try_from(segment).ok().filter(|segment| *segment > 0);
+                let segment = message::number(content).and_then(|segment| usize::try_from(segment).ok());
+                parsed.train_segment = segment.filter(|segment| *segment > 0);
             }
             (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-                // SAFETY: the kernel puts a u32 here (`sock_recv_drops`).
-                let dropped: u32 = unsafe { ptr::read_unaligned(data.cast()) };
-                parsed.dropped = Some(PacketCount::new(u64::from(dropped)));
+                parsed.dropped = netlink::number(content, 0).map(|dropped| PacketCount::new(dropped.into()));
             }
             (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
-                // SAFETY: the kernel puts a timespec here (`sock_recv_timestamp`).
-                let stamp: libc::timespec = unsafe { ptr::read_unaligned(data.cast()) };
-                parsed.stamp = Some(i128::from(stamp.tv_sec) * 1_000_000_000 + i128::from(stamp.tv_nsec));
+                parsed.stamp = message::stamps(kind, content).and_then(|stamps| stamps.kernel);
             }
-            (libc::SOL_IP, libc::IP_TTL) | (libc::SOL_IPV6, libc::IPV6_HOPLIMIT | libc::IPV6_TCLASS) => {
-                // SAFETY: the kernel puts an int here (`ip_cmsg_recv_ttl`, `ip6_datagram_recv_common_ctl`).
-                let number: libc::c_int = unsafe { ptr::read_unaligned(data.cast()) };
-                let octet = u8::try_from(number).ok();
-                if kind == libc::IPV6_TCLASS && level == libc::SOL_IPV6 {
-                    parsed.type_of_service = octet.map(TypeOfService::new);
-                } else {
-                    parsed.hop_limit = octet;
-                }
+            (libc::SOL_IP, libc::IP_TTL) | (libc::SOL_IPV6, libc::IPV6_HOPLIMIT) => {
+                parsed.hop_limit = message::octet(content);
             }
-            (libc::SOL_IP, libc::IP_TOS) => {
-                // SAFETY: the kernel puts an octet here (`ip_cmsg_recv_tos`).
-                parsed.type_of_service = Some(TypeOfService::new(unsafe { ptr::read(data) }));
+            (libc::SOL_IP, libc::IP_TOS) | (libc::SOL_IPV6, libc::IPV6_TCLASS) => {
+                parsed.type_of_service = message::octet(content).map(TypeOfService::new);
             }
             _ => {}
         }
-        // SAFETY: as above.
-        header = unsafe { libc::CMSG_NXTHDR(message, header) };
     }
     parsed
 }

@@ -1,29 +1,30 @@
 //! The clock of this host.
 
+use core::mem::MaybeUninit;
 use core::time::Duration;
 
-use linerate_model::environment::{Clock, ClockState};
+use linerate_model::environment::{ClockState, HostClock};
 
-use super::Notes;
+use super::UnreadableNotes;
 use crate::error::{Error, Result, check};
 
 const SOURCES: &str = "/sys/devices/system/clocksource/clocksource0";
 
-pub(super) fn read(notes: &mut Notes) -> Clock {
+pub(super) fn read(notes: &mut UnreadableNotes) -> HostClock {
     let sources = notes.file("clock sources", &format!("{SOURCES}/available_clocksource"));
-    Clock {
+    HostClock {
         source: notes.file("clock source", &format!("{SOURCES}/current_clocksource")),
         sources: sources.map(|names| names.split(' ').map(str::to_owned).collect()),
         state: notes.keep("clock synchronisation", clock_state()),
     }
 }
 
-/// What the kernel knows of its clock's being right (adjtimex(2)).
+/// Synchronisation state of the kernel's clock (adjtimex(2)).
 pub fn clock_state() -> Result<ClockState> {
-    // SAFETY: timex is integers, for which zero is a value; no mode asks for a change.
-    let mut clock: libc::timex = unsafe { core::mem::zeroed() };
-    // SAFETY: `clock` is ours alone.
-    let state = check(unsafe { libc::adjtimex(&raw mut clock) })
+    let mut clock = MaybeUninit::<libc::timex>::zeroed();
+    // SAFETY: `clock` is ours alone: integers, for which zero is a value; no mode asks for a change.
+    let (state, clock) = unsafe { (libc::adjtimex(clock.as_mut_ptr()), clock.assume_init()) };
+    let state = check(state)
         .map_err(|cause| Error::system("asking the kernel for the state of its clock (adjtimex)", cause))?;
     Ok(from_kernel(&clock, state))
 }
@@ -45,8 +46,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_tells_its_clocks_state() {
-        let state = clock_state().expect("everybody may ask");
+    fn the_kernel_reports_its_clocks_state() {
+        let state = clock_state().expect("needs no privilege");
         assert_eq!(state.error_bound().is_some(), state.synchronised && state.largest_error < Duration::from_secs(16));
         assert!(state.rate_correction.abs() <= 500.0, "the kernel's limit: {state:?}");
     }

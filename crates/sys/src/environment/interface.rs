@@ -1,4 +1,4 @@
-//! The interface that leads to the other end.
+//! The interface on the route to the other end.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -6,14 +6,15 @@ use std::net::IpAddr;
 
 use linerate_model::environment::{InterfaceFacts, QueueingDiscipline};
 
-use super::Notes;
+use super::UnreadableNotes;
 use crate::command;
 use crate::error::{Error, Result};
 use crate::features;
-use crate::interface::{self, Interface};
-use crate::route::{self, Route};
+use crate::interface::{self, NetworkInterface};
+use crate::route::{self, RouteToAddress};
 
-/// Features by which devices and the kernel cut, join and sum up packets; other ones do not concern a measurement.
+/// Features by which devices and the kernel segment, aggregate and checksum packets; others do not concern a
+/// measurement.
 const OFFLOADS: [&str; 14] = [
     "rx-checksum",
     "rx-gro",
@@ -31,16 +32,16 @@ const OFFLOADS: [&str; 14] = [
     "tx-udp-segmentation",
 ];
 
-/// `tc` has done its work in milliseconds; nothing else waits for it.
-const TIME_FOR_TC: Duration = Duration::from_secs(2);
+/// Timeout of `tc`, which takes milliseconds; nothing else waits for it.
+const TC_TIMEOUT: Duration = Duration::from_secs(2);
 
-pub(super) fn towards(remote: IpAddr, notes: &mut Notes) -> Option<InterfaceFacts> {
+pub(super) fn towards(remote: IpAddr, notes: &mut UnreadableNotes) -> Option<InterfaceFacts> {
     let route = notes.keep("interface", route::route_to(remote))?;
-    let interface = notes.keep("interface", Interface::by_index(route.index))?;
+    let interface = notes.keep("interface", NetworkInterface::by_index(route.index))?;
     Some(facts(&route, interface, notes))
 }
 
-fn facts(route: &Route, interface: Interface, notes: &mut Notes) -> InterfaceFacts {
+fn facts(route: &RouteToAddress, interface: NetworkInterface, notes: &mut UnreadableNotes) -> InterfaceFacts {
     let name = interface.name;
     InterfaceFacts {
         mtu: interface.mtu,
@@ -56,7 +57,7 @@ fn facts(route: &Route, interface: Interface, notes: &mut Notes) -> InterfaceFac
     }
 }
 
-/// That a device has no such fact is no failure.
+/// A fact that the device does not support is not an error.
 fn unless_unsupported<T>(outcome: Result<Option<T>>) -> Result<Option<T>> {
     match outcome {
         Err(error) if error.errno() == Some(libc::EOPNOTSUPP) => Ok(None),
@@ -69,7 +70,7 @@ fn offloads(mut features: BTreeMap<String, bool>) -> BTreeMap<String, bool> {
     features
 }
 
-fn queueing(index: u32, device: &str, notes: &mut Notes) -> Option<QueueingDiscipline> {
+fn queueing(index: u32, device: &str, notes: &mut UnreadableNotes) -> Option<QueueingDiscipline> {
     let root = notes.keep("queueing discipline", interface::root_queue(index)).flatten()?;
     if root.kind == "noqueue" {
         // It has nothing to set, and counts nothing.
@@ -81,7 +82,7 @@ fn queueing(index: u32, device: &str, notes: &mut Notes) -> Option<QueueingDisci
 
 fn settings_of(device: &str, kind: &str) -> Result<BTreeMap<String, String>> {
     let arguments = ["-j", "qdisc", "show", "dev", device];
-    let output = command::run_checked("tc", &arguments, None, TIME_FOR_TC)?;
+    let output = command::run_checked("tc", &arguments, None, TC_TIMEOUT)?;
     parse_settings(&output.stdout, kind).ok_or_else(|| {
         Error::refused(command::running("tc", &arguments), "its answer has no root queueing discipline of that kind")
     })
@@ -119,12 +120,12 @@ mod tests {
     #[test]
     #[ignore = "needs root, ip and tc: devices in a network namespace"]
     fn an_interface_with_all_its_facts() {
-        let chain = crate::test_network::Chain::new(1400);
+        let chain = crate::test_network::NamespaceChain::new(1400);
         let within = || {
             let make = ["qdisc", "add", "dev", "near0", "root", "pfifo", "limit", "7"];
-            command::run_checked("tc", &make, None, TIME_FOR_TC).expect("tc");
-            let mut notes = Notes::default();
-            let facts = towards("10.99.2.2".parse().expect("valid"), &mut notes).expect("a way there");
+            command::run_checked("tc", &make, None, TC_TIMEOUT).expect("tc");
+            let mut notes = UnreadableNotes::default();
+            let facts = towards("10.99.2.2".parse().expect("valid"), &mut notes).expect("a route");
             assert!(notes.0.is_empty(), "{notes:?}");
             assert_eq!((facts.name.as_str(), facts.driver.as_deref()), ("near0", Some("veth")));
             let queueing = facts.queueing.expect("a queue");

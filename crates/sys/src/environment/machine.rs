@@ -1,20 +1,20 @@
-//! Processors, memory, what the machine runs in, and how busy it is.
+//! Processors, memory, virtualisation and load.
 
 use core::time::Duration;
 use std::path::Path;
 
-use linerate_model::environment::{Load, Machine};
+use linerate_model::environment::{HostLoad, HostMachine};
 use linerate_model::host::processors::ProcessorTicks;
 use linerate_units::{ByteCount, Ratio};
 
-use super::Notes;
+use super::UnreadableNotes;
 use crate::host;
 
-pub(super) fn machine(notes: &mut Notes) -> Machine {
+pub(super) fn machine(notes: &mut UnreadableNotes) -> HostMachine {
     let processors = notes.text("processor", "/proc/cpuinfo").unwrap_or_default();
     let device_tree = || std::fs::read_to_string("/proc/device-tree/model").ok();
     let memory = notes.text("memory", "/proc/meminfo").unwrap_or_default();
-    Machine {
+    HostMachine {
         processor: processor_model(&processors)
             .map(str::to_owned)
             .or_else(|| device_tree().map(|model| model.trim_end_matches('\0').to_owned())),
@@ -26,9 +26,9 @@ pub(super) fn machine(notes: &mut Notes) -> Machine {
     }
 }
 
-pub(super) fn load(notes: &mut Notes) -> Load {
+pub(super) fn load(notes: &mut UnreadableNotes) -> HostLoad {
     let statistics = notes.text("processor time", "/proc/stat").unwrap_or_default();
-    Load {
+    HostLoad {
         uptime: notes.file("uptime", "/proc/uptime").and_then(|text| uptime(&text)),
         averages: notes.file("load", "/proc/loadavg").and_then(|text| load_averages(&text)),
         stolen: stolen_share(&statistics),
@@ -41,7 +41,7 @@ fn value_of<'a>(processors: &'a str, key: &str) -> Option<&'a str> {
     pairs.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
 }
 
-/// Each architecture has its own word for it.
+/// Each architecture has its own key for it.
 fn processor_model(processors: &str) -> Option<&str> {
     ["model name", "Model", "cpu model", "cpu", "Hardware", "Processor"]
         .iter()
@@ -80,14 +80,14 @@ fn hypervisor(processors: &str) -> Option<String> {
     let flagged = value_of(processors, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
     let maker = ["sys_vendor", "product_name"].map(|name| read(&format!("/sys/class/dmi/id/{name}")));
     let maker = maker.into_iter().flatten().collect::<Vec<_>>().join(" ");
-    // The clock that a hypervisor gives its guests tells which one it is.
+    // The clock source that a hypervisor offers its guests identifies it.
     let clocks = read("/sys/devices/system/clocksource/clocksource0/available_clocksource").unwrap_or_default();
     let by_clock = [("kvm-clock", "KVM"), ("hyperv", "Hyper-V"), ("xen", "Xen")];
     let by_clock = by_clock.iter().find(|(clock, _)| clocks.contains(clock)).map(|(_, name)| (*name).to_owned());
     match (flagged, maker.is_empty()) {
         (true, false) => Some(maker),
         (true, true) => by_clock.or_else(|| Some("a hypervisor".to_owned())),
-        // Processors that have no such flag: the name of the machine says it.
+        // Processors without such a flag: the name of the machine identifies the hypervisor.
         (false, _) => ["QEMU", "KVM", "VMware", "VirtualBox", "Amazon EC2", "Google Compute Engine"]
             .iter()
             .any(|name| maker.contains(name))

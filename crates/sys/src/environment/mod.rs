@@ -1,7 +1,7 @@
 //! Facts about this host that may explain a measurement, read without changing anything.
 //!
-//! Everything is of the calling thread's network namespace. What a kernel lacks is left out; what is there and cannot be
-//! read is noted with its reason ([`Environment::unreadable`]).
+//! Everything is of the calling thread's network namespace. Facts that a kernel lacks are omitted; facts that cannot be
+//! read are noted with the reason ([`HostEnvironment::unreadable`]).
 
 mod clock;
 mod interface;
@@ -11,7 +11,7 @@ mod settings;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use linerate_model::environment::{Environment, ProtocolCounters};
+use linerate_model::environment::{HostEnvironment, ProtocolCounters};
 use linerate_model::host::counters::SoftnetRow;
 use linerate_units::ByteCount;
 
@@ -20,14 +20,14 @@ pub use clock::clock_state;
 use crate::error::{Error, Result, describe_os_error};
 use crate::host;
 
-/// Reads everything. With `remote`, the interface that leads there is described, too; its queueing discipline's settings
-/// are asked of `tc`, if that is installed.
+/// Reads everything. With `remote`, the interface on the route there is described, too; its queueing discipline's
+/// settings come from `tc`, if that is installed.
 #[must_use]
-pub fn read(remote: Option<IpAddr>) -> Environment {
-    let mut notes = Notes::default();
+pub fn read(remote: Option<IpAddr>) -> HostEnvironment {
+    let mut notes = UnreadableNotes::default();
     let settings = settings::read(&mut notes);
     let available = notes.file("available congestion controls", "/proc/sys/net/ipv4/tcp_available_congestion_control");
-    Environment {
+    HostEnvironment {
         host_name: notes.file("host name", "/proc/sys/kernel/hostname"),
         kernel: Some(host::kernel_release()).filter(|release| !release.is_empty()),
         architecture: Some(host::architecture()).filter(|name| !name.is_empty()),
@@ -45,29 +45,30 @@ pub fn read(remote: Option<IpAddr>) -> Environment {
 /// The settings of [`read`] alone.
 #[must_use]
 pub fn settings() -> BTreeMap<String, String> {
-    settings::read(&mut Notes::default())
+    settings::read(&mut UnreadableNotes::default())
 }
 
-/// Memory of this machine, as the kernel counts it (`MemTotal`); `None` where it does not tell.
+/// Memory of this machine, as the kernel counts it (`MemTotal`); `None` where it is not reported.
 #[must_use]
 pub fn memory() -> Option<ByteCount> {
     machine::memory_total(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }
 
-/// The kernel's counters of IP, ICMP, UDP and TCP, in the calling thread's network namespace: those of two moments tell
-/// what happened in between ([`ProtocolCounters::since`]), to all connections of the namespace.
+/// The kernel's counters of IP, ICMP, UDP and TCP, in the calling thread's network namespace. The difference of two
+/// samples ([`ProtocolCounters::since`]) covers all connections of the namespace.
 pub fn protocol_counters() -> Result<ProtocolCounters> {
     counters_in("/proc/thread-self/net")
 }
 
-/// As [`protocol_counters`], in the network namespace of the process. For threads that may be killed at any time: a thread's
-/// own directory of `/proc`, looked at and then killed with its process, kept a 6.12 kernel without preemption busy for ever
-/// (`proc_flush_pid`).
+/// As [`protocol_counters`], in the network namespace of the process. For threads that may be killed at any time: a
+/// read of a thread's own directory of `/proc`, followed by the kill of its process, kept a 6.12 kernel without
+/// preemption busy for ever (`proc_flush_pid`).
 pub fn process_protocol_counters() -> Result<ProtocolCounters> {
     counters_in("/proc/self/net")
 }
 
-/// What each processor took in and could not take in (`/proc/net/softnet_stat`), likewise; `None` where that is not there.
+/// Packets that each processor received and dropped (`/proc/net/softnet_stat`), likewise; `None` where the file is
+/// missing.
 #[must_use]
 pub fn process_softnet() -> Option<Vec<SoftnetRow>> {
     let text = std::fs::read_to_string("/proc/self/net/softnet_stat").ok()?;
@@ -88,24 +89,24 @@ fn counters_in(directory: &str) -> Result<ProtocolCounters> {
     Ok(ProtocolCounters::parse(&text))
 }
 
-/// What could not be read, and why.
+/// Unreadable facts, with the reasons.
 #[derive(Debug, Default)]
-struct Notes(BTreeMap<String, String>);
+struct UnreadableNotes(BTreeMap<String, String>);
 
-impl Notes {
-    /// Keeps the reason if there is nothing else to keep.
+impl UnreadableNotes {
+    /// Returns the value, or notes the reason why there is none.
     fn keep<T>(&mut self, fact: &str, outcome: Result<T>) -> Option<T> {
         outcome.map_err(|error| self.0.insert(fact.to_owned(), error.to_string())).ok()
     }
 
-    /// What is in a file of one line, with one blank between words; nothing is noted when there is no such file.
+    /// Contents of a file of one line, with one blank between words; nothing is noted when there is no such file.
     fn file(&mut self, fact: &str, path: &str) -> Option<String> {
         let text = self.text(fact, path)?;
         let line = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
         Some(line).filter(|line| !line.is_empty())
     }
 
-    /// What is in a file; nothing is noted when there is no such file.
+    /// Contents of a file; nothing is noted when there is no such file.
     fn text(&mut self, fact: &str, path: &str) -> Option<String> {
         match std::fs::read(path) {
             Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
@@ -142,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_without_a_way_there_is_noted() {
-        // Documentation addresses are not in anybody's own networks, but there may be a default route.
+    fn an_address_without_a_route_is_noted() {
+        // Documentation addresses are in no host's own networks, but there may be a default route.
         let host = read(Some("::ffff:0.0.0.1".parse().expect("valid")));
         assert!(host.interface.is_some() || host.unreadable.contains_key("interface"), "{:?}", host.unreadable);
     }
 
     #[test]
-    fn what_happens_to_tcp_is_counted() {
+    fn tcp_connections_are_counted() {
         let before = protocol_counters().expect("procfs");
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
         let client = TcpStream::connect(listener.local_addr().expect("address")).expect("connect");
@@ -160,8 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_left_out_and_what_is_refused_is_noted() {
-        let mut notes = Notes::default();
+    fn missing_facts_are_omitted_and_refused_ones_noted() {
+        let mut notes = UnreadableNotes::default();
         assert_eq!(notes.file("a fact", "/proc/no/such/file"), None);
         assert!(notes.0.is_empty());
         assert_eq!(notes.file("a fact", "/proc"), None);

@@ -1,8 +1,8 @@
-//! The settings of the kernel that matter to a measurement.
+//! Kernel settings that affect a measurement.
 
 use std::collections::BTreeMap;
 
-use super::Notes;
+use super::UnreadableNotes;
 
 /// Names as `sysctl` has them (`Documentation/networking/ip-sysctl.rst`, `Documentation/admin-guide/sysctl/net.rst`).
 const NAMES: &[&str] = &[
@@ -61,7 +61,7 @@ const NAMES: &[&str] = &[
     "net.ipv4.udp_wmem_min",
 ];
 
-pub(super) fn read(notes: &mut Notes) -> BTreeMap<String, String> {
+pub(super) fn read(notes: &mut UnreadableNotes) -> BTreeMap<String, String> {
     let value = |name: &&str| Some(((*name).to_owned(), notes.file(name, &path(name))?));
     NAMES.iter().filter_map(value).collect()
 }
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn names_are_in_order_and_most_of_them_exist() {
         assert!(NAMES.is_sorted());
-        let mut notes = Notes::default();
+        let mut notes = UnreadableNotes::default();
         let settings = read(&mut notes);
         assert!(settings.len() > NAMES.len() / 2, "{settings:?}");
         assert!(settings.values().all(|value| !value.contains(['\t', '\n']) && !value.is_empty()), "{settings:?}");

@@ -1,17 +1,17 @@
-//! What moves data on this host.
+//! Applications that move data on this host.
 
 use linerate_model::fact::Fact;
-use linerate_model::host::applications::{Applications, NfsMount, Transfer, TransferProgram};
+use linerate_model::host::applications::{NfsMount, TransferApplications, TransferProcess, TransferProgram};
 
 use super::reading::file;
-use super::running::{Process, arguments};
+use super::running::{RunningProcess, arguments};
 
-pub(super) fn read(processes: &[Process]) -> Applications {
-    let transfer = |process: &Process| {
+pub(super) fn read(processes: &[RunningProcess]) -> TransferApplications {
+    let transfer = |process: &RunningProcess| {
         let program = TransferProgram::by_name(&process.name)?;
-        Some(Transfer::from_arguments(process.number, program, &arguments(process.number)))
+        Some(TransferProcess::from_arguments(process.number, program, &arguments(process.number)))
     };
-    Applications {
+    TransferApplications {
         nfs_mounts: file("/proc/thread-self/mounts").map(|text| NfsMount::parse_all(&text)),
         transfers: Fact::Known(processes.iter().filter_map(transfer).collect()),
     }
@@ -23,8 +23,8 @@ mod tests {
 
     #[test]
     fn mounts_are_read_and_programs_found() {
-        let own = Process { number: std::process::id(), name: "rsync".to_owned() };
-        let other = Process { number: std::process::id(), name: "sh".to_owned() };
+        let own = RunningProcess { number: std::process::id(), name: "rsync".to_owned() };
+        let other = RunningProcess { number: std::process::id(), name: "sh".to_owned() };
         let applications = read(&[own, other]);
         assert!(applications.nfs_mounts.known().is_some());
         let transfers = applications.transfers.known().expect("known");

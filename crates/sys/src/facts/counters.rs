@@ -1,8 +1,8 @@
-//! What this host's network stack counts, in the calling thread's network namespace.
+//! Counters of this host's network stack, in the calling thread's network namespace.
 
 use linerate_model::fact::Fact;
 use linerate_model::host::counters::{
-    Counters, HostCounters, ProtocolCounters, SoftnetRow, TrackedConnections, parse_sockets,
+    ConntrackUsage, HostCounters, NetworkCounters, ProtocolCounters, SoftnetRow, parse_sockets,
 };
 
 use super::reading::{fact, file, parsed};
@@ -12,8 +12,8 @@ use crate::error::Result;
 
 const NETWORK: &str = "/proc/thread-self/net";
 
-pub(super) fn read() -> Counters {
-    Counters {
+pub(super) fn read() -> NetworkCounters {
+    NetworkCounters {
         protocol: fact(protocol_counters()),
         sockets: file(format!("{NETWORK}/sockstat")).map(|text| {
             let version_6 = file(format!("{NETWORK}/sockstat6"));
@@ -26,8 +26,8 @@ pub(super) fn read() -> Counters {
     }
 }
 
-/// Everything that a transfer may move, in a few milliseconds at the most: three files of the protocols, two of the
-/// processors, one list of the interfaces. What only some kernels have is left empty where it is missing; fails when the
+/// Counters that a transfer may change, in a few milliseconds at the most: three files of the protocols, two of the
+/// processors, one list of the interfaces. Counters that only some kernels have are empty where missing; fails when the
 /// protocols' counters cannot be read.
 pub fn host_counters() -> Result<HostCounters> {
     let protocol: ProtocolCounters = protocol_counters()?;
@@ -44,10 +44,10 @@ fn softnet() -> Fact<Vec<SoftnetRow>> {
     parsed(format!("{NETWORK}/softnet_stat"), |text| Some(SoftnetRow::parse_all(text)).filter(|rows| !rows.is_empty()))
 }
 
-fn tracked_connections() -> Fact<TrackedConnections> {
+fn tracked_connections() -> Fact<ConntrackUsage> {
     let read = |name| parsed(format!("/proc/sys/net/netfilter/nf_conntrack_{name}"), |text| text.parse::<u64>().ok());
     match (read("count"), read("max")) {
-        (Fact::Known(count), Fact::Known(most)) => Fact::Known(TrackedConnections { count, most }),
+        (Fact::Known(count), Fact::Known(most)) => Fact::Known(ConntrackUsage { count, most }),
         (Fact::Unknown(unread), _) | (_, Fact::Unknown(unread)) => Fact::Unknown(unread),
     }
 }
@@ -59,14 +59,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_datagram_moves() {
+    fn a_datagram_is_counted() {
         let before = host_counters().expect("procfs");
         let socket = UdpSocket::bind("127.0.0.1:0").expect("bind");
         socket.send_to(&[0; 1000], socket.local_addr().expect("address")).expect("sent");
         let passed = host_counters().expect("procfs").since(&before);
         assert!(passed.protocol.get("UdpOutDatagrams") >= Some(1));
         let loopback = &passed.interfaces["lo"];
-        assert!(loopback.passed.sent.bytes.get() >= 1028, "{loopback:?}");
+        assert!(loopback.traffic.sent.bytes.get() >= 1028, "{loopback:?}");
         assert!(!before.processors.is_empty() && !before.softnet.is_empty());
         assert!(passed.backlog_drops().is_some() && passed.squeezes().is_some());
     }
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     #[ignore = "needs root and ip: devices in a network namespace"]
     fn counters_are_those_of_the_namespace() {
-        let chain = crate::test_network::Chain::new(1400);
+        let chain = crate::test_network::NamespaceChain::new(1400);
         let counted = chain.near.within(host_counters).expect("entered").expect("procfs");
         let names: Vec<&str> = counted.interfaces.keys().map(String::as_str).collect();
         assert_eq!(names, ["lo", "near0"]);

@@ -1,15 +1,18 @@
-//! What ethtool reads of a device (`SIOCETHTOOL`, linux/ethtool.h).
+//! Facts about a device from ethtool (`SIOCETHTOOL`, linux/ethtool.h).
 
 use core::time::Duration;
 use std::collections::BTreeMap;
 
 use linerate_model::fact::Fact;
-use linerate_model::host::link::{Channels, Coalescing, Duplex, Link, Offload, Pause, RingSizes, Rings};
+use linerate_model::host::link::{
+    DescriptorRings, DeviceChannels, DuplexMode, InterruptCoalescing, NetworkLink, OffloadState, PauseSettings,
+    RingSizes,
+};
 use linerate_units::BitRate;
 
 use super::reading::fact;
 use crate::error::{Error, Result};
-use crate::features::{self, Asker, MOST_NAMES};
+use crate::features::{self, EthtoolSocket, MAX_NAMES};
 
 const ETHTOOL_GCOALESCE: u32 = 0x0e;
 const ETHTOOL_GRINGPARAM: u32 = 0x10;
@@ -20,22 +23,22 @@ const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 const ETHTOOL_GFECPARAM: u32 = 0x50;
 const ETH_SS_STATS: u32 = 1;
 /// Words of `ethtool_link_settings` before its masks.
-const LINK_SETTINGS: usize = 12;
+const LINK_SETTINGS_WORDS: usize = 12;
 const SPEED_UNKNOWN: u32 = u32::MAX;
 
-/// What the names of counters speak of that may explain lost packets.
-const TELLING: [&str; 11] =
+/// Patterns in the names of counters that may explain lost packets.
+const LOSS_COUNTER_PATTERNS: [&str; 11] =
     ["flow_control", "drop", "discard", "miss", "no_buf", "nobuf", "out_of_buffer", "err", "pause", "fec", "overrun"];
 
-pub(super) fn describe(link: &mut Link) {
-    let asker = match Asker::of(&link.name) {
+pub(super) fn describe(link: &mut NetworkLink) {
+    let asker = match EthtoolSocket::of(&link.name) {
         Ok(asker) => asker,
         Err(error) => {
             link.driver = fact(Err(error));
             return;
         }
     };
-    let device = Device { asker, name: &link.name };
+    let device = EthtoolDevice { asker, name: &link.name };
     link.driver = fact(features::driver(&link.name));
     link.offloads = fact(device.offloads());
     link.rings = fact(device.rings());
@@ -44,7 +47,7 @@ pub(super) fn describe(link: &mut Link) {
     link.pause = fact(device.pause());
     link.error_correction = fact(device.error_correction());
     link.driver_counters = fact(device.counters());
-    (link.speed, link.highest_speed, link.duplex) = match device.link_settings() {
+    (link.speed, link.max_speed, link.duplex) = match device.link_settings() {
         Ok(settings) => settings.facts(),
         Err(error) => {
             let reason = error.to_string();
@@ -54,13 +57,13 @@ pub(super) fn describe(link: &mut Link) {
     };
 }
 
-struct Device<'a> {
-    asker: Asker,
+struct EthtoolDevice<'a> {
+    asker: EthtoolSocket,
     name: &'a str,
 }
 
-impl Device<'_> {
-    /// Asks with this command for a structure of `N` words, the command included.
+impl EthtoolDevice<'_> {
+    /// Requests with this command a structure of `N` words, the command included.
     fn words<const N: usize>(&self, command: u32, what: &str) -> Result<[u32; N]> {
         let mut answer = [0; N];
         answer[0] = command;
@@ -72,14 +75,14 @@ impl Device<'_> {
         Error::system(format!("reading the {what} of {}", self.name), cause)
     }
 
-    fn offloads(&self) -> Result<BTreeMap<String, Offload>> {
+    fn offloads(&self) -> Result<BTreeMap<String, OffloadState>> {
         let failed = |cause| self.failed("offloads", cause);
         let names = self.asker.names().map_err(failed)?;
         let state = self.asker.state(names.len()).map_err(failed)?;
         let offload = |index: usize| {
             let block = state.get(index / 32)?;
             let bit = |word: u32| word >> (index % 32) & 1 == 1;
-            Some(Offload {
+            Some(OffloadState {
                 active: bit(block.active),
                 wanted: bit(block.wanted),
                 changeable: bit(block.available) && !bit(block.never_changed),
@@ -89,26 +92,26 @@ impl Device<'_> {
         Ok(features.filter_map(|(index, name)| Some((name, offload(index)?))).collect())
     }
 
-    fn rings(&self) -> Result<Rings> {
+    fn rings(&self) -> Result<DescriptorRings> {
         // Largest: receive, mini, jumbo, transmit; then the same as they are.
         let [_, receive, _, _, transmit, now_receive, _, _, now_transmit] =
             self.words::<9>(ETHTOOL_GRINGPARAM, "rings")?;
-        Ok(Rings {
+        Ok(DescriptorRings {
             current: RingSizes { receive: now_receive, transmit: now_transmit },
             most: RingSizes { receive, transmit },
         })
     }
 
-    fn channels(&self) -> Result<Channels> {
+    fn channels(&self) -> Result<DeviceChannels> {
         let [_, most_receive, _, _, most_combined, receive, transmit, _, combined] =
             self.words::<9>(ETHTOOL_GCHANNELS, "queues")?;
-        Ok(Channels { receive, transmit, combined, most_combined, most_receive })
+        Ok(DeviceChannels { receive, transmit, combined, most_combined, most_receive })
     }
 
-    fn coalescing(&self) -> Result<Coalescing> {
+    fn coalescing(&self) -> Result<InterruptCoalescing> {
         let words = self.words::<23>(ETHTOOL_GCOALESCE, "interrupt coalescing")?;
         let delay = |word: usize| Duration::from_micros(words[word].into());
-        Ok(Coalescing {
+        Ok(InterruptCoalescing {
             receive_delay: delay(1),
             receive_packets: words[2],
             transmit_delay: delay(5),
@@ -118,9 +121,9 @@ impl Device<'_> {
         })
     }
 
-    fn pause(&self) -> Result<Pause> {
+    fn pause(&self) -> Result<PauseSettings> {
         let [_, negotiated, receive, transmit] = self.words::<4>(ETHTOOL_GPAUSEPARAM, "flow control")?;
-        Ok(Pause { negotiated: negotiated != 0, heeds: receive != 0, asks: transmit != 0 })
+        Ok(PauseSettings { negotiated: negotiated != 0, heeds: receive != 0, asks: transmit != 0 })
     }
 
     fn error_correction(&self) -> Result<String> {
@@ -135,9 +138,9 @@ impl Device<'_> {
         if count == 0 {
             return Ok(BTreeMap::new());
         }
-        // Command, number of counters, then two words for each. Older kernels write as many as there are then, whatever
-        // they said before, so there is room for the most; pages that nobody touches cost nothing.
-        let mut answer = vec![0_u32; 2 + 2 * MOST_NAMES];
+        // Command, number of counters, then two words for each. Older kernels write the current number of counters,
+        // which may exceed the one reported before, so the buffer holds the maximum; untouched pages cost nothing.
+        let mut answer = vec![0_u32; 2 + 2 * MAX_NAMES];
         answer[..2].copy_from_slice(&[ETHTOOL_GSTATS, count]);
         self.asker.ask(&mut answer).map_err(failed)?;
         let value = |pair: &[u32]| {
@@ -145,25 +148,25 @@ impl Device<'_> {
             u64::from_ne_bytes([one[0], one[1], one[2], one[3], other[0], other[1], other[2], other[3]])
         };
         let pairs = names.into_iter().zip(answer[2..].chunks_exact(2).map(value));
-        Ok(pairs.filter(|(name, _)| is_telling(name)).collect())
+        Ok(pairs.filter(|(name, _)| is_loss_counter(name)).collect())
     }
 
     fn link_settings(&self) -> Result<LinkSettings> {
         let failed = |cause| self.failed("speed", cause);
-        let mut answer = vec![0_u32; LINK_SETTINGS];
+        let mut answer = vec![0_u32; LINK_SETTINGS_WORDS];
         answer[0] = ETHTOOL_GLINKSETTINGS;
         self.asker.ask(&mut answer).map_err(failed)?;
-        // The kernel first says how long its masks are: as a negative number.
+        // The kernel first reports the length of its masks, as a negative number.
         let length = answer[3].to_ne_bytes()[3].cast_signed();
         if length < 0 {
             let words = usize::from(length.unsigned_abs());
-            answer = vec![0; LINK_SETTINGS + 3 * words];
+            answer = vec![0; LINK_SETTINGS_WORDS + 3 * words];
             answer[0] = ETHTOOL_GLINKSETTINGS;
             answer[3] = u32::from_ne_bytes([0, 0, 0, length.unsigned_abs()]);
             self.asker.ask(&mut answer).map_err(failed)?;
         }
         let words = usize::from(answer[3].to_ne_bytes()[3].cast_signed().unsigned_abs());
-        let supported = answer.get(LINK_SETTINGS..LINK_SETTINGS + words).unwrap_or_default().to_vec();
+        let supported = answer.get(LINK_SETTINGS_WORDS..LINK_SETTINGS_WORDS + words).unwrap_or_default().to_vec();
         Ok(LinkSettings { speed: answer[1], duplex: answer[2].to_ne_bytes()[0], supported })
     }
 }
@@ -175,28 +178,29 @@ struct LinkSettings {
 }
 
 impl LinkSettings {
-    fn facts(&self) -> (Fact<BitRate>, Fact<BitRate>, Fact<Duplex>) {
+    fn facts(&self) -> (Fact<BitRate>, Fact<BitRate>, Fact<DuplexMode>) {
         let megabits = |speed: u32| BitRate::from_bits_per_second(f64::from(speed) * 1e6);
         let speed = match self.speed {
-            0 | SPEED_UNKNOWN => Fact::absent("the driver does not know its speed"),
+            0 | SPEED_UNKNOWN => Fact::absent("the driver reports no speed"),
             speed => Fact::Known(megabits(speed)),
         };
         let highest = highest_speed(&self.supported).map_or_else(
-            || Fact::absent("the driver does not tell which speeds it can do"),
+            || Fact::absent("the driver does not report the supported speeds"),
             |speed| Fact::Known(megabits(speed)),
         );
         let duplex = match self.duplex {
-            0 => Fact::Known(Duplex::Half),
-            1 => Fact::Known(Duplex::Full),
-            _ => Fact::absent("the driver does not know whether it is full duplex"),
+            0 => Fact::Known(DuplexMode::Half),
+            1 => Fact::Known(DuplexMode::Full),
+            _ => Fact::absent("the driver reports no duplex mode"),
         };
-        // A link without speed has no duplex either, whatever the driver says.
+        // A link without speed has no duplex either, whatever the driver reports.
         let duplex = if speed.known().is_some() { duplex } else { Fact::absent("the link has no speed") };
         (speed, highest, duplex)
     }
 }
 
-/// The highest of the modes of a mask (`ethtool_link_mode_bit_indices`), in Mbit/s; `None` when it has none with a speed.
+/// The highest of the modes of a mask (`ethtool_link_mode_bit_indices`), in Mbit/s; `None` when it has none with a
+/// speed.
 fn highest_speed(mask: &[u32]) -> Option<u32> {
     let is_set = |bit: usize| mask.get(bit / 32).is_some_and(|word| word >> (bit % 32) & 1 == 1);
     (0..mask.len() * 32).filter(|bit| is_set(*bit)).filter_map(mode_speed).max()
@@ -231,9 +235,9 @@ fn correction_names(active: u32) -> String {
     set.map(|(_, name)| *name).collect::<Vec<_>>().join(" ")
 }
 
-fn is_telling(name: &str) -> bool {
+fn is_loss_counter(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    TELLING.iter().any(|word| name.contains(word))
+    LOSS_COUNTER_PATTERNS.iter().any(|word| name.contains(word))
 }
 
 #[cfg(test)]
@@ -266,30 +270,30 @@ mod tests {
     fn a_link_without_speed_has_no_duplex() {
         let settings = |speed, duplex| LinkSettings { speed, duplex, supported: Vec::new() }.facts();
         assert_eq!(settings(SPEED_UNKNOWN, 1).2.known(), None);
-        assert_eq!(settings(100, 0).2, Fact::Known(Duplex::Half));
+        assert_eq!(settings(100, 0).2, Fact::Known(DuplexMode::Half));
         assert_eq!(settings(100, 0).0, Fact::Known(BitRate::from_bits_per_second(1e8)));
     }
 
     #[test]
     fn names_of_counters_and_corrections() {
         for name in ["rx_missed_errors", "port.rx_dropped", "rx_out_of_buffer", "tx_pause", "rx0_no_buffer", "fec_x"] {
-            assert!(is_telling(name), "{name}");
+            assert!(is_loss_counter(name), "{name}");
         }
-        assert!(!is_telling("rx_packets") && !is_telling("tx_queue_0_bytes"));
+        assert!(!is_loss_counter("rx_packets") && !is_loss_counter("tx_queue_0_bytes"));
         assert_eq!((correction_names(8), correction_names(0)), ("RS".to_owned(), String::new()));
     }
 
     #[test]
     #[ignore = "needs root and ip: devices in a network namespace"]
-    fn a_pair_of_devices_tells_what_it_has() {
-        let chain = crate::test_network::Chain::new(1400);
+    fn a_pair_of_devices_is_described() {
+        let chain = crate::test_network::NamespaceChain::new(1400);
         let within = || {
-            let mut link = Link { name: "near0".to_owned(), ..Link::default() };
+            let mut link = NetworkLink { name: "near0".to_owned(), ..NetworkLink::default() };
             describe(&mut link);
             assert_eq!(link.driver.known().map(String::as_str), Some("veth"));
             assert_eq!(
                 (link.speed.known(), link.duplex.known()),
-                (Some(&BitRate::from_bits_per_second(1e10)), Some(&Duplex::Full))
+                (Some(&BitRate::from_bits_per_second(1e10)), Some(&DuplexMode::Full))
             );
             assert!(link.offload("tx-tcp-segmentation").is_some_and(|offload| offload.active && offload.changeable));
             assert!(link.rings.unread().is_some() && link.coalescing.unread().is_some());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::fact::Fact;
-use linerate_model::host::link::{Bond, Link, LinkCounters, LinkState, Membership, ReceiveFaults};
+use linerate_model::host::link::{BondSettings, LinkCounters, LinkMembership, LinkState, NetworkLink, ReceiveErrors};
 use linerate_units::{ByteCount, Mtu, PacketCount};
 
 use super::reading::{file, names};
@@ -13,7 +13,7 @@ use crate::interface::{
     IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES, IFLA_STATS64,
     IFLA_TXQLEN, LINK_DESCRIPTION, counters, text,
 };
-use crate::netlink::{RouteSocket, attributes, number};
+use crate::netlink::{NetlinkSocket, attribute, attributes, number};
 
 // From the kernel's linux/if_link.h.
 const IFLA_LINK: u16 = 5;
@@ -27,8 +27,8 @@ const IFLA_BOND_MODE: u16 = 1;
 const IFLA_BOND_XMIT_HASH_POLICY: u16 = 14;
 const IFLA_VLAN_ID: u16 = 1;
 
-/// All interfaces with everything that they tell; none when the kernel does not list them.
-pub(super) fn read() -> Vec<Link> {
+/// All interfaces with all their facts; none when the kernel does not list them.
+pub(super) fn read() -> Vec<NetworkLink> {
     let mut links = list().unwrap_or_default();
     let mut trees = queueing::read(&links);
     let of_this_namespace = files_are_of_this_namespace(&links);
@@ -44,7 +44,7 @@ pub(super) fn read() -> Vec<Link> {
     links
 }
 
-/// What each interface has counted, by name.
+/// Counters of each interface, by name.
 pub(super) fn all_counters() -> Result<BTreeMap<String, LinkCounters>> {
     let mut found = BTreeMap::new();
     dump(|body| {
@@ -63,11 +63,11 @@ pub(super) fn all_counters() -> Result<BTreeMap<String, LinkCounters>> {
 }
 
 /// All interfaces as the routing subsystem describes them.
-fn list() -> Result<Vec<Link>> {
-    let mut found: Vec<(Link, Relations)> = Vec::new();
+fn list() -> Result<Vec<NetworkLink>> {
+    let mut found: Vec<(NetworkLink, LinkRelations)> = Vec::new();
     dump(|body| found.extend(parse(body)))?;
     let names: BTreeMap<u32, String> = found.iter().map(|(link, _)| (link.index, link.name.clone())).collect();
-    let resolve = |(mut link, relations): (Link, Relations)| {
+    let resolve = |(mut link, relations): (NetworkLink, LinkRelations)| {
         link.membership.master = relations.master.and_then(|index| names.get(&index).cloned());
         let lower = relations.lower.filter(|index| *index != link.index && !relations.lower_is_elsewhere);
         link.membership.lower = lower.and_then(|index| names.get(&index).cloned());
@@ -78,29 +78,29 @@ fn list() -> Result<Vec<Link>> {
 
 fn dump(mut each: impl FnMut(&[u8])) -> Result<()> {
     let failed = |cause| Error::system("listing the interfaces", cause);
-    let mut socket = RouteSocket::open().map_err(failed)?;
+    let mut socket = NetlinkSocket::route().map_err(failed)?;
     socket.list(libc::RTM_GETLINK, &[0; LINK_DESCRIPTION], |message| each(message.body)).map_err(failed)
 }
 
 /// Other interfaces by their numbers, until all names are known.
 #[derive(Clone, Copy, Debug, Default)]
-struct Relations {
+struct LinkRelations {
     master: Option<u32>,
     lower: Option<u32>,
     lower_is_elsewhere: bool,
 }
 
-fn parse(body: &[u8]) -> Option<(Link, Relations)> {
+fn parse(body: &[u8]) -> Option<(NetworkLink, LinkRelations)> {
     let (description, rest) = body.split_at_checked(LINK_DESCRIPTION)?;
     let flags = number(description, 8)?;
     let has = |flag: libc::c_int| u32::try_from(flag).is_ok_and(|flag| flags & flag != 0);
-    let mut link = Link {
+    let mut link = NetworkLink {
         index: number(description, 4)?,
         is_up: has(libc::IFF_UP),
         is_loopback: has(libc::IFF_LOOPBACK),
-        ..Link::default()
+        ..NetworkLink::default()
     };
-    let mut relations = Relations::default();
+    let mut relations = LinkRelations::default();
     let (mut sending, mut receiving) = (None, None);
     for (kind, content) in attributes(rest) {
         match kind {
@@ -128,18 +128,15 @@ fn size(content: &[u8]) -> Option<ByteCount> {
     number(content, 0).map(|bytes| ByteCount::new(bytes.into()))
 }
 
-fn virtual_device(content: &[u8]) -> (Option<String>, Membership) {
-    let part = |wanted| attributes(content).find(|(kind, _)| *kind == wanted).map(|(_, content)| content);
+fn virtual_device(content: &[u8]) -> (Option<String>, LinkMembership) {
+    let part = |wanted| attribute(content, wanted);
     let kind = part(IFLA_INFO_KIND).map(text);
-    let of = |wanted| {
-        let data = part(IFLA_INFO_DATA)?;
-        attributes(data).find(|(kind, _)| *kind == wanted).map(|(_, content)| content)
-    };
-    let mut membership = Membership::default();
+    let of = |wanted| attribute(part(IFLA_INFO_DATA)?, wanted);
+    let mut membership = LinkMembership::default();
     match kind.as_deref() {
         Some("bond") => {
             let byte = |wanted| of(wanted)?.first().copied();
-            let bond = |(mode, hash_policy)| Bond { mode, hash_policy };
+            let bond = |(mode, hash_policy)| BondSettings { mode, hash_policy };
             membership.bond = byte(IFLA_BOND_MODE).zip(byte(IFLA_BOND_XMIT_HASH_POLICY)).map(bond);
         }
         Some("vlan") => {
@@ -162,15 +159,15 @@ const fn link_state(state: u8) -> LinkState {
     }
 }
 
-/// `rtnl_link_stats64`; kernels before 4.6 have no packets that nobody wanted.
+/// `rtnl_link_stats64`; kernels before 4.6 have no counter of unwanted packets (`rx_nohandler`).
 fn link_counters(content: &[u8]) -> Option<LinkCounters> {
     let count = |index: usize| {
         let bytes = content.get(index * 8..index * 8 + 8)?;
         Some(PacketCount::new(u64::from_ne_bytes(bytes.try_into().ok()?)))
     };
     Some(LinkCounters {
-        passed: counters(content)?,
-        faults: ReceiveFaults {
+        traffic: counters(content)?,
+        receive_errors: ReceiveErrors {
             overrun: count(11)?,
             checksum: count(12)?,
             frame: count(13)?,
@@ -182,9 +179,9 @@ fn link_counters(content: &[u8]) -> Option<LinkCounters> {
     })
 }
 
-/// Whether `/sys/class/net` shows the interfaces of the calling thread's network namespace: it shows those of the
+/// Known when `/sys/class/net` shows the interfaces of the calling thread's network namespace: it shows those of the
 /// namespace in which it was mounted.
-fn files_are_of_this_namespace(links: &[Link]) -> Fact<()> {
+fn files_are_of_this_namespace(links: &[NetworkLink]) -> Fact<()> {
     let there = match names("/sys/class/net") {
         Fact::Known(names) => names,
         Fact::Unknown(unread) => return Fact::Unknown(unread),
@@ -201,7 +198,7 @@ fn files_are_of_this_namespace(links: &[Link]) -> Fact<()> {
 
 /// The interfaces that the kernel lists, for tests of the other parts.
 #[cfg(test)]
-pub(super) fn listed() -> Vec<Link> {
+pub(super) fn listed() -> Vec<NetworkLink> {
     list().expect("every kernel lists them")
 }
 
@@ -250,17 +247,17 @@ mod tests {
         assert_eq!((link.name.as_str(), link.index, link.state, link.is_up), ("bond0", 7, LinkState::Up, true));
         assert_eq!(
             (link.kind.as_deref(), link.membership.bond),
-            (Some("bond"), Some(Bond { mode: 4, hash_policy: 1 }))
+            (Some("bond"), Some(BondSettings { mode: 4, hash_policy: 1 }))
         );
         assert_eq!((relations.lower, relations.master), (Some(3), None));
-        let faults = link.counters.expect("counted").faults;
+        let faults = link.counters.expect("counted").receive_errors;
         let count = PacketCount::new;
         assert_eq!((faults.overrun, faults.checksum, faults.frame), (count(110), count(120), count(130)));
         assert_eq!((faults.fifo, faults.missed, faults.unwanted), (count(140), count(150), count(230)));
     }
 
     #[test]
-    fn what_is_cut_off_is_left_out() {
+    fn truncated_messages_are_skipped() {
         let whole = link_message();
         for length in 0..whole.len() {
             let part = parse(&whole[..length]).map(|(link, _)| link.name);
@@ -271,7 +268,7 @@ mod tests {
     #[test]
     #[ignore = "needs root and ip: devices in a network namespace"]
     fn interfaces_of_another_namespace() {
-        let chain = crate::test_network::Chain::new(1400);
+        let chain = crate::test_network::NamespaceChain::new(1400);
         let within = || {
             let ip = |arguments: &[&str]| {
                 crate::command::run_checked("ip", arguments, None, core::time::Duration::from_secs(10)).expect("ip");

@@ -1,23 +1,23 @@
-//! Who looks after this host's settings.
+//! Programs that manage this host's settings.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use linerate_model::fact::Fact;
-use linerate_model::host::link::Link;
-use linerate_model::host::managers::{InterfaceManager, Managers, Ownership};
+use linerate_model::host::link::NetworkLink;
+use linerate_model::host::managers::{InterfaceManager, InterfaceOwnership, SettingsManagers};
 
 use super::reading::{file, names};
-use super::running::Process;
+use super::running::RunningProcess;
 
-pub(super) fn read(processes: &[Process], links: &[Link]) -> Managers {
+pub(super) fn read(processes: &[RunningProcess], links: &[NetworkLink]) -> SettingsManagers {
     let runs = |name: &str| processes.iter().any(|process| process.name == name);
     let whole = if processes.iter().any(|process| process.number == 1) {
         Fact::Known(())
     } else {
         Fact::denied("the first process is not visible: other users' processes are hidden")
     };
-    Managers {
+    SettingsManagers {
         interfaces: interfaces(links),
         tuned_profile: match file("/etc/tuned/active_profile") {
             Fact::Known(profile) if runs("tuned") => Fact::Known(profile),
@@ -30,40 +30,40 @@ pub(super) fn read(processes: &[Process], links: &[Link]) -> Managers {
 }
 
 /// The state files name interfaces by their numbers, which are those of the host's namespace: interfaces of another one
-/// belong to nobody.
-fn interfaces(links: &[Link]) -> BTreeMap<String, Ownership> {
+/// have no owner.
+fn interfaces(links: &[NetworkLink]) -> BTreeMap<String, InterfaceOwnership> {
     let root = Path::new("/");
     let ifupdown = ifupdown_interfaces(root);
-    let is_host = |link: &&Link| {
+    let is_host = |link: &&NetworkLink| {
         let index = file(format!("/sys/class/net/{}/ifindex", link.name));
         !link.is_loopback && index.known().and_then(|index| index.parse().ok()) == Some(link.index)
     };
-    let owned = |link: &Link| Some((link.name.clone(), owner(root, link, &ifupdown)?));
+    let owned = |link: &NetworkLink| Some((link.name.clone(), owner(root, link, &ifupdown)?));
     links.iter().filter(is_host).filter_map(owned).collect()
 }
 
-fn owner(root: &Path, link: &Link, ifupdown: &BTreeMap<String, String>) -> Option<Ownership> {
+fn owner(root: &Path, link: &NetworkLink, ifupdown: &BTreeMap<String, String>) -> Option<InterfaceOwnership> {
     let state = |path: String| {
         let text = file(root.join(&path));
         text.known().cloned().map(|text| (format!("/{path}"), text))
     };
     let index = link.index;
     if let Some((evidence, text)) = state(format!("run/systemd/netif/links/{index}"))
-        && let Some(manager) = by_networkd(&text)
+        && let Some(manager) = networkd_manager(&text)
     {
-        return Some(Ownership { manager, evidence });
+        return Some(InterfaceOwnership { manager, evidence });
     }
     if let Some((evidence, text)) = state(format!("run/NetworkManager/devices/{index}"))
         && value(&text, "managed").is_some_and(|managed| matches!(managed, "full" | "true"))
     {
-        return Some(Ownership { manager: InterfaceManager::NetworkManager, evidence });
+        return Some(InterfaceOwnership { manager: InterfaceManager::NetworkManager, evidence });
     }
     let evidence = ifupdown.get(&link.name)?.clone();
-    Some(Ownership { manager: InterfaceManager::Ifupdown, evidence })
+    Some(InterfaceOwnership { manager: InterfaceManager::Ifupdown, evidence })
 }
 
-/// The state of systemd-networkd: whether it has set the interface up, and by which file.
-fn by_networkd(state: &str) -> Option<InterfaceManager> {
+/// The manager in the state file of systemd-networkd: networkd or netplan, if it has set the interface up.
+fn networkd_manager(state: &str) -> Option<InterfaceManager> {
     matches!(value(state, "ADMIN_STATE")?, "configured" | "configuring" | "degraded" | "failed").then_some(())?;
     let by_netplan = value(state, "NETWORK_FILE").is_some_and(|path| path.contains("netplan"));
     Some(if by_netplan { InterfaceManager::Netplan } else { InterfaceManager::Networkd })
@@ -73,7 +73,7 @@ fn value<'a>(state: &'a str, key: &str) -> Option<&'a str> {
     state.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')).map(str::trim)
 }
 
-/// Interfaces that ifupdown has set up, or would, and the file that says so.
+/// Interfaces that ifupdown has set up, or would, and the file that lists each.
 fn ifupdown_interfaces(root: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut files = vec!["etc/network/interfaces".to_owned()];
@@ -101,10 +101,10 @@ mod tests {
     fn states_of_networkd() {
         let state = "# private\nADMIN_STATE=configured\nOPER_STATE=routable\n\
                      NETWORK_FILE=/run/systemd/network/10-netplan-eth0.network\n";
-        assert_eq!(by_networkd(state), Some(InterfaceManager::Netplan));
-        assert_eq!(by_networkd(&state.replace("10-netplan", "10")), Some(InterfaceManager::Networkd));
-        assert_eq!(by_networkd(&state.replace("configured", "unmanaged")), None);
-        assert_eq!(by_networkd(""), None);
+        assert_eq!(networkd_manager(state), Some(InterfaceManager::Netplan));
+        assert_eq!(networkd_manager(&state.replace("10-netplan", "10")), Some(InterfaceManager::Networkd));
+        assert_eq!(networkd_manager(&state.replace("configured", "unmanaged")), None);
+        assert_eq!(networkd_manager(""), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Facts of this host for `linerate audit` and the rules, read without changing anything and without privilege.
 //!
-//! Everything is of the calling process's namespaces. What cannot be read is a fact with a reason.
+//! Everything is of the calling process's namespaces. An unreadable fact has a reason.
 
 mod applications;
 mod counters;
@@ -41,8 +41,8 @@ pub fn read() -> HostFacts {
     }
 }
 
-/// Reads what files tell, below `root`: the settings, their files, the kernel, memory and privileges. With another root than
-/// `/`, that is a made-up or an unpacked host.
+/// Reads facts from files below `root`: the settings, their files, the kernel, memory and privileges. With another root
+/// than `/`, that is a made-up or an unpacked host.
 #[must_use]
 pub fn read_files_below(root: &Path) -> HostFacts {
     let privileges = surroundings::privileges(root);
@@ -60,7 +60,7 @@ fn below(root: &Path, path: &str) -> PathBuf {
     root.join(path.trim_start_matches('/'))
 }
 
-/// What is in a file; bytes that are no text are replaced.
+/// Contents of a file; bytes that are not text are replaced.
 fn text(root: &Path, path: &str) -> Fact<String> {
     match fs::read(below(root, path)) {
         Ok(bytes) => Fact::Known(String::from_utf8_lossy(&bytes).into_owned()),
@@ -68,7 +68,7 @@ fn text(root: &Path, path: &str) -> Fact<String> {
     }
 }
 
-/// What the kernel said to an attempt.
+/// Unknown fact with the kernel's error.
 fn unread<T>(action: &str, path: &str, cause: &Error) -> Fact<T> {
     let reason = format!("{action} {path}: {}", describe_os_error(cause));
     match cause.kind() {

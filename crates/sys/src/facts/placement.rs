@@ -1,17 +1,17 @@
-//! Where devices are in the machine, and which processors work for them: `/sys/class/net`, `/proc/interrupts`.
+//! Location of devices in the machine, and the processors that serve them: `/sys/class/net`, `/proc/interrupts`.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use linerate_model::fact::Fact;
-use linerate_model::host::link::{Interrupt, Link, PciLink, ReceiveQueue, TransmitQueue};
+use linerate_model::host::link::{DeviceInterrupt, NetworkLink, PciLink, ReceiveQueue, TransmitQueue};
 use linerate_model::host::processors::ProcessorSet;
 use linerate_units::{BitRate, ByteCount};
 
-use super::reading::{file, names, numbered, parsed};
+use super::reading::{entry_numbers, file, names, parsed};
 
-/// Fills in what files tell of a link; `of_this_namespace` is why they do not, if so.
-pub(super) fn describe(link: &mut Link, of_this_namespace: &Fact<()>, interrupts: &Fact<Vec<InterruptLine>>) {
+/// Fills in a link's facts from files; `of_this_namespace` has the reason when the files are of another namespace.
+pub(super) fn describe(link: &mut NetworkLink, of_this_namespace: &Fact<()>, interrupts: &Fact<Vec<InterruptLine>>) {
     if let Fact::Unknown(unread) = of_this_namespace {
         link.receive_queues = Fact::Unknown(unread.clone());
         link.transmit_queues = Fact::Unknown(unread.clone());
@@ -28,7 +28,7 @@ pub(super) fn describe(link: &mut Link, of_this_namespace: &Fact<()>, interrupts
     link.transmit_queues = queues.map(|names| transmit_queues(&directory, &names));
     link.has_receive_threads = parsed(format!("{directory}/threaded"), |text| Some(text != "0"));
     if !link.is_hardware() {
-        let unread = || format!("{} is made of software", link.name);
+        let unread = || format!("{} is a software device", link.name);
         link.interrupts = Fact::absent(unread());
         link.memory_node = Fact::absent(unread());
         link.near_processors = Fact::absent(unread());
@@ -37,7 +37,7 @@ pub(super) fn describe(link: &mut Link, of_this_namespace: &Fact<()>, interrupts
     }
     link.memory_node = match parsed(format!("{directory}/device/numa_node"), |text| text.parse::<i32>().ok()) {
         Fact::Known(node) => u32::try_from(node)
-            .map_or_else(|_| Fact::absent("the machine has only one node of memory, or does not tell"), Fact::Known),
+            .map_or_else(|_| Fact::absent("the machine has only one NUMA node, or does not report it"), Fact::Known),
         Fact::Unknown(unread) => Fact::Unknown(unread),
     };
     link.near_processors = parsed(format!("{directory}/device/local_cpulist"), ProcessorSet::parse_list);
@@ -56,7 +56,7 @@ fn receive_queues(directory: &str, names: &[String]) -> Vec<ReceiveQueue> {
             flows: flows.known().and_then(|count| count.parse().ok()).unwrap_or_default(),
         }
     };
-    numbered(names, "rx-").into_iter().map(queue).collect()
+    entry_numbers(names, "rx-").into_iter().map(queue).collect()
 }
 
 fn transmit_queues(directory: &str, names: &[String]) -> Vec<TransmitQueue> {
@@ -67,11 +67,11 @@ fn transmit_queues(directory: &str, names: &[String]) -> Vec<TransmitQueue> {
         let limit = file(format!("{path}/byte_queue_limits/limit"));
         TransmitQueue {
             number,
-            sends_for: sends_for.known().and_then(|mask| ProcessorSet::parse_mask(mask)),
+            processors: sends_for.known().and_then(|mask| ProcessorSet::parse_mask(mask)),
             byte_limit: limit.known().and_then(|bytes| bytes.parse().ok()).map(ByteCount::new),
         }
     };
-    numbered(names, "tx-").into_iter().map(queue).collect()
+    entry_numbers(names, "tx-").into_iter().map(queue).collect()
 }
 
 fn pci_link(directory: &str) -> Fact<PciLink> {
@@ -82,12 +82,12 @@ fn pci_link(directory: &str) -> Fact<PciLink> {
     }
     let [speed, lanes, highest, most] = texts.map(|text| text.known().cloned().unwrap_or_default());
     parse_pci_link(&speed, &lanes, &highest, &most).map_or_else(
-        || Fact::absent(format!("its link is {speed:?} by {lanes:?}, which is what devices of hypervisors say")),
+        || Fact::absent(format!("its link reports {speed:?} and {lanes:?} lanes, as devices of hypervisors do")),
         Fact::Known,
     )
 }
 
-/// Speeds are `8.0 GT/s PCIe`; virtual devices say `Unknown` and 0 or 255 lanes.
+/// Speeds are `8.0 GT/s PCIe`; virtual devices report `Unknown` and 0 or 255 lanes.
 fn parse_pci_link(speed: &str, lanes: &str, highest: &str, most: &str) -> Option<PciLink> {
     let rate = |text: &str| {
         let transfers: f64 = text.split_once(" GT/s")?.0.parse().ok()?;
@@ -115,7 +115,8 @@ pub(super) fn interrupt_lines() -> Fact<Vec<InterruptLine>> {
     parsed("/proc/interrupts", |text| Some(parse_interrupts(text)))
 }
 
-/// A line of column heads, one for each processor; then lines of a number, as many counts, the chip, and whose it is.
+/// A line of column heads, one for each processor; then lines of a number, one count per processor, the chip, and the
+/// device.
 fn parse_interrupts(text: &str) -> Vec<InterruptLine> {
     let mut lines = text.lines();
     let processors = lines.next().unwrap_or_default().split_ascii_whitespace().count();
@@ -130,7 +131,7 @@ fn parse_interrupts(text: &str) -> Vec<InterruptLine> {
     lines.filter_map(line).collect()
 }
 
-fn interrupts_of(link: &Link, directory: &str, lines: &[InterruptLine]) -> Vec<Interrupt> {
+fn interrupts_of(link: &NetworkLink, directory: &str, lines: &[InterruptLine]) -> Vec<DeviceInterrupt> {
     let own = own_interrupts(directory);
     let device = fs::read_link(format!("{directory}/device"));
     let device = device.ok().and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
@@ -153,18 +154,18 @@ fn own_interrupts(directory: &str) -> BTreeSet<u32> {
     }
 }
 
-/// Whether a name is a device's or begins with it: `eth0`, `eth0-TxRx-3`, `virtio2-input.0`, but not `eth01`.
+/// True when a name is a device's or begins with it: `eth0`, `eth0-TxRx-3`, `virtio2-input.0`, but not `eth01`.
 fn belongs_to(name: &str, device: &str) -> bool {
     let rest = name.strip_prefix(device);
     rest.is_some_and(|rest| !rest.starts_with(|character: char| character.is_ascii_alphanumeric()))
 }
 
-fn described(line: &InterruptLine) -> Interrupt {
+fn described(line: &InterruptLine) -> DeviceInterrupt {
     let list = |name| {
         let text = file(format!("/proc/irq/{}/{name}", line.number));
         text.known().and_then(|text| ProcessorSet::parse_list(text))
     };
-    Interrupt {
+    DeviceInterrupt {
         number: line.number,
         name: line.name.clone(),
         allowed: list("smp_affinity_list"),

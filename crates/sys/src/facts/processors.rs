@@ -3,50 +3,50 @@
 use std::collections::BTreeMap;
 
 use linerate_model::fact::Fact;
-use linerate_model::host::processors::{Pressure, ProcessorSet, ProcessorTicks, Processors};
+use linerate_model::host::processors::{HostProcessors, PressureAverages, ProcessorSet, ProcessorTicks};
 
-use super::reading::{file, names, numbered, parsed};
+use super::reading::{entry_numbers, file, names, parsed};
 
 const DIRECTORY: &str = "/sys/devices/system/cpu";
 
-pub(super) fn read() -> Processors {
+pub(super) fn read() -> HostProcessors {
     let ticks = ticks();
-    let pressure = |name: &str| parsed(format!("/proc/pressure/{name}"), Pressure::parse);
-    Processors {
+    let pressure = |name: &str| parsed(format!("/proc/pressure/{name}"), PressureAverages::parse);
+    HostProcessors {
         online: parsed(format!("{DIRECTORY}/online"), ProcessorSet::parse_list),
         isolated: parsed(format!("{DIRECTORY}/isolated"), ProcessorSet::parse_list),
         governors: by_policy("scaling_governor"),
         energy_preferences: by_policy("energy_performance_preference"),
         nodes: nodes(),
         share_cores: parsed(format!("{DIRECTORY}/smt/active"), |text| Some(text == "1")),
-        together: match ticks.clone() {
+        total_ticks: match ticks.clone() {
             Fact::Known(ticks) => ticks
                 .get(&None)
-                .map_or_else(|| Fact::failed("/proc/stat has no line for all processors"), |all| Fact::Known(*all)),
+                .map_or_else(|| Fact::failed("/proc/stat has no total of all processors"), |all| Fact::Known(*all)),
             Fact::Unknown(unread) => Fact::Unknown(unread),
         },
-        each: ticks.map(each),
+        ticks_by_processor: ticks.map(each),
         processor_pressure: pressure("cpu"),
         memory_pressure: pressure("memory"),
         disk_pressure: pressure("io"),
     }
 }
 
-/// What all processors and each did since the boot.
+/// Ticks of all processors together and of each, since boot.
 pub(super) fn ticks() -> Fact<BTreeMap<Option<u32>, ProcessorTicks>> {
     parsed("/proc/stat", |text| Some(ProcessorTicks::parse_all(text)).filter(|all| !all.is_empty()))
 }
 
-/// Without the line for all.
+/// Ticks by processor, without the total.
 pub(super) fn each(ticks: BTreeMap<Option<u32>, ProcessorTicks>) -> BTreeMap<u32, ProcessorTicks> {
     ticks.into_iter().filter_map(|(number, ticks)| Some((number?, ticks))).collect()
 }
 
-/// A setting of the processors that share a clock rate: what it is → which processors.
+/// A setting of the processors that share a clock rate, by its value.
 fn by_policy(setting: &str) -> Fact<BTreeMap<String, ProcessorSet>> {
     let directory = format!("{DIRECTORY}/cpufreq");
     let policies = match names(&directory) {
-        Fact::Known(names) => numbered(&names, "policy"),
+        Fact::Known(names) => entry_numbers(&names, "policy"),
         Fact::Unknown(unread) => return Fact::Unknown(unread),
     };
     let mut found: BTreeMap<String, ProcessorSet> = BTreeMap::new();
@@ -72,7 +72,7 @@ fn nodes() -> Fact<BTreeMap<u32, ProcessorSet>> {
             let list = file(format!("{NODES}/node{node}/cpulist"));
             list.known().and_then(|list| ProcessorSet::parse_list(list)).map(|processors| (node, processors))
         };
-        numbered(&names, "node").into_iter().filter_map(processors).collect()
+        entry_numbers(&names, "node").into_iter().filter_map(processors).collect()
     })
 }
 
@@ -85,9 +85,9 @@ mod tests {
         let processors = read();
         let online = processors.online.known().expect("every kernel lists them");
         assert_eq!(Some(online.len()), crate::host::online_processors());
-        let each = processors.each.known().expect("procfs");
+        let each = processors.ticks_by_processor.known().expect("procfs");
         assert!(online.0.iter().all(|number| each.contains_key(number)), "{each:?}");
-        assert!(processors.together.known().is_some_and(|all| all.total() > 0));
+        assert!(processors.total_ticks.known().is_some_and(|all| all.total() > 0));
         assert!(processors.governors.known().is_none_or(|governors| !governors.is_empty()));
         if let Some(nodes) = processors.nodes.known() {
             assert!(nodes.values().all(|near| near.is_within(online) || near.is_empty()), "{nodes:?}");

@@ -1,46 +1,45 @@
-//! Queueing disciplines of all interfaces: as `tc` tells them, or with less detail as the kernel does where there is no `tc`.
+//! Queueing disciplines of all interfaces: from `tc`, or with less detail from the kernel where `tc` is missing.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
 
 use linerate_model::environment::QueueStatistics;
-use linerate_model::fact::{Fact, Unread};
-use linerate_model::host::link::{Discipline, Link};
+use linerate_model::fact::{Fact, UnreadFact};
+use linerate_model::host::link::{NetworkLink, QdiscNode};
 use linerate_units::{ByteCount, PacketCount};
 use serde_json::{Map, Value};
 
 use super::reading::fact;
 use crate::command;
 use crate::error::{Error, Result};
-use crate::interface::{QUEUE_DESCRIPTION, parse_queue};
-use crate::netlink::{RouteSocket, number};
+use crate::interface::{QueueDescription, TCMSG_LENGTH};
+use crate::netlink::{NetlinkMessage, NetlinkSocket};
 
-/// `tc` has done its work in milliseconds; hosts with thousands of disciplines take longer.
-const TIME_FOR_TC: Duration = Duration::from_secs(2);
-const TC_H_ROOT: u32 = u32::MAX;
+/// Timeout of `tc`, which takes milliseconds; hosts with thousands of disciplines take longer.
+const TC_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Disciplines by interface.
-type Trees = BTreeMap<String, Vec<Discipline>>;
+type DisciplineTrees = BTreeMap<String, Vec<QdiscNode>>;
 
-pub(super) fn read(links: &[Link]) -> core::result::Result<Trees, Unread> {
-    let outcome = told_by_tc().or_else(|_| told_by_kernel(links));
+pub(super) fn read(links: &[NetworkLink]) -> core::result::Result<DisciplineTrees, UnreadFact> {
+    let outcome = from_tc_json().or_else(|_| from_rtnetlink(links));
     match fact(outcome) {
         Fact::Known(trees) => Ok(trees),
         Fact::Unknown(unread) => Err(unread),
     }
 }
 
-fn told_by_tc() -> Result<Trees> {
+fn from_tc_json() -> Result<DisciplineTrees> {
     let arguments = ["-j", "-s", "qdisc", "show"];
-    let output = command::run_checked("tc", &arguments, None, TIME_FOR_TC)?;
+    let output = command::run_checked("tc", &arguments, None, TC_TIMEOUT)?;
     parse(&output.stdout)
         .ok_or_else(|| Error::refused(command::running("tc", &arguments), "its answer is no list of disciplines"))
 }
 
-/// Reads what `tc -j -s qdisc show` writes.
-fn parse(json: &[u8]) -> Option<Trees> {
+/// Parses the output of `tc -j -s qdisc show`.
+fn parse(json: &[u8]) -> Option<DisciplineTrees> {
     let list: Value = serde_json::from_slice(json).ok()?;
-    let mut trees = Trees::new();
+    let mut trees = DisciplineTrees::new();
     for entry in list.as_array()?.iter().filter_map(Value::as_object) {
         if let Some((device, discipline)) = entry.get("dev").and_then(Value::as_str).zip(discipline(entry)) {
             trees.entry(device.to_owned()).or_default().push(discipline);
@@ -52,10 +51,10 @@ fn parse(json: &[u8]) -> Option<Trees> {
     Some(trees)
 }
 
-/// What is no counter of a discipline's own.
-const NOT_OWN: [&str; 8] = ["refcnt", "bytes", "packets", "drops", "overlimits", "requeues", "backlog", "qlen"];
+/// Keys that are not a discipline's own counters.
+const COMMON_COUNTERS: [&str; 8] = ["refcnt", "bytes", "packets", "drops", "overlimits", "requeues", "backlog", "qlen"];
 
-fn discipline(entry: &Map<String, Value>) -> Option<Discipline> {
+fn discipline(entry: &Map<String, Value>) -> Option<QdiscNode> {
     let text = |name| entry.get(name).and_then(Value::as_str).map(str::to_owned);
     let count = |name| entry.get(name).and_then(Value::as_u64);
     let packets = |name| count(name).map(PacketCount::new);
@@ -72,8 +71,8 @@ fn discipline(entry: &Map<String, Value>) -> Option<Discipline> {
     };
     let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let options = entry.get("options").and_then(Value::as_object);
-    let own = entry.iter().filter(|(name, _)| !NOT_OWN.contains(&name.as_str()));
-    Some(Discipline {
+    let own = entry.iter().filter(|(name, _)| !COMMON_COUNTERS.contains(&name.as_str()));
+    Some(QdiscNode {
         kind: text("kind")?,
         handle: text("handle")?,
         parent: text("parent"),
@@ -83,40 +82,36 @@ fn discipline(entry: &Map<String, Value>) -> Option<Discipline> {
     })
 }
 
-/// The same without settings and counters of their own.
-fn told_by_kernel(links: &[Link]) -> Result<Trees> {
+/// Disciplines from rtnetlink, without settings and counters of their own.
+fn from_rtnetlink(links: &[NetworkLink]) -> Result<DisciplineTrees> {
     let failed = |cause| Error::system("listing the queueing disciplines", cause);
-    let mut trees = Trees::new();
-    let mut socket = RouteSocket::open().map_err(failed)?;
-    let each = |body: &[u8]| {
-        let found = described(body);
+    let mut trees = DisciplineTrees::new();
+    let mut socket = NetlinkSocket::route().map_err(failed)?;
+    let each = |message: NetlinkMessage<'_>| {
+        let found = described(message.body);
         let name = |index| links.iter().find(|link| link.index == index).map(|link| link.name.clone());
         if let Some((device, discipline)) = found.and_then(|(index, discipline)| Some((name(index)?, discipline))) {
             trees.entry(device).or_default().push(discipline);
         }
     };
-    let mut each = each;
-    socket.list(libc::RTM_GETQDISC, &[0; QUEUE_DESCRIPTION], |message| each(message.body)).map_err(failed)?;
+    socket.list(libc::RTM_GETQDISC, &[0; TCMSG_LENGTH], each).map_err(failed)?;
     Ok(trees)
 }
 
-/// `tcmsg`: number of the interface, handle, parent; then kind and statistics.
-fn described(body: &[u8]) -> Option<(u32, Discipline)> {
-    let (index, handle, parent) = (number(body, 4)?, number(body, 8)?, number(body, 12)?);
-    let queue = parse_queue(body)?;
-    let (major, minor) = (parent >> 16, parent & 0xffff);
-    let discipline = Discipline {
-        kind: queue.kind,
-        handle: format!("{:x}:", handle >> 16),
-        parent: (parent != TC_H_ROOT).then(|| match major {
-            0 => format!(":{minor:x}"),
-            major => format!("{major:x}:{minor:x}"),
+fn described(body: &[u8]) -> Option<(u32, QdiscNode)> {
+    let queue = QueueDescription::parse(body)?;
+    let discipline = QdiscNode {
+        handle: format!("{:x}:", queue.handle >> 16),
+        parent: queue.parent.map(|parent| match (parent >> 16, parent & 0xffff) {
+            (0, minor) => format!(":{minor:x}"),
+            (major, minor) => format!("{major:x}:{minor:x}"),
         }),
         options: BTreeMap::new(),
-        statistics: queue.statistics,
+        statistics: queue.statistics(),
         counters: BTreeMap::new(),
+        kind: queue.kind,
     };
-    Some((index, discipline))
+    Some((queue.index, discipline))
 }
 
 #[cfg(test)]
@@ -136,7 +131,7 @@ mod tests {
          "bytes":1000,"packets":7,"drops":3,"overlimits":5,"requeues":1,"backlog":0,"qlen":0}]"#;
 
     #[test]
-    fn trees_as_tc_tells_them() {
+    fn trees_from_tc_json() {
         let trees = parse(CAPTURED).expect("a list");
         let tree = &trees["eth0"];
         assert_eq!(root(tree).map(|root| root.kind.as_str()), Some("htb"));
@@ -151,21 +146,21 @@ mod tests {
         for length in 0..CAPTURED.len() {
             assert_eq!(parse(&CAPTURED[..length]), None, "{length}");
         }
-        assert_eq!(parse(b"[{}, 3, {\"dev\":\"x\"}]"), Some(Trees::new()));
+        assert_eq!(parse(b"[{}, 3, {\"dev\":\"x\"}]"), Some(DisciplineTrees::new()));
     }
 
     #[test]
-    fn the_kernel_tells_the_same_tree() {
+    fn rtnetlink_has_the_same_tree() {
         let links = super::super::link::listed();
-        let by_kernel = told_by_kernel(&links).expect("every kernel does");
+        let by_kernel = from_rtnetlink(&links).expect("every kernel does");
         // Hosts without tc have nothing to compare with.
-        let Ok(by_tc) = told_by_tc() else { return };
-        let shape = |trees: &Trees| -> Vec<(String, String, String, Option<String>)> {
+        let Ok(by_tc) = from_tc_json() else { return };
+        let shape = |trees: &DisciplineTrees| -> Vec<(String, String, String, Option<String>)> {
             let mut shape: Vec<_> = trees
                 .iter()
                 .flat_map(|(device, tree)| {
                     let one =
-                        |one: &Discipline| (device.clone(), one.kind.clone(), one.handle.clone(), one.parent.clone());
+                        |one: &QdiscNode| (device.clone(), one.kind.clone(), one.handle.clone(), one.parent.clone());
                     tree.iter().map(one).collect::<Vec<_>>()
                 })
                 .collect();

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use linerate_model::fact::Fact;
-use linerate_model::host::link::Link;
-use linerate_model::host::routes::Route;
+use linerate_model::host::link::NetworkLink;
+use linerate_model::host::routes::RouteEntry;
 use linerate_units::Mtu;
 
 use super::reading::fact;
 use crate::error::{Error, Result};
 use crate::interface::text;
-use crate::netlink::{RouteSocket, attributes, number};
+use crate::netlink::{NetlinkSocket, attributes, number};
 
 // From the kernel's linux/rtnetlink.h.
 const RTA_DST: u16 = 1;
@@ -35,26 +35,26 @@ const RTN_UNICAST: u8 = 1;
 const RTM_F_CLONED: u32 = 0x200;
 const MAIN_TABLE: u32 = 254;
 /// Length of `rtmsg`: family, lengths of prefixes, type of service, table, protocol, scope, type, flags.
-const DESCRIPTION: usize = 12;
-/// Routers have hundreds of thousands, which say nothing about this host's own transfers.
-const MOST_ROUTES: usize = 1000;
+const RTMSG_LENGTH: usize = 12;
+/// Maximum routes read per family: routers have hundreds of thousands, which do not concern this host's own transfers.
+const MAX_ROUTES: usize = 1000;
 
 /// The routes of the main tables, at most 1000 of each family.
-pub(super) fn read(links: &[Link]) -> Fact<Vec<Route>> {
+pub(super) fn read(links: &[NetworkLink]) -> Fact<Vec<RouteEntry>> {
     let names: BTreeMap<u32, &str> = links.iter().map(|link| (link.index, link.name.as_str())).collect();
     fact(list(&names))
 }
 
-fn list(names: &BTreeMap<u32, &str>) -> Result<Vec<Route>> {
+fn list(names: &BTreeMap<u32, &str>) -> Result<Vec<RouteEntry>> {
     let failed = |cause| Error::system("listing the routes", cause);
-    let mut socket = RouteSocket::open().map_err(failed)?;
+    let mut socket = NetlinkSocket::route().map_err(failed)?;
     let mut all = Vec::new();
     for family in [libc::AF_INET, libc::AF_INET6] {
-        let mut question = [0; DESCRIPTION];
+        let mut question = [0; RTMSG_LENGTH];
         question[0] = u8::try_from(family).unwrap_or_default();
         let mut routes = Vec::new();
         let outcome = socket.list(libc::RTM_GETROUTE, &question, |message| {
-            if routes.len() < MOST_ROUTES {
+            if routes.len() < MAX_ROUTES {
                 routes.extend(parse(message.body, names));
             }
         });
@@ -63,19 +63,19 @@ fn list(names: &BTreeMap<u32, &str>) -> Result<Vec<Route>> {
             Err(cause) if family == libc::AF_INET6 && cause.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
             outcome => outcome.map_err(failed)?,
         }
-        routes.sort_by_key(|route: &Route| (!route.is_default(), route.metric));
+        routes.sort_by_key(|route: &RouteEntry| (!route.is_default(), route.metric));
         all.append(&mut routes);
     }
     Ok(all)
 }
 
-fn parse(body: &[u8], names: &BTreeMap<u32, &str>) -> Option<Route> {
-    let (description, rest) = body.split_at_checked(DESCRIPTION)?;
+fn parse(body: &[u8], names: &BTreeMap<u32, &str>) -> Option<RouteEntry> {
+    let (description, rest) = body.split_at_checked(RTMSG_LENGTH)?;
     let family = i32::from(description[0]);
     let is_wanted = description[7] == RTN_UNICAST && number(description, 8)? & RTM_F_CLONED == 0;
     let mut table = u32::from(description[4]);
     let mut target = None;
-    let mut route = Route { is_version_6: family == libc::AF_INET6, ..Route::default() };
+    let mut route = RouteEntry { is_version_6: family == libc::AF_INET6, ..RouteEntry::default() };
     for (kind, content) in attributes(rest) {
         match kind {
             RTA_DST => target = address(content),
@@ -108,12 +108,12 @@ fn address(content: &[u8]) -> Option<IpAddr> {
     }
 }
 
-fn metrics(content: &[u8], route: &mut Route) {
+fn metrics(content: &[u8], route: &mut RouteEntry) {
     for (kind, content) in attributes(content) {
         let value = number(content, 0);
         match kind {
             RTAX_MTU => route.mtu = value.map(Mtu::new),
-            RTAX_CWND => route.largest_window = value,
+            RTAX_CWND => route.max_congestion_window = value,
             RTAX_INITCWND => route.initial_window = value,
             RTAX_INITRWND => route.initial_receive_window = value,
             RTAX_RTO_MIN => route.shortest_timeout = value.map(|time| Duration::from_millis(time.into())),
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     #[ignore = "needs root and ip: devices in a network namespace"]
     fn routes_with_attributes() {
-        let chain = crate::test_network::Chain::new(1400);
+        let chain = crate::test_network::NamespaceChain::new(1400);
         let within = || {
             let add = "route add 192.0.2.0/24 via 10.99.1.2 metric 7 mtu 1300 initcwnd 20 congctl reno rto_min 50ms \
                        quickack 1 features ecn";
@@ -164,8 +164,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_left_out() {
-        let mut body = vec![0_u8; DESCRIPTION];
+    fn truncated_routes_are_skipped() {
+        let mut body = vec![0_u8; RTMSG_LENGTH];
         (body[0], body[1], body[4], body[7]) = (2, 24, 254, RTN_UNICAST);
         crate::netlink::append_attribute(&mut body, RTA_DST, &[192, 0, 2, 0]).expect("short");
         crate::netlink::append_attribute(&mut body, RTA_OIF, &1_u32.to_ne_bytes()).expect("short");

@@ -1,10 +1,8 @@
-//! The kernel's settings as they are now, and the files from which they are set.
+//! Current kernel settings, and the files that set them.
 
 use std::collections::BTreeSet;
-use std::ffi::CString;
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -12,67 +10,67 @@ use linerate_model::fact::Fact;
 use linerate_model::host::catalogue::CATALOGUE;
 use linerate_model::host::settings::order::{DIRECTORIES, SYSCTL_CONF};
 use linerate_model::host::settings::syntax;
-use linerate_model::host::settings::{Content, Setting, Settings, SettingsFile, Writing};
+use linerate_model::host::settings::{
+    KernelSetting, KernelSettings, SettingWritability, SettingsContent, SettingsFile,
+};
+use rustix::fs::{Access, AtFlags, CWD};
 
 use super::{below, text, unread};
 
-/// The longest file that is taken for one of settings.
-const LONGEST_FILE: u64 = 1 << 20;
-/// The part of a kernel's names in which misspelt ones are looked for. What lies below these is of single interfaces.
+/// Maximum size of a settings file, in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Directories below `net` in which misspelt names are searched. The next ones, below these, are of single interfaces.
 const NAME_SPACES: [&str; 5] = ["core", "ipv4", "ipv6", "mptcp", "unix"];
-const OF_INTERFACES: [&str; 2] = ["conf", "neigh"];
+const INTERFACE_DIRECTORIES: [&str; 2] = ["conf", "neigh"];
 
-/// Reads settings and files below `root`, which is `/` but in tests. `mounted_for_writing` is whether `/proc/sys` is.
+/// Reads settings and files below `root`, which is `/` but in tests. `mounted_for_writing` is that of `/proc/sys`.
 #[must_use]
-pub fn read(root: &Path, mounted_for_writing: &Fact<bool>) -> Settings {
-    let mut settings = Settings {
+pub fn read(root: &Path, mounted_for_writing: &Fact<bool>) -> KernelSettings {
+    let mut settings = KernelSettings {
         names: names(root),
         command_line: text(root, "proc/cmdline").map(|line| syntax::parse_command_line(&line)),
         systemd: Fact::Known(below(root, "run/systemd/system").is_dir()),
-        ..Settings::default()
+        ..KernelSettings::default()
     };
     for directory in DIRECTORIES {
         read_directory(root, directory, &mut settings);
     }
     settings.files.extend(read_file(root, SYSCTL_CONF));
-    let keys = CATALOGUE.iter().map(|knob| knob.key.to_owned()).chain(own_keys(&settings)).collect::<BTreeSet<_>>();
+    let keys =
+        CATALOGUE.iter().map(|knob| knob.key.to_owned()).chain(assigned_keys(&settings)).collect::<BTreeSet<_>>();
     settings.values = keys.into_iter().map(|key| (key.clone(), setting(root, &key, mounted_for_writing))).collect();
     settings
 }
 
-/// The setting's value and whether it can be written.
+/// The setting's value and its write access.
 #[must_use]
-pub fn setting(root: &Path, key: &str, mounted_for_writing: &Fact<bool>) -> Setting {
-    let path = format!("proc/sys/{}", syntax::path(key));
+pub fn setting(root: &Path, key: &str, mounted_for_writing: &Fact<bool>) -> KernelSetting {
+    let path = format!("proc/sys/{}", syntax::procfs_path(key));
     let value = text(root, &path).map(|value| syntax::single_blanks(&value));
-    Setting { writing: writing(root, &path, mounted_for_writing), value }
+    KernelSetting { writability: writing(root, &path, mounted_for_writing), value }
 }
 
-fn writing(root: &Path, path: &str, mounted_for_writing: &Fact<bool>) -> Writing {
+fn writing(root: &Path, path: &str, mounted_for_writing: &Fact<bool>) -> SettingWritability {
     let file = below(root, path);
-    let Ok(metadata) = fs::metadata(&file) else { return Writing::Unknown };
+    let Ok(metadata) = fs::metadata(&file) else { return SettingWritability::Unknown };
     if mounted_for_writing.known() == Some(&false) {
-        return Writing::Impossible(
-            "/proc/sys is mounted read-only, as containers without --privileged have it".to_owned(),
+        return SettingWritability::Impossible(
+            "/proc/sys is mounted read-only, as in containers without --privileged".to_owned(),
         );
     }
     if metadata.permissions().mode() & 0o222 == 0 {
-        return Writing::Impossible(
-            "the kernel shows it without write permission in this network namespace".to_owned(),
-        );
+        return SettingWritability::Impossible("it is read-only in this network namespace".to_owned());
     }
-    if may_write(&file) { Writing::Possible } else { Writing::NeedsPrivilege }
+    if may_write(&file) { SettingWritability::Possible } else { SettingWritability::NeedsPrivilege }
 }
 
 /// Asks the kernel, by the effective user's rights, without opening the file (`faccessat(2)`).
 fn may_write(file: &Path) -> bool {
-    let Ok(path) = CString::new(file.as_os_str().as_bytes()) else { return false };
-    // SAFETY: the path is a string that ends with a zero byte and outlives the call, which keeps no pointer.
-    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_EACCESS) == 0 }
+    rustix::fs::accessat(CWD, file, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
 
-/// What files and the command line set by name, beside the catalogue.
-fn own_keys(settings: &Settings) -> BTreeSet<String> {
+/// Names that files and the command line set, in addition to the catalogue.
+fn assigned_keys(settings: &KernelSettings) -> BTreeSet<String> {
     let of_files = settings.files.iter().filter_map(|file| file.content.known());
     let assignments = of_files.flat_map(|content| &content.assignments);
     let all = assignments.chain(settings.command_line.known().into_iter().flatten());
@@ -80,10 +78,10 @@ fn own_keys(settings: &Settings) -> BTreeSet<String> {
     named.map(|assignment| assignment.key.clone()).filter(|key| key.starts_with("net.")).collect()
 }
 
-fn read_directory(root: &Path, directory: &str, settings: &mut Settings) {
+fn read_directory(root: &Path, directory: &str, settings: &mut KernelSettings) {
     let path = below(root, directory);
     // With a merged /usr, /lib is the same directory under another name.
-    if directory == "/lib/sysctl.d" && same(&path, &below(root, "/usr/lib/sysctl.d")) {
+    if directory == "/lib/sysctl.d" && is_same_file(&path, &below(root, "/usr/lib/sysctl.d")) {
         return;
     }
     let entries = match fs::read_dir(&path) {
@@ -103,18 +101,18 @@ fn read_directory(root: &Path, directory: &str, settings: &mut Settings) {
     settings.files.extend(files.iter().filter_map(|file| read_file(root, file)));
 }
 
-fn same(one: &Path, other: &Path) -> bool {
+fn is_same_file(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-/// A file, if it is there.
+/// A settings file, if it exists.
 fn read_file(root: &Path, path: &str) -> Option<SettingsFile> {
     let place = below(root, path);
     fs::symlink_metadata(&place).ok()?;
-    let leads_to = fs::read_link(&place).ok().map(|target| resolved(path, &target.to_string_lossy()));
+    let leads_to = fs::read_link(&place).ok().map(|target| resolve_link(path, &target.to_string_lossy()));
     let content = match leads_to.as_deref() {
-        // The way to switch a file of the distribution off (sysctl.d(5)).
-        Some("/dev/null") => Fact::Known(Content::default()),
+        // An empty file that masks one of the distribution (sysctl.d(5)).
+        Some("/dev/null") => Fact::Known(SettingsContent::default()),
         // Below another root, an absolute link leads out of it.
         Some(target) if root != Path::new("/") => content(root, target),
         _ => content(root, path),
@@ -122,23 +120,23 @@ fn read_file(root: &Path, path: &str) -> Option<SettingsFile> {
     Some(SettingsFile { path: path.to_owned(), leads_to, content })
 }
 
-fn content(root: &Path, path: &str) -> Fact<Content> {
+fn content(root: &Path, path: &str) -> Fact<SettingsContent> {
     let place = below(root, path);
     match fs::metadata(&place) {
         Ok(metadata) if !metadata.is_file() => return Fact::failed(format!("{path} is not a file")),
-        Ok(metadata) if metadata.len() > LONGEST_FILE => {
-            return Fact::failed(format!("{path} has {} bytes: nobody writes so many settings", metadata.len()));
+        Ok(metadata) if metadata.len() > MAX_FILE_BYTES => {
+            return Fact::failed(format!("{path} has {} bytes, more than any file of settings", metadata.len()));
         }
         _ => {}
     }
     text(root, path).map(|text| {
         let (assignments, nonsense) = syntax::parse(&text);
-        Content { assignments, nonsense }
+        SettingsContent { assignments, nonsense }
     })
 }
 
-/// Where a link leads, from the root.
-fn resolved(path: &str, target: &str) -> String {
+/// Target of a link, from the root.
+fn resolve_link(path: &str, target: &str) -> String {
     if target.starts_with('/') {
         return target.to_owned();
     }
@@ -170,8 +168,8 @@ fn collect(root: &Path, directory: &str, names: &mut BTreeSet<String>) {
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
         let path = format!("{directory}/{name}");
         if !is_directory {
-            names.insert(syntax::name(&path));
-        } else if !OF_INTERFACES.contains(&name.as_str()) {
+            names.insert(syntax::normalised_name(&path));
+        } else if !INTERFACE_DIRECTORIES.contains(&name.as_str()) {
             collect(root, &path, names);
         }
     }
@@ -183,7 +181,7 @@ mod tests {
     use std::path::PathBuf;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use linerate_model::host::settings::Order;
+    use linerate_model::host::settings::ReadOrder;
 
     use super::*;
 
@@ -213,7 +211,7 @@ mod tests {
             self
         }
 
-        fn read(&self) -> Settings {
+        fn read(&self) -> KernelSettings {
             read(&self.0, &Fact::Known(true))
         }
     }
@@ -242,19 +240,19 @@ mod tests {
             settings
                 .sources("net.ipv4.tcp_sack", order)
                 .iter()
-                .map(linerate_model::host::settings::Source::place)
+                .map(linerate_model::host::settings::SettingSource::location)
                 .collect::<Vec<_>>()
         };
-        assert_eq!(places(Order::Systemd), ["/etc/sysctl.d/99-sysctl.conf:1"]);
-        assert_eq!(places(Order::Procps), ["/etc/sysctl.d/99-sysctl.conf:1", "/etc/sysctl.conf:1"]);
-        let decides = settings.decides("net.ipv4.tcp_sack", Order::Systemd).expect("set");
-        assert_eq!((decides.value(), decides.edit_place().as_str()), (Some("0"), "/etc/sysctl.conf:1"));
-        assert_eq!(settings.decides("net.ipv4.tcp_ecn", Order::Systemd).expect("set").file, None);
+        assert_eq!(places(ReadOrder::Systemd), ["/etc/sysctl.d/99-sysctl.conf:1"]);
+        assert_eq!(places(ReadOrder::Procps), ["/etc/sysctl.d/99-sysctl.conf:1", "/etc/sysctl.conf:1"]);
+        let decides = settings.decides("net.ipv4.tcp_sack", ReadOrder::Systemd).expect("set");
+        assert_eq!((decides.value(), decides.edit_location().as_str()), (Some("0"), "/etc/sysctl.conf:1"));
+        assert_eq!(settings.decides("net.ipv4.tcp_ecn", ReadOrder::Systemd).expect("set").file, None);
         assert!(settings.values["net.ipv4.tcp_wmem"].value.unread().is_some_and(|why| why.reason.contains("tcp_wmem")));
     }
 
     #[test]
-    fn what_cannot_be_read_has_a_reason() {
+    fn unreadable_settings_have_a_reason() {
         let tree = Tree::new();
         tree.file("etc/sysctl.d", "not a directory");
         tree.link("usr/lib/sysctl.d/10-gone.conf", "nowhere");
@@ -265,14 +263,17 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text() {
+    fn bytes_that_are_not_text() {
         let tree = Tree::new();
         tree.file("etc/sysctl.d/a.conf", "x");
         fs::write(below(&tree.0, "etc/sysctl.d/a.conf"), b"\xff\xfe=1\nnet.core.rmem_max = 5\n")
             .expect("a scratch file");
         let settings = tree.read();
         assert_eq!(
-            settings.decides("net.core.rmem_max", Order::Systemd).and_then(|found| found.assignment.value).as_deref(),
+            settings
+                .decides("net.core.rmem_max", ReadOrder::Systemd)
+                .and_then(|found| found.assignment.value)
+                .as_deref(),
             Some("5")
         );
     }
@@ -285,7 +286,7 @@ mod tests {
             ("./x.conf", "/etc/sysctl.d/x.conf"),
             ("../../../y", "/y"),
         ] {
-            assert_eq!(resolved("/etc/sysctl.d/99.conf", target), expected, "{target}");
+            assert_eq!(resolve_link("/etc/sysctl.d/99.conf", target), expected, "{target}");
         }
     }
 

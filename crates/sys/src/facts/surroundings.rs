@@ -1,31 +1,31 @@
-//! The kernel's release, the memory, and what this process may do and see.
+//! Kernel release, memory, and the privileges of this process.
 
 use std::path::Path;
 
 use linerate_model::fact::Fact;
-use linerate_model::host::kernel::Kernel;
-use linerate_model::host::memory::Memory;
-use linerate_model::host::privileges::{Capabilities, Privileges};
+use linerate_model::host::kernel::RunningKernel;
+use linerate_model::host::memory::HostMemory;
+use linerate_model::host::privileges::{CapabilitySet, ProcessPrivileges};
 use linerate_units::ByteCount;
 
 use super::{below, text};
 
-/// Which kernel runs.
-pub(super) fn kernel(root: &Path) -> Kernel {
-    Kernel { release: text(root, "proc/sys/kernel/osrelease").map(|release| release.trim().to_owned()) }
+/// Release of the running kernel.
+pub(super) fn kernel(root: &Path) -> RunningKernel {
+    RunningKernel { release: text(root, "proc/sys/kernel/osrelease").map(|release| release.trim().to_owned()) }
 }
 
-/// Memory, and what TCP has of it.
-pub(super) fn memory(root: &Path) -> Memory {
-    let page_size = page_size();
+/// Memory, and TCP's part of it.
+pub(super) fn memory(root: &Path) -> HostMemory {
+    let page_size = ByteCount::from_usize(rustix::param::page_size());
     let sockets = match text(root, "proc/thread-self/net/sockstat") {
         Fact::Unknown(_) => text(root, "proc/net/sockstat"),
         known @ Fact::Known(_) => known,
     };
-    let tcp = |word| field(&sockets, "/proc/net/sockstat", |text| socket_figure(text, word));
+    let tcp = |word| field(&sockets, "/proc/net/sockstat", |text| sockstat_value(text, word));
     let pages = tcp("mem");
     let meminfo = text(root, "proc/meminfo");
-    Memory {
+    HostMemory {
         total: field(&meminfo, "/proc/meminfo", |text| kibibytes(text, "MemTotal")),
         available: field(&meminfo, "/proc/meminfo", |text| kibibytes(text, "MemAvailable")),
         tcp_in_use: pages.map(|pages| ByteCount::new(pages.saturating_mul(page_size.get()))),
@@ -34,17 +34,13 @@ pub(super) fn memory(root: &Path) -> Memory {
     }
 }
 
-fn page_size() -> ByteCount {
-    // SAFETY: takes a number and touches no memory of ours.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    ByteCount::new(u64::try_from(size).unwrap_or(4096))
-}
-
-/// Something of a text that was read; a text without it makes no sense.
+/// Value from a text that was read; failed when the text lacks it.
 fn field<T>(text: &Fact<String>, path: &str, find: impl Fn(&str) -> Option<T>) -> Fact<T> {
     match text {
         Fact::Unknown(unread) => Fact::Unknown(unread.clone()),
-        Fact::Known(text) => find(text).map_or_else(|| Fact::failed(format!("{path} does not say it")), Fact::Known),
+        Fact::Known(text) => {
+            find(text).map_or_else(|| Fact::failed(format!("{path} does not contain it")), Fact::Known)
+        }
     }
 }
 
@@ -54,21 +50,21 @@ fn kibibytes(text: &str, name: &str) -> Option<ByteCount> {
 }
 
 /// `TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 35`.
-fn socket_figure(text: &str, word: &str) -> Option<u64> {
+fn sockstat_value(text: &str, word: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("TCP:"))?;
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     words.chunks(2).find(|pair| pair[0] == word)?.get(1)?.parse().ok()
 }
 
-/// What this process may do and see.
-pub(super) fn privileges(root: &Path) -> Privileges {
+/// Privileges of this process, and its namespaces.
+pub(super) fn privileges(root: &Path) -> ProcessPrivileges {
     let status = text(root, "proc/thread-self/status");
     let status = if status.known().is_some() { status } else { text(root, "proc/self/status") };
-    Privileges {
+    ProcessPrivileges {
         root: field(&status, "/proc/self/status", |text| {
             Some(status_line(text, "Uid:")?.split_ascii_whitespace().nth(1)? == "0")
         }),
-        capabilities: field(&status, "/proc/self/status", |text| Capabilities::parse(status_line(text, "CapEff:")?)),
+        capabilities: field(&status, "/proc/self/status", |text| CapabilitySet::parse(status_line(text, "CapEff:")?)),
         initial_network_namespace: initial_network_namespace(root),
         initial_user_namespace: text(root, "proc/self/uid_map").map(|map| is_whole_map(&map)),
         container: container(root),
@@ -94,7 +90,8 @@ fn initial_network_namespace(root: &Path) -> Fact<bool> {
     Fact::Known(below(root, "proc/sys/net/core/netdev_max_backlog").exists())
 }
 
-/// `/proc/sys` is read-only when it, or `/proc` where it is no mount of its own, is mounted so (`proc_pid_mountinfo(5)`).
+/// `/proc/sys` is read-only when it, or `/proc` where it is no mount of its own, is mounted so
+/// (`proc_pid_mountinfo(5)`).
 fn is_writable_mount(mounts: &str) -> bool {
     let option = |point: &str| {
         let lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
@@ -108,13 +105,13 @@ fn is_writable_mount(mounts: &str) -> bool {
 }
 
 /// The number of the first process namespace, the same on every host (`PROC_PID_INIT_INO`, `include/linux/proc_ns.h`).
-const FIRST_PROCESS_NAMESPACE: &str = "pid:[4026531836]";
+const INITIAL_PROCESS_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Files that container runtimes leave. A host that was unpacked from a container's image has them, too, but runs in the
-/// first process namespace.
+/// Files that container runtimes leave. A host that was unpacked from a container's image has them, too, but runs in
+/// the first process namespace.
 fn container(root: &Path) -> Fact<String> {
     let namespace = std::fs::read_link(below(root, "proc/self/ns/pid"));
-    if namespace.is_ok_and(|name| name.as_os_str() == FIRST_PROCESS_NAMESPACE) {
+    if namespace.is_ok_and(|name| name.as_os_str() == INITIAL_PROCESS_NAMESPACE) {
         return Fact::absent("this is the first process namespace of a host");
     }
     if below(root, "run/secrets/kubernetes.io").exists() || below(root, "var/run/secrets/kubernetes.io").exists() {
@@ -130,7 +127,7 @@ fn container(root: &Path) -> Fact<String> {
             return Fact::Known(name.to_owned());
         }
     }
-    Fact::absent("there is no trace of a container: /run/systemd/container, /.dockerenv, /run/.containerenv")
+    Fact::absent("no container detected: none of /run/systemd/container, /.dockerenv, /run/.containerenv exists")
 }
 
 #[cfg(test)]
@@ -143,8 +140,8 @@ mod tests {
         assert_eq!(kibibytes(text, "MemAvailable"), Some(ByteCount::from_kibibytes(24_142_300)));
         assert_eq!(kibibytes(text, "Mem"), None);
         let sockets = "sockets: used 13\nTCP: inuse 1 orphan 0 tw 0 alloc 1 mem 35\nUDP: inuse 0 mem 178\n";
-        assert_eq!((socket_figure(sockets, "mem"), socket_figure(sockets, "inuse")), (Some(35), Some(1)));
-        assert_eq!(socket_figure("UDP: inuse 0 mem 178", "mem"), None);
+        assert_eq!((sockstat_value(sockets, "mem"), sockstat_value(sockets, "inuse")), (Some(35), Some(1)));
+        assert_eq!(sockstat_value("UDP: inuse 0 mem 178", "mem"), None);
         let here = memory(Path::new("/"));
         assert!(here.total.known() > here.available.known() && here.page_size.known() >= Some(&ByteCount::new(4096)));
         assert!(here.tcp_in_use.known().is_some(), "{here:?}");

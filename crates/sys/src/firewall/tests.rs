@@ -1,29 +1,28 @@
 use super::detect::firewalld_steps;
-use super::nftables::{self, Table};
-use super::step::Transport;
+use super::nftables::{self, NftTable};
+use super::step::TransportProtocol;
 use super::*;
-use crate::error::check;
 
-fn target() -> Target {
-    Target::new(Port::IPERF3, Duration::from_secs(3600), 1234)
+fn target() -> FirewallTarget {
+    FirewallTarget::new(Port::IPERF3, Duration::from_secs(3600), 1234)
 }
 
-fn lines(invocations: &[Invocation]) -> Vec<String> {
+fn lines(invocations: &[CommandInvocation]) -> Vec<String> {
     invocations.iter().map(ToString::to_string).collect()
 }
 
-fn inet_filter() -> Step {
-    let table = Table { family: "inet".into(), name: "filter".into() };
-    Step::Nftables { table, chains: vec!["input".into(), "late".into()] }
+fn inet_filter() -> FirewallStep {
+    let table = NftTable { family: "inet".into(), name: "filter".into() };
+    FirewallStep::Nftables { table, chains: vec!["input".into(), "late".into()] }
 }
 
 #[test]
-fn what_is_run_to_open_renew_close_and_probe() {
-    let zone = |transport| Step::Firewalld { zone: "public".into(), transport };
+fn commands_to_open_renew_close_and_probe() {
+    let zone = |transport| FirewallStep::Firewalld { zone: "public".into(), transport };
     let marked = "INPUT -p tcp --dport 5201 -m comment --comment linerate-5201-1234 -j ACCEPT";
-    let table: [(Step, String, Vec<&str>, String, &str); 4] = [
+    let table: [(FirewallStep, String, Vec<&str>, String, &str); 4] = [
         (
-            zone(Transport::Tcp),
+            zone(TransportProtocol::Tcp),
             "firewall-cmd --zone=public --add-port=5201/tcp --timeout=3600".into(),
             vec![
                 "firewall-cmd --zone=public --remove-port=5201/tcp",
@@ -33,14 +32,14 @@ fn what_is_run_to_open_renew_close_and_probe() {
             "firewall-cmd --zone=public --query-port=5201/tcp",
         ),
         (
-            Step::Ufw { transport: Transport::Udp },
+            FirewallStep::Ufw { transport: TransportProtocol::Udp },
             "ufw allow in 5201/udp comment linerate-5201-1234".into(),
             vec![],
             "ufw delete allow in 5201/udp".into(),
             "ufw show added",
         ),
         (
-            Step::Iptables { program: "ip6tables", transport: Transport::Tcp },
+            FirewallStep::Iptables { program: "ip6tables", transport: TransportProtocol::Tcp },
             format!("ip6tables -w 5 -I {marked}"),
             vec![],
             format!("ip6tables -w 5 -D {marked}"),
@@ -65,9 +64,9 @@ fn what_is_run_to_open_renew_close_and_probe() {
 #[test]
 fn nothing_is_ever_permanent_or_reloaded() {
     let steps = [
-        Step::Firewalld { zone: "public".into(), transport: Transport::Tcp },
-        Step::Ufw { transport: Transport::Tcp },
-        Step::Iptables { program: "iptables", transport: Transport::Tcp },
+        FirewallStep::Firewalld { zone: "public".into(), transport: TransportProtocol::Tcp },
+        FirewallStep::Ufw { transport: TransportProtocol::Tcp },
+        FirewallStep::Iptables { program: "iptables", transport: TransportProtocol::Tcp },
         inet_filter(),
     ];
     for step in steps {
@@ -120,9 +119,9 @@ fn scripts_for_nft() {
 
 #[test]
 fn answers_to_probes() {
-    let firewalld = Step::Firewalld { zone: "public".into(), transport: Transport::Tcp };
-    let ufw = Step::Ufw { transport: Transport::Tcp };
-    let iptables = Step::Iptables { program: "iptables", transport: Transport::Tcp };
+    let firewalld = FirewallStep::Firewalld { zone: "public".into(), transport: TransportProtocol::Tcp };
+    let ufw = FirewallStep::Ufw { transport: TransportProtocol::Tcp };
+    let iptables = FirewallStep::Iptables { program: "iptables", transport: TransportProtocol::Tcp };
     let added = "Added user rules (see 'ufw status' for running firewall):\n";
     for (step, status, stdout, stderr, expected) in [
         (&firewalld, 0, "yes\n", "", Some(true)),
@@ -141,13 +140,9 @@ fn answers_to_probes() {
         (&inet_filter(), 1, "", "Error: No such file or directory\nlist set inet filter x", Some(false)),
         (&inet_filter(), 1, "", "Operation not permitted (you must be root)", None),
     ] {
-        assert_eq!(
-            step.understand_probe(&target(), Some(status), stdout, stderr),
-            expected,
-            "{step} {status} {stdout}"
-        );
+        assert_eq!(step.parse_probe(&target(), Some(status), stdout, stderr), expected, "{step} {status} {stdout}");
     }
-    assert_eq!(iptables.understand_probe(&target(), None, "", ""), None, "killed by a signal");
+    assert_eq!(iptables.parse_probe(&target(), None, "", ""), None, "killed by a signal");
 }
 
 #[test]
@@ -216,33 +211,32 @@ fn rules_that_are_not_understood() {
 
 #[test]
 fn a_lifetime_is_never_for_ever() {
-    let target = Target::new(Port::IPERF3, Duration::from_millis(1), 1);
-    let open = Step::Firewalld { zone: "public".into(), transport: Transport::Tcp }.open(&target);
+    let target = FirewallTarget::new(Port::IPERF3, Duration::from_millis(1), 1);
+    let open = FirewallStep::Firewalld { zone: "public".into(), transport: TransportProtocol::Tcp }.open(&target);
     assert!(open.to_string().ends_with("--timeout=1"), "{open}");
 }
 
 #[test]
-fn the_way_out_is_told() {
+fn the_remedy_is_given() {
     let cause = Error::refused("asking", "no");
-    let text = by_hand(&target(), Some(Firewall::Firewalld), &cause).to_string();
+    let text = with_manual_commands(&target(), Some(FirewallManager::Firewalld), &cause).to_string();
     assert_eq!(
         text,
         "opening port 5201 in the firewall: asking: no; run this program as root, or open the port by hand: \
          `firewall-cmd --add-port=5201/tcp --add-port=5201/udp --timeout=3600`"
     );
-    assert!(by_hand(&target(), None, &cause).to_string().contains("`ufw allow 5201/tcp`"));
+    assert!(with_manual_commands(&target(), None, &cause).to_string().contains("`ufw allow 5201/tcp`"));
 }
 
 /// Runs nft in the network namespace of this test, which is none of the host's.
 fn nft(script: &str) -> String {
-    command::run_checked("nft", &["-f", "-"], Some(script.as_bytes()), PATIENCE).expect("nft takes the script");
-    command::run_checked("nft", &["list", "ruleset"], None, PATIENCE).expect("nft lists").stdout_text()
+    command::run_checked("nft", &["-f", "-"], Some(script.as_bytes()), COMMAND_TIMEOUT).expect("nft takes the script");
+    command::run_checked("nft", &["list", "ruleset"], None, COMMAND_TIMEOUT).expect("nft lists").stdout_text()
 }
 
-/// Gives the calling thread, and the programs that it starts, an empty network of their own.
+/// Moves the calling thread, and the programs that it starts, to an empty network namespace.
 fn enter_private_network() {
-    // SAFETY: takes a number; only this thread is affected.
-    check(unsafe { libc::unshare(libc::CLONE_NEWNET) }).expect("run this test as root");
+    crate::namespace::unshare(rustix::thread::UnshareFlags::NEWNET).expect("run this test as root");
 }
 
 const RULES: &str = "table inet filter {
@@ -265,8 +259,8 @@ fn a_port_is_opened_renewed_and_closed_without_a_trace() {
     enter_private_network();
     let before = nft(RULES);
     let opening = open(Port::IPERF3, Duration::from_secs(600)).expect("opened");
-    assert_eq!(opening.firewall(), Some(Firewall::Nftables));
-    assert!(opening.has_changed_anything() && opening.expires());
+    assert_eq!(opening.firewall(), Some(FirewallManager::Nftables));
+    assert!(opening.has_changes() && opening.expires());
     assert_eq!(opening.summary(), "port 5201 opened in nftables (inet filter input and late) for 600 s at a time");
     let open_now = nft("");
     let tag = format!("comment \"linerate-5201-{}\"", std::process::id());
@@ -277,7 +271,7 @@ fn a_port_is_opened_renewed_and_closed_without_a_trace() {
     assert_eq!(nft(""), before);
 }
 
-/// Whether a TCP client gets through to `address`.
+/// True when a TCP client can connect to `address`.
 fn gets_through(address: std::net::SocketAddr) -> bool {
     let mut options = crate::net::ConnectOptions::to(address);
     options.timeout = Some(Duration::from_millis(100));
@@ -288,8 +282,8 @@ fn gets_through(address: std::net::SocketAddr) -> bool {
 #[ignore = "needs root, nft and ip: rules in a network namespace"]
 fn clients_get_through_while_the_port_is_open() {
     enter_private_network();
-    command::run_checked("ip", &["link", "set", "lo", "up"], None, PATIENCE).expect("ip sets the link up");
-    let listener = std::net::TcpListener::bind("127.0.0.1:5201").expect("nobody else is in this network");
+    command::run_checked("ip", &["link", "set", "lo", "up"], None, COMMAND_TIMEOUT).expect("ip sets the link up");
+    let listener = std::net::TcpListener::bind("127.0.0.1:5201").expect("this namespace is empty");
     let address = listener.local_addr().expect("bound");
     assert!(gets_through(address), "no rules yet");
     nft(
@@ -311,7 +305,7 @@ fn a_lifetime_ends_and_others_rules_stay() {
     std::thread::sleep(Duration::from_millis(1500));
     let expired = nft("add rule inet filter input tcp dport 80 accept comment \"linerate-5201-other\"\n");
     assert!(!expired.contains("5201 timeout"), "{expired}");
-    opening.renew().expect("comes back");
+    opening.renew().expect("added again");
     assert!(nft("").contains("5201 timeout 1s"));
     drop(opening);
     let after = nft("");
@@ -329,6 +323,6 @@ fn rules_that_went_away_meanwhile_are_no_error() {
     assert!(opening.renew().is_err());
     opening.close().expect("nothing left to close");
     let nothing = open(Port::IPERF3, Duration::from_secs(60)).expect("nothing refuses");
-    assert_eq!((nothing.firewall(), nothing.has_changed_anything()), (None, false));
+    assert_eq!((nothing.firewall(), nothing.has_changes()), (None, false));
     assert_eq!(nothing.summary(), "no firewall is active, nothing to open");
 }

@@ -1,4 +1,4 @@
-//! What ethtool sets: offloads, rings, channels, coalescing, pause (`SIOCETHTOOL`, `linux/ethtool.h`).
+//! Settings of ethtool: offloads, rings, channels, coalescing, pause (`SIOCETHTOOL`, `linux/ethtool.h`).
 
 use std::io;
 
@@ -7,18 +7,17 @@ use linerate_model::change::DeviceAttribute;
 use crate::error::Result;
 use crate::features;
 
-/// Where a number lies in what the kernel reads and writes: its structures are rows of 32-bit words, of which the first
-/// is the command.
-struct Place {
+/// Location of a number in an ethtool structure: these are rows of 32-bit words, of which the first is the command.
+struct FieldLocation {
     get: u32,
     set: u32,
     words: usize,
     word: usize,
-    /// Whether it is a switch, shown as `on` and `off`.
+    /// True for a switch, shown as `on` and `off`.
     switch: bool,
 }
 
-const fn place(attribute: DeviceAttribute) -> Place {
+const fn place(attribute: DeviceAttribute) -> FieldLocation {
     let (get, words, word, switch) = match attribute {
         // ethtool_ringparam: four largest values, then rx, rx mini, rx jumbo, tx.
         DeviceAttribute::ReceiveRing => (0x10, 9, 5, false),
@@ -32,13 +31,13 @@ const fn place(attribute: DeviceAttribute) -> Place {
         DeviceAttribute::ReceivePause => (0x12, 4, 2, true),
         DeviceAttribute::TransmitPause => (0x12, 4, 3, true),
     };
-    Place { get, set: get + 1, words, word, switch }
+    FieldLocation { get, set: get + 1, words, word, switch }
 }
 
-fn current(interface: &str, place: &Place) -> io::Result<Vec<u32>> {
+fn current(interface: &str, place: &FieldLocation) -> io::Result<Vec<u32>> {
     let mut words = vec![0; place.words];
     words[0] = place.get;
-    features::ask_device(interface, &mut words)?;
+    features::request_device(interface, &mut words)?;
     Ok(words)
 }
 
@@ -61,7 +60,7 @@ pub(super) fn write(interface: &str, attribute: DeviceAttribute, value: &str) ->
     let mut words = current(interface, &place)?;
     words[0] = place.set;
     words[place.word] = value;
-    features::ask_device(interface, &mut words)
+    features::request_device(interface, &mut words)
 }
 
 /// `None` for a feature that this kernel does not know.
@@ -91,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_driver_lacks_is_none_and_what_is_not_there_an_error() {
+    fn unsupported_attributes_are_none_and_missing_devices_an_error() {
         for attribute in DeviceAttribute::ALL {
             assert_eq!(read("lo", *attribute).expect("an answer"), None, "{attribute:?}");
             let error = read("no-such-dev", *attribute).expect_err("not there");

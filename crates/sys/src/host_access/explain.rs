@@ -1,15 +1,15 @@
-//! What the kernel's short answers mean for each kind of target, and the way out (`sysctl(5)`, `ip-sysctl.rst`,
+//! Explanations of the kernel's short answers for each kind of target, and the remedies (`sysctl(5)`, `ip-sysctl.rst`,
 //! `network_namespaces(7)`).
 
 use std::fs;
 use std::io;
 
-use linerate_model::change::Target;
+use linerate_model::change::ChangeTarget;
 
 use crate::error::Error;
 
-/// The error of an operation on `target`, with the explanation that fits.
-pub(super) fn refused(operation: &str, target: &Target, value: Option<&str>, cause: io::Error) -> Error {
+/// The error of an operation on `target`, with the explanation of its number.
+pub(super) fn refused(operation: &str, target: &ChangeTarget, value: Option<&str>, cause: io::Error) -> Error {
     let words = match value {
         Some(value) if !value.contains('\n') => format!("{operation} {target} to \"{value}\""),
         _ => format!("{operation} {target}"),
@@ -23,47 +23,53 @@ pub(super) fn refused(operation: &str, target: &Target, value: Option<&str>, cau
 }
 
 const ROOT: &str = "changing a host needs root (CAP_NET_ADMIN): run it with sudo";
-const GONE: &str =
-    "there is no such interface in this network namespace any more: `ip link` lists those that are there";
-const READ_ONLY: &str = "/proc/sys is mounted read-only, as container runtimes do: give the setting to the runtime \
+const MISSING_INTERFACE_HINT: &str =
+    "this network namespace has no such interface (any more): `ip link` lists the existing ones";
+const READ_ONLY_HINT: &str = "/proc/sys is mounted read-only, as container runtimes do: give the setting to the runtime \
                          (docker run --sysctl, securityContext.sysctls of a pod), or change it on the host";
-const NOT_HERE: &str = "this network namespace has no such setting: it belongs to the whole host, so change it outside of \
-                        the container or namespace";
-const NO_SUCH: &str = "this kernel has no such setting, or the module that brings it is not loaded";
-const ONLY_READABLE: &str =
+const OTHER_NAMESPACE_HINT: &str = "this network namespace has no such setting: it belongs to the whole host, so change it outside \
+                        of the container or namespace";
+const NO_SUCH_SETTING_HINT: &str = "this kernel has no such setting, or its module is not loaded";
+const HOST_NAMESPACE_HINT: &str =
     "in this network namespace the setting can only be read: change it in the host's own namespace";
-const UNKNOWN_ALGORITHM: &str = "this kernel has no such congestion control, and no module of that name could be loaded: \
-                                 net.ipv4.tcp_available_congestion_control lists what there is";
-const ALGORITHM_NOT_ALLOWED: &str = "this algorithm is not in net.ipv4.tcp_allowed_congestion_control, which only the \
+const UNKNOWN_ALGORITHM_HINT: &str = "this kernel has no such congestion control, and no module of that name could be \
+                                 loaded: net.ipv4.tcp_available_congestion_control lists the available ones";
+const ALGORITHM_NOT_ALLOWED_HINT: &str = "this algorithm is not in net.ipv4.tcp_allowed_congestion_control, which only the \
                                      host itself can change: `modprobe` and allow it there";
 
-fn hint(target: &Target, value: Option<&str>, errno: i32) -> Option<&'static str> {
+fn hint(target: &ChangeTarget, value: Option<&str>, errno: i32) -> Option<&'static str> {
     match (target, errno) {
-        (_, libc::ENODEV | libc::ENXIO) => Some(GONE),
-        (Target::Setting { .. }, libc::EROFS) => Some(READ_ONLY),
-        (Target::Setting { key }, libc::ENOENT) if is_algorithm(key) && value.is_some() => Some(UNKNOWN_ALGORITHM),
-        (Target::Setting { .. }, libc::ENOENT) => Some(if is_first_namespace() { NO_SUCH } else { NOT_HERE }),
-        (Target::Setting { key }, libc::EPERM) if is_algorithm(key) && crate::process::is_root() => {
-            Some(ALGORITHM_NOT_ALLOWED)
+        (_, libc::ENODEV | libc::ENXIO) => Some(MISSING_INTERFACE_HINT),
+        (ChangeTarget::Setting { .. }, libc::EROFS) => Some(READ_ONLY_HINT),
+        (ChangeTarget::Setting { key }, libc::ENOENT) if is_algorithm(key) && value.is_some() => {
+            Some(UNKNOWN_ALGORITHM_HINT)
         }
-        (Target::Setting { .. }, libc::EACCES | libc::EPERM) if crate::process::is_root() => Some(ONLY_READABLE),
+        (ChangeTarget::Setting { .. }, libc::ENOENT) => {
+            Some(if is_initial_namespace() { NO_SUCH_SETTING_HINT } else { OTHER_NAMESPACE_HINT })
+        }
+        (ChangeTarget::Setting { key }, libc::EPERM) if is_algorithm(key) && crate::process::is_root() => {
+            Some(ALGORITHM_NOT_ALLOWED_HINT)
+        }
+        (ChangeTarget::Setting { .. }, libc::EACCES | libc::EPERM) if crate::process::is_root() => {
+            Some(HOST_NAMESPACE_HINT)
+        }
         (_, libc::EACCES | libc::EPERM) => Some(ROOT),
-        (Target::Setting { .. }, libc::EINVAL | libc::ERANGE) => {
-            Some("the kernel does not take this value: it has the wrong form, or lies outside of what is allowed")
+        (ChangeTarget::Setting { .. }, libc::EINVAL | libc::ERANGE) => {
+            Some("the kernel rejects this value: its format is wrong, or it is out of range")
         }
-        (Target::Device { .. } | Target::Offload { .. }, libc::EOPNOTSUPP) => {
+        (ChangeTarget::Device { .. } | ChangeTarget::Offload { .. }, libc::EOPNOTSUPP) => {
             Some("the driver of this interface cannot change that")
         }
-        (Target::Device { .. } | Target::Link { .. }, libc::EINVAL | libc::ERANGE) => {
-            Some("the device does not take this value: `ip -d link` and `ethtool -g`, `-l` show its limits")
+        (ChangeTarget::Device { .. } | ChangeTarget::Link { .. }, libc::EINVAL | libc::ERANGE) => {
+            Some("the device rejects this value: `ip -d link` and `ethtool -g`, `-l` show its limits")
         }
-        (Target::Device { .. } | Target::Offload { .. } | Target::Link { .. }, libc::EBUSY) => {
-            Some("the device takes this only while it is down")
+        (ChangeTarget::Device { .. } | ChangeTarget::Offload { .. } | ChangeTarget::Link { .. }, libc::EBUSY) => {
+            Some("the device accepts this only while it is down")
         }
-        (Target::File { .. }, libc::EROFS) => {
+        (ChangeTarget::File { .. }, libc::EROFS) => {
             Some("it is on a file system that is mounted read-only, as in containers")
         }
-        (Target::File { .. }, libc::ENOENT) => Some("this kernel or device has no such file"),
+        (ChangeTarget::File { .. }, libc::ENOENT) => Some("this kernel or device has no such file"),
         _ => None,
     }
 }
@@ -72,9 +78,8 @@ fn is_algorithm(key: &str) -> bool {
     key.ends_with("tcp_congestion_control")
 }
 
-/// Whether this is the network namespace of the host itself. Where that cannot be told (process 1 is somebody else's),
-/// it is taken for one that is not.
-pub(super) fn is_first_namespace() -> bool {
+/// True in the network namespace of the host itself. False where that is unknown, as process 1 belongs to another user.
+pub(super) fn is_initial_namespace() -> bool {
     let first = fs::read_link("/proc/1/ns/net").ok();
     first.is_some() && first == fs::read_link("/proc/thread-self/ns/net").ok()
 }
@@ -84,7 +89,7 @@ mod tests {
     use super::*;
 
     fn text(key: &str, value: Option<&str>, errno: i32) -> String {
-        let target = Target::Setting { key: key.to_owned() };
+        let target = ChangeTarget::Setting { key: key.to_owned() };
         refused("setting", &target, value, io::Error::from_raw_os_error(errno)).to_string()
     }
 
@@ -104,7 +109,7 @@ mod tests {
         }
         assert!(cases[0].contains("to \"bbr\": No such file") && cases[0].contains("no module"), "{}", cases[0]);
         assert!(cases[1].contains("docker run --sysctl"), "{}", cases[1]);
-        let target = Target::Queueing { interface: "eth0".into() };
+        let target = ChangeTarget::Queueing { interface: "eth0".into() };
         let gone = refused("reading", &target, None, io::Error::from_raw_os_error(libc::ENODEV));
         assert!(super::super::is_gone(&gone) && gone.to_string().contains("`ip link`"), "{gone}");
     }

@@ -1,64 +1,64 @@
-//! A host in memory, for tests and rehearsals: nothing of it is real, and everything can go wrong.
+//! A host in memory, for tests and rehearsals, with faults on demand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use linerate_model::change::Target;
+use linerate_model::change::ChangeTarget;
 
-use super::{Host, Identity};
+use super::{HostAccess, HostIdentity};
 use crate::error::{Error, Result};
 
-/// What goes wrong at a write.
+/// A fault at a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum WriteFault {
     /// The kernel refuses with this error number, and nothing is changed.
     Refused(i32),
-    /// The kernel takes another value than it was given.
+    /// The kernel sets another value than it was given.
     Clamped(String),
-    /// The kernel takes the value and then says that it failed.
+    /// The kernel sets the value and then reports a failure.
     WrittenAndRefused(i32),
-    /// Somebody else has just set this target.
-    OthersWrote(Target, String),
+    /// Another program has just set this target.
+    OthersWrote(ChangeTarget, String),
     /// This interface is gone from now on.
     Vanishes(String),
-    /// Nothing happens from now on, before this write: the process was killed, or the power cut.
+    /// The host stops before this write: the process was killed, or the power cut.
     StopsBefore,
-    /// The same, after this write.
+    /// The host stops after this write.
     StopsAfter,
 }
 
 /// A host in memory.
 #[derive(Debug)]
 pub struct FakeHost {
-    state: Mutex<State>,
+    state: Mutex<FakeState>,
 }
 
 #[derive(Debug)]
-struct State {
-    values: BTreeMap<Target, String>,
-    at_boot: BTreeMap<Target, String>,
+struct FakeState {
+    values: BTreeMap<ChangeTarget, String>,
+    at_boot: BTreeMap<ChangeTarget, String>,
     files: BTreeMap<PathBuf, String>,
     gone: BTreeSet<String>,
-    faults: BTreeMap<usize, Fault>,
+    faults: BTreeMap<usize, WriteFault>,
     writes: usize,
     stopped: bool,
-    identity: Identity,
+    identity: HostIdentity,
     boots: u32,
 }
 
 impl FakeHost {
     /// A host with these values, which it also has after each boot.
     #[must_use]
-    pub fn new(values: BTreeMap<Target, String>) -> Self {
-        let identity = Identity {
+    pub fn new(values: BTreeMap<ChangeTarget, String>) -> Self {
+        let identity = HostIdentity {
             boot: "boot-0".to_owned(),
             machine: Some("machine".to_owned()),
             namespace: 1,
             kernel: "6.18.0-fake".to_owned(),
         };
-        let state = State {
+        let state = FakeState {
             at_boot: values.clone(),
             values,
             files: BTreeMap::new(),
@@ -72,26 +72,26 @@ impl FakeHost {
         Self { state: Mutex::new(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FakeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has this go wrong at the write of that number; the first is 0. Files count as well.
+    /// Adds a fault at the write of that number; the first is 0. Files count as well.
     #[must_use]
-    pub fn with_fault(self, write: usize, fault: Fault) -> Self {
+    pub fn with_fault(self, write: usize, fault: WriteFault) -> Self {
         self.state().faults.insert(write, fault);
         self
     }
 
-    /// How many writes were tried.
+    /// Number of attempted writes.
     #[must_use]
     pub fn writes(&self) -> usize {
         self.state().writes
     }
 
-    /// Everything that stands somewhere.
+    /// Values of all targets.
     #[must_use]
-    pub fn values(&self) -> BTreeMap<Target, String> {
+    pub fn values(&self) -> BTreeMap<ChangeTarget, String> {
         self.state().values.clone()
     }
 
@@ -101,24 +101,24 @@ impl FakeHost {
         self.state().files.clone()
     }
 
-    /// Somebody else sets a value (`None`: takes it away).
-    pub fn others_write(&self, target: &Target, value: Option<&str>) {
+    /// Sets a value as another program would (`None` removes it).
+    pub fn foreign_write(&self, target: &ChangeTarget, value: Option<&str>) {
         put(&mut self.state().values, target, value);
     }
 
-    /// Somebody else writes a file.
-    pub fn others_write_file(&self, path: &Path, contents: &str) {
+    /// Writes a file as another program would.
+    pub fn foreign_write_file(&self, path: &Path, contents: &str) {
         self.state().files.insert(path.to_owned(), contents.to_owned());
     }
 
-    /// A new process on the same host: it had stopped, and nothing goes wrong any more.
+    /// Starts a new process on the same host after a stop, without further faults.
     pub fn revive(&self) {
         let mut state = self.state();
         state.stopped = false;
         state.faults.clear();
     }
 
-    /// Starts anew: running settings are those of the boot, files stay.
+    /// Reboots: running settings are those of the boot, files stay.
     pub fn reboot(&self) {
         self.revive();
         let mut state = self.state();
@@ -134,7 +134,7 @@ impl FakeHost {
     }
 }
 
-fn put(values: &mut BTreeMap<Target, String>, target: &Target, value: Option<&str>) {
+fn put(values: &mut BTreeMap<ChangeTarget, String>, target: &ChangeTarget, value: Option<&str>) {
     match value {
         Some(value) => drop(values.insert(target.clone(), value.to_owned())),
         None => drop(values.remove(target)),
@@ -145,8 +145,8 @@ fn failed(operation: &str, target: &dyn core::fmt::Display, errno: i32) -> Error
     Error::system(format!("{operation} {target}"), io::Error::from_raw_os_error(errno))
 }
 
-impl State {
-    fn reach(&self, target: &Target) -> Result<()> {
+impl FakeState {
+    fn reach(&self, target: &ChangeTarget) -> Result<()> {
         if self.stopped {
             return Err(failed("reaching", target, libc::EIO));
         }
@@ -156,39 +156,39 @@ impl State {
         }
     }
 
-    /// The fault of this write, as far as it happens before it.
-    fn next_fault(&mut self) -> Option<Fault> {
+    /// Fault of this write, with its effects from before the write.
+    fn next_fault(&mut self) -> Option<WriteFault> {
         let fault = self.faults.get(&self.writes).cloned();
         self.writes += 1;
         match &fault {
-            Some(Fault::OthersWrote(target, value)) => drop(self.values.insert(target.clone(), value.clone())),
-            Some(Fault::Vanishes(interface)) => drop(self.gone.insert(interface.clone())),
-            Some(Fault::StopsBefore) => self.stopped = true,
+            Some(WriteFault::OthersWrote(target, value)) => drop(self.values.insert(target.clone(), value.clone())),
+            Some(WriteFault::Vanishes(interface)) => drop(self.gone.insert(interface.clone())),
+            Some(WriteFault::StopsBefore) => self.stopped = true,
             _ => {}
         }
         fault
     }
 }
 
-impl Host for FakeHost {
-    fn read(&self, target: &Target) -> Result<Option<String>> {
+impl HostAccess for FakeHost {
+    fn read(&self, target: &ChangeTarget) -> Result<Option<String>> {
         let state = self.state();
         state.reach(target)?;
         Ok(state.values.get(target).cloned())
     }
 
-    fn write(&self, target: &Target, value: Option<&str>) -> Result<()> {
+    fn write(&self, target: &ChangeTarget, value: Option<&str>) -> Result<()> {
         let mut state = self.state();
         let fault = state.next_fault();
         state.reach(target)?;
         match fault {
-            Some(Fault::Refused(errno)) => return Err(failed("setting", target, errno)),
-            Some(Fault::Clamped(other)) => put(&mut state.values, target, Some(&other)),
-            Some(Fault::WrittenAndRefused(errno)) => {
+            Some(WriteFault::Refused(errno)) => return Err(failed("setting", target, errno)),
+            Some(WriteFault::Clamped(other)) => put(&mut state.values, target, Some(&other)),
+            Some(WriteFault::WrittenAndRefused(errno)) => {
                 put(&mut state.values, target, value);
                 return Err(failed("setting", target, errno));
             }
-            Some(Fault::StopsAfter) => {
+            Some(WriteFault::StopsAfter) => {
                 put(&mut state.values, target, value);
                 state.stopped = true;
             }
@@ -211,18 +211,18 @@ impl Host for FakeHost {
         if state.stopped {
             return Err(failed("writing", &path.display(), libc::EIO));
         }
-        if let Some(Fault::Refused(errno) | Fault::WrittenAndRefused(errno)) = fault {
+        if let Some(WriteFault::Refused(errno) | WriteFault::WrittenAndRefused(errno)) = fault {
             return Err(failed("writing", &path.display(), errno));
         }
         match contents {
             Some(contents) => drop(state.files.insert(path.to_owned(), contents.to_owned())),
             None => drop(state.files.remove(path)),
         }
-        state.stopped = fault == Some(Fault::StopsAfter);
+        state.stopped = fault == Some(WriteFault::StopsAfter);
         Ok(())
     }
 
-    fn identity(&self) -> Result<Identity> {
+    fn identity(&self) -> Result<HostIdentity> {
         Ok(self.state().identity.clone())
     }
 
@@ -237,11 +237,11 @@ mod tests {
 
     #[test]
     fn faults_come_when_they_are_due() {
-        let target = Target::Setting { key: "net.a".into() };
+        let target = ChangeTarget::Setting { key: "net.a".into() };
         let host = FakeHost::new([(target.clone(), "1".to_owned())].into())
-            .with_fault(1, Fault::Refused(libc::EINVAL))
-            .with_fault(2, Fault::Clamped("9".into()))
-            .with_fault(3, Fault::StopsAfter);
+            .with_fault(1, WriteFault::Refused(libc::EINVAL))
+            .with_fault(2, WriteFault::Clamped("9".into()))
+            .with_fault(3, WriteFault::StopsAfter);
         host.write(&target, Some("2")).expect("nothing wrong yet");
         assert_eq!(host.write(&target, Some("3")).expect_err("refused").errno(), Some(libc::EINVAL));
         assert_eq!(host.read(&target).expect("read").as_deref(), Some("2"));

@@ -1,23 +1,24 @@
-//! Which machine, which start of it, which network.
+//! Identity of the machine, its boot and its network namespace.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::Identity;
+use super::HostIdentity;
 use crate::error::{Error, Result};
 use crate::host;
 
-const OWN: &str = "/proc/thread-self/ns/net";
+const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
 
-pub(super) fn identity() -> Result<Identity> {
+pub(super) fn identity() -> Result<HostIdentity> {
     let read = |path: &str| {
         fs::read_to_string(path)
             .map(|text| text.trim().to_owned())
             .map_err(|cause| Error::system(format!("reading {path}"), cause))
     };
-    let namespace = number_of(Path::new(OWN)).map_err(|cause| Error::system(format!("reading {OWN}"), cause))?;
-    Ok(Identity {
+    let namespace = number_of(Path::new(OWN_NAMESPACE))
+        .map_err(|cause| Error::system(format!("reading {OWN_NAMESPACE}"), cause))?;
+    Ok(HostIdentity {
         boot: read("/proc/sys/kernel/random/boot_id")?,
         machine: read("/etc/machine-id").ok().filter(|id| !id.is_empty()),
         namespace,
@@ -30,7 +31,7 @@ fn number_of(path: &Path) -> std::io::Result<u64> {
 }
 
 /// Looks at the named namespaces first, then at those of all processes.
-pub(super) fn way_into(namespace: u64) -> Option<String> {
+pub(super) fn namespace_file(namespace: u64) -> Option<String> {
     let named = fs::read_dir("/run/netns").into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let of_process = |entry: fs::DirEntry| {
         let is_process = entry.file_name().to_str()?.bytes().all(|byte| byte.is_ascii_digit());
@@ -51,7 +52,7 @@ mod tests {
         let identity = identity().expect("procfs");
         assert_eq!(identity.boot.len(), 36);
         assert!(identity.namespace > 0 && !identity.kernel.is_empty());
-        assert!(way_into(identity.namespace).is_some_and(|path| path.contains("net")));
-        assert_eq!(way_into(1), None);
+        assert!(namespace_file(identity.namespace).is_some_and(|path| path.contains("net")));
+        assert_eq!(namespace_file(1), None);
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use linerate_model::change::LinkAttribute;
 
 use crate::namespace::device_index;
-use crate::netlink::{RouteSocket, append_attribute, attributes, number};
+use crate::netlink::{NetlinkSocket, append_attribute, attributes, number};
 
 /// Length of `ifinfomsg`.
 const HEADER: usize = 16;
@@ -29,12 +29,12 @@ fn request(interface: &str) -> io::Result<Vec<u8>> {
 
 pub(super) fn read(interface: &str, attribute: LinkAttribute) -> io::Result<Option<String>> {
     let mut found = None;
-    let look = |message: crate::netlink::Message<'_>| {
+    let look = |message: crate::netlink::NetlinkMessage<'_>| {
         let content = message.body.get(HEADER..).unwrap_or_default();
         let value = attributes(content).find(|(number, _)| *number == kind(attribute));
         found = value.and_then(|(_, content)| number(content, 0)).or(found);
     };
-    RouteSocket::open()?.ask(libc::RTM_GETLINK, &request(interface)?, look)?;
+    NetlinkSocket::route()?.ask(libc::RTM_GETLINK, &request(interface)?, look)?;
     Ok(found.map(|value| value.to_string()))
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn write(interface: &str, attribute: LinkAttribute, value: &str) -> i
     let value: u32 = value.parse().map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     let mut body = request(interface)?;
     append_attribute(&mut body, kind(attribute), &value.to_ne_bytes())?;
-    RouteSocket::open()?.change(libc::RTM_NEWLINK, &body)
+    NetlinkSocket::route()?.change(libc::RTM_NEWLINK, &body)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Reading and writing what a host has under a [`Target`]: the one way in which linerate changes a host.
+//! Reading and writing the value of a [`ChangeTarget`]: the only code with which linerate changes a host.
 //!
-//! [`Host`] is what the crate `change` works with; [`RealHost`] is this machine, [`FakeHost`] one in memory that can be
-//! told to refuse, clamp, vanish or lose power. Nothing here keeps a record: whoever writes without the journal of
-//! `change` leaves no way back.
+//! [`HostAccess`] is the interface for the crate `change`; [`RealHost`] is this machine, [`FakeHost`] one in memory that can
+//! refuse, clamp, vanish or lose power on demand. Nothing here keeps a record: writes without the journal of `change`
+//! cannot be rolled back.
 
 mod device;
 mod explain;
@@ -16,9 +16,9 @@ mod setting;
 
 use std::path::Path;
 
-use linerate_model::change::Target;
+use linerate_model::change::ChangeTarget;
 
-pub use fake::{FakeHost, Fault};
+pub use fake::{FakeHost, WriteFault};
 pub(crate) use link::write as write_link;
 pub use real::RealHost;
 pub use route::towards as route_towards;
@@ -26,12 +26,12 @@ pub use setting::path_of as setting_path;
 
 use crate::error::{Error, Result};
 
-/// Which machine, which start of it, and which of its networks a change was made in.
+/// Machine, boot and network namespace in which a change was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// Of this start of the machine (`/proc/sys/kernel/random/boot_id`).
+pub struct HostIdentity {
+    /// Identifier of this boot (`/proc/sys/kernel/random/boot_id`).
     pub boot: String,
-    /// Of the installation (`/etc/machine-id`); `None` where there is none, as in many containers.
+    /// Identifier of the installation (`/etc/machine-id`); `None` where there is none, as in many containers.
     pub machine: Option<String>,
     /// Number of the network namespace's file (`/proc/thread-self/ns/net`).
     pub namespace: u64,
@@ -40,50 +40,50 @@ pub struct Identity {
 }
 
 /// A host whose settings can be read and written.
-pub trait Host {
-    /// What stands at `target`, in its canonical form: one blank between words, no blanks around, numbers as the kernel
-    /// prints them. `None` where this kernel, device or namespace has no such thing; an interface that is not there is
-    /// an error ([`is_gone`]).
-    fn read(&self, target: &Target) -> Result<Option<String>>;
+pub trait HostAccess {
+    /// Returns the value of `target` in its canonical form: one blank between words, no blanks around, numbers as the
+    /// kernel prints them. `None` where this kernel, device or namespace does not have it; a missing interface is an
+    /// error ([`is_gone`]).
+    fn read(&self, target: &ChangeTarget) -> Result<Option<String>>;
 
-    /// Puts `value` there; `None` takes away what stands there, which only routes and queueing disciplines can do
-    /// without. What then stands there is for the caller to read: the kernel may clamp or round.
-    fn write(&self, target: &Target, value: Option<&str>) -> Result<()>;
+    /// Sets `value`; `None` removes the present one, possible only for routes and queueing disciplines. The caller has
+    /// to read the result back: the kernel may clamp or round.
+    fn write(&self, target: &ChangeTarget, value: Option<&str>) -> Result<()>;
 
-    /// Fails when `value`, which [`read`](Self::read) gave, could not be written back exactly; says what to do then. To be
-    /// asked before anything is written.
-    fn check_restorable(&self, target: &Target, value: &str) -> Result<()> {
+    /// Fails when `value`, which [`read`](Self::read) returned, could not be restored exactly, with the remedy. To be
+    /// called before anything is written.
+    fn check_restorable(&self, target: &ChangeTarget, value: &str) -> Result<()> {
         let _ = (target, value);
         Ok(())
     }
 
-    /// What a configuration file has; `None` when there is no such file.
+    /// Contents of a configuration file; `None` when there is no such file.
     fn read_file(&self, path: &Path) -> Result<Option<String>>;
 
-    /// Replaces a configuration file as a whole, so that at any time, after a power cut too, there is the old or the new
-    /// one; `None` removes it.
+    /// Replaces a configuration file atomically, so that the old or the new one exists at any time, even after a power
+    /// cut; `None` removes it.
     fn replace_file(&self, path: &Path, contents: Option<&str>) -> Result<()>;
 
-    /// Which host this is.
-    fn identity(&self) -> Result<Identity>;
+    /// Identity of this host.
+    fn identity(&self) -> Result<HostIdentity>;
 
-    /// A way into the network namespace of this number: a file that stands for it. `None` when it is no more.
+    /// A file through which the network namespace of this number can be entered; `None` when it no longer exists.
     fn way_into_namespace(&self, namespace: u64) -> Option<String>;
 }
 
-/// Whether an error says that the interface is not there any more; its settings went with it.
+/// True when an error means that the interface no longer exists; its settings are gone with it.
 #[must_use]
 pub fn is_gone(error: &Error) -> bool {
     matches!(error.errno(), Some(libc::ENODEV | libc::ENXIO))
 }
 
-/// Whether an error says that there is no room for what was to be written.
+/// True when an error means that there is no space for the write.
 #[must_use]
-pub fn is_no_room(error: &Error) -> bool {
+pub fn is_out_of_space(error: &Error) -> bool {
     matches!(error.errno(), Some(libc::ENOSPC | libc::EDQUOT))
 }
 
-/// One blank between words, none around.
+/// Text with one blank between words, none around.
 fn squeezed(text: &str) -> String {
     text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,7 +1,7 @@
 //! The queueing disciplines of an interface as lines of `tc -batch` (`tc(8)`).
 //!
-//! `tc` shows a discipline nearly in the words in which it takes one. Only kinds of which that is known are read, so that
-//! everything that was read can be made again; others, and filters, are refused before anything is changed.
+//! `tc` prints a discipline almost in the syntax that it accepts. Only kinds of which that is known are read, so that
+//! everything that was read can be restored; others, and filters, are refused before anything is changed.
 
 use core::time::Duration;
 
@@ -9,22 +9,23 @@ use super::squeezed;
 use crate::command;
 use crate::error::{Error, Result};
 
-/// `tc` has done its work in milliseconds; loading a module may take longer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of `tc`, which takes milliseconds; loading a module may take longer.
+const TC_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Before the kind of a discipline that the kernel makes by itself, as it does for each new device.
-pub(super) const KERNELS_OWN: &str = "# made by the kernel: ";
+/// Prefix of the kind of a discipline that the kernel makes by itself, as it does for each new device.
+pub(super) const KERNEL_DEFAULT_PREFIX: &str = "# made by the kernel: ";
 
-/// Kinds whose words go both ways.
-const KNOWN: [&str; 13] =
+/// Kinds whose printed options are accepted again.
+const RESTORABLE_KINDS: [&str; 13] =
     ["bfifo", "cake", "codel", "fq", "fq_codel", "htb", "mq", "netem", "noqueue", "pfifo", "pfifo_fast", "prio", "tbf"];
 
-/// Words that `tc` shows and does not take, each with how many words of its own follow.
-const SHOWN_ONLY: [(&str, usize); 4] = [("refcnt", 1), ("direct_packets_stat", 1), ("offloaded", 0), ("leaf", 1)];
+/// Tokens that `tc` prints and does not accept, each with the number of its arguments.
+const OUTPUT_ONLY_TOKENS: [(&str, usize); 4] =
+    [("refcnt", 1), ("direct_packets_stat", 1), ("offloaded", 0), ("leaf", 1)];
 
 /// One line of `tc qdisc show` or `tc class show`.
 #[derive(Debug, PartialEq, Eq)]
-struct Item {
+struct TcItem {
     is_class: bool,
     kind: String,
     /// `1:` of a discipline, `1:10` of a class.
@@ -37,13 +38,13 @@ struct Item {
 pub(super) fn read(interface: &str) -> Result<Option<String>> {
     crate::namespace::device_index(interface)?;
     let tc = |what: &str| -> Result<String> {
-        let output = command::run_checked("tc", &[what, "show", "dev", interface], None, PATIENCE)?;
+        let output = command::run_checked("tc", &[what, "show", "dev", interface], None, TC_TIMEOUT)?;
         Ok(output.stdout_text())
     };
     let unable = |reason: String| Error::refused(format!("reading the queueing disciplines of {interface}"), reason);
     let items = parse(&tc("qdisc")?, &tc("class")?).map_err(unable)?;
     if items.iter().any(|item| item.kind == "htb" || item.kind == "prio") && !squeezed(&tc("filter")?).is_empty() {
-        return Err(unable("it has filters (`tc filter show`), which could not be put back".to_owned()));
+        return Err(unable("it has filters (`tc filter show`), which could not be restored".to_owned()));
     }
     lines(interface, &items).map_err(unable)
 }
@@ -56,21 +57,24 @@ pub(super) fn write(interface: &str, value: Option<&str>) -> Result<()> {
         let mine = line.starts_with("qdisc ") || line.starts_with("class ") || line.starts_with("filter ");
         if !mine || !format!("{line} ").contains(&format!(" dev {interface} ")) {
             let operation = format!("setting the queueing disciplines of {interface}");
-            return Err(Error::refused(operation, format!("{line:?} is no line of tc about this interface")));
+            return Err(Error::refused(operation, format!("{line:?} is not a tc command about this interface")));
         }
     }
     if batch.is_empty() {
-        return give_back(interface, value.lines().find_map(|line| line.strip_prefix(KERNELS_OWN)));
+        return restore_kernel_default(
+            interface,
+            value.lines().find_map(|line| line.strip_prefix(KERNEL_DEFAULT_PREFIX)),
+        );
     }
-    // What stands there would partly stay if the new one had the same handle.
+    // The old configuration would partly remain if the new one had the same handle.
     clear(interface);
     let input: String = batch.iter().map(|line| with_exact_bursts(line) + "\n").collect();
-    command::run_checked("tc", &["-batch", "-"], Some(input.as_bytes()), PATIENCE).map(drop)
+    command::run_checked("tc", &["-batch", "-"], Some(input.as_bytes()), TC_TIMEOUT).map(drop)
 }
 
-/// The line with bursts (`1375b`) that become what they were. `tc` stores a burst as whole microseconds at its rate, those
-/// as ticks of 64 ns, and cuts off each time, also when it prints them as bytes: handed back as printed, it would be a
-/// microsecond shorter. With one and a half more it is printed as before.
+/// The line with bursts (`1375b`) that are restored exactly. `tc` stores a burst as whole microseconds at its rate,
+/// those as ticks of 64 ns, and truncates each time, also when it prints them as bytes: passed back as printed, it
+/// would be a microsecond shorter. With one and a half more it is printed as before.
 fn with_exact_bursts(line: &str) -> String {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let rate =
@@ -104,37 +108,38 @@ fn bytes_in_a_second(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(factor).map(|bits| bits / 8)
 }
 
-/// Nothing that could be deleted is what is wanted.
+/// A device without anything to delete is already clear.
 fn clear(interface: &str) {
-    let _ = command::run("tc", &["qdisc", "del", "dev", interface, "root"], None, PATIENCE);
+    let _ = command::run("tc", &["qdisc", "del", "dev", interface, "root"], None, TC_TIMEOUT);
 }
 
-/// Lets the kernel make its own again. It makes what `net.core.default_qdisc` says, but only when there was another.
-fn give_back(interface: &str, kind: Option<&str>) -> Result<()> {
+/// Restores the kernel's default. The kernel makes the one of `net.core.default_qdisc`, but only when there was
+/// another.
+fn restore_kernel_default(interface: &str, kind: Option<&str>) -> Result<()> {
     crate::namespace::device_index(interface)?;
     clear(interface);
     let as_wanted = || -> Result<bool> {
         let now = read(interface)?.unwrap_or_default();
         Ok(kind.map_or_else(
-            || now.is_empty() || now.starts_with(KERNELS_OWN),
-            |kind| now.strip_prefix(KERNELS_OWN) == Some(kind),
+            || now.is_empty() || now.starts_with(KERNEL_DEFAULT_PREFIX),
+            |kind| now.strip_prefix(KERNEL_DEFAULT_PREFIX) == Some(kind),
         ))
     };
     if !as_wanted()? {
         let other = ["qdisc", "replace", "dev", interface, "root", "pfifo", "limit", "1000"];
-        command::run_checked("tc", &other, None, PATIENCE)?;
+        command::run_checked("tc", &other, None, TC_TIMEOUT)?;
         clear(interface);
     }
     Ok(())
 }
 
-fn parse(disciplines: &str, classes: &str) -> core::result::Result<Vec<Item>, String> {
+fn parse(disciplines: &str, classes: &str) -> core::result::Result<Vec<TcItem>, String> {
     let lines = disciplines.lines().chain(classes.lines());
     lines.filter(|line| line.starts_with("qdisc ") || line.starts_with("class ")).map(parse_line).collect()
 }
 
-fn parse_line(line: &str) -> core::result::Result<Item, String> {
-    let unclear = || format!("{line:?} of tc is not understood");
+fn parse_line(line: &str) -> core::result::Result<TcItem, String> {
+    let unclear = || format!("unknown output of tc: {line:?}");
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let [what, kind, handle, place, rest @ ..] = &words[..] else { return Err(unclear()) };
     let (parent, rest) = match (*place, rest) {
@@ -143,10 +148,10 @@ fn parse_line(line: &str) -> core::result::Result<Item, String> {
         _ => return Err(unclear()),
     };
     let handle = (*handle).to_owned();
-    Ok(Item { is_class: *what == "class", kind: (*kind).to_owned(), handle, parent, options: options(kind, rest) })
+    Ok(TcItem { is_class: *what == "class", kind: (*kind).to_owned(), handle, parent, options: options(kind, rest) })
 }
 
-/// What `tc` would take again.
+/// Options in the syntax that `tc` accepts.
 fn options(kind: &str, words: &[&str]) -> String {
     if kind == "pfifo_fast" || kind == "noqueue" || kind == "mq" {
         return String::new();
@@ -154,7 +159,7 @@ fn options(kind: &str, words: &[&str]) -> String {
     let mut taken = Vec::new();
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        if let Some((_, following)) = SHOWN_ONLY.iter().find(|(shown, _)| shown == word) {
+        if let Some((_, following)) = OUTPUT_ONLY_TOKENS.iter().find(|(shown, _)| shown == word) {
             words.by_ref().take(*following).for_each(drop);
         } else if kind == "fq" && *word == "bands" {
             words.next();
@@ -162,9 +167,9 @@ fn options(kind: &str, words: &[&str]) -> String {
             taken.push((*word).to_owned());
             taken.extend(words.next().map(|size| in_bytes(size)));
         } else if kind == "cake" && *word == "nonat" {
-            // The default; a kernel without connection tracking does not even take that.
+            // The default; a kernel without connection tracking does not even accept that.
         } else {
-            // Packets are shown as `100p`, and taken as `100`.
+            // Packets are printed as `100p`, and accepted as `100`.
             let digits = word.strip_suffix('p').filter(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
             taken.push(digits.filter(|rest| !rest.is_empty()).unwrap_or(word).to_owned());
         }
@@ -172,7 +177,7 @@ fn options(kind: &str, words: &[&str]) -> String {
     taken.join(" ")
 }
 
-/// A size that is shown as `3028b` or `8Kb`, and taken as a bare number.
+/// A size that is printed as `3028b` or `8Kb`, and accepted as a bare number.
 fn in_bytes(size: &str) -> String {
     let digits = size.trim_end_matches(|character: char| character.is_ascii_alphabetic());
     let factor = match &size[digits.len()..] {
@@ -184,35 +189,32 @@ fn in_bytes(size: &str) -> String {
     digits.parse::<u64>().map_or_else(|_| size.to_owned(), |number| number.saturating_mul(factor).to_string())
 }
 
-/// The lines that make this, parents first; `None` when there is nothing at all.
-fn lines(interface: &str, items: &[Item]) -> core::result::Result<Option<String>, String> {
-    // What looks at packets on their way in stays when the root is replaced.
-    let outgoing: Vec<&Item> = items.iter().filter(|item| item.kind != "ingress" && item.kind != "clsact").collect();
+/// The commands that restore this, parents first; `None` when there is nothing at all.
+fn lines(interface: &str, items: &[TcItem]) -> core::result::Result<Option<String>, String> {
+    // Disciplines for received packets stay when the root is replaced.
+    let outgoing: Vec<&TcItem> = items.iter().filter(|item| item.kind != "ingress" && item.kind != "clsact").collect();
     let Some(root) = outgoing.iter().find(|item| item.parent.is_none() && !item.is_class) else { return Ok(None) };
-    let made: Vec<&Item> =
+    let made: Vec<&TcItem> =
         outgoing.iter().copied().filter(|item| item.handle != "0:" && !is_implied(root, item)).collect();
     if root.handle == "0:" {
-        // `mq` of the kernel's own may have leaves of somebody's.
+        // `mq` of the kernel's own may have foreign leaves.
         return match made.first() {
-            None => Ok(Some(format!("{KERNELS_OWN}{}", own_kind(root, &outgoing)))),
+            None => Ok(Some(format!("{KERNEL_DEFAULT_PREFIX}{}", kernel_default_kind(root, &outgoing)))),
             Some(leaf) => {
-                Err(format!("its {} is below one that the kernel made, and could not be put back", leaf.kind))
+                Err(format!("its {} is below one that the kernel made, and could not be restored", leaf.kind))
             }
         };
     }
-    if let Some(odd) = made.iter().find(|item| !KNOWN.contains(&item.kind.as_str())) {
-        return Err(format!(
-            "there is a {} among them, of which linerate does not know how to make it again",
-            odd.kind
-        ));
+    if let Some(odd) = made.iter().find(|item| !RESTORABLE_KINDS.contains(&item.kind.as_str())) {
+        return Err(format!("linerate cannot restore a qdisc of kind {}", odd.kind));
     }
     let mut text = Vec::new();
     let mut left = made.clone();
     while !left.is_empty() {
-        let is_ready = |item: &&Item| item.parent.as_ref().is_none_or(|parent| !waits_for(&left, item, parent));
-        let (ready, waiting): (Vec<&Item>, Vec<&Item>) = left.iter().copied().partition(is_ready);
+        let is_ready = |item: &&TcItem| item.parent.as_ref().is_none_or(|parent| !waits_for(&left, item, parent));
+        let (ready, waiting): (Vec<&TcItem>, Vec<&TcItem>) = left.iter().copied().partition(is_ready);
         if ready.is_empty() {
-            return Err("their parents go round in a circle".to_owned());
+            return Err("their parents form a cycle".to_owned());
         }
         text.extend(ready.iter().map(|item| line(interface, root, item, &made)));
         left = waiting;
@@ -220,8 +222,8 @@ fn lines(interface: &str, items: &[Item]) -> core::result::Result<Option<String>
     Ok(Some(text.join("\n")))
 }
 
-/// Whether what `item` hangs on is still to be made.
-fn waits_for(left: &[&Item], item: &Item, parent: &str) -> bool {
+/// True when the parent of `item` is still to be made.
+fn waits_for(left: &[&TcItem], item: &TcItem, parent: &str) -> bool {
     let major = parent.split(':').next().unwrap_or_default();
     left.iter().any(|other| {
         let is_itself = core::ptr::eq(*other, item);
@@ -231,18 +233,18 @@ fn waits_for(left: &[&Item], item: &Item, parent: &str) -> bool {
     })
 }
 
-/// Classes of all kinds but `htb` come with their discipline, also where `tc` shows them.
-fn is_implied(root: &Item, item: &Item) -> bool {
+/// Classes of all kinds but `htb` come with their discipline, even where `tc` prints them.
+fn is_implied(root: &TcItem, item: &TcItem) -> bool {
     item.is_class && (item.kind != "htb" || root.handle == "0:")
 }
 
 /// `mq` and the kind of its leaves, else the kind itself.
-fn own_kind(root: &Item, items: &[&Item]) -> String {
+fn kernel_default_kind(root: &TcItem, items: &[&TcItem]) -> String {
     let leaf = items.iter().find(|item| item.parent.is_some() && !item.is_class);
     leaf.map_or_else(|| root.kind.clone(), |leaf| format!("{} of {}", root.kind, leaf.kind))
 }
 
-fn line(interface: &str, root: &Item, item: &Item, all: &[&Item]) -> String {
+fn line(interface: &str, root: &TcItem, item: &TcItem, all: &[&TcItem]) -> String {
     let place = match (&item.parent, item.is_class) {
         (Some(parent), _) => format!("parent {parent}"),
         (None, true) => format!("parent {}", root.handle),
@@ -253,7 +255,7 @@ fn line(interface: &str, root: &Item, item: &Item, all: &[&Item]) -> String {
         let parent = other.parent.as_deref().unwrap_or(if other.is_class { &root.handle } else { "" });
         parent.split(':').next() == Some(major) && !major.is_empty()
     });
-    // Handles from 8000 on are the kernel's choice, and another one the next time.
+    // Handles from 8000 on are the kernel's choice, which differs the next time.
     let chosen = u32::from_str_radix(major, 16).is_ok_and(|number| number < 0x8000);
     let (what, name) = match item.is_class {
         true => ("class", format!(" classid {}", item.handle)),
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_made_is_named_only() {
+    fn kernel_defaults_are_only_named() {
         let read = |text: &str| canonical(text, "").expect("understood").expect("there");
         assert_eq!(read("qdisc noqueue 0: root refcnt 2 \n"), "# made by the kernel: noqueue");
         assert_eq!(read("qdisc fq_codel 0: root refcnt 2 limit 10240p flows 1024\n"), "# made by the kernel: fq_codel");
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn somebodys_own_can_be_made_again() {
+    fn foreign_disciplines_can_be_restored() {
         let fq = "qdisc fq 8001: root refcnt 2 limit 10000p flow_limit 100p quantum 3028b initial_quantum 8Kb \
                   maxrate 285Mbit horizon_drop\n\
                   qdisc clsact ffff: parent ffff:fff1 \n";
@@ -312,11 +314,11 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_made_again_is_refused() {
+    fn disciplines_that_cannot_be_restored_are_refused() {
         let error = canonical("qdisc hfsc 1: root refcnt 2 default 1\n", "").expect_err("refused");
         assert!(error.contains("hfsc"), "{error}");
         let error = canonical("qdisc mq 0: root\nqdisc fq 8001: parent :1 limit 1p\n", "").expect_err("refused");
-        assert!(error.contains("could not be put back"), "{error}");
+        assert!(error.contains("could not be restored"), "{error}");
         for broken in ["qdisc fq", "qdisc fq 1: elsewhere x", "qdisc fq 1: parent"] {
             assert!(canonical(broken, "").is_err(), "{broken:?}");
         }
@@ -330,15 +332,15 @@ mod tests {
         let line = "class replace dev a parent 1: classid 1:1 htb rate 1Gbit ceil 1Gbit burst 1375b cburst 1375b";
         let exact = "class replace dev a parent 1: classid 1:1 htb rate 1Gbit ceil 1Gbit burst 1562b cburst 1562b";
         assert_eq!(with_exact_bursts(line), exact);
-        // A person's own line is left alone.
+        // A user's own line is left alone.
         let own = "qdisc replace dev a root tbf rate 10mbit burst 10k latency 50ms";
         assert_eq!(with_exact_bursts(own), own);
     }
 
     #[test]
     #[ignore = "needs root, ip and tc: devices in a network namespace"]
-    fn trees_come_back_as_they_were() {
-        let chain = crate::test_network::Chain::new(1400);
+    fn trees_are_restored_exactly() {
+        let chain = crate::test_network::NamespaceChain::new(1400);
         let within = || {
             assert_eq!(read("near0").expect("read").as_deref(), Some("# made by the kernel: noqueue"));
             for tree in [
@@ -352,9 +354,9 @@ mod tests {
                 write("near0", Some(tree)).expect("made");
                 let made = read("near0").expect("read").expect("there");
                 write("near0", Some("qdisc replace dev near0 root pfifo limit 3")).expect("made");
-                write("near0", Some(&made)).expect("made again");
+                write("near0", Some(&made)).expect("restored");
                 assert_eq!(read("near0").expect("read").as_deref(), Some(made.as_str()));
-                write("near0", None).expect("given back");
+                write("near0", None).expect("restored");
                 assert_eq!(read("near0").expect("read").as_deref(), Some("# made by the kernel: noqueue"));
             }
         };

@@ -4,66 +4,70 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use linerate_model::change::Target;
+use linerate_model::change::ChangeTarget;
 
 use super::explain::refused;
-use super::{Host, Identity, device, identity, link, queueing, route, setting};
+use super::{HostAccess, HostIdentity, device, identity, link, queueing, route, setting};
 use crate::error::{Error, Result};
 use crate::traffic_control;
-use crate::whole_file::{self, Mode};
+use crate::whole_file::{self, FileMode};
 
 /// The machine that this runs on, in the network namespace of the thread that asks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealHost;
 
-impl Host for RealHost {
-    fn read(&self, target: &Target) -> Result<Option<String>> {
+impl HostAccess for RealHost {
+    fn read(&self, target: &ChangeTarget) -> Result<Option<String>> {
         let failed = |cause| refused("reading", target, None, cause);
         match target {
-            Target::Setting { key } => setting::read(&setting::path_of(key)?).map_err(failed),
-            Target::Link { interface, attribute } => link::read(interface, *attribute).map_err(failed),
-            Target::Offload { interface, feature } => {
+            ChangeTarget::Setting { key } => setting::read(&setting::path_of(key)?).map_err(failed),
+            ChangeTarget::Link { interface, attribute } => link::read(interface, *attribute).map_err(failed),
+            ChangeTarget::Offload { interface, feature } => {
                 device::read_offload(interface, feature).map_err(|error| explained(error, "reading", target))
             }
-            Target::Device { interface, attribute } => device::read(interface, *attribute).map_err(failed),
-            Target::Queueing { interface } => {
+            ChangeTarget::Device { interface, attribute } => device::read(interface, *attribute).map_err(failed),
+            ChangeTarget::Queueing { interface } => {
                 queueing::read(interface).map_err(|error| explained(error, "reading", target))
             }
-            Target::TrafficControl { interface } => {
+            ChangeTarget::TrafficControl { interface } => {
                 traffic_control::read(interface).map(Some).map_err(|error| explained(error, "reading", target))
             }
-            Target::Route { destination } => route::read(destination),
-            Target::File { path } => setting::read(file(path)?).map_err(failed),
+            ChangeTarget::Route { destination } => route::read(destination),
+            ChangeTarget::File { path } => setting::read(file(path)?).map_err(failed),
         }
     }
 
-    fn write(&self, target: &Target, value: Option<&str>) -> Result<()> {
+    fn write(&self, target: &ChangeTarget, value: Option<&str>) -> Result<()> {
         let failed = |cause| refused("setting", target, value, cause);
         let needed = || {
-            let reason = "there is nothing to take away: it always has a value";
-            value.ok_or_else(|| Error::refused(format!("taking away {target}"), reason))
+            let reason = "it always has a value";
+            value.ok_or_else(|| Error::refused(format!("removing {target}"), reason))
         };
         match target {
-            Target::Setting { key } => setting::write(&setting::path_of(key)?, needed()?).map_err(failed),
-            Target::Link { interface, attribute } => link::write(interface, *attribute, needed()?).map_err(failed),
-            Target::Offload { interface, feature } => {
+            ChangeTarget::Setting { key } => setting::write(&setting::path_of(key)?, needed()?).map_err(failed),
+            ChangeTarget::Link { interface, attribute } => {
+                link::write(interface, *attribute, needed()?).map_err(failed)
+            }
+            ChangeTarget::Offload { interface, feature } => {
                 device::write_offload(interface, feature, needed()?).map_err(failed)
             }
-            Target::Device { interface, attribute } => device::write(interface, *attribute, needed()?).map_err(failed),
-            Target::Queueing { interface } => {
+            ChangeTarget::Device { interface, attribute } => {
+                device::write(interface, *attribute, needed()?).map_err(failed)
+            }
+            ChangeTarget::Queueing { interface } => {
                 queueing::write(interface, value).map_err(|error| explained(error, "setting", target))
             }
-            Target::TrafficControl { interface } => {
+            ChangeTarget::TrafficControl { interface } => {
                 traffic_control::write(interface, value).map_err(|error| explained(error, "setting", target))
             }
-            Target::Route { destination } => route::write(destination, value),
-            Target::File { path } => setting::write(file(path)?, needed()?).map_err(failed),
+            ChangeTarget::Route { destination } => route::write(destination, value),
+            ChangeTarget::File { path } => setting::write(file(path)?, needed()?).map_err(failed),
         }
     }
 
-    fn check_restorable(&self, target: &Target, value: &str) -> Result<()> {
+    fn check_restorable(&self, target: &ChangeTarget, value: &str) -> Result<()> {
         match target {
-            Target::TrafficControl { interface } => traffic_control::check_restorable(interface, value),
+            ChangeTarget::TrafficControl { interface } => traffic_control::check_restorable(interface, value),
             _ => Ok(()),
         }
     }
@@ -78,29 +82,29 @@ impl Host for RealHost {
 
     fn replace_file(&self, path: &Path, contents: Option<&str>) -> Result<()> {
         match contents {
-            Some(contents) => whole_file::replace(path, contents, Mode::Plain),
+            Some(contents) => whole_file::replace(path, contents, FileMode::Plain),
             None => whole_file::remove(path),
         }
     }
 
-    fn identity(&self) -> Result<Identity> {
+    fn identity(&self) -> Result<HostIdentity> {
         identity::identity()
     }
 
     fn way_into_namespace(&self, namespace: u64) -> Option<String> {
-        identity::way_into(namespace)
+        identity::namespace_file(namespace)
     }
 }
 
-/// An error that already has its words, with the explanation for this target if it is the kernel's.
-fn explained(error: Error, operation: &str, target: &Target) -> Error {
+/// Adds the explanation for this target to an error with its own text, if it is the kernel's.
+fn explained(error: Error, operation: &str, target: &ChangeTarget) -> Error {
     match error.errno() {
         Some(errno) => refused(operation, target, None, io::Error::from_raw_os_error(errno)),
         None => error,
     }
 }
 
-/// Files that hold one value are in these two places; others are nobody's to overwrite here.
+/// Files that hold one value are in these two directories; others must not be overwritten here.
 fn file(path: &str) -> Result<&Path> {
     let place = Path::new(path);
     let is_plain = place.components().all(|part| !matches!(part, std::path::Component::ParentDir));
@@ -118,19 +122,19 @@ mod tests {
     use crate::host_access::is_gone;
 
     #[test]
-    fn reading_needs_no_rights() {
-        let read = |key: &str| RealHost.read(&Target::Setting { key: key.into() }).expect("an answer");
+    fn reading_needs_no_privilege() {
+        let read = |key: &str| RealHost.read(&ChangeTarget::Setting { key: key.into() }).expect("an answer");
         assert!(read("net.ipv4.tcp_rmem").is_some_and(|value| value.split(' ').count() == 3));
         assert_eq!(read("net.ipv4.no_such_setting"), None);
-        let gone = Target::Link { interface: "no-such-dev".into(), attribute: LinkAttribute::Mtu };
+        let gone = ChangeTarget::Link { interface: "no-such-dev".into(), attribute: LinkAttribute::Mtu };
         assert!(is_gone(&RealHost.read(&gone).expect_err("not there")));
-        let gone = Target::Queueing { interface: "no-such-dev".into() };
+        let gone = ChangeTarget::Queueing { interface: "no-such-dev".into() };
         assert!(is_gone(&RealHost.read(&gone).expect_err("not there")));
         for path in ["/etc/passwd", "/sys/../etc/passwd", "sys/x"] {
-            assert!(RealHost.read(&Target::File { path: path.into() }).is_err(), "{path}");
+            assert!(RealHost.read(&ChangeTarget::File { path: path.into() }).is_err(), "{path}");
         }
-        let setting = Target::Setting { key: "net.ipv4.tcp_rmem".into() };
-        assert!(RealHost.write(&setting, None).expect_err("always there").to_string().contains("nothing to take away"));
+        let setting = ChangeTarget::Setting { key: "net.ipv4.tcp_rmem".into() };
+        assert!(RealHost.write(&setting, None).expect_err("always there").to_string().contains("always has a value"));
     }
 
     #[test]
@@ -150,27 +154,27 @@ mod tests {
 
     #[test]
     #[ignore = "needs root: settings and devices of a network namespace"]
-    fn what_is_written_can_be_read() {
-        let chain = crate::test_network::Chain::new(1400);
+    fn written_values_can_be_read() {
+        let chain = crate::test_network::NamespaceChain::new(1400);
         let within = || {
             for (target, value) in [
-                (Target::Setting { key: "net.ipv4.tcp_rmem".into() }, "4096 100000 7000000"),
-                (Target::Link { interface: "near0".into(), attribute: LinkAttribute::Mtu }, "1432"),
-                (Target::Link { interface: "near0".into(), attribute: LinkAttribute::TransmitQueueLength }, "77"),
-                (Target::Link { interface: "near0".into(), attribute: LinkAttribute::SegmentationSize }, "30000"),
-                (Target::Offload { interface: "near0".into(), feature: "tx-tcp-segmentation".into() }, "off"),
+                (ChangeTarget::Setting { key: "net.ipv4.tcp_rmem".into() }, "4096 100000 7000000"),
+                (ChangeTarget::Link { interface: "near0".into(), attribute: LinkAttribute::Mtu }, "1432"),
+                (ChangeTarget::Link { interface: "near0".into(), attribute: LinkAttribute::TransmitQueueLength }, "77"),
+                (ChangeTarget::Link { interface: "near0".into(), attribute: LinkAttribute::SegmentationSize }, "30000"),
+                (ChangeTarget::Offload { interface: "near0".into(), feature: "tx-tcp-segmentation".into() }, "off"),
             ] {
                 let before = RealHost.read(&target).expect("read").expect("there");
                 assert_ne!(before, value);
                 RealHost.write(&target, Some(value)).expect("written");
                 assert_eq!(RealHost.read(&target).expect("read").as_deref(), Some(value));
-                RealHost.write(&target, Some(&before)).expect("put back");
+                RealHost.write(&target, Some(&before)).expect("restored");
                 assert_eq!(RealHost.read(&target).expect("read"), Some(before));
             }
-            let wrong = Target::Setting { key: "net.ipv4.tcp_congestion_control".into() };
+            let wrong = ChangeTarget::Setting { key: "net.ipv4.tcp_congestion_control".into() };
             let error = RealHost.write(&wrong, Some("no-such")).expect_err("unknown").to_string();
             assert!(error.contains("no such congestion control"), "{error}");
-            let absent = Target::Setting { key: "net.core.netdev_max_backlog".into() };
+            let absent = ChangeTarget::Setting { key: "net.core.netdev_max_backlog".into() };
             assert_eq!(RealHost.read(&absent).expect("an answer"), None);
             let error = RealHost.write(&absent, Some("1")).expect_err("not here").to_string();
             assert!(error.contains("belongs to the whole host"), "{error}");

@@ -1,4 +1,4 @@
-//! The attributes of a route, in the words of `ip route` (`ip-route(8)`).
+//! The attributes of a route, in the syntax of `ip route` (`ip-route(8)`).
 
 use core::time::Duration;
 use std::net::IpAddr;
@@ -6,16 +6,16 @@ use std::net::IpAddr;
 use crate::command;
 use crate::error::{Error, Result};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const IP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Words that tell a route's state and are not taken.
-const STATE: [&str; 6] = ["linkdown", "dead", "offload", "rt_offload", "trap", "cache"];
+/// Tokens that show a route's state and are not accepted.
+const STATE_TOKENS: [&str; 6] = ["linkdown", "dead", "offload", "rt_offload", "trap", "cache"];
 
 fn family(destination: &str) -> &'static str {
     if destination.contains(':') { "-6" } else { "-4" }
 }
 
-fn checked(destination: &str) -> Result<()> {
+fn check_destination(destination: &str) -> Result<()> {
     let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b".:/".contains(&byte);
     if destination.is_empty() || !destination.bytes().all(harmless) {
         let reason = "destinations are like default, 192.0.2.0/24 or 2001:db8::/32";
@@ -24,27 +24,27 @@ fn checked(destination: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the main table has for exactly this destination; of several the first, which is the one that is used.
+/// The attributes in the main table for exactly this destination; of several routes the first, which is the one in use.
 pub(super) fn read(destination: &str) -> Result<Option<String>> {
-    checked(destination)?;
+    check_destination(destination)?;
     let arguments = [family(destination), "route", "show", "exact", destination];
-    let output = command::run_checked("ip", &arguments, None, PATIENCE)?;
+    let output = command::run_checked("ip", &arguments, None, IP_TIMEOUT)?;
     Ok(parse(&output.stdout_text()))
 }
 
-/// The route of the main table that packets to this address take, as [`linerate_model::change::Target::Route`] has it: its
-/// destination, and its attributes. `None` where the way is another one (another table, an address of this host, no route
-/// at all), or where another route has the same destination: what would be changed is not what is used.
+/// The route of the main table in use for this address, as [`linerate_model::change::ChangeTarget::Route`] has it: its
+/// destination, and its attributes. `None` where another route is in use (another table, an address of this host, no
+/// route at all), or where another route has the same destination: a change would not affect the one in use.
 pub fn towards(address: IpAddr) -> Result<Option<(String, String)>> {
     let address = address.to_canonical().to_string();
     let arguments = [family(&address), "route", "get", "fibmatch", &address];
-    let output = command::run("ip", &arguments, None, PATIENCE)?;
+    let output = command::run("ip", &arguments, None, IP_TIMEOUT)?;
     let text = output.stdout_text();
     let Some(destination) = text.split_ascii_whitespace().next().filter(|_| output.status.success()) else {
         return Ok(None);
     };
-    // Routes that are not for forwarding begin with their kind: `local 127.0.0.1 dev lo`. By the name `default` the
-    // IPv4 route is meant.
+    // Routes that are not for forwarding begin with their kind: `local 127.0.0.1 dev lo`. The name `default` means the
+    // IPv4 route.
     let network = destination.split('/').next().and_then(|network| network.parse::<IpAddr>().ok());
     if network.is_none() && (destination != "default" || address.contains(':')) {
         return Ok(None);
@@ -54,7 +54,7 @@ pub fn towards(address: IpAddr) -> Result<Option<(String, String)>> {
 }
 
 pub(super) fn write(destination: &str, value: Option<&str>) -> Result<()> {
-    checked(destination)?;
+    check_destination(destination)?;
     let words: Vec<&str> = value.unwrap_or_default().split_ascii_whitespace().collect();
     let verb = match (value, read(destination)?) {
         (None, None) => return Ok(()),
@@ -64,14 +64,14 @@ pub(super) fn write(destination: &str, value: Option<&str>) -> Result<()> {
     };
     let mut arguments = vec![family(destination), "route", verb, destination];
     arguments.extend(words);
-    command::run_checked("ip", &arguments, None, PATIENCE).map(drop)
+    command::run_checked("ip", &arguments, None, IP_TIMEOUT).map(drop)
 }
 
-/// What follows the destination, of the first route.
+/// Text after the destination, of the first route.
 fn parse(text: &str) -> Option<String> {
     let mut lines = text.lines();
     let first = lines.next()?;
-    // The next hops of a route with several stand on lines of their own.
+    // The next hops of a route with several are on lines of their own.
     let more = lines.take_while(|line| line.starts_with([' ', '\t']));
     let all = core::iter::once(first).chain(more).flat_map(str::split_ascii_whitespace);
     let mut words = all.skip(1);
@@ -79,7 +79,7 @@ fn parse(text: &str) -> Option<String> {
     while let Some(word) = words.next() {
         match word {
             "expires" => drop(words.next()),
-            state if STATE.contains(&state) => {}
+            state if STATE_TOKENS.contains(&state) => {}
             word => taken.push(word),
         }
     }
@@ -112,13 +112,13 @@ mod tests {
 
     #[test]
     #[ignore = "needs root and ip: devices in a network namespace"]
-    fn the_route_that_is_used() {
-        let chain = crate::test_network::Chain::new(1400);
+    fn the_route_in_use() {
+        let chain = crate::test_network::NamespaceChain::new(1400);
         let within = || {
             let to = |address: &str| towards(address.parse().expect("valid")).expect("ip");
             let (found, attributes) = to("10.99.2.2").expect("there is one");
             assert!(found == "default" && attributes.contains("via 10.99.1.2"), "{found} {attributes}");
-            assert_eq!(to("fd99:2::2"), None, "the name would mean the other one");
+            assert_eq!(to("fd99:2::2"), None, "the name means the other one");
             assert!(to("fd99:1::2").is_some_and(|(found, _)| found == "fd99:1::/64"), "{:?}", to("fd99:1::2"));
             assert!(
                 to("10.99.1.2").is_some_and(|(found, attributes)| found == "10.99.1.0/24" && !attributes.is_empty())
@@ -126,9 +126,9 @@ mod tests {
             assert_eq!((to("127.0.0.1"), to("10.99.1.1")), (None, None), "addresses of this host");
             let ip = |line: &str| {
                 let words: Vec<&str> = line.split(' ').collect();
-                command::run_checked("ip", &words, None, PATIENCE).expect("ip");
+                command::run_checked("ip", &words, None, IP_TIMEOUT).expect("ip");
             };
-            // A table of its own for this destination: the main one is not what is used.
+            // With a table of its own for this destination, the main one is not in use.
             ip("route add default dev near0 table 77");
             ip("rule add to 10.99.2.2 lookup 77");
             assert_eq!(to("10.99.2.2"), None);
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     #[ignore = "needs root and ip: devices in a network namespace"]
-    fn attributes_are_set_and_put_back() {
-        let chain = crate::test_network::Chain::new(1400);
+    fn attributes_are_set_and_restored() {
+        let chain = crate::test_network::NamespaceChain::new(1400);
         let within = || {
             let destination = "203.0.113.0/24";
             assert_eq!(read(destination).expect("read"), None);
@@ -151,9 +151,9 @@ mod tests {
             let before = read(destination).expect("read").expect("there");
             write(destination, Some(&format!("{before} initcwnd 20"))).expect("changed");
             assert!(read(destination).expect("read").expect("there").contains("initcwnd 20"));
-            write(destination, Some(&before)).expect("put back");
+            write(destination, Some(&before)).expect("restored");
             assert_eq!(read(destination).expect("read"), Some(before));
-            write(destination, None).expect("taken away");
+            write(destination, None).expect("removed");
             write(destination, None).expect("nothing left to do");
             assert_eq!(read(destination).expect("read"), None);
         };

@@ -1,5 +1,5 @@
 //! Settings of the kernel, as files below `/proc/sys` (`proc(5)`, `sysctl(8)`). Those below `net` are of the network
-//! namespace of the thread that looks.
+//! namespace of the calling thread.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use super::squeezed;
 use crate::error::{Error, Result};
 
-/// The file of a setting. Names are dotted as `sysctl` prints them; one in which a slash comes before any dot is taken as
-/// a path, as `sysctl.d(5)` has it, so that names of interfaces may have dots. Refuses what would lead elsewhere.
+/// File of a setting. Names are dotted as `sysctl` prints them; one with a slash before any dot is taken as a path, as
+/// in `sysctl.d(5)`, so that names of interfaces may have dots. Refuses names that lead outside of `/proc/sys`.
 pub fn path_of(key: &str) -> Result<PathBuf> {
     let slashes_first = key.find('/').is_some_and(|slash| key.find('.').is_none_or(|dot| slash < dot));
     let path: String = if slashes_first {
@@ -39,13 +39,13 @@ pub(super) fn read(path: &std::path::Path) -> io::Result<Option<String>> {
     }
 }
 
-/// In one call, as the kernel wants it; makes no file.
+/// Writes in one call, as the kernel requires; creates no file.
 pub(super) fn write(path: &std::path::Path, value: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).open(path)?;
     let text = format!("{value}\n");
     match file.write(text.as_bytes())? {
         length if length == text.len() => Ok(()),
-        length => Err(io::Error::other(format!("the kernel took {length} of {} bytes", text.len()))),
+        length => Err(io::Error::other(format!("the kernel accepted {length} of {} bytes", text.len()))),
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_canonical() {
+    fn values_are_read_in_canonical_form() {
         let path = path_of("net.ipv4.tcp_rmem").expect("a name");
         let value = read(&path).expect("readable").expect("there");
         assert_eq!(value.split(' ').count(), 3, "{value:?}");

@@ -11,7 +11,7 @@ fn remote(text: &str) -> SocketAddr {
 
 fn raw_echo_socket(text: &str) -> EchoSocket {
     let (to, options) = (remote(text), EchoOptions::default());
-    let socket = bound(open(to.is_ipv6(), Type::RAW).expect("root"), to, &options, false).expect("bound");
+    let socket = bind_to_source(open(to.is_ipv6(), Type::RAW).expect("root"), to, &options, false).expect("bound");
     keep_replies_only(&socket, to.is_ipv6()).expect("filtered");
     let socket = UdpSocket::from(std::os::fd::OwnedFd::from(socket));
     let socket = ProbeSocket::new(socket, ProbeOptions { transmissions: true, path_errors: true }).expect("raw");
@@ -48,7 +48,7 @@ fn answers_come_in_order_with_stamps(echo: &mut EchoSocket) {
 }
 
 #[test]
-fn this_host_answers_itself_where_it_may_be_asked() {
+fn this_host_answers_itself_where_permitted() {
     for address in ["127.0.0.1", "::1"] {
         let options = EchoOptions { type_of_service: Some(TypeOfService::new(0x28)), ..EchoOptions::default() };
         match EchoSocket::open(remote(address), &options) {
@@ -82,7 +82,7 @@ fn both_kinds_of_sockets_get_answers() {
 #[test]
 #[ignore = "needs root and ip: three network namespaces with a router between them"]
 fn routers_report_requests_whose_hops_are_used_up() {
-    let chain = crate::test_network::Chain::new(1400);
+    let chain = crate::test_network::NamespaceChain::new(1400);
     let within = || {
         std::fs::write("/proc/sys/net/ipv4/ping_group_range", "0 2147483647").expect("this namespace's");
         for (far, router) in [("10.99.2.2", "10.99.1.2"), ("fd99:2::2", "fd99:1::2")] {
@@ -94,7 +94,7 @@ fn routers_report_requests_whose_hops_are_used_up() {
             for echo in [&mut { ping }, &mut raw] {
                 echo.set_hop_limit(1).expect("set");
                 let number = echo.send(b"how far").expect("sent");
-                let event = echo.next_event(LIMIT).expect("no error").expect("told");
+                let event = echo.next_event(LIMIT).expect("no error").expect("reported");
                 let EchoEvent::PathError { number: told, sent, error } = event else { panic!("{event:?}") };
                 assert_eq!((told, sent.is_some()), (Some(number), true));
                 assert_eq!(
@@ -106,7 +106,7 @@ fn routers_report_requests_whose_hops_are_used_up() {
                 let reply = next_reply(echo);
                 assert_eq!((reply.number, reply.hop_limit), (number, Some(63)));
                 let number = echo.send(&[0; 1450]).expect("fits the first link");
-                let event = echo.next_event(LIMIT).expect("no error").expect("told");
+                let event = echo.next_event(LIMIT).expect("no error").expect("reported");
                 let EchoEvent::PathError { number: told, error, .. } = event else { panic!("{event:?}") };
                 let expected = PathErrorKind::TooBig { mtu: Some(linerate_units::Mtu::new(1400)) };
                 assert_eq!((told, error.kind), (Some(number), expected));

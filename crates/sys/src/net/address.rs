@@ -8,9 +8,9 @@ use socket2::SockRef;
 
 use crate::error::{Error, Result};
 
-/// Which of the internet's two address families may be used.
+/// Allowed address families of the internet protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Family {
+pub enum IpFamily {
     /// Either.
     #[default]
     Any,
@@ -20,8 +20,8 @@ pub enum Family {
     Ipv6,
 }
 
-impl Family {
-    /// Whether `address` belongs to it.
+impl IpFamily {
+    /// True when `address` belongs to it.
     #[must_use]
     pub const fn allows(self, address: IpAddr) -> bool {
         match self {
@@ -34,11 +34,11 @@ impl Family {
 
 /// The addresses of `host` (a name, or an address, an IPv6 one possibly with `%interface`) in the order in which they
 /// should be tried (`getaddrinfo(3)`); never empty.
-pub fn resolve(host: &str, port: Port, family: Family) -> Result<Vec<SocketAddr>> {
+pub fn resolve(host: &str, port: Port, family: IpFamily) -> Result<Vec<SocketAddr>> {
     let operation = || format!("looking up the host {host:?}");
     let found = (host, port.get()).to_socket_addrs().map_err(|cause| {
         let text = cause.to_string();
-        // The standard library puts its own words in front of the resolver's.
+        // The standard library adds its own text in front of the resolver's.
         let reason = text.strip_prefix("failed to lookup address information: ").unwrap_or(&text);
         Error::refused(operation(), format!("{reason} (is the name right? `getent ahosts {host}` asks the same)"))
     })?;
@@ -49,7 +49,7 @@ pub fn resolve(host: &str, port: Port, family: Family) -> Result<Vec<SocketAddr>
         }
     }
     if addresses.is_empty() {
-        let missing = if family == Family::Ipv6 { "it has no IPv6 address" } else { "it has no IPv4 address" };
+        let missing = if family == IpFamily::Ipv6 { "it has no IPv6 address" } else { "it has no IPv4 address" };
         return Err(Error::refused(operation(), missing));
     }
     Ok(addresses)
@@ -75,7 +75,7 @@ pub(crate) fn for_family(address: SocketAddr, ipv6: bool) -> SocketAddr {
     }
 }
 
-/// This end's and the other end's address of a connected socket, un-mapped ([`canonical`]).
+/// Local and remote address of a connected socket, un-mapped ([`canonical`]).
 pub fn addresses(socket: &impl AsFd) -> Result<(SocketAddr, SocketAddr)> {
     let fd = socket.as_fd();
     let socket = SockRef::from(&fd);
@@ -86,7 +86,8 @@ pub fn addresses(socket: &impl AsFd) -> Result<(SocketAddr, SocketAddr)> {
     Ok((ip(local)?, ip(remote)?))
 }
 
-/// Whether a connected socket's peer is on this host, as far as the addresses tell: loopback, or the same on both ends.
+/// True when a connected socket's peer is on this host, as far as the addresses show: loopback, or the same on both
+/// ends.
 #[must_use]
 pub fn peer_is_this_host(socket: &impl AsFd) -> bool {
     addresses(socket).is_ok_and(|(local, remote)| remote.ip().is_loopback() || local.ip() == remote.ip())

@@ -1,4 +1,4 @@
-//! TCP connections to others.
+//! Outgoing TCP connections.
 
 use core::time::Duration;
 use std::io;
@@ -11,25 +11,25 @@ use super::settings::{self, SocketSettings};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::options;
-use crate::poll::{self, Interest, PollItem};
+use crate::poll::{self, PollInterest, PollItem};
 use crate::sockopt::{self, SocketOption};
 
 /// A connection to make.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
-    /// To where.
+    /// Remote address.
     pub remote: SocketAddr,
-    /// From where (`-B`, `--cport`); port 0 lets the kernel choose.
+    /// Local address (`-B`, `--cport`); port 0 lets the kernel choose.
     pub bind: Option<SocketAddr>,
-    /// Over which interface only (`--bind-dev`).
+    /// The only interface to use (`--bind-dev`).
     pub device: Option<String>,
-    /// How long it may take (`--connect-timeout`); `None` is as long as the kernel tries, about two minutes.
+    /// Time limit (`--connect-timeout`); `None` is the kernel's own, about two minutes.
     pub timeout: Option<Duration>,
     /// Multipath TCP (RFC 8684).
     pub multipath: bool,
-    /// Whether the address bound to may still have lingering connections.
+    /// True when the address bound to may still have lingering connections.
     pub reuse_address: bool,
-    /// The rest.
+    /// Options of the socket.
     pub settings: SocketSettings,
 }
 
@@ -53,18 +53,18 @@ const NO_PORT_YET: SocketOption = SocketOption::new(
     libc::IPPROTO_IP,
     libc::IP_BIND_ADDRESS_NO_PORT,
     "IP_BIND_ADDRESS_NO_PORT",
-    "switch that puts the choice of the port off",
+    "switch for the late choice of the port",
 );
 
-/// Connects; the connection comes back in blocking mode. When `cancel` becomes readable (see [`crate::poll::Waker`] and
-/// [`crate::signals::Interrupts`]) the attempt ends with [`Error::Cancelled`].
+/// Connects; returns the connection in blocking mode. When `cancel` becomes readable (see [`crate::poll::Waker`] and
+/// [`crate::signals::InterruptSignals`]) the attempt ends with [`Error::Cancelled`].
 pub fn connect_tcp(options: &ConnectOptions, cancel: Option<BorrowedFd<'_>>) -> Result<TcpStream> {
     connect_tcp_timed(options, cancel).map(|(stream, _)| stream)
 }
 
-/// As [`connect_tcp`], with the time that the handshake took, as this program saw it: from the call that sends the SYN
-/// until the connection is there. The kernel's own first measurement is in `tcp_info` ([`crate::tcp_info`]); it lacks the
-/// time until this program is woken, and a handshake whose SYN was lost is in this one only.
+/// As [`connect_tcp`], with the handshake's duration as measured by this program: from the call that sends the SYN
+/// until the connection is established. The kernel's own first sample is in `tcp_info` ([`crate::tcp_info`]); it lacks
+/// the time until this program is woken, and a handshake whose SYN was lost.
 pub fn connect_tcp_timed(options: &ConnectOptions, cancel: Option<BorrowedFd<'_>>) -> Result<(TcpStream, Duration)> {
     let ipv6 = options.remote.is_ipv6();
     let protocol = if options.multipath { Protocol::MPTCP } else { Protocol::TCP };
@@ -99,17 +99,17 @@ fn prepare(socket: &Socket, options: &ConnectOptions, ipv6: bool) -> Result<()> 
         ));
     }
     if address.port() == 0 {
-        // The port is then chosen for this destination, and not taken away from all others. Older kernels lack it.
+        // The port is then chosen for this destination, and not reserved for all. Older kernels lack it.
         let _ = sockopt::set(socket, NO_PORT_YET, sockopt::flag(true));
     }
     settings::bind(socket, address, ipv6)
 }
 
-/// Waits for the outcome of a connection attempt that is under way.
+/// Waits for the outcome of a connection attempt that is in progress.
 fn finish(socket: &Socket, options: &ConnectOptions, cancel: Option<BorrowedFd<'_>>) -> Result<()> {
     let fd = socket.as_fd();
-    let mut items = vec![PollItem::new(&fd, Interest::WRITE)];
-    items.extend(cancel.as_ref().map(|cancel| PollItem::new(cancel, Interest::READ)));
+    let mut items = vec![PollItem::new(&fd, PollInterest::WRITE)];
+    items.extend(cancel.as_ref().map(|cancel| PollItem::new(cancel, PollInterest::READ)));
     let ready = poll::wait(&mut items, options.timeout)?;
     let operation = || format!("connecting to {}", options.remote);
     if items.get(1).is_some_and(PollItem::is_ready) {
@@ -127,8 +127,8 @@ fn finish(socket: &Socket, options: &ConnectOptions, cancel: Option<BorrowedFd<'
 fn connect_error(remote: SocketAddr, cause: io::Error) -> Error {
     Error::system(format!("connecting to {remote}"), cause)
         .hint_on(libc::ECONNREFUSED, "nothing listens there: is the server running, and is the port right?")
-        .hint_on(libc::ETIMEDOUT, "nobody answered: is the host up, and does a firewall drop the port?")
-        .hint_on(libc::EHOSTUNREACH, "no way to that host, or a firewall rejects the port")
+        .hint_on(libc::ETIMEDOUT, "no answer: is the host up, and does a firewall drop the port?")
+        .hint_on(libc::EHOSTUNREACH, "no route to that host, or a firewall rejects the port")
         .hint_on(libc::ENETUNREACH, "this host has no route to that network: `ip route` and `ip -6 route` list them")
         .hint_on(libc::EADDRNOTAVAIL, "this host does not have the address to connect from, or no free port is left")
         .hint_on(libc::EINVAL, "a link-local address needs its interface: address%interface")

@@ -6,52 +6,52 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use linerate_units::Port;
 use socket2::{Protocol, Socket, Type};
 
-use super::address::{Family, canonical};
+use super::address::{IpFamily, canonical};
 use super::settings::{self, SocketSettings};
 use crate::error::{Error, Result};
 use crate::options;
 
-/// Where and how to listen.
+/// Parameters of a listening socket.
 #[derive(Clone, Debug, Default)]
 pub struct ListenOptions {
-    /// The address (`-B`); `None` is all of them.
+    /// Local address (`-B`); `None` is all of them.
     pub address: Option<IpAddr>,
     /// The port; `None` lets the kernel choose a free one.
     pub port: Option<Port>,
-    /// Which families. Without an address, [`Family::Any`] listens for both at once.
-    pub family: Family,
-    /// On which interface only (`--bind-dev`).
+    /// Address families. Without an address, [`IpFamily::Any`] listens for both at once.
+    pub family: IpFamily,
+    /// The only interface to use (`--bind-dev`).
     pub device: Option<String>,
     /// Multipath TCP (RFC 8684); plain TCP clients are served too.
     pub multipath: bool,
-    /// What accepted connections inherit.
+    /// Options that accepted connections inherit.
     pub settings: SocketSettings,
 }
 
 /// A listening socket.
 #[derive(Debug)]
-pub struct Listening {
+pub struct TcpListening {
     /// The socket, in blocking mode.
     pub listener: TcpListener,
-    /// Whether it listens for IPv4 alone only because this system has no IPv6: worth a warning.
+    /// True when it listens for IPv4 alone only because this system has no IPv6: worth a warning.
     pub without_ipv6: bool,
 }
 
 /// Listens, with the longest queue that the system allows (`net.core.somaxconn`).
-pub fn listen_tcp(options: &ListenOptions) -> Result<Listening> {
+pub fn listen_tcp(options: &ListenOptions) -> Result<TcpListening> {
     let address = options.address.unwrap_or(match options.family {
-        Family::Ipv4 => Ipv4Addr::UNSPECIFIED.into(),
-        Family::Any | Family::Ipv6 => Ipv6Addr::UNSPECIFIED.into(),
+        IpFamily::Ipv4 => Ipv4Addr::UNSPECIFIED.into(),
+        IpFamily::Any | IpFamily::Ipv6 => Ipv6Addr::UNSPECIFIED.into(),
     });
     if !options.family.allows(address) {
         return Err(Error::refused(format!("listening on {address}"), "the address is not of the family asked for"));
     }
-    let fall_back = options.address.is_none() && options.family == Family::Any;
+    let fall_back = options.address.is_none() && options.family == IpFamily::Any;
     match listen_on(address, options) {
         Err(error) if fall_back && is_without_ipv6(&error) => {
-            Ok(Listening { listener: listen_on(Ipv4Addr::UNSPECIFIED.into(), options)?, without_ipv6: true })
+            Ok(TcpListening { listener: listen_on(Ipv4Addr::UNSPECIFIED.into(), options)?, without_ipv6: true })
         }
-        listener => Ok(Listening { listener: listener?, without_ipv6: false }),
+        listener => Ok(TcpListening { listener: listener?, without_ipv6: false }),
     }
 }
 
@@ -73,27 +73,27 @@ fn listen_on(address: IpAddr, options: &ListenOptions) -> Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Binds a socket on which others are waited for.
+/// Binds a socket for incoming connections or datagrams.
 pub(super) fn bind_listener(
     socket: &Socket,
     address: IpAddr,
     port: Option<Port>,
-    family: Family,
+    family: IpFamily,
     device: Option<&str>,
 ) -> Result<()> {
     if let Some(device) = device {
         options::bind_to_device(socket, device)?;
     }
     if address.is_ipv6() {
-        options::set_ipv6_only(socket, family == Family::Ipv6)?;
+        options::set_ipv6_only(socket, family == IpFamily::Ipv6)?;
     }
     settings::bind(socket, SocketAddr::new(address, port.map_or(0, Port::get)), address.is_ipv6())
 }
 
-/// Takes the next waiting connection, in non-blocking mode, with its address (IPv4 never mapped); `None` when there is
-/// none. The listener must be in non-blocking mode. A connection that died in the queue is skipped.
-/// When this process has no descriptor left, that is an error and the connection stays in the queue: pause before trying
-/// again.
+/// Accepts the next waiting connection, in non-blocking mode, with its address (IPv4 never mapped); `None` when there
+/// is none. The listener must be in non-blocking mode. A connection that died in the queue is skipped. When this
+/// process has no descriptor left, that is an error and the connection stays in the queue: pause before the next
+/// attempt.
 pub fn accept_nonblocking(listener: &TcpListener) -> Result<Option<(TcpStream, SocketAddr)>> {
     loop {
         match listener.accept() {
@@ -103,14 +103,14 @@ pub fn accept_nonblocking(listener: &TcpListener) -> Result<Option<(TcpStream, S
                 return Ok(Some((stream, canonical(address))));
             }
             Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-            Err(cause) if is_of_the_connection(&cause) => {}
+            Err(cause) if is_connection_error(&cause) => {}
             Err(cause) => return Err(Error::system("accepting a connection", cause)),
         }
     }
 }
 
 /// Errors of `accept(2)` that belong to the connection taken off the queue, not to the listener.
-fn is_of_the_connection(cause: &io::Error) -> bool {
+fn is_connection_error(cause: &io::Error) -> bool {
     matches!(
         cause.raw_os_error(),
         Some(

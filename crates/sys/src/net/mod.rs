@@ -1,4 +1,4 @@
-//! Making connections and listening for them.
+//! Outgoing and incoming connections.
 //!
 //! Options that must hold from the first packet on (segment size, buffers, congestion control, type of service, flow
 //! label, interface) are set before it is sent.
@@ -18,9 +18,9 @@ use core::time::Duration;
 use socket2::SockRef;
 
 pub(crate) use address::for_family;
-pub use address::{Family, addresses, canonical, peer_is_this_host, resolve};
+pub use address::{IpFamily, addresses, canonical, peer_is_this_host, resolve};
 pub use connect::{ConnectOptions, connect_tcp, connect_tcp_timed};
-pub use listen::{ListenOptions, Listening, accept_nonblocking, listen_tcp};
+pub use listen::{ListenOptions, TcpListening, accept_nonblocking, listen_tcp};
 pub use settings::SocketSettings;
 pub use udp::{UdpOptions, bind_udp, connect_bound_udp, connect_udp};
 
@@ -28,7 +28,7 @@ use crate::clock;
 use crate::error::{Error, Result};
 use crate::options;
 
-/// Says that nothing more will be written; reads go on. A connection that is gone already is no error.
+/// Shuts writing down; reads continue. A connection that is gone already is no error.
 pub fn shutdown_write(socket: &impl AsFd) -> Result<()> {
     shutdown(socket, Shutdown::Write)
 }
@@ -48,8 +48,8 @@ fn shutdown(socket: &impl AsFd, how: Shutdown) -> Result<()> {
     }
 }
 
-/// Ends a connection in order: says that nothing more will be written, then reads what the peer still sends until it
-/// does the same, for at most `limit`, so that nothing on its way is answered by a reset. Whether the peer ended it too.
+/// Closes a connection in order: shuts writing down, then reads the peer's remaining data until it does the same, for
+/// at most `limit`, so that no data in flight is answered by a reset. Returns true if the peer closed it, too.
 pub fn close_gracefully(mut stream: TcpStream, limit: Duration) -> Result<bool> {
     shutdown_write(&stream)?;
     let failed = |cause| Error::system("closing a connection", cause);

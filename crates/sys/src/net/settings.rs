@@ -1,4 +1,4 @@
-//! The options that a socket is given before its first packet.
+//! Options set on a socket before its first packet.
 
 use core::time::Duration;
 use std::net::SocketAddr;
@@ -8,9 +8,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::address::for_family;
 use crate::error::{Error, Result};
-use crate::options::{self, Keepalive};
+use crate::options::{self, KeepaliveSettings};
 
-/// What a data or control socket is to be set to. What is `None` (or false) stays as the system has it.
+/// Options of a data or control socket. `None` (or false) keeps the system's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SocketSettings {
     /// Size of both buffers (`-w`).
@@ -28,7 +28,7 @@ pub struct SocketSettings {
     /// Time after which unacknowledged data ends the connection (`--snd-timeout`); TCP only.
     pub user_timeout: Option<Duration>,
     /// Probes of a silent peer (`--cntl-ka`); TCP only.
-    pub keepalive: Option<Keepalive>,
+    pub keepalive: Option<KeepaliveSettings>,
     /// Kernel pacing (`--fq-rate`).
     pub max_pacing_rate: Option<BitRate>,
     /// Datagrams are not to be fragmented (`--dont-fragment`); UDP only.

@@ -7,7 +7,7 @@ use linerate_units::{ByteCount, FlowLabel, Mss, Port, TypeOfService};
 
 use super::*;
 use crate::options;
-use crate::poll::{Interest, Waker, wait_for};
+use crate::poll::{PollInterest, Waker, wait_for};
 
 fn loopback_listener() -> (std::net::TcpListener, SocketAddr) {
     let options = ListenOptions { address: Some(Ipv4Addr::LOCALHOST.into()), ..ListenOptions::default() };
@@ -19,18 +19,18 @@ fn loopback_listener() -> (std::net::TcpListener, SocketAddr) {
 #[test]
 fn names_and_addresses() {
     let port = Port::IPERF3;
-    let found = resolve("127.0.0.1", port, Family::Any).expect("an address");
+    let found = resolve("127.0.0.1", port, IpFamily::Any).expect("an address");
     assert_eq!(found, ["127.0.0.1:5201".parse().expect("address")]);
-    assert_eq!(resolve("::1", port, Family::Ipv6).expect("an address"), ["[::1]:5201".parse().expect("address")]);
-    let local = resolve("localhost", port, Family::Ipv4).expect("in /etc/hosts");
+    assert_eq!(resolve("::1", port, IpFamily::Ipv6).expect("an address"), ["[::1]:5201".parse().expect("address")]);
+    let local = resolve("localhost", port, IpFamily::Ipv4).expect("in /etc/hosts");
     assert!(local.iter().all(SocketAddr::is_ipv4) && !local.is_empty());
-    let error = resolve("127.0.0.1", port, Family::Ipv6).expect_err("wrong family");
+    let error = resolve("127.0.0.1", port, IpFamily::Ipv6).expect_err("wrong family");
     assert_eq!(error.to_string(), "looking up the host \"127.0.0.1\": it has no IPv6 address");
 }
 
 #[test]
 fn an_unknown_host_is_named() {
-    let error = resolve("no such host", Port::IPERF3, Family::Any).expect_err("blanks are in no name");
+    let error = resolve("no such host", Port::IPERF3, IpFamily::Any).expect_err("blanks are in no name");
     let text = error.to_string();
     assert!(text.starts_with("looking up the host \"no such host\": "), "{text}");
     assert!(!text.contains("failed to lookup"), "{text}");
@@ -56,11 +56,11 @@ fn a_listener_without_an_address_serves_both_families() {
     assert!(!listening.without_ipv6, "this host has IPv6");
     let port = listening.listener.local_addr().expect("bound").port();
     listening.listener.set_nonblocking(true).expect("socket");
-    assert!(accept_nonblocking(&listening.listener).expect("nobody yet").is_none());
+    assert!(accept_nonblocking(&listening.listener).expect("no client yet").is_none());
     for host in ["127.0.0.1", "[::1]"] {
         let remote: SocketAddr = format!("{host}:{port}").parse().expect("address");
         let client = connect_tcp(&ConnectOptions::to(remote), None).expect("loopback");
-        assert!(wait_for(&listening.listener, Interest::READ, Some(Duration::from_secs(5))).expect("poll"));
+        assert!(wait_for(&listening.listener, PollInterest::READ, Some(Duration::from_secs(5))).expect("poll"));
         let (server, address) = accept_nonblocking(&listening.listener).expect("socket").expect("a client came");
         assert_eq!(address, client.local_addr().expect("connected"), "never mapped");
         let error = (&server).read(&mut [0]).expect_err("nothing was sent");
@@ -70,19 +70,20 @@ fn a_listener_without_an_address_serves_both_families() {
 
 #[test]
 fn a_listener_for_one_family_only() {
-    let listening = listen_tcp(&ListenOptions { family: Family::Ipv6, ..ListenOptions::default() }).expect("any port");
+    let listening =
+        listen_tcp(&ListenOptions { family: IpFamily::Ipv6, ..ListenOptions::default() }).expect("any port");
     let port = listening.listener.local_addr().expect("bound").port();
     let remote = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let error = connect_tcp(&ConnectOptions::to(remote), None).expect_err("IPv6 only");
     assert_eq!(error.reason(), "Connection refused");
     assert!(error.to_string().contains("is the server running"), "{error}");
     let mismatch =
-        ListenOptions { family: Family::Ipv6, address: Some(Ipv4Addr::LOCALHOST.into()), ..ListenOptions::default() };
+        ListenOptions { family: IpFamily::Ipv6, address: Some(Ipv4Addr::LOCALHOST.into()), ..ListenOptions::default() };
     assert!(listen_tcp(&mismatch).expect_err("wrong family").to_string().contains("not of the family"));
 }
 
 #[test]
-fn a_port_in_use_is_told() {
+fn a_port_in_use_is_reported() {
     let (_listener, address) = loopback_listener();
     let again =
         ListenOptions { address: Some(address.ip()), port: Port::new(address.port()), ..ListenOptions::default() };
@@ -166,7 +167,7 @@ fn an_attempt_without_an_answer_ends_in_time() {
     let mut options = ConnectOptions::to(address);
     options.timeout = Some(Duration::from_millis(50));
     let start = clock::monotonic_now();
-    let error = connect_tcp(&options, None).expect_err("nobody answers");
+    let error = connect_tcp(&options, None).expect_err("no answer");
     assert_eq!(error.to_string(), format!("connecting to {address}: timed out after 50 ms"));
     assert!(clock::monotonic_now() - start < Duration::from_secs(2));
 }
@@ -189,7 +190,7 @@ fn families_cannot_be_mixed() {
 }
 
 #[test]
-fn an_address_of_another_host_is_told() {
+fn an_address_of_another_host_is_reported() {
     let mut options = ConnectOptions::to("127.0.0.1:9".parse().expect("address"));
     options.bind = Some("192.0.2.1:0".parse().expect("address"));
     let error = connect_tcp(&options, None).expect_err("not ours");
@@ -197,7 +198,7 @@ fn an_address_of_another_host_is_told() {
 }
 
 #[test]
-fn multipath_serves_plain_clients_or_says_why_not() {
+fn multipath_serves_plain_clients_or_explains_why_not() {
     let options =
         ListenOptions { address: Some(Ipv4Addr::LOCALHOST.into()), multipath: true, ..ListenOptions::default() };
     match listen_tcp(&options) {
@@ -217,11 +218,11 @@ fn an_orderly_end_waits_for_the_peer() {
     let (mut server, _) = listener.accept().expect("a client came");
     let peer = std::thread::spawn(move || {
         let mut rest = Vec::new();
-        server.read_to_end(&mut rest).expect("the client says when it is done");
+        server.read_to_end(&mut rest).expect("the client shuts writing down");
         server.write_all(b"still something").expect("the client listens");
         rest
     });
-    (&client).write_all(b"the end").expect("room");
+    (&client).write_all(b"the end").expect("buffer space");
     assert!(close_gracefully(client, Duration::from_secs(5)).expect("closed"));
     assert_eq!(peer.join().expect("no panic"), b"the end");
 }
@@ -288,7 +289,7 @@ fn a_udp_client_has_its_own_port_and_settings() {
 
 #[test]
 fn a_flow_label_is_used_for_udp() {
-    let server = bind_udp(&UdpOptions { family: Family::Ipv6, ..UdpOptions::default() }).expect("IPv6");
+    let server = bind_udp(&UdpOptions { family: IpFamily::Ipv6, ..UdpOptions::default() }).expect("IPv6");
     let port = server.local_addr().expect("bound").port();
     let settings = SocketSettings { flow_label: FlowLabel::new(0xabcde), ..SocketSettings::default() };
     let remote: SocketAddr = format!("[::1]:{port}").parse().expect("address");
@@ -308,7 +309,7 @@ fn both_ends_of_a_connection_have_plain_addresses() {
     assert_eq!(addresses(&client).expect("connected"), (local, remote));
     assert_eq!(addresses(&server).expect("connected"), (remote, local), "not mapped into IPv6");
     assert!(peer_is_this_host(&client) && peer_is_this_host(&server));
-    let error = addresses(&listening).expect_err("nobody is at the other end");
+    let error = addresses(&listening).expect_err("not connected");
     assert_eq!(error.kind(), io::ErrorKind::NotConnected);
     assert!(!peer_is_this_host(&listening));
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use linerate_units::Port;
 use socket2::{Protocol, Socket, Type};
 
-use super::address::{Family, for_family};
+use super::address::{IpFamily, for_family};
 use super::listen::{bind_listener, is_without_ipv6};
 use super::settings::{self, SocketSettings};
 use crate::error::{Error, Result};
@@ -14,17 +14,17 @@ use crate::options;
 /// A UDP socket to make.
 #[derive(Clone, Debug, Default)]
 pub struct UdpOptions {
-    /// This end's address (`-B`); `None` is all of them.
+    /// Local address (`-B`); `None` is all of them.
     pub address: Option<IpAddr>,
-    /// This end's port (`--cport`); `None` lets the kernel choose.
+    /// Local port (`--cport`); `None` lets the kernel choose.
     pub port: Option<Port>,
-    /// Which families. Without an address, [`Family::Any`] receives both at once.
-    pub family: Family,
-    /// Over which interface only (`--bind-dev`).
+    /// Address families. Without an address, [`IpFamily::Any`] receives both at once.
+    pub family: IpFamily,
+    /// The only interface to use (`--bind-dev`).
     pub device: Option<String>,
-    /// Whether other sockets that allow it too may have the same address and port.
+    /// True when other sockets that allow it, too, may have the same address and port.
     pub reuse_address: bool,
-    /// The rest.
+    /// Options of the socket.
     pub settings: SocketSettings,
 }
 
@@ -32,13 +32,13 @@ pub struct UdpOptions {
 /// [`super::listen_tcp`] does.
 pub fn bind_udp(options: &UdpOptions) -> Result<UdpSocket> {
     let address = options.address.unwrap_or(match options.family {
-        Family::Ipv4 => Ipv4Addr::UNSPECIFIED.into(),
-        Family::Any | Family::Ipv6 => Ipv6Addr::UNSPECIFIED.into(),
+        IpFamily::Ipv4 => Ipv4Addr::UNSPECIFIED.into(),
+        IpFamily::Any | IpFamily::Ipv6 => Ipv6Addr::UNSPECIFIED.into(),
     });
     if !options.family.allows(address) {
         return Err(Error::refused(format!("binding to {address}"), "the address is not of the family asked for"));
     }
-    let fall_back = options.address.is_none() && options.family == Family::Any;
+    let fall_back = options.address.is_none() && options.family == IpFamily::Any;
     match bind_to(address, options) {
         Err(error) if fall_back && is_without_ipv6(&error) => bind_to(Ipv4Addr::UNSPECIFIED.into(), options),
         socket => socket,
@@ -68,8 +68,8 @@ pub fn connect_udp(options: &UdpOptions, remote: SocketAddr) -> Result<UdpSocket
     Ok(socket.into())
 }
 
-/// Ties a bound socket to one peer: from now on it sends to `remote` and receives from it alone. An IPv4 peer of an IPv6
-/// socket may be given either way.
+/// Connects a bound socket to one peer: from now on it sends to `remote` and receives from it alone. An IPv4 peer of an
+/// IPv6 socket may be given mapped or not.
 pub fn connect_bound_udp(socket: &UdpSocket, remote: SocketAddr) -> Result<()> {
     let remote = for_family(remote, options::is_ipv6(socket)?);
     socket.connect(remote).map_err(|cause| connect_error(remote, cause))

@@ -1,4 +1,4 @@
-//! Socket buffers, and what is waiting in them.
+//! Socket buffers, and the data waiting in them.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -27,15 +27,14 @@ pub fn receive_buffer(socket: &impl AsFd) -> Result<ByteCount> {
     get(socket, RECEIVE_BUFFER).map(to_size)
 }
 
-/// Fixes the send buffer's size and ends its auto-tuning. The kernel silently holds it to `net.core.wmem_max`: read
-/// [`send_buffer`] to see what came of it. For TCP, set it before the connection is made.
+/// Fixes the send buffer's size and ends its auto-tuning. The kernel silently caps it at `net.core.wmem_max`: read
+/// [`send_buffer`] for the result. For TCP, set it before the connection is made.
 pub fn set_send_buffer(socket: &impl AsFd, size: ByteCount) -> Result<()> {
     set(socket, SEND_BUFFER, from_size(size))
 }
 
-/// Fixes the receive buffer's size and ends its auto-tuning. The kernel silently holds it to `net.core.rmem_max`: read
-/// [`receive_buffer`] to see what came of it. For TCP, set it before the connection is made: the window scale hangs on
-/// it.
+/// Fixes the receive buffer's size and ends its auto-tuning. The kernel silently caps it at `net.core.rmem_max`: read
+/// [`receive_buffer`] for the result. For TCP, set it before the connection is made: the window scale depends on it.
 pub fn set_receive_buffer(socket: &impl AsFd, size: ByteCount) -> Result<()> {
     set(socket, RECEIVE_BUFFER, from_size(size))
 }
@@ -55,29 +54,28 @@ pub fn set_receive_low_water(socket: &impl AsFd, size: ByteCount) -> Result<()> 
     set(socket, RECEIVE_LOW_WATER, from_size(size))
 }
 
-/// What was written to the socket and is still in its send buffer: for TCP, not acknowledged yet (`SIOCOUTQ`).
+/// Bytes written to the socket that are still in its send buffer: for TCP, not acknowledged yet (`SIOCOUTQ`).
 pub fn unacknowledged_bytes(socket: &impl AsFd) -> Result<ByteCount> {
-    queue_length(socket, libc::TIOCOUTQ, "reading the length of the send queue (SIOCOUTQ)")
-}
-
-/// What has arrived and was not read: for TCP all of it, for UDP the next datagram (`SIOCINQ`).
-pub fn unread_bytes(socket: &impl AsFd) -> Result<ByteCount> {
-    queue_length(socket, libc::FIONREAD, "reading the length of the receive queue (SIOCINQ)")
-}
-
-fn queue_length(socket: &impl AsFd, request: libc::Ioctl, operation: &str) -> Result<ByteCount> {
     let mut length: libc::c_int = 0;
-    // SAFETY: both requests write one int, and `length` is one that is ours alone.
-    let answer = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), request, &raw mut length) };
-    check(answer).map_err(|cause| Error::system(operation, cause))?;
+    // SAFETY: the request writes one int, and `length` is one that is ours alone.
+    let answer = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut length) };
+    check(answer).map_err(|cause| Error::system("reading the length of the send queue (SIOCOUTQ)", cause))?;
     Ok(to_size(length))
+}
+
+/// Bytes that have arrived and were not read: for TCP all of them, for UDP the next datagram (`SIOCINQ`).
+pub fn unread_bytes(socket: &impl AsFd) -> Result<ByteCount> {
+    let length = rustix::io::ioctl_fionread(socket.as_fd());
+    length
+        .map(ByteCount::new)
+        .map_err(|cause| Error::system("reading the length of the receive queue (SIOCINQ)", cause))
 }
 
 fn to_size(value: libc::c_int) -> ByteCount {
     ByteCount::new(u64::try_from(value).unwrap_or(0))
 }
 
-/// The kernel's options are C ints; what does not fit asks for the largest.
+/// The kernel's options are C ints; larger values ask for the maximum.
 fn from_size(size: ByteCount) -> libc::c_int {
     libc::c_int::try_from(size.get()).unwrap_or(libc::c_int::MAX)
 }

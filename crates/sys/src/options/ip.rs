@@ -1,13 +1,12 @@
 //! Options of the internet layer, and the choice of interface.
 
-use std::ffi::CString;
-use std::io;
 use std::net::SocketAddrV6;
 use std::os::fd::AsFd;
 
 use linerate_units::{FlowLabel, Mtu, TypeOfService};
 
 use crate::error::{Error, Result};
+use crate::namespace;
 use crate::sockopt::{self, SocketOption, flag, get, set};
 
 const DOMAIN: SocketOption = SocketOption::new(libc::SOL_SOCKET, libc::SO_DOMAIN, "SO_DOMAIN", "address family");
@@ -31,7 +30,7 @@ const IPV6_ONLY: SocketOption =
 const DEVICE: SocketOption =
     SocketOption::new(libc::SOL_SOCKET, libc::SO_BINDTODEVICE, "SO_BINDTODEVICE", "interface to use");
 
-/// Whether it is an IPv6 socket, which may also carry IPv4 (mapped addresses).
+/// True for an IPv6 socket, which may also carry IPv4 (mapped addresses).
 pub fn is_ipv6(socket: &impl AsFd) -> Result<bool> {
     let family: libc::c_int = get(socket, DOMAIN)?;
     Ok(family == libc::AF_INET6)
@@ -43,8 +42,8 @@ pub fn set_type_of_service(socket: &impl AsFd, value: TypeOfService) -> Result<(
     set_in_both_families(socket, TYPE_OF_SERVICE, TRAFFIC_CLASS, libc::c_int::from(value.get()))
 }
 
-/// Sets an option, for an IPv6 socket in both families, as it may carry IPv4, too. A raw one does not, and has no option
-/// of IPv4.
+/// Sets an option, for an IPv6 socket in both families, as it may carry IPv4, too. A raw one does not, and has no
+/// option of IPv4.
 pub(super) fn set_in_both_families(
     socket: &impl AsFd,
     ipv4: SocketOption,
@@ -68,21 +67,6 @@ pub fn type_of_service(socket: &impl AsFd) -> Result<TypeOfService> {
     Ok(TypeOfService::new(u8::try_from(octet).unwrap_or(0)))
 }
 
-/// `struct in6_flowlabel_req` of the kernel (`include/uapi/linux/in6.h`).
-#[repr(C)]
-struct FlowLabelRequest {
-    destination: [u8; 16],
-    label: [u8; 4],
-    action: u8,
-    share: u8,
-    flags: u16,
-    expires: u16,
-    linger: u16,
-    padding: u32,
-}
-
-const _: () = assert!(size_of::<FlowLabelRequest>() == 32);
-
 const FLOW_LABEL_GET: u8 = 0; // IPV6_FL_A_GET
 const FLOW_LABEL_SHARED: u8 = 255; // IPV6_FL_S_ANY
 const FLOW_LABEL_CREATE: u16 = 1; // IPV6_FL_F_CREATE
@@ -90,20 +74,13 @@ const FLOW_LABEL_CREATE: u16 = 1; // IPV6_FL_F_CREATE
 /// Reserves `label` for packets to `remote`. To use it, connect to the address that is returned: it is `remote` with
 /// the label in its flow information.
 pub fn set_flow_label(socket: &impl AsFd, remote: SocketAddrV6, label: FlowLabel) -> Result<SocketAddrV6> {
-    let request = FlowLabelRequest {
-        destination: remote.ip().octets(),
-        label: label.get().to_be_bytes(),
-        action: FLOW_LABEL_GET,
-        share: FLOW_LABEL_SHARED,
-        flags: FLOW_LABEL_CREATE,
-        expires: 0,
-        linger: 0,
-        padding: 0,
-    };
-    // SAFETY: `repr(C)` of integers that leave no padding (asserted above by its size); it lives through the call.
-    let bytes =
-        unsafe { core::slice::from_raw_parts((&raw const request).cast::<u8>(), size_of::<FlowLabelRequest>()) };
-    sockopt::set_bytes(socket, FLOW_LABEL_MANAGER, bytes)?;
+    // `struct in6_flowlabel_req` (`include/uapi/linux/in6.h`): destination, label, action, sharing, flags, two times.
+    let mut request = [0; 32];
+    request[..16].copy_from_slice(&remote.ip().octets());
+    request[16..20].copy_from_slice(&label.get().to_be_bytes());
+    request[20..22].copy_from_slice(&[FLOW_LABEL_GET, FLOW_LABEL_SHARED]);
+    request[22..24].copy_from_slice(&FLOW_LABEL_CREATE.to_ne_bytes());
+    sockopt::set_bytes(socket, FLOW_LABEL_MANAGER, &request)?;
     set(socket, FLOW_INFO_SEND, flag(true))?;
     let mut labelled = remote;
     labelled.set_flowinfo(label.get().to_be()); // the kernel reads it in network byte order
@@ -117,20 +94,20 @@ pub fn set_dont_fragment(socket: &impl AsFd) -> Result<()> {
     set_in_both_families(socket, PATH_MTU_DISCOVERY, PATH_MTU_DISCOVERY_V6, libc::IP_PMTUDISC_DO)
 }
 
-/// As [`set_dont_fragment`], but what this host believes to know of the path's MTU is not looked at: for finding it out
-/// (RFC 4821, RFC 8899). Datagrams larger than the interface's MTU fail with `EMSGSIZE`; what routers say about others
-/// is on the error queue ([`set_path_errors`](super::set_path_errors)) and changes nothing.
+/// As [`set_dont_fragment`], but ignores this host's record of the path's MTU: for probing it (RFC 4821, RFC 8899).
+/// Datagrams larger than the interface's MTU fail with `EMSGSIZE`; routers' reports on others are on the error queue
+/// ([`set_path_errors`](super::set_path_errors)) and change nothing.
 pub fn set_path_mtu_probing(socket: &impl AsFd) -> Result<()> {
     set_in_both_families(socket, PATH_MTU_DISCOVERY, PATH_MTU_DISCOVERY_V6, libc::IP_PMTUDISC_PROBE)
 }
 
-/// Takes [`set_path_mtu_probing`] back: datagrams are sent as most systems have it by default, larger ones than the
-/// path's MTU in fragments (`IP_PMTUDISC_WANT`, ip(7)).
+/// Reverts [`set_path_mtu_probing`]: datagrams are sent as most systems do by default, larger ones than the path's MTU
+/// in fragments (`IP_PMTUDISC_WANT`, ip(7)).
 pub fn unset_path_mtu_probing(socket: &impl AsFd) -> Result<()> {
     set_in_both_families(socket, PATH_MTU_DISCOVERY, PATH_MTU_DISCOVERY_V6, libc::IP_PMTUDISC_WANT)
 }
 
-/// The path MTU that this host believes a connected socket to have: learnt from routers, else the route's, else the
+/// The path MTU that this host assumes for a connected socket: learnt from routers, else the route's, else the
 /// interface's.
 pub fn path_mtu(socket: &impl AsFd) -> Result<Mtu> {
     let option = if is_ipv6(socket)? { PATH_MTU_V6 } else { PATH_MTU };
@@ -139,21 +116,21 @@ pub fn path_mtu(socket: &impl AsFd) -> Result<Mtu> {
     Ok(Mtu::new(u32::try_from(size).unwrap_or(0)))
 }
 
-/// Whether an IPv6 listener refuses IPv4. Set it before it is bound.
+/// Makes an IPv6 listener refuse IPv4, or accept it. Set it before it is bound.
 pub fn set_ipv6_only(socket: &impl AsFd, on: bool) -> Result<()> {
     set(socket, IPV6_ONLY, flag(on))
 }
 
-/// Uses only the interface `device`, whatever the routing table says. Free for everybody since Linux 5.7, before that
-/// it needs `CAP_NET_RAW`.
+/// Uses only the interface `device`, regardless of the routing table. Needs no privilege since Linux 5.7, before that
+/// `CAP_NET_RAW`.
 pub fn bind_to_device(socket: &impl AsFd, device: &str) -> Result<()> {
     check_interface_name(device)?;
     sockopt::set_bytes(socket, DEVICE, device.as_bytes())
         .map_err(|error| error.hint_on(libc::ENODEV, "`ip link` lists this host's interfaces"))
 }
 
-/// Refuses what cannot be the name of an interface: empty, longer than 15 bytes, `.` and `..`, or with `/`, `:` or
-/// blanks in it (`dev_valid_name` of the kernel). Whether there is such an interface is not asked.
+/// Refuses invalid names of interfaces: empty, longer than 15 bytes, `.` and `..`, or with `/`, `:` or blanks in them
+/// (`dev_valid_name` of the kernel). Existence is not checked.
 pub fn check_interface_name(device: &str) -> Result<()> {
     let valid = (1..=15).contains(&device.len())
         && device != "."
@@ -171,12 +148,8 @@ pub fn check_interface_name(device: &str) -> Result<()> {
 /// The number of the interface `device`, as the scope of a link-local address has it.
 pub fn interface_index(device: &str) -> Result<u32> {
     check_interface_name(device)?;
-    let operation = || format!("looking up the interface {device}");
-    let name =
-        CString::new(device).map_err(|_| Error::system(operation(), io::Error::from_raw_os_error(libc::EINVAL)))?;
-    // SAFETY: `name` ends with a NUL and lives through the call.
-    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
-        0 => Err(Error::last(operation()).hint_on(libc::ENODEV, "`ip link` lists this host's interfaces")),
-        index => Ok(index),
-    }
+    namespace::index_of(device).map_err(|cause| {
+        Error::system(format!("looking up the interface {device}"), cause)
+            .hint_on(libc::ENODEV, "`ip link` lists this host's interfaces")
+    })
 }

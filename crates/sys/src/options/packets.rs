@@ -1,4 +1,4 @@
-//! What is to come with each received packet, and what is to be told about sent ones.
+//! Metadata that comes with each received packet, and reports on sent ones.
 
 use std::os::fd::AsFd;
 
@@ -28,9 +28,9 @@ const HOP_LIMIT: SocketOption = SocketOption::new(libc::IPPROTO_IP, libc::IP_TTL
 const HOP_LIMIT_V6: SocketOption =
     SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, "IPV6_UNICAST_HOPS", "IPv6 hop limit");
 
-/// Brings with each packet the time of its arrival: the kernel's, and the device's where somebody has switched that on
-/// (`SO_TIMESTAMPING`, Linux 2.6.30). With `sent`, the error queue tells when each packet left, too, with its number,
-/// counted from 0 at the moment of switching on (Linux 4.0).
+/// Adds to each received packet its time of arrival: the kernel's, and the device's where that is enabled
+/// (`SO_TIMESTAMPING`, Linux 2.6.30). With `sent`, the error queue reports the departure of each packet, too, with its
+/// number, counted from 0 at the moment of enabling (Linux 4.0).
 pub fn set_packet_timestamps(socket: &impl AsFd, sent: bool) -> Result<()> {
     let received = libc::SOF_TIMESTAMPING_SOFTWARE
         | libc::SOF_TIMESTAMPING_RX_SOFTWARE
@@ -41,29 +41,29 @@ pub fn set_packet_timestamps(socket: &impl AsFd, sent: bool) -> Result<()> {
     set(socket, PACKET_TIMESTAMPS, if sent { received | leaving } else { received })
 }
 
-/// Brings with each packet the hop limit (time to live) that it had left. An IPv6 socket brings that of IPv4, too.
+/// Adds to each received packet its remaining hop limit (time to live); on an IPv6 socket that of IPv4, too.
 pub fn set_receive_hop_limit(socket: &impl AsFd, on: bool) -> Result<()> {
     set_in_both_families(socket, RECEIVE_TTL, RECEIVE_HOP_LIMIT, flag(on))
 }
 
-/// Brings with each packet its type of service (traffic class). An IPv6 socket brings that of IPv4, too.
+/// Adds to each received packet its type of service (traffic class); on an IPv6 socket that of IPv4, too.
 pub fn set_receive_type_of_service(socket: &impl AsFd, on: bool) -> Result<()> {
     set_in_both_families(socket, RECEIVE_TOS, RECEIVE_CLASS, flag(on))
 }
 
-/// Brings with each packet the address of this host that it was sent to.
+/// Adds to each received packet its destination address on this host.
 pub fn set_receive_destination(socket: &impl AsFd, on: bool) -> Result<()> {
-    // An IPv6 socket brings IPv4 addresses in the same way, mapped.
+    // An IPv6 socket reports IPv4 addresses in the same way, mapped.
     set(socket, if is_ipv6(socket)? { RECEIVE_ADDRESS_V6 } else { RECEIVE_ADDRESS }, flag(on))
 }
 
-/// Keeps what routers and hosts say about this socket's packets, to be read with [`crate::error_queue::read`]. On TCP,
-/// errors that the kernel would outlast then also end the connection (ip(7)).
+/// Keeps ICMP errors from routers and hosts about this socket's packets, to be read with [`crate::error_queue::read`].
+/// On TCP, errors that the kernel would outlast then also end the connection (ip(7)).
 pub fn set_path_errors(socket: &impl AsFd, on: bool) -> Result<()> {
     set_in_both_families(socket, RECEIVE_ERRORS, RECEIVE_ERRORS_V6, flag(on))
 }
 
-/// How many routers the socket's packets may pass, 1 to 255.
+/// Sets the hop limit of the socket's packets, 1 to 255.
 pub fn set_hop_limit(socket: &impl AsFd, hops: u8) -> Result<()> {
     set_in_both_families(socket, HOP_LIMIT, HOP_LIMIT_V6, libc::c_int::from(hops))
 }

@@ -1,4 +1,4 @@
-//! Options of connections that load a path while it is probed: little waits unsent, and the end comes without delay.
+//! Options of connections that load a path while it is probed: little unsent data, and a close without delay.
 
 use core::time::Duration;
 use std::os::fd::AsFd;
@@ -11,17 +11,17 @@ use crate::sockopt::{SocketOption, set};
 
 const NOT_SENT_LOW_WATER: SocketOption =
     SocketOption::new(libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, "TCP_NOTSENT_LOWAT", "limit of unsent data");
-/// Lets a TCP connection be written to only while less than `size` waits in it unsent (tcp(7), Linux 3.12). What is in
-/// flight does not count: the congestion window may be any.
+/// Makes a TCP connection writable only while less than `size` in it is unsent (tcp(7), Linux 3.12). Data in flight
+/// does not count: the congestion window may be any.
 pub fn set_not_sent_low_water(socket: &impl AsFd, size: ByteCount) -> Result<()> {
     set(socket, NOT_SENT_LOW_WATER, libc::c_int::try_from(size.get()).unwrap_or(libc::c_int::MAX))
 }
 
-/// Has closing a TCP connection throw away what it has not sent yet, and reset it (`SO_LINGER` of zero, socket(7)).
+/// Makes the close of a TCP connection discard its unsent data, and reset it (`SO_LINGER` of zero, socket(7)).
 pub fn set_close_by_reset(socket: &impl AsFd) -> Result<()> {
     SockRef::from(&socket.as_fd())
         .set_linger(Some(Duration::ZERO))
-        .map_err(|cause| Error::system("having a connection end by a reset (SO_LINGER)", cause))
+        .map_err(|cause| Error::system("setting the close by reset (SO_LINGER)", cause))
 }
 
 #[cfg(test)]

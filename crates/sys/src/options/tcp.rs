@@ -6,7 +6,6 @@ use std::os::fd::AsFd;
 
 use linerate_units::{BitRate, Mss};
 
-use crate::clock;
 use crate::error::{Error, Result};
 use crate::sockopt::{self, SocketOption, flag, get, set};
 use crate::syn::Syn;
@@ -38,8 +37,8 @@ const REUSE_ADDRESS: SocketOption =
 const ZERO_COPY: SocketOption =
     SocketOption::new(libc::SOL_SOCKET, libc::SO_ZEROCOPY, "SO_ZEROCOPY", "zero-copy switch");
 
-const SAVE_SYN: SocketOption = SocketOption::new(libc::IPPROTO_TCP, 27, "TCP_SAVE_SYN", "SYN keeping switch");
-const SAVED_SYN: SocketOption = SocketOption::new(libc::IPPROTO_TCP, 28, "TCP_SAVED_SYN", "SYN that was kept");
+const SAVE_SYN: SocketOption = SocketOption::new(libc::IPPROTO_TCP, 27, "TCP_SAVE_SYN", "SYN saving switch");
+const SAVED_SYN: SocketOption = SocketOption::new(libc::IPPROTO_TCP, 28, "TCP_SAVED_SYN", "saved SYN");
 
 /// The congestion control algorithm in use, by the kernel's name, for example `cubic`.
 pub fn congestion(socket: &impl AsFd) -> Result<String> {
@@ -60,12 +59,12 @@ pub fn set_congestion(socket: &impl AsFd, name: &str) -> Result<()> {
             )
             .hint_on(
                 libc::EPERM,
-                "only root may use it: `sysctl net.ipv4.tcp_allowed_congestion_control` lists what everybody may",
+                "only root may use it: `sysctl net.ipv4.tcp_allowed_congestion_control` lists those for all users",
             )
     })
 }
 
-/// The maximum segment size: what was set, or on a connection what its path allows.
+/// The maximum segment size: as set, or on a connection as its path allows.
 pub fn mss(socket: &impl AsFd) -> Result<Mss> {
     let size: libc::c_int = get(socket, MAXIMUM_SEGMENT)?;
     Ok(Mss::new(u32::try_from(size).unwrap_or(0)))
@@ -82,15 +81,16 @@ pub fn set_no_delay(socket: &impl AsFd, on: bool) -> Result<()> {
     set(socket, NO_DELAY, flag(on))
 }
 
-/// Has a listener keep the first packet of each connection that it will accept (Linux 4.2), for [`saved_syn`].
+/// Makes a listener keep the SYN of each connection that it will accept (Linux 4.2), for [`saved_syn`].
 pub fn set_save_syn(listener: &impl AsFd, on: bool) -> Result<()> {
     set(listener, SAVE_SYN, flag(on))
 }
 
-/// The first packet of an accepted connection as it arrived, with what of it the way had changed. It is given away once;
-/// `None` when it was not kept ([`set_save_syn`]) or was asked for before.
+/// The SYN of an accepted connection as it arrived, with the changes made on the path. It is returned once; `None` when
+/// it was not kept ([`set_save_syn`]) or was returned before.
 pub fn saved_syn(socket: &impl AsFd) -> Result<Option<Syn>> {
-    // Both headers at their longest take 120; of IPv6, more extension headers than anybody sends. A longer one is refused.
+    // Both headers at their longest take 120; for IPv6, more extension headers fit than are in use. A longer one is
+    // refused.
     let mut packet = [0; 512];
     Ok(Syn::parse(sockopt::get_bytes(socket, SAVED_SYN, &mut packet)?))
 }
@@ -100,9 +100,9 @@ pub fn set_user_timeout(socket: &impl AsFd, time: Duration) -> Result<()> {
     set(socket, USER_TIMEOUT, libc::c_int::try_from(time.as_millis()).unwrap_or(libc::c_int::MAX))
 }
 
-/// When to probe a silent peer. What is `None` stays as the system has it.
+/// Times of probes to a silent peer. `None` keeps the system's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Keepalive {
+pub struct KeepaliveSettings {
     /// Silence before the first probe, 1 to 32767 s.
     pub idle: Option<Duration>,
     /// Time between probes, 1 to 32767 s.
@@ -112,7 +112,7 @@ pub struct Keepalive {
 }
 
 /// Probes the peer when the connection is silent (RFC 9293 §3.8.4). Times are rounded up to whole seconds.
-pub fn set_keepalive(socket: &impl AsFd, keepalive: Keepalive) -> Result<()> {
+pub fn set_keepalive(socket: &impl AsFd, keepalive: KeepaliveSettings) -> Result<()> {
     set(socket, KEEPALIVE, flag(true))?;
     if let Some(idle) = keepalive.idle {
         set(socket, KEEPALIVE_IDLE, whole_seconds(idle))?;
@@ -130,8 +130,8 @@ fn whole_seconds(time: Duration) -> libc::c_int {
     libc::c_int::try_from(time.as_millis().div_ceil(1000)).unwrap_or(libc::c_int::MAX)
 }
 
-/// Limits the rate at which the kernel paces this socket's packets; a rate of zero takes the limit away. TCP paces by
-/// itself; UDP needs the `fq` queueing discipline on the way out. Takes rates above 34 Gbit/s since Linux 4.20.
+/// Limits the rate at which the kernel paces this socket's packets; a rate of zero removes the limit. TCP paces by
+/// itself; UDP needs the `fq` queueing discipline on the interface. Supports rates above 34 Gbit/s since Linux 4.20.
 pub fn set_max_pacing_rate(socket: &impl AsFd, rate: BitRate) -> Result<()> {
     let bytes_per_second = if rate.is_zero() { u64::MAX } else { rate.whole_bits_per_second().div_ceil(8) };
     set(socket, MAX_PACING_RATE, bytes_per_second)
@@ -154,10 +154,9 @@ fn set_timeout(socket: &impl AsFd, option: SocketOption, time: Option<Duration>)
     }
     // The kernel counts microseconds, and takes zero for no limit.
     let time = time.map_or(Duration::ZERO, |time| time.max(Duration::from_micros(1)));
-    let time = clock::to_timeval(time);
-    // SAFETY: a timeval is plain integers; it lives through the call, which reads its bytes.
-    let bytes = unsafe { core::slice::from_raw_parts((&raw const time).cast::<u8>(), size_of::<libc::timeval>()) };
-    sockopt::set_bytes(socket, option, bytes)
+    let seconds: libc::time_t = time.as_secs().try_into().unwrap_or(libc::time_t::MAX);
+    let microseconds = libc::suseconds_t::from(time.subsec_micros().cast_signed());
+    sockopt::set_bytes(socket, option, &[seconds.to_ne_bytes(), microseconds.to_ne_bytes()].concat())
 }
 
 /// Lets an address be bound while old connections of it linger (and for UDP, while another socket with this option

@@ -44,11 +44,11 @@ fn buffers_are_twice_what_was_set() {
 }
 
 #[test]
-fn buffers_beyond_the_limit_are_held_back_without_an_error() {
+fn buffers_beyond_the_limit_are_capped_without_an_error() {
     let socket = datagram_socket();
     let limit = std::fs::read_to_string("/proc/sys/net/core/wmem_max").expect("procfs");
     let limit = ByteCount::new(limit.trim().parse().expect("a number"));
-    set_send_buffer(&socket, ByteCount::new(u64::MAX)).expect("held back");
+    set_send_buffer(&socket, ByteCount::new(u64::MAX)).expect("capped");
     assert_eq!(send_buffer(&socket).expect("socket"), limit * 2);
 }
 
@@ -56,7 +56,7 @@ fn buffers_beyond_the_limit_are_held_back_without_an_error() {
 fn a_forced_buffer_is_at_least_what_a_plain_one_would_be() {
     let (plain, forced) = (datagram_socket(), datagram_socket());
     let size = ByteCount::from_mebibytes(8);
-    set_receive_buffer(&plain, size).expect("held back");
+    set_receive_buffer(&plain, size).expect("capped");
     force_receive_buffer(&forced, size).expect("falls back");
     force_send_buffer(&forced, size).expect("falls back");
     assert!(receive_buffer(&forced).expect("socket") >= receive_buffer(&plain).expect("socket"));
@@ -65,8 +65,10 @@ fn a_forced_buffer_is_at_least_what_a_plain_one_would_be() {
 #[test]
 fn queues_are_counted() {
     let (mut client, server) = connected();
-    client.write_all(&[0; 1000]).expect("room");
-    assert!(crate::poll::wait_for(&server, crate::poll::Interest::READ, Some(Duration::from_secs(5))).expect("poll"));
+    client.write_all(&[0; 1000]).expect("buffer space");
+    assert!(
+        crate::poll::wait_for(&server, crate::poll::PollInterest::READ, Some(Duration::from_secs(5))).expect("poll")
+    );
     assert_eq!(unread_bytes(&server).expect("socket"), ByteCount::new(1000));
     assert!(unacknowledged_bytes(&client).expect("socket") <= ByteCount::new(1000));
     assert_eq!(unread_bytes(&client).expect("socket"), ByteCount::ZERO);
@@ -100,8 +102,11 @@ fn switches_and_times_of_tcp() {
     assert_eq!(read(&client, libc::IPPROTO_TCP, libc::TCP_NODELAY), 1);
     set_user_timeout(&client, Duration::from_millis(1500)).expect("TCP");
     assert_eq!(read(&client, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT), 1500);
-    let keepalive =
-        Keepalive { idle: Some(Duration::from_millis(9500)), interval: Some(Duration::from_secs(3)), probes: Some(2) };
+    let keepalive = KeepaliveSettings {
+        idle: Some(Duration::from_millis(9500)),
+        interval: Some(Duration::from_secs(3)),
+        probes: Some(2),
+    };
     set_keepalive(&client, keepalive).expect("TCP");
     assert_eq!(read(&client, libc::SOL_SOCKET, libc::SO_KEEPALIVE), 1);
     assert_eq!(read(&client, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE), 10, "rounded up");
@@ -130,7 +135,7 @@ fn pacing_rates_beyond_32_bits() {
 fn timeouts_end_a_read() {
     let socket = datagram_socket();
     set_receive_timeout(&socket, Some(Duration::from_millis(20))).expect("socket");
-    let error = socket.recv(&mut [0; 8]).expect_err("nobody sends");
+    let error = socket.recv(&mut [0; 8]).expect_err("no sender");
     assert!(crate::poll::would_block(&error), "{error}");
     assert_eq!(set_send_timeout(&socket, Some(Duration::ZERO)).expect_err("no limit").errno(), Some(libc::EINVAL));
     set_send_timeout(&socket, Some(Duration::from_millis(1234))).expect("socket");
@@ -157,7 +162,7 @@ fn a_flow_label_reaches_the_connection() {
     let SocketAddr::V6(remote) = listener.local_addr().expect("bound") else { panic!("IPv6") };
     let socket = socket2::Socket::new(socket2::Domain::IPV6, socket2::Type::STREAM, None).expect("TCP");
     let label = FlowLabel::new(0x1_2345).expect("in range");
-    let labelled = set_flow_label(&socket, remote, label).expect("free for everybody");
+    let labelled = set_flow_label(&socket, remote, label).expect("needs no privilege");
     assert_eq!((labelled.ip(), labelled.port()), (remote.ip(), remote.port()));
     assert_eq!(u32::from_be(labelled.flowinfo()), 0x1_2345);
     socket.connect(&labelled.into()).expect("loopback");
@@ -200,7 +205,7 @@ fn path_mtu_is_probed_in_both_families() {
 }
 
 #[test]
-fn what_comes_with_packets_is_chosen_in_both_families() {
+fn packet_metadata_is_enabled_in_both_families() {
     let socket = UdpSocket::bind("[::]:0").expect("IPv6");
     set_receive_hop_limit(&socket, true).expect("both");
     set_receive_type_of_service(&socket, true).expect("both");
@@ -229,7 +234,7 @@ fn options_of_udp() {
 }
 
 #[test]
-fn busy_polling_is_set_or_the_way_out_is_told() {
+fn busy_polling_is_set_or_the_remedy_is_given() {
     let socket = datagram_socket();
     match set_busy_poll(&socket, Duration::from_micros(50)) {
         Ok(()) => assert_eq!(read(&socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL), 50),
@@ -240,7 +245,7 @@ fn busy_polling_is_set_or_the_way_out_is_told() {
 #[test]
 fn interfaces() {
     let socket = datagram_socket();
-    bind_to_device(&socket, "lo").expect("free for everybody since Linux 5.7");
+    bind_to_device(&socket, "lo").expect("needs no privilege since Linux 5.7");
     assert_eq!(interface_index("lo").expect("every host has it"), 1);
     let error = interface_index("nosuch0").expect_err("not there");
     assert!(error.to_string().contains("ip link"), "{error}");

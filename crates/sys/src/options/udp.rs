@@ -21,23 +21,23 @@ const RECEIVE_TIMESTAMPS: SocketOption =
 const BUSY_POLL: SocketOption =
     SocketOption::new(libc::SOL_SOCKET, libc::SO_BUSY_POLL, "SO_BUSY_POLL", "busy-polling time");
 
-/// Cuts each write into datagrams of `size` bytes, the last one with the rest (generic segmentation offload, Linux
+/// Cuts each write into datagrams of `size` bytes, the last one with the remainder (generic segmentation offload, Linux
 /// 4.18). At most 64 datagrams (128 in newer kernels) and 65507 bytes per write; 0 turns it off.
 pub fn set_udp_segment(socket: &impl AsFd, size: u16) -> Result<()> {
     set(socket, SEGMENT, libc::c_int::from(size))
 }
 
-/// Hands datagrams of one size over together (generic receive offload, Linux 5.0); the size comes as a control message.
+/// Delivers datagrams of one size together (generic receive offload, Linux 5.0); the size comes as a control message.
 pub fn set_udp_gro(socket: &impl AsFd, on: bool) -> Result<()> {
     set(socket, RECEIVE_OFFLOAD, flag(on))
 }
 
-/// Brings with each datagram how many were dropped so far because the socket's buffer was full.
+/// Adds to each datagram the number dropped so far because the socket's buffer was full.
 pub fn set_receive_queue_overflow_counter(socket: &impl AsFd, on: bool) -> Result<()> {
     set(socket, OVERFLOW_COUNTER, flag(on))
 }
 
-/// Brings with each datagram the time of its arrival, in nanoseconds of `CLOCK_REALTIME`.
+/// Adds to each datagram its time of arrival, in nanoseconds of `CLOCK_REALTIME`.
 pub fn set_receive_timestamps(socket: &impl AsFd, on: bool) -> Result<()> {
     set(socket, RECEIVE_TIMESTAMPS, flag(on))
 }

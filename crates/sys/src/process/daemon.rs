@@ -1,9 +1,12 @@
-//! Running in the background, and the file that says under which number.
+//! Running in the background, and the pid file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, setsid, test_kill_process};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::error::{Error, Result, check};
 
@@ -23,19 +26,21 @@ pub fn daemonize() -> Result<()> {
     // SAFETY: there is one thread (checked above), so the child's memory is consistent and it may do anything.
     match check(unsafe { libc::fork() }).map_err(failed)? {
         0 => detach(&null).map_err(failed),
-        // SAFETY: ends this process at once; the child owns everything from here on.
-        _ => unsafe { libc::_exit(0) },
+        _ => exit_at_once(0), // the child owns everything from here on
     }
 }
 
 fn detach(null: &File) -> io::Result<()> {
-    // SAFETY: takes nothing; a freshly forked child is never a group leader, so it works.
-    check(unsafe { libc::setsid() })?;
-    for standard in [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO] {
-        // SAFETY: both descriptors are numbers; the standard ones are owned by nobody in particular.
-        check(unsafe { libc::dup2(null.as_raw_fd(), standard) })?;
-    }
-    Ok(())
+    setsid()?; // a freshly forked child is never a group leader, so it works
+    dup2_stdin(null)?;
+    dup2_stdout(null)?;
+    Ok(dup2_stderr(null)?)
+}
+
+/// Ends this process without any clean-up, as it is a copy of another.
+pub(crate) fn exit_at_once(code: i32) -> ! {
+    // SAFETY: takes a number.
+    unsafe { libc::_exit(code) }
 }
 
 /// A file with this process's number, removed on drop if the number in it is still ours.
@@ -65,7 +70,7 @@ pub fn write_pid_file(path: &Path) -> Result<PidFile> {
 impl Drop for PidFile {
     fn drop(&mut self) {
         if read_pid(&self.path) == Some(std::process::id()) {
-            // There is nobody left to tell.
+            // Errors cannot be reported any more.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -77,14 +82,14 @@ fn read_pid(path: &Path) -> Option<u32> {
 }
 
 fn runs(process: u32) -> bool {
-    let Ok(process @ 1..) = libc::pid_t::try_from(process) else { return false };
-    // SAFETY: signal 0 only asks whether the process exists; the number is positive, so no group is meant.
-    let answer = check(unsafe { libc::kill(process, 0) });
-    answer.map_or_else(|error| error.raw_os_error() == Some(libc::EPERM), |_| true)
+    let Ok(process @ 1..) = i32::try_from(process) else { return false };
+    Pid::from_raw(process).is_some_and(|process| matches!(test_kill_process(process), Ok(()) | Err(Errno::PERM)))
 }
 
 #[cfg(test)]
 mod tests {
+    use rustix::process::{WaitOptions, getpid, getsid, waitpid};
+
     use super::*;
 
     fn scratch(name: &str) -> PathBuf {
@@ -94,7 +99,7 @@ mod tests {
     #[test]
     fn a_pid_file_lives_as_long_as_its_guard() {
         let path = scratch("pid");
-        fs::write(&path, "999999999").expect("temporary directory"); // of nobody: beyond the kernel's largest
+        fs::write(&path, "999999999").expect("temporary directory"); // of no process: beyond the kernel's largest
         let guard = write_pid_file(&path).expect("a stale file is overwritten");
         assert_eq!(fs::read_to_string(&path).expect("there"), format!("{}\n", std::process::id()));
         drop(guard);
@@ -121,34 +126,30 @@ mod tests {
         fs::remove_file(&path).expect("there");
     }
 
-    /// A copy of this process, with this one thread alone, goes to the background and tells how it is there.
+    /// A copy of this process, with this one thread alone, goes to the background and reports its state.
     #[test]
     fn the_background_has_no_terminal_and_the_same_directory() {
-        let (mut told, teller) = io::pipe().expect("descriptors");
+        let (mut reader, writer) = io::pipe().expect("descriptors");
         let directory = std::env::current_dir().expect("there");
         // SAFETY: the child takes no lock that another thread could hold, except the allocator's, which the C library
         // keeps usable after a fork; it ends without running anything of the test's.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let background = daemonize().is_ok()
-                // SAFETY: takes numbers only.
-                && unsafe { libc::getsid(0) == libc::getpid() }
+                && getsid(None) == Ok(getpid())
                 && (0..3).all(|standard| {
                     fs::read_link(format!("/proc/self/fd/{standard}")).is_ok_and(|path| path == Path::new("/dev/null"))
                 })
                 && std::env::current_dir().is_ok_and(|here| here == directory);
-            let _ = (&teller).write_all(if background { b"yes" } else { b"no" });
-            // SAFETY: ends the child at once.
-            unsafe { libc::_exit(0) };
+            let _ = (&writer).write_all(if background { b"yes" } else { b"no" });
+            exit_at_once(0);
         }
-        drop(teller);
+        drop(writer);
         let mut answer = String::new();
-        io::Read::read_to_string(&mut told, &mut answer).expect("readable");
+        io::Read::read_to_string(&mut reader, &mut answer).expect("readable");
         assert_eq!(answer, "yes");
-        let mut status = -1;
-        // SAFETY: `status` is ours alone; the child is ours to wait for.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        assert_eq!(status, 0, "the process that was started ends well");
+        let (_, status) = waitpid(Pid::from_raw(child), WaitOptions::empty()).expect("ours").expect("it has ended");
+        assert_eq!(status.exit_status(), Some(0), "the process that was started ends well");
     }
 
     #[test]

@@ -4,15 +4,16 @@ use std::fs;
 use std::io;
 
 use linerate_units::ByteCount;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::error::{Error, Result, check};
+use crate::error::{Error, Result};
 
 /// Memory of this process that is in RAM now (`/proc/self/statm`).
 pub fn resident_memory() -> Result<ByteCount> {
     let failed = |cause| Error::system("reading /proc/self/statm", cause);
     let text = fs::read_to_string("/proc/self/statm").map_err(failed)?;
     let pages = resident_pages(&text).ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
-    Ok(page_size() * pages)
+    Ok(ByteCount::from_usize(rustix::param::page_size()) * pages)
 }
 
 /// The second field, in pages (`proc_pid_statm(5)`).
@@ -20,22 +21,12 @@ fn resident_pages(statm: &str) -> Option<u64> {
     statm.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-fn page_size() -> ByteCount {
-    // SAFETY: takes a number and touches no memory of ours.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    ByteCount::new(u64::try_from(size).unwrap_or(4096))
-}
-
 /// Allows this process as many open files as the system lets it have without privilege: many clients at once need
 /// them.
 pub fn raise_open_file_limit() -> Result<()> {
-    let failed = |cause| Error::system("raising the limit of open files", cause);
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is ours alone.
-    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }).map_err(failed)?;
-    limit.rlim_cur = limit.rlim_max;
-    // SAFETY: `limit` lives through the call, which only reads it.
-    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }).map(drop).map_err(failed)
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+        .map_err(|cause| Error::system("raising the limit of open files", cause))
 }
 
 /// Keeps glibc from reserving an arena of memory for each thread, which a server with many short-lived threads would

@@ -7,6 +7,7 @@ mod other;
 mod privileges;
 
 pub use affinity::{current_cpu, pin_process, pin_thread};
+pub(crate) use daemon::exit_at_once;
 pub use daemon::{PidFile, daemonize, write_pid_file};
 pub use memory::{limit_malloc_arenas, raise_open_file_limit, release_free_memory, resident_memory};
 pub use other::{ProcessIdentity, own_program};

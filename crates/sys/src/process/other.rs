@@ -1,21 +1,24 @@
-//! Other processes, by a number that means them and nobody after them.
+//! Other processes, identified by more than their number, which may be reused.
 
 use std::fs;
 use std::io;
 
-use crate::error::{Error, Result, check};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
 
-/// A process: its number, and when it began, as numbers are given again.
+use crate::error::{Error, Result};
+
+/// A process: its number, and its start, as numbers are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessIdentity {
-    /// Its number.
+    /// Process identifier.
     pub number: u32,
-    /// When it began, in ticks since the boot (`proc_pid_stat(5)`, field 22).
+    /// Start, in ticks since the boot (`proc_pid_stat(5)`, field 22).
     pub began: u64,
 }
 
 impl ProcessIdentity {
-    /// This process; `None` where `/proc` does not tell.
+    /// This process; `None` where `/proc` does not show it.
     #[must_use]
     pub fn of_this() -> Option<Self> {
         Self::of(std::process::id())
@@ -31,7 +34,7 @@ impl ProcessIdentity {
         Some(Self { number, began })
     }
 
-    /// Whether it still runs.
+    /// True while it still runs.
     #[must_use]
     pub fn runs(&self) -> bool {
         Self::of(self.number) == Some(*self)
@@ -39,25 +42,23 @@ impl ProcessIdentity {
 
     /// Asks it to end (`SIGTERM`). One that is gone already is no error.
     pub fn terminate(&self) -> Result<()> {
-        self.signal(libc::SIGTERM)
+        self.signal(Signal::TERM)
     }
 
     /// Ends it (`SIGKILL`). One that is gone already is no error.
     pub fn kill(&self) -> Result<()> {
-        self.signal(libc::SIGKILL)
+        self.signal(Signal::KILL)
     }
 
-    fn signal(&self, signal: libc::c_int) -> Result<()> {
-        let Ok(number @ 2..) = libc::pid_t::try_from(self.number) else { return Ok(()) };
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let Ok(number @ 2..) = i32::try_from(self.number) else { return Ok(()) };
         if !self.runs() {
             return Ok(());
         }
-        // SAFETY: takes numbers; the number is positive, so one process is meant, and it was the right one just now.
-        match check(unsafe { libc::kill(number, signal) }) {
-            Err(cause) if cause.raw_os_error() != Some(libc::ESRCH) => {
-                Err(Error::system(format!("sending signal {signal} to process {number}"), cause))
-            }
-            Err(_) | Ok(_) => Ok(()),
+        // It was the right one just now.
+        match Pid::from_raw(number).map_or(Ok(()), |process| kill_process(process, signal)) {
+            Ok(()) | Err(Errno::SRCH) => Ok(()),
+            Err(cause) => Err(Error::system(format!("sending signal {} to process {number}", signal.as_raw()), cause)),
         }
     }
 }
@@ -78,8 +79,8 @@ mod tests {
         assert!(own.runs() && own.began > 0);
         let earlier = ProcessIdentity { began: own.began - 1, ..own };
         assert!(!earlier.runs());
-        // Were it taken for this one, the test would end here.
-        earlier.kill().expect("nobody is there to be ended");
+        // If it were taken for this one, the test would end here.
+        earlier.kill().expect("there is no process to end");
         assert_eq!(ProcessIdentity::of(0), None);
         assert!(own_program().expect("procfs").is_absolute());
     }

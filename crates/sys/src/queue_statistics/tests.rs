@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::command;
 
-// What Linux 6.12 answered in an emulated network, on a little-endian machine: bodies of one message each. `tc -s` said at the
-// same time what the tests expect.
+// Answers of Linux 6.12 in an emulated network, on a little-endian machine: bodies of one message each. The tests
+// expect the values that `tc -s` printed at the same time.
 const CAKE: &[u8] = include_bytes!("captured/cake.bin");
 const FQ_CODEL: &[u8] = include_bytes!("captured/fq_codel.bin");
 const FQ_CODEL_FLOW: &[u8] = include_bytes!("captured/fq_codel_flow.bin");
@@ -37,7 +37,7 @@ fn cake_and_its_tins() {
 
 #[test]
 #[cfg(target_endian = "little")]
-fn what_others_tell() {
+fn counters_of_other_kinds() {
     let queue = parse(FQ_CODEL, false).expect("a description");
     assert_eq!((queue.kind.as_str(), queue.handle, queue.parent), ("fq_codel", (0x10, 0), Some((1, 0x10))));
     assert_eq!((queue.statistics.packets, queue.marked, queue.tins.len()), (packets(40), Some(packets(0)), 0));
@@ -55,16 +55,16 @@ fn where_marks_are_counted() {
     let words = |count: u32| (0..count).flat_map(u32::to_ne_bytes).collect::<Vec<u8>>();
     // Each word's value is its place among the words of the kernel's structure.
     for (kind, word) in [("fq_codel", 3), ("codel", 6), ("fq_pie", 4), ("pie", 9), ("red", 3)] {
-        assert_eq!(marks(kind, &words(12), &[]), Some(packets(word)), "{kind}");
-        assert_eq!(marks(kind, &words(3), &[]), None, "{kind}, cut off");
+        assert_eq!(marked_packets(kind, &words(12), &[]), Some(packets(word)), "{kind}");
+        assert_eq!(marked_packets(kind, &words(3), &[]), None, "{kind}, cut off");
     }
-    assert_eq!(marks("pfifo", &words(12), &[]), None);
-    assert_eq!(marks("cake", &[], &[]), None);
-    assert_eq!(marks("fq_codel", &1_u32.to_ne_bytes(), &[]), None, "of a flow");
+    assert_eq!(marked_packets("pfifo", &words(12), &[]), None);
+    assert_eq!(marked_packets("cake", &[], &[]), None);
+    assert_eq!(marked_packets("fq_codel", &1_u32.to_ne_bytes(), &[]), None, "of a flow");
 }
 
 #[test]
-fn what_is_cut_off_is_none_or_less() {
+fn truncated_messages_are_none_or_partial() {
     for whole in [CAKE, FQ_CODEL, FQ_PIE, HTB_CLASS] {
         for length in 0..whole.len() {
             if let Some(part) = parse(&whole[..length], false) {
@@ -89,14 +89,14 @@ proptest! {
 
 #[test]
 fn an_interface_that_is_not_there() {
-    let error = read("none-such0").expect_err("nobody has it").to_string();
+    let error = read("none-such0").expect_err("no such interface").to_string();
     assert!(error.contains("none-such0"), "{error}");
 }
 
 #[test]
 #[ignore = "needs root, ip and tc: a device in a network namespace"]
 fn a_tree_and_what_passes_it() {
-    let chain = crate::test_network::Chain::new(1400);
+    let chain = crate::test_network::NamespaceChain::new(1400);
     let within = || {
         for line in [
             "qdisc add dev near0 root handle 1: htb default 20",
@@ -126,8 +126,8 @@ fn a_tree_and_what_passes_it() {
         let socket = UdpSocket::bind("0.0.0.0:0").expect("bind");
         let sent = (0..10).filter(|_| socket.send_to(&[0; 1000], "10.99.1.2:9").is_ok()).count();
         assert_eq!(sent, 10);
-        let leaf = |readings: &[QueueReading]| {
-            let find = |one: &&QueueReading| one.handle == (0x20, 0);
+        let leaf = |readings: &[QueueSample]| {
+            let find = |one: &&QueueSample| one.handle == (0x20, 0);
             readings.iter().find(find).map(|one| one.statistics.packets.get()).expect("the leaf")
         };
         // The link layer's address is asked for first, and datagrams wait for the answer.

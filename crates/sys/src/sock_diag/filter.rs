@@ -1,4 +1,4 @@
-//! Which sockets the kernel is to list (`inet_diag_req_v2` and its byte code, `net/ipv4/inet_diag.c`).
+//! Selection of the sockets that the kernel is to list (`inet_diag_req_v2` and its byte code, `net/ipv4/inet_diag.c`).
 
 use std::io;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use linerate_units::Port;
 
 use crate::netlink::append_attribute;
 
-// Extensions that are asked for, each a bit at the place of its attribute's number less one.
+// Requested extensions, each a bit at the position of its attribute's number less one.
 const EXTENSIONS: u8 = 1 << (2 - 1) // INET_DIAG_INFO
     | 1 << (3 - 1) // INET_DIAG_VEGASINFO: also BBR's and DCTCP's
     | 1 << (4 - 1) // INET_DIAG_CONG
@@ -17,9 +17,9 @@ const EXTENSIONS: u8 = 1 << (2 - 1) // INET_DIAG_INFO
     | 1 << (7 - 1); // INET_DIAG_SKMEMINFO
 
 /// `INET_DIAG_REQ_BYTECODE`.
-const BYTE_CODE: u16 = 1;
+const BYTE_CODE_ATTRIBUTE: u16 = 1;
 /// Length of `struct inet_diag_sockid`, which a list leaves empty.
-const SOCKET_IDENTITY: usize = 48;
+const SOCKET_IDENTITY_LENGTH: usize = 48;
 
 // Operations of the byte code (`include/uapi/linux/inet_diag.h`).
 const JUMP: u8 = 1;
@@ -31,9 +31,9 @@ const REMOTE_ADDRESS: u8 = 8;
 
 /// States of sockets, as a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct States(u32);
+pub struct SocketStates(u32);
 
-impl States {
+impl SocketStates {
     /// All of them.
     pub const ALL: Self = Self(u32::MAX);
 
@@ -44,7 +44,7 @@ impl States {
         Self(states.iter().fold(0, |set, state| set | 1 << number(state)))
     }
 
-    /// Those in which data may be on its way, as [`linerate_model::socket::SocketReading::is_flow`] has them.
+    /// States in which data may be in flight, as `SocketReading::is_flow` has them.
     #[must_use]
     pub fn flows() -> Self {
         use TcpState::{CloseWait, Closing, Established, FinWait1, LastAck, SynReceived, SynSent};
@@ -52,7 +52,7 @@ impl States {
     }
 }
 
-/// Addresses that begin alike.
+/// Addresses with the same prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressPrefix {
     address: IpAddr,
@@ -72,7 +72,7 @@ impl AddressPrefix {
         Self { address, length: bits(address) }
     }
 
-    /// Whether it is one of them. An IPv4 address in an IPv6 one (mapped) counts as IPv4.
+    /// True when `address` has the prefix. An IPv4 address in an IPv6 one (mapped) counts as IPv4.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
@@ -96,21 +96,21 @@ const fn bits(address: IpAddr) -> u8 {
     }
 }
 
-/// Which sockets are listed. The kernel looks at it, so that others cost next to nothing.
+/// Selection of sockets. The kernel applies it, so that others cost next to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketFilter {
-    /// In one of these states.
-    pub states: States,
-    /// With this port at either end.
+    /// States of the sockets.
+    pub states: SocketStates,
+    /// Port at either end.
     pub port: Option<Port>,
-    /// With one of these addresses at the far end.
+    /// Addresses at the far end.
     pub remote: Option<AddressPrefix>,
 }
 
 impl SocketFilter {
     /// All sockets in these states.
     #[must_use]
-    pub const fn in_states(states: States) -> Self {
+    pub const fn in_states(states: SocketStates) -> Self {
         Self { states, port: None, remote: None }
     }
 
@@ -119,15 +119,15 @@ impl SocketFilter {
         let octet = |number: libc::c_int| u8::try_from(number).map_err(io::Error::other);
         let mut body = vec![octet(family)?, octet(libc::IPPROTO_TCP)?, EXTENSIONS, 0];
         body.extend(self.states.0.to_ne_bytes());
-        body.resize(body.len() + SOCKET_IDENTITY, 0);
+        body.resize(body.len() + SOCKET_IDENTITY_LENGTH, 0);
         let code = self.byte_code();
         if !code.is_empty() {
-            append_attribute(&mut body, BYTE_CODE, &code)?;
+            append_attribute(&mut body, BYTE_CODE_ATTRIBUTE, &code)?;
         }
         Ok(body)
     }
 
-    /// Operations that are followed while they are true; to jump past the end is to refuse the socket.
+    /// Operations that continue while they are true; a jump past the end refuses the socket.
     fn byte_code(&self) -> Vec<u8> {
         let host = self.remote.map(remote_address).unwrap_or_default();
         let port = self.port.map(|port| either_port(port, host.len())).unwrap_or_default();
@@ -135,7 +135,7 @@ impl SocketFilter {
     }
 }
 
-/// One operation: where to go on when it is true and when not, relative to it.
+/// One operation: the relative jumps when it is true and when not.
 fn operation(code: u8, yes: usize, no: usize) -> [u8; 4] {
     let no = u16::try_from(no).unwrap_or(u16::MAX).to_ne_bytes();
     [code, u8::try_from(yes).unwrap_or(u8::MAX), no[0], no[1]]
@@ -143,7 +143,7 @@ fn operation(code: u8, yes: usize, no: usize) -> [u8; 4] {
 
 /// The local or the remote port is this one; `behind` bytes of further operations follow.
 fn either_port(port: Port, behind: usize) -> Vec<u8> {
-    // A port stands in the place of `no` of a second operation.
+    // The port is in the place of `no` of a second operation.
     let compare = |code: u8, no: usize| [operation(code, 8, no), operation(0, 0, usize::from(port.get()))].concat();
     let refuse = |left: usize| left + behind + 4;
     [
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn every_way_through_the_byte_code_ends_at_its_end_or_past_it() {
         let remote = AddressPrefix::new(IpAddr::from([10, 99, 0, 0]), 16);
-        let filter = SocketFilter { states: States::ALL, port: Port::new(5201), remote };
+        let filter = SocketFilter { states: SocketStates::ALL, port: Port::new(5201), remote };
         let code = filter.byte_code();
         assert_eq!(code.len() % 4, 0);
         let refused = code.len() + 4;
@@ -214,6 +214,6 @@ mod tests {
 
     #[test]
     fn states_are_the_kernels_bits() {
-        assert_eq!(States::of(&[TcpState::Established, TcpState::Listen]).0, 1 << 1 | 1 << 10);
+        assert_eq!(SocketStates::of(&[TcpState::Established, TcpState::Listen]).0, 1 << 1 | 1 << 10);
     }
 }

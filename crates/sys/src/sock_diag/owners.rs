@@ -1,7 +1,7 @@
-//! Which process has a socket open: `/proc/PID/fd` against the sockets' inodes.
+//! Processes that have a socket open: `/proc/PID/fd` against the sockets' inodes.
 //!
-//! The kernel does not say, so the descriptors of all processes must be looked through. What was found is kept, and
-//! searches that come too often are put off: at most a fiftieth of the time goes into them.
+//! The kernel does not report them, so the descriptors of all processes must be searched. Results are kept, and
+//! searches that come too often are delayed: at most a fiftieth of the time is spent on them.
 
 use core::time::Duration;
 use std::collections::{HashMap, HashSet};
@@ -10,35 +10,35 @@ use std::io;
 use std::path::Path;
 
 use linerate_model::fact::Fact;
-use linerate_model::socket::{Inode, Owner, ProcessId};
+use linerate_model::socket::{ProcessId, SocketInode, SocketOwner};
 use linerate_units::MonotonicTime;
 
 use crate::clock;
 
-/// A search that took a time may be followed by another after so many times as much.
-const REST: u32 = 50;
-/// Sockets that nobody had are looked for again after this time.
-const LOOKED_FOR: Duration = Duration::from_secs(10);
+/// Pause after a search, in multiples of its duration.
+const SEARCH_PAUSE_FACTOR: u32 = 50;
+/// Time after which sockets without an owner are searched again.
+const MISSING_RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The processes that have the host's sockets open, as far as they were looked for.
 #[derive(Debug)]
-pub struct Owners {
-    by_inode: HashMap<Inode, Known>,
+pub struct SocketOwners {
+    by_inode: HashMap<SocketInode, KnownOwner>,
     processes: HashMap<ProcessId, String>,
-    /// Not before this time are processes searched again.
+    /// Earliest time of the next search.
     next: Option<MonotonicTime>,
-    not_open: Fact<Owner>,
-    not_looked_for: Fact<Owner>,
-    nobody: Fact<Owner>,
+    not_open: Fact<SocketOwner>,
+    not_looked_for: Fact<SocketOwner>,
+    no_owner: Fact<SocketOwner>,
 }
 
 #[derive(Debug)]
-enum Known {
-    Owned(Fact<Owner>),
+enum KnownOwner {
+    Owned(Fact<SocketOwner>),
     Missing { looked_for: MonotonicTime },
 }
 
-impl Default for Owners {
+impl Default for SocketOwners {
     fn default() -> Self {
         Self {
             by_inode: HashMap::new(),
@@ -46,56 +46,57 @@ impl Default for Owners {
             next: None,
             not_open: Fact::absent("no process has it open any more: the kernel ends the connection"),
             not_looked_for: Fact::default(),
-            nobody: Fact::default(),
+            no_owner: Fact::default(),
         }
     }
 }
 
-impl Owners {
+impl SocketOwners {
     /// Nothing is known yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Looks for the processes that have these sockets open, where it is not known yet; forgets all other sockets, and
+    /// Searches the processes that have these sockets open, where it is not known yet; forgets all other sockets, and
     /// processes that have ended.
-    pub fn refresh(&mut self, sockets: impl Iterator<Item = Inode>) {
+    pub fn refresh(&mut self, sockets: impl Iterator<Item = SocketInode>) {
         let now = clock::monotonic_now();
-        let there: HashSet<Inode> = sockets.collect();
+        let there: HashSet<SocketInode> = sockets.collect();
         self.processes.retain(|process, _| Path::new(&format!("/proc/{process}")).exists());
-        let alive = |known: &Known, processes: &HashMap<ProcessId, String>| match known {
-            Known::Owned(owner) => owner.known().is_some_and(|owner| processes.contains_key(&owner.process)),
-            Known::Missing { looked_for } => now.since(*looked_for) < LOOKED_FOR,
+        let alive = |known: &KnownOwner, processes: &HashMap<ProcessId, String>| match known {
+            KnownOwner::Owned(owner) => owner.known().is_some_and(|owner| processes.contains_key(&owner.process)),
+            KnownOwner::Missing { looked_for } => now.since(*looked_for) < MISSING_RETRY_INTERVAL,
         };
         self.by_inode.retain(|inode, known| there.contains(inode) && alive(known, &self.processes));
-        let mut wanted: HashSet<Inode> = there.into_iter().filter(|inode| !self.by_inode.contains_key(inode)).collect();
+        let mut wanted: HashSet<SocketInode> =
+            there.into_iter().filter(|inode| !self.by_inode.contains_key(inode)).collect();
         if wanted.is_empty() || self.next.is_some_and(|next| now < next) {
             return;
         }
         let hidden = self.search(&mut wanted);
         for inode in wanted {
-            self.by_inode.insert(inode, Known::Missing { looked_for: now });
+            self.by_inode.insert(inode, KnownOwner::Missing { looked_for: now });
         }
-        self.nobody = nobody(hidden);
+        self.no_owner = no_owner(hidden);
         let end = clock::monotonic_now();
-        self.next = Some(end + end.since(now) * REST);
+        self.next = Some(end + end.since(now) * SEARCH_PAUSE_FACTOR);
     }
 
-    /// The process that has the socket with this inode open, as of the last search; `None` stands for a socket without one.
+    /// The process that has the socket with this inode open, as of the last search; `None` is a socket without one.
     /// With several, the one with the lowest number.
     #[must_use]
-    pub fn owner(&self, inode: Option<Inode>) -> &Fact<Owner> {
+    pub fn owner(&self, inode: Option<SocketInode>) -> &Fact<SocketOwner> {
         let Some(inode) = inode else { return &self.not_open };
         match self.by_inode.get(&inode) {
-            Some(Known::Owned(owner)) => owner,
-            Some(Known::Missing { .. }) => &self.nobody,
+            Some(KnownOwner::Owned(owner)) => owner,
+            Some(KnownOwner::Missing { .. }) => &self.no_owner,
             None => &self.not_looked_for,
         }
     }
 
-    /// Takes found sockets out of `wanted`; how many processes did not let their descriptors be seen.
-    fn search(&mut self, wanted: &mut HashSet<Inode>) -> usize {
+    /// Removes found sockets from `wanted`; returns the number of processes that hid their descriptors.
+    fn search(&mut self, wanted: &mut HashSet<SocketInode>) -> usize {
         let mut hidden = 0;
         for process in processes() {
             if wanted.is_empty() {
@@ -106,20 +107,20 @@ impl Owners {
         hidden
     }
 
-    fn search_process(&mut self, process: ProcessId, wanted: &mut HashSet<Inode>) -> io::Result<()> {
+    fn search_process(&mut self, process: ProcessId, wanted: &mut HashSet<SocketInode>) -> io::Result<()> {
         let mut name = None;
         for entry in fs::read_dir(format!("/proc/{process}/fd"))? {
             let target = match entry.and_then(|entry| fs::read_link(entry.path())) {
                 Ok(target) => target,
-                // In other namespaces of users the list may be seen and what it points to may not.
+                // In other user namespaces the list may be visible and its targets not.
                 Err(cause) if is_denied(&cause) => return Err(cause),
                 // A descriptor that has been closed meanwhile is none of ours.
                 Err(_) => continue,
             };
             let Some(inode) = socket_inode(&target).filter(|inode| wanted.remove(inode)) else { continue };
             let name = name.get_or_insert_with(|| name_of(process));
-            let owner = Owner { process, name: name.clone() };
-            self.by_inode.insert(inode, Known::Owned(Fact::Known(owner)));
+            let owner = SocketOwner { process, name: name.clone() };
+            self.by_inode.insert(inode, KnownOwner::Owned(Fact::Known(owner)));
         }
         if let Some(name) = name {
             self.processes.insert(process, name);
@@ -128,7 +129,7 @@ impl Owners {
     }
 }
 
-fn nobody(hidden: usize) -> Fact<Owner> {
+fn no_owner(hidden: usize) -> Fact<SocketOwner> {
     if hidden == 0 {
         return Fact::absent(
             "no process that can be seen from here has it open: it is the kernel's own, or of another container",
@@ -161,12 +162,12 @@ fn name_of(process: ProcessId) -> String {
     )
 }
 
-/// A process chooses its name itself; what would move the cursor is not shown.
+/// Processes choose their names themselves; control characters are not shown.
 fn printable(character: char) -> char {
     if character.is_control() { '?' } else { character }
 }
 
 /// The number in `socket:[NUMBER]`.
-fn socket_inode(target: &Path) -> Option<Inode> {
-    target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok().map(Inode)
+fn socket_inode(target: &Path) -> Option<SocketInode> {
+    target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok().map(SocketInode)
 }

@@ -1,11 +1,11 @@
-//! Understanding the kernel's description of a socket (`struct inet_diag_msg` and its attributes).
+//! Parsing the kernel's description of a socket (`struct inet_diag_msg` and its attributes).
 
 use core::time::Duration;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use linerate_model::socket::{
-    CongestionName, CongestionState, ControlGroup, FlowKey, Inode, Mark, SocketCookie, SocketReading, SocketTimer,
-    TcpState, TimerKind, UserId,
+    CongestionName, CongestionState, ControlGroup, FirewallMark, FlowKey, SocketCookie, SocketInode, SocketSnapshot,
+    SocketTimer, TcpState, TimerKind, UserId,
 };
 use linerate_units::{ByteCount, Ratio, SegmentCount, TypeOfService};
 
@@ -13,9 +13,9 @@ use crate::netlink::{attributes, number};
 use crate::{socket_memory, tcp_info};
 
 /// Length of `struct inet_diag_msg`.
-const LENGTH: usize = 72;
+const INET_DIAG_MSG_LENGTH: usize = 72;
 
-// Places in it: family, state, timer and repeats are its first four octets, then the socket's identity.
+// Offsets in it: family, state, timer and repeats are its first four octets, then the socket's identity.
 const LOCAL_PORT: usize = 4;
 const REMOTE_PORT: usize = 6;
 const LOCAL_ADDRESS: usize = 8;
@@ -45,13 +45,13 @@ const BBR_ONE: f64 = 256.0;
 /// Fixed-point one of `dctcp_alpha` (`DCTCP_MAX_ALPHA`).
 const DCTCP_ONE: f64 = 1024.0;
 
-/// Understands one message's body; `None` for what is cut off or of a kind that is not known.
+/// Parses one message's body; `None` for truncated ones and unknown kinds.
 #[must_use]
-pub fn parse(body: &[u8]) -> Option<SocketReading> {
-    let (fixed, rest) = body.split_at_checked(LENGTH)?;
+pub fn parse(body: &[u8]) -> Option<SocketSnapshot> {
+    let (fixed, rest) = body.split_at_checked(INET_DIAG_MSG_LENGTH)?;
     let state = TcpState::from_kernel(fixed[1])?;
     let word = |place: usize| number(fixed, place);
-    let mut reading = SocketReading {
+    let mut reading = SocketSnapshot {
         key: FlowKey {
             local: address(fixed, LOCAL_ADDRESS, LOCAL_PORT)?,
             remote: address(fixed, REMOTE_ADDRESS, REMOTE_PORT)?,
@@ -59,12 +59,12 @@ pub fn parse(body: &[u8]) -> Option<SocketReading> {
         },
         state,
         user: UserId(word(USER)?),
-        inode: word(INODE).filter(|inode| *inode != 0).map(|inode| Inode(inode.into())),
+        inode: word(INODE).filter(|inode| *inode != 0).map(|inode| SocketInode(inode.into())),
         receive_queue: ByteCount::new(word(RECEIVE_QUEUE)?.into()),
         send_queue: ByteCount::new(word(SEND_QUEUE)?.into()),
         timer: timer(fixed[2], fixed[3], word(EXPIRES)?),
         info: None,
-        moment: linerate_model::socket::Moment::default(),
+        moment: linerate_model::socket::InstantTcpState::default(),
         memory: None,
         congestion_control: None,
         congestion_state: None,
@@ -78,10 +78,10 @@ pub fn parse(body: &[u8]) -> Option<SocketReading> {
     Some(reading)
 }
 
-fn fill(reading: &mut SocketReading, kind: u16, content: &[u8]) {
+fn fill(reading: &mut SocketSnapshot, kind: u16, content: &[u8]) {
     let octet = || content.first().copied();
     match kind {
-        // Of a listener it tells connections that wait, in fields that mean something else.
+        // A listener's has the number of waiting connections, in fields with another meaning.
         INFO if reading.state != TcpState::Listen => {
             reading.info = Some(tcp_info::parse(content));
             reading.moment = tcp_info::parse_moment(content);
@@ -90,7 +90,7 @@ fn fill(reading: &mut SocketReading, kind: u16, content: &[u8]) {
         MEMORY => reading.memory = socket_memory::parse(content),
         TYPE_OF_SERVICE if reading.key.remote.is_ipv4() => reading.type_of_service = octet().map(TypeOfService::new),
         TRAFFIC_CLASS if reading.key.remote.is_ipv6() => reading.type_of_service = octet().map(TypeOfService::new),
-        MARK => reading.mark = number(content, 0).map(Mark),
+        MARK => reading.mark = number(content, 0).map(FirewallMark),
         CONTROL_GROUP => reading.control_group = long(content, 0).map(ControlGroup),
         BBR => reading.congestion_state = bbr(content),
         VEGAS => reading.congestion_state = vegas(content),
@@ -158,7 +158,7 @@ fn dctcp(content: &[u8]) -> Option<CongestionState> {
     Some(CongestionState::Dctcp { enabled, marked })
 }
 
-/// Neither 0 nor the largest number: the kernel's two ways to say that there is no sample yet.
+/// Neither 0 nor the largest number: both mean that the kernel has no sample yet.
 fn microseconds(time: u32) -> Option<Duration> {
     (time != 0 && time != u32::MAX && time != 0x7fff_ffff).then(|| Duration::from_micros(time.into()))
 }

@@ -2,12 +2,13 @@ use core::time::Duration;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv6Addr, TcpListener, TcpStream};
 
-use linerate_model::fact::Obstacle;
-use linerate_model::socket::{CongestionState, Inode, TcpState, TimerKind};
+use linerate_model::fact::ReadObstacle;
+use linerate_model::socket::{CongestionState, SocketInode, TcpState, TimerKind};
 use linerate_units::{BitRate, ByteCount, Port, SegmentCount, TypeOfService};
 use proptest::prelude::*;
 
 use super::*;
+use crate::netlink;
 use crate::{options, tcp_info};
 
 fn connection(address: &str) -> (TcpStream, TcpStream) {
@@ -16,7 +17,7 @@ fn connection(address: &str) -> (TcpStream, TcpStream) {
     (client, listener.accept().expect("a client came").0)
 }
 
-fn readings(filter: &SocketFilter) -> Vec<SocketReading> {
+fn readings(filter: &SocketFilter) -> Vec<SocketSnapshot> {
     let mut found = Vec::new();
     SocketReader::new().expect("sock_diag").read(filter, |reading| found.push(reading)).expect("listed");
     found
@@ -27,14 +28,14 @@ fn port_of(stream: &TcpStream) -> Port {
 }
 
 #[test]
-fn both_ends_of_a_connection_are_listed_as_the_sockets_themselves_say() {
+fn both_ends_of_a_connection_are_listed_as_their_options_report() {
     for address in ["127.0.0.1", "::1"] {
         let (mut client, mut server) = connection(address);
         options::set_type_of_service(&client, TypeOfService::new(0x48)).expect("set");
         let mut payload = vec![7; 100_000];
         client.write_all(&payload).expect("sent");
         server.read_exact(&mut payload[..60_000]).expect("received");
-        let filter = SocketFilter { port: Some(port_of(&client)), ..SocketFilter::in_states(States::flows()) };
+        let filter = SocketFilter { port: Some(port_of(&client)), ..SocketFilter::in_states(SocketStates::flows()) };
         let found = readings(&filter);
         assert_eq!(found.len(), 2, "{found:?}");
         let local = client.local_addr().expect("bound");
@@ -64,11 +65,11 @@ fn the_kernel_filters_by_port_address_and_state() {
     let (other, _other_server) = connection("::1");
     let port = port_of(&client);
     let single = AddressPrefix::single;
-    let with = |port, remote| SocketFilter { port, remote, ..SocketFilter::in_states(States::flows()) };
-    let has = |found: &[SocketReading], stream: &TcpStream| {
+    let with = |port, remote| SocketFilter { port, remote, ..SocketFilter::in_states(SocketStates::flows()) };
+    let has = |found: &[SocketSnapshot], stream: &TcpStream| {
         found.iter().any(|reading| reading.key.local == stream.local_addr().expect("bound"))
     };
-    let all = readings(&SocketFilter::in_states(States::ALL));
+    let all = readings(&SocketFilter::in_states(SocketStates::ALL));
     assert!(has(&all, &client) && has(&all, &other));
     let one = readings(&with(Some(port), None));
     assert!(has(&one, &client) && !has(&one, &other) && one.len() == 2);
@@ -78,17 +79,19 @@ fn the_kernel_filters_by_port_address_and_state() {
     assert!(!has(&ipv6, &client) && has(&ipv6, &other));
     assert!(readings(&with(Some(port), Some(single(IpAddr::from([127, 0, 0, 99]))))).is_empty());
     assert_eq!(readings(&with(Some(port), Some(single(IpAddr::from([127, 0, 0, 1]))))).len(), 2);
-    let closing = States::of(&[TcpState::CloseWait]);
+    let closing = SocketStates::of(&[TcpState::CloseWait]);
     assert!(!has(&readings(&SocketFilter::in_states(closing)), &client));
 }
 
 #[test]
-fn listeners_tell_how_many_wait() {
+fn listeners_report_waiting_connections() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
     let address = listener.local_addr().expect("bound");
     let _clients: Vec<_> = (0..3).map(|_| TcpStream::connect(address).expect("loopback")).collect();
-    let filter =
-        SocketFilter { port: Port::new(address.port()), ..SocketFilter::in_states(States::of(&[TcpState::Listen])) };
+    let filter = SocketFilter {
+        port: Port::new(address.port()),
+        ..SocketFilter::in_states(SocketStates::of(&[TcpState::Listen]))
+    };
     let found = readings(&filter);
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].receive_queue, found[0].send_queue), (ByteCount::new(3), ByteCount::new(128)));
@@ -98,19 +101,19 @@ fn listeners_tell_how_many_wait() {
 #[test]
 fn our_own_sockets_are_ours() {
     let (client, _server) = connection("127.0.0.1");
-    let filter = SocketFilter { port: Some(port_of(&client)), ..SocketFilter::in_states(States::flows()) };
+    let filter = SocketFilter { port: Some(port_of(&client)), ..SocketFilter::in_states(SocketStates::flows()) };
     let found = readings(&filter);
-    let mut owners = Owners::new();
-    assert_eq!(owners.owner(found[0].inode).unread().map(|unread| unread.obstacle), Some(Obstacle::NotRead));
+    let mut owners = SocketOwners::new();
+    assert_eq!(owners.owner(found[0].inode).unread().map(|unread| unread.obstacle), Some(ReadObstacle::NotRead));
     owners.refresh(found.iter().filter_map(|reading| reading.inode));
     for reading in &found {
         let owner = owners.owner(reading.inode).known().expect("found");
         assert_eq!(owner.process.0, std::process::id());
         assert!(!owner.name.is_empty());
     }
-    assert_eq!(owners.owner(None).unread().map(|unread| unread.obstacle), Some(Obstacle::Absent));
-    // Nobody has this one. It is not looked for at once: a search has just been.
-    let nobodys = Inode(u64::MAX);
+    assert_eq!(owners.owner(None).unread().map(|unread| unread.obstacle), Some(ReadObstacle::Absent));
+    // This one has no owner. It is not searched at once: a search has just been.
+    let nobodys = SocketInode(u64::MAX);
     owners.refresh(core::iter::once(nobodys));
     assert!(owners.owner(Some(nobodys)).known().is_none());
     assert!(owners.owner(found[0].inode).known().is_none(), "sockets that are gone are forgotten");
@@ -145,7 +148,7 @@ fn every_field_has_its_meaning() {
     assert_eq!(reading.key.local.to_string(), "10.99.1.1:5201");
     assert_eq!(reading.key.remote.to_string(), "10.99.2.2:50000");
     assert_eq!(reading.key.cookie.0, 0x5_0000_1234);
-    assert_eq!((reading.user.0, reading.inode), (1000, Some(Inode(777))));
+    assert_eq!((reading.user.0, reading.inode), (1000, Some(SocketInode(777))));
     assert_eq!(reading.send_queue, ByteCount::new(14_480));
     let timer = reading.timer.expect("runs");
     assert_eq!((timer.kind, timer.due_in), (TimerKind::Retransmission, Duration::from_millis(204)));
@@ -176,7 +179,7 @@ fn delays_that_were_not_measured_are_unknown() {
 }
 
 #[test]
-fn what_is_cut_off_says_nothing_that_it_does_not_say() {
+fn truncated_messages_yield_no_false_values() {
     let memory = words(&[1, 2, 3, 4, 5, 6, 7, 8, 9]);
     let whole = captured(&[(7, &memory)]);
     for length in 0..whole.len() {

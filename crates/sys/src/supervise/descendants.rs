@@ -3,33 +3,31 @@
 use core::time::Duration;
 use std::collections::HashMap;
 use std::fs;
-use std::io;
 
 use linerate_units::MonotonicTime;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
 
 use crate::clock::{monotonic_now, sleep_until};
-use crate::error::{Error, Result, check};
+use crate::error::{Error, Result};
 
-/// Has orphans below this process become its children instead of the first process's (`PR_SET_CHILD_SUBREAPER`), so that
-/// [`descendants`] finds them. Whoever calls this waits for them too.
+/// Makes orphans below this process its children instead of the first process's (`PR_SET_CHILD_SUBREAPER`), so that
+/// [`descendants`] finds them. The caller has to wait for them, too.
 pub fn adopt_orphans() -> Result<()> {
-    let (yes, zero): (libc::c_ulong, libc::c_ulong) = (1, 0);
-    // SAFETY: takes numbers.
-    let answer = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, yes, zero, zero, zero) };
-    check(answer).map(drop).map_err(|cause| Error::system("asking to adopt orphaned processes", cause))
+    set_child_subreaper(Some(getpid())).map_err(|cause| Error::system("asking to adopt orphaned processes", cause))
 }
 
-/// What a process does, and for how long it has.
+/// State of a process, and its processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessState {
-    /// Its parent.
+    /// Parent process.
     pub parent: u32,
-    /// Its session, named after the process that began it.
+    /// Session, named after the process that began it.
     pub session: u32,
-    /// The kernel's letter: `R` runs or could, `S` sleeps, `t` is stopped by its tracer, `Z` has ended and waits for its
-    /// parent to take notice.
+    /// The kernel's letter: `R` runs or could, `S` sleeps, `t` is stopped by its tracer, `Z` has ended and waits to be
+    /// reaped by its parent.
     pub letter: char,
-    /// Processor time so far, of itself and in the kernel, in ticks of 1/100 s.
+    /// Processor time so far, in user mode and in the kernel, in ticks of 1/100 s.
     pub ticks: u64,
     /// The processor that it ran on last.
     pub processor: Option<u16>,
@@ -63,7 +61,7 @@ fn all_processes() -> Result<Vec<(u32, ProcessState)>> {
     for entry in fs::read_dir("/proc").map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let Some(id) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
-        // One that has ended meanwhile is none.
+        // One that has ended meanwhile is skipped.
         all.extend(process_state(id).map(|state| (id, state)));
     }
     Ok(all)
@@ -85,10 +83,10 @@ pub fn descendants(process: u32) -> Result<Vec<u32>> {
     Ok(found)
 }
 
-/// How long to wait before looking again whether killed processes are gone.
-const LOOK_AFTER: Duration = Duration::from_millis(2);
+/// Interval between checks for the end of killed processes.
+const KILL_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Kills every process below this one and waits until all are gone, those included that start meanwhile. An error when
+/// Kills every process below this one and waits until all are gone, including those that start meanwhile. An error when
 /// some are left after `limit`: a process that waits for a device cannot be killed.
 pub fn kill_descendants(limit: Duration) -> Result<()> {
     let deadline = monotonic_now() + limit;
@@ -105,13 +103,13 @@ pub fn kill_descendants(limit: Duration) -> Result<()> {
         for id in left {
             kill(id);
         }
-        pause(LOOK_AFTER);
+        pause(KILL_POLL_INTERVAL);
     }
 }
 
-/// Kills what is left of a program whose parent, which should have done that, was itself killed: every process of its
-/// session (`setsid(2)`), and every process that was started with `mark` in its environment. Waits until all are gone; an
-/// error when some are left after `limit`.
+/// Kills the remains of a program whose parent, which should have done that, was itself killed: every process of its
+/// session (`setsid(2)`), and every process that was started with `mark` in its environment. Waits until all are gone;
+/// an error when some are left after `limit`.
 pub fn kill_remains(session: u32, mark: &str, limit: Duration) -> Result<()> {
     let deadline = monotonic_now() + limit;
     loop {
@@ -128,7 +126,7 @@ pub fn kill_remains(session: u32, mark: &str, limit: Duration) -> Result<()> {
             return Err(Error::TimedOut { operation, after: limit });
         }
         left.into_iter().for_each(kill);
-        pause(LOOK_AFTER);
+        pause(KILL_POLL_INTERVAL);
     }
 }
 
@@ -144,36 +142,29 @@ fn pause(time: Duration) {
 }
 
 fn kill(process: u32) {
-    send(process, libc::SIGKILL);
+    send(process, Signal::KILL);
 }
 
 /// Sends `SIGALRM` to those of these processes that run at this moment. A kernel in user mode takes that for a tick of
-/// its clock, and looks whether something else wants to run than the program that computes in the process.
+/// its clock, and may switch from the program that computes in the process to another.
 pub fn alarm_running(processes: &[u32]) {
     for process in processes.iter().filter(|process| process_state(**process).is_some_and(|state| state.letter == 'R'))
     {
-        send(*process, libc::SIGALRM);
+        send(*process, Signal::ALARM);
     }
 }
 
-fn send(process: u32, signal: libc::c_int) {
-    if let Ok(process @ 2..) = libc::pid_t::try_from(process) {
-        // SAFETY: takes numbers. The process was there a moment ago, and numbers are not used again soon.
-        unsafe { libc::kill(process, signal) };
+fn send(process: u32, signal: Signal) {
+    if let Ok(process @ 2..) = i32::try_from(process) {
+        // The process was there a moment ago, and numbers are not used again soon.
+        let _ = Pid::from_raw(process).map(|process| kill_process(process, signal));
     }
 }
 
-/// Takes notice of all children that have ended.
+/// Reaps all children that have ended.
 fn reap_ended() {
-    loop {
-        // SAFETY: takes numbers; without a place for it the status is not written.
-        let ended = check(unsafe { libc::waitpid(-1, core::ptr::null_mut(), libc::WNOHANG | libc::__WALL) });
-        match ended {
-            Ok(1..) => {}
-            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-            _ => return,
-        }
-    }
+    let options = WaitOptions::NOHANG | WaitOptions::from_bits_retain(libc::__WALL.cast_unsigned());
+    while let Ok(Some(_)) | Err(Errno::INTR) = wait(options) {}
 }
 
 #[cfg(test)]
@@ -215,7 +206,8 @@ mod tests {
         assert_eq!(status, 0, "one process in a session of its own, below one that has ended, was found and killed");
     }
 
-    /// Starts a process that starts another, which leaves its group and session; whether the other is then below us.
+    /// Starts a process that starts another, which leaves its group and session; returns true if the other is then
+    /// below us.
     fn leave_orphan() -> bool {
         // SAFETY: as in the test.
         let between = unsafe { libc::fork() };

@@ -2,36 +2,43 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use crate::error::{Error, Result, check};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions, pidfd_open, set_parent_process_death_signal, setrlimit,
+    setsid, wait,
+};
 
-/// A program to start, and what it gets from this one. It never gets the terminal: its standard input is empty.
+use crate::channel;
+use crate::error::{Error, Result};
+
+/// A program to start, and its inheritance from this one. It never gets the terminal: its standard input is empty.
 #[derive(Debug)]
-pub struct Launch<'a> {
+pub struct SupervisedLaunch<'a> {
     /// The program's file.
     pub program: &'a Path,
-    /// Its arguments, without its name.
+    /// Arguments, without the program's name.
     pub arguments: &'a [OsString],
-    /// Its whole environment; `None` for this process's own.
+    /// Complete environment; `None` for this process's own.
     pub environment: Option<&'a [(OsString, OsString)]>,
-    /// Where its standard output and error go; `None` for nowhere.
+    /// Destination of its standard output and error; `None` for nowhere.
     pub output: Option<BorrowedFd<'a>>,
-    /// Descriptors that it finds open under the same numbers. All others are closed for it.
+    /// Descriptors that it inherits under the same numbers. All others are closed for it.
     pub inherited: &'a [BorrowedFd<'a>],
-    /// Whether it is cut off from this process's terminal and process group, so that Ctrl-C there does not reach it
+    /// True to separate it from this process's terminal and process group, so that Ctrl-C there does not reach it
     /// (`setsid(2)`).
     pub own_session: bool,
-    /// Whether the kernel kills it when the thread that starts it ends (`PR_SET_PDEATHSIG`).
+    /// True to have the kernel kill it when the thread that starts it ends (`PR_SET_PDEATHSIG`).
     pub dies_with_parent: bool,
 }
 
-impl Launch<'_> {
+impl SupervisedLaunch<'_> {
     /// Starts it.
-    pub fn start(&self) -> Result<Process> {
+    pub fn start(&self) -> Result<SupervisedProcess> {
         let failed = |cause| Error::system(self.operation(), cause).hint_on(libc::ENOENT, "there is no such file");
         let mut command = Command::new(self.program);
         command.args(self.arguments).stdin(Stdio::null());
@@ -45,8 +52,8 @@ impl Launch<'_> {
         // allocates nor takes locks.
         unsafe { command.pre_exec(move || prepare(&inherited, own_session, dies_with_parent)) };
         let mut child = command.spawn().map_err(failed)?;
-        match end_descriptor(child.id()) {
-            Ok(end) => Ok(Process { child, end }),
+        match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
+            Ok(end) => Ok(SupervisedProcess { child, end }),
             Err(cause) => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -66,39 +73,30 @@ impl Launch<'_> {
     }
 }
 
-/// What happens in the new process before it becomes the program.
+/// Prepares the new process before it becomes the program.
 fn prepare(inherited: &[RawFd], own_session: bool, dies_with_parent: bool) -> io::Result<()> {
     for descriptor in inherited {
-        // SAFETY: takes numbers; the descriptor was open at the fork.
-        check(unsafe { libc::fcntl(*descriptor, libc::F_SETFD, 0) })?;
+        // SAFETY: the descriptor was open at the fork.
+        fcntl_setfd(unsafe { BorrowedFd::borrow_raw(*descriptor) }, FdFlags::empty())?;
     }
     if own_session {
-        // SAFETY: takes nothing; a new process leads no group, so it works.
-        check(unsafe { libc::setsid() })?;
+        setsid()?; // a new process leads no group, so it works
     }
     if dies_with_parent {
-        request_death_signal()?;
+        set_parent_process_death_signal(Some(Signal::KILL))?;
     }
-    // A kernel that panics in user mode aborts; nobody wants its memory as a file.
-    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `none` lives through the call, which only reads it.
-    check(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) }).map(drop)
-}
-
-fn request_death_signal() -> io::Result<()> {
-    // The kernel takes whole words here.
-    let signal: libc::c_ulong = 9;
-    // SAFETY: takes numbers.
-    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) }).map(drop)
+    // A kernel that panics in user mode aborts; its memory is of no use as a file.
+    Ok(setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?)
 }
 
 /// Has the kernel kill this process when the thread that started it ends.
 pub fn die_with_parent() -> Result<()> {
-    request_death_signal().map_err(|cause| Error::system("asking to end with the parent process", cause))
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|cause| Error::system("asking to end with the parent process", cause))
 }
 
-/// Becomes another program, which keeps this process's identity and the descriptors that are given to it. Comes back
-/// only with an error.
+/// Becomes another program, which keeps this process's identity and the descriptors that are given to it. Returns only
+/// with an error.
 pub fn become_program(
     program: &Path,
     arguments: &[OsString],
@@ -107,8 +105,7 @@ pub fn become_program(
 ) -> Error {
     let operation = || format!("becoming {}", program.display());
     for descriptor in inherited {
-        // SAFETY: takes numbers; the descriptor is open, as it is borrowed.
-        if let Err(cause) = check(unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, 0) }) {
+        if let Err(cause) = fcntl_setfd(descriptor, FdFlags::empty()) {
             return Error::system(operation(), cause);
         }
     }
@@ -117,30 +114,22 @@ pub fn become_program(
     Error::system(operation(), command.exec())
 }
 
-/// Takes over a descriptor that the parent process left open under this number ([`Launch::inherited`]); programs that
+/// Takes over a descriptor that the parent process left open under this number ([`SupervisedLaunch::inherited`]); programs that
 /// this process starts do not get it any more. To be called once for each number, before anything else is opened: from
 /// then on the descriptor is closed with what this returns.
 pub fn take_inherited(number: RawFd) -> Result<OwnedFd> {
-    let operation = || format!("taking over descriptor {number}");
-    if number <= libc::STDERR_FILENO {
-        return Err(Error::refused(operation(), "the standard ones belong to the whole program"));
-    }
-    // SAFETY: takes numbers; fails when the descriptor is not open.
-    check(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })
-        .map_err(|cause| Error::system(operation(), cause).hint_on(libc::EBADF, "it is not open"))?;
-    // SAFETY: the descriptor is open (checked above) and came from the parent, so nothing in this program owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+    channel::inherited(number)
 }
 
 /// A program that was started. It becomes readable for [`crate::poll::wait`] when it has ended.
 #[derive(Debug)]
-pub struct Process {
+pub struct SupervisedProcess {
     child: Child,
     end: OwnedFd,
 }
 
-impl Process {
-    /// Its process identifier.
+impl SupervisedProcess {
+    /// Process identifier.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
@@ -159,31 +148,21 @@ impl Process {
     }
 }
 
-impl AsFd for Process {
+impl AsFd for SupervisedProcess {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.end.as_fd()
     }
 }
 
-/// A descriptor that becomes readable when the process has ended (`pidfd_open(2)`).
-fn end_descriptor(process: u32) -> io::Result<OwnedFd> {
-    // SAFETY: takes numbers.
-    let answer = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::c_ulong::from(process), 0_u64) };
-    let descriptor = check(libc::c_int::try_from(answer).unwrap_or(-1))?;
-    // SAFETY: the descriptor is new, so nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
-}
-
-/// Waits for the end of this child, and meanwhile for that of any other: what the first process of a namespace, to which
-/// all orphans fall, has to do.
+/// Waits for the end of this child, and meanwhile reaps any other: a duty of the first process of a namespace, which
+/// inherits all orphans.
 pub fn reap_until(process: u32) -> Result<ExitStatus> {
     loop {
-        let mut status = 0;
-        // SAFETY: `status` is ours alone.
-        match check(unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) }) {
-            Ok(ended) if u32::try_from(ended) == Ok(process) => return Ok(ExitStatus::from_raw(status)),
-            Ok(_) => {}
-            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+        match wait(WaitOptions::from_bits_retain(libc::__WALL.cast_unsigned())) {
+            Ok(Some((ended, status))) if ended.as_raw_pid().cast_unsigned() == process => {
+                return Ok(ExitStatus::from_raw(status.as_raw()));
+            }
+            Ok(_) | Err(Errno::INTR) => {}
             Err(cause) => return Err(Error::system(format!("waiting for process {process}"), cause)),
         }
     }
@@ -195,7 +174,7 @@ mod tests {
     use std::io::Read;
 
     use super::*;
-    use crate::poll::{Interest, wait_for};
+    use crate::poll::{PollInterest, wait_for};
 
     const LONG: Duration = Duration::from_secs(20);
 
@@ -205,34 +184,34 @@ mod tests {
 
     #[test]
     fn it_has_what_it_was_given_and_no_more() {
-        let (mut told, teller) = io::pipe().expect("descriptors");
+        let (mut reader, writer) = io::pipe().expect("descriptors");
         let (_reader, hidden) = io::pipe().expect("descriptors");
         let script = format!(
             "echo \"$A-$HOME\"; echo given >&{}; (echo hidden >&{}) 2>/dev/null || echo closed; ulimit -c",
-            teller.as_raw_fd(),
+            writer.as_raw_fd(),
             hidden.as_raw_fd()
         );
-        let launch = Launch {
+        let launch = SupervisedLaunch {
             program: Path::new("/bin/sh"),
             arguments: &shell(&script),
             environment: Some(&[("A".into(), "a".into())]),
-            output: Some(teller.as_fd()),
-            inherited: &[teller.as_fd()],
+            output: Some(writer.as_fd()),
+            inherited: &[writer.as_fd()],
             own_session: true,
             dies_with_parent: true,
         };
         let mut process = launch.start().expect("every system has a shell");
-        assert!(wait_for(&process, Interest::READ, Some(LONG)).expect("poll"), "it ends");
+        assert!(wait_for(&process, PollInterest::READ, Some(LONG)).expect("poll"), "it ends");
         assert!(process.wait().expect("is our child").success());
-        drop(teller);
+        drop(writer);
         let mut text = String::new();
-        told.read_to_string(&mut text).expect("readable");
+        reader.read_to_string(&mut text).expect("readable");
         assert_eq!(text, "a-\ngiven\nclosed\n0\n");
     }
 
     #[test]
-    fn a_missing_program_says_so() {
-        let launch = Launch {
+    fn a_missing_program_is_named() {
+        let launch = SupervisedLaunch {
             program: Path::new("/no/such/program"),
             arguments: &[],
             environment: None,
@@ -248,7 +227,7 @@ mod tests {
     #[test]
     fn it_dies_with_the_thread_that_started_it() {
         let start = || {
-            let launch = Launch {
+            let launch = SupervisedLaunch {
                 program: Path::new("/bin/sleep"),
                 arguments: &["60".into()],
                 environment: None,
@@ -260,7 +239,7 @@ mod tests {
             launch.start().expect("every system has it")
         };
         let mut process = std::thread::spawn(start).join().expect("no panic");
-        assert!(wait_for(&process, Interest::READ, Some(LONG)).expect("poll"), "it was killed");
+        assert!(wait_for(&process, PollInterest::READ, Some(LONG)).expect("poll"), "it was killed");
         assert_eq!(process.wait().expect("is our child").signal(), Some(libc::SIGKILL));
     }
 }

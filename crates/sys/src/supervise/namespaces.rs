@@ -1,45 +1,47 @@
-//! Namespaces that nobody else is in: they have no name, and go when their last process does.
+//! Private namespaces: they have no name, and go when their last process does.
 
 use std::fs;
-use std::io;
 
-use crate::error::{Error, Result, check};
+use rustix::process::{getegid, geteuid};
+use rustix::thread::UnshareFlags;
+
+use crate::error::{Error, Result};
+use crate::namespace::unshare;
 use crate::process::is_root;
 
-/// What the processes that this one starts share with nobody.
+/// Namespaces that the started programs, or this process, share with no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isolation {
-    /// Process identifiers: the next child is process 1 of a new namespace, and when it ends the kernel kills all others
-    /// there. Made with a user namespace around it when this process may not make one otherwise; the user and the group
-    /// stay the same, others look like `nobody` in it.
+pub enum NamespaceIsolation {
+    /// Process identifiers: the next child is process 1 of a new namespace, and when it ends the kernel kills all
+    /// others there. Made with a user namespace around it when this process may not make one otherwise; the user and
+    /// the group stay the same, others look like `nobody` in it.
     Processes,
     /// Mounts and network of this process itself, from now on. Needs root.
     MountsAndNetwork,
 }
 
-/// Makes and enters new namespaces. An error leaves this process as it was, except when it says that the user could not
+/// Makes and enters new namespaces. An error leaves this process as it was, except when the user could not
 /// be carried over: then only ending is left.
-pub fn isolate(isolation: Isolation) -> Result<()> {
+pub fn isolate(isolation: NamespaceIsolation) -> Result<()> {
     match isolation {
-        Isolation::Processes => isolate_processes(),
-        Isolation::MountsAndNetwork => unshare(libc::CLONE_NEWNS | libc::CLONE_NEWNET).map_err(|cause| {
+        NamespaceIsolation::Processes => isolate_processes(),
+        NamespaceIsolation::MountsAndNetwork => unshare(UnshareFlags::NEWNS | UnshareFlags::NEWNET).map_err(|cause| {
             Error::system("making a mount and a network namespace", cause).hint_on(libc::EPERM, "be root")
         }),
     }
 }
 
 fn isolate_processes() -> Result<()> {
-    if is_root() && unshare(libc::CLONE_NEWPID).is_ok() {
+    if is_root() && unshare(UnshareFlags::NEWPID).is_ok() {
         return Ok(());
     }
-    // SAFETY: both take nothing and cannot fail.
-    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
-    let hint = "this system does not let users make namespaces";
-    unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWPID)
+    let (user, group) = (geteuid(), getegid());
+    let hint = "this system does not allow users to create namespaces";
+    unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWPID)
         .map_err(|cause| Error::system("making a process namespace", cause).hint_on(libc::EPERM, hint))?;
     let write = |file: &str, text: &str| {
         fs::write(format!("/proc/self/{file}"), text)
-            .map_err(|cause| Error::system(format!("carrying user {user} over into a user namespace ({file})"), cause))
+            .map_err(|cause| Error::system(format!("mapping user {user} into a user namespace ({file})"), cause))
     };
     // Without this the kernel does not let a user map a group.
     write("setgroups", "deny")?;
@@ -47,14 +49,12 @@ fn isolate_processes() -> Result<()> {
     write("gid_map", &format!("{group} {group} 1"))
 }
 
-fn unshare(flags: libc::c_int) -> io::Result<()> {
-    // SAFETY: takes a number; descriptors, memory and threads stay as they are with these flags.
-    check(unsafe { libc::unshare(flags) }).map(drop)
-}
-
 #[cfg(test)]
 mod tests {
+    use rustix::process::{Pid, WaitOptions, waitpid};
+
     use super::*;
+    use crate::process::exit_at_once;
 
     /// The change is for good, so it is tried in a child process; not as root, so that it needs a user namespace.
     #[test]
@@ -62,28 +62,26 @@ mod tests {
         // SAFETY: the child uses the allocator, which the C library keeps usable after a fork, and no other lock.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            let code = match isolate(Isolation::Processes) {
+            let code = match isolate(NamespaceIsolation::Processes) {
                 Ok(()) => i32::from(!next_child_is_first()),
                 Err(error) => i32::from(error.errno().is_none()),
             };
-            // SAFETY: ends the child at once.
-            unsafe { libc::_exit(code) };
+            exit_at_once(code);
         }
-        let mut status = -1;
-        // SAFETY: `status` is ours alone; the child is ours to wait for.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        assert_eq!(status, 0);
+        assert_eq!(exit_code(child), Some(0));
+    }
+
+    fn exit_code(child: i32) -> Option<i32> {
+        let (_, status) = waitpid(Pid::from_raw(child), WaitOptions::empty()).expect("ours").expect("it has ended");
+        status.exit_status()
     }
 
     fn next_child_is_first() -> bool {
         // SAFETY: as in the test.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            // SAFETY: takes nothing; then ends the process at once.
-            unsafe { libc::_exit(i32::from(libc::getpid() != 1)) };
+            exit_at_once(i32::from(std::process::id() != 1));
         }
-        let mut status = -1;
-        // SAFETY: `status` is ours alone; the child is ours to wait for.
-        unsafe { libc::waitpid(child, &raw mut status, 0) == child && status == 0 }
+        exit_code(child) == Some(0)
     }
 }

@@ -1,4 +1,4 @@
-//! The commands of a plan: lines of `tc` and `ip`, carried out in order from nothing.
+//! The commands of a plan: lines of `tc` and `ip`, executed in order on a cleared interface.
 
 use core::time::Duration;
 
@@ -8,31 +8,31 @@ use super::replay;
 use crate::command;
 use crate::error::{Error, Result};
 
-/// `tc` has done its work in milliseconds; loading modules may take longer.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout of `tc`, which takes milliseconds; loading modules may take longer.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Command {
+pub(super) struct TcCommand {
     pub(super) is_tc: bool,
     pub(super) words: Vec<String>,
     line: String,
 }
 
-/// Whether a value is commands, not a record.
+/// True when a value is commands, not a record.
 pub(super) fn is_commands(value: &str) -> bool {
     value.lines().all(|line| line.starts_with("tc ") || line.starts_with("ip ")) && !value.trim().is_empty()
 }
 
-/// Reads commands as a shell would, and refuses those that are not about this interface or its intermediate device.
-pub(super) fn parse(interface: &str, value: &str) -> Result<Vec<Command>> {
+/// Parses commands as a shell would, and refuses those that are not about this interface or its intermediate device.
+pub(super) fn parse(interface: &str, value: &str) -> Result<Vec<TcCommand>> {
     value.lines().map(|line| parse_line(interface, line)).collect()
 }
 
-fn parse_line(interface: &str, line: &str) -> Result<Command> {
+fn parse_line(interface: &str, line: &str) -> Result<TcCommand> {
     let operation = || format!("setting up the traffic control of {interface}");
     let refused = |reason: &str| Error::refused(operation(), format!("{line:?} {reason}"));
-    let mut words = shell_words(line).ok_or_else(|| refused("has an open quote, or one inside of a word"))?;
+    let mut words = shell_tokens(line).ok_or_else(|| refused("has an open quote, or one inside an argument"))?;
     let program = if words.is_empty() { String::new() } else { words.remove(0) };
     let is_known = match (program.as_str(), words.first().map(String::as_str)) {
         ("tc", Some("qdisc" | "class" | "filter")) => true,
@@ -49,11 +49,11 @@ fn parse_line(interface: &str, line: &str) -> Result<Command> {
     if !is_about_it {
         return Err(refused("is not about this interface or its intermediate device alone"));
     }
-    Ok(Command { is_tc: program == "tc", words, line: line.to_owned() })
+    Ok(TcCommand { is_tc: program == "tc", words, line: line.to_owned() })
 }
 
-/// The words of a line of a shell, with single quotes as the only ones.
-fn shell_words(line: &str) -> Option<Vec<String>> {
+/// The tokens of a line of a shell, with single quotes as the only ones.
+fn shell_tokens(line: &str) -> Option<Vec<String>> {
     let (mut words, mut word) = (Vec::new(), None::<String>);
     let mut letters = line.chars();
     while let Some(letter) = letters.next() {
@@ -76,13 +76,13 @@ fn shell_words(line: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// As `tc -batch` reads it.
-fn batch_word(word: &str) -> String {
+/// A token as `tc -batch` reads it.
+fn batch_token(word: &str) -> String {
     if word.is_empty() || word.contains([' ', '#']) { format!("'{word}'") } else { word.to_owned() }
 }
 
-/// Carries them out, from nothing.
-pub(super) fn carry_out(interface: &str, commands: &[Command]) -> Result<()> {
+/// Executes them on a cleared interface.
+pub(super) fn run_all(interface: &str, commands: &[TcCommand]) -> Result<()> {
     let existing = replay::clear(interface)?;
     let mut done = 0;
     for run in commands.chunk_by(|one, other| one.is_tc && other.is_tc) {
@@ -98,19 +98,19 @@ pub(super) fn carry_out(interface: &str, commands: &[Command]) -> Result<()> {
     Ok(())
 }
 
-fn failed(interface: &str, command: &Command, (number, all): (usize, usize), said: &str) -> Error {
+fn failed(interface: &str, command: &TcCommand, (number, all): (usize, usize), message: &str) -> Error {
     let operation = format!("setting up the traffic control of {interface}");
     let program = if command.is_tc { "tc" } else { "ip" };
-    let reason = format!("command {number} of {all}, `{}`, failed: {program} says: {said}", command.line);
+    let reason = format!("command {number} of {all}, `{}`, failed: {program}: {message}", command.line);
     Error::refused(operation, reason)
 }
 
 /// Several commands of `tc`, up to the first that fails.
-fn batch(interface: &str, run: &[Command], done: usize, all: usize) -> Result<()> {
+fn batch(interface: &str, run: &[TcCommand], done: usize, all: usize) -> Result<()> {
     let line =
-        |command: &Command| command.words.iter().map(|word| batch_word(word)).collect::<Vec<_>>().join(" ") + "\n";
+        |command: &TcCommand| command.words.iter().map(|word| batch_token(word)).collect::<Vec<_>>().join(" ") + "\n";
     let input: String = run.iter().map(line).collect();
-    let output = command::run_bound("tc", &["-batch", "-"], Some(input.as_bytes()), PATIENCE)?;
+    let output = command::run_bound_to_thread("tc", &["-batch", "-"], Some(input.as_bytes()), COMMAND_TIMEOUT)?;
     if output.status.success() {
         return Ok(());
     }
@@ -125,14 +125,14 @@ fn batch(interface: &str, run: &[Command], done: usize, all: usize) -> Result<()
     })
 }
 
-/// A command of `ip`. What makes a device that is there already has nothing to do.
-fn one(interface: &str, command: &Command, existing: Option<&str>, done: usize, all: usize) -> Result<()> {
+/// Runs a command of `ip`. One that adds an existing device does nothing.
+fn one(interface: &str, command: &TcCommand, existing: Option<&str>, done: usize, all: usize) -> Result<()> {
     let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
     let is_there = |name: &str| existing == Some(name);
     if matches!(words[..], ["link", "add", "name" | "dev", name, "type", "ifb"] if is_there(name)) {
         return Ok(());
     }
-    let output = command::run_bound("ip", &words, None, PATIENCE)?;
+    let output = command::run_bound_to_thread("ip", &words, None, COMMAND_TIMEOUT)?;
     if output.status.success() {
         return Ok(());
     }
@@ -175,11 +175,11 @@ mod tests {
     }
 
     #[test]
-    fn words_are_those_of_the_shell() {
-        assert_eq!(shell_words("tc  'a b' '' c'd e'"), Some(["tc", "a b", "", "cd e"].map(str::to_owned).to_vec()));
+    fn tokens_are_those_of_the_shell() {
+        assert_eq!(shell_tokens("tc  'a b' '' c'd e'"), Some(["tc", "a b", "", "cd e"].map(str::to_owned).to_vec()));
         for open in ["tc 'a", r"tc \'", "tc \"a\""] {
-            assert_eq!(shell_words(open), None, "{open}");
+            assert_eq!(shell_tokens(open), None, "{open}");
         }
-        assert_eq!(["a", "", "a b"].map(batch_word), ["a", "''", "'a b'"]);
+        assert_eq!(["a", "", "a b"].map(batch_token), ["a", "''", "'a b'"]);
     }
 }

@@ -5,15 +5,17 @@ use std::io;
 
 use linerate_model::change::intermediate_device;
 
-use super::record::{INGRESS, Link, Object, Place, ROOT, Record, What};
+use super::record::{
+    FilterPosition, INGRESS, ObjectCategory, ROOT, RecordedLink, TrafficControlObject, TrafficControlRecord,
+};
 use super::volatile;
 use crate::error::{Error, Result};
 use crate::interface::{
     IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES, IFLA_TXQLEN,
-    LINK_DESCRIPTION, QUEUE_DESCRIPTION, text,
+    LINK_DESCRIPTION, TCMSG_LENGTH, text,
 };
 use crate::namespace::device_index;
-use crate::netlink::{Message, RouteSocket, attributes, number};
+use crate::netlink::{ATTRIBUTE_TYPE_MASK, NetlinkMessage, NetlinkSocket, attribute, attributes, number};
 
 pub(super) const TCA_KIND: u16 = 1;
 pub(super) const TCA_OPTIONS: u16 = 2;
@@ -23,17 +25,15 @@ pub(super) const TCA_CHAIN: u16 = 11;
 const TCA_INGRESS_BLOCK: u16 = 13;
 const TCA_EGRESS_BLOCK: u16 = 14;
 pub(super) const IFLA_ADDRESS: u16 = 1;
-/// The bits of an attribute's kind that are its number (`NLA_TYPE_MASK`).
-const NUMBER: u16 = 0x3fff;
 
-/// Disciplines whose classes somebody makes; those of others come with them.
-const WITH_CLASSES: [&str; 6] = ["atm", "cbq", "drr", "hfsc", "htb", "qfq"];
+/// Disciplines whose classes are created one by one; those of others come with them.
+const CLASSFUL_KINDS: [&str; 6] = ["atm", "cbq", "drr", "hfsc", "htb", "qfq"];
 
 /// The hooks of `clsact`: for received packets, and for sent ones.
 const CLSACT_HOOKS: [u32; 2] = [0xffff_fff2, 0xffff_fff3];
 
 /// One message about a discipline, class or filter.
-struct Raw {
+struct RawObject {
     handle: u32,
     parent: u32,
     information: u32,
@@ -44,18 +44,17 @@ struct Raw {
     has_block: bool,
 }
 
-impl Raw {
+impl RawObject {
     fn parse(body: &[u8]) -> Option<Self> {
         let (handle, parent, information) = (number(body, 8)?, number(body, 12)?, number(body, 16)?);
         let (kind, options, sizes) = (String::new(), None, None);
         let mut raw = Self { handle, parent, information, kind, options, sizes, chain: 0, has_block: false };
-        for (kind, content) in attributes(body.get(QUEUE_DESCRIPTION..)?) {
-            match kind & NUMBER {
+        for (kind, content) in attributes(body.get(TCMSG_LENGTH..)?) {
+            match kind & ATTRIBUTE_TYPE_MASK {
                 TCA_KIND => raw.kind = text(content),
                 TCA_OPTIONS => raw.options = Some(content.to_vec()),
                 TCA_STAB => {
-                    let base = attributes(content).find(|(kind, _)| kind & NUMBER == TCA_STAB_BASE);
-                    raw.sizes = base.map(|(_, base)| base.to_vec());
+                    raw.sizes = attribute(content, TCA_STAB_BASE).map(<[u8]>::to_vec);
                 }
                 TCA_CHAIN => raw.chain = number(content, 0).unwrap_or(0),
                 TCA_INGRESS_BLOCK | TCA_EGRESS_BLOCK => raw.has_block = true,
@@ -65,29 +64,39 @@ impl Raw {
         Some(raw)
     }
 
-    fn object(self, device: &str, what: What) -> Object {
+    fn object(self, device: &str, what: ObjectCategory) -> TrafficControlObject {
         let Self { handle, parent, kind, options, sizes, .. } = self;
         let device = device.to_owned();
-        Object { what, device, parent, handle, kind, options, sizes, towards: Vec::new(), is_kernels: false }
+        TrafficControlObject {
+            what,
+            device,
+            parent,
+            handle,
+            kind,
+            options,
+            sizes,
+            towards: Vec::new(),
+            is_kernels: false,
+        }
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> FilterPosition {
         let [preference, protocol] = [self.information >> 16, self.information & 0xffff];
         // Both are 16 bits; the protocol is in the network's order.
         let part = |value: u32| u16::try_from(value).unwrap_or(u16::MAX);
-        Place { protocol: u16::from_be(part(protocol)), preference: part(preference), chain: self.chain }
+        FilterPosition { protocol: u16::from_be(part(protocol)), preference: part(preference), chain: self.chain }
     }
 }
 
 /// An interface of this network namespace.
-pub(super) struct Device {
-    pub(super) link: Link,
+pub(super) struct DumpedDevice {
+    pub(super) link: RecordedLink,
 }
 
-impl Device {
+impl DumpedDevice {
     fn parse(body: &[u8]) -> Option<Self> {
         let (index, flags) = (number(body, 4)?, number(body, 8)?);
-        let mut link = Link {
+        let mut link = RecordedLink {
             name: String::new(),
             kind: String::new(),
             index,
@@ -99,7 +108,7 @@ impl Device {
         };
         for (kind, content) in attributes(body.get(LINK_DESCRIPTION..)?) {
             let value = number(content, 0).unwrap_or(0);
-            match kind & NUMBER {
+            match kind & ATTRIBUTE_TYPE_MASK {
                 IFLA_ADDRESS => link.address = content.to_vec(),
                 IFLA_IFNAME => link.name = text(content),
                 IFLA_MTU => link.mtu = value,
@@ -107,8 +116,7 @@ impl Device {
                 IFLA_NUM_TX_QUEUES => link.queues.0 = value,
                 IFLA_NUM_RX_QUEUES => link.queues.1 = value,
                 IFLA_LINKINFO => {
-                    let kind = attributes(content).find(|(kind, _)| kind & NUMBER == IFLA_INFO_KIND);
-                    link.kind = kind.map(|(_, content)| text(content)).unwrap_or_default();
+                    link.kind = attribute(content, IFLA_INFO_KIND).map(text).unwrap_or_default();
                 }
                 _ => {}
             }
@@ -118,28 +126,28 @@ impl Device {
 }
 
 /// All interfaces of the calling thread's network namespace.
-pub(super) fn devices(socket: &mut RouteSocket) -> Result<Vec<Device>> {
+pub(super) fn devices(socket: &mut NetlinkSocket) -> Result<Vec<DumpedDevice>> {
     let mut found = Vec::new();
-    let take = |message: Message<'_>| found.extend(Device::parse(message.body));
+    let take = |message: NetlinkMessage<'_>| found.extend(DumpedDevice::parse(message.body));
     socket
         .list(libc::RTM_GETLINK, &[0; LINK_DESCRIPTION], take)
         .map_err(|cause| Error::system("listing interfaces", cause))?;
     Ok(found)
 }
 
-/// The request about this interface and what hangs below `parent`.
+/// The request about this interface and the objects below `parent`.
 pub(super) fn request(index: u32, parent: u32) -> Vec<u8> {
-    let mut body = vec![0; QUEUE_DESCRIPTION];
+    let mut body = vec![0; TCMSG_LENGTH];
     body[4..8].copy_from_slice(&index.to_ne_bytes());
     body[12..16].copy_from_slice(&parent.to_ne_bytes());
     body
 }
 
-/// Everything on the interface and on its intermediate device.
-pub(super) fn dump(interface: &str) -> Result<Record> {
+/// All objects on the interface and on its intermediate device.
+pub(super) fn dump(interface: &str) -> Result<TrafficControlRecord> {
     device_index(interface)?;
     let failed = |cause| Error::system(format!("reading the traffic control of {interface}"), cause);
-    let mut socket = RouteSocket::open().map_err(failed)?;
+    let mut socket = NetlinkSocket::route().map_err(failed)?;
     let devices = devices(&mut socket)?;
     let find = |name: &str| devices.iter().find(|device| device.link.name == name).map(|device| &device.link);
     let gone = || failed(io::Error::from_raw_os_error(libc::ENODEV));
@@ -147,35 +155,40 @@ pub(super) fn dump(interface: &str) -> Result<Record> {
     let intermediate = find(&intermediate_device(interface)).cloned();
     let by_number: BTreeMap<u32, &str> =
         devices.iter().map(|device| (device.link.index, device.link.name.as_str())).collect();
-    let mut reader = Reader { socket, names: by_number, interface };
+    let mut reader = TrafficControlReader { socket, names: by_number, interface };
     let mut objects = Vec::new();
     // The intermediate device first: it has to be ready when packets are sent there.
     for link in intermediate.iter().chain([own]) {
         objects.extend(reader.tree(link)?);
     }
     objects.sort_by_key(|object| object.device == interface && object.is_ingress());
-    Ok(Record { interface: interface.to_owned(), has_no_queue: own.queue_length == 0, intermediate, objects })
+    Ok(TrafficControlRecord {
+        interface: interface.to_owned(),
+        has_no_queue: own.queue_length == 0,
+        intermediate,
+        objects,
+    })
 }
 
-struct Reader<'a> {
-    socket: RouteSocket,
+struct TrafficControlReader<'a> {
+    socket: NetlinkSocket,
     names: BTreeMap<u32, &'a str>,
     interface: &'a str,
 }
 
-impl Reader<'_> {
+impl TrafficControlReader<'_> {
     fn refused(&self, what: &str, reason: &str) -> Error {
         let operation = format!("reading the traffic control of {}", self.interface);
-        let way_out = "it could not be put back as it is: remove it first (`tc qdisc`, `tc filter`), or leave this interface \
-                       to what set it up";
+        let way_out = "it could not be restored exactly: remove it first (`tc qdisc`, `tc filter`), or leave this \
+                       interface to the program that set it up";
         Error::refused(operation, format!("{what}: {reason}; {way_out}"))
     }
 
-    fn list(&mut self, kind: u16, index: u32, parent: u32) -> Result<Vec<Raw>> {
+    fn list(&mut self, kind: u16, index: u32, parent: u32) -> Result<Vec<RawObject>> {
         let mut found = Vec::new();
-        let take = |message: Message<'_>| {
+        let take = |message: NetlinkMessage<'_>| {
             if number(message.body, 4) == Some(index) {
-                found.extend(Raw::parse(message.body));
+                found.extend(RawObject::parse(message.body));
             }
         };
         let failed = |cause| Error::system(format!("reading the traffic control of {}", self.interface), cause);
@@ -183,15 +196,16 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    /// Everything on one device: disciplines and classes, parents first, then filters, those for received packets last.
-    fn tree(&mut self, link: &Link) -> Result<Vec<Object>> {
+    /// All objects on one device: disciplines and classes, parents first, then filters, those for received packets
+    /// last.
+    fn tree(&mut self, link: &RecordedLink) -> Result<Vec<TrafficControlObject>> {
         let disciplines = self.list(libc::RTM_GETQDISC, link.index, 0)?;
         let classes = self.list(libc::RTM_GETTCLASS, link.index, 0)?;
         if let Some(raw) = disciplines.iter().find(|raw| raw.has_block) {
             let what = format!("the {} of {}", raw.kind, link.name);
             return Err(self.refused(&what, "its filters belong to several interfaces (a shared block)"));
         }
-        let own = |raw: &&Raw| WITH_CLASSES.contains(&raw.kind.as_str()) && raw.handle & 0xffff != 0;
+        let own = |raw: &&RawObject| CLASSFUL_KINDS.contains(&raw.kind.as_str()) && raw.handle & 0xffff != 0;
         let hooks: Vec<u32> =
             disciplines.iter().flat_map(hooks).chain(classes.iter().filter(own).map(|raw| raw.handle)).collect();
         let mut objects = Vec::new();
@@ -199,7 +213,7 @@ impl Reader<'_> {
             objects.push(self.discipline(raw, &link.name)?);
         }
         let classes = classes.into_iter().filter(|raw| own(&raw));
-        objects.extend(classes.map(|raw| raw.object(&link.name, What::Class)));
+        objects.extend(classes.map(|raw| raw.object(&link.name, ObjectCategory::Class)));
         let mut objects = parents_first(objects);
         let mut filters = Vec::new();
         for parent in hooks {
@@ -211,10 +225,10 @@ impl Reader<'_> {
         Ok(objects)
     }
 
-    fn discipline(&self, raw: Raw, device: &str) -> Result<Object> {
-        let mut object = raw.object(device, What::Discipline);
+    fn discipline(&self, raw: RawObject, device: &str) -> Result<TrafficControlObject> {
+        let mut object = raw.object(device, ObjectCategory::Discipline);
         if object.handle == 0 {
-            return Ok(Object { options: None, sizes: None, is_kernels: true, ..object });
+            return Ok(TrafficControlObject { options: None, sizes: None, is_kernels: true, ..object });
         }
         let lasting = object.options.as_deref().map(|options| volatile::of_discipline(&object.kind, options));
         object.options = lasting.transpose().map_err(|reason| self.refused(&object.head(), &reason))?;
@@ -223,15 +237,15 @@ impl Reader<'_> {
 
     /// The filters at one place, in the order in which they have to be made, each with its rank among those of its
     /// discipline.
-    fn filters(&mut self, link: &Link, parent: u32) -> Result<Vec<(u32, Object)>> {
+    fn filters(&mut self, link: &RecordedLink, parent: u32) -> Result<Vec<(u32, TrafficControlObject)>> {
         let all = self.list(libc::RTM_GETTFILTER, link.index, parent)?;
         // Those without a handle only announce what follows.
-        let mut raws: Vec<Raw> = all.into_iter().filter(|raw| raw.handle != 0 && raw.options.is_some()).collect();
-        // Of these kinds the latest stands first.
+        let mut raws: Vec<RawObject> = all.into_iter().filter(|raw| raw.handle != 0 && raw.options.is_some()).collect();
+        // For these kinds the latest comes first.
         if raws.iter().any(|raw| raw.kind == "bpf" || raw.kind == "basic") {
             raws.reverse();
         }
-        let mut groups: BTreeMap<(Place, String), Vec<Raw>> = BTreeMap::new();
+        let mut groups: BTreeMap<(FilterPosition, String), Vec<RawObject>> = BTreeMap::new();
         for raw in raws {
             groups.entry((raw.place(), raw.kind.clone())).or_default().push(raw);
         }
@@ -239,28 +253,28 @@ impl Reader<'_> {
         for ((place, kind), mut group) in groups {
             let rank = if kind == "u32" { order_tables(&mut group) } else { u32::MAX };
             for raw in group {
-                let object = Object { parent, ..raw.object(&link.name, What::Filter(place)) };
+                let object = TrafficControlObject { parent, ..raw.object(&link.name, ObjectCategory::Filter(place)) };
                 ordered.push((rank, self.filter(object)?));
             }
         }
         Ok(ordered)
     }
 
-    fn filter(&self, mut object: Object) -> Result<Object> {
-        let refused = |object: &Object, reason: &str| self.refused(&object.head(), reason);
+    fn filter(&self, mut object: TrafficControlObject) -> Result<TrafficControlObject> {
+        let refused = |object: &TrafficControlObject, reason: &str| self.refused(&object.head(), reason);
         let lasting = volatile::of_filter(&object.kind, object.options.as_deref().unwrap_or_default())
             .map_err(|reason| refused(&object, &reason))?;
         let name = |index: &u32| self.names.get(index).map(|name| (*name).to_owned());
         let towards: Option<Vec<String>> = lasting.towards.iter().map(name).collect();
         object.towards =
-            towards.ok_or_else(|| refused(&object, "it sends to an interface that is not there any more"))?;
+            towards.ok_or_else(|| refused(&object, "it redirects to an interface that no longer exists"))?;
         object.options = Some(lasting.options);
         Ok(object)
     }
 }
 
-/// Where filters may hang at a discipline.
-fn hooks(raw: &Raw) -> Vec<u32> {
+/// Parents of a discipline's filters.
+fn hooks(raw: &RawObject) -> Vec<u32> {
     match (raw.handle, raw.kind.as_str()) {
         (0, _) => Vec::new(),
         (_, "clsact") => CLSACT_HOOKS.to_vec(),
@@ -268,36 +282,38 @@ fn hooks(raw: &Raw) -> Vec<u32> {
     }
 }
 
-/// Sorts the tables and entries of one preference of `u32` as they have to be made, without the table that comes by itself;
+/// Sorts the tables and entries of one preference of `u32` as they have to be made, without the default table; returns
 /// its number, which the kernel counts up from one preference to the next.
-fn order_tables(group: &mut Vec<Raw>) -> u32 {
-    let is_table = |raw: &Raw| raw.handle.trailing_zeros() >= 20;
-    // The latest table stands first, so the last one is the first.
+fn order_tables(group: &mut Vec<RawObject>) -> u32 {
+    let is_table = |raw: &RawObject| raw.handle.trailing_zeros() >= 20;
+    // The latest table comes first, so the last one is the first.
     let Some(root) = group.iter().rev().find(|raw| is_table(raw)).map(|raw| raw.handle) else { return u32::MAX };
     group.retain(|raw| raw.handle != root);
     group.sort_by_key(|raw| (!is_table(raw), raw.handle));
     root
 }
 
-/// Disciplines and classes so that each comes after what it hangs on; the kernel's own come first.
-fn parents_first(mut left: Vec<Object>) -> Vec<Object> {
+/// Sorts disciplines and classes so that each comes after its parent; the kernel's own come first.
+fn parents_first(mut left: Vec<TrafficControlObject>) -> Vec<TrafficControlObject> {
     left.sort_by_key(|object| (!object.is_kernels, object.what, object.handle, object.parent));
     let mut ordered = Vec::with_capacity(left.len());
     while !left.is_empty() {
         let waiting: BTreeSet<u32> =
             left.iter().filter(|object| !object.is_kernels).map(|object| object.handle).collect();
-        let is_ready = |object: &Object| {
+        let is_ready = |object: &TrafficControlObject| {
             let class_is_there = object.parent == ROOT || !waiting.contains(&object.parent);
             let above = match object.what {
-                What::Class => object.handle & 0xffff_0000,
+                ObjectCategory::Class => object.handle & 0xffff_0000,
                 _ => object.parent & 0xffff_0000,
             };
-            let is_top = object.parent == INGRESS || (object.parent == ROOT && object.what == What::Discipline);
+            let is_top =
+                object.parent == INGRESS || (object.parent == ROOT && object.what == ObjectCategory::Discipline);
             is_top || object.is_kernels || (class_is_there && !waiting.contains(&above))
         };
-        let (mut ready, rest): (Vec<Object>, Vec<Object>) = left.into_iter().partition(is_ready);
+        let (mut ready, rest): (Vec<TrafficControlObject>, Vec<TrafficControlObject>) =
+            left.into_iter().partition(is_ready);
         if ready.is_empty() {
-            // A circle cannot be; whoever made one is told by the kernel that it cannot be made again.
+            // There can be no cycle; if there were, the kernel would refuse to make it again.
             ordered.extend(rest);
             break;
         }

@@ -1,23 +1,24 @@
-//! What has to be given to the kernel so that it tells what it told before. Mostly that is the same; where a time is kept in
-//! other units than it is told in, or a table is not told at all, it is not.
+//! Values that the kernel has to be given so that it reports the same ones as before. Mostly these are equal; they
+//! differ where a time is stored in other units than it is reported in, or a table is not reported at all.
 
 use super::dump::TCA_STAB_BASE;
 use super::volatile::changed;
-use crate::netlink::{append_attribute, attributes, number};
+use crate::netlink::{append_attribute, attribute, attributes, number};
 
 /// `TCA_STAB_DATA`.
 const TCA_STAB_DATA: u16 = 2;
 /// Length of the kernel's tables of rates (`TC_RTAB_SIZE`).
-const RATE_TABLE: usize = 1024;
+const RATE_TABLE_BYTES: usize = 1024;
 /// A tick of the packet scheduler, in nanoseconds (`PSCHED_SHIFT`).
 const TICK: u128 = 64;
-const SECOND: u128 = 1_000_000_000;
+const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
 type Outcome<T> = Result<T, String>;
 
 /// Options of a discipline as the kernel has to be given them.
 pub(super) fn of_discipline(kind: &str, options: &[u8]) -> Outcome<Vec<u8>> {
-    // Codel keeps times in units of 1024 ns, PIE in ticks of 64 ns; both cut off, and again when they tell microseconds.
+    // Codel stores times in units of 1024 ns, PIE in ticks of 64 ns; both truncate, and again when they report
+    // microseconds.
     let codel = |time: u64| time * 1000 / 1024 * 1024 / 1000;
     let pie = |time: u64| time * 1000 / 64 * 64 / 1000;
     match kind {
@@ -29,13 +30,13 @@ pub(super) fn of_discipline(kind: &str, options: &[u8]) -> Outcome<Vec<u8>> {
         "cake" => changed(options, |number_of, content| {
             Ok((number_of != 11 || number(content, 0) != Some(0)).then(|| content.to_vec()))
         }),
-        "sfq" => Ok(with_its_limit(options)),
-        "tbf" => Ok(bucket(options)),
+        "sfq" => Ok(sfq_with_limit(options)),
+        "tbf" => Ok(tbf_with_burst(options)),
         _ => Ok(options.to_vec()),
     }
 }
 
-/// Microseconds in these attributes become what is told as them.
+/// Converts microseconds in these attributes to values that are reported as them.
 fn times(options: &[u8], which: &[u16], told: impl Fn(u64) -> u64) -> Outcome<Vec<u8>> {
     changed(options, |kind, content| {
         let time = number(content, 0).filter(|_| which.contains(&kind));
@@ -45,9 +46,9 @@ fn times(options: &[u8], which: &[u16], told: impl Fn(u64) -> u64) -> Outcome<Ve
     })
 }
 
-/// A limit that is given to `sfq` caps its flows (`tc_sfq_qopt`: the limit third, the flows fifth), so where it has more
-/// flows the limit is the one that comes by itself.
-fn with_its_limit(options: &[u8]) -> Vec<u8> {
+/// An explicit limit of `sfq` caps its flows (`tc_sfq_qopt`: the limit third, the flows fifth), so where it has more
+/// flows the limit is the default.
+fn sfq_with_limit(options: &[u8]) -> Vec<u8> {
     let mut options = options.to_vec();
     if let (Some(limit), Some(flows)) = (number(&options, 8), number(&options, 16))
         && flows > limit
@@ -57,10 +58,11 @@ fn with_its_limit(options: &[u8]) -> Vec<u8> {
     options
 }
 
-/// The bucket of `tbf` is told as the time that it takes to fill, cut off: the kernel would take a bucket for it into which
-/// the longest packet may not fit any more. It is given the bytes as well, the most that are told as that time.
-fn bucket(options: &[u8]) -> Vec<u8> {
-    let find = |wanted: u16| attributes(options).find(|(kind, _)| kind & 0x3fff == wanted).map(|(_, content)| content);
+/// The bucket of `tbf` is reported as the time that it takes to fill, truncated: from that the kernel would make a
+/// bucket that may be too small for the longest packet. It is given the bytes as well, the most that are reported as
+/// that time.
+fn tbf_with_burst(options: &[u8]) -> Vec<u8> {
+    let find = |wanted| attribute(options, wanted);
     let Some(parameters) = find(1) else { return options.to_vec() };
     let mut result = options.to_vec();
     // tc_tbf_qopt: rate and peak rate (tc_ratespec, 12 bytes each, the overhead third, the rate last), limit, and the
@@ -74,8 +76,8 @@ fn bucket(options: &[u8]) -> Vec<u8> {
             continue;
         }
         let ticks = u128::from(number(parameters, time).unwrap_or(0));
-        // The most of which the time lies before the next tick.
-        let bytes = ((ticks + 1) * TICK * u128::from(rate)).div_ceil(SECOND) - 1;
+        // The largest bucket whose time is before the next tick.
+        let bytes = ((ticks + 1) * TICK * u128::from(rate)).div_ceil(NANOS_PER_SECOND) - 1;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).saturating_sub(overhead.into());
         // Eight bytes always fit.
         let _ = append_attribute(&mut result, wanted, &bytes.to_ne_bytes());
@@ -107,8 +109,8 @@ pub(super) fn size_table(base: &[u8]) -> Outcome<Vec<u8>> {
     Ok(result)
 }
 
-/// Options of a filter as the kernel has to be given them: policers want tables of rates, of which only the length matters
-/// since the link layer is told.
+/// Options of a filter as the kernel has to be given them: policers want tables of rates, of which only the length
+/// matters as the link layer is given.
 pub(super) fn of_filter(kind: &str, options: &[u8]) -> Outcome<Vec<u8>> {
     let (actions, old) = match kind {
         "basic" => (3, 4),
@@ -152,7 +154,7 @@ fn policer(options: &[u8]) -> Outcome<Vec<u8>> {
     })?;
     for (kind, has) in [(2, has_rate), (3, has_peak_rate)] {
         if has {
-            append_attribute(&mut result, kind, &[0; RATE_TABLE]).map_err(|cause| cause.to_string())?;
+            append_attribute(&mut result, kind, &[0; RATE_TABLE_BYTES]).map_err(|cause| cause.to_string())?;
         }
     }
     Ok(result)
@@ -171,20 +173,20 @@ mod tests {
     }
 
     proptest! {
-        /// What codel tells of a time that somebody gave it is told again of the time that it is given back.
+        /// A time reported by codel is reported again after it was given back.
         #[test]
-        fn times_are_told_again(time in 0_u32..100_000_000) {
+        fn times_are_reported_again(time in 0_u32..100_000_000) {
             let kept = (u64::from(time) * 1000) >> 10;
-            let told = u32::try_from((kept << 10) / 1000).expect("small");
-            let given = of_discipline("fq_codel", &one(1, &told.to_ne_bytes())).expect("known");
+            let reported = u32::try_from((kept << 10) / 1000).expect("small");
+            let given = of_discipline("fq_codel", &one(1, &reported.to_ne_bytes())).expect("known");
             let given = number(&given, 4).expect("one number");
-            prop_assert_eq!((u64::from(given) * 1000) >> 10, kept, "told {}, given {}", told, given);
+            prop_assert_eq!((u64::from(given) * 1000) >> 10, kept, "reported {}, given {}", reported, given);
         }
 
-        /// The bucket that is given back holds what the first one held, and is told as the same time.
+        /// The restored bucket holds as much as the first one, and is reported as the same time.
         #[test]
         fn buckets_do_not_shrink(rate in 1_000_u32..1_250_000_000, burst in 1_u32..10_000_000) {
-            let time = u128::from(burst) * SECOND / u128::from(rate) / TICK;
+            let time = u128::from(burst) * NANOS_PER_SECOND / u128::from(rate) / TICK;
             prop_assume!(time < u128::from(u32::MAX));
             let ticks = u32::try_from(time).expect("small");
             let mut parameters = vec![0; 36];
@@ -193,7 +195,7 @@ mod tests {
             let given = of_discipline("tbf", &one(1, &parameters)).expect("known");
             let bytes = attributes(&given).find(|(kind, _)| *kind == 6).and_then(|(_, bytes)| number(bytes, 0)).expect("given");
             prop_assert!(bytes >= burst);
-            prop_assert_eq!(u128::from(bytes) * SECOND / u128::from(rate) / TICK, time);
+            prop_assert_eq!(u128::from(bytes) * NANOS_PER_SECOND / u128::from(rate) / TICK, time);
         }
     }
 

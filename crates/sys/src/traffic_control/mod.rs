@@ -1,9 +1,9 @@
-//! The whole traffic control of an interface: reading it into a record, making it from a record or from the commands of a
-//! plan, and finding out beforehand whether a record can be made again.
+//! The whole traffic control of an interface: reading it into a record, restoring it from a record or making it from
+//! the commands of a plan, and checking beforehand that a record can be restored.
 //!
-//! A record is text, one line for each object, and two records of a tree that nobody has changed are equal, whatever
-//! traffic went through it. Everything is read and made over rtnetlink in the kernel's own bytes: what `tc` shows is
-//! rounded, and not always taken again.
+//! A record is text, one line for each object, and two records of an unchanged tree are equal, whatever traffic went
+//! through it. Everything is read and made over rtnetlink in the kernel's own bytes: the output of `tc` is rounded, and
+//! not always accepted again.
 
 mod commands;
 mod dump;
@@ -17,35 +17,35 @@ mod tests;
 mod volatile;
 
 pub use proof::in_scratch_namespace;
-pub use summary::{is_kernels_own, is_still, summary};
+pub use summary::{is_kernel_default, is_still_installed, summary};
 
-use record::Record;
+use record::TrafficControlRecord;
 
 use crate::error::{Error, Result};
 
-/// What stands on an interface and its intermediate device, as a record. Fails with what could not be put back: filters
-/// of unknown kinds, programs without their instructions, blocks that interfaces share.
+/// Record of the objects on an interface and its intermediate device. Fails for objects that could not be restored:
+/// filters of unknown kinds, programs without their instructions, blocks that interfaces share.
 pub fn read(interface: &str) -> Result<String> {
     dump::dump(interface).map(|record| record.to_string())
 }
 
-/// Makes what `value` has: a record exactly, commands of `tc` and `ip` (one a line) from nothing. `None` takes everything
-/// away, the intermediate device as well. When this is an error, what stands there is neither the one nor the other: write
-/// the record of before.
+/// Applies `value`: restores a record exactly, or runs commands of `tc` and `ip` (one a line) on a cleared interface.
+/// `None` removes everything, the intermediate device as well. After an error, the present state is neither the old nor
+/// the new one: write the record of before.
 pub fn write(interface: &str, value: Option<&str>) -> Result<()> {
     match value {
         None => replay::remove(interface),
         Some(commands) if commands::is_commands(commands) => {
             let commands = commands::parse(interface, commands)?;
-            commands::carry_out(interface, &commands)
+            commands::run_all(interface, &commands)
         }
         Some(text) => restore(&record_of(interface, text)?),
     }
 }
 
-/// The kernel takes deleted actions away a moment later, and until then hands them out again under their old number, with
-/// what they did before: then it is done once more.
-fn restore(record: &Record) -> Result<()> {
+/// The kernel frees deleted actions a moment later, and until then reuses them under their old number, with their old
+/// effect: then the restoration is repeated.
+fn restore(record: &TrafficControlRecord) -> Result<()> {
     const TRIES: u32 = 5;
     const MOMENT: core::time::Duration = core::time::Duration::from_millis(20);
     for attempt in 1..=TRIES {
@@ -58,15 +58,15 @@ fn restore(record: &Record) -> Result<()> {
     Ok(())
 }
 
-/// Fails when what a record has could not be put back exactly as it is: the kernel is asked, in a network namespace that is
-/// made for it and gone afterwards. Needs root, except for what the kernel made by itself.
+/// Fails when a record could not be restored exactly: the kernel is asked, in a network namespace that is made for it
+/// and gone afterwards. Needs root, except for the kernel's own defaults.
 pub fn check_restorable(interface: &str, record: &str) -> Result<()> {
-    proof::prove(&record_of(interface, record)?)
+    proof::verify_restorable(&record_of(interface, record)?)
 }
 
-fn record_of(interface: &str, text: &str) -> Result<Record> {
+fn record_of(interface: &str, text: &str) -> Result<TrafficControlRecord> {
     let refused = |reason: String| Error::refused(format!("setting the traffic control of {interface}"), reason);
-    let record = Record::parse(text).map_err(|line| {
+    let record = TrafficControlRecord::parse(text).map_err(|line| {
         refused(format!("{line:?} is neither a line of a record of traffic control nor a command of tc or ip"))
     })?;
     if record.interface == interface {

@@ -1,4 +1,4 @@
-//! The traffic control of an interface as text: one line for each object, in the order in which they are made again.
+//! The traffic control of an interface as text: one line for each object, in the order in which they are restored.
 //!
 //! ```text
 //! traffic control of eth0
@@ -9,36 +9,36 @@
 //! qdisc dev ifb4eth0 parent root kind pfifo_fast made-by-the-kernel
 //! ```
 //!
-//! `options` are the kernel's attributes in hexadecimal, without what changes by itself; numbers of interfaces in them are
+//! `options` are the kernel's attributes in hexadecimal, without volatile parts; numbers of interfaces in them are
 //! zero, and their names follow as `towards`, in the order of their places.
 
 use core::fmt::{self, Write};
 
 /// The beginning of a record's first line.
 pub(super) const HEADING: &str = "traffic control of ";
-/// Behind the interface where its queue had no length: the kernel gives it one when a discipline comes.
+/// Suffix of the interface where its queue had no length: the kernel sets one when a discipline is added.
 const NO_QUEUE: &str = " txqueuelen 0";
-const KERNELS: &str = "made-by-the-kernel";
+const KERNEL_MADE: &str = "made-by-the-kernel";
 
-/// Where a discipline hangs that has nothing above it (`TC_H_ROOT`).
+/// Parent of a discipline at the root (`TC_H_ROOT`).
 pub(super) const ROOT: u32 = u32::MAX;
-/// Where those for received packets hang (`TC_H_INGRESS`, also `TC_H_CLSACT`).
+/// Parent of disciplines for received packets (`TC_H_INGRESS`, also `TC_H_CLSACT`).
 pub(super) const INGRESS: u32 = 0xffff_fff1;
 
 /// The traffic control of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct TrafficControlRecord {
     pub(super) interface: String,
-    /// Whether `txqueuelen` of the interface is 0.
+    /// True when `txqueuelen` of the interface is 0.
     pub(super) has_no_queue: bool,
-    /// Its intermediate device, if there is one.
-    pub(super) intermediate: Option<Link>,
-    pub(super) objects: Vec<Object>,
+    /// Intermediate device, if there is one.
+    pub(super) intermediate: Option<RecordedLink>,
+    pub(super) objects: Vec<TrafficControlObject>,
 }
 
 /// An intermediate device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Link {
+pub(super) struct RecordedLink {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) index: u32,
@@ -51,15 +51,15 @@ pub(super) struct Link {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum What {
+pub(super) enum ObjectCategory {
     Discipline,
     Class,
-    Filter(Place),
+    Filter(FilterPosition),
 }
 
-/// Where a filter stands among those of one parent.
+/// Position of a filter among those of one parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct FilterPosition {
     /// `ETH_P_…`.
     pub(super) protocol: u16,
     pub(super) preference: u16,
@@ -68,49 +68,49 @@ pub(super) struct Place {
 
 /// A discipline, class or filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Object {
-    pub(super) what: What,
+pub(super) struct TrafficControlObject {
+    pub(super) what: ObjectCategory,
     pub(super) device: String,
     pub(super) parent: u32,
     pub(super) handle: u32,
     pub(super) kind: String,
-    /// `None` where the kernel tells none.
+    /// `None` where the kernel reports none.
     pub(super) options: Option<Vec<u8>>,
     /// The beginning of a table of sizes (`TCA_STAB_BASE`).
     pub(super) sizes: Option<Vec<u8>>,
     /// The interfaces whose numbers belong into `options`.
     pub(super) towards: Vec<String>,
-    /// Whether the kernel made it by itself; nothing more is known of it then.
+    /// True when the kernel made it by itself; its other fields are not recorded then.
     pub(super) is_kernels: bool,
 }
 
-impl Object {
-    /// Whether it belongs to what the interface receives.
+impl TrafficControlObject {
+    /// True for objects of received traffic.
     pub(super) fn is_ingress(&self) -> bool {
         match self.what {
-            What::Filter(_) => self.parent >> 16 == 0xffff,
+            ObjectCategory::Filter(_) => self.parent >> 16 == 0xffff,
             _ => self.parent == INGRESS,
         }
     }
 
-    /// Its place and kind, without what it is told to do.
+    /// Position and kind, without options.
     pub(super) fn head(&self) -> String {
         let mut text = match self.what {
-            What::Discipline => "qdisc",
-            What::Class => "class",
-            What::Filter(_) => "filter",
+            ObjectCategory::Discipline => "qdisc",
+            ObjectCategory::Class => "class",
+            ObjectCategory::Filter(_) => "filter",
         }
         .to_owned();
         // Writing into memory does not fail.
-        let _ = write!(text, " dev {} parent {}", self.device, Handle(self.parent));
+        let _ = write!(text, " dev {} parent {}", self.device, TcHandle(self.parent));
         match self.what {
-            What::Filter(Place { protocol, preference, chain }) => {
+            ObjectCategory::Filter(FilterPosition { protocol, preference, chain }) => {
                 let _ = write!(text, " protocol {protocol:#06x} preference {preference} chain {chain}");
                 let _ = write!(text, " handle {:#010x}", self.handle);
             }
             _ if self.is_kernels => {}
             _ => {
-                let _ = write!(text, " handle {}", Handle(self.handle));
+                let _ = write!(text, " handle {}", TcHandle(self.handle));
             }
         }
         text + " kind " + &self.kind
@@ -118,9 +118,9 @@ impl Object {
 }
 
 /// A handle as `tc` prints it.
-pub(super) struct Handle(pub(super) u32);
+pub(super) struct TcHandle(pub(super) u32);
 
-impl fmt::Display for Handle {
+impl fmt::Display for TcHandle {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.0 >> 16, self.0 & 0xffff) {
             _ if self.0 == ROOT => formatter.write_str("root"),
@@ -159,7 +159,7 @@ fn bytes(text: &str) -> Option<Vec<u8>> {
     (0..text.len()).step_by(2).map(|place| u8::from_str_radix(&text[place..place + 2], 16).ok()).collect()
 }
 
-/// `-` stands for no bytes.
+/// Text for bytes, with `-` for none.
 fn or_dash(text: String) -> String {
     if text.is_empty() { "-".to_owned() } else { text }
 }
@@ -168,7 +168,7 @@ fn bytes_or_dash(text: &str) -> Option<Vec<u8>> {
     if text == "-" { Some(Vec::new()) } else { bytes(text) }
 }
 
-impl fmt::Display for Record {
+impl fmt::Display for TrafficControlRecord {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{HEADING}{}{}", self.interface, if self.has_no_queue { NO_QUEUE } else { "" })?;
         if let Some(link) = &self.intermediate {
@@ -178,7 +178,7 @@ impl fmt::Display for Record {
     }
 }
 
-impl fmt::Display for Link {
+impl fmt::Display for RecordedLink {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = if self.is_up { "up" } else { "down" };
         let Self { name, kind, index, mtu, queue_length, queues: (sending, receiving), .. } = self;
@@ -188,11 +188,11 @@ impl fmt::Display for Link {
     }
 }
 
-impl fmt::Display for Object {
+impl fmt::Display for TrafficControlObject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.head())?;
         if self.is_kernels {
-            return write!(formatter, " {KERNELS}");
+            return write!(formatter, " {KERNEL_MADE}");
         }
         if let Some(options) = &self.options {
             write!(formatter, " options {}", or_dash(hexadecimal(options)))?;
@@ -204,8 +204,8 @@ impl fmt::Display for Object {
     }
 }
 
-impl Record {
-    /// Reads what [`Record`]'s `Display` wrote; the error is the line that is none of it.
+impl TrafficControlRecord {
+    /// Parses the `Display` text of a [`TrafficControlRecord`]; the error is the line that is not part of one.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut lines = text.lines();
         let first = lines.next().unwrap_or_default();
@@ -219,16 +219,16 @@ impl Record {
         for line in lines {
             let wrong = || line.to_owned();
             if line.starts_with("link ") && record.intermediate.is_none() && record.objects.is_empty() {
-                record.intermediate = Some(Link::parse(line).ok_or_else(wrong)?);
+                record.intermediate = Some(RecordedLink::parse(line).ok_or_else(wrong)?);
             } else {
-                record.objects.push(Object::parse(line).ok_or_else(wrong)?);
+                record.objects.push(TrafficControlObject::parse(line).ok_or_else(wrong)?);
             }
         }
         Ok(record)
     }
 
-    /// What somebody made: all else comes by itself.
-    pub(super) fn made(&self) -> impl Iterator<Item = &Object> {
+    /// Objects that were set up explicitly, without the kernel's defaults.
+    pub(super) fn made(&self) -> impl Iterator<Item = &TrafficControlObject> {
         self.objects.iter().filter(|object| !object.is_kernels)
     }
 }
@@ -238,10 +238,10 @@ fn is_name(word: &str) -> bool {
     !word.is_empty() && word.len() < 16 && !word.contains(|letter: char| letter.is_whitespace() || letter == '/')
 }
 
-/// The words of a line, one after the other: a name and its value.
-struct Words<'a>(core::iter::Peekable<core::str::Split<'a, char>>);
+/// Tokens of a line, in order: a name and its value.
+struct TokenReader<'a>(core::iter::Peekable<core::str::Split<'a, char>>);
 
-impl<'a> Words<'a> {
+impl<'a> TokenReader<'a> {
     fn of(line: &'a str) -> Self {
         Self(line.split(' ').peekable())
     }
@@ -265,9 +265,9 @@ impl<'a> Words<'a> {
     }
 }
 
-impl Link {
+impl RecordedLink {
     fn parse(text: &str) -> Option<Self> {
-        let mut words = Words::of(text.strip_prefix("link ")?);
+        let mut words = TokenReader::of(text.strip_prefix("link ")?);
         let link = Self {
             name: words.device("dev")?,
             kind: words.kind()?,
@@ -286,15 +286,15 @@ impl Link {
     }
 }
 
-impl Object {
+impl TrafficControlObject {
     fn parse(line: &str) -> Option<Self> {
         let (what, rest) = line.split_once(' ')?;
-        let mut words = Words::of(rest);
+        let mut words = TokenReader::of(rest);
         let (device, parent) = (words.device("dev")?, handle(words.after("parent")?)?);
         let what = match what {
-            "qdisc" => What::Discipline,
-            "class" => What::Class,
-            "filter" => What::Filter(Place {
+            "qdisc" => ObjectCategory::Discipline,
+            "class" => ObjectCategory::Class,
+            "filter" => ObjectCategory::Filter(FilterPosition {
                 protocol: u16::from_str_radix(words.after("protocol")?.strip_prefix("0x")?, 16).ok()?,
                 preference: words.after("preference")?.parse().ok()?,
                 chain: words.number("chain")?,
@@ -303,16 +303,16 @@ impl Object {
         };
         let number = words.after("handle");
         let handle = match (what, number) {
-            (What::Filter(_), number) => u32::from_str_radix(number?.strip_prefix("0x")?, 16).ok()?,
+            (ObjectCategory::Filter(_), number) => u32::from_str_radix(number?.strip_prefix("0x")?, 16).ok()?,
             (_, Some(number)) => handle(number)?,
             (_, None) => 0,
         };
         let kind = words.kind()?;
-        let is_kernels = words.0.next_if_eq(&KERNELS).is_some();
+        let is_kernels = words.0.next_if_eq(&KERNEL_MADE).is_some();
         let options = words.after("options").map(bytes_or_dash);
         let sizes = words.after("sizes").map(bytes_or_dash);
         let towards = core::iter::from_fn(|| words.device("towards")).collect::<Vec<_>>();
-        let (options, sizes) = (lifted(options)?, lifted(sizes)?);
+        let (options, sizes) = (transpose_bytes(options)?, transpose_bytes(sizes)?);
         let object = Self { what, device, parent, handle, kind, options, sizes, towards, is_kernels };
         let is_bare = object.options.is_none() && object.sizes.is_none() && object.towards.is_empty();
         let is_whole = words.0.next().is_none() && (number.is_none() == is_kernels) && (is_bare || !is_kernels);
@@ -320,9 +320,9 @@ impl Object {
     }
 }
 
-/// Words that were there have to be right.
+/// Values that are present have to be valid.
 #[expect(clippy::option_option, reason = "absent, or there and wrong, or there and right")]
-fn lifted(value: Option<Option<Vec<u8>>>) -> Option<Option<Vec<u8>>> {
+fn transpose_bytes(value: Option<Option<Vec<u8>>>) -> Option<Option<Vec<u8>>> {
     match value {
         None => Some(None),
         Some(None) => None,
@@ -344,12 +344,13 @@ mod tests {
         prop::option::of(prop::collection::vec(any::<u8>(), 0..40))
     }
 
-    fn objects() -> impl Strategy<Value = Object> {
+    fn objects() -> impl Strategy<Value = TrafficControlObject> {
         let what = prop_oneof![
-            Just(What::Discipline),
-            Just(What::Class),
-            any::<(u16, u16, u32)>()
-                .prop_map(|(protocol, preference, chain)| { What::Filter(Place { protocol, preference, chain }) })
+            Just(ObjectCategory::Discipline),
+            Just(ObjectCategory::Class),
+            any::<(u16, u16, u32)>().prop_map(|(protocol, preference, chain)| {
+                ObjectCategory::Filter(FilterPosition { protocol, preference, chain })
+            })
         ];
         let parts = (
             what,
@@ -362,19 +363,27 @@ mod tests {
             prop::collection::vec(name(), 0..3),
         );
         (parts, any::<bool>()).prop_map(|((what, device, parent, handle, kind, options, sizes, towards), kernels)| {
-            let object = Object { what, device, parent, handle, kind, options, sizes, towards, is_kernels: false };
-            if kernels && !matches!(what, What::Filter(_)) {
-                Object { handle: 0, options: None, sizes: None, towards: Vec::new(), is_kernels: true, ..object }
+            let object =
+                TrafficControlObject { what, device, parent, handle, kind, options, sizes, towards, is_kernels: false };
+            if kernels && !matches!(what, ObjectCategory::Filter(_)) {
+                TrafficControlObject {
+                    handle: 0,
+                    options: None,
+                    sizes: None,
+                    towards: Vec::new(),
+                    is_kernels: true,
+                    ..object
+                }
             } else {
                 object
             }
         })
     }
 
-    fn links() -> impl Strategy<Value = Link> {
+    fn links() -> impl Strategy<Value = RecordedLink> {
         let parts = (name(), name(), any::<u32>(), any::<bool>(), any::<u32>(), any::<u32>());
         (parts, prop::collection::vec(any::<u8>(), 0..8), any::<(u32, u32)>()).prop_map(
-            |((name, kind, index, is_up, mtu, queue_length), address, queues)| Link {
+            |((name, kind, index, is_up, mtu, queue_length), address, queues)| RecordedLink {
                 name,
                 kind,
                 index,
@@ -395,24 +404,24 @@ mod tests {
             intermediate in prop::option::of(links()),
             objects in prop::collection::vec(objects(), 0..6),
         ) {
-            let record = Record { interface, has_no_queue, intermediate, objects };
+            let record = TrafficControlRecord { interface, has_no_queue, intermediate, objects };
             let text = record.to_string();
-            prop_assert_eq!(Record::parse(&text), Ok(record), "{}", text);
+            prop_assert_eq!(TrafficControlRecord::parse(&text), Ok(record), "{}", text);
         }
 
         #[test]
         fn any_text_is_a_record_or_none(text in "(traffic control of eth0\n)?(qdisc|class|filter|link)?[ -~\n]{0,80}") {
-            if let Ok(record) = Record::parse(&text) {
-                prop_assert_eq!(Record::parse(&record.to_string()), Ok(record));
+            if let Ok(record) = TrafficControlRecord::parse(&text) {
+                prop_assert_eq!(TrafficControlRecord::parse(&record.to_string()), Ok(record));
             }
         }
 
         #[test]
-        fn what_is_cut_off_or_added_is_not_taken_for_the_whole(object in objects(), cut in 0_usize..200) {
+        fn truncated_and_extended_lines_are_refused(object in objects(), cut in 0_usize..200) {
             let line = object.to_string();
-            prop_assert_eq!(Object::parse(&format!("{line} more")), None);
+            prop_assert_eq!(TrafficControlObject::parse(&format!("{line} more")), None);
             if cut < line.len() {
-                prop_assert_ne!(Object::parse(&line[..cut]), Some(object));
+                prop_assert_ne!(TrafficControlObject::parse(&line[..cut]), Some(object));
             }
         }
     }
@@ -428,10 +437,10 @@ mod tests {
                 "qdisc dev eth0 parent root handle 1: kind htb options 0",
             ),
         ] {
-            assert_eq!(Record::parse(text), Err(line.to_owned()));
+            assert_eq!(TrafficControlRecord::parse(text), Err(line.to_owned()));
         }
         let text = "traffic control of eth0 txqueuelen 0\nqdisc dev eth0 parent root kind noqueue made-by-the-kernel";
-        let record = Record::parse(text).expect("a record");
+        let record = TrafficControlRecord::parse(text).expect("a record");
         assert!(record.has_no_queue && record.made().next().is_none() && record.to_string() == text);
     }
 }

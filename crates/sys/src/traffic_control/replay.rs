@@ -1,12 +1,14 @@
-//! Making what a record has, and taking away what stands there, over rtnetlink.
+//! Restoring a record, and removing the present objects, over rtnetlink.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use linerate_model::change::{LinkAttribute, intermediate_device};
 
-use super::dump::{Device, IFLA_ADDRESS, TCA_CHAIN, TCA_KIND, TCA_OPTIONS, TCA_STAB, devices, dump, request};
-use super::record::{INGRESS, Link, Object, Place, ROOT, Record, What};
+use super::dump::{DumpedDevice, IFLA_ADDRESS, TCA_CHAIN, TCA_KIND, TCA_OPTIONS, TCA_STAB, devices, dump, request};
+use super::record::{
+    FilterPosition, INGRESS, ObjectCategory, ROOT, RecordedLink, TrafficControlObject, TrafficControlRecord,
+};
 use super::{inputs, volatile};
 use crate::error::{Error, Result, describe_os_error};
 use crate::host_access::write_link;
@@ -15,54 +17,54 @@ use crate::interface::{
     LINK_DESCRIPTION,
 };
 use crate::namespace::device_index;
-use crate::netlink::{RouteSocket, append_attribute};
+use crate::netlink::{NetlinkSocket, append_attribute};
 
 /// The kind of interface that intermediate devices are.
 pub(super) const INTERMEDIATE: &str = "ifb";
-/// In the kind of an attribute: that it holds others (`NLA_F_NESTED`).
+/// Flag in the kind of an attribute that holds others (`NLA_F_NESTED`).
 const NESTED: u16 = 0x8000;
 
-/// What is worked with: a socket, and the numbers of the interfaces.
-pub(super) struct Maker {
-    socket: RouteSocket,
+/// A socket to the routing subsystem, and the numbers of the interfaces.
+pub(super) struct RecordReplayer {
+    socket: NetlinkSocket,
     numbers: BTreeMap<String, u32>,
 }
 
-impl Maker {
+impl RecordReplayer {
     pub(super) fn new() -> Result<Self> {
         let failed = |cause| Error::system("opening a socket to the routing subsystem", cause);
-        let mut maker = Self { socket: RouteSocket::open_talkative().map_err(failed)?, numbers: BTreeMap::new() };
+        let mut maker = Self { socket: NetlinkSocket::route_with_extack().map_err(failed)?, numbers: BTreeMap::new() };
         maker.look()?;
         Ok(maker)
     }
 
-    /// Learns which interfaces there are.
-    fn look(&mut self) -> Result<Vec<Device>> {
+    /// Lists the present interfaces.
+    fn look(&mut self) -> Result<Vec<DumpedDevice>> {
         let devices = devices(&mut self.socket)?;
         self.numbers = devices.iter().map(|device| (device.link.name.clone(), device.link.index)).collect();
         Ok(devices)
     }
 
     fn number(&self, device: &str) -> Result<u32> {
-        // Asking for one that is not there says so in the kernel's words.
+        // A request for a missing one is answered with the kernel's error.
         self.numbers.get(device).copied().map_or_else(|| device_index(device), Ok)
     }
 
     /// The interface of this name.
-    fn link(&mut self, name: &str) -> Result<Option<Link>> {
+    fn link(&mut self, name: &str) -> Result<Option<RecordedLink>> {
         Ok(self.look()?.into_iter().map(|device| device.link).find(|link| link.name == name))
     }
 
     /// Makes all of these, in their order.
-    pub(super) fn make<'a>(&mut self, objects: impl IntoIterator<Item = &'a Object>) -> Result<()> {
+    pub(super) fn make<'a>(&mut self, objects: impl IntoIterator<Item = &'a TrafficControlObject>) -> Result<()> {
         objects.into_iter().try_for_each(|object| self.make_one(object))
     }
 
-    fn make_one(&mut self, object: &Object) -> Result<()> {
-        let refused = |reason: String| Error::refused(format!("making again {}", object.head()), reason);
+    fn make_one(&mut self, object: &TrafficControlObject) -> Result<()> {
+        let refused = |reason: String| Error::refused(format!("restoring {}", object.head()), reason);
         let options = self.options(object)?;
         let mut outcome = self.try_to_make(object, options.as_deref(), 0);
-        // Some kinds insist on the mark of nested attributes, others were there before it.
+        // Some kinds require the flag of nested attributes, others are older than it.
         if outcome.as_ref().is_err_and(|cause| cause.raw_os_error() == Some(libc::EINVAL)) {
             let text = self.socket.said.take();
             let again = self.try_to_make(object, options.as_deref(), NESTED);
@@ -73,18 +75,18 @@ impl Maker {
             }
         }
         outcome.map_err(|cause| match self.socket.said.take() {
-            Some(text) => refused(format!("{} (the kernel says: {text})", describe_os_error(&cause))),
+            Some(text) => refused(format!("{} (the kernel reports: {text})", describe_os_error(&cause))),
             None => refused(describe_os_error(&cause)),
         })
     }
 
-    fn options(&self, object: &Object) -> Result<Option<Vec<u8>>> {
-        let refused = |reason: String| Error::refused(format!("making again {}", object.head()), reason);
+    fn options(&self, object: &TrafficControlObject) -> Result<Option<Vec<u8>>> {
+        let refused = |reason: String| Error::refused(format!("restoring {}", object.head()), reason);
         let Some(options) = object.options.as_deref() else { return Ok(None) };
         match object.what {
-            What::Discipline => inputs::of_discipline(&object.kind, options).map(Some).map_err(refused),
-            What::Class => Ok(Some(options.to_vec())),
-            What::Filter(_) => {
+            ObjectCategory::Discipline => inputs::of_discipline(&object.kind, options).map(Some).map_err(refused),
+            ObjectCategory::Class => Ok(Some(options.to_vec())),
+            ObjectCategory::Filter(_) => {
                 let numbers = object.towards.iter().map(|device| self.number(device)).collect::<Result<Vec<u32>>>()?;
                 let options = inputs::of_filter(&object.kind, options).map_err(refused)?;
                 volatile::with_interfaces(&object.kind, &options, &numbers).map(Some).map_err(refused)
@@ -92,14 +94,14 @@ impl Maker {
         }
     }
 
-    fn try_to_make(&mut self, object: &Object, options: Option<&[u8]>, mark: u16) -> io::Result<()> {
+    fn try_to_make(&mut self, object: &TrafficControlObject, options: Option<&[u8]>, mark: u16) -> io::Result<()> {
         let index = self.number(&object.device).map_err(io::Error::from)?;
         let mut body = request(index, object.parent);
         body[8..12].copy_from_slice(&object.handle.to_ne_bytes());
         let kind = match object.what {
-            What::Discipline => libc::RTM_NEWQDISC,
-            What::Class => libc::RTM_NEWTCLASS,
-            What::Filter(Place { protocol, preference, chain }) => {
+            ObjectCategory::Discipline => libc::RTM_NEWQDISC,
+            ObjectCategory::Class => libc::RTM_NEWTCLASS,
+            ObjectCategory::Filter(FilterPosition { protocol, preference, chain }) => {
                 let information = u32::from(preference) << 16 | u32::from(protocol.to_be());
                 body[16..20].copy_from_slice(&information.to_ne_bytes());
                 if chain != 0 {
@@ -108,7 +110,7 @@ impl Maker {
                 libc::RTM_NEWTFILTER
             }
         };
-        append_attribute(&mut body, TCA_KIND, &with_end(&object.kind))?;
+        append_attribute(&mut body, TCA_KIND, &nul_terminated(&object.kind))?;
         if let Some(sizes) = &object.sizes {
             append_attribute(&mut body, TCA_STAB, &inputs::size_table(sizes).map_err(io::Error::other)?)?;
         }
@@ -118,10 +120,10 @@ impl Maker {
         self.socket.make(kind, &body)
     }
 
-    /// Takes away everything that somebody set up on a device; that there is nothing is no error.
+    /// Removes everything that was set up on a device; that there is nothing is no error.
     pub(super) fn clear(&mut self, device: &str) -> Result<()> {
         let index = self.number(device)?;
-        // First what is redirected is let go.
+        // The redirect is removed first.
         for parent in [INGRESS, ROOT] {
             match self.socket.change(libc::RTM_DELQDISC, &request(index, parent)) {
                 Err(cause) if !matches!(cause.raw_os_error(), Some(libc::ENOENT | libc::EINVAL | libc::EOPNOTSUPP)) => {
@@ -136,7 +138,7 @@ impl Maker {
     }
 
     /// Makes an interface, with this number if it is free.
-    pub(super) fn make_link(&mut self, link: &Link) -> Result<()> {
+    pub(super) fn make_link(&mut self, link: &RecordedLink) -> Result<()> {
         let first = self.try_to_make_link(link, link.index);
         let made = match first {
             Err(cause) if link.index != 0 && cause.raw_os_error() == Some(libc::EBUSY) => {
@@ -151,10 +153,10 @@ impl Maker {
         self.look().map(drop)
     }
 
-    fn try_to_make_link(&mut self, link: &Link, index: u32) -> io::Result<()> {
+    fn try_to_make_link(&mut self, link: &RecordedLink, index: u32) -> io::Result<()> {
         let mut body = vec![0; LINK_DESCRIPTION];
         body[4..8].copy_from_slice(&index.to_ne_bytes());
-        append_attribute(&mut body, IFLA_IFNAME, &with_end(&link.name))?;
+        append_attribute(&mut body, IFLA_IFNAME, &nul_terminated(&link.name))?;
         if !link.address.is_empty() {
             append_attribute(&mut body, IFLA_ADDRESS, &link.address)?;
         }
@@ -173,7 +175,7 @@ impl Maker {
         self.socket.make(libc::RTM_NEWLINK, &body)
     }
 
-    fn remove_link(&mut self, link: &Link) -> Result<()> {
+    fn remove_link(&mut self, link: &RecordedLink) -> Result<()> {
         let failed = |cause| Error::system(format!("removing the interface {}", link.name), cause);
         self.socket.change(libc::RTM_DELLINK, &by_number(link.index)).map_err(failed)?;
         self.look().map(drop)
@@ -195,12 +197,12 @@ impl Maker {
         }
     }
 
-    /// Has the intermediate device as it was, with nothing of somebody's on it.
-    fn intermediate_as(&mut self, record: &Record, wanted: &Link) -> Result<()> {
+    /// Restores the intermediate device, without objects on it.
+    fn restore_intermediate(&mut self, record: &TrafficControlRecord, wanted: &RecordedLink) -> Result<()> {
         let mut found = self.link(&wanted.name)?;
         if let Some(link) = &found {
             self.clear(&wanted.name)?;
-            // One that was never up has no discipline of the kernel's either, and gets rid of it only in this way.
+            // One that was never up has no default discipline, and loses it only in this way.
             let was_bare = !wanted.is_up && !record.objects.iter().any(|object| object.device == wanted.name);
             if was_bare && link.kind == INTERMEDIATE {
                 self.remove_link(link)?;
@@ -217,19 +219,20 @@ impl Maker {
         Ok(())
     }
 
-    /// The kernel makes its own discipline as `net.core.default_qdisc` says, but only when there was another.
+    /// Renews the default discipline: the kernel makes the one of `net.core.default_qdisc`, but only when there was
+    /// another.
     fn renew_defaults(&mut self, device: &str) -> Result<()> {
         let index = self.number(device)?;
         let mut body = request(index, ROOT);
         body[8..12].copy_from_slice(&0x1_0000_u32.to_ne_bytes());
         let failed = |cause| Error::system(format!("renewing the discipline of {device}"), cause);
-        append_attribute(&mut body, TCA_KIND, &with_end("pfifo")).map_err(failed)?;
+        append_attribute(&mut body, TCA_KIND, &nul_terminated("pfifo")).map_err(failed)?;
         self.socket.make(libc::RTM_NEWQDISC, &body).map_err(failed)?;
         self.clear(device)
     }
 }
 
-fn set(link: &Link, attribute: LinkAttribute, value: u32) -> Result<()> {
+fn set(link: &RecordedLink, attribute: LinkAttribute, value: u32) -> Result<()> {
     let failed = |cause| Error::system(format!("setting {} {}", link.name, attribute.name()), cause);
     write_link(&link.name, attribute, &value.to_string()).map_err(failed)
 }
@@ -240,40 +243,40 @@ fn by_number(index: u32) -> Vec<u8> {
     body
 }
 
-fn with_end(text: &str) -> Vec<u8> {
+fn nul_terminated(text: &str) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     bytes.push(0);
     bytes
 }
 
-/// Takes away what stands on an interface and on its intermediate device, which stays if it is there.
+/// Removes all objects on an interface and on its intermediate device, which stays if it exists.
 pub(super) fn clear(interface: &str) -> Result<Option<String>> {
-    let mut maker = Maker::new()?;
+    let mut maker = RecordReplayer::new()?;
     maker.clear(interface)?;
     let Some(link) = maker.link(&intermediate_device(interface))? else { return Ok(None) };
     if link.kind != INTERMEDIATE {
         let operation = format!("setting up the traffic control of {interface}");
-        let reason = format!("{} is no intermediate device (ifb), but has its name: rename it", link.name);
+        let reason = format!("{} is not an intermediate device (ifb), but has its name: rename it", link.name);
         return Err(Error::refused(operation, reason));
     }
     maker.clear(&link.name)?;
     Ok(Some(link.name))
 }
 
-/// Takes away everything, the intermediate device as well; also what is left of it when the interface is gone.
+/// Removes everything, the intermediate device as well, even when the interface is gone.
 pub(super) fn remove(interface: &str) -> Result<()> {
-    let mut maker = Maker::new()?;
+    let mut maker = RecordReplayer::new()?;
     let cleared = maker.clear(interface);
     maker.remove_intermediate(interface)?;
     cleared
 }
 
-/// Has everything as the record says.
-pub(super) fn restore(record: &Record) -> Result<()> {
+/// Restores everything in the record.
+pub(super) fn restore(record: &TrafficControlRecord) -> Result<()> {
     let interface = &record.interface;
-    let mut maker = Maker::new()?;
+    let mut maker = RecordReplayer::new()?;
     if let Err(error) = maker.clear(interface) {
-        // Without the interface its intermediate device serves nobody, unless it was there before.
+        // Without the interface its intermediate device is of no use, unless it existed before.
         if record.intermediate.is_none() {
             maker.remove_intermediate(interface)?;
         }
@@ -281,9 +284,10 @@ pub(super) fn restore(record: &Record) -> Result<()> {
     }
     match &record.intermediate {
         None => maker.remove_intermediate(interface)?,
-        Some(link) => maker.intermediate_as(record, link)?,
+        Some(link) => maker.restore_intermediate(record, link)?,
     }
-    let (own, beside): (Vec<&Object>, Vec<&Object>) = record.made().partition(|object| object.device == *interface);
+    let (own, beside): (Vec<&TrafficControlObject>, Vec<&TrafficControlObject>) =
+        record.made().partition(|object| object.device == *interface);
     maker.make(beside)?;
     if let Some(link) = &record.intermediate
         && maker.link(&link.name)?.is_some_and(|now| now.is_up != link.is_up)
@@ -295,16 +299,16 @@ pub(super) fn restore(record: &Record) -> Result<()> {
     restore_defaults(&mut maker, record)
 }
 
-/// The last touches: what the kernel makes by itself is to be what it was.
-fn restore_defaults(maker: &mut Maker, record: &Record) -> Result<()> {
+/// Last corrections: the kernel's defaults become those of the record.
+fn restore_defaults(maker: &mut RecordReplayer, record: &TrafficControlRecord) -> Result<()> {
     let now = dump(&record.interface)?;
     if record.has_no_queue && !now.has_no_queue {
         let failed = |cause| Error::system(format!("setting the queue length of {}", record.interface), cause);
         write_link(&record.interface, LinkAttribute::TransmitQueueLength, "0").map_err(failed)?;
     }
-    let kernels = |record: &Record, device: &str| -> Vec<String> {
+    let kernels = |record: &TrafficControlRecord, device: &str| -> Vec<String> {
         let own = record.objects.iter().filter(|object| object.is_kernels && object.device == device);
-        own.map(Object::head).collect()
+        own.map(TrafficControlObject::head).collect()
     };
     let devices = core::iter::once(&record.interface).chain(record.intermediate.iter().map(|link| &link.name));
     for device in devices {

@@ -1,18 +1,18 @@
-//! Records in a few words, and what two of them have in common.
+//! Short descriptions of records, and the comparison of two of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::commands;
-use super::record::{INGRESS, Object, ROOT, Record, What};
+use super::record::{INGRESS, ObjectCategory, ROOT, TrafficControlObject, TrafficControlRecord};
 
-/// Who a discipline is from, and what it has; one line for people. Values that are neither a record nor commands are given
-/// back as they are.
+/// One line for users: the origin of the disciplines, and their contents. Values that are neither a record nor commands
+/// are returned as they are.
 #[must_use]
 pub fn summary(value: &str) -> String {
     if commands::is_commands(value) {
-        return commands_in_words(value);
+        return describe_commands(value);
     }
-    let Ok(record) = Record::parse(value) else { return value.to_owned() };
+    let Ok(record) = TrafficControlRecord::parse(value) else { return value.to_owned() };
     let mut parts: Vec<String> =
         [ROOT, INGRESS].iter().filter_map(|top| tree(&record, &record.interface, *top)).collect();
     if let Some(link) = &record.intermediate {
@@ -23,22 +23,23 @@ pub fn summary(value: &str) -> String {
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
 }
 
-/// Whether a record has nothing but what the kernel makes by itself.
+/// True when a record has nothing but the kernel's defaults.
 #[must_use]
-pub fn is_kernels_own(record: &str) -> bool {
-    Record::parse(record).is_ok_and(|record| record.intermediate.is_none() && record.made().next().is_none())
+pub fn is_kernel_default(record: &str) -> bool {
+    TrafficControlRecord::parse(record)
+        .is_ok_and(|record| record.intermediate.is_none() && record.made().next().is_none())
 }
 
 /// The tree below the root, or below the hook for received packets.
-fn tree(record: &Record, device: &str, top: u32) -> Option<String> {
+fn tree(record: &TrafficControlRecord, device: &str, top: u32) -> Option<String> {
     let own = || record.objects.iter().filter(|object| object.device == device);
-    let root = own().find(|object| object.what == What::Discipline && object.parent == top)?;
+    let root = own().find(|object| object.what == ObjectCategory::Discipline && object.parent == top)?;
     let inside = || own().filter(|object| object.is_ingress() == (top == INGRESS));
     if root.is_kernels {
         return Some(format!("the kernel's own {}", root.kind));
     }
-    let classes = inside().filter(|object| object.what == What::Class).count();
-    let filters = inside().filter(|object| matches!(object.what, What::Filter(_))).count();
+    let classes = inside().filter(|object| object.what == ObjectCategory::Class).count();
+    let filters = inside().filter(|object| matches!(object.what, ObjectCategory::Filter(_))).count();
     let counted = [counted(classes, "class", "classes"), counted(filters, "filter", "filters")];
     let counted: Vec<String> = counted.into_iter().flatten().collect();
     let with = if counted.is_empty() { String::new() } else { format!(" with {}", counted.join(" and ")) };
@@ -53,8 +54,8 @@ fn counted(number: usize, one: &str, several: &str) -> Option<String> {
     }
 }
 
-fn commands_in_words(value: &str) -> String {
-    // In the order in which they first come, so that the interface's own stands before the intermediate device's.
+fn describe_commands(value: &str) -> String {
+    // In the order of their first occurrence, so that the interface's own precedes the intermediate device's.
     let mut roots: Vec<&str> = Vec::new();
     for line in value.lines().filter(|line| line.starts_with("tc qdisc ")) {
         let words: Vec<&str> = line.split(' ').collect();
@@ -69,8 +70,8 @@ fn commands_in_words(value: &str) -> String {
     format!("{number} {}{kinds}", if number == 1 { "command" } else { "commands" })
 }
 
-/// The parts of what somebody made: below the interface's root, for what it receives, and on its intermediate device.
-fn parts(record: &Record) -> BTreeMap<(bool, bool), BTreeSet<String>> {
+/// Parts that were set up explicitly: below the interface's root, for received packets, and on its intermediate device.
+fn parts(record: &TrafficControlRecord) -> BTreeMap<(bool, bool), BTreeSet<String>> {
     let mut parts: BTreeMap<(bool, bool), BTreeSet<String>> = BTreeMap::new();
     for object in record.made() {
         let part = (object.device == record.interface, object.is_ingress());
@@ -79,28 +80,28 @@ fn parts(record: &Record) -> BTreeMap<(bool, bool), BTreeSet<String>> {
     parts
 }
 
-fn skeleton(object: &Object) -> String {
+fn skeleton(object: &TrafficControlObject) -> String {
     match object.what {
         // Numbers of filters change when one is replaced by a better one.
-        What::Filter(_) => Object { handle: 0, ..object.clone() }.head(),
+        ObjectCategory::Filter(_) => TrafficControlObject { handle: 0, ..object.clone() }.head(),
         _ => object.head(),
     }
 }
 
-/// Whether what stands somewhere `now` is still what was `put` there: rates and other options may have changed, and parts
-/// may have been taken away, but nothing may have been added, and something has to be left. Where the intermediate device
-/// is still there, a part may also have lost some of what it had: a redirect without which nothing that is received is shaped.
+/// True when the present state `now` is still the one of `put`: rates and other options may have changed, and parts may
+/// have been removed, but nothing may have been added, and something has to be left. If the intermediate device still
+/// exists, a part may also have lost some of its objects: a redirect without which nothing that is received is shaped.
 #[must_use]
-pub fn is_still(put: &str, now: &str) -> bool {
+pub fn is_still_installed(put: &str, now: &str) -> bool {
     if put == now {
         return true;
     }
-    let (Ok(put), Ok(now)) = (Record::parse(put), Record::parse(now)) else { return false };
+    let (Ok(put), Ok(now)) = (TrafficControlRecord::parse(put), TrafficControlRecord::parse(now)) else { return false };
     let (ours, there) = (parts(&put), parts(&now));
-    let device = |record: &Record| record.intermediate.as_ref().map(|link| link.index);
+    let device = |record: &TrafficControlRecord| record.intermediate.as_ref().map(|link| link.index);
     let device_is_left = device(&put).is_some() && device(&put) == device(&now);
-    // Beside our own device even a part of which something is missing is ours: another program begins with the same handles,
-    // but does not make the very same device.
+    // With our own device present, even a part with missing objects is ours: another program begins with the same
+    // handles, but does not make the very same device.
     let nothing_foreign = there.iter().all(|(part, objects)| {
         ours.get(part).is_some_and(|ours| ours == objects || (device_is_left && objects.is_subset(ours)))
     });
@@ -122,7 +123,7 @@ mod tests {
         filter dev eth0 parent ffff: protocol 0x0003 preference 10 chain 0 handle 0x00000001 kind matchall options 05 towards ifb4eth0";
 
     #[test]
-    fn records_and_commands_in_words() {
+    fn records_and_commands_are_described() {
         assert_eq!(summary(OURS), "htb with 2 classes and 1 filter, ingress with 1 filter, ifb4eth0 with tbf");
         let own = "traffic control of eth0\nqdisc dev eth0 parent root kind noqueue made-by-the-kernel";
         assert_eq!(summary(own), "the kernel's own noqueue");
@@ -131,25 +132,31 @@ mod tests {
             "tc qdisc add dev eth0 root handle 1: htb default 10\ntc qdisc add dev eth0 handle ffff: ingress";
         assert_eq!(summary(commands), "2 commands for htb and ingress");
         assert_eq!(summary("something else"), "something else");
-        assert!(is_kernels_own(own) && !is_kernels_own(OURS) && !is_kernels_own("something else"));
+        assert!(is_kernel_default(own) && !is_kernel_default(OURS) && !is_kernel_default("something else"));
     }
 
     #[test]
     fn ours_is_what_has_our_skeleton() {
         let without = |what: &str| OURS.lines().filter(|line| !line.contains(what)).collect::<Vec<_>>().join("\n");
-        assert!(is_still(OURS, OURS));
-        assert!(is_still(OURS, &OURS.replace("options 03", "options ff")), "another rate");
-        assert!(is_still(OURS, &OURS.replace("0x80000800", "0x80000801")), "a filter was replaced");
-        assert!(is_still(OURS, &without("ffff:")), "somebody took the redirect away");
-        assert!(is_still(OURS, &without("towards")), "somebody took the redirect away, and left its hook");
+        assert!(is_still_installed(OURS, OURS));
+        assert!(is_still_installed(OURS, &OURS.replace("options 03", "options ff")), "another rate");
+        assert!(is_still_installed(OURS, &OURS.replace("0x80000800", "0x80000801")), "a filter was replaced");
+        assert!(is_still_installed(OURS, &without("ffff:")), "the redirect was removed");
+        assert!(is_still_installed(OURS, &without("towards")), "the redirect was removed without its hook");
         let lone = without("ifb4eth0");
         let fewer: Vec<&str> = lone.lines().filter(|line| !line.contains("handle 1:10")).collect();
-        assert!(is_still(&lone, &lone) && !is_still(&lone, &fewer.join("\n")), "others' trees begin alike");
-        assert!(is_still(OURS, &without("dev eth0")), "only the intermediate device is left");
-        assert!(!is_still(OURS, &OURS.replace("kind htb", "kind hfsc")), "another root");
-        assert!(!is_still(OURS, &format!("{OURS}\nclass dev eth0 parent 1:1 handle 1:20 kind htb options 03")));
-        assert!(!is_still(&without("ffff:"), OURS), "somebody added an ingress");
+        assert!(
+            is_still_installed(&lone, &lone) && !is_still_installed(&lone, &fewer.join("\n")),
+            "others' trees begin alike"
+        );
+        assert!(is_still_installed(OURS, &without("dev eth0")), "only the intermediate device is left");
+        assert!(!is_still_installed(OURS, &OURS.replace("kind htb", "kind hfsc")), "another root");
+        assert!(!is_still_installed(
+            OURS,
+            &format!("{OURS}\nclass dev eth0 parent 1:1 handle 1:20 kind htb options 03")
+        ));
+        assert!(!is_still_installed(&without("ffff:"), OURS), "an ingress was added");
         let own = "traffic control of eth0\nqdisc dev eth0 parent root kind noqueue made-by-the-kernel";
-        assert!(!is_still(OURS, own) && is_still(own, own) && !is_still(own, "others'"));
+        assert!(!is_still_installed(OURS, own) && is_still_installed(own, own) && !is_still_installed(own, "others'"));
     }
 }

@@ -4,12 +4,12 @@ use core::time::Duration;
 
 use crate::command;
 use crate::namespace::NetworkNamespace;
-use crate::test_network::Chain;
+use crate::test_network::NamespaceChain;
 use crate::traffic_control::{check_restorable, read, write};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a person sees: all that `tc` shows of these devices, without counters, and `ip link` of all.
+/// The user's view: all that `tc` shows of these devices, without counters, and `ip link` of all.
 fn shown(devices: &[&str]) -> String {
     let mut text = String::new();
     for device in devices {
@@ -33,7 +33,7 @@ fn without_counter(text: &str) -> String {
     let mut kept = Vec::new();
     while let Some(word) = words.next() {
         kept.push(word);
-        // An action that was taken away is counted until the kernel gets round to it.
+        // A removed action is counted until the kernel frees it.
         if ["direct_packets_stat", "ref", "bind"].contains(&word) {
             words.next();
         }
@@ -54,7 +54,7 @@ fn batch(lines: &str) {
     }
 }
 
-/// Trees that somebody may have had before.
+/// Trees that may have existed before.
 const FOREIGN: [&str; 9] = [
     "",
     "tc qdisc add dev near0 root pfifo limit 7",
@@ -91,7 +91,7 @@ const FOREIGN: [&str; 9] = [
      tc filter add dev near0 egress chain 3 protocol ip prio 1 u32 match ip dport 53 0xffff flowid 1:8",
 ];
 
-/// What is set up over them.
+/// The plan that replaces them.
 const PLAN: &str = "tc qdisc add dev near0 root handle 1: htb default 20
 tc class add dev near0 parent 1: classid 1:1 htb rate 9mbit ceil 9mbit burst 10k
 tc class add dev near0 parent 1:1 classid 1:10 htb rate 3mbit ceil 9mbit prio 1
@@ -106,7 +106,7 @@ tc qdisc add dev ifb4near0 root handle 1: tbf rate 20mbit burst 10k limit 50000
 tc qdisc add dev near0 handle ffff: ingress
 tc filter add dev near0 parent ffff: protocol all prio 10 u32 match u32 0 0 action mirred egress redirect dev ifb4near0";
 
-/// The beginning of the tree that needs a word with blanks.
+/// Sets up a tree, with the token that has blanks.
 fn set_up(tree: &str) {
     for line in tree.lines() {
         if line.contains("\\x20") {
@@ -125,9 +125,9 @@ fn set_up(tree: &str) {
 
 #[test]
 #[ignore = "needs root, ip and tc: devices in a network namespace"]
-fn foreign_trees_come_back_exactly() {
+fn foreign_trees_are_restored_exactly() {
     for tree in FOREIGN {
-        let chain = Chain::new(1400);
+        let chain = NamespaceChain::new(1400);
         let within = || {
             set_up(tree);
             let before = (shown(&["near0", "ifb4near0"]), read("near0").expect("read"));
@@ -146,10 +146,10 @@ fn foreign_trees_come_back_exactly() {
 
 #[test]
 #[ignore = "needs root, ip and tc: devices in a network namespace"]
-fn each_beginning_of_a_plan_is_taken_back() {
+fn each_beginning_of_a_plan_is_rolled_back() {
     let lines: Vec<&str> = PLAN.lines().collect();
     for tree in [FOREIGN[0], FOREIGN[4], FOREIGN[6], FOREIGN[7]] {
-        let chain = Chain::new(1400);
+        let chain = NamespaceChain::new(1400);
         let within = || {
             set_up(tree);
             let before = (shown(&["near0", "ifb4near0"]), read("near0").expect("read"));
@@ -158,7 +158,7 @@ fn each_beginning_of_a_plan_is_taken_back() {
                 if done > 0 {
                     write("near0", Some(&lines[..done].join("\n"))).expect("set up");
                 }
-                write("near0", Some(&before.1)).expect("taken back");
+                write("near0", Some(&before.1)).expect("rolled back");
                 assert_eq!(read("near0").expect("read"), before.1, "{tree} after {done} commands");
                 assert_eq!(shown(&["near0", "ifb4near0"]), before.0, "{tree} after {done} commands");
             }
@@ -170,13 +170,13 @@ fn each_beginning_of_a_plan_is_taken_back() {
 #[test]
 #[ignore = "needs root, ip and tc: devices in a network namespace"]
 fn traffic_does_not_change_a_record() {
-    let chain = Chain::new(1400);
+    let chain = NamespaceChain::new(1400);
     let within = || {
         write("near0", Some(PLAN)).expect("set up");
         let before = read("near0").expect("read");
         let socket = std::net::UdpSocket::bind("10.99.1.1:0").expect("its address");
         for number in 0..200_u8 {
-            // Nobody listens there, so the kernel may say that it was refused.
+            // The port is closed, so the kernel may report a refusal.
             let _ = socket.send_to(&[number; 1000], "10.99.1.2:9");
         }
         let counters = run("tc", &["-s", "qdisc", "show", "dev", "near0"]);
@@ -208,7 +208,7 @@ fn several_queues_and_defaults_of_the_kernel() {
             let before = (shown(&[device]), run("ip", &["link", "show", device]), read(device).expect("read"));
             check_restorable(device, &before.2).expect("it can be");
             write(device, Some(&plan(device))).expect("set up");
-            write(device, Some(&before.2)).expect("taken back");
+            write(device, Some(&before.2)).expect("rolled back");
             let after = (shown(&[device]), run("ip", &["link", "show", device]), read(device).expect("read"));
             assert_eq!(after, before);
         }
@@ -218,8 +218,8 @@ fn several_queues_and_defaults_of_the_kernel() {
 
 #[test]
 #[ignore = "needs root, ip and tc: devices in a network namespace"]
-fn what_could_not_be_put_back_is_refused() {
-    let chain = Chain::new(1400);
+fn objects_that_cannot_be_restored_are_refused() {
+    let chain = NamespaceChain::new(1400);
     let within = || {
         batch("tc qdisc add dev near0 ingress_block 7 clsact");
         let error = read("near0").expect_err("shared").to_string();
@@ -229,13 +229,13 @@ fn what_could_not_be_put_back_is_refused() {
         let unknown = record("qdisc dev near0 parent root handle 1: kind of_tomorrow");
         let error = check_restorable("near0", &unknown).expect_err("unknown").to_string();
         assert!(error.contains("of_tomorrow") && error.contains("tc qdisc del dev near0 root"), "{error}");
-        // A bfifo is told its limit, and tells it; the rest of these options it does not tell.
+        // A bfifo accepts and reports its limit, but not the remainder of these options.
         let more = record("qdisc dev near0 parent root handle 1: kind bfifo options 39300000ffffffff");
         let error = check_restorable("near0", &more).expect_err("more").to_string();
-        assert!(error.contains("comes back with other options"), "{error}");
+        assert!(error.contains("is restored with other options"), "{error}");
         let error = write("near0", Some(&PLAN.replace("20mbit", "nothing"))).expect_err("no rate").to_string();
         assert!(
-            error.contains("command 11 of 13, `tc qdisc add dev ifb4near0 root") && error.contains("tc says"),
+            error.contains("command 11 of 13, `tc qdisc add dev ifb4near0 root") && error.contains("failed: tc: "),
             "{error}"
         );
         write("near0", None).expect("removed");
@@ -247,7 +247,7 @@ fn what_could_not_be_put_back_is_refused() {
 #[test]
 #[ignore = "needs root, ip and tc: devices in a network namespace"]
 fn an_interface_that_is_gone_leaves_nothing_behind() {
-    let chain = Chain::new(1400);
+    let chain = NamespaceChain::new(1400);
     let within = || {
         let before = read("near0").expect("read");
         write("near0", Some(PLAN)).expect("set up");
@@ -261,7 +261,7 @@ fn an_interface_that_is_gone_leaves_nothing_behind() {
     chain.near.within(within).expect("entered");
 }
 
-/// Kinds that not every kernel has, and whether they can be put back exactly.
+/// Kinds that not every kernel has; true when they can be restored exactly.
 const RARER: [(&str, bool, &str); 17] = [
     ("fq_codel", true, "tc qdisc add dev near0 root fq_codel"),
     (
@@ -321,7 +321,7 @@ const RARER: [(&str, bool, &str); 17] = [
     ),
 ];
 
-/// What could be found out about one tree; `None` where this kernel or `tc` cannot make it.
+/// Result for one tree; `None` where this kernel or `tc` cannot make it.
 #[expect(clippy::print_stdout, reason = "a tree that was not tried must not look as if it had been")]
 fn comes_back(tree: &str) -> Option<Result<(), String>> {
     for line in tree.lines() {
@@ -341,7 +341,7 @@ fn comes_back(tree: &str) -> Option<Result<(), String>> {
         return Some(Err(error.to_string()));
     }
     write("near0", Some(PLAN)).expect("set up");
-    write("near0", Some(&record)).expect("put back");
+    write("near0", Some(&record)).expect("restored");
     assert_eq!(read("near0").expect("read"), record);
     assert_eq!(shown(&["near0"]), before);
     Some(Ok(()))
@@ -349,9 +349,9 @@ fn comes_back(tree: &str) -> Option<Result<(), String>> {
 
 #[test]
 #[ignore = "needs root, ip and tc: devices in a network namespace"]
-fn rarer_kinds_come_back_exactly_or_are_refused() {
+fn rarer_kinds_are_restored_exactly_or_refused() {
     for (name, can_be, tree) in RARER {
-        let chain = Chain::new(1400);
+        let chain = NamespaceChain::new(1400);
         let found = chain.near.within(|| comes_back(tree)).expect("entered");
         if let Some(found) = found {
             assert_eq!(found.is_ok(), can_be, "{name}: {found:?}");

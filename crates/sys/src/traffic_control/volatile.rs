@@ -1,16 +1,13 @@
-//! What the kernel tells of a discipline, class or filter (`linux/pkt_sched.h`, `pkt_cls.h`, `tc_act/*.h`), without what
-//! changes by itself: counters, time stamps, numbers of users. And which of it is not told wholly, so that it could not be
-//! made again from that.
+//! The kernel's report on a discipline, class or filter (`linux/pkt_sched.h`, `pkt_cls.h`, `tc_act/*.h`) without its
+//! volatile parts: counters, time stamps, numbers of users. Refuses incomplete reports, from which the object could not
+//! be restored.
 
 use crate::interface::text;
-use crate::netlink::{append_attribute, attributes, number};
+use crate::netlink::{ATTRIBUTE_TYPE_MASK, append_attribute, attribute, attributes, number};
 
-/// The bits of an attribute's kind that are its number (`NLA_TYPE_MASK`).
-const NUMBER: u16 = 0x3fff;
-
-/// Options without what changes by itself, and the interfaces whose numbers were in them.
+/// Options without volatile parts, and the interfaces whose numbers were in them.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Lasting {
+pub(super) struct StableOptions {
     pub(super) options: Vec<u8>,
     /// Numbers of interfaces, in the order of their places.
     pub(super) towards: Vec<u32>,
@@ -25,14 +22,14 @@ fn zero(bytes: &mut [u8], place: usize, length: usize) {
     }
 }
 
-/// The same attributes, each as `change` has it; those of which it makes `None` are left out.
+/// The same attributes, each converted by `change`; those for which it returns `None` are omitted.
 pub(super) fn changed(
     bytes: &[u8],
     mut change: impl FnMut(u16, &[u8]) -> Outcome<Option<Vec<u8>>>,
 ) -> Outcome<Vec<u8>> {
     let mut result = Vec::with_capacity(bytes.len());
     for (kind, content) in attributes(bytes) {
-        if let Some(content) = change(kind & NUMBER, content)? {
+        if let Some(content) = change(kind & ATTRIBUTE_TYPE_MASK, content)? {
             append_attribute(&mut result, kind, &content).map_err(|cause| cause.to_string())?;
         }
     }
@@ -42,8 +39,8 @@ pub(super) fn changed(
 /// Options of a discipline.
 pub(super) fn of_discipline(kind: &str, options: &[u8]) -> Outcome<Vec<u8>> {
     match kind {
-        // tc_htb_glob: version, r2q, default class, debug, packets that went past all classes. The version is told with
-        // the lower half of its number, and taken without.
+        // tc_htb_glob: version, r2q, default class, debug, packets that bypassed all classes. The version is reported
+        // with the lower half of its number, and accepted without.
         "htb" => changed(options, |kind, content| {
             let mut content = content.to_vec();
             if kind == 2 {
@@ -66,33 +63,33 @@ pub(super) fn of_discipline(kind: &str, options: &[u8]) -> Outcome<Vec<u8>> {
     }
 }
 
-/// How delays are spread is not told by the kernel, so with jitter there may be more than is seen.
+/// The kernel does not report the distribution of delays, so with jitter there may be more than is seen.
 fn netem(options: &[u8]) -> Outcome<Vec<u8>> {
     const DESCRIPTION: usize = 24;
     let mut parts = attributes(options.get(DESCRIPTION..).unwrap_or_default());
     // TCA_NETEM_JITTER64, TCA_NETEM_SLOT
     let is_spread = |(kind, content): (u16, &[u8])| {
-        (kind & NUMBER == 11 && content.iter().any(|byte| *byte != 0)) || kind & NUMBER == 12
+        (kind & ATTRIBUTE_TYPE_MASK == 11 && content.iter().any(|byte| *byte != 0)) || kind & ATTRIBUTE_TYPE_MASK == 12
     };
     if number(options, 20).unwrap_or(0) != 0 || parts.any(is_spread) {
-        return Err("the kernel does not tell how its delays are spread".to_owned());
+        return Err("the kernel does not report how its delays are spread".to_owned());
     }
     Ok(options.to_vec())
 }
 
-/// Where a filter of this kind has its actions and its policer, its flags (`TCA_CLS_FLAGS_…`), and its counters.
-struct Shape {
+/// Attribute numbers of a filter kind: actions and policer, flags (`TCA_CLS_FLAGS_…`), and counters.
+struct FilterLayout {
     actions: u16,
     policer: Option<u16>,
     flags: Option<u16>,
     counters: Option<u16>,
 }
 
-const fn shape(actions: u16, policer: Option<u16>, flags: Option<u16>, counters: Option<u16>) -> Shape {
-    Shape { actions, policer, flags, counters }
+const fn shape(actions: u16, policer: Option<u16>, flags: Option<u16>, counters: Option<u16>) -> FilterLayout {
+    FilterLayout { actions, policer, flags, counters }
 }
 
-fn shape_of(kind: &str) -> Option<Shape> {
+fn layout_of(kind: &str) -> Option<FilterLayout> {
     Some(match kind {
         "basic" => shape(3, Some(4), None, Some(5)),
         "bpf" => shape(1, Some(2), Some(9), None),
@@ -107,11 +104,11 @@ fn shape_of(kind: &str) -> Option<Shape> {
 }
 
 /// Options of a filter.
-pub(super) fn of_filter(kind: &str, options: &[u8]) -> Outcome<Lasting> {
-    let shape = shape_of(kind).ok_or_else(|| "linerate does not know this kind of filter".to_owned())?;
+pub(super) fn of_filter(kind: &str, options: &[u8]) -> Outcome<StableOptions> {
+    let shape = layout_of(kind).ok_or_else(|| "unknown kind of filter".to_owned())?;
     // TCA_BPF_OPS are the instructions of a classic program; others have only a name.
-    if kind == "bpf" && !attributes(options).any(|(kind, _)| kind & NUMBER == 5) {
-        return Err("the kernel does not tell the instructions of its program".to_owned());
+    if kind == "bpf" && !attributes(options).any(|(kind, _)| kind & ATTRIBUTE_TYPE_MASK == 5) {
+        return Err("the kernel does not report the instructions of its program".to_owned());
     }
     let mut towards = Vec::new();
     let options = changed(options, |number, content| match number {
@@ -129,10 +126,10 @@ pub(super) fn of_filter(kind: &str, options: &[u8]) -> Outcome<Lasting> {
         }
         _ => Ok(Some(content.to_vec())),
     })?;
-    Ok(Lasting { options, towards })
+    Ok(StableOptions { options, towards })
 }
 
-/// Without whether the hardware has it (`TCA_CLS_FLAGS_IN_HW`, `_NOT_IN_HW`), which is not for us to say.
+/// Flags without those of the hardware (`TCA_CLS_FLAGS_IN_HW`, `_NOT_IN_HW`), which only the kernel sets.
 fn flags(content: &[u8]) -> Option<Vec<u8>> {
     let asked = number(content, 0)? & !0b1100;
     (asked != 0).then(|| asked.to_ne_bytes().to_vec())
@@ -141,7 +138,7 @@ fn flags(content: &[u8]) -> Option<Vec<u8>> {
 /// One action of a filter.
 fn action(content: &[u8], towards: &mut Vec<u32>) -> Outcome<Vec<u8>> {
     // TCA_ACT_KIND, TCA_ACT_OPTIONS
-    let kind = attributes(content).find(|(kind, _)| kind & NUMBER == 1).map(|(_, content)| text(content));
+    let kind = attribute(content, 1).map(text);
     let kind = kind.unwrap_or_default();
     changed(content, |number, content| match number {
         2 => action_options(&kind, content, towards).map(Some),
@@ -158,7 +155,7 @@ fn action_options(kind: &str, options: &[u8], towards: &mut Vec<u32>) -> Outcome
         "gact" | "mirred" | "mpls" | "pedit" | "simple" | "skbedit" | "skbmod" | "tunnel_key" | "vlan" => (1, 2),
         "csum" | "connmark" | "nat" => (2, 1),
         "ctinfo" => (2, 3),
-        _ => return Err(format!("linerate does not know its action {kind:?}")),
+        _ => return Err(format!("unknown action {kind:?}")),
     };
     changed(options, |number_of, content| {
         let mut content = content.to_vec();
@@ -168,20 +165,20 @@ fn action_options(kind: &str, options: &[u8], towards: &mut Vec<u32>) -> Outcome
                 // tc_gen: index, capabilities, verdict, how many hold it, how many use it.
                 zero(&mut content, 12, 8);
                 if kind == "mirred" {
-                    towards.extend(number(&content, REDIRECTED));
-                    zero(&mut content, REDIRECTED, 4);
+                    towards.extend(number(&content, REDIRECT_INDEX_OFFSET));
+                    zero(&mut content, REDIRECT_INDEX_OFFSET, 4);
                 }
             }
             // TCA_MIRRED_BLOCKID
-            4 if kind == "mirred" => return Err("it sends to a block of several interfaces".to_owned()),
+            4 if kind == "mirred" => return Err("it redirects to a block of several interfaces".to_owned()),
             _ => {}
         }
         Ok(Some(content))
     })
 }
 
-/// Where `tc_mirred` has the number of an interface.
-const REDIRECTED: usize = 24;
+/// Offset of the interface's number in `tc_mirred`.
+const REDIRECT_INDEX_OFFSET: usize = 24;
 
 /// `tc_police` in the first attribute, time stamps in the sixth.
 fn policer(options: &[u8]) -> Outcome<Vec<u8>> {
@@ -196,15 +193,16 @@ fn policer(options: &[u8]) -> Outcome<Vec<u8>> {
     })
 }
 
-/// The options of a filter with the numbers of these interfaces in their places.
+/// The options of a filter with the numbers of these interfaces filled in.
 pub(super) fn with_interfaces(kind: &str, options: &[u8], towards: &[u32]) -> Outcome<Vec<u8>> {
-    let Some(shape) = shape_of(kind) else { return Ok(options.to_vec()) };
+    let Some(shape) = layout_of(kind) else { return Ok(options.to_vec()) };
     let mut left = towards.iter();
     let mut parameters = |number: u16, content: &[u8], is_mirred: bool| {
         let mut content = content.to_vec();
         if is_mirred
             && number == 2
-            && let (Some(place), Some(index)) = (content.get_mut(REDIRECTED..REDIRECTED + 4), left.next())
+            && let (Some(place), Some(index)) =
+                (content.get_mut(REDIRECT_INDEX_OFFSET..REDIRECT_INDEX_OFFSET + 4), left.next())
         {
             place.copy_from_slice(&index.to_ne_bytes());
         }
@@ -215,7 +213,8 @@ pub(super) fn with_interfaces(kind: &str, options: &[u8], towards: &[u32]) -> Ou
             return Ok(Some(content.to_vec()));
         }
         let with_one = |_: u16, content: &[u8]| {
-            let is_mirred = attributes(content).any(|(kind, name)| kind & NUMBER == 1 && text(name) == "mirred");
+            let is_mirred =
+                attributes(content).any(|(kind, name)| kind & ATTRIBUTE_TYPE_MASK == 1 && text(name) == "mirred");
             let inner = |number: u16, content: &[u8]| match number {
                 2 => changed(content, |number, content| parameters(number, content, is_mirred)).map(Some),
                 _ => Ok(Some(content.to_vec())),
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_go_and_interfaces_are_told_apart() {
+    fn counters_are_removed_and_interfaces_collected() {
         let mut parameters = [7_u8; 28];
         parameters[24..].copy_from_slice(&9_u32.to_ne_bytes());
         let inner = nested(&[(1, &[1; 32]), (2, &parameters)]);
@@ -254,11 +253,11 @@ mod tests {
         let expected = nested(&[(1, &nested(&[(1, b"mirred\0"), (2, &nested(&[(2, &parameters)]))]))]);
         let whole = with_interfaces("u32", &lasting.options, &[9]).expect("in place");
         assert_eq!(whole, nested(&[(1, &[0; 4]), (7, &expected)]));
-        assert_eq!(of_filter("u32", &whole).expect("known"), lasting, "a second time nothing is left to take away");
+        assert_eq!(of_filter("u32", &whole).expect("known"), lasting, "nothing is left to remove the second time");
     }
 
     #[test]
-    fn what_is_not_told_wholly_is_refused() {
+    fn incomplete_reports_are_refused() {
         assert!(of_filter("rsvp", &[]).expect_err("unknown").contains("kind of filter"));
         assert!(of_filter("bpf", &nested(&[(7, b"program\0")])).expect_err("no instructions").contains("program"));
         let unknown = nested(&[(2, &nested(&[(1, &nested(&[(1, b"gate\0"), (2, &[])]))]))]);
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn htb_counts_and_says_its_version_differently() {
+    fn htb_counters_and_version_are_normalised() {
         let told = [0x3_0011_u32, 10, 16, 0, 12345].map(u32::to_ne_bytes).concat();
         let taken = [3_u32, 10, 16, 0, 0].map(u32::to_ne_bytes).concat();
         let lasting = of_discipline("htb", &nested(&[(2, &told), (5, &[1, 0, 0, 0])])).expect("known");

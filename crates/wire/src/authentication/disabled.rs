@@ -2,17 +2,17 @@ use core::time::Duration;
 
 use linerate_units::WallTime;
 
-use super::{AuthenticationError, KeyError, Padding, SetupError, TokenError, UserName};
+use super::{AuthenticationError, RsaKeyError, RsaPadding, SetupError, TokenError, UserName};
 
-/// Not available in this build: always [`KeyError::NotBuilt`].
+/// Not available in this build: always [`RsaKeyError::NotBuilt`].
 pub fn encrypt_token(
     _public_key_pem: &str,
     _user: &str,
     _password: &str,
     _now: WallTime,
-    _padding: Padding,
+    _padding: RsaPadding,
 ) -> Result<String, TokenError> {
-    Err(KeyError::NotBuilt.into())
+    Err(RsaKeyError::NotBuilt.into())
 }
 
 /// Not available in this build.
@@ -20,14 +20,14 @@ pub fn encrypt_token(
 pub struct Authenticator(());
 
 impl Authenticator {
-    /// Always [`KeyError::NotBuilt`].
+    /// Always [`RsaKeyError::NotBuilt`].
     pub fn new(
         _private_key_pem: &str,
         _users_file: &str,
-        _padding: Padding,
+        _padding: RsaPadding,
         _skew: Duration,
     ) -> Result<Self, SetupError> {
-        Err(KeyError::NotBuilt.into())
+        Err(RsaKeyError::NotBuilt.into())
     }
 
     /// Always [`AuthenticationError::NotBuilt`].
@@ -41,10 +41,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_says_what_to_do() {
-        let token = encrypt_token("", "mario", "rossi", WallTime::default(), Padding::Oaep);
-        assert_eq!(token, Err(TokenError::Key(KeyError::NotBuilt)));
-        let server = Authenticator::new("", "", Padding::Oaep, Duration::ZERO).expect_err("not in this build");
+    fn the_error_names_the_feature() {
+        let token = encrypt_token("", "mario", "rossi", WallTime::default(), RsaPadding::Oaep);
+        assert_eq!(token, Err(TokenError::Key(RsaKeyError::NotBuilt)));
+        let server = Authenticator::new("", "", RsaPadding::Oaep, Duration::ZERO).expect_err("not in this build");
         assert!(server.to_string().contains("build it with the feature `auth`"), "{server}");
     }
 }

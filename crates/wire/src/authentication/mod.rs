@@ -1,13 +1,13 @@
-//! User names and passwords under the server's RSA key (iperf3 `iperf_auth.c`).
+//! User names and passwords, encrypted with the server's RSA key (iperf3 `iperf_auth.c`).
 //!
-//! The client encrypts name, password and time with the server's public key and sends that as `authtoken` among its
-//! parameters. The server decrypts it, looks the user up in its users file, and compares times. Nothing else of the
-//! test is encrypted. Within the permitted skew a token could be used again by whoever has seen it; [`Authenticator`]
-//! remembers the tokens of that time and takes each of them once, which iperf3 does not.
+//! The client encrypts name, password and time with the server's public key and sends them as `authtoken` in its
+//! parameters. The server decrypts the token, looks the user up in its users file, and compares times. Nothing else of
+//! the test is encrypted. Within the permitted skew an eavesdropper could replay a token; [`Authenticator`] remembers
+//! the tokens of that time and accepts each of them once, which iperf3 does not.
 //!
-//! RSA and hashes are those of `aws-lc-rs`, in constant time (CVE-2024-26306 was a matter of timing); it brings its own
-//! randomness for the padding. Without the feature `auth` everything here is there, and answers
-//! [`KeyError::NotBuilt`].
+//! RSA and hashes are those of `aws-lc-rs`, in constant time (CVE-2024-26306 was a timing side channel), with its own
+//! random numbers for the padding. Without the feature `auth` the same functions exist and return
+//! [`RsaKeyError::NotBuilt`].
 
 #[cfg(not(feature = "auth"))]
 mod disabled;
@@ -32,12 +32,12 @@ pub use enabled::{Authenticator, encrypt_token};
 
 use crate::error::ErrorCode;
 
-/// Largest permitted difference of the clocks unless set otherwise (iperf3 `--time-skew-threshold`).
+/// Default of the largest permitted difference of the clocks (iperf3 `--time-skew-threshold`).
 pub const DEFAULT_SKEW: Duration = Duration::from_secs(10);
 
-/// How the credentials are padded before encryption.
+/// Padding of the credentials before encryption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Padding {
+pub enum RsaPadding {
     /// OAEP with SHA-1 and an empty label (RFC 8017 §7.1): iperf3 since 3.17.
     #[default]
     Oaep,
@@ -45,12 +45,12 @@ pub enum Padding {
     Pkcs1,
 }
 
-/// A user that has proven to be one.
+/// Name of an authenticated user.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UserName(String);
 
 impl UserName {
-    /// The name as it stands in the users file.
+    /// Name as in the users file.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -66,28 +66,28 @@ impl fmt::Display for UserName {
 /// A key that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum KeyError {
+pub enum RsaKeyError {
     /// This program was built without the feature `auth`.
     #[error("this linerate was built without authentication: build it with the feature `auth`")]
     NotBuilt,
-    /// Not PEM at all.
+    /// The key is not PEM.
     #[error("the key is not in PEM form: it should begin with a line like `-----BEGIN {0}-----`")]
     NotPem(&'static str),
-    /// Under a password.
+    /// The key is encrypted with a password.
     #[error(
         "the private key is protected by a password, which a server cannot type: remove it with \
          `openssl pkey -in key.pem -out plain.pem` and keep the new file readable for the server alone"
     )]
     Encrypted,
-    /// PEM of something else.
+    /// PEM of another kind.
     #[error("the file holds a `{found}` where a `{expected}` is needed")]
     WrongKind {
-        /// What it is.
+        /// Label of the PEM block.
         found: String,
-        /// What it should be.
+        /// Label that is required.
         expected: &'static str,
     },
-    /// The right kind, but not usable.
+    /// The kind is right, but the key is unusable.
     #[error(
         "the key was refused ({0}): it must be an RSA key of 2048 to 8192 bits, as `openssl genrsa -out key.pem 2048` \
          makes one"
@@ -101,22 +101,22 @@ pub enum KeyError {
 pub enum TokenError {
     /// The public key cannot be used.
     #[error("cannot use the server's public key: {0}")]
-    Key(#[from] KeyError),
-    /// More than the key can encrypt.
+    Key(#[from] RsaKeyError),
+    /// The credentials are longer than the key can encrypt.
     #[error(
         "the credentials are too long for the server's key: user name, password and time take {} bytes of {}",
         needed.get(), available.get()
     )]
     TooLong {
-        /// What the credentials take.
+        /// Length of the credentials.
         needed: ByteCount,
-        /// What the key can encrypt at once.
+        /// Maximum length for the key.
         available: ByteCount,
     },
-    /// A name that the server could not tell from the rest.
+    /// A name that would break the token's format.
     #[error("a user name cannot have white space or control characters in it")]
     UserName,
-    /// The library failed.
+    /// The library returned an error.
     #[error("RSA encryption failed")]
     Encryption,
 }
@@ -127,29 +127,29 @@ pub enum TokenError {
 pub enum SetupError {
     /// The private key cannot be used.
     #[error("cannot use the RSA private key: {0}")]
-    Key(#[from] KeyError),
-    /// A line of the users file that is none.
+    Key(#[from] RsaKeyError),
+    /// Invalid line of the users file.
     #[error(
         "line {line} of the authorized users file is not `NAME,HASH`: HASH is the SHA-256 of `{{NAME}}PASSWORD` in 64 \
          hexadecimal digits, as `echo -n \"{{NAME}}PASSWORD\" | sha256sum` prints it"
     )]
     UsersLine {
-        /// Its number, from 1.
+        /// Line number, from 1.
         line: usize,
     },
 }
 
-/// Why a client was not let in. The client is told [`AuthenticationError::CODE`] and no more.
+/// Reason why a client was refused. The client receives [`AuthenticationError::CODE`] only.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthenticationError {
     /// This program was built without the feature `auth`.
-    #[error("{}", KeyError::NotBuilt)]
+    #[error("{}", RsaKeyError::NotBuilt)]
     NotBuilt,
-    /// The client sent none.
+    /// The client sent no token.
     #[error("the client sent no authentication token (it needs --username and --rsa-public-key-path)")]
     NoToken,
-    /// Not Base64 of as many bytes as the key has.
+    /// The token is not Base64 of a block with the length of the key.
     #[error("the client's authentication token is not Base64 of one block for this server's key")]
     NotAToken,
     /// Decryption failed.
@@ -158,7 +158,7 @@ pub enum AuthenticationError {
          padding (iperf3 before 3.17 needs --use-pkcs1-padding on this server)"
     )]
     NotDecryptable,
-    /// Decrypted, but not credentials.
+    /// The decrypted text is not credentials.
     #[error("the client's authentication token does not hold a user name, a password and a time")]
     NotCredentials,
     /// No such user, or another password.
@@ -173,22 +173,22 @@ pub enum AuthenticationError {
          or raise --time-skew-threshold", difference.as_secs(), permitted.as_secs()
     )]
     Skew {
-        /// Who.
+        /// Name of the user.
         user: UserName,
-        /// By how much.
+        /// Difference of the clocks.
         difference: Duration,
-        /// The limit.
+        /// Largest permitted difference.
         permitted: Duration,
     },
-    /// The very same token came before.
+    /// The token was used before.
     #[error("user `{user}` presented a token that was used before")]
     Replayed {
-        /// Who.
+        /// Name of the user.
         user: UserName,
     },
 }
 
 impl AuthenticationError {
-    /// What the client is told, whatever the reason.
+    /// Error number sent to the client, for any reason.
     pub const CODE: ErrorCode = ErrorCode::AUTHORIZATION;
 }

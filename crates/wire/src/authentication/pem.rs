@@ -1,10 +1,10 @@
-//! RSA keys out of PEM text (RFC 7468).
+//! RSA keys from PEM text (RFC 7468).
 
 use aws_lc_rs::rsa::{PrivateDecryptingKey, PublicEncryptingKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::KeyError;
+use super::RsaKeyError;
 
 const PUBLIC: &str = "PUBLIC KEY";
 const RSA_PUBLIC: &str = "RSA PUBLIC KEY";
@@ -19,8 +19,8 @@ const SEQUENCE: u8 = 0x30;
 const BIT_STRING: u8 = 0x03;
 const OCTET_STRING: u8 = 0x04;
 
-/// A public key: `SubjectPublicKeyInfo` as iperf3 takes it, or PKCS #1's `RSAPublicKey`.
-pub(super) fn public_key(pem: &str) -> Result<PublicEncryptingKey, KeyError> {
+/// Parses a public key: `SubjectPublicKeyInfo` as in iperf3, or PKCS #1's `RSAPublicKey`.
+pub(super) fn public_key(pem: &str) -> Result<PublicEncryptingKey, RsaKeyError> {
     let (kind, der) = decode(pem, PUBLIC)?;
     let der = match kind {
         PUBLIC => der,
@@ -28,15 +28,15 @@ pub(super) fn public_key(pem: &str) -> Result<PublicEncryptingKey, KeyError> {
             let key = [&[0][..], &der].concat();
             wrap(SEQUENCE, &[&RSA_ALGORITHM[..], &wrap(BIT_STRING, &key)].concat())
         }
-        found => return Err(KeyError::WrongKind { found: found.to_owned(), expected: PUBLIC }),
+        found => return Err(RsaKeyError::WrongKind { found: found.to_owned(), expected: PUBLIC }),
     };
-    PublicEncryptingKey::from_der(&der).map_err(|error| KeyError::Refused(error.to_string()))
+    PublicEncryptingKey::from_der(&der).map_err(|error| RsaKeyError::Refused(error.to_string()))
 }
 
-/// A private key: PKCS #8's `PrivateKeyInfo`, or PKCS #1's `RSAPrivateKey`.
-pub(super) fn private_key(pem: &str) -> Result<PrivateDecryptingKey, KeyError> {
+/// Parses a private key: PKCS #8's `PrivateKeyInfo`, or PKCS #1's `RSAPrivateKey`.
+pub(super) fn private_key(pem: &str) -> Result<PrivateDecryptingKey, RsaKeyError> {
     if pem.contains(ENCRYPTED_PRIVATE) || pem.contains("Proc-Type: 4,ENCRYPTED") {
-        return Err(KeyError::Encrypted);
+        return Err(RsaKeyError::Encrypted);
     }
     let (kind, der) = decode(pem, PRIVATE)?;
     let der = match kind {
@@ -45,13 +45,13 @@ pub(super) fn private_key(pem: &str) -> Result<PrivateDecryptingKey, KeyError> {
             let version = [2, 1, 0];
             wrap(SEQUENCE, &[&version[..], &RSA_ALGORITHM, &wrap(OCTET_STRING, &der)].concat())
         }
-        found => return Err(KeyError::WrongKind { found: found.to_owned(), expected: PRIVATE }),
+        found => return Err(RsaKeyError::WrongKind { found: found.to_owned(), expected: PRIVATE }),
     };
-    PrivateDecryptingKey::from_pkcs8(&der).map_err(|error| KeyError::Refused(error.to_string()))
+    PrivateDecryptingKey::from_pkcs8(&der).map_err(|error| RsaKeyError::Refused(error.to_string()))
 }
 
-/// The label and the content of the first PEM block.
-fn decode<'a>(pem: &'a str, expected: &'static str) -> Result<(&'a str, Vec<u8>), KeyError> {
+/// Returns the label and the content of the first PEM block.
+fn decode<'a>(pem: &'a str, expected: &'static str) -> Result<(&'a str, Vec<u8>), RsaKeyError> {
     let block = || {
         let (_, after) = pem.split_once("-----BEGIN ")?;
         let (kind, after) = after.split_once("-----")?;
@@ -59,10 +59,10 @@ fn decode<'a>(pem: &'a str, expected: &'static str) -> Result<(&'a str, Vec<u8>)
         let content: String = content.split_whitespace().collect();
         Some((kind, STANDARD.decode(content).ok()?))
     };
-    block().ok_or(KeyError::NotPem(expected))
+    block().ok_or(RsaKeyError::NotPem(expected))
 }
 
-/// A DER value with its tag and length.
+/// Encodes a DER value with its tag and length.
 fn wrap(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len().to_be_bytes();
     let significant = &length[length.iter().take_while(|byte| **byte == 0).count()..];

@@ -1,4 +1,4 @@
-//! Tokens that were used within the permitted skew.
+//! Tokens used within the permitted skew.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -6,15 +6,15 @@ use std::collections::VecDeque;
 use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use linerate_units::WallTime;
 
-/// Tokens remembered: 128 KiB. Only a user with the right password can add one.
-const CAPACITY: usize = 4096;
+/// Maximum number of remembered tokens: 128 KiB. Only a user with the right password can add one.
+const MAX_USED_TOKENS: usize = 4096;
 
 /// The used tokens, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct UsedTokens(VecDeque<(WallTime, [u8; SHA256_OUTPUT_LEN])>);
 
 impl UsedTokens {
-    /// Remembers a token until `until`; whether it is a new one.
+    /// Remembers a token until `until`; returns true when it is new.
     pub(super) fn insert(&mut self, encrypted: &[u8], until: WallTime, now: WallTime) -> bool {
         self.0.retain(|(end, _)| *end >= now);
         let mut hash = [0; SHA256_OUTPUT_LEN];
@@ -22,7 +22,7 @@ impl UsedTokens {
         if self.0.iter().any(|(_, used)| *used == hash) {
             return false;
         }
-        if self.0.len() == CAPACITY {
+        if self.0.len() == MAX_USED_TOKENS {
             self.0.pop_front();
         }
         self.0.push_back((until, hash));
@@ -30,8 +30,8 @@ impl UsedTokens {
     }
 }
 
-/// From when on a token of that time is refused for its age; ages are counted in whole seconds.
-pub(super) fn end_of_life(made_at: WallTime, skew: Duration) -> WallTime {
+/// Time from which a token is refused for its age; ages are in whole seconds.
+pub(super) fn token_expiry(made_at: WallTime, skew: Duration) -> WallTime {
     WallTime::from_unix(made_at.since_unix_epoch().saturating_add(skew).saturating_add(Duration::from_secs(1)))
 }
 
@@ -56,9 +56,9 @@ mod tests {
     #[test]
     fn memory_is_bounded() {
         let mut used = UsedTokens::default();
-        for number in 0..CAPACITY + 10 {
+        for number in 0..MAX_USED_TOKENS + 10 {
             assert!(used.insert(&number.to_be_bytes(), at(20), at(10)));
         }
-        assert_eq!(used.0.len(), CAPACITY);
+        assert_eq!(used.0.len(), MAX_USED_TOKENS);
     }
 }

@@ -5,35 +5,36 @@ use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 
 use super::SetupError;
 
-type Hash = [u8; SHA256_OUTPUT_LEN];
+type PasswordHash = [u8; SHA256_OUTPUT_LEN];
 
 /// Names and password hashes.
 #[derive(Debug)]
-pub(super) struct Users(Vec<(String, Hash)>);
+pub(super) struct AuthorizedUsers(Vec<(String, PasswordHash)>);
 
-impl Users {
+impl AuthorizedUsers {
     pub(super) fn parse(text: &str) -> Result<Self, SetupError> {
         let is_entry = |line: &str| !line.is_empty() && !line.starts_with('#');
         text.lines()
             .enumerate()
             .map(|(index, line)| (index + 1, line.trim()))
             .filter(|(_, line)| is_entry(line))
-            .map(|(line, text)| entry(text).ok_or(SetupError::UsersLine { line }))
+            .map(|(line, text)| parse_user(text).ok_or(SetupError::UsersLine { line }))
             .collect::<Result<_, _>>()
             .map(Self)
     }
 
-    /// Whether the user is known and this is the password. An unknown user takes as long as a wrong password.
+    /// Returns true when the user is known and the password is right. An unknown user takes as long as a wrong
+    /// password.
     pub(super) fn verify(&self, user: &str, password: &[u8]) -> bool {
         let presented = digest(&SHA256, &[b"{", user.as_bytes(), b"}", password].concat());
         let known = self.0.iter().find(|(name, _)| name == user);
-        let nobody = [0; SHA256_OUTPUT_LEN];
-        let hash = known.map_or(&nobody, |(_, hash)| hash);
+        let dummy = [0; SHA256_OUTPUT_LEN];
+        let hash = known.map_or(&dummy, |(_, hash)| hash);
         verify_slices_are_equal(hash, presented.as_ref()).is_ok() && known.is_some()
     }
 }
 
-fn entry(line: &str) -> Option<(String, Hash)> {
+fn parse_user(line: &str) -> Option<(String, PasswordHash)> {
     let (name, digits) = line.split_once(',')?;
     let (name, digits) = (name.trim(), digits.trim().as_bytes());
     if name.is_empty() || digits.len() != 2 * SHA256_OUTPUT_LEN {
@@ -60,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_manual_pages_example() {
-        let users = Users::parse(&format!("# users\n\n  {MARIO}  \n# end")).expect("a users file");
+        let users = AuthorizedUsers::parse(&format!("# users\n\n  {MARIO}  \n# end")).expect("a users file");
         assert!(users.verify("mario", b"rossi"));
         assert!(!users.verify("mario", b"Rossi"));
         assert!(!users.verify("mario", b""));
@@ -74,8 +75,8 @@ mod tests {
         let not_hexadecimal = MARIO.replace("bf7a", "bf7g");
         for bad in ["mario", "mario,", ",bf7a", short, not_hexadecimal.as_str()] {
             let text = format!("# one\n{MARIO}\n{bad}\n");
-            assert_eq!(Users::parse(&text).err(), Some(SetupError::UsersLine { line: 3 }), "{bad}");
+            assert_eq!(AuthorizedUsers::parse(&text).err(), Some(SetupError::UsersLine { line: 3 }), "{bad}");
         }
-        assert!(Users::parse("").is_ok_and(|users| !users.verify("mario", b"rossi")));
+        assert!(AuthorizedUsers::parse("").is_ok_and(|users| !users.verify("mario", b"rossi")));
     }
 }

@@ -1,27 +1,27 @@
 use core::fmt::Display;
 use core::time::Duration;
 
-use linerate_model::parameters::{Cpu, Direction, EndCondition, Protocol, TestParameters};
+use linerate_model::parameters::{CpuIndex, EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_units::{BitRate, BlockCount, ByteCount, FlowLabel, Mss, PacketCount, StreamCount, TypeOfService};
 
 use super::{
-    DEFAULT_UDP_BLOCK_SIZE, LONGEST_FAR_INTERVAL, MAX_BLOCK_SIZE, MAX_BURST, MAX_CPU, MAX_MSS, MAX_OMIT, MAX_STREAMS,
-    MAX_TIME, MAX_UDP_BLOCK_SIZE, MAX_WINDOW, MIN_UDP_BLOCK_SIZE, ReceivedParameters, Refusal, SHORTEST_FAR_INTERVAL,
-    ServerLimits,
+    DEFAULT_UDP_BLOCK_SIZE, MAX_BLOCK_SIZE, MAX_BURST, MAX_CPU, MAX_FAR_INTERVAL, MAX_MSS, MAX_OMIT, MAX_STREAMS,
+    MAX_TIME, MAX_UDP_BLOCK_SIZE, MAX_WINDOW, MIN_FAR_INTERVAL, MIN_UDP_BLOCK_SIZE, ParametersRefusal,
+    ReceivedParameters, ServerLimits,
 };
 use crate::error::ErrorCode;
-use crate::json::{self, JsonError, Object};
+use crate::json::{self, JsonError, JsonObject};
 
-/// Reads a client's parameters document.
+/// Parses a client's parameters document.
 ///
-/// The root must be an object, every known key must have its type and must come once, and unknown keys are ignored;
-/// else the answer is error 114. Then come the range checks in the order of the keys, then the block size, the longest
-/// duration and the total rate; where several fail, the last one is reported, as iperf3 does. A server on iperf3 reads
-/// `false` for a flag as "not set"; so does this one.
-pub fn decode(document: &[u8], limits: &ServerLimits) -> Result<ReceivedParameters, Refusal> {
+/// The root must be an object, every known key must have its type and occur once, and unknown keys are ignored;
+/// otherwise the error is 114. Then the ranges are checked in the order of the keys, then the block size, the longest
+/// duration and the total rate; when several checks fail, the last one is reported, as in iperf3. `false` for a flag
+/// means "not set", as on an iperf3 server.
+pub fn decode(document: &[u8], limits: &ServerLimits) -> Result<ReceivedParameters, ParametersRefusal> {
     let text = json::text(document).map_err(|error| malformed(&error))?;
-    let keys = Keys(Object::parse(&text).map_err(|error| malformed(&error))?);
-    let mut checks = Checks::default();
+    let keys = ParameterKeys(JsonObject::parse(&text).map_err(|error| malformed(&error))?);
+    let mut checks = RangeChecks::default();
     let protocol = keys.protocol(limits, &mut checks)?;
     let mut parameters = keys.extent(protocol, &mut checks)?;
     keys.streams(limits, &mut parameters, &mut checks)?;
@@ -42,28 +42,28 @@ pub fn decode(document: &[u8], limits: &ServerLimits) -> Result<ReceivedParamete
     checks.refusal.map_or(Ok(received), Err)
 }
 
-fn malformed(error: &JsonError) -> Refusal {
+fn malformed(error: &JsonError) -> ParametersRefusal {
     refused(ErrorCode::RECEIVE_PARAMETERS, format_args!("the document {error}"))
 }
 
-fn refused(code: ErrorCode, detail: impl Display) -> Refusal {
-    Refusal { code, detail: detail.to_string() }
+fn refused(code: ErrorCode, detail: impl Display) -> ParametersRefusal {
+    ParametersRefusal { code, detail: detail.to_string() }
 }
 
 /// The range check that failed last.
 #[derive(Default)]
-struct Checks {
-    refusal: Option<Refusal>,
+struct RangeChecks {
+    refusal: Option<ParametersRefusal>,
 }
 
-impl Checks {
+impl RangeChecks {
     fn require(&mut self, holds: bool, code: ErrorCode, detail: impl Display) {
         if !holds {
             self.refusal = Some(refused(code, detail));
         }
     }
 
-    /// `value` when it lies within 0 to `most`; else 0, and the check has failed.
+    /// Returns `value` when it is within 0 to `most`; else 0, and the check fails.
     fn within(&mut self, key: &str, value: i128, most: u64, code: ErrorCode) -> u64 {
         match u64::try_from(value) {
             Ok(value) if value <= most => value,
@@ -75,11 +75,11 @@ impl Checks {
     }
 }
 
-struct Keys<'a>(Object<'a>);
+struct ParameterKeys<'a>(JsonObject<'a>);
 
-impl Keys<'_> {
-    /// A whole number as iperf3 holds it, in 64 bits with sign.
-    fn integer(&self, key: &'static str) -> Result<Option<i128>, Refusal> {
+impl ParameterKeys<'_> {
+    /// A whole number, in 64 bits with sign as in iperf3.
+    fn integer(&self, key: &'static str) -> Result<Option<i128>, ParametersRefusal> {
         let value = self.0.integer(key).map_err(|error| malformed(&error))?;
         match value {
             Some(value) if i64::try_from(value).is_err() => {
@@ -90,16 +90,22 @@ impl Keys<'_> {
     }
 
     /// A number that is 0 when absent and must not be negative.
-    fn count(&self, key: &'static str, most: u64, code: ErrorCode, checks: &mut Checks) -> Result<u64, Refusal> {
+    fn count(
+        &self,
+        key: &'static str,
+        most: u64,
+        code: ErrorCode,
+        checks: &mut RangeChecks,
+    ) -> Result<u64, ParametersRefusal> {
         Ok(checks.within(key, self.integer(key)?.unwrap_or(0), most, code))
     }
 
-    fn flag(&self, key: &'static str) -> Result<bool, Refusal> {
+    fn flag(&self, key: &'static str) -> Result<bool, ParametersRefusal> {
         Ok(self.0.boolean(key).map_err(|error| malformed(&error))?.unwrap_or(false))
     }
 
     /// An option that iperf3 sends as the number 1.
-    fn number_flag(&self, key: &'static str) -> Result<bool, Refusal> {
+    fn number_flag(&self, key: &'static str) -> Result<bool, ParametersRefusal> {
         let value = self.integer(key)?.unwrap_or(0);
         if value < 0 {
             return Err(malformed(&JsonError::WrongType { key, expected: "0 or 1" }));
@@ -107,27 +113,27 @@ impl Keys<'_> {
         Ok(value != 0)
     }
 
-    fn string(&self, key: &'static str) -> Result<Option<String>, Refusal> {
+    fn string(&self, key: &'static str) -> Result<Option<String>, ParametersRefusal> {
         self.0.string(key).map_err(|error| malformed(&error))
     }
 
-    fn protocol(&self, limits: &ServerLimits, checks: &mut Checks) -> Result<Protocol, Refusal> {
+    fn protocol(&self, limits: &ServerLimits, checks: &mut RangeChecks) -> Result<TestProtocol, ParametersRefusal> {
         let (tcp, udp, sctp) = (self.flag("tcp")?, self.flag("udp")?, self.flag("sctp")?);
         if u8::from(tcp) + u8::from(udp) + u8::from(sctp) > 1 {
             return Err(refused(ErrorCode::RECEIVE_PARAMETERS, "more than one of \"tcp\", \"udp\" and \"sctp\""));
         }
         checks.require(!sctp, ErrorCode::NO_SCTP, "SCTP is not available");
-        checks.require(!udp || limits.udp, ErrorCode::UDP_FILE, "this server writes to a file and takes TCP only");
-        Ok(if udp { Protocol::Udp } else { Protocol::Tcp })
+        checks.require(!udp || limits.udp, ErrorCode::UDP_FILE, "this server writes to a file and accepts TCP only");
+        Ok(if udp { TestProtocol::Udp } else { TestProtocol::Tcp })
     }
 
-    fn extent(&self, protocol: Protocol, checks: &mut Checks) -> Result<TestParameters, Refusal> {
+    fn extent(&self, protocol: TestProtocol, checks: &mut RangeChecks) -> Result<TestParameters, ParametersRefusal> {
         let mut parameters = TestParameters { protocol, ..TestParameters::default() };
         let omit = self.count("omit", MAX_OMIT.as_secs(), ErrorCode::OMIT, checks)?;
         parameters.omit = Duration::from_secs(omit);
         if let Some(cpu) = self.integer("server_affinity")? {
             let cpu = checks.within("server_affinity", cpu, u64::from(MAX_CPU), ErrorCode::AFFINITY);
-            parameters.server_affinity = u16::try_from(cpu).ok().map(Cpu);
+            parameters.server_affinity = u16::try_from(cpu).ok().map(CpuIndex);
         }
         let time = self.integer("time")?.unwrap_or(10);
         let time = checks.within("time", time, MAX_TIME.as_secs(), ErrorCode::DURATION);
@@ -149,8 +155,8 @@ impl Keys<'_> {
         &self,
         limits: &ServerLimits,
         parameters: &mut TestParameters,
-        checks: &mut Checks,
-    ) -> Result<(), Refusal> {
+        checks: &mut RangeChecks,
+    ) -> Result<(), ParametersRefusal> {
         let mss = self.count("MSS", u64::from(MAX_MSS), ErrorCode::MSS, checks)?;
         parameters.mss = u32::try_from(mss).ok().filter(|mss| *mss > 0).map(Mss::new);
         parameters.no_delay = self.flag("nodelay")?;
@@ -160,12 +166,12 @@ impl Keys<'_> {
         checks.require(parallel >= 1, ErrorCode::STREAM_COUNT, format_args!("not within 1 to {} streams", most.get()));
         parameters.parallel = StreamCount::new(parallel);
         parameters.direction = match (self.flag("reverse")?, self.flag("bidirectional")?) {
-            (false, false) => Direction::Forward,
-            (true, false) => Direction::Reverse,
-            (false, true) => Direction::Bidirectional,
+            (false, false) => TestDirection::Forward,
+            (true, false) => TestDirection::Reverse,
+            (false, true) => TestDirection::Bidirectional,
             (true, true) => {
                 checks.require(false, ErrorCode::REVERSE_AND_BIDIRECTIONAL, "both \"reverse\" and \"bidirectional\"");
-                Direction::Forward
+                TestDirection::Forward
             }
         };
         parameters.multipath = self.flag("mptcp")?;
@@ -174,7 +180,7 @@ impl Keys<'_> {
         Ok(())
     }
 
-    fn rates(&self, parameters: &mut TestParameters, checks: &mut Checks) -> Result<(), Refusal> {
+    fn rates(&self, parameters: &mut TestParameters, checks: &mut RangeChecks) -> Result<(), ParametersRefusal> {
         parameters.rate = self.rate("bandwidth", checks)?;
         parameters.fq_rate = self.rate("fqrate", checks)?;
         if let Some(timer) = self.integer("pacing_timer")? {
@@ -192,17 +198,17 @@ impl Keys<'_> {
         for key in ["gso_dg_size", "gso_bf_size", "gro_bf_size"] {
             self.count(key, u64::MAX, ErrorCode::RECEIVE_PARAMETERS, checks)?;
         }
-        parameters.segmentation_offload = parameters.protocol == Protocol::Udp && (gso > 0 || gro > 0);
+        parameters.segmentation_offload = parameters.protocol == TestProtocol::Udp && (gso > 0 || gro > 0);
         Ok(())
     }
 
-    fn rate(&self, key: &'static str, checks: &mut Checks) -> Result<Option<BitRate>, Refusal> {
+    fn rate(&self, key: &'static str, checks: &mut RangeChecks) -> Result<Option<BitRate>, ParametersRefusal> {
         let bits = self.count(key, u64::MAX, ErrorCode::RECEIVE_PARAMETERS, checks)?;
         // A double holds every rate below 2^53 bit/s exactly.
         Ok((bits > 0).then(|| BitRate::from_bits_per_second(ByteCount::new(bits).as_f64())))
     }
 
-    fn addressing(&self, parameters: &mut TestParameters, checks: &mut Checks) -> Result<(), Refusal> {
+    fn addressing(&self, parameters: &mut TestParameters, checks: &mut RangeChecks) -> Result<(), ParametersRefusal> {
         let octet = self.count("TOS", 255, ErrorCode::TYPE_OF_SERVICE, checks)?;
         parameters.type_of_service = TypeOfService::new(u8::try_from(octet).unwrap_or(0));
         if let Some(label) = self.integer("flowlabel")? {
@@ -219,7 +225,7 @@ impl Keys<'_> {
         Ok(())
     }
 
-    fn options(&self, parameters: &mut TestParameters) -> Result<(), Refusal> {
+    fn options(&self, parameters: &mut TestParameters) -> Result<(), ParametersRefusal> {
         parameters.get_server_output = self.number_flag("get_server_output")?;
         parameters.udp_counters_64bit = self.number_flag("udp_counters_64bit")?;
         parameters.repeating_payload = self.number_flag("repeating_payload")?;
@@ -229,12 +235,12 @@ impl Keys<'_> {
         Ok(())
     }
 
-    /// Whether the client named one. A UDP block of 0 bytes, which iperf3 up to 3.21 lets through (CVE-2026-102253),
-    /// is refused like any other too small one.
-    fn block_size(&self, parameters: &mut TestParameters, checks: &mut Checks) -> Result<bool, Refusal> {
+    /// Parses the block size; returns true when the client named one. A UDP block of 0 bytes, which iperf3 up to 3.21
+    /// accepts (CVE-2026-102253), is refused like any other too small one.
+    fn block_size(&self, parameters: &mut TestParameters, checks: &mut RangeChecks) -> Result<bool, ParametersRefusal> {
         let (least, most, code) = match parameters.protocol {
-            Protocol::Tcp => (ByteCount::new(1), MAX_BLOCK_SIZE, ErrorCode::BLOCK_SIZE),
-            Protocol::Udp => (MIN_UDP_BLOCK_SIZE, MAX_UDP_BLOCK_SIZE, ErrorCode::UDP_BLOCK_SIZE),
+            TestProtocol::Tcp => (ByteCount::new(1), MAX_BLOCK_SIZE, ErrorCode::BLOCK_SIZE),
+            TestProtocol::Udp => (MIN_UDP_BLOCK_SIZE, MAX_UDP_BLOCK_SIZE, ErrorCode::UDP_BLOCK_SIZE),
         };
         let given = self.integer("len")?;
         match given.map(u64::try_from) {
@@ -246,32 +252,32 @@ impl Keys<'_> {
                 let (least, most) = (least.get(), most.get());
                 checks.require(false, code, format_args!("\"len\" is {size}, not within {least} to {most}"));
             }
-            None if parameters.protocol == Protocol::Udp => parameters.block_size = DEFAULT_UDP_BLOCK_SIZE,
+            None if parameters.protocol == TestProtocol::Udp => parameters.block_size = DEFAULT_UDP_BLOCK_SIZE,
             None => {}
         }
         Ok(given.is_some())
     }
 
-    /// The version of a client that is a linerate, and what such a client asks for. Tolerant of all but the type: what a
-    /// later linerate adds there is its own business.
-    fn linerate(&self, parameters: &mut TestParameters) -> Result<Option<String>, Refusal> {
+    /// Parses the request of a linerate client and returns its version. Only types are checked, so that later versions
+    /// may add keys.
+    fn linerate(&self, parameters: &mut TestParameters) -> Result<Option<String>, ParametersRefusal> {
         let Some(text) = self.0.object("linerate").map_err(|error| malformed(&error))? else { return Ok(None) };
-        let linerate = Object::parse(text).map_err(|error| malformed(&error))?;
+        let linerate = JsonObject::parse(text).map_err(|error| malformed(&error))?;
         let interval = linerate.integer("interval_ns").map_err(|error| malformed(&error))?;
         let interval = interval.and_then(|interval| u64::try_from(interval).ok()).map(Duration::from_nanos);
-        parameters.far_interval = interval.map(|interval| interval.clamp(SHORTEST_FAR_INTERVAL, LONGEST_FAR_INTERVAL));
+        parameters.far_interval = interval.map(|interval| interval.clamp(MIN_FAR_INTERVAL, MAX_FAR_INTERVAL));
         parameters.far_details = linerate.integer("details").map_err(|error| malformed(&error))? == Some(1);
         linerate.string("version").map_err(|error| malformed(&error))
     }
 }
 
-fn check_limits(limits: &ServerLimits, parameters: &TestParameters, checks: &mut Checks) {
+fn check_limits(limits: &ServerLimits, parameters: &TestParameters, checks: &mut RangeChecks) {
     if let Some(most) = limits.max_duration {
         let asked = parameters.end.time_limit().map(|time| time + parameters.omit);
         checks.require(
             asked.is_some_and(|asked| asked <= most),
             ErrorCode::MAX_DURATION,
-            format_args!("the test may last {} s here", most.as_secs()),
+            format_args!("a test on this server may last {} s", most.as_secs()),
         );
     }
     if let Some(most) = limits.max_total_rate {

@@ -1,20 +1,21 @@
 use core::time::Duration;
 
-use linerate_model::parameters::{Direction, EndCondition, Protocol, TestParameters};
+use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
 
 use super::{MAX_UDP_BLOCK_SIZE, ParametersExtra};
 use crate::extension;
-use crate::json::Writer;
+use crate::json::JsonWriter;
 
-/// Most segments of one datagram with segmentation offload (iperf3 `GSO_BF_MAX_DGRAMS`, the kernel's `UDP_MAX_SEGMENTS`).
+/// Maximum number of segments of one buffer with segmentation offload (iperf3 `GSO_BF_MAX_DGRAMS`, the kernel's
+/// `UDP_MAX_SEGMENTS`).
 const MAX_SEGMENTS: u64 = 128;
 
-/// The parameters document, with keys in iperf3's order.
+/// Encodes the parameters document, with keys in iperf3's order.
 ///
-/// A time of fractions of a second is rounded up: the client ends the test, the server only has to wait long enough.
+/// Fractions of a second are rounded up: the client ends the test, the server only has to wait long enough.
 #[must_use]
 pub fn encode(parameters: &TestParameters, extra: &ParametersExtra<'_>) -> String {
-    let mut document = Writer::new();
+    let mut document = JsonWriter::new();
     write_extent(&mut document, parameters);
     write_streams(&mut document, parameters);
     write_offload(&mut document, parameters);
@@ -27,8 +28,8 @@ pub fn encode(parameters: &TestParameters, extra: &ParametersExtra<'_>) -> Strin
         document.integer("skip_rx_copy", 1);
     }
     document.string("client_version", extra.client_version);
-    if extra.linerate {
-        let mut linerate = Writer::new();
+    if extra.announces_linerate {
+        let mut linerate = JsonWriter::new();
         linerate.string("version", extension::VERSION);
         if let Some(interval) = parameters.far_interval {
             linerate.integer("interval_ns", u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX));
@@ -41,10 +42,10 @@ pub fn encode(parameters: &TestParameters, extra: &ParametersExtra<'_>) -> Strin
     document.finish()
 }
 
-fn write_extent(document: &mut Writer, parameters: &TestParameters) {
+fn write_extent(document: &mut JsonWriter, parameters: &TestParameters) {
     document.flag(match parameters.protocol {
-        Protocol::Tcp => "tcp",
-        Protocol::Udp => "udp",
+        TestProtocol::Tcp => "tcp",
+        TestProtocol::Udp => "udp",
     });
     document.integer("omit", whole_seconds(parameters.omit));
     if let Some(cpu) = parameters.server_affinity {
@@ -60,7 +61,7 @@ fn write_extent(document: &mut Writer, parameters: &TestParameters) {
     document.integer("blockcount", blocks);
 }
 
-fn write_streams(document: &mut Writer, parameters: &TestParameters) {
+fn write_streams(document: &mut JsonWriter, parameters: &TestParameters) {
     if let Some(mss) = parameters.mss {
         document.integer("MSS", mss.get());
     }
@@ -69,9 +70,9 @@ fn write_streams(document: &mut Writer, parameters: &TestParameters) {
     }
     document.integer("parallel", parameters.parallel.get());
     match parameters.direction {
-        Direction::Forward => {}
-        Direction::Reverse => document.flag("reverse"),
-        Direction::Bidirectional => document.flag("bidirectional"),
+        TestDirection::Forward => {}
+        TestDirection::Reverse => document.flag("reverse"),
+        TestDirection::Bidirectional => document.flag("bidirectional"),
     }
     if parameters.multipath {
         document.flag("mptcp");
@@ -94,8 +95,8 @@ fn write_streams(document: &mut Writer, parameters: &TestParameters) {
     }
 }
 
-fn write_offload(document: &mut Writer, parameters: &TestParameters) {
-    if parameters.protocol != Protocol::Udp {
+fn write_offload(document: &mut JsonWriter, parameters: &TestParameters) {
+    if parameters.protocol != TestProtocol::Udp {
         return;
     }
     let on = u8::from(parameters.segmentation_offload);
@@ -110,7 +111,7 @@ fn write_offload(document: &mut Writer, parameters: &TestParameters) {
     document.integer("gro_bf_size", most);
 }
 
-fn write_addressing(document: &mut Writer, parameters: &TestParameters, extra: &ParametersExtra<'_>) {
+fn write_addressing(document: &mut JsonWriter, parameters: &TestParameters, extra: &ParametersExtra<'_>) {
     if parameters.type_of_service.get() != 0 {
         document.integer("TOS", parameters.type_of_service.get());
     }
@@ -130,7 +131,7 @@ fn write_addressing(document: &mut Writer, parameters: &TestParameters, extra: &
     }
 }
 
-fn write_options(document: &mut Writer, parameters: &TestParameters) {
+fn write_options(document: &mut JsonWriter, parameters: &TestParameters) {
     let options = [
         ("get_server_output", parameters.get_server_output),
         ("udp_counters_64bit", parameters.udp_counters_64bit),

@@ -1,18 +1,18 @@
-//! What is known of the far host.
+//! Facts about the far host.
 
 use core::time::Duration;
 use std::net::SocketAddr;
 
-use linerate_model::schema::far::TcpInfo;
+use linerate_model::tcp_info::TcpInfo;
 use linerate_units::{ByteCount, Mtu, PacketCount, TypeOfService, WallTime};
 use serde::{Deserialize, Serialize};
 
 use super::scalar::{bytes, maybe_mtu, maybe_nanos, maybe_packets, octet, packets, wall};
 
-/// Most congestion controls named.
-pub const MOST_NAMES: usize = 64;
+/// Maximum number of congestion controls.
+pub const MAX_CONGESTION_CONTROLS: usize = 64;
 
-/// Facts about a host, by itself. What it does not know is `None`.
+/// Facts that a host reports about itself; unknown ones are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FarFacts {
@@ -22,54 +22,54 @@ pub struct FarFacts {
     pub architecture: Option<String>,
     /// Processors that the server may use.
     pub processors: Option<u32>,
-    /// Congestion controls that it can use now.
+    /// Congestion controls available to the server.
     pub congestion_controls: Vec<String>,
-    /// The one in use when nobody chooses.
+    /// Default congestion control.
     pub default_congestion_control: Option<String>,
     /// Clock source of the kernel, for example `tsc`.
     pub clock_source: Option<String>,
-    /// Whether the kernel holds its clock for synchronised (`adjtimex(2)`).
+    /// True when the kernel's clock is synchronised (`adjtimex(2)`).
     pub clock_synchronised: Option<bool>,
-    /// Largest error of its civil clock, by its own account (`adjtimex(2)`, maxerror).
+    /// Largest error of the realtime clock, as the kernel reports it (`adjtimex(2)`, maxerror).
     #[serde(with = "maybe_nanos")]
     pub clock_error_bound: Option<Duration>,
-    /// Its civil time when it wrote this.
+    /// Realtime clock at the time of this message.
     #[serde(with = "super::scalar::maybe_wall")]
     pub time: Option<WallTime>,
-    /// The interface by which it reaches the client.
+    /// Interface of the route to the client.
     pub interface: Option<String>,
     /// MTU of that interface.
     #[serde(with = "maybe_mtu")]
     pub mtu: Option<Mtu>,
-    /// What that interface has carried.
+    /// Counters of that interface.
     pub counters: Option<InterfaceCounters>,
     /// Queueing discipline of that interface, for example `fq_codel`.
     pub queueing_discipline: Option<String>,
-    /// The session's control connection, as the far kernel sees it.
-    pub control: Option<TcpInfoFact>,
-    /// The first packet of the control connection as it arrived there.
+    /// `tcp_info` of the session's control connection on the far host.
+    pub control: Option<TcpInfo>,
+    /// SYN of the control connection as it arrived on the far host.
     pub syn: Option<SynFacts>,
-    /// Other sessions that run there now.
+    /// Number of other sessions on the server.
     #[serde(with = "maybe_packets")]
     pub other_sessions: Option<PacketCount>,
 }
 
-/// The first packet of a TCP connection (SYN) as it arrived: what differs from what was sent was changed on the way.
+/// SYN of a TCP connection as it arrived: differences from the one sent were made by the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SynFacts {
-    /// Its source, behind any translation of addresses.
+    /// Source address and port, after any address translation.
     pub source: SocketAddr,
-    /// Its mark.
+    /// Type-of-service octet.
     #[serde(with = "octet")]
     pub type_of_service: TypeOfService,
-    /// Hop limit (time to live) that was left.
+    /// Hop limit (time to live) on arrival.
     pub hop_limit: u8,
-    /// Whether it asks for explicit congestion notification (RFC 3168 §6.1.1).
+    /// True when it requests explicit congestion notification (RFC 3168 §6.1.1).
     pub asks_for_ecn: bool,
     /// Maximum segment size option, in bytes.
     #[serde(default)]
     pub mss: Option<u16>,
-    /// Window scale option: its shift count (RFC 7323 §2).
+    /// Shift count of the window scale option (RFC 7323 §2).
     #[serde(default)]
     pub window_scale: Option<u8>,
     /// SACK-permitted option (RFC 2018 §2).
@@ -78,23 +78,11 @@ pub struct SynFacts {
     pub timestamps: bool,
 }
 
-/// One reading of a socket; compared by what it says.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct TcpInfoFact(pub TcpInfo);
-
-impl PartialEq for TcpInfoFact {
-    fn eq(&self, other: &Self) -> bool {
-        let model = |fact: &Self| linerate_model::tcp_info::TcpInfo::from(fact.0.clone());
-        model(self) == model(other)
-    }
-}
-
-/// What an interface has carried since it came up: the difference of two readings, less the measurement's own, is the
-/// traffic of others.
+/// Counters of an interface since it came up: the difference of two samples, less the measurement's own, is the traffic
+/// of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterfaceCounters {
-    /// When it was read, on the host's civil clock.
+    /// Time of the sample, on the host's realtime clock.
     #[serde(with = "wall")]
     pub time: WallTime,
     /// Bytes received.
@@ -122,7 +110,7 @@ impl FarFacts {
             &self.queueing_discipline,
         ];
         let lengths = names.into_iter().flatten().chain(&self.congestion_controls).map(String::len);
-        if lengths.max().unwrap_or(0) > 256 || self.congestion_controls.len() > MOST_NAMES {
+        if lengths.max().unwrap_or(0) > 256 || self.congestion_controls.len() > MAX_CONGESTION_CONTROLS {
             return Err("a name has at most 256 bytes, and there are at most 64 congestion controls");
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What is known of a load connection.
+//! Reports about a load connection.
 
 use core::time::Duration;
 
@@ -8,15 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::orders::ConnectionNumber;
 use super::scalar::{bytes, maybe_nanos, nanos, rate};
 
-/// Samples that a session keeps of one load connection, at most: 100 s at 10 ms; of a longer load, every second, fourth
-/// … is kept.
-pub const MOST_SAMPLES: usize = 10_000;
+/// Maximum number of samples of one load connection: 100 s at 10 ms; of a longer load, every second, fourth … is kept.
+pub const MAX_LOAD_SAMPLES: usize = 10_000;
 
-/// One reading of a sending socket's `tcp_info`. In a message it is an array, in the order of the fields.
+/// One sample of a sending socket's `tcp_info`. In a message it is an array, in the order of the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "SampleArray", into = "SampleArray")]
 pub struct LoadSample {
-    /// When, since the connection was told to start.
+    /// Time since the start of the connection.
     pub time: Duration,
     /// Smoothed round-trip time (`tcpi_rtt`).
     pub rtt: Option<Duration>,
@@ -28,13 +27,13 @@ pub struct LoadSample {
     pub retransmits: Option<SegmentCount>,
     /// Delivery rate (`tcpi_delivery_rate`).
     pub delivery_rate: Option<BitRate>,
-    /// In the send buffer, not sent yet (`tcpi_notsent_bytes`).
+    /// Bytes in the send buffer that are not sent yet (`tcpi_notsent_bytes`).
     pub not_sent: Option<ByteCount>,
     /// Time with data outstanding (`tcpi_busy_time`).
     pub busy: Option<Duration>,
-    /// Part of it limited by the peer's window (`tcpi_rwnd_limited`).
+    /// Part of the busy time limited by the peer's window (`tcpi_rwnd_limited`).
     pub receive_window_limited: Option<Duration>,
-    /// Part of it limited by the send buffer (`tcpi_sndbuf_limited`).
+    /// Part of the busy time limited by the send buffer (`tcpi_sndbuf_limited`).
     pub send_buffer_limited: Option<Duration>,
 }
 
@@ -84,59 +83,59 @@ impl From<SampleArray> for LoadSample {
     }
 }
 
-/// Payload that a receiver has taken from a load connection. In a message it is an array: time, bytes.
+/// Payload that a receiver has read from a load connection. In a message it is an array: time, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u64, u64)", into = "(u64, u64)")]
-pub struct Goodput {
-    /// When, since the connection was told to start.
+pub struct GoodputSample {
+    /// Time since the start of the connection.
     pub time: Duration,
-    /// Bulk payload until then.
+    /// Bulk payload until that time.
     pub bytes: ByteCount,
 }
 
-impl From<Goodput> for (u64, u64) {
-    fn from(goodput: Goodput) -> Self {
+impl From<GoodputSample> for (u64, u64) {
+    fn from(goodput: GoodputSample) -> Self {
         (nanos::whole(goodput.time), goodput.bytes.get())
     }
 }
 
-impl From<(u64, u64)> for Goodput {
+impl From<(u64, u64)> for GoodputSample {
     fn from((time, bytes): (u64, u64)) -> Self {
         Self { time: Duration::from_nanos(time), bytes: ByteCount::new(bytes) }
     }
 }
 
-/// How a load connection stands, told every half second: enough to watch it by.
+/// Progress of a load connection, reported every half second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadProgress {
-    /// Which.
+    /// Number of the connection.
     pub connection: ConnectionNumber,
-    /// Since it was told to start.
+    /// Time since the start of the connection.
     #[serde(rename = "t", with = "nanos")]
     pub time: Duration,
-    /// Bulk payload handed to the kernel (sender) or taken from it (receiver).
+    /// Bulk payload passed to the kernel (sender) or read from it (receiver).
     #[serde(with = "bytes")]
     pub bytes: ByteCount,
-    /// Smoothed round-trip time; of a sender.
+    /// Smoothed round-trip time, on a sender.
     #[serde(default, with = "maybe_nanos")]
     pub rtt: Option<Duration>,
 }
 
-/// A part of what was read while a load connection ran, after its end.
+/// A part of the samples of a load connection, sent after its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadSamples {
-    /// Which.
+    /// Number of the connection.
     pub connection: ConnectionNumber,
-    /// Readings of a sender, oldest first.
+    /// Samples of a sender, oldest first.
     #[serde(default)]
     pub samples: Vec<LoadSample>,
-    /// Readings of a receiver, every 50 ms, oldest first.
+    /// Samples of a receiver, every 50 ms, oldest first.
     #[serde(default)]
-    pub goodput: Vec<Goodput>,
+    pub goodput: Vec<GoodputSample>,
 }
 
 impl LoadSamples {
-    /// Most readings in one message.
+    /// Maximum number of samples in one message.
     pub const MOST: usize = 2048;
 
     pub(super) fn check(&self) -> Result<(), &'static str> {
@@ -147,18 +146,18 @@ impl LoadSamples {
     }
 }
 
-/// A load connection is over: the last that is said of it.
+/// End of a load connection: the last message about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadEnd {
-    /// Which.
+    /// Number of the connection.
     pub connection: ConnectionNumber,
-    /// Bulk payload handed to the kernel (sender) or taken from it (receiver).
+    /// Bulk payload passed to the kernel (sender) or read from it (receiver).
     #[serde(with = "bytes")]
     pub bytes: ByteCount,
-    /// Since it was told to start; zero when it was not.
+    /// Time since the start; zero when it was not started.
     #[serde(with = "nanos")]
     pub time: Duration,
-    /// The kernel's words when it broke; `None` when it was stopped.
+    /// The kernel's error when it failed; `None` when it was stopped.
     #[serde(default)]
-    pub broken: Option<String>,
+    pub error: Option<String>,
 }

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use super::facts::FarFacts;
 use super::load::{LoadEnd, LoadProgress, LoadSamples};
 use super::orders::{
-    self, ConnectionRef, Empty, LoadOrder, LoadReady, Opened, RateOrder, Ready, ReceiveOrder, Refused, SendOrder,
-    StreamRef,
+    self, ConnectionRef, DatagramsReady, EmptyContent, LoadOrder, LoadReady, RateOrder, ReceiveOrder, ReflectorOpened,
+    RequestRefused, SendOrder, StreamRef,
 };
-use super::records::{Feedback, Records, SentReport};
-use super::{ANSWER_LIMIT, Hello, MARKER, REQUEST_LIMIT, UnreadableMessage};
-use crate::frame::{self, FrameError};
+use super::records::{RecordBatch, SentReport, StreamFeedback};
+use super::{MARKER, MAX_REQUEST_LENGTH, MAX_RESPONSE_LENGTH, ServerHello, UnreadableMessage};
+use crate::frame::{self, JsonFrameError};
 
-/// Makes the messages of one direction: an enum, and the object of which exactly one key is there.
+/// Defines the messages of one direction: an enum, and the JSON object with exactly one key.
 macro_rules! messages {
     ($(#[$doc:meta])* $name:ident, $envelope:ident: $($(#[$variant_doc:meta])* $key:ident $variant:ident($content:ty),)+) => {
         $(#[$doc])*
@@ -28,7 +28,7 @@ macro_rules! messages {
         }
 
         impl $name {
-            /// The message's name.
+            /// Name of the message.
             #[must_use]
             pub const fn name(&self) -> &'static str {
                 match self {
@@ -36,7 +36,7 @@ macro_rules! messages {
                 }
             }
 
-            /// The message with its marker and length.
+            /// Encodes the message with its marker and length.
             #[must_use]
             pub fn encode(&self) -> Vec<u8> {
                 let mut envelope = $envelope::default();
@@ -49,10 +49,9 @@ macro_rules! messages {
                 bytes
             }
 
-            /// Reads a message, without its marker and length; `None` when it is of a kind that this version does not
-            /// know.
+            /// Decodes a message without its marker and length; `None` for an unknown kind.
             pub fn decode(document: &[u8]) -> Result<Option<Self>, UnreadableMessage> {
-                // A structure may also be read from an array of its values: no message is written so.
+                // serde also reads a structure from an array of its values, which is not a valid message.
                 if document.trim_ascii_start().first() != Some(&b'{') {
                     return Err(UnreadableMessage::new("is not a JSON object"));
                 }
@@ -76,68 +75,68 @@ macro_rules! messages {
 }
 
 messages! {
-    /// What the client asks for.
-    Request, RequestEnvelope:
-    /// Facts about the host: answered by [`Answer::Facts`].
-    facts Facts(Empty),
-    /// A way for datagrams: answered by [`Answer::Opened`], later by [`Answer::Ready`].
-    open Open(Empty),
-    /// Receive a stream: answered by [`Answer::Receiving`].
+    /// A request of the client.
+    StreamRequest, RequestEnvelope:
+    /// Request facts about the host: answered by [`ProbeResponse::Facts`].
+    facts Facts(EmptyContent),
+    /// Open a path for datagrams: answered by [`ProbeResponse::Opened`], later by [`ProbeResponse::Ready`].
+    open Open(EmptyContent),
+    /// Receive a stream: answered by [`ProbeResponse::Receiving`].
     receive Receive(ReceiveOrder),
-    /// The records of a received stream, which is over then: answered by several [`Answer::Records`].
+    /// End a received stream and collect its records: answered by several [`ProbeResponse::Records`].
     collect Collect(StreamRef),
-    /// Send a stream: answered by [`Answer::Sending`], later by [`Answer::Sent`].
+    /// Send a stream: answered by [`ProbeResponse::Sending`], later by [`ProbeResponse::Sent`].
     send Send(SendOrder),
     /// Change a rate: not answered.
     rate Rate(RateOrder),
-    /// End a stream: answered by [`Answer::Sent`] if it is one that is sent, else by the last [`Answer::Feedback`].
+    /// End a stream: answered by [`ProbeResponse::Sent`] for a sent stream, else by the last [`ProbeResponse::Feedback`].
     stop Stop(StreamRef),
-    /// Expect a load connection: answered by [`Answer::LoadExpected`], once it is there by [`Answer::LoadReady`].
+    /// Expect a load connection: answered by [`ProbeResponse::LoadExpected`], once connected by [`ProbeResponse::LoadReady`].
     load Load(LoadOrder),
-    /// Begin to send on it, or to count: not answered.
+    /// Begin to send on the load connection, or to count: not answered.
     load_start LoadStart(ConnectionRef),
-    /// End it: answered by several [`Answer::LoadSamples`] and [`Answer::LoadEnd`].
+    /// End the load connection: answered by several [`ProbeResponse::LoadSamples`] and [`ProbeResponse::LoadEnd`].
     load_stop LoadStop(ConnectionRef),
-    /// The client is still there: said at least every few seconds, not answered.
-    alive Alive(Empty),
+    /// Keepalive of the client, every few seconds: not answered.
+    alive Alive(EmptyContent),
 }
 
 messages! {
-    /// What the server says.
-    Answer, AnswerEnvelope:
-    /// It has probe sessions, if its features say so. Comes first, once.
-    hello Hello(Hello),
-    /// The facts.
+    /// A message of the server.
+    ProbeResponse, AnswerEnvelope:
+    /// The server's hello, whose features name probe sessions. First message, once.
+    hello Hello(ServerHello),
+    /// Facts about the host.
     facts Facts(Box<FarFacts>),
-    /// Where to send datagrams.
-    opened Opened(Opened),
-    /// Datagrams have come.
-    ready Ready(Ready),
-    /// The stream will be received.
+    /// Port and token for datagrams.
+    opened Opened(ReflectorOpened),
+    /// Datagrams have arrived.
+    ready Ready(DatagramsReady),
+    /// The server is ready to receive the stream.
     receiving Receiving(StreamRef),
     /// Part of a stream's records.
-    records Records(Records),
-    /// How a received stream stands.
-    feedback Feedback(Feedback),
+    records Records(RecordBatch),
+    /// Progress of a received stream.
+    feedback Feedback(StreamFeedback),
     /// The stream is being sent.
     sending Sending(StreamRef),
     /// A sent stream is over.
     sent Sent(SentReport),
-    /// The load connection may come.
+    /// The server expects the load connection.
     load_expected LoadExpected(ConnectionRef),
-    /// The load connection is there.
+    /// The load connection is established.
     load_ready LoadReady(LoadReady),
-    /// How the load connections stand.
+    /// Progress of the load connections.
     load_progress LoadProgress(Vec<LoadProgress>),
-    /// Part of what was read on a load connection.
+    /// Part of the samples of a load connection.
     load_samples LoadSamples(LoadSamples),
     /// A load connection is over.
     load_end LoadEnd(LoadEnd),
     /// A request is refused.
-    refused Refused(Refused),
+    refused Refused(RequestRefused),
 }
 
-impl Request {
+impl StreamRequest {
     fn check(&self) -> Result<(), &'static str> {
         match self {
             Self::Receive(order) if order.stream.is_reflected() => {
@@ -151,13 +150,13 @@ impl Request {
     }
 }
 
-impl Answer {
+impl ProbeResponse {
     fn check(&self) -> Result<(), &'static str> {
         match self {
             Self::Facts(facts) => facts.check(),
             Self::Feedback(feedback) => feedback.check(),
             Self::LoadSamples(samples) => samples.check(),
-            Self::LoadProgress(progress) if progress.len() > super::MOST_STREAMS => {
+            Self::LoadProgress(progress) if progress.len() > super::MAX_SESSION_STREAMS => {
                 Err("a session has at most 64 load connections")
             }
             _ => Ok(()),
@@ -165,44 +164,44 @@ impl Answer {
     }
 }
 
-/// Puts messages together from pieces of any size.
+/// Assembles messages from pieces of any size.
 #[derive(Clone, Debug)]
-pub struct Decoder {
-    frame: frame::Decoder,
-    /// The marker of the present message has come.
+pub struct ProbeMessageDecoder {
+    frame: frame::JsonFrameDecoder,
+    /// True when the marker of the present message has been received.
     marked: bool,
 }
 
-/// What a peer sends where a message should be.
+/// Invalid bytes in place of a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
+pub enum ProbeDecodeError {
     /// Another byte than [`MARKER`].
     #[error("the peer sends byte {0} where a message of a probe session should begin")]
     NoMarker(u8),
-    /// A length that is not acceptable.
+    /// An invalid length.
     #[error(transparent)]
-    Frame(#[from] FrameError),
+    Frame(#[from] JsonFrameError),
 }
 
-impl Decoder {
-    /// Waits for a client's messages.
+impl ProbeMessageDecoder {
+    /// Decoder for a client's messages.
     #[must_use]
     pub const fn of_requests() -> Self {
-        Self { frame: frame::Decoder::new(REQUEST_LIMIT), marked: false }
+        Self { frame: frame::JsonFrameDecoder::new(MAX_REQUEST_LENGTH), marked: false }
     }
 
-    /// Waits for a server's messages.
+    /// Decoder for a server's messages.
     #[must_use]
     pub const fn of_answers() -> Self {
-        Self { frame: frame::Decoder::new(ANSWER_LIMIT), marked: false }
+        Self { frame: frame::JsonFrameDecoder::new(MAX_RESPONSE_LENGTH), marked: false }
     }
 
-    /// Takes what belongs to the next message off the front of `bytes`; returns its document once it is complete.
-    pub fn feed(&mut self, bytes: &mut &[u8]) -> Result<Option<Vec<u8>>, DecodeError> {
+    /// Consumes the bytes of the next message from the front of `bytes`; returns its document once it is complete.
+    pub fn feed(&mut self, bytes: &mut &[u8]) -> Result<Option<Vec<u8>>, ProbeDecodeError> {
         if !self.marked {
             let Some((first, rest)) = bytes.split_first() else { return Ok(None) };
             if *first != MARKER {
-                return Err(DecodeError::NoMarker(*first));
+                return Err(ProbeDecodeError::NoMarker(*first));
             }
             (self.marked, *bytes) = (true, rest);
         }
@@ -211,13 +210,13 @@ impl Decoder {
         Ok(document)
     }
 
-    /// Whether nothing of a message has come yet.
+    /// True when nothing of a message has been received yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         !self.marked
     }
 
-    /// Memory held for an unfinished message.
+    /// Memory held for an incomplete message.
     #[must_use]
     pub fn buffered(&self) -> linerate_units::ByteCount {
         self.frame.buffered()

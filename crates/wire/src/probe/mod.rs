@@ -1,11 +1,11 @@
-//! What the two ends of a probe session tell each other.
+//! Messages between the two hosts of a probe session.
 //!
-//! A client that connects with a cookie of [`ExtensionVersion::Probes`](crate::cookie::ExtensionVersion::Probes) asks
-//! for no test but for the far half of a path measurement: reflected, recorded and sent STAMP packets (RFC 8762,
-//! RFC 8972), load on TCP connections, facts about the host. The server introduces itself with a [`Hello`] whose features
-//! have [`FEATURE`]; then the client sends [`Request`]s, and the server [`Answer`]s, in order, with events between them.
-//! Whoever knows no probe sessions (a stock iperf3, an older linerate) answers the cookie with byte 9, as it does to any
-//! iperf3 client, and so says that it has none.
+//! A client that connects with a cookie of [`ExtensionVersion::Probes`](crate::cookie::ExtensionVersion::Probes)
+//! requests not a test but the far half of a path measurement: reflected, recorded and sent STAMP packets (RFC 8762,
+//! RFC 8972), load on TCP connections, facts about the host. The server introduces itself with a [`ServerHello`] whose
+//! features include [`PROBE_FEATURE`]; then the client sends [`StreamRequest`]s, and the server [`ProbeResponse`]s, in order, with events
+//! between them. A server without probe sessions (a stock iperf3, an older linerate) answers the cookie with byte 9, as
+//! it does to any iperf3 client.
 //!
 //! Each message is the byte [`MARKER`], a 32-bit big-endian length, and a JSON object with one key that names the
 //! message, as in [`crate::extension`]:
@@ -14,18 +14,18 @@
 //! 4C 00 00 00 1D {"receiving":{"stream":1000}}
 //! ```
 //!
-//! What comes by the thousand is written as arrays, as the measurement itself must be small against what it measures.
-//! Times are whole nanoseconds (civil ones since 1970), sizes bytes, rates whole bit/s. A message with an unknown name
-//! and a key with an unknown name are skipped; whatever is known must have its type and be within its range.
+//! Numerous items are written as arrays, since the measurement itself must be small against the measured traffic. Times
+//! are whole nanoseconds (times of day since 1970), sizes bytes, rates whole bit/s. Messages and keys with unknown
+//! names are skipped; known ones must have their type and be within their range.
 //!
-//! | part | what it is |
+//! | part | contents |
 //! |---|---|
-//! | [`Request`], [`Answer`], [`Decoder`] | the messages and their frames |
-//! | [`ReceiveOrder`], [`SendOrder`], [`LoadOrder`] … | what a client can ask for |
-//! | [`PacketRecord`], [`Feedback`], [`SentReport`] | what is known of a stream of packets |
-//! | [`LoadSample`], [`LoadProgress`], [`LoadEnd`] | what is known of a load connection |
-//! | [`FarFacts`] | what is known of the host |
-//! | [`load_frame`] | what travels on a load connection |
+//! | [`StreamRequest`], [`ProbeResponse`], [`ProbeMessageDecoder`] | the messages and their frames |
+//! | [`ReceiveOrder`], [`SendOrder`], [`LoadOrder`] … | contents of requests |
+//! | [`PacketRecord`], [`StreamFeedback`], [`SentReport`] | reports about a stream of packets |
+//! | [`LoadSample`], [`LoadProgress`], [`LoadEnd`] | reports about a load connection |
+//! | [`FarFacts`] | facts about the host |
+//! | [`load_frame`] | frames on a load connection |
 
 mod facts;
 mod load;
@@ -38,26 +38,26 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
-pub use crate::extension::{Hello, MARKER, UnreadableMessage};
-pub use facts::{FarFacts, InterfaceCounters, MOST_NAMES, SynFacts, TcpInfoFact};
-pub use load::{Goodput, LoadEnd, LoadProgress, LoadSample, LoadSamples, MOST_SAMPLES};
-pub use message::{Answer, DecodeError, Decoder, Request};
+pub use crate::extension::{MARKER, ServerHello, UnreadableMessage};
+pub use facts::{FarFacts, InterfaceCounters, MAX_CONGESTION_CONTROLS, SynFacts};
+pub use load::{GoodputSample, LoadEnd, LoadProgress, LoadSample, LoadSamples, MAX_LOAD_SAMPLES};
+pub use message::{ProbeDecodeError, ProbeMessageDecoder, ProbeResponse, StreamRequest};
 pub use orders::{
-    ConnectionNumber, ConnectionRef, Detail, Empty, LoadDirection, LoadOrder, LoadReady, Opened, RateOrder, Ready,
-    ReceiveOrder, Refused, SendLimit, SendOrder, Spacing, StreamNumber, StreamRef,
+    ConnectionNumber, ConnectionRef, DatagramsReady, EmptyContent, LoadOrder, LoadReady, PacketSpacing, RateOrder,
+    ReceiveOrder, RecordDetail, ReflectorOpened, RequestRefused, SendLimit, SendOrder, StreamNumber, StreamRef,
 };
-pub use records::{Feedback, MOST_RECORDS, PacketRecord, Records, SentReport};
+pub use records::{MAX_SESSION_RECORDS, PacketRecord, RecordBatch, SentReport, StreamFeedback};
 
 use linerate_units::ByteCount;
 
-/// The feature of a server that has probe sessions, in its hello.
-pub const FEATURE: &str = "probe";
+/// Name of the feature "probe sessions" in a server's hello.
+pub const PROBE_FEATURE: &str = "probe";
 
-/// Largest request that a server takes.
-pub const REQUEST_LIMIT: ByteCount = ByteCount::from_kibibytes(16);
+/// Largest request that a server accepts.
+pub const MAX_REQUEST_LENGTH: ByteCount = ByteCount::from_kibibytes(16);
 
-/// Largest answer that a client takes: a batch of records.
-pub const ANSWER_LIMIT: ByteCount = ByteCount::from_mebibytes(1);
+/// Largest answer that a client accepts: a batch of records.
+pub const MAX_RESPONSE_LENGTH: ByteCount = ByteCount::from_mebibytes(1);
 
-/// Streams and load connections that a session has at once, at most.
-pub const MOST_STREAMS: usize = 64;
+/// Maximum number of concurrent streams, and of concurrent load connections, of a session.
+pub const MAX_SESSION_STREAMS: usize = 64;

@@ -1,4 +1,4 @@
-//! What is known of a stream of packets.
+//! Reports about a stream of packets.
 
 use core::time::Duration;
 
@@ -8,54 +8,54 @@ use serde::{Deserialize, Serialize};
 use super::orders::StreamNumber;
 use super::scalar::{bytes, maybe_packets, maybe_wall, nanos, packets, rate, wall};
 
-/// Packets that a session keeps of all its recorded streams together, at most.
-pub const MOST_RECORDS: usize = 250_000;
+/// Maximum number of packets that a session keeps of all its recorded streams together.
+pub const MAX_SESSION_RECORDS: usize = 250_000;
 
-/// One packet as its receiver saw it.
+/// Record of one received packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PacketRecord {
-    /// Its number, from 0.
+    /// Sequence number, from 0.
     pub sequence: u32,
-    /// When its sender says that it sent it, on the sender's civil clock.
+    /// Sending time according to the packet, on the sender's realtime clock.
     pub sent: WallTime,
-    /// When the receiver's kernel received it, on the receiver's civil clock.
+    /// Arrival time in the receiver's kernel, on the receiver's realtime clock.
     pub arrived: WallTime,
     /// UDP payload.
     pub size: ByteCount,
-    /// Time to live (hop limit) on arrival; `None` where the kernel did not say.
+    /// Time to live (hop limit) on arrival; `None` where the kernel did not report it.
     pub time_to_live: Option<u8>,
-    /// Type-of-service octet on arrival; `None` where the kernel did not say.
+    /// Type-of-service octet on arrival; `None` where the kernel did not report it.
     pub type_of_service: Option<TypeOfService>,
 }
 
 /// A part of a stream's records, in the order of arrival.
 ///
-/// In a message each field of a record is a column. Numbers and times are differences from the record before (from zero,
-/// for the first); of sizes, times to live and octets there is one entry when it holds for all.
+/// In a message each field of a record is a column. Numbers and times are differences from the previous record (from
+/// zero, for the first); sizes, times to live and octets have a single entry when all are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Columns", into = "Columns")]
-pub struct Records {
-    /// Which stream.
+#[serde(try_from = "RecordColumns", into = "RecordColumns")]
+pub struct RecordBatch {
+    /// Number of the stream.
     pub stream: StreamNumber,
-    /// Up to [`Records::MOST`] of them.
+    /// Records, at most [`RecordBatch::MOST`].
     pub packets: Vec<PacketRecord>,
-    /// Whether these are the last ones.
+    /// True for the last part.
     pub last: bool,
-    /// Packets that came and were not kept, as the session had too many.
+    /// Packets received without a record, above the session's limit.
     pub not_kept: PacketCount,
-    /// Datagrams that the receiver's kernel dropped for want of buffer space while the stream was received; `None` when
-    /// it does not tell.
+    /// Datagrams dropped by the receiver's kernel for lack of buffer space while the stream was received; `None` when
+    /// unknown.
     pub dropped_in_host: Option<PacketCount>,
 }
 
-impl Records {
-    /// Most packets in one message.
+impl RecordBatch {
+    /// Maximum number of packets in one message.
     pub const MOST: usize = 1024;
 }
 
-/// [`Records`] as they are written.
+/// Serialised form of [`RecordBatch`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Columns {
+struct RecordColumns {
     stream: StreamNumber,
     #[serde(default)]
     sequence: Vec<i64>,
@@ -76,17 +76,17 @@ struct Columns {
     dropped_in_host: Option<u64>,
 }
 
-impl From<Records> for Columns {
-    fn from(records: Records) -> Self {
+impl From<RecordBatch> for RecordColumns {
+    fn from(records: RecordBatch) -> Self {
         let packets = &records.packets;
         Self {
             stream: records.stream,
             sequence: differences(packets.iter().map(|packet| u64::from(packet.sequence))),
             sent: differences(packets.iter().map(|packet| wall::whole(packet.sent))),
             arrived: differences(packets.iter().map(|packet| wall::whole(packet.arrived))),
-            size: column(packets.iter().map(|packet| u32::try_from(packet.size.get()).unwrap_or(u32::MAX))),
-            ttl: column(packets.iter().map(|packet| packet.time_to_live)),
-            tos: column(packets.iter().map(|packet| packet.type_of_service.map(TypeOfService::get))),
+            size: compress_column(packets.iter().map(|packet| u32::try_from(packet.size.get()).unwrap_or(u32::MAX))),
+            ttl: compress_column(packets.iter().map(|packet| packet.time_to_live)),
+            tos: compress_column(packets.iter().map(|packet| packet.type_of_service.map(TypeOfService::get))),
             last: records.last,
             not_kept: records.not_kept.get(),
             dropped_in_host: records.dropped_in_host.map(PacketCount::get),
@@ -94,10 +94,10 @@ impl From<Records> for Columns {
     }
 }
 
-impl TryFrom<Columns> for Records {
+impl TryFrom<RecordColumns> for RecordBatch {
     type Error = &'static str;
 
-    fn try_from(columns: Columns) -> Result<Self, Self::Error> {
+    fn try_from(columns: RecordColumns) -> Result<Self, Self::Error> {
         let count = columns.sequence.len();
         if count > Self::MOST {
             return Err("a message has at most 1024 records");
@@ -105,7 +105,11 @@ impl TryFrom<Columns> for Records {
         if columns.sent.len() != count || columns.arrived.len() != count {
             return Err("the columns of the records are of different lengths");
         }
-        let (size, ttl, tos) = (spread(columns.size, count)?, spread(columns.ttl, count)?, spread(columns.tos, count)?);
+        let (size, ttl, tos) = (
+            expand_column(columns.size, count)?,
+            expand_column(columns.ttl, count)?,
+            expand_column(columns.tos, count)?,
+        );
         let mut packets = Vec::with_capacity(count);
         let (mut sequence, mut sent, mut arrived) = (0_u64, 0_u64, 0_u64);
         for index in 0..count {
@@ -131,14 +135,14 @@ impl TryFrom<Columns> for Records {
     }
 }
 
-/// Each value less the one before.
+/// Differences of successive values.
 fn differences(values: impl Iterator<Item = u64>) -> Vec<i64> {
     let mut before = 0_u64;
     values.map(|value| value.wrapping_sub(core::mem::replace(&mut before, value)).cast_signed()).collect()
 }
 
-/// The values, or the one that all are.
-fn column<T: PartialEq + Copy>(values: impl Iterator<Item = T>) -> Vec<T> {
+/// The values, or a single one when all are equal.
+fn compress_column<T: PartialEq + Copy>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut values: Vec<T> = values.collect();
     if values.windows(2).all(|pair| pair[0] == pair[1]) {
         values.truncate(1);
@@ -146,8 +150,8 @@ fn column<T: PartialEq + Copy>(values: impl Iterator<Item = T>) -> Vec<T> {
     values
 }
 
-/// The reverse of [`column`].
-fn spread<T: Copy>(values: Vec<T>, count: usize) -> Result<Vec<T>, &'static str> {
+/// The reverse of [`compress_column`].
+fn expand_column<T: Copy>(values: Vec<T>, count: usize) -> Result<Vec<T>, &'static str> {
     match values.len() {
         length if length == count => Ok(values),
         1 => Ok(vec![values[0]; count]),
@@ -155,64 +159,64 @@ fn spread<T: Copy>(values: Vec<T>, count: usize) -> Result<Vec<T>, &'static str>
     }
 }
 
-/// What a receiver has counted of a stream so far. Sums are since the stream's start, delays since the last feedback.
+/// Counts of a received stream so far. Sums are since the stream's start, delays since the last feedback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Feedback {
-    /// Which stream.
+pub struct StreamFeedback {
+    /// Number of the stream.
     pub stream: StreamNumber,
-    /// When this was written, since the receiver was told to receive it.
+    /// Time of this message, since the request to receive the stream.
     #[serde(rename = "t", with = "nanos")]
     pub time: Duration,
-    /// Packets, duplicates included.
+    /// Packets received, duplicates included.
     #[serde(with = "packets")]
     pub packets: PacketCount,
-    /// UDP payload of these.
+    /// UDP payload of these packets.
     #[serde(with = "bytes")]
     pub bytes: ByteCount,
     /// Highest number seen; `None` before the first packet.
     #[serde(default)]
     pub highest: Option<u32>,
-    /// When the packet with that number was sent, on its sender's civil clock; `None` when it does not say.
+    /// Sending time of the packet with that number, on its sender's realtime clock; `None` when unknown.
     #[serde(default, rename = "sent", with = "maybe_wall")]
     pub highest_sent: Option<WallTime>,
-    /// Packets that had come before.
+    /// Packets received before already.
     #[serde(rename = "dup", with = "packets")]
     pub duplicates: PacketCount,
-    /// Packets that came after a higher-numbered one, duplicates not counted (RFC 4737 §3.3).
+    /// Packets received after a higher-numbered one, duplicates not counted (RFC 4737 §3.3).
     #[serde(rename = "late", with = "packets")]
     pub reordered: PacketCount,
-    /// Smallest difference of arrival and sending time since the last feedback, on two clocks: only its changes mean
-    /// something. In nanoseconds; `None` when nothing came.
+    /// Smallest difference of arrival and sending time since the last feedback, on two clocks: only its changes are
+    /// meaningful. In nanoseconds; `None` when no packet was received.
     #[serde(default, rename = "min")]
     pub least_delay: Option<i64>,
-    /// The largest.
+    /// Largest such difference.
     #[serde(default, rename = "max")]
     pub most_delay: Option<i64>,
-    /// When the first packet of the stream came.
+    /// Arrival time of the first packet of the stream.
     #[serde(default, with = "maybe_wall")]
     pub first: Option<WallTime>,
-    /// When the last packet so far came.
+    /// Arrival time of the latest packet.
     #[serde(default, with = "maybe_wall")]
     pub newest: Option<WallTime>,
-    /// Datagrams that the receiver's kernel dropped at the socket: for want of buffer space, or since their checksum was
-    /// wrong (its counters `RcvbufErrors` and `InCsumErrors` tell them apart); `None` when it does not tell.
+    /// Datagrams dropped by the receiver's kernel at the socket, for lack of buffer space or a wrong checksum (its
+    /// counters `RcvbufErrors` and `InCsumErrors` distinguish them); `None` when unknown.
     #[serde(default, rename = "drop", with = "maybe_packets")]
     pub dropped_in_host: Option<PacketCount>,
-    /// Whether the stream is over: the answer to `stop`.
+    /// True when the stream is over: the reply to `stop`.
     #[serde(default)]
     pub last: bool,
 }
 
-impl Feedback {
-    /// Whether the fields fit together.
+impl StreamFeedback {
+    /// Checks that the fields are consistent.
     pub(super) fn check(&self) -> Result<(), &'static str> {
         if self.highest.is_none() && self.highest_sent.is_some() {
-            return Err("it says when the highest number was sent, and not which it is");
+            return Err("a sending time of the highest number without the number");
         }
         Ok(())
     }
 
-    /// Packets that have not come, of those up to the highest number.
+    /// Packets not received, of those up to the highest number.
     #[must_use]
     pub fn lost(&self) -> PacketCount {
         let expected = self.highest.map_or(0, |highest| u64::from(highest) + 1);
@@ -220,30 +224,30 @@ impl Feedback {
     }
 }
 
-/// What became of a stream that was sent.
+/// Report of a stream that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SentReport {
-    /// Which stream.
+    /// Number of the stream.
     pub stream: StreamNumber,
-    /// Packets that the kernel took.
+    /// Packets accepted by the kernel.
     #[serde(with = "packets")]
     pub packets: PacketCount,
-    /// Their UDP payload.
+    /// UDP payload of these packets.
     #[serde(with = "bytes")]
     pub bytes: ByteCount,
-    /// When the first left, on the sender's civil clock; `None` when none did.
+    /// Sending time of the first packet, on the sender's realtime clock; `None` when none was sent.
     #[serde(default, with = "maybe_wall")]
     pub first: Option<WallTime>,
-    /// When the last left.
+    /// Sending time of the last packet.
     #[serde(default, with = "maybe_wall")]
     pub newest: Option<WallTime>,
-    /// Packets that the kernel refused as larger than the path's MTU (`EMSGSIZE`).
+    /// Packets refused by the kernel as larger than the path MTU (`EMSGSIZE`).
     #[serde(with = "packets")]
     pub refused_too_large: PacketCount,
-    /// Packets that did not leave as the sending host had no room (`ENOBUFS`): its own loss, not the path's.
+    /// Packets refused by the sending host for lack of buffers (`ENOBUFS`): a loss in the host, not on the path.
     #[serde(with = "packets")]
     pub refused_no_room: PacketCount,
-    /// The payload rate that it was last told to send.
+    /// Latest requested payload rate.
     #[serde(with = "rate")]
     pub rate: linerate_units::BitRate,
 }

@@ -1,4 +1,4 @@
-//! Quantities as they are written in messages: whole numbers, so that nothing is rounded on the way.
+//! Quantities in messages: whole numbers, so that they are not rounded.
 
 /// A duration, as whole nanoseconds: up to 584 years.
 pub(super) mod nanos {
@@ -18,7 +18,7 @@ pub(super) mod nanos {
     }
 }
 
-/// Civil time, as whole nanoseconds since 1970: up to the year 2554.
+/// Time of day, as whole nanoseconds since 1970: up to the year 2554.
 pub(super) mod wall {
     use core::time::Duration;
     use linerate_units::WallTime;
@@ -61,7 +61,7 @@ pub(super) mod rate {
     }
 }
 
-/// Makes a module that writes a type of one whole number.
+/// Defines a serde module for a type of one whole number.
 macro_rules! number {
     ($(#[$doc:meta])* $module:ident, $number:ty, $quantity:ident) => {
         $(#[$doc])*
@@ -87,7 +87,7 @@ number!(/** Bytes. */ bytes, u64, ByteCount);
 number!(/** Packets. */ packets, u64, PacketCount);
 number!(/** A type-of-service octet. */ octet, u8, TypeOfService);
 
-/// Makes a module for a quantity that may be unknown: `null`.
+/// Defines a serde module for a quantity that may be unknown: `null`.
 macro_rules! unknown_or {
     ($module:ident, $number:ty, $quantity:ty, $to:expr, $from:expr) => {
         pub(super) mod $module {

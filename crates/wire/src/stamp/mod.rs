@@ -1,22 +1,22 @@
-//! The Simple Two-Way Active Measurement Protocol: RFC 8762, its options in RFC 8972, and TWAMP Light before it.
+//! The Simple Two-Way Active Measurement Protocol: RFC 8762, its options in RFC 8972, and TWAMP Light.
 //!
-//! A session-sender numbers its test packets and writes its clock into them; a session-reflector answers each with
-//! a copy of that, the time at which it arrived, the time at which the answer left, and, where it keeps state, a number
-//! of its own. So the sender knows the round trip without the reflector's turn-around time, delays of each direction up
-//! to the difference of the clocks, and in which direction a packet was lost.
+//! A Session-Sender numbers and timestamps its test packets; a Session-Reflector reflects each with a copy of these
+//! fields, its receive and transmit timestamps, and, when stateful, a sequence number of its own. So the sender
+//! measures the round trip without the reflector's turn-around time, one-way delays up to the difference of the clocks,
+//! and the direction of losses.
 //!
-//! | part | what it is |
+//! | part | contents |
 //! |---|---|
-//! | [`Timestamp`], [`ErrorEstimate`] | clocks on the wire, in both formats |
+//! | [`StampTimestamp`], [`ErrorEstimate`] | clocks on the wire, in both formats |
 //! | [`SenderPacket`], [`ReflectorPacket`] | the base packets, with and without authentication |
-//! | [`tlv`] | what may follow them (RFC 8972) |
+//! | [`tlv`] | the options after them (RFC 8972) |
 //! | [`HmacKey`] | the key of the authenticated mode |
-//! | [`reflector`] | the answering side as a machine |
+//! | [`reflector`] | the Session-Reflector as a state machine |
 //!
 //! Reflectors listen on [`linerate_units::Port::STAMP`]. Packets of both directions have the same length by default
-//! (RFC 8762 §4), so that a reflector cannot be used to amplify traffic. The one exception is demanded by RFC 8762 §4.6: a
-//! packet of a TWAMP Light sender that is shorter than the base packet (14 bytes is the least) is answered with a base
-//! packet of 44 bytes, since nothing shorter can hold the answer. On IPv4 that is 72 bytes for 42.
+//! (RFC 8762 §4), so that a reflector cannot be used for amplification. The one exception is required by RFC 8762 §4.6:
+//! a packet of a TWAMP Light sender shorter than the base packet (at least 14 bytes) is answered with a base packet of
+//! 44 bytes, since nothing shorter can hold the answer. On IPv4 that is 72 bytes for 42.
 
 mod error_estimate;
 mod key;
@@ -28,12 +28,12 @@ mod timestamp;
 pub mod tlv;
 
 pub use error_estimate::ErrorEstimate;
-pub use key::{HmacKey, KeyError};
+pub use key::{HmacKey, HmacKeyError};
 pub(crate) use packet::seal;
-pub use packet::{Mode, PacketError, SessionIdentifier};
+pub use packet::{AuthenticationMode, PacketError, SessionIdentifier};
 pub use reflector_packet::ReflectorPacket;
 pub use sender_packet::{SenderPacket, options};
-pub use timestamp::{Timestamp, TimestampFormat};
+pub use timestamp::{StampTimestamp, TimestampFormat};
 
 use linerate_units::ByteCount;
 
@@ -43,5 +43,5 @@ pub const BASE_LENGTH: ByteCount = ByteCount::new(44);
 /// Bytes of the base packets of either direction with authentication (RFC 8762 §4.2.2, §4.3.2).
 pub const AUTHENTICATED_LENGTH: ByteCount = ByteCount::new(112);
 
-/// Bytes of the shortest packet that a TWAMP Light sender makes: number, time and error estimate (RFC 5357 §4.1.2).
-pub const SHORTEST_LENGTH: ByteCount = ByteCount::new(14);
+/// Bytes of the shortest packet of a TWAMP Light sender: number, timestamp and error estimate (RFC 5357 §4.1.2).
+pub const MIN_SENDER_LENGTH: ByteCount = ByteCount::new(14);

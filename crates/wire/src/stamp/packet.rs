@@ -1,21 +1,21 @@
-//! What the packets of both directions have in common.
+//! Common parts of the packets of both directions.
 
 use core::fmt;
 
 use linerate_units::ByteCount;
 
-use super::tlv::{self, Tlv};
-use super::{AUTHENTICATED_LENGTH, BASE_LENGTH, ErrorEstimate, HmacKey, Timestamp};
+use super::tlv::{self, StampTlv};
+use super::{AUTHENTICATED_LENGTH, BASE_LENGTH, ErrorEstimate, HmacKey, StampTimestamp};
 
-/// Names a session of a sender: two octets (RFC 8972 §3). Zero is no name: a peer that knows RFC 8762 only.
+/// Identifier of a sender's session (SSID): two octets (RFC 8972 §3). Zero means none: the peer supports RFC 8762 only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionIdentifier(u16);
 
 impl SessionIdentifier {
-    /// No name.
+    /// No identifier.
     pub const NONE: Self = Self(0);
 
-    /// That number; 0 is [`SessionIdentifier::NONE`].
+    /// Identifier from a number; 0 is [`SessionIdentifier::NONE`].
     #[must_use]
     pub const fn new(number: u16) -> Self {
         Self(number)
@@ -34,18 +34,18 @@ impl fmt::Display for SessionIdentifier {
     }
 }
 
-/// Which of the two layouts packets have. Both ends must be told: no packet says it.
+/// Mode of the packets. Both hosts must be configured: packets do not indicate it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// Anyone may send and answer (RFC 8762 §4.2.1, §4.3.1).
+pub enum AuthenticationMode {
+    /// Unauthenticated mode (RFC 8762 §4.2.1, §4.3.1).
     #[default]
     Unauthenticated,
-    /// Each packet ends its base with an HMAC under a shared key (RFC 8762 §4.2.2, §4.3.2).
+    /// Authenticated mode: the base packet ends with an HMAC under a shared key (RFC 8762 §4.2.2, §4.3.2).
     Authenticated,
 }
 
-impl Mode {
-    /// The mode of whoever has such a key.
+impl AuthenticationMode {
+    /// Mode of a host with an optional key.
     #[must_use]
     pub const fn of(key: Option<&HmacKey>) -> Self {
         if key.is_some() { Self::Authenticated } else { Self::Unauthenticated }
@@ -60,7 +60,7 @@ impl Mode {
         }
     }
 
-    /// What may follow the base packet.
+    /// Bytes after the base packet.
     pub(super) fn after_base(self, datagram: &[u8]) -> &[u8] {
         datagram.get(self.base_length().to_usize()..).unwrap_or_default()
     }
@@ -70,42 +70,42 @@ impl Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PacketError {
-    /// Shorter than its fields.
-    #[error("a STAMP packet of {} bytes, where {} are needed", available.get(), needed.get())]
+    /// The packet is shorter than its fields.
+    #[error("a STAMP packet of {} bytes is too short: {} are needed", available.get(), needed.get())]
     TooShort {
-        /// Bytes that are there.
+        /// Bytes available.
         available: ByteCount,
         /// Bytes of the fields.
         needed: ByteCount,
     },
-    /// The HMAC is that of another key or another content.
-    #[error("the HMAC of a STAMP packet is not that of the key: the two ends have different keys, or it was changed")]
+    /// The HMAC does not match the key and the content.
+    #[error("the HMAC of a STAMP packet is wrong: the two hosts have different keys, or the packet was altered")]
     NotAuthentic,
 }
 
 pub(super) const SEQUENCE: usize = 0;
-/// Where the HMAC stands in the base packets of the authenticated mode, and how many bytes it covers: six blocks
-/// (RFC 8762 §4.4).
+/// Offset of the HMAC in the base packets of the authenticated mode, equal to the number of bytes that it covers: six
+/// blocks (RFC 8762 §4.4).
 pub(super) const HMAC: usize = 96;
 
-/// Fields at fixed places. The callers have seen to it that the bytes are there; were they not, a read gives zeros and a
-/// write does nothing.
-pub(super) fn read<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
+/// Reads a field at a fixed offset. Callers check the length; beyond the end, a read gives zeros and a write does
+/// nothing.
+pub(super) fn read_field<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     bytes.get(offset..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
 }
 
-pub(super) fn write<const N: usize>(bytes: &mut [u8], offset: usize, field: [u8; N]) {
+pub(super) fn write_field<const N: usize>(bytes: &mut [u8], offset: usize, field: [u8; N]) {
     if let Some(place) = bytes.get_mut(offset..).and_then(|rest| rest.first_chunk_mut()) {
         *place = field;
     }
 }
 
-pub(super) fn read_timestamp(bytes: &[u8], offset: usize) -> Timestamp {
-    Timestamp::from_bits(u64::from_be_bytes(read(bytes, offset)))
+pub(super) fn read_timestamp(bytes: &[u8], offset: usize) -> StampTimestamp {
+    StampTimestamp::from_bits(u64::from_be_bytes(read_field(bytes, offset)))
 }
 
 pub(super) fn read_error_estimate(bytes: &[u8], offset: usize) -> ErrorEstimate {
-    ErrorEstimate::from_bits(u16::from_be_bytes(read(bytes, offset)))
+    ErrorEstimate::from_bits(u16::from_be_bytes(read_field(bytes, offset)))
 }
 
 pub(super) fn need(bytes: &[u8], needed: ByteCount) -> Result<(), PacketError> {
@@ -113,14 +113,14 @@ pub(super) fn need(bytes: &[u8], needed: ByteCount) -> Result<(), PacketError> {
     if available < needed { Err(PacketError::TooShort { available, needed }) } else { Ok(()) }
 }
 
-/// Writes the HMAC of a base packet behind its six blocks.
+/// Writes the HMAC of a base packet after its six blocks.
 pub(crate) fn seal(datagram: &mut [u8], key: &HmacKey) {
     if let Some((blocks, rest)) = datagram.split_at_mut_checked(HMAC) {
-        write(rest, 0, key.sign(&[blocks]));
+        write_field(rest, 0, key.sign(&[blocks]));
     }
 }
 
-/// Whether a packet of the authenticated mode has the HMAC of the key.
+/// Checks the HMAC of a packet of the authenticated mode.
 pub(super) fn check_seal(datagram: &[u8], key: &HmacKey) -> Result<(), PacketError> {
     need(datagram, AUTHENTICATED_LENGTH)?;
     let (blocks, rest) = datagram.split_at(HMAC);
@@ -128,40 +128,40 @@ pub(super) fn check_seal(datagram: &[u8], key: &HmacKey) -> Result<(), PacketErr
     if key.verify(&[blocks], hmac) { Ok(()) } else { Err(PacketError::NotAuthentic) }
 }
 
-/// A datagram: a base packet whose fields `write_fields` writes, sealed with the key where there is one, and what follows
-/// it ([`append`]).
-pub(super) fn build(
-    write_fields: impl FnOnce(&mut [u8], Mode),
-    options: &[Tlv],
+/// Builds a datagram: a base packet whose fields `write_fields` writes, sealed with the key if there is one, and its
+/// options ([`append_options`]).
+pub(super) fn build_datagram(
+    write_fields: impl FnOnce(&mut [u8], AuthenticationMode),
+    options: &[StampTlv],
     size: ByteCount,
     key: Option<&HmacKey>,
 ) -> Vec<u8> {
-    let mode = Mode::of(key);
+    let mode = AuthenticationMode::of(key);
     let mut datagram = vec![0; mode.base_length().to_usize()];
     write_fields(&mut datagram, mode);
     if let Some(key) = key {
         seal(&mut datagram, key);
     }
-    append(&mut datagram, options, size, key);
+    append_options(&mut datagram, options, size, key);
     datagram
 }
 
-/// Puts options behind a base packet and fills up to `size` with an Extra Padding TLV. With a key, options other than a
-/// single padding get an HMAC TLV, before the padding (RFC 8972 §4.8). Three bytes or fewer left over are zeros, as no
-/// TLV is that short.
-fn append(datagram: &mut Vec<u8>, options: &[Tlv], size: ByteCount, key: Option<&HmacKey>) {
+/// Appends options to a base packet and fills up to `size` with an Extra Padding TLV. With a key, options other than a
+/// single padding get an HMAC TLV, before the padding (RFC 8972 §4.8). A remainder of three bytes or fewer is zeros, as
+/// no TLV is that short.
+fn append_options(datagram: &mut Vec<u8>, options: &[StampTlv], size: ByteCount, key: Option<&HmacKey>) {
     let base = datagram.len();
-    let (padding, others): (Vec<&Tlv>, Vec<&Tlv>) =
-        options.iter().partition(|option| matches!(option, Tlv::ExtraPadding(_)));
+    let (padding, others): (Vec<&StampTlv>, Vec<&StampTlv>) =
+        options.iter().partition(|option| matches!(option, StampTlv::ExtraPadding(_)));
     let sealed = key.filter(|_| !others.is_empty() || padding.len() > 1);
-    // In their order; only where an HMAC has to stand between, padding goes to the end.
-    let before: Vec<&Tlv> = if sealed.is_some() { others } else { options.iter().collect() };
+    // In their order; padding is moved to the end only when an HMAC precedes it.
+    let before: Vec<&StampTlv> = if sealed.is_some() { others } else { options.iter().collect() };
     for option in before {
         option.encode(datagram);
     }
     if let Some(key) = sealed {
         let hmac = tlv::sign(&datagram[..4], &datagram[base..], key);
-        Tlv::Hmac(hmac).encode(datagram);
+        StampTlv::Hmac(hmac).encode(datagram);
         for option in padding {
             option.encode(datagram);
         }

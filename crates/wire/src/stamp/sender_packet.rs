@@ -1,119 +1,123 @@
 use linerate_units::ByteCount;
 
-use super::packet::{self, PacketError, SessionIdentifier, need, read, read_error_estimate, read_timestamp, write};
-use super::tlv::{self, Tlv};
-use super::{AUTHENTICATED_LENGTH, BASE_LENGTH, ErrorEstimate, HmacKey, Mode, SHORTEST_LENGTH, Timestamp};
+use super::packet::{
+    self, PacketError, SessionIdentifier, need, read_error_estimate, read_field, read_timestamp, write_field,
+};
+use super::tlv::{self, StampTlv};
+use super::{
+    AUTHENTICATED_LENGTH, AuthenticationMode, BASE_LENGTH, ErrorEstimate, HmacKey, MIN_SENDER_LENGTH, StampTimestamp,
+};
 
-/// The base of a session-sender's test packet (RFC 8762 §4.2, RFC 8972 §3).
+/// Base of a Session-Sender packet (RFC 8762 §4.2, RFC 8972 §3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderPacket {
-    /// Its number: 0 for the first of a session, and one more for each; after 2^32 − 1 comes 0.
+    /// Sequence number in the session, from 0; wraps after 2^32 − 1.
     pub sequence: u32,
-    /// When it was sent, on the sender's clock.
-    pub timestamp: Timestamp,
-    /// How good that clock is, and in which format it speaks.
+    /// Transmit timestamp (T1), on the sender's clock.
+    pub timestamp: StampTimestamp,
+    /// Error estimate of that clock, and format of the timestamp.
     pub error_estimate: ErrorEstimate,
-    /// Which of the sender's sessions it belongs to.
+    /// Identifier of the sender's session.
     pub session: SessionIdentifier,
 }
 
-/// Where the fields stand.
-struct Places {
+/// Offsets of the fields.
+struct SenderOffsets {
     timestamp: usize,
     error_estimate: usize,
     session: usize,
 }
 
-const fn places(mode: Mode) -> Places {
+const fn offsets(mode: AuthenticationMode) -> SenderOffsets {
     match mode {
-        Mode::Unauthenticated => Places { timestamp: 4, error_estimate: 12, session: 14 },
-        Mode::Authenticated => Places { timestamp: 16, error_estimate: 24, session: 26 },
+        AuthenticationMode::Unauthenticated => SenderOffsets { timestamp: 4, error_estimate: 12, session: 14 },
+        AuthenticationMode::Authenticated => SenderOffsets { timestamp: 16, error_estimate: 24, session: 26 },
     }
 }
 
 impl SenderPacket {
-    /// A datagram of `size` bytes (UDP payload), without authentication, filled up by an Extra Padding TLV of zeros
-    /// (RFC 8972 §4.1). It has at least [`BASE_LENGTH`].
+    /// Encodes a datagram of `size` bytes (UDP payload), at least [`BASE_LENGTH`], without authentication, filled up
+    /// with an Extra Padding TLV of zeros (RFC 8972 §4.1).
     #[must_use]
     pub fn encode(&self, size: ByteCount) -> Vec<u8> {
         self.encode_with(&[], size, None)
     }
 
-    /// A datagram with options behind the base packet, of at least `size` bytes; in the authenticated mode with a key.
+    /// Encodes a datagram with options, of at least `size` bytes; in the authenticated mode with a key.
     ///
-    /// The options get an HMAC TLV of their own then, which nobody needs to give; padding comes after it.
+    /// With a key, an HMAC TLV is added to the options, before the padding.
     #[must_use]
-    pub fn encode_with(&self, options: &[Tlv], size: ByteCount, key: Option<&HmacKey>) -> Vec<u8> {
-        packet::build(|base, mode| self.write_fields(base, mode), options, size, key)
+    pub fn encode_with(&self, options: &[StampTlv], size: ByteCount, key: Option<&HmacKey>) -> Vec<u8> {
+        packet::build_datagram(|base, mode| self.write_fields(base, mode), options, size, key)
     }
 
-    /// Makes a buffer a datagram without authentication: the base packet, then an Extra Padding TLV as long as the rest,
-    /// whose content stays as it is.
+    /// Writes a datagram without authentication into a buffer: the base packet, then an Extra Padding TLV of the
+    /// remaining length, whose content is kept.
     pub fn encode_into(&self, datagram: &mut [u8]) -> Result<(), PacketError> {
         need(datagram, BASE_LENGTH)?;
         let (base, rest) = datagram.split_at_mut(BASE_LENGTH.to_usize());
         base.fill(0);
-        self.write_fields(base, Mode::Unauthenticated);
+        self.write_fields(base, AuthenticationMode::Unauthenticated);
         tlv::write_padding(rest);
         Ok(())
     }
 
-    /// Gives a datagram that [`SenderPacket::encode`] or [`SenderPacket::encode_into`] made another number and time:
-    /// twelve bytes, for batches that are sent again and again. Does nothing to a shorter buffer.
+    /// Replaces number and timestamp of a datagram of [`SenderPacket::encode`] or [`SenderPacket::encode_into`]: twelve
+    /// bytes, for batches that are reused. Does nothing to a shorter buffer.
     #[inline]
-    pub fn renumber(datagram: &mut [u8], sequence: u32, timestamp: Timestamp) {
+    pub fn renumber(datagram: &mut [u8], sequence: u32, timestamp: StampTimestamp) {
         if let Some(front) = datagram.first_chunk_mut::<12>() {
             let both = u128::from(sequence) << 64 | u128::from(timestamp.bits());
             front.copy_from_slice(&both.to_be_bytes()[4..]);
         }
     }
 
-    /// Reads a packet without authentication, from [`SHORTEST_LENGTH`] on. What is shorter than [`BASE_LENGTH`] comes
-    /// from a TWAMP Light sender and names no session.
+    /// Decodes a packet without authentication, from [`MIN_SENDER_LENGTH`] on. A packet shorter than [`BASE_LENGTH`] is
+    /// from a TWAMP Light sender and has no session identifier.
     pub fn decode(datagram: &[u8]) -> Result<Self, PacketError> {
-        need(datagram, SHORTEST_LENGTH)?;
-        let mut packet = Self::read_fields(datagram, Mode::Unauthenticated);
+        need(datagram, MIN_SENDER_LENGTH)?;
+        let mut packet = Self::read_fields(datagram, AuthenticationMode::Unauthenticated);
         if datagram.len() < BASE_LENGTH.to_usize() {
             packet.session = SessionIdentifier::NONE;
         }
         Ok(packet)
     }
 
-    /// Reads a packet with authentication. The options behind it are not looked at: they have an HMAC of their own.
+    /// Decodes a packet with authentication. The options are not checked: they have an HMAC of their own.
     pub fn decode_authenticated(datagram: &[u8], key: &HmacKey) -> Result<Self, PacketError> {
         packet::check_seal(datagram, key)?;
-        Ok(Self::read_fields(datagram, Mode::Authenticated))
+        Ok(Self::read_fields(datagram, AuthenticationMode::Authenticated))
     }
 
-    /// Whether the 28 bytes that STAMP has zero hold something: the packet is of a TWAMP Light sender then, whose
-    /// padding begins at byte 14 and may be anything (RFC 5357 §4.1.2). Neither its session's name nor what follows the
-    /// base is to be taken for one.
+    /// True when the 28 bytes that are zero in STAMP are not: the packet is then from a TWAMP Light sender, whose
+    /// padding begins at byte 14 and may have any content (RFC 5357 §4.1.2). It has neither a session identifier nor
+    /// options.
     pub(super) fn is_padded(datagram: &[u8]) -> bool {
         datagram.get(16..BASE_LENGTH.to_usize()).is_none_or(|zeros| zeros.iter().any(|byte| *byte != 0))
     }
 
-    fn write_fields(&self, datagram: &mut [u8], mode: Mode) {
-        let at = places(mode);
-        write(datagram, packet::SEQUENCE, self.sequence.to_be_bytes());
-        write(datagram, at.timestamp, self.timestamp.bits().to_be_bytes());
-        write(datagram, at.error_estimate, self.error_estimate.bits().to_be_bytes());
-        write(datagram, at.session, self.session.get().to_be_bytes());
+    fn write_fields(&self, datagram: &mut [u8], mode: AuthenticationMode) {
+        let at = offsets(mode);
+        write_field(datagram, packet::SEQUENCE, self.sequence.to_be_bytes());
+        write_field(datagram, at.timestamp, self.timestamp.bits().to_be_bytes());
+        write_field(datagram, at.error_estimate, self.error_estimate.bits().to_be_bytes());
+        write_field(datagram, at.session, self.session.get().to_be_bytes());
     }
 
-    fn read_fields(datagram: &[u8], mode: Mode) -> Self {
-        let at = places(mode);
+    fn read_fields(datagram: &[u8], mode: AuthenticationMode) -> Self {
+        let at = offsets(mode);
         Self {
-            sequence: u32::from_be_bytes(read(datagram, packet::SEQUENCE)),
+            sequence: u32::from_be_bytes(read_field(datagram, packet::SEQUENCE)),
             timestamp: read_timestamp(datagram, at.timestamp),
             error_estimate: read_error_estimate(datagram, at.error_estimate),
-            session: SessionIdentifier::new(u16::from_be_bytes(read(datagram, at.session))),
+            session: SessionIdentifier::new(u16::from_be_bytes(read_field(datagram, at.session))),
         }
     }
 }
 
-/// What follows the base packet of a session-sender's or a session-reflector's datagram.
+/// Bytes after the base packet of a datagram of either direction.
 #[must_use]
-pub fn options(datagram: &[u8], mode: Mode) -> &[u8] {
+pub fn options(datagram: &[u8], mode: AuthenticationMode) -> &[u8] {
     mode.after_base(datagram)
 }
 
@@ -129,14 +133,14 @@ mod tests {
     fn example() -> SenderPacket {
         SenderPacket {
             sequence: 0x0102_0304,
-            timestamp: Timestamp::from_bits(0x1112_1314_1516_1718),
+            timestamp: StampTimestamp::from_bits(0x1112_1314_1516_1718),
             error_estimate: ErrorEstimate::from_bits(0x8123),
             session: SessionIdentifier::new(0xABCD),
         }
     }
 
     #[test]
-    fn fields_stand_where_figure_2_has_them() {
+    fn fields_are_at_the_offsets_of_figure_2() {
         let datagram = example().encode(BASE_LENGTH);
         let mut expected = vec![1, 2, 3, 4, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x81, 0x23, 0xAB, 0xCD];
         expected.resize(44, 0);
@@ -172,7 +176,7 @@ mod tests {
                 Err(error) => {
                     let available = ByteCount::from_usize(length);
                     assert!(length < 14, "{length}");
-                    assert_eq!(error, PacketError::TooShort { available, needed: SHORTEST_LENGTH });
+                    assert_eq!(error, PacketError::TooShort { available, needed: MIN_SENDER_LENGTH });
                 }
             }
             assert!(SenderPacket::is_padded(&datagram[..length]));
@@ -181,7 +185,7 @@ mod tests {
 
     #[cfg(feature = "auth")]
     #[test]
-    fn fields_stand_where_figure_4_has_them() {
+    fn fields_are_at_the_offsets_of_figure_4() {
         let key = HmacKey::new(&[7; 32]).expect("a key");
         let datagram = example().encode_with(&[], ByteCount::ZERO, Some(&key));
         assert_eq!(datagram.len(), 112);
@@ -200,8 +204,9 @@ mod tests {
     #[test]
     fn options_have_an_hmac_of_their_own_before_the_padding() {
         let key = HmacKey::new(&[7; 32]).expect("a key");
-        let asked = Tlv::TimestampInformation(tlv::TimestampInformation::default());
-        let datagram = example().encode_with(&[Tlv::ExtraPadding(vec![9; 5]), asked], ByteCount::new(200), Some(&key));
+        let asked = StampTlv::TimestampInformation(tlv::TimestampInformation::default());
+        let datagram =
+            example().encode_with(&[StampTlv::ExtraPadding(vec![9; 5]), asked], ByteCount::new(200), Some(&key));
         assert_eq!(datagram.len(), 200);
         let kinds: Vec<u8> = tlv::iterate(&datagram[112..]).map(|tlv| tlv.expect("well formed").kind).collect();
         assert_eq!(kinds, [tlv::TIMESTAMP_INFORMATION, tlv::HMAC, tlv::EXTRA_PADDING, tlv::EXTRA_PADDING]);
@@ -213,18 +218,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn packets_come_back(sequence: u32, time: u64, error: u16, session: u16, size in 0_u64..2000) {
+        fn packets_round_trip(sequence: u32, time: u64, error: u16, session: u16, size in 0_u64..2000) {
             let packet = SenderPacket {
                 sequence,
-                timestamp: Timestamp::from_bits(time),
+                timestamp: StampTimestamp::from_bits(time),
                 error_estimate: ErrorEstimate::from_bits(error),
                 session: SessionIdentifier::new(session),
             };
             let mut datagram = packet.encode(ByteCount::new(size));
             prop_assert_eq!(datagram.len() as u64, size.max(44));
             prop_assert_eq!(SenderPacket::decode(&datagram), Ok(packet));
-            SenderPacket::renumber(&mut datagram, sequence ^ 5, Timestamp::from_bits(!time));
-            let renumbered = SenderPacket { sequence: sequence ^ 5, timestamp: Timestamp::from_bits(!time), ..packet };
+            SenderPacket::renumber(&mut datagram, sequence ^ 5, StampTimestamp::from_bits(!time));
+            let renumbered = SenderPacket { sequence: sequence ^ 5, timestamp: StampTimestamp::from_bits(!time), ..packet };
             prop_assert_eq!(&datagram, &renumbered.encode(ByteCount::new(size)));
         }
 

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-/// Takes any bytes; panics when something does not hold.
-pub(crate) type Target = fn(&[u8]);
+/// Fuzz target: accepts any bytes, and panics when an invariant is violated.
+pub(crate) type FuzzTarget = fn(&[u8]);
 
-/// Random numbers that are the same every time (xorshift64*).
+/// Reproducible random numbers (xorshift64*).
 struct Random(u64);
 
 impl Random {
@@ -61,14 +61,14 @@ fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     files.into_iter().map(|file| (file.clone(), std::fs::read(file).expect("readable"))).collect()
 }
 
-/// Runs a target; says on what it failed.
-fn run(name: &str, target: Target, data: &[u8], origin: &str) {
+/// Runs a target; a panic names the input.
+fn run(name: &str, target: FuzzTarget, data: &[u8], origin: &str) {
     let passed = std::panic::catch_unwind(|| target(data)).is_ok();
     assert!(passed, "{name} failed on {origin}: {}", data.escape_ascii());
 }
 
-/// Runs a target on its seeds, and on as many mutations of them as `rounds` says, with words of `dictionary`.
-pub(crate) fn run_target(name: &str, target: Target, rounds: u32, dictionary: &[&[u8]]) {
+/// Runs a target on its seeds, and on `rounds` mutations of them, with byte sequences of `dictionary`.
+pub(crate) fn run_target(name: &str, target: FuzzTarget, rounds: u32, dictionary: &[&[u8]]) {
     let seeds = corpus(name);
     for (file, data) in &seeds {
         run(name, target, data, &file.display().to_string());
@@ -82,7 +82,7 @@ pub(crate) fn run_target(name: &str, target: Target, rounds: u32, dictionary: &[
     }
 }
 
-/// The names of all corpora of which `is_ours` holds, sorted.
+/// Names of all corpora for which `is_ours` is true, sorted.
 pub(crate) fn corpora(is_ours: impl Fn(&str) -> bool) -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     let mut corpora: Vec<_> = std::fs::read_dir(folder)

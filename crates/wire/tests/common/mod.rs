@@ -1,16 +1,16 @@
-//! What the tests of the machines share: the captured conversation, and both machines with a clock.
+//! Common parts of the tests of the state machines: the captured conversation, and both machines with a clock.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 use std::time::Duration;
 
 use linerate_units::{MonotonicTime, StreamCount};
-use linerate_wire::Deadlines;
+use linerate_wire::ControlDeadlines;
 use linerate_wire::client::{self, ClientMachine};
 use linerate_wire::cookie::Cookie;
-use linerate_wire::extension::Hello;
+use linerate_wire::extension::ServerHello;
 use linerate_wire::frame;
 use linerate_wire::parameters::ServerLimits;
-use linerate_wire::results::{self, Results};
+use linerate_wire::results::{self, TestResults};
 use linerate_wire::server::{self, ServerMachine};
 
 /// Captured between two iperf3 3.21+ (`-n 300K`).
@@ -19,7 +19,7 @@ pub const PARAMETERS: &str = r#"{"tcp":true,"omit":0,"time":0,"num":307200,"bloc
 pub const CLIENT_RESULTS: &str = r#"{"cpu_util_total":95.653522831629971,"cpu_util_user":95.653522831629971,"cpu_util_system":0,"sender_has_retransmits":1,"congestion_used":"bbr","streams":[{"id":1,"bytes":393216,"retransmits":0,"jitter":0,"errors":0,"omitted_errors":0,"packets":0,"omitted_packets":0,"start_time":0,"end_time":1.00119}]}"#;
 pub const SERVER_RESULTS: &str = r#"{"cpu_util_total":0.027258809922590738,"cpu_util_user":0,"cpu_util_system":0.027258809922590738,"sender_has_retransmits":-1,"congestion_used":"bbr","streams":[{"id":1,"bytes":393216,"retransmits":-1,"jitter":0,"errors":0,"omitted_errors":0,"packets":0,"omitted_packets":0,"start_time":0,"end_time":1.041819}]}"#;
 
-pub fn results(document: &str) -> Results {
+pub fn results(document: &str) -> TestResults {
     results::decode(document.as_bytes(), StreamCount::new(1)).expect("captured from iperf3")
 }
 
@@ -40,12 +40,12 @@ pub struct Client {
 impl Client {
     pub fn new(cookie: &Cookie) -> Self {
         let mut client =
-            Self { machine: ClientMachine::new(cookie, StreamCount::new(1), Deadlines::default()), now: at(0) };
-        assert_eq!(client.machine.poll(), Some(client::Output::Send(cookie.as_bytes().to_vec())));
+            Self { machine: ClientMachine::new(cookie, StreamCount::new(1), ControlDeadlines::default()), now: at(0) };
+        assert_eq!(client.machine.poll(), Some(client::ClientAction::Send(cookie.as_bytes().to_vec())));
         client
     }
 
-    /// A client that is no linerate.
+    /// A client that is not a linerate.
     pub fn stock() -> Self {
         Self::new(&Cookie::from_bytes(*COOKIE))
     }
@@ -54,36 +54,39 @@ impl Client {
         Self::new(&Cookie::linerate(entropy()))
     }
 
-    pub fn give(&mut self, input: client::Input<'_>) -> Vec<client::Output> {
+    pub fn give(&mut self, input: client::ClientEvent<'_>) -> Vec<client::ClientAction> {
         self.machine.handle(self.now, input);
         std::iter::from_fn(|| self.machine.poll()).collect()
     }
 
-    pub fn receive(&mut self, bytes: &[u8]) -> Vec<client::Output> {
-        self.give(client::Input::Bytes(bytes))
+    pub fn receive(&mut self, bytes: &[u8]) -> Vec<client::ClientAction> {
+        self.give(client::ClientEvent::Bytes(bytes))
     }
 
-    /// As far as `step`, on the normal way.
+    /// Advances to `step` in the normal sequence.
     pub fn reach(step: ClientStep) -> Self {
         let mut client = Self::stock();
         for next in ClientStep::ALL.into_iter().take_while(|next| *next < step) {
             let outputs = client.take(next);
-            assert!(!outputs.iter().any(|output| matches!(output, client::Output::Failed(_))), "{next:?}: {outputs:?}");
+            assert!(
+                !outputs.iter().any(|output| matches!(output, client::ClientAction::Failed(_))),
+                "{next:?}: {outputs:?}"
+            );
         }
         client
     }
 
-    /// What happens at `step` on the normal way.
-    pub fn take(&mut self, step: ClientStep) -> Vec<client::Output> {
+    /// Performs `step` of the normal sequence.
+    pub fn take(&mut self, step: ClientStep) -> Vec<client::ClientAction> {
         match step {
             ClientStep::Admission => self.receive(&[9]),
-            ClientStep::OwnParameters => self.give(client::Input::Parameters(PARAMETERS.to_owned())),
+            ClientStep::OwnParameters => self.give(client::ClientEvent::Parameters(PARAMETERS.to_owned())),
             ClientStep::Acceptance => self.receive(&[10]),
             ClientStep::TestStart => self.receive(&[1]),
             ClientStep::TestRunning => self.receive(&[2]),
-            ClientStep::TestEnd => self.give(client::Input::TestOver),
+            ClientStep::TestEnd => self.give(client::ClientEvent::TestOver),
             ClientStep::ExchangeResults => self.receive(&[13]),
-            ClientStep::OwnResults => self.give(client::Input::Results(results(CLIENT_RESULTS))),
+            ClientStep::OwnResults => self.give(client::ClientEvent::Results(results(CLIENT_RESULTS))),
             ClientStep::PeerResults => self.receive(&frame::encode(SERVER_RESULTS)),
             ClientStep::DisplayResults => self.receive(&[14]),
             ClientStep::Over => Vec::new(),
@@ -91,7 +94,7 @@ impl Client {
     }
 }
 
-/// What a client waits for, in order.
+/// Steps of a client, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClientStep {
     Admission,
@@ -122,7 +125,7 @@ impl ClientStep {
         Self::Over,
     ];
 
-    /// The state byte that is due here.
+    /// State byte expected at this step.
     pub fn expected(self) -> Option<u8> {
         match self {
             Self::Admission => Some(9),
@@ -144,46 +147,49 @@ pub struct Server {
 
 impl Server {
     pub fn new(cookie: &Cookie) -> Self {
-        Self { machine: ServerMachine::new(cookie, ServerLimits::default(), Deadlines::default()), now: at(0) }
+        Self { machine: ServerMachine::new(cookie, ServerLimits::default(), ControlDeadlines::default()), now: at(0) }
     }
 
-    pub fn give(&mut self, input: server::Input<'_>) -> Vec<server::Output> {
+    pub fn give(&mut self, input: server::ServerEvent<'_>) -> Vec<server::ServerAction> {
         self.machine.handle(self.now, input);
         std::iter::from_fn(|| self.machine.poll()).collect()
     }
 
-    pub fn receive(&mut self, bytes: &[u8]) -> Vec<server::Output> {
-        self.give(server::Input::Bytes(bytes))
+    pub fn receive(&mut self, bytes: &[u8]) -> Vec<server::ServerAction> {
+        self.give(server::ServerEvent::Bytes(bytes))
     }
 
-    /// As far as `step`, on the normal way.
+    /// Advances to `step` in the normal sequence.
     pub fn reach(step: ServerStep) -> Self {
         let mut server = Self::new(&Cookie::from_bytes(*COOKIE));
         for next in ServerStep::ALL.into_iter().take_while(|next| *next < step) {
             let outputs = server.take(next);
-            assert!(!outputs.iter().any(|output| matches!(output, server::Output::Failed(_))), "{next:?}: {outputs:?}");
+            assert!(
+                !outputs.iter().any(|output| matches!(output, server::ServerAction::Failed(_))),
+                "{next:?}: {outputs:?}"
+            );
         }
         server
     }
 
-    /// What happens at `step` on the normal way.
-    pub fn take(&mut self, step: ServerStep) -> Vec<server::Output> {
+    /// Performs `step` of the normal sequence.
+    pub fn take(&mut self, step: ServerStep) -> Vec<server::ServerAction> {
         match step {
-            ServerStep::Admission => self.give(server::Input::Admit { hello: Some(Hello::new(&[])) }),
+            ServerStep::Admission => self.give(server::ServerEvent::Admit { hello: Some(ServerHello::new(&[])) }),
             ServerStep::Parameters => self.receive(&frame::encode(PARAMETERS)),
-            ServerStep::Decision => self.give(server::Input::Accept),
-            ServerStep::Streams => self.give(server::Input::StreamsOpen),
+            ServerStep::Decision => self.give(server::ServerEvent::Accept),
+            ServerStep::Streams => self.give(server::ServerEvent::StreamsOpen),
             ServerStep::TestEnd => self.receive(&[4]),
-            ServerStep::Stopping => self.give(server::Input::StreamsStopped),
+            ServerStep::Stopping => self.give(server::ServerEvent::StreamsStopped),
             ServerStep::PeerResults => self.receive(&frame::encode(CLIENT_RESULTS)),
-            ServerStep::OwnResults => self.give(server::Input::Results(results(SERVER_RESULTS))),
+            ServerStep::OwnResults => self.give(server::ServerEvent::Results(results(SERVER_RESULTS))),
             ServerStep::Done => self.receive(&[16]),
             ServerStep::Over => Vec::new(),
         }
     }
 }
 
-/// What a server waits for, in order.
+/// Steps of a server, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ServerStep {
     Admission,

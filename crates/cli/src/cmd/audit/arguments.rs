@@ -1,27 +1,27 @@
-//! The command line of `linerate audit`.
+//! Command line of `linerate audit`.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use linerate_model::finding::Severity;
+use linerate_model::finding::FindingSeverity;
 
 /// `linerate audit`.
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Reads this host's settings, links and counters, says what of it slows transfers or will surprise \
-                  somebody, who says so, and the exact change. Nothing is changed, no other host is needed, and reading \
+    long_about = "Reads this host's settings, links and counters, reports what slows transfers or behaves \
+                  unexpectedly, the source and the change. Nothing is changed, no other host is needed, and reading \
                   needs no root.",
     after_help = "Examples:\n  linerate audit\n  linerate audit --min-severity warning\n  linerate audit --explain \
                   net.ipv4.tcp_rmem\n  linerate audit --sarif > audit.sarif\n\nExit codes: 0 nothing that would cost \
                   performance, 1 at least one warning or critical finding is shown, 2 usage."
 )]
 pub(crate) struct AuditArguments {
-    /// Say everything about one setting: its value, default, every line that sets it, and who wins at boot
+    /// Explain one setting: its value, default, every line that sets it, and the one in effect at boot
     #[arg(long, value_name = "KEY")]
     pub(crate) explain: Option<String>,
-    /// Leave out what matters less
+    /// Leave out findings below this severity
     #[arg(long, value_enum, default_value = "note", value_name = "LEVEL")]
-    pub(crate) min_severity: Level,
+    pub(crate) min_severity: SeverityThreshold,
     /// Print one JSON document (schema 1) instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -34,32 +34,32 @@ pub(crate) struct AuditArguments {
 }
 
 impl AuditArguments {
-    /// Everything about this host.
+    /// Arguments for all findings about this host.
     pub(crate) const fn of_all(json: bool) -> Self {
-        Self { explain: None, min_severity: Level::Note, json, sarif: false, root: None }
+        Self { explain: None, min_severity: SeverityThreshold::Note, json, sarif: false, root: None }
     }
 }
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Level {
+pub(crate) enum SeverityThreshold {
     /// Everything
     Note,
-    /// What could be better
+    /// Improvements
     Advice,
-    /// What costs performance or will surprise somebody
+    /// Findings that cost performance or behave unexpectedly
     Warning,
-    /// What breaks or cripples transfers
+    /// Findings that break or cripple transfers
     Critical,
 }
 
-impl From<Level> for Severity {
-    fn from(level: Level) -> Self {
+impl From<SeverityThreshold> for FindingSeverity {
+    fn from(level: SeverityThreshold) -> Self {
         match level {
-            Level::Note => Self::Note,
-            Level::Advice => Self::Advice,
-            Level::Warning => Self::Warning,
-            Level::Critical => Self::Critical,
+            SeverityThreshold::Note => Self::Note,
+            SeverityThreshold::Advice => Self::Advice,
+            SeverityThreshold::Warning => Self::Warning,
+            SeverityThreshold::Critical => Self::Critical,
         }
     }
 }

@@ -1,64 +1,64 @@
-//! `linerate audit --explain KEY`: everything about one setting.
+//! `linerate audit --explain KEY`: explanation of one setting.
 
 use std::fmt::Write as _;
 
-use linerate_model::fact::Fact;
-use linerate_model::finding::Finding;
-use linerate_model::host::HostFacts;
-use linerate_model::host::catalogue::{self, Scope};
-use linerate_model::host::defaults::{KernelDefault, default_of};
-use linerate_model::host::settings::{Order, Source, Writing, numbers, syntax};
-use linerate_model::schema::audit::{
-    DefaultDocument, ExplanationDocument, FactDocument, FindingDocument, Place, SCHEMA, places,
+use linerate_documents::audit::{
+    DefaultDocument, ExplanationDocument, FileLocation, FindingDocument, SCHEMA, WriteAccess, setting_locations,
 };
-use linerate_report::throughput_text::Style;
-use linerate_rules::audit::{self, RULES, Rule};
+use linerate_model::fact::Fact;
+use linerate_model::finding::AuditFinding;
+use linerate_model::host::HostFacts;
+use linerate_model::host::catalogue::{self, SettingScope};
+use linerate_model::host::defaults::{KernelDefault, default_of};
+use linerate_model::host::settings::{ReadOrder, SettingSource, SettingWritability, numbers, syntax};
+use linerate_report::throughput_text::TextStyle;
+use linerate_rules::audit::{self, AuditRule, RULES};
 
 use super::VERSION;
 use super::text::{ascii, bold, push, push_finding};
-use crate::cmd::measurement::print_json;
+use crate::cmd::measurement::{DocumentKind, print_json};
 use crate::console;
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 
-/// What is known about a setting.
-struct Explained<'a> {
+/// Known facts about a setting.
+struct SettingExplanation<'a> {
     host: &'a HostFacts,
     key: String,
     default: Option<KernelDefault>,
-    at_boot: Option<Source>,
-    by_hand: Option<Source>,
-    rules: Vec<&'static Rule>,
-    findings: Vec<Finding>,
+    at_boot: Option<SettingSource>,
+    by_hand: Option<SettingSource>,
+    rules: Vec<&'static AuditRule>,
+    findings: Vec<AuditFinding>,
 }
 
-/// Says it, if there is such a setting here or in the catalogue.
-pub(super) fn run(host: &HostFacts, written: &str, json: bool) -> Exit {
+/// Prints the explanation, if the setting exists here or in the catalogue.
+pub(super) fn run(host: &HostFacts, written: &str, json: bool) -> ExitStatus {
     let Some(key) = known_name(host, written) else {
-        let nearest = audit::nearest_name(host, &syntax::name(written));
+        let nearest = audit::nearest_name(host, &syntax::normalised_name(written));
         let advice = nearest.map(|name| format!("there is no setting {written}; did you mean {name}?"));
         console::error(&format!("there is no setting {written} here: `sysctl -a` lists them"), advice.as_deref());
-        return Exit::Unable;
+        return ExitStatus::Unable;
     };
-    let explained = Explained {
+    let explained = SettingExplanation {
         host,
         default: host.kernel.version().and_then(|version| default_of(&key, version, &host.memory)),
         at_boot: host.settings.decides(&key, host.settings.order_at_boot()),
-        by_hand: host.settings.decides(&key, Order::Procps),
+        by_hand: host.settings.decides(&key, ReadOrder::Procps),
         rules: RULES.iter().filter(|rule| rule.keys.contains(&key.as_str())).collect(),
         findings: audit::audit(host).into_iter().filter(|finding| finding.subject == key).collect(),
         key,
     };
     if json {
-        print_json(&explained.document());
+        print_json(DocumentKind::AuditExplanation, &explained.document());
     } else {
         console::data(&explained.text(console::data_style()));
     }
-    Exit::Success
+    ExitStatus::Success
 }
 
-/// The setting that was meant: with dots or slashes, or with its last word where that is enough.
+/// Full name of the setting, from dots or slashes, or from its last component where that is unambiguous.
 fn known_name(host: &HostFacts, written: &str) -> Option<String> {
-    let name = syntax::name(written.trim().trim_start_matches("/proc/sys/"));
+    let name = syntax::normalised_name(written.trim().trim_start_matches("/proc/sys/"));
     let exists = |name: &str| {
         catalogue::find(name).is_some()
             || host.settings.names.known().is_some_and(|names| names.contains(name))
@@ -70,81 +70,81 @@ fn known_name(host: &HostFacts, written: &str) -> Option<String> {
     ["net.ipv4", "net.core", "net.ipv6"].into_iter().map(|space| format!("{space}.{name}")).find(|name| exists(name))
 }
 
-impl Explained<'_> {
+impl SettingExplanation<'_> {
     fn document(&self) -> ExplanationDocument {
         let (writable, why) = self.writable();
         ExplanationDocument {
             schema: SCHEMA,
             linerate_version: VERSION.to_owned(),
             key: self.key.clone(),
-            what: catalogue::find(&self.key).map(|knob| knob.what.to_owned()),
-            now: FactDocument::from(&self.now()),
+            description: catalogue::find(&self.key).map(|knob| knob.description.to_owned()),
+            present_value: self.current_value(),
             kernel_default: self.default.as_ref().map(|default| DefaultDocument {
                 value: default.value.clone(),
                 exact: default.exact,
                 reason: default.reason.clone(),
             }),
-            writable: writable.to_owned(),
+            writable,
             not_writable_because: why,
-            at_boot: self.at_boot.as_ref().map(Place::from),
-            by_sysctl_system: self.by_hand.as_ref().map(Place::from),
-            lines_at_boot: places(self.host, &self.key, self.host.settings.order_at_boot()),
-            lines_by_sysctl_system: places(self.host, &self.key, Order::Procps),
+            at_boot: self.at_boot.as_ref().map(FileLocation::from),
+            by_sysctl_system: self.by_hand.as_ref().map(FileLocation::from),
+            lines_at_boot: setting_locations(self.host, &self.key, self.host.settings.order_at_boot()),
+            lines_by_sysctl_system: setting_locations(self.host, &self.key, ReadOrder::Procps),
             rules: self.rules.iter().map(|rule| rule.id.to_owned()).collect(),
             findings: self.findings.iter().map(|finding| FindingDocument::new(self.host, finding)).collect(),
         }
     }
 
-    fn now(&self) -> Fact<String> {
+    fn current_value(&self) -> Fact<String> {
         match self.host.settings.values.get(&self.key) {
             Some(setting) => setting.value.clone(),
-            None => Fact::absent("it was not looked at: no rule knows it, and no file sets it"),
+            None => Fact::absent("it was not read: no rule uses it, and no file sets it"),
         }
     }
 
-    fn writable(&self) -> (&'static str, Option<String>) {
-        match self.host.settings.values.get(&self.key).map(|setting| &setting.writing) {
-            Some(Writing::Possible) => ("yes", None),
-            Some(Writing::NeedsPrivilege) => ("needs_privilege", None),
-            Some(Writing::Impossible(why)) => ("no", Some(why.clone())),
-            Some(Writing::Unknown) | None => ("unknown", None),
+    fn writable(&self) -> (WriteAccess, Option<String>) {
+        match self.host.settings.values.get(&self.key).map(|setting| &setting.writability) {
+            Some(SettingWritability::Possible) => (WriteAccess::Yes, None),
+            Some(SettingWritability::NeedsPrivilege) => (WriteAccess::NeedsPrivilege, None),
+            Some(SettingWritability::Impossible(why)) => (WriteAccess::No, Some(why.clone())),
+            Some(SettingWritability::Unknown) | None => (WriteAccess::Unknown, None),
         }
     }
 
-    fn text(&self, style: Style) -> String {
+    fn text(&self, style: TextStyle) -> String {
         let mut text = format!("{}\n", bold(&self.key, style));
         if let Some(knob) = catalogue::find(&self.key) {
-            push(&mut text, "  ", "  ", knob.what, style);
+            push(&mut text, "  ", "  ", knob.description, style);
         }
         text.push('\n');
         let rows = [
-            ("now", self.now_words()),
-            ("default", self.default_words()),
+            ("now", self.current_value_text()),
+            ("default", self.default_text()),
             ("at boot", self.decided(self.at_boot.as_ref())),
             ("later", format!("after `sysctl --system`: {}", self.decided(self.by_hand.as_ref()))),
-            ("writable", self.writable_words()),
-            ("kept", self.scope_words()),
+            ("writable", self.writable_text()),
+            ("scope", self.scope_text()),
         ];
         let files_apply = self.host.privileges.files_apply_here() != Some(false);
-        for (label, words) in rows.into_iter().filter(|(label, _)| files_apply || *label != "later") {
-            push(&mut text, &format!("  {label:9}"), &" ".repeat(11), &words, style);
+        for (label, value) in rows.into_iter().filter(|(label, _)| files_apply || *label != "later") {
+            push(&mut text, &format!("  {label:9}"), &" ".repeat(11), &value, style);
         }
         self.push_lines(&mut text, style);
         self.push_rules(&mut text, style);
         text
     }
 
-    fn now_words(&self) -> String {
-        let now = self.now();
+    fn current_value_text(&self) -> String {
+        let now = self.current_value();
         let value = match &now {
             Fact::Known(value) => value,
             Fact::Unknown(why) => return format!("not known: {why}"),
         };
         let Some(default) = &self.default else { return value.clone() };
-        format!("{value} ({})", compared(value, default))
+        format!("{value} ({})", compare_with_default(value, default))
     }
 
-    fn default_words(&self) -> String {
+    fn default_text(&self) -> String {
         let version =
             self.host.kernel.version().map_or_else(|| "this kernel".to_owned(), |found| format!("kernel {found}"));
         match &self.default {
@@ -156,40 +156,42 @@ impl Explained<'_> {
         }
     }
 
-    fn decided(&self, source: Option<&Source>) -> String {
+    fn decided(&self, source: Option<&SettingSource>) -> String {
         if self.host.privileges.files_apply_here() == Some(false) {
-            return "files do not apply here: this is a container or a network namespace of its own".to_owned();
+            return "files do not apply here: this is a container or a separate network namespace".to_owned();
         }
         match source {
-            Some(source) => format!("{} ({})", source.value().unwrap_or_default(), source.place()),
+            Some(source) => format!("{} ({})", source.value().unwrap_or_default(), source.location()),
             None => "the kernel's default: no line sets it".to_owned(),
         }
     }
 
-    fn writable_words(&self) -> String {
+    fn writable_text(&self) -> String {
         match self.writable() {
-            ("yes", _) => "yes".to_owned(),
-            ("needs_privilege", _) => "by root".to_owned(),
-            ("no", why) => format!("no: {}", why.unwrap_or_default()),
-            _ => "not known: it is not there".to_owned(),
+            (WriteAccess::Yes, _) => "yes".to_owned(),
+            (WriteAccess::NeedsPrivilege, _) => "as root".to_owned(),
+            (WriteAccess::No, why) => format!("no: {}", why.unwrap_or_default()),
+            (WriteAccess::Unknown, _) => "not known: it does not exist".to_owned(),
         }
     }
 
-    fn scope_words(&self) -> String {
+    fn scope_text(&self) -> String {
         match catalogue::find(&self.key).map(|knob| knob.scope) {
-            Some(Scope::OfNamespace) => "one value in each network namespace",
-            Some(Scope::ReadOnlyInOthers) => "one value for the host; other network namespaces show it read-only",
-            Some(Scope::OfHost) => "one value for the host; other network namespaces do not show it",
+            Some(SettingScope::OfNamespace) => "one value in each network namespace",
+            Some(SettingScope::ReadOnlyInOthers) => {
+                "one value for the host; other network namespaces show it read-only"
+            }
+            Some(SettingScope::OfHost) => "one value for the host; other network namespaces do not show it",
             None => "not known",
         }
         .to_owned()
     }
 
-    /// Every line in the order of the boot, in procps' order where that differs, and lines of files that are not read.
-    fn push_lines(&self, text: &mut String, style: Style) {
+    /// Pushes every line in boot order, in procps' order where that differs, and lines of files that are not read.
+    fn push_lines(&self, text: &mut String, style: TextStyle) {
         let settings = &self.host.settings;
         let boot = settings.sources(&self.key, settings.order_at_boot());
-        let by_hand = settings.sources(&self.key, Order::Procps);
+        let by_hand = settings.sources(&self.key, ReadOrder::Procps);
         push_sources(text, "Lines that set it, in the order of the boot", &boot, self.at_boot.as_ref(), style);
         if by_hand != boot {
             push_sources(text, "In the order of `sysctl --system`", &by_hand, self.by_hand.as_ref(), style);
@@ -198,22 +200,22 @@ impl Explained<'_> {
         for (file, by) in hidden {
             for source in file.sources().filter(|source| source.assignment.concerns(&self.key)) {
                 let value = source.value().unwrap_or_default();
-                let words = format!("not read: {} sets {value}; {} stands in its place", source.place(), by.path);
-                push(text, "  ", "    ", &words, style);
+                let line = format!("not read: {} sets {value}; {} replaces its file", source.location(), by.path);
+                push(text, "  ", "    ", &line, style);
             }
         }
     }
 
-    fn push_rules(&self, text: &mut String, style: Style) {
+    fn push_rules(&self, text: &mut String, style: TextStyle) {
         if self.rules.is_empty() && self.findings.is_empty() {
             return;
         }
         let _ = writeln!(text, "\n{}", bold("Rules", style));
         for rule in &self.rules {
             let found = self.findings.iter().any(|finding| finding.rule == rule.id);
-            let words =
+            let line =
                 format!("{}: {}. It looks for: {}", rule.id, if found { "FOUND" } else { "nothing" }, rule.title);
-            push(text, "  ", "    ", &words, style);
+            push(text, "  ", "    ", &line, style);
         }
         if !self.findings.is_empty() {
             text.push('\n');
@@ -224,25 +226,31 @@ impl Explained<'_> {
     }
 }
 
-fn push_sources(text: &mut String, title: &str, sources: &[Source], decides: Option<&Source>, style: Style) {
+fn push_sources(
+    text: &mut String,
+    title: &str,
+    sources: &[SettingSource],
+    decides: Option<&SettingSource>,
+    style: TextStyle,
+) {
     let _ = writeln!(text, "\n{}", bold(title, style));
     if sources.is_empty() {
         text.push_str("  none\n");
     }
     for source in sources {
-        let value = source.value().unwrap_or("(keeps wildcards away)");
+        let value = source.value().unwrap_or("(excluded from wildcards)");
         let mark = if Some(source) == decides { " <- decides" } else { "" };
         let pattern =
             if source.assignment.is_pattern() { format!(" ({})", source.assignment.key) } else { String::new() };
         let link = source.leads_to.as_ref().map_or_else(String::new, |target| format!(" -> {target}"));
-        let words = format!("{}{link}{pattern}: {value}{mark}", source.place());
-        push(text, "  ", "    ", &ascii(&words, style), style);
+        let entry = format!("{}{link}{pattern}: {value}{mark}", source.location());
+        push(text, "  ", "    ", &ascii(&entry, style), style);
     }
 }
 
-/// How a value relates to the kernel's own: by its last number, which is what limits.
+/// Ratio of a value to the kernel's default, computed from its last number, which is the limit.
 #[expect(clippy::cast_precision_loss, reason = "both are far below 2^52, and a figure of two digits is shown")]
-fn compared(value: &str, default: &KernelDefault) -> String {
+fn compare_with_default(value: &str, default: &KernelDefault) -> String {
     if value == default.value {
         return "the kernel's default".to_owned();
     }
@@ -276,7 +284,7 @@ mod tests {
             ("100 200 300", "101 202 303", false, "the kernel's default"),
             ("bbr", "cubic", true, "the kernel's default is cubic"),
         ] {
-            assert_eq!(compared(value, &default(of, exact)), expected);
+            assert_eq!(compare_with_default(value, &default(of, exact)), expected);
         }
     }
 }

@@ -1,51 +1,55 @@
-//! `linerate audit`: what of this host slows transfers, without a peer and without changing anything.
+//! `linerate audit`: settings of this host that slow transfers, found without a peer and without changing anything.
 
 mod arguments;
 mod explain;
 mod sarif;
 mod text;
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_documents::audit::AuditDocument;
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::schema::audit::AuditDocument;
 use linerate_rules::audit;
 use linerate_sys::facts;
 
 pub(crate) use arguments::AuditArguments;
 
-use crate::cmd::measurement::print_json;
+use crate::cmd::measurement::{DocumentKind, print_json};
 use crate::console;
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 
-/// The linerate that looks.
+/// Version of the linerate that audits.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Reads, judges and shows.
-pub(crate) fn run(arguments: &AuditArguments) -> Exit {
+/// Reads the host, evaluates the rules and prints the findings.
+pub(crate) fn run(arguments: &AuditArguments) -> ExitStatus {
     let host = match &arguments.root {
         Some(root) if root.is_dir() => facts::read_files_below(root),
         Some(root) => {
             console::error(&format!("{} is not a directory", root.display()), None);
-            return Exit::Unable;
+            return ExitStatus::Unable;
         }
         None => facts::read(),
     };
     if let Some(key) = &arguments.explain {
         return explain::run(&host, key, arguments.json);
     }
-    let least = Severity::from(arguments.min_severity);
+    let least = FindingSeverity::from(arguments.min_severity);
     let mut findings = audit::audit(&host);
     let all = findings.len();
     findings.retain(|finding| finding.severity >= least);
     show(arguments, &host, &findings, all - findings.len());
-    if findings.iter().any(|finding| finding.severity >= Severity::Warning) { Exit::Missed } else { Exit::Success }
+    if findings.iter().any(|finding| finding.severity >= FindingSeverity::Warning) {
+        ExitStatus::Missed
+    } else {
+        ExitStatus::Success
+    }
 }
 
-fn show(arguments: &AuditArguments, host: &HostFacts, findings: &[Finding], left_out: usize) {
+fn show(arguments: &AuditArguments, host: &HostFacts, findings: &[AuditFinding], left_out: usize) {
     if arguments.json {
-        print_json(&AuditDocument::new(VERSION, host, findings));
+        print_json(DocumentKind::Audit, &AuditDocument::new(VERSION, host, findings));
     } else if arguments.sarif {
-        print_json(&sarif::document(host, findings));
+        console::data(&format!("{:#}\n", sarif::document(host, findings)));
     } else {
         console::data(&text::audit(host, findings, left_out, console::data_style()));
     }

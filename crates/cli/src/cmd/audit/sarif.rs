@@ -1,15 +1,15 @@
 //! An audit as SARIF 2.1.0 (OASIS), which code scanning services and editors read.
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::host::settings::{Order, Source};
-use linerate_rules::audit::{RULES, Rule};
+use linerate_model::host::settings::{ReadOrder, SettingSource};
+use linerate_rules::audit::{AuditRule, RULES};
 use serde_json::{Value, json};
 
 use super::VERSION;
 
-/// The whole log: one run, all rules, a result per finding.
-pub(super) fn document(host: &HostFacts, findings: &[Finding]) -> Value {
+/// Complete log: one run, all rules, a result per finding.
+pub(super) fn document(host: &HostFacts, findings: &[AuditFinding]) -> Value {
     let results: Vec<Value> = findings.iter().map(|finding| result(host, finding)).collect();
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -26,7 +26,7 @@ pub(super) fn document(host: &HostFacts, findings: &[Finding]) -> Value {
     })
 }
 
-fn rule(rule: &Rule) -> Value {
+fn rule(rule: &AuditRule) -> Value {
     json!({
         "id": rule.id,
         "shortDescription": { "text": rule.title },
@@ -36,7 +36,7 @@ fn rule(rule: &Rule) -> Value {
     })
 }
 
-fn result(host: &HostFacts, finding: &Finding) -> Value {
+fn result(host: &HostFacts, finding: &AuditFinding) -> Value {
     let mut result = json!({
         "ruleId": finding.rule,
         "level": level(finding.severity),
@@ -56,23 +56,23 @@ fn result(host: &HostFacts, finding: &Finding) -> Value {
 }
 
 /// SARIF has three levels; advice and notes are both for information.
-const fn level(severity: Severity) -> &'static str {
+const fn level(severity: FindingSeverity) -> &'static str {
     match severity {
-        Severity::Critical => "error",
-        Severity::Warning => "warning",
-        Severity::Advice | Severity::Note => "note",
+        FindingSeverity::Critical => "error",
+        FindingSeverity::Warning => "warning",
+        FindingSeverity::Advice | FindingSeverity::Note => "note",
     }
 }
 
-fn message(finding: &Finding) -> String {
+fn message(finding: &AuditFinding) -> String {
     let mut lines = vec![finding.text.clone()];
     lines.extend(finding.remedy.iter().map(|line| format!("Do: {line}")));
     lines.join("\n")
 }
 
-/// Where files set it; what no file sets has its name as a logical place.
-fn locations(host: &HostFacts, finding: &Finding) -> Vec<Value> {
-    let sources = host.settings.sources(&finding.subject, Order::Procps);
+/// Locations in the files that set it; a logical location of its name when no file does.
+fn locations(host: &HostFacts, finding: &AuditFinding) -> Vec<Value> {
+    let sources = host.settings.sources(&finding.subject, ReadOrder::Procps);
     let mut places: Vec<Value> = Vec::new();
     for place in sources.iter().filter_map(physical) {
         if !places.contains(&place) {
@@ -80,7 +80,7 @@ fn locations(host: &HostFacts, finding: &Finding) -> Vec<Value> {
         }
     }
     if places.is_empty() && finding.subject.starts_with('/') {
-        places.push(file(&finding.subject, finding.evidence.first().and_then(|text| line_in(text)).unwrap_or(1)));
+        places.push(file(&finding.subject, finding.evidence.first().and_then(|text| line_number(text)).unwrap_or(1)));
     }
     if places.is_empty() {
         let name = &finding.subject;
@@ -89,25 +89,25 @@ fn locations(host: &HostFacts, finding: &Finding) -> Vec<Value> {
     places
 }
 
-fn physical(source: &Source) -> Option<Value> {
+fn physical(source: &SettingSource) -> Option<Value> {
     let path = source.leads_to.as_deref().or(source.file.as_deref())?;
     Some(file(path, source.assignment.line))
 }
 
 fn file(path: &str, line: usize) -> Value {
     json!({ "physicalLocation": {
-        "artifactLocation": { "uri": format!("file://{}", encoded(path)) },
+        "artifactLocation": { "uri": format!("file://{}", percent_encode(path)) },
         "region": { "startLine": line },
     }})
 }
 
-/// The line of `/etc/sysctl.d/a.conf:12: …`.
-fn line_in(evidence: &str) -> Option<usize> {
+/// Line number in `/etc/sysctl.d/a.conf:12: …`.
+fn line_number(evidence: &str) -> Option<usize> {
     evidence.split(':').nth(1)?.trim().parse().ok()
 }
 
-/// A path as it stands in a URI (RFC 3986 section 2.3).
-fn encoded(path: &str) -> String {
+/// Percent-encodes a file path for a URI (RFC 3986 section 2.3).
+fn percent_encode(path: &str) -> String {
     let encode = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
         other => format!("%{other:02X}"),
@@ -121,8 +121,8 @@ mod tests {
 
     #[test]
     fn paths_become_addresses() {
-        assert_eq!(encoded("/etc/sysctl.d/99 old%.conf"), "/etc/sysctl.d/99%20old%25.conf");
-        assert_eq!(line_in("/etc/sysctl.d/a.conf:12: nonsense"), Some(12));
-        assert_eq!(line_in("reading it: Permission denied"), None);
+        assert_eq!(percent_encode("/etc/sysctl.d/99 old%.conf"), "/etc/sysctl.d/99%20old%25.conf");
+        assert_eq!(line_number("/etc/sysctl.d/a.conf:12: nonsense"), Some(12));
+        assert_eq!(line_number("reading it: Permission denied"), None);
     }
 }

@@ -1,40 +1,42 @@
-//! An audit as a person reads it.
+//! Text output of an audit.
 
 use std::fmt::Write as _;
 
-use linerate_model::fact::Obstacle;
-use linerate_model::finding::{Finding, Severity};
+use linerate_documents::audit::SeverityCounts;
+use linerate_model::fact::ReadObstacle;
+use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::schema::audit::Counts;
 use linerate_report::escape;
-use linerate_report::throughput_text::Style;
+use linerate_report::throughput_text::TextStyle;
 
-/// Where the text of a finding begins.
+/// Indentation of a finding's text.
 const INDENT: &str = "    ";
-/// Columns of the words before evidence, source and remedy.
-const LABEL: usize = 9;
+/// Width of the labels before evidence, source and remedy.
+const LABEL_WIDTH: usize = 9;
 
-/// The whole audit: a summary in one line, the findings by severity, and what was looked at.
-pub(super) fn audit(host: &HostFacts, findings: &[Finding], left_out: usize, style: Style) -> String {
+/// Renders the whole audit: a one-line summary, the findings by severity, and the coverage.
+pub(super) fn audit(host: &HostFacts, findings: &[AuditFinding], left_out: usize, style: TextStyle) -> String {
     let mut text = format!("{}\n\n", bold(&summary(findings), style));
-    for severity in [Severity::Critical, Severity::Warning, Severity::Advice, Severity::Note] {
-        let of_severity: Vec<&Finding> = findings.iter().filter(|finding| finding.severity == severity).collect();
+    for severity in
+        [FindingSeverity::Critical, FindingSeverity::Warning, FindingSeverity::Advice, FindingSeverity::Note]
+    {
+        let of_severity: Vec<&AuditFinding> = findings.iter().filter(|finding| finding.severity == severity).collect();
         if of_severity.is_empty() {
             continue;
         }
-        text.push_str(&paint(severity, &severity.name().to_uppercase(), style));
+        text.push_str(&colour_by_severity(severity, &severity.name().to_uppercase(), style));
         text.push('\n');
         for finding in of_severity {
             push_finding(&mut text, finding, style);
         }
     }
-    text.push_str(&dim_lines(&closing(host, left_out), style));
+    text.push_str(&dim_lines(&coverage_text(host, left_out), style));
     text
 }
 
-/// `2 critical, 1 warning, 3 advice: the gravest is sack-off`.
-fn summary(findings: &[Finding]) -> String {
-    let counts = Counts::of(findings);
+/// Summary such as `2 critical, 1 warning, 3 advice; first of all sack-off`.
+fn summary(findings: &[AuditFinding]) -> String {
+    let counts = SeverityCounts::of(findings);
     let plural = |count: u64, one: &str, many: &str| match count {
         0 => None,
         1 => Some(format!("1 {one}")),
@@ -55,8 +57,8 @@ fn summary(findings: &[Finding]) -> String {
     }
 }
 
-/// One finding: its rule and subject, what is wrong, and behind a word each: what was seen, who says so, the risk, what to do.
-pub(super) fn push_finding(text: &mut String, finding: &Finding, style: Style) {
+/// Pushes one finding: its rule and subject, the text, then labelled evidence, source, risk and remedy.
+pub(super) fn push_finding(text: &mut String, finding: &AuditFinding, style: TextStyle) {
     let head = format!("  {}  {}\n", bold(&finding.rule, style), escape::line(&finding.subject));
     text.push_str(&head);
     push(text, INDENT, INDENT, &finding.text, style);
@@ -68,24 +70,24 @@ pub(super) fn push_finding(text: &mut String, finding: &Finding, style: Style) {
         push_labelled(text, "risk", &finding.risk, style);
     }
     for (index, line) in finding.remedy.iter().enumerate() {
-        let first = format!("{INDENT}{:LABEL$}", if index == 0 { "do" } else { "" });
+        let first = format!("{INDENT}{:LABEL_WIDTH$}", if index == 0 { "do" } else { "" });
         push(text, &first, &" ".repeat(first.len() + 2), line, style);
     }
     text.push('\n');
 }
 
-fn push_labelled(text: &mut String, label: &str, words: &str, style: Style) {
-    let first = format!("{INDENT}{label:LABEL$}");
+fn push_labelled(text: &mut String, label: &str, content: &str, style: TextStyle) {
+    let first = format!("{INDENT}{label:LABEL_WIDTH$}");
     let rest = " ".repeat(first.len());
-    push(text, &first, &rest, words, style);
+    push(text, &first, &rest, content, style);
 }
 
-/// Adds words in lines no wider than the terminal, the first with another beginning than the rest.
-pub(super) fn push(text: &mut String, first: &str, rest: &str, words: &str, style: Style) {
+/// Pushes text wrapped to the terminal's width; the first line has its own indentation.
+pub(super) fn push(text: &mut String, first: &str, rest: &str, wrapped: &str, style: TextStyle) {
     let width = usize::from(style.width.get()).clamp(40, 100);
-    let words = ascii(&escape::line(words), style);
+    let wrapped = ascii(&escape::line(wrapped), style);
     let (mut line, mut fresh) = (first.to_owned(), true);
-    for word in words.split(' ').filter(|word| !word.is_empty()) {
+    for word in wrapped.split(' ').filter(|word| !word.is_empty()) {
         if !fresh && line.chars().count() + 1 + word.chars().count() > width {
             text.push_str(line.trim_end());
             text.push('\n');
@@ -102,16 +104,16 @@ pub(super) fn push(text: &mut String, first: &str, rest: &str, words: &str, styl
     text.push('\n');
 }
 
-/// What was looked at, in one or two lines.
-fn closing(host: &HostFacts, left_out: usize) -> String {
+/// Coverage of the audit, in one or two lines.
+fn coverage_text(host: &HostFacts, left_out: usize) -> String {
     let facts = host.listed();
     let known = facts.iter().filter(|(_, fact)| fact.known().is_some()).count();
     let denied = facts
         .iter()
-        .filter(|(_, fact)| fact.unread().is_some_and(|unread| unread.obstacle == Obstacle::Denied))
+        .filter(|(_, fact)| fact.unread().is_some_and(|unread| unread.obstacle == ReadObstacle::Denied))
         .count();
     let kernel = host.kernel.release.known().map_or("unknown", String::as_str);
-    let mut lines = format!("Linux {kernel}: {known} facts read, {} not there or not to be read", facts.len() - known);
+    let mut lines = format!("Linux {kernel}: {known} facts read, {} absent or unreadable", facts.len() - known);
     if denied > 0 {
         let _ = write!(lines, " ({denied} need root)");
     }
@@ -122,28 +124,28 @@ fn closing(host: &HostFacts, left_out: usize) -> String {
     lines
 }
 
-fn dim_lines(words: &str, style: Style) -> String {
+fn dim_lines(lines: &str, style: TextStyle) -> String {
     let mut text = String::new();
-    push(&mut text, "", "", words, style);
+    push(&mut text, "", "", lines, style);
     if style.colour { format!("\x1b[2m{}\x1b[0m\n", text.trim_end()) } else { text }
 }
 
-pub(super) fn bold(text: &str, style: Style) -> String {
+pub(super) fn bold(text: &str, style: TextStyle) -> String {
     if style.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
 }
 
-fn paint(severity: Severity, text: &str, style: Style) -> String {
+fn colour_by_severity(severity: FindingSeverity, text: &str, style: TextStyle) -> String {
     let code = match severity {
-        Severity::Critical => "1;31",
-        Severity::Warning => "1;33",
-        Severity::Advice => "1;36",
-        Severity::Note => "1",
+        FindingSeverity::Critical => "1;31",
+        FindingSeverity::Warning => "1;33",
+        FindingSeverity::Advice => "1;36",
+        FindingSeverity::Note => "1",
     };
     if style.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
 }
 
 /// Text for a terminal without Unicode.
-pub(super) fn ascii(text: &str, style: Style) -> String {
+pub(super) fn ascii(text: &str, style: TextStyle) -> String {
     if style.unicode || text.is_ascii() {
         return text.to_owned();
     }
@@ -165,7 +167,7 @@ mod tests {
     #[test]
     fn nothing_is_wider_than_the_terminal() {
         let mut text = String::new();
-        push(&mut text, "  first ", "        ", &"word ".repeat(60), Style::plain());
+        push(&mut text, "  first ", "        ", &"word ".repeat(60), TextStyle::plain());
         assert!(text.lines().all(|line| line.len() <= 80 && !line.ends_with(' ')), "{text}");
         assert_eq!(text.split_whitespace().filter(|word| *word == "word").count(), 60);
     }

@@ -1,4 +1,4 @@
-//! The command line of `linerate baseline`.
+//! Command line of `linerate baseline`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,22 +9,22 @@ use linerate_units::{ByteCount, parse};
 /// `linerate baseline`.
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Measures what this host can do without a network, so that transfers that are limited by a disk, a \
-                  processor or a cipher are told apart from those that the network limits: memory to memory (TCP over \
+    long_about = "Measures the throughput of this host without a network, to separate transfers limited by a disk, a \
+                  processor or a cipher from those limited by the network: memory to memory (TCP over \
                   loopback), to and from a disk (past the page cache and through it), disk to disk, and encryption by \
-                  one thread.\n\nFiles are written to the current directory or the one that is given. They have no name, \
-                  so nothing is left of them however this ends.",
+                  one thread.\n\nFiles are written to the current directory or the given one. They have no name, \
+                  so none of them remains, even after a crash.",
     after_help = "Examples:\n  linerate baseline\n  linerate baseline --directory /data --size 4GiB --time 10s\n  linerate \
                   baseline --json\n\nExit codes: 0 done, 2 usage or nothing could be measured, 3 interrupted."
 )]
 pub(crate) struct BaselineArguments {
-    /// Where the files are made: the file system that a transfer would use
+    /// Directory of the test files: on the file system that a transfer would use
     #[arg(short, long, default_value = ".", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: PathBuf,
-    /// The most that a file may hold; never more than a quarter of what is free
+    /// Largest file size; never more than a quarter of the free space
     #[arg(short, long, default_value = "1GiB", value_name = "SIZE", value_parser = size)]
     pub(crate) size: ByteCount,
-    /// The most time for each part: loopback, and each of writing, reading and copying; a quarter of it for each cipher
+    /// Longest time per part: loopback, writing, reading and copying; a quarter of it per cipher
     #[arg(short, long, default_value = "2s", value_name = "TIME", value_parser = time)]
     pub(crate) time: Duration,
     /// Print one JSON document (schema 1) instead of text

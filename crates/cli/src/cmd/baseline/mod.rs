@@ -1,72 +1,75 @@
-//! `linerate baseline`: what this host can do without a network.
+//! `linerate baseline`: throughput of this host without a network.
 
 mod arguments;
 
 use std::path::Path;
 
-use linerate_engine::baseline::{self, Plan, Step};
-use linerate_model::baseline::{Baseline, Passage};
+use linerate_documents::baseline::BaselineDocument;
+use linerate_engine::baseline::{self, BaselinePlan, BaselineStep};
+use linerate_model::baseline::{HostBaseline, TimedTransfer};
 use linerate_model::fact::Fact;
-use linerate_model::schema::baseline::BaselineDocument;
 use linerate_report::escape;
+use linerate_report::text::wrap_text;
 
 pub(crate) use arguments::BaselineArguments;
 
-use crate::cmd::measurement::{LiveLine, interrupts, print_json};
+use crate::cmd::measurement::{DocumentKind, LiveLine, interrupts, print_json};
 use crate::console;
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 
-/// The linerate that measures.
+/// Version of the linerate that measures.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Measures and shows.
-pub(crate) fn run(arguments: &BaselineArguments) -> Exit {
+/// Measures the host and prints the result.
+pub(crate) fn run(arguments: &BaselineArguments) -> ExitStatus {
     if !arguments.directory.is_dir() {
         console::error(
-            &format!("{} is not a directory: choose another one with --directory", arguments.directory.display()),
+            &format!("{} is not a directory; choose another one with --directory", arguments.directory.display()),
             None,
         );
-        return Exit::Unable;
+        return ExitStatus::Unable;
     }
     let interrupts = match interrupts() {
         Ok(interrupts) => interrupts,
         Err(exit) => return exit,
     };
     let directory = arguments.directory.canonicalize().unwrap_or_else(|_| arguments.directory.clone());
-    let plan = Plan { directory: directory.clone(), most_bytes: arguments.size, time: arguments.time };
+    let plan = BaselinePlan { directory: directory.clone(), most_bytes: arguments.size, time: arguments.time };
     let mut line = LiveLine::new(arguments.quiet || arguments.json);
     let measured = baseline::measure(&plan, &|| interrupts.pending().is_some(), |step| {
-        line.renew();
-        line.show(doing(step), &[]);
+        line.refresh_now();
+        line.show(step_name(step), &[]);
     });
     line.clear();
     if arguments.json {
-        print_json(&BaselineDocument::new(VERSION, &measured));
+        print_json(DocumentKind::Baseline, &BaselineDocument::new(VERSION, &measured));
     } else {
         console::data(&text(&measured, &directory));
     }
     match (interrupts.pending(), measured.loopback.known()) {
-        (Some(_), _) => Exit::Partial,
-        (None, Some(_)) => Exit::Success,
-        (None, None) => Exit::Unable,
+        (Some(_), _) => ExitStatus::Partial,
+        (None, Some(_)) => ExitStatus::Success,
+        (None, None) => ExitStatus::Unable,
     }
 }
 
-const fn doing(step: Step) -> &'static str {
+const fn step_name(step: BaselineStep) -> &'static str {
     match step {
-        Step::Loopback => "TCP over loopback",
-        Step::Direct => "the disk, past the page cache",
-        Step::Cached => "the disk, through the page cache",
-        Step::Ciphers => "ciphers",
+        BaselineStep::Loopback => "TCP over loopback",
+        BaselineStep::Direct => "the disk, past the page cache",
+        BaselineStep::Cached => "the disk, through the page cache",
+        BaselineStep::Ciphers => "ciphers",
     }
 }
 
-/// Columns of the names, of a rate, and of how it was measured.
-const NAME: usize = 18;
-const RATE: usize = 14;
+/// Widths of the name and rate columns.
+const NAME_WIDTH: usize = 18;
+const RATE_WIDTH: usize = 14;
+const WIDTH: usize = 80;
 
-fn text(baseline: &Baseline, directory: &Path) -> String {
-    let mut lines = vec![format!("{:NAME$}{:>RATE$}{:>RATE$}  one processor", "", "rate", "per second")];
+fn text(baseline: &HostBaseline, directory: &Path) -> String {
+    let mut lines =
+        vec![format!("{:NAME_WIDTH$}{:>RATE_WIDTH$}{:>RATE_WIDTH$}  one processor", "", "rate", "per second")];
     let mut notes: Vec<String> = Vec::new();
     let received = baseline.loopback.clone().map(|loopback| loopback.received);
     push(&mut lines, &mut notes, "memory to memory", "TCP over loopback", &received);
@@ -80,24 +83,25 @@ fn text(baseline: &Baseline, directory: &Path) -> String {
     }
     let in_memory = if baseline.is_in_memory == Some(true) { ", which is in memory: no disk was tried" } else { "" };
     notes.push(format!("The disk is that of {}{in_memory}.", escape::line(&directory.display().to_string())));
-    notes.push("A transfer is at most as fast as the slowest of what it needs.".to_owned());
+    notes.push("A transfer is at most as fast as the slowest part that it uses.".to_owned());
+    let notes: Vec<String> = notes.iter().flat_map(|note| wrap_text(note, WIDTH)).collect();
     format!("{}\n\n{}\n", lines.join("\n"), notes.join("\n"))
 }
 
-fn push(lines: &mut Vec<String>, notes: &mut Vec<String>, name: &str, how: &str, fact: &Fact<Passage>) {
+fn push(lines: &mut Vec<String>, notes: &mut Vec<String>, name: &str, how: &str, fact: &Fact<TimedTransfer>) {
     match fact {
         Fact::Known(passage) => {
             let bytes = passage.bytes.as_f64() / passage.time.as_secs_f64().max(f64::MIN_POSITIVE);
             let size = linerate_units::ByteCount::from_f64(bytes);
             let share = passage.processor_share().map_or_else(|| "-".to_owned(), |share| share.to_string());
             lines.push(format!(
-                "{name:NAME$}{:>RATE$}{:>RATE$}  {share:>6}  {how}",
+                "{name:NAME_WIDTH$}{:>RATE_WIDTH$}{:>RATE_WIDTH$}  {share:>6}  {how}",
                 passage.rate().to_string(),
                 size.to_string()
             ));
         }
         Fact::Unknown(unread) => {
-            lines.push(format!("{name:NAME$}{:>RATE$}{:>RATE$}  {:>6}  {how}", "-", "-", "-"));
+            lines.push(format!("{name:NAME_WIDTH$}{:>RATE_WIDTH$}{:>RATE_WIDTH$}  {:>6}  {how}", "-", "-", "-"));
             let note = format!("Not measured ({how}): {}.", escape::line(&unread.reason));
             if !notes.contains(&note) {
                 notes.push(note);
@@ -115,21 +119,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_fit_and_what_is_missing_has_a_reason() {
-        let passage = Passage {
+    fn lines_fit_and_missing_rates_have_a_reason() {
+        let passage = TimedTransfer {
             bytes: ByteCount::new(1_250_000_000),
             time: Duration::from_secs(1),
             processor_time: Duration::from_millis(995),
         };
-        let mut baseline =
-            Baseline { ciphers: vec![("ChaCha20-Poly1305".to_owned(), Fact::Known(passage))], ..Baseline::default() };
+        let mut baseline = HostBaseline {
+            ciphers: vec![("ChaCha20-Poly1305".to_owned(), Fact::Known(passage))],
+            ..HostBaseline::default()
+        };
         baseline.cached.write = Fact::Known(passage);
-        baseline.direct.read = Fact::absent("this file system takes no direct access");
+        baseline.direct.read = Fact::absent("this file system does not support direct access");
         let text = text(&baseline, Path::new("/data"));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("10.0 Gbit/s       1.25 GB  99.5 %  through the page cache"), "{text}");
         assert!(
-            text.contains("Not measured (past the page cache): this file system takes no direct access."),
+            text.contains("Not measured (past the page cache): this file system does not support direct"),
             "{text}"
         );
         assert!(!text.contains("NaN"));

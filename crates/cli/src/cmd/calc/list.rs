@@ -1,91 +1,90 @@
-//! All calculators: as text, as a document, and as docs/formulas.md.
+//! List of all calculators: as text, as JSON, and as docs/formulas.md.
 
 use std::fmt::Write as _;
 
-use linerate_report::throughput_text::{Columns, Style};
+use linerate_report::text::wrap_text;
+use linerate_report::throughput_text::TextStyle;
 use serde_json::{Value as Json, json};
 
-use super::calculators;
-use super::solve::Calculator;
-use super::{document, evaluate, text};
+use super::answer::paint;
+use super::catalogue::{CATALOGUE, CatalogueEntry};
+use super::{command_line, evaluate};
 
-/// Each with what it answers and an example.
-pub(super) fn text(style: Style) -> String {
+/// Purpose of a calculator, from its help.
+fn purpose(entry: &CatalogueEntry) -> String {
+    let about = command_line().find_subcommand(entry.name).and_then(|command| command.get_about().cloned());
+    about.map(|about| about.to_string()).unwrap_or_default()
+}
+
+/// Text list of calculators, one line each.
+pub(super) fn text(style: TextStyle) -> String {
+    let width = CATALOGUE.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
     let mut list = String::new();
-    let width = calculators::ALL.iter().map(|calculator| calculator.name.len()).max().unwrap_or(0);
-    for calculator in calculators::ALL {
-        let name = text::bold(style, &format!("{:<width$}", calculator.name));
-        let _ = writeln!(list, "{name}  {}", calculator.about);
-        let example = calculator.examples.first().unwrap_or(&"");
-        let command = format!("linerate calc {} {example}", calculator.name);
-        let _ = writeln!(list, "{:width$}  {}", "", text::dim(style, &command));
+    for entry in CATALOGUE {
+        let _ = writeln!(list, "{}  {}", paint(style, 1, &format!("{:<width$}", entry.name)), purpose(entry));
     }
-    list.push('\n');
-    list.push_str(&text::wrapped(
-        "What is left out is computed: `linerate calc window --rate 1G --rtt 53ms` gives the window, `--window 16MiB --rtt \
-         53ms` the rate. --explain says where a formula comes from, --help what it takes.",
-        "",
-        style,
-    ));
+    list.push_str("\n`linerate calc NAME --help` has the arguments, examples, formula and source\n");
     list
 }
 
-/// The same for programs.
-pub(super) fn document() -> String {
-    let entries: Vec<Json> = calculators::ALL.iter().map(|calculator| document::entry(calculator)).collect();
-    document::lines(&json!({ "schema": 1, "calculators": entries }))
+/// JSON list of calculators (schema 1).
+pub(super) fn document() -> Json {
+    let entry = |entry: &CatalogueEntry| {
+        json!({
+            "calc": entry.name,
+            "about": purpose(entry),
+            "formulas": entry.formula_documents(),
+            "examples": entry.commands().collect::<Vec<_>>(),
+        })
+    };
+    json!({ "schema": 1, "calculators": CATALOGUE.iter().map(entry).collect::<Vec<Json>>() })
 }
 
 const INTRODUCTION: &str = "# Formulas
 
-Everything that `linerate calc` computes, with where it comes from, what to mind, and examples with their output. In each,
-what is left out is computed from the rest; where nothing is left out, the stated figure is checked. The formulas are
-`crates/model/src/formulas`, one file each, with their published figures as tests. This page is the output of
-`linerate calc --markdown`; a test holds it to that.
+Everything that `linerate calc` computes, with sources, caveats, and examples with their output. The formulas are in
+`crates/analysis/src/formulas`, one file each, with their published figures as tests. This page is the output of
+`linerate calc --markdown`, which a test enforces.
 ";
 
-/// As wide as the other pages of docs.
-const PAGE: Style = Style { width: Columns::new(120), colour: false, unicode: true };
+/// Width of the page in characters, as of the other pages of docs.
+const PAGE_WIDTH: usize = 120;
 
-/// docs/formulas.md.
+/// Contents of docs/formulas.md.
 pub(super) fn markdown() -> String {
     let mut page = INTRODUCTION.to_owned();
     page.push_str("\n| calculator | answers | formulas |\n|---|---|---|\n");
-    for calculator in calculators::ALL {
-        let formulas: Vec<&str> = calculator.formulas().iter().map(|formula| formula.name).collect();
-        let name = calculator.name;
-        let _ = writeln!(page, "| [`{name}`](#{name}) | {} | {} |", calculator.about, formulas.join(", "));
+    for entry in CATALOGUE {
+        let formulas: Vec<&str> = entry.formulas.iter().map(|formula| formula.name).collect();
+        let name = entry.name;
+        let _ = writeln!(page, "| [`{name}`](#{name}) | {} | {} |", purpose(entry), formulas.join(", "));
     }
     let mut explained = Vec::new();
-    for calculator in calculators::ALL {
-        section(&mut page, calculator, &mut explained);
+    for entry in CATALOGUE {
+        push_section(&mut page, entry, &mut explained);
     }
     page
 }
 
-/// One calculator; formulas that another one has explained are only named.
-fn section(page: &mut String, calculator: &'static Calculator, explained: &mut Vec<&'static str>) {
-    let _ = write!(page, "\n## {}\n\n{}.\n", calculator.name, calculator.about);
-    for formula in calculator.formulas() {
+/// Pushes one calculator; formulas explained under an earlier one are only named.
+fn push_section(page: &mut String, entry: &CatalogueEntry, explained: &mut Vec<&'static str>) {
+    let _ = write!(page, "\n## {}\n\n{}.\n", entry.name, purpose(entry));
+    for formula in entry.formulas {
         let _ = write!(page, "\n**{}**: `{}`\n({})\n", formula.name, formula.text, formula.citation);
         if explained.contains(&formula.name) {
             continue;
         }
         explained.push(formula.name);
-        for paragraph in formula.explanation.split("\n\n") {
-            page.push('\n');
-            page.push_str(&text::wrapped(paragraph, "", PAGE));
-        }
+        let _ = writeln!(page, "\n{}", wrap_text(formula.explanation, PAGE_WIDTH).join("\n"));
     }
     page.push_str("\n```console\n");
-    for (index, example) in calculator.examples.iter().enumerate() {
-        let _ = writeln!(page, "$ linerate calc {} {example}", calculator.name);
-        let words: Vec<&str> = [calculator.name].into_iter().chain(example.split(' ')).collect();
-        let shown = evaluate(&words).map(|solution| match index {
-            0 => text::answer(&solution, Style::plain()),
-            _ => text::headline(&solution, Style::plain()),
+    for (index, example) in entry.examples.iter().enumerate() {
+        let _ = writeln!(page, "$ linerate calc {} {example}", entry.name);
+        let shown = evaluate(&format!("{} {example}", entry.name)).map(|answer| match index {
+            0 => answer.text(entry, TextStyle::plain()),
+            _ => answer.headline(TextStyle::plain()),
         });
-        page.push_str(&shown.unwrap_or_else(|why| format!("{why}\n")));
+        page.push_str(&shown.unwrap_or_else(|reason| format!("{reason}\n")));
     }
     page.push_str("```\n");
 }

@@ -1,91 +1,93 @@
-//! `linerate calc`: every formula, with units, in each direction.
-//!
-//! A calculator is a table of quantities and of relations between them (`solve`): what is left out is computed, and where
-//! nothing is left out the stated figure is checked. The formulas themselves are `linerate_model::formulas`.
+//! `linerate calc`: every formula of `linerate_analysis::formulas`, with units.
 
-mod arguments;
+mod answer;
 mod calculators;
-mod document;
+mod catalogue;
 mod figure;
 mod list;
-mod nearest;
-mod quantity;
-mod solve;
 #[cfg(test)]
 mod tests;
-mod text;
+mod values;
 
 use std::process::ExitCode;
 
-pub(crate) use arguments::CalcArguments;
-use arguments::Question;
-use nearest::nearest;
-use solve::{Calculator, Check, Known, Solution};
+use clap::{Args, Command as CommandLine, FromArgMatches};
 
+use answer::ReflectorAnswer;
+use calculators::Calculator;
+use catalogue::CatalogueEntry;
+
+use crate::cmd::measurement::{DocumentKind, print_json};
 use crate::console;
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 
-/// Does what was asked for.
+const ABOUT_NUMBERS: &str = "Rates: 10G, 10Gbit/s, 1.25GB/s. Sizes: 16MiB (by 1024), 16MB or 16M (by 1000), 1448. Times: \
+                             117ms, 250us, 1.5s. Loss: 0.01%, 1/36000, 2.8e-5.";
+
+/// `linerate calc`.
+#[derive(Debug, Args)]
+#[command(subcommand_value_name = "CALCULATOR", subcommand_help_heading = "Calculators", after_help = ABOUT_NUMBERS)]
+#[command(disable_help_subcommand = true, mut_subcommands = with_formulas)]
+pub(crate) struct CalcArguments {
+    /// Calculator; without one, all are listed.
+    #[command(subcommand)]
+    calculator: Option<Calculator>,
+    /// Print a JSON document (schema 1) instead of text
+    #[arg(long, global = true)]
+    json: bool,
+    /// Print all formulas with their explanations and examples as Markdown
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+}
+
+/// Adds the formulas and examples of a calculator to its help.
+fn with_formulas(command: CommandLine) -> CommandLine {
+    let Some(entry) = CatalogueEntry::named(command.get_name()) else { return command };
+    let examples: Vec<String> = entry.commands().map(|example| format!("  {example}")).collect();
+    let end = format!("{ABOUT_NUMBERS}\n\nExamples:\n{}", examples.join("\n"));
+    let formula = |explained: bool| {
+        let texts = entry.formulas.iter().map(|formula| {
+            let explanation = if explained { format!("\n\n{}", formula.explanation) } else { String::new() };
+            format!("  {}\n  ({}){explanation}", formula.text, formula.citation)
+        });
+        format!("{end}\n\nFormula:\n{}", texts.collect::<Vec<_>>().join("\n\n"))
+    };
+    command.after_help(formula(false)).after_long_help(formula(true))
+}
+
+/// Runs the selected calculator, or lists them all.
 pub(crate) fn run(arguments: &CalcArguments) -> ExitCode {
     let style = console::data_style();
-    if let Some(name) = &arguments.unknown {
-        let advice = match nearest(name) {
-            Some(known) => format!("did you mean `linerate calc {known}`? "),
-            None => String::new(),
-        };
-        console::error(&format!("calc: there is no formula {name:?}\n{advice}`linerate calc` lists all"), None);
-        return Exit::Unable.into();
-    }
-    let exit = match &arguments.question {
-        None if arguments.json => show(&list::document()),
-        None if arguments.markdown => show(&list::markdown()),
-        None => show(&list::text(style)),
-        Some(question) if question.explain && arguments.json => show(&document::explanation(question.calculator)),
-        Some(question) if question.explain => show(&text::explanation(question.calculator, style)),
-        Some(question) => match answer(question) {
-            Ok(solution) => {
-                show(&if arguments.json { document::answer(&solution) } else { text::answer(&solution, style) });
-                if solution.checks.iter().all(Check::holds) { Exit::Success } else { Exit::Missed }
-            }
-            Err(why) => {
-                console::error(&format!("calc {}: {why}", question.calculator.name), None);
-                Exit::Unable
-            }
-        },
+    let Some(calculator) = &arguments.calculator else {
+        match (arguments.json, arguments.markdown) {
+            (true, _) => print_json(DocumentKind::Calculators, &list::document()),
+            (_, true) => console::data(&list::markdown()),
+            _ => console::data(&list::text(style)),
+        }
+        return ExitStatus::Success.into();
     };
-    exit.into()
-}
-
-fn show(text: &str) -> Exit {
-    console::data(text);
-    Exit::Success
-}
-
-fn answer(question: &Question) -> Result<Solution, String> {
-    solve::solve(question.calculator, Known::read(question.calculator, &question.given)?)
-}
-
-/// Answers a question that is written as words after `calc`.
-fn evaluate<S: AsRef<str>>(words: &[S]) -> Result<Solution, String> {
-    let (name, rest) = words.split_first().ok_or("no calculator is named")?;
-    let calculator: &'static Calculator =
-        calculators::named(name.as_ref()).ok_or_else(|| format!("there is no calculator {}", name.as_ref()))?;
-    let mut given = Vec::new();
-    let mut words = rest.iter().map(AsRef::as_ref);
-    while let Some(word) = words.next() {
-        given.push(match word.strip_prefix("--") {
-            Some(option) => {
-                let value = words.next().ok_or_else(|| format!("--{option} needs a value"))?;
-                (Some(option.to_owned()), value.to_owned())
-            }
-            None => (None, word.to_owned()),
-        });
+    let (name, answer) = calculator.compute();
+    match (answer, CatalogueEntry::named(name)) {
+        (Ok(answer), Some(entry)) if arguments.json => print_json(DocumentKind::Calculation, &answer.document(entry)),
+        (Ok(answer), Some(entry)) => console::data(&answer.text(entry, style)),
+        (answer, _) => {
+            let reason = answer.err().unwrap_or_default();
+            let advice = format!("`linerate calc {name} --help` has its arguments and examples");
+            console::error(&format!("calc {name}: {reason}\n{advice}"), None);
+            return ExitStatus::Unable.into();
+        }
     }
-    solve::solve(calculator, Known::read(calculator, &given)?)
+    ExitStatus::Success.into()
 }
 
-/// The questions that follow a solution, each with its own; those that cannot be asked are left out.
-fn following(solution: &Solution) -> Vec<(Vec<String>, Solution)> {
-    let asked = solution.calculator.next.iter().filter_map(|ask| ask(&solution.known).ok());
-    asked.filter_map(|words| evaluate(&words).ok().map(|solution| (words, solution))).collect()
+/// Command line of the calculators alone.
+fn command_line() -> CommandLine {
+    CalcArguments::augment_args(CommandLine::new("calc").no_binary_name(true))
+}
+
+/// Evaluates a query in the form of the arguments of `calc`.
+fn evaluate(query: &str) -> Result<ReflectorAnswer, String> {
+    let matches = command_line().try_get_matches_from(query.split_whitespace()).map_err(|error| error.to_string())?;
+    let arguments = CalcArguments::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+    arguments.calculator.ok_or("no calculator given")?.compute().1
 }

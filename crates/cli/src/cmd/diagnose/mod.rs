@@ -1,35 +1,26 @@
 //! `linerate diagnose HOST`: what limits a transfer, from both ends.
 
 mod arguments;
-pub(crate) mod document;
 mod progress;
 mod watched;
 
-use std::time::Duration;
-
 use linerate_engine::client::ClientOptions;
 use linerate_engine::diagnose::{self, DiagnoseOptions, DiagnoseOutcome, PathSource};
-use linerate_engine::path::PathOptions;
-use linerate_engine::probe::Target;
-use linerate_model::diagnosis::{Diagnosis, Place};
-use linerate_model::parameters::{Direction, Protocol, TestParameters};
+use linerate_model::diagnosis::{CauseLocation, TransferDiagnosis};
+use linerate_model::parameters::{TestDirection, TestParameters, TestProtocol};
+use linerate_operate::diagnose::{RunStart, TransferRequest, path_options, run as run_document};
 use linerate_rules::diagnosis;
-use linerate_units::PacketCount;
 
 pub(crate) use arguments::DiagnoseArguments;
-pub(crate) use progress::Progress;
+pub(crate) use progress::DiagnoseProgressDisplay;
 
-use crate::cmd::measurement::interrupts;
+use crate::cmd::measurement::{interrupts, own_arguments};
 use crate::console;
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 use crate::iperf3;
 
-/// The probes of the path: fewer than `linerate path` sends, as the transfer tells the rest.
-const PROBES: u64 = 600;
-const PROBE_INTERVAL: Duration = Duration::from_millis(5);
-
 /// Measures, explains, shows and keeps.
-pub(crate) fn run(arguments: &DiagnoseArguments) -> Exit {
+pub(crate) fn run(arguments: &DiagnoseArguments) -> ExitStatus {
     let Some(host) = &arguments.host else { return watched::run(arguments) };
     let options = match options(arguments, host) {
         Ok(options) => options,
@@ -39,9 +30,10 @@ pub(crate) fn run(arguments: &DiagnoseArguments) -> Exit {
         Ok(stop) => stop,
         Err(exit) => return exit,
     };
-    let surroundings = arguments.common.surroundings(host);
-    let begun = document::Begun::now();
-    let mut progress = Progress::new(arguments.common.quiet, options.transfer.parameters.end.time_limit());
+    let surroundings = arguments.common.local_environment(host);
+    let begun = RunStart::now();
+    let mut progress =
+        DiagnoseProgressDisplay::new(arguments.common.quiet, options.transfer.parameters.end.time_limit());
     let outcome = diagnose::run(&options, Some(stop), &mut |event| progress.event(&event));
     progress.finish();
     let diagnosis = outcome.observation.as_ref().map(diagnosis::diagnose);
@@ -50,36 +42,37 @@ pub(crate) fn run(arguments: &DiagnoseArguments) -> Exit {
     }
     let exit = exit_of(&outcome, diagnosis.as_ref(), stop.pending().is_some());
     if let Some(diagnosis) = &diagnosis {
-        let asked = document::Asked { host, port: arguments.common.port, transfer: &arguments.transfer };
+        let asked = TransferRequest { host, port: arguments.common.port, transfer: &arguments.transfer };
         let document = begun.document(asked, &outcome, diagnosis);
-        let run = document::run(&document, &outcome, surroundings);
-        arguments.common.conclude(&document, &run);
+        let run = run_document(&document, &outcome, surroundings, own_arguments());
+        arguments.common.print_and_record(&run);
     }
     exit
 }
 
-/// A transfer that broke off is explained all the same, where what was seen of it is enough.
-fn exit_of(outcome: &DiagnoseOutcome, diagnosis: Option<&Diagnosis>, interrupted: bool) -> Exit {
+/// Exit status; a transfer that ended early still counts when its limit was found.
+fn exit_of(outcome: &DiagnoseOutcome, diagnosis: Option<&TransferDiagnosis>, interrupted: bool) -> ExitStatus {
     let first = diagnosis.and_then(|diagnosis| diagnosis.verdicts.first());
-    let explained = first.is_some_and(|verdict| !matches!(verdict.cause.place(), Place::Unknown | Place::Nowhere));
+    let explained = first
+        .is_some_and(|verdict| !matches!(verdict.cause.location(), CauseLocation::Unknown | CauseLocation::Nowhere));
     match exit_of_verdict(diagnosis, interrupted) {
-        Exit::Success | Exit::Missed if outcome.error.is_some() && !explained => Exit::Partial,
+        ExitStatus::Success | ExitStatus::Missed if outcome.error.is_some() && !explained => ExitStatus::Partial,
         exit => exit,
     }
 }
 
-fn exit_of_verdict(diagnosis: Option<&Diagnosis>, interrupted: bool) -> Exit {
+fn exit_of_verdict(diagnosis: Option<&TransferDiagnosis>, interrupted: bool) -> ExitStatus {
     let Some(first) = diagnosis.and_then(|diagnosis| diagnosis.verdicts.first()) else {
-        return if interrupted { Exit::Partial } else { Exit::Unable };
+        return if interrupted { ExitStatus::Partial } else { ExitStatus::Unable };
     };
-    match first.cause.place() {
-        _ if interrupted => Exit::Partial,
-        Place::Nowhere => Exit::Success,
-        _ => Exit::Missed,
+    match first.cause.location() {
+        _ if interrupted => ExitStatus::Partial,
+        CauseLocation::Nowhere => ExitStatus::Success,
+        _ => ExitStatus::Missed,
     }
 }
 
-fn options(arguments: &DiagnoseArguments, host: &str) -> Result<DiagnoseOptions, Exit> {
+fn options(arguments: &DiagnoseArguments, host: &str) -> Result<DiagnoseOptions, ExitStatus> {
     let target = arguments.common.target(host);
     let parameters = parameters(&arguments.transfer, "diagnose")?;
     let transfer = ClientOptions::new(&target, parameters, None);
@@ -88,29 +81,21 @@ fn options(arguments: &DiagnoseArguments, host: &str) -> Result<DiagnoseOptions,
     Ok(DiagnoseOptions { path, transfer })
 }
 
-/// What of the path a diagnosis needs.
-pub(crate) fn path_options(target: Target, capacity: bool) -> PathOptions {
-    PathOptions {
-        count: PacketCount::new(PROBES),
-        interval: PROBE_INTERVAL,
-        hops: false,
-        capacity,
-        ..PathOptions::new(target)
-    }
-}
-
 /// The transfer that is asked for, for this command.
-pub(crate) fn parameters(transfer: &[String], command: &str) -> Result<TestParameters, Exit> {
+pub(crate) fn parameters(transfer: &[String], command: &str) -> Result<TestParameters, ExitStatus> {
     let refuse = |text: String| {
-        console::error(&format!("{text}\n`linerate {command} --help` shows where a transfer's options stand"), None);
-        Exit::Unable
+        console::error(
+            &format!("{text}\n`linerate {command} --help` shows the position of the transfer's options"),
+            None,
+        );
+        ExitStatus::Unable
     };
     let parameters = iperf3::transfer(transfer).map_err(refuse)?;
-    if parameters.protocol == Protocol::Udp {
-        return Err(refuse("UDP has no window and no congestion control that could limit".to_owned()));
+    if parameters.protocol == TestProtocol::Udp {
+        return Err(refuse("diagnose needs TCP: UDP has no window and no congestion control".to_owned()));
     }
-    if parameters.direction == Direction::Bidirectional {
-        return Err(refuse("one direction at a time can be explained: without --bidir".to_owned()));
+    if parameters.direction == TestDirection::Bidirectional {
+        return Err(refuse("only one direction can be diagnosed at a time: omit --bidir".to_owned()));
     }
     Ok(parameters)
 }

@@ -1,9 +1,9 @@
-//! What a person sees while a transfer is diagnosed.
+//! Progress display of a diagnosis.
 
 use std::time::Duration;
 
 use linerate_engine::diagnose::DiagnoseEvent;
-use linerate_model::event::Event;
+use linerate_model::event::TestEvent;
 use linerate_model::sample::IntervalReport;
 use linerate_units::{ByteCount, display};
 
@@ -11,32 +11,32 @@ use crate::cmd::measurement::LiveLine;
 use crate::cmd::path;
 use crate::console;
 
-/// First the path's own progress, then the transfer's.
-pub(crate) struct Progress {
+/// Progress of the path measurement, then of the transfer.
+pub(crate) struct DiagnoseProgressDisplay {
     quiet: bool,
-    path: path::Progress,
+    path: path::PathProgressDisplay,
     transfer: LiveLine,
     total: Option<Duration>,
     rates: Vec<f64>,
 }
 
-impl Progress {
+impl DiagnoseProgressDisplay {
     pub(crate) fn new(quiet: bool, total: Option<Duration>) -> Self {
-        let path = path::Progress::new(quiet, " (--no-capacity)");
+        let path = path::PathProgressDisplay::new(quiet, " (--no-capacity)");
         Self { quiet, path, transfer: LiveLine::new(quiet), total, rates: Vec::new() }
     }
 
     pub(crate) fn event(&mut self, event: &DiagnoseEvent<'_>) {
         match event {
             DiagnoseEvent::Path(event) => self.path.event(event),
-            DiagnoseEvent::Transfer(Event::Started(_)) if !self.quiet => {
+            DiagnoseEvent::Transfer(TestEvent::Started(_)) if !self.quiet => {
                 self.path.finish();
                 if !self.transfer.is_there() {
                     console::note("transfer");
                 }
             }
-            DiagnoseEvent::Transfer(Event::Interval(interval)) => self.interval(interval),
-            DiagnoseEvent::Transfer(Event::Warning(text)) => self.transfer.note(&format!("warning: {text}")),
+            DiagnoseEvent::Transfer(TestEvent::Interval(interval)) => self.interval(interval),
+            DiagnoseEvent::Transfer(TestEvent::Warning(text)) => self.transfer.note(&format!("warning: {text}")),
             DiagnoseEvent::Transfer(_) => {}
         }
     }

@@ -5,51 +5,51 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use crate::cmd::measurement::MeasurementArguments;
-use crate::cmd::tune::HowArguments;
+use crate::cmd::tune::TuneOptions;
 
-const ABOUT: &str = "One guided run: measures the path, the delay under load and a transfer, says what limits it, plans the \
-                     one change that matters, asks, tries it, proves it against measurements without it, keeps it or takes \
-                     it back, and writes a report. Interrupted, it goes on where it was when it is started again.";
+const ABOUT: &str = "One guided run: measures the path, the delay under load and a transfer, reports the limit, plans \
+                     the one change that matters, asks, tries it, verifies it against measurements without it, keeps \
+                     it or rolls it back, and writes a report. A restart after an interruption resumes the run.";
 
 const AFTER_HELP: &str = "Examples:\n  \
-    linerate doctor host                           asks before anything is changed; changing needs root\n  \
+    linerate doctor host                           asks before any change; changes need root\n  \
     sudo linerate doctor host --far ssh:me@host    both ends\n  \
     linerate doctor host --dry-run                 up to the plan\n  \
-    linerate doctor lab:rhel-10g-117ms             the whole of it on an emulated path: no root, no second machine\n\n\
-    Exit codes: 0 nothing is wrong, or it was removed; 1 a limit was found and not removed; 2 usage or environment; \
-    3 broken off, and taken back; 4 privilege needed; 5 tried and taken back.";
+    linerate doctor lab:rhel-10g-117ms             the whole run on an emulated path: no root, no second machine\n\n\
+    Exit codes: 0 no limit, or the limit was removed; 1 a limit was found and not removed; 2 usage or environment; 3 \
+    interrupted and rolled back; 4 privilege needed; 5 tried and rolled back.";
 
 /// `linerate doctor`.
 #[derive(Debug, Args)]
 #[command(long_about = ABOUT, after_help = AFTER_HELP)]
 pub(crate) struct DoctorArguments {
-    /// The far end: a linerate (`linerate serve`), or any iperf3 server, which tells less; or an emulated path, as
-    /// `lab:NAME`
+    /// Far end: a linerate server (`linerate serve`), any iperf3 server (fewer figures), or an emulated path
+    /// (`lab:NAME`)
     #[arg(value_hint = ValueHint::Hostname)]
     pub(crate) host: String,
-    /// Begin anew, also when an earlier run was interrupted
+    /// Start over instead of resuming an interrupted run
     #[arg(long)]
     pub(crate) fresh: bool,
-    /// Leave out the delay under load
+    /// Skip the delay under load
     #[arg(long)]
     pub(crate) no_load: bool,
-    /// Also measure what a well-known guide recommends for such a path, where windows limit; for a moment, then it is
-    /// taken back. An emulated path has it anyway
+    /// Also measure the settings of a well-known tuning guide where windows limit, then roll them back. Always done on
+    /// an emulated path
     #[arg(long)]
     pub(crate) compare_guide: bool,
-    /// File of the report
+    /// Write the report to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// No report as a file
+    /// Write no report file
     #[arg(long, conflicts_with = "html")]
     pub(crate) no_html: bool,
-    /// What to do, and how far to go.
+    /// Options of the run.
     #[command(flatten)]
-    pub(crate) how: HowArguments,
-    /// What all measurements have.
+    pub(crate) options: TuneOptions,
+    /// Options of all measurements.
     #[command(flatten)]
     pub(crate) common: MeasurementArguments,
-    /// The transfer's options, as iperf3 has them: time, streams, direction, buffers, congestion control
+    /// Options of the transfer, as in iperf3: time, streams, direction, buffers, congestion control
     #[arg(last = true, value_name = "IPERF3 OPTIONS")]
     pub(crate) transfer: Vec<String>,
 }

@@ -1,12 +1,12 @@
-//! The command line of `linerate history`.
+//! Command line of `linerate history`.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use linerate_history::{Filter, RunReference, moment};
-use linerate_model::schema::run::Kind;
+use linerate_documents::run::RunKind;
+use linerate_history::{RunFilter, RunReference, utc_time};
 use linerate_sys::clock;
 use linerate_units::{WallTime, parse};
 
@@ -14,20 +14,20 @@ use linerate_units::{WallTime, parse};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct HistoryArguments {
-    /// What to do; without it, the runs are listed.
+    /// Selected command; without one, the runs are listed.
     #[command(subcommand)]
     pub(super) command: Option<HistoryCommand>,
-    /// How they are listed.
+    /// Options of the list.
     #[command(flatten)]
     pub(super) list: ListArguments,
 }
 
-/// The commands.
+/// Commands of the history.
 #[derive(Debug, Subcommand)]
 pub(super) enum HistoryCommand {
     /// List the runs, the latest first (this is what `linerate history` alone does)
     List(ListArguments),
-    /// Show a run: what came out, its figures, where it was measured
+    /// Show a run: its result, its figures, its environment
     Show {
         /// The run: its number, or last, last-1, …
         run: RunReference,
@@ -35,7 +35,7 @@ pub(super) enum HistoryCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Compare two runs figure by figure, with 95 % confidence intervals, and say what was different around them
+    /// Compare two runs figure by figure, with 95 % confidence intervals, and list changes of the environment
     Compare {
         /// The first run
         before: RunReference,
@@ -50,28 +50,28 @@ pub(super) enum HistoryCommand {
     },
     /// Show how a figure developed over the runs, for example `goodput_down`
     Trend {
-        /// The figure's name; `show --json` has them
+        /// Name of the figure; `show --json` lists them
         figure: String,
-        /// Which runs.
+        /// Run filter.
         #[command(flatten)]
         filter: FilterArguments,
         /// Print a JSON document (schema 1) instead of text
         #[arg(long)]
         json: bool,
     },
-    /// Write runs for other programs
+    /// Export runs for other programs
     Export {
         /// csv: a line for each figure; jsonl: the whole document of each run on a line
         #[arg(long, value_enum, default_value = "jsonl")]
-        format: Format,
+        format: ExportFormat,
         /// File to write to instead of the standard output
         #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         out: Option<PathBuf>,
-        /// Which runs.
+        /// Run filter.
         #[command(flatten)]
         filter: FilterArguments,
     },
-    /// Take in runs that `export --format jsonl` wrote; those that are known already are skipped
+    /// Import runs that a measurement printed with --json, or `export` wrote; known ones are skipped
     Import {
         /// The files; - is the standard input
         #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -86,24 +86,24 @@ pub(super) enum HistoryCommand {
         #[arg(short, long)]
         yes: bool,
     },
-    /// Write a word or a sentence beside a run, to find it by
+    /// Tag a run with a text, to find it later
     Tag {
         /// The run
         run: RunReference,
         /// The text
         text: String,
-        /// Take the text away instead
+        /// Remove the tag instead
         #[arg(long)]
         remove: bool,
     },
-    /// Print where the history lies (`$LINERATE_HISTORY`, else below `$XDG_DATA_HOME` or `~/.local/share`)
+    /// Print the location of the history (`$LINERATE_HISTORY`, else below `$XDG_DATA_HOME` or `~/.local/share`)
     Path,
 }
 
-/// How runs are listed.
+/// Options of the list.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ListArguments {
-    /// Which runs.
+    /// Run filter.
     #[command(flatten)]
     pub(super) filter: FilterArguments,
     /// Print a JSON document (schema 1) instead of text
@@ -111,25 +111,25 @@ pub(super) struct ListArguments {
     pub(super) json: bool,
 }
 
-/// Which runs.
+/// Run filter.
 #[derive(Clone, Debug, Args)]
 pub(super) struct FilterArguments {
-    /// Only runs to this host, as it was given; an emulated path as lab:NAME
+    /// Only runs to this host, as given on the command line; an emulated path as lab:NAME
     #[arg(long)]
     pub(super) host: Option<String>,
     /// Only runs of this command
     #[arg(long, value_enum)]
-    pub(super) kind: Option<KindName>,
-    /// Only runs that began then or later: a date (2026-11-21, 2026-11-21T14:30, in UTC) or a time ago (90min, 7d)
+    pub(super) kind: Option<RunKindChoice>,
+    /// Only runs that began at or after this time: a date (2026-11-21, 2026-11-21T14:30, in UTC) or an age (90min, 7d)
     #[arg(long, value_name = "TIME", value_parser = moment_or_age)]
     pub(super) since: Option<WallTime>,
-    /// Only runs that began before then
+    /// Only runs that began before this time
     #[arg(long, value_name = "TIME", value_parser = moment_or_age)]
     pub(super) until: Option<WallTime>,
-    /// At most so many, the latest ones
+    /// At most N runs, the latest ones
     #[arg(short = 'n', long, value_name = "N")]
     pub(super) limit: Option<NonZeroU32>,
-    /// Only runs that were broken off or failed
+    /// Only runs that were interrupted or failed
     #[arg(long)]
     pub(super) failed: bool,
     /// Only runs with this tag
@@ -138,11 +138,11 @@ pub(super) struct FilterArguments {
 }
 
 impl FilterArguments {
-    /// As the history takes it.
-    pub(super) fn filter(&self) -> Filter {
-        Filter {
+    /// Filter in the history's own type.
+    pub(super) fn filter(&self) -> RunFilter {
+        RunFilter {
             host: self.host.clone(),
-            kind: self.kind.map(KindName::kind),
+            kind: self.kind.map(RunKindChoice::kind),
             since: self.since,
             until: self.until,
             failed: self.failed,
@@ -152,9 +152,9 @@ impl FilterArguments {
     }
 }
 
-/// A command that measures.
+/// Measuring command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum KindName {
+pub(super) enum RunKindChoice {
     /// linerate test
     Test,
     /// linerate path
@@ -171,36 +171,36 @@ pub(super) enum KindName {
     Doctor,
 }
 
-impl KindName {
-    const fn kind(self) -> Kind {
+impl RunKindChoice {
+    const fn kind(self) -> RunKind {
         match self {
-            Self::Test => Kind::Throughput,
-            Self::Path => Kind::Path,
-            Self::Load => Kind::Load,
-            Self::Rfc6349 => Kind::Rfc6349,
-            Self::Diagnose => Kind::Diagnose,
-            Self::Tune => Kind::Tune,
-            Self::Doctor => Kind::Doctor,
+            Self::Test => RunKind::Throughput,
+            Self::Path => RunKind::Path,
+            Self::Load => RunKind::Load,
+            Self::Rfc6349 => RunKind::Rfc6349,
+            Self::Diagnose => RunKind::Diagnose,
+            Self::Tune => RunKind::Tune,
+            Self::Doctor => RunKind::Doctor,
         }
     }
 }
 
-/// The word of the command line for a kind of run.
-pub(super) const fn command_of(kind: Kind) -> &'static str {
+/// Command name of a kind of run.
+pub(super) const fn command_name(kind: RunKind) -> &'static str {
     match kind {
-        Kind::Throughput => "test",
-        Kind::Path => "path",
-        Kind::Load => "load",
-        Kind::Rfc6349 => "rfc6349",
-        Kind::Diagnose => "diagnose",
-        Kind::Tune => "tune",
-        Kind::Doctor => "doctor",
+        RunKind::Throughput => "test",
+        RunKind::Path => "path",
+        RunKind::Load => "load",
+        RunKind::Rfc6349 => "rfc6349",
+        RunKind::Diagnose => "diagnose",
+        RunKind::Tune => "tune",
+        RunKind::Doctor => "doctor",
     }
 }
 
-/// What an export looks like.
+/// Export format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub(super) enum ExportFormat {
     /// Figures, for spreadsheets
     Csv,
     /// Whole documents
@@ -208,13 +208,13 @@ pub(super) enum Format {
 }
 
 fn moment_or_age(text: &str) -> Result<WallTime, String> {
-    if let Some(moment) = moment::parse(text) {
+    if let Some(moment) = utc_time::parse(text) {
         return Ok(moment);
     }
     let age = match text.strip_suffix('d').map(str::parse::<u32>) {
         Some(Ok(days)) => Duration::from_secs(86_400) * days,
         _ => parse::time(text).map_err(|_| {
-            "neither a date (2026-11-21, 2026-11-21T14:30) nor a time ago with its unit (90min, 24h, 7d)".to_owned()
+            "expected a date (2026-11-21, 2026-11-21T14:30) or an age with its unit (90min, 24h, 7d)".to_owned()
         })?,
     };
     Ok(WallTime::from_unix(clock::realtime_now().since_unix_epoch().saturating_sub(age)))
@@ -224,12 +224,12 @@ fn moment_or_age(text: &str) -> Result<WallTime, String> {
 mod tests {
     use super::*;
 
-    /// A kind that no word names could be kept, but not found.
+    /// A kind without a name could be recorded, but not found.
     #[test]
-    fn each_kind_has_the_word_of_its_command() {
-        for kind in Kind::ALL {
-            let word = KindName::from_str(command_of(kind), false).expect("the word of a command");
-            assert_eq!(word.kind(), kind);
+    fn each_kind_has_the_name_of_its_command() {
+        for kind in RunKind::ALL {
+            let name = RunKindChoice::from_str(command_name(kind), false).expect("a command name");
+            assert_eq!(name.kind(), kind);
         }
     }
 }

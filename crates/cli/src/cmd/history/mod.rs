@@ -1,4 +1,4 @@
-//! `linerate history`: the runs that are kept.
+//! `linerate history`: recorded runs.
 
 mod arguments;
 mod change;
@@ -8,17 +8,17 @@ mod show;
 mod transfer;
 mod trend;
 
-use linerate_history::{History, HistoryError, Location};
+use linerate_history::{History, HistoryError, HistoryLocation};
 
 pub(crate) use arguments::HistoryArguments;
 use arguments::{HistoryCommand, ListArguments};
 
 use crate::console;
-use crate::exit::Exit;
-use crate::keep::explained;
+use crate::exit::ExitStatus;
+use crate::recorder::explained;
 
-/// Does what was asked for.
-pub(crate) fn run(arguments: &HistoryArguments) -> Exit {
+/// Runs the selected command.
+pub(crate) fn run(arguments: &HistoryArguments) -> ExitStatus {
     let list = HistoryCommand::List(arguments.list.clone());
     let done = match arguments.command.as_ref().unwrap_or(&list) {
         HistoryCommand::List(ListArguments { filter, json }) => list::run(filter, *json),
@@ -35,31 +35,31 @@ pub(crate) fn run(arguments: &HistoryArguments) -> Exit {
     };
     done.unwrap_or_else(|error| {
         console::error(&explained(&error), None);
-        Exit::Unable
+        ExitStatus::Unable
     })
 }
 
-fn path() -> Result<Exit, HistoryError> {
-    match Location::from_environment()? {
-        Location::File(file) => console::data(&format!("{}\n", file.display())),
-        Location::Off => console::note("runs are not kept: LINERATE_HISTORY is off"),
+fn path() -> Result<ExitStatus, HistoryError> {
+    match HistoryLocation::from_environment()? {
+        HistoryLocation::File(file) => console::data(&format!("{}\n", file.display())),
+        HistoryLocation::Off => console::note("runs are not recorded: LINERATE_HISTORY is off"),
     }
-    Ok(Exit::Success)
+    Ok(ExitStatus::Success)
 }
 
-/// The history, to look at. Other commands take runs from it, too.
+/// Opens the history for reading; other commands use it for their runs, too.
 pub(crate) fn open_existing() -> Result<History, HistoryError> {
     History::open_existing(&file()?)
 }
 
-/// The history, to change it.
+/// Opens the history for writing.
 fn open() -> Result<History, HistoryError> {
     History::open(&file()?)
 }
 
 fn file() -> Result<std::path::PathBuf, HistoryError> {
-    match Location::from_environment()? {
-        Location::File(file) => Ok(file),
-        Location::Off => Err(HistoryError::SwitchedOff),
+    match HistoryLocation::from_environment()? {
+        HistoryLocation::File(file) => Ok(file),
+        HistoryLocation::Off => Err(HistoryError::SwitchedOff),
     }
 }

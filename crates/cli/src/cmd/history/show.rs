@@ -1,25 +1,20 @@
-//! One run.
+//! Display of one run.
 
 use linerate_history::{HistoryError, RunReference};
 use linerate_report::presentation;
 use linerate_report::text;
 
+use crate::cmd::measurement::print_run;
 use crate::console;
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 
-pub(super) fn run(reference: RunReference, json: bool) -> Result<Exit, HistoryError> {
+pub(super) fn run(reference: RunReference, json: bool) -> Result<ExitStatus, HistoryError> {
     let history = super::open_existing()?;
     let run = history.get(history.resolve(reference)?)?;
     if json {
-        match serde_json::to_string_pretty(&run) {
-            Ok(document) => console::data(&format!("{document}\n")),
-            Err(cause) => {
-                console::error(&format!("writing the run as JSON: {cause}"), None);
-                return Ok(Exit::Unable);
-            }
-        }
+        print_run(&run);
     } else {
         console::data(&text::render(&[presentation::present(&run)], console::data_style()));
     }
-    Ok(Exit::Success)
+    Ok(ExitStatus::Success)
 }

@@ -1,4 +1,4 @@
-//! Runs out to other programs, and in again.
+//! Export and import of runs.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
@@ -6,44 +6,48 @@ use std::path::{Path, PathBuf};
 
 use linerate_history::{HistoryError, transfer};
 
-use super::arguments::{FilterArguments, Format};
+use super::arguments::{ExportFormat, FilterArguments};
 use crate::console;
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 
-pub(super) fn export(format: Format, out: Option<&Path>, filter: &FilterArguments) -> Result<Exit, HistoryError> {
+pub(super) fn export(
+    format: ExportFormat,
+    out: Option<&Path>,
+    filter: &FilterArguments,
+) -> Result<ExitStatus, HistoryError> {
     let history = super::open_existing()?;
     let mut sink: BufWriter<Box<dyn Write>> = BufWriter::new(match out {
-        None => Box::new(Output),
+        None => Box::new(StandardOutput),
         Some(file) => match File::create(file) {
             Ok(open) => Box::new(open),
-            Err(cause) => return Ok(refused("creating", file, &cause)),
+            Err(cause) => return Ok(report_file_error("creating", file, &cause)),
         },
     });
     let filter = filter.filter();
     let written = match format {
-        Format::Csv => transfer::write_csv(&history, &filter, &mut sink),
-        Format::Jsonl => transfer::write_json_lines(&history, &filter, &mut sink),
+        ExportFormat::Csv => transfer::write_csv(&history, &filter, &mut sink),
+        ExportFormat::Jsonl => transfer::write_json_lines(&history, &filter, &mut sink),
     };
     let written = written
         .and_then(|()| sink.flush().map_err(|cause| HistoryError::Stream { operation: "writing the export", cause }));
     match written {
-        // A reader that has gone away (`| head`) is no error.
+        // A reader that closed the pipe (`| head`) is no error.
         Err(HistoryError::Stream { cause, .. }) if out.is_none() && cause.kind() == io::ErrorKind::BrokenPipe => {
-            Ok(Exit::Success)
+            Ok(ExitStatus::Success)
         }
-        other => other.map(|()| Exit::Success),
+        other => other.map(|()| ExitStatus::Success),
     }
 }
 
-pub(super) fn import(files: &[PathBuf]) -> Result<Exit, HistoryError> {
+pub(super) fn import(files: &[PathBuf]) -> Result<ExitStatus, HistoryError> {
     let mut history = super::open()?;
     for file in files {
         let imported = if file == Path::new("-") {
-            transfer::read_json_lines(&mut history, &mut io::stdin().lock())
+            transfer::read_runs(&mut history, &mut io::stdin().lock())
         } else {
             match File::open(file) {
-                Ok(open) => transfer::read_json_lines(&mut history, &mut BufReader::new(open)),
-                Err(cause) => return Ok(refused("opening", file, &cause)),
+                Ok(open) => transfer::read_runs(&mut history, &mut BufReader::new(open)),
+                Err(cause) => return Ok(report_file_error("opening", file, &cause)),
             }
         };
         match imported {
@@ -60,19 +64,19 @@ pub(super) fn import(files: &[PathBuf]) -> Result<Exit, HistoryError> {
             }
         }
     }
-    Ok(Exit::Success)
+    Ok(ExitStatus::Success)
 }
 
-fn refused(verb: &str, file: &Path, cause: &io::Error) -> Exit {
+fn report_file_error(verb: &str, file: &Path, cause: &io::Error) -> ExitStatus {
     let text = format!("{verb} {}: {}", file.display(), linerate_sys::describe_os_error(cause));
     console::error(&text, None);
-    Exit::Unable
+    ExitStatus::Unable
 }
 
-/// The standard output.
-struct Output;
+/// Standard output as a writer.
+struct StandardOutput;
 
-impl Write for Output {
+impl Write for StandardOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if console::relay_data(bytes) { Ok(bytes.len()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
     }

@@ -1,26 +1,26 @@
-//! `linerate lab check`: what works on this host, and why the rest does not.
+//! `linerate lab check`: back ends that work on this host, and reasons for the others.
 
 use std::fmt::Write as _;
 
-use linerate_lab::check::{self, BackEndReport, Outcome};
-use linerate_report::throughput_text::Style;
+use linerate_lab::check::{self, BackEndReport, CheckOutcome};
+use linerate_report::throughput_text::TextStyle;
 use serde_json::json;
 
-use super::list::wrapped;
+use crate::cmd::measurement::{DocumentKind, print_json};
 use crate::console;
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
+use linerate_report::text::wrap_text;
 
-/// Where the words of an item begin.
-const COLUMN: usize = 36;
+/// Column at which the text of an item begins.
+const TEXT_COLUMN: usize = 36;
 
-/// Looks, and says what it found. That no back end works is a finding.
-pub(super) fn run(json: bool) -> Exit {
+/// Checks the back ends and prints the result; a host without any is a result, not an error.
+pub(super) fn run(json: bool) -> ExitStatus {
     let report = check::check();
     if json {
-        console::data(&format!(
-            "{:#}\n",
-            json!({ "schema": 1, "user_mode_linux": report.user_mode_linux, "namespaces": report.namespaces })
-        ));
+        let document =
+            json!({ "schema": 1, "user_mode_linux": report.user_mode_linux, "namespaces": report.namespaces });
+        print_json(DocumentKind::LabCheck, &document);
     } else {
         let style = console::data_style();
         let mut text = String::new();
@@ -29,26 +29,26 @@ pub(super) fn run(json: bool) -> Exit {
         section(&mut text, "Namespaces of this host, in real time (namespaces)", &report.namespaces, style);
         console::data(&text);
     }
-    if report.user_mode_linux.works || report.namespaces.works { Exit::Success } else { Exit::Missed }
+    if report.user_mode_linux.works || report.namespaces.works { ExitStatus::Success } else { ExitStatus::Missed }
 }
 
-fn section(text: &mut String, title: &str, report: &BackEndReport, style: Style) {
+fn section(text: &mut String, title: &str, report: &BackEndReport, style: TextStyle) {
     let (good, bad, plain) = if style.colour { ("\x1b[32m", "\x1b[31m", "\x1b[0m") } else { ("", "", "") };
     let (colour, verdict) = if report.works { (good, "works") } else { (bad, "does not work here") };
     let _ = writeln!(text, "{title}: {colour}{verdict}{plain}");
-    let room = usize::from(style.width.get()).saturating_sub(COLUMN);
+    let width = usize::from(style.width.get()).saturating_sub(TEXT_COLUMN);
     for item in &report.items {
-        let (mark, words) = match &item.outcome {
-            Outcome::Works { with } => ("yes", with.clone()),
-            Outcome::Missing { what, way_out } => {
+        let (mark, detail) = match &item.outcome {
+            CheckOutcome::Works { with } => ("yes", with.clone()),
+            CheckOutcome::Missing { what, way_out } => {
                 (if item.required { "NO" } else { "no" }, format!("{what}: {way_out}"))
             }
-            Outcome::NotTried { because } => ("-", format!("not tried: {because}")),
+            CheckOutcome::NotTried { because } => ("-", format!("not tried: {because}")),
         };
-        let mut head = format!("  {mark:<4}{:<width$}", item.name, width = COLUMN - 6);
-        for line in wrapped(&words.replace('\n', "; "), room) {
+        let mut head = format!("  {mark:<4}{:<width$}", item.name, width = TEXT_COLUMN - 6);
+        for line in wrap_text(&detail.replace('\n', "; "), width) {
             let _ = writeln!(text, "{}", format!("{head}{line}").trim_end());
-            head = " ".repeat(COLUMN);
+            head = " ".repeat(TEXT_COLUMN);
         }
     }
 }

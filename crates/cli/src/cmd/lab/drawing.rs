@@ -1,16 +1,19 @@
-//! A path as a drawing: hosts as boxes, links as lines with what each direction does.
+//! Drawing of a path: hosts as boxes, links as lines with the properties of each direction.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use linerate_lab::description::{Buffer, Direction, Host, Link, Loss, PathDescription, Queue, Traffic, TrafficKind};
-use linerate_lab::plan::Sysctl;
+use linerate_lab::description::{
+    BottleneckQueue, BufferSize, EmulatedLink, HostDescription, LinkDirection, LossModel, PathDescription,
+    TrafficDescription, TrafficKind,
+};
+use linerate_lab::plan::SysctlSetting;
 use linerate_units::{BitRate, display};
 
-use super::list::wrapped;
+use linerate_report::text::wrap_text;
 
-/// The characters that a terminal can show.
-struct Strokes {
+/// Characters of a drawing.
+struct LineCharacters {
     top: [&'static str; 3],
     sides: &'static str,
     bottom: [&'static str; 3],
@@ -21,7 +24,7 @@ struct Strokes {
     towards_near: &'static str,
 }
 
-const UNICODE: Strokes = Strokes {
+const UNICODE: LineCharacters = LineCharacters {
     top: ["┌", "─", "┐"],
     sides: "│",
     bottom: ["└", "─", "┘"],
@@ -32,7 +35,7 @@ const UNICODE: Strokes = Strokes {
     towards_near: "▲",
 };
 
-const ASCII: Strokes = Strokes {
+const ASCII: LineCharacters = LineCharacters {
     top: ["+", "-", "+"],
     sides: "|",
     bottom: ["+", "-", "+"],
@@ -43,10 +46,10 @@ const ASCII: Strokes = Strokes {
     towards_near: "^",
 };
 
-/// Where the links' line stands, counted from the left.
-const STEM: usize = 6;
+/// Column of the links' line.
+const LINK_COLUMN: usize = 6;
 
-/// Draws `path`, broken at `width` characters.
+/// Draws `path`, wrapped at `width` characters.
 pub(super) fn draw(path: &PathDescription, width: usize, unicode: bool) -> String {
     let strokes = if unicode { &UNICODE } else { &ASCII };
     let inner = path.hosts.iter().map(|host| host.name.chars().count()).max().unwrap_or(4).max(5) + 2;
@@ -58,7 +61,7 @@ pub(super) fn draw(path: &PathDescription, width: usize, unicode: bool) -> Strin
         }
     }
     for traffic in &path.traffic {
-        for (number, line) in wrapped(&traffic_text(traffic), width.saturating_sub(8)).into_iter().enumerate() {
+        for (number, line) in wrap_text(&traffic_text(traffic), width.saturating_sub(8)).into_iter().enumerate() {
             let _ = writeln!(text, "  {} {line}", if number == 0 { "also:" } else { "     " });
         }
     }
@@ -67,22 +70,22 @@ pub(super) fn draw(path: &PathDescription, width: usize, unicode: bool) -> Strin
 
 fn draw_host(
     text: &mut String,
-    host: &Host,
+    host: &HostDescription,
     index: usize,
     path: &PathDescription,
     inner: usize,
     width: usize,
-    strokes: &Strokes,
+    strokes: &LineCharacters,
 ) {
     let (first, last) = (index == 0, index + 1 == path.hosts.len());
     let edge = |corners: [&str; 3], mark: Option<&str>| {
-        let stem = STEM - 4;
+        let stem = LINK_COLUMN - 4;
         let middle: String = (0..inner).map(|column| mark.filter(|_| column == stem).unwrap_or(corners[1])).collect();
         format!("  {}{middle}{}", corners[0], corners[2])
     };
     let details = host_details(host);
-    let room = width.saturating_sub(inner + 7).max(24);
-    let mut lines = wrapped(&details, room).into_iter();
+    let width = width.saturating_sub(inner + 7).max(24);
+    let mut lines = wrap_text(&details, width).into_iter();
     let _ = writeln!(text, "{}", edge(strokes.top, (!first).then_some(strokes.enter)));
     let name = format!(" {:<width$} ", host.name, width = inner - 2);
     let _ = writeln!(text, "  {0}{name}{0}  {1}", strokes.sides, lines.next().unwrap_or_default());
@@ -90,11 +93,11 @@ fn draw_host(
     let _ = writeln!(text, "{}", format!("{bottom}  {}", lines.next().unwrap_or_default()).trim_end());
     for line in lines {
         let stem = if last { " " } else { strokes.line };
-        let _ = writeln!(text, "{:>STEM$}{:pad$}{line}", stem, "", pad = inner + 6 - STEM);
+        let _ = writeln!(text, "{:>LINK_COLUMN$}{:pad$}{line}", stem, "", pad = inner + 6 - LINK_COLUMN);
     }
 }
 
-fn host_details(host: &Host) -> String {
+fn host_details(host: &HostDescription) -> String {
     let mut parts = vec![host.congestion_control.clone()];
     parts.extend(host.queueing.iter().map(|queueing| format!("queueing {queueing}")));
     parts.extend(host.sysctls.iter().map(setting));
@@ -109,17 +112,17 @@ fn host_details(host: &Host) -> String {
     parts.join(", ")
 }
 
-fn setting(sysctl: &Sysctl) -> String {
+fn setting(sysctl: &SysctlSetting) -> String {
     let name = sysctl.key.strip_prefix("net.ipv4.").unwrap_or(&sysctl.key);
     format!("{name} = {}", sysctl.value)
 }
 
-fn draw_link(text: &mut String, link: &Link, width: usize, strokes: &Strokes) {
-    let room = width.saturating_sub(STEM + 6).max(24);
-    let mut put = |mark: &str, words: &str| {
-        for (number, line) in wrapped(words, room).into_iter().enumerate() {
+fn draw_link(text: &mut String, link: &EmulatedLink, width: usize, strokes: &LineCharacters) {
+    let width = width.saturating_sub(LINK_COLUMN + 6).max(24);
+    let mut put = |mark: &str, properties: &str| {
+        for (number, line) in wrap_text(properties, width).into_iter().enumerate() {
             let mark = if number == 0 { mark } else { " " };
-            let _ = writeln!(text, "{:>STEM$}   {mark} {line}", strokes.line);
+            let _ = writeln!(text, "{:>LINK_COLUMN$}   {mark} {line}", strokes.line);
         }
     };
     let forward = direction_text(&link.forward);
@@ -129,7 +132,7 @@ fn draw_link(text: &mut String, link: &Link, width: usize, strokes: &Strokes) {
     put(" ", &format!("MTU {}", link.mtu));
 }
 
-fn direction_text(direction: &Direction) -> String {
+fn direction_text(direction: &LinkDirection) -> String {
     let mut parts = vec![
         direction.rate.map_or_else(|| "any rate".to_owned(), |rate| rate_text(rate, direction)),
         format!("{} delay", exact(direction.delay)),
@@ -160,8 +163,8 @@ fn direction_text(direction: &Direction) -> String {
     parts.join(", ")
 }
 
-/// The rate, and what becomes of it: up to four rates one by one, more as their range.
-fn rate_text(rate: BitRate, direction: &Direction) -> String {
+/// Rate and its changes: up to four rates one by one, more as their range.
+fn rate_text(rate: BitRate, direction: &LinkDirection) -> String {
     let steps = &direction.steps;
     match (steps.as_slice(), steps.last()) {
         ([], _) | (_, None) => display::rate(rate),
@@ -178,29 +181,29 @@ fn rate_text(rate: BitRate, direction: &Direction) -> String {
     }
 }
 
-fn queue_text(direction: &Direction) -> String {
+fn queue_text(direction: &LinkDirection) -> String {
     let holds = match direction.buffer {
-        None if direction.queue == Queue::Fifo => return String::new(),
+        None if direction.queue == BottleneckQueue::Fifo => return String::new(),
         None => String::new(),
-        Some(Buffer::Bytes(size)) => format!(" of {}", display::size(size)),
-        Some(Buffer::Packets(count)) => format!(" of {count} packets"),
-        Some(Buffer::Time(time)) => format!(" of {}", exact(time)),
-        Some(Buffer::Multiple(ratio)) => format!(" of {} BDP", ratio.get()),
+        Some(BufferSize::Bytes(size)) => format!(" of {}", display::size(size)),
+        Some(BufferSize::Packets(count)) => format!(" of {count} packets"),
+        Some(BufferSize::Time(time)) => format!(" of {}", exact(time)),
+        Some(BufferSize::Multiple(ratio)) => format!(" of {} BDP", ratio.get()),
     };
     format!("{} queue{holds}", direction.queue.name())
 }
 
-fn loss_text(loss: Loss) -> String {
+fn loss_text(loss: LossModel) -> String {
     match loss {
-        Loss::Random(share) => format!("{} lost", display::percent(share)),
-        Loss::Every(count) => format!("each {count}th packet lost"),
-        Loss::GilbertElliott { .. } => format!("{} lost in bursts", display::percent(loss.mean())),
+        LossModel::Random(share) => format!("{} lost", display::percent(share)),
+        LossModel::Every(count) => format!("each {count}th packet lost"),
+        LossModel::GilbertElliott { .. } => format!("{} lost in bursts", display::percent(loss.mean())),
     }
 }
 
-fn traffic_text(traffic: &Traffic) -> String {
+fn traffic_text(traffic: &TrafficDescription) -> String {
     let how = match traffic.kind {
-        TrafficKind::Bulk => "as much as the path takes".to_owned(),
+        TrafficKind::Bulk => "as much as the path carries".to_owned(),
         TrafficKind::Paced { rate } => format!("paced at {}", display::rate(rate)),
         TrafficKind::OnOff { rate, on, off } => {
             format!("{} for {}, nothing for {}", display::rate(rate), exact(on), exact(off))
@@ -211,7 +214,7 @@ fn traffic_text(traffic: &Traffic) -> String {
     format!("{} → {}: {} flow(s), {how}, from {}", traffic.from, traffic.to, traffic.streams, exact(traffic.start))
 }
 
-/// A time as it was described, in milliseconds: rounding would make another path of it.
+/// Time as in the description, in milliseconds: rounding would describe a different path.
 fn exact(time: Duration) -> String {
     let text = format!("{:.6}", time.as_secs_f64() * 1e3);
     format!("{} ms", text.trim_end_matches('0').trim_end_matches('.'))

@@ -1,36 +1,37 @@
-//! `linerate lab kernel`: building the guest's kernel, and what is in the cache.
+//! `linerate lab kernel`: build of the guest's kernel, and the cache.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use linerate_lab::kernel::{self, BuildRequest, CachedKernel, Event, KernelError, Step};
-use linerate_sys::signals::Interrupts;
+use linerate_lab::kernel::{self, BuildEvent, BuildRequest, BuildStep, CachedKernel, KernelError};
+use linerate_sys::signals::InterruptSignals;
 use linerate_units::display;
 use serde_json::json;
 
-use crate::app::KernelCommand;
+use super::arguments::KernelCommand;
+use crate::cmd::measurement::{DocumentKind, print_json};
 use crate::console;
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 
-/// Characters of the bar that shows how far a build is.
-const BAR: usize = 24;
+/// Width of the progress bar in characters.
+const BAR_WIDTH: usize = 24;
 
-/// Without a terminal, progress is told this often.
-const QUARTER: u32 = 4;
+/// Number of progress lines of a build without a terminal.
+const PROGRESS_STEPS: u32 = 4;
 
-/// Does what was asked for.
-pub(super) fn run(command: &KernelCommand) -> Exit {
+/// Runs the selected command.
+pub(super) fn run(command: &KernelCommand) -> ExitStatus {
     match command {
         KernelCommand::Build { if_missing, source, jobs, quiet } => {
             if *if_missing && matches!(kernel::find(), Ok(Some(_))) {
-                return Exit::Success;
+                return ExitStatus::Success;
             }
-            let interrupts = match Interrupts::install() {
+            let interrupts = match InterruptSignals::install() {
                 Ok(interrupts) => interrupts,
                 Err(cause) => {
                     console::error(&cause.to_string(), None);
-                    return Exit::of(&cause);
+                    return ExitStatus::from_error(&cause);
                 }
             };
             build(&BuildRequest { source: source.clone(), jobs: *jobs, interrupts: Some(interrupts) }, *quiet)
@@ -39,18 +40,19 @@ pub(super) fn run(command: &KernelCommand) -> Exit {
     }
 }
 
-/// Says what is wrong, and the way out.
-pub(super) fn refuse(error: &KernelError) -> Exit {
+/// Reports an error with its advice.
+pub(super) fn report_error(error: &KernelError) -> ExitStatus {
     let advice = error.advice().map(|advice| format!("\n{advice}")).unwrap_or_default();
     console::error(&format!("{error}{advice}"), None);
     match error {
-        KernelError::System(cause) => Exit::of(cause),
-        _ => Exit::Unable,
+        KernelError::System(cause) => ExitStatus::from_error(cause),
+        _ => ExitStatus::Unable,
     }
 }
 
-fn build(request: &BuildRequest, quiet: bool) -> Exit {
-    let mut shown = Shown { quiet, live: !quiet && std::io::stderr().is_terminal(), step: String::new(), quarter: 0 };
+fn build(request: &BuildRequest, quiet: bool) -> ExitStatus {
+    let mut shown =
+        BuildProgress { quiet, live: !quiet && std::io::stderr().is_terminal(), step: String::new(), quarter: 0 };
     let outcome = kernel::build(request, &mut |event| shown.event(event));
     shown.clear();
     match outcome {
@@ -58,13 +60,13 @@ fn build(request: &BuildRequest, quiet: bool) -> Exit {
             if !quiet {
                 console::note(&built_text(&built));
             }
-            Exit::Success
+            ExitStatus::Success
         }
         Err(_) if request.interrupts.is_some_and(|interrupts| interrupts.pending().is_some()) => {
-            console::error("the build was interrupted; nothing of it is left", None);
-            Exit::Partial
+            console::error("the build was interrupted; its files are removed", None);
+            ExitStatus::Partial
         }
-        Err(error) => refuse(&error),
+        Err(error) => report_error(&error),
     }
 }
 
@@ -78,23 +80,23 @@ fn built_text(built: &CachedKernel) -> String {
     )
 }
 
-/// The progress of a build: a line that changes on a terminal, a few lines elsewhere.
-struct Shown {
+/// Progress of a build: a refreshed line on a terminal, a few lines elsewhere.
+struct BuildProgress {
     quiet: bool,
     live: bool,
     step: String,
     quarter: u32,
 }
 
-impl Shown {
-    fn event(&mut self, event: &Event) {
+impl BuildProgress {
+    fn event(&mut self, event: &BuildEvent) {
         match event {
-            Event::Note(text) => {
+            BuildEvent::Note(text) => {
                 self.clear();
                 console::note(&format!("lab: {text}"));
             }
             _ if self.quiet => {}
-            Event::Step(step) => {
+            BuildEvent::Step(step) => {
                 self.clear();
                 self.step = step_text(step);
                 self.quarter = 0;
@@ -102,7 +104,7 @@ impl Shown {
                     console::note(&self.step);
                 }
             }
-            Event::Progress { done, text, elapsed } => {
+            BuildEvent::Progress { done, text, elapsed } => {
                 self.progress(done.map(linerate_units::Ratio::get), text, *elapsed);
             }
         }
@@ -115,7 +117,8 @@ impl Shown {
             return;
         }
         let Some(done) = done else { return };
-        let quarters = (1..=QUARTER).filter(|quarter| done * f64::from(QUARTER) >= f64::from(*quarter)).count();
+        let quarters =
+            (1..=PROGRESS_STEPS).filter(|quarter| done * f64::from(PROGRESS_STEPS) >= f64::from(*quarter)).count();
         let quarter = u32::try_from(quarters).unwrap_or(0);
         if quarter > self.quarter {
             self.quarter = quarter;
@@ -131,28 +134,28 @@ impl Shown {
 }
 
 fn bar(done: f64) -> String {
-    let full = (1..=BAR).filter(|cell| done * 24.0 >= f64::from(u32::try_from(*cell).unwrap_or(0))).count();
-    format!("[{}{}] ", "#".repeat(full), ".".repeat(BAR - full))
+    let full = (1..=BAR_WIDTH).filter(|cell| done * 24.0 >= f64::from(u32::try_from(*cell).unwrap_or(0))).count();
+    format!("[{}{}] ", "#".repeat(full), ".".repeat(BAR_WIDTH - full))
 }
 
-fn step_text(step: &Step) -> String {
+fn step_text(step: &BuildStep) -> String {
     match step {
-        Step::Searching => "Looking for the kernel's sources".to_owned(),
-        Step::Downloading { package, size } => {
+        BuildStep::Searching => "Looking for the kernel's sources".to_owned(),
+        BuildStep::Downloading { package, size } => {
             let size = size.map(|size| format!(" ({})", display::size(size))).unwrap_or_default();
             format!("Downloading {package}{size}")
         }
-        Step::Unpacking { source } => format!("Unpacking {source}"),
-        Step::Configuring { version } => format!("Configuring Linux {version}"),
-        Step::Compiling { jobs } => format!("Compiling, {jobs} at once"),
-        Step::Storing => "Storing".to_owned(),
+        BuildStep::Unpacking { source } => format!("Unpacking {source}"),
+        BuildStep::Configuring { version } => format!("Configuring Linux {version}"),
+        BuildStep::Compiling { jobs } => format!("Compiling, {jobs} at once"),
+        BuildStep::Storing => "Storing".to_owned(),
     }
 }
 
-fn status(json: bool) -> Exit {
+fn status(json: bool) -> ExitStatus {
     let status = match kernel::status() {
         Ok(status) => status,
-        Err(error) => return refuse(&error),
+        Err(error) => return report_error(&error),
     };
     if json {
         let kernels: Vec<_> = status
@@ -167,12 +170,12 @@ fn status(json: bool) -> Exit {
             .collect();
         let document =
             json!({ "schema": 1, "directory": status.directory, "recipe": status.recipe, "kernels": kernels });
-        console::data(&format!("{document:#}\n"));
-        return Exit::Success;
+        print_json(DocumentKind::LabKernels, &document);
+        return ExitStatus::Success;
     }
     let mut text = String::new();
     for kernel in &status.kernels {
-        let fits = if kernel.current { "in use" } else { "of another version of linerate" };
+        let fits = if kernel.current { "in use" } else { "from another version of linerate" };
         let _ = writeln!(
             text,
             "Linux {}  {}  {fits}\n    {}\n    from {}",
@@ -183,8 +186,8 @@ fn status(json: bool) -> Exit {
         );
     }
     if status.kernels.is_empty() {
-        let _ = writeln!(text, "No kernel in {}; `linerate lab kernel build` makes one.", status.directory.display());
+        let _ = writeln!(text, "No kernel in {}; `linerate lab kernel build` builds one.", status.directory.display());
     }
     console::data(&text);
-    Exit::Success
+    ExitStatus::Success
 }

@@ -1,20 +1,22 @@
-//! `linerate lab list`: the library.
+//! `linerate lab list`: paths of the library.
 
-use linerate_lab::description::{Label, PathDescription};
+use linerate_lab::description::{PathDescription, PathLabel};
 use linerate_lab::library;
-use linerate_model::diagnosis::{Cause, Place};
-use linerate_report::throughput_text::Style;
+use linerate_model::diagnosis::{Cause, CauseLocation};
+use linerate_report::text::wrap_text;
+use linerate_report::throughput_text::TextStyle;
 use serde_json::json;
 
+use crate::cmd::measurement::{DocumentKind, print_json};
 use crate::console;
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 
-/// Before each line of a story.
+/// Indentation of a description.
 const INDENT: &str = "    ";
 
-/// Lists the paths, all or those with one cause.
-pub(super) fn run(label: Option<&str>, json: bool) -> Exit {
-    let wanted = match label.map(|name| Label::from_name(name).ok_or(name)).transpose() {
+/// Lists all paths, or those with one cause.
+pub(super) fn run(label: Option<&str>, json: bool) -> ExitStatus {
+    let wanted = match label.map(|name| PathLabel::from_name(name).ok_or(name)).transpose() {
         Ok(wanted) => wanted,
         Err(name) => return unknown_label(name),
     };
@@ -30,34 +32,34 @@ pub(super) fn run(label: Option<&str>, json: bool) -> Exit {
                 json!({
                     "name": path.name,
                     "label": path.label.name(),
-                    "place": place(path.label).name(),
+                    "location": cause_location(path.label).name(),
                     "story": path.story,
                     "source": path.source,
                     "scenario": path.scenario,
                 })
             })
             .collect();
-        console::data(&format!("{:#}\n", json!({ "schema": 1, "paths": entries })));
+        print_json(DocumentKind::LabPaths, &json!({ "schema": 1, "paths": entries }));
     } else {
         console::data(&text(&paths, console::data_style()));
     }
-    Exit::Success
+    ExitStatus::Success
 }
 
-/// Where the cause lies that a path is built around.
-fn place(label: Label) -> Place {
+/// Location of the cause that a path is built around.
+fn cause_location(label: PathLabel) -> CauseLocation {
     let cause = Cause::ALL.iter().find(|cause| cause.name() == label.name());
-    cause.map_or(Place::Nowhere, |cause| cause.place())
+    cause.map_or(CauseLocation::Nowhere, |cause| cause.location())
 }
 
-fn unknown_label(name: &str) -> Exit {
-    let known: Vec<&str> = Label::ALL.iter().map(|label| label.name()).collect();
-    console::error(&format!("there is no label {name:?}\nthe labels are {}", known.join(", ")), None);
-    Exit::Unable
+fn unknown_label(name: &str) -> ExitStatus {
+    let known: Vec<&str> = PathLabel::ALL.iter().map(|label| label.name()).collect();
+    console::error(&format!("unknown label {name:?}\nexpected one of: {}", known.join(", ")), None);
+    ExitStatus::Unable
 }
 
-/// Each path's name and label on a line, its story below.
-fn text(paths: &[PathDescription], style: Style) -> String {
+/// Name and label of each path, followed by its description.
+fn text(paths: &[PathDescription], style: TextStyle) -> String {
     use std::fmt::Write as _;
 
     let width = usize::from(style.width.get());
@@ -65,28 +67,11 @@ fn text(paths: &[PathDescription], style: Style) -> String {
     let mut text = String::new();
     for path in paths {
         let _ = writeln!(text, "{bold}{}{plain}  {dim}[{}]{plain}", path.name, path.label.name());
-        for line in wrapped(&path.story, width.saturating_sub(INDENT.len())) {
+        for line in wrap_text(&path.story, width.saturating_sub(INDENT.len())) {
             let _ = writeln!(text, "{INDENT}{line}");
         }
     }
     text
-}
-
-/// Breaks `text` between words, so that each line has at most `room` characters where words allow.
-pub(super) fn wrapped(text: &str, room: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is a first line");
-        if line.is_empty() {
-            line.push_str(word);
-        } else if line.chars().count() + 1 + word.chars().count() <= room {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
 }
 
 #[cfg(test)]
@@ -94,19 +79,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_label_of_a_cause_has_its_place() {
-        for label in Label::ALL {
+    fn every_label_of_a_cause_has_its_location() {
+        for label in PathLabel::ALL {
             let is_known = Cause::ALL.iter().any(|cause| cause.name() == label.name());
-            assert_eq!(is_known, ![Label::None, Label::VariableRate].contains(label), "{label}");
+            assert_eq!(is_known, ![PathLabel::None, PathLabel::VariableRate].contains(label), "{label}");
         }
-        assert_eq!(place(Label::ReceiveWindow), Place::Receiver);
-        assert_eq!(place(Label::None), Place::Nowhere);
-    }
-
-    #[test]
-    fn lines_break_between_words() {
-        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("extraordinarily long", 5), ["extraordinarily", "long"]);
-        assert_eq!(wrapped("", 5), [""]);
+        assert_eq!(cause_location(PathLabel::ReceiveWindow), CauseLocation::Receiver);
+        assert_eq!(cause_location(PathLabel::None), CauseLocation::Nowhere);
     }
 }

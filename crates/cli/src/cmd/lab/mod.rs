@@ -1,5 +1,6 @@
 //! `linerate lab`: emulated paths.
 
+mod arguments;
 mod check;
 mod drawing;
 mod kernel;
@@ -8,17 +9,19 @@ mod path;
 mod run;
 mod show;
 
-pub(crate) use run::{diagnose_instead, name_of, run_instead, tune_instead};
+pub(crate) use run::{Adaptation, LabTarget, run_on_path};
 
 use std::process::ExitCode;
 
-use crate::app::{LabArguments, LabCommand};
+pub(crate) use arguments::LabArguments;
 
-/// Does what was asked for.
+use arguments::LabCommand;
+
+/// Runs the selected command.
 pub(crate) fn run(arguments: &LabArguments) -> ExitCode {
     let exit = match &arguments.command {
         LabCommand::List { label, json } => list::run(label.as_deref(), *json),
-        LabCommand::Show { path, json, toml, plan } => show::run(path, show::form(*json, *toml, *plan)),
+        LabCommand::Show { path, json, toml, plan } => show::run(path, show::show_format(*json, *toml, *plan)),
         LabCommand::Run(arguments) => return run::run(arguments),
         LabCommand::Check { json } => check::run(*json),
         LabCommand::Kernel { command } => kernel::run(command),

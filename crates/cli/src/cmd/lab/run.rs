@@ -4,45 +4,47 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use linerate_documents::run::LabPath;
 use linerate_history::LOCATION_VARIABLE;
 use linerate_lab::compile::compile;
-use linerate_lab::job::{Capture, Command, End};
-use linerate_lab::plan::{FAR, NEAR, Plan};
-use linerate_lab::session::{self, BackEnd, Containment, Outcome, Request, SessionError, SessionEvent};
-use linerate_model::schema::run::LabPath;
+use linerate_lab::job::{CaptureRequest, CommandEnd, GuestCommand};
+use linerate_lab::plan::{FAR, NEAR, PathPlan};
+use linerate_lab::session::{
+    self, BackEnd, ProcessContainment, SessionError, SessionEvent, SessionOutcome, SessionRequest,
+};
 use linerate_sys::clock;
-use linerate_sys::signals::Interrupts;
+use linerate_sys::signals::InterruptSignals;
 use linerate_units::display;
 
+use super::arguments::{self, LabOptions, LabRunArguments};
 use super::path;
-use crate::app::{self, LabOptions, LabRunArguments};
 use crate::console;
-use crate::exit::Exit;
-use crate::keep::{self, Mailbox};
+use crate::exit::ExitStatus;
+use crate::recorder::{self, GuestMailbox};
 
-/// How many lines of the guest's kernel log go with an error.
+/// Number of lines of the guest's kernel log in an error.
 const LOG_LINES: usize = 12;
 
-/// Runs the command that was given, or the path's scenario.
+/// Runs the given command, or the path's scenario.
 pub(crate) fn run(arguments: &LabRunArguments) -> std::process::ExitCode {
     match prepare(&arguments.path, &arguments.command, &arguments.lab) {
-        Ok(prepared) => prepared.carry_out(&arguments.lab),
+        Ok(prepared) => prepared.execute(&arguments.lab),
         Err(exit) => exit.into(),
     }
 }
 
-/// What is to be run, and where its results go.
-struct Prepared {
-    request: Request,
-    /// Where the guest leaves its runs; `None` when they are not kept.
-    mailbox: Option<Mailbox>,
+/// Prepared request, and the destination of its runs.
+struct PreparedRun {
+    request: SessionRequest,
+    /// Mailbox of the guest's runs; `None` when they are not recorded.
+    mailbox: Option<GuestMailbox>,
     path: LabPath,
 }
 
-impl Prepared {
-    fn carry_out(&self, options: &LabOptions) -> std::process::ExitCode {
+impl PreparedRun {
+    fn execute(&self, options: &LabOptions) -> std::process::ExitCode {
         let started_at = clock::realtime_now();
-        let exit = carry_out(&self.request, options);
+        let exit = execute_request(&self.request, options);
         if let Some(mailbox) = &self.mailbox {
             mailbox.empty(&self.path, started_at);
         }
@@ -50,65 +52,105 @@ impl Prepared {
     }
 }
 
-/// Runs linerate with these `arguments` on the path that `host` names (`lab:NAME`): there, the host is the far end.
-pub(crate) fn run_instead(host: &str, arguments: &[OsString]) -> std::process::ExitCode {
+/// Emulated path in place of a host.
+pub(crate) struct LabTarget<'a> {
+    /// As typed: `lab:NAME`.
+    host: &'a str,
+    name: &'a str,
+    adaptation: Adaptation,
+}
+
+impl<'a> LabTarget<'a> {
+    /// `None` where this is another host.
+    pub(crate) fn of(host: &'a str, adaptation: Adaptation) -> Option<Self> {
+        Some(Self { host, name: host.strip_prefix("lab:")?, adaptation })
+    }
+}
+
+/// Adaptation of a command line to an emulated path, in addition to its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Adaptation {
+    /// Not at all.
+    None,
+    /// Where no transfer is given, it is the path's own.
+    Transfer {
+        /// True when one is given.
+        is_given: bool,
+    },
+    /// As `Transfer`, for commands that change hosts: the far host is one too, beside the one where it runs. The
+    /// command there has no standard input: it can ask nothing. A transfer that names the congestion control which its host
+    /// has anyway leaves it to the host, so that the host's can be changed.
+    BothHosts {
+        /// True when a transfer is given.
+        is_given: bool,
+    },
+}
+
+impl Adaptation {
+    /// For a diagnosis with these options of a transfer.
+    pub(crate) const fn transfer(given: &[String]) -> Self {
+        Self::Transfer { is_given: !given.is_empty() }
+    }
+
+    /// For a command that changes hosts, with these options of a transfer.
+    pub(crate) const fn both_hosts(given: &[String]) -> Self {
+        Self::BothHosts { is_given: !given.is_empty() }
+    }
+}
+
+/// Runs linerate with these `arguments` on an emulated path: there, the host is the far end.
+pub(crate) fn run_on_path(target: &LabTarget<'_>, arguments: &[OsString]) -> std::process::ExitCode {
     let options = LabOptions::default();
-    let there =
-        arguments.iter().map(|word| if word == host { FAR.to_owned() } else { word.to_string_lossy().into_owned() });
-    let command: Vec<String> = ["linerate".to_owned()].into_iter().chain(there).collect();
-    match prepare(name_of(host).unwrap_or(host), &command, &options) {
-        Ok(prepared) => prepared.carry_out(&options),
+    let prepared = adapted(target, arguments).and_then(|arguments| {
+        let there = arguments
+            .iter()
+            .map(|word| if word == target.host { FAR.to_owned() } else { word.to_string_lossy().into_owned() });
+        let command: Vec<String> = ["linerate".to_owned()].into_iter().chain(there).collect();
+        prepare(target.name, &command, &options)
+    });
+    match prepared {
+        Ok(prepared) => prepared.execute(&options),
         Err(exit) => exit.into(),
     }
 }
 
-/// As [`run_instead`], for a diagnosis: where no transfer is given, it is the path's own.
-pub(crate) fn diagnose_instead(host: &str, arguments: &[OsString], given: bool) -> std::process::ExitCode {
-    if given {
-        return run_instead(host, arguments);
-    }
-    match path::find(name_of(host).unwrap_or(host)) {
-        Ok(found) => run_instead(host, &with_transfer(arguments, &found.description.scenario)),
-        Err(exit) => exit.into(),
+fn adapted(target: &LabTarget<'_>, arguments: &[OsString]) -> Result<Vec<OsString>, ExitStatus> {
+    match target.adaptation {
+        Adaptation::None | Adaptation::Transfer { is_given: true } => Ok(arguments.to_vec()),
+        Adaptation::BothHosts { is_given: true } => Ok(with_lab_options(arguments)),
+        Adaptation::Transfer { is_given: false } => {
+            Ok(with_transfer(arguments, &path::find(target.name)?.description.scenario))
+        }
+        Adaptation::BothHosts { is_given: false } => {
+            let description = path::find(target.name)?.description;
+            let own: Vec<&str> = description.hosts.iter().map(|host| host.congestion_control.as_str()).collect();
+            Ok(with_transfer(&with_lab_options(arguments), &without_default_congestion(&description.scenario, &own)))
+        }
     }
 }
 
-/// As [`diagnose_instead`], for commands that change hosts: the far host is one too, beside the one where it runs. The
-/// command there has no standard input: it can ask nothing. A transfer that names the congestion control which its host
-/// has anyway leaves it to the host, so that the host's can be changed.
-pub(crate) fn tune_instead(host: &str, arguments: &[OsString], given: bool) -> std::process::ExitCode {
-    let arguments = with_far(arguments);
-    if given {
-        return run_instead(host, &arguments);
-    }
-    let description = match path::find(name_of(host).unwrap_or(host)) {
-        Ok(found) => found.description,
-        Err(exit) => return exit.into(),
-    };
-    let own: Vec<&str> = description.hosts.iter().map(|host| host.congestion_control.as_str()).collect();
-    run_instead(host, &with_transfer(&arguments, &of_the_hosts(&description.scenario, &own)))
-}
-
-/// The scenario without a choice that all hosts have made already.
-fn of_the_hosts(scenario: &[String], own: &[&str]) -> Vec<String> {
+/// Scenario without a congestion control that is every host's default.
+fn without_default_congestion(scenario: &[String], own: &[&str]) -> Vec<String> {
     let mut scenario = scenario.to_vec();
     let chosen = scenario.windows(2).position(|pair| pair[0] == "-C" && own.iter().all(|name| *name == pair[1]));
-    if let Some(place) = chosen {
-        scenario.drain(place..place + 2);
+    if let Some(index) = chosen {
+        scenario.drain(index..index + 2);
     }
     scenario
 }
 
-/// The command line with what the lab has and can do, behind the command's word, unless the user has said it: the far
-/// host; that nobody is asked, as nothing but the lab is changed; and a comparison that costs nothing here.
-fn with_far(arguments: &[OsString]) -> Vec<OsString> {
+/// Adds the lab's options to the command line unless the user gave them: the far host, no questions (only the lab is
+/// changed), and the comparison of the guide, which is free here.
+fn with_lab_options(arguments: &[OsString]) -> Vec<OsString> {
     let mut arguments = arguments.to_vec();
-    let end = arguments.iter().position(|word| word == "--").unwrap_or(arguments.len());
+    let end = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
     let own = &arguments[..end];
     let has = |option: &str| {
-        own.iter().any(|word| word == option || word.to_string_lossy().starts_with(&format!("{option}=")))
+        own.iter().any(|argument| argument == option || argument.to_string_lossy().starts_with(&format!("{option}=")))
     };
-    let Some(place) = own.iter().position(|word| word == "tune" || word == "doctor") else { return arguments };
+    let Some(index) = own.iter().position(|argument| argument == "tune" || argument == "doctor") else {
+        return arguments;
+    };
     let mut more: Vec<OsString> = Vec::new();
     if !has("--far") {
         more.extend(["--far".into(), format!("netns:{FAR}").into()]);
@@ -116,46 +158,41 @@ fn with_far(arguments: &[OsString]) -> Vec<OsString> {
     if !(has("--yes") || has("-y")) {
         more.push("--yes".into());
     }
-    if own[place] == "doctor" && !has("--compare-guide") {
+    if own[index] == "doctor" && !has("--compare-guide") {
         more.push("--compare-guide".into());
     }
-    arguments.splice(place + 1..=place, more);
+    arguments.splice(index + 1..=index, more);
     arguments
 }
 
-/// The command line with the transfer of a path's own scenario.
+/// Command line with the transfer of the path's own scenario.
 fn with_transfer(arguments: &[OsString], scenario: &[String]) -> Vec<OsString> {
     let mut arguments = arguments.to_vec();
-    if !arguments.iter().any(|word| word == "--") {
+    if !arguments.iter().any(|argument| argument == "--") {
         arguments.push("--".into());
     }
-    arguments.extend(transfer_of(scenario).into_iter().map(OsString::from));
+    arguments.extend(transfer_options(scenario).into_iter().map(OsString::from));
     arguments
 }
 
-/// The options of a scenario that is a transfer to the far end: `iperf3 -c far OPTIONS`.
-fn transfer_of(scenario: &[String]) -> Vec<String> {
-    let words: Vec<&str> = scenario.iter().map(String::as_str).collect();
-    match words.as_slice() {
+/// Options of a scenario that is a transfer to the far host: `iperf3 -c far OPTIONS`.
+fn transfer_options(scenario: &[String]) -> Vec<String> {
+    let arguments: Vec<&str> = scenario.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
         ["iperf3", "-c", _, options @ ..] => options.iter().map(|&option| option.to_owned()).collect(),
         _ => Vec::new(),
     }
 }
 
-/// The name of a path where a host was expected (`lab:NAME`).
-pub(crate) fn name_of(host: &str) -> Option<&str> {
-    host.strip_prefix("lab:")
-}
-
-fn prepare(name: &str, command: &[String], options: &LabOptions) -> Result<Prepared, Exit> {
-    let path::Found { mut description, text } = path::find(name)?;
+fn prepare(name: &str, command: &[String], options: &LabOptions) -> Result<PreparedRun, ExitStatus> {
+    let path::FoundPath { mut description, text } = path::find(name)?;
     if let Some(seed) = options.seed {
         description.seed = seed;
     }
     let plan = compile(&description);
     let linerate = own_binary()?;
     let arguments = if command.is_empty() {
-        [&[text_of(&linerate)], &description.scenario[..]].concat()
+        [&[path_text(&linerate)], &description.scenario[..]].concat()
     } else {
         resolve(command, &linerate)
     };
@@ -164,13 +201,13 @@ fn prepare(name: &str, command: &[String], options: &LabOptions) -> Result<Prepa
     })?;
     let capture = options.pcap.as_ref().map(|file| capture(file, &options.pcap_at, &plan, &directory)).transpose()?;
     let back_end = back_end(options)?;
-    let mailbox = Mailbox::new();
+    let mailbox = GuestMailbox::new();
     let writable = writable(&directory, capture.as_ref(), mailbox.as_ref());
     let mut environment = environment(&linerate, mailbox.as_ref());
-    environment.push((keep::PATH_NAME.to_owned(), description.name.clone()));
-    let command = Command { arguments, namespace: NEAR.to_owned(), environment, directory };
+    environment.push((recorder::PATH_NAME.to_owned(), description.name.clone()));
+    let command = GuestCommand { arguments, namespace: NEAR.to_owned(), environment, directory };
     let path = LabPath { name: description.name.clone(), description: text, seed: description.seed };
-    let request = Request {
+    let request = SessionRequest {
         plan,
         command,
         writable,
@@ -179,12 +216,12 @@ fn prepare(name: &str, command: &[String], options: &LabOptions) -> Result<Prepa
         seed: description.seed,
         stall_limit: options.stall_limit,
         linerate,
-        containment: Containment::Best,
+        containment: ProcessContainment::Best,
     };
-    Ok(Prepared { request, mailbox, path })
+    Ok(PreparedRun { request, mailbox, path })
 }
 
-fn unable(text: &str, advice: Option<&str>) -> Exit {
+fn unable(text: &str, advice: Option<&str>) -> ExitStatus {
     console::error(
         &match advice {
             Some(advice) => format!("{text}\n{advice}"),
@@ -192,22 +229,22 @@ fn unable(text: &str, advice: Option<&str>) -> Exit {
         },
         None,
     );
-    Exit::Unable
+    ExitStatus::Unable
 }
 
-fn own_binary() -> Result<PathBuf, Exit> {
+fn own_binary() -> Result<PathBuf, ExitStatus> {
     std::env::current_exe().map_err(|cause| {
         let text = format!("finding this program's own file: {}", linerate_sys::describe_os_error(&cause));
         unable(&text, Some("the guest runs it as its first process: it must still be where it was started from"))
     })
 }
 
-fn text_of(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Words that are linerate's own commands in the lab. `iperf3` is the host's program where it has one.
-const OWN: &[&str] = &[
+/// Commands of linerate in the lab. `iperf3` is the host's program if installed.
+const LINERATE_COMMANDS: &[&str] = &[
     "audit",
     "baseline",
     "calc",
@@ -229,11 +266,11 @@ const OWN: &[&str] = &[
 ];
 
 fn resolve(command: &[String], linerate: &Path) -> Vec<String> {
-    let own = [text_of(linerate)];
+    let own = [path_text(linerate)];
     match command[0].as_str() {
         "linerate" => [&own, &command[1..]].concat(),
         "iperf3" if !is_installed("iperf3") => [&own, command].concat(),
-        word if OWN.contains(&word) => [&own, command].concat(),
+        name if LINERATE_COMMANDS.contains(&name) => [&own, command].concat(),
         _ => command.to_vec(),
     }
 }
@@ -243,30 +280,30 @@ fn is_installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-/// This process's environment, with linerate itself to be found last, how the output will be shown, and where runs are
-/// left. The history itself is this host's.
-fn environment(linerate: &Path, mailbox: Option<&Mailbox>) -> Vec<(String, String)> {
+/// Environment of this process, with linerate itself last in PATH, the style of the output, and the mailbox of the
+/// runs. The history itself stays on this host.
+fn environment(linerate: &Path, mailbox: Option<&GuestMailbox>) -> Vec<(String, String)> {
     let mut variables: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| name != "PATH" && name != "COLUMNS" && name != "TMPDIR")
-        .filter(|(name, _)| name != LOCATION_VARIABLE && name != keep::RESULT_FILE && name != keep::PATH_NAME)
+        .filter(|(name, _)| name != LOCATION_VARIABLE && name != recorder::RESULT_FILE && name != recorder::PATH_NAME)
         .collect();
     let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
     let own = linerate.parent().map(|parent| format!(":{}", parent.display())).unwrap_or_default();
     variables.push(("PATH".to_owned(), format!("{path}{own}")));
     variables.extend(console::relayed_environment());
     variables.push((LOCATION_VARIABLE.to_owned(), "off".to_owned()));
-    variables.extend(mailbox.map(Mailbox::variable));
+    variables.extend(mailbox.map(GuestMailbox::variable));
     variables
 }
 
-/// The file is made here, where the user's rights are known, and its directory becomes writable in the guest.
-fn capture(file: &Path, place: &str, plan: &Plan, directory: &Path) -> Result<Capture, Exit> {
-    let (host, device) = place.split_once(':').unwrap_or((place, "eth0"));
+/// Creates the capture file here, with the user's rights; its directory becomes writable in the guest.
+fn capture(file: &Path, location: &str, plan: &PathPlan, directory: &Path) -> Result<CaptureRequest, ExitStatus> {
+    let (host, device) = location.split_once(':').unwrap_or((location, "eth0"));
     let Some(namespace) = plan.namespaces.iter().find(|namespace| namespace.name == host) else {
         let hosts: Vec<&str> = plan.namespaces.iter().map(|namespace| namespace.name.as_str()).collect();
         return Err(unable(
-            &format!("--pcap-at {place}: this path has no host {host:?}"),
+            &format!("--pcap-at {location}: this path has no host {host:?}"),
             Some(&format!("it has {}", hosts.join(", "))),
         ));
     };
@@ -275,7 +312,7 @@ fn capture(file: &Path, place: &str, plan: &Plan, directory: &Path) -> Result<Ca
         ends.filter(|end| end.namespace == namespace.name).map(|end| end.device.as_str()).collect();
     if !devices.contains(&device) && device != "lo" {
         return Err(unable(
-            &format!("--pcap-at {place}: {host} has no device {device:?}"),
+            &format!("--pcap-at {location}: {host} has no device {device:?}"),
             Some(&format!("it has {}", devices.join(", "))),
         ));
     }
@@ -283,12 +320,12 @@ fn capture(file: &Path, place: &str, plan: &Plan, directory: &Path) -> Result<Ca
     std::fs::File::create(&file).map_err(|cause| {
         unable(&format!("creating the capture {}: {}", file.display(), linerate_sys::describe_os_error(&cause)), None)
     })?;
-    Ok(Capture { namespace: host.to_owned(), device: device.to_owned(), file })
+    Ok(CaptureRequest { namespace: host.to_owned(), device: device.to_owned(), file })
 }
 
-/// Where the command may write: the directory it was started in, that of the capture, and where it leaves its runs. The
-/// root directory itself would be everything.
-fn writable(directory: &Path, capture: Option<&Capture>, mailbox: Option<&Mailbox>) -> Vec<PathBuf> {
+/// Directories that the command may write: its own, that of the capture, and that of its runs. The root directory is
+/// excluded.
+fn writable(directory: &Path, capture: Option<&CaptureRequest>, mailbox: Option<&GuestMailbox>) -> Vec<PathBuf> {
     let of_capture = capture.and_then(|capture| capture.file.parent()).map(Path::to_path_buf);
     let of_runs = mailbox.map(|mailbox| mailbox.directory().to_path_buf());
     let mut all: Vec<PathBuf> = [Some(directory.to_path_buf()), of_capture, of_runs].into_iter().flatten().collect();
@@ -297,10 +334,10 @@ fn writable(directory: &Path, capture: Option<&Capture>, mailbox: Option<&Mailbo
     all
 }
 
-fn back_end(options: &LabOptions) -> Result<BackEnd, Exit> {
+fn back_end(options: &LabOptions) -> Result<BackEnd, ExitStatus> {
     match options.back_end {
-        app::BackEnd::Namespaces => Ok(BackEnd::Namespaces),
-        app::BackEnd::Uml => {
+        arguments::BackEnd::Namespaces => Ok(BackEnd::Namespaces),
+        arguments::BackEnd::Uml => {
             let kernel = match &options.kernel {
                 Some(kernel) => kernel.clone(),
                 None => built_kernel()?,
@@ -310,43 +347,44 @@ fn back_end(options: &LabOptions) -> Result<BackEnd, Exit> {
     }
 }
 
-fn built_kernel() -> Result<PathBuf, Exit> {
+fn built_kernel() -> Result<PathBuf, ExitStatus> {
     match linerate_lab::kernel::find() {
         Ok(Some(kernel)) => Ok(kernel.path),
         Ok(None) => Err(unable(
-            "the lab's kernel has not been built yet",
+            "the lab's kernel does not exist",
             Some(
-                "`linerate lab kernel build` makes it, once, in about three minutes; `linerate lab check` says what it needs",
+                "`linerate lab kernel build` builds it in about three minutes; `linerate lab check` lists its \
+                 requirements",
             ),
         )),
-        Err(error) => Err(super::kernel::refuse(&error)),
+        Err(error) => Err(super::kernel::report_error(&error)),
     }
 }
 
-fn carry_out(request: &Request, options: &LabOptions) -> std::process::ExitCode {
-    let stop = match Interrupts::install() {
+fn execute_request(request: &SessionRequest, options: &LabOptions) -> std::process::ExitCode {
+    let stop = match InterruptSignals::install() {
         Ok(stop) => stop,
         Err(cause) => {
             console::error(&cause.to_string(), None);
-            return Exit::of(&cause).into();
+            return ExitStatus::from_error(&cause).into();
         }
     };
     if options.verbose {
         console::note(&format!("lab: {}: {}", request.plan.path, request.plan.sizing.reason));
     }
-    let mut watch = Watch { verbose: options.verbose, ready: None };
+    let mut watch = SessionOutput { verbose: options.verbose, ready: None };
     match session::run(request, Some(&stop), &mut |event| watch.event(&event)) {
         Ok(outcome) => watch.finish(request, &outcome),
-        Err(error) => explain(&error, request).into(),
+        Err(error) => report_session_error(&error, request).into(),
     }
 }
 
-struct Watch {
+struct SessionOutput {
     verbose: bool,
     ready: Option<Duration>,
 }
 
-impl Watch {
+impl SessionOutput {
     fn event(&mut self, event: &SessionEvent<'_>) {
         match event {
             SessionEvent::Ready { wall_time } => self.ready = Some(*wall_time),
@@ -359,7 +397,7 @@ impl Watch {
         }
     }
 
-    fn finish(&self, request: &Request, outcome: &Outcome) -> std::process::ExitCode {
+    fn finish(&self, request: &SessionRequest, outcome: &SessionOutcome) -> std::process::ExitCode {
         if let Some(captured) = outcome.captured.filter(|captured| !captured.missed.is_zero()) {
             console::note(&format!("lab: the capture has {} packets and missed {}", captured.packets, captured.missed));
         }
@@ -367,22 +405,22 @@ impl Watch {
             self.speed(request, outcome);
         }
         match outcome.end {
-            None => Exit::Partial.into(),
-            Some(End::Code(code)) => std::process::ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
-            Some(End::Signal(_)) if outcome.interrupted.is_some() => Exit::Partial.into(),
-            Some(End::Signal(signal)) => {
+            None => ExitStatus::Partial.into(),
+            Some(CommandEnd::Code(code)) => std::process::ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
+            Some(CommandEnd::Signal(_)) if outcome.interrupted.is_some() => ExitStatus::Partial.into(),
+            Some(CommandEnd::Signal(signal)) => {
                 console::note(&format!("lab: the command was ended by signal {signal}"));
                 std::process::ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
             }
         }
     }
 
-    fn speed(&self, request: &Request, outcome: &Outcome) {
+    fn speed(&self, request: &SessionRequest, outcome: &SessionOutcome) {
         if let Some(captured) = outcome.captured {
             console::note(&format!("lab: {} packets captured", captured.packets));
         }
         if let Some(boot) = outcome.boot_time.or(self.ready) {
-            console::note(&format!("lab: the path stood after {}", display::duration(boot)));
+            console::note(&format!("lab: the path was ready after {}", display::duration(boot)));
         }
         console::note(&format!(
             "lab: {}: {:.3} s in the guest, {:.3} s here",
@@ -393,8 +431,8 @@ impl Watch {
     }
 }
 
-/// Says what went wrong, with the end of the guest's kernel log where that is all there is.
-fn explain(error: &SessionError, request: &Request) -> Exit {
+/// Reports the error, with the end of the guest's kernel log if there is no advice.
+fn report_session_error(error: &SessionError, request: &SessionRequest) -> ExitStatus {
     let mut text = error.to_string();
     if let SessionError::Stalled { .. } = error {
         text.push_str("\nthe command was: ");
@@ -410,8 +448,8 @@ fn explain(error: &SessionError, request: &Request) -> Exit {
     }
     console::error(&text, None);
     match error {
-        SessionError::System(cause) => Exit::of(cause),
-        _ => Exit::Unable,
+        SessionError::System(cause) => ExitStatus::from_error(cause),
+        _ => ExitStatus::Unable,
     }
 }
 
@@ -419,12 +457,12 @@ fn explain(error: &SessionError, request: &Request) -> Exit {
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<OsString> {
+    fn arguments(line: &str) -> Vec<OsString> {
         line.split_whitespace().map(OsString::from).collect()
     }
 
     #[test]
-    fn commands_that_change_hosts_are_told_of_the_far_one() {
+    fn commands_that_change_hosts_get_the_far_one() {
         let cases = [
             ("tune lab:x --yes", "tune --far netns:far lab:x --yes"),
             (
@@ -436,25 +474,28 @@ mod tests {
             ("tune lab:x -- --far", "tune --far netns:far --yes lab:x -- --far"),
         ];
         for (given, expected) in cases {
-            assert_eq!(with_far(&words(given)), words(expected), "{given}");
+            assert_eq!(with_lab_options(&arguments(given)), arguments(expected), "{given}");
         }
     }
 
     #[test]
-    fn what_hosts_have_anyway_is_left_to_them() {
+    fn the_default_congestion_control_is_omitted() {
         let scenario: Vec<String> = "iperf3 -c far -C reno -t 15".split(' ').map(str::to_owned).collect();
-        assert_eq!(of_the_hosts(&scenario, &["reno", "reno"]).join(" "), "iperf3 -c far -t 15");
-        assert_eq!(of_the_hosts(&scenario, &["reno", "cubic"]), scenario);
+        assert_eq!(without_default_congestion(&scenario, &["reno", "reno"]).join(" "), "iperf3 -c far -t 15");
+        assert_eq!(without_default_congestion(&scenario, &["reno", "cubic"]), scenario);
     }
 
     #[test]
-    fn a_transfer_that_is_not_given_is_that_of_the_path() {
+    fn a_missing_transfer_is_the_paths_own() {
         let scenario: Vec<String> = "iperf3 -c far -t 10 -C cubic".split(' ').map(str::to_owned).collect();
         for (given, expected) in
             [("tune lab:x", "tune lab:x -- -t 10 -C cubic"), ("diagnose lab:x --", "diagnose lab:x -- -t 10 -C cubic")]
         {
-            assert_eq!(with_transfer(&words(given), &scenario), words(expected), "{given}");
+            assert_eq!(with_transfer(&arguments(given), &scenario), arguments(expected), "{given}");
         }
-        assert_eq!(with_transfer(&words("tune lab:x"), &["test".to_owned(), "far".to_owned()]), words("tune lab:x --"));
+        assert_eq!(
+            with_transfer(&arguments("tune lab:x"), &["test".to_owned(), "far".to_owned()]),
+            arguments("tune lab:x --")
+        );
     }
 }

@@ -1,65 +1,67 @@
-//! `linerate lab show`: what a path is, and what the formulas expect of it.
+//! `linerate lab show`: description of a path, and the figures that the formulas predict for it.
 
+use linerate_model::direction::Direction;
 use std::fmt::Write as _;
 
-use linerate_lab::bounds::{Bottleneck, Bounds, Cause, Way, bounds};
+use linerate_lab::bounds::{BottleneckLink, BoundCause, PathBounds, bounds};
 use linerate_lab::compile::compile;
 use linerate_lab::description::PathDescription;
-use linerate_lab::plan::{Namespace, Plan};
-use linerate_lab::truth::{Truth, round_trip, truth};
+use linerate_lab::plan::{NamespacePlan, PathPlan};
+use linerate_lab::truth::{GroundTruth, round_trip, truth};
 use linerate_units::{BitRate, ByteCount, display};
 use serde_json::{Value, json};
 
-use super::list::wrapped;
 use super::{drawing, path};
+use crate::cmd::measurement::{DocumentKind, print_json};
 use crate::console;
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
+use linerate_report::text::wrap_text;
 
-/// How a path is shown.
+/// Output format of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// For a person.
+pub(super) enum ShowFormat {
+    /// Drawing and table.
     Drawing,
-    /// The same for a program.
+    /// The same figures as JSON.
     Json,
-    /// The description.
+    /// Path description.
     Toml,
-    /// What would be set up.
+    /// Commands that would set it up.
     Plan,
 }
 
-/// From the options, of which at most one is given.
-pub(super) fn form(json: bool, toml: bool, plan: bool) -> Form {
+/// Selects the format from the options, of which at most one is given.
+pub(super) fn show_format(json: bool, toml: bool, plan: bool) -> ShowFormat {
     match (json, toml, plan) {
-        (true, ..) => Form::Json,
-        (_, true, _) => Form::Toml,
-        (_, _, true) => Form::Plan,
-        _ => Form::Drawing,
+        (true, ..) => ShowFormat::Json,
+        (_, true, _) => ShowFormat::Toml,
+        (_, _, true) => ShowFormat::Plan,
+        _ => ShowFormat::Drawing,
     }
 }
 
-/// Shows the path.
-pub(super) fn run(name: &str, form: Form) -> Exit {
+/// Prints the path.
+pub(super) fn run(name: &str, form: ShowFormat) -> ExitStatus {
     let found = match path::find(name) {
         Ok(found) => found,
         Err(exit) => return exit,
     };
-    console::data(&match form {
-        Form::Toml => found.text,
-        Form::Plan => plan_text(&compile(&found.description)),
-        Form::Json => format!("{:#}\n", document(&found.description)),
-        Form::Drawing => page(&found.description),
-    });
-    Exit::Success
+    match form {
+        ShowFormat::Toml => console::data(&found.text),
+        ShowFormat::Plan => console::data(&plan_text(&compile(&found.description))),
+        ShowFormat::Json => print_json(DocumentKind::LabPath, &document(&found.description)),
+        ShowFormat::Drawing => console::data(&drawing_page(&found.description)),
+    }
+    ExitStatus::Success
 }
 
-fn page(path: &PathDescription) -> String {
+fn drawing_page(path: &PathDescription) -> String {
     let style = console::data_style();
     let width = usize::from(style.width.get());
     let (bold, plain) = if style.colour { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
     let mut text = format!("{bold}{}{plain}\n", path.name);
-    let mut paragraph = |words: &str| {
-        for line in wrapped(words, width.saturating_sub(2)) {
+    let mut paragraph = |sentence: &str| {
+        for line in wrap_text(sentence, width.saturating_sub(2)) {
             let _ = writeln!(text, "  {line}");
         }
     };
@@ -69,27 +71,29 @@ fn page(path: &PathDescription) -> String {
     text.push('\n');
     text.push_str(&drawing::draw(path, width, style.unicode));
     text.push('\n');
-    let ways = [bounds(path, Way::Forward), bounds(path, Way::Backward)];
-    text.push_str(&table(&ways, width));
+    let directions = [bounds(path, Direction::Up), bounds(path, Direction::Down)];
+    text.push_str(&table(&directions, width));
     let sizing = compile(path).sizing;
     let _ = writeln!(text);
-    for line in wrapped(&format!("In a guest: {}.", sizing.reason.trim_end_matches('.')), width.saturating_sub(2)) {
+    for line in wrap_text(&format!("In a guest: {}.", sizing.reason.trim_end_matches('.')), width.saturating_sub(2)) {
         let _ = writeln!(text, "  {line}");
     }
     let _ = writeln!(text, "  Try: linerate lab run {}", path.name);
-    for line in wrapped(&format!("which is: linerate {}", path.scenario.join(" ")), width.saturating_sub(7)) {
+    for line in wrap_text(&format!("which is: linerate {}", path.scenario.join(" ")), width.saturating_sub(7)) {
         let _ = writeln!(text, "       {line}");
     }
     text
 }
 
-/// What the formulas say, the two ways side by side.
-fn table(ways: &[Bounds; 2], width: usize) -> String {
-    type Column = fn(&Bounds) -> Option<String>;
-    let rows: &[(&str, Column)] = &[
+/// Table of the formulas' results, with both directions side by side.
+fn table(directions: &[PathBounds; 2], width: usize) -> String {
+    type BoundsColumn = fn(&PathBounds) -> Option<String>;
+    let rows: &[(&str, BoundsColumn)] = &[
         ("round trip, all delays", |bounds| Some(format!("{:.3} ms", bounds.base_rtt.as_secs_f64() * 1e3))),
         ("slowest link", |bounds| Some(display::rate(bounds.bottleneck?.rate))),
-        ("… at its slowest", |bounds| bounds.bottleneck.filter(changes).map(|link| display::rate(link.lowest_rate))),
+        ("… at its slowest", |bounds| {
+            bounds.bottleneck.filter(rate_varies).map(|link| display::rate(link.lowest_rate))
+        }),
         ("bandwidth-delay product", |bounds| bounds.bdp.map(display::size)),
         ("queue there", |bounds| Some(bounds.bottleneck?.buffer.map_or_else(|| "no limit".to_owned(), display::size))),
         ("delay when it is full", |bounds| bounds.bottleneck?.queueing_delay.map(display::duration)),
@@ -98,37 +102,37 @@ fn table(ways: &[Bounds; 2], width: usize) -> String {
         ("… through the receive window", |bounds| bounds.receive_window_rate.map(display::rate)),
         ("… through the send buffer", |bounds| bounds.send_buffer_rate.map(display::rate)),
         ("… with this loss", |bounds| bounds.loss_rate.map(display::rate)),
-        ("slow start takes", |bounds| bounds.slow_start.map(display::duration)),
+        ("slow start", |bounds| bounds.slow_start.map(display::duration)),
     ];
     let mut text = format!("  {:<32}{:>16}{:>16}\n", "by formula", "towards far", "towards near");
     for (name, column) in rows {
-        let values = ways.each_ref().map(column);
+        let values = directions.each_ref().map(column);
         if values.iter().any(Option::is_some) {
             let [forward, backward] = values.map(|value| value.unwrap_or_else(|| "–".to_owned()));
             let _ = writeln!(text, "  {name:<32}{forward:>16}{backward:>16}");
         }
     }
-    if let Some((cause, lowest)) = ways[0].lowest() {
+    if let Some((cause, lowest)) = directions[0].lowest() {
         let verdict = format!("Towards far, {} sets the limit: {}.", cause_text(cause), display::rate(lowest));
-        for line in wrapped(&verdict, width.saturating_sub(2)) {
+        for line in wrap_text(&verdict, width.saturating_sub(2)) {
             let _ = writeln!(text, "  {line}");
         }
     }
     text
 }
 
-/// Whether the rate changes with time.
-fn changes(bottleneck: &Bottleneck) -> bool {
+/// True when the rate changes with time.
+fn rate_varies(bottleneck: &BottleneckLink) -> bool {
     bottleneck.lowest_rate < bottleneck.rate
 }
 
-fn cause_text(cause: Cause) -> &'static str {
+fn cause_text(cause: BoundCause) -> &'static str {
     match cause {
-        Cause::Link => "the slowest link",
-        Cause::Policer => "the policer",
-        Cause::ReceiveWindow => "the receive window",
-        Cause::SendBuffer => "the send buffer",
-        Cause::Loss => "the loss",
+        BoundCause::Link => "the slowest link",
+        BoundCause::Policer => "the policer",
+        BoundCause::ReceiveWindow => "the receive window",
+        BoundCause::SendBuffer => "the send buffer",
+        BoundCause::Loss => "the loss",
     }
 }
 
@@ -143,15 +147,15 @@ fn document(path: &PathDescription) -> Value {
         "scenario": path.scenario,
         "seed": path.seed,
         "hosts": path.hosts.iter().map(|host| &host.name).collect::<Vec<_>>(),
-        "forward": bounds_document(&bounds(path, Way::Forward)),
-        "backward": bounds_document(&bounds(path, Way::Backward)),
+        "forward": bounds_document(&bounds(path, Direction::Up)),
+        "backward": bounds_document(&bounds(path, Direction::Down)),
         "truth": {
             "small_packet_bytes": SMALL_PACKET.get(),
             "small_packet_rtt_seconds": round_trip(path, SMALL_PACKET).as_secs_f64(),
-            "full_packet_bytes": truth(path, Way::Forward).mtu.get(),
+            "full_packet_bytes": truth(path, Direction::Up).mtu.get(),
             "base_rtt_seconds": path.propagation().as_secs_f64(),
-            "forward": truth_document(&truth(path, Way::Forward)),
-            "backward": truth_document(&truth(path, Way::Backward)),
+            "forward": truth_document(&truth(path, Direction::Up)),
+            "backward": truth_document(&truth(path, Direction::Down)),
         },
         "guest_memory_bytes": sizing.memory.get(),
         "guest_memory_taken_bytes": sizing.taken.get(),
@@ -159,7 +163,7 @@ fn document(path: &PathDescription) -> Value {
     })
 }
 
-fn bounds_document(bounds: &Bounds) -> Value {
+fn bounds_document(bounds: &PathBounds) -> Value {
     let rate = |rate: Option<BitRate>| rate.map(BitRate::bits_per_second);
     let size = |size: Option<ByteCount>| size.map(ByteCount::get);
     json!({
@@ -181,11 +185,11 @@ fn bounds_document(bounds: &Bounds) -> Value {
     })
 }
 
-/// An ICMP echo as `ping` sends it.
+/// IP size of an ICMP echo request of `ping`.
 const SMALL_PACKET: ByteCount = ByteCount::new(84);
 
-/// What a measurement of the path should find.
-fn truth_document(truth: &Truth) -> Value {
+/// Expected results of a measurement of the path.
+fn truth_document(truth: &GroundTruth) -> Value {
     json!({
         "mtu_bytes": truth.mtu.get(),
         "interface_mtu_bytes": truth.interface_mtu.get(),
@@ -206,8 +210,8 @@ fn truth_document(truth: &Truth) -> Value {
     })
 }
 
-/// What is set up, in the words of the programs that would do it.
-fn plan_text(plan: &Plan) -> String {
+/// Commands that would set up the path.
+fn plan_text(plan: &PathPlan) -> String {
     let mut text = String::new();
     for setting in &plan.system {
         let _ = writeln!(text, "sysctl -w {}=\"{}\"", setting.key, setting.value);
@@ -231,7 +235,7 @@ fn plan_text(plan: &Plan) -> String {
     text
 }
 
-fn namespace_text(text: &mut String, namespace: &Namespace, initial: bool) {
+fn namespace_text(text: &mut String, namespace: &NamespacePlan, initial: bool) {
     let _ = writeln!(text, "\n# {}", namespace.name);
     let (inside, option) = if initial {
         (String::new(), String::new())

@@ -1,20 +1,21 @@
-//! The run as it is kept.
+//! History record of a run.
 
+use linerate_documents::run::{RunDocument, RunEnvironment};
 use linerate_engine::load::LoadTestOutcome;
-use linerate_model::schema::run::{RunDocument, RunEnvironment};
+use linerate_engine::surroundings::{LocalEnvironment, OwnTraffic, far};
+use linerate_report::sentence::load::sentence;
 
-use super::{figures, verdict};
+use super::figures;
 use crate::cmd::measurement::own_arguments;
-use crate::surroundings::{OwnTraffic, Surroundings, far};
 
-/// Everything together.
-pub(super) fn of(outcome: &LoadTestOutcome, surroundings: Surroundings) -> RunDocument {
+/// Assembles the record.
+pub(super) fn history_record(outcome: &LoadTestOutcome, surroundings: LocalEnvironment) -> RunDocument {
     let document = &outcome.document;
     let near = surroundings.finish(OwnTraffic { received: outcome.received, sent: outcome.sent });
     RunDocument {
         arguments: own_arguments(),
-        verdict: verdict::sentence(document),
-        figures: figures::of(document, &outcome.series),
+        verdict: sentence(document),
+        figures: figures::all_figures(document, &outcome.series),
         environment: RunEnvironment { near: Some(near), far: outcome.far.as_ref().map(far), lab: None },
         series: outcome.series.clone(),
         phases: outcome.phases.clone(),

@@ -1,48 +1,46 @@
-//! `linerate load HOST`: what happens to the delay while the path is full.
+//! `linerate load HOST`: delay while the path is full.
 
 mod arguments;
 mod document;
 mod figures;
 mod progress;
-mod verdict;
 
 use std::time::Duration;
 
+use linerate_analysis::latency_under_load::LatencyGrade;
+use linerate_documents::throughput::Outcome;
 use linerate_engine::load::{self, LoadTestOptions};
-use linerate_model::latency_under_load::Grade;
-use linerate_model::schema::load::{LoadDocument, PhaseKind};
-use linerate_model::schema::throughput::Outcome;
+use linerate_model::load::{LoadDocument, PhaseKind};
 use linerate_units::StreamCount;
 
 pub(crate) use arguments::LoadArguments;
-pub(crate) use progress::Progress;
-pub(crate) use verdict::sentence;
+pub(crate) use progress::LoadProgressDisplay;
 
 use crate::cmd::measurement::interrupts;
 use crate::console;
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 
-/// Measures, shows and keeps.
-pub(crate) fn run(arguments: &LoadArguments) -> Exit {
+/// Measures, prints and records.
+pub(crate) fn run(arguments: &LoadArguments) -> ExitStatus {
     let stop = match interrupts() {
         Ok(stop) => stop,
         Err(exit) => return exit,
     };
-    let surroundings = arguments.common.surroundings(&arguments.host);
-    let mut progress = Progress::new(arguments.common.quiet);
+    let surroundings = arguments.common.local_environment(&arguments.host);
+    let mut progress = LoadProgressDisplay::new(arguments.common.quiet);
     let outcome = load::run(&options(arguments), Some(stop), &mut |event| progress.event(event));
     progress.finish();
     if let Some(error) = &outcome.error {
         console::error(&error.to_string(), None);
     }
     let exit = exit_of(arguments, &outcome.document);
-    if exit != Exit::Unable {
-        arguments.common.conclude(&outcome.document, &document::of(&outcome, surroundings));
+    if exit != ExitStatus::Unable {
+        arguments.common.print_and_record(&document::history_record(&outcome, surroundings));
     }
     exit
 }
 
-/// The phases that were asked for, each once, with the idle path in front.
+/// Selected phases, each once, after the idle path.
 fn phases(arguments: &LoadArguments) -> Vec<PhaseKind> {
     let mut phases = vec![PhaseKind::Idle];
     for phase in &arguments.phases {
@@ -70,17 +68,17 @@ fn options(arguments: &LoadArguments) -> LoadTestOptions {
     }
 }
 
-fn exit_of(arguments: &LoadArguments, document: &LoadDocument) -> Exit {
+fn exit_of(arguments: &LoadArguments, document: &LoadDocument) -> ExitStatus {
     let measured = document.phases.iter().any(|phase| phase.classes.iter().any(|class| class.rtt.is_some()));
     match (document.termination.outcome, measured) {
-        (Outcome::Complete, true) if misses_threshold(arguments, document) => Exit::Missed,
-        (Outcome::Complete, true) => Exit::Success,
-        (Outcome::Interrupted, _) | (_, true) => Exit::Partial,
-        _ => Exit::Unable,
+        (Outcome::Complete, true) if misses_threshold(arguments, document) => ExitStatus::Missed,
+        (Outcome::Complete, true) => ExitStatus::Success,
+        (Outcome::Interrupted, _) | (_, true) => ExitStatus::Partial,
+        _ => ExitStatus::Unable,
     }
 }
 
-/// What cannot be judged does not meet a threshold.
+/// True when a threshold is missed; unknown figures miss it.
 fn misses_threshold(arguments: &LoadArguments, document: &LoadDocument) -> bool {
     if arguments.max_added.is_none() && arguments.min_grade.is_none() {
         return false;
@@ -88,5 +86,5 @@ fn misses_threshold(arguments: &LoadArguments, document: &LoadDocument) -> bool 
     let Some(grade) = &document.grade else { return true };
     let added = Duration::from_nanos(grade.added_ns);
     let too_long = arguments.max_added.is_some_and(|most| added > most);
-    too_long || arguments.min_grade.is_some_and(|least| Grade::of(added) > least)
+    too_long || arguments.min_grade.is_some_and(|least| LatencyGrade::of(added) > least)
 }

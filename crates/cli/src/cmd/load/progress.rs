@@ -1,32 +1,33 @@
-//! What a person sees while latency under load is measured.
+//! Progress display of latency under load.
 
 use std::time::Duration;
 
 use linerate_engine::load::{self, LoadEvent};
-use linerate_model::schema::load::PhaseKind;
+use linerate_model::load::PhaseKind;
+use linerate_report::sentence::load::load_label;
 use linerate_units::{BitRate, display};
 
 use crate::cmd::measurement::LiveLine;
 use crate::console;
 
-/// The live line, or plain lines where nobody watches a terminal.
-pub(crate) struct Progress {
+/// Live line, or plain lines without a terminal.
+pub(crate) struct LoadProgressDisplay {
     quiet: bool,
     live: LiveLine,
     phase: &'static str,
     counting: bool,
-    latest: load::Progress,
+    latest: load::LoadFigures,
     round_trips: Vec<f64>,
 }
 
-impl Progress {
+impl LoadProgressDisplay {
     pub(crate) fn new(quiet: bool) -> Self {
         Self {
             quiet,
             live: LiveLine::new(quiet),
             phase: "connecting",
             counting: false,
-            latest: load::Progress::default(),
+            latest: load::LoadFigures::default(),
             round_trips: Vec::new(),
         }
     }
@@ -36,38 +37,38 @@ impl Progress {
             return;
         }
         match event {
-            LoadEvent::Announcement { usual, most } => self.line(&announcement(*usual, *most)),
+            LoadEvent::Announcement { usual, most } => self.print_line(&announcement(*usual, *most)),
             LoadEvent::Phase(kind) => self.begin(*kind),
             LoadEvent::Counting(..) => {
                 self.counting = true;
-                self.live.renew();
+                self.live.refresh_now();
             }
             LoadEvent::Progress(progress) => {
                 self.latest = *progress;
                 self.round_trips.extend(progress.round_trip.map(|time| time.as_secs_f64()));
                 self.show();
             }
-            LoadEvent::Note(text) => self.line(&format!("note: {text}")),
+            LoadEvent::Note(text) => self.print_line(&format!("note: {text}")),
         }
     }
 
     fn begin(&mut self, kind: PhaseKind) {
         if !self.live.is_there() && self.phase != "connecting" {
-            self.plain();
+            self.print_phase();
         }
-        self.phase = while_loaded(kind);
+        self.phase = load_label(kind);
         self.counting = false;
-        self.latest = load::Progress::default();
-        self.live.renew();
+        self.latest = load::LoadFigures::default();
+        self.live.refresh_now();
     }
 
-    /// Where there is no live line, how each phase stood at its end.
-    fn plain(&self) {
-        console::note(&format!("{}: {}", self.phase, readings(&self.latest)));
+    /// Prints the result of a phase if there is no live line.
+    fn print_phase(&self) {
+        console::note(&format!("{}: {}", self.phase, progress_text(&self.latest)));
     }
 
-    /// A line that stays.
-    fn line(&mut self, text: &str) {
+    /// Prints a permanent line.
+    fn print_line(&mut self, text: &str) {
         self.live.note(text);
         self.show();
     }
@@ -76,27 +77,17 @@ impl Progress {
         let state = match (self.counting, self.latest.left) {
             (true, Some(left)) => format!("{} s left", left.as_secs_f64().ceil()),
             (true, None) => String::new(),
-            (false, _) => "until it stands still".to_owned(),
+            (false, _) => "until the load is stable".to_owned(),
         };
-        self.live.show(&format!("{}  {state}  {}", self.phase, readings(&self.latest)), &self.round_trips);
+        self.live.show(&format!("{}  {state}  {}", self.phase, progress_text(&self.latest)), &self.round_trips);
     }
 
     pub(crate) fn finish(&self) {
         if self.live.is_there() {
             self.live.clear();
         } else if !self.quiet && self.phase != "connecting" {
-            self.plain();
+            self.print_phase();
         }
-    }
-}
-
-/// When this phase's figures were taken, in words.
-pub(super) const fn while_loaded(kind: PhaseKind) -> &'static str {
-    match kind {
-        PhaseKind::Idle => "idle",
-        PhaseKind::Down => "loaded down",
-        PhaseKind::Up => "loaded up",
-        PhaseKind::Both => "loaded both ways",
     }
 }
 
@@ -109,12 +100,12 @@ fn announcement(usual: Duration, most: Duration) -> String {
     )
 }
 
-fn readings(progress: &load::Progress) -> String {
-    let mut words = Vec::new();
-    words.extend(progress.round_trip.map(|time| format!("RTT {}", display::duration(time))));
-    words.extend(progress.down.map(|rate| format!("{} down", display::rate(rate))));
-    words.extend(progress.up.map(|rate| format!("{} up", display::rate(rate))));
-    words.join("  ")
+fn progress_text(progress: &load::LoadFigures) -> String {
+    let mut parts = Vec::new();
+    parts.extend(progress.round_trip.map(|time| format!("RTT {}", display::duration(time))));
+    parts.extend(progress.down.map(|rate| format!("{} down", display::rate(rate))));
+    parts.extend(progress.up.map(|rate| format!("{} up", display::rate(rate))));
+    parts.join("  ")
 }
 
 #[cfg(test)]
@@ -122,13 +113,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readings_have_their_direction() {
-        let progress = load::Progress {
+    fn rates_have_their_direction() {
+        let progress = load::LoadFigures {
             round_trip: Some(Duration::from_millis(20)),
             up: None,
             down: Some(BitRate::from_bits_per_second(9e5)),
             left: None,
         };
-        assert_eq!(readings(&progress), "RTT 20.0 ms  900 kbit/s down");
+        assert_eq!(progress_text(&progress), "RTT 20.0 ms  900 kbit/s down");
     }
 }

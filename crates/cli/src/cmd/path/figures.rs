@@ -1,17 +1,17 @@
-//! The numbers that stand for a path, with their intervals.
+//! Figures of a path, with their confidence intervals.
 
 use std::time::Duration;
 
+use linerate_analysis::statistics::{BlockSample, BootstrapSettings, DEFAULT_BLOCK, SampleStatistic};
+use linerate_documents::run::{ChartPanel, FigureUnit, ImprovementDirection, RunFigure};
 use linerate_engine::path::PathOutcome;
-use linerate_model::schema::path::{PathDirection, PathDocument};
-use linerate_model::schema::run::{Better, Figure, Panel, Unit};
-use linerate_model::statistics::{BLOCK, Bootstrap, Sample, Statistic};
+use linerate_model::path::{PathDirection, PathDocument};
 use linerate_units::MonotonicTime;
 
-/// The same run gives the same intervals.
-const SEED: u64 = 8337;
+/// Seed of the bootstrap; the same run gives the same intervals.
+const BOOTSTRAP_SEED: u64 = 8337;
 
-pub(super) fn of(outcome: &PathOutcome) -> Vec<Figure> {
+pub(super) fn all_figures(outcome: &PathOutcome) -> Vec<RunFigure> {
     let document = &outcome.document;
     let mut figures = vec![round_trip(outcome)];
     let ends = [("up", &document.up), ("down", &document.down)];
@@ -23,8 +23,8 @@ pub(super) fn of(outcome: &PathOutcome) -> Vec<Figure> {
     figures
 }
 
-/// The figure, with the reason where it has no value.
-fn reasoned(document: &PathDocument, mut figure: Figure, key: &str) -> Figure {
+/// Adds the reason to a figure without a value.
+fn with_reason(document: &PathDocument, mut figure: RunFigure, key: &str) -> RunFigure {
     if figure.value.is_none() {
         let known = document.unknown.iter().find(|unknown| unknown.key == key);
         figure.note = known.map(|unknown| unknown.reason.clone());
@@ -37,17 +37,20 @@ fn number(value: u64) -> f64 {
     value as f64
 }
 
-fn round_trip(outcome: &PathOutcome) -> Figure {
+fn round_trip(outcome: &PathOutcome) -> RunFigure {
     let rtt = &outcome.document.rtt;
-    let mut figure = Figure::new("rtt_idle_median", "Idle round trip", Unit::Nanoseconds, Better::Lower);
+    let mut figure =
+        RunFigure::new("rtt_idle_median", "Idle round trip", FigureUnit::Nanoseconds, ImprovementDirection::Lower);
     figure.value = rtt.best.as_ref().map(|best| number(best.median_ns));
     figure.count = rtt.best.as_ref().map(|best| best.count);
-    figure.note = rtt.method.as_ref().map(|method| format!("by {}", method_name(method)));
+    figure.note = rtt.method.as_ref().map(|method| format!("measured with {}", method_name(method)));
     let wanted = rtt.method.as_deref().map(series_names).unwrap_or_default();
-    let series =
-        outcome.series.iter().find(|series| series.panel == Panel::Latency && wanted.contains(&series.name.as_str()));
+    let series = outcome
+        .series
+        .iter()
+        .find(|series| series.panel == ChartPanel::Latency && wanted.contains(&series.name.as_str()));
     if let Some(series) = series {
-        let readings: Vec<(MonotonicTime, Duration)> = series
+        let samples: Vec<(MonotonicTime, Duration)> = series
             .times_ns
             .iter()
             .zip(&series.values)
@@ -56,13 +59,14 @@ fn round_trip(outcome: &PathOutcome) -> Figure {
                 Some((MonotonicTime::from_nanos(*time), value))
             })
             .collect();
-        let estimate = Sample::timed(&readings, BLOCK).estimate(Statistic::Median, &Bootstrap::with_seed(SEED));
+        let estimate = BlockSample::timed(&samples, DEFAULT_BLOCK)
+            .estimate(SampleStatistic::Median, &BootstrapSettings::with_seed(BOOTSTRAP_SEED));
         if let Some(interval) = estimate.and_then(|estimate| estimate.interval) {
             figure.low = Some(interval.low.as_secs_f64() * 1e9);
             figure.high = Some(interval.high.as_secs_f64() * 1e9);
         }
     }
-    reasoned(&outcome.document, figure, "rtt.best")
+    with_reason(&outcome.document, figure, "rtt.best")
 }
 
 fn method_name(method: &str) -> &str {
@@ -85,56 +89,70 @@ fn series_names(method: &str) -> &'static [&'static str] {
     }
 }
 
-fn capacity(document: &PathDocument, name: &str, end: &PathDirection) -> Figure {
+fn capacity(document: &PathDocument, name: &str, end: &PathDirection) -> RunFigure {
     let title = format!("Capacity {name}");
-    let mut figure = Figure::new(format!("capacity_{name}"), title, Unit::BitsPerSecond, Better::Higher);
+    let mut figure =
+        RunFigure::new(format!("capacity_{name}"), title, FigureUnit::BitsPerSecond, ImprovementDirection::Higher);
     if let Some(capacity) = &end.capacity {
         figure.value = Some(capacity.bits_per_second);
         figure.low = capacity.low_bits_per_second;
         figure.high = capacity.high_bits_per_second;
-        let limited = capacity.limited_by.as_deref().unwrap_or("what could be sent");
+        let limited = capacity.limited_by.as_deref().unwrap_or("the sender");
         figure.note = capacity.at_least.then(|| format!("at least: limited by {limited}"));
     }
-    reasoned(document, figure, &format!("{name}.capacity"))
+    with_reason(document, figure, &format!("{name}.capacity"))
 }
 
-fn loss(document: &PathDocument, name: &str, end: &PathDirection) -> Figure {
-    let mut figure = Figure::new(format!("loss_{name}"), format!("Loss {name}"), Unit::Share, Better::Lower);
+fn loss(document: &PathDocument, name: &str, end: &PathDirection) -> RunFigure {
+    let mut figure =
+        RunFigure::new(format!("loss_{name}"), format!("Loss {name}"), FigureUnit::Share, ImprovementDirection::Lower);
     if let Some(packets) = &end.packets {
         (figure.value, figure.low, figure.high) = (packets.loss, packets.loss_low, packets.loss_high);
         figure.count = Some(packets.sent);
     }
-    reasoned(document, figure, &format!("{name}.packets"))
+    with_reason(document, figure, &format!("{name}.packets"))
 }
 
-fn jitter(document: &PathDocument, name: &str, end: &PathDirection) -> Figure {
+fn jitter(document: &PathDocument, name: &str, end: &PathDirection) -> RunFigure {
     let title = format!("Jitter {name}");
-    let mut figure = Figure::new(format!("jitter_{name}"), title, Unit::Nanoseconds, Better::Lower);
+    let mut figure =
+        RunFigure::new(format!("jitter_{name}"), title, FigureUnit::Nanoseconds, ImprovementDirection::Lower);
     if let Some(packets) = &end.packets {
         figure.value = packets.spread_ns.or(packets.rfc3550_jitter_ns).map(number);
         figure.count = packets.received;
-        let which =
-            if packets.spread_ns.is_some() { "third minus first quartile of the delays" } else { "as RFC 3550 has it" };
+        let which = if packets.spread_ns.is_some() {
+            "third minus first quartile of the delays"
+        } else {
+            "as defined in RFC 3550"
+        };
         figure.note = Some(which.to_owned());
     }
-    reasoned(document, figure, &format!("{name}.packets"))
+    with_reason(document, figure, &format!("{name}.packets"))
 }
 
-fn reordering(document: &PathDocument, name: &str, end: &PathDirection) -> Figure {
+fn reordering(document: &PathDocument, name: &str, end: &PathDirection) -> RunFigure {
     let title = format!("Reordered {name}");
-    let mut figure = Figure::new(format!("reordering_{name}"), title, Unit::Share, Better::Lower);
+    let mut figure =
+        RunFigure::new(format!("reordering_{name}"), title, FigureUnit::Share, ImprovementDirection::Lower);
     figure.value = end.packets.as_ref().and_then(|packets| packets.reordering);
     figure.count = end.packets.as_ref().and_then(|packets| packets.received);
-    reasoned(document, figure, &format!("{name}.packets"))
+    with_reason(document, figure, &format!("{name}.packets"))
 }
 
-fn mtu(document: &PathDocument, name: &str, end: &PathDirection) -> Figure {
-    let mut figure = Figure::new(format!("mtu_{name}"), format!("Path MTU {name}"), Unit::Bytes, Better::Higher);
+fn mtu(document: &PathDocument, name: &str, end: &PathDirection) -> RunFigure {
+    let mut figure = RunFigure::new(
+        format!("mtu_{name}"),
+        format!("Path MTU {name}"),
+        FigureUnit::Bytes,
+        ImprovementDirection::Higher,
+    );
     if let Some(mtu) = &end.mtu {
-        // Found by probing to the byte.
+        // Exact to the byte, from probing.
         let bytes = Some(number(mtu.bytes));
         (figure.value, figure.low, figure.high) = (bytes, bytes, bytes);
-        figure.note = mtu.black_hole_bytes.map(|size| format!("black hole: {size} B vanish without a word"));
+        figure.note = mtu
+            .black_hole_bytes
+            .map(|size| format!("black hole: packets of {size} B are dropped without an ICMP error"));
     }
-    reasoned(document, figure, &format!("{name}.mtu"))
+    with_reason(document, figure, &format!("{name}.mtu"))
 }

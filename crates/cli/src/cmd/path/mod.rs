@@ -1,44 +1,42 @@
-//! `linerate path HOST`: the path itself, each way.
+//! `linerate path HOST`: properties of the path itself, per direction.
 
 mod arguments;
 mod document;
 mod figures;
 mod progress;
-mod verdict;
 
+use linerate_documents::throughput::Outcome;
 use linerate_engine::path::{self, PathOptions};
-use linerate_model::schema::throughput::Outcome;
 use linerate_units::PacketCount;
 
 pub(crate) use arguments::PathArguments;
-pub(crate) use progress::Progress;
-pub(crate) use verdict::sentence;
+pub(crate) use progress::PathProgressDisplay;
 
 use crate::cmd::measurement::interrupts;
 use crate::console;
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 
-/// Measures, shows and keeps.
-pub(crate) fn run(arguments: &PathArguments) -> Exit {
+/// Measures, prints and records.
+pub(crate) fn run(arguments: &PathArguments) -> ExitStatus {
     let stop = match interrupts() {
         Ok(stop) => stop,
         Err(exit) => return exit,
     };
-    let surroundings = arguments.common.surroundings(&arguments.host);
-    let mut progress = Progress::new(arguments.common.quiet, " (--max-traffic, --no-capacity)");
+    let surroundings = arguments.common.local_environment(&arguments.host);
+    let mut progress = PathProgressDisplay::new(arguments.common.quiet, " (--max-traffic, --no-capacity)");
     let outcome = path::run(&options(arguments), Some(stop), &mut |event| progress.event(event));
     progress.finish();
     let measured = outcome.document.rtt.best.is_some();
     let exit = match (outcome.document.termination.outcome, measured) {
-        (Outcome::Complete, _) => Exit::Success,
-        (Outcome::Interrupted, _) | (_, true) => Exit::Partial,
-        _ => Exit::Unable,
+        (Outcome::Complete, _) => ExitStatus::Success,
+        (Outcome::Interrupted, _) | (_, true) => ExitStatus::Partial,
+        _ => ExitStatus::Unable,
     };
     if let Some(error) = &outcome.error {
         console::error(&error.to_string(), None);
     }
-    if exit != Exit::Unable {
-        arguments.common.conclude(&outcome.document, &document::of(&outcome, surroundings));
+    if exit != ExitStatus::Unable {
+        arguments.common.print_and_record(&document::history_record(&outcome, surroundings));
     }
     exit
 }

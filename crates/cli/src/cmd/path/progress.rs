@@ -1,19 +1,19 @@
-//! What a person sees while a path is measured.
+//! Progress display of a path measurement.
 
+use linerate_model::direction::Direction;
 use std::time::Duration;
 
 use linerate_engine::path::{PathEvent, PathPhase};
-use linerate_model::schema::throughput::Direction;
 use linerate_sys::clock;
 use linerate_units::{BitRate, MonotonicTime, display};
 
 use crate::cmd::measurement::LiveLine;
 use crate::console;
 
-/// The live line, or plain lines where nobody watches a terminal.
-pub(crate) struct Progress {
+/// Live line, or plain lines without a terminal.
+pub(crate) struct PathProgressDisplay {
     quiet: bool,
-    /// The options by which a person can have less traffic.
+    /// Options that reduce the traffic, for the announcement.
     ways_out: &'static str,
     live: LiveLine,
     phase: Option<(PathPhase, Duration, MonotonicTime)>,
@@ -21,8 +21,8 @@ pub(crate) struct Progress {
     readings: Vec<f64>,
 }
 
-impl Progress {
-    /// `ways_out` goes with the announcement of the traffic: the options that lessen it.
+impl PathProgressDisplay {
+    /// Creates the display; `ways_out` names the options that reduce the traffic, for its announcement.
     pub(crate) fn new(quiet: bool, ways_out: &'static str) -> Self {
         let live = LiveLine::new(quiet);
         Self { quiet, ways_out, live, phase: None, latest: String::new(), readings: Vec::new() }
@@ -36,11 +36,15 @@ impl Progress {
             PathEvent::Phase(phase, expected) => self.begin(*phase, *expected),
             PathEvent::Announcement(most) => {
                 let (most, ways_out) = (display::size(*most), self.ways_out);
-                self.line(&format!("the capacity searches send at most {most}, both ways together{ways_out}"));
+                self.print_line(&format!(
+                    "the capacity searches send at most {most}, both directions together{ways_out}"
+                ));
             }
-            PathEvent::RoundTrip(time) => self.reading(time.as_secs_f64(), format!("RTT {}", display::duration(*time))),
+            PathEvent::RoundTrip(time) => {
+                self.add_sample(time.as_secs_f64(), format!("RTT {}", display::duration(*time)));
+            }
             PathEvent::Rate(direction, rate) => self.rate(*direction, *rate),
-            PathEvent::Note(text) => self.line(&format!("note: {text}")),
+            PathEvent::Note(text) => self.print_line(&format!("note: {text}")),
         }
     }
 
@@ -48,7 +52,7 @@ impl Progress {
         self.readings.clear();
         self.latest.clear();
         self.phase = Some((phase, expected, clock::monotonic_now()));
-        self.live.renew();
+        self.live.refresh_now();
         if !self.live.is_there() {
             console::note(phase.name());
         }
@@ -60,17 +64,17 @@ impl Progress {
             Direction::Up => "up",
             Direction::Down => "down",
         };
-        self.reading(rate.bits_per_second(), format!("{} {arrow}", display::rate(rate)));
+        self.add_sample(rate.bits_per_second(), format!("{} {arrow}", display::rate(rate)));
     }
 
-    fn reading(&mut self, value: f64, text: String) {
+    fn add_sample(&mut self, value: f64, text: String) {
         self.readings.push(value);
         self.latest = text;
         self.show();
     }
 
-    /// A line that stays.
-    fn line(&mut self, text: &str) {
+    /// Prints a permanent line.
+    fn print_line(&mut self, text: &str) {
         self.live.note(text);
         self.show();
     }

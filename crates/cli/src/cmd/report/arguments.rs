@@ -1,4 +1,4 @@
-//! The command line of `linerate report`.
+//! Command line of `linerate report`.
 
 use std::path::PathBuf;
 
@@ -7,17 +7,17 @@ use clap::{Args, ValueEnum, ValueHint};
 /// `linerate report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// The runs: numbers of the history, last, last-1, …; or files with a run as JSON, - for the standard input
+    /// The runs: numbers of the history, last, last-1, …; or files with the output of --json, - for the standard input
     #[arg(value_name = "RUN", default_value = "last", value_hint = ValueHint::FilePath)]
     pub(super) runs: Vec<String>,
-    /// Compare two runs: the first is before, the second after
+    /// Compare two runs: the first is before, the second after a change
     #[arg(long)]
     pub(super) compare: bool,
-    /// The form
-    #[arg(short, long, value_enum, default_value_t = Format::Html)]
-    pub(super) format: Format,
-    /// Where to: a file, or - for the standard output. Without it, HTML goes to linerate-report-RUN.html here, the other
-    /// forms to the standard output
+    /// Report format
+    #[arg(short, long, value_enum, default_value_t = ReportFormat::Html)]
+    pub(super) format: ReportFormat,
+    /// Destination: a file, or - for the standard output. Without it, HTML goes to linerate-report-RUN.html in this
+    /// directory, other formats to the standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) out: Option<PathBuf>,
     /// Overwrite the file if it exists
@@ -28,15 +28,15 @@ pub(crate) struct ReportArguments {
     pub(super) open: bool,
 }
 
-/// The forms of a report.
+/// Report formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub(super) enum ReportFormat {
     /// One file with pictures, for a browser
     Html,
     /// For this terminal
     Text,
-    /// For issues, wikis and mails
+    /// For issues, wikis and e-mail
     Markdown,
-    /// The runs themselves (schema 1)
+    /// The documents themselves (schema 1)
     Json,
 }

@@ -1,4 +1,4 @@
-//! `linerate report`: finished runs as something to read, to look at and to send.
+//! `linerate report`: finished runs as HTML, text or Markdown.
 
 mod arguments;
 mod source;
@@ -8,83 +8,110 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_report::presentation::{Presentation, compare, present};
+use linerate_documents::label::LabelledDocument;
+use linerate_documents::run::RunDocument;
+use linerate_report::presentation::{Presentation, compare, present, present_document};
 use linerate_report::{html, markdown, text};
 use linerate_sys::command;
+use serde::Serialize;
 
-use arguments::Format;
 pub(crate) use arguments::ReportArguments;
-use source::{Found, SourceError};
+use arguments::ReportFormat;
+use source::{NamedDocument, ReportedDocument, SourceError};
 
 use crate::console;
-use crate::exit::Exit;
-use crate::keep::explained;
+use crate::exit::ExitStatus;
+use crate::recorder::explained;
 
-/// Does what was asked for.
-pub(crate) fn run(arguments: &ReportArguments) -> Exit {
+/// Renders the selected runs and writes or prints the report.
+pub(crate) fn run(arguments: &ReportArguments) -> ExitStatus {
     if arguments.compare && arguments.runs.len() != 2 {
-        let way_out = "--compare takes two runs, before and after: `linerate report --compare last-1 last`";
-        console::error(&format!("not two runs: {way_out}"), None);
-        return Exit::Unable;
+        let way_out = "--compare needs two runs, before and after: `linerate report --compare last-1 last`";
+        console::error(&format!("expected two runs: {way_out}"), None);
+        return ExitStatus::Unable;
     }
     let found = match source::find(&arguments.runs) {
         Ok(found) => found,
-        Err(SourceError::History(error)) => return refused(&explained(&error)),
-        Err(error) => return refused(&error.to_string()),
+        Err(SourceError::History(error)) => return report_error(&explained(&error)),
+        Err(error) => return report_error(&error.to_string()),
     };
-    if arguments.compare && found.len() != 2 {
-        return refused("--compare takes two runs, but the files have more");
+    if arguments.compare && (found.len() != 2 || found.iter().any(|found| found.run().is_none())) {
+        return report_error("--compare needs two runs: the files contain more, or other documents");
     }
     let rendered = match render(arguments, &found) {
         Ok(rendered) => rendered,
-        Err(error) => return refused(&format!("cannot write the runs as JSON: {error}")),
+        Err(error) => return report_error(&format!("cannot write the runs as JSON: {error}")),
     };
     match target(arguments, &found) {
         None => {
             console::data(&rendered);
-            Exit::Success
+            ExitStatus::Success
         }
         Some(file) => write(arguments, &file, &rendered),
     }
 }
 
-fn refused(problem: &str) -> Exit {
+fn report_error(problem: &str) -> ExitStatus {
     console::error(problem, None);
-    Exit::Unable
+    ExitStatus::Unable
 }
 
-fn render(arguments: &ReportArguments, found: &[Found]) -> Result<String, serde_json::Error> {
-    if arguments.format == Format::Json {
-        let runs: Vec<_> = found.iter().map(|found| &found.run).collect();
-        let document = match runs.as_slice() {
+/// Form of a document for `--format json`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum JsonDocument<'a> {
+    Run(LabelledDocument<'a, RunDocument>),
+    Other(&'a serde_json::Map<String, serde_json::Value>),
+}
+
+fn json(document: &ReportedDocument) -> JsonDocument<'_> {
+    match document {
+        ReportedDocument::Run(run) => JsonDocument::Run(LabelledDocument::run(run)),
+        ReportedDocument::Other(_, document) => JsonDocument::Other(document),
+    }
+}
+
+fn presentation(document: &ReportedDocument) -> Presentation<'_> {
+    match document {
+        ReportedDocument::Run(run) => present(run),
+        ReportedDocument::Other(kind, document) => present_document(*kind, document),
+    }
+}
+
+fn render(arguments: &ReportArguments, found: &[NamedDocument]) -> Result<String, serde_json::Error> {
+    if arguments.format == ReportFormat::Json {
+        let documents: Vec<_> = found.iter().map(|found| json(&found.document)).collect();
+        let text = match documents.as_slice() {
             [one] => serde_json::to_string_pretty(one)?,
             several => serde_json::to_string_pretty(several)?,
         };
-        return Ok(document + "\n");
+        return Ok(text + "\n");
     }
-    let presentations: Vec<Presentation<'_>> = match found {
-        [before, after] if arguments.compare => vec![compare(&before.run, &after.run)],
-        runs => runs.iter().map(|found| present(&found.run)).collect(),
+    let presentations: Vec<Presentation<'_>> = match found.iter().filter_map(NamedDocument::run).collect::<Vec<_>>()[..]
+    {
+        [before, after] if arguments.compare => vec![compare(before, after)],
+        _ => found.iter().map(|found| presentation(&found.document)).collect(),
     };
     Ok(match arguments.format {
-        Format::Html => html::render(&presentations),
-        Format::Markdown => markdown::render(&presentations),
-        Format::Text | Format::Json => text::render(&presentations, console::data_style()),
+        ReportFormat::Html => html::render(&presentations),
+        ReportFormat::Markdown => markdown::render(&presentations),
+        ReportFormat::Text | ReportFormat::Json => text::render(&presentations, console::data_style()),
     })
 }
 
-/// The file to write; `None` for the standard output.
-fn target(arguments: &ReportArguments, found: &[Found]) -> Option<PathBuf> {
+/// Output file; `None` for the standard output.
+fn target(arguments: &ReportArguments, found: &[NamedDocument]) -> Option<PathBuf> {
     match &arguments.out {
         Some(file) if file == Path::new("-") => None,
         Some(file) => Some(file.clone()),
-        None if arguments.format != Format::Html => None,
+        None if arguments.format != ReportFormat::Html => None,
         None => Some(PathBuf::from(file_name(found, arguments.compare))),
     }
 }
 
-/// `linerate-report-17.html`, `linerate-report-16-and-17.html`; of many runs, the first and the last.
-fn file_name(found: &[Found], compared: bool) -> String {
+/// File name such as `linerate-report-17.html`, `linerate-report-16-and-17.html`; for more runs, the first and the
+/// last.
+fn file_name(found: &[NamedDocument], compared: bool) -> String {
     let names = match found {
         [] => String::new(),
         [one] => one.name.clone(),
@@ -95,7 +122,7 @@ fn file_name(found: &[Found], compared: bool) -> String {
     format!("linerate-report-{names}.html")
 }
 
-fn write(arguments: &ReportArguments, file: &Path, rendered: &str) -> Exit {
+fn write(arguments: &ReportArguments, file: &Path, rendered: &str) -> ExitStatus {
     let mut options = OpenOptions::new();
     options.write(true);
     if arguments.force {
@@ -106,28 +133,28 @@ fn write(arguments: &ReportArguments, file: &Path, rendered: &str) -> Exit {
     let written = options.open(file).and_then(|mut open| open.write_all(rendered.as_bytes()));
     if let Err(cause) = written {
         let way_out = match cause.kind() {
-            io::ErrorKind::AlreadyExists => ". --force overwrites it, --out names another one",
+            io::ErrorKind::AlreadyExists => "; --force overwrites it, --out selects another file",
             _ => "",
         };
         let cause = linerate_sys::describe_os_error(&cause);
-        return refused(&format!("cannot write the report to {}: {cause}{way_out}", file.display()));
+        return report_error(&format!("cannot write the report to {}: {cause}{way_out}", file.display()));
     }
     console::note(&format!("report written to {}", file.display()));
     if arguments.open {
         return open(file);
     }
-    Exit::Success
+    ExitStatus::Success
 }
 
-/// Shows a file in the user's browser.
-fn open(file: &Path) -> Exit {
+/// Opens a file in the user's browser.
+fn open(file: &Path) -> ExitStatus {
     const PROGRAM: &str = "xdg-open";
     let path = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     match command::run_checked(PROGRAM, &[&path.to_string_lossy()], None, Duration::from_secs(10)) {
-        Ok(_) => Exit::Success,
+        Ok(_) => ExitStatus::Success,
         Err(error) => {
-            console::note(&format!("cannot open it: {error}. Open {} in a browser", path.display()));
-            Exit::of(&error)
+            console::note(&format!("cannot open the report: {error}; open {} in a browser", path.display()));
+            ExitStatus::from_error(&error)
         }
     }
 }
@@ -139,29 +166,29 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Line {
+    struct TestCommandLine {
         #[command(flatten)]
         report: ReportArguments,
     }
 
-    fn parsed(line: &[&str]) -> ReportArguments {
+    fn parse_arguments(line: &[&str]) -> ReportArguments {
         let all = ["report"].iter().chain(line);
-        Line::try_parse_from(all).expect("a valid line").report
+        TestCommandLine::try_parse_from(all).expect("a valid command line").report
     }
 
     #[test]
-    fn without_anything_the_last_run_becomes_a_page() {
-        let arguments = parsed(&[]);
+    fn by_default_the_last_run_becomes_a_page() {
+        let arguments = parse_arguments(&[]);
         assert_eq!(arguments.runs, ["last"]);
-        assert_eq!(arguments.format, Format::Html);
+        assert_eq!(arguments.format, ReportFormat::Html);
         assert!(!arguments.compare && !arguments.force && !arguments.open);
     }
 
     #[test]
-    fn only_pages_have_a_file_of_their_own() {
-        assert_eq!(target(&parsed(&["--format", "text"]), &[]), None);
-        assert_eq!(target(&parsed(&["--out", "-"]), &[]), None);
-        assert_eq!(target(&parsed(&["--format", "json", "--out", "x"]), &[]), Some(PathBuf::from("x")));
-        assert_eq!(target(&parsed(&[]), &[]), Some(PathBuf::from("linerate-report-.html")));
+    fn only_html_has_a_default_file() {
+        assert_eq!(target(&parse_arguments(&["--format", "text"]), &[]), None);
+        assert_eq!(target(&parse_arguments(&["--out", "-"]), &[]), None);
+        assert_eq!(target(&parse_arguments(&["--format", "json", "--out", "x"]), &[]), Some(PathBuf::from("x")));
+        assert_eq!(target(&parse_arguments(&[]), &[]), Some(PathBuf::from("linerate-report-.html")));
     }
 }

@@ -1,47 +1,69 @@
-//! Where the runs of a report come from.
+//! Sources of the documents of a report.
 
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use linerate_documents::label::DocumentKind;
+use linerate_documents::run::{RunDocument, SCHEMA};
 use linerate_history::{HistoryError, RunReference};
-use linerate_model::schema::run::{RunDocument, SCHEMA};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
-/// A run, and what it is called in a file's name.
+/// Document, and its name in a file name.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct NamedDocument {
     pub(super) name: String,
-    pub(super) run: RunDocument,
+    pub(super) document: ReportedDocument,
 }
 
-/// Why a run could not be read.
+/// Document of a report.
+#[derive(Debug)]
+pub(super) enum ReportedDocument {
+    /// A run.
+    Run(Box<RunDocument>),
+    /// Another output of `--json`.
+    Other(DocumentKind, Map<String, Value>),
+}
+
+impl NamedDocument {
+    /// The run, if it is one.
+    pub(super) fn run(&self) -> Option<&RunDocument> {
+        match &self.document {
+            ReportedDocument::Run(run) => Some(run),
+            ReportedDocument::Other(..) => None,
+        }
+    }
+}
+
+/// Error reading a run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SourceError {
-    /// The history does not have it.
+    /// The history does not contain it.
     #[error(transparent)]
     History(#[from] HistoryError),
-    /// The file cannot be read.
+    /// The file is unreadable.
     #[error(
-        "cannot read {name}: {}. A run is a number of the history, last, last-1, or a file with a run as JSON",
+        "cannot read {name}: {}; expected a run number of the history, last, last-1, or a file with the output of --json",
         linerate_sys::describe_os_error(cause)
     )]
     Read { name: String, cause: io::Error },
-    /// It is not a run.
-    #[error("{name} is no run as `linerate report --format json` and `linerate history show --json` write it: {cause}")]
-    NotARun { name: String, cause: serde_json::Error },
-    /// It is of another version.
-    #[error("{name} is of schema {found}; this linerate knows {SCHEMA}. A newer linerate has written it: use that one")]
+    /// The file is not a document of linerate.
+    #[error("{name} is not what a command of linerate prints with --json: {cause}")]
+    NotADocument { name: String, cause: serde_json::Error },
+    /// The schema version is another one.
+    #[error("{name} has schema {found}; this linerate supports {SCHEMA}; use the newer linerate that wrote it")]
     Schema { name: String, found: u32 },
 }
 
-/// The version alone: a document of another schema cannot be read as a whole.
+/// Head of a document: one of another schema cannot be parsed as a whole.
 #[derive(Deserialize)]
-struct Version {
-    schema: u32,
+struct DocumentHead {
+    schema: Option<u32>,
+    kind: Option<String>,
 }
 
-/// The runs that `wanted` names.
-pub(super) fn find(wanted: &[String]) -> Result<Vec<Found>, SourceError> {
+/// Reads the runs named in `wanted`.
+pub(super) fn find(wanted: &[String]) -> Result<Vec<NamedDocument>, SourceError> {
     let mut found = Vec::new();
     for name in wanted {
         if name == "-" {
@@ -51,7 +73,8 @@ pub(super) fn find(wanted: &[String]) -> Result<Vec<Found>, SourceError> {
         } else if let Ok(reference) = name.parse::<RunReference>() {
             let history = crate::cmd::history::open_existing()?;
             let id = history.resolve(reference)?;
-            found.push(Found { name: id.to_string(), run: history.get(id)? });
+            let run = Box::new(history.get(id)?);
+            found.push(NamedDocument { name: id.to_string(), document: ReportedDocument::Run(run) });
         } else {
             let text = std::fs::read_to_string(name).map_err(|cause| unreadable(name, cause))?;
             let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
@@ -65,24 +88,36 @@ fn unreadable(name: &str, cause: io::Error) -> SourceError {
     SourceError::Read { name: name.to_owned(), cause }
 }
 
-/// The runs in `text`; they are called after `stem`, with a number where there are several.
-fn documents(stem: &str, name: &str, text: &str) -> Result<Vec<Found>, SourceError> {
-    if let Ok(Version { schema }) = serde_json::from_str(text)
-        && schema != SCHEMA
-    {
-        return Err(SourceError::Schema { name: name.to_owned(), found: schema });
+/// Parses the documents in `text`: one, several one after the other, or an array. Their names begin with `stem`, with a
+/// number if there are several.
+fn documents(stem: &str, name: &str, text: &str) -> Result<Vec<NamedDocument>, SourceError> {
+    let invalid = |cause| SourceError::NotADocument { name: name.to_owned(), cause };
+    let mut values = Vec::new();
+    for value in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
+        match value.map_err(invalid)? {
+            Value::Array(several) => values.extend(several),
+            one => values.push(one),
+        }
     }
-    // A file may hold one run, or several as an array.
-    let runs: Vec<RunDocument> = if text.trim_start().starts_with('[') {
-        serde_json::from_str(text)
-    } else {
-        serde_json::from_str(text).map(|run| vec![run])
+    let found: Vec<ReportedDocument> =
+        values.into_iter().map(|value| document(name, value)).collect::<Result<_, _>>()?;
+    if found.is_empty() {
+        return Err(invalid(serde::de::Error::custom("it is empty")));
     }
-    .map_err(|cause| SourceError::NotARun { name: name.to_owned(), cause })?;
-    if let Some(newer) = runs.iter().find(|run| run.schema != SCHEMA) {
-        return Err(SourceError::Schema { name: name.to_owned(), found: newer.schema });
-    }
-    let several = runs.len() > 1;
+    let several = found.len() > 1;
     let name_of = |index: usize| if several { format!("{stem}-{}", index + 1) } else { stem.to_owned() };
-    Ok(runs.into_iter().enumerate().map(|(index, run)| Found { name: name_of(index), run }).collect())
+    let named = |(index, document)| NamedDocument { name: name_of(index), document };
+    Ok(found.into_iter().enumerate().map(named).collect())
+}
+
+fn document(name: &str, value: Value) -> Result<ReportedDocument, SourceError> {
+    let invalid = |cause| SourceError::NotADocument { name: name.to_owned(), cause };
+    let head = DocumentHead::deserialize(&value).map_err(invalid)?;
+    if let Some(found) = head.schema.filter(|schema| *schema != SCHEMA) {
+        return Err(SourceError::Schema { name: name.to_owned(), found });
+    }
+    match (head.kind.as_deref().and_then(DocumentKind::from_name), value) {
+        (Some(kind), Value::Object(document)) => Ok(ReportedDocument::Other(kind, document)),
+        (_, value) => Ok(ReportedDocument::Run(Box::new(serde_json::from_value(value).map_err(invalid)?))),
+    }
 }

@@ -1,24 +1,29 @@
-//! The numbers that stand for a procedure.
+//! Figures of an RFC 6349 run.
 
+use linerate_documents::rfc6349::{LoadedDirections, Rfc6349Document, TcpTest};
+use linerate_documents::run::{FigureUnit, ImprovementDirection, RunFigure};
 use linerate_engine::rfc6349::Rfc6349Outcome;
-use linerate_model::schema::rfc6349::{Flows, Rfc6349Document, TcpTest};
-use linerate_model::schema::run::{Better, Figure, Unit};
-use linerate_model::schema::throughput::Direction;
+use linerate_model::direction::Direction;
 
-pub(super) fn of(outcome: &Rfc6349Outcome) -> Vec<Figure> {
+pub(super) fn all_figures(outcome: &Rfc6349Outcome) -> Vec<RunFigure> {
     let document = &outcome.document;
-    let mut figures = vec![Figure::new("rtt_baseline", "Baseline round trip", Unit::Nanoseconds, Better::Lower)];
+    let mut figures = vec![RunFigure::new(
+        "rtt_baseline",
+        "Baseline round trip",
+        FigureUnit::Nanoseconds,
+        ImprovementDirection::Lower,
+    )];
     figures[0].value = document.baseline.rtt_ns.map(number);
-    for (direction, name, words) in [(Direction::Up, "up", "up"), (Direction::Down, "down", "down")] {
+    for (direction, name, label) in [(Direction::Up, "up", "up"), (Direction::Down, "down", "down")] {
         let bandwidth = match direction {
             Direction::Up => document.baseline.bandwidth_up_bits_per_second,
             Direction::Down => document.baseline.bandwidth_down_bits_per_second,
         };
-        let mut bottleneck = Figure::new(
+        let mut bottleneck = RunFigure::new(
             format!("bandwidth_{name}"),
-            format!("Bottleneck bandwidth {words}"),
-            Unit::BitsPerSecond,
-            Better::Higher,
+            format!("Bottleneck bandwidth {label}"),
+            FigureUnit::BitsPerSecond,
+            ImprovementDirection::Higher,
         );
         bottleneck.value = bandwidth;
         figures.push(bottleneck);
@@ -29,28 +34,40 @@ pub(super) fn of(outcome: &Rfc6349Outcome) -> Vec<Figure> {
     figures
 }
 
-/// The metrics of one transfer; none where it was not planned.
+/// Metrics of one transfer; empty if it was not planned.
 fn metrics(
     document: &Rfc6349Document,
     direction: Direction,
-    way: &str,
+    direction_name: &str,
     kind: &str,
     title: &str,
     many: bool,
-) -> Vec<Figure> {
-    let is_it =
-        |test: &&TcpTest| test.direction == direction && test.flows != Flows::Both && (test.connections > 1) == many;
+) -> Vec<RunFigure> {
+    let is_it = |test: &&TcpTest| {
+        test.direction == direction && test.flows != LoadedDirections::Both && (test.connections > 1) == many
+    };
     let Some(test) = document.tests.iter().find(is_it) else { return Vec::new() };
-    let of = |name: &str, words: &str, unit, better, value: Option<f64>| Figure {
+    let of = |name: &str, label: &str, unit, better, value: Option<f64>| RunFigure {
         value,
         note: test.problem.clone(),
-        ..Figure::new(format!("{name}_{way}_{kind}"), format!("{words} {way}, {title}"), unit, better)
+        ..RunFigure::new(
+            format!("{name}_{direction_name}_{kind}"),
+            format!("{label} {direction_name}, {title}"),
+            unit,
+            better,
+        )
     };
     vec![
-        of("goodput", "Goodput", Unit::BitsPerSecond, Better::Higher, test.goodput_bits_per_second),
-        of("transfer_time_ratio", "Transfer time ratio", Unit::One, Better::Lower, test.transfer_time_ratio),
-        of("efficiency", "TCP efficiency", Unit::Share, Better::Higher, test.efficiency),
-        of("buffer_delay", "Buffer delay", Unit::Share, Better::Lower, test.buffer_delay),
+        of("goodput", "Goodput", FigureUnit::BitsPerSecond, ImprovementDirection::Higher, test.goodput_bits_per_second),
+        of(
+            "transfer_time_ratio",
+            "Transfer time ratio",
+            FigureUnit::One,
+            ImprovementDirection::Lower,
+            test.transfer_time_ratio,
+        ),
+        of("efficiency", "TCP efficiency", FigureUnit::Share, ImprovementDirection::Higher, test.efficiency),
+        of("buffer_delay", "Buffer delay", FigureUnit::Share, ImprovementDirection::Lower, test.buffer_delay),
     ]
 }
 

@@ -1,28 +1,28 @@
-//! What a person sees while the procedure runs.
+//! Progress display of an RFC 6349 run.
 
+use linerate_model::direction::Direction;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use linerate_documents::rfc6349::LoadedDirections;
 use linerate_engine::rfc6349::Rfc6349Event;
-use linerate_model::schema::rfc6349::Flows;
-use linerate_model::schema::throughput::Direction;
 use linerate_sys::clock;
 use linerate_units::{BitRate, MonotonicTime, display};
 
 use crate::cmd::measurement::LiveLine;
-use crate::cmd::path::Progress as PathProgress;
+use crate::cmd::path::PathProgressDisplay as PathProgress;
 use crate::console;
 
-/// The live line, or plain lines where nobody watches a terminal.
-pub(super) struct Progress {
+/// Live line, or plain lines without a terminal.
+pub(super) struct Rfc6349ProgressDisplay {
     quiet: bool,
     live: LiveLine,
     path: PathProgress,
-    transfer: Option<Transfer>,
+    transfer: Option<TransferProgress>,
 }
 
-/// The transfer that runs.
-struct Transfer {
+/// Running transfer.
+struct TransferProgress {
     title: String,
     began: MonotonicTime,
     time: Duration,
@@ -32,7 +32,7 @@ struct Transfer {
     readings: Vec<f64>,
 }
 
-impl Progress {
+impl Rfc6349ProgressDisplay {
     pub(super) fn new(quiet: bool) -> Self {
         Self { quiet, live: LiveLine::new(quiet), path: PathProgress::new(quiet, ""), transfer: None }
     }
@@ -45,9 +45,9 @@ impl Progress {
             Rfc6349Event::Path(event) => self.path.event(event),
             Rfc6349Event::Transfer { flows, connections, window, time, left } => {
                 let flows = match flows {
-                    Flows::Up => "up",
-                    Flows::Down => "down",
-                    Flows::Both => "both ways",
+                    LoadedDirections::Up => "up",
+                    LoadedDirections::Down => "down",
+                    LoadedDirections::Both => "both directions",
                 };
                 let how = match window {
                     Some(window) => format!("window {}", display::size(*window)),
@@ -66,8 +66,8 @@ impl Progress {
             console::note(&format!("{title}, {}; {left} more", display::duration(time)));
         }
         let began = clock::monotonic_now();
-        self.live.renew();
-        self.transfer = Some(Transfer { title, began, time, left, up: None, down: None, readings: Vec::new() });
+        self.live.refresh_now();
+        self.transfer = Some(TransferProgress { title, began, time, left, up: None, down: None, readings: Vec::new() });
         self.show();
     }
 

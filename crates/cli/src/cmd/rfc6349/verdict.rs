@@ -1,24 +1,24 @@
-//! The procedure in one sentence.
+//! Verdict of an RFC 6349 run in one sentence.
 
-use linerate_model::schema::rfc6349::{Rfc6349Document, TcpTest};
-use linerate_model::schema::throughput::Direction;
+use linerate_documents::rfc6349::{Rfc6349Document, TcpTest};
+use linerate_model::direction::Direction;
 use linerate_units::{BitRate, display};
 
 pub(super) fn sentence(document: &Rfc6349Document) -> String {
-    let ways: Vec<String> = [(Direction::Up, "Up"), (Direction::Down, "Down")]
+    let sentences: Vec<String> = [(Direction::Up, "Up"), (Direction::Down, "Down")]
         .into_iter()
-        .filter_map(|(direction, name)| Some(way(name, single(document, direction)?)))
+        .filter_map(|(direction, name)| Some(direction_sentence(name, single_connection_test(document, direction)?)))
         .collect();
-    if ways.is_empty() { "No transfer could be made.".to_owned() } else { ways.join(" ") }
+    if sentences.is_empty() { "No transfer was completed.".to_owned() } else { sentences.join(" ") }
 }
 
-/// The transfer over one connection: what RFC 6349 looks at first.
-fn single(document: &Rfc6349Document, direction: Direction) -> Option<&TcpTest> {
+/// Transfer over one connection, the first metric of RFC 6349.
+fn single_connection_test(document: &Rfc6349Document, direction: Direction) -> Option<&TcpTest> {
     let mut tests = document.tests.iter().filter(|test| test.direction == direction && test.problem.is_none());
     tests.find(|test| test.connections == 1)
 }
 
-fn way(name: &str, test: &TcpTest) -> String {
+fn direction_sentence(name: &str, test: &TcpTest) -> String {
     let rate = test.goodput_bits_per_second.map(|rate| display::rate(BitRate::from_bits_per_second(rate)));
     let share = test.share_of_achievable.map(|share| format!(", {:.0} % of what TCP can reach", share * 100.0));
     let meaning = test.meaning.trim_end_matches('.');

@@ -1,4 +1,4 @@
-//! The command line of `linerate rollback`.
+//! Command line of `linerate rollback`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,56 +6,56 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use linerate_change::ChangeId;
 
-use crate::app::duration;
+use crate::values::duration;
 
 /// `linerate rollback`.
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Takes back what linerate has changed on this host. Each target gets back what stood there before, is \
-                  read again, and reported. A target that has another value than the one linerate wrote belongs to \
-                  somebody else by now: it is said, and left alone. Doing it twice does no harm.\n\nChanges that are \
-                  being tried are taken back by themselves when the process that tries them ends or its time is over; \
-                  what was interrupted together with that is `pending`.",
-    after_help = "Examples:\n  linerate rollback --list     what was changed, when, and what has become of it\n  \
-                  sudo linerate rollback       take back the latest changes that are in force\n  \
-                  sudo linerate rollback 7     take back changes 7\n  \
-                  linerate rollback 7 --dry-run\n\nExit codes: 0 all of it is back, 1 something could not be put back \
+    long_about = "Rolls back changes that linerate made on this host. Each target gets its previous value, is \
+                  read again, and reported. A target whose value is not the one that linerate wrote was changed by \
+                  another program: it is reported and left unchanged. A second rollback has no effect.\n\nChanges on \
+                  trial are rolled back automatically when their process ends or their time limit expires; changes \
+                  interrupted before that are `pending`.",
+    after_help = "Examples:\n  linerate rollback --list     changes, their times and their states\n  \
+                  sudo linerate rollback       roll back the latest changes in effect\n  \
+                  sudo linerate rollback 7     roll back changes 7\n  \
+                  linerate rollback 7 --dry-run\n\nExit codes: 0 all rolled back, 1 a target could not be restored \
                   (the reason is printed), 2 usage or environment, 4 privilege needed."
 )]
 pub(crate) struct RollbackArguments {
-    /// Number of the changes; without it, the latest that are in force
+    /// Number of the changes; without it, the latest in effect
     #[arg(value_name = "ID", conflicts_with_all = ["list", "pending", "watch"])]
     pub(super) id: Option<ChangeId>,
-    /// List all changes with what has become of them, the latest first
+    /// List all changes with their states, the latest first
     #[arg(short, long, conflicts_with_all = ["pending", "dry_run"])]
     pub(super) list: bool,
-    /// Take back all changes that were interrupted while they were tried
+    /// Roll back all changes that were interrupted during their trial
     #[arg(long)]
     pub(super) pending: bool,
-    /// Say what would be done, and do nothing
+    /// Print the rollback without doing it
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Print one JSON document (schema 1) instead of text
     #[arg(long)]
     pub(super) json: bool,
-    /// Watch over changes that are being tried, and take them back when their process ends or its time is over
+    /// Guard changes on trial: roll them back when their process ends or their time limit expires
     #[arg(long, hide = true, value_name = "ID", conflicts_with_all = ["list", "pending", "dry_run", "json"])]
     pub(super) watch: Option<ChangeId>,
 }
 
-/// Carries out a plan and waits: for tests of what happens to a process that does.
+/// Hidden command that carries out a plan and waits, to test the end of such a process.
 #[derive(Debug, Args)]
 pub(crate) struct TrialArguments {
     /// File with the plan (schema 1)
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) plan: PathBuf,
-    /// Keep the changes, in this file
+    /// Keep the changes, recorded in this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) keep_in: Option<PathBuf>,
-    /// Time until the watchdog takes them back
+    /// Time until the watchdog rolls them back
     #[arg(long, default_value = "60s", value_parser = duration, value_name = "TIME")]
     pub(super) time_limit: Duration,
-    /// How long to wait before ending
+    /// Time to wait before ending
     #[arg(long, default_value = "0s", value_parser = duration, value_name = "TIME")]
     pub(super) hold: Duration,
 }

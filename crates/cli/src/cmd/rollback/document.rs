@@ -1,13 +1,13 @@
-//! The JSON documents of `linerate rollback`.
+//! JSON documents of `linerate rollback`.
 
-use linerate_change::{ChangeSet, Item, Listed, Mode, Phase, Report};
-use linerate_history::moment::rfc3339;
-use linerate_model::schema::change::ChangeDocument;
-use linerate_sys::host_access::Identity;
+use linerate_change::{ChangePhase, ChangeSet, ListedChangeSet, PlannedChange, RollbackMode, RollbackReport};
+use linerate_history::utc_time::rfc3339;
+use linerate_sys::host_access::HostIdentity;
 use serde_json::{Value, json};
 
-pub(super) fn of_sets(sets: &[Listed], here: &Identity) -> Value {
-    let readable: Vec<Value> = sets.iter().filter_map(|(_, set)| Some(of_set(set.as_ref().ok()?, here))).collect();
+pub(super) fn sets_document(sets: &[ListedChangeSet], here: &HostIdentity) -> Value {
+    let readable: Vec<Value> =
+        sets.iter().filter_map(|(_, set)| Some(set_document(set.as_ref().ok()?, here))).collect();
     let unreadable: Vec<Value> = sets
         .iter()
         .filter_map(|(id, set)| Some(json!({ "id": id.get(), "reason": set.as_ref().err()?.to_string() })))
@@ -15,8 +15,8 @@ pub(super) fn of_sets(sets: &[Listed], here: &Identity) -> Value {
     json!({ "schema": 1, "sets": readable, "unreadable": unreadable })
 }
 
-fn of_set(set: &ChangeSet, here: &Identity) -> Value {
-    let file = set.file.as_ref().map(|file| json!({ "path": file.path, "is_back": file.is_back }));
+fn set_document(set: &ChangeSet, here: &HostIdentity) -> Value {
+    let file = set.file.as_ref().map(|file| json!({ "path": file.path, "is_back": file.is_reverted }));
     json!({
         "id": set.id.get(),
         "state": set.state(here).name(),
@@ -29,50 +29,50 @@ fn of_set(set: &ChangeSet, here: &Identity) -> Value {
         "closed_at": set.closed.as_ref().map(|(time, ..)| rfc3339(*time)),
         "closed_because": set.closed.as_ref().map(|(_, _, reason)| reason),
         "file": file,
-        "changes": set.items.iter().map(of_item).collect::<Vec<_>>(),
+        "changes": set.items.iter().map(item_document).collect::<Vec<_>>(),
     })
 }
 
-fn of_item(item: &Item) -> Value {
+fn item_document(item: &PlannedChange) -> Value {
     let phase = match item.phase {
-        Phase::Planned => "planned",
-        Phase::NoNeed => "no_need",
-        Phase::Refused => "refused",
-        Phase::Attempted | Phase::TakingBack { .. } => "unfinished",
-        Phase::InForce { .. } => "in_force",
-        Phase::Back => "back",
-        Phase::Replaced => "replaced",
+        ChangePhase::Planned => "planned",
+        ChangePhase::NoNeed => "no_need",
+        ChangePhase::Refused => "refused",
+        ChangePhase::Attempted | ChangePhase::TakingBack { .. } => "unfinished",
+        ChangePhase::InForce { .. } => "in_force",
+        ChangePhase::Back => "back",
+        ChangePhase::Replaced => "replaced",
     };
     let now = match &item.phase {
-        Phase::InForce { now } => now.as_deref(),
+        ChangePhase::InForce { now } => now.as_deref(),
         _ => None,
     };
     json!({
         "name": item.change.target.to_string(),
-        "change": ChangeDocument::from(&item.change),
+        "change": item.change,
         "phase": phase,
         "written": now,
         "message": item.message,
     })
 }
 
-pub(super) fn of_reports(reports: &[Report], mode: Mode) -> Value {
+pub(super) fn reports_document(reports: &[RollbackReport], mode: RollbackMode) -> Value {
     json!({
         "schema": 1,
-        "dry_run": mode == Mode::DryRun,
-        "is_clean": reports.iter().all(Report::is_clean),
-        "sets": reports.iter().map(of_report).collect::<Vec<_>>(),
+        "dry_run": mode == RollbackMode::DryRun,
+        "is_clean": reports.iter().all(RollbackReport::is_clean),
+        "sets": reports.iter().map(report_document).collect::<Vec<_>>(),
     })
 }
 
-fn of_report(report: &Report) -> Value {
+fn report_document(report: &RollbackReport) -> Value {
     let targets = report.targets.iter().map(|target| {
         json!({
             "name": target.target.to_string(),
             "from": target.from,
             "to": target.to,
             "result": target.result.name(),
-            "message": target.result.shown(&target.target).to_string(),
+            "message": target.result.with_display_values(&target.target).to_string(),
         })
     });
     let file = report.file.as_ref();

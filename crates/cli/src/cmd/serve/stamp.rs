@@ -1,4 +1,4 @@
-//! `--stamp-port`, `--stamp-key-file`, `--no-stamp`.
+//! STAMP options: `--stamp-port`, `--stamp-key-file`, `--no-stamp`.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -9,21 +9,21 @@ use linerate_engine::server::StampOptions;
 use linerate_units::{ByteCount, Port};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::stamp::reflector::ReflectorOptions;
-use linerate_wire::stamp::{HmacKey, Mode};
+use linerate_wire::stamp::{AuthenticationMode, HmacKey};
 
-use crate::app::ServeArguments;
+use super::ServeArguments;
 use crate::console;
 
-/// A key of fewer bytes than its HMAC has is guessed more easily than the HMAC.
-const SHORT_KEY: ByteCount = ByteCount::new(16);
+/// Shortest key without a warning: a key shorter than its HMAC is easier to guess than the HMAC.
+const MIN_KEY_LENGTH: ByteCount = ByteCount::new(16);
 
-/// How STAMP senders are answered; `None` when they are not.
-pub(super) fn options_of(arguments: &ServeArguments) -> Result<Option<StampOptions>, Error> {
+/// Options of the STAMP reflector; `None` when it is disabled.
+pub(super) fn stamp_options(arguments: &ServeArguments) -> Result<Option<StampOptions>, Error> {
     if arguments.no_stamp || arguments.stamp_port == Some(0) {
         return Ok(None);
     }
     let keys = arguments.stamp_key_file.as_deref().map(key).transpose()?;
-    let mode = if keys.is_some() { Mode::Authenticated } else { Mode::Unauthenticated };
+    let mode = if keys.is_some() { AuthenticationMode::Authenticated } else { AuthenticationMode::Unauthenticated };
     let reflector = ReflectorOptions { mode, keys: keys.into_iter().collect(), ..ReflectorOptions::default() };
     Ok(Some(StampOptions { port: arguments.stamp_port.and_then(Port::new), reflector }))
 }
@@ -34,13 +34,13 @@ fn key(path: &Path) -> Result<HmacKey, Error> {
             .with_detail(format!("reading the STAMP key {}: {cause}", path.display()))
     };
     let content = std::fs::read(path).map_err(|cause| failed(&cause))?;
-    if let Some(warning) = others_may_read(path).map_err(|cause| failed(&cause))? {
+    if let Some(warning) = permission_warning(path).map_err(|cause| failed(&cause))? {
         console::note(&warning);
     }
     let key = HmacKey::from_file(&content).map_err(|cause| failed(&cause))?;
-    if key.length() < SHORT_KEY {
+    if key.length() < MIN_KEY_LENGTH {
         console::note(&format!(
-            "warning: the STAMP key {} has {} bytes only, which can be guessed: `openssl rand -hex 32` makes one of 32",
+            "warning: the STAMP key {} has only {} bytes and can be guessed; `openssl rand -hex 32` creates one of 32",
             path.display(),
             key.length().get(),
         ));
@@ -48,12 +48,12 @@ fn key(path: &Path) -> Result<HmacKey, Error> {
     Ok(key)
 }
 
-fn others_may_read(path: &Path) -> io::Result<Option<String>> {
+fn permission_warning(path: &Path) -> io::Result<Option<String>> {
     let mode = std::fs::metadata(path)?.mode();
     let readable = mode & 0o077 != 0;
     Ok(readable.then(|| {
         format!(
-            "warning: others can read the STAMP key {} (mode {:03o}): `chmod 600 {0}` keeps it secret",
+            "warning: other users can read the STAMP key {} (mode {:03o}); `chmod 600 {0}` keeps it secret",
             path.display(),
             mode & 0o777,
         )

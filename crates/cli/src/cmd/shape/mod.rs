@@ -1,82 +1,90 @@
-//! `linerate shape DEV`: hold a line to a rate below its own, so that its queue stands where it can be managed.
+//! `linerate shape DEV`: shapes an access link below its capacity, so that the queue forms where it is managed.
 
 mod arguments;
-mod asking;
-pub(crate) mod autorate;
-mod course;
-pub(crate) mod document;
-pub(crate) mod error;
-pub(crate) mod follow;
-mod line;
+mod autorate;
+mod guide;
+mod link_arguments;
 mod off;
-pub(crate) mod persist;
-pub(crate) mod plan_text;
-mod record;
-mod selection;
-pub(crate) mod shaped;
-mod shaper;
-mod standing;
+mod persist_text;
+mod plan_text;
+mod set_up;
 mod status;
-mod trials;
 mod verify;
 
 pub(crate) use arguments::ShapeArguments;
 
-use arguments::Action;
+use arguments::ShaperAction;
+
+use linerate_operate::shaping::error::{ShapeError, ShapeErrorKind};
+use linerate_operate::shaping::line::RecordedShaper;
+use linerate_operate::shaping::{persist, recorded_of};
 
 use crate::console;
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 
-/// Does what was asked for.
-pub(crate) fn run(arguments: &ShapeArguments) -> Exit {
+/// Runs the requested action.
+pub(crate) fn run(arguments: &ShapeArguments) -> ExitStatus {
     let (device, action) = match arguments.action() {
         Ok(found) => found,
         Err(text) => {
             console::error(&text, None);
-            return Exit::Unable;
+            return ExitStatus::Unable;
         }
     };
     let done = match (device, action) {
-        (Some(device), Action::SetUp) => course::run(arguments, device),
-        (Some(device), Action::Off) => off::off(device, &arguments.how),
-        (Some(device), Action::Confirm) => off::confirm(device),
-        (Some(log), Action::Plot) => plot(log, &arguments.how),
-        (device, Action::Status) => status::run(device, &arguments.how),
-        (Some(device), Action::Persist) => persistence(arguments, device),
-        (Some(device), Action::Unpersist) => persist::unpersist(device, arguments.how.dry_run, arguments.how.json),
-        // All of them need an interface, which `action` has seen to.
-        (None, _) => Ok(Exit::Unable),
+        (Some(device), ShaperAction::SetUp) => set_up::run(arguments, device),
+        (Some(device), ShaperAction::Off) => off::off(device, &arguments.options),
+        (Some(device), ShaperAction::Confirm) => off::confirm(device),
+        (Some(log), ShaperAction::Plot) => plot(log, &arguments.options),
+        (device, ShaperAction::Status) => status::run(device, &arguments.options),
+        (Some(device), ShaperAction::Persist) => persistence(arguments, device),
+        (Some(device), ShaperAction::Unpersist) => unpersist(device, &arguments.options),
+        // `action` guarantees an interface for these.
+        (None, _) => Ok(ExitStatus::Unable),
     };
-    done.unwrap_or_else(|error| error.report())
+    done.unwrap_or_else(|error| report(&error))
 }
 
-/// The shaper of the command line, or the one that stands, at each boot; with --autorate, the one of the command line.
-fn persistence(arguments: &ShapeArguments, device: &str) -> Result<Exit, error::ShapeError> {
-    let mut asked = line::Recorded { device: device.to_owned(), line: arguments.line.clone() };
-    let how = &arguments.how;
+/// Says what went wrong, and how the command ends.
+fn report(error: &ShapeError) -> ExitStatus {
+    let text = match &error.advice {
+        Some(advice) => format!("{}\n{advice}", error.text),
+        None => error.text.clone(),
+    };
+    console::error(&text, None);
+    match error.kind {
+        ShapeErrorKind::Unable => ExitStatus::Unable,
+        ShapeErrorKind::Privilege => ExitStatus::Privilege,
+        ShapeErrorKind::RolledBack => ExitStatus::RolledBack,
+    }
+}
+
+/// Makes the given shaper, or the active one, start at boot; with --autorate, the given one.
+fn persistence(arguments: &ShapeArguments, device: &str) -> Result<ExitStatus, ShapeError> {
+    let mut asked = RecordedShaper { device: device.to_owned(), line: arguments.link.request() };
+    let mut autorate = Vec::new();
     if arguments.autorate.autorate {
         asked.line.variable = true;
-        let words = (&*asked.words(), &*arguments.autorate.lasting_words()?);
-        return persist::persist(words, device, how.manager.as_deref(), how.dry_run, how.json);
+        autorate = arguments.autorate.boot_arguments()?;
+    } else if asked.line.up.is_none() && asked.line.down.is_none() {
+        asked = recorded_of(device)?;
     }
-    let recorded = if asked.line.up.is_some() || asked.line.down.is_some() {
-        asked
-    } else {
-        let store = linerate_change::Store::from_environment()?;
-        let standing = record::of_device(&store, &linerate_sys::host_access::RealHost, device)?;
-        standing.and_then(|standing| standing.recorded).ok_or_else(|| {
-            let text = format!("having {device} shaped at each boot: no shaper of linerate stands there");
-            error::ShapeError::unable(text).with_advice("set one up first, or give its rates: --up, --down")
-        })?
-    };
-    persist::persist((&recorded.words(), &[]), device, how.manager.as_deref(), how.dry_run, how.json)
+    let how = &arguments.options;
+    let document = persist::persist((&asked.arguments(), &autorate), device, how.manager.as_deref(), how.dry_run)?;
+    persist_text::show(&document, how.json);
+    Ok(ExitStatus::Success)
 }
 
-/// A log of `--autorate` as a page.
-fn plot(log: &str, how: &arguments::HowArguments) -> Result<Exit, error::ShapeError> {
+fn unpersist(device: &str, how: &arguments::ShapeOptions) -> Result<ExitStatus, ShapeError> {
+    persist_text::show(&persist::unpersist(device, how.dry_run)?, how.json);
+    Ok(ExitStatus::Success)
+}
+
+/// Draws a log of `--autorate` as an HTML page.
+fn plot(log: &str, how: &arguments::ShapeOptions) -> Result<ExitStatus, ShapeError> {
     let log = std::path::Path::new(log);
     let page = how.output.clone().unwrap_or_else(|| log.with_extension("html"));
     autorate::plot::draw(log, &page)?;
-    console::note(&format!("the page is {}", page.display()));
-    Ok(Exit::Success)
+    console::note(&format!("page written to {}", page.display()));
+    Ok(ExitStatus::Success)
 }

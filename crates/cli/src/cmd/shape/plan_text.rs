@@ -1,38 +1,39 @@
-//! A plan as a person reads it.
+//! Text output of a plan.
 
+use linerate_model::direction::Direction;
 use std::fmt::Write as _;
 
-use linerate_model::schema::shaper::{MtuAdvice, PredictedDelay, ShaperDocument};
-use linerate_report::text::wrapped;
-use linerate_report::throughput_text::Style;
-use linerate_shape::link::{Direction, Line};
-use linerate_shape::plan::{Part, Plan, Receiving};
+use linerate_documents::shaper::{MtuAdvice, PredictedDelay, ShaperDocument};
+use linerate_report::text::wrap_text;
+use linerate_report::throughput_text::TextStyle;
+use linerate_shape::link::AccessLink;
+use linerate_shape::plan::{IngressControl, PlannedObject, ShaperPlan};
 use linerate_units::display;
 
-/// Lines are no longer, also where the terminal is wider.
-const WIDEST: usize = 100;
+/// Maximum width of a line, also on wider terminals.
+const MAX_WIDTH: usize = 100;
 
-/// Paragraphs and tables, each line cut to the terminal.
-pub(crate) struct Page {
+/// Text page of paragraphs and tables, fitted to the terminal.
+pub(crate) struct PlanPage {
     text: String,
     width: usize,
-    style: Style,
+    style: TextStyle,
 }
 
-impl Page {
-    pub(crate) fn new(style: Style) -> Self {
-        Self { text: String::new(), width: usize::from(style.width.get()).clamp(40, WIDEST), style }
+impl PlanPage {
+    pub(crate) fn new(style: TextStyle) -> Self {
+        Self { text: String::new(), width: usize::from(style.width.get()).clamp(40, MAX_WIDTH), style }
     }
 
     pub(crate) fn paragraph(&mut self, indent: usize, words: &str) {
-        for line in wrapped(words, self.width.saturating_sub(indent).max(20)) {
+        for line in wrap_text(words, self.width.saturating_sub(indent).max(20)) {
             let _ = writeln!(self.text, "{:indent$}{line}", "");
         }
     }
 
-    /// A first word, and behind it a paragraph that is indented to its column.
+    /// Appends a label with a paragraph indented to `column`.
     pub(crate) fn entry(&mut self, indent: usize, head: &str, column: usize, words: &str) {
-        let lines = wrapped(words, self.width.saturating_sub(column).max(20));
+        let lines = wrap_text(words, self.width.saturating_sub(column).max(20));
         for (number, line) in lines.iter().enumerate() {
             let head = if number == 0 { head } else { "" };
             let room = column.saturating_sub(indent + 1);
@@ -53,12 +54,12 @@ impl Page {
     }
 
     pub(crate) fn text(self) -> String {
-        with_signs_of(self.text, self.style)
+        with_terminal_signs(self.text, self.style)
     }
 }
 
-/// With signs that the terminal has.
-pub(crate) fn with_signs_of(text: String, style: Style) -> String {
+/// Replaces signs that the terminal lacks.
+pub(crate) fn with_terminal_signs(text: String, style: TextStyle) -> String {
     if style.unicode {
         return text;
     }
@@ -71,9 +72,9 @@ pub(crate) fn with_signs_of(text: String, style: Style) -> String {
     text.chars().map(plain).collect()
 }
 
-/// Everything but the commands.
-pub(crate) fn plan(document: &ShaperDocument, plan: &Plan, line: &Line, style: Style) -> String {
-    let mut page = Page::new(style);
+/// Renders the plan without its commands.
+pub(crate) fn plan(document: &ShaperDocument, plan: &ShaperPlan, line: &AccessLink, style: TextStyle) -> String {
+    let mut page = PlanPage::new(style);
     page.heading(&format!("{}: {}", plan.device, rates(line)));
     page.entry(2, "with", 12, plan.back_end);
     for rejected in &document.rejected {
@@ -82,12 +83,12 @@ pub(crate) fn plan(document: &ShaperDocument, plan: &Plan, line: &Line, style: S
     for direction in Direction::BOTH {
         tree(&mut page, plan, direction);
     }
-    if let Receiving::Uncontrolled(why) = &plan.receiving {
+    if let IngressControl::Uncontrolled(why) = &plan.receiving {
         page.heading("Down: not controlled");
         page.paragraph(2, why);
     }
     if !plan.offloads.is_empty() {
-        page.heading("Switched off while it stands");
+        page.heading("Switched off while the shaper is active");
         for offload in &plan.offloads {
             page.entry(2, offload.feature, 12, &offload.reason);
         }
@@ -95,7 +96,7 @@ pub(crate) fn plan(document: &ShaperDocument, plan: &Plan, line: &Line, style: S
     delays(&mut page, document);
     advice(&mut page, &document.advice);
     if !document.notes.is_empty() {
-        page.heading("To know");
+        page.heading("Notes");
         for note in &document.notes {
             page.paragraph(2, note);
         }
@@ -103,38 +104,38 @@ pub(crate) fn plan(document: &ShaperDocument, plan: &Plan, line: &Line, style: S
     page.text()
 }
 
-/// `220 kbit/s up, 850 kbit/s down`.
-pub(crate) fn rates(line: &Line) -> String {
+/// Formats `220 kbit/s up, 850 kbit/s down`.
+pub(crate) fn rates(line: &AccessLink) -> String {
     let one = |direction: Direction| match line.rate(direction) {
         Some(rate) => format!("{} {}", display::rate(rate), direction.name()),
-        None => format!("{} as it is", direction.name()),
+        None => format!("{} unchanged", direction.name()),
     };
     format!("{}, {}", one(Direction::Up), one(Direction::Down))
 }
 
-fn tree(page: &mut Page, plan: &Plan, direction: Direction) {
+fn tree(page: &mut PlanPage, plan: &ShaperPlan, direction: Direction) {
     let steps = plan.steps.iter().filter(|step| step.direction == direction);
     let Some(device) = plan.shaped_device(direction).or(Some(plan.device.as_str())) else { return };
     let (mut lines, mut filters, mut leaves) = (Vec::new(), 0_usize, 0_usize);
     for step in steps {
         match &step.part {
-            Part::Discipline(one) => {
+            PlannedObject::Discipline(one) => {
                 let rate = one.rate.map_or_else(String::new, |rate| format!(" {}", display::rate(rate)));
-                // Hashed leaves are many, and alike.
+                // Hashed leaves are identical: only one is listed.
                 leaves += usize::from(one.kind == "bfifo");
                 if leaves <= 1 || one.kind != "bfifo" {
                     lines.push((format!("{}{rate}", one.kind), step.reason.clone()));
                 }
             }
-            Part::Class(class) if class.importance.is_some() || class.ceiling.is_none() => {
+            PlannedObject::Class(class) if class.importance.is_some() || class.ceiling.is_none() => {
                 let ceiling = class.ceiling.map_or_else(String::new, |rate| format!(", up to {}", display::rate(rate)));
-                let name = class.importance.map_or("all", linerate_shape::policy::Importance::name);
+                let name = class.importance.map_or("all", linerate_shape::policy::TrafficImportance::name);
                 let text = format!("{}{ceiling}: {}", display::rate(class.rate), step.reason);
                 if !lines.iter().any(|(head, _)| head == name) {
                     lines.push((name.to_owned(), text));
                 }
             }
-            Part::Filter(_) => filters += 1,
+            PlannedObject::Filter(_) => filters += 1,
             _ => {}
         }
     }
@@ -147,7 +148,7 @@ fn tree(page: &mut Page, plan: &Plan, direction: Direction) {
         page.entry(2, &head, 23, &text);
     }
     if leaves > 1 {
-        page.paragraph(2, &format!("{leaves} such queues; a flow's addresses and ports say which is its own"));
+        page.paragraph(2, &format!("{leaves} such queues; a flow's addresses and ports select its queue"));
     }
     if filters > 0 {
         let noun = if filters == 1 { "filter" } else { "filters" };
@@ -155,17 +156,17 @@ fn tree(page: &mut Page, plan: &Plan, direction: Direction) {
     }
 }
 
-fn delays(page: &mut Page, document: &ShaperDocument) {
+fn delays(page: &mut PlanPage, document: &ShaperDocument) {
     if document.prediction.is_empty() {
         return;
     }
     let added = document.prediction.iter().any(|one| !one.includes_idle);
     page.heading(if added {
-        "Expected delay while full, added to the idle line's"
+        "Expected delay while full, in addition to the idle link's"
     } else {
         "Expected delay while full"
     });
-    page.line(&format!("  {:<21}{:>11}{:>11}{:>15}{:>15}", "", "mean", "longest", "one packet", "a filling flow"));
+    page.line(&format!("  {:<21}{:>11}{:>11}{:>15}{:>15}", "", "mean", "longest", "one packet", "a bulk flow"));
     for one in &document.prediction {
         page.line(&delay(one));
     }
@@ -173,30 +174,31 @@ fn delays(page: &mut Page, document: &ShaperDocument) {
 
 fn delay(one: &PredictedDelay) -> String {
     let time = |nanoseconds| display::duration(core::time::Duration::from_nanos(nanoseconds));
-    let name = format!("{}, {}", one.direction, one.importance);
+    let name = format!("{}, {}", one.direction.name(), one.importance.name());
     let (mean, longest) = (time(one.mean_ns), time(one.longest_ns));
     format!("  {name:<21}{mean:>11}{longest:>11}{:>15}{:>15}", time(one.packet_ns), time(one.own_queue_ns))
 }
 
-fn advice(page: &mut Page, offers: &[MtuAdvice]) {
+fn advice(page: &mut PlanPage, offers: &[MtuAdvice]) {
     if offers.is_empty() {
         return;
     }
-    page.heading("Offered: smaller packets (--route-mtu), as a large one is what others wait for here");
+    page.heading("Option: smaller packets (--route-mtu) reduce serialisation delay here");
     for offer in offers {
         let gain = display::duration(core::time::Duration::from_nanos(offer.mean_gain_ns));
         let longest = display::duration(core::time::Duration::from_nanos(offer.longest_gain_ns));
         let cost = offer.goodput_cost * 100.0;
-        let words =
-            format!("mean delay -{gain}, longest -{longest}, goodput -{cost:.0} % one way and more when both are full");
-        page.entry(2, &format!("{} {} B", offer.direction, offer.mtu), 14, &words);
+        let words = format!(
+            "mean delay -{gain}, longest -{longest}, goodput -{cost:.0} % in one direction, more when both are full"
+        );
+        page.entry(2, &format!("{} {} B", offer.direction.name(), offer.mtu), 14, &words);
     }
 }
 
-/// The commands, each with its reason.
-pub(crate) fn commands(document: &ShaperDocument, style: Style) -> String {
-    let mut page = Page::new(style);
-    page.heading("The same by hand");
+/// Renders the commands, each with its reason.
+pub(crate) fn commands(document: &ShaperDocument, style: TextStyle) -> String {
+    let mut page = PlanPage::new(style);
+    page.heading("Equivalent commands");
     let mut last = "";
     for step in &document.steps {
         if step.reason != last {

@@ -1,19 +1,19 @@
-//! The table's columns: what they show, how they sort, how wide they are.
+//! Columns of the table: contents, order and widths.
 
 use std::cmp::Ordering;
 use std::net::{IpAddr, SocketAddr};
 
 use linerate_model::fact::Fact;
 use linerate_model::flow::FlowLimit;
-use linerate_model::socket::Owner;
+use linerate_model::socket::SocketOwner;
 
 use super::figures;
-use super::flows::Row;
+use super::flows::FlowRow;
 use super::limit;
 
-/// A column.
+/// Column of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Column {
+pub(crate) enum TableColumn {
     Process,
     Local,
     Peer,
@@ -26,24 +26,24 @@ pub(crate) enum Column {
     Limit,
 }
 
-/// All, from left to right.
-pub(crate) const ALL: [Column; 10] = [
-    Column::Process,
-    Column::Local,
-    Column::Peer,
-    Column::Up,
-    Column::Down,
-    Column::RoundTrip,
-    Column::Queueing,
-    Column::Retransmitted,
-    Column::Window,
-    Column::Limit,
+/// All columns, from left to right.
+pub(crate) const ALL: [TableColumn; 10] = [
+    TableColumn::Process,
+    TableColumn::Local,
+    TableColumn::Peer,
+    TableColumn::Up,
+    TableColumn::Down,
+    TableColumn::RoundTrip,
+    TableColumn::Queueing,
+    TableColumn::Retransmitted,
+    TableColumn::Window,
+    TableColumn::Limit,
 ];
 
-/// Those that are left out where there is no room, the first one first.
-const LEFT_OUT: [Column; 3] = [Column::Local, Column::Window, Column::Queueing];
+/// Columns omitted on narrow terminals, the first one first.
+const DROP_ORDER: [TableColumn; 3] = [TableColumn::Local, TableColumn::Window, TableColumn::Queueing];
 
-impl Column {
+impl TableColumn {
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Process => "PROCESS",
@@ -53,18 +53,18 @@ impl Column {
             Self::Down => "DOWN",
             Self::RoundTrip => "RTT",
             Self::Queueing => "QUEUE",
-            Self::Retransmitted => "AGAIN",
+            Self::Retransmitted => "RETR",
             Self::Window => "CWND",
             Self::Limit => "LIMITED BY",
         }
     }
 
-    /// Figures stand at the right edge.
+    /// True for figures, which are right-aligned.
     pub(crate) const fn is_figure(self) -> bool {
         matches!(self, Self::Up | Self::Down | Self::RoundTrip | Self::Queueing | Self::Retransmitted | Self::Window)
     }
 
-    /// Least and most columns of the terminal that it takes.
+    /// Smallest and largest width in characters.
     const fn widths(self) -> (usize, usize) {
         match self {
             Self::Process => (10, 24),
@@ -75,8 +75,8 @@ impl Column {
         }
     }
 
-    /// What stands in a row.
-    pub(crate) fn text(self, row: &Row<'_>, unicode: bool) -> String {
+    /// Text of the column in a row.
+    pub(crate) fn text(self, row: &FlowRow<'_>, unicode: bool) -> String {
         let flow = row.flow;
         let change = flow.change.as_ref();
         match self {
@@ -93,8 +93,8 @@ impl Column {
         }
     }
 
-    /// Large figures and early names come first.
-    pub(crate) fn compare(self, one: &Row<'_>, other: &Row<'_>) -> Ordering {
+    /// Orders two rows: large figures and early names first.
+    pub(crate) fn compare(self, one: &FlowRow<'_>, other: &FlowRow<'_>) -> Ordering {
         let (a, b) = (one.flow, other.flow);
         let (change_a, change_b) = (a.change.unwrap_or_default(), b.change.unwrap_or_default());
         let (info_a, info_b) = (a.reading.info.as_ref(), b.reading.info.as_ref());
@@ -121,58 +121,58 @@ impl Column {
     }
 }
 
-/// The fastest first, both ways together.
-pub(crate) fn by_rate(one: &Row<'_>, other: &Row<'_>) -> Ordering {
-    let rate = |row: &Row<'_>| row.flow.change.map(|change| change.total_rate());
+/// Orders rows by total rate of both directions, the fastest first.
+pub(crate) fn by_rate(one: &FlowRow<'_>, other: &FlowRow<'_>) -> Ordering {
+    let rate = |row: &FlowRow<'_>| row.flow.change.map(|change| change.total_rate());
     rate(other).cmp(&rate(one)).then_with(|| one.flow.reading.key.cmp(&other.flow.reading.key))
 }
 
-fn limit_key(row: &Row<'_>) -> &'static str {
-    row.flow.state.as_ref().map_or("", |state| limit::slug(&state.limit))
+fn limit_key(row: &FlowRow<'_>) -> &'static str {
+    row.flow.state.as_ref().map_or("", |state| limit::limit_name(&state.limit))
 }
 
-fn process_key(owner: &Fact<Owner>) -> (bool, Option<(&str, u32)>) {
+fn process_key(owner: &Fact<SocketOwner>) -> (bool, Option<(&str, u32)>) {
     let known = owner.known().map(|owner| (owner.name.as_str(), owner.process.0));
     (known.is_none(), known)
 }
 
-/// `rsync/1234`.
-pub(crate) fn process(owner: &Fact<Owner>) -> String {
+/// Process such as `rsync/1234`.
+pub(crate) fn process(owner: &Fact<SocketOwner>) -> String {
     owner.known().map_or_else(|| "-".to_owned(), |owner| format!("{}/{}", owner.name, owner.process))
 }
 
-/// The far end; a listener has none.
+/// Remote address; `*` for a listener.
 pub(crate) fn peer(address: &SocketAddr) -> String {
-    let nobody = match address.ip() {
+    let is_wildcard = match address.ip() {
         IpAddr::V4(address) => address.is_unspecified(),
         IpAddr::V6(address) => address.is_unspecified(),
     };
-    if nobody && address.port() == 0 { "*".to_owned() } else { address.to_string() }
+    if is_wildcard && address.port() == 0 { "*".to_owned() } else { address.to_string() }
 }
 
-/// Whether it is something that the far end, or the network, does wrong, by which it is coloured.
-pub(crate) const fn is_grave(limit: &FlowLimit) -> bool {
+/// True for problems of the remote host or the network, which are highlighted.
+pub(crate) const fn is_severe(limit: &FlowLimit) -> bool {
     matches!(limit, FlowLimit::Loss { .. } | FlowLimit::NotMoving { .. } | FlowLimit::ZeroWindow { .. })
 }
 
-/// The columns that fit, each with its width. `longest` says how long the longest text of a column is; a `listing` is of
-/// listeners, which have no far end and no rates.
-pub(crate) fn layout(width: usize, listing: bool, longest: impl Fn(Column) -> usize) -> Vec<(Column, usize)> {
-    let listed = [Column::Process, Column::Local, Column::Limit];
-    let mut columns: Vec<(Column, usize)> = ALL
+/// Columns that fit, each with its width. `longest` returns the longest text of a column; a `listing` shows listeners,
+/// which have no remote address and no rates.
+pub(crate) fn layout(width: usize, listing: bool, longest: impl Fn(TableColumn) -> usize) -> Vec<(TableColumn, usize)> {
+    let listed = [TableColumn::Process, TableColumn::Local, TableColumn::Limit];
+    let mut columns: Vec<(TableColumn, usize)> = ALL
         .into_iter()
         .filter(|column| !listing || listed.contains(column))
         .map(|column| (column, column.widths().0))
         .collect();
-    let total = |columns: &[(Column, usize)]| columns.iter().map(|(_, width)| width + 1).sum::<usize>() - 1;
-    for left_out in LEFT_OUT.into_iter().filter(|_| !listing) {
+    let total = |columns: &[(TableColumn, usize)]| columns.iter().map(|(_, width)| width + 1).sum::<usize>() - 1;
+    for left_out in DROP_ORDER.into_iter().filter(|_| !listing) {
         if total(&columns) > width {
             columns.retain(|(column, _)| *column != left_out);
         }
     }
-    // What is left over goes to those whose texts are longer, one by one from the left.
+    // The remaining width goes to columns with longer texts, one by one from the left.
     let mut spare = width.saturating_sub(total(&columns));
-    for wanted in [Column::Peer, Column::Process, Column::Local, Column::Limit] {
+    for wanted in [TableColumn::Peer, TableColumn::Process, TableColumn::Local, TableColumn::Limit] {
         for (column, width) in columns.iter_mut().filter(|(column, _)| *column == wanted) {
             let more = longest(*column).min(column.widths().1).saturating_sub(*width).min(spare);
             *width += more;
@@ -182,13 +182,13 @@ pub(crate) fn layout(width: usize, listing: bool, longest: impl Fn(Column) -> us
     columns
 }
 
-/// `text` in so many columns: addresses keep their end, which has the port; everything else its beginning.
-pub(crate) fn fitted(text: &str, column: Column, width: usize, unicode: bool) -> String {
+/// Fits `text` into `width` characters: addresses keep their end with the port, other texts their beginning.
+pub(crate) fn fit_text(text: &str, column: TableColumn, width: usize, unicode: bool) -> String {
     let length = text.chars().count();
     let sign = if unicode { '…' } else { '~' };
     let shown: String = if length <= width {
         text.to_owned()
-    } else if matches!(column, Column::Peer | Column::Local) {
+    } else if matches!(column, TableColumn::Peer | TableColumn::Local) {
         core::iter::once(sign).chain(text.chars().skip(length + 1 - width)).collect()
     } else {
         text.chars().take(width.saturating_sub(1)).chain(core::iter::once(sign)).collect()

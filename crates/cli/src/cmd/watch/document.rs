@@ -1,19 +1,17 @@
-//! One interval as a document.
+//! JSON document of one interval.
 
+use linerate_documents::watch::{SCHEMA, WatchDocument, WatchFlow, WatchLimit, WatchMemory, WatchProcess, WatchShares};
 use linerate_model::flow::{BufferOrigin, FlowState};
 use linerate_model::limit::LimitShares;
-use linerate_model::schema::nanoseconds;
-use linerate_model::schema::watch::{
-    SCHEMA, WatchDocument, WatchFlow, WatchLimit, WatchMemory, WatchProcess, WatchShares,
-};
 use linerate_sys::clock;
+use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
 
-use super::flows::{Flow, Flows, Row};
+use super::flows::{FlowEntry, FlowRow, FlowTable};
 use super::limit;
 
-/// Everything of one interval.
-pub(crate) fn document(flows: &Flows, rows: &[Row<'_>]) -> WatchDocument {
+/// Assembles the document.
+pub(crate) fn document(flows: &FlowTable, rows: &[FlowRow<'_>]) -> WatchDocument {
     WatchDocument {
         schema: SCHEMA,
         linerate_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -23,7 +21,7 @@ pub(crate) fn document(flows: &Flows, rows: &[Row<'_>]) -> WatchDocument {
     }
 }
 
-fn flow(row: &Row<'_>) -> WatchFlow {
+fn flow(row: &FlowRow<'_>) -> WatchFlow {
     let reading = &row.flow.reading;
     let info = reading.info.clone().unwrap_or_default();
     let change = row.flow.change.unwrap_or_default();
@@ -63,7 +61,7 @@ fn flow(row: &Row<'_>) -> WatchFlow {
     }
 }
 
-fn memory(flow: &Flow) -> Option<WatchMemory> {
+fn memory(flow: &FlowEntry) -> Option<WatchMemory> {
     let memory = flow.reading.memory?;
     let set = |origin: fn(&FlowState) -> Option<BufferOrigin>| {
         flow.state.as_ref().and_then(origin).map(|origin| origin == BufferOrigin::SetByApplication)
@@ -79,9 +77,9 @@ fn memory(flow: &Flow) -> Option<WatchMemory> {
     })
 }
 
-fn limited(flow: &Flow, state: &FlowState) -> WatchLimit {
+fn limited(flow: &FlowEntry, state: &FlowState) -> WatchLimit {
     WatchLimit {
-        by: limit::slug(&state.limit).to_owned(),
+        by: limit::limit_name(&state.limit).to_owned(),
         summary: limit::short(&state.limit),
         explanation: limit::explanation(flow, state),
         shares: flow.change.and_then(|change| change.limits).map(|limits| shares(&limits)),

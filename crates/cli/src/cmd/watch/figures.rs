@@ -1,4 +1,4 @@
-//! Figures as short as a column needs them. What is not known is a hyphen.
+//! Short figures for table columns; a hyphen for unknown ones.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ fn known<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), show)
 }
 
-/// bit/s: `9.41G`, `850k`, `0`.
+/// Rate in bit/s: `9.41G`, `850k`, `0`.
 pub(crate) fn rate(rate: Option<BitRate>) -> String {
     known(rate, |rate| without_unit(&display::rate(rate), "bit/s"))
 }
 
-/// Bytes: `1.20M`, `64k`, `0`.
+/// Size in bytes: `1.20M`, `64k`, `0`.
 pub(crate) fn size(size: Option<ByteCount>) -> String {
     known(size, |size| without_unit(&display::size(size), "B"))
 }
 
-/// `117ms`, `20.4ms`, `85µs`; with `ascii`, `85us`.
+/// Time: `117ms`, `20.4ms`, `85µs`; with `ascii`, `85us`.
 pub(crate) fn time(time: Option<Duration>, ascii: bool) -> String {
     known(time, |time| {
         if time.is_zero() {
@@ -31,7 +31,7 @@ pub(crate) fn time(time: Option<Duration>, ascii: bool) -> String {
     })
 }
 
-/// `0.28%`, `0`.
+/// Percentage: `0.28%`, `0`.
 pub(crate) fn percent(share: Option<Ratio>) -> String {
     known(share, |share| {
         let text = display::percent(share).replace(' ', "");
@@ -39,7 +39,7 @@ pub(crate) fn percent(share: Option<Ratio>) -> String {
     })
 }
 
-/// `9.41 Gbit/s` becomes `9.41G`.
+/// Shortens `9.41 Gbit/s` to `9.41G`.
 fn without_unit(text: &str, unit: &str) -> String {
     text.strip_suffix(unit).unwrap_or(text).replace(' ', "")
 }

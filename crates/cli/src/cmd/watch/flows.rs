@@ -1,62 +1,62 @@
-//! All flows of the host, from reading to reading.
+//! TCP flows of the host, with their changes between samples.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use linerate_model::fact::Fact;
 use linerate_model::flow::{BufferSettings, FlowChange, FlowState};
-use linerate_model::socket::{FlowKey, Inode, Owner, SocketCookie, SocketReading};
+use linerate_model::socket::{FlowKey, SocketCookie, SocketInode, SocketOwner, SocketSnapshot};
 use linerate_rules::flow_state::flow_state;
 use linerate_sys::clock;
-use linerate_sys::sock_diag::{Owners, SocketFilter, SocketReader};
+use linerate_sys::sock_diag::{SocketFilter, SocketOwners, SocketReader};
 use linerate_units::MonotonicTime;
 
-use super::history::History;
+use super::history::FlowHistory;
 
-/// One flow as of its latest reading.
+/// Flow as of its latest sample.
 #[derive(Debug)]
-pub(crate) struct Flow {
-    pub(crate) reading: SocketReading,
+pub(crate) struct FlowEntry {
+    pub(crate) reading: SocketSnapshot,
     read_at: MonotonicTime,
-    /// Since the reading before; `None` after the first.
+    /// Change since the previous sample; `None` after the first.
     pub(crate) change: Option<FlowChange>,
-    /// What limits it; `None` after the first reading.
+    /// Limit of the flow; `None` after the first sample.
     pub(crate) state: Option<FlowState>,
-    /// Only of flows that have moved: idle ones are many.
-    pub(crate) history: Option<Box<History>>,
+    /// History, only of flows that moved data: most flows are idle.
+    pub(crate) history: Option<Box<FlowHistory>>,
     round: u64,
 }
 
-/// A flow with the process that has it open.
+/// Flow and the process that owns its socket.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row<'a> {
-    pub(crate) flow: &'a Flow,
-    pub(crate) owner: &'a Fact<Owner>,
+pub(crate) struct FlowRow<'a> {
+    pub(crate) flow: &'a FlowEntry,
+    pub(crate) owner: &'a Fact<SocketOwner>,
 }
 
-/// The flows, and what is needed to read them again.
+/// All flows, and the state needed to sample them.
 #[derive(Debug)]
-pub(crate) struct Flows {
+pub(crate) struct FlowTable {
     reader: SocketReader,
     filter: SocketFilter,
     settings: BufferSettings,
-    owners: Owners,
-    by_cookie: HashMap<SocketCookie, Flow>,
+    owners: SocketOwners,
+    by_cookie: HashMap<SocketCookie, FlowEntry>,
     round: u64,
-    /// How many intervals have been shown.
+    /// Number of intervals shown.
     pub(crate) intervals: u64,
-    /// Time between the two latest readings.
+    /// Time between the two latest samples.
     pub(crate) elapsed: Duration,
     read_at: Option<MonotonicTime>,
 }
 
-impl Flows {
+impl FlowTable {
     pub(crate) fn new(filter: SocketFilter) -> Result<Self, linerate_sys::Error> {
         Ok(Self {
             reader: SocketReader::new()?,
             filter,
             settings: super::settings::buffer_settings(),
-            owners: Owners::new(),
+            owners: SocketOwners::new(),
             by_cookie: HashMap::new(),
             round: 0,
             intervals: 0,
@@ -65,19 +65,19 @@ impl Flows {
         })
     }
 
-    /// Reads all flows, and forgets those that are gone.
+    /// Samples all flows, and removes the closed ones.
     pub(crate) fn update(&mut self) -> Result<(), linerate_sys::Error> {
         self.round += 1;
         let (round, settings, flows) = (self.round, &self.settings, &mut self.by_cookie);
         let start = clock::monotonic_now();
         self.reader.read(&self.filter, |reading| {
-            // Each at its own time: ten thousand sockets are not read in one moment.
+            // Each flow has its own time: ten thousand sockets are not sampled in an instant.
             let now = clock::monotonic_now();
             match flows.get_mut(&reading.key.cookie) {
-                Some(flow) if flow.round < round => flow.renew(reading, now, round, settings),
+                Some(flow) if flow.round < round => flow.record_sample(reading, now, round, settings),
                 Some(_) => {}
                 None => {
-                    flows.insert(reading.key.cookie, Flow::new(reading, now, round));
+                    flows.insert(reading.key.cookie, FlowEntry::new(reading, now, round));
                 }
             }
         })?;
@@ -90,37 +90,43 @@ impl Flows {
         Ok(())
     }
 
-    /// As if it had been read.
+    /// Inserts a flow as if it had been sampled.
     #[cfg(test)]
-    pub(crate) fn insert(&mut self, flow: Flow) {
+    pub(crate) fn insert(&mut self, flow: FlowEntry) {
         self.by_cookie.insert(flow.reading.key.cookie, flow);
         self.intervals = 1;
     }
 
-    pub(crate) fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        self.by_cookie.values().map(|flow| Row { flow, owner: self.owner(flow.reading.inode) })
+    pub(crate) fn rows(&self) -> impl Iterator<Item = FlowRow<'_>> {
+        self.by_cookie.values().map(|flow| FlowRow { flow, owner: self.owner(flow.reading.inode) })
     }
 
-    /// The flow with this key, while it is there.
-    pub(crate) fn row(&self, key: &FlowKey) -> Option<Row<'_>> {
+    /// Flow with this key, while it exists.
+    pub(crate) fn row(&self, key: &FlowKey) -> Option<FlowRow<'_>> {
         let flow = self.by_cookie.get(&key.cookie)?;
-        Some(Row { flow, owner: self.owner(flow.reading.inode) })
+        Some(FlowRow { flow, owner: self.owner(flow.reading.inode) })
     }
 
-    fn owner(&self, inode: Option<Inode>) -> &Fact<Owner> {
+    fn owner(&self, inode: Option<SocketInode>) -> &Fact<SocketOwner> {
         self.owners.owner(inode)
     }
 }
 
-impl Flow {
-    pub(crate) fn new(reading: SocketReading, read_at: MonotonicTime, round: u64) -> Self {
+impl FlowEntry {
+    pub(crate) fn new(reading: SocketSnapshot, read_at: MonotonicTime, round: u64) -> Self {
         Self { reading, read_at, change: None, state: None, history: None, round }
     }
 
-    pub(crate) fn renew(&mut self, reading: SocketReading, now: MonotonicTime, round: u64, settings: &BufferSettings) {
+    pub(crate) fn record_sample(
+        &mut self,
+        reading: SocketSnapshot,
+        now: MonotonicTime,
+        round: u64,
+        settings: &BufferSettings,
+    ) {
         let change = FlowChange::between(&self.reading, &reading, now.since(self.read_at));
         self.state = Some(flow_state(&self.reading, &reading, &change, settings));
-        if self.history.is_some() || change.moved() {
+        if self.history.is_some() || change.has_moved_data() {
             self.history.get_or_insert_default().push(&change);
         }
         self.change = Some(change);

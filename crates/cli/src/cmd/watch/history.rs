@@ -1,21 +1,21 @@
-//! The last readings of one flow.
+//! Recent samples of one flow.
 
 use std::collections::VecDeque;
 
 use linerate_model::flow::FlowChange;
 
-/// How many are kept.
-pub(crate) const READINGS: usize = 120;
+/// Number of samples retained.
+pub(crate) const MAX_SAMPLES: usize = 120;
 
-/// Series for the plots, the oldest first; what was not known is zero there.
+/// Series for the plots, the oldest sample first; unknown values are zero.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct History {
+pub(crate) struct FlowHistory {
     points: VecDeque<[f32; 3]>,
 }
 
-impl History {
+impl FlowHistory {
     pub(crate) fn push(&mut self, change: &FlowChange) {
-        if self.points.len() == READINGS {
+        if self.points.len() == MAX_SAMPLES {
             self.points.pop_front();
         }
         let time = change.rtt.map_or(0.0, |time| time.as_secs_f32());
@@ -23,7 +23,7 @@ impl History {
         self.points.push_back([narrow(change.total_rate().bits_per_second()), time, window]);
     }
 
-    /// bit/s, both ways together.
+    /// Rates in bit/s, both directions together.
     pub(crate) fn rates(&self) -> Vec<f64> {
         self.series(0)
     }

@@ -1,4 +1,4 @@
-//! Metrics over HTTP: one page, for a scraper that comes every few seconds.
+//! Metrics over HTTP: one page, for a scraper that polls every few seconds.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// A client that is slower than this is let go.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// No request for a page is longer.
-const LONGEST_REQUEST: u64 = 8 << 10;
+/// Time-out of reads and writes; slower clients are disconnected.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Largest request in bytes.
+const MAX_REQUEST_SIZE: u64 = 8 << 10;
 
-/// A server of the latest text. Ends with the process.
+/// Server of the latest metrics. It runs until the process ends.
 #[derive(Debug)]
 pub(crate) struct MetricsServer {
     text: Arc<Mutex<String>>,
-    /// Where it listens.
+    /// Listening address.
     pub(crate) address: SocketAddr,
 }
 
@@ -27,30 +27,30 @@ impl MetricsServer {
         let shared = Arc::clone(&text);
         thread::Builder::new().name("metrics".to_owned()).spawn(move || {
             for client in listener.incoming() {
-                // A client that goes away, or sends nonsense, is its own business.
+                // A client that disconnects or sends an invalid request affects only itself.
                 let _ = client.and_then(|client| answer(client, &shared));
             }
         })?;
         Ok(Self { text, address })
     }
 
-    /// What the next client gets.
+    /// Replaces the page for the next clients.
     pub(crate) fn publish(&self, text: String) {
         *self.text.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
 }
 
 fn answer(mut client: TcpStream, text: &Mutex<String>) -> io::Result<()> {
-    client.set_read_timeout(Some(PATIENCE))?;
-    client.set_write_timeout(Some(PATIENCE))?;
+    client.set_read_timeout(Some(CLIENT_TIMEOUT))?;
+    client.set_write_timeout(Some(CLIENT_TIMEOUT))?;
     let request = read_request(&client)?;
     let body = text.lock().unwrap_or_else(PoisonError::into_inner).clone();
     client.write_all(response(&request, &body).as_bytes())
 }
 
-/// The request's first line; its headers are read and not looked at.
+/// Reads the request line; headers are discarded.
 fn read_request(client: &TcpStream) -> io::Result<String> {
-    let mut lines = BufReader::new(client.take(LONGEST_REQUEST));
+    let mut lines = BufReader::new(client.take(MAX_REQUEST_SIZE));
     let mut request = String::new();
     lines.read_line(&mut request)?;
     let mut header = String::new();
@@ -61,13 +61,13 @@ fn read_request(client: &TcpStream) -> io::Result<String> {
 }
 
 fn response(request: &str, metrics: &str) -> String {
-    let mut words = request.split_whitespace();
-    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let mut fields = request.split_whitespace();
+    let (method, target) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
     let path = target.split('?').next().unwrap_or_default();
     let (status, kind, body) = match (method, path) {
         ("GET" | "HEAD", "/metrics") => ("200 OK", "text/plain; version=0.0.4; charset=utf-8", metrics),
         ("GET" | "HEAD", _) => ("404 Not Found", "text/plain", "the metrics are at /metrics\n"),
-        _ => ("405 Method Not Allowed", "text/plain", "only GET is understood\n"),
+        _ => ("405 Method Not Allowed", "text/plain", "only GET and HEAD are supported\n"),
     };
     let length = body.len();
     let body = if method == "HEAD" { "" } else { body };

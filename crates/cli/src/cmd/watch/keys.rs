@@ -1,8 +1,8 @@
-//! Keys, from the bytes that terminals make of them (ECMA-48, and xterm's control sequences).
+//! Key presses, parsed from a terminal's bytes (ECMA-48, and xterm's control sequences).
 
-/// What was pressed.
+/// Key press.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Key {
+pub(crate) enum KeyPress {
     Character(char),
     Enter,
     Escape,
@@ -19,50 +19,50 @@ pub(crate) enum Key {
     Control(char),
 }
 
-/// The keys in these bytes; sequences that mean none of them are passed over.
-pub(crate) fn keys(bytes: &[u8]) -> Vec<Key> {
+/// Parses the keys in these bytes; unknown sequences are skipped.
+pub(crate) fn parse_keys(bytes: &[u8]) -> Vec<KeyPress> {
     let text = String::from_utf8_lossy(bytes);
-    let mut rest = text.chars().peekable();
+    let mut characters = text.chars().peekable();
     let mut keys = Vec::new();
-    while let Some(character) = rest.next() {
+    while let Some(character) = characters.next() {
         match character {
-            '\x1b' => match rest.peek() {
+            '\x1b' => match characters.peek() {
                 Some('[' | 'O') => {
-                    rest.next();
-                    keys.extend(sequence(&mut rest));
+                    characters.next();
+                    keys.extend(sequence(&mut characters));
                 }
-                _ => keys.push(Key::Escape),
+                _ => keys.push(KeyPress::Escape),
             },
-            '\r' | '\n' => keys.push(Key::Enter),
-            '\x7f' | '\x08' => keys.push(Key::Backspace),
+            '\r' | '\n' => keys.push(KeyPress::Enter),
+            '\x7f' | '\x08' => keys.push(KeyPress::Backspace),
             control @ '\x01'..='\x1a' => {
-                keys.push(Key::Control(char::from(u8::try_from(u32::from(control)).unwrap_or(0) + b'a' - 1)));
+                keys.push(KeyPress::Control(char::from(u8::try_from(u32::from(control)).unwrap_or(0) + b'a' - 1)));
             }
-            character if !character.is_control() => keys.push(Key::Character(character)),
+            character if !character.is_control() => keys.push(KeyPress::Character(character)),
             _ => {}
         }
     }
     keys
 }
 
-/// What follows `ESC [` or `ESC O`: parameters, and a last character that says which key.
-fn sequence(rest: &mut impl Iterator<Item = char>) -> Option<Key> {
+/// Parses the remainder of `ESC [` or `ESC O`: parameters, and a final character that selects the key.
+fn sequence(characters: &mut impl Iterator<Item = char>) -> Option<KeyPress> {
     let mut parameters = String::new();
-    for character in rest {
+    for character in characters {
         match character {
             '0'..='9' | ';' => parameters.push(character),
-            'A' => return Some(Key::Up),
-            'B' => return Some(Key::Down),
-            'C' => return Some(Key::Right),
-            'D' => return Some(Key::Left),
-            'H' => return Some(Key::Home),
-            'F' => return Some(Key::End),
+            'A' => return Some(KeyPress::Up),
+            'B' => return Some(KeyPress::Down),
+            'C' => return Some(KeyPress::Right),
+            'D' => return Some(KeyPress::Left),
+            'H' => return Some(KeyPress::Home),
+            'F' => return Some(KeyPress::End),
             '~' => {
                 return match parameters.as_str() {
-                    "1" | "7" => Some(Key::Home),
-                    "4" | "8" => Some(Key::End),
-                    "5" => Some(Key::PageUp),
-                    "6" => Some(Key::PageDown),
+                    "1" | "7" => Some(KeyPress::Home),
+                    "4" | "8" => Some(KeyPress::End),
+                    "5" => Some(KeyPress::PageUp),
+                    "6" => Some(KeyPress::PageDown),
                     _ => None,
                 };
             }
@@ -77,12 +77,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_told_apart() {
-        assert_eq!(keys(b"q\r\x1b\x7f"), [Key::Character('q'), Key::Enter, Key::Escape, Key::Backspace]);
-        assert_eq!(keys(b"\x1b[A\x1bOB\x1b[1;5C\x1b[D"), [Key::Up, Key::Down, Key::Right, Key::Left]);
-        assert_eq!(keys(b"\x1b[5~\x1b[6~\x1b[H\x1b[4~"), [Key::PageUp, Key::PageDown, Key::Home, Key::End]);
-        assert_eq!(keys(b"\x03\x1a"), [Key::Control('c'), Key::Control('z')]);
-        assert_eq!(keys("ü".as_bytes()), [Key::Character('ü')]);
-        assert_eq!(keys(b"\x1b[200~x\x1b["), [Key::Character('x')], "others are passed over");
+    fn keys_are_distinguished() {
+        assert_eq!(
+            parse_keys(b"q\r\x1b\x7f"),
+            [KeyPress::Character('q'), KeyPress::Enter, KeyPress::Escape, KeyPress::Backspace]
+        );
+        assert_eq!(
+            parse_keys(b"\x1b[A\x1bOB\x1b[1;5C\x1b[D"),
+            [KeyPress::Up, KeyPress::Down, KeyPress::Right, KeyPress::Left]
+        );
+        assert_eq!(
+            parse_keys(b"\x1b[5~\x1b[6~\x1b[H\x1b[4~"),
+            [KeyPress::PageUp, KeyPress::PageDown, KeyPress::Home, KeyPress::End]
+        );
+        assert_eq!(parse_keys(b"\x03\x1a"), [KeyPress::Control('c'), KeyPress::Control('z')]);
+        assert_eq!(parse_keys("ü".as_bytes()), [KeyPress::Character('ü')]);
+        assert_eq!(parse_keys(b"\x1b[200~x\x1b["), [KeyPress::Character('x')], "other sequences are skipped");
     }
 }

@@ -1,4 +1,4 @@
-//! `linerate watch`: every TCP flow of this host, and what limits it now.
+//! `linerate watch`: every TCP flow of this host, and its present limit.
 
 mod arguments;
 mod columns;
@@ -22,100 +22,105 @@ use std::time::Duration;
 
 use linerate_model::socket::TcpState;
 use linerate_sys::full_screen::FullScreen;
-use linerate_sys::poll::{self, Interest};
-use linerate_sys::signals::Interrupts;
-use linerate_sys::sock_diag::{SocketFilter, States};
+use linerate_sys::poll::{self, PollInterest};
+use linerate_sys::signals::InterruptSignals;
+use linerate_sys::sock_diag::{SocketFilter, SocketStates};
 use linerate_sys::{clock, terminal};
 use linerate_units::MonotonicTime;
 
 pub(crate) use arguments::{WatchArguments, address_prefix};
 
+use linerate_documents::label::{DocumentKind, LabelledDocument};
+
 use crate::cmd::measurement;
 use crate::console;
-use crate::exit::Exit;
-use flows::{Flows, Row};
+use crate::exit::ExitStatus;
+use flows::{FlowRow, FlowTable};
 use http::MetricsServer;
-use prometheus::Metrics;
-use screen::{Page, Screen, Wish};
-use table::{Choice, Look};
+use prometheus::PrometheusMetrics;
+use screen::{KeyAction, ScreenPage, WatchScreen};
+use table::{RowSelection, ViewStyle};
 
-/// Wide enough for every column, and for addresses of IPv6: where no terminal says how much there is.
+/// Width of a table outside a terminal: enough for every column, and for IPv6 addresses.
 const PIPE_WIDTH: usize = 160;
 
 /// Runs the command.
-pub(crate) fn run(arguments: &WatchArguments) -> Exit {
-    outcome(watch(arguments))
+pub(crate) fn run(arguments: &WatchArguments) -> ExitStatus {
+    exit_status(watch(arguments))
 }
 
-fn outcome(result: Result<(), Failure>) -> Exit {
+fn exit_status(result: Result<(), WatchFailure>) -> ExitStatus {
     match result {
-        Ok(()) => Exit::Success,
-        Err(Failure::System(cause)) => {
+        Ok(()) => ExitStatus::Success,
+        Err(WatchFailure::System(cause)) => {
             console::error(&cause.to_string(), None);
-            Exit::of(&cause)
+            ExitStatus::from_error(&cause)
         }
-        Err(Failure::Ended(exit)) => exit,
+        Err(WatchFailure::Ended(exit)) => exit,
     }
 }
 
-/// Why it could not go on.
-enum Failure {
+/// Reason for an early end.
+enum WatchFailure {
     System(linerate_sys::Error),
-    /// The reason has been told.
-    Ended(Exit),
+    /// Exit status; the error has been reported.
+    Ended(ExitStatus),
 }
 
-impl From<linerate_sys::Error> for Failure {
+impl From<linerate_sys::Error> for WatchFailure {
     fn from(cause: linerate_sys::Error) -> Self {
         Self::System(cause)
     }
 }
 
-fn watch(arguments: &WatchArguments) -> Result<(), Failure> {
-    let interrupts = measurement::interrupts().map_err(Failure::Ended)?;
-    let states = if arguments.listen { States::of(&[TcpState::Listen]) } else { States::flows() };
+fn watch(arguments: &WatchArguments) -> Result<(), WatchFailure> {
+    let interrupts = measurement::interrupts().map_err(WatchFailure::Ended)?;
+    let states = if arguments.listen { SocketStates::of(&[TcpState::Listen]) } else { SocketStates::flows() };
     let filter = SocketFilter { port: arguments.port, remote: arguments.peer, ..SocketFilter::in_states(states) };
-    let mut flows = Flows::new(filter)?;
-    let choice = Choice { process: arguments.process.clone(), ..Choice::default() };
+    let mut flows = FlowTable::new(filter)?;
+    let choice = RowSelection { process: arguments.process.clone(), ..RowSelection::default() };
     let has_form = arguments.once || arguments.json || arguments.prometheus.is_some();
     if !has_form && terminal::is_terminal(&io::stdout()) {
         return full_screen(arguments, &mut flows, choice, interrupts);
     }
-    let mut form = form(arguments)?;
+    let mut form = watch_output(arguments)?;
     each_interval(arguments, &mut flows, interrupts, |flows| {
         let rows = choice.rows(flows.rows());
         form.show(arguments, flows, &rows)
     })
 }
 
-/// How intervals are shown where there is no full screen.
-enum Form {
+/// Output of intervals without a full screen.
+enum WatchOutput {
     Json,
-    Metrics { metrics: Metrics, server: Option<MetricsServer> },
+    Metrics { metrics: PrometheusMetrics, server: Option<MetricsServer> },
     Table,
 }
 
-fn form(arguments: &WatchArguments) -> Result<Form, Failure> {
+fn watch_output(arguments: &WatchArguments) -> Result<WatchOutput, WatchFailure> {
     let Some(address) = arguments.prometheus else {
-        return Ok(if arguments.json { Form::Json } else { Form::Table });
+        return Ok(if arguments.json { WatchOutput::Json } else { WatchOutput::Table });
     };
     if arguments.once {
-        return Ok(Form::Metrics { metrics: Metrics::default(), server: None });
+        return Ok(WatchOutput::Metrics { metrics: PrometheusMetrics::default(), server: None });
     }
     let server = MetricsServer::start(address).map_err(|cause| {
         let cause = linerate_sys::describe_os_error(&cause);
         console::error(&format!("serving metrics at {address}: {cause}"), None);
-        Failure::Ended(Exit::Unable)
+        WatchFailure::Ended(ExitStatus::Unable)
     })?;
-    console::note(&format!("metrics at http://{}/metrics, Ctrl-C ends", server.address));
-    Ok(Form::Metrics { metrics: Metrics::default(), server: Some(server) })
+    console::note(&format!("metrics at http://{}/metrics; Ctrl-C stops the server", server.address));
+    Ok(WatchOutput::Metrics { metrics: PrometheusMetrics::default(), server: Some(server) })
 }
 
-impl Form {
-    /// Shows one interval; whether somebody still looks.
-    fn show(&mut self, arguments: &WatchArguments, flows: &Flows, rows: &[Row<'_>]) -> bool {
+impl WatchOutput {
+    /// Outputs one interval; returns false when its reader is gone.
+    fn show(&mut self, arguments: &WatchArguments, flows: &FlowTable, rows: &[FlowRow<'_>]) -> bool {
         let text = match self {
-            Self::Json => match serde_json::to_string(&document::document(flows, rows)) {
+            Self::Json => match serde_json::to_string(&LabelledDocument::new(
+                DocumentKind::Watch,
+                &document::document(flows, rows),
+            )) {
                 Ok(text) => format!("{text}\n"),
                 Err(cause) => {
                     console::error(&format!("writing the flows as JSON: {cause}"), None);
@@ -137,35 +142,35 @@ impl Form {
     }
 }
 
-/// The table of one interval; an empty line goes before all but the first.
-fn table_text(arguments: &WatchArguments, flows: &Flows, rows: &[Row<'_>]) -> String {
+/// Table of one interval; an empty line precedes all but the first.
+fn table_text(arguments: &WatchArguments, flows: &FlowTable, rows: &[FlowRow<'_>]) -> String {
     let style = console::data_style();
     let width = if terminal::is_terminal(&io::stdout()) { usize::from(style.width.get()) } else { PIPE_WIDTH };
-    let look = Look { width, style, listing: arguments.listen, marks: false };
+    let look = ViewStyle { width, style, listing: arguments.listen, marks: false };
     let mut text = if flows.intervals > 1 { "\n".to_owned() } else { String::new() };
     text.push_str(&screen::summary(flows, rows, arguments.listen, style.unicode));
     text.push('\n');
-    for line in table::lines(rows, &Choice::default(), &look, None) {
+    for line in table::lines(rows, &RowSelection::default(), &look, None) {
         text.push_str(line.trim_end());
         text.push('\n');
     }
     text
 }
 
-/// Reads again and again at equal distances, and calls `show` after each interval until it says that nobody looks, as many
-/// were shown as were asked for, or a signal comes.
+/// Samples at equal intervals, and calls `show` after each until it returns false, the requested number is shown, or a
+/// signal arrives.
 fn each_interval(
     arguments: &WatchArguments,
-    flows: &mut Flows,
-    interrupts: Interrupts,
-    mut show: impl FnMut(&Flows) -> bool,
-) -> Result<(), Failure> {
+    flows: &mut FlowTable,
+    interrupts: InterruptSignals,
+    mut show: impl FnMut(&FlowTable) -> bool,
+) -> Result<(), WatchFailure> {
     let count = if arguments.once { Some(1) } else { arguments.count };
     flows.update()?;
     let mut next = clock::monotonic_now();
     while count.is_none_or(|count| flows.intervals < count) {
-        next = following(next, arguments.interval);
-        if poll::wait_for(&interrupts, Interest::READ, Some(next.since(clock::monotonic_now())))? {
+        next = next_sample_time(next, arguments.interval);
+        if poll::wait_for(&interrupts, PollInterest::READ, Some(next.since(clock::monotonic_now())))? {
             return Ok(());
         }
         flows.update()?;
@@ -176,8 +181,8 @@ fn each_interval(
     Ok(())
 }
 
-/// The next reading's time; those that are past already are left out.
-fn following(last: MonotonicTime, interval: Duration) -> MonotonicTime {
+/// Time of the next sample; times in the past are skipped.
+fn next_sample_time(last: MonotonicTime, interval: Duration) -> MonotonicTime {
     let next = last + interval;
     let now = clock::monotonic_now();
     if next < now { now + interval } else { next }
@@ -185,13 +190,13 @@ fn following(last: MonotonicTime, interval: Duration) -> MonotonicTime {
 
 fn full_screen(
     arguments: &WatchArguments,
-    flows: &mut Flows,
-    choice: Choice,
-    interrupts: Interrupts,
-) -> Result<(), Failure> {
+    flows: &mut FlowTable,
+    choice: RowSelection,
+    interrupts: InterruptSignals,
+) -> Result<(), WatchFailure> {
     flows.update()?;
     let mut view = FullScreen::enter()?;
-    let mut screen = Screen::new(choice, arguments.listen, arguments.interval);
+    let mut screen = WatchScreen::new(choice, arguments.listen, arguments.interval);
     let mut next = clock::monotonic_now() + arguments.interval;
     loop {
         draw(&mut view, &mut screen, flows)?;
@@ -201,21 +206,21 @@ fn full_screen(
         }
         if woken.keys {
             let keys = view.read_keys()?;
-            // No keys although there should be some: the terminal is gone.
+            // No keys although some are due: the terminal is gone.
             if keys.is_empty() {
                 return Ok(());
             }
             let height = view.size().1;
-            for key in keys::keys(&keys) {
-                match screen.press(key, flows, height) {
-                    Wish::Nothing => {}
-                    Wish::Quit => return Ok(()),
-                    Wish::Suspend => view.suspend()?,
+            for key in keys::parse_keys(&keys) {
+                match screen.handle_key(key, flows, height) {
+                    KeyAction::Nothing => {}
+                    KeyAction::Quit => return Ok(()),
+                    KeyAction::Suspend => view.suspend()?,
                 }
             }
         }
         if clock::monotonic_now() >= next {
-            next = following(next, arguments.interval);
+            next = next_sample_time(next, arguments.interval);
             if !screen.frozen {
                 flows.update()?;
                 if arguments.count.is_some_and(|count| flows.intervals >= count) {
@@ -227,13 +232,13 @@ fn full_screen(
     }
 }
 
-/// Draws over what is there, line by line, so that nothing flickers.
-fn draw(view: &mut FullScreen, screen: &mut Screen, flows: &Flows) -> Result<(), Failure> {
+/// Redraws line by line, without flicker.
+fn draw(view: &mut FullScreen, screen: &mut WatchScreen, flows: &FlowTable) -> Result<(), WatchFailure> {
     let (width, height) = view.size();
-    if let Page::Flow(key) = screen.page
+    if let ScreenPage::Flow(key) = screen.page
         && flows.row(&key).is_none()
     {
-        screen.page = Page::Table;
+        screen.page = ScreenPage::Table;
         screen.message = Some("this flow has ended".to_owned());
     }
     let lines = screen.picture(flows, width, height, console::data_style());

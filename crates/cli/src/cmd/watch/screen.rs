@@ -1,58 +1,59 @@
-//! The full-screen view: what stands in it, and what keys do to it. It draws nothing itself.
+//! State and contents of the full-screen view; drawing is done elsewhere.
 
 use linerate_model::socket::FlowKey;
-use linerate_report::throughput_text::Style;
+use linerate_report::text::wrap_text;
+use linerate_report::throughput_text::TextStyle;
 use linerate_units::{BitRate, display};
 
-use super::columns::{self, Column};
+use super::columns::{self, TableColumn};
 use super::detail;
-use super::flows::{Flows, Row};
-use super::keys::Key;
-use super::table::{self, Choice, Look};
+use super::flows::{FlowRow, FlowTable};
+use super::keys::KeyPress;
+use super::table::{self, RowSelection, ViewStyle};
 
-/// What is shown.
+/// Page of the view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Page {
+pub(crate) enum ScreenPage {
     #[default]
     Table,
-    /// One flow.
+    /// Detail of one flow.
     Flow(FlowKey),
     Help,
 }
 
-/// The view's state.
+/// State of the view.
 #[derive(Debug)]
-pub(crate) struct Screen {
-    pub(crate) page: Page,
-    pub(crate) choice: Choice,
-    /// The marked row's flow.
+pub(crate) struct WatchScreen {
+    pub(crate) page: ScreenPage,
+    pub(crate) choice: RowSelection,
+    /// Flow of the marked row.
     pub(crate) chosen: Option<FlowKey>,
-    /// The first row that is shown.
+    /// First visible row.
     top: usize,
-    /// The filter is being typed; holds what stood there before.
+    /// Filter before typing began; `None` when no filter is being typed.
     typing: Option<String>,
     pub(crate) frozen: bool,
     listing: bool,
     interval: std::time::Duration,
-    /// Something to say at the foot.
+    /// Message in the footer.
     pub(crate) message: Option<String>,
 }
 
-/// What the program is to do after a key.
+/// Action of the program after a key press.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum KeyAction {
     Nothing,
     Quit,
     Suspend,
 }
 
-/// Lines that are not rows: the head, its empty line, the title, the foot.
-const AROUND: usize = 4;
+/// Number of lines that are not rows: the header, its empty line, the title, the footer.
+const FRAME_LINES: usize = 4;
 
-impl Screen {
-    pub(crate) fn new(choice: Choice, listing: bool, interval: std::time::Duration) -> Self {
+impl WatchScreen {
+    pub(crate) fn new(choice: RowSelection, listing: bool, interval: std::time::Duration) -> Self {
         Self {
-            page: Page::Table,
+            page: ScreenPage::Table,
             choice,
             chosen: None,
             top: 0,
@@ -64,98 +65,101 @@ impl Screen {
         }
     }
 
-    /// Does what a key asks for.
-    pub(crate) fn press(&mut self, key: Key, flows: &Flows, height: usize) -> Wish {
+    /// Handles a key press.
+    pub(crate) fn handle_key(&mut self, key: KeyPress, flows: &FlowTable, height: usize) -> KeyAction {
         self.message = None;
         match key {
-            Key::Control('c') => return Wish::Quit,
-            Key::Control('z') => return Wish::Suspend,
+            KeyPress::Control('c') => return KeyAction::Quit,
+            KeyPress::Control('z') => return KeyAction::Suspend,
             key if self.typing.is_some() => self.type_filter(key),
             key => return self.command(key, flows, height),
         }
-        Wish::Nothing
+        KeyAction::Nothing
     }
 
-    fn type_filter(&mut self, key: Key) {
+    fn type_filter(&mut self, key: KeyPress) {
         match key {
-            Key::Enter => self.typing = None,
-            Key::Escape => self.choice.typed = self.typing.take().unwrap_or_default(),
-            Key::Backspace => drop(self.choice.typed.pop()),
-            Key::Control('u') => self.choice.typed.clear(),
-            Key::Character(character) => self.choice.typed.push(character),
+            KeyPress::Enter => self.typing = None,
+            KeyPress::Escape => self.choice.typed = self.typing.take().unwrap_or_default(),
+            KeyPress::Backspace => drop(self.choice.typed.pop()),
+            KeyPress::Control('u') => self.choice.typed.clear(),
+            KeyPress::Character(character) => self.choice.typed.push(character),
             _ => {}
         }
     }
 
-    fn command(&mut self, key: Key, flows: &Flows, height: usize) -> Wish {
+    fn command(&mut self, key: KeyPress, flows: &FlowTable, height: usize) -> KeyAction {
         match key {
-            Key::Character('q') => return self.back(),
-            Key::Escape | Key::Backspace if self.page != Page::Table => self.page = Page::Table,
-            Key::Escape => self.choice.typed.clear(),
-            Key::Character('?') => self.page = if self.page == Page::Help { Page::Table } else { Page::Help },
-            Key::Character(' ') => self.frozen = !self.frozen,
-            Key::Character('/') => {
-                self.page = Page::Table;
+            KeyPress::Character('q') => return self.back(),
+            KeyPress::Escape | KeyPress::Backspace if self.page != ScreenPage::Table => self.page = ScreenPage::Table,
+            KeyPress::Escape => self.choice.typed.clear(),
+            KeyPress::Character('?') => {
+                self.page = if self.page == ScreenPage::Help { ScreenPage::Table } else { ScreenPage::Help }
+            }
+            KeyPress::Character(' ') => self.frozen = !self.frozen,
+            KeyPress::Character('/') => {
+                self.page = ScreenPage::Table;
                 self.typing = Some(self.choice.typed.clone());
             }
-            Key::Character('r') => self.choice.reverse = !self.choice.reverse,
-            Key::Character('0') => (self.choice.sort, self.choice.reverse) = (None, false),
-            Key::Left | Key::Character('<') => self.sort_by(-1),
-            Key::Right | Key::Character('>') => self.sort_by(1),
-            Key::Enter => {
-                if let Some(key) = self.chosen.filter(|_| self.page == Page::Table) {
-                    self.page = Page::Flow(key);
+            KeyPress::Character('r') => self.choice.reverse = !self.choice.reverse,
+            KeyPress::Character('0') => (self.choice.sort, self.choice.reverse) = (None, false),
+            KeyPress::Left | KeyPress::Character('<') => self.sort_by(-1),
+            KeyPress::Right | KeyPress::Character('>') => self.sort_by(1),
+            KeyPress::Enter => {
+                if let Some(key) = self.chosen.filter(|_| self.page == ScreenPage::Table) {
+                    self.page = ScreenPage::Flow(key);
                 }
             }
-            Key::Up | Key::Character('k') => self.step(-1, flows),
-            Key::Down | Key::Character('j') => self.step(1, flows),
-            Key::PageUp => self.step(-rows_of(height), flows),
-            Key::PageDown => self.step(rows_of(height), flows),
-            Key::Home | Key::Character('g') => self.step(isize::MIN, flows),
-            Key::End | Key::Character('G') => self.step(isize::MAX, flows),
+            KeyPress::Up | KeyPress::Character('k') => self.step(-1, flows),
+            KeyPress::Down | KeyPress::Character('j') => self.step(1, flows),
+            KeyPress::PageUp => self.step(-page_rows(height), flows),
+            KeyPress::PageDown => self.step(page_rows(height), flows),
+            KeyPress::Home | KeyPress::Character('g') => self.step(isize::MIN, flows),
+            KeyPress::End | KeyPress::Character('G') => self.step(isize::MAX, flows),
             _ => {}
         }
-        Wish::Nothing
+        KeyAction::Nothing
     }
 
-    /// From a page to the table, from the table out.
-    fn back(&mut self) -> Wish {
-        if self.page == Page::Table {
-            return Wish::Quit;
+    /// Returns from a page to the table, or from the table to the shell.
+    fn back(&mut self) -> KeyAction {
+        if self.page == ScreenPage::Table {
+            return KeyAction::Quit;
         }
-        self.page = Page::Table;
-        Wish::Nothing
+        self.page = ScreenPage::Table;
+        KeyAction::Nothing
     }
 
     fn sort_by(&mut self, step: isize) {
-        let places: Vec<Option<Column>> = core::iter::once(None).chain(columns::ALL.into_iter().map(Some)).collect();
-        let now = places.iter().position(|column| *column == self.choice.sort).unwrap_or(0);
-        let next = now.saturating_add_signed(step.rem_euclid(isize::try_from(places.len()).unwrap_or(1)));
-        self.choice.sort = places[next % places.len()];
+        let choices: Vec<Option<TableColumn>> =
+            core::iter::once(None).chain(columns::ALL.into_iter().map(Some)).collect();
+        let now = choices.iter().position(|column| *column == self.choice.sort).unwrap_or(0);
+        let next = now.saturating_add_signed(step.rem_euclid(isize::try_from(choices.len()).unwrap_or(1)));
+        self.choice.sort = choices[next % choices.len()];
     }
 
-    fn step(&mut self, by: isize, flows: &Flows) {
+    fn step(&mut self, by: isize, flows: &FlowTable) {
         let rows = self.choice.rows(flows.rows());
         let now = rows.iter().position(|row| Some(row.flow.reading.key) == self.chosen);
         let next = match now {
-            // Without a mark, the first key makes one.
+            // Without a marked row, the first key press marks one.
             None if by == isize::MAX => rows.len().saturating_sub(1),
             None => 0,
             Some(now) => now.saturating_add_signed(by).min(rows.len().saturating_sub(1)),
         };
         self.chosen = rows.get(next).map(|row| row.flow.reading.key);
-        if let (Page::Flow(_), Some(key)) = (&self.page, self.chosen) {
-            self.page = Page::Flow(key);
+        if let (ScreenPage::Flow(_), Some(key)) = (&self.page, self.chosen) {
+            self.page = ScreenPage::Flow(key);
         }
     }
 
-    /// The picture: as many lines as there is room for at most.
-    pub(crate) fn picture(&mut self, flows: &Flows, width: usize, height: usize, style: Style) -> Vec<String> {
-        let look = Look { width, style, listing: self.listing, marks: true };
+    /// Lines of the view, at most `height`.
+    pub(crate) fn picture(&mut self, flows: &FlowTable, width: usize, height: usize, style: TextStyle) -> Vec<String> {
+        let look = ViewStyle { width, style, listing: self.listing, marks: true };
         let mut lines = match &self.page {
-            Page::Table => self.table(flows, &look, height),
-            Page::Help => help(&look),
-            Page::Flow(key) => match flows.row(key) {
+            ScreenPage::Table => self.table(flows, &look, height),
+            ScreenPage::Help => help(&look),
+            ScreenPage::Flow(key) => match flows.row(key) {
                 Some(row) => detail::lines(&row, &look),
                 None => vec!["This flow has ended.".to_owned()],
             },
@@ -166,21 +170,21 @@ impl Screen {
         lines
     }
 
-    fn table(&mut self, flows: &Flows, look: &Look, height: usize) -> Vec<String> {
+    fn table(&mut self, flows: &FlowTable, look: &ViewStyle, height: usize) -> Vec<String> {
         let rows = self.choice.rows(flows.rows());
-        let room = height.saturating_sub(AROUND).max(1);
+        let visible = height.saturating_sub(FRAME_LINES).max(1);
         let chosen = rows.iter().position(|row| Some(row.flow.reading.key) == self.chosen);
-        self.top = self.top.min(rows.len().saturating_sub(room));
+        self.top = self.top.min(rows.len().saturating_sub(visible));
         if let Some(chosen) = chosen {
-            self.top = self.top.clamp((chosen + 1).saturating_sub(room), chosen);
+            self.top = self.top.clamp((chosen + 1).saturating_sub(visible), chosen);
         }
-        let mut lines = vec![self.head(flows, &rows, look), String::new()];
-        let end = (self.top + room).min(rows.len());
+        let mut lines = vec![self.header(flows, &rows, look), String::new()];
+        let end = (self.top + visible).min(rows.len());
         lines.extend(table::lines(&rows[self.top..end], &self.choice, look, self.chosen));
         lines
     }
 
-    fn head(&self, flows: &Flows, rows: &[Row<'_>], look: &Look) -> String {
+    fn header(&self, flows: &FlowTable, rows: &[FlowRow<'_>], look: &ViewStyle) -> String {
         let text = summary(flows, rows, self.listing, look.style.unicode);
         let state =
             if self.frozen { "  frozen".to_owned() } else { format!("  every {}", display::duration(self.interval)) };
@@ -188,9 +192,9 @@ impl Screen {
         look.bold(&text)
     }
 
-    fn foot(&self, look: &Look) -> String {
+    fn foot(&self, look: &ViewStyle) -> String {
         let text = if self.typing.is_some() {
-            format!("/{}_  (Enter: keep, Esc: leave; words of a process, address, port or limit)", self.choice.typed)
+            format!("/{}_  (Enter: apply, Esc: cancel; text of a process, address, port or limit)", self.choice.typed)
         } else if let Some(message) = &self.message {
             message.clone()
         } else {
@@ -201,23 +205,25 @@ impl Screen {
         look.dim(&text.chars().take(look.width).collect::<String>())
     }
 
-    fn keys(&self, look: &Look) -> &'static str {
+    fn keys(&self, look: &ViewStyle) -> &'static str {
         match (&self.page, look.style.unicode) {
-            (Page::Table, true) => "↑↓ Enter: flow  ←→ r: sort  /: filter  space: freeze  ?: help  q: quit",
-            (Page::Table, false) => "arrows, Enter: flow  < > r: sort  /: filter  space: freeze  ?: help  q: quit",
-            (Page::Flow(_), true) => "↑↓: other flow  space: freeze  Esc: all flows",
-            (Page::Flow(_), false) => "arrows: other flow  space: freeze  Esc: all flows",
-            (Page::Help, _) => "Esc: back",
+            (ScreenPage::Table, true) => "↑↓ Enter: flow  ←→ r: sort  /: filter  space: freeze  ?: help  q: quit",
+            (ScreenPage::Table, false) => {
+                "arrows, Enter: flow  < > r: sort  /: filter  space: freeze  ?: help  q: quit"
+            }
+            (ScreenPage::Flow(_), true) => "↑↓: other flow  space: freeze  Esc: all flows",
+            (ScreenPage::Flow(_), false) => "arrows: other flow  space: freeze  Esc: all flows",
+            (ScreenPage::Help, _) => "Esc: back",
         }
     }
 }
 
-fn rows_of(height: usize) -> isize {
-    isize::try_from(height.saturating_sub(AROUND)).unwrap_or(1).max(1)
+fn page_rows(height: usize) -> isize {
+    isize::try_from(height.saturating_sub(FRAME_LINES)).unwrap_or(1).max(1)
 }
 
-/// How many there are, and what they move together.
-pub(crate) fn summary(flows: &Flows, rows: &[Row<'_>], listing: bool, unicode: bool) -> String {
+/// Number of flows and their total rates.
+pub(crate) fn summary(flows: &FlowTable, rows: &[FlowRow<'_>], listing: bool, unicode: bool) -> String {
     if listing {
         return format!("{} listening sockets", rows.len());
     }
@@ -226,7 +232,7 @@ pub(crate) fn summary(flows: &Flows, rows: &[Row<'_>], listing: bool, unicode: b
     };
     let count = if rows.len() == 1 { "1 flow".to_owned() } else { format!("{} flows", rows.len()) };
     if flows.intervals == 0 {
-        return format!("{count}, first figures after the next reading");
+        return format!("{count}, first figures after the next sample");
     }
     let (up, down) = if unicode { ("↑", "↓") } else { ("up", "down") };
     format!(
@@ -236,27 +242,27 @@ pub(crate) fn summary(flows: &Flows, rows: &[Row<'_>], listing: bool, unicode: b
     )
 }
 
-fn help(look: &Look) -> Vec<String> {
+fn help(look: &ViewStyle) -> Vec<String> {
     let keys = [
         ("up, down, j, k", "mark a flow; Page up and down, g, G go further"),
-        ("Enter", "the marked flow's history, and what limits it and why; Esc goes back"),
-        ("left, right", "sort by the column before or after this one; 0 by rate"),
-        ("r", "turn the order around"),
-        ("/", "show only flows with these words: process, number, address, port, limit"),
-        ("space", "freeze; what comes next covers the whole pause"),
+        ("Enter", "the marked flow's history, and its limit with the reason; Esc returns"),
+        ("left, right", "sort by the previous or next column; 0 by rate"),
+        ("r", "reverse the order"),
+        ("/", "show only flows that match: process, PID, address, port, limit"),
+        ("space", "freeze; the next sample covers the whole pause"),
         ("q, Ctrl-C", "quit"),
     ];
     let columns = [
-        ("UP, DOWN", "payload acknowledged by the far end, and received from it, in bit/s"),
-        ("RTT, QUEUE", "smoothed round trip, and what of it exceeds the smallest one"),
-        ("AGAIN", "bytes sent again as a share of those sent"),
+        ("UP, DOWN", "payload acknowledged by the remote host, and received from it, in bit/s"),
+        ("RTT, QUEUE", "smoothed round trip, and its excess over the smallest one"),
+        ("RETR", "retransmitted bytes / sent bytes"),
         ("CWND", "congestion window in bytes"),
-        ("LIMITED BY", "what holds the flow back now, as this end sees it, with its figure"),
+        ("LIMITED BY", "present limit of the flow, as seen from this host, with its figure"),
     ];
     let section = |title: &str, entries: &[(&str, &str)]| {
         let mut lines = vec![look.bold(title)];
         for (name, text) in entries {
-            for (index, part) in detail::wrapped(text, look.width.saturating_sub(19)).into_iter().enumerate() {
+            for (index, part) in wrap_text(text, look.width.saturating_sub(19)).into_iter().enumerate() {
                 lines.push(format!("  {:<16} {part}", if index == 0 { name } else { "" }));
             }
         }

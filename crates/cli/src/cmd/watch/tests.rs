@@ -1,30 +1,37 @@
-//! What is shown of flows, without a kernel.
+//! Tests of the displayed flows, without a kernel.
 
 use std::time::Duration;
 
 use linerate_model::fact::Fact;
 use linerate_model::flow::BufferSettings;
 use linerate_model::socket::{
-    CongestionName, FlowKey, Moment, Owner, ProcessId, SocketCookie, SocketMemory, SocketReading, TcpState, UserId,
+    CongestionName, FlowKey, InstantTcpState, ProcessId, SocketCookie, SocketMemory, SocketOwner, SocketSnapshot,
+    TcpState, UserId,
 };
 use linerate_model::tcp_info::TcpInfo;
-use linerate_report::throughput_text::{Columns, Style};
-use linerate_sys::sock_diag::{SocketFilter, States};
+use linerate_report::throughput_text::{TerminalWidth, TextStyle};
+use linerate_sys::sock_diag::{SocketFilter, SocketStates};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Mss, SegmentCount};
 
-use super::columns::Column;
+use super::columns::TableColumn;
 use super::document::document;
-use super::flows::{Flow, Flows, Row};
-use super::keys::Key;
-use super::prometheus::Metrics;
-use super::screen::{Page, Screen, Wish};
-use super::table::{self, Choice, Look};
+use super::flows::{FlowEntry, FlowRow, FlowTable};
+use super::keys::KeyPress;
+use super::prometheus::PrometheusMetrics;
+use super::screen::{KeyAction, ScreenPage, WatchScreen};
+use super::table::{self, RowSelection, ViewStyle};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn reading(number: u16, remote: &str, sent: ByteCount, received: ByteCount, window_limited: Duration) -> SocketReading {
+fn reading(
+    number: u16,
+    remote: &str,
+    sent: ByteCount,
+    received: ByteCount,
+    window_limited: Duration,
+) -> SocketSnapshot {
     let busy = if sent.is_zero() { Duration::ZERO } else { SECOND };
-    SocketReading {
+    SocketSnapshot {
         key: FlowKey {
             local: ([10, 99, 1, 1], 40_000 + number).into(),
             remote: remote.parse().expect("an address"),
@@ -54,10 +61,10 @@ fn reading(number: u16, remote: &str, sent: ByteCount, received: ByteCount, wind
             send_buffer_limited: Some(Duration::ZERO),
             ..TcpInfo::default()
         }),
-        moment: Moment {
+        moment: InstantTcpState {
             selectively_acknowledged: Some(SegmentCount::ZERO),
             retransmitted: Some(SegmentCount::ZERO),
-            ..Moment::default()
+            ..InstantTcpState::default()
         },
         memory: Some(SocketMemory { send_buffer: ByteCount::new(2_626_560), ..SocketMemory::default() }),
         congestion_control: Some(CongestionName::from_bytes(b"cubic")),
@@ -68,41 +75,41 @@ fn reading(number: u16, remote: &str, sent: ByteCount, received: ByteCount, wind
     }
 }
 
-/// A flow that sent with this rate for a second, and waited three quarters of it for the far end's window.
-fn flow(number: u16, remote: &str, rate: f64) -> Flow {
+/// Flow that sent at this rate for a second, and waited 759 ms of it for the remote receive window.
+fn flow(number: u16, remote: &str, rate: f64) -> FlowEntry {
     let start = MonotonicTime::from_nanos(0);
     let none = ByteCount::ZERO;
-    let mut flow = Flow::new(reading(number, remote, none, none, Duration::ZERO), start, 0);
+    let mut flow = FlowEntry::new(reading(number, remote, none, none, Duration::ZERO), start, 0);
     let sent = BitRate::from_bits_per_second(rate) * SECOND;
     let limited = if sent.is_zero() { Duration::ZERO } else { Duration::from_millis(759) };
     let settings = BufferSettings::default();
-    flow.renew(reading(number, remote, sent, none, limited), start + SECOND, 1, &settings);
+    flow.record_sample(reading(number, remote, sent, none, limited), start + SECOND, 1, &settings);
     flow
 }
 
-fn owner(name: &str, number: u32) -> Fact<Owner> {
-    Fact::Known(Owner { process: ProcessId(number), name: name.to_owned() })
+fn owner(name: &str, number: u32) -> Fact<SocketOwner> {
+    Fact::Known(SocketOwner { process: ProcessId(number), name: name.to_owned() })
 }
 
-/// Flows to an IPv4 host, to an IPv6 host, and one that does nothing.
-fn flows() -> Vec<(Flow, Fact<Owner>)> {
+/// Flows to an IPv4 host, to an IPv6 host, and an idle one.
+fn flows() -> Vec<(FlowEntry, Fact<SocketOwner>)> {
     vec![
         (flow(1, "10.99.2.2:5201", 89e6), owner("rsync", 1234)),
         (flow(2, "[2001:db8:1234:5678:9abc:def0:1234:5678]:443", 1.5e3), owner("a-process-name!", 4_194_303)),
-        (flow(3, "192.168.100.200:50022", 0.0), Fact::denied("the kernel said no")),
+        (flow(3, "192.168.100.200:50022", 0.0), Fact::denied("permission denied")),
     ]
 }
 
-fn rows(flows: &[(Flow, Fact<Owner>)]) -> Vec<Row<'_>> {
-    Choice::default().rows(flows.iter().map(|(flow, owner)| Row { flow, owner }))
+fn rows(flows: &[(FlowEntry, Fact<SocketOwner>)]) -> Vec<FlowRow<'_>> {
+    RowSelection::default().rows(flows.iter().map(|(flow, owner)| FlowRow { flow, owner }))
 }
 
-fn style(width: u16, colour: bool, unicode: bool) -> Style {
-    Style { width: Columns::new(width), colour, unicode }
+fn style(width: u16, colour: bool, unicode: bool) -> TextStyle {
+    TextStyle { width: TerminalWidth::new(width), colour, unicode }
 }
 
-fn look(width: u16, unicode: bool) -> Look {
-    Look { width: width.into(), style: style(width, false, unicode), listing: false, marks: false }
+fn look(width: u16, unicode: bool) -> ViewStyle {
+    ViewStyle { width: width.into(), style: style(width, false, unicode), listing: false, marks: false }
 }
 
 #[test]
@@ -110,7 +117,7 @@ fn the_table_fits_into_80_and_120_columns() {
     let flows = flows();
     for (width, columns) in [(80, 8), (100, 9), (120, 10)] {
         for unicode in [true, false] {
-            let lines = table::lines(&rows(&flows), &Choice::default(), &look(width, unicode), None);
+            let lines = table::lines(&rows(&flows), &RowSelection::default(), &look(width, unicode), None);
             assert_eq!(lines.len(), 4);
             for line in &lines {
                 assert!(line.chars().count() <= width.into(), "{width}: {line}");
@@ -132,60 +139,60 @@ fn the_table_fits_into_80_and_120_columns() {
 #[test]
 fn in_a_pipe_nothing_is_cut_off() {
     let flows = flows();
-    let lines = table::lines(&rows(&flows), &Choice::default(), &look(160, true), None);
+    let lines = table::lines(&rows(&flows), &RowSelection::default(), &look(160, true), None);
     assert!(lines[2].contains("[2001:db8:1234:5678:9abc:def0:1234:5678]:443"), "{}", lines[2]);
     assert!(lines[2].contains("a-process-name!/4194303"), "{}", lines[2]);
 }
 
 #[test]
-fn rows_are_sorted_by_every_column_and_chosen_by_words() {
+fn rows_are_sorted_by_every_column_and_filtered_by_text() {
     let flows = flows();
-    let numbers = |choice: &Choice| -> Vec<u64> {
-        let rows = choice.rows(flows.iter().map(|(flow, owner)| Row { flow, owner }));
+    let numbers = |choice: &RowSelection| -> Vec<u64> {
+        let rows = choice.rows(flows.iter().map(|(flow, owner)| FlowRow { flow, owner }));
         rows.iter().map(|row| row.flow.reading.key.cookie.0).collect()
     };
-    let by = |sort| Choice { sort: Some(sort), ..Choice::default() };
-    assert_eq!(numbers(&Choice::default()), [1, 2, 3]);
-    assert_eq!(numbers(&by(Column::Process)), [2, 1, 3], "those that are not known come last");
-    assert_eq!(numbers(&by(Column::Peer)), [1, 3, 2]);
-    assert_eq!(numbers(&by(Column::Limit)), [3, 1, 2]);
-    assert_eq!(numbers(&Choice { reverse: true, ..Choice::default() }), [3, 2, 1]);
+    let by = |sort| RowSelection { sort: Some(sort), ..RowSelection::default() };
+    assert_eq!(numbers(&RowSelection::default()), [1, 2, 3]);
+    assert_eq!(numbers(&by(TableColumn::Process)), [2, 1, 3], "unknown processes come last");
+    assert_eq!(numbers(&by(TableColumn::Peer)), [1, 3, 2]);
+    assert_eq!(numbers(&by(TableColumn::Limit)), [3, 1, 2]);
+    assert_eq!(numbers(&RowSelection { reverse: true, ..RowSelection::default() }), [3, 2, 1]);
     for column in super::columns::ALL {
         assert_eq!(numbers(&by(column)).len(), 3);
     }
-    let typed = |text: &str| numbers(&Choice { typed: text.to_owned(), ..Choice::default() });
+    let typed = |text: &str| numbers(&RowSelection { typed: text.to_owned(), ..RowSelection::default() });
     assert_eq!((typed("RSYNC"), typed("5201 rsync"), typed("443 rsync")), (vec![1], vec![1], vec![]));
     assert_eq!(typed("receive"), [1, 2]);
-    let process = |text: &str| numbers(&Choice { process: Some(text.to_owned()), ..Choice::default() });
+    let process = |text: &str| numbers(&RowSelection { process: Some(text.to_owned()), ..RowSelection::default() });
     assert_eq!((process("1234"), process("sync"), process("123")), (vec![1], vec![1], vec![]));
 }
 
-fn host() -> (Flows, Screen) {
-    let mut host = Flows::new(SocketFilter::in_states(States::flows())).expect("sock_diag");
+fn host() -> (FlowTable, WatchScreen) {
+    let mut host = FlowTable::new(SocketFilter::in_states(SocketStates::flows())).expect("sock_diag");
     for (flow, _) in flows() {
         host.insert(flow);
     }
-    (host, Screen::new(Choice::default(), false, SECOND))
+    (host, WatchScreen::new(RowSelection::default(), false, SECOND))
 }
 
-fn press(screen: &mut Screen, flows: &Flows, keys: &[Key]) -> Wish {
-    keys.iter().fold(Wish::Nothing, |_, key| screen.press(*key, flows, 24))
+fn press(screen: &mut WatchScreen, flows: &FlowTable, keys: &[KeyPress]) -> KeyAction {
+    keys.iter().fold(KeyAction::Nothing, |_, key| screen.handle_key(*key, flows, 24))
 }
 
 #[test]
 fn every_page_fits_and_ends_with_its_keys() {
     let (flows, mut screen) = host();
-    press(&mut screen, &flows, &[Key::Down]);
+    press(&mut screen, &flows, &[KeyPress::Down]);
     let key = screen.chosen.expect("marked");
     for (width, height) in [(80, 24), (120, 40), (40, 5), (200, 3)] {
-        for page in [Page::Table, Page::Help, Page::Flow(key)] {
+        for page in [ScreenPage::Table, ScreenPage::Help, ScreenPage::Flow(key)] {
             for (colour, unicode) in [(true, true), (false, true), (false, false)] {
                 screen.page = page.clone();
                 let picture = screen.picture(&flows, width.into(), height, style(width, colour, unicode));
                 assert_eq!(picture.len(), height);
                 assert_eq!(picture.iter().any(|line| line.contains('\x1b')), colour, "{page:?}");
                 for line in picture.iter().filter(|_| !colour) {
-                    // The table has a least width; the terminal cuts it off.
+                    // The table has a minimum width; the terminal cuts it off.
                     assert!(line.chars().count() <= usize::from(width.max(80)), "{width} {page:?}: {line}");
                     assert!(unicode || line.is_ascii(), "{line}");
                 }
@@ -197,9 +204,9 @@ fn every_page_fits_and_ends_with_its_keys() {
 }
 
 #[test]
-fn a_flow_shows_its_history_and_why_it_is_limited() {
+fn a_flow_shows_its_history_and_its_limit() {
     let (flows, mut screen) = host();
-    press(&mut screen, &flows, &[Key::Down, Key::Enter]);
+    press(&mut screen, &flows, &[KeyPress::Down, KeyPress::Enter]);
     let text = screen.picture(&flows, 80, 40, style(80, false, true)).join("\n");
     for expected in [
         "10.99.1.1:40001 → 10.99.2.2:5201",
@@ -213,37 +220,41 @@ fn a_flow_shows_its_history_and_why_it_is_limited() {
     ] {
         assert!(text.contains(expected), "{expected}:\n{text}");
     }
-    press(&mut screen, &flows, &[Key::Down]);
+    press(&mut screen, &flows, &[KeyPress::Down]);
     assert!(screen.picture(&flows, 80, 40, style(80, false, true))[0].contains(":443"), "the next flow");
-    assert_eq!(press(&mut screen, &flows, &[Key::Escape]), Wish::Nothing);
-    assert_eq!(screen.page, Page::Table);
+    assert_eq!(press(&mut screen, &flows, &[KeyPress::Escape]), KeyAction::Nothing);
+    assert_eq!(screen.page, ScreenPage::Table);
 }
 
 #[test]
 fn keys_filter_freeze_sort_and_quit() {
     let (flows, mut screen) = host();
-    let shown = |screen: &mut Screen| screen.picture(&flows, 80, 24, style(80, false, true)).join("\n");
-    press(&mut screen, &flows, &[Key::Character('/'), Key::Character('5'), Key::Character('2'), Key::Character('q')]);
+    let shown = |screen: &mut WatchScreen| screen.picture(&flows, 80, 24, style(80, false, true)).join("\n");
+    press(
+        &mut screen,
+        &flows,
+        &[KeyPress::Character('/'), KeyPress::Character('5'), KeyPress::Character('2'), KeyPress::Character('q')],
+    );
     assert!(shown(&mut screen).contains("/52q_"));
-    press(&mut screen, &flows, &[Key::Backspace, Key::Enter]);
+    press(&mut screen, &flows, &[KeyPress::Backspace, KeyPress::Enter]);
     let text = shown(&mut screen);
     assert!(text.contains("1 flow") && text.contains("[/52]") && !text.contains("50022"), "{text}");
-    press(&mut screen, &flows, &[Key::Character('/'), Key::Control('u'), Key::Escape]);
-    assert!(shown(&mut screen).contains("[/52]"), "Esc leaves what was there");
-    press(&mut screen, &flows, &[Key::Escape, Key::Character(' ')]);
+    press(&mut screen, &flows, &[KeyPress::Character('/'), KeyPress::Control('u'), KeyPress::Escape]);
+    assert!(shown(&mut screen).contains("[/52]"), "Esc restores the previous filter");
+    press(&mut screen, &flows, &[KeyPress::Escape, KeyPress::Character(' ')]);
     let text = shown(&mut screen);
     assert!(text.contains("3 flows") && text.contains("frozen"), "{text}");
-    press(&mut screen, &flows, &[Key::Right]);
+    press(&mut screen, &flows, &[KeyPress::Right]);
     assert!(shown(&mut screen).contains("▾PROCESS"));
-    press(&mut screen, &flows, &[Key::Left, Key::Left, Key::Character('r')]);
+    press(&mut screen, &flows, &[KeyPress::Left, KeyPress::Left, KeyPress::Character('r')]);
     assert!(shown(&mut screen).contains("▴LIMITED BY"));
-    press(&mut screen, &flows, &[Key::End]);
+    press(&mut screen, &flows, &[KeyPress::End]);
     assert!(shown(&mut screen).contains("> "));
-    press(&mut screen, &flows, &[Key::Character('?')]);
+    press(&mut screen, &flows, &[KeyPress::Character('?')]);
     assert!(shown(&mut screen).contains("CWND"));
-    assert_eq!(press(&mut screen, &flows, &[Key::Character('q')]), Wish::Nothing, "back to the table");
-    assert_eq!(press(&mut screen, &flows, &[Key::Character('q')]), Wish::Quit);
-    assert_eq!(press(&mut screen, &flows, &[Key::Character('/'), Key::Control('c')]), Wish::Quit);
+    assert_eq!(press(&mut screen, &flows, &[KeyPress::Character('q')]), KeyAction::Nothing, "back to the table");
+    assert_eq!(press(&mut screen, &flows, &[KeyPress::Character('q')]), KeyAction::Quit);
+    assert_eq!(press(&mut screen, &flows, &[KeyPress::Character('/'), KeyPress::Control('c')]), KeyAction::Quit);
 }
 
 #[test]
@@ -252,23 +263,23 @@ fn more_rows_than_lines_are_scrolled_to_the_marked_one() {
     for number in 10..200 {
         host.insert(flow(number, "10.99.2.2:5201", f64::from(number)));
     }
-    press(&mut screen, &host, &[Key::End]);
+    press(&mut screen, &host, &[KeyPress::End]);
     let picture = screen.picture(&host, 80, 24, style(80, false, true));
     assert!(picture[22].starts_with("> "), "{picture:#?}");
-    press(&mut screen, &host, &[Key::Home]);
+    press(&mut screen, &host, &[KeyPress::Home]);
     assert!(screen.picture(&host, 80, 24, style(80, false, true))[3].starts_with("> "));
 }
 
 #[test]
-fn metrics_name_few_flows_and_sum_up_the_others() {
-    let mut host = Flows::new(SocketFilter::in_states(States::flows())).expect("sock_diag");
+fn metrics_have_few_flows_and_sums_of_the_others() {
+    let mut host = FlowTable::new(SocketFilter::in_states(SocketStates::flows())).expect("sock_diag");
     for number in 1..=50 {
         host.insert(flow(number, "10.99.2.2:5201", 8e6));
     }
-    let mut metrics = Metrics::default();
+    let mut metrics = PrometheusMetrics::default();
     metrics.count(&host);
     metrics.count(&host);
-    let rows = Choice::default().rows(host.rows());
+    let rows = RowSelection::default().rows(host.rows());
     let text = metrics.text(&rows, 5);
     let lines_of = |name: &str| text.lines().filter(|line| line.starts_with(name)).collect::<Vec<_>>();
     assert_eq!(lines_of("linerate_flow_send_bits_per_second{").len(), 5, "{text}");
@@ -291,7 +302,7 @@ fn metrics_name_few_flows_and_sum_up_the_others() {
 fn names_of_processes_cannot_break_the_metrics() {
     let (flow, _) = flows().remove(0);
     let owner = owner("a\"b\\c\nd", 7);
-    let text = Metrics::default().text(&[Row { flow: &flow, owner: &owner }], 1);
+    let text = PrometheusMetrics::default().text(&[FlowRow { flow: &flow, owner: &owner }], 1);
     assert!(text.contains(r#"process="a\"b\\c\nd",pid="7""#), "{text}");
 }
 
@@ -310,6 +321,6 @@ fn the_document_has_units_and_reasons() {
     let last = &document["flows"][2];
     assert_eq!(
         (&last["process"], &last["process_unknown_because"]),
-        (&serde_json::Value::Null, &"the kernel said no".into())
+        (&serde_json::Value::Null, &"permission denied".into())
     );
 }

@@ -1,38 +1,39 @@
-//! What a command line asks for.
+//! Parsed commands of `linerate iperf3`.
 
+use linerate_model::address_family::AddressFamily;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_model::parameters::{Cpu, TestParameters};
-use linerate_units::iperf3::Format;
+use linerate_model::parameters::{CpuIndex, TestParameters};
+use linerate_units::iperf3::UnitFormat;
 use linerate_units::{BitRate, ByteCount, Port};
 
-/// A command line that was understood.
+/// Successfully parsed command line.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Parsed {
-    /// What to do.
+pub(crate) struct ParsedCommand {
+    /// Selected command.
     pub(crate) command: Iperf3Command,
-    /// What to tell on stderr first, without the leading `warning: `.
+    /// Warnings for stderr, without the leading `warning: `.
     pub(crate) warnings: Vec<String>,
 }
 
-impl From<Iperf3Command> for Parsed {
+impl From<Iperf3Command> for ParsedCommand {
     fn from(command: Iperf3Command) -> Self {
         Self { command, warnings: Vec::new() }
     }
 }
 
-/// What to do.
+/// Selected command.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Iperf3Command {
     /// Print the help and exit with 0.
     Help,
     /// Print version and features and exit with 0.
     Version,
-    /// Serve.
+    /// Run the server.
     Server(Box<ServerArguments>),
-    /// Measure.
+    /// Run a test.
     Client(Box<ClientArguments>),
 }
 
@@ -46,12 +47,12 @@ pub(crate) struct CommonArguments {
     /// Network device to bind to (`--bind-dev`, `-B host%device`, `-c host%device`).
     pub(crate) bind_device: Option<String>,
     /// Unit of the bitrate column (`-f`).
-    pub(crate) format: Format,
-    /// Time between reports (`-i`), 0.1 to 60 s; `None`: no interval reports.
+    pub(crate) format: UnitFormat,
+    /// Report interval (`-i`), 0.1 to 60 s; `None`: no interval reports.
     pub(crate) interval: Option<Duration>,
     /// `-V`.
     pub(crate) verbose: bool,
-    /// JSON instead of text.
+    /// JSON output instead of text.
     pub(crate) json: Option<JsonOutput>,
     /// File that receives the output and errors (`--logfile`).
     pub(crate) log_file: Option<PathBuf>,
@@ -59,19 +60,20 @@ pub(crate) struct CommonArguments {
     pub(crate) force_flush: bool,
     /// `strftime` format of the time before each line (`--timestamps`).
     pub(crate) timestamps: Option<String>,
-    /// File for the process number (`-I`).
+    /// File for the process ID (`-I`).
     pub(crate) pid_file: Option<PathBuf>,
-    /// File to send, or to write what is received to (`-F`).
+    /// File to send, or to receive into (`-F`).
     pub(crate) file: Option<PathBuf>,
     /// Processor to run on (`-A n`).
-    pub(crate) affinity: Option<Cpu>,
-    /// How long a receiver waits for data (`--rcv-timeout`), 0.1 to 86400 s.
+    pub(crate) affinity: Option<CpuIndex>,
+    /// Longest wait of a receiver for data (`--rcv-timeout`), 0.1 to 86400 s.
     pub(crate) receive_timeout: Duration,
-    /// How long sent data may stay unacknowledged (`--snd-timeout`, `TCP_USER_TIMEOUT`); `None`: the kernel's rule.
+    /// Longest time that sent data may stay unacknowledged (`--snd-timeout`, `TCP_USER_TIMEOUT`); `None`: the kernel's
+    /// rule.
     pub(crate) send_timeout: Option<Duration>,
     /// Keep-alive of the control connection (`--cntl-ka`); `None`: off.
     pub(crate) control_keep_alive: Option<KeepAlive>,
-    /// `-4` or `-6`; `None`: both.
+    /// Address family (`-4` or `-6`); `None`: both.
     pub(crate) address_family: Option<AddressFamily>,
     /// PKCS#1 padding instead of OAEP in authentication (`--use-pkcs1-padding`).
     pub(crate) pkcs1_padding: bool,
@@ -80,7 +82,7 @@ pub(crate) struct CommonArguments {
 }
 
 impl CommonArguments {
-    /// iperf3's receive time-out.
+    /// Receive time-out of iperf3.
     pub(crate) const RECEIVE_TIMEOUT: Duration = Duration::from_secs(120);
 }
 
@@ -90,7 +92,7 @@ impl Default for CommonArguments {
             port: Port::IPERF3,
             bind: None,
             bind_device: None,
-            format: Format::AdaptiveBits,
+            format: UnitFormat::AdaptiveBits,
             interval: Some(Duration::from_secs(1)),
             verbose: false,
             json: None,
@@ -110,7 +112,7 @@ impl Default for CommonArguments {
     }
 }
 
-/// How results are written as JSON.
+/// Format of JSON output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JsonOutput {
     /// One document at the end (`-J`).
@@ -124,7 +126,7 @@ pub(crate) enum JsonOutput {
 /// TCP keep-alive settings; `None`: the kernel's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeepAlive {
-    /// Silence before the first probe (`TCP_KEEPIDLE`).
+    /// Idle time before the first probe (`TCP_KEEPIDLE`).
     pub(crate) idle: Option<Duration>,
     /// Time between probes (`TCP_KEEPINTVL`).
     pub(crate) interval: Option<Duration>,
@@ -132,16 +134,7 @@ pub(crate) struct KeepAlive {
     pub(crate) count: Option<NonZeroU32>,
 }
 
-/// The address family that host names resolve to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AddressFamily {
-    /// `-4`.
-    Ipv4,
-    /// `-6`.
-    Ipv6,
-}
-
-/// How much debugging output: 1 to 4, where 4 is everything.
+/// Debugging level: 1 to 4, where 4 is everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DebugLevel(pub(crate) u8);
 
@@ -159,27 +152,27 @@ pub(crate) struct ServerArguments {
     pub(crate) daemon: bool,
     /// Exit after one test (`-1`).
     pub(crate) one_off: bool,
-    /// Start listening afresh, or with `-1` exit, after this time without a client (`--idle-timeout`).
+    /// Time without a client after which the server listens afresh, or with `-1` exits (`--idle-timeout`).
     pub(crate) idle_timeout: Option<Duration>,
     /// `--server-bitrate-limit`.
     pub(crate) bitrate_limit: Option<BitrateLimit>,
     /// Refuse longer tests, and tests without a time (`--server-max-duration`).
     pub(crate) max_duration: Option<Duration>,
-    /// Only known users may test.
+    /// Credentials for authentication of clients.
     pub(crate) authentication: Option<ServerAuthentication>,
     /// Listen with Multipath TCP (`-m`).
     pub(crate) multipath: bool,
-    /// Sessions that may run at once (`--max-sessions`); `None`: no limit. linerate's own.
+    /// Largest number of concurrent sessions (`--max-sessions`); `None`: no limit. Extension of linerate.
     pub(crate) max_sessions: Option<NonZeroU32>,
-    /// Clients above the limit wait instead of being sent away (`--queue`). linerate's own.
+    /// Lets clients above the limit wait instead of refusing them (`--queue`). Extension of linerate.
     pub(crate) queue: bool,
-    /// Open the port in the host's firewall while serving (`--open-firewall`). linerate's own.
+    /// Opens the port in the host's firewall while serving (`--open-firewall`). Extension of linerate.
     pub(crate) open_firewall: bool,
-    /// User to become once the port is bound (`--user`). linerate's own.
+    /// User after the port is bound (`--user`). Extension of linerate.
     pub(crate) user: Option<String>,
 }
 
-/// The total rate that a server grants one test.
+/// Total rate limit of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BitrateLimit {
     /// Sum over streams and directions.
@@ -188,14 +181,14 @@ pub(crate) struct BitrateLimit {
     pub(crate) averaging: Duration,
 }
 
-/// What a server checks credentials with.
+/// Keys and users for authentication of clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerAuthentication {
     /// RSA private key, PEM (`--rsa-private-key-path`).
     pub(crate) private_key: PathBuf,
     /// Users and password hashes (`--authorized-users-path`).
     pub(crate) users: PathBuf,
-    /// How far the client's clock may be off (`--time-skew-threshold`).
+    /// Largest difference from the client's clock (`--time-skew-threshold`).
     pub(crate) time_skew: Duration,
 }
 
@@ -204,14 +197,14 @@ pub(crate) struct ServerAuthentication {
 pub(crate) struct ClientArguments {
     /// Options of both roles.
     pub(crate) common: CommonArguments,
-    /// The server. An IPv6 link-local literal keeps its `%device`.
+    /// Server to test. An IPv6 link-local literal keeps its `%device`.
     pub(crate) host: String,
-    /// The test. For UDP without `-l` its block size is only iperf3's last resort; see
+    /// Test parameters. For UDP without `-l`, the block size is only iperf3's fallback; see
     /// [`ClientArguments::block_size`].
     pub(crate) parameters: TestParameters,
     /// `-l`; `None`: not given, so that UDP derives it from the control connection's MSS.
     pub(crate) block_size: Option<ByteCount>,
-    /// Whether `-t`, `-n` or `-k` was given; if not, `-F` ends with its file.
+    /// True when `-t`, `-n` or `-k` was given; if not, `-F` ends with its file.
     pub(crate) end_given: bool,
     /// First local port of the data connections (`--cport`).
     pub(crate) client_port: Option<Port>,
@@ -221,7 +214,7 @@ pub(crate) struct ClientArguments {
     pub(crate) authentication: Option<ClientAuthentication>,
 }
 
-/// Who a client says it is. The password comes from the environment or the terminal.
+/// Identity of a client. The password comes from the environment or the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClientAuthentication {
     /// `--username`.

@@ -1,47 +1,47 @@
-//! A command line while it is read, and the checks at its end.
+//! Command line during parsing, and the final checks.
 
 use std::ffi::OsString;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_model::parameters::{Direction, EndCondition, Protocol};
-use linerate_units::iperf3::Format;
+use linerate_model::parameters::{EndCondition, TestDirection, TestProtocol};
+use linerate_units::iperf3::UnitFormat;
 use linerate_units::{BitRate, BlockCount, ByteCount};
 
 use super::command::{
-    ClientArguments, ClientAuthentication, CommonArguments, Iperf3Command, JsonOutput, Parsed, ServerArguments,
+    ClientArguments, ClientAuthentication, CommonArguments, Iperf3Command, JsonOutput, ParsedCommand, ServerArguments,
     ServerAuthentication,
 };
-use super::error::{ArgumentsError, ParameterError, Refusal, Stop};
-use super::options::{CommandOption, Commitment};
-use super::value::Value;
+use super::error::{ArgumentsError, ParameterError, ParameterRefusal, ParseStop};
+use super::options::{CommandOption, RequiredRole};
+use super::value::ArgumentValue;
 
 /// iperf3's UDP rate: 1 Mbit/s, with a binary Mega.
-const UDP_RATE: f64 = 1_048_576.0;
-/// iperf3's UDP payload when the path tells nothing: an Ethernet frame's, less IPv4 and TCP headers.
-const UDP_BLOCK_SIZE: ByteCount = ByteCount::new(1460);
+const DEFAULT_UDP_RATE: f64 = 1_048_576.0;
+/// Default UDP payload of iperf3 if the path MTU is unknown: an Ethernet frame's, less IPv4 and TCP headers.
+const DEFAULT_UDP_BLOCK_SIZE: ByteCount = ByteCount::new(1460);
 const MIN_UDP_BLOCK_SIZE: ByteCount = ByteCount::new(16);
 const MAX_UDP_BLOCK_SIZE: ByteCount = ByteCount::new(65_507);
 const MAX_BLOCK_SIZE: ByteCount = ByteCount::from_mebibytes(1);
-/// iperf3's limit on the difference of clocks.
-const TIME_SKEW: Duration = Duration::from_secs(10);
+/// Default limit of iperf3 on the difference of clocks.
+const DEFAULT_TIME_SKEW: Duration = Duration::from_secs(10);
 
 /// Server or client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum CommandRole {
     Server,
     Client,
 }
 
-/// What the options so far have set. Both roles are filled in, because `-s` or `-c` may come last.
+/// Options parsed so far. Both roles are filled in, because `-s` or `-c` may come last.
 #[derive(Default)]
-pub(crate) struct Draft {
-    role: Option<Role>,
+pub(crate) struct CommandDraft {
+    role: Option<CommandRole>,
     pub(super) common: CommonArguments,
     pub(super) client: ClientArguments,
     pub(super) server: ServerArguments,
-    /// An option was given that only clients may have.
+    /// True when a client-only option was given.
     pub(super) client_option_given: bool,
     server_option_given: bool,
     pub(super) json: bool,
@@ -52,9 +52,9 @@ pub(crate) struct Draft {
     pub(super) rate: Option<BitRate>,
     /// `-t`.
     pub(super) time: Option<Duration>,
-    /// `-n`; zero is as if it were not given.
+    /// `-n`; zero counts as not given.
     pub(super) bytes: ByteCount,
-    /// `-k`; zero is as if it were not given.
+    /// `-k`; zero counts as not given.
     pub(super) blocks: BlockCount,
     /// `-l`; zero is the default.
     pub(super) block_size: ByteCount,
@@ -68,35 +68,35 @@ pub(crate) struct Draft {
     warnings: Vec<String>,
 }
 
-impl Draft {
-    pub(super) fn apply(&mut self, option: &CommandOption, value: &Value) -> Result<(), Stop> {
+impl CommandDraft {
+    pub(super) fn apply(&mut self, option: &CommandOption, value: &ArgumentValue) -> Result<(), ParseStop> {
         (option.apply)(self, value)?;
         match option.commitment {
-            Commitment::Any => {}
-            Commitment::Server => self.server_option_given = true,
-            Commitment::Client => self.client_option_given = true,
+            RequiredRole::Any => {}
+            RequiredRole::Server => self.server_option_given = true,
+            RequiredRole::Client => self.client_option_given = true,
         }
         Ok(())
     }
 
-    pub(super) fn take_role(&mut self, role: Role) -> Result<(), Stop> {
-        if self.role.is_some_and(|taken| taken != role) {
-            return Err(Refusal::ServerAndClient.into());
+    pub(super) fn set_role(&mut self, role: CommandRole) -> Result<(), ParseStop> {
+        if self.role.is_some_and(|previous| previous != role) {
+            return Err(ParameterRefusal::ServerAndClient.into());
         }
         self.role = Some(role);
         Ok(())
     }
 
-    pub(super) fn take_direction(&mut self, direction: Direction) -> Result<(), Stop> {
-        let taken = &mut self.client.parameters.direction;
-        if *taken != Direction::Forward && *taken != direction {
-            return Err(Refusal::ReverseAndBidirectional.into());
+    pub(super) fn set_direction(&mut self, direction: TestDirection) -> Result<(), ParseStop> {
+        let current = &mut self.client.parameters.direction;
+        if *current != TestDirection::Forward && *current != direction {
+            return Err(ParameterRefusal::ReverseAndBidirectional.into());
         }
-        *taken = direction;
+        *current = direction;
         Ok(())
     }
 
-    /// Sets the device to bind to, if there is one.
+    /// Sets the device to bind to, if given.
     pub(super) fn bind_device(&mut self, device: Option<String>) {
         if device.is_some() {
             self.common.bind_device = device;
@@ -107,54 +107,56 @@ impl Draft {
         self.warnings.push(text.into());
     }
 
-    /// The error as it leaves this module.
+    /// Wraps an error for the caller.
     pub(super) fn refuse(&self, error: ParameterError) -> ArgumentsError {
         ArgumentsError::Parameter { error, timestamps: self.common.timestamps.clone() }
     }
 
-    /// Checks what needs more than one option, in iperf3's order, and puts the command together.
-    pub(super) fn finish(mut self, operands: &[OsString]) -> Result<Parsed, ArgumentsError> {
+    /// Checks combinations of options, in iperf3's order, and assembles the command.
+    pub(super) fn finish(mut self, operands: &[OsString]) -> Result<ParsedCommand, ArgumentsError> {
         let command = self.command().map_err(|refusal| self.refuse(refusal.into()))?;
-        self.warn_of(operands);
-        Ok(Parsed { command, warnings: self.warnings })
+        self.add_warnings(operands);
+        Ok(ParsedCommand { command, warnings: self.warnings })
     }
 
-    fn command(&mut self) -> Result<Iperf3Command, Refusal> {
+    fn command(&mut self) -> Result<Iperf3Command, ParameterRefusal> {
         self.check_role()?;
         self.authenticate()?;
-        if self.role == Some(Role::Client) && self.receive_timeout_given && self.only_sends() {
-            return Err(Refusal::ReceiveTimeoutOfSender);
+        if self.role == Some(CommandRole::Client) && self.receive_timeout_given && self.only_sends() {
+            return Err(ParameterRefusal::ReceiveTimeoutOfSender);
         }
         if self.is_udp() && self.common.file.is_some() {
-            return Err(Refusal::UdpFile);
+            return Err(ParameterRefusal::UdpFile);
         }
-        self.settle_block_size()?;
-        self.settle_end()?;
-        self.settle_rate();
+        self.resolve_block_size()?;
+        self.resolve_end()?;
+        self.resolve_rate();
         self.common.json = self.json_output();
         let common = self.common.clone();
-        match self.role.ok_or(Refusal::NoRole)? {
-            Role::Server => {
+        match self.role.ok_or(ParameterRefusal::NoRole)? {
+            CommandRole::Server => {
                 let user = self.user.take();
                 Ok(Iperf3Command::Server(Box::new(ServerArguments { common, user, ..self.server.clone() })))
             }
-            Role::Client => Ok(Iperf3Command::Client(Box::new(ClientArguments { common, ..self.client.clone() }))),
+            CommandRole::Client => {
+                Ok(Iperf3Command::Client(Box::new(ClientArguments { common, ..self.client.clone() })))
+            }
         }
     }
 
     fn is_udp(&self) -> bool {
-        self.client.parameters.protocol == Protocol::Udp
+        self.client.parameters.protocol == TestProtocol::Udp
     }
 
     fn only_sends(&self) -> bool {
-        self.client.parameters.direction == Direction::Forward
+        self.client.parameters.direction == TestDirection::Forward
     }
 
-    fn check_role(&mut self) -> Result<(), Refusal> {
+    fn check_role(&mut self) -> Result<(), ParameterRefusal> {
         match self.role {
-            Some(Role::Client) if self.server_option_given => Err(Refusal::ServerOnly),
-            Some(Role::Server) if self.client_option_given => Err(Refusal::ClientOnly),
-            Some(Role::Client) => {
+            Some(CommandRole::Client) if self.server_option_given => Err(ParameterRefusal::ServerOnly),
+            Some(CommandRole::Server) if self.client_option_given => Err(ParameterRefusal::ClientOnly),
+            Some(CommandRole::Client) => {
                 // iperf3 reads --user as a shortened --username.
                 self.username = self.username.take().or_else(|| self.user.take());
                 Ok(())
@@ -163,57 +165,57 @@ impl Draft {
         }
     }
 
-    fn authenticate(&mut self) -> Result<(), Refusal> {
+    fn authenticate(&mut self) -> Result<(), ParameterRefusal> {
         match self.role {
-            Some(Role::Client) => self.authenticate_client(),
-            Some(Role::Server) => self.authenticate_server(),
+            Some(CommandRole::Client) => self.authenticate_client(),
+            Some(CommandRole::Server) => self.authenticate_server(),
             None => Ok(()),
         }
     }
 
-    fn authenticate_client(&mut self) -> Result<(), Refusal> {
+    fn authenticate_client(&mut self) -> Result<(), ParameterRefusal> {
         self.client.authentication = match (self.username.take(), self.public_key.take()) {
             (Some(username), Some(public_key)) => Some(ClientAuthentication { username, public_key }),
             (None, None) => None,
-            _ => return Err(Refusal::ClientAuthentication),
+            _ => return Err(ParameterRefusal::ClientAuthentication),
         };
         let server_only = self.private_key.is_some() || self.users.is_some() || self.time_skew.is_some();
-        if server_only { Err(Refusal::ServerOnly) } else { Ok(()) }
+        if server_only { Err(ParameterRefusal::ServerOnly) } else { Ok(()) }
     }
 
-    fn authenticate_server(&mut self) -> Result<(), Refusal> {
+    fn authenticate_server(&mut self) -> Result<(), ParameterRefusal> {
         if self.username.is_some() || self.public_key.is_some() {
-            return Err(Refusal::ClientOnly);
+            return Err(ParameterRefusal::ClientOnly);
         }
-        let time_skew = self.time_skew.unwrap_or(TIME_SKEW);
+        let time_skew = self.time_skew.unwrap_or(DEFAULT_TIME_SKEW);
         self.server.authentication = match (self.private_key.take(), self.users.take()) {
             (Some(private_key), Some(users)) => Some(ServerAuthentication { private_key, users, time_skew }),
             (None, None) => None,
-            _ => return Err(Refusal::ServerAuthentication),
+            _ => return Err(ParameterRefusal::ServerAuthentication),
         };
         Ok(())
     }
 
-    fn settle_block_size(&mut self) -> Result<(), Refusal> {
+    fn resolve_block_size(&mut self) -> Result<(), ParameterRefusal> {
         let size = self.block_size;
         if size > MAX_BLOCK_SIZE {
-            return Err(Refusal::BlockSize);
+            return Err(ParameterRefusal::BlockSize);
         }
         if size.is_zero() {
             if self.is_udp() {
-                self.client.parameters.block_size = UDP_BLOCK_SIZE;
+                self.client.parameters.block_size = DEFAULT_UDP_BLOCK_SIZE;
             }
             return Ok(());
         }
         if self.is_udp() && !(MIN_UDP_BLOCK_SIZE..=MAX_UDP_BLOCK_SIZE).contains(&size) {
-            return Err(Refusal::UdpBlockSize);
+            return Err(ParameterRefusal::UdpBlockSize);
         }
         self.client.parameters.block_size = size;
         self.client.block_size = Some(size);
         Ok(())
     }
 
-    fn settle_end(&mut self) -> Result<(), Refusal> {
+    fn resolve_end(&mut self) -> Result<(), ParameterRefusal> {
         let bytes = (!self.bytes.is_zero()).then_some(EndCondition::Bytes(self.bytes));
         let blocks = (!self.blocks.is_zero()).then_some(EndCondition::Blocks(self.blocks));
         let time = self.time.map(EndCondition::Time);
@@ -222,17 +224,17 @@ impl Draft {
             self.client.parameters.end = end;
             self.client.end_given = true;
         }
-        if given.next().is_some() { Err(Refusal::EndConditions) } else { Ok(()) }
+        if given.next().is_some() { Err(ParameterRefusal::EndConditions) } else { Ok(()) }
     }
 
     /// Zero is "unlimited", also for UDP.
-    fn settle_rate(&mut self) {
-        let default = if self.is_udp() { BitRate::from_bits_per_second(UDP_RATE) } else { BitRate::ZERO };
+    fn resolve_rate(&mut self) {
+        let default = if self.is_udp() { BitRate::from_bits_per_second(DEFAULT_UDP_RATE) } else { BitRate::ZERO };
         let rate = self.rate.unwrap_or(default);
         self.client.parameters.rate = (!rate.is_zero()).then_some(rate);
     }
 
-    /// The full output is an addition to the stream; alone it is the plain document.
+    /// Full output adds the document to the stream; alone it is the plain document.
     fn json_output(&self) -> Option<JsonOutput> {
         match (self.json_stream, self.json_full_output) {
             (true, true) => Some(JsonOutput::StreamAndDocument),
@@ -241,9 +243,9 @@ impl Draft {
         }
     }
 
-    fn warn_of(&mut self, operands: &[OsString]) {
+    fn add_warnings(&mut self, operands: &[OsString]) {
         if self.common.json.is_some() {
-            if self.common.format != Format::default() {
+            if self.common.format != UnitFormat::default() {
                 self.warn("Report format (-f) flag ignored with JSON output (-J)");
             }
             if self.common.verbose {
@@ -254,12 +256,12 @@ impl Draft {
             }
         }
         for operand in operands {
-            self.warn(format!("ignored '{}': it belongs to no option", operand.display()));
+            self.warn(format!("ignored '{}': unexpected argument", operand.display()));
         }
     }
 }
 
-/// `host%device`, taken apart, unless it is an IPv6 link-local address, to which the device belongs (RFC 4007 §11).
+/// Splits `host%device`, except an IPv6 link-local address, which keeps its device (RFC 4007 §11).
 pub(super) fn split_device(text: &str) -> (String, Option<String>) {
     let whole = || (text.to_owned(), None);
     let Some((host, device)) = text.split_once('%') else { return whole() };

@@ -1,8 +1,8 @@
-//! iperf3's parameter errors: its numbers and texts, because scripts look for them.
+//! Parameter errors with iperf3's numbers and texts, which scripts match.
 
-use linerate_units::iperf3::ParseError;
+use linerate_units::iperf3::Iperf3NumberError;
 
-/// A value, or a combination of options, that iperf3 refuses before it does anything.
+/// Value or combination of options that iperf3 refuses before a test.
 ///
 /// Source: iperf3 `src/iperf_api.h` for the numbers, `iperf_strerror` for the texts. Texts that end in `": "` are
 /// those to which iperf3 appends the system's error, of which there is none while options are read.
@@ -15,49 +15,49 @@ pub(crate) struct ParameterError {
     pub(crate) text: String,
 }
 
-/// Why there is no command.
+/// Reason for a failed parse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ArgumentsError {
-    /// Not an option, or one without its argument: `getopt`'s message. iperf3 prints it and then its whole help.
+    /// Unknown option, or one without its argument: `getopt`'s message. iperf3 prints it and then its whole help.
     Usage(String),
     /// A refused value or combination.
     Parameter {
-        /// What is wrong.
+        /// Error with iperf3's number and text.
         error: ParameterError,
-        /// The `strftime` format of a `--timestamps` read before the error: the printed line begins with the time.
+        /// Format of a `--timestamps` parsed before the error (`strftime`): the printed line begins with the time.
         timestamps: Option<String>,
     },
 }
 
-/// Why reading options stops early.
+/// Reason for stopping the parse early.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum ParseStop {
     Help,
     Version,
     Refused(ParameterError),
 }
 
-impl From<ParameterError> for Stop {
+impl From<ParameterError> for ParseStop {
     fn from(error: ParameterError) -> Self {
         Self::Refused(error)
     }
 }
 
-impl From<ParseError> for ParameterError {
-    fn from(error: ParseError) -> Self {
+impl From<Iperf3NumberError> for ParameterError {
+    fn from(error: Iperf3NumberError) -> Self {
         Self { code: 38, text: error.to_string() }
     }
 }
 
-impl From<ParseError> for Stop {
-    fn from(error: ParseError) -> Self {
+impl From<Iperf3NumberError> for ParseStop {
+    fn from(error: Iperf3NumberError) -> Self {
         Self::Refused(error.into())
     }
 }
 
-/// The refusals whose text depends on nothing but the number.
+/// Refusals with a fixed text per number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum ParameterRefusal {
     ServerAndClient = 1,
     NoRole = 2,
     ServerOnly = 3,
@@ -91,7 +91,7 @@ pub(crate) enum Refusal {
     Affinity = 132,
 }
 
-impl Refusal {
+impl ParameterRefusal {
     const fn text(self) -> &'static str {
         match self {
             Self::ServerAndClient => "cannot be both server and client",
@@ -133,14 +133,14 @@ impl Refusal {
     }
 }
 
-impl From<Refusal> for ParameterError {
-    fn from(refusal: Refusal) -> Self {
+impl From<ParameterRefusal> for ParameterError {
+    fn from(refusal: ParameterRefusal) -> Self {
         Self { code: refusal as i32, text: refusal.text().to_owned() }
     }
 }
 
-impl From<Refusal> for Stop {
-    fn from(refusal: Refusal) -> Self {
+impl From<ParameterRefusal> for ParseStop {
+    fn from(refusal: ParameterRefusal) -> Self {
         Self::Refused(refusal.into())
     }
 }

@@ -1,34 +1,34 @@
-//! Splitting arguments into options and values as glibc's `getopt_long` does.
+//! Options and values of a command line, split as in glibc's `getopt_long`.
 //!
 //! Short options may be joined (`-RVt5`), a value may be attached (`-P4`, `--time=5`) or follow, long names may be
-//! shortened to anything unambiguous, an optional value must be attached with `=`, operands may stand anywhere, and
-//! `--` ends the options.
+//! abbreviated unambiguously, an optional value must be attached with `=`, operands may appear anywhere, and `--` ends
+//! the options.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use super::options::{Argument, CommandOption, SECTIONS, Section};
-use super::value::Value;
+use super::options::{CommandOption, OptionArgument, OptionSection, SECTIONS};
+use super::value::ArgumentValue;
 
-/// An option and its value, or `getopt`'s complaint.
-type Next = Result<(&'static CommandOption, Value), String>;
+/// Option and its value, or `getopt`'s error message.
+type ParsedOption = Result<(&'static CommandOption, ArgumentValue), String>;
 
-/// The arguments not yet read.
-pub(super) struct Arguments {
+/// Arguments not yet parsed.
+pub(super) struct RemainingArguments {
     remaining: std::vec::IntoIter<OsString>,
-    /// What is left of a group of short options, as in `-RVt5`.
+    /// Remainder of a group of short options, as in `-RVt5`.
     group: Vec<u8>,
     operands: Vec<OsString>,
 }
 
-impl Arguments {
+impl RemainingArguments {
     pub(super) fn new(arguments: impl IntoIterator<Item = OsString>) -> Self {
         let remaining = arguments.into_iter().collect::<Vec<_>>().into_iter();
         Self { remaining, group: Vec::new(), operands: Vec::new() }
     }
 
-    /// The next option; `None` at the end.
-    pub(super) fn next_option(&mut self) -> Option<Next> {
+    /// Returns the next option; `None` at the end.
+    pub(super) fn next_option(&mut self) -> Option<ParsedOption> {
         loop {
             if !self.group.is_empty() {
                 return Some(self.short());
@@ -46,54 +46,56 @@ impl Arguments {
         }
     }
 
-    /// What was no option and no option's value.
+    /// Returns the operands: arguments that are neither options nor their values.
     pub(super) fn into_operands(self) -> Vec<OsString> {
         self.operands
     }
 
-    fn short(&mut self) -> Next {
+    fn short(&mut self) -> ParsedOption {
         let letter = char::from(self.group.remove(0));
         let option = every_option()
             .map(|(_, option)| option)
             .find(|option| option.short == Some(letter))
             .ok_or_else(|| format!("invalid option -- '{letter}'"))?;
-        let Argument::Required(_) = option.argument else {
-            return Ok((option, Value::none()));
+        let OptionArgument::Required(_) = option.argument else {
+            return Ok((option, ArgumentValue::none()));
         };
         let value = if self.group.is_empty() {
             self.remaining.next().ok_or_else(|| format!("option requires an argument -- '{letter}'"))?
         } else {
             OsString::from_vec(std::mem::take(&mut self.group))
         };
-        Ok((option, Value::from(value)))
+        Ok((option, ArgumentValue::from(value)))
     }
 
-    fn long(&mut self, argument: &[u8]) -> Next {
+    fn long(&mut self, argument: &[u8]) -> ParsedOption {
         let mut parts = argument.splitn(2, |byte| *byte == b'=');
         let name = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
         let attached = parts.next().map(|value| OsStr::from_bytes(value).to_owned());
-        let option = named(&name, &String::from_utf8_lossy(argument))?;
+        let option = find_option(&name, &String::from_utf8_lossy(argument))?;
         let value = match (&option.argument, attached) {
-            (Argument::None, Some(_)) => return Err(format!("option '--{}' doesn't allow an argument", option.long)),
-            (_, Some(value)) => Value::from(value),
-            (Argument::Required(_), None) => {
-                let next = self.remaining.next();
-                Value::from(next.ok_or_else(|| format!("option '--{}' requires an argument", option.long))?)
+            (OptionArgument::None, Some(_)) => {
+                return Err(format!("option '--{}' doesn't allow an argument", option.long));
             }
-            (Argument::None | Argument::Optional(_), None) => Value::none(),
+            (_, Some(value)) => ArgumentValue::from(value),
+            (OptionArgument::Required(_), None) => {
+                let next = self.remaining.next();
+                ArgumentValue::from(next.ok_or_else(|| format!("option '--{}' requires an argument", option.long))?)
+            }
+            (OptionArgument::None | OptionArgument::Optional(_), None) => ArgumentValue::none(),
         };
         Ok((option, value))
     }
 }
 
-fn every_option() -> impl Iterator<Item = (&'static Section, &'static CommandOption)> {
+fn every_option() -> impl Iterator<Item = (&'static OptionSection, &'static CommandOption)> {
     SECTIONS.iter().flat_map(|section| section.options.iter().map(move |option| (section, option)))
 }
 
-/// The option of this name, or of the only name that begins so.
+/// Finds the option of this name, or of an unambiguous abbreviation.
 ///
-/// iperf3's own names come first: no abbreviation that works with iperf3 may become ambiguous here.
-fn named(name: &str, argument: &str) -> Result<&'static CommandOption, String> {
+/// Names of iperf3 have precedence: no abbreviation that works with iperf3 may become ambiguous here.
+fn find_option(name: &str, argument: &str) -> Result<&'static CommandOption, String> {
     if let Some((_, option)) = every_option().find(|(_, option)| option.names().any(|known| known == name)) {
         return Ok(option);
     }

@@ -1,9 +1,9 @@
-//! iperf3's command line, as text in and [`Iperf3Command`] out.
+//! Parser of iperf3's command line, from text to [`Iperf3Command`].
 //!
-//! Arguments are split as `getopt_long` splits them ([`getopt`]), each option is a row of a table ([`options`]) that
-//! knows its names, its help and what it does to the [`draft`], and the finished draft passes the checks that need more
-//! than one option. Errors carry iperf3's number and text ([`ParameterError`]), and the same one comes first: what an
-//! option's own value does wrong stops at that option, in the order of the command line; the rest is checked at the end.
+//! Arguments are split as by `getopt_long` ([`getopt`]); each option is a row of a table ([`options`]) with its names,
+//! its help and its effect on the [`draft`]; the finished draft passes the checks that need more than one option.
+//! Errors carry iperf3's number and text ([`ParameterError`]), in iperf3's order: an invalid value stops at its option,
+//! in the order of the command line; all other checks follow at the end.
 //!
 //! Nothing here reads the environment, the file system or the terminal.
 
@@ -20,24 +20,24 @@ use std::ffi::OsString;
 
 pub(crate) use error::{ArgumentsError, ParameterError};
 
-use command::{Iperf3Command, Parsed};
-use draft::Draft;
-use error::Stop;
+use command::{Iperf3Command, ParsedCommand};
+use draft::CommandDraft;
+use error::ParseStop;
 
-/// Reads the arguments after the program's name.
+/// Parses the arguments after the program's name.
 ///
 /// # Errors
-/// [`ArgumentsError::Usage`] for what is not an option, [`ArgumentsError::Parameter`] for what iperf3 refuses.
-pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Parsed, ArgumentsError> {
-    let mut draft = Draft::default();
-    let mut remaining = getopt::Arguments::new(arguments);
+/// [`ArgumentsError::Usage`] for unknown options, [`ArgumentsError::Parameter`] for values that iperf3 refuses.
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<ParsedCommand, ArgumentsError> {
+    let mut draft = CommandDraft::default();
+    let mut remaining = getopt::RemainingArguments::new(arguments);
     while let Some(next) = remaining.next_option() {
         let (option, value) = next.map_err(ArgumentsError::Usage)?;
         match draft.apply(option, &value) {
             Ok(()) => {}
-            Err(Stop::Help) => return Ok(Parsed::from(Iperf3Command::Help)),
-            Err(Stop::Version) => return Ok(Parsed::from(Iperf3Command::Version)),
-            Err(Stop::Refused(error)) => return Err(draft.refuse(error)),
+            Err(ParseStop::Help) => return Ok(ParsedCommand::from(Iperf3Command::Help)),
+            Err(ParseStop::Version) => return Ok(ParsedCommand::from(Iperf3Command::Version)),
+            Err(ParseStop::Refused(error)) => return Err(draft.refuse(error)),
         }
     }
     draft.finish(&remaining.into_operands())

@@ -1,34 +1,34 @@
-//! The text after an option, read as C's library functions read it, because iperf3 does.
+//! Values of options, parsed as by C's library functions, as in iperf3.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_units::iperf3::{self, ParseError};
+use linerate_units::iperf3::{self, Iperf3NumberError};
 use linerate_units::{BitRate, BlockCount, ByteCount, Port};
 
-use super::error::Refusal;
+use super::error::ParameterRefusal;
 
-/// The value of one option; none when it takes none, or when an optional one was not given.
-pub(crate) struct Value(Option<OsString>);
+/// Value of one option; none for an option without value, or with an omitted optional one.
+pub(crate) struct ArgumentValue(Option<OsString>);
 
-impl From<OsString> for Value {
+impl From<OsString> for ArgumentValue {
     fn from(text: OsString) -> Self {
         Self(Some(text))
     }
 }
 
-impl Value {
+impl ArgumentValue {
     pub(super) fn none() -> Self {
         Self(None)
     }
 
-    /// The value as text; `None` when an optional one was not given.
+    /// Value as text; `None` when an optional one was omitted.
     pub(super) fn optional_text(&self) -> Option<String> {
         self.0.as_ref().map(|text| text.to_string_lossy().into_owned())
     }
 
-    /// The value as text. Bytes that are not UTF-8 become replacement characters.
+    /// Value as text. Bytes that are not UTF-8 become replacement characters.
     pub(super) fn text(&self) -> String {
         self.optional_text().unwrap_or_default()
     }
@@ -37,64 +37,72 @@ impl Value {
         PathBuf::from(self.0.clone().unwrap_or_default())
     }
 
-    /// A whole number as `atoi` reads it: 0 when there is none.
+    /// Whole number as from `atoi`: 0 when there is none.
     pub(super) fn integer(&self) -> i64 {
         decimal(&self.text())
     }
 
-    /// A whole number as `strtol` reads it with base 0 (decimal, octal, hexadecimal), and the text after it.
+    /// Whole number as from `strtol` with base 0 (decimal, octal, hexadecimal), and the text after it.
     pub(super) fn prefixed_integer(&self) -> Option<(i64, String)> {
         prefixed(&self.text())
     }
 
-    pub(super) fn size(&self) -> Result<ByteCount, ParseError> {
+    pub(super) fn size(&self) -> Result<ByteCount, Iperf3NumberError> {
         iperf3::parse_size(&self.text())
     }
 
-    pub(super) fn count(&self) -> Result<BlockCount, ParseError> {
+    pub(super) fn count(&self) -> Result<BlockCount, Iperf3NumberError> {
         iperf3::parse_count(&self.text())
     }
 
-    pub(super) fn rate(&self) -> Result<BitRate, ParseError> {
+    pub(super) fn rate(&self) -> Result<BitRate, Iperf3NumberError> {
         iperf3::parse_rate(&self.text())
     }
 
-    /// iperf3's pacing timer and connect time-out have the suffixes of sizes.
-    pub(super) fn scaled_integer(&self) -> Result<u64, ParseError> {
+    /// Number with a size suffix, as for iperf3's pacing timer and connect time-out.
+    pub(super) fn scaled_integer(&self) -> Result<u64, Iperf3NumberError> {
         self.size().map(ByteCount::get)
     }
 
-    /// A number that must be in `range`, or else `refusal`.
-    pub(super) fn in_range(&self, range: std::ops::RangeInclusive<u32>, refusal: Refusal) -> Result<u32, Refusal> {
+    /// Number in `range`, or else `refusal`.
+    pub(super) fn in_range(
+        &self,
+        range: std::ops::RangeInclusive<u32>,
+        refusal: ParameterRefusal,
+    ) -> Result<u32, ParameterRefusal> {
         u32::try_from(self.integer()).ok().filter(|number| range.contains(number)).ok_or(refusal)
     }
 
-    /// A number of seconds in `range`, or else `refusal`.
-    pub(super) fn seconds(&self, range: std::ops::RangeInclusive<u32>, refusal: Refusal) -> Result<Duration, Refusal> {
+    /// Number of seconds in `range`, or else `refusal`.
+    pub(super) fn seconds(
+        &self,
+        range: std::ops::RangeInclusive<u32>,
+        refusal: ParameterRefusal,
+    ) -> Result<Duration, ParameterRefusal> {
         self.in_range(range, refusal).map(|seconds| Duration::from_secs(seconds.into()))
     }
 
-    /// A number of milliseconds in `range`, or else `refusal`.
+    /// Number of milliseconds in `range`, or else `refusal`.
     pub(super) fn milliseconds(
         &self,
         range: std::ops::RangeInclusive<u32>,
-        refusal: Refusal,
-    ) -> Result<Duration, Refusal> {
+        refusal: ParameterRefusal,
+    ) -> Result<Duration, ParameterRefusal> {
         self.in_range(range, refusal).map(|milliseconds| Duration::from_millis(milliseconds.into()))
     }
 
-    pub(super) fn port(&self) -> Result<Port, Refusal> {
-        u16::try_from(self.integer()).ok().and_then(Port::new).ok_or(Refusal::Port)
+    pub(super) fn port(&self) -> Result<Port, ParameterRefusal> {
+        u16::try_from(self.integer()).ok().and_then(Port::new).ok_or(ParameterRefusal::Port)
     }
 }
 
-/// `atoi`, except that it saturates instead of wrapping around.
+/// Parses like `atoi`, except that it saturates instead of wrapping around.
 pub(super) fn decimal(text: &str) -> i64 {
     let (negative, digits) = sign(text);
     whole(digits, 10).map_or(0, |(number, _)| if negative { -number } else { number })
 }
 
-/// `strtol` with base 0: the number at the start, and the rest; `None` when there is no number.
+/// Parses like `strtol` with base 0: the number at the start, and the remainder; `None` when there is no number.
 pub(super) fn prefixed(text: &str) -> Option<(i64, String)> {
     let (negative, digits) = sign(text);
     let hexadecimal = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"));

@@ -1,29 +1,29 @@
-//! What a server tells of its host.
+//! Facts about its host that a server reports.
 
 use core::time::Duration;
 use std::net::IpAddr;
 
-use linerate_sys::interface::{self, Interface};
-use linerate_sys::route::{Route, route_to};
+use linerate_sys::interface::{self, NetworkInterface};
+use linerate_sys::route::{RouteToAddress, route_to};
 use linerate_sys::{clock, environment, host, net, options, tcp_info};
 use linerate_units::{MonotonicTime, Mss, PacketCount};
-use linerate_wire::probe::{FarFacts, InterfaceCounters, MOST_NAMES, SynFacts, TcpInfoFact};
+use linerate_wire::probe::{FarFacts, InterfaceCounters, MAX_CONGESTION_CONTROLS, SynFacts};
 
 use crate::server::session::SessionStart;
 
-/// What changes slowly is not read again before this has passed: a client cannot keep the server busy with it.
-const KEPT: Duration = Duration::from_secs(5);
+/// Cache time of slowly changing facts: a client cannot keep the server busy with them.
+const CACHE_TIME: Duration = Duration::from_secs(5);
 
-/// What was found out so far.
+/// Facts read so far.
 #[derive(Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct CollectedFacts {
     slow: Option<(MonotonicTime, FarFacts)>,
-    route: Option<Route>,
-    /// The kernel gives it away once.
+    route: Option<RouteToAddress>,
+    /// The kernel returns it only once.
     syn: Option<SynFacts>,
 }
 
-impl Facts {
+impl CollectedFacts {
     pub(super) fn read(&mut self, start: &SessionStart) -> FarFacts {
         let now = clock::monotonic_now();
         let peer = net::canonical(start.peer).ip();
@@ -39,14 +39,13 @@ impl Facts {
                 timestamps: syn.timestamps,
             });
         }
-        let slow = match self.slow.take().filter(|(at, _)| now.since(*at) < KEPT) {
+        let slow = match self.slow.take().filter(|(at, _)| now.since(*at) < CACHE_TIME) {
             Some(kept) => kept,
             None => (now, self.read_slow(peer)),
         };
         let mut facts = slow.1.clone();
         self.slow = Some(slow);
-        let control = tcp_info::read(start.control.stream()).ok();
-        facts.control = control.as_ref().map(|info| TcpInfoFact(info.into()));
+        facts.control = tcp_info::read(start.control.stream()).ok();
         facts.counters = self.counters();
         facts.syn = self.syn;
         facts.other_sessions = Some(PacketCount::new(start.registry.sessions().saturating_sub(1) as u64));
@@ -59,7 +58,7 @@ impl Facts {
         self.route = route_to(peer).ok();
         let queue = self.route.as_ref().and_then(|route| interface::root_queue(route.index).ok().flatten());
         let mut names = host.congestion_controls.unwrap_or_default();
-        names.truncate(MOST_NAMES);
+        names.truncate(MAX_CONGESTION_CONTROLS);
         FarFacts {
             kernel: host.kernel,
             architecture: host.architecture,
@@ -70,14 +69,14 @@ impl Facts {
             clock_synchronised: host.clock.state.as_ref().map(|state| state.synchronised),
             clock_error_bound: host.clock.state.as_ref().map(|state| state.largest_error),
             interface: self.route.as_ref().map(|route| route.interface.clone()),
-            mtu: self.route.as_ref().and_then(Route::mtu),
+            mtu: self.route.as_ref().and_then(RouteToAddress::mtu),
             queueing_discipline: queue.map(|queue| queue.kind),
             ..FarFacts::default()
         }
     }
 
     fn counters(&self) -> Option<InterfaceCounters> {
-        let counters = Interface::by_index(self.route.as_ref()?.index).ok()?.counters?;
+        let counters = NetworkInterface::by_index(self.route.as_ref()?.index).ok()?.counters?;
         Some(InterfaceCounters {
             time: clock::realtime_now(),
             received_bytes: counters.received.bytes,

@@ -1,6 +1,7 @@
-//! The load connections that have joined a session.
+//! Load connections of a session.
 
 use core::time::Duration;
+use linerate_model::direction::Direction;
 use std::collections::HashMap;
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -11,58 +12,70 @@ use linerate_sys::{clock, tcp_info};
 use linerate_units::BitRate;
 use linerate_wire::cookie::Cookie;
 use linerate_wire::probe::{
-    Answer, ConnectionNumber, ConnectionRef, LoadDirection, LoadEnd, LoadOrder, LoadProgress, LoadReady, LoadSamples,
-    MOST_STREAMS, Refused,
+    ConnectionNumber, ConnectionRef, LoadEnd, LoadOrder, LoadProgress, LoadReady, LoadSamples, MAX_SESSION_STREAMS,
+    ProbeResponse, RequestRefused,
 };
 
-use super::{Outbox, Outcome, words};
+use super::{AnswerOutbox, RequestOutcome, error_text};
 use crate::probe::load_link::{LinkOrder, LoadLink};
 use crate::server::session::SessionStart;
 
-pub(super) struct Loads {
+pub(super) struct LoadConnections {
     cookie: Cookie,
     waker: Arc<Waker>,
     most_rate: Option<BitRate>,
-    /// The one that the client is about to make: they come one after another.
+    /// The connection that the client is about to make: they arrive one after another.
     expected: Option<LoadOrder>,
     links: HashMap<ConnectionNumber, LoadLink>,
 }
 
-impl Loads {
+impl LoadConnections {
     pub(super) fn new(cookie: Cookie, waker: Arc<Waker>, most_rate: Option<BitRate>) -> Self {
         Self { cookie, waker, most_rate, expected: None, links: HashMap::new() }
     }
 
-    /// Whether one has been told to start.
+    /// True when one has been started.
     pub(super) fn are_running(&self) -> bool {
         self.links.values().any(|link| link.look(|seen| seen.started.is_some() && seen.ended.is_none()))
     }
 
-    /// A connection that never came makes room for the next.
-    pub(super) fn expect(&mut self, order: &LoadOrder, start: &SessionStart, outbox: &mut Outbox) -> Outcome {
+    /// Expects a connection; it replaces one that never arrived.
+    pub(super) fn expect(
+        &mut self,
+        order: &LoadOrder,
+        start: &SessionStart,
+        outbox: &mut AnswerOutbox,
+    ) -> RequestOutcome {
         if self.links.contains_key(&order.connection) {
             return Err(format!("there is a load connection {} already", order.connection));
         }
-        if self.links.len() >= MOST_STREAMS {
-            return Err(format!("a session has at most {MOST_STREAMS} load connections at once"));
+        if self.links.len() >= MAX_SESSION_STREAMS {
+            return Err(format!("a session has at most {MAX_SESSION_STREAMS} load connections at once"));
         }
         if self.expected.is_none() && !start.registry.expect_another(self.cookie, &start.inbox) {
             return Err("the session's token is in use".to_owned());
         }
         self.expected = Some(order.clone());
-        outbox.say(Answer::LoadExpected(ConnectionRef { connection: order.connection }));
+        outbox.say(ProbeResponse::LoadExpected(ConnectionRef { connection: order.connection }));
         Ok(())
     }
 
-    /// A connection with the session's token has come.
-    pub(super) fn join(&mut self, stream: TcpStream, outbox: &mut Outbox) {
+    /// Adds a connection that has sent the session's token.
+    pub(super) fn join(&mut self, stream: TcpStream, outbox: &mut AnswerOutbox) {
         let Some(order) = self.expected.take() else { return };
         let connection = order.connection;
         match self.prepare(stream, &order) {
-            Ok(congestion_control) => outbox.say(Answer::LoadReady(LoadReady { connection, congestion_control })),
+            Ok(congestion_control) => {
+                outbox.say(ProbeResponse::LoadReady(LoadReady { connection, congestion_control }));
+            }
             Err(reason) => {
                 let connection = Some(connection);
-                outbox.say(Answer::Refused(Refused { request: "load".into(), stream: None, connection, reason }));
+                outbox.say(ProbeResponse::Refused(RequestRefused {
+                    request: "load".into(),
+                    stream: None,
+                    connection,
+                    reason,
+                }));
             }
         }
     }
@@ -77,11 +90,12 @@ impl Loads {
         }
         let congestion_control = options::congestion(&stream).ok();
         let link = LinkOrder {
-            sends: order.direction == LoadDirection::Down,
+            sends: order.direction == Direction::Down,
             sampling: order.sampling,
             most_rate: self.most_rate,
         };
-        let link = LoadLink::start(stream, link, &[], Some(Arc::clone(&self.waker))).map_err(|error| words(&error))?;
+        let link =
+            LoadLink::start(stream, link, &[], Some(Arc::clone(&self.waker))).map_err(|error| error_text(&error))?;
         self.links.insert(order.connection, link);
         Ok(congestion_control)
     }
@@ -90,35 +104,43 @@ impl Loads {
         self.links.get(&number).ok_or_else(|| format!("there is no load connection {number}"))
     }
 
-    pub(super) fn begin(&self, number: ConnectionNumber) -> Outcome {
+    pub(super) fn begin(&self, number: ConnectionNumber) -> RequestOutcome {
         self.link(number)?.begin();
         Ok(())
     }
 
-    /// Ends a connection, and tells all that was seen of it.
-    pub(super) fn end(&mut self, number: ConnectionNumber, outbox: &mut Outbox) -> Outcome {
+    /// Ends a connection, and reports its full record.
+    pub(super) fn end(&mut self, number: ConnectionNumber, outbox: &mut AnswerOutbox) -> RequestOutcome {
         self.link(number)?;
         let Some(mut link) = self.links.remove(&number) else { return Ok(()) };
         let (bytes, seen) = (link.bytes(), link.end());
         let mut samples = seen.samples.chunks(LoadSamples::MOST);
         let mut goodput = seen.goodput.chunks(LoadSamples::MOST);
-        // An end sends or receives: only one of the two has anything.
+        // Each end sends or receives: only one of the two has data.
         while let Some((samples, goodput)) = match (samples.next(), goodput.next()) {
             (None, None) => None,
             (samples, goodput) => Some((samples.unwrap_or_default(), goodput.unwrap_or_default())),
         } {
             let (samples, goodput) = (samples.to_vec(), goodput.to_vec());
-            outbox.say(Answer::LoadSamples(LoadSamples { connection: number, samples, goodput }));
+            outbox.say(ProbeResponse::LoadSamples(LoadSamples { connection: number, samples, goodput }));
         }
         let time = match (seen.started, seen.ended) {
             (Some(started), Some(ended)) => ended.since(started),
             _ => Duration::ZERO,
         };
-        outbox.say(Answer::LoadEnd(LoadEnd { connection: number, bytes, time, broken: seen.broken }));
+        outbox.say(ProbeResponse::LoadEnd(LoadEnd { connection: number, bytes, time, error: seen.broken }));
         Ok(())
     }
 
-    /// How they stand.
+    /// Ends all connections, and reports their records.
+    pub(super) fn cease(&mut self, outbox: &mut AnswerOutbox) {
+        let all: Vec<ConnectionNumber> = self.links.keys().copied().collect();
+        for connection in all {
+            let _ = self.end(connection, outbox);
+        }
+    }
+
+    /// Progress of the connections.
     pub(super) fn progress(&self) -> Vec<LoadProgress> {
         let now = clock::monotonic_now();
         let started =

@@ -1,85 +1,89 @@
 //! A probe session's far half: reflects, records and sends for its client, on a thread of its own.
 //!
-//! The thread reads the client's requests, and tells it what comes of them; sockets that carry much have threads of
-//! their own (`crate::probe`). Nothing is sent to an address from which the session's token has not come, nothing goes
-//! on when the client is silent, and all ends with the control connection.
+//! The thread reads the client's requests and replies; sockets with much traffic have threads of their own
+//! (`crate::probe`). Nothing is sent to an address that has not sent the session's token, nothing goes on when the
+//! client is silent, and everything ends with the control connection.
 
 mod facts;
 mod loads;
 mod streams;
+mod time;
 mod way;
 
 use core::time::Duration;
 use std::sync::Arc;
 
-use linerate_model::event::{Connected, Event};
-use linerate_model::stream::Side;
-use linerate_sys::poll::{self, Interest, PollItem, Waker};
+use linerate_model::event::{ConnectionEstablished, TestEvent};
+use linerate_model::stream::EndpointRole;
+use linerate_sys::poll::{self, PollInterest, PollItem, Waker};
 use linerate_sys::{clock, host, net, options};
 use linerate_units::{MonotonicTime, Port};
-use linerate_wire::cookie::{Cookie, TOKEN_LENGTH, Token};
+use linerate_wire::cookie::{Cookie, SessionToken, TOKEN_LENGTH};
 use linerate_wire::error::ErrorCode;
-use linerate_wire::probe::{Answer, Decoder, FEATURE, Hello, Refused, Request};
+use linerate_wire::probe::{
+    PROBE_FEATURE, ProbeMessageDecoder, ProbeResponse, RequestRefused, ServerHello, StreamRequest,
+};
 
-use super::registry::{Arrived, Registry};
+use super::registry::{SessionMessage, SessionRegistry};
 use super::session::SessionStart;
-use crate::control::Incoming;
+use crate::control::ControlRead;
 use crate::error::Error;
 use crate::probe::ProbeError;
-use facts::Facts;
-use loads::Loads;
-use streams::Streams;
-use way::Way;
+use facts::CollectedFacts;
+use loads::LoadConnections;
+use streams::SessionStreams;
+use time::TrafficTime;
+use way::ReturnPath;
 
-/// A client says something at least every two seconds. After this long a silent one gets nothing more sent …
-const SILENCE_STOPS: Duration = Duration::from_secs(15);
+/// Silence of the client, which sends a message at least every two seconds, after which this host stops sending …
+const MAX_SILENCE_WHILE_SENDING: Duration = Duration::from_secs(15);
 
-/// … and after this long its session is over: longer than TCP takes to get through a path that loses half of it.
-const SILENCE_ENDS: Duration = Duration::from_secs(60);
+/// … and after which its session ends: longer than TCP takes to get through a path that loses half of it.
+const MAX_SILENCE: Duration = Duration::from_secs(60);
 
-/// A client that was let in has this long for its first request.
-const FIRST_REQUEST: Duration = Duration::from_secs(30);
+/// Time limit of an accepted client for its first request.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often the feedback on counted streams is sent (RFC 9097 §8.1).
+/// Interval of the feedback on counted streams (RFC 9097 §8.1).
 const FEEDBACK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How often the client is told how its load connections stand.
+/// Interval of the progress reports on load connections.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
-/// When all has been said, the client has this long to close its end.
-const LINGER: Duration = Duration::from_millis(500);
+/// Time for the client to close its end after the last message.
+const LINGER_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Why the session ends.
+/// Reason why the session ends.
 #[derive(Debug, PartialEq, Eq)]
-enum End {
+enum SessionEnd {
     /// The client has closed, or is gone.
     Closed,
-    /// It said nothing for too long.
+    /// It sent no message for too long.
     Silent,
-    /// It made no sense.
+    /// It sent an invalid message.
     Nonsense(String),
-    /// Its place is needed.
+    /// Another client needs its slot.
     Displaced,
-    /// The server goes down.
+    /// The server is terminating.
     Terminated,
-    /// This server does not let it in.
+    /// This server does not admit it.
     NotAdmitted,
 }
 
-/// Runs a session to its end, and takes it off the books whatever happens.
+/// Runs a session to its end, and always unregisters it.
 pub(super) fn run(start: SessionStart) {
-    struct Leave(Arc<Registry>, u64, Cookie);
-    impl Drop for Leave {
+    struct SessionSlot(Arc<SessionRegistry>, u64, Cookie);
+    impl Drop for SessionSlot {
         fn drop(&mut self) {
             self.0.leave(self.1, &self.2);
         }
     }
     let mut entropy = [0; TOKEN_LENGTH];
     let random = host::random_bytes(&mut entropy);
-    let token = Token::random(entropy);
-    let _leave = Leave(Arc::clone(&start.registry), start.number, Cookie::load(token));
+    let token = SessionToken::random(entropy);
+    let _leave = SessionSlot(Arc::clone(&start.registry), start.number, Cookie::load(token));
     match (random, Waker::new()) {
-        (Ok(()), Ok(waker)) => Session::new(start, token, Arc::new(waker)).serve(),
+        (Ok(()), Ok(waker)) => ServedProbeSession::new(start, token, Arc::new(waker)).serve(),
         (Err(cause), _) | (_, Err(cause)) => {
             let mut observer = start.observer;
             observer.failed(&Error::system(ErrorCode::NEW_TEST, &cause));
@@ -87,44 +91,46 @@ pub(super) fn run(start: SessionStart) {
     }
 }
 
-struct Session {
+struct ServedProbeSession {
     start: SessionStart,
-    decoder: Decoder,
+    decoder: ProbeMessageDecoder,
     /// Woken by the threads of streams, load connections and the reflector.
     waker: Arc<Waker>,
-    way: Way,
-    streams: Streams,
-    loads: Loads,
-    facts: Facts,
+    way: ReturnPath,
+    streams: SessionStreams,
+    loads: LoadConnections,
+    facts: CollectedFacts,
+    time: TrafficTime,
     heard: MonotonicTime,
     asked: bool,
     next_feedback: MonotonicTime,
     next_progress: MonotonicTime,
 }
 
-/// What a request comes to: an answer, or the reason why not.
-type Outcome = Result<(), String>;
+/// Result of a request: an answer, or the reason of the refusal.
+type RequestOutcome = Result<(), String>;
 
-/// What is to be said to the client.
+/// Messages to the client.
 #[derive(Default)]
-struct Outbox(Vec<Answer>);
+struct AnswerOutbox(Vec<ProbeResponse>);
 
-impl Outbox {
-    fn say(&mut self, answer: Answer) {
+impl AnswerOutbox {
+    fn say(&mut self, answer: ProbeResponse) {
         self.0.push(answer);
     }
 }
 
-impl Session {
-    fn new(start: SessionStart, token: Token, waker: Arc<Waker>) -> Self {
+impl ServedProbeSession {
+    fn new(start: SessionStart, token: SessionToken, waker: Arc<Waker>) -> Self {
         let now = clock::monotonic_now();
         let most_rate = start.options.limits.max_total_rate;
         Self {
-            decoder: Decoder::of_requests(),
-            way: Way::new(&start, token, Arc::clone(&waker)),
-            streams: Streams::new(Arc::clone(&waker), most_rate),
-            loads: Loads::new(Cookie::load(token), Arc::clone(&waker), most_rate),
-            facts: Facts::default(),
+            decoder: ProbeMessageDecoder::of_requests(),
+            way: ReturnPath::new(&start, token, Arc::clone(&waker)),
+            streams: SessionStreams::new(Arc::clone(&waker), most_rate),
+            loads: LoadConnections::new(Cookie::load(token), Arc::clone(&waker), most_rate),
+            facts: CollectedFacts::default(),
+            time: TrafficTime::new(start.options.limits.max_duration),
             waker,
             start,
             heard: now,
@@ -136,42 +142,42 @@ impl Session {
 
     fn serve(mut self) {
         let _ = options::set_keepalive(self.start.control.stream(), self.start.options.keepalive);
-        let connected = Connected {
-            side: Side::Server,
+        let connected = ConnectionEstablished {
+            side: EndpointRole::Server,
             host: self.start.peer.ip().to_string(),
             port: Port::new(self.start.peer.port()).unwrap_or(Port::IPERF3),
             control_mss: options::mss(self.start.control.stream()).ok(),
             session: Some(self.start.number),
         };
-        self.start.observer.event(&Event::Connected(connected));
+        self.start.observer.event(&TestEvent::Connected(connected));
         let mut end = self.admit();
         while end.is_ok() {
             end = self.step();
         }
-        self.conclude(end.err().unwrap_or(End::Closed));
+        self.conclude(end.err().unwrap_or(SessionEnd::Closed));
     }
 
-    fn admit(&mut self) -> Result<(), End> {
-        self.send(&Answer::Hello(Hello::new(&[FEATURE])))?;
+    fn admit(&mut self) -> Result<(), SessionEnd> {
+        self.send(&ProbeResponse::Hello(ServerHello::new(&[PROBE_FEATURE])))?;
         if self.start.options.authenticator.is_none() {
             return Ok(());
         }
         let reason =
-            "this server lets in only clients with a user name and a password, which probe sessions do not have";
-        let refused = Refused { request: "probe".into(), stream: None, connection: None, reason: reason.into() };
-        self.send(&Answer::Refused(refused))?;
-        Err(End::NotAdmitted)
+            "this server admits only clients with a user name and a password, which probe sessions do not support";
+        let refused = RequestRefused { request: "probe".into(), stream: None, connection: None, reason: reason.into() };
+        self.send(&ProbeResponse::Refused(refused))?;
+        Err(SessionEnd::NotAdmitted)
     }
 
-    fn send(&mut self, answer: &Answer) -> Result<(), End> {
-        self.start.control.send(&answer.encode()).map_err(|_| End::Closed)
+    fn send(&mut self, answer: &ProbeResponse) -> Result<(), SessionEnd> {
+        self.start.control.send(&answer.encode()).map_err(|_| SessionEnd::Closed)
     }
 
-    /// Waits for something to happen, and sees to it.
-    fn step(&mut self) -> Result<(), End> {
+    /// Waits for an event, and handles it.
+    fn step(&mut self) -> Result<(), SessionEnd> {
         let (control, inbox, own) = self.wait()?;
         self.waker.drain();
-        let mut outbox = Outbox::default();
+        let mut outbox = AnswerOutbox::default();
         if inbox {
             self.take_arrivals(&mut outbox)?;
         }
@@ -180,122 +186,126 @@ impl Session {
         }
         self.way.follow(own, &mut outbox);
         self.streams.follow(&mut outbox);
-        self.be_punctual(&mut outbox)?;
+        self.perform_duties(&mut outbox)?;
         outbox.0.iter().try_for_each(|answer| self.send(answer))
     }
 
-    /// Which of control connection, inbox and the way's own socket is ready.
-    fn wait(&self) -> Result<(bool, bool, bool), End> {
+    /// Readiness of the control connection, the inbox and the channel's own socket.
+    fn wait(&self) -> Result<(bool, bool, bool), SessionEnd> {
         let now = clock::monotonic_now();
-        let silence = self.heard + if self.asked { SILENCE_ENDS } else { FIRST_REQUEST };
-        let stops = self.streams.are_sending().then_some(self.heard + SILENCE_STOPS).filter(|at| *at > now);
+        let silence = self.heard + if self.asked { MAX_SILENCE } else { FIRST_REQUEST_TIMEOUT };
+        let stops = self.streams.are_sending().then_some(self.heard + MAX_SILENCE_WHILE_SENDING).filter(|at| *at > now);
         let feedback = self.streams.are_counting().then_some(self.next_feedback);
         let progress = self.loads.are_running().then_some(self.next_progress);
-        let deadlines = [Some(silence), stops, feedback, progress, self.way.deadline()];
+        let deadlines = [Some(silence), stops, feedback, progress, self.way.deadline(), self.time.deadline()];
         let timeout = deadlines.into_iter().flatten().min().map(|deadline| deadline.since(now));
         let mut items = vec![
-            PollItem::new(&self.start.control, Interest::READ),
-            PollItem::new(&*self.start.inbox, Interest::READ),
-            PollItem::new(&*self.waker, Interest::READ),
+            PollItem::new(&self.start.control, PollInterest::READ),
+            PollItem::new(&*self.start.inbox, PollInterest::READ),
+            PollItem::new(&*self.waker, PollInterest::READ),
         ];
-        items.extend(self.way.own_socket().map(|socket| PollItem::new(socket, Interest::READ)));
-        poll::wait(&mut items, timeout).map_err(|_| End::Closed)?;
+        items.extend(self.way.dedicated_socket().map(|socket| PollItem::new(socket, PollInterest::READ)));
+        poll::wait(&mut items, timeout).map_err(|_| SessionEnd::Closed)?;
         let own = items.get(3).is_some_and(PollItem::is_ready);
         Ok((items[0].is_ready(), items[1].is_ready(), own))
     }
 
-    fn take_arrivals(&mut self, outbox: &mut Outbox) -> Result<(), End> {
+    fn take_arrivals(&mut self, outbox: &mut AnswerOutbox) -> Result<(), SessionEnd> {
         while let Some(arrived) = self.start.inbox.take() {
             match arrived {
-                Arrived::Tcp(stream) => self.loads.join(stream, outbox),
-                Arrived::Displaced => return Err(End::Displaced),
-                Arrived::Terminate(_) => return Err(End::Terminated),
-                Arrived::Turn | Arrived::Udp(_) => {}
+                SessionMessage::Tcp(stream) => self.loads.join(stream, outbox),
+                SessionMessage::Displaced => return Err(SessionEnd::Displaced),
+                SessionMessage::Terminate(_) => return Err(SessionEnd::Terminated),
+                SessionMessage::Turn | SessionMessage::Udp(_) => {}
             }
         }
         Ok(())
     }
 
-    fn read_control(&mut self, outbox: &mut Outbox) -> Result<(), End> {
+    fn read_control(&mut self, outbox: &mut AnswerOutbox) -> Result<(), SessionEnd> {
         let mut buffer = [0; 16 << 10];
         let count = match self.start.control.read(&mut buffer) {
-            Incoming::Bytes(count) => count,
-            Incoming::Closed => return Err(End::Closed),
-            Incoming::Nothing => return Ok(()),
+            ControlRead::Bytes(count) => count,
+            ControlRead::Closed => return Err(SessionEnd::Closed),
+            ControlRead::Nothing => return Ok(()),
         };
         let mut bytes = &buffer[..count];
         while !bytes.is_empty() {
-            let nonsense = |error: &dyn core::fmt::Display| End::Nonsense(error.to_string());
+            let nonsense = |error: &dyn core::fmt::Display| SessionEnd::Nonsense(error.to_string());
             let Some(document) = self.decoder.feed(&mut bytes).map_err(|error| nonsense(&error))? else { break };
-            let request = Request::decode(&document).map_err(|error| nonsense(&error))?;
+            let request = StreamRequest::decode(&document).map_err(|error| nonsense(&error))?;
             self.heard = clock::monotonic_now();
             if let Some(request) = request {
-                self.obey(&request, outbox);
+                self.handle_request(&request, outbox);
             }
         }
         Ok(())
     }
 
-    fn obey(&mut self, request: &Request, outbox: &mut Outbox) {
+    fn handle_request(&mut self, request: &StreamRequest, outbox: &mut AnswerOutbox) {
         if !self.asked {
             self.asked = true;
-            self.start.registry.has_asked(self.start.number);
+            self.start.registry.mark_parameters_received(self.start.number);
         }
         let way = self.way.datagrams();
         let outcome = match request {
-            Request::Alive(_) => Ok(()),
-            Request::Facts(_) => {
-                outbox.say(Answer::Facts(Box::new(self.facts.read(&self.start))));
+            StreamRequest::Alive(_) => Ok(()),
+            StreamRequest::Facts(_) => {
+                outbox.say(ProbeResponse::Facts(Box::new(self.facts.read(&self.start))));
                 Ok(())
             }
-            Request::Open(_) => self.way.open(outbox),
-            Request::Receive(order) => self.streams.receive(*order, way, outbox),
-            Request::Collect(of) => self.streams.collect(of.stream, outbox),
-            Request::Send(order) => self.streams.send(*order, way, outbox),
-            Request::Rate(order) => {
+            StreamRequest::Open(_) => self.way.open(outbox),
+            StreamRequest::Receive(order) => self.streams.receive(*order, way, outbox),
+            StreamRequest::Collect(of) => self.streams.collect(of.stream, outbox),
+            StreamRequest::Send(order) => self.time.admit().and_then(|()| self.streams.send(*order, way, outbox)),
+            StreamRequest::Rate(order) => {
                 self.streams.set_rate(*order);
                 Ok(())
             }
-            Request::Stop(of) => self.streams.stop(of.stream, outbox),
-            Request::Load(order) => self.loads.expect(order, &self.start, outbox),
-            Request::LoadStart(of) => self.loads.begin(of.connection),
-            Request::LoadStop(of) => self.loads.end(of.connection, outbox),
+            StreamRequest::Stop(of) => self.streams.stop(of.stream, outbox),
+            StreamRequest::Load(order) => self.loads.expect(order, &self.start, outbox),
+            StreamRequest::LoadStart(of) => self.time.admit().and_then(|()| self.loads.begin(of.connection)),
+            StreamRequest::LoadStop(of) => self.loads.end(of.connection, outbox),
         };
         if let Err(reason) = outcome {
-            outbox.say(Answer::Refused(refusal(request, reason)));
+            outbox.say(ProbeResponse::Refused(refusal(request, reason)));
         }
     }
 
-    /// Does what is due by the clock.
-    fn be_punctual(&mut self, outbox: &mut Outbox) -> Result<(), End> {
+    /// Performs the duties due by the clock.
+    fn perform_duties(&mut self, outbox: &mut AnswerOutbox) -> Result<(), SessionEnd> {
         let now = clock::monotonic_now();
         let heard = self.way.heard().map_or(self.heard, |heard| heard.max(self.heard));
         let silence = now.since(heard);
-        if silence >= if self.asked { SILENCE_ENDS } else { FIRST_REQUEST } {
-            return Err(End::Silent);
+        if silence >= if self.asked { MAX_SILENCE } else { FIRST_REQUEST_TIMEOUT } {
+            return Err(SessionEnd::Silent);
         }
         self.heard = heard;
-        if silence >= SILENCE_STOPS {
+        self.time.follow(now, self.streams.are_sending() || self.loads.are_running());
+        if silence >= MAX_SILENCE_WHILE_SENDING || self.time.is_over() {
             self.streams.cease(outbox);
+        }
+        if self.time.is_over() {
+            self.loads.cease(outbox);
         }
         if self.streams.are_counting() && now >= self.next_feedback {
             self.next_feedback = next(self.next_feedback, FEEDBACK_INTERVAL, now);
-            self.streams.give_feedback(outbox);
+            self.streams.send_feedback(outbox);
         }
         if self.loads.are_running() && now >= self.next_progress {
             self.next_progress = next(self.next_progress, PROGRESS_INTERVAL, now);
-            outbox.say(Answer::LoadProgress(self.loads.progress()));
+            outbox.say(ProbeResponse::LoadProgress(self.loads.progress()));
         }
         Ok(())
     }
 
-    fn conclude(mut self, end: End) {
+    fn conclude(mut self, end: SessionEnd) {
         let error = match end {
-            End::Closed | End::Displaced => None,
-            End::Silent => Some(Error::new(ErrorCode::IDLE_RECEIVER)),
-            End::Terminated => Some(Error::new(ErrorCode::SERVER_TERMINATED)),
-            End::NotAdmitted => Some(Error::new(ErrorCode::AUTHORIZATION)),
-            End::Nonsense(reason) => Some(Error::new(ErrorCode::CONTROL_READ).with_detail(reason)),
+            SessionEnd::Closed | SessionEnd::Displaced => None,
+            SessionEnd::Silent => Some(Error::new(ErrorCode::IDLE_RECEIVER)),
+            SessionEnd::Terminated => Some(Error::new(ErrorCode::SERVER_TERMINATED)),
+            SessionEnd::NotAdmitted => Some(Error::new(ErrorCode::AUTHORIZATION)),
+            SessionEnd::Nonsense(reason) => Some(Error::new(ErrorCode::CONTROL_READ).with_detail(reason)),
         };
         if let Some(error) = &error {
             self.start.observer.failed(error);
@@ -303,38 +313,38 @@ impl Session {
         if self.asked {
             self.start.registry.count_test();
         }
-        // The threads end before the client is told.
+        // The threads end before the client is notified.
         let Self { start, way, streams, loads, .. } = self;
         drop((streams, loads, way));
         if matches!(error.map(|error| error.code()), Some(ErrorCode::AUTHORIZATION | ErrorCode::CONTROL_READ)) {
-            let _ = net::close_gracefully(start.control.into_stream(), LINGER);
+            let _ = net::close_gracefully(start.control.into_stream(), LINGER_TIMEOUT);
         }
     }
 }
 
-/// The next of a series of times that is not past.
+/// Next of a series of times that is not past.
 fn next(due: MonotonicTime, interval: Duration, now: MonotonicTime) -> MonotonicTime {
     let next = due + interval;
     if next > now { next } else { now + interval }
 }
 
-fn refusal(request: &Request, reason: String) -> Refused {
+fn refusal(request: &StreamRequest, reason: String) -> RequestRefused {
     let stream = match request {
-        Request::Receive(order) => Some(order.stream),
-        Request::Send(order) => Some(order.stream),
-        Request::Rate(order) => Some(order.stream),
-        Request::Collect(of) | Request::Stop(of) => Some(of.stream),
+        StreamRequest::Receive(order) => Some(order.stream),
+        StreamRequest::Send(order) => Some(order.stream),
+        StreamRequest::Rate(order) => Some(order.stream),
+        StreamRequest::Collect(of) | StreamRequest::Stop(of) => Some(of.stream),
         _ => None,
     };
     let connection = match request {
-        Request::Load(order) => Some(order.connection),
-        Request::LoadStart(of) | Request::LoadStop(of) => Some(of.connection),
+        StreamRequest::Load(order) => Some(order.connection),
+        StreamRequest::LoadStart(of) | StreamRequest::LoadStop(of) => Some(of.connection),
         _ => None,
     };
-    Refused { request: request.name().to_owned(), stream, connection, reason }
+    RequestRefused { request: request.name().to_owned(), stream, connection, reason }
 }
 
-/// An error in words, for the client.
-fn words(error: &ProbeError) -> String {
+/// Text of an error, for the client.
+fn error_text(error: &ProbeError) -> String {
     error.to_string()
 }

@@ -1,4 +1,4 @@
-//! The streams that a session receives and sends.
+//! Streams that a session receives and sends.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,35 +6,36 @@ use std::sync::Arc;
 use linerate_sys::poll::Waker;
 use linerate_units::{BitRate, ByteCount};
 use linerate_wire::probe::{
-    Answer, Detail, MOST_STREAMS, RateOrder, ReceiveOrder, Records, SendOrder, StreamNumber, StreamRef,
+    MAX_SESSION_STREAMS, ProbeResponse, RateOrder, ReceiveOrder, RecordBatch, RecordDetail, SendOrder, StreamNumber,
+    StreamRef,
 };
 
-use super::{Outbox, Outcome, words};
-use crate::probe::datagrams::Datagrams;
-use crate::probe::recorder::Room;
-use crate::probe::stream::Allowance;
-use crate::probe::{Arrivals, Reception, Sending};
+use super::{AnswerOutbox, RequestOutcome, error_text};
+use crate::probe::datagrams::DatagramSocket;
+use crate::probe::recorder::RecordQuota;
+use crate::probe::stream::StreamAllowance;
+use crate::probe::{PacketArrivals, SendingThread, StreamReception};
 
-/// A session sends so much in all its streams together, at most: an hour at 25 Gbit/s has ten times as much.
+/// Traffic limit of all streams of a session together: an hour at 25 Gbit/s has ten times as much.
 const MOST_BYTES: ByteCount = ByteCount::new(1 << 40);
 
-const NO_WAY: &str = "there is no way for datagrams yet: ask for \"open\" first, and send the token";
+const NO_CHANNEL: &str = "there is no datagram channel yet: request \"open\" first, and send the token";
 
-pub(super) struct Streams {
-    receptions: HashMap<StreamNumber, Reception>,
-    sendings: HashMap<StreamNumber, Sending>,
-    room: Arc<Room>,
-    allowance: Arc<Allowance>,
+pub(super) struct SessionStreams {
+    receptions: HashMap<StreamNumber, StreamReception>,
+    sendings: HashMap<StreamNumber, SendingThread>,
+    room: Arc<RecordQuota>,
+    allowance: Arc<StreamAllowance>,
     waker: Arc<Waker>,
 }
 
-impl Streams {
+impl SessionStreams {
     pub(super) fn new(waker: Arc<Waker>, most_rate: Option<BitRate>) -> Self {
         Self {
             receptions: HashMap::new(),
             sendings: HashMap::new(),
-            room: Room::new(),
-            allowance: Allowance::new(MOST_BYTES, most_rate),
+            room: RecordQuota::new(),
+            allowance: StreamAllowance::new(MOST_BYTES, most_rate),
             waker,
         }
     }
@@ -44,15 +45,15 @@ impl Streams {
     }
 
     pub(super) fn are_counting(&self) -> bool {
-        self.receptions.values().any(|reception| reception.detail() == Detail::Counts)
+        self.receptions.values().any(|reception| reception.detail() == RecordDetail::Counts)
     }
 
-    fn admit(&self, stream: StreamNumber) -> Outcome {
+    fn admit(&self, stream: StreamNumber) -> RequestOutcome {
         if self.receptions.contains_key(&stream) || self.sendings.contains_key(&stream) {
             return Err(format!("stream {stream} is in use"));
         }
-        if self.receptions.len() + self.sendings.len() >= MOST_STREAMS {
-            return Err(format!("a session has at most {MOST_STREAMS} streams at once"));
+        if self.receptions.len() + self.sendings.len() >= MAX_SESSION_STREAMS {
+            return Err(format!("a session has at most {MAX_SESSION_STREAMS} streams at once"));
         }
         Ok(())
     }
@@ -60,78 +61,84 @@ impl Streams {
     pub(super) fn receive(
         &mut self,
         order: ReceiveOrder,
-        way: Option<&Arc<Datagrams>>,
-        outbox: &mut Outbox,
-    ) -> Outcome {
+        way: Option<&Arc<DatagramSocket>>,
+        outbox: &mut AnswerOutbox,
+    ) -> RequestOutcome {
         self.admit(order.stream)?;
-        let way = way.ok_or(NO_WAY)?;
-        let reception = Reception::start(way, order.stream, order.detail, &self.room).map_err(|error| words(&error))?;
+        let way = way.ok_or(NO_CHANNEL)?;
+        let reception =
+            StreamReception::start(way, order.stream, order.detail, &self.room).map_err(|error| error_text(&error))?;
         self.receptions.insert(order.stream, reception);
-        outbox.say(Answer::Receiving(StreamRef { stream: order.stream }));
+        outbox.say(ProbeResponse::Receiving(StreamRef { stream: order.stream }));
         Ok(())
     }
 
-    pub(super) fn collect(&mut self, stream: StreamNumber, outbox: &mut Outbox) -> Outcome {
+    pub(super) fn collect(&mut self, stream: StreamNumber, outbox: &mut AnswerOutbox) -> RequestOutcome {
         let reception = self.receptions.remove(&stream).ok_or_else(|| format!("stream {stream} is not received"))?;
-        let (_, Arrivals { packets, not_kept, dropped_in_host }) = reception.finish();
-        let batches = packets.len().div_ceil(Records::MOST).max(1);
+        let (_, PacketArrivals { packets, not_kept, dropped_in_host }) = reception.finish();
+        let batches = packets.len().div_ceil(RecordBatch::MOST).max(1);
         for index in 0..batches {
-            let from = index * Records::MOST;
-            let packets = packets[from..packets.len().min(from + Records::MOST)].to_vec();
+            let from = index * RecordBatch::MOST;
+            let packets = packets[from..packets.len().min(from + RecordBatch::MOST)].to_vec();
             let last = index + 1 == batches;
-            outbox.say(Answer::Records(Records { stream, packets, last, not_kept, dropped_in_host }));
+            outbox.say(ProbeResponse::Records(RecordBatch { stream, packets, last, not_kept, dropped_in_host }));
         }
         Ok(())
     }
 
-    pub(super) fn send(&mut self, order: SendOrder, way: Option<&Arc<Datagrams>>, outbox: &mut Outbox) -> Outcome {
+    pub(super) fn send(
+        &mut self,
+        order: SendOrder,
+        way: Option<&Arc<DatagramSocket>>,
+        outbox: &mut AnswerOutbox,
+    ) -> RequestOutcome {
         self.admit(order.stream)?;
-        let way = way.ok_or(NO_WAY)?;
-        let sending = Sending::start(way, order, &self.allowance, Some(Arc::clone(&self.waker)));
-        self.sendings.insert(order.stream, sending.map_err(|error| words(&error))?);
-        outbox.say(Answer::Sending(StreamRef { stream: order.stream }));
+        let way = way.ok_or(NO_CHANNEL)?;
+        let sending = SendingThread::start(way, order, &self.allowance, Some(Arc::clone(&self.waker)));
+        self.sendings.insert(order.stream, sending.map_err(|error| error_text(&error))?);
+        outbox.say(ProbeResponse::Sending(StreamRef { stream: order.stream }));
         Ok(())
     }
 
-    /// A stream that is over by now has no rate to change.
+    /// Changes the rate of a stream; one that is over has none to change.
     pub(super) fn set_rate(&mut self, order: RateOrder) {
         if let Some(sending) = self.sendings.get(&order.stream) {
             sending.set_rate(order.rate);
         }
     }
 
-    /// Ends a stream. One that is sent may just have ended by itself: that was told then, and its client has it by now.
-    pub(super) fn stop(&mut self, stream: StreamNumber, outbox: &mut Outbox) -> Outcome {
+    /// Ends a stream. A sent one may just have ended by itself: the client already has its report.
+    pub(super) fn stop(&mut self, stream: StreamNumber, outbox: &mut AnswerOutbox) -> RequestOutcome {
         if let Some(sending) = self.sendings.remove(&stream) {
-            outbox.say(Answer::Sent(sending.stop()));
+            outbox.say(ProbeResponse::Sent(sending.stop()));
         } else if let Some(reception) = self.receptions.remove(&stream) {
-            outbox.say(Answer::Feedback(reception.finish().0));
+            outbox.say(ProbeResponse::Feedback(reception.finish().0));
         } else {
             return Err(format!("stream {stream} is neither sent nor received"));
         }
         Ok(())
     }
 
-    /// Reports the streams that have sent all they should.
-    pub(super) fn follow(&mut self, outbox: &mut Outbox) {
+    /// Reports the streams that are complete.
+    pub(super) fn follow(&mut self, outbox: &mut AnswerOutbox) {
         let over: Vec<StreamNumber> =
             self.sendings.iter().filter(|(_, sending)| sending.is_over()).map(|(stream, _)| *stream).collect();
         for stream in over {
             if let Some(sending) = self.sendings.remove(&stream) {
-                outbox.say(Answer::Sent(sending.stop()));
+                outbox.say(ProbeResponse::Sent(sending.stop()));
             }
         }
     }
 
-    /// Ends all that is sent.
-    pub(super) fn cease(&mut self, outbox: &mut Outbox) {
+    /// Ends all sent streams.
+    pub(super) fn cease(&mut self, outbox: &mut AnswerOutbox) {
         for (_, sending) in self.sendings.drain() {
-            outbox.say(Answer::Sent(sending.stop()));
+            outbox.say(ProbeResponse::Sent(sending.stop()));
         }
     }
 
-    pub(super) fn give_feedback(&self, outbox: &mut Outbox) {
-        let counted = self.receptions.values().filter(|reception| reception.detail() == Detail::Counts);
-        counted.for_each(|reception| outbox.say(Answer::Feedback(reception.feedback())));
+    pub(super) fn send_feedback(&self, outbox: &mut AnswerOutbox) {
+        let counted = self.receptions.values().filter(|reception| reception.detail() == RecordDetail::Counts);
+        counted.for_each(|reception| outbox.say(ProbeResponse::Feedback(reception.feedback())));
     }
 }

@@ -1,74 +1,135 @@
-//! The session's way for datagrams: waits for the client's token, then has a socket that is connected to its source.
+//! Datagram channel of a session: waits for the client's token, and has a socket connected to its source once that is
+//! verified.
+//!
+//! A source address can be forged. The source of a token is therefore sent a challenge, no larger than the datagram that
+//! it answers, and the channel opens when the challenge's random bytes come back from there (return routability, as in
+//! RFC 9000 §8.2).
 
 use core::time::Duration;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 
 use linerate_sys::clock;
-use linerate_sys::data::train::Mark;
-use linerate_sys::net::{self, Family, UdpOptions};
+use linerate_sys::data::train::DatagramMarking;
+use linerate_sys::host;
+use linerate_sys::net::{self, IpFamily, UdpOptions};
 use linerate_sys::poll::Waker;
 use linerate_sys::time_stamp::StampSource;
 use linerate_units::{MonotonicTime, PacketCount, Port};
-use linerate_wire::cookie::Token;
-use linerate_wire::probe::{Answer, Opened, Ready};
-use linerate_wire::stamp::reflector::{Received, Reflector, ReflectorOptions};
+use linerate_wire::cookie::{SessionToken, TOKEN_LENGTH};
+use linerate_wire::probe::{DatagramsReady, ProbeResponse, ReflectorOpened};
+use linerate_wire::stamp::SenderPacket;
+use linerate_wire::stamp::reflector::{ReceivedDatagram, ReflectorOptions, StampReflector};
 use linerate_wire::stamp::tlv::{self, TimestampMethod};
 
-use super::{Outbox, Outcome, words};
-use crate::probe::ProbeError;
-use crate::probe::datagrams::{Datagrams, Receiving, Run, Sink};
+use super::{AnswerOutbox, RequestOutcome, StreamRequest, error_text};
+use crate::probe::datagrams::{DatagramRun, DatagramSink, DatagramSocket, ReceivingThread};
+use crate::probe::{ProbeError, token_packet};
 use crate::server::ServerOptions;
-use crate::server::reflector::{Met, ReflectorHandle, clock_of_host};
+use crate::server::reflector::{ReflectorHandle, TokenArrival, host_clock};
 use crate::server::registry::lock;
 use crate::server::session::SessionStart;
 
-/// A client has this long to get a datagram through.
-const OPENING_LIMIT: Duration = Duration::from_secs(60);
+/// Time limit of a client to get a datagram through.
+const OPENING_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A client whose address is proven may have so many packets reflected in a second.
-const REFLECTED_PER_SECOND: PacketCount = PacketCount::new(200_000);
+/// Most packets per second reflected for a client whose address is verified.
+const MAX_REFLECTED_PER_SECOND: PacketCount = PacketCount::new(200_000);
 
-/// Ports below this one are for the privileged (`ip_unprivileged_port_start`, by default).
-const FIRST_FREE_PORT: u16 = 1024;
+/// First unprivileged port (`ip_unprivileged_port_start`, by default).
+const FIRST_UNPRIVILEGED_PORT: u16 = 1024;
 
-/// Part of the token by which the reflector knows a datagram.
+/// Part of the token by which the reflector recognises a datagram.
 type ShortToken = [u8; 16];
 
-pub(super) struct Way {
+pub(super) struct ReturnPath {
     options: Arc<ServerOptions>,
     reflector: Option<ReflectorHandle>,
-    /// The address at which the client has reached this host.
+    /// Local address at which the client reached this host.
     local: Option<IpAddr>,
-    token: Token,
+    token: SessionToken,
     waker: Arc<Waker>,
-    state: State,
+    state: ReturnPathState,
 }
 
-enum State {
+enum ReturnPathState {
     Closed,
     /// The shared reflector knows the token.
     Shared {
-        met: Arc<Mutex<Option<Met>>>,
+        met: Arc<Mutex<Option<TokenArrival>>>,
         since: MonotonicTime,
         port: Port,
     },
-    /// A socket of the session's own, on a port of its own, waits for it.
+    /// A socket of the session's own waits for it, on its own port.
     Own {
         socket: UdpSocket,
         since: MonotonicTime,
         port: Port,
     },
-    Open {
-        datagrams: Arc<Datagrams>,
+    /// The token has come; its source has been sent a challenge.
+    Challenged {
+        socket: UdpSocket,
         source: SocketAddr,
         port: Port,
-        _receiving: Receiving,
+        since: MonotonicTime,
+        challenge: SourceChallenge,
+    },
+    Open {
+        datagrams: Arc<DatagramSocket>,
+        source: SocketAddr,
+        port: Port,
+        _receiving: ReceivingThread,
     },
 }
 
-impl Way {
-    pub(super) fn new(start: &SessionStart, token: Token, waker: Arc<Waker>) -> Self {
+/// Random bytes that only a receiver at the challenged address can send back.
+struct SourceChallenge {
+    nonce: SessionToken,
+    datagram: Vec<u8>,
+}
+
+impl SourceChallenge {
+    fn new() -> Result<Self, ProbeError> {
+        let mut entropy = [0; TOKEN_LENGTH];
+        host::random_bytes(&mut entropy)?;
+        let nonce = SessionToken::random(entropy);
+        Ok(Self { nonce, datagram: token_packet(SenderPacket::default(), &nonce) })
+    }
+
+    /// Reads the waiting datagrams; returns true when one shows the nonce. Each that shows the token is answered by a
+    /// challenge: the earlier one may be lost.
+    fn is_met(&self, socket: &UdpSocket, token: &SessionToken) -> Result<bool, ProbeError> {
+        let mut buffer = [0; 2048];
+        for _ in 0..MAX_DATAGRAMS_AT_ONCE {
+            let length = match socket.recv(&mut buffer) {
+                Ok(length) => length,
+                Err(cause) if cause.kind() == std::io::ErrorKind::WouldBlock => break,
+                // An ICMP error: no socket there expects a challenge.
+                Err(cause) => return Err(ProbeError::io("waiting for the answer to a challenge", &cause)),
+            };
+            match tlv::first_padding(&buffer[..length]) {
+                Some(padding) if padding.starts_with(self.nonce.as_bytes()) => return Ok(true),
+                Some(padding) if padding.starts_with(token.as_bytes()) => self.send(socket, length),
+                _ => {}
+            }
+        }
+        Ok(false)
+    }
+
+    /// Sends the challenge in answer to a datagram of `received` bytes, unless it would be larger.
+    fn send(&self, socket: &UdpSocket, received: usize) {
+        if received >= self.datagram.len() {
+            // A lost challenge is repeated in answer to the client's next datagram.
+            let _ = socket.send(&self.datagram);
+        }
+    }
+}
+
+/// Most datagrams read before other events are looked at.
+const MAX_DATAGRAMS_AT_ONCE: usize = 64;
+
+impl ReturnPath {
+    pub(super) fn new(start: &SessionStart, token: SessionToken, waker: Arc<Waker>) -> Self {
         let local = start.control.stream().local_addr().ok().map(|local| net::canonical(local).ip());
         Self {
             options: Arc::clone(&start.options),
@@ -76,54 +137,59 @@ impl Way {
             local,
             token,
             waker,
-            state: State::Closed,
+            state: ReturnPathState::Closed,
         }
     }
 
-    /// What is there once the client's address is proven.
-    pub(super) fn datagrams(&self) -> Option<&Arc<Datagrams>> {
+    /// The channel, once the client's address is verified.
+    pub(super) fn datagrams(&self) -> Option<&Arc<DatagramSocket>> {
         match &self.state {
-            State::Open { datagrams, .. } => Some(datagrams),
+            ReturnPathState::Open { datagrams, .. } => Some(datagrams),
             _ => None,
         }
     }
 
-    /// When the last datagram of the client came.
+    /// Time of the client's last datagram.
     pub(super) fn heard(&self) -> Option<MonotonicTime> {
         self.datagrams()?.heard()
     }
 
-    pub(super) fn own_socket(&self) -> Option<&UdpSocket> {
+    pub(super) fn dedicated_socket(&self) -> Option<&UdpSocket> {
         match &self.state {
-            State::Own { socket, .. } => Some(socket),
+            ReturnPathState::Own { socket, .. } | ReturnPathState::Challenged { socket, .. } => Some(socket),
             _ => None,
         }
     }
 
     pub(super) fn deadline(&self) -> Option<MonotonicTime> {
         match &self.state {
-            State::Shared { since, .. } | State::Own { since, .. } => Some(*since + OPENING_LIMIT),
+            ReturnPathState::Shared { since, .. }
+            | ReturnPathState::Own { since, .. }
+            | ReturnPathState::Challenged { since, .. } => Some(*since + OPENING_TIMEOUT),
             _ => None,
         }
     }
 
-    /// The client asks for a way: it is told where to knock. Asking again changes nothing.
-    pub(super) fn open(&mut self, outbox: &mut Outbox) -> Outcome {
-        if matches!(self.state, State::Closed) {
+    /// Opens a channel and reports its port to the client. A repeated request changes nothing.
+    pub(super) fn open(&mut self, outbox: &mut AnswerOutbox) -> RequestOutcome {
+        if matches!(self.state, ReturnPathState::Closed) {
             self.state = self.await_client()?;
         }
         let port = match &self.state {
-            State::Shared { port, .. } | State::Own { port, .. } | State::Open { port, .. } => *port,
-            State::Closed => return Err("there is no port for datagrams".to_owned()),
+            ReturnPathState::Shared { port, .. }
+            | ReturnPathState::Own { port, .. }
+            | ReturnPathState::Challenged { port, .. }
+            | ReturnPathState::Open { port, .. } => *port,
+            ReturnPathState::Closed => return Err("there is no port for datagrams".to_owned()),
         };
-        outbox.say(Answer::Opened(Opened { port, token: self.token }));
-        if let State::Open { source, .. } = &self.state {
-            outbox.say(Answer::Ready(Ready { source: *source }));
+        outbox.say(ProbeResponse::Opened(ReflectorOpened { port, token: self.token }));
+        if let ReturnPathState::Open { source, .. } = &self.state {
+            outbox.say(ProbeResponse::Ready(DatagramsReady { source: *source }));
         }
         Ok(())
     }
 
-    fn await_client(&self) -> Result<State, String> {
+    fn await_client(&self) -> Result<ReturnPathState, String> {
         let since = clock::monotonic_now();
         if let Some(reflector) = self.reflector.as_ref().filter(|reflector| may_bind(reflector.port())) {
             let met = Arc::new(Mutex::new(None));
@@ -132,18 +198,18 @@ impl Way {
                 lock(&seen).get_or_insert(meeting);
                 waker.wake();
             });
-            return Ok(State::Shared { met, since, port: reflector.port() });
+            return Ok(ReturnPathState::Shared { met, since, port: reflector.port() });
         }
         let socket = self.bind(self.local, None).map_err(|error| error.to_string())?;
         let port = socket.local_addr().ok().and_then(|local| Port::new(local.port()));
         let _ = socket.set_nonblocking(true);
-        Ok(State::Own { socket, since, port: port.ok_or("the kernel gave no port")? })
+        Ok(ReturnPathState::Own { socket, since, port: port.ok_or("the kernel gave no port")? })
     }
 
     fn bind(&self, address: Option<IpAddr>, port: Option<Port>) -> linerate_sys::Result<UdpSocket> {
         let family = match address {
-            Some(IpAddr::V4(_)) => Family::Ipv4,
-            Some(IpAddr::V6(_)) => Family::Ipv6,
+            Some(IpAddr::V4(_)) => IpFamily::Ipv4,
+            Some(IpAddr::V6(_)) => IpFamily::Ipv6,
             None => self.options.family,
         };
         net::bind_udp(&UdpOptions {
@@ -162,94 +228,113 @@ impl Way {
         short
     }
 
-    /// Looks whether the client has come; `own` says whether the own socket has something.
-    pub(super) fn follow(&mut self, own: bool, outbox: &mut Outbox) {
+    /// Checks for the client's token and its answer to the challenge; `own` is true when the own socket is readable.
+    pub(super) fn follow(&mut self, own: bool, outbox: &mut AnswerOutbox) {
         let late = self.deadline().is_some_and(|deadline| clock::monotonic_now() >= deadline);
-        let opened = match &self.state {
-            State::Shared { met, port, .. } => {
+        let next = match &self.state {
+            ReturnPathState::Shared { met, since, port } => {
                 let meeting = lock(met).take();
-                meeting.map(|met| (self.connect_on(met, *port), met.source, *port))
+                meeting
+                    .map(|met| self.connect_on(met, *port).and_then(|socket| challenged(socket, &met, *port, *since)))
             }
-            State::Own { socket, port, .. } if own => self.look_for_token(socket).map(|source| {
-                let connected = socket.try_clone().map_err(|cause| ProbeError::io("taking a socket over", &cause));
-                (connected.and_then(|socket| connect(socket, source)), source, *port)
+            ReturnPathState::Own { socket, since, port } if own => self.receive_token(socket).map(|met| {
+                let taken = socket.try_clone().map_err(|cause| ProbeError::io("taking a socket over", &cause));
+                taken
+                    .and_then(|socket| connect(socket, met.source))
+                    .and_then(|socket| challenged(socket, &met, *port, *since))
             }),
+            ReturnPathState::Challenged { socket, source, port, challenge, .. } if own => {
+                let opened = challenge.is_met(socket, &self.token).and_then(|is_met| {
+                    let taken = || socket.try_clone().map_err(|cause| ProbeError::io("taking a socket over", &cause));
+                    is_met.then(|| taken().and_then(|socket| open_channel(socket, *source, *port))).transpose()
+                });
+                opened.transpose()
+            }
             _ => None,
         };
-        match opened {
-            Some((Ok(socket), source, port)) => {
+        match next {
+            Some(Ok(state)) => {
                 self.forget_token();
-                self.state = State::Closed;
-                match take_over(socket, source, port) {
-                    Ok(state) => {
-                        self.state = state;
-                        outbox.say(Answer::Ready(Ready { source }));
-                    }
-                    Err(error) => refuse(outbox, &error),
+                if let ReturnPathState::Open { source, .. } = &state {
+                    outbox.say(ProbeResponse::Ready(DatagramsReady { source: *source }));
                 }
+                self.state = state;
             }
-            Some((Err(error), ..)) => {
-                self.forget_token();
-                self.state = State::Closed;
+            Some(Err(error)) => {
+                self.close();
                 refuse(outbox, &error);
             }
-            None if late => {
-                self.forget_token();
-                self.state = State::Closed;
-            }
+            None if late => self.close(),
             None => {}
         }
     }
 
-    /// A socket on the reflector's port that takes the datagrams of this client, and its alone.
-    fn connect_on(&self, met: Met, port: Port) -> Result<UdpSocket, ProbeError> {
+    fn close(&mut self) {
+        self.forget_token();
+        self.state = ReturnPathState::Closed;
+    }
+
+    /// A socket on the reflector's port that receives the datagrams of this client only.
+    fn connect_on(&self, met: TokenArrival, port: Port) -> Result<UdpSocket, ProbeError> {
         let address = met.destination.or(self.options.address);
         connect(self.bind(address, Some(port))?, met.source)
     }
 
-    /// Reads what has come to the own socket; the source of a datagram with the token.
-    fn look_for_token(&self, socket: &UdpSocket) -> Option<SocketAddr> {
+    /// Reads the datagrams of the own socket; returns the arrival of one with the token.
+    fn receive_token(&self, socket: &UdpSocket) -> Option<TokenArrival> {
         let mut buffer = [0; 2048];
-        for _ in 0..64 {
+        for _ in 0..MAX_DATAGRAMS_AT_ONCE {
             let (length, source) = socket.recv_from(&mut buffer).ok()?;
             let source = net::canonical(source);
             let padding = tlv::first_padding(&buffer[..length]);
             if padding.is_some_and(|padding| padding.starts_with(self.token.as_bytes())) {
-                return Some(source);
+                return Some(TokenArrival { source, destination: None, length });
             }
         }
         None
     }
 
     fn forget_token(&self) {
-        if let (Some(reflector), State::Shared { .. }) = (&self.reflector, &self.state) {
+        if let (Some(reflector), ReturnPathState::Shared { .. }) = (&self.reflector, &self.state) {
             reflector.forget(&self.short_token());
         }
     }
 }
 
-impl Drop for Way {
+impl Drop for ReturnPath {
     fn drop(&mut self) {
         self.forget_token();
     }
 }
 
-/// Has the client's own socket reflect and carry streams.
-fn take_over(socket: UdpSocket, source: SocketAddr, port: Port) -> Result<State, ProbeError> {
-    let local = socket.local_addr().map_err(|cause| ProbeError::io("asking for a socket's address", &cause))?;
-    let mark = Mark::of(&socket, None);
-    let machine = Reflector::new(
-        ReflectorOptions { rate_per_source: REFLECTED_PER_SECOND, ..ReflectorOptions::default() },
-        clock_of_host(),
-    );
-    let destination = SocketAddr::new(net::canonical(local).ip(), port.get());
-    let reflecting = Reflecting { machine: Mutex::new(machine), source, destination, mark };
-    let datagrams = Datagrams::new(socket, Some(Arc::new(reflecting)))?;
-    let receiving = datagrams.start()?;
-    Ok(State::Open { datagrams, source, port, _receiving: receiving })
+/// Sends the first challenge from a socket that is connected to the token's source.
+fn challenged(
+    socket: UdpSocket,
+    met: &TokenArrival,
+    port: Port,
+    since: MonotonicTime,
+) -> Result<ReturnPathState, ProbeError> {
+    let challenge = SourceChallenge::new()?;
+    challenge.send(&socket, met.length);
+    Ok(ReturnPathState::Challenged { socket, source: met.source, port, since, challenge })
 }
 
-/// Ties a socket to its client. What others have sent to it before is thrown away.
+/// Makes the client's own socket reflect probes and carry streams.
+fn open_channel(socket: UdpSocket, source: SocketAddr, port: Port) -> Result<ReturnPathState, ProbeError> {
+    let local = socket.local_addr().map_err(|cause| ProbeError::io("asking for a socket's address", &cause))?;
+    let mark = DatagramMarking::of(&socket, None);
+    let machine = StampReflector::new(
+        ReflectorOptions { rate_per_source: MAX_REFLECTED_PER_SECOND, ..ReflectorOptions::default() },
+        host_clock(),
+    );
+    let destination = SocketAddr::new(net::canonical(local).ip(), port.get());
+    let reflecting = ReflectingSink { machine: Mutex::new(machine), source, destination, mark };
+    let datagrams = DatagramSocket::new(socket, Some(Arc::new(reflecting)))?;
+    let receiving = datagrams.start()?;
+    Ok(ReturnPathState::Open { datagrams, source, port, _receiving: receiving })
+}
+
+/// Connects a socket to its client. Earlier datagrams from other sources are discarded.
 fn connect(socket: UdpSocket, source: SocketAddr) -> Result<UdpSocket, ProbeError> {
     net::connect_bound_udp(&socket, source)?;
     let failed = |cause| ProbeError::io("preparing a socket", &cause);
@@ -259,43 +344,43 @@ fn connect(socket: UdpSocket, source: SocketAddr) -> Result<UdpSocket, ProbeErro
     Ok(socket)
 }
 
-fn refuse(outbox: &mut Outbox, error: &ProbeError) {
-    let request = super::Request::Open(linerate_wire::probe::Empty {});
-    outbox.say(Answer::Refused(super::refusal(&request, words(error))));
+fn refuse(outbox: &mut AnswerOutbox, error: &ProbeError) {
+    let request = StreamRequest::Open(linerate_wire::probe::EmptyContent {});
+    outbox.say(ProbeResponse::Refused(super::refusal(&request, error_text(error))));
 }
 
-/// Whether this process may still bind a port that it has bound when it had more rights.
+/// Returns `true` when this process may still bind a port that it has bound with more privileges.
 fn may_bind(port: Port) -> bool {
-    if port.get() >= FIRST_FREE_PORT {
+    if port.get() >= FIRST_UNPRIVILEGED_PORT {
         return true;
     }
-    // On an address that nobody uses, so that no datagram is taken from the reflector meanwhile.
+    // On an address that is not in use, so that no datagram is diverted from the reflector meanwhile.
     let trial = UdpOptions {
         address: Some(Ipv4Addr::new(127, 0, 0, 2).into()),
         port: Some(port),
-        family: Family::Ipv4,
+        family: IpFamily::Ipv4,
         reuse_address: true,
         ..UdpOptions::default()
     };
     net::bind_udp(&trial).is_ok()
 }
 
-/// Answers the client's round-trip probes; what has a number beyond theirs and is not expected is thrown away.
-struct Reflecting {
-    machine: Mutex<Reflector>,
+/// Answers the client's round-trip probes; unexpected datagrams with higher numbers are discarded.
+struct ReflectingSink {
+    machine: Mutex<StampReflector>,
     source: SocketAddr,
     destination: SocketAddr,
-    mark: Mark,
+    mark: DatagramMarking,
 }
 
-impl Sink for Reflecting {
-    fn take(&self, run: &Run<'_>, from: &Datagrams) {
+impl DatagramSink for ReflectingSink {
+    fn take(&self, run: &DatagramRun<'_>, from: &DatagramSocket) {
         if !run.stream.is_reflected() {
             return;
         }
         let mut machine = lock(&self.machine);
         for datagram in run.bytes.chunks(run.datagram) {
-            let received = Received {
+            let received = ReceivedDatagram {
                 bytes: datagram,
                 source: self.source,
                 destination: self.destination,
@@ -311,7 +396,7 @@ impl Sink for Reflecting {
             let mut mark = self.mark;
             mark.type_of_service = Some(answer.type_of_service());
             let bytes = machine.finish(&mut answer, from.clocks().now().wall);
-            // A full buffer loses an answer, as any link on its way may.
+            // A full buffer loses an answer, as any link may.
             let _ = from.send(bytes, mark);
         }
     }

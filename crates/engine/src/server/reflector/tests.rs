@@ -2,21 +2,23 @@ use std::net::UdpSocket;
 use std::sync::mpsc;
 
 use linerate_units::{Dscp, PacketCount};
-use linerate_wire::stamp::tlv::{ClassOfService, Tlv, read_answer};
-use linerate_wire::stamp::{BASE_LENGTH, HmacKey, Mode, ReflectorPacket, SenderPacket, SessionIdentifier, Timestamp};
+use linerate_wire::stamp::tlv::{ClassOfService, StampTlv, read_answer_options};
+use linerate_wire::stamp::{
+    AuthenticationMode, BASE_LENGTH, HmacKey, ReflectorPacket, SenderPacket, SessionIdentifier, StampTimestamp,
+};
 
 use super::*;
 use crate::server::SessionObserver;
 
-/// Longer than anything takes on a busy host.
+/// Longer than any operation on a busy host.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// So long an answer is waited for that must not come; one that comes takes less on a host that is not overloaded.
+/// Wait for an answer that must not arrive; a real one takes less on a host that is not overloaded.
 const SILENCE: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
-struct Notes(Mutex<Vec<String>>);
+struct RecordedNotes(Mutex<Vec<String>>);
 
-impl ServerObserver for Notes {
+impl ServerObserver for RecordedNotes {
     fn idle(&self, _next_session: u64) {}
 
     fn session(&self, _number: u64) -> Box<dyn SessionObserver> {
@@ -32,25 +34,25 @@ impl ServerObserver for Notes {
     }
 }
 
-fn loopback() -> Place {
-    Place { address: Some(Ipv4Addr::LOCALHOST.into()), family: Family::Any, device: None, server: 0 }
+fn loopback() -> ListenParameters {
+    ListenParameters { address: Some(Ipv4Addr::LOCALHOST.into()), family: IpFamily::Any, device: None, server: 0 }
 }
 
-/// Any free port: the kernel's choice of a socket that is closed again.
+/// A free port: the kernel's choice for a socket that is closed again.
 fn free_port() -> Port {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback");
     Port::new(socket.local_addr().expect("bound").port()).expect("not zero")
 }
 
-fn bound(reflector: ReflectorOptions, place: &Place) -> BoundReflector {
+fn bound(reflector: ReflectorOptions, place: &ListenParameters) -> BoundReflector {
     let options = StampOptions { port: Some(free_port()), reflector };
     BoundReflector::bind(&options, place).expect("a free port").expect("asked for")
 }
 
-/// Runs `test` against a reflector: with a socket on loopback that is connected to it. What it has noted.
+/// Runs `test` against a reflector, with a connected socket on loopback. Returns the notes.
 fn reflecting(options: ReflectorOptions, test: impl FnOnce(&UdpSocket, &ReflectorHandle)) -> Vec<String> {
     let reflector = bound(options, &loopback());
-    let notes = Notes::default();
+    let notes = RecordedNotes::default();
     let sender = UdpSocket::bind("127.0.0.1:0").expect("loopback");
     sender.connect(("127.0.0.1", reflector.handle().port().get())).expect("loopback");
     std::thread::scope(|scope| {
@@ -73,13 +75,13 @@ fn receive(sender: &UdpSocket) -> Option<Vec<u8>> {
     Some(buffer)
 }
 
-fn says_nothing_to(sender: &UdpSocket, packet: &[u8]) {
+fn expect_no_answer(sender: &UdpSocket, packet: &[u8]) {
     sender.set_read_timeout(Some(SILENCE)).expect("an option");
     sender.send(packet).expect("loopback");
     assert_eq!(receive(sender), None);
 }
 
-/// A sender's packet of 44 bytes as another implementation makes it, byte by byte.
+/// A sender's packet of 44 bytes as another implementation builds it, byte by byte.
 fn foreign(sequence: u8) -> [u8; 44] {
     let mut packet = [0; 44];
     packet[3] = sequence;
@@ -137,11 +139,11 @@ fn sizes_are_kept() {
 fn garbage_is_not_answered() {
     reflecting(ReflectorOptions::default(), |sender, handle| {
         for garbage in [&b""[..], b"9876", &[0xFF; 13]] {
-            says_nothing_to(sender, garbage);
+            expect_no_answer(sender, garbage);
         }
         let answer = ask(sender, &foreign(1));
-        says_nothing_to(sender, &answer);
-        // What comes from its own socket, as a forger would have it, is not seen on loopback; another reflector is.
+        expect_no_answer(sender, &answer);
+        // A packet from its own socket, as a forger would send it, is not seen on loopback; another reflector is.
         let other = bound(ReflectorOptions::default(), &loopback());
         other.socket.socket().send_to(&answer, ("127.0.0.1", handle.port().get())).expect("loopback");
         assert_eq!(ask(sender, &foreign(2))[..4], [0, 0, 0, 1], "and goes on");
@@ -155,7 +157,7 @@ fn classes_of_service_come_back() {
         let socket = socket.expect("a socket");
         let class_of_answer = |packet: &[u8], codepoint: u8| {
             let octet = Dscp::new(codepoint).expect("below 64").type_of_service();
-            let how = Outgoing { type_of_service: Some(octet), ..Outgoing::default() };
+            let how = OutgoingDatagram { type_of_service: Some(octet), ..OutgoingDatagram::default() };
             socket.send(packet, &how).expect("loopback");
             let mut buffer = [0; 1500];
             let arrival = socket.receive(&mut buffer, Some(PATIENCE)).expect("no error").expect("an answer");
@@ -165,24 +167,34 @@ fn classes_of_service_come_back() {
             assert_eq!(class_of_answer(&foreign(1), codepoint).0, Some(codepoint), "mirrored");
         }
         let wanted = Dscp::new(10).expect("below 64");
-        let asked = Tlv::ClassOfService(ClassOfService { wanted, ..ClassOfService::default() });
+        let asked = StampTlv::ClassOfService(ClassOfService { requested: wanted, ..ClassOfService::default() });
         let packet = SenderPacket::default().encode_with(&[asked], ByteCount::ZERO, None);
         let (codepoint, answer) = class_of_answer(&packet, 46);
         assert_eq!(codepoint, Some(10), "as asked");
-        let told = ClassOfService { wanted, arrived: Dscp::new(46).expect("below 64"), ..ClassOfService::default() };
-        assert_eq!(read_answer(&answer, Mode::Unauthenticated, None).options, [Tlv::ClassOfService(told)]);
+        let told = ClassOfService {
+            requested: wanted,
+            received: Dscp::new(46).expect("below 64"),
+            ..ClassOfService::default()
+        };
+        assert_eq!(
+            read_answer_options(&answer, AuthenticationMode::Unauthenticated, None).options,
+            [StampTlv::ClassOfService(told)]
+        );
     });
 }
 
 #[test]
-fn with_a_key_only_those_who_have_it_are_answered() {
+fn with_a_key_only_authenticated_senders_are_answered() {
     let key = HmacKey::new(&[9; 32]).expect("a key");
-    let options =
-        ReflectorOptions { mode: Mode::Authenticated, keys: vec![key.clone()], ..ReflectorOptions::default() };
+    let options = ReflectorOptions {
+        mode: AuthenticationMode::Authenticated,
+        keys: vec![key.clone()],
+        ..ReflectorOptions::default()
+    };
     let notes = reflecting(options, |sender, _| {
         let packet = SenderPacket {
             sequence: 5,
-            timestamp: Timestamp::from_wall(clock::realtime_now(), TimestampFormat::Ntp),
+            timestamp: StampTimestamp::from_wall(clock::realtime_now(), TimestampFormat::Ntp),
             error_estimate: ErrorEstimate::default(),
             session: SessionIdentifier::new(3),
         };
@@ -192,16 +204,16 @@ fn with_a_key_only_those_who_have_it_are_answered() {
             assert_eq!((read.sequence, read.sender_sequence, answer.len()), (count, 5, 150));
         }
         let other = HmacKey::new(&[8; 32]).expect("a key");
-        says_nothing_to(sender, &packet.encode_with(&[], ByteCount::ZERO, Some(&other)));
-        says_nothing_to(sender, &packet.encode(BASE_LENGTH));
-        says_nothing_to(sender, &packet.encode(ByteCount::new(200)));
+        expect_no_answer(sender, &packet.encode_with(&[], ByteCount::ZERO, Some(&other)));
+        expect_no_answer(sender, &packet.encode(BASE_LENGTH));
+        expect_no_answer(sender, &packet.encode(ByteCount::new(200)));
     });
     assert_eq!(notes.len(), 1, "once, not for each packet: {notes:?}");
     assert!(notes[0].contains("127.0.0.1") && notes[0].contains("--stamp-key-file"), "{notes:?}");
 }
 
 #[test]
-fn a_source_gets_its_share_and_no_more() {
+fn a_source_is_limited_to_its_share() {
     let options = ReflectorOptions { rate_per_source: PacketCount::new(3), ..ReflectorOptions::default() };
     let notes = reflecting(options, |sender, _| {
         for _ in 0..20 {
@@ -209,28 +221,26 @@ fn a_source_gets_its_share_and_no_more() {
         }
         sender.set_read_timeout(Some(SILENCE)).expect("an option");
         let answers = std::iter::from_fn(|| receive(sender)).count();
-        // Should sending take more than a second, there are more.
+        // There are more if sending takes longer than a second.
         assert!((3..20).contains(&answers), "{answers}");
     });
     assert_eq!(notes.len(), 1, "{notes:?}");
 }
 
 #[test]
-fn a_session_learns_where_its_client_is() {
+fn a_session_learns_its_clients_address() {
     reflecting(ReflectorOptions::default(), |sender, handle| {
         let (found, notices) = mpsc::channel();
         let token = [7; 16];
         handle.expect(token, move |met| found.send(met).expect("the test is there"));
-        let option = Tlv::ExtraPadding([token.to_vec(), vec![1, 2, 3]].concat());
+        let option = StampTlv::ExtraPadding([token.to_vec(), vec![1, 2, 3]].concat());
         let with_token = SenderPacket::default().encode_with(&[option], ByteCount::new(100), None);
-        says_nothing_to(sender, &with_token);
-        let met = notices.recv_timeout(PATIENCE).expect("told");
-        assert_eq!(
-            met,
-            Met { source: sender.local_addr().expect("bound"), destination: Some(Ipv4Addr::LOCALHOST.into()) }
-        );
-        // Others are answered all the while, those with another token too.
-        let another = Tlv::ExtraPadding(vec![8; 16]);
+        expect_no_answer(sender, &with_token);
+        let met = notices.recv_timeout(PATIENCE).expect("a notice");
+        let (source, destination) = (sender.local_addr().expect("bound"), Some(Ipv4Addr::LOCALHOST.into()));
+        assert_eq!(met, TokenArrival { source, destination, length: 100 });
+        // Other senders are answered meanwhile, also those with another token.
+        let another = StampTlv::ExtraPadding(vec![8; 16]);
         let packet = SenderPacket::default().encode_with(&[another], ByteCount::ZERO, None);
         assert_eq!(ask(sender, &packet).len(), 64);
         handle.forget(&token);
@@ -261,10 +271,10 @@ fn a_session_may_have_a_socket_of_its_own_on_the_port() {
 
 #[test]
 fn both_families_are_served_by_one_socket() {
-    let place = Place { address: None, family: Family::Any, device: None, server: 0 };
+    let place = ListenParameters { address: None, family: IpFamily::Any, device: None, server: 0 };
     let reflector = bound(ReflectorOptions::default(), &place);
     let port = reflector.handle().port().get();
-    let notes = Notes::default();
+    let notes = RecordedNotes::default();
     std::thread::scope(|scope| {
         let _running = reflector.start(scope, &notes).expect("a thread");
         for (own, to) in [("127.0.0.1:0", "127.0.0.1"), ("127.0.0.1:0", "127.0.0.2"), ("[::1]:0", "::1")] {
@@ -273,7 +283,7 @@ fn both_families_are_served_by_one_socket() {
                 assert!(to.is_ipv6(), "only IPv6 may be missing");
                 continue;
             };
-            // Connected: an answer from another address would not be seen.
+            // Connected: an answer from another address would not be received.
             sender.connect((to, port)).expect("loopback");
             assert_eq!(ask(&sender, &foreign(1)).len(), 44, "{to}");
         }
@@ -282,7 +292,7 @@ fn both_families_are_served_by_one_socket() {
 }
 
 #[test]
-fn a_port_that_somebody_has_is_not_shared_with_strangers() {
+fn a_port_in_use_is_not_shared_with_other_programs() {
     let first = bound(ReflectorOptions::default(), &loopback());
     let options = StampOptions { port: Some(first.handle().port()), ..StampOptions::default() };
     let error = BoundReflector::bind(&options, &loopback()).expect_err("in use");
@@ -290,17 +300,17 @@ fn a_port_that_somebody_has_is_not_shared_with_strangers() {
 }
 
 #[test]
-fn without_port_862_the_next_one_is_taken_and_it_is_said_why() {
-    // Whoever may bind it does so for the time of the test; who may not is refused anyway.
-    let holder = bind_alone(&loopback(), Port::STAMP);
+fn without_port_862_the_next_one_is_used_with_a_note() {
+    // With privileges, the test occupies the port; without them, it is refused anyway.
+    let holder = bind_exclusive(&loopback(), Port::STAMP);
     let free = free_port().get();
-    let place = Place { server: free - 1, ..loopback() };
+    let place = ListenParameters { server: free - 1, ..loopback() };
     let reflector = BoundReflector::bind(&StampOptions::default(), &place).expect("no port was chosen");
     let reflector = reflector.expect("a free port");
     assert_eq!(reflector.handle().port().get(), free);
     let note = reflector.note.as_deref().expect("not the usual port");
     assert!(note.contains("862") && note.contains("--stamp-port") && note.contains(&free.to_string()), "{note}");
-    // That one is taken now, too.
+    // The next port is occupied now, too.
     let neither = BoundReflector::bind(&StampOptions::default(), &place).expect("no port was chosen");
     assert!(neither.is_err_and(|note| note.contains("no STAMP reflector")));
     drop(holder);

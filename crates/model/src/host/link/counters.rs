@@ -1,56 +1,56 @@
-//! What an interface counts, whatever its driver (`rtnl_link_stats64`).
+//! Traffic counters of an interface that do not depend on its driver (`rtnl_link_stats64`).
 
 use linerate_units::PacketCount;
 
 use crate::environment::InterfaceCounters;
 
-/// What has passed through an interface, and what was wrong on the way in.
+/// Traffic and error counters of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
-    /// What has passed.
-    pub passed: InterfaceCounters,
-    /// What was wrong on the way in.
-    pub faults: ReceiveFaults,
-    /// Packets that could not be sent because the link was lost (`tx_carrier_errors`).
+    /// Traffic.
+    pub traffic: InterfaceCounters,
+    /// Receive errors.
+    pub receive_errors: ReceiveErrors,
+    /// Packets that could not be sent because the link was down (`tx_carrier_errors`).
     pub carrier_lost: PacketCount,
 }
 
-/// What was wrong with received packets (`Documentation/networking/statistics.rst`).
+/// Receive errors (`Documentation/networking/statistics.rst`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReceiveFaults {
-    /// The host had no room for them in time (`rx_missed_errors`).
+pub struct ReceiveErrors {
+    /// Packets missed because the host did not provide buffers in time (`rx_missed_errors`).
     pub missed: PacketCount,
-    /// The device's own memory was full (`rx_fifo_errors`).
+    /// Packets lost to a full device memory (`rx_fifo_errors`).
     pub fifo: PacketCount,
-    /// The device could not keep up (`rx_over_errors`).
+    /// Packets lost because the device could not keep up (`rx_over_errors`).
     pub overrun: PacketCount,
-    /// The checksum of the frame was wrong (`rx_crc_errors`).
+    /// Frames with a wrong checksum (`rx_crc_errors`).
     pub checksum: PacketCount,
-    /// The frame was misaligned (`rx_frame_errors`).
+    /// Misaligned frames (`rx_frame_errors`).
     pub frame: PacketCount,
-    /// They came where nobody wanted them, for example at the passive part of a bond (`rx_nohandler`).
+    /// Packets without a handler, for example at the passive member of a bond (`rx_nohandler`).
     pub unwanted: PacketCount,
 }
 
-impl ReceiveFaults {
-    /// Packets for which the host or its device had no room.
+impl ReceiveErrors {
+    /// Packets dropped for want of buffers in the host or its device.
     #[must_use]
-    pub fn no_room(&self) -> PacketCount {
+    pub fn missing_buffers(&self) -> PacketCount {
         PacketCount::new(self.missed.get().saturating_add(self.fifo.get()).saturating_add(self.overrun.get()))
     }
 }
 
 impl LinkCounters {
-    /// What has changed since an earlier reading of the same interface. A counter that began anew counts from there on.
+    /// Difference from an earlier sample of the same interface. A counter that was reset counts from zero.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let grown = |now: PacketCount, then: PacketCount| {
             PacketCount::new(now.get().checked_sub(then.get()).unwrap_or(now.get()))
         };
-        let (now, then) = (&self.faults, &earlier.faults);
+        let (now, then) = (&self.receive_errors, &earlier.receive_errors);
         Self {
-            passed: self.passed.since(&earlier.passed),
-            faults: ReceiveFaults {
+            traffic: self.traffic.since(&earlier.traffic),
+            receive_errors: ReceiveErrors {
                 missed: grown(now.missed, then.missed),
                 fifo: grown(now.fifo, then.fifo),
                 overrun: grown(now.overrun, then.overrun),
@@ -70,15 +70,15 @@ mod tests {
     #[test]
     fn faults_since_an_earlier_reading() {
         let reading = |missed, checksum| LinkCounters {
-            faults: ReceiveFaults {
+            receive_errors: ReceiveErrors {
                 missed: PacketCount::new(missed),
                 checksum: PacketCount::new(checksum),
-                ..ReceiveFaults::default()
+                ..ReceiveErrors::default()
             },
             ..LinkCounters::default()
         };
         assert_eq!(reading(7, 9).since(&reading(4, 9)), reading(3, 0));
         assert_eq!(reading(2, 0).since(&reading(4, 9)), reading(2, 0), "it began anew");
-        assert_eq!(reading(7, 9).faults.no_room(), PacketCount::new(7));
+        assert_eq!(reading(7, 9).receive_errors.missing_buffers(), PacketCount::new(7));
     }
 }

@@ -1,112 +1,112 @@
-//! What ethtool reads and sets of a device.
+//! Device attributes that ethtool reads and sets.
 
 use core::fmt;
 use core::time::Duration;
 
-/// An offload of a device (`ethtool -k`).
+/// Offload of a device (`ethtool -k`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Offload {
-    /// Whether it is on.
+pub struct OffloadState {
+    /// True when it is active.
     pub active: bool,
-    /// Whether somebody wants it on.
+    /// True when it is requested.
     pub wanted: bool,
-    /// Whether it can be switched; ethtool says `[fixed]` of those that cannot.
+    /// True when it can be changed; ethtool prints `[fixed]` otherwise.
     pub changeable: bool,
 }
 
-impl Offload {
-    /// Off, though it could be on.
+impl OffloadState {
+    /// True when it is off, but could be on.
     #[must_use]
     pub const fn could_be_on(self) -> bool {
         !self.active && self.changeable
     }
 }
 
-/// Who may send when.
+/// Duplex mode of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Duplex {
-    /// One at a time.
+pub enum DuplexMode {
+    /// One end at a time.
     Half,
     /// Both ends at once.
     Full,
 }
 
-/// Rings of a device, in descriptors, which hold a packet or a part of one (`ethtool -g`).
+/// Rings of a device, in descriptors, each of a packet or a part of one (`ethtool -g`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rings {
-    /// As they are.
+pub struct DescriptorRings {
+    /// Present sizes.
     pub current: RingSizes,
-    /// The largest that the driver takes.
+    /// Maximum sizes of the driver.
     pub most: RingSizes,
 }
 
-/// Descriptors of the rings.
+/// Ring sizes in descriptors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingSizes {
-    /// For receiving.
+    /// Receive ring.
     pub receive: u32,
-    /// For sending.
+    /// Transmit ring.
     pub transmit: u32,
 }
 
 /// Queues of a device (`ethtool -l`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Channels {
-    /// Queues that only receive.
+pub struct DeviceChannels {
+    /// Receive-only queues.
     pub receive: u32,
-    /// Queues that only send.
+    /// Transmit-only queues.
     pub transmit: u32,
-    /// Queues that do both.
+    /// Combined queues.
     pub combined: u32,
-    /// The most queues that do both.
+    /// Maximum number of combined queues.
     pub most_combined: u32,
-    /// The most queues that only receive.
+    /// Maximum number of receive-only queues.
     pub most_receive: u32,
 }
 
-impl Channels {
-    /// Queues that receive.
+impl DeviceChannels {
+    /// Number of queues that receive.
     #[must_use]
     pub const fn receiving(&self) -> u32 {
         self.receive.saturating_add(self.combined)
     }
 
-    /// The most queues that can receive.
+    /// Maximum number of queues that can receive.
     #[must_use]
-    pub fn most_receiving(&self) -> u32 {
+    pub fn max_receiving(&self) -> u32 {
         self.most_receive.max(self.most_combined)
     }
 }
 
-/// When a device interrupts (`ethtool -c`).
+/// Interrupt coalescing (`ethtool -c`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Coalescing {
-    /// The longest wait for more received packets.
+pub struct InterruptCoalescing {
+    /// Maximum delay of a receive interrupt.
     pub receive_delay: Duration,
-    /// Received packets after which it does not wait for more; 0 means any number.
+    /// Received packets that trigger an interrupt before the delay; 0 means any number.
     pub receive_packets: u32,
-    /// The longest wait for more sent packets.
+    /// Maximum delay of a transmit interrupt.
     pub transmit_delay: Duration,
-    /// Sent packets after which it does not wait for more; 0 means any number.
+    /// Sent packets that trigger an interrupt before the delay; 0 means any number.
     pub transmit_packets: u32,
-    /// Whether the driver changes the delay for receiving by what comes in.
+    /// True when the driver adapts the receive delay to the traffic.
     pub adapts_receive: bool,
-    /// Whether the driver changes the delay for sending by what goes out.
+    /// True when the driver adapts the transmit delay to the traffic.
     pub adapts_transmit: bool,
 }
 
-/// Ethernet's flow control as it is set (`ethtool -a`, IEEE 802.3 annex 31B).
+/// Settings of Ethernet flow control (`ethtool -a`, IEEE 802.3 annex 31B).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pause {
-    /// Whether both ends agree on it.
+pub struct PauseSettings {
+    /// True when both ends negotiate it.
     pub negotiated: bool,
-    /// Whether it stops sending when the other end asks for it.
+    /// True when received pause frames stop transmission.
     pub heeds: bool,
-    /// Whether it asks the other end to stop.
+    /// True when pause frames are sent.
     pub asks: bool,
 }
 
-impl fmt::Display for Duplex {
+impl fmt::Display for DuplexMode {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Half => "half",
@@ -121,9 +121,9 @@ mod tests {
 
     #[test]
     fn queues_that_receive() {
-        let channels = Channels { receive: 2, combined: 3, most_combined: 8, ..Channels::default() };
-        assert_eq!((channels.receiving(), channels.most_receiving()), (5, 8));
-        assert!(Offload { changeable: true, ..Offload::default() }.could_be_on());
-        assert!(!Offload::default().could_be_on());
+        let channels = DeviceChannels { receive: 2, combined: 3, most_combined: 8, ..DeviceChannels::default() };
+        assert_eq!((channels.receiving(), channels.max_receiving()), (5, 8));
+        assert!(OffloadState { changeable: true, ..OffloadState::default() }.could_be_on());
+        assert!(!OffloadState::default().could_be_on());
     }
 }

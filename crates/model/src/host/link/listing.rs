@@ -1,48 +1,49 @@
-//! The facts of an interface as a flat list.
+//! Flat fact list of an interface.
 
-use super::{Link, leaves, root};
+use super::{NetworkLink, leaves, root};
 use crate::fact::Fact;
 
-impl Link {
-    /// Every fact of it, as `interfaces.NAME.…`.
+impl NetworkLink {
+    /// Lists every fact, as `interfaces.NAME.…`.
     #[must_use]
     pub fn listed(&self) -> Vec<(String, Fact<String>)> {
-        let mut facts = self.of_the_kernel();
-        facts.extend(self.of_the_device());
-        facts.extend(self.of_the_queues());
-        facts.extend(self.of_the_place());
+        let mut facts = self.kernel_facts();
+        facts.extend(self.device_facts());
+        facts.extend(self.queue_facts());
+        facts.extend(self.placement_facts());
         facts.into_iter().map(|(name, fact)| (format!("interfaces.{}.{name}", self.name), fact)).collect()
     }
 
-    fn of_the_kernel(&self) -> Vec<(String, Fact<String>)> {
-        let told = |text: Option<String>| text.map_or_else(|| Fact::absent("the kernel does not tell"), Fact::Known);
+    fn kernel_facts(&self) -> Vec<(String, Fact<String>)> {
+        let reported =
+            |text: Option<String>| text.map_or_else(|| Fact::absent("the kernel does not report it"), Fact::Known);
         let none = |text: Option<String>, why: &str| text.map_or_else(|| Fact::absent(why), Fact::Known);
         let counters = self.counters.as_ref();
-        let faults = counters.map(|counters| counters.faults);
+        let faults = counters.map(|counters| counters.receive_errors);
         let facts = [
             ("state", Fact::Known(format!("{:?}", self.state).to_lowercase())),
             ("kind", none(self.kind.clone(), "a device of its own, or the loopback device")),
             ("master", none(self.membership.master.clone(), "part of nothing")),
             ("lower", none(self.membership.lower.clone(), "it runs on no other interface of this namespace")),
-            ("mtu_bytes", told(self.mtu.map(|mtu| mtu.to_string()))),
-            ("transmit_queue_packets", told(self.transmit_queue.map(|length| length.to_string()))),
-            ("segmentation_bytes", told(self.segmentation_size.map(|size| size.get().to_string()))),
-            ("coalescing_bytes", told(self.coalescing_size.map(|size| size.get().to_string()))),
-            ("received_packets", told(counters.map(|counters| counters.passed.received.packets.to_string()))),
-            ("received_dropped", told(counters.map(|counters| counters.passed.received.dropped.to_string()))),
-            ("sent_packets", told(counters.map(|counters| counters.passed.sent.packets.to_string()))),
-            ("sent_dropped", told(counters.map(|counters| counters.passed.sent.dropped.to_string()))),
-            ("received_missed", told(faults.map(|faults| faults.missed.to_string()))),
-            ("received_beyond_fifo", told(faults.map(|faults| faults.fifo.to_string()))),
-            ("received_damaged", told(faults.map(|faults| faults.checksum.to_string()))),
+            ("mtu_bytes", reported(self.mtu.map(|mtu| mtu.to_string()))),
+            ("transmit_queue_packets", reported(self.transmit_queue.map(|length| length.to_string()))),
+            ("segmentation_bytes", reported(self.segmentation_size.map(|size| size.get().to_string()))),
+            ("coalescing_bytes", reported(self.coalescing_size.map(|size| size.get().to_string()))),
+            ("received_packets", reported(counters.map(|counters| counters.traffic.received.packets.to_string()))),
+            ("received_dropped", reported(counters.map(|counters| counters.traffic.received.dropped.to_string()))),
+            ("sent_packets", reported(counters.map(|counters| counters.traffic.sent.packets.to_string()))),
+            ("sent_dropped", reported(counters.map(|counters| counters.traffic.sent.dropped.to_string()))),
+            ("received_missed", reported(faults.map(|faults| faults.missed.to_string()))),
+            ("received_beyond_fifo", reported(faults.map(|faults| faults.fifo.to_string()))),
+            ("received_damaged", reported(faults.map(|faults| faults.checksum.to_string()))),
         ];
         named(facts)
     }
 
-    fn of_the_device(&self) -> Vec<(String, Fact<String>)> {
-        let of_rings = |of: fn(&super::Rings) -> u32| self.rings.clone().map(|rings| of(&rings).to_string());
-        let of_channels = |of: fn(&super::Channels) -> u32| self.channels.clone().map(|all| of(&all).to_string());
-        let microseconds = |of: fn(&super::Coalescing) -> core::time::Duration| {
+    fn device_facts(&self) -> Vec<(String, Fact<String>)> {
+        let of_rings = |of: fn(&super::DescriptorRings) -> u32| self.rings.clone().map(|rings| of(&rings).to_string());
+        let of_channels = |of: fn(&super::DeviceChannels) -> u32| self.channels.clone().map(|all| of(&all).to_string());
+        let microseconds = |of: fn(&super::InterruptCoalescing) -> core::time::Duration| {
             self.coalescing.clone().map(|coalescing| of(&coalescing).as_micros().to_string())
         };
         let mut facts = named([
@@ -50,7 +51,7 @@ impl Link {
             ("speed_bits_per_second", self.speed.clone().map(|speed| format!("{:.0}", speed.bits_per_second()))),
             (
                 "highest_speed_bits_per_second",
-                self.highest_speed.clone().map(|speed| format!("{:.0}", speed.bits_per_second())),
+                self.max_speed.clone().map(|speed| format!("{:.0}", speed.bits_per_second())),
             ),
             ("duplex", self.duplex.clone().map(|duplex| duplex.to_string())),
             ("receive_ring", of_rings(|rings| rings.current.receive)),
@@ -91,7 +92,7 @@ impl Link {
         facts
     }
 
-    fn of_the_queues(&self) -> Vec<(String, Fact<String>)> {
+    fn queue_facts(&self) -> Vec<(String, Fact<String>)> {
         let tree = || self.queueing.clone();
         let kinds = tree().map(|tree| {
             let kinds: Vec<&str> = leaves(&tree).iter().map(|leaf| leaf.kind.as_str()).collect();
@@ -111,7 +112,8 @@ impl Link {
             .clone()
             .map(|queues| queues.iter().map(|queue| u64::from(queue.flows)).fold(0, u64::saturating_add).to_string());
         let senders = self.transmit_queues.clone().map(|queues| {
-            let set = |queue: &super::TransmitQueue| Some(format!("tx-{}:{}", queue.number, queue.sends_for.as_ref()?));
+            let set =
+                |queue: &super::TransmitQueue| Some(format!("tx-{}:{}", queue.number, queue.processors.as_ref()?));
             queues.iter().filter_map(set).collect::<Vec<_>>().join(" ")
         });
         named([
@@ -125,9 +127,9 @@ impl Link {
         ])
     }
 
-    fn of_the_place(&self) -> Vec<(String, Fact<String>)> {
+    fn placement_facts(&self) -> Vec<(String, Fact<String>)> {
         let interrupts = self.interrupts.clone().map(|interrupts| {
-            let one = |interrupt: &super::Interrupt| {
+            let one = |interrupt: &super::DeviceInterrupt| {
                 let place = interrupt.goes_to().map_or_else(|| "?".to_owned(), ToString::to_string);
                 format!("{}:{place}", interrupt.number)
             };
@@ -153,16 +155,16 @@ fn named<const N: usize>(facts: [(&str, Fact<String>); N]) -> Vec<(String, Fact<
 
 #[cfg(test)]
 mod tests {
-    use super::super::Offload;
+    use super::super::OffloadState;
     use super::*;
 
     #[test]
     fn facts_have_names_of_their_own_and_unknown_ones_stay_unknown() {
-        let offload = Offload { active: true, ..Offload::default() };
-        let link = Link {
+        let offload = OffloadState { active: true, ..OffloadState::default() };
+        let link = NetworkLink {
             name: "eth0".to_owned(),
             offloads: Fact::Known([("rx-gro".to_owned(), offload)].into()),
-            ..Link::default()
+            ..NetworkLink::default()
         };
         let facts = link.listed();
         let find = |name: &str| facts.iter().find(|(found, _)| found == name).map(|(_, fact)| fact);

@@ -1,36 +1,34 @@
-//! Queueing disciplines of an interface: a tree of which the leaves hold the packets.
+//! Queueing disciplines of an interface: a tree whose leaves hold the packets.
 
 use std::collections::BTreeMap;
 
 use crate::environment::QueueStatistics;
 
-/// A queueing discipline (tc(8)).
+/// Queueing discipline (tc(8)).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Discipline {
-    /// Its kind, for example `fq_codel`.
+pub struct QdiscNode {
+    /// Kind, for example `fq_codel`.
     pub kind: String,
-    /// Its name, for example `8001:`; `0:` for those that the kernel made by itself.
+    /// Handle, for example `8001:`; `0:` for the kernel's defaults.
     pub handle: String,
-    /// The class that it belongs to, for example `8001:1`; `:1` below a discipline that the kernel made by itself. `None`
-    /// for the root.
+    /// Parent class, for example `8001:1`; `:1` below a default discipline of the kernel. `None` for the root.
     pub parent: Option<String>,
-    /// Its settings as `tc -j` has them.
+    /// Settings as printed by `tc -j`.
     pub options: BTreeMap<String, String>,
-    /// What has passed through it.
+    /// Traffic counters.
     pub statistics: Option<QueueStatistics>,
-    /// What else it counts, by `tc`'s names: `flows_plimit`, `throttled`, `drop_overlimit`, `ecn_mark`.
+    /// Further counters, by `tc`'s names: `flows_plimit`, `throttled`, `drop_overlimit`, `ecn_mark`.
     pub counters: BTreeMap<String, u64>,
 }
 
-impl Discipline {
-    /// Whether it handles packets on their way in, and does not queue.
+impl QdiscNode {
+    /// True for an ingress discipline, which does not queue.
     #[must_use]
     pub fn is_for_received(&self) -> bool {
         matches!(self.kind.as_str(), "ingress" | "clsact")
     }
 
-    /// The handle of the discipline that its parent class belongs to, without the colon; `0` for those that the kernel
-    /// made by itself.
+    /// Handle of the discipline of the parent class, without the colon; `0` for the kernel's defaults.
     #[must_use]
     pub fn parent_major(&self) -> Option<&str> {
         let (major, _) = self.parent.as_deref()?.split_once(':')?;
@@ -42,30 +40,30 @@ impl Discipline {
     }
 }
 
-/// The root of a tree.
+/// Root of a tree.
 #[must_use]
-pub fn root(tree: &[Discipline]) -> Option<&Discipline> {
+pub fn root(tree: &[QdiscNode]) -> Option<&QdiscNode> {
     tree.iter().find(|discipline| discipline.parent.is_none() && !discipline.is_for_received())
 }
 
-/// The disciplines of a tree that hold packets: those that no other one is below. Where the kernel made the tree by itself,
-/// the root and all leaves have the same handle, 0.
+/// Leaf disciplines of a tree, which hold packets: those without children. In a tree of the kernel's defaults, the root
+/// and all leaves have the same handle, 0.
 #[must_use]
-pub fn leaves(tree: &[Discipline]) -> Vec<&Discipline> {
-    let is_parent = |discipline: &Discipline| {
-        let below = |other: &Discipline| other.parent_major() == Some(discipline.major());
+pub fn leaves(tree: &[QdiscNode]) -> Vec<&QdiscNode> {
+    let is_parent = |discipline: &QdiscNode| {
+        let below = |other: &QdiscNode| other.parent_major() == Some(discipline.major());
         let can_be = discipline.parent.is_none() || discipline.major() != "0";
         can_be && tree.iter().any(|other| !other.is_for_received() && below(other))
     };
     tree.iter().filter(|discipline| !discipline.is_for_received() && !is_parent(discipline)).collect()
 }
 
-/// The leaves, each with the kind of the discipline right above it; `None` for a root.
+/// Leaves, each with the kind of its parent discipline; `None` for a root.
 #[must_use]
-pub fn disciplines_with_parent_kinds(tree: &[Discipline]) -> Vec<(&Discipline, Option<&str>)> {
-    let kind_above = |discipline: &Discipline| {
+pub fn disciplines_with_parent_kinds(tree: &[QdiscNode]) -> Vec<(&QdiscNode, Option<&str>)> {
+    let kind_above = |discipline: &QdiscNode| {
         let major = discipline.parent_major()?;
-        let is_it = |other: &&Discipline| other.major() == major && (other.parent.is_none() || major != "0");
+        let is_it = |other: &&QdiscNode| other.major() == major && (other.parent.is_none() || major != "0");
         tree.iter().find(is_it).map(|parent| parent.kind.as_str())
     };
     leaves(tree).into_iter().map(|leaf| (leaf, kind_above(leaf))).collect()
@@ -75,12 +73,12 @@ pub fn disciplines_with_parent_kinds(tree: &[Discipline]) -> Vec<(&Discipline, O
 mod tests {
     use super::*;
 
-    fn tree(of: &[(&str, &str, Option<&str>)]) -> Vec<Discipline> {
-        let one = |(kind, handle, parent): &(&str, &str, Option<&str>)| Discipline {
+    fn tree(of: &[(&str, &str, Option<&str>)]) -> Vec<QdiscNode> {
+        let one = |(kind, handle, parent): &(&str, &str, Option<&str>)| QdiscNode {
             kind: (*kind).to_owned(),
             handle: (*handle).to_owned(),
             parent: parent.map(str::to_owned),
-            ..Discipline::default()
+            ..QdiscNode::default()
         };
         of.iter().map(one).collect()
     }

@@ -1,17 +1,17 @@
-//! In which order files of settings are read, and which line of them decides.
+//! Order in which settings files are read, and the line that takes effect.
 //!
-//! Two programs read them. systemd-sysctl does at boot: of files with the same name only the one in the highest directory
-//! (`/etc`, `/run`, `/usr/local/lib`, `/usr/lib`), all of them sorted by name whatever their directory, and of several lines
-//! for one setting the last; a setting's own name counts more than a wildcard, wherever it stands (sysctl.d(5)). procps'
-//! `sysctl --system` does the same, and then reads `/etc/sysctl.conf` (sysctl(8)), which systemd-sysctl knows only where a
-//! link from `sysctl.d` leads there.
+//! Two programs read them. systemd-sysctl does at boot: of files with the same name only the one in the highest
+//! directory (`/etc`, `/run`, `/usr/local/lib`, `/usr/lib`), all of them sorted by name whatever their directory, and
+//! of several lines for one setting the last; an exact name overrides a wildcard, in either order (sysctl.d(5)).
+//! procps' `sysctl --system` does the same, and then reads `/etc/sysctl.conf` (sysctl(8)), which systemd-sysctl reads
+//! only through a link from `sysctl.d`.
 
-use super::syntax::Assignment;
-use super::{Settings, SettingsFile};
+use super::syntax::SettingAssignment;
+use super::{KernelSettings, SettingsFile};
 
-/// Who reads the files.
+/// Program whose order applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Order {
+pub enum ReadOrder {
     /// systemd-sysctl, at boot.
     Systemd,
     /// `sysctl --system` of procps: by hand, from installation scripts, and at boot without systemd.
@@ -22,40 +22,40 @@ pub enum Order {
 pub const DIRECTORIES: [&str; 5] =
     ["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d"];
 
-/// The one file that procps reads last.
+/// File that procps reads last.
 pub const SYSCTL_CONF: &str = "/etc/sysctl.conf";
 
-/// A line that sets something, with its place.
+/// Assignment with its file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Source {
-    /// The file as it is found; `None` for the kernel's command line.
+pub struct SettingSource {
+    /// File as found; `None` for the kernel command line.
     pub file: Option<String>,
-    /// Where the file's link leads, if it is one: what an editor has to open.
+    /// Target of the file's symbolic link, if it is one: the file to edit.
     pub leads_to: Option<String>,
-    /// The line.
-    pub assignment: Assignment,
+    /// Assignment.
+    pub assignment: SettingAssignment,
 }
 
-impl Source {
-    /// The place as compilers print it, `/etc/sysctl.d/99-old.conf:12`.
+impl SettingSource {
+    /// Location in the format of compilers, `/etc/sysctl.d/99-old.conf:12`.
     #[must_use]
-    pub fn place(&self) -> String {
+    pub fn location(&self) -> String {
         match &self.file {
             Some(file) => format!("{file}:{}", self.assignment.line),
-            None => format!("kernel command line, word {}", self.assignment.line),
+            None => format!("kernel command line, argument {}", self.assignment.line),
         }
     }
 
-    /// The place to edit: where links lead.
+    /// Location to edit, with links resolved.
     #[must_use]
-    pub fn edit_place(&self) -> String {
+    pub fn edit_location(&self) -> String {
         match &self.leads_to {
             Some(file) => format!("{file}:{}", self.assignment.line),
-            None => self.place(),
+            None => self.location(),
         }
     }
 
-    /// What it sets; `None` for a line that only keeps wildcards away.
+    /// Assigned value; `None` for a line that only excludes wildcards.
     #[must_use]
     pub fn value(&self) -> Option<&str> {
         self.assignment.value.as_deref()
@@ -63,13 +63,13 @@ impl Source {
 }
 
 impl SettingsFile {
-    /// The last part of its path.
+    /// File name without the directory.
     #[must_use]
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// Which of [`DIRECTORIES`] it lies in.
+    /// Index of its directory in [`DIRECTORIES`].
     #[must_use]
     pub fn rank(&self) -> Option<usize> {
         let (directory, _) = self.path.rsplit_once('/')?;
@@ -77,19 +77,19 @@ impl SettingsFile {
     }
 }
 
-impl Settings {
-    /// The files that are read, in order.
+impl KernelSettings {
+    /// Files that are read, in order.
     #[must_use]
-    pub fn files_read(&self, order: Order) -> Vec<&SettingsFile> {
+    pub fn files_read(&self, order: ReadOrder) -> Vec<&SettingsFile> {
         let mut files: Vec<&SettingsFile> = self.drop_ins().filter(|file| self.hidden_by(file).is_none()).collect();
         files.sort_by(|one, other| one.name().as_bytes().cmp(other.name().as_bytes()));
-        if order == Order::Procps {
+        if order == ReadOrder::Procps {
             files.extend(self.files.iter().find(|file| file.path == SYSCTL_CONF));
         }
         files
     }
 
-    /// The file of the same name in a higher directory, which is read in this one's place.
+    /// File of the same name in a higher directory, which replaces this one.
     #[must_use]
     pub fn hidden_by(&self, file: &SettingsFile) -> Option<&SettingsFile> {
         let rank = file.rank()?;
@@ -98,43 +98,45 @@ impl Settings {
     }
 
     fn drop_ins(&self) -> impl Iterator<Item = &SettingsFile> {
-        // Other endings are for people: README, and what package managers leave beside.
+        // Files with other suffixes are not read: README, and backups of package managers.
         self.files.iter().filter(|file| file.rank().is_some() && file.name().strip_suffix(".conf").is_some())
     }
 
-    /// Every line about a setting, by name or wildcard, in the order in which it is read; the kernel's command line first,
-    /// as the kernel itself carries that out before any process runs.
+    /// All lines about a setting, by name or wildcard, in read order; the kernel command line first, as the kernel
+    /// applies it before any process runs.
     #[must_use]
-    pub fn sources(&self, key: &str, order: Order) -> Vec<Source> {
+    pub fn sources(&self, key: &str, order: ReadOrder) -> Vec<SettingSource> {
         self.all_sources(order).into_iter().filter(|source| source.assignment.concerns(key)).collect()
     }
 
-    /// Every line of the kernel's command line and of the files that are read, in order.
+    /// All lines of the kernel command line and of the files that are read, in order.
     #[must_use]
-    pub fn all_sources(&self, order: Order) -> Vec<Source> {
+    pub fn all_sources(&self, order: ReadOrder) -> Vec<SettingSource> {
         let early = self.command_line.known().into_iter().flatten();
-        let mut sources: Vec<Source> =
-            early.map(|assignment| Source { file: None, leads_to: None, assignment: assignment.clone() }).collect();
+        let mut sources: Vec<SettingSource> = early
+            .map(|assignment| SettingSource { file: None, leads_to: None, assignment: assignment.clone() })
+            .collect();
         for file in self.files_read(order) {
             sources.extend(file.sources());
         }
         sources
     }
 
-    /// The line that decides a setting, when everything is read in this order; `None` where nothing sets it. The line
-    /// `-key` decides that wildcards do not.
+    /// Line that determines a setting, when everything is read in this order; `None` where nothing sets it. The line
+    /// `-key` excludes it from wildcards.
     #[must_use]
-    pub fn decides(&self, key: &str, order: Order) -> Option<Source> {
+    pub fn decides(&self, key: &str, order: ReadOrder) -> Option<SettingSource> {
         let sources = self.sources(key, order);
-        let (early, files): (Vec<Source>, Vec<Source>) = sources.into_iter().partition(|source| source.file.is_none());
-        in_force(files, order).or_else(|| early.into_iter().next_back())
+        let (early, files): (Vec<SettingSource>, Vec<SettingSource>) =
+            sources.into_iter().partition(|source| source.file.is_none());
+        effective_source_of(files, order).or_else(|| early.into_iter().next_back())
     }
 }
 
 impl SettingsFile {
-    /// Its lines with their places.
-    pub fn sources(&self) -> impl Iterator<Item = Source> + '_ {
-        self.content.known().into_iter().flat_map(|content| &content.assignments).map(|assignment| Source {
+    /// Lines of the file with their locations.
+    pub fn sources(&self) -> impl Iterator<Item = SettingSource> + '_ {
+        self.content.known().into_iter().flat_map(|content| &content.assignments).map(|assignment| SettingSource {
             file: Some(self.path.clone()),
             leads_to: self.leads_to.clone(),
             assignment: assignment.clone(),
@@ -142,19 +144,20 @@ impl SettingsFile {
     }
 }
 
-/// Of lines about one setting: the last that has its name, else the last wildcard. Of a wildcard that comes again with
-/// another value the later line counts; with the same value it keeps the place that it had. A line `-key` keeps wildcards
-/// away in both orders; to systemd-sysctl it also replaces an earlier line with that name, to procps (4.0.2) it does not.
-fn in_force(sources: Vec<Source>, order: Order) -> Option<Source> {
-    let (patterns, mut own): (Vec<Source>, Vec<Source>) =
+/// Effective one of the lines about one setting: the last with its exact name, else the last wildcard. Of a repeated
+/// wildcard with another value the later line counts; with the same value it keeps its former position. A line `-key`
+/// excludes wildcards in both orders; for systemd-sysctl it also replaces an earlier line with that name, for procps
+/// (4.0.2) it does not.
+fn effective_source_of(sources: Vec<SettingSource>, order: ReadOrder) -> Option<SettingSource> {
+    let (patterns, mut own): (Vec<SettingSource>, Vec<SettingSource>) =
         sources.into_iter().partition(|source| source.assignment.is_pattern());
-    if order == Order::Procps && own.iter().any(|source| source.value().is_some()) {
+    if order == ReadOrder::Procps && own.iter().any(|source| source.value().is_some()) {
         own.retain(|source| source.value().is_some());
     }
     if let Some(last) = own.into_iter().next_back() {
         return Some(last).filter(|source| source.value().is_some());
     }
-    let mut standing: Vec<Source> = Vec::new();
+    let mut standing: Vec<SettingSource> = Vec::new();
     for source in patterns {
         match standing.iter().position(|earlier| earlier.assignment.key == source.assignment.key) {
             Some(position) if standing[position].value() == source.value() => {}
@@ -181,16 +184,16 @@ mod tests {
 
     const KEY: &str = "net.ipv4.tcp_rmem";
 
-    fn settings(files: &[(&str, &str)]) -> Settings {
-        Settings {
+    fn settings(files: &[(&str, &str)]) -> KernelSettings {
+        KernelSettings {
             files: files.iter().map(|(path, text)| SettingsFile::parsed(*path, text)).collect(),
-            ..Settings::default()
+            ..KernelSettings::default()
         }
     }
 
     fn decided(files: &[(&str, &str)], key: &str) -> [Option<String>; 2] {
         let settings = settings(files);
-        [Order::Systemd, Order::Procps]
+        [ReadOrder::Systemd, ReadOrder::Procps]
             .map(|order| settings.decides(key, order).and_then(|source| source.assignment.value))
     }
 
@@ -221,7 +224,7 @@ mod tests {
         assert_eq!(hidden, Some("/etc/sysctl.d/50-default.conf"));
     }
 
-    /// A `zz-` file wins at boot and loses to `sysctl --system`, although the same link is there for both.
+    /// A `zz-` file wins at boot and loses to `sysctl --system`, although both find the same link.
     #[test]
     fn sysctl_conf_is_read_last_by_procps_only() {
         let files = [
@@ -235,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn names_beat_wildcards_and_hyphens_keep_them_away() {
+    fn names_override_wildcards_and_hyphens_exclude_them() {
         let key = "net.ipv4.conf.eth0.rp_filter";
         let named = [
             ("/etc/sysctl.d/10.conf", "net.ipv4.conf.eth0.rp_filter = 2"),
@@ -245,7 +248,7 @@ mod tests {
         let kept_away = [("/etc/sysctl.d/10.conf", "-net.ipv4.conf.eth0.rp_filter"), named[1]];
         assert_eq!(decided(&kept_away, key), [None, None]);
         assert_eq!(decided(&named[1..], key), both("1"));
-        // The same wildcard again with the same value stays where it was, so the other one is later.
+        // A repeated wildcard with the same value keeps its position, so the other one is later.
         let again = [(
             "/etc/sysctl.d/10.conf",
             "net.ipv4.conf.*.rp_filter=1\nnet.ipv4.*.eth0.rp_filter=2\nnet.ipv4.conf.*.rp_filter=1",
@@ -253,9 +256,9 @@ mod tests {
         assert_eq!(decided(&again, key), both("2"));
     }
 
-    /// As `systemd-sysctl` 252 and `sysctl --system` of procps 4.0.2 did with the same files.
+    /// Results of `systemd-sysctl` 252 and `sysctl --system` of procps 4.0.2 for the same files.
     #[test]
-    fn what_the_programs_themselves_did() {
+    fn results_match_the_programs() {
         let files = [
             ("/usr/lib/sysctl.d/50-a.conf", "net.ipv4.conf.*.rp_filter=1\nnet.ipv4.conf.lo.rp_filter=2\n"),
             ("/etc/sysctl.d/60-b.conf", "-net.ipv4.conf.lo.rp_filter\n"),
@@ -276,11 +279,11 @@ mod tests {
     fn the_command_line_comes_before_the_files() {
         let mut host = settings(&[]);
         host.command_line = Fact::Known(parse_command_line("sysctl.net.ipv4.tcp_sack=0"));
-        let source = host.decides("net.ipv4.tcp_sack", Order::Systemd).expect("set there");
+        let source = host.decides("net.ipv4.tcp_sack", ReadOrder::Systemd).expect("set there");
         assert_eq!((source.value(), source.file.as_deref()), (Some("0"), None));
         host.files.push(SettingsFile::parsed("/etc/sysctl.d/a.conf", "net.ipv4.tcp_sack = 1"));
-        let source = host.decides("net.ipv4.tcp_sack", Order::Systemd).expect("set there");
-        assert_eq!(source.place(), "/etc/sysctl.d/a.conf:1");
+        let source = host.decides("net.ipv4.tcp_sack", ReadOrder::Systemd).expect("set there");
+        assert_eq!(source.location(), "/etc/sysctl.d/a.conf:1");
     }
 
     #[test]

@@ -1,47 +1,47 @@
-//! The syntax of files of settings (sysctl.d(5), sysctl.conf(5)) and of names.
+//! Syntax of settings files (sysctl.d(5), sysctl.conf(5)) and of setting names.
 
-/// One line of a file that sets something, or keeps it from being set.
+/// Line of a file that assigns a setting, or excludes it from wildcards.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Assignment {
-    /// Its line, from 1.
+pub struct SettingAssignment {
+    /// Line number, from 1.
     pub line: usize,
-    /// What is set, by sysctl's name (`net.ipv4.tcp_rmem`); may have wildcards (`net.ipv4.conf.*.rp_filter`).
+    /// sysctl name of the setting (`net.ipv4.tcp_rmem`); may have wildcards (`net.ipv4.conf.*.rp_filter`).
     pub key: String,
-    /// As it was written.
+    /// Name as written.
     pub written: String,
-    /// The value with one blank between its words; `None` for a line `-key`, which keeps wildcards away from that key.
+    /// Value with single blanks between its fields; `None` for a line `-key`, which excludes wildcards for that key.
     pub value: Option<String>,
-    /// Whether a leading hyphen says that a failure does not matter.
+    /// True when a leading hyphen marks failures as ignorable.
     pub may_fail: bool,
 }
 
-impl Assignment {
-    /// Whether the key has wildcards.
+impl SettingAssignment {
+    /// True when the key has wildcards.
     #[must_use]
     pub fn is_pattern(&self) -> bool {
         self.key.contains(['*', '?', '['])
     }
 
-    /// Whether it is about this setting, by name or by wildcard.
+    /// True when it applies to this setting, by name or by wildcard.
     #[must_use]
     pub fn concerns(&self, key: &str) -> bool {
         if self.is_pattern() { matches_pattern(&self.key, key) } else { self.key == key }
     }
 }
 
-/// A line that is neither empty nor a comment nor an assignment: it is passed over.
+/// Line that is neither empty nor a comment nor an assignment, and is ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Nonsense {
-    /// Its line, from 1.
+pub struct UnparsedLine {
+    /// Line number, from 1.
     pub line: usize,
-    /// What it says.
+    /// Text of the line.
     pub text: String,
 }
 
-/// Reads a file of settings: `key = value`, `-key = value`, `-key`; comments begin with `#` or `;`. systemd-sysctl and
-/// procps read the same syntax.
+/// Parses a settings file: `key = value`, `-key = value`, `-key`; comments begin with `#` or `;`. systemd-sysctl and
+/// procps share this syntax.
 #[must_use]
-pub fn parse(text: &str) -> (Vec<Assignment>, Vec<Nonsense>) {
+pub fn parse(text: &str) -> (Vec<SettingAssignment>, Vec<UnparsedLine>) {
     let (mut assignments, mut nonsense) = (Vec::new(), Vec::new());
     for (index, raw) in text.lines().enumerate() {
         let line = index + 1;
@@ -51,64 +51,70 @@ pub fn parse(text: &str) -> (Vec<Assignment>, Vec<Nonsense>) {
         }
         match assignment(line, content) {
             Some(assignment) => assignments.push(assignment),
-            None => nonsense.push(Nonsense { line, text: content.to_owned() }),
+            None => nonsense.push(UnparsedLine { line, text: content.to_owned() }),
         }
     }
     (assignments, nonsense)
 }
 
-fn assignment(line: usize, content: &str) -> Option<Assignment> {
+fn assignment(line: usize, content: &str) -> Option<SettingAssignment> {
     let (may_fail, content) = content.strip_prefix('-').map_or((false, content), |rest| (true, rest));
     let (written, value) = match content.split_once('=') {
         Some((key, value)) => (key.trim(), Some(single_blanks(value))),
         None if may_fail => (content.trim(), None),
         None => return None,
     };
-    let key = name(written);
-    (!key.is_empty()).then(|| Assignment { line, key, written: written.to_owned(), value, may_fail })
+    let key = normalised_name(written);
+    (!key.is_empty()).then(|| SettingAssignment { line, key, written: written.to_owned(), value, may_fail })
 }
 
-/// Settings that the kernel's command line has: `sysctl.KEY=VALUE` (`Documentation/admin-guide/kernel-parameters.txt`), set
-/// before any file is read. Lines are the positions of the words, from 1.
+/// Parses settings of the kernel command line: `sysctl.KEY=VALUE` (`Documentation/admin-guide/kernel-parameters.txt`),
+/// set before any file is read. Lines are the positions of the arguments, from 1.
 #[must_use]
-pub fn parse_command_line(text: &str) -> Vec<Assignment> {
+pub fn parse_command_line(text: &str) -> Vec<SettingAssignment> {
     let words = text.split_ascii_whitespace().take_while(|word| *word != "--").enumerate();
     let setting = |(index, word): (usize, &str)| {
         let (written, value) =
             word.strip_prefix("sysctl.").or_else(|| word.strip_prefix("sysctl/"))?.split_once('=')?;
-        // Here a dot always becomes a slash, so that there are no names with dots inside.
+        // A dot always becomes a slash here, so that no name contains dots.
         let key = written.replace('/', ".");
         let value = single_blanks(value.trim_matches('"'));
-        Some(Assignment { line: index + 1, key, written: written.to_owned(), value: Some(value), may_fail: true })
+        Some(SettingAssignment {
+            line: index + 1,
+            key,
+            written: written.to_owned(),
+            value: Some(value),
+            may_fail: true,
+        })
     };
     words.filter_map(setting).collect()
 }
 
-/// A value with one blank between its words.
+/// Value with single blanks between its fields.
 #[must_use]
 pub fn single_blanks(value: &str) -> String {
     value.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// sysctl's name of what was written with dots or with slashes: whichever comes first separates, the other is part of a word
-/// (`net/ipv4/conf/eth0.100/forwarding` is `net.ipv4.conf.eth0/100.forwarding`).
+/// Converts a name written with dots or slashes to sysctl's form: whichever comes first separates, the other is part of
+/// a component (`net/ipv4/conf/eth0.100/forwarding` is `net.ipv4.conf.eth0/100.forwarding`).
 #[must_use]
-pub fn name(written: &str) -> String {
+pub fn normalised_name(written: &str) -> String {
     let swapped = match written.find(['.', '/']).map(|position| written.as_bytes()[position]) {
-        Some(b'/') => exchanged(written),
+        Some(b'/') => swap_separators(written),
         _ => written.to_owned(),
     };
     let words = swapped.split('.').filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(".")
 }
 
-/// The path below `/proc/sys` of a setting by sysctl's name.
+/// Path below `/proc/sys` of a setting by its sysctl name.
 #[must_use]
-pub fn path(name: &str) -> String {
-    exchanged(name)
+pub fn procfs_path(name: &str) -> String {
+    swap_separators(name)
 }
 
-fn exchanged(text: &str) -> String {
+fn swap_separators(text: &str) -> String {
     let exchange = |character| match character {
         '.' => '/',
         '/' => '.',
@@ -117,17 +123,17 @@ fn exchanged(text: &str) -> String {
     text.chars().map(exchange).collect()
 }
 
-/// Whether a name matches a pattern with the wildcards of glob(7), which do not reach across the separators.
+/// True when a name matches a pattern with the wildcards of glob(7), which do not match the separators.
 #[must_use]
 pub fn matches_pattern(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<&str>, Vec<&str>) = (pattern.split('.').collect(), name.split('.').collect());
-    pattern.len() == name.len() && pattern.iter().zip(name).all(|(pattern, word)| word_matches(pattern, word))
+    pattern.len() == name.len() && pattern.iter().zip(name).all(|(pattern, word)| component_matches(pattern, word))
 }
 
-/// One word against one pattern: `*`, `?`, and `[…]` with ranges and `!`.
-fn word_matches(pattern: &str, word: &str) -> bool {
+/// Matches one component against one pattern: `*`, `?`, and `[…]` with ranges and `!`.
+fn component_matches(pattern: &str, word: &str) -> bool {
     let (pattern, word): (Vec<char>, Vec<char>) = (pattern.chars().collect(), word.chars().collect());
-    // Positions in the pattern that can be reached with the letters so far.
+    // Positions in the pattern reachable with the characters so far.
     let mut reached = vec![false; pattern.len() + 1];
     reached[0] = true;
     skip_stars(&pattern, &mut reached);
@@ -154,7 +160,7 @@ fn skip_stars(pattern: &[char], reached: &mut [bool]) {
     }
 }
 
-/// Whether the first element of the pattern, which is not a star, stands for this letter; and how long it is.
+/// Length of the first element of the pattern, which is not a star, if it matches this character.
 fn one_matches(pattern: &[char], letter: char) -> Option<usize> {
     match pattern[0] {
         '?' => Some(1),
@@ -166,7 +172,7 @@ fn one_matches(pattern: &[char], letter: char) -> Option<usize> {
 fn set_matches(pattern: &[char], letter: char) -> Option<usize> {
     let inverted = pattern.get(1).is_some_and(|first| matches!(first, '!' | '^'));
     let begin = if inverted { 2 } else { 1 };
-    // A bracket right at the beginning is a letter of the set.
+    // A bracket at the very start is a character of the set.
     let Some(length) = pattern.iter().skip(begin + 1).position(|character| *character == ']') else {
         return (letter == '[').then_some(1);
     };
@@ -225,9 +231,9 @@ mod tests {
             ("net//core///rmem_max", "net.core.rmem_max"),
             ("", ""),
         ] {
-            assert_eq!(name(written), expected, "{written}");
+            assert_eq!(normalised_name(written), expected, "{written}");
         }
-        assert_eq!(path("net.ipv4.conf.eth0/100.forwarding"), "net/ipv4/conf/eth0.100/forwarding");
+        assert_eq!(procfs_path("net.ipv4.conf.eth0/100.forwarding"), "net/ipv4/conf/eth0.100/forwarding");
     }
 
     #[test]
@@ -271,7 +277,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(
+        fn written_assignments_are_parsed(
             words in prop::collection::vec("[a-z_]{1,8}", 1..5),
             value in "[a-z0-9]{1,6}( [a-z0-9]{1,6}){0,3}",
             slashes in any::<bool>(),
@@ -289,8 +295,8 @@ mod tests {
         #[test]
         fn names_are_stable_and_their_own_pattern(words in prop::collection::vec("[a-z_][a-z_.]{0,7}", 1..5)) {
             let written = words.join("/");
-            prop_assert_eq!(name(&name(&written)), name(&written));
-            let name = name(&written);
+            prop_assert_eq!(normalised_name(&normalised_name(&written)), normalised_name(&written));
+            let name = normalised_name(&written);
             prop_assert!(matches_pattern(&name, &name));
             prop_assert!(matches_pattern(&vec!["*"; name.split('.').count()].join("."), &name));
         }
@@ -301,7 +307,7 @@ mod tests {
         }
     }
 
-    /// Changed, cut and joined pieces of real files: nothing panics, and no line comes from nowhere.
+    /// Changed, cut and joined parts of real files: nothing panics, and every line has a source.
     #[test]
     fn damaged_files() {
         let seeds = ["net.ipv4.tcp_rmem = 4096 131072 6291456\n", "-net/core/*=1\n; x\n# y\n", "= = =\n--a\n\u{0}\n"];

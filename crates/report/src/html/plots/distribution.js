@@ -1,4 +1,4 @@
-// Cumulative distributions: which share of the readings is at most so large.
+// Cumulative distributions: the share of samples at or below each value.
 linerate.plots.distribution = (data) => {
   const curves = data.curves.map((curve) => ({
     name: curve.name,
@@ -26,7 +26,7 @@ linerate.plots.distribution = (data) => {
     names: curves.map((curve) => curve.name),
     looks: data.curves.map((curve) => [curve.colour, curve.dashed]),
     place: (index) => index + 1,
-    unitName: `share of readings (%) against ${unitName}`,
+    unitName: `share of samples (%) against ${unitName}`,
     group: null,
     height: 240,
     x: wide ? { distr: 3, range: (plot, low, high) => [low, high] } : {},

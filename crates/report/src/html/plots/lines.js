@@ -1,4 +1,4 @@
-// Quantities over time. The x axis is in seconds, which hold nanoseconds exactly for longer than any run takes.
+// Quantities over time. The x axis is in seconds, which represent nanoseconds exactly for longer than any run lasts.
 linerate.timeAxis = {
   label: (seconds) => {
     if (Math.abs(seconds) < 120) return `${+seconds.toPrecision(6)} s`;
@@ -42,7 +42,7 @@ linerate.timeAxis = {
     return data.series.map((one) => ({ name: one.name, x: clocks[one.clock], y: linerate.values(one.values) }));
   },
   group: (figure) => figure.closest("article").id,
-  // All charts of a run have one time axis, from its beginning to the end of its last reading.
+  // All charts of a run have one time axis, from its beginning to its last sample.
   extent: (figure) => [0, Number(figure.closest("article").dataset.end) / 1e9],
 };
 

@@ -1,5 +1,5 @@
-//! The kinds of pictures, one file each: what the page's script gets, the script that draws it, and what stands in for it
-//! where no script runs.
+//! Kinds of plots, one file each: the data for the page's script, the script that draws it, and the fallback where no
+//! script runs.
 
 mod bars;
 mod distribution;
@@ -8,43 +8,43 @@ mod ribbon;
 
 use serde_json::{Value, json};
 
-use super::markup::{Markup as _, escaped, json};
+use super::markup::{HtmlWriter as _, escaped, json};
 use super::pack;
-use super::reduce::{Parts, Reduced};
-use crate::presentation::{Chart, Phase, Plot, TimeSeries};
+use super::reduce::{ReducedSeries, SliceCount};
+use crate::presentation::{Chart, ChartPhase, ChartPlot, TimeSeries};
 
-/// A kind of picture.
+/// A kind of plot.
 pub(super) struct PlotKind {
-    /// Its name: in the page's script, too.
+    /// Name, also in the page's script.
     pub(super) name: &'static str,
-    /// What draws it (JavaScript); empty where the page itself holds the picture.
+    /// JavaScript that draws it; empty where the page itself contains the plot.
     pub(super) script: &'static str,
-    /// The drawing of a chart, if it is of this kind.
-    draw: fn(&Chart<'_>, Parts) -> Option<Drawing>,
+    /// Draws a chart, if it is of this kind.
+    draw: fn(&Chart<'_>, SliceCount) -> Option<ChartMarkup>,
 }
 
 /// All kinds.
 pub(super) const PLOTS: &[PlotKind] = &[lines::KIND, ribbon::KIND, distribution::KIND, bars::KIND];
 
-/// A chart made ready for the page.
-struct Drawing {
-    /// For the script; `None` where there is nothing to draw.
+/// A chart prepared for the page.
+struct ChartMarkup {
+    /// Data for the script; `None` where there is nothing to draw.
     data: Option<Value>,
-    /// Markup of the picture itself, where no script is needed.
+    /// Markup of the plot itself, where no script is needed.
     picture: String,
-    /// What a reader must know of the drawing: that it is reduced, and how.
+    /// Note that the chart is reduced, and how.
     note: Option<String>,
-    /// Markup of the tables that say the same.
+    /// Markup of the tables with the same data.
     tables: String,
 }
 
-/// The markup of `chart`; `id` is unique within the page.
-pub(super) fn figure(chart: &Chart<'_>, id: &str, parts: Parts) -> String {
+/// Markup of `chart`; `id` is unique within the page.
+pub(super) fn figure(chart: &Chart<'_>, id: &str, parts: SliceCount) -> String {
     let drawn = PLOTS.iter().find_map(|kind| Some((kind.name, (kind.draw)(chart, parts)?)));
     let Some((kind, drawing)) = drawn else { return String::new() };
     let mut html = String::new();
     let (title, summary) = (escaped(&chart.title), escaped(&chart.summary));
-    html.add(format_args!(
+    html.push_fmt(format_args!(
         "<figure class=\"chart\" id=\"{id}\" data-plot=\"{kind}\" data-chart=\"{}\" aria-labelledby=\"{id}-title\">\n\
          <figcaption><h3 id=\"{id}-title\">{title}</h3><span class=\"unit\"></span>\
          <p class=\"summary\">{summary}</p></figcaption>\n",
@@ -52,47 +52,47 @@ pub(super) fn figure(chart: &Chart<'_>, id: &str, parts: Parts) -> String {
     ));
     html.push_str(&drawing.picture);
     if let Some(data) = &drawing.data {
-        html.add(format_args!(
+        html.push_fmt(format_args!(
             "<div class=\"place\" hidden></div>\n<script type=\"application/json\">{}</script>\n",
             json(data)
         ));
     }
     if let Some(note) = &drawing.note {
-        html.add(format_args!("<p class=\"reduced\">{}</p>\n", escaped(note)));
+        html.push_fmt(format_args!("<p class=\"reduced\">{}</p>\n", escaped(note)));
     }
     // Open for those without a script; the script closes it.
-    html.add(format_args!(
-        "<details class=\"data\" open><summary>The data of this picture as a table</summary>\n{}</details>\n</figure>\n",
+    html.push_fmt(format_args!(
+        "<details class=\"data\" open><summary>Data of this chart as a table</summary>\n{}</details>\n</figure>\n",
         drawing.tables
     ));
     html
 }
 
-/// How many series `chart` draws over time.
+/// Number of series that `chart` draws over time.
 pub(super) fn series_of(chart: &Chart<'_>) -> usize {
     match &chart.plot {
-        Plot::Lines(lines) => lines.series.len(),
-        Plot::Ribbon(ribbon) => ribbon.series.len(),
-        Plot::Distribution(_) | Plot::Bars(_) => 0,
+        ChartPlot::Lines(lines) => lines.series.len(),
+        ChartPlot::Ribbon(ribbon) => ribbon.series.len(),
+        ChartPlot::Distribution(_) | ChartPlot::Bars(_) => 0,
     }
 }
 
-/// When the last reading of `charts` was taken or their last phase ended; at least 1.
+/// Time of the last sample of `charts` or the end of their last phase; at least 1.
 pub(super) fn end_of(charts: &[Chart<'_>]) -> u64 {
-    let of = |series: &[TimeSeries<'_>], phases: &[Phase]| {
+    let of = |series: &[TimeSeries<'_>], phases: &[ChartPhase]| {
         let last = series.iter().filter_map(|series| series.times_ns.last().copied());
         last.chain(phases.iter().map(|phase| phase.end_ns)).max().unwrap_or(0)
     };
     let ends = charts.iter().map(|chart| match &chart.plot {
-        Plot::Lines(lines) => of(&lines.series, &lines.phases),
-        Plot::Ribbon(ribbon) => of(&ribbon.series, &ribbon.phases),
-        Plot::Distribution(_) | Plot::Bars(_) => 0,
+        ChartPlot::Lines(lines) => of(&lines.series, &lines.phases),
+        ChartPlot::Ribbon(ribbon) => of(&ribbon.series, &ribbon.phases),
+        ChartPlot::Distribution(_) | ChartPlot::Bars(_) => 0,
     });
     ends.max().unwrap_or(0).max(1)
 }
 
-/// Series for the script. Those that were read at the same times share them.
-fn packed(series: &[TimeSeries<'_>], reduced: &[Reduced]) -> Value {
+/// Packs series for the script. Series that were sampled at the same times share them.
+fn packed(series: &[TimeSeries<'_>], reduced: &[ReducedSeries]) -> Value {
     let mut clocks: Vec<&[u64]> = Vec::new();
     let mut packed = Vec::new();
     for (one, reduced) in series.iter().zip(reduced) {
@@ -102,14 +102,14 @@ fn packed(series: &[TimeSeries<'_>], reduced: &[Reduced]) -> Value {
             clocks.len() - 1
         });
         let name = crate::escape::line(&one.name);
-        packed.push(json!({ "name": name, "clock": clock, "values": pack::values(&reduced.values) }));
+        packed.push(json!({ "name": name, "clock": clock, "values": pack::pack_values(&reduced.values) }));
     }
-    let clocks: Vec<Value> = clocks.into_iter().map(pack::times).collect();
+    let clocks: Vec<Value> = clocks.into_iter().map(pack::pack_times).collect();
     json!({ "clocks": clocks, "series": packed })
 }
 
-fn phases(phases: &[Phase]) -> Value {
-    let phase = |phase: &Phase| json!({ "name": crate::escape::line(&phase.name), "start": phase.start_ns, "end": phase.end_ns });
+fn phases(phases: &[ChartPhase]) -> Value {
+    let phase = |phase: &ChartPhase| json!({ "name": crate::escape::line(&phase.name), "start": phase.start_ns, "end": phase.end_ns });
     phases.iter().map(phase).collect()
 }
 
@@ -117,7 +117,7 @@ fn phases(phases: &[Phase]) -> Value {
 mod tests {
     use super::*;
 
-    /// The files beside this one, as its `mod` lines name them.
+    /// Modules next to this file, as its `mod` lines name them.
     fn files() -> Vec<&'static str> {
         let own = include_str!("mod.rs").lines();
         own.filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';')).collect()

@@ -4,7 +4,7 @@ linerate.plots.ribbon = (data, figure) => {
   const columns = linerate.aligned(series);
   const count = series.length;
   if (columns[0].length === 0) return null;
-  // A state that was not read at a time keeps the share it had.
+  // A state without a sample at a time keeps its last share.
   const shares = columns.slice(1).map((column) => {
     let last = 0;
     return Array.from(column, (value) => (last = value ?? last));

@@ -1,79 +1,90 @@
-//! What limits a transfer, and what that rests on.
+//! Diagnosis: the limit of a transfer and its evidence.
 
-use linerate_model::schema::diagnose::{DiagnoseDocument, Verdict};
+use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument};
+use linerate_model::diagnosis::CauseLocation;
 
 use super::path;
-use crate::presentation::{Badge, Cell, Presentation, Quantity, Table, Tone};
+use crate::presentation::{BadgeTone, Presentation, Quantity, ReportTable, TableCell, VerdictBadge};
 
 pub(super) fn complete(presentation: &mut Presentation<'_>, document: &DiagnoseDocument) {
     presentation.badge = document.verdicts.first().map(badge);
-    let tables = [evidence(document), advice(document), states(document), bounds(document), others(document)];
+    let tables = [evidence(document), advice(document), states(document), bounds(document), further_verdicts(document)];
     presentation.tables.extend(tables.into_iter().flatten());
     if let Some(path) = &document.path {
-        presentation.tables.extend(path::of_directions(path));
+        presentation.tables.extend(path::direction_table(path));
         presentation.notes.extend(path.notes.iter().cloned());
     }
     let reasons = document.unknown.iter().map(|unknown| format!("{}: {}.", unknown.key, unknown.reason));
     presentation.notes.extend(document.notes.iter().cloned().chain(reasons));
 }
 
-fn badge(verdict: &Verdict) -> Badge {
-    let tone = match verdict.place.as_str() {
-        "nowhere" => Tone::Good,
-        "network" | "unknown" => Tone::Fair,
-        _ => Tone::Bad,
+fn badge(verdict: &CauseVerdict) -> VerdictBadge {
+    let tone = match verdict.location {
+        CauseLocation::Nowhere => BadgeTone::Good,
+        CauseLocation::Network | CauseLocation::Unknown => BadgeTone::Fair,
+        _ => BadgeTone::Bad,
     };
-    Badge { text: verdict.cause.clone(), meaning: format!("limit ({} confidence)", verdict.confidence), tone }
+    VerdictBadge {
+        text: verdict.cause.to_string(),
+        meaning: format!("limit ({} confidence)", verdict.confidence),
+        tone,
+    }
 }
 
-/// The first verdict's figures.
-pub(super) fn evidence(document: &DiagnoseDocument) -> Option<Table> {
+/// Figures of the first verdict.
+pub(super) fn evidence(document: &DiagnoseDocument) -> Option<ReportTable> {
     let first = document.verdicts.first()?;
-    let mut table = Table::new("evidence", "What the verdict rests on", &["Figure", "Value"]);
+    let mut table = ReportTable::new("evidence", "Evidence", &["Figure", "Value"]);
     for line in &first.evidence {
         let (name, value) = line.split_once(": ").unwrap_or((line, ""));
-        table.row(name, vec![Cell::text(value)]);
+        table.push_row(name, vec![TableCell::text(value)]);
     }
-    table.filled()
+    table.non_empty()
 }
 
-fn advice(document: &DiagnoseDocument) -> Option<Table> {
+fn advice(document: &DiagnoseDocument) -> Option<ReportTable> {
     let first = document.verdicts.first()?;
-    let mut table = Table::new("advice", "What to do", &["", "Advice"]);
+    let mut table = ReportTable::new("advice", "Advice", &["", "Advice"]);
     for (number, text) in first.advice.iter().enumerate() {
-        table.row(format!("{}", number + 1), vec![Cell::text(text)]);
+        table.push_row(format!("{}", number + 1), vec![TableCell::text(text)]);
     }
-    table.filled()
+    table.non_empty()
 }
 
-fn states(document: &DiagnoseDocument) -> Option<Table> {
-    let mut table = Table::new("states", "What the sender was doing", &["Doing", "Share"]);
+fn states(document: &DiagnoseDocument) -> Option<ReportTable> {
+    let mut table = ReportTable::new("states", "Sender states", &["State", "Share"]);
     for state in &document.states {
-        table.row(state.state.replace('_', " "), vec![Cell::Value(Quantity::share(state.share))]);
+        table.push_row(state.state.name().replace('_', " "), vec![TableCell::Value(Quantity::share(state.share))]);
     }
-    table.filled()
+    table.non_empty()
 }
 
-fn bounds(document: &DiagnoseDocument) -> Option<Table> {
-    let mut table = Table::new("bounds", "What each resource allows at most", &["Resource", "Goodput", "Because"]);
+fn bounds(document: &DiagnoseDocument) -> Option<ReportTable> {
+    let mut table = ReportTable::new("bounds", "Upper bounds by resource", &["Resource", "Goodput", "Computed from"]);
     for bound in &document.bounds {
-        table.row(
+        table.push_row(
             bound.name.clone(),
-            vec![Cell::Value(Quantity::bits_per_second(bound.bits_per_second)), Cell::text(&bound.arithmetic)],
+            vec![
+                TableCell::Value(Quantity::bits_per_second(bound.bits_per_second)),
+                TableCell::text(&bound.arithmetic),
+            ],
         );
     }
     if let Some(next) = &document.next {
-        let rate = Quantity::bits_per_second(next.bits_per_second).shown();
-        table.note = Some(format!("Without the first verdict's cause, {} would come next, at {rate}.", next.name));
+        let rate = Quantity::bits_per_second(next.bits_per_second).display_text();
+        table.note = Some(format!("The next limit is {}, at {rate}.", next.name));
     }
-    table.filled()
+    table.non_empty()
 }
 
-/// What else shows.
-fn others(document: &DiagnoseDocument) -> Option<Table> {
-    let mut table = Table::new("others", "What also shows", &["Cause", "Confidence", "Figures"]);
+/// Further verdicts.
+fn further_verdicts(document: &DiagnoseDocument) -> Option<ReportTable> {
+    let mut table = ReportTable::new("others", "Further verdicts", &["Cause", "Confidence", "Figures"]);
     for verdict in document.verdicts.iter().skip(1) {
-        table.row(verdict.cause.clone(), vec![Cell::text(&verdict.confidence), Cell::text(&verdict.text)]);
+        table.push_row(
+            verdict.cause.to_string(),
+            vec![TableCell::text(verdict.confidence.name()), TableCell::text(&verdict.text)],
+        );
     }
-    table.filled()
+    table.non_empty()
 }

@@ -1,32 +1,33 @@
 //! Tables and distributions of latency under load.
 
-use linerate_model::schema::load::{ClassName, LoadDocument, Phase, PhaseKind, ProbeClass};
-use linerate_model::schema::path::Hop;
-use linerate_model::schema::run::Unit;
-use linerate_model::schema::throughput::TimeDistribution;
+use linerate_documents::run::FigureUnit;
+use linerate_documents::throughput::TimeDistribution;
+use linerate_model::load::{ClassName, LatencyGrade, LoadDocument, LoadPhase, PhaseKind, ProbeClass, QueueHost};
+use linerate_model::path::PathHop;
 
-use crate::presentation::quantity::real;
-use crate::presentation::reasons::Reasons;
+use crate::presentation::quantity::as_f64;
+use crate::presentation::reasons::UnknownReasons;
 use crate::presentation::{
-    Badge, Cell, Chart, Curve, Distribution, Plot, Presentation, Quantity, Table, Tone, direction,
+    BadgeTone, Chart, ChartPlot, DistributionCurve, DistributionPlot, Presentation, Quantity, ReportTable, TableCell,
+    VerdictBadge, direction_label,
 };
 
 const NO_PROBE: &str = "no probe of this class was answered in this phase";
 
 pub(super) fn complete(presentation: &mut Presentation<'_>, document: &LoadDocument) {
-    presentation.badge = document.grade.as_ref().map(|grade| badge(&grade.letter));
+    presentation.badge = document.grade.as_ref().map(|grade| badge(grade.letter));
     presentation.charts.extend(distributions(document));
     presentation.tables.extend(tables(document));
     presentation.notes.extend(document.notes.iter().cloned());
     if let Some(others) = &document.contamination {
-        let share = Quantity::share(others.share).shown();
-        presentation.notes.push(format!("Traffic of others: up to {share} of what went through. {}", others.evidence));
+        let share = Quantity::share(others.share).display_text();
+        presentation.notes.push(format!("Other traffic: up to {share} of the total. {}", others.evidence));
     }
 }
 
-/// Those that have something to say, in order.
-pub(super) fn tables(document: &LoadDocument) -> Vec<Table> {
-    let reasons = Reasons::of(&document.unknown);
+/// Tables that have content, in order.
+pub(super) fn tables(document: &LoadDocument) -> Vec<ReportTable> {
+    let reasons = UnknownReasons::of(&document.unknown);
     let tables = [
         latency(document),
         goodput(document, reasons),
@@ -40,16 +41,16 @@ pub(super) fn tables(document: &LoadDocument) -> Vec<Table> {
     tables.into_iter().flatten().collect()
 }
 
-fn badge(letter: &str) -> Badge {
-    let tone = match letter.chars().next() {
-        Some('A') => Tone::Good,
-        Some('B' | 'C') => Tone::Fair,
-        _ => Tone::Bad,
+fn badge(grade: LatencyGrade) -> VerdictBadge {
+    let tone = match grade {
+        LatencyGrade::APlus | LatencyGrade::A => BadgeTone::Good,
+        LatencyGrade::B | LatencyGrade::C => BadgeTone::Fair,
+        _ => BadgeTone::Bad,
     };
-    Badge { text: letter.to_owned(), meaning: "grade of latency under load".to_owned(), tone }
+    VerdictBadge { text: grade.to_string(), meaning: "grade of latency under load".to_owned(), tone }
 }
 
-/// What a person reads for a phase.
+/// Display name of a phase.
 pub(crate) const fn phase_name(kind: PhaseKind) -> &'static str {
     match kind {
         PhaseKind::Idle => "idle",
@@ -59,7 +60,7 @@ pub(crate) const fn phase_name(kind: PhaseKind) -> &'static str {
     }
 }
 
-/// What a person reads for a class.
+/// Display name of a class.
 pub(crate) const fn class_name(class: ClassName) -> &'static str {
     match class {
         ClassName::Icmp => "ICMP echo",
@@ -71,8 +72,8 @@ pub(crate) const fn class_name(class: ClassName) -> &'static str {
     }
 }
 
-/// Each class with each phase, classes first, so that the phases of one class stand below each other.
-fn rows(document: &LoadDocument) -> Vec<(ClassName, &Phase, &ProbeClass)> {
+/// Each class with each phase, grouped by class.
+fn rows(document: &LoadDocument) -> Vec<(ClassName, &LoadPhase, &ProbeClass)> {
     let mut classes: Vec<ClassName> = Vec::new();
     for class in document.phases.iter().flat_map(|phase| &phase.classes) {
         if !classes.contains(&class.class) {
@@ -88,16 +89,16 @@ fn rows(document: &LoadDocument) -> Vec<(ClassName, &Phase, &ProbeClass)> {
     classes.into_iter().flat_map(of).collect()
 }
 
-/// The table of the Linux Advanced Routing & Traffic Control HOWTO (§15.8): minimum, average and maximum while the line
-/// is idle, loaded down, up, and both ways; with what it lacks: the median, percentiles and the uplift.
-fn latency(document: &LoadDocument) -> Option<Table> {
+/// Table of the Linux Advanced Routing & Traffic Control HOWTO (§15.8): minimum, average and maximum while the link is
+/// idle, loaded down, up, and in both directions; extended by the median, percentiles and the uplift.
+fn latency(document: &LoadDocument) -> Option<ReportTable> {
     let columns = ["Probe, load", "min", "avg", "max", "median", "p95", "p99", "added, median", "added, p95"];
-    let mut table = Table::new("latency", "Round-trip time while the path is loaded", &columns);
+    let mut table = ReportTable::new("latency", "Round-trip time under load", &columns);
     for (name, phase, class) in rows(document) {
         let time = |of: fn(&TimeDistribution) -> u64| {
-            class.rtt.as_ref().map_or_else(unknown, |rtt| Cell::Value(Quantity::nanoseconds(of(rtt))))
+            class.rtt.as_ref().map_or_else(unknown, |rtt| TableCell::Value(Quantity::nanoseconds(of(rtt))))
         };
-        table.row(
+        table.push_row(
             format!("{}, {}", class_name(name), phase_name(phase.kind)),
             vec![
                 time(|rtt| rtt.min_ns),
@@ -112,33 +113,34 @@ fn latency(document: &LoadDocument) -> Option<Table> {
         );
     }
     table.note = Some("Added: under load, minus the median of the idle phase, of the same class.".to_owned());
-    table.filled()
+    table.non_empty()
 }
 
-fn unknown() -> Cell {
-    Cell::Unknown(NO_PROBE.to_owned())
+fn unknown() -> TableCell {
+    TableCell::Unknown(NO_PROBE.to_owned())
 }
 
-fn added(kind: PhaseKind, uplift: Option<i64>) -> Cell {
+fn added(kind: PhaseKind, uplift: Option<i64>) -> TableCell {
     match (kind, uplift.map(Quantity::signed_nanoseconds)) {
-        (PhaseKind::Idle, _) => Cell::Nothing,
-        (_, Some(uplift)) => Cell::Qualified(uplift, uplift.shown_with_sign()),
+        (PhaseKind::Idle, _) => TableCell::Nothing,
+        (_, Some(uplift)) => TableCell::Qualified(uplift, uplift.signed_text()),
         (_, None) => unknown(),
     }
 }
 
-fn goodput(document: &LoadDocument, reasons: Reasons<'_>) -> Option<Table> {
+fn goodput(document: &LoadDocument, reasons: UnknownReasons<'_>) -> Option<ReportTable> {
     let columns = ["Load", "Goodput down", "Goodput up", "Retransmitted", "Stable"];
-    let mut table = Table::new("goodput", "The load", &columns);
+    let mut table = ReportTable::new("goodput", "Load", &columns);
     for phase in document.phases.iter().filter(|phase| phase.kind != PhaseKind::Idle) {
         let name = phase_name(phase.kind);
         let key = |rest: &str| format!("phases.{name}.{rest}");
         let rate = |loads: bool, rest: &str, rate: Option<f64>| match rate {
-            None if !loads => Cell::Nothing,
+            None if !loads => TableCell::Nothing,
             rate => reasons.cell(&key(rest), rate.map(Quantity::bits_per_second)),
         };
         let stable = phase.stable.map(|stable| {
-            let after = phase.stable_ns.map(|at| Quantity::nanoseconds(at.saturating_sub(phase.start_ns)).shown());
+            let after =
+                phase.stable_ns.map(|at| Quantity::nanoseconds(at.saturating_sub(phase.start_ns)).display_text());
             match (stable, after) {
                 (true, Some(after)) => format!("after {after}"),
                 (true, None) => "yes".to_owned(),
@@ -146,7 +148,7 @@ fn goodput(document: &LoadDocument, reasons: Reasons<'_>) -> Option<Table> {
             }
         });
         let retransmitted = phase.retransmitted_segments.map(Quantity::segments);
-        table.row(
+        table.push_row(
             name,
             vec![
                 rate(phase.kind != PhaseKind::Up, "goodput_down_bits_per_second", phase.goodput_down_bits_per_second),
@@ -159,48 +161,51 @@ fn goodput(document: &LoadDocument, reasons: Reasons<'_>) -> Option<Table> {
     let control = document.congestion_control.as_deref().unwrap_or("unknown congestion control");
     let noun = if document.connections == 1 { "connection" } else { "connections" };
     table.note = Some(format!("TCP, {} {noun} in each direction, {control}.", document.connections));
-    table.filled()
+    table.non_empty()
 }
 
-fn grade(document: &LoadDocument) -> Option<Table> {
-    let mut table = Table::new("grade", "Grade", &["Grade", "Value"]);
+fn grade(document: &LoadDocument) -> Option<ReportTable> {
+    let mut table = ReportTable::new("grade", "Grade", &["Grade", "Value"]);
     let Some(grade) = &document.grade else {
         let reason = document.ungraded_because.clone()?;
-        table.row("Grade", vec![Cell::Unknown(reason)]);
+        table.push_row("Grade", vec![TableCell::Unknown(reason)]);
         return Some(table);
     };
     let delay = Quantity::nanoseconds(grade.added_ns);
-    let decided = format!("{} by {} {}", delay.shown_with_sign(), class_name(grade.class), direction(grade.direction));
-    table.row("Overall", vec![Cell::text(&grade.letter)]);
-    table.row("Decided by", vec![Cell::Qualified(delay, decided)]);
-    for (label, letter) in [("Loaded up", &grade.up), ("Loaded down", &grade.down)] {
-        let reason = || Cell::Unknown("that phase gave no grade".to_owned());
-        table.row(label, vec![letter.clone().map_or_else(reason, Cell::Text)]);
+    let decided =
+        format!("{} by {} {}", delay.signed_text(), class_name(grade.class), direction_label(grade.direction));
+    table.push_row("Overall", vec![TableCell::text(grade.letter.letter())]);
+    table.push_row("Decided by", vec![TableCell::Qualified(delay, decided)]);
+    for (label, letter) in [("Loaded up", grade.up), ("Loaded down", grade.down)] {
+        let reason = || TableCell::Unknown("no grade for that phase".to_owned());
+        table.push_row(label, vec![letter.map_or_else(reason, |letter| TableCell::text(letter.letter()))]);
     }
-    let below = |(letter, limit): &(String, u64)| format!("{letter} below {}", Quantity::nanoseconds(*limit).shown());
+    let below = |(letter, limit): &(LatencyGrade, u64)| {
+        format!("{letter} below {}", Quantity::nanoseconds(*limit).display_text())
+    };
     let thresholds: Vec<String> = grade.thresholds.iter().map(below).collect();
-    table.note = Some(format!("Delay that the load adds: {}; F is the rest.", thresholds.join(", ")));
+    table.note = Some(format!("Delay added by the load: {}; F above.", thresholds.join(", ")));
     Some(table)
 }
 
-fn responsiveness(document: &LoadDocument, reasons: Reasons<'_>) -> Option<Table> {
+fn responsiveness(document: &LoadDocument, reasons: UnknownReasons<'_>) -> Option<ReportTable> {
     let responsiveness = document.responsiveness.as_ref()?;
-    let mut table = Table::new("responsiveness", "Responsiveness", &["Load", "Round trips per minute"]);
+    let mut table = ReportTable::new("responsiveness", "Responsiveness", &["Load", "Round trips per minute"]);
     let loads = [("down", responsiveness.down), ("up", responsiveness.up), ("both", responsiveness.both)];
     for (name, value) in loads {
-        let quantity = value.map(|value| Quantity::new(value, Unit::RoundTripsPerMinute));
-        table.row(name, vec![reasons.cell(&format!("responsiveness.{name}"), quantity)]);
+        let quantity = value.map(|value| Quantity::new(value, FigureUnit::RoundTripsPerMinute));
+        table.push_row(name, vec![reasons.cell(&format!("responsiveness.{name}"), quantity)]);
     }
-    table.note = Some(format!("After {}; confidence {}.", responsiveness.method, responsiveness.confidence));
+    table.note = Some(format!("Method: {}; confidence: {}.", responsiveness.method, responsiveness.confidence));
     Some(table)
 }
 
-fn losses(document: &LoadDocument, reasons: Reasons<'_>) -> Option<Table> {
-    let mut table = Table::new("losses", "Lost probes", &["Probe, load", "Sent", "Lost", "on the way up", "down"]);
+fn losses(document: &LoadDocument, reasons: UnknownReasons<'_>) -> Option<ReportTable> {
+    let mut table = ReportTable::new("losses", "Lost probes", &["Probe, load", "Sent", "Lost", "Lost up", "Lost down"]);
     for (name, phase, class) in rows(document).into_iter().filter(|(_, _, class)| class.sent.is_some()) {
         let key = |rest: &str| format!("phases.{}.{rest}", phase_name(phase.kind));
         let count = |rest: &str, count: Option<u64>| reasons.cell(&key(rest), count.map(Quantity::count));
-        table.row(
+        table.push_row(
             format!("{}, {}", class_name(name), phase_name(phase.kind)),
             vec![
                 count("sent", class.sent),
@@ -210,19 +215,19 @@ fn losses(document: &LoadDocument, reasons: Reasons<'_>) -> Option<Table> {
             ],
         );
     }
-    table.filled()
+    table.non_empty()
 }
 
-/// Which direction's delay grows.
-fn one_way(document: &LoadDocument) -> Option<Table> {
+/// One-way delays, which show the direction whose delay grows.
+fn one_way(document: &LoadDocument) -> Option<ReportTable> {
     let columns = ["Probe, load", "up, median", "up, p95", "down, median", "down, p95"];
-    let mut table = Table::new("one_way", "One-way delay above the smallest of the idle phase", &columns);
+    let mut table = ReportTable::new("one_way", "One-way delay above the smallest of the idle phase", &columns);
     let measured = |class: &ProbeClass| class.up.is_some() || class.down.is_some();
     for (name, phase, class) in rows(document).into_iter().filter(|(_, _, class)| measured(class)) {
         let time = |times: &Option<TimeDistribution>, of: fn(&TimeDistribution) -> u64| {
-            times.as_ref().map_or_else(unknown, |times| Cell::Value(Quantity::nanoseconds(of(times))))
+            times.as_ref().map_or_else(unknown, |times| TableCell::Value(Quantity::nanoseconds(of(times))))
         };
-        table.row(
+        table.push_row(
             format!("{}, {}", class_name(name), phase_name(phase.kind)),
             vec![
                 time(&class.up, |times| times.median_ns),
@@ -232,93 +237,93 @@ fn one_way(document: &LoadDocument) -> Option<Table> {
             ],
         );
     }
-    table.filled()
+    table.non_empty()
 }
 
-fn queues(document: &LoadDocument, reasons: Reasons<'_>) -> Option<Table> {
-    let columns = ["Loaded", "Queue stands", "adds", "one-way delays agree", "because"];
-    let mut table = Table::new("queues", "Where the queue stands", &columns);
+fn queues(document: &LoadDocument, reasons: UnknownReasons<'_>) -> Option<ReportTable> {
+    let columns = ["Loaded", "Queue", "Added delay", "Confirmed by one-way delay", "Evidence"];
+    let mut table = ReportTable::new("queues", "Queue location", &columns);
     for queue in &document.queues {
-        let name = direction(queue.direction);
-        let place = match queue.place.as_str() {
-            "this_host" => Cell::text("in this host"),
-            "next_hop" => Cell::text("at the next hop"),
-            "beyond" => Cell::text("beyond the next hop"),
-            "unknown" => Cell::Unknown(queue.evidence.clone()),
-            other => Cell::text(other),
+        let name = direction_label(queue.direction);
+        let place = match queue.location {
+            QueueHost::ThisHost => TableCell::text("in this host"),
+            QueueHost::NextHop => TableCell::text("at the next hop"),
+            QueueHost::Beyond => TableCell::text("beyond the next hop"),
+            QueueHost::Unknown => TableCell::Unknown(queue.evidence.clone()),
+            QueueHost::Nowhere => TableCell::text("nowhere"),
         };
         let added = queue.added_ns.map(Quantity::nanoseconds);
         let confirms = queue.one_way_confirms.map(super::yes_or_no);
-        table.row(
+        table.push_row(
             name,
             vec![
                 place,
                 reasons.cell(&format!("queues.{name}.added_ns"), added),
                 reasons.text(&format!("queues.{name}.one_way_confirms"), confirms),
-                Cell::text(&queue.evidence),
+                TableCell::text(&queue.evidence),
             ],
         );
     }
-    table.filled()
+    table.non_empty()
 }
 
-fn hops(document: &LoadDocument) -> Option<Table> {
+fn hops(document: &LoadDocument) -> Option<ReportTable> {
     let columns = ["Loaded, distance", "Address", "min", "median", "p95"];
-    let mut table = Table::new("loaded_hops", "Hops while loaded", &columns);
+    let mut table = ReportTable::new("loaded_hops", "Hops while loaded", &columns);
     for queue in &document.queues {
         for hop in &queue.hops {
-            table.row(format!("{}, {}", direction(queue.direction), hop.distance), hop_cells(hop));
+            table.push_row(format!("{}, {}", direction_label(queue.direction), hop.distance), hop_cells(hop));
         }
     }
-    table.filled()
+    table.non_empty()
 }
 
-fn hop_cells(hop: &Hop) -> Vec<Cell> {
-    let silent = || Cell::Unknown("nobody answered from there".to_owned());
+fn hop_cells(hop: &PathHop) -> Vec<TableCell> {
+    let silent = || TableCell::Unknown("no reply from this hop".to_owned());
     let rtt = |of: fn(&TimeDistribution) -> u64| {
-        hop.rtt.as_ref().map_or_else(silent, |rtt| Cell::Value(Quantity::nanoseconds(of(rtt))))
+        hop.rtt.as_ref().map_or_else(silent, |rtt| TableCell::Value(Quantity::nanoseconds(of(rtt))))
     };
-    let address = hop.address.clone().map_or_else(silent, Cell::Text);
+    let address = hop.address.clone().map_or_else(silent, TableCell::Text);
     vec![address, rtt(|rtt| rtt.min_ns), rtt(|rtt| rtt.median_ns), rtt(|rtt| rtt.p95_ns)]
 }
 
-/// The name of a class's chart.
+/// Name of a class's chart.
 pub(crate) fn distribution_name(class: ClassName) -> String {
     format!("distribution_{}", class_name(class).to_lowercase().replace([' ', '-'], "_"))
 }
 
 /// One chart for each class: the cumulative distribution of its round-trip times in each phase.
 pub(crate) fn distributions<'a>(document: &LoadDocument) -> Vec<Chart<'a>> {
-    let mut charts: Vec<(ClassName, Vec<Curve>, Vec<String>)> = Vec::new();
+    let mut charts: Vec<(ClassName, Vec<DistributionCurve>, Vec<String>)> = Vec::new();
     for (name, phase, class) in rows(document).into_iter().filter(|(_, _, class)| class.cdf_ns.len() > 1) {
         if charts.last().is_none_or(|(last, _, _)| *last != name) {
             charts.push((name, Vec::new(), Vec::new()));
         }
-        let Some((_, curves, said)) = charts.last_mut() else { continue };
+        let Some((_, curves, medians)) = charts.last_mut() else { continue };
         let phase = phase_name(phase.kind);
         let colour = curves.len();
-        curves.push(Curve { name: phase.to_owned(), points: points(&class.cdf_ns), colour, dashed: false });
-        let median = class.rtt.as_ref().map(|rtt| Quantity::nanoseconds(rtt.median_ns).shown());
-        said.push(format!("{phase} median {}", median.as_deref().unwrap_or("unknown")));
+        curves.push(DistributionCurve { name: phase.to_owned(), points: points(&class.cdf_ns), colour, dashed: false });
+        let median = class.rtt.as_ref().map(|rtt| Quantity::nanoseconds(rtt.median_ns).display_text());
+        medians.push(format!("{phase} median {}", median.as_deref().unwrap_or("unknown")));
     }
     charts
         .into_iter()
-        .map(|(class, curves, said)| {
+        .map(|(class, curves, medians)| {
             let title = format!("Distribution of round-trip times, {}", class_name(class));
             Chart {
                 name: distribution_name(class),
-                summary: format!("{title}: {}.", said.join("; ")),
+                summary: format!("{title}: {}.", medians.join("; ")),
                 title,
-                plot: Plot::Distribution(Distribution { unit: Unit::Nanoseconds, curves }),
+                plot: ChartPlot::Distribution(DistributionPlot { unit: FigureUnit::Nanoseconds, curves }),
             }
         })
         .collect()
 }
 
-/// The first is the smallest reading, the last the largest.
+/// Points of a cumulative distribution: the first is the smallest sample, the last the largest.
 fn points(times: &[u64]) -> Vec<(f64, f64)> {
-    let steps = real(times.len().saturating_sub(1) as u64);
-    times.iter().enumerate().map(|(step, time)| (real(*time), real(step as u64) / steps)).collect()
+    let steps = as_f64(times.len().saturating_sub(1) as u64);
+    times.iter().enumerate().map(|(step, time)| (as_f64(*time), as_f64(step as u64) / steps)).collect()
 }
 
 #[cfg(test)]

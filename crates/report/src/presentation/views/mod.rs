@@ -1,4 +1,4 @@
-//! What is particular to each kind of measurement: its tables, its own charts, its notes.
+//! Views: the tables, charts and notes of each kind of measurement.
 
 pub mod diagnose;
 pub mod doctor;
@@ -8,12 +8,12 @@ pub mod rfc6349;
 pub mod throughput;
 pub mod tune;
 
-use linerate_model::schema::path::Unknown;
-use linerate_model::schema::run::{RunDocument, RunResult};
+use linerate_documents::run::{RunDocument, RunResult};
+use linerate_model::path::UnknownValue;
 
 use super::Presentation;
 
-/// Adds what only the command's own document holds.
+/// Adds the content that is specific to the command's document.
 pub(super) fn complete(presentation: &mut Presentation<'_>, run: &RunDocument) {
     match &run.result {
         RunResult::Throughput(document) => throughput::complete(presentation, document),
@@ -26,8 +26,8 @@ pub(super) fn complete(presentation: &mut Presentation<'_>, run: &RunDocument) {
     }
 }
 
-/// Adds notes and what is unknown with its reason, each once: documents within a document often say the same.
-fn add_notes(presentation: &mut Presentation<'_>, notes: &[String], unknown: &[Unknown]) {
+/// Adds notes and the reasons for unknown values, each once: nested documents often repeat them.
+fn add_notes(presentation: &mut Presentation<'_>, notes: &[String], unknown: &[UnknownValue]) {
     let reasons = unknown.iter().map(|unknown| format!("{}: {}.", unknown.key, unknown.reason.trim_end_matches('.')));
     for note in notes.iter().cloned().chain(reasons) {
         if !presentation.notes.contains(&note) {

@@ -1,17 +1,17 @@
 //! Tables of a measured path.
 
-use linerate_model::schema::path::{
-    Capacity, IdleRtt, MarkFate, PacketMetrics, PathDirection, PathDocument, PathMtu, Peer, TcpFeatures,
+use linerate_documents::throughput::TimeDistribution;
+use linerate_model::path::{
+    CapacityMeasurement, IdleRtt, MarkFate, PacketMetrics, PathDirection, PathDocument, PathMtu, PeerKind, TcpFeatures,
     TimeStampSource,
 };
-use linerate_model::schema::throughput::TimeDistribution;
 
 use super::yes_or_no;
-use crate::presentation::reasons::Reasons;
-use crate::presentation::{Cell, Presentation, Quantity, Table};
+use crate::presentation::reasons::UnknownReasons;
+use crate::presentation::{Presentation, Quantity, ReportTable, TableCell};
 
-/// Over the cells of [`distribution`].
-pub(crate) const DISTRIBUTION_COLUMNS: [&str; 8] = ["How", "min", "median", "mean", "p95", "p99", "max", "Readings"];
+/// Headings of the cells of [`distribution`].
+pub(crate) const DISTRIBUTION_COLUMNS: [&str; 8] = ["Method", "min", "median", "mean", "p95", "p99", "max", "Samples"];
 
 pub(super) fn complete(presentation: &mut Presentation<'_>, document: &PathDocument) {
     presentation.tables.extend(tables(document));
@@ -20,8 +20,8 @@ pub(super) fn complete(presentation: &mut Presentation<'_>, document: &PathDocum
 }
 
 /// All tables of a path; the procedure of RFC 6349 begins with the same ones.
-pub(super) fn tables(document: &PathDocument) -> Vec<Table> {
-    let reasons = Reasons::of(&document.unknown);
+pub(super) fn tables(document: &PathDocument) -> Vec<ReportTable> {
+    let reasons = UnknownReasons::of(&document.unknown);
     let tables = [
         Some(directions(document, reasons)),
         Some(packets(document, reasons)),
@@ -34,49 +34,51 @@ pub(super) fn tables(document: &PathDocument) -> Vec<Table> {
     tables.into_iter().flatten().collect()
 }
 
-/// What of the path's own tables belongs beside other measurements; the document has all of it.
-pub(super) fn of_directions(document: &PathDocument) -> Option<Table> {
-    directions(document, Reasons::of(&document.unknown)).filled()
+/// Table of a path that belongs in other reports; the document has all of them.
+pub(super) fn direction_table(document: &PathDocument) -> Option<ReportTable> {
+    directions(document, UnknownReasons::of(&document.unknown)).non_empty()
 }
 
-fn peer_note(peer: Peer) -> Option<String> {
+fn peer_note(peer: PeerKind) -> Option<String> {
     let note = match peer {
-        Peer::Linerate => return None,
-        Peer::Iperf3 => "The far end is an iperf3 server: what needs a linerate there is unknown.",
-        Peer::Stamp => "The far end is a STAMP reflector: what needs a linerate there is unknown.",
-        Peer::Bare => "The far end answers no measurement protocol: only what any host tells is known.",
+        PeerKind::Linerate => return None,
+        PeerKind::Iperf3 => "The far end is an iperf3 server: figures that need linerate there are unknown.",
+        PeerKind::Stamp => "The far end is a STAMP reflector: figures that need linerate there are unknown.",
+        PeerKind::Bare => {
+            "The far end answers no measurement protocol: only figures available from any host are known."
+        }
     };
     Some(note.to_owned())
 }
 
 /// The cells of one distribution of times.
-pub(crate) fn distribution(times: &TimeDistribution) -> Vec<Cell> {
+pub(crate) fn distribution(times: &TimeDistribution) -> Vec<TableCell> {
     let [min, median, mean, p95, p99, max] =
         [times.min_ns, times.median_ns, times.mean_ns, times.p95_ns, times.p99_ns, times.max_ns]
-            .map(|time| Cell::Value(Quantity::nanoseconds(time)));
-    vec![min, median, mean, p95, p99, max, Cell::Value(Quantity::count(times.count))]
+            .map(|time| TableCell::Value(Quantity::nanoseconds(time)));
+    vec![min, median, mean, p95, p99, max, TableCell::Value(Quantity::count(times.count))]
 }
 
 /// A table with one row for each metric and one column for each direction.
-struct BothWays<'a> {
-    table: Table,
+struct DirectionTable<'a> {
+    table: ReportTable,
     document: &'a PathDocument,
-    reasons: Reasons<'a>,
+    reasons: UnknownReasons<'a>,
 }
 
-impl<'a> BothWays<'a> {
-    fn new(name: &str, title: &str, document: &'a PathDocument, reasons: Reasons<'a>) -> Self {
-        Self { table: Table::new(name, title, &["Metric", "Up", "Down"]), document, reasons }
+impl<'a> DirectionTable<'a> {
+    fn new(name: &str, title: &str, document: &'a PathDocument, reasons: UnknownReasons<'a>) -> Self {
+        Self { table: ReportTable::new(name, title, &["Metric", "Up", "Down"]), document, reasons }
     }
 
-    fn cells(&mut self, label: &str, key: &str, of: impl Fn(&PathDirection) -> Option<Cell>) {
+    fn cells(&mut self, label: &str, key: &str, of: impl Fn(&PathDirection) -> Option<TableCell>) {
         let ends = [("up", &self.document.up), ("down", &self.document.down)];
         let cells = ends.map(|(name, end)| of(end).unwrap_or_else(|| self.reasons.unknown(&format!("{name}.{key}"))));
-        self.table.row(label, cells.into());
+        self.table.push_row(label, cells.into());
     }
 
     fn quantity(&mut self, label: &str, key: &str, of: impl Fn(&PathDirection) -> Option<Quantity>) {
-        self.cells(label, key, |end| of(end).map(Cell::Value));
+        self.cells(label, key, |end| of(end).map(TableCell::Value));
     }
 
     fn packet(&mut self, label: &str, key: &str, of: impl Fn(&PacketMetrics) -> Option<Quantity>) {
@@ -84,12 +86,12 @@ impl<'a> BothWays<'a> {
     }
 }
 
-fn directions(document: &PathDocument, reasons: Reasons<'_>) -> Table {
-    let mut both = BothWays::new("directions", "The path in each direction", document, reasons);
+fn directions(document: &PathDocument, reasons: UnknownReasons<'_>) -> ReportTable {
+    let mut both = DirectionTable::new("directions", "The path in each direction", document, reasons);
     both.cells("Path MTU", "mtu", |end| end.mtu.as_ref().map(mtu));
     both.cells("Capacity", "capacity", |end| end.capacity.as_ref().map(capacity));
-    both.cells("Measured by", "capacity", |end| {
-        end.capacity.as_ref().map(|capacity| Cell::text(method(&capacity.method)))
+    both.cells("Method", "capacity", |end| {
+        end.capacity.as_ref().map(|capacity| TableCell::text(method(&capacity.method)))
     });
     both.quantity("Queueing during the search", "capacity.queueing_ns", |end| {
         end.capacity.as_ref()?.queueing_ns.map(Quantity::nanoseconds)
@@ -97,42 +99,45 @@ fn directions(document: &PathDocument, reasons: Reasons<'_>) -> Table {
     both.cells("Policer", "policer", |end| end.policer.as_ref().map(policer));
     let product = |key: &str, bytes: Option<u64>| reasons.cell(key, bytes.map(Quantity::bytes));
     let products = [("bdp_up_bytes", document.bdp_up_bytes), ("bdp_down_bytes", document.bdp_down_bytes)];
-    both.table.row("Bandwidth-delay product", products.map(|(key, bytes)| product(key, bytes)).into());
+    both.table.push_row("Bandwidth-delay product", products.map(|(key, bytes)| product(key, bytes)).into());
     both.table.note = document.traffic_bytes.map(|bytes| {
-        format!("The measurement itself put {} on the path, both ways together.", Quantity::bytes(bytes).shown())
+        format!(
+            "The measurement itself sent {} over the path, both directions together.",
+            Quantity::bytes(bytes).display_text()
+        )
     });
     both.table
 }
 
-fn mtu(mtu: &PathMtu) -> Cell {
+fn mtu(mtu: &PathMtu) -> TableCell {
     let size = Quantity::bytes(mtu.bytes);
     let mut text = format!("{} B", mtu.bytes);
     if mtu.limited_by_interface {
-        text.push_str(" at least: the sender's interface takes no larger packet");
+        text.push_str(" at least: limited by the MTU of the sender's interface");
     }
     if let Some(vanishes) = mtu.black_hole_bytes {
-        text = format!("{text}; black hole: {vanishes} B vanish without a word");
+        text = format!("{text}; black hole: {vanishes} B are dropped without an ICMP error");
     }
     if let Some(icmp) = mtu.icmp_bytes.filter(|icmp| *icmp != mtu.bytes) {
-        text = format!("{text}; ICMP says {icmp} B");
+        text = format!("{text}; ICMP reports {icmp} B");
     }
-    Cell::Qualified(size, text)
+    TableCell::Qualified(size, text)
 }
 
-fn capacity(capacity: &Capacity) -> Cell {
+fn capacity(capacity: &CapacityMeasurement) -> TableCell {
     let rate = Quantity::bits_per_second(capacity.bits_per_second);
-    let shown = |rate| Quantity::bits_per_second(rate).shown();
-    let mut text = if capacity.at_least { format!("at least {}", rate.shown()) } else { rate.shown() };
+    let shown = |rate| Quantity::bits_per_second(rate).display_text();
+    let mut text = if capacity.at_least { format!("at least {}", rate.display_text()) } else { rate.display_text() };
     if let Some(limited) = capacity.limited_by.as_ref().filter(|_| capacity.at_least) {
         text = format!("{text} (limited by {limited})");
     }
     if let Some((low, high)) = capacity.low_bits_per_second.zip(capacity.high_bits_per_second) {
         text = format!("{text}; 95 % interval {} to {}", shown(low), shown(high));
     }
-    Cell::Qualified(rate, text)
+    TableCell::Qualified(rate, text)
 }
 
-/// The words for a method of measuring the capacity.
+/// Display name of a method of measuring the capacity.
 fn method(name: &str) -> &str {
     match name {
         "udp_search" => "search with UDP (RFC 9097)",
@@ -141,19 +146,20 @@ fn method(name: &str) -> &str {
     }
 }
 
-fn policer(policer: &linerate_model::schema::path::Policer) -> Cell {
+fn policer(policer: &linerate_model::path::Policer) -> TableCell {
     if !policer.present {
-        return Cell::text(format!("none found: {}", policer.evidence));
+        return TableCell::text(format!("none found: {}", policer.evidence));
     }
     let rate = policer.bits_per_second.map(Quantity::bits_per_second);
-    let shown = rate.map_or_else(|| "unknown rate".to_owned(), Quantity::shown);
-    let burst = policer.burst_bytes.map_or_else(|| "unknown burst".to_owned(), |bytes| Quantity::bytes(bytes).shown());
+    let shown = rate.map_or_else(|| "unknown rate".to_owned(), Quantity::display_text);
+    let burst =
+        policer.burst_bytes.map_or_else(|| "unknown burst".to_owned(), |bytes| Quantity::bytes(bytes).display_text());
     let text = format!("{shown}, bucket {burst}: {}", policer.evidence);
-    rate.map_or_else(|| Cell::Text(text.clone()), |rate| Cell::Qualified(rate, text.clone()))
+    rate.map_or_else(|| TableCell::Text(text.clone()), |rate| TableCell::Qualified(rate, text.clone()))
 }
 
-fn packets(document: &PathDocument, reasons: Reasons<'_>) -> Table {
-    let mut both = BothWays::new("packets", "What became of the probes", document, reasons);
+fn packets(document: &PathDocument, reasons: UnknownReasons<'_>) -> ReportTable {
+    let mut both = DirectionTable::new("packets", "Probe packets", document, reasons);
     both.packet("Sent", "sent", |packets| Some(Quantity::packets(packets.sent)));
     both.cells("Loss", "packets.loss", |end| end.packets.as_ref().and_then(loss));
     both.packet("Longest run of losses", "longest_loss_packets", |packets| {
@@ -184,22 +190,25 @@ fn packets(document: &PathDocument, reasons: Reasons<'_>) -> Table {
     both.table
 }
 
-fn loss(packets: &PacketMetrics) -> Option<Cell> {
+fn loss(packets: &PacketMetrics) -> Option<TableCell> {
     let share = Quantity::share(packets.loss?);
-    let Some((low, high)) = packets.loss_low.zip(packets.loss_high) else { return Some(Cell::Value(share)) };
-    let shown = |share| Quantity::share(share).shown();
-    Some(Cell::Qualified(share, format!("{}; 95 % interval {} to {}", share.shown(), shown(low), shown(high))))
+    let Some((low, high)) = packets.loss_low.zip(packets.loss_high) else { return Some(TableCell::Value(share)) };
+    let shown = |share| Quantity::share(share).display_text();
+    Some(TableCell::Qualified(
+        share,
+        format!("{}; 95 % interval {} to {}", share.display_text(), shown(low), shown(high)),
+    ))
 }
 
-fn one_way_delay(packets: &PacketMetrics) -> Option<Cell> {
+fn one_way_delay(packets: &PacketMetrics) -> Option<TableCell> {
     let median = Quantity::nanoseconds(packets.one_way_delay?.median_ns);
     let error = packets.one_way_delay_error_ns.map(Quantity::nanoseconds);
-    let error = error.map_or_else(|| "error unknown".to_owned(), |error| format!("± {}", error.shown()));
-    Some(Cell::Qualified(median, format!("{} {error}", median.shown())))
+    let error = error.map_or_else(|| "error unknown".to_owned(), |error| format!("± {}", error.display_text()));
+    Some(TableCell::Qualified(median, format!("{} {error}", median.display_text())))
 }
 
-fn idle(rtt: &IdleRtt) -> Option<Table> {
-    let mut table = Table::new("idle_rtt", "Round-trip time without load", &DISTRIBUTION_COLUMNS);
+fn idle(rtt: &IdleRtt) -> Option<ReportTable> {
+    let mut table = ReportTable::new("idle_rtt", "Round-trip time without load", &DISTRIBUTION_COLUMNS);
     let ways = [
         ("UDP (STAMP)", &rtt.udp),
         ("TCP, in-band", &rtt.tcp),
@@ -208,15 +217,15 @@ fn idle(rtt: &IdleRtt) -> Option<Table> {
     ];
     for (label, times) in ways {
         if let Some(times) = times {
-            table.row(label, distribution(times));
+            table.push_row(label, distribution(times));
         }
     }
-    table.note = rtt.method.as_ref().map(|method| format!("Used in all that follows: {method}."));
-    table.filled()
+    table.note = rtt.method.as_ref().map(|method| format!("Method used below: {method}."));
+    table.non_empty()
 }
 
-fn marks(document: &PathDocument) -> Option<Table> {
-    let mut table = Table::new("marks", "What becomes of marks", &["Mark", "Up", "Down"]);
+fn marks(document: &PathDocument) -> Option<ReportTable> {
+    let mut table = ReportTable::new("marks", "ECN and DSCP marks", &["Mark", "Up", "Down"]);
     let of = |end: &PathDirection| -> Vec<MarkFate> {
         end.marks.iter().flat_map(|marks| marks.ecn.iter().chain(&marks.dscp)).cloned().collect()
     };
@@ -227,18 +236,18 @@ fn marks(document: &PathDocument) -> Option<Table> {
             names.push(&fate.name);
         }
     }
-    let reasons = Reasons::of(&document.unknown);
+    let reasons = UnknownReasons::of(&document.unknown);
     let cell = |fates: &[MarkFate], name: &str, key: &str| {
         fates.iter().find(|fate| fate.name == name).map_or_else(|| reasons.unknown(key), fate)
     };
     for name in names {
-        table.row(name, vec![cell(&up, name, "up.marks"), cell(&down, name, "down.marks")]);
+        table.push_row(name, vec![cell(&up, name, "up.marks"), cell(&down, name, "down.marks")]);
     }
-    table.filled()
+    table.non_empty()
 }
 
-fn fate(fate: &MarkFate) -> Cell {
-    Cell::text(match fate.arrived {
+fn fate(fate: &MarkFate) -> TableCell {
+    TableCell::text(match fate.arrived {
         Some(arrived) if arrived == fate.sent => "arrives".to_owned(),
         Some(0) => "is cleared".to_owned(),
         Some(arrived) => format!("arrives as {arrived:#04x} instead of {:#04x}", fate.sent),
@@ -246,54 +255,55 @@ fn fate(fate: &MarkFate) -> Cell {
     })
 }
 
-fn clock(document: &PathDocument) -> Option<Table> {
+fn clock(document: &PathDocument) -> Option<ReportTable> {
     let clock = document.clock?;
-    let mut table = Table::new("clock", "The clocks of both ends", &["Fact", "Value"]);
-    table.row("Far clock minus this one", vec![Cell::Value(Quantity::signed_nanoseconds(clock.offset_ns))]);
-    table.row("At most wrong by", vec![Cell::Value(Quantity::nanoseconds(clock.error_ns))]);
+    let mut table = ReportTable::new("clock", "The clocks of both ends", &["Fact", "Value"]);
+    table.push_row("Far clock minus this clock", vec![TableCell::Value(Quantity::signed_nanoseconds(clock.offset_ns))]);
+    table.push_row("Error bound", vec![TableCell::Value(Quantity::nanoseconds(clock.error_ns))]);
     let drift = clock.drift_ppm.map(|drift| format!("{drift:.2} parts per million"));
-    table.row("Drift of the far clock", vec![Reasons::of(&document.unknown).text("clock.drift_ppm", drift)]);
+    table
+        .push_row("Drift of the far clock", vec![UnknownReasons::of(&document.unknown).text("clock.drift_ppm", drift)]);
     let stamps = match clock.time_stamps {
         TimeStampSource::Hardware => "network card",
         TimeStampSource::Kernel => "kernel",
         TimeStampSource::Program => "program",
     };
-    table.row("Time stamps by", vec![Cell::text(stamps)]);
+    table.push_row("Timestamp source", vec![TableCell::text(stamps)]);
     Some(table)
 }
 
-fn tcp(tcp: &TcpFeatures) -> Table {
-    const REASON: &str = "the kernel does not tell";
-    let mut table = Table::new("tcp", "What TCP agrees on", &["Feature", "Value"]);
-    let text = |value: Option<String>| value.map_or_else(|| Cell::Unknown(REASON.to_owned()), Cell::Text);
+fn tcp(tcp: &TcpFeatures) -> ReportTable {
+    const REASON: &str = "not reported by the kernel";
+    let mut table = ReportTable::new("tcp", "Negotiated TCP options", &["Feature", "Value"]);
+    let text = |value: Option<String>| value.map_or_else(|| TableCell::Unknown(REASON.to_owned()), TableCell::Text);
     let mss = tcp.send_mss_bytes.map(|bytes| format!("{bytes} B"));
-    table.row("Largest segment sent", vec![text(mss)]);
-    table.row("Timestamps", vec![text(tcp.timestamps.map(yes_or_no))]);
-    table.row("Selective acknowledgements", vec![text(tcp.selective_acknowledgements.map(yes_or_no))]);
+    table.push_row("Largest segment sent", vec![text(mss)]);
+    table.push_row("Timestamps", vec![text(tcp.timestamps.map(yes_or_no))]);
+    table.push_row("Selective acknowledgements", vec![text(tcp.selective_acknowledgements.map(yes_or_no))]);
     let scale = tcp.window_scale_own.zip(tcp.window_scale_peer);
     let scale = scale.map_or_else(|| "not agreed".to_owned(), |(own, peer)| format!("{own} here, {peer} there"));
-    table.row("Window scale", vec![Cell::Text(scale)]);
-    table.row("Explicit congestion notification", vec![text(tcp.explicit_congestion_notification.map(yes_or_no))]);
+    table.push_row("Window scale", vec![TableCell::Text(scale)]);
+    table.push_row("Explicit congestion notification", vec![text(tcp.explicit_congestion_notification.map(yes_or_no))]);
     let arrived = tcp.syn_options_arrived.as_ref().map(|options| options.join(", "));
-    let arrived = arrived.map_or_else(|| Cell::Unknown("the far end does not tell".to_owned()), Cell::Text);
-    table.row("Options of the SYN that arrived", vec![arrived]);
+    let arrived = arrived.map_or_else(|| TableCell::Unknown("not reported by the far end".to_owned()), TableCell::Text);
+    table.push_row("Received SYN options", vec![arrived]);
     for missing in &tcp.missing {
-        table.row("Asked for and not got", vec![Cell::text(missing)]);
+        table.push_row("Requested, not granted", vec![TableCell::text(missing)]);
     }
     table
 }
 
-fn hops(document: &PathDocument) -> Option<Table> {
-    let mut table = Table::new("hops", "Hops", &["Distance", "Address", "min", "median", "p95"]);
+fn hops(document: &PathDocument) -> Option<ReportTable> {
+    let mut table = ReportTable::new("hops", "Hops", &["Distance", "Address", "min", "median", "p95"]);
     for hop in &document.hops {
         let rtt = |of: fn(&TimeDistribution) -> u64| {
-            let reason = || Cell::Unknown("nobody answered from there".to_owned());
-            hop.rtt.as_ref().map_or_else(reason, |rtt| Cell::Value(Quantity::nanoseconds(of(rtt))))
+            let reason = || TableCell::Unknown("no reply from this hop".to_owned());
+            hop.rtt.as_ref().map_or_else(reason, |rtt| TableCell::Value(Quantity::nanoseconds(of(rtt))))
         };
         let address = hop.address.clone();
-        let address = address.map_or_else(|| Cell::Unknown("nobody answered from there".to_owned()), Cell::Text);
+        let address = address.map_or_else(|| TableCell::Unknown("no reply from this hop".to_owned()), TableCell::Text);
         let times = vec![address, rtt(|rtt| rtt.min_ns), rtt(|rtt| rtt.median_ns), rtt(|rtt| rtt.p95_ns)];
-        table.row(hop.distance.to_string(), times);
+        table.push_row(hop.distance.to_string(), times);
     }
-    table.filled()
+    table.non_empty()
 }

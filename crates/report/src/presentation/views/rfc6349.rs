@@ -1,17 +1,19 @@
-//! Tables and pictures of the procedure of RFC 6349.
+//! Tables and charts of the procedure of RFC 6349.
 
-use linerate_model::schema::rfc6349::{Flows, Rfc6349Document, TcpTest, WindowTest};
-use linerate_model::schema::run::Unit;
-use linerate_model::schema::throughput::Direction;
+use linerate_documents::rfc6349::{LoadedDirections, Rfc6349Document, TcpTest, WindowTest};
+use linerate_documents::run::FigureUnit;
+use linerate_model::direction::Direction;
 
 use super::path;
-use crate::presentation::reasons::Reasons;
-use crate::presentation::{Bars, BarsRow, Cell, Chart, Plot, Presentation, Quantity, Table, direction};
+use crate::presentation::reasons::UnknownReasons;
+use crate::presentation::{
+    BarChart, BarGroup, Chart, ChartPlot, Presentation, Quantity, ReportTable, TableCell, direction_label,
+};
 
 pub(super) fn complete(presentation: &mut Presentation<'_>, document: &Rfc6349Document) {
     let sweeps = [Direction::Up, Direction::Down].map(|direction| sweep(document, direction));
     presentation.charts.extend(sweeps.into_iter().flatten());
-    let reasons = Reasons::of(&document.unknown);
+    let reasons = UnknownReasons::of(&document.unknown);
     let tables = [
         metrics(document),
         windows(document),
@@ -24,53 +26,53 @@ pub(super) fn complete(presentation: &mut Presentation<'_>, document: &Rfc6349Do
     presentation.notes.extend(document.notes.iter().chain(&document.path.notes).cloned());
 }
 
-const fn flows(flows: Flows) -> &'static str {
+const fn flows(flows: LoadedDirections) -> &'static str {
     match flows {
-        Flows::Up => "up alone",
-        Flows::Down => "down alone",
-        Flows::Both => "both ways at once",
+        LoadedDirections::Up => "up alone",
+        LoadedDirections::Down => "down alone",
+        LoadedDirections::Both => "both directions at once",
     }
 }
 
 fn label(test: &TcpTest) -> String {
     let noun = if test.connections == 1 { "connection" } else { "connections" };
-    format!("{}, {} {noun}, {}", direction(test.direction), test.connections, flows(test.flows))
+    format!("{}, {} {noun}, {}", direction_label(test.direction), test.connections, flows(test.flows))
 }
 
-/// `value`, or why the test does not know it.
-fn known(test: &TcpTest, value: Option<Quantity>) -> Cell {
-    let reason = test.problem.as_deref().unwrap_or("only the sender's kernel knows it, and the far end does not tell");
-    value.map_or_else(|| Cell::Unknown(reason.to_owned()), Cell::Value)
+/// Cell of `value`, or of the reason why the test does not know it.
+fn known(test: &TcpTest, value: Option<Quantity>) -> TableCell {
+    let reason = test.problem.as_deref().unwrap_or("known only to the sender's kernel; not reported by the far end");
+    value.map_or_else(|| TableCell::Unknown(reason.to_owned()), TableCell::Value)
 }
 
-fn metrics(document: &Rfc6349Document) -> Option<Table> {
+fn metrics(document: &Rfc6349Document) -> Option<ReportTable> {
     let columns =
         ["Test", "Transfer time ratio", "TCP efficiency", "Buffer delay", "Goodput", "of achievable", "Meaning"];
-    let mut table = Table::new("metrics", "The three metrics", &columns);
+    let mut table = ReportTable::new("metrics", "RFC 6349 metrics", &columns);
     for test in &document.tests {
         let meaning = test.problem.clone().unwrap_or_else(|| test.meaning.clone());
-        table.row(
+        table.push_row(
             label(test),
             vec![
-                known(test, test.transfer_time_ratio.map(|ratio| Quantity::new(ratio, Unit::One))),
+                known(test, test.transfer_time_ratio.map(|ratio| Quantity::new(ratio, FigureUnit::One))),
                 known(test, test.efficiency.map(Quantity::share)),
                 known(test, test.buffer_delay.map(Quantity::share)),
                 known(test, test.goodput_bits_per_second.map(Quantity::bits_per_second)),
                 known(test, test.share_of_achievable.map(Quantity::share)),
-                Cell::Text(meaning),
+                TableCell::Text(meaning),
             ],
         );
     }
-    let note = "Transfer time ratio: actual over ideal time, 1 is best. TCP efficiency: bytes that were not sent again. \
+    let note = "Transfer time ratio: actual over ideal time, 1 is best. TCP efficiency: bytes not retransmitted. \
                 Buffer delay: round trip under load over the baseline, minus one.";
     table.note = Some(note.to_owned());
-    table.filled()
+    table.non_empty()
 }
 
-fn transfers(document: &Rfc6349Document) -> Option<Table> {
-    let mut table = Table::new("transfers", "The transfers", &["Test", "Bytes", "Time", "Mean RTT"]);
+fn transfers(document: &Rfc6349Document) -> Option<ReportTable> {
+    let mut table = ReportTable::new("transfers", "Transfers", &["Test", "Bytes", "Time", "Mean RTT"]);
     for test in &document.tests {
-        table.row(
+        table.push_row(
             label(test),
             vec![
                 known(test, test.bytes.map(Quantity::bytes)),
@@ -79,71 +81,75 @@ fn transfers(document: &Rfc6349Document) -> Option<Table> {
             ],
         );
     }
-    table.filled()
+    table.non_empty()
 }
 
-fn windows(document: &Rfc6349Document) -> Option<Table> {
-    let columns = ["Window", "of the BDP", "Window seen", "Expected", "Achieved", "Ratio"];
-    let mut table = Table::new("windows", "The sweep over window sizes", &columns);
+fn windows(document: &Rfc6349Document) -> Option<ReportTable> {
+    let columns = ["Window", "of the BDP", "Observed window", "Expected", "Achieved", "Ratio"];
+    let mut table = ReportTable::new("windows", "Sweep of window sizes", &columns);
     for test in &document.windows {
         let known = |value: Option<Quantity>| {
-            value.map_or_else(|| Cell::Unknown("this window's transfer did not tell".to_owned()), Cell::Value)
+            value.map_or_else(
+                || TableCell::Unknown("not reported by this window's transfer".to_owned()),
+                TableCell::Value,
+            )
         };
-        table.row(
-            format!("{} {}", Quantity::bytes(test.window_bytes).shown(), direction(test.direction)),
+        table.push_row(
+            format!("{} {}", Quantity::bytes(test.window_bytes).display_text(), direction_label(test.direction)),
             vec![
                 known(test.share_of_bdp.map(Quantity::share)),
                 known(test.observed_window_bytes.map(Quantity::bytes)),
                 known(test.expected_bits_per_second.map(Quantity::bits_per_second)),
                 known(test.achieved_bits_per_second.map(Quantity::bits_per_second)),
-                known(test.ratio.map(|ratio| Quantity::new(ratio, Unit::One))),
+                known(test.ratio.map(|ratio| Quantity::new(ratio, FigureUnit::One))),
             ],
         );
     }
-    table.note = Some("Expected: window over round trip, at most what the path carries.".to_owned());
-    table.filled()
+    table.note = Some("Expected: window over round trip, at most the path capacity.".to_owned());
+    table.non_empty()
 }
 
 fn sweep<'a>(document: &Rfc6349Document, flow: Direction) -> Option<Chart<'a>> {
     let windows: Vec<&WindowTest> = document.windows.iter().filter(|test| test.direction == flow).collect();
-    let rows: Vec<BarsRow> = windows
+    let rows: Vec<BarGroup> = windows
         .iter()
-        .map(|test| BarsRow {
-            label: Quantity::bytes(test.window_bytes).shown(),
+        .map(|test| BarGroup {
+            label: Quantity::bytes(test.window_bytes).display_text(),
             bars: vec![(test.expected_bits_per_second, None), (test.achieved_bits_per_second, None)],
         })
         .collect();
-    let shown =
-        |rate: Option<f64>| rate.map_or_else(|| "unknown".to_owned(), |rate| Quantity::bits_per_second(rate).shown());
-    let said: Vec<String> = windows
+    let shown = |rate: Option<f64>| {
+        rate.map_or_else(|| "unknown".to_owned(), |rate| Quantity::bits_per_second(rate).display_text())
+    };
+    let parts: Vec<String> = windows
         .iter()
         .map(|test| {
-            let window = Quantity::bytes(test.window_bytes).shown();
+            let window = Quantity::bytes(test.window_bytes).display_text();
             format!("{window} {} of {}", shown(test.achieved_bits_per_second), shown(test.expected_bits_per_second))
         })
         .collect();
-    let title = format!("Achieved against expected by window, {}", direction(flow));
+    let title = format!("Achieved against expected by window, {}", direction_label(flow));
     (!rows.is_empty()).then(|| Chart {
-        name: format!("windows_{}", direction(flow)),
-        summary: format!("{title}: {}.", said.join("; ")),
+        name: format!("windows_{}", direction_label(flow)),
+        summary: format!("{title}: {}.", parts.join("; ")),
         title,
-        plot: Plot::Bars(Bars {
-            unit: Unit::BitsPerSecond,
+        plot: ChartPlot::Bars(BarChart {
+            unit: FigureUnit::BitsPerSecond,
             legend: vec!["expected".to_owned(), "achieved".to_owned()],
             rows,
         }),
     })
 }
 
-fn baseline(document: &Rfc6349Document, reasons: Reasons<'_>) -> Table {
+fn baseline(document: &Rfc6349Document, reasons: UnknownReasons<'_>) -> ReportTable {
     let base = &document.baseline;
-    let mut table = Table::new("baseline", "What the expectations rest on", &["Figure", "Up", "Down"]);
+    let mut table = ReportTable::new("baseline", "Baseline", &["Figure", "Up", "Down"]);
     let cell = |key: &str, value: Option<Quantity>| reasons.cell(&format!("baseline.{key}"), value);
     let rate = |key: &str, value: Option<f64>| cell(key, value.map(Quantity::bits_per_second));
     let size = |key: &str, value: Option<u64>| cell(key, value.map(Quantity::bytes));
     let rtt = base.rtt_ns.map(Quantity::nanoseconds);
-    table.row("Smallest round trip without load", vec![cell("rtt_ns", rtt), cell("rtt_ns", rtt)]);
-    table.row(
+    table.push_row("Smallest round trip without load", vec![cell("rtt_ns", rtt), cell("rtt_ns", rtt)]);
+    table.push_row(
         "Bottleneck bandwidth (IP)",
         vec![
             rate("bandwidth_up_bits_per_second", base.bandwidth_up_bits_per_second),
@@ -151,15 +157,16 @@ fn baseline(document: &Rfc6349Document, reasons: Reasons<'_>) -> Table {
         ],
     );
     let mtu = |key: &str, bytes: Option<u64>| match bytes {
-        Some(bytes) => Cell::Qualified(Quantity::bytes(bytes), format!("{bytes} B")),
+        Some(bytes) => TableCell::Qualified(Quantity::bytes(bytes), format!("{bytes} B")),
         None => cell(key, None),
     };
-    table.row("Path MTU", vec![mtu("mtu_up_bytes", base.mtu_up_bytes), mtu("mtu_down_bytes", base.mtu_down_bytes)]);
-    table.row(
+    table
+        .push_row("Path MTU", vec![mtu("mtu_up_bytes", base.mtu_up_bytes), mtu("mtu_down_bytes", base.mtu_down_bytes)]);
+    table.push_row(
         "Bandwidth-delay product",
         vec![size("bdp_up_bytes", base.bdp_up_bytes), size("bdp_down_bytes", base.bdp_down_bytes)],
     );
-    table.row(
+    table.push_row(
         "Largest TCP payload rate",
         vec![
             rate("achievable_up_bits_per_second", base.achievable_up_bits_per_second),
@@ -169,21 +176,21 @@ fn baseline(document: &Rfc6349Document, reasons: Reasons<'_>) -> Table {
     table
 }
 
-fn traffic_management(document: &Rfc6349Document) -> Option<Table> {
-    let columns = ["Direction", "Verdict", "Rate", "Bucket", "because"];
-    let mut table = Table::new("traffic_management", "Traffic management", &columns);
+fn traffic_management(document: &Rfc6349Document) -> Option<ReportTable> {
+    let columns = ["Direction", "Verdict", "Rate", "Bucket", "Evidence"];
+    let mut table = ReportTable::new("traffic_management", "Traffic management", &columns);
     for test in &document.traffic_management {
-        let of = |value: Option<Quantity>| value.map_or(Cell::Nothing, Cell::Value);
+        let of = |value: Option<Quantity>| value.map_or(TableCell::Nothing, TableCell::Value);
         let policer = test.policer.as_ref();
-        table.row(
-            direction(test.direction),
+        table.push_row(
+            direction_label(test.direction),
             vec![
-                Cell::text(&test.verdict),
+                TableCell::text(test.verdict.name()),
                 of(policer.and_then(|policer| policer.bits_per_second).map(Quantity::bits_per_second)),
                 of(policer.and_then(|policer| policer.burst_bytes).map(Quantity::bytes)),
-                Cell::text(&test.evidence),
+                TableCell::text(&test.evidence),
             ],
         );
     }
-    table.filled()
+    table.non_empty()
 }

@@ -1,137 +1,146 @@
 //! Tables of a throughput measurement.
 
-use linerate_model::schema::throughput::{Limit, Run, StreamResult, ThroughputDocument, TimeDistribution, Verdict};
+use linerate_documents::throughput::{SenderLimit, StreamResult, ThroughputDocument, ThroughputTest, TimeDistribution};
+use linerate_model::limit::TransferLimit;
+use linerate_units::Ratio;
 
-use crate::presentation::{Cell, Presentation, Quantity, Table, direction};
+use crate::presentation::{Presentation, Quantity, ReportTable, TableCell, direction_label};
 
-const SENDER_TELLS: &str = "only the sender's kernel knows it, and a stock iperf3 server does not tell";
+const SENDER_ONLY: &str = "known only to the sender's kernel; not reported by a stock iperf3 server";
 
 pub(super) fn complete(presentation: &mut Presentation<'_>, document: &ThroughputDocument) {
     let tables = [runs(document), diagnoses(document), limits(document), streams(document), idle(document)];
     presentation.tables.extend(tables.into_iter().flatten());
     if !document.peer_is_linerate {
-        let note = "The server is not a linerate: what only a linerate tells is unknown.";
+        let note = "The server is not linerate: figures that only linerate reports are unknown.";
         presentation.notes.push(note.to_owned());
     }
     for run in document.runs.iter().filter(|run| run.overlapping_tests.is_some_and(|others| others > 0)) {
         let others = run.overlapping_tests.unwrap_or_default();
         let label = label(run);
-        presentation.notes.push(format!("Up to {others} other tests ran in the server meanwhile ({label})."));
+        presentation.notes.push(format!("Up to {others} other tests ran on the server at the same time ({label})."));
     }
 }
 
-fn label(run: &Run) -> String {
+fn label(run: &ThroughputTest) -> String {
     let noun = if run.streams == 1 { "stream" } else { "streams" };
-    format!("{}, {} {noun}", direction(run.direction), run.streams)
+    format!("{}, {} {noun}", direction_label(run.direction), run.streams)
 }
 
-fn known(value: Option<Quantity>, reason: &str) -> Cell {
-    value.map_or_else(|| Cell::Unknown(reason.to_owned()), Cell::Value)
+fn known(value: Option<Quantity>, reason: &str) -> TableCell {
+    value.map_or_else(|| TableCell::Unknown(reason.to_owned()), TableCell::Value)
 }
 
-fn runs(document: &ThroughputDocument) -> Option<Table> {
+fn runs(document: &ThroughputDocument) -> Option<ReportTable> {
     let columns = ["Run", "Goodput", "Retransmitted", "RTT loaded", "p95", "CPU here", "CPU peer", "Limited by"];
-    let mut table = Table::new("runs", "Runs", &columns);
+    let mut table = ReportTable::new("runs", "Runs", &columns);
     for run in &document.runs {
         let cpu = |percent: Option<f64>| {
             known(percent.map(|percent| Quantity::share(percent / 100.0)), "the end did not report it")
         };
-        let limit = run.limit.map_or_else(|| Cell::Unknown(SENDER_TELLS.to_owned()), |limit| Cell::text(word(&limit)));
-        table.row(
+        let limit = run
+            .limit
+            .map_or_else(|| TableCell::Unknown(SENDER_ONLY.to_owned()), |limit| TableCell::text(verdict_label(&limit)));
+        table.push_row(
             label(run),
             vec![
                 known(run.bits_per_second.map(Quantity::bits_per_second), "no data arrived"),
-                known(run.retransmitted_segments.map(Quantity::segments), SENDER_TELLS),
-                known(run.loaded_rtt.map(|rtt| Quantity::nanoseconds(rtt.median_ns)), SENDER_TELLS),
-                known(run.loaded_rtt.map(|rtt| Quantity::nanoseconds(rtt.p95_ns)), SENDER_TELLS),
+                known(run.retransmitted_segments.map(Quantity::segments), SENDER_ONLY),
+                known(run.loaded_rtt.map(|rtt| Quantity::nanoseconds(rtt.median_ns)), SENDER_ONLY),
+                known(run.loaded_rtt.map(|rtt| Quantity::nanoseconds(rtt.p95_ns)), SENDER_ONLY),
                 cpu(run.client_cpu_percent),
                 cpu(run.server_cpu_percent),
                 limit,
             ],
         );
     }
-    table.filled()
+    table.non_empty()
 }
 
-/// The verdict in a word.
-pub(crate) fn word(limit: &Limit) -> &'static str {
+/// Display name of the verdict.
+pub(crate) fn verdict_label(limit: &SenderLimit) -> &'static str {
     match limit.verdict {
-        Verdict::Application => "application",
-        Verdict::Sender => "sending host",
-        Verdict::Receiver => "receiving host",
-        Verdict::Network => "network",
+        TransferLimit::Application => "application",
+        TransferLimit::Sender => "sending host",
+        TransferLimit::Receiver => "receiving host",
+        TransferLimit::Network => "network",
     }
 }
 
-/// The first verdict of each run that has one; the note says what would come next.
-fn diagnoses(document: &ThroughputDocument) -> Option<Table> {
-    let mut table = Table::new("diagnoses", "What limits", &["Run", "Limit", "Confidence", "Figures"]);
+/// First verdict of each run that has one; the note names the next limit.
+fn diagnoses(document: &ThroughputDocument) -> Option<ReportTable> {
+    let mut table = ReportTable::new("diagnoses", "Limiting factor", &["Run", "Limit", "Confidence", "Figures"]);
     let mut next = Vec::new();
     for run in &document.runs {
         let Some(diagnosis) = &run.diagnosis else { continue };
         let Some(first) = diagnosis.verdicts.first() else { continue };
-        table.row(label(run), [&first.cause, &first.confidence, &first.text].map(Cell::text).into());
+        table.push_row(
+            label(run),
+            [first.cause.name(), first.confidence.name(), &first.text].map(TableCell::text).into(),
+        );
         if let Some(bound) = &diagnosis.next {
-            let rate = Quantity::bits_per_second(bound.bits_per_second).shown();
-            next.push(format!("{}: without that cause, {} would come next, at {rate}.", label(run), bound.name));
+            let rate = Quantity::bits_per_second(bound.bits_per_second).display_text();
+            next.push(format!("{}: the next limit is {}, at {rate}.", label(run), bound.name));
         }
     }
     table.note = (!next.is_empty()).then(|| next.join(" "));
-    table.filled()
+    table.non_empty()
 }
 
-fn limits(document: &ThroughputDocument) -> Option<Table> {
+fn limits(document: &ThroughputDocument) -> Option<ReportTable> {
     let columns = ["Run", "Application", "Send buffer", "Receive window", "Network", "CPU sender", "CPU receiver"];
-    let mut table = Table::new("limits", "What the sender waited for", &columns);
+    let mut table = ReportTable::new("limits", "Time by limiting factor", &columns);
     for run in &document.runs {
         let Some(limit) = &run.limit else { continue };
-        let share = |share: f64| Cell::Value(Quantity::share(share));
+        let share = |share: f64| TableCell::Value(Quantity::share(share));
         let cpu = |busy: Option<f64>| known(busy.map(Quantity::share), "the end did not report it");
-        table.row(
+        table.push_row(
             label(run),
             vec![
-                share(limit.application),
-                share(limit.send_buffer),
-                share(limit.receive_window),
-                share(limit.network),
-                cpu(limit.sender_cpu),
-                cpu(limit.receiver_cpu),
+                share(limit.shares.application.get()),
+                share(limit.shares.send_buffer.get()),
+                share(limit.shares.receive_window.get()),
+                share(limit.shares.network.get()),
+                cpu(limit.shares.sender_cpu.map(Ratio::get)),
+                cpu(limit.shares.receiver_cpu.map(Ratio::get)),
             ],
         );
     }
-    table.filled()
+    table.non_empty()
 }
 
-fn streams(document: &ThroughputDocument) -> Option<Table> {
+fn streams(document: &ThroughputDocument) -> Option<ReportTable> {
     let columns = ["Stream", "Goodput", "Received", "Retransmitted", "RTT median", "p95", "max", "Limited by"];
-    let mut table = Table::new("streams", "Streams", &columns);
+    let mut table = ReportTable::new("streams", "Streams", &columns);
     for run in document.runs.iter().filter(|run| run.stream_results.len() > 1) {
         for stream in &run.stream_results {
-            table.row(format!("{} ({})", stream.id, label(run)), stream_cells(stream));
+            table.push_row(format!("{} ({})", stream.id, label(run)), stream_cells(stream));
         }
     }
-    table.filled()
+    table.non_empty()
 }
 
-fn stream_cells(stream: &StreamResult) -> Vec<Cell> {
+fn stream_cells(stream: &StreamResult) -> Vec<TableCell> {
     let rtt = |value: fn(&TimeDistribution) -> u64| {
-        known(stream.rtt.as_ref().map(value).map(Quantity::nanoseconds), SENDER_TELLS)
+        known(stream.rtt.as_ref().map(value).map(Quantity::nanoseconds), SENDER_ONLY)
     };
     vec![
         known(stream.bits_per_second.map(Quantity::bits_per_second), "no data arrived"),
         known(stream.received_bytes.map(Quantity::bytes), "the receiver did not report it"),
-        known(stream.retransmitted_segments.map(Quantity::segments), SENDER_TELLS),
+        known(stream.retransmitted_segments.map(Quantity::segments), SENDER_ONLY),
         rtt(|rtt| rtt.median_ns),
         rtt(|rtt| rtt.p95_ns),
         rtt(|rtt| rtt.max_ns),
-        stream.limit.map_or_else(|| Cell::Unknown(SENDER_TELLS.to_owned()), |limit| Cell::text(word(&limit))),
+        stream
+            .limit
+            .map_or_else(|| TableCell::Unknown(SENDER_ONLY.to_owned()), |limit| TableCell::text(verdict_label(&limit))),
     ]
 }
 
-fn idle(document: &ThroughputDocument) -> Option<Table> {
-    let mut table = Table::new("idle_rtt", "Round-trip time without load", &super::path::DISTRIBUTION_COLUMNS);
+fn idle(document: &ThroughputDocument) -> Option<ReportTable> {
+    let mut table = ReportTable::new("idle_rtt", "Round-trip time without load", &super::path::DISTRIBUTION_COLUMNS);
     if let Some(rtt) = &document.idle_rtt {
-        table.row("TCP handshake", super::path::distribution(rtt));
+        table.push_row("TCP handshake", super::path::distribution(rtt));
     }
-    table.filled()
+    table.non_empty()
 }

@@ -1,32 +1,32 @@
-//! A size of packets vanishes on the path, and the transfer stood still or its segments shrank.
+//! Packets above a certain size vanish on the path, and the transfer stalled or its segments shrank.
 
 use core::time::Duration;
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
-use super::super::Rule;
-use super::super::evidence::Evidence;
-use super::super::words::{With, time, verdict};
+use super::super::DiagnosisRule;
+use super::super::evidence::TransferEvidence;
+use super::super::text::{VerdictBuilder, time, verdict};
 
-/// A stall of this length is a retransmission timeout at the least, and one of full segments.
-const STALL: Duration = Duration::from_millis(400);
+/// Stall that implies at least one retransmission timeout of full segments.
+const MIN_STALL: Duration = Duration::from_millis(400);
 /// IPv4's 20 bytes and TCP's 32.
-const HEADERS: u64 = 52;
+const HEADER_BYTES: u64 = 52;
 
-/// A size of packets vanishes on the path, and the transfer stood still or its segments shrank.
-pub(super) const RULE: Rule = Rule {
+/// Packets above a certain size vanish on the path, and the transfer stalled or its segments shrank.
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "black-hole",
-    test: "A size of packets vanishes on the path, and the transfer stood still or its segments shrank.",
+    test: "Packets above a certain size vanish on the path, and the transfer stalled or its segments shrank.",
     citation: "RFC 2923 section 2.1; RFC 4821",
     check,
 };
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let missing = evidence.path().and_then(|path| path.mtu.as_ref()?.black_hole_bytes);
     let found =
         ["TcpExtTCPMTUPSuccess", "TcpExtTCPMTUPFail"].iter().any(|name| evidence.sender_counter(name) > Some(0));
-    let stalled = evidence.longest_stall >= STALL;
-    let segments = evidence.segment.map(|segment| u64::from(segment.get()) + HEADERS);
+    let stalled = evidence.longest_stall >= MIN_STALL;
+    let segments = evidence.segment.map(|segment| u64::from(segment.get()) + HEADER_BYTES);
     let vanish = missing.zip(segments).is_some_and(|(bytes, segments)| segments >= bytes);
     let doubled = evidence.sender().and_then(|info| info.backoff).is_some_and(|times| times >= 2);
     let nothing = evidence.observation.received.get() < 20_000;
@@ -36,19 +36,19 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
         (false, true) if doubled && nothing && evidence.path().is_none() => Confidence::Low,
         _ => return None,
     };
-    let bytes = missing.map(|bytes| format!("packets of {bytes} bytes and more vanish without a word"));
+    let bytes = missing.map(|bytes| format!("packets of {bytes} bytes and more are dropped silently"));
     let text = bytes.clone().unwrap_or_else(|| "full segments do not arrive, though the handshake did".to_owned());
     Some(
         verdict(
             Cause::BlackHole,
             confidence,
-            format!("A path MTU black hole: {text}; the transfer stood still for {}.", time(evidence.longest_stall)),
+            format!("A path MTU black hole: {text}; the transfer stalled for {}.", time(evidence.longest_stall)),
         )
         .figure("path", bytes)
         .figure("sender's path MTU", evidence.sender_mtu.map(|mtu| format!("{} B", mtu.get())))
         .figure("longest stall", Some(time(evidence.longest_stall)))
-        .figure("found by probing (TCPMTUPSuccess)", found.then(|| "yes".to_owned()))
-        .advice("let ICMP \"fragmentation needed\" (type 3 code 4; ICMPv6 type 2) through the firewalls on the way")
-        .advice("net.ipv4.tcp_mtu_probing = 1 on both hosts: the kernel then finds the size by itself after a stall"),
+        .figure("detected by probing (TCPMTUPSuccess)", found.then(|| "yes".to_owned()))
+        .advice("let ICMP \"fragmentation needed\" (type 3 code 4; ICMPv6 type 2) through the firewalls on the path")
+        .advice("net.ipv4.tcp_mtu_probing = 1 on both hosts: the kernel then probes for the size after a stall"),
     )
 }

@@ -1,39 +1,43 @@
-//! Several packets are lost at a time, without a queue before.
+//! Several packets are lost at a time, without a preceding queue.
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use linerate_units::SegmentCount;
 
-use super::super::Rule;
-use super::super::evidence::Evidence;
-use super::super::words::{With, percent, verdict};
+use super::super::DiagnosisRule;
+use super::super::evidence::TransferEvidence;
+use super::super::text::{VerdictBuilder, percent, verdict};
 
-/// Losses per episode from which on they are not single ones.
-const BURST: f64 = 3.0;
+/// Losses per episode from which they are bursts.
+const MIN_LOSSES_PER_EPISODE: f64 = 3.0;
 
-/// Several packets are lost at a time, without a queue before.
-pub(super) const RULE: Rule = Rule {
+/// Several packets are lost at a time, without a preceding queue.
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "bursty-loss",
-    test: "Several packets are lost at a time, without a queue before.",
+    test: "Several packets are lost at a time, without a preceding queue.",
     citation: "RFC 3357; Gilbert 1960",
     check,
 };
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if !evidence.loses_without_queue() {
         return None;
     }
     let episodes = evidence.episodes()?;
-    let again = evidence.retransmits?.get();
+    let retransmitted = evidence.retransmits?.get();
     let of_path = evidence.path().and_then(|path| path.packets.as_ref()?.longest_loss_packets);
-    let per_episode = SegmentCount::new(again).as_f64() / SegmentCount::new(episodes.max(1)).as_f64();
-    if per_episode < BURST && of_path.is_none_or(|longest| longest < 3) {
+    let per_episode = SegmentCount::new(retransmitted).as_f64() / SegmentCount::new(episodes.max(1)).as_f64();
+    if per_episode < MIN_LOSSES_PER_EPISODE && of_path.is_none_or(|longest| longest < 3) {
         return None;
     }
-    let text = format!("Losses come in bursts: {again} segments in {episodes} episodes, without a queue before.");
+    let text =
+        format!("Losses occur in bursts: {retransmitted} segments in {episodes} episodes, without a preceding queue.");
     Some(
         verdict(Cause::BurstyLoss, Confidence::Medium, text)
-            .figure("sent again", evidence.retransmitted.map(percent))
+            .figure("retransmitted", evidence.retransmitted.map(percent))
             .figure("longest run lost without load", of_path.map(|longest| format!("{longest} packets")))
-            .advice("the path's own layers lose them (handovers, radio, a failing device); BBR suffers less from it than CUBIC: `linerate diagnose HOST -- -C bbr` shows by how much"),
+            .advice(
+                "lower layers of the path lose them (handovers, radio, a failing device); BBR suffers less than \
+                CUBIC: `linerate diagnose HOST -- -C bbr` shows by how much",
+            ),
     )
 }

@@ -2,40 +2,40 @@
 
 use core::time::Duration;
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
-use super::super::Rule;
-use super::super::evidence::Evidence;
-use super::super::words::{With, of_whole, time, verdict};
+use super::super::DiagnosisRule;
+use super::super::evidence::TransferEvidence;
+use super::super::text::{VerdictBuilder, percent_of, time, verdict};
 
-/// Less is the hosts' own.
-const LEAST: Duration = Duration::from_millis(1);
-/// Part of the round trip.
-const LARGE: f64 = 0.25;
+/// Least delay variation: less is caused by the hosts.
+const MIN_VARIATION: Duration = Duration::from_millis(1);
+/// Least delay variation as a share of the round trip.
+const MIN_VARIATION_SHARE: f64 = 0.25;
 
 /// Delays vary at rest by a large part of the round trip.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "delay-variation",
     test: "Delays vary at rest by a large part of the round trip.",
     citation: "RFC 3393; RFC 5481",
     check,
 };
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let (_, high) = evidence.observation.path.as_ref()?.usual_round_trip?;
     let base = evidence.base?;
     let spread = high.saturating_sub(base);
-    if spread < LEAST || spread < base.mul_f64(LARGE) {
+    if spread < MIN_VARIATION || spread < base.mul_f64(MIN_VARIATION_SHARE) {
         return None;
     }
     let text = format!(
-        "The delay varies although nothing waits: {} at least, {} for the slowest twentieth of packets.",
+        "The delay varies without a queue: at least {}, and {} at the 95th percentile.",
         time(base),
         time(high)
     );
     Some(
         verdict(Cause::DelayVariation, Confidence::Medium, text)
-            .figure("of what the path carries", evidence.used().map(of_whole))
-            .advice("on a radio link: its own scheduling; a cable shows what the rest of the path does"),
+            .figure("path utilisation", evidence.used().map(percent_of))
+            .advice("on a radio link: its scheduler; a test over cable shows the remaining path"),
     )
 }

@@ -1,32 +1,33 @@
-//! The sender was told of congestion marks.
+//! The receiver reported congestion marks (ECN-Echo) to the sender.
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
-use super::super::Rule;
-use super::super::evidence::Evidence;
-use super::super::words::{With, of_whole, percent, time, verdict};
+use super::super::DiagnosisRule;
+use super::super::evidence::TransferEvidence;
+use super::super::text::{VerdictBuilder, percent, percent_of, time, verdict};
 
-/// The sender was told of congestion marks.
-pub(super) const RULE: Rule = Rule {
+/// The receiver reported congestion marks (ECN-Echo) to the sender.
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "ecn-marking",
-    test: "The sender was told of congestion marks.",
+    test: "The receiver reported congestion marks (ECN-Echo) to the sender.",
     citation: "RFC 3168 section 6.1.2; tcpi_delivered_ce",
     check,
 };
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let info = evidence.sender()?;
     let marks = info.delivered_with_congestion_mark?.get();
     if marks == 0 || info.explicit_congestion_notification != Some(true) {
         return None;
     }
-    let used = evidence.used().map(of_whole);
-    let text =
-        format!("The path is full, and its queue says so with marks instead of drops: {marks} segments were marked.");
+    let used = evidence.used().map(percent_of);
+    let text = format!(
+        "The path is full, and its queue signals congestion with marks instead of drops: {marks} segments were marked."
+    );
     Some(
         verdict(Cause::EcnMarking, Confidence::High, text)
-            .figure("of what the path carries", used)
+            .figure("path utilisation", used)
             .figure("queueing", evidence.queueing().map(|(median, _)| time(median)))
-            .figure("sent again", evidence.retransmitted.map(percent)),
+            .figure("retransmitted", evidence.retransmitted.map(percent)),
     )
 }

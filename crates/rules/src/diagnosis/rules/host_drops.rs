@@ -1,37 +1,36 @@
-//! Packets that had arrived were dropped in the receiving host.
+//! Received packets were dropped in the receiving host.
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
-use super::super::Rule;
-use super::super::evidence::Evidence;
-use super::super::words::{With, verdict};
+use super::super::DiagnosisRule;
+use super::super::evidence::TransferEvidence;
+use super::super::text::{VerdictBuilder, verdict};
 
-const NAMES: [&str; 4] = ["TcpExtTCPBacklogDrop", "TcpExtTCPOFODrop", "TcpExtRcvPruned", "TcpExtOfoPruned"];
+const DROP_COUNTERS: [&str; 4] = ["TcpExtTCPBacklogDrop", "TcpExtTCPOFODrop", "TcpExtRcvPruned", "TcpExtOfoPruned"];
 
-/// Packets that had arrived were dropped in the receiving host.
-pub(super) const RULE: Rule = Rule {
+/// Received packets were dropped in the receiving host.
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "host-drops",
-    test: "Packets that had arrived were dropped in the receiving host.",
+    test: "Received packets were dropped in the receiving host.",
     citation: "include/uapi/linux/snmp.h: TCPBacklogDrop, TCPOFODrop, RcvPruned, OfoPruned",
     check,
 };
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
-    let drops: Vec<(&str, u64)> = NAMES
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
+    let drops: Vec<(&str, u64)> = DROP_COUNTERS
         .iter()
         .filter_map(|name| Some((*name, evidence.receiver_counter(name).filter(|count| *count > 0)?)))
         .collect();
     let all: u64 = drops.iter().map(|(_, count)| count).sum();
-    let again = evidence.retransmits?.get();
-    if evidence.is_full() || all == 0 || all < again / 3 {
+    let retransmitted = evidence.retransmits?.get();
+    if evidence.is_full() || all == 0 || all < retransmitted / 3 {
         return None;
     }
     let list: Vec<String> =
         drops.iter().map(|(name, count)| format!("{}: {count}", name.trim_start_matches("TcpExt"))).collect();
-    let text =
-        format!("{all} packets were dropped in the receiving host after they had arrived ({}).", list.join(", "));
+    let text = format!("{all} received packets were dropped in the receiving host ({}).", list.join(", "));
     Some(
         verdict(Cause::HostDrops, Confidence::Medium, text)
-            .advice("`linerate audit` on the receiver tells which limit drops them"),
+            .advice("`linerate audit` on the receiver names the limit that drops them"),
     )
 }

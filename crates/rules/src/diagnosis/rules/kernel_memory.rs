@@ -1,13 +1,13 @@
 //! The kernel ran short of memory for TCP (`TCPMemoryPressures` grew, or packets were dropped for it).
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use linerate_units::ByteCount;
 
-use super::super::Rule;
-use super::super::evidence::Evidence;
-use super::super::words::{With, size, time, verdict};
+use super::super::DiagnosisRule;
+use super::super::evidence::TransferEvidence;
+use super::super::text::{VerdictBuilder, size, time, verdict};
 
-const NAMES: [&str; 5] = [
+const MEMORY_COUNTERS: [&str; 5] = [
     "TcpExtTCPMemoryPressures",
     "TcpExtTCPAbortOnMemory",
     "TcpExtTCPRcvQDrop",
@@ -16,16 +16,16 @@ const NAMES: [&str; 5] = [
 ];
 
 /// The kernel ran short of memory for TCP (`TCPMemoryPressures` grew, or packets were dropped for it).
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "kernel-memory",
     test: "The kernel ran short of memory for TCP (TCPMemoryPressures grew, or packets were dropped for it).",
     citation: "Documentation/networking/ip-sysctl.rst, tcp_mem; tcp_enter_memory_pressure()",
     check,
 };
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let grown = |name: &str| [("sender", evidence.sender_counter(name)), ("receiver", evidence.receiver_counter(name))];
-    let all: Vec<String> = NAMES
+    let all: Vec<String> = MEMORY_COUNTERS
         .iter()
         .flat_map(|name| {
             grown(name).into_iter().filter_map(move |(end, count)| Some((name, end, count.filter(|count| *count > 0)?)))
@@ -41,12 +41,15 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
     let mut verdict = verdict(
         Cause::KernelMemory,
         Confidence::High,
-        format!("All TCP sockets together may not use enough memory (net.ipv4.tcp_mem): {}.", all.join(", ")),
+        format!("The memory limit of all TCP sockets (net.ipv4.tcp_mem) is too low: {}.", all.join(", ")),
     )
     .figure("sender's tcp_mem", limit(evidence.sender_setting("net.ipv4.tcp_mem")))
     .figure("receiver's tcp_mem", limit(evidence.receiver_setting("net.ipv4.tcp_mem")))
     .figure("longest stall", Some(time(evidence.longest_stall)))
-    .advice("raise net.ipv4.tcp_mem (pages of 4096 bytes) so that its second number covers all windows under way, with memory to spare");
+    .advice(
+        "raise net.ipv4.tcp_mem (pages of 4096 bytes) so that its second number covers all windows in flight, with \
+        memory to spare",
+    );
     verdict.evidence.extend(all);
     Some(verdict)
 }

@@ -1,45 +1,45 @@
-//! The transfer gets nine tenths of what the path carries, or three quarters with a queue that stands.
+//! The transfer gets nine tenths of the path's capacity, or three quarters with a persistent queue.
 
 use core::time::Duration;
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
-use super::super::Rule;
-use super::super::evidence::{Evidence, FULL};
-use super::super::words::{With, of_whole, percent, rate, time, verdict};
+use super::super::DiagnosisRule;
+use super::super::evidence::{FULL, TransferEvidence};
+use super::super::text::{VerdictBuilder, percent, percent_of, rate, time, verdict};
 
-/// With a queue of at least this length, and a fifth of the round trip, this share will do.
-const FULL_WITH_QUEUE: f64 = 0.75;
-const LEAST_QUEUE: Duration = Duration::from_millis(1);
+/// Share of the capacity that fills the path when the queueing delay is at least 1 ms and a fifth of the round trip.
+const MIN_FULL_SHARE_WITH_QUEUE: f64 = 0.75;
+const MIN_QUEUE_DELAY: Duration = Duration::from_millis(1);
 
-/// The transfer gets nine tenths of what the path carries, or three quarters with a queue that stands.
-pub(super) const RULE: Rule = Rule {
+/// The transfer gets nine tenths of the path's capacity, or three quarters with a persistent queue.
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "link-rate",
-    test: "The transfer gets nine tenths of what the path carries, or three quarters with a queue that stands.",
+    test: "The transfer gets nine tenths of the path's capacity, or three quarters with a persistent queue.",
     citation: "RFC 5136 section 2.2 (capacity); RFC 6349 section 3.3",
     check,
 };
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let used = evidence.used()?;
-    // While a window comes back from slow start's overshoot, the queue says that the path is full.
-    let standing = evidence
+    // While a window recovers from slow start's overshoot, the queue shows that the path is full.
+    let has_queue = evidence
         .queueing()
         .zip(evidence.base)
-        .is_some_and(|((median, _), base)| median > LEAST_QUEUE && median > base.mul_f64(0.2));
-    if used < if standing { FULL_WITH_QUEUE } else { FULL } {
+        .is_some_and(|((median, _), base)| median > MIN_QUEUE_DELAY && median > base.mul_f64(0.2));
+    if used < if has_queue { MIN_FULL_SHARE_WITH_QUEUE } else { FULL } {
         return None;
     }
     let capacity = evidence.capacity?;
     let text = format!(
-        "The path is full: {} of the {} that it carries as payload. Nothing on a host would make this faster.",
+        "The path is full: {} of its payload capacity of {}. No host setting would make this faster.",
         rate(evidence.steady),
         rate(capacity)
     );
     Some(
         verdict(Cause::LinkRate, Confidence::High, text)
-            .figure("of what the path carries", Some(of_whole(used)))
+            .figure("path utilisation", Some(percent_of(used)))
             .figure("queueing", evidence.queueing().map(|(median, _)| time(median)))
-            .figure("sent again", evidence.retransmitted.map(percent)),
+            .figure("retransmitted", evidence.retransmitted.map(percent)),
     )
 }

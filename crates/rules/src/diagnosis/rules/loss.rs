@@ -1,21 +1,22 @@
-//! Packets are lost without a queue before, and the rate is what the congestion control makes of that loss rate.
+//! Packets are lost without a preceding queue, and the rate matches the loss-limited rate of the congestion control.
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
-use linerate_model::formulas::{loss_for_rate, loss_limited_rate};
+use linerate_analysis::formulas::{loss_for_rate, loss_limited_rate};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
-use super::super::Rule;
-use super::super::evidence::Evidence;
-use super::super::words::{With, rate, time, verdict};
+use super::super::DiagnosisRule;
+use super::super::evidence::TransferEvidence;
+use super::super::text::{VerdictBuilder, rate, time, verdict};
 
-/// Packets are lost without a queue before, and the rate is what the congestion control makes of that loss rate.
-pub(super) const RULE: Rule = Rule {
+/// Packets are lost without a preceding queue, and the rate matches the loss-limited rate of the congestion control.
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "loss",
-    test: "Packets are lost without a queue before, and the rate is what the congestion control makes of that loss rate.",
+    test: "Packets are lost without a preceding queue, and the rate matches the loss-limited rate of the congestion \
+        control.",
     citation: "Mathis et al. 1997; RFC 9438 section 5.2",
     check,
 };
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if !evidence.loses_without_queue() {
         return None;
     }
@@ -29,16 +30,19 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
     });
     let needed = evidence.capacity.and_then(|capacity| loss_for_rate(control, segment, base, capacity));
     let text = format!(
-        "Random loss: {:.4} % of what is sent is lost without a queue before, and {control} makes {} of that.",
+        "Random loss: {:.4} % of the sent packets are lost without a preceding queue, which limits {control} to {}.",
         loss.percent(),
         rate(evidence.steady)
     );
     Some(
         verdict(Cause::Loss, if fits { Confidence::High } else { Confidence::Medium }, text)
-            .figure("what the formula expects", expected.map(rate))
-            .figure("loss that the whole path would need", needed.map(|needed| format!("{:.6} %", needed.percent())))
+            .figure("rate expected by the formula", expected.map(rate))
+            .figure("loss that the full path rate allows", needed.map(|needed| format!("{:.6} %", needed.percent())))
             .figure("queueing", evidence.queueing().map(|(_, high)| time(high)))
-            .advice("find where packets are lost: error counters of interfaces, optics, Wi-Fi; this is no congestion")
-            .advice("BBR does not take single losses for congestion: `linerate diagnose HOST -- -C bbr` shows what it reaches"),
+            .advice("find where packets are lost: error counters of interfaces, optics, Wi-Fi; this is not congestion")
+            .advice(
+                "BBR does not take single losses for congestion: `linerate diagnose HOST -- -C bbr` shows what it \
+                reaches",
+            ),
     )
 }

@@ -1,4 +1,4 @@
-//! The rules, one per file, in the order in which they are asked.
+//! The rules, one per file, in the order in which they are checked.
 
 mod application;
 mod asymmetric;
@@ -37,10 +37,10 @@ mod timestamps_off;
 mod unclear;
 mod window_scaling_off;
 
-use super::Rule;
+use super::DiagnosisRule;
 
 /// All rules, in the order of the table.
-pub const RULES: &[Rule] = &[
+pub const RULES: &[DiagnosisRule] = &[
     black_hole::RULE,
     path_dead::RULE,
     kernel_memory::RULE,

@@ -1,26 +1,26 @@
-//! The sender's sockets were not seen.
+//! The sender's sockets were not sampled.
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
-use super::super::Rule;
-use super::super::evidence::Evidence;
-use super::super::words::{With, verdict};
+use super::super::DiagnosisRule;
+use super::super::evidence::TransferEvidence;
+use super::super::text::{VerdictBuilder, verdict};
 
-/// The sender's sockets were not seen.
-pub(super) const RULE: Rule = Rule {
+/// The sender's sockets were not sampled.
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "not-enough-data",
-    test: "The sender's sockets were not seen.",
+    test: "The sender's sockets were not sampled.",
     citation: "tcp_info is read at the sending end (include/uapi/linux/tcp.h)",
     check,
 };
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let seen = evidence.observation.connections.iter().any(|connection| !connection.sender.is_empty());
-    // The receiver alone can be told to read too slowly, and nothing else.
+    // From the receiver alone, only a slow reader can be diagnosed.
     if seen || evidence.unread.is_some_and(|unread| unread.get() >= 0.4) {
         return None;
     }
-    let text = "The sender's sockets were not seen, so what held it back cannot be told.";
+    let text = "The sender's sockets were not sampled, so its limit is unknown.";
     let advice = "run `linerate serve` at the far end, or let the data flow from here (without -R)";
     Some(verdict(Cause::NotEnoughData, Confidence::High, text).advice(advice))
 }

@@ -1,20 +1,20 @@
-//! Nothing was acknowledged, and timeouts doubled.
+//! Nothing was acknowledged, and the retransmission timeout doubled repeatedly.
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
-use super::super::Rule;
-use super::super::evidence::Evidence;
-use super::super::words::{With, verdict};
+use super::super::DiagnosisRule;
+use super::super::evidence::TransferEvidence;
+use super::super::text::{VerdictBuilder, verdict};
 
-/// Nothing was acknowledged, and timeouts doubled.
-pub(super) const RULE: Rule = Rule {
+/// Nothing was acknowledged, and the retransmission timeout doubled repeatedly.
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "path-dead",
-    test: "Nothing was acknowledged, and timeouts doubled.",
+    test: "Nothing was acknowledged, and the retransmission timeout doubled repeatedly.",
     citation: "RFC 6298 section 5.5",
     check,
 };
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let doubled = evidence.sender().and_then(|info| info.backoff)?;
     if doubled < 3 || !evidence.observation.received.is_zero() {
         return None;

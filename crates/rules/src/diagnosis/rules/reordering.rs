@@ -1,36 +1,44 @@
-//! Packets overtake each other.
+//! Packets arrive out of order.
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
-use super::super::Rule;
-use super::super::evidence::Evidence;
-use super::super::words::{With, of_whole, percent, verdict};
+use super::super::DiagnosisRule;
+use super::super::evidence::TransferEvidence;
+use super::super::text::{VerdictBuilder, percent, percent_of, verdict};
 
-/// Share of packets out of order from which on it is the path's way.
-const LEAST: f64 = 0.002;
+/// Share of reordered packets from which the path causes them.
+const MIN_REORDERED_SHARE: f64 = 0.002;
 
-/// Packets overtake each other.
-pub(super) const RULE: Rule =
-    Rule { id: "reordering", test: "Packets overtake each other.", citation: "RFC 4737; tcpi_reord_seen", check };
+/// Packets arrive out of order.
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
+    id: "reordering",
+    test: "Packets arrive out of order.",
+    citation: "RFC 4737; tcpi_reord_seen",
+    check,
+};
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let events = evidence.sender()?.reordering_seen?.get();
     let share = evidence.path().and_then(|path| path.packets.as_ref()?.reordering).unwrap_or(0.0);
-    if events == 0 && share < LEAST {
+    if events == 0 && share < MIN_REORDERED_SHARE {
         return None;
     }
-    // After a loss the kernel sees reordering where the path has none.
-    if share < LEAST && (evidence.path().is_some() || evidence.retransmits?.get() > 0) {
+    // After a loss the kernel counts reordering that the path does not have.
+    if share < MIN_REORDERED_SHARE && (evidence.path().is_some() || evidence.retransmits?.get() > 0) {
         return None;
     }
     let text = format!(
-        "Packets arrive out of order ({} of the path's probes; TCP saw it {events} times and waits longer before it takes one for lost).",
-        of_whole(share)
+        "Packets arrive out of order ({} of the path's probes; TCP detected it {events} times and waits longer before \
+            it marks one as lost).",
+        percent_of(share)
     );
     Some(
         verdict(Cause::Reordering, Confidence::High, text)
-            .figure("sent again", evidence.retransmitted.map(percent))
-            .figure("of what the path carries", evidence.used().map(of_whole))
-            .advice("look for links that are used per packet (bonding mode balance-rr, ECMP per packet): per flow keeps the order"),
+            .figure("retransmitted", evidence.retransmitted.map(percent))
+            .figure("path utilisation", evidence.used().map(percent_of))
+            .advice(
+                "look for per-packet load balancing (bonding mode balance-rr, ECMP per packet): \
+                per-flow balancing keeps the order",
+            ),
     )
 }

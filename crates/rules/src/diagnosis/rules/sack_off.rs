@@ -1,20 +1,20 @@
-//! Selective acknowledgements were not agreed, and segments were lost.
+//! Selective acknowledgements were not negotiated, and segments were lost.
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
-use super::super::Rule;
-use super::super::evidence::Evidence;
-use super::super::words::{With, percent, time, verdict};
+use super::super::DiagnosisRule;
+use super::super::evidence::TransferEvidence;
+use super::super::text::{VerdictBuilder, percent, time, verdict};
 
-/// Selective acknowledgements were not agreed, and segments were lost.
-pub(super) const RULE: Rule = Rule {
+/// Selective acknowledgements were not negotiated, and segments were lost.
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "sack-off",
-    test: "Selective acknowledgements were not agreed, and segments were lost.",
+    test: "Selective acknowledgements were not negotiated, and segments were lost.",
     citation: "RFC 2018; RFC 6675",
     check,
 };
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let info = evidence.sender()?;
     let lost = evidence.retransmits?;
     if info.selective_acknowledgements? || lost.is_zero() {
@@ -27,15 +27,16 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
         (true, true) => "both hosts have it switched off",
         (true, false) => "the sender has it switched off",
         (false, true) => "the receiver has it switched off",
-        (false, false) => "the peer or something on the way takes the option away",
+        (false, false) => "the peer or a device on the path removes the option",
     };
     let text = format!(
-        "Without selective acknowledgements ({who}) each lost segment is repaired in a round trip of its own: {} segments were sent again.",
+        "Without selective acknowledgements ({who}) the repair of each lost segment takes its own round trip: {} \
+            segments were retransmitted.",
         lost.get()
     );
     Some(
         verdict(Cause::SackOff, Confidence::High, text)
-            .figure("sent again", evidence.retransmitted.map(percent))
+            .figure("retransmitted", evidence.retransmitted.map(percent))
             .figure("longest stall", Some(time(evidence.longest_stall)))
             .advice("net.ipv4.tcp_sack = 1 where it is 0"),
     )

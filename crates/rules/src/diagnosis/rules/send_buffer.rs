@@ -1,37 +1,37 @@
-//! The sender waited for room in its send buffer, and the path is not full.
+//! The sender waited for free space in its send buffer, and the path is not full.
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use linerate_units::ByteCount;
 
-use super::super::Rule;
-use super::super::evidence::Evidence;
-use super::super::words::{With, percent, size, third_number, verdict};
-use crate::tuning::{Buffer, measured_need};
+use super::super::DiagnosisRule;
+use super::super::evidence::TransferEvidence;
+use super::super::text::{VerdictBuilder, percent, size, third_number_advice, verdict};
+use crate::tuning::{SocketBuffer, measured_buffer_need};
 
-/// From this share of the busy time on, the buffer limits.
-const LIMITS: f64 = 0.2;
-/// This near to the window, it is the window.
-const REACHED: f64 = 0.92;
+/// Share of the busy time from which the buffer limits.
+const MIN_LIMITED_SHARE: f64 = 0.2;
+/// Share of the window from which the window limits, not the buffer.
+const MIN_REACHED_SHARE: f64 = 0.92;
 
-/// The sender waited for room in its send buffer, and the path is not full.
-pub(super) const RULE: Rule = Rule {
+/// The sender waited for free space in its send buffer, and the path is not full.
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "send-buffer",
-    test: "The sender waited for room in its send buffer, and the path is not full.",
+    test: "The sender waited for free space in its send buffer, and the path is not full.",
     citation: "tcpi_sndbuf_limited (net/ipv4/tcp_output.c, tcp_chrono_start); tcp_sndbuf_expand()",
     check,
 };
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let shares = evidence.shares?;
-    let waits = shares.send_buffer.get() >= LIMITS;
-    if !(waits || evidence.send_is_full()) || evidence.is_full_despite(shares.send_buffer) {
+    let waits = shares.send_buffer.get() >= MIN_LIMITED_SHARE;
+    if !(waits || evidence.is_send_buffer_full()) || evidence.fills_path_despite(shares.send_buffer) {
         return None;
     }
-    // What is under way reaches the window, so that a larger send buffer would change nothing.
+    // The data in flight reaches the window, so that a larger send buffer would change nothing.
     let reached = evidence
         .in_flight
         .zip(evidence.window)
-        .is_some_and(|(flight, window)| flight.as_f64() >= REACHED * window.as_f64());
+        .is_some_and(|(flight, window)| flight.as_f64() >= MIN_REACHED_SHARE * window.as_f64());
     if reached {
         return None;
     }
@@ -39,23 +39,23 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
         evidence.sender_setting("net.ipv4.tcp_wmem").and_then(|values| values.get(2).copied()).map(ByteCount::new);
     let at_the_end =
         evidence.send_buffer.zip(most).is_some_and(|((size, _), most)| size.as_f64() >= 0.9 * most.as_f64());
-    let needed = measured_need(evidence.observation, Buffer::Send);
+    let needed = measured_buffer_need(evidence.observation, SocketBuffer::Send);
     let how = if waits {
         format!("for {} of the time", percent(shares.send_buffer))
     } else {
-        "with what is under way, and nothing waits to be sent".to_owned()
+        "of data in flight, and no data waits to be sent".to_owned()
     };
     let why = if at_the_end {
-        "it may not grow further (net.ipv4.tcp_wmem)"
+        "it cannot grow further (net.ipv4.tcp_wmem)"
     } else {
-        "it does not grow to what the path needs"
+        "it does not grow to the size that the path needs"
     };
     let text = format!("The send buffer is full {how}: {why}.");
     Some(
         verdict(Cause::SendBuffer, if at_the_end { Confidence::High } else { Confidence::Medium }, text)
             .figure("send buffer", evidence.send_buffer.map(|(buffer, _)| size(buffer)))
             .figure("net.ipv4.tcp_wmem, largest", most.map(size))
-            .figure("bandwidth-delay product", evidence.product().map(size))
-            .advice(third_number("sender", "net.ipv4.tcp_wmem", most, needed)),
+            .figure("bandwidth-delay product", evidence.bandwidth_delay_product().map(size))
+            .advice(third_number_advice("sender", "net.ipv4.tcp_wmem", most, needed)),
     )
 }

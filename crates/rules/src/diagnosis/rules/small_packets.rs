@@ -1,21 +1,21 @@
-//! Losses limit, and the segments are half of what the path takes, or less.
+//! Losses limit the transfer, and the segments are at most half of the path MTU.
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use linerate_units::ByteCount;
 
-use super::super::Rule;
-use super::super::evidence::Evidence;
-use super::super::words::{With, percent, verdict};
+use super::super::DiagnosisRule;
+use super::super::evidence::TransferEvidence;
+use super::super::text::{VerdictBuilder, percent, verdict};
 
-/// Losses limit, and the segments are half of what the path takes, or less.
-pub(super) const RULE: Rule = Rule {
+/// Losses limit the transfer, and the segments are at most half of the path MTU.
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "small-packets",
-    test: "Losses limit, and the segments are half of what the path takes, or less.",
+    test: "Losses limit the transfer, and the segments are at most half of the path MTU.",
     citation: "Mathis et al. 1997: rate grows with the segment size",
     check,
 };
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if !evidence.loses_without_queue() {
         return None;
     }
@@ -26,12 +26,13 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
     }
     let gain = ByteCount::new(path).as_f64() / f64::from(segment.get());
     let text = format!(
-        "Segments of {} bytes on a path that takes packets of {path}: at the same loss rate, full ones would get up to {gain:.1} times as much.",
+        "Segments have {} bytes on a path with an MTU of {path}: at the same loss rate, full ones would reach up to \
+            {gain:.1} times the rate.",
         segment.get()
     );
     Some(
         verdict(Cause::SmallPackets, Confidence::High, text)
-            .figure("sent again", evidence.retransmitted.map(percent))
+            .figure("retransmitted", evidence.retransmitted.map(percent))
             .advice(
                 "raise the MTU of both hosts' interfaces to the path's, and remove MSS clamps (firewalls; iperf3 -M)",
             ),

@@ -1,24 +1,24 @@
-//! The socket has a largest pacing rate, and the transfer keeps to it.
+//! The socket has a maximum pacing rate, and the transfer reaches it.
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use linerate_units::SegmentCount;
 
-use super::super::Rule;
-use super::super::evidence::Evidence;
-use super::super::words::{With, rate, verdict};
+use super::super::DiagnosisRule;
+use super::super::evidence::TransferEvidence;
+use super::super::text::{VerdictBuilder, rate, verdict};
 
-/// Headers and repairs take the rest.
+/// Share of the pacing rate that counts as reached: headers and retransmissions take the remainder.
 const KEPT: f64 = 0.85;
 
-/// The socket has a largest pacing rate, and the transfer keeps to it.
-pub(super) const RULE: Rule = Rule {
+/// The socket has a maximum pacing rate, and the transfer reaches it.
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "socket-pacing",
-    test: "The socket has a largest pacing rate, and the transfer keeps to it.",
+    test: "The socket has a maximum pacing rate, and the transfer reaches it.",
     citation: "socket(7), SO_MAX_PACING_RATE; tcpi_max_pacing_rate",
     check,
 };
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let each = evidence.sender()?.max_pacing_rate?;
     let connections = SegmentCount::new(evidence.observation.connections.len() as u64).as_f64();
     let allowed = each * connections;
@@ -26,14 +26,17 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
         return None;
     }
     let text = format!(
-        "The program had the kernel pace its connections at {} in all, and gets {}.",
+        "The program limits the pacing rate of its connections to {} in total, and the transfer reaches {}.",
         rate(allowed),
         rate(evidence.steady)
     );
     Some(
         verdict(Cause::SocketPacing, Confidence::High, text)
-            .figure("pacing of each connection", Some(rate(each)))
-            .figure("the path carries", evidence.capacity.map(rate))
-            .advice("set a higher rate in the program (SO_MAX_PACING_RATE; iperf3 --fq-rate), if the path and its policers allow"),
+            .figure("pacing rate per connection", Some(rate(each)))
+            .figure("path capacity", evidence.capacity.map(rate))
+            .advice(
+                "set a higher rate in the program (SO_MAX_PACING_RATE; iperf3 --fq-rate), if the path and its \
+                policers allow",
+            ),
     )
 }

@@ -1,20 +1,20 @@
-//! TCP timestamps were not agreed.
+//! TCP timestamps were not negotiated.
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
-use super::super::Rule;
-use super::super::evidence::Evidence;
-use super::super::words::{With, of_whole, verdict};
+use super::super::DiagnosisRule;
+use super::super::evidence::TransferEvidence;
+use super::super::text::{VerdictBuilder, percent_of, verdict};
 
-/// TCP timestamps were not agreed.
-pub(super) const RULE: Rule = Rule {
+/// TCP timestamps were not negotiated.
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "timestamps-off",
-    test: "TCP timestamps were not agreed.",
+    test: "TCP timestamps were not negotiated.",
     citation: "RFC 7323 sections 3 and 5",
     check,
 };
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let info = evidence.sender()?;
     if info.timestamps? {
         return None;
@@ -26,14 +26,15 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
         (true, true) => "both hosts have them switched off",
         (true, false) => "the sender has them switched off",
         (false, true) => "the receiver has them switched off",
-        (false, false) => "the peer or something on the way takes the option away",
+        (false, false) => "the peer or a device on the path removes the option",
     };
     let text = format!(
-        "TCP timestamps are missing ({who}): that gains 12 bytes in a segment, and loses exact round trips and the protection of fast connections against old segments."
+        "TCP timestamps are missing ({who}): that saves 12 bytes per segment, but loses exact RTT samples and the \
+            protection against wrapped sequence numbers (PAWS)."
     );
     Some(
         verdict(Cause::TimestampsOff, Confidence::High, text)
-            .figure("of what the path carries", evidence.used().map(of_whole))
+            .figure("path utilisation", evidence.used().map(percent_of))
             .advice("net.ipv4.tcp_timestamps = 1 where it is 0"),
     )
 }

@@ -1,54 +1,62 @@
-//! Nothing else fits.
+//! No other rule matches.
 
 use core::time::Duration;
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
-use super::super::Rule;
-use super::super::evidence::{Evidence, FULL};
-use super::super::words::{With, of_whole, percent, rate, size, time, verdict};
+use super::super::DiagnosisRule;
+use super::super::evidence::{FULL, TransferEvidence};
+use super::super::text::{VerdictBuilder, percent, percent_of, rate, size, time, verdict};
 
-/// A queue that is no jitter, as for a path that is full.
-const LEAST_QUEUE: Duration = Duration::from_millis(1);
+/// Least queueing delay that is not jitter, as for a full path.
+const MIN_QUEUE_DELAY: Duration = Duration::from_millis(1);
 
-/// Nothing else fits.
-pub(super) const RULE: Rule =
-    Rule { id: "unclear", test: "Nothing else fits.", citation: "what is not known is said", check };
+/// No other rule matches.
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
+    id: "unclear",
+    test: "No other rule matches.",
+    citation: "unknown causes are reported as unknown",
+    check,
+};
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     evidence.shares?;
     let text = match evidence.used() {
-        Some(used) if used < FULL && super::link_rate::RULE.check_is_silent(evidence) => {
-            format!("The transfer gets {} of what the path carries, and none of the known causes fits.", of_whole(used))
+        Some(used) if used < FULL && super::link_rate::RULE.is_silent(evidence) => {
+            format!(
+                "The transfer gets {} of the path's capacity, and none of the known causes matches.",
+                percent_of(used)
+            )
         }
         Some(_) => return None,
         None => without_capacity(evidence),
     };
-    let measure = "`linerate diagnose HOST` measures what the path carries, and so whether it is full";
+    let measure = "`linerate diagnose HOST` measures the path's capacity, and so shows if the path is full";
     let found = verdict(Cause::Unclear, Confidence::Low, text);
     Some(
         if evidence.capacity.is_none() { found.advice(measure) } else { found }
-            .figure("sent again", evidence.retransmitted.map(percent))
+            .figure("retransmitted", evidence.retransmitted.map(percent))
             .figure("queueing", evidence.queueing().map(|(median, _)| time(median)))
-            .figure("window offered", evidence.window.map(size))
-            .figure("under way", evidence.in_flight.map(size)),
+            .figure("advertised window", evidence.window.map(size))
+            .figure("in flight", evidence.in_flight.map(size)),
     )
 }
 
-/// What can be said of a transfer whose path was not measured: a queue tells of a bottleneck that has enough to send.
-fn without_capacity(evidence: &Evidence<'_>) -> String {
-    let standing = evidence
+/// Describes a transfer whose path was not measured: a queue implies a saturated bottleneck.
+fn without_capacity(evidence: &TransferEvidence<'_>) -> String {
+    let queued = evidence
         .queueing()
         .zip(evidence.base)
-        .filter(|((median, _), base)| *median > LEAST_QUEUE && *median > base.mul_f64(0.2));
+        .filter(|((median, _), base)| *median > MIN_QUEUE_DELAY && *median > base.mul_f64(0.2));
     let rate = rate(evidence.steady);
-    match standing {
+    match queued {
         Some(((median, _), _)) => format!(
-            "No limit of a host shows: the transfer gets {rate}, and a queue of {} stands on the path, which then is most likely full.",
+            "No limit of a host shows: the transfer gets {rate}, and the path has a persistent queue of {}, so it is \
+                most likely full.",
             time(median)
         ),
         None => format!(
-            "No limit of a host shows: the transfer gets {rate}, and without the path's capacity nothing more can be said."
+            "No limit of a host shows: the transfer gets {rate}, and without the path's capacity nothing more is known."
         ),
     }
 }

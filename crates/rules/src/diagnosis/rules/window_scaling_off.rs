@@ -1,31 +1,31 @@
-//! The window scale option was not agreed, and windows end at 65535 bytes.
+//! The window scale option was not negotiated, and windows are limited to 65535 bytes.
 
-use linerate_model::diagnosis::{Cause, Confidence, Verdict};
-use linerate_model::formulas::window_rate;
+use linerate_analysis::formulas::window_rate;
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use linerate_units::ByteCount;
 
-use super::super::Rule;
-use super::super::evidence::Evidence;
-use super::super::words::{With, rate, size, time, verdict};
+use super::super::DiagnosisRule;
+use super::super::evidence::TransferEvidence;
+use super::super::text::{VerdictBuilder, rate, size, time, verdict};
 
 const KEY: &str = "net.ipv4.tcp_window_scaling";
 
-/// The window scale option was not agreed, and windows end at 65535 bytes.
-pub(super) const RULE: Rule = Rule {
+/// The window scale option was not negotiated, and windows are limited to 65535 bytes.
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "window-scaling-off",
-    test: "The window scale option was not agreed, and windows end at 65535 bytes.",
+    test: "The window scale option was not negotiated, and windows are limited to 65535 bytes.",
     citation: "RFC 7323 section 2",
     check,
 };
 
-fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let info = evidence.sender()?;
     info.timestamps?;
     if info.window_scale.is_some() || evidence.is_full() {
         return None;
     }
     let most = ByteCount::new(65_535);
-    if evidence.product().is_some_and(|product| product <= most) {
+    if evidence.bandwidth_delay_product().is_some_and(|product| product <= most) {
         return None;
     }
     let bound = evidence.base.and_then(|base| window_rate(most, base));
@@ -35,18 +35,21 @@ fn check(evidence: &Evidence<'_>) -> Option<Verdict> {
         (true, true) => "both hosts have it switched off",
         (true, false) => "the sender has it switched off",
         (false, true) => "the receiver has it switched off",
-        (false, false) => "something on the way takes the option away",
+        (false, false) => "a device on the path removes the option",
     };
     let text = format!(
-        "Window scaling is missing ({who}): at most 65535 bytes are under way{}.",
+        "Window scaling is missing ({who}): at most 65535 bytes are in flight{}.",
         bound
             .map(|bound| format!(", {} over {}", rate(bound), time(evidence.base.unwrap_or_default())))
             .unwrap_or_default()
     );
     Some(
         verdict(Cause::WindowScalingOff, Confidence::High, text)
-            .figure("largest window offered", evidence.largest_window.map(size))
-            .figure("bandwidth-delay product", evidence.product().map(size))
-            .advice("net.ipv4.tcp_window_scaling = 1 where it is 0, set back in the file that sets it (`linerate audit --explain net.ipv4.tcp_window_scaling`)"),
+            .figure("largest advertised window", evidence.largest_window.map(size))
+            .figure("bandwidth-delay product", evidence.bandwidth_delay_product().map(size))
+            .advice(
+                "net.ipv4.tcp_window_scaling = 1 where it is 0, corrected in the file that sets it (`linerate \
+                audit --explain net.ipv4.tcp_window_scaling`)",
+            ),
     )
 }

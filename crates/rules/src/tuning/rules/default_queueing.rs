@@ -1,48 +1,49 @@
-//! Many connections with BBR are paced by a timer each.
+//! Many connections with BBR need one pacing timer each without fq.
 
-use linerate_model::change::{Change, Group, Reason, TakesEffect, Target};
+use linerate_model::change::{ChangeGroup, ChangeReason, ChangeTarget, EffectTiming, HostChange};
 use linerate_model::diagnosis::Cause;
 use linerate_units::StreamCount;
 
-use super::super::cases::{host, rhel};
-use super::super::inputs::Interface;
-use super::super::support::Setting;
-use super::super::{Answer, Inputs, TuningRule};
-use super::planned;
+use super::super::inputs::EgressInterface;
+use super::super::support::SettingProposal;
+use super::super::test_cases::{host, rhel};
+use super::super::{RuleAnswer, TuningInputs, TuningRule};
+use super::planned_congestion_control;
 
 const ID: &str = "default-queueing";
 const KEY: &str = "net.core.default_qdisc";
-/// Up to so many connections the timers cost little.
-const FEW: StreamCount = StreamCount::new(100);
+/// Number of connections up to which the timers cost little.
+const MAX_CONNECTIONS_WITH_TIMERS: StreamCount = StreamCount::new(100);
 
 pub(super) const RULE: TuningRule = TuningRule {
     id: ID,
-    group: Group::Queueing,
-    explanation: "BBR paces. Without the fair queue (fq) each connection has a timer of its own, and hundreds of them cost \
-                  processor time; fq paces all of them with one. The setting is for interfaces that come up later; the one \
-                  towards the other end is changed itself.",
+    group: ChangeGroup::Queueing,
+    explanation: "BBR paces. Without the fair queue (fq) each connection has its own timer, and hundreds of them cost \
+    processor time; fq paces all of them with one. The setting applies to interfaces that come up later; the \
+    interface towards the other end is changed directly.",
     citation: "Linux, net/ipv4/tcp_bbr.c (comment at its head); tc-fq(8)",
     causes: &[Cause::SenderProcessor],
     unmeasured: true,
     propose,
-    fires: || many(500),
-    silent: || many(10),
+    fires: || host_with_connections(500),
+    silent: || host_with_connections(10),
 };
 
-/// A host with so many connections that use BBR.
-fn many(flows: u64) -> Inputs {
+/// Returns a host with this number of connections that use BBR.
+fn host_with_connections(flows: u64) -> TuningInputs {
     let mut inputs = rhel(host(&[(KEY, "fq_codel"), ("net.ipv4.tcp_congestion_control", "bbr")]));
     inputs.flows = Some(StreamCount::new(flows));
     inputs.near.interface =
-        Some(Interface { name: "eth0".to_owned(), queueing: Some("# made by the kernel: fq_codel".to_owned()) });
+        Some(EgressInterface { name: "eth0".to_owned(), queueing: Some("# made by the kernel: fq_codel".to_owned()) });
     inputs
 }
 
-fn propose(inputs: &Inputs) -> Vec<Answer> {
-    let Some(flows) = inputs.flows.filter(|flows| *flows > FEW) else { return Vec::new() };
+fn propose(inputs: &TuningInputs) -> Vec<RuleAnswer> {
+    let Some(flows) = inputs.flows.filter(|flows| *flows > MAX_CONNECTIONS_WITH_TIMERS) else { return Vec::new() };
     let transfers = inputs.transfers();
     let senders = transfers.iter().map(|transfer| transfer.sender);
-    let pacing = senders.filter(|end| planned(inputs, *end).is_some_and(|name| name.starts_with("bbr")));
+    let pacing =
+        senders.filter(|end| planned_congestion_control(inputs, *end).is_some_and(|name| name.starts_with("bbr")));
     pacing
         .filter_map(|end| {
             let host = inputs.host(end)?;
@@ -50,37 +51,38 @@ fn propose(inputs: &Inputs) -> Vec<Answer> {
             (now != "fq").then_some((end, host))
         })
         .flat_map(|(end, host)| {
-            let setting = Setting {
+            let setting = SettingProposal {
                 rule: ID,
                 end,
                 key: KEY,
                 to: "fq".to_owned(),
-                group: Group::Queueing,
-                takes_effect: TakesEffect::LinkBounce,
-                text: "Many connections with BBR are paced by a timer each; the fair queue paces them with one."
-                    .to_owned(),
+                group: ChangeGroup::Queueing,
+                takes_effect: EffectTiming::LinkBounce,
+                text:
+                    "Many connections with BBR use one pacing timer each; the fair queue paces them with one in total."
+                        .to_owned(),
                 arithmetic: None,
                 evidence: vec![format!("connections: {flows}")],
-                risk: "queueing disciplines that were set up by hand are not touched by it",
+                risk: "it does not affect queueing disciplines that were set up by hand",
             };
             let mut answers = setting.answer(inputs);
-            if let (Some(Answer::Change(proposed)), Some(interface)) = (answers.first_mut(), &host.interface) {
+            if let (Some(RuleAnswer::Change(proposed)), Some(interface)) = (answers.first_mut(), &host.interface) {
                 let reason = proposed.change.reason.clone();
-                proposed.alternatives.push(of_interface(&interface.name, interface.queueing.clone(), reason));
+                proposed.alternatives.push(interface_change(&interface.name, interface.queueing.clone(), reason));
             }
             answers
         })
         .collect()
 }
 
-/// The same for the interface that is up.
-fn of_interface(name: &str, from: Option<String>, reason: Reason) -> Change {
-    Change {
-        target: Target::Queueing { interface: name.to_owned() },
+/// Returns the same change for the interface that is up.
+fn interface_change(name: &str, from: Option<String>, reason: ChangeReason) -> HostChange {
+    HostChange {
+        target: ChangeTarget::Queueing { interface: name.to_owned() },
         from,
         to: format!("qdisc replace dev {name} root fq"),
-        group: Group::Queueing,
-        takes_effect: TakesEffect::Now,
-        reason: Reason { risk: "shaping and priorities of this interface are lost".to_owned(), ..reason },
+        group: ChangeGroup::Queueing,
+        takes_effect: EffectTiming::Now,
+        reason: ChangeReason { risk: "shaping and priorities of this interface are lost".to_owned(), ..reason },
     }
 }

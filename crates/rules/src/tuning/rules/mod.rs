@@ -1,33 +1,32 @@
-//! One rule per file.
+//! One rule per file, and one table of TCP features.
 
 mod congestion_control;
 mod default_queueing;
+mod features;
 mod mtu_probing;
 mod pacing;
-mod receive_autotuning;
 mod receive_backlog;
 mod receive_budget;
 mod receive_buffer;
-mod selective_acknowledgements;
 mod send_buffer;
 mod socket_buffer_limit;
 mod tcp_memory;
-mod timestamps;
 mod unsent_limit;
-mod window_scaling;
+
+use features::{row, rule as feature};
 
 use super::TuningRule;
 
-pub(super) use congestion_control::planned;
+pub(super) use congestion_control::planned_congestion_control;
 
-/// All rules, in the order in which their changes are tried: groups one after the other, and within the buffers the total
-/// before what has to fit into it.
+/// All rules, in the order in which their changes are tried: groups one after the other, and within the buffers the
+/// total before what has to fit into it.
 pub const TUNING_RULES: &[TuningRule] = &[
-    window_scaling::RULE,
-    selective_acknowledgements::RULE,
-    timestamps::RULE,
+    feature::<{ row("window-scaling") }>(),
+    feature::<{ row("selective-acknowledgements") }>(),
+    feature::<{ row("timestamps") }>(),
     tcp_memory::RULE,
-    receive_autotuning::RULE,
+    feature::<{ row("receive-autotuning") }>(),
     receive_buffer::RULE,
     send_buffer::RULE,
     socket_buffer_limit::RULE,

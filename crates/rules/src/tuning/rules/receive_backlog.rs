@@ -1,27 +1,27 @@
-//! Packets were dropped at a full backlog of a processor.
+//! Packets were dropped at a processor's full receive backlog.
 
 use core::time::Duration;
 
-use linerate_model::change::{Group, TakesEffect};
+use linerate_model::change::{ChangeGroup, EffectTiming};
 use linerate_model::diagnosis::Cause;
 use linerate_units::PacketCount;
 
-use super::super::cases::{diagnosed, host, rhel};
-use super::super::inputs::Receiving;
-use super::super::support::Setting;
-use super::super::{Answer, Inputs, TuningRule};
+use super::super::inputs::ReceiveCounters;
+use super::super::support::SettingProposal;
+use super::super::test_cases::{diagnosed, host, rhel};
+use super::super::{RuleAnswer, TuningInputs, TuningRule};
 
 const ID: &str = "receive-backlog";
 const KEY: &str = "net.core.netdev_max_backlog";
-/// A longer backlog only delays what it cannot save.
-const LONGEST: u64 = 10_000;
+/// Largest proposed backlog in packets: a longer one only adds delay.
+const MAX_BACKLOG: u64 = 10_000;
 
 pub(super) const RULE: TuningRule = TuningRule {
     id: ID,
-    group: Group::Processors,
-    explanation: "The backlog holds packets that are handed to another processor (receive packet steering), or that come \
-                  from virtual interfaces. Network cards with queues of their own do not use it, and without counted drops a \
-                  longer one changes nothing.",
+    group: ChangeGroup::Processors,
+    explanation: "The backlog holds packets that are passed to another processor (receive packet steering), or that \
+    come from virtual interfaces. Network cards with queues of their own do not use it, and without counted drops a \
+    longer one changes nothing.",
     citation: "Documentation/admin-guide/sysctl/net.rst (netdev_max_backlog); Documentation/networking/scaling.rst",
     causes: &[Cause::HostDrops],
     unmeasured: true,
@@ -30,41 +30,41 @@ pub(super) const RULE: TuningRule = TuningRule {
     silent: || dropped(0),
 };
 
-/// A receiver that dropped so many packets within ten seconds.
-fn dropped(packets: u64) -> Inputs {
+/// Returns a receiver that dropped this number of packets within ten seconds.
+fn dropped(packets: u64) -> TuningInputs {
     let mut inputs = diagnosed(rhel(host(&[(KEY, "1000")])), Cause::HostDrops);
-    inputs.near.receiving = Some(Receiving {
+    inputs.near.receiving = Some(ReceiveCounters {
         elapsed: Duration::from_secs(10),
         processors: 2,
         dropped: PacketCount::new(packets),
         backlog: PacketCount::new(1000),
-        ..Receiving::default()
+        ..ReceiveCounters::default()
     });
     inputs
 }
 
-fn propose(inputs: &Inputs) -> Vec<Answer> {
-    let dropping = inputs.ends().filter_map(|(end, host)| {
+fn propose(inputs: &TuningInputs) -> Vec<RuleAnswer> {
+    let dropping = inputs.known_hosts().filter_map(|(end, host)| {
         let seen = host.receiving.filter(|seen| !seen.dropped.is_zero() && !seen.backlog.is_zero())?;
-        // Twice the length at which packets were dropped: applied once, not with every look at the same count.
-        let to = (seen.backlog.get() * 2).min(LONGEST);
+        // Twice the length at which packets were dropped: applied once, not with every check of the same count.
+        let to = (seen.backlog.get() * 2).min(MAX_BACKLOG);
         (host.number(KEY)? < to).then_some((end, seen, to))
     });
     let dropping: Vec<_> = dropping.collect();
     dropping
         .into_iter()
         .flat_map(|(end, seen, to)| {
-            Setting {
+            SettingProposal {
                 rule: ID,
                 end,
                 key: KEY,
                 to: to.to_string(),
-                group: Group::Processors,
-                takes_effect: TakesEffect::Now,
-                text: "Packets that had arrived were dropped at the full backlog of a processor.".to_owned(),
-                arithmetic: Some(format!("2 x {} packets, at most {LONGEST}", seen.backlog)),
+                group: ChangeGroup::Processors,
+                takes_effect: EffectTiming::Now,
+                text: "Received packets were dropped at a processor's full receive backlog.".to_owned(),
+                arithmetic: Some(format!("2 x {} packets, at most {MAX_BACKLOG}", seen.backlog)),
                 evidence: vec![format!("dropped in {:.0} s: {}", seen.elapsed.as_secs_f64(), seen.dropped)],
-                risk: "what is queued longer arrives later",
+                risk: "a longer queue adds delay",
             }
             .answer(inputs)
         })

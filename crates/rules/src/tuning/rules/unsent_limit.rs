@@ -1,26 +1,26 @@
-//! What a program says next waits behind much that is not sent yet.
+//! New data of a program waits behind much unsent data.
 
-use linerate_model::change::{Group, TakesEffect};
+use linerate_model::change::{ChangeGroup, EffectTiming};
 use linerate_model::diagnosis::Cause;
 use linerate_units::{ByteCount, display};
 
-use super::super::cases::{host, rhel};
-use super::super::goal::Goal;
-use super::super::support::Setting;
-use super::super::{Answer, Inputs, TuningRule};
+use super::super::goal::TuningGoal;
+use super::super::support::SettingProposal;
+use super::super::test_cases::{host, rhel};
+use super::super::{RuleAnswer, TuningInputs, TuningRule};
 
 const ID: &str = "unsent-limit";
 const KEY: &str = "net.ipv4.tcp_notsent_lowat";
-/// Enough for the kernel to build large segments of, little enough not to wait for.
-const LIMIT: ByteCount = ByteCount::from_kibibytes(128);
+/// Limit of unsent data: enough for large GSO segments, too little for a noticeable delay.
+const UNSENT_LIMIT: ByteCount = ByteCount::from_kibibytes(128);
 
 pub(super) const RULE: TuningRule = TuningRule {
     id: ID,
-    group: Group::Queueing,
-    explanation: "A program may write until the send buffer is full, and what it writes last waits behind all of it. With \
-                  tcp_notsent_lowat the socket only counts as writable when little is left unsent, so that a program that \
-                  waits for that decides late what comes next. For goals that mind waiting, and only where much was seen \
-                  to wait.",
+    group: ChangeGroup::Queueing,
+    explanation: "A program may write until the send buffer is full, and new data waits behind all of it. With \
+    tcp_notsent_lowat the socket is only writable when little is left unsent, so that a program that \
+    waits for that chooses late what to send next. For latency-sensitive goals, and only where much unsent \
+    data was observed.",
     citation: "Documentation/networking/ip-sysctl.rst (tcp_notsent_lowat); RFC 9113 section 5.3 (priorities)",
     causes: &[Cause::SendBuffer, Cause::ReceiveWindow],
     unmeasured: true,
@@ -29,39 +29,41 @@ pub(super) const RULE: TuningRule = TuningRule {
     silent: || waiting(ByteCount::from_kibibytes(64)),
 };
 
-/// A web server that sends, with so much unsent.
-fn waiting(not_sent: ByteCount) -> Inputs {
+/// Returns a web server with this amount of unsent data.
+fn waiting(not_sent: ByteCount) -> TuningInputs {
     let mut inputs = rhel(host(&[(KEY, "4294967295")]));
-    inputs.goal = Goal::Web;
+    inputs.goal = TuningGoal::Web;
     inputs.seen.not_sent = Some(not_sent);
     inputs
 }
 
-fn propose(inputs: &Inputs) -> Vec<Answer> {
-    let Some(waits) = inputs.seen.not_sent.filter(|waits| inputs.goal.minds_waiting() && *waits > LIMIT * 2) else {
+fn propose(inputs: &TuningInputs) -> Vec<RuleAnswer> {
+    let Some(waits) = inputs.seen.not_sent.filter(|waits| inputs.goal.minds_waiting() && *waits > UNSENT_LIMIT * 2)
+    else {
         return Vec::new();
     };
     let transfers = inputs.transfers();
     let senders = transfers.iter().map(|transfer| transfer.sender);
     let unlimited = senders.filter(|end| {
         let now = inputs.host(*end).and_then(|host| host.number(KEY));
-        now.is_some_and(|now| now > LIMIT.get())
+        now.is_some_and(|now| now > UNSENT_LIMIT.get())
     });
     unlimited
         .flat_map(|end| {
             let time = inputs.seen.goodput.and_then(|goodput| goodput.time_to_send(waits));
-            Setting {
+            SettingProposal {
                 rule: ID,
                 end,
                 key: KEY,
-                to: LIMIT.get().to_string(),
-                group: Group::Queueing,
-                takes_effect: TakesEffect::NewConnections,
-                text: "What a program writes next waits behind much that is not sent yet.".to_owned(),
-                arithmetic: time
-                    .map(|time| format!("{} unsent take {}", display::size(waits), display::duration(time))),
-                evidence: vec![format!("usually written and not sent: {}", display::size(waits))],
-                risk: "programs that wait until they may write are woken more often",
+                to: UNSENT_LIMIT.get().to_string(),
+                group: ChangeGroup::Queueing,
+                takes_effect: EffectTiming::NewConnections,
+                text: "New data of a program waits behind much unsent data.".to_owned(),
+                arithmetic: time.map(|time| {
+                    format!("sending {} of unsent data takes {}", display::size(waits), display::duration(time))
+                }),
+                evidence: vec![format!("median of written but unsent data: {}", display::size(waits))],
+                risk: "programs that wait for a writable socket wake up more often",
             }
             .answer(inputs)
         })

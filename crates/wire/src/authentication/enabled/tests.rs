@@ -11,22 +11,22 @@ fn at(seconds: u64) -> WallTime {
     WallTime::from_unix(Duration::from_secs(seconds))
 }
 
-fn server(padding: Padding) -> Authenticator {
+fn server(padding: RsaPadding) -> Authenticator {
     Authenticator::new(PRIVATE, USERS, padding, SKEW).expect("a good key")
 }
 
-fn token(padding: Padding) -> String {
+fn token(padding: RsaPadding) -> String {
     encrypt_token(PUBLIC, "mario", "rossi", at(1000), padding).expect("a good key")
 }
 
-/// A token of any text.
+/// Encrypts any text as a token.
 fn token_of(text: &[u8]) -> String {
-    STANDARD.encode(encrypt(PUBLIC, text, Padding::Oaep).expect("fits"))
+    STANDARD.encode(encrypt(PUBLIC, text, RsaPadding::Oaep).expect("fits"))
 }
 
 #[test]
 fn both_paddings_and_both_forms_of_keys() {
-    for padding in [Padding::Oaep, Padding::Pkcs1] {
+    for padding in [RsaPadding::Oaep, RsaPadding::Pkcs1] {
         for private in [PRIVATE, PRIVATE_PKCS1] {
             for public in [PUBLIC, PUBLIC_PKCS1] {
                 let server = Authenticator::new(private, USERS, padding, SKEW).expect("a good key");
@@ -40,18 +40,24 @@ fn both_paddings_and_both_forms_of_keys() {
 
 #[test]
 fn the_other_padding_cannot_be_decrypted() {
-    assert_eq!(server(Padding::Oaep).check(&token(Padding::Pkcs1), at(1000)), Err(AuthenticationError::NotDecryptable));
-    assert_eq!(server(Padding::Pkcs1).check(&token(Padding::Oaep), at(1000)), Err(AuthenticationError::NotDecryptable));
+    assert_eq!(
+        server(RsaPadding::Oaep).check(&token(RsaPadding::Pkcs1), at(1000)),
+        Err(AuthenticationError::NotDecryptable)
+    );
+    assert_eq!(
+        server(RsaPadding::Pkcs1).check(&token(RsaPadding::Oaep), at(1000)),
+        Err(AuthenticationError::NotDecryptable)
+    );
 }
 
 #[test]
-fn a_token_is_good_once_and_within_the_skew() {
-    let server = server(Padding::Oaep);
+fn a_token_is_valid_once_and_within_the_skew() {
+    let server = server(RsaPadding::Oaep);
     for (now, good) in [(989, false), (990, true), (1010, true), (1011, false)] {
-        let answer = server.check(&token(Padding::Oaep), at(now));
+        let answer = server.check(&token(RsaPadding::Oaep), at(now));
         assert_eq!(answer.is_ok(), good, "{now}: {answer:?}");
     }
-    let token = token(Padding::Oaep);
+    let token = token(RsaPadding::Oaep);
     assert!(server.check(&token, at(1005)).is_ok());
     let user = UserName("mario".to_owned());
     assert_eq!(server.check(&token, at(1006)), Err(AuthenticationError::Replayed { user: user.clone() }));
@@ -63,9 +69,9 @@ fn a_token_is_good_once_and_within_the_skew() {
 
 #[test]
 fn wrong_credentials() {
-    let server = server(Padding::Oaep);
+    let server = server(RsaPadding::Oaep);
     for (user, password) in [("mario", "Rossi"), ("mario", ""), ("luigi", "rossi"), ("mario", "rossi\nts:   1")] {
-        let token = encrypt_token(PUBLIC, user, password, at(1000), Padding::Oaep).expect("fits");
+        let token = encrypt_token(PUBLIC, user, password, at(1000), RsaPadding::Oaep).expect("fits");
         let expected = Err(AuthenticationError::WrongCredentials { user: user.to_owned() });
         assert_eq!(server.check(&token, at(1000)), expected, "{user} {password}");
     }
@@ -73,8 +79,8 @@ fn wrong_credentials() {
 
 #[test]
 fn malformed_tokens() {
-    let server = server(Padding::Oaep);
-    let good = token(Padding::Oaep);
+    let server = server(RsaPadding::Oaep);
+    let good = token(RsaPadding::Oaep);
     let broken_line = format!("{}\n{}", &good[..64], &good[64..]);
     let other_block = STANDARD.encode([0x5A; 256]);
     let above_modulus = STANDARD.encode([0xFF; 256]);
@@ -98,7 +104,7 @@ fn malformed_tokens() {
 
 #[test]
 fn texts_that_are_not_credentials() {
-    let server = server(Padding::Oaep);
+    let server = server(RsaPadding::Oaep);
     let longest = [b'x'; 256 - 42];
     for text in [
         &b""[..],
@@ -117,28 +123,28 @@ fn texts_that_are_not_credentials() {
 
 #[test]
 fn credentials_that_fill_the_key_exactly() {
-    for (padding, room) in [(Padding::Oaep, 214), (Padding::Pkcs1, 245)] {
+    for (padding, capacity) in [(RsaPadding::Oaep, 214), (RsaPadding::Pkcs1, 245)] {
         let overhead = "user: mario\npwd:  \nts:   1000".len();
         let make = |length| encrypt_token(PUBLIC, "mario", &"x".repeat(length), at(1000), padding);
-        let full = make(room - overhead).expect("fits exactly");
+        let full = make(capacity - overhead).expect("fits exactly");
         let answer = server(padding).check(&full, at(1000));
         assert_eq!(answer, Err(AuthenticationError::WrongCredentials { user: "mario".to_owned() }));
-        let (needed, available) = (ByteCount::from_usize(room + 1), ByteCount::from_usize(room));
-        assert_eq!(make(room - overhead + 1), Err(TokenError::TooLong { needed, available }));
+        let (needed, available) = (ByteCount::from_usize(capacity + 1), ByteCount::from_usize(capacity));
+        assert_eq!(make(capacity - overhead + 1), Err(TokenError::TooLong { needed, available }));
     }
 }
 
 #[test]
 fn user_names_that_would_break_the_format() {
     for user in ["", "a b", "a\npwd:  x", "a\0"] {
-        assert_eq!(encrypt_token(PUBLIC, user, "x", at(1), Padding::Oaep), Err(TokenError::UserName), "{user}");
+        assert_eq!(encrypt_token(PUBLIC, user, "x", at(1), RsaPadding::Oaep), Err(TokenError::UserName), "{user}");
     }
 }
 
 #[test]
-fn unusable_keys_say_what_to_do() {
+fn errors_of_unusable_keys_name_the_remedy() {
     let setup = |pem: &str| {
-        let error = Authenticator::new(pem, USERS, Padding::Oaep, SKEW).expect_err("not a usable key");
+        let error = Authenticator::new(pem, USERS, RsaPadding::Oaep, SKEW).expect_err("not a usable key");
         error.to_string()
     };
     let keys = [
@@ -155,7 +161,7 @@ fn unusable_keys_say_what_to_do() {
         let message = setup(pem);
         assert!(message.contains(expected), "{message}");
     }
-    let error = encrypt_token(PRIVATE, "mario", "rossi", at(1), Padding::Oaep).expect_err("not a public key");
+    let error = encrypt_token(PRIVATE, "mario", "rossi", at(1), RsaPadding::Oaep).expect_err("not a public key");
     assert!(error.to_string().contains("holds a `PRIVATE KEY` where a `PUBLIC KEY` is needed"), "{error}");
 }
 
@@ -167,15 +173,15 @@ fn sessions_may_share_one() {
 
 #[test]
 fn the_key_is_not_printed() {
-    assert_eq!(format!("{:?}", server(Padding::Oaep)), "Authenticator { skew: 10s, .. }");
+    assert_eq!(format!("{:?}", server(RsaPadding::Oaep)), "Authenticator { skew: 10s, .. }");
 }
 
-/// Made by OpenSSL, which iperf3 uses.
+/// Tokens made by OpenSSL, which iperf3 uses.
 #[test]
-fn tokens_of_openssl_are_understood() {
+fn tokens_of_openssl_are_accepted() {
     let tokens = [
-        (Padding::Oaep, include_str!("../../../testdata/token_oaep.txt")),
-        (Padding::Pkcs1, include_str!("../../../testdata/token_pkcs1.txt")),
+        (RsaPadding::Oaep, include_str!("../../../testdata/token_oaep.txt")),
+        (RsaPadding::Pkcs1, include_str!("../../../testdata/token_pkcs1.txt")),
     ];
     for (padding, token) in tokens {
         assert_eq!(server(padding).check(token, at(10)).map(|user| user.to_string()), Ok("mario".to_owned()));

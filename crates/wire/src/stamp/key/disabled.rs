@@ -2,24 +2,24 @@ use core::convert::Infallible;
 
 use linerate_units::ByteCount;
 
-use super::{HMAC_LENGTH, KeyError};
+use super::{HMAC_LENGTH, HmacKeyError};
 
-/// Not available in this build: there is none.
+/// Not available in this build: no value exists.
 #[derive(Clone, Debug)]
 pub struct HmacKey(Infallible);
 
 impl HmacKey {
-    /// Always [`KeyError::NotBuilt`].
-    pub fn new(_key: &[u8]) -> Result<Self, KeyError> {
-        Err(KeyError::NotBuilt)
+    /// Always [`HmacKeyError::NotBuilt`].
+    pub fn new(_key: &[u8]) -> Result<Self, HmacKeyError> {
+        Err(HmacKeyError::NotBuilt)
     }
 
-    /// Always [`KeyError::NotBuilt`].
-    pub fn from_file(_content: &[u8]) -> Result<Self, KeyError> {
-        Err(KeyError::NotBuilt)
+    /// Always [`HmacKeyError::NotBuilt`].
+    pub fn from_file(_content: &[u8]) -> Result<Self, HmacKeyError> {
+        Err(HmacKeyError::NotBuilt)
     }
 
-    /// There is no key to ask.
+    /// Never called: no key exists.
     pub fn length(&self) -> ByteCount {
         match self.0 {}
     }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_says_what_to_do() {
+    fn the_error_names_the_feature() {
         let error = HmacKey::from_file(b"00").expect_err("not in this build");
         assert!(error.to_string().contains("build it with the feature `auth`"), "{error}");
     }

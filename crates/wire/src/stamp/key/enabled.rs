@@ -4,7 +4,7 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::hmac::{Context, HMAC_SHA256, Key};
 use linerate_units::ByteCount;
 
-use super::{HMAC_LENGTH, KeyError, key_bytes};
+use super::{HMAC_LENGTH, HmacKeyError, key_bytes};
 
 /// A shared key for HMAC-SHA-256, truncated to 128 bits (RFC 8762 §4.4).
 #[derive(Clone)]
@@ -14,17 +14,17 @@ pub struct HmacKey {
 }
 
 impl HmacKey {
-    /// The bytes of the key itself. RFC 2104 §3 advises 32 of them.
-    pub fn new(key: &[u8]) -> Result<Self, KeyError> {
+    /// Creates a key from its bytes. RFC 2104 §3 advises 32 of them.
+    pub fn new(key: &[u8]) -> Result<Self, HmacKeyError> {
         if key.is_empty() {
-            return Err(KeyError::Empty);
+            return Err(HmacKeyError::Empty);
         }
         Ok(Self { key: Key::new(HMAC_SHA256, key), length: ByteCount::from_usize(key.len()) })
     }
 
-    /// The content of a key file: hexadecimal digits, in which white space does not count, or the key as it is, without
-    /// the newline at its end.
-    pub fn from_file(content: &[u8]) -> Result<Self, KeyError> {
+    /// Creates a key from the content of a key file: hexadecimal digits, ignoring white space, or the raw key without a
+    /// trailing newline.
+    pub fn from_file(content: &[u8]) -> Result<Self, HmacKeyError> {
         Self::new(&key_bytes(content))
     }
 
@@ -33,7 +33,7 @@ impl HmacKey {
         self.length
     }
 
-    /// The HMAC of the parts, one after the other.
+    /// HMAC of the concatenated parts.
     pub(in crate::stamp) fn sign(&self, parts: &[&[u8]]) -> [u8; HMAC_LENGTH] {
         let mut context = Context::with_key(&self.key);
         for part in parts {
@@ -44,7 +44,7 @@ impl HmacKey {
         truncated
     }
 
-    /// Whether that is their HMAC, in a time that does not depend on where it differs.
+    /// Verifies the HMAC of the parts in constant time.
     pub(in crate::stamp) fn verify(&self, parts: &[&[u8]], hmac: &[u8]) -> bool {
         verify_slices_are_equal(&self.sign(parts), hmac).is_ok()
     }
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(length(b"0a1\n"), Ok(3), "an odd number of digits is not hexadecimal");
         assert_eq!(length(b"secret word\r\n"), Ok(11));
         for empty in [&b""[..], b"\n", b" \n"] {
-            assert_eq!(length(empty), Err(KeyError::Empty));
+            assert_eq!(length(empty), Err(HmacKeyError::Empty));
         }
         let printed = format!("{:?}", HmacKey::from_file(b"secret").expect("a key"));
         assert!(!printed.contains("secret") && printed.contains('6'), "{printed}");

@@ -16,17 +16,17 @@ pub(super) const HMAC_LENGTH: usize = 16;
 /// A key that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum KeyError {
+pub enum HmacKeyError {
     /// This program was built without the feature `auth`.
     #[error("this linerate was built without authentication: build it with the feature `auth`")]
     NotBuilt,
-    /// Nothing in it.
-    #[error("the key is empty: make one with `openssl rand -hex 32 > FILE`, and give both ends the same file")]
+    /// The key is empty.
+    #[error("the key is empty: create one with `openssl rand -hex 32 > FILE`, and use the same file on both hosts")]
     Empty,
 }
 
-/// The bytes of a key file: hexadecimal digits, with white space anywhere, are decoded; anything else is the key as it
-/// is, without a newline at its end.
+/// Bytes of a key file: hexadecimal digits, ignoring white space, are decoded; any other content is the raw key without
+/// a trailing newline.
 #[cfg(feature = "auth")]
 fn key_bytes(file: &[u8]) -> Vec<u8> {
     decode_hexadecimal(file).unwrap_or_else(|| {

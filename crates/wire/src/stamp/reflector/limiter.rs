@@ -1,4 +1,4 @@
-//! How much each source may send.
+//! Rate limit of each source.
 
 use core::net::IpAddr;
 use core::time::Duration;
@@ -6,66 +6,66 @@ use std::collections::HashMap;
 
 use linerate_units::{MonotonicTime, PacketCount};
 
-use super::Occasion;
+use super::IntervalTimer;
 
-/// Sources whose share is kept account of; further ones must wait until one of these has been silent.
-const MOST_SOURCES: usize = 8192;
+/// Maximum number of tracked sources; further ones are refused until one of these has been silent.
+const MAX_SOURCES: usize = 8192;
 
-/// A token bucket for each source, of one second's packets.
+/// One token bucket for each source, of one second's packets.
 #[derive(Debug)]
-pub(super) struct Limiter {
+pub(super) struct RateLimiter {
     /// Packets per second.
     rate: u64,
-    sources: HashMap<IpAddr, Bucket>,
-    swept: Occasion,
+    sources: HashMap<IpAddr, TokenBucket>,
+    swept: IntervalTimer,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
-    /// What is left, in billionths of a packet.
+struct TokenBucket {
+    /// Tokens left, in billionths of a packet.
     left: u64,
     at: MonotonicTime,
 }
 
 /// Billionths: one nanosecond of one packet per second.
-const PACKET: u64 = 1_000_000_000;
+const BILLIONTHS_PER_PACKET: u64 = 1_000_000_000;
 const SECOND: Duration = Duration::from_secs(1);
 
-impl Limiter {
+impl RateLimiter {
     pub(super) fn new(rate: PacketCount) -> Self {
-        // Beyond 2^32 packets per second there is no limit that matters, and products stay below 2^64.
-        Self { rate: rate.get().min(1 << 32), sources: HashMap::new(), swept: Occasion::default() }
+        // A limit above 2^32 packets per second has no effect; products stay below 2^64.
+        Self { rate: rate.get().min(1 << 32), sources: HashMap::new(), swept: IntervalTimer::default() }
     }
 
-    /// Whether a source may have one more packet answered.
+    /// Returns true when one more packet of a source may be answered.
     pub(super) fn admits(&mut self, source: IpAddr, now: MonotonicTime) -> bool {
         let source = network_of(source);
-        if !self.sources.contains_key(&source) && self.sources.len() >= MOST_SOURCES {
+        if !self.sources.contains_key(&source) && self.sources.len() >= MAX_SOURCES {
             if !self.swept.is_due(now, SECOND) {
                 return false;
             }
-            // Whoever has been silent for a second has a full bucket, as one that is not known.
+            // A source that has been silent for a second has a full bucket, like an unknown one.
             self.sources.retain(|_, bucket| now.since(bucket.at) < SECOND);
-            if self.sources.len() >= MOST_SOURCES {
+            if self.sources.len() >= MAX_SOURCES {
                 return false;
             }
         }
-        let most = self.rate.saturating_mul(PACKET);
+        let most = self.rate.saturating_mul(BILLIONTHS_PER_PACKET);
         let rate = self.rate;
-        let bucket = self.sources.entry(source).or_insert(Bucket { left: most, at: now });
+        let bucket = self.sources.entry(source).or_insert(TokenBucket { left: most, at: now });
         // At most a second's worth: the product is below 2^62.
-        let passed = u64::try_from(now.since(bucket.at).min(SECOND).as_nanos()).unwrap_or(PACKET);
+        let passed = u64::try_from(now.since(bucket.at).min(SECOND).as_nanos()).unwrap_or(BILLIONTHS_PER_PACKET);
         bucket.left = bucket.left.saturating_add(passed.saturating_mul(rate)).min(most);
         bucket.at = bucket.at.max(now);
-        let admitted = bucket.left >= PACKET;
+        let admitted = bucket.left >= BILLIONTHS_PER_PACKET;
         if admitted {
-            bucket.left -= PACKET;
+            bucket.left -= BILLIONTHS_PER_PACKET;
         }
         admitted
     }
 }
 
-/// Who holds an IPv6 address holds its network of 64 bits as a rule (RFC 6177).
+/// Network of a source: an IPv6 host usually has a whole /64 (RFC 6177).
 fn network_of(source: IpAddr) -> IpAddr {
     match source.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
@@ -90,8 +90,8 @@ mod tests {
     }
 
     #[test]
-    fn a_network_has_one_share() {
-        let mut limiter = Limiter::new(PacketCount::new(1));
+    fn an_ipv6_network_has_one_limit() {
+        let mut limiter = RateLimiter::new(PacketCount::new(1));
         let address = |last| Ipv6Addr::new(0x2001, 0xDB8, 0, 7, 0, 0, 0, last).into();
         assert!(limiter.admits(address(1), at(SECOND)));
         assert!(!limiter.admits(address(2), at(SECOND)));
@@ -101,29 +101,29 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_of_sources_takes_no_more_memory() {
-        let mut limiter = Limiter::new(PacketCount::new(10));
+    fn memory_is_bounded_for_many_sources() {
+        let mut limiter = RateLimiter::new(PacketCount::new(10));
         for number in 0..20_000 {
             limiter.admits(ipv4(number), at(SECOND));
         }
-        assert_eq!(limiter.sources.len(), MOST_SOURCES);
-        assert!(limiter.admits(ipv4(3), at(SECOND)), "those that came first keep their share");
-        assert!(limiter.admits(ipv4(70_000), at(3 * SECOND)), "silent ones make room");
+        assert_eq!(limiter.sources.len(), MAX_SOURCES);
+        assert!(limiter.admits(ipv4(3), at(SECOND)), "the first ones keep their bucket");
+        assert!(limiter.admits(ipv4(70_000), at(3 * SECOND)), "silent ones are removed");
         assert_eq!(limiter.sources.len(), 1);
     }
 
     proptest! {
-        /// In any interval of T, at most rate × (T + 1 s) packets.
+        /// In any interval T, at most rate × (T + 1 s) packets.
         #[test]
-        fn never_more_than_its_share(rate in 1_u64..2000, gaps in proptest::collection::vec(0_u64..20_000_000, 1..500)) {
-            let mut limiter = Limiter::new(PacketCount::new(rate));
+        fn never_above_the_limit(rate in 1_u64..2000, gaps in proptest::collection::vec(0_u64..20_000_000, 1..500)) {
+            let mut limiter = RateLimiter::new(PacketCount::new(rate));
             let (mut now, mut admitted) = (at(SECOND), 0);
             for gap in &gaps {
                 now = now + Duration::from_nanos(*gap);
                 admitted += u64::from(limiter.admits(ipv4(1), now));
             }
             let passed = gaps.iter().sum::<u64>();
-            prop_assert!(admitted <= rate + (rate * passed).div_ceil(PACKET));
+            prop_assert!(admitted <= rate + (rate * passed).div_ceil(BILLIONTHS_PER_PACKET));
             let offered = gaps.len() as u64;
             prop_assert!(admitted >= offered.min(rate), "a burst of one second's packets passes");
         }

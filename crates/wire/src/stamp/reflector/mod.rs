@@ -1,16 +1,16 @@
-//! The answering side (RFC 8762 §4.3) as a machine: datagrams and the time go in, answers come out.
+//! A Session-Reflector (RFC 8762 §4.3) as a state machine, without IO.
 //!
-//! A datagram is read, checked and answered by [`Reflector::handle`]; the answer is finished by [`Reflector::finish`] as
-//! late as possible, with the time at which it leaves. The caller owns the socket and the clock.
+//! [`StampReflector::handle`] parses, checks and answers a datagram; [`StampReflector::finish`] completes the answer as late as
+//! possible with its transmit timestamp. The caller owns the socket and the clock.
 //!
-//! What is never answered ([`Ignored`]): what is too short, what is itself an answer (two reflectors would keep one packet
-//! going between them for ever), what comes from or went to an address that is not one host's, what a source sends beyond
-//! its share, and, with authentication, what does not have the key. The answer is as long as the packet; a packet shorter
-//! than the base is answered by a base packet, as RFC 8762 §4.6 demands for TWAMP Light senders.
+//! Ignored ([`IgnoredReason`]) are packets that are too short, are themselves reflected (two reflectors would loop a packet
+//! for ever), come from or went to an address that is not one host's, exceed the rate limit of their source, or, with
+//! authentication, do not have the key. The answer has the length of the packet; a packet shorter than the base is
+//! answered with a base packet, as RFC 8762 §4.6 requires for TWAMP Light senders.
 //!
-//! Sessions are told apart by the sender's address and port, the address and port it sent to, and its session identifier
-//! (RFC 8972 §3). None is set up beforehand: whoever sends has one. Their number is bounded, and idle ones are forgotten,
-//! after which a sender's count begins anew.
+//! A session is identified by the sender's address and port, the address and port it sent to, and its session
+//! identifier (RFC 8972 §3). The first packet creates it. The number of sessions is bounded, and idle ones are removed,
+//! after which a sender's count restarts.
 
 mod answer;
 mod limiter;
@@ -23,33 +23,32 @@ use core::time::Duration;
 use linerate_units::{MonotonicTime, PacketCount, TypeOfService, WallTime};
 
 use super::tlv::{SynchronizationSource, TimestampMethod};
-use super::{ErrorEstimate, HmacKey, Mode};
+use super::{AuthenticationMode, ErrorEstimate, HmacKey};
 
-pub use answer::{Answer, Reflector};
+pub use answer::{ProbeResponse, StampReflector};
 
-/// How a reflector behaves.
+/// Options of a reflector.
 #[derive(Clone, Debug)]
 pub struct ReflectorOptions {
-    /// Whether packets must be authentic.
-    pub mode: Mode,
-    /// Keys that a sender may have. In [`Mode::Unauthenticated`] they serve to check HMAC options only.
+    /// Mode of the packets.
+    pub mode: AuthenticationMode,
+    /// Keys of the senders. In [`AuthenticationMode::Unauthenticated`] they only verify HMAC options.
     pub keys: Vec<HmacKey>,
-    /// Count the answers of each session (stateful, RFC 8762 §4.3), so that its sender can tell in which direction a
-    /// packet was lost. Otherwise answers repeat the sender's numbers.
+    /// Number the answers of each session (stateful, RFC 8762 §4.3), so that its sender can attribute losses to a
+    /// direction. Otherwise answers repeat the sender's numbers.
     pub stateful: bool,
-    /// A session in which nothing comes for this long is forgotten.
+    /// Idle time after which a session is removed.
     pub session_idle: Duration,
-    /// Most sessions at once. Further ones are not answered until one has been forgotten.
+    /// Maximum number of sessions. Packets of further ones are ignored until one has been removed.
     pub most_sessions: usize,
-    /// Packets per second that one source may send, an IPv4 address or an IPv6 network of 64 bits; as many may come at
-    /// once.
+    /// Packets per second answered for one source, an IPv4 address or an IPv6 /64; also the size of its burst.
     pub rate_per_source: PacketCount,
 }
 
 impl Default for ReflectorOptions {
     fn default() -> Self {
         Self {
-            mode: Mode::Unauthenticated,
+            mode: AuthenticationMode::Unauthenticated,
             keys: Vec::new(),
             stateful: true,
             session_idle: Duration::from_secs(120),
@@ -59,60 +58,60 @@ impl Default for ReflectorOptions {
     }
 }
 
-/// What is known of the reflector's clock; it may change while it runs.
+/// Facts about the reflector's clock; may change while it runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Clock {
-    /// Its error, and the format in which times are written. TWAMP Light senders understand NTP only (RFC 8762 §4.6).
+pub struct ReflectorClock {
+    /// Error estimate, and format of the timestamps. TWAMP Light senders understand NTP only (RFC 8762 §4.6).
     pub error_estimate: ErrorEstimate,
-    /// What sets it; `None` when that is not known.
+    /// Synchronization source; `None` when unknown.
     pub source: Option<SynchronizationSource>,
 }
 
-/// A datagram as it arrived.
+/// A received datagram.
 #[derive(Clone, Copy, Debug)]
-pub struct Received<'a> {
-    /// What it carries.
+pub struct ReceivedDatagram<'a> {
+    /// UDP payload.
     pub bytes: &'a [u8],
-    /// From where.
+    /// Source address and port.
     pub source: SocketAddr,
-    /// At which of this host's addresses, and at which port; the address is unspecified when it is not known.
+    /// Destination address and port; the address is unspecified when unknown.
     pub destination: SocketAddr,
-    /// When, in civil time.
+    /// Arrival time on the realtime clock.
     pub at: WallTime,
-    /// Who looked at the clock then.
+    /// Method of that timestamp.
     pub method: TimestampMethod,
-    /// Time to live, or hop limit, that it arrived with; `None` when it is not known.
+    /// Time to live, or hop limit, on arrival; `None` when unknown.
     pub ttl: Option<u8>,
-    /// Its type of service, or traffic class; `None` when it is not known, and taken for zero.
+    /// Type of service, or traffic class; `None` when unknown, and treated as zero.
     pub type_of_service: Option<TypeOfService>,
 }
 
-/// Why a datagram is not answered.
+/// Reason why a datagram is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Ignored {
+pub enum IgnoredReason {
     /// Too short for a test packet of the mode.
     TooShort,
-    /// It has the HMAC of none of the keys.
+    /// No key matches its HMAC.
     NotAuthentic,
-    /// It is an answer of a reflector.
+    /// It is a packet of a reflector.
     IsAnswer,
-    /// It comes from, or went to, what is not the address of one host, or comes from this very socket.
+    /// The source or destination is not the address of one host, or the packet comes from this socket itself.
     Address,
-    /// Its source has sent more than its share.
+    /// The source exceeds its rate limit.
     TooMany,
-    /// There are as many sessions as there may be.
+    /// The maximum number of sessions is reached.
     NoRoom,
 }
 
-/// Whether an answer may go there and the question came here: unicast both, and not the same.
-fn may_be_answered(received: &Received<'_>) -> bool {
-    let Received { source, destination, .. } = received;
-    let one_host = !source.ip().is_unspecified() && !is_many(source.ip()) && source.port() != 0;
-    one_host && !is_many(destination.ip()) && source != destination
+/// True when source and destination are unicast and differ.
+fn is_answerable(received: &ReceivedDatagram<'_>) -> bool {
+    let ReceivedDatagram { source, destination, .. } = received;
+    let one_host = !source.ip().is_unspecified() && !is_group_address(source.ip()) && source.port() != 0;
+    one_host && !is_group_address(destination.ip()) && source != destination
 }
 
-fn is_many(address: IpAddr) -> bool {
+fn is_group_address(address: IpAddr) -> bool {
     let canonical = address.to_canonical();
     canonical.is_multicast() || canonical == IpAddr::V4(Ipv4Addr::BROADCAST)
 }
@@ -120,12 +119,12 @@ fn is_many(address: IpAddr) -> bool {
 #[cfg(test)]
 mod tests;
 
-/// When something must have been done the last time, for work that is done once in a while.
+/// Timer for work that is done at intervals: the time of the last run.
 #[derive(Clone, Copy, Debug, Default)]
-struct Occasion(Option<MonotonicTime>);
+struct IntervalTimer(Option<MonotonicTime>);
 
-impl Occasion {
-    /// Whether `interval` has passed since this was last true.
+impl IntervalTimer {
+    /// Returns true when `interval` has passed since it last returned true.
     fn is_due(&mut self, now: MonotonicTime, interval: Duration) -> bool {
         let due = self.0.is_none_or(|last| now.since(last) >= interval);
         if due {

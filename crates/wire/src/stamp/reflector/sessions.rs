@@ -1,4 +1,4 @@
-//! What a reflector remembers of each session.
+//! State of each session of a reflector.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -6,10 +6,10 @@ use std::collections::HashMap;
 
 use linerate_units::MonotonicTime;
 
-use super::Occasion;
-use crate::stamp::{SessionIdentifier, Timestamp};
+use super::IntervalTimer;
+use crate::stamp::{SessionIdentifier, StampTimestamp};
 
-/// What tells sessions apart (RFC 8972 §3).
+/// Identity of a session (RFC 8972 §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SessionKey {
     pub(super) source: SocketAddr,
@@ -18,37 +18,37 @@ pub(super) struct SessionKey {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Session {
-    /// Packets received, and answers made: each is answered.
+pub(super) struct ReflectorSession {
+    /// Packets received, and answers sent: each is answered.
     pub(super) packets: u32,
     last: MonotonicTime,
-    /// Number and time of the answer that left last.
-    pub(super) previous: Option<(u32, Timestamp)>,
+    /// Number and timestamp of the latest answer.
+    pub(super) previous: Option<(u32, StampTimestamp)>,
 }
 
 #[derive(Debug)]
-pub(super) struct Sessions {
-    known: HashMap<SessionKey, Session>,
+pub(super) struct SessionTable {
+    known: HashMap<SessionKey, ReflectorSession>,
     idle: Duration,
     most: usize,
-    swept: Occasion,
+    swept: IntervalTimer,
 }
 
-/// A source that has sent a single packet may not exist; its session makes room for others after this time.
-const SINGLE: Duration = Duration::from_secs(2);
-/// Looking through all sessions takes time, so it is not done for each packet of a flood.
-const SWEEP: Duration = Duration::from_secs(1);
+/// Idle time after which a session of a single packet may be replaced: its source may be spoofed.
+const SINGLE_PACKET_TIMEOUT: Duration = Duration::from_secs(2);
+/// Minimum interval between sweeps of all sessions, which are too expensive for each packet of a flood.
+const MIN_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-impl Sessions {
+impl SessionTable {
     pub(super) fn new(idle: Duration, most: usize) -> Self {
-        Self { known: HashMap::new(), idle, most, swept: Occasion::default() }
+        Self { known: HashMap::new(), idle, most, swept: IntervalTimer::default() }
     }
 
-    /// The session, which may be new; `None` when there is no room for a new one.
-    pub(super) fn find(&mut self, key: SessionKey, now: MonotonicTime) -> Option<&mut Session> {
-        let fresh = Session { packets: 0, last: now, previous: None };
+    /// Finds or creates the session; `None` when the maximum number is reached.
+    pub(super) fn find_or_create(&mut self, key: SessionKey, now: MonotonicTime) -> Option<&mut ReflectorSession> {
+        let fresh = ReflectorSession { packets: 0, last: now, previous: None };
         if !self.known.contains_key(&key) {
-            self.make_room(now);
+            self.evict_idle(now);
             if self.known.len() >= self.most {
                 return None;
             }
@@ -61,22 +61,22 @@ impl Sessions {
         Some(session)
     }
 
-    /// A session that is already known.
-    pub(super) fn get_mut(&mut self, key: &SessionKey) -> Option<&mut Session> {
+    /// Returns an existing session.
+    pub(super) fn get_mut(&mut self, key: &SessionKey) -> Option<&mut ReflectorSession> {
         self.known.get_mut(key)
     }
 
-    fn make_room(&mut self, now: MonotonicTime) {
+    fn evict_idle(&mut self, now: MonotonicTime) {
         let full = self.known.len() >= self.most;
-        // Idle ones are forgotten now and then also when there is room: memory of a crowd is given back.
-        let interval = if full { SWEEP } else { self.idle.max(SWEEP) };
+        // Below the maximum, idle sessions are removed occasionally, to free their memory.
+        let interval = if full { MIN_SWEEP_INTERVAL } else { self.idle.max(MIN_SWEEP_INTERVAL) };
         if !self.swept.is_due(now, interval) {
             return;
         }
         let idle = self.idle;
         self.known.retain(|_, session| {
             let silent = now.since(session.last);
-            silent <= idle && !(full && session.packets <= 1 && silent >= SINGLE)
+            silent <= idle && !(full && session.packets <= 1 && silent >= SINGLE_PACKET_TIMEOUT)
         });
     }
 

@@ -2,8 +2,8 @@ use linerate_units::{ByteCount, Dscp, Port};
 use proptest::prelude::*;
 
 use super::*;
-use crate::stamp::tlv::{self, Location, LocationPart, Tlv, read_answer};
-use crate::stamp::{ReflectorPacket, SenderPacket, SessionIdentifier, Timestamp, TimestampFormat};
+use crate::stamp::tlv::{self, LocationSubTlv, LocationTlv, StampTlv, read_answer_options};
+use crate::stamp::{ReflectorPacket, SenderPacket, SessionIdentifier, StampTimestamp, TimestampFormat};
 
 const ARRIVES: u64 = 1_700_000_000;
 
@@ -15,8 +15,8 @@ fn now(seconds: u64) -> MonotonicTime {
     MonotonicTime::default() + Duration::from_secs(seconds)
 }
 
-fn received(bytes: &[u8]) -> Received<'_> {
-    Received {
+fn received(bytes: &[u8]) -> ReceivedDatagram<'_> {
+    ReceivedDatagram {
         bytes,
         source: "192.0.2.7:40000".parse().expect("an address"),
         destination: "192.0.2.1:862".parse().expect("an address"),
@@ -27,38 +27,38 @@ fn received(bytes: &[u8]) -> Received<'_> {
     }
 }
 
-fn reflector() -> Reflector {
-    Reflector::new(ReflectorOptions::default(), Clock::default())
+fn reflector() -> StampReflector {
+    StampReflector::new(ReflectorOptions::default(), ReflectorClock::default())
 }
 
 fn packet(sequence: u32, session: u16) -> SenderPacket {
     SenderPacket {
         sequence,
-        timestamp: Timestamp::from_bits(0x1234_5678_9ABC_DEF0),
+        timestamp: StampTimestamp::from_bits(0x1234_5678_9ABC_DEF0),
         error_estimate: ErrorEstimate::from_bits(0x8A01),
         session: SessionIdentifier::new(session),
     }
 }
 
-fn answer(reflector: &mut Reflector, bytes: &[u8]) -> Vec<u8> {
+fn answer(reflector: &mut StampReflector, bytes: &[u8]) -> Vec<u8> {
     let mut answer = reflector.handle(now(1), &received(bytes)).expect("answered");
     reflector.finish(&mut answer, wall(ARRIVES + 1)).to_vec()
 }
 
-fn base(reflector: &mut Reflector, bytes: &[u8]) -> ReflectorPacket {
+fn base(reflector: &mut StampReflector, bytes: &[u8]) -> ReflectorPacket {
     ReflectorPacket::decode(&answer(reflector, bytes)).expect("an answer")
 }
 
 #[test]
-fn an_answer_repeats_the_packet_and_adds_its_own() {
+fn an_answer_copies_the_packet_and_adds_its_fields() {
     let packet = packet(77, 5);
     let read = base(&mut reflector(), &packet.encode(ByteCount::ZERO));
     let expected = ReflectorPacket {
         sequence: 0,
-        timestamp: Timestamp::from_wall(wall(ARRIVES + 1), TimestampFormat::Ntp),
+        timestamp: StampTimestamp::from_wall(wall(ARRIVES + 1), TimestampFormat::Ntp),
         error_estimate: ErrorEstimate::default(),
         session: packet.session,
-        received_at: Timestamp::from_wall(wall(ARRIVES), TimestampFormat::Ntp),
+        received_at: StampTimestamp::from_wall(wall(ARRIVES), TimestampFormat::Ntp),
         sender_sequence: 77,
         sender_timestamp: packet.timestamp,
         sender_error_estimate: packet.error_estimate,
@@ -77,24 +77,24 @@ fn each_session_has_its_own_count() {
         }
     }
     let bytes = packet(9, 1).encode(ByteCount::ZERO);
-    let elsewhere = Received { source: "192.0.2.7:40001".parse().expect("an address"), ..received(&bytes) };
+    let elsewhere = ReceivedDatagram { source: "192.0.2.7:40001".parse().expect("an address"), ..received(&bytes) };
     let mut other = reflector.handle(now(1), &elsewhere).expect("answered");
     assert_eq!(ReflectorPacket::decode(reflector.finish(&mut other, wall(0))).map(|read| read.sequence), Ok(0));
 }
 
 #[test]
-fn without_state_the_senders_number_comes_back() {
+fn a_stateless_reflector_repeats_the_senders_number() {
     let options = ReflectorOptions { stateful: false, ..ReflectorOptions::default() };
-    let mut reflector = Reflector::new(options, Clock::default());
+    let mut reflector = StampReflector::new(options, ReflectorClock::default());
     assert_eq!(base(&mut reflector, &packet(77, 5).encode(ByteCount::ZERO)).sequence, 77);
     assert_eq!(reflector.sessions.count(), 0);
 }
 
 #[test]
-fn idle_sessions_are_forgotten_and_their_number_is_bounded() {
+fn idle_sessions_are_removed_and_their_number_is_bounded() {
     let options = ReflectorOptions { most_sessions: 3, ..ReflectorOptions::default() };
     let idle = options.session_idle;
-    let mut reflector = Reflector::new(options, Clock::default());
+    let mut reflector = StampReflector::new(options, ReflectorClock::default());
     let mut ask = |time: MonotonicTime, session: u16| {
         let bytes = packet(0, session).encode(ByteCount::ZERO);
         let mut answer = reflector.handle(time, &received(&bytes))?;
@@ -105,8 +105,8 @@ fn idle_sessions_are_forgotten_and_their_number_is_bounded() {
         assert_eq!(ask(now(10), session), Ok((0, usize::from(session))));
     }
     assert_eq!(ask(now(10), 1), Ok((1, 3)));
-    assert_eq!(ask(now(10), 4), Err(Ignored::NoRoom));
-    // Those of a single packet make room first.
+    assert_eq!(ask(now(10), 4), Err(IgnoredReason::NoRoom));
+    // Sessions of a single packet are replaced first.
     assert_eq!(ask(now(12), 4), Ok((0, 2)));
     assert_eq!(ask(now(12), 1), Ok((2, 2)));
     let later = now(12) + idle + Duration::from_secs(1);
@@ -125,12 +125,12 @@ fn twamp_light_senders_get_a_base_packet_and_no_more() {
     }
     for length in 0..14 {
         let ignored = reflector().handle(now(1), &received(&whole[..length])).map(drop);
-        assert_eq!(ignored, Err(Ignored::TooShort));
+        assert_eq!(ignored, Err(IgnoredReason::TooShort));
     }
 }
 
 #[test]
-fn the_padding_of_twamp_light_comes_back_as_it_was() {
+fn the_padding_of_twamp_light_is_returned_unchanged() {
     let mut reflector = reflector();
     for (count, seed) in [3_u8, 11, 200].into_iter().enumerate() {
         let mut random = packet(1, 0).encode(ByteCount::ZERO)[..14].to_vec();
@@ -138,7 +138,7 @@ fn the_padding_of_twamp_light_comes_back_as_it_was() {
         let answer = answer(&mut reflector, &random);
         assert_eq!(answer[44..], random[44..]);
         let read = ReflectorPacket::decode(&answer).expect("an answer");
-        assert_eq!(read.sequence as usize, count, "the padding is no name of a session");
+        assert_eq!(read.sequence as usize, count, "the padding is not a session identifier");
     }
     let mut zeros = packet(1, 0).encode(ByteCount::ZERO);
     zeros.resize(300, 0);
@@ -146,48 +146,52 @@ fn the_padding_of_twamp_light_comes_back_as_it_was() {
 }
 
 #[test]
-fn classes_come_back_as_asked_or_as_they_came() {
-    let ask = |asked: &[Tlv]| {
+fn answers_have_the_requested_or_the_received_class() {
+    let ask = |asked: &[StampTlv]| {
         let mut reflector = reflector();
         let bytes = packet(0, 1).encode_with(asked, ByteCount::ZERO, None);
         let mut answer = reflector.handle(now(1), &received(&bytes)).expect("answered");
-        let read = read_answer(reflector.finish(&mut answer, wall(0)), Mode::Unauthenticated, None);
+        let read =
+            read_answer_options(reflector.finish(&mut answer, wall(0)), AuthenticationMode::Unauthenticated, None);
         (answer.type_of_service().get(), read.options)
     };
     assert_eq!(ask(&[]).0, 46 << 2, "without ECN");
     let dscp = |codepoint| Dscp::new(codepoint).expect("below 64");
-    let asked = tlv::ClassOfService { wanted: dscp(10), ..tlv::ClassOfService::default() };
-    let told = tlv::ClassOfService { arrived: dscp(46), arrived_ecn: 1, ..asked };
-    let (octet, options) = ask(&[Tlv::ClassOfService(asked)]);
-    assert_eq!((octet, options), (10 << 2, vec![Tlv::ClassOfService(told)]));
+    let asked = tlv::ClassOfService { requested: dscp(10), ..tlv::ClassOfService::default() };
+    let reported = tlv::ClassOfService { received: dscp(46), arrived_ecn: 1, ..asked };
+    let (octet, options) = ask(&[StampTlv::ClassOfService(asked)]);
+    assert_eq!((octet, options), (10 << 2, vec![StampTlv::ClassOfService(reported)]));
 }
 
 #[test]
 fn options_are_filled_in() {
-    let clock = Clock { source: Some(SynchronizationSource::Ntp), ..Clock::default() };
-    let mut reflector = Reflector::new(ReflectorOptions::default(), clock);
+    let clock = ReflectorClock { source: Some(SynchronizationSource::Ntp), ..ReflectorClock::default() };
+    let mut reflector = StampReflector::new(ReflectorOptions::default(), clock);
     let asked = [
-        Tlv::Location(Location::request()),
-        Tlv::TimestampInformation(tlv::TimestampInformation::default()),
-        Tlv::DirectMeasurement(tlv::DirectMeasurement { sender_transmitted: 9, ..tlv::DirectMeasurement::default() }),
-        Tlv::FollowUpTelemetry(tlv::FollowUpTelemetry::default()),
-        Tlv::AccessReport(tlv::AccessReport { access: 1, return_code: 2 }),
-        Tlv::AccessReport(tlv::AccessReport { access: 7, return_code: 2 }),
-        Tlv::Unknown { kind: 77, value: vec![1, 2, 3] },
-        Tlv::ExtraPadding(vec![5; 7]),
+        StampTlv::Location(LocationTlv::request()),
+        StampTlv::TimestampInformation(tlv::TimestampInformation::default()),
+        StampTlv::DirectMeasurement(tlv::DirectMeasurement {
+            sender_transmitted: 9,
+            ..tlv::DirectMeasurement::default()
+        }),
+        StampTlv::FollowUpTelemetry(tlv::FollowUpTelemetry::default()),
+        StampTlv::AccessReport(tlv::AccessReport { access: 1, return_code: 2 }),
+        StampTlv::AccessReport(tlv::AccessReport { access: 7, return_code: 2 }),
+        StampTlv::Unknown { kind: 77, value: vec![1, 2, 3] },
+        StampTlv::ExtraPadding(vec![5; 7]),
     ];
     let bytes = packet(0, 1).encode_with(&asked, ByteCount::new(400), None);
     let first = answer(&mut reflector, &bytes);
     let second = answer(&mut reflector, &bytes);
     assert_eq!((first.len(), second.len()), (bytes.len(), bytes.len()));
-    let read = read_answer(&second, Mode::Unauthenticated, None);
+    let read = read_answer_options(&second, AuthenticationMode::Unauthenticated, None);
     assert_eq!(read.unrecognized, [tlv::ACCESS_REPORT, 77]);
-    let location = Location {
+    let location = LocationTlv {
         destination_port: Some(Port::STAMP),
         source_port: Port::new(40000),
         parts: vec![
-            LocationPart::Destination(Some(Ipv4Addr::new(192, 0, 2, 1).into())),
-            LocationPart::Source(Some(Ipv4Addr::new(192, 0, 2, 7).into())),
+            LocationSubTlv::Destination(Some(Ipv4Addr::new(192, 0, 2, 1).into())),
+            LocationSubTlv::Source(Some(Ipv4Addr::new(192, 0, 2, 7).into())),
         ],
     };
     let information = tlv::TimestampInformation {
@@ -199,14 +203,14 @@ fn options_are_filled_in() {
     let counts = tlv::DirectMeasurement { sender_transmitted: 9, reflector_received: 2, reflector_transmitted: 2 };
     let follow_up = tlv::FollowUpTelemetry {
         sequence: 0,
-        timestamp: Timestamp::from_wall(wall(ARRIVES + 1), TimestampFormat::Ntp),
+        timestamp: StampTimestamp::from_wall(wall(ARRIVES + 1), TimestampFormat::Ntp),
         method: Some(TimestampMethod::Software),
     };
     let expected = [
-        Tlv::Location(location),
-        Tlv::TimestampInformation(information),
-        Tlv::DirectMeasurement(counts),
-        Tlv::FollowUpTelemetry(follow_up),
+        StampTlv::Location(location),
+        StampTlv::TimestampInformation(information),
+        StampTlv::DirectMeasurement(counts),
+        StampTlv::FollowUpTelemetry(follow_up),
         asked[4].clone(),
         asked[7].clone(),
     ];
@@ -214,8 +218,8 @@ fn options_are_filled_in() {
 }
 
 #[test]
-fn a_malformed_option_stops_the_filling_in() {
-    let class = Tlv::ClassOfService(tlv::ClassOfService::default());
+fn options_after_a_malformed_one_are_not_filled_in() {
+    let class = StampTlv::ClassOfService(tlv::ClassOfService::default());
     let mut bytes = packet(0, 1).encode_with(core::slice::from_ref(&class), ByteCount::ZERO, None);
     bytes.extend([0x80, tlv::FOLLOW_UP_TELEMETRY, 0, 3, 7, 7, 7]);
     class.encode(&mut bytes);
@@ -233,11 +237,11 @@ fn only_one_host_is_answered() {
     let bytes = packet(0, 1).encode(ByteCount::ZERO);
     let try_from = |source: &str, destination: &str| {
         let parse = |text: &str| text.parse().expect("an address");
-        let received = Received { source: parse(source), destination: parse(destination), ..received(&bytes) };
+        let received = ReceivedDatagram { source: parse(source), destination: parse(destination), ..received(&bytes) };
         reflector().handle(now(1), &received).map(drop)
     };
     assert_eq!(try_from("192.0.2.7:1", "0.0.0.0:862"), Ok(()));
-    assert_eq!(try_from("[2001:db8::7]:862", "[2001:db8::1]:862"), Ok(()), "the port alone says nothing");
+    assert_eq!(try_from("[2001:db8::7]:862", "[2001:db8::1]:862"), Ok(()), "the port alone does not matter");
     let refused = [
         ("192.0.2.7:0", "192.0.2.1:862"),
         ("224.0.0.1:5000", "192.0.2.1:862"),
@@ -251,7 +255,7 @@ fn only_one_host_is_answered() {
         ("192.0.2.1:862", "192.0.2.1:862"),
     ];
     for (source, destination) in refused {
-        assert_eq!(try_from(source, destination), Err(Ignored::Address), "{source} to {destination}");
+        assert_eq!(try_from(source, destination), Err(IgnoredReason::Address), "{source} to {destination}");
     }
 }
 
@@ -260,18 +264,18 @@ fn answers_are_not_answered() {
     for size in [44, 41, 300] {
         let mut bytes = answer(&mut reflector(), &packet(0, 1).encode(ByteCount::new(size)));
         bytes.truncate(usize::try_from(size).expect("small").max(41));
-        assert_eq!(reflector().handle(now(1), &received(&bytes)).map(drop), Err(Ignored::IsAnswer), "{size}");
+        assert_eq!(reflector().handle(now(1), &received(&bytes)).map(drop), Err(IgnoredReason::IsAnswer), "{size}");
     }
 }
 
 #[test]
-fn a_source_has_its_share() {
+fn a_source_has_a_rate_limit() {
     let options = ReflectorOptions { rate_per_source: PacketCount::new(10), ..ReflectorOptions::default() };
-    let mut reflector = Reflector::new(options, Clock::default());
+    let mut reflector = StampReflector::new(options, ReflectorClock::default());
     let bytes = packet(0, 1).encode(ByteCount::ZERO);
     let answered = (0..100).filter(|_| reflector.handle(now(1), &received(&bytes)).is_ok()).count();
     assert_eq!(answered, 10);
-    assert_eq!(reflector.handle(now(1), &received(&bytes)).map(drop), Err(Ignored::TooMany));
+    assert_eq!(reflector.handle(now(1), &received(&bytes)).map(drop), Err(IgnoredReason::TooMany));
     assert!(reflector.handle(now(2), &received(&bytes)).is_ok());
 }
 
@@ -283,70 +287,70 @@ mod authenticated {
         [HmacKey::new(&[1; 32]).expect("a key"), HmacKey::new(&[2; 32]).expect("a key")]
     }
 
-    fn reflector(mode: Mode) -> Reflector {
+    fn reflector(mode: AuthenticationMode) -> StampReflector {
         let options = ReflectorOptions { mode, keys: keys().to_vec(), ..ReflectorOptions::default() };
-        Reflector::new(options, Clock::default())
+        StampReflector::new(options, ReflectorClock::default())
     }
 
     #[test]
-    fn whoever_has_a_key_gets_an_answer_under_it() {
+    fn packets_with_a_known_key_are_answered_with_that_key() {
         for key in &keys() {
-            let asked = [Tlv::TimestampInformation(tlv::TimestampInformation::default())];
+            let asked = [StampTlv::TimestampInformation(tlv::TimestampInformation::default())];
             let bytes = packet(4, 1).encode_with(&asked, ByteCount::new(300), Some(key));
-            let answer = answer(&mut reflector(Mode::Authenticated), &bytes);
+            let answer = answer(&mut reflector(AuthenticationMode::Authenticated), &bytes);
             assert_eq!(answer.len(), 300);
             let read = ReflectorPacket::decode_authenticated(&answer, key).expect("authentic");
             assert_eq!((read.sequence, read.sender_sequence, read.sender_ttl), (0, 4, 57));
-            assert_eq!(read.timestamp, Timestamp::from_wall(wall(ARRIVES + 1), TimestampFormat::Ntp));
-            let options = read_answer(&answer, Mode::Authenticated, Some(key));
+            assert_eq!(read.timestamp, StampTimestamp::from_wall(wall(ARRIVES + 1), TimestampFormat::Ntp));
+            let options = read_answer_options(&answer, AuthenticationMode::Authenticated, Some(key));
             assert!(!options.integrity_failed && options.options.len() == 3, "{options:?}");
         }
     }
 
     #[test]
-    fn others_get_none() {
-        let mut reflector = reflector(Mode::Authenticated);
+    fn packets_without_a_known_key_are_ignored() {
+        let mut reflector = reflector(AuthenticationMode::Authenticated);
         let stranger = HmacKey::new(&[3; 32]).expect("a key");
         let bytes = packet(4, 1).encode_with(&[], ByteCount::ZERO, Some(&stranger));
-        assert_eq!(reflector.handle(now(1), &received(&bytes)).map(drop), Err(Ignored::NotAuthentic));
+        assert_eq!(reflector.handle(now(1), &received(&bytes)).map(drop), Err(IgnoredReason::NotAuthentic));
         let plain = packet(4, 1).encode(ByteCount::new(200));
-        assert_eq!(reflector.handle(now(1), &received(&plain)).map(drop), Err(Ignored::NotAuthentic));
-        assert_eq!(reflector.handle(now(1), &received(&plain[..111])).map(drop), Err(Ignored::TooShort));
+        assert_eq!(reflector.handle(now(1), &received(&plain)).map(drop), Err(IgnoredReason::NotAuthentic));
+        assert_eq!(reflector.handle(now(1), &received(&plain[..111])).map(drop), Err(IgnoredReason::TooShort));
         let [key, _] = keys();
         let answer = answer(&mut reflector, &packet(0, 1).encode_with(&[], ByteCount::ZERO, Some(&key)));
-        assert_eq!(reflector.handle(now(1), &received(&answer)).map(drop), Err(Ignored::IsAnswer));
+        assert_eq!(reflector.handle(now(1), &received(&answer)).map(drop), Err(IgnoredReason::IsAnswer));
     }
 
     #[test]
-    fn options_under_a_wrong_hmac_are_refused_and_come_back() {
+    fn options_with_a_wrong_hmac_are_returned_and_flagged() {
         let [key, _] = keys();
-        let asked = [Tlv::ClassOfService(tlv::ClassOfService::default())];
+        let asked = [StampTlv::ClassOfService(tlv::ClassOfService::default())];
         let mut bytes = packet(4, 1).encode_with(&asked, ByteCount::new(150), Some(&key));
         bytes[117] ^= 0xFF;
-        let answer = answer(&mut reflector(Mode::Authenticated), &bytes);
+        let answer = answer(&mut reflector(AuthenticationMode::Authenticated), &bytes);
         assert_eq!((answer[112], answer[120], answer[140]), (0x20, 0x20, 0x20), "I of all three");
         assert_eq!(answer[113..120], bytes[113..120]);
-        assert!(read_answer(&answer, Mode::Authenticated, Some(&key)).integrity_failed);
+        assert!(read_answer_options(&answer, AuthenticationMode::Authenticated, Some(&key)).integrity_failed);
     }
 
     #[test]
     fn options_may_have_an_hmac_without_authentication() {
         let [_, key] = keys();
         let mut bytes = packet(4, 1).encode(ByteCount::ZERO);
-        Tlv::ClassOfService(tlv::ClassOfService::default()).encode(&mut bytes);
+        StampTlv::ClassOfService(tlv::ClassOfService::default()).encode(&mut bytes);
         let hmac = tlv::sign(&bytes[..4], &bytes[44..], &key);
-        Tlv::Hmac(hmac).encode(&mut bytes);
-        let good = answer(&mut reflector(Mode::Unauthenticated), &bytes);
-        let read = read_answer(&good, Mode::Unauthenticated, Some(&key));
+        StampTlv::Hmac(hmac).encode(&mut bytes);
+        let good = answer(&mut reflector(AuthenticationMode::Unauthenticated), &bytes);
+        let read = read_answer_options(&good, AuthenticationMode::Unauthenticated, Some(&key));
         assert_eq!((read.options.len(), read.integrity_failed), (2, false));
-        // A reflector that has no key cannot believe them.
+        // A reflector without the key cannot verify them.
         let unchecked = answer(&mut super::reflector(), &bytes);
         assert_eq!((unchecked[44], unchecked[52]), (0x20, 0x20));
     }
 }
 
 proptest! {
-    /// Never more bytes than came, but for the base packet; never a panic; the same flags and lengths throughout.
+    /// Never more bytes than received, except for the base packet; never a panic; the same option lengths.
     #[test]
     fn any_datagram(bytes in proptest::collection::vec(any::<u8>(), 0..200), zeros: bool, twice: bool) {
         let mut bytes = bytes;
@@ -369,14 +373,14 @@ proptest! {
         }
     }
 
-    /// What an answer to any options says is what a sender can read.
+    /// Answers to any options are readable by a sender.
     #[test]
     fn answers_are_read(kinds in proptest::collection::vec((1_u8..12, 0_usize..24), 0..6)) {
-        let options: Vec<Tlv> =
-            kinds.iter().map(|(kind, length)| Tlv::Unknown { kind: *kind, value: vec![0; *length] }).collect();
+        let options: Vec<StampTlv> =
+            kinds.iter().map(|(kind, length)| StampTlv::Unknown { kind: *kind, value: vec![0; *length] }).collect();
         let bytes = packet(0, 1).encode_with(&options, ByteCount::ZERO, None);
         let sent = answer(&mut reflector(), &bytes);
-        let read = read_answer(&sent, Mode::Unauthenticated, None);
+        let read = read_answer_options(&sent, AuthenticationMode::Unauthenticated, None);
         prop_assert!(read.options.len() + read.unrecognized.len() <= kinds.len());
         let hmac = kinds.iter().any(|(kind, _)| *kind == tlv::HMAC);
         prop_assert_eq!(read.integrity_failed, hmac);

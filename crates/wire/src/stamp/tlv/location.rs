@@ -1,35 +1,35 @@
-//! Where a packet arrived (RFC 8972 §4.2).
+//! The Location TLV (RFC 8972 §4.2).
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Flags, HEADER_LENGTH, places};
+use super::{HEADER_LENGTH, TlvFlags, tlv_spans};
 
-/// The Location option: the ports, and what else the sender asks for. A sender asks with ports of `None` and parts of
-/// `None`; the reflector fills in.
+/// The Location option: the ports, and the addresses that the sender requests. A sender sets ports and addresses to
+/// `None`; the reflector fills them in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Location {
-    /// The port at which the packet arrived.
+pub struct LocationTlv {
+    /// Destination port of the packet on arrival.
     pub destination_port: Option<linerate_units::Port>,
-    /// The port from which it arrived.
+    /// Source port of the packet on arrival.
     pub source_port: Option<linerate_units::Port>,
-    /// What else is asked or answered.
-    pub parts: Vec<LocationPart>,
+    /// Sub-TLVs.
+    pub parts: Vec<LocationSubTlv>,
 }
 
-/// A part of a [`Location`] (RFC 8972 §4.2.1).
+/// A sub-TLV of a [`LocationTlv`] (RFC 8972 §4.2.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LocationPart {
-    /// The link-layer address from which the packet arrived: that of the last router.
+pub enum LocationSubTlv {
+    /// Source link-layer address of the packet on arrival: that of the last router.
     SourceHardware(Option<HardwareAddress>),
-    /// The address at which the packet arrived.
+    /// Destination address of the packet on arrival.
     Destination(Option<IpAddr>),
-    /// The address from which the packet arrived, behind any translation.
+    /// Source address of the packet on arrival, after any address translation.
     Source(Option<IpAddr>),
-    /// One that is not known here, or whose length is none that it has.
+    /// An unknown type, or a known one with a wrong length.
     Unknown {
-        /// Its type.
+        /// Type of the sub-TLV.
         kind: u8,
-        /// Its value.
+        /// Value of the sub-TLV.
         value: Vec<u8>,
     },
 }
@@ -37,13 +37,13 @@ pub enum LocationPart {
 /// A link-layer address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HardwareAddress {
-    /// Of 48 bits.
+    /// 48 bits.
     Eui48([u8; 6]),
-    /// Of 64 bits; all zero where the packet had none (RFC 8972 §4.2.2).
+    /// 64 bits; all zero when the packet had none (RFC 8972 §4.2.2).
     Eui64([u8; 8]),
 }
 
-/// Types of the parts (registry "STAMP Sub-TLV Types").
+/// Types of the sub-TLVs (registry "STAMP Sub-TLV Types").
 pub(in crate::stamp) mod kind {
     pub(in crate::stamp) const SOURCE_HARDWARE: u8 = 1;
     pub(in crate::stamp) const SOURCE_EUI48: u8 = 2;
@@ -59,19 +59,19 @@ pub(in crate::stamp) mod kind {
 /// Bytes of the two ports.
 pub(in crate::stamp) const PORTS_LENGTH: usize = 4;
 
-impl Location {
-    /// The whole question: ports, and both addresses.
+impl LocationTlv {
+    /// Request for the ports and both addresses.
     #[must_use]
     pub fn request() -> Self {
-        let parts = vec![LocationPart::Destination(None), LocationPart::Source(None)];
+        let parts = vec![LocationSubTlv::Destination(None), LocationSubTlv::Source(None)];
         Self { destination_port: None, source_port: None, parts }
     }
 
     pub(super) fn decode(value: &[u8]) -> Option<Self> {
         let ([high, low, source_high, source_low], rest) = value.split_first_chunk()?;
-        let parts = places(rest).map(|place| {
+        let parts = tlv_spans(rest).map(|place| {
             let place = place.ok()?;
-            Some(LocationPart::decode(place.kind, &rest[place.header + HEADER_LENGTH..place.end]))
+            Some(LocationSubTlv::decode(place.kind, &rest[place.header + HEADER_LENGTH..place.end]))
         });
         Some(Self {
             destination_port: linerate_units::Port::new(u16::from_be_bytes([*high, *low])),
@@ -85,7 +85,7 @@ impl Location {
         let mut value = [port(self.destination_port), port(self.source_port)].concat();
         for part in &self.parts {
             let (kind, content) = part.encode();
-            value.extend([Flags::REQUEST.octet(), kind]);
+            value.extend([TlvFlags::REQUEST.octet(), kind]);
             value.extend(u16::try_from(content.len()).unwrap_or(u16::MAX).to_be_bytes());
             value.extend(content);
         }
@@ -93,7 +93,7 @@ impl Location {
     }
 }
 
-impl LocationPart {
+impl LocationSubTlv {
     fn decode(kind: u8, value: &[u8]) -> Self {
         Self::decode_known(kind, value).unwrap_or_else(|| Self::Unknown { kind, value: value.to_vec() })
     }
@@ -138,7 +138,7 @@ impl LocationPart {
     }
 }
 
-/// The 16 octets of an address in a part: IPv4 is followed by zeros.
+/// The 16 octets of an address in a sub-TLV: IPv4 is padded with zeros.
 pub(in crate::stamp) fn address_octets(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(address) => {

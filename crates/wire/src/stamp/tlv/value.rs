@@ -1,10 +1,10 @@
-//! The options whose values have a fixed length.
+//! Options whose values have a fixed length.
 
 use linerate_units::Dscp;
 
-use crate::stamp::Timestamp;
+use crate::stamp::StampTimestamp;
 
-/// What sets a clock (RFC 8972 §4.3, registry "STAMP Synchronization Sources").
+/// Synchronization source of a clock (RFC 8972 §4.3, registry "STAMP Synchronization Sources").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SynchronizationSource {
     /// NTP.
@@ -17,7 +17,7 @@ pub enum SynchronizationSource {
     Satellite,
     /// Nothing: the clock runs free.
     FreeRunning,
-    /// A number of the registry that is not known here.
+    /// An unknown number of the registry.
     Other(u8),
 }
 
@@ -47,16 +47,16 @@ impl SynchronizationSource {
     }
 }
 
-/// Where a time was taken (RFC 8972 §4.3, registry "STAMP Timestamping Methods").
+/// Timestamping method (RFC 8972 §4.3, registry "STAMP Timestamping Methods").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TimestampMethod {
-    /// By hardware.
+    /// Hardware.
     Hardware,
-    /// By software on the same device.
+    /// Software on the same device.
     Software,
-    /// By a control plane.
+    /// Control plane.
     ControlPlane,
-    /// A number of the registry that is not known here.
+    /// An unknown number of the registry.
     Other(u8),
 }
 
@@ -82,16 +82,17 @@ impl TimestampMethod {
     }
 }
 
-/// How a reflector's times come about (RFC 8972 §4.3). A sender asks with the default: nothing filled in.
+/// Synchronization sources and timestamping methods of a reflector (RFC 8972 §4.3). A sender requests them with the
+/// default: nothing filled in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimestampInformation {
-    /// What sets the clock that gave the arrival time.
+    /// Synchronization source of the receive timestamp.
     pub arrival_source: Option<SynchronizationSource>,
-    /// Where the arrival time was taken.
+    /// Method of the receive timestamp.
     pub arrival_method: Option<TimestampMethod>,
-    /// What sets the clock that gave the time of the answer.
+    /// Synchronization source of the transmit timestamp.
     pub departure_source: Option<SynchronizationSource>,
-    /// Where the time of the answer was taken.
+    /// Method of the transmit timestamp.
     pub departure_method: Option<TimestampMethod>,
 }
 
@@ -115,16 +116,16 @@ impl TimestampInformation {
     }
 }
 
-/// The classes of a packet and its answer (RFC 8972 §4.4, with erratum 8199).
+/// Classes of a packet and its answer (RFC 8972 §4.4, with erratum 8199).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassOfService {
-    /// DSCP1: the codepoint that the sender wishes the answer to have.
-    pub wanted: Dscp,
-    /// DSCP2: the codepoint that the packet arrived with, filled in by the reflector.
-    pub arrived: Dscp,
-    /// The two ECN bits that the packet arrived with (RFC 3168 §5), filled in by the reflector.
+    /// DSCP1: codepoint that the sender requests for the answer.
+    pub requested: Dscp,
+    /// DSCP2: codepoint of the packet on arrival, filled in by the reflector.
+    pub received: Dscp,
+    /// ECN bits of the packet on arrival (RFC 3168 §5), filled in by the reflector.
     pub arrived_ecn: u8,
-    /// RP, two bits: 1 when the reflector may not use the wish, and the answer has the codepoint of the packet.
+    /// RP, two bits: 1 when the reflector may not use DSCP1, and the answer has the codepoint of the packet.
     pub reverse_path: u8,
 }
 
@@ -132,15 +133,15 @@ impl ClassOfService {
     pub(in crate::stamp) const fn decode([first, second, _, _]: [u8; 4]) -> Self {
         let bits = u16::from_be_bytes([first, second]);
         Self {
-            wanted: dscp(bits >> 10),
-            arrived: dscp(bits >> 4),
+            requested: dscp(bits >> 10),
+            received: dscp(bits >> 4),
             arrived_ecn: (bits >> 2 & 3) as u8,
             reverse_path: (bits & 3) as u8,
         }
     }
 
     pub(in crate::stamp) fn encode(self) -> [u8; 4] {
-        let (wanted, arrived) = (u16::from(self.wanted.get()), u16::from(self.arrived.get()));
+        let (wanted, arrived) = (u16::from(self.requested.get()), u16::from(self.received.get()));
         let (ecn, reverse_path) = (u16::from(self.arrived_ecn & 3), u16::from(self.reverse_path & 3));
         let [first, second] = (wanted << 10 | arrived << 4 | ecn << 2 | reverse_path).to_be_bytes();
         [first, second, 0, 0]
@@ -180,12 +181,12 @@ impl DirectMeasurement {
     }
 }
 
-/// The access network of a sender with several (RFC 8972 §4.6).
+/// Access network of a sender with several (RFC 8972 §4.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessReport {
-    /// 1: 3GPP; 2: another. Four bits; no other value is valid.
+    /// Access type, four bits: 1 3GPP, 2 non-3GPP; no other value is valid.
     pub access: u8,
-    /// 1: the network is available; 2: it is not (registry "STAMP Return Codes").
+    /// Return code: 1 network available, 2 network unavailable (registry "STAMP Return Codes").
     pub return_code: u8,
 }
 
@@ -198,22 +199,22 @@ impl AccessReport {
         [(self.access & 15) << 4, self.return_code, 0, 0]
     }
 
-    /// Whether the access is one of those there are.
+    /// True when the access type is valid.
     #[must_use]
     pub const fn is_valid(self) -> bool {
         matches!(self.access, 1 | 2)
     }
 }
 
-/// When the answer before this one left, as the reflector found out afterwards (RFC 8972 §4.7). A sender asks with the
-/// default: nothing filled in.
+/// Exact transmit timestamp of the previous answer (RFC 8972 §4.7). A sender requests it with the default: nothing
+/// filled in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FollowUpTelemetry {
-    /// The reflector's number of that answer.
+    /// Sequence number of that answer.
     pub sequence: u32,
-    /// When it left; [`Timestamp::UNKNOWN`] where there was none, or the reflector keeps no state.
-    pub timestamp: Timestamp,
-    /// Where that time was taken.
+    /// Transmit timestamp; [`StampTimestamp::UNKNOWN`] without a previous answer, or on a stateless reflector.
+    pub timestamp: StampTimestamp,
+    /// Method of that timestamp.
     pub method: Option<TimestampMethod>,
 }
 
@@ -223,7 +224,7 @@ impl FollowUpTelemetry {
         let [method, ..] = [value[12]];
         Self {
             sequence: u32::try_from(bits >> 96).unwrap_or(u32::MAX),
-            timestamp: Timestamp::from_bits(u64::try_from(bits >> 32 & u128::from(u64::MAX)).unwrap_or(u64::MAX)),
+            timestamp: StampTimestamp::from_bits(u64::try_from(bits >> 32 & u128::from(u64::MAX)).unwrap_or(u64::MAX)),
             method: TimestampMethod::from_octet(method),
         }
     }

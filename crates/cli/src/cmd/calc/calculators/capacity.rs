@@ -1,130 +1,140 @@
-//! How much is in flight, and what it carries.
+//! Bytes in flight and the rate that they carry.
 
-use linerate_model::formulas::{
-    bandwidth_delay_product, entry, little_in_flight, little_rate, little_round_trip, round_trip_of_product,
-    transfer_rate, transfer_time, transfer_volume, window_for_rate, window_rate,
+use std::time::Duration;
+
+use clap::Args;
+use linerate_analysis::formulas::{
+    bandwidth_delay_product, little_in_flight, little_rate, little_round_trip, round_trip_of_product, transfer_rate,
+    transfer_time, transfer_volume, window_for_rate, window_rate,
 };
-use linerate_units::SegmentCount;
+use linerate_units::{BitRate, ByteCount, SegmentCount};
 
-use super::{
-    Calculator, Kind, Known, Quantity, RATE, RTT, SEGMENT, TOO_LONG, TOO_SMALL, Value, WINDOW, count, rate, time,
-};
-use crate::cmd::calc::solve::{Derived, Relation};
+use super::super::answer::{Quantity, ReflectorAnswer};
+use super::super::values::{count, rate, size, time};
+use super::{FullPath, SegmentSize, TOO_LONG, TOO_SMALL};
 
-pub(super) static BDP: Calculator = Calculator {
-    name: "bdp",
-    about: "Bandwidth-delay product: bytes in flight on a full path",
-    quantities: &[
-        RATE,
-        RTT,
-        Quantity::new("bdp", "bandwidth-delay product", Kind::Size, "146.25MB", "Bandwidth-delay product"),
-        SEGMENT,
-    ],
-    relations: &[Relation {
-        formula: entry::BANDWIDTH_DELAY_PRODUCT,
-        solve: &[
-            ("bdp", |k| Ok(Value::Size(bandwidth_delay_product(k.rate("rate")?, k.time("rtt")?)))),
-            ("rate", |k| rate(window_rate(k.size("bdp")?, k.time("rtt")?), TOO_SMALL)),
-            ("rtt", |k| time(round_trip_of_product(k.size("bdp")?, k.rate("rate")?), TOO_LONG)),
-        ],
-    }],
-    derived: &[
-        Derived { title: "in full segments", kind: Kind::Count("segments"), compute: |k| segments(k, "bdp") },
-        Derived { title: "two products", kind: Kind::Size, compute: |k| Ok(Value::Size(k.size("bdp")? * 2)) },
-        Derived { title: "three products", kind: Kind::Size, compute: |k| Ok(Value::Size(k.size("bdp")? * 3)) },
-    ],
-    next: &[
-        |k| k.ask("buffer", &[("window", "bdp"), ("mss", "mss")]),
-        |k| k.ask("slow-start", &[("rate", "rate"), ("rtt", "rtt")]),
-        |k| k.ask("scale", &[("window", "bdp")]),
-        |k| k.ask("wrap", &[("rate", "rate")]),
-    ],
-    examples: &["10G 117ms", "--bdp 146.25MB --rtt 117ms", "--bdp 10683760B --rate 10G --rtt 117ms"],
-};
-
-fn segments(known: &Known, name: &str) -> Result<Value, String> {
-    count(known.size(name)?.get().checked_div(known.size("mss")?.get()), TOO_SMALL)
+#[derive(Debug, Args)]
+pub(crate) struct BdpArguments {
+    #[command(flatten)]
+    path: FullPath,
+    #[command(flatten)]
+    segment: SegmentSize,
 }
 
-pub(super) static WINDOW_LIMIT: Calculator = Calculator {
-    name: "window",
-    about: "The rate that a window allows, and the window that a rate needs",
-    quantities: &[RATE, RTT, WINDOW],
-    relations: &[Relation {
-        formula: entry::WINDOW_RATE,
-        solve: &[
-            ("rate", |k| rate(window_rate(k.size("window")?, k.time("rtt")?), TOO_SMALL)),
-            ("window", |k| Ok(Value::Size(window_for_rate(k.rate("rate")?, k.time("rtt")?)))),
-            ("rtt", |k| time(round_trip_of_product(k.size("window")?, k.rate("rate")?), TOO_LONG)),
-        ],
-    }],
-    derived: &[],
-    next: &[
-        |k| k.ask("buffer", &[("window", "window")]),
-        |k| k.ask("scale", &[("window", "window")]),
-        |k| k.ask("pacing", &[("window", "window"), ("rtt", "rtt")]),
-    ],
-    examples: &["16MiB 53ms", "1G 53ms", "--window 64KiB --rate 100M", "--rate 2473M --window 16MB --rtt 53ms"],
-};
+impl BdpArguments {
+    pub(super) fn compute(&self) -> ReflectorAnswer {
+        let product = bandwidth_delay_product(self.path.rate, self.path.rtt);
+        let segment = self.segment.size.byte_count();
+        ReflectorAnswer::new("bandwidth-delay product", product)
+            .input("rate", Some(self.path.rate))
+            .input("round-trip time", Some(self.path.rtt))
+            .input("segment", Some(segment))
+            .derived("in full segments", segments(product, segment))
+            .derived("two products", Some(product * 2))
+            .derived("three products", Some(product * 3))
+    }
+}
 
-pub(super) static LITTLE: Calculator = Calculator {
-    name: "little",
-    about: "Rate, bytes in flight and round-trip time: two give the third",
-    quantities: &[
-        RATE,
-        RTT,
-        Quantity::new("in-flight", "in flight", Kind::Size, "2.48MB", "Bytes in flight"),
-        Quantity::new(
-            "segments",
-            "segments in flight",
-            Kind::Count("segments"),
-            "10",
-            "The same in segments (cwnd, unacked)",
-        ),
-        SEGMENT,
-    ],
-    relations: &[
-        Relation {
-            formula: entry::LITTLE,
-            solve: &[
-                ("in-flight", |k| {
-                    Ok(Value::Size(SegmentCount::new(k.count("segments")?) * k.mss("mss")?.byte_count()))
-                }),
-                ("segments", |k| segments(k, "in-flight")),
-            ],
-        },
-        Relation {
-            formula: entry::LITTLE,
-            solve: &[
-                ("rate", |k| rate(little_rate(k.size("in-flight")?, k.time("rtt")?), TOO_SMALL)),
-                ("in-flight", |k| Ok(Value::Size(little_in_flight(k.rate("rate")?, k.time("rtt")?)))),
-                ("rtt", |k| time(little_round_trip(k.size("in-flight")?, k.rate("rate")?), TOO_LONG)),
-            ],
-        },
-    ],
-    derived: &[],
-    next: &[
-        |k| k.ask("pacing", &[("window", "in-flight"), ("rtt", "rtt")]),
-        |k| k.ask("memory", &[("segments", "segments"), ("mss", "mss")]),
-    ],
-    examples: &["--in-flight 2.48MB --rate 17.9MB/s", "--segments 40 --rtt 53ms", "100M 20ms"],
-};
+/// Whole segments of a size.
+pub(super) fn segments(size: ByteCount, segment: ByteCount) -> Option<Quantity> {
+    size.get().checked_div(segment.get()).map(|segments| Quantity::Count(segments, "segments"))
+}
 
-pub(super) static TRANSFER: Calculator = Calculator {
-    name: "transfer",
-    about: "How long a transfer takes, or which rate it had",
-    quantities: &[RATE, Quantity::new("volume", "volume", Kind::Size, "1GiB", "What is transferred"), TIME],
-    relations: &[Relation {
-        formula: entry::TRANSFER_TIME,
-        solve: &[
-            ("time", |k| time(transfer_time(k.size("volume")?, k.rate("rate")?), TOO_LONG)),
-            ("rate", |k| rate(transfer_rate(k.size("volume")?, k.time("time")?), TOO_SMALL)),
-            ("volume", |k| Ok(Value::Size(transfer_volume(k.rate("rate")?, k.time("time")?)))),
-        ],
-    }],
-    derived: &[],
-    next: &[|k| k.ask("ethernet", &[("goodput", "rate")]), |k| k.ask("wrap", &[("rate", "rate")])],
-    examples: &["101GiB 60s", "941Mbit/s 1GB", "100M --time 10s"],
-};
+#[derive(Debug, Args)]
+pub(crate) struct WindowArguments {
+    /// Rate
+    #[arg(long, value_parser = rate)]
+    rate: Option<BitRate>,
+    /// Round-trip time
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    rtt: Option<Duration>,
+    /// Window: bytes that may be in flight
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    window: Option<ByteCount>,
+}
 
-const TIME: Quantity = Quantity::new("time", "transfer time", Kind::Time, "60s", "How long it takes");
+impl WindowArguments {
+    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+        let answer = match (self.rate, self.rtt, self.window) {
+            (None, Some(rtt), Some(window)) => ReflectorAnswer::new("rate", window_rate(window, rtt).ok_or(TOO_SMALL)?),
+            (Some(rate), Some(rtt), None) => ReflectorAnswer::new("window", window_for_rate(rate, rtt)),
+            (Some(rate), None, Some(window)) => {
+                ReflectorAnswer::new("round-trip time", round_trip_of_product(window, rate).ok_or(TOO_LONG)?)
+            }
+            _ => return Err("give two of --rate, --rtt and --window: the third is computed".to_owned()),
+        };
+        Ok(answer.input("rate", self.rate).input("round-trip time", self.rtt).input("window", self.window))
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LittleArguments {
+    /// Rate
+    #[arg(long, value_parser = rate)]
+    rate: Option<BitRate>,
+    /// Round-trip time
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    rtt: Option<Duration>,
+    /// Bytes in flight
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "segments")]
+    in_flight: Option<ByteCount>,
+    /// Segments in flight (cwnd, unacked)
+    #[arg(long, value_name = "COUNT", value_parser = count)]
+    segments: Option<u64>,
+    #[command(flatten)]
+    segment: SegmentSize,
+}
+
+impl LittleArguments {
+    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+        let segment = self.segment.size.byte_count();
+        let of_segments = self.segments.map(|segments| SegmentCount::new(segments) * segment);
+        let in_flight = self.in_flight.or(of_segments);
+        let answer = match (self.rate, self.rtt, in_flight) {
+            (None, Some(rtt), Some(in_flight)) => {
+                ReflectorAnswer::new("rate", little_rate(in_flight, rtt).ok_or(TOO_SMALL)?)
+            }
+            (Some(rate), Some(rtt), None) => {
+                let in_flight = little_in_flight(rate, rtt);
+                ReflectorAnswer::new("in flight", in_flight).derived("segments in flight", segments(in_flight, segment))
+            }
+            (Some(rate), None, Some(in_flight)) => {
+                ReflectorAnswer::new("round-trip time", little_round_trip(in_flight, rate).ok_or(TOO_LONG)?)
+            }
+            _ => {
+                let missing = "give two of --rate, --rtt and --in-flight (or --segments): the third is computed";
+                return Err(missing.to_owned());
+            }
+        };
+        Ok(answer.input("rate", self.rate).input("round-trip time", self.rtt).input("in flight", in_flight))
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TransferArguments {
+    /// Rate
+    #[arg(long, value_parser = rate)]
+    rate: Option<BitRate>,
+    /// Bytes transferred
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    volume: Option<ByteCount>,
+    /// Duration of the transfer
+    #[arg(long, value_parser = time)]
+    time: Option<Duration>,
+}
+
+impl TransferArguments {
+    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+        let answer = match (self.rate, self.volume, self.time) {
+            (Some(rate), Some(volume), None) => {
+                ReflectorAnswer::new("transfer time", transfer_time(volume, rate).ok_or(TOO_LONG)?)
+            }
+            (None, Some(volume), Some(time)) => {
+                ReflectorAnswer::new("rate", transfer_rate(volume, time).ok_or(TOO_SMALL)?)
+            }
+            (Some(rate), None, Some(time)) => ReflectorAnswer::new("volume", transfer_volume(rate, time)),
+            _ => return Err("give two of --rate, --volume and --time: the third is computed".to_owned()),
+        };
+        Ok(answer.input("rate", self.rate).input("volume", self.volume).input("time", self.time))
+    }
+}

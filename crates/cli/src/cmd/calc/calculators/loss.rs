@@ -1,237 +1,180 @@
-//! What loss leaves of a rate, and which loss explains one.
+//! Rate limited by loss, and loss inferred from a rate.
 
-use linerate_model::formulas::{
-    bbr_goodput, bbr_rate, bbr_round_trip, bbr_window, cubic_loss, cubic_rate, cubic_round_trip, entry, loss_for_rate,
-    loss_limited_rate, mathis_loss, mathis_rate, mathis_round_trip, padhye_loss, padhye_rate, padhye_round_trip,
-    round_trip_for_rate,
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use linerate_analysis::formulas::{
+    bbr_goodput, bbr_window, cubic_loss, cubic_rate, loss_for_rate, loss_limited_rate, mathis_loss, mathis_rate,
+    padhye_loss, padhye_rate,
 };
-use linerate_units::Ratio;
+use linerate_units::{BitRate, Mss, Ratio};
 
-use super::{Calculator, Kind, Known, LOSS as PROBABILITY, Quantity, RATE, RTT, SEGMENT, TOO_LONG, Value, WINDOW};
-use super::{count, explaining, rate, share, time};
-use crate::cmd::calc::solve::{Derived, Relation};
+use super::super::answer::{Quantity, ReflectorAnswer};
+use super::super::values;
+use super::capacity::segments;
+use super::{FullPath, SegmentSize, TOO_SMALL};
 
-const NO_BOUND: &str = "the figures are too small to set a bound: check the units";
-
-/// How long it takes, on average, until a packet is lost.
-const BETWEEN_LOSSES: Derived = Derived {
-    title: "a loss every",
-    kind: Kind::Time,
-    compute: |k| {
-        let bits = f64::from(k.mss("mss")?.get()) * 8.0 / k.ratio("loss")?.get();
-        let seconds = bits / k.rate("rate")?.bits_per_second();
-        time(std::time::Duration::try_from_secs_f64(seconds).ok(), TOO_LONG)
-    },
-};
-
-/// The mean window that the rate means.
-const MEAN_WINDOW: Derived = Derived {
-    title: "mean window",
-    kind: Kind::Count("segments"),
-    compute: |k| {
-        let window = k.rate("rate")? * k.time("rtt")?;
-        count(window.get().checked_div(k.size("mss")?.get()), NO_BOUND)
-    },
-};
-
-pub(super) static LOSS: Calculator = Calculator {
-    name: "loss",
-    about: "The loss that explains a rate, or the rate that a loss leaves",
-    quantities: &[
-        RATE,
-        RTT,
-        PROBABILITY,
-        SEGMENT,
-        Quantity::new(
-            "congestion",
-            "congestion control",
-            Kind::Choice(&["reno", "cubic"]),
-            "cubic",
-            "Congestion control",
-        )
-        .default("reno"),
-    ],
-    relations: &[Relation {
-        formula: entry::LOSS_RESPONSE,
-        solve: &[
-            ("loss", |k| {
-                explaining(loss_for_rate(k.choice("congestion")?, k.mss("mss")?, k.time("rtt")?, k.rate("rate")?))
-            }),
-            ("rate", |k| {
-                let loss = k.ratio("loss")?;
-                rate(loss_limited_rate(k.choice("congestion")?, k.mss("mss")?, k.time("rtt")?, loss), NO_BOUND)
-            }),
-            ("rtt", |k| {
-                let (loss, rate) = (k.ratio("loss")?, k.rate("rate")?);
-                time(round_trip_for_rate(k.choice("congestion")?, k.mss("mss")?, loss, rate), TOO_LONG)
-            }),
-        ],
-    }],
-    derived: &[BETWEEN_LOSSES, MEAN_WINDOW],
-    next: &[
-        |k| other_law(k, "mathis", &["--constant", "1"]),
-        |k| other_law(k, "cubic", &[]),
-        |k| other_law(k, "padhye", &[]),
-        |k| k.ask("bbr", &[("rate", "rate"), ("rtt", "rtt")]),
-    ],
-    examples: &["--rate 256M --rtt 53ms --mss 8960", "0.01% 117ms --congestion cubic", "780M 53ms --mss 8960"],
-};
-
-/// The same question by another law: what was computed here is computed there.
-fn other_law(known: &Known, calculator: &str, more: &[&str]) -> Result<Vec<String>, String> {
-    use crate::cmd::calc::solve::Origin;
-
-    let given: Vec<(&str, &str)> = ["rate", "rtt", "loss", "mss"]
-        .into_iter()
-        .filter(|name| !matches!(known.get(name), Some((_, Origin::Computed))))
-        .map(|name| (name, name))
-        .collect();
-    let mut words = known.ask(calculator, &given)?;
-    words.extend(more.iter().map(|word| (*word).to_owned()));
-    Ok(words)
+/// Path with loss, and a rate or loss on it.
+#[derive(Debug, Args)]
+struct LossyPath {
+    /// Round-trip time
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    rtt: Duration,
+    #[command(flatten)]
+    segment: SegmentSize,
+    #[command(flatten)]
+    known: LossOrRate,
 }
 
-pub(super) static MATHIS: Calculator = Calculator {
-    name: "mathis",
-    about: "Reno's rate under random loss (Mathis et al.)",
-    quantities: &[
-        RATE,
-        RTT,
-        PROBABILITY,
-        SEGMENT,
-        Quantity::new(
-            "constant",
-            "constant",
-            Kind::Factor,
-            "1.2247",
-            "1.2247 on Linux, 0.866 with delayed acknowledgements counted once, 1 in many slides",
-        )
-        .default("1.2247448713915890"),
-    ],
-    relations: &[Relation {
-        formula: entry::MATHIS,
-        solve: &[
-            ("rate", |k| {
-                let (constant, loss) = (k.number("constant")?, k.ratio("loss")?);
-                rate(mathis_rate(k.mss("mss")?, k.time("rtt")?, loss, constant), NO_BOUND)
-            }),
-            ("loss", |k| {
-                let (constant, rate) = (k.number("constant")?, k.rate("rate")?);
-                explaining(mathis_loss(k.mss("mss")?, k.time("rtt")?, rate, constant))
-            }),
-            ("rtt", |k| {
-                let (constant, rate) = (k.number("constant")?, k.rate("rate")?);
-                time(mathis_round_trip(k.mss("mss")?, k.ratio("loss")?, rate, constant), TOO_LONG)
-            }),
-        ],
-    }],
-    derived: &[BETWEEN_LOSSES, MEAN_WINDOW],
-    next: &[
-        |k| other_law(k, "padhye", &[]),
-        |k| other_law(k, "cubic", &[]),
-        |k| k.ask("bbr", &[("rate", "rate"), ("rtt", "rtt")]),
-    ],
-    examples: &["0.1% 20.2ms", "256M 53ms --mss 8960 --constant 1", "--loss 1/36000 --rate 256M --mss 8960"],
-};
+/// Probability of loss, or the rate that it explains.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct LossOrRate {
+    /// Probability that a packet is lost: gives the rate
+    #[arg(long, value_parser = values::loss)]
+    loss: Option<Ratio>,
+    /// Rate: gives the loss that explains it
+    #[arg(long, value_parser = values::rate)]
+    rate: Option<BitRate>,
+}
 
-pub(super) static PADHYE: Calculator = Calculator {
-    name: "padhye",
-    about: "Reno's rate under loss, timeouts included (Padhye et al.)",
-    quantities: &[
-        RATE,
-        RTT,
-        PROBABILITY,
-        SEGMENT,
-        Quantity::new(
-            "timeout",
-            "retransmission timeout",
-            Kind::Time,
-            "200ms",
-            "Retransmission timeout; Linux has at least 200 ms",
-        )
-        .default("200ms"),
-        Quantity::new(
-            "segments-per-ack",
-            "segments per acknowledgement",
-            Kind::Factor,
-            "1",
-            "Segments that an acknowledgement counts for: 1 on Linux",
-        )
-        .default("1"),
-    ],
-    relations: &[Relation {
-        formula: entry::PADHYE,
-        solve: &[
-            ("rate", |k| {
-                let (timeout, each) = (k.time("timeout")?, k.number("segments-per-ack")?);
-                rate(padhye_rate(k.mss("mss")?, k.time("rtt")?, k.ratio("loss")?, timeout, each), NO_BOUND)
-            }),
-            ("loss", |k| {
-                let (timeout, each) = (k.time("timeout")?, k.number("segments-per-ack")?);
-                let loss = padhye_loss(k.mss("mss")?, k.time("rtt")?, k.rate("rate")?, timeout, each);
-                share(loss, "no loss explains this rate: even if everything were lost, the formula leaves more")
-            }),
-            ("rtt", |k| {
-                let (timeout, each) = (k.time("timeout")?, k.number("segments-per-ack")?);
-                let round_trip = padhye_round_trip(k.mss("mss")?, k.ratio("loss")?, k.rate("rate")?, timeout, each);
-                time(round_trip, "no round-trip time gives this rate: the timeouts alone leave less")
-            }),
-        ],
-    }],
-    derived: &[BETWEEN_LOSSES, MEAN_WINDOW],
-    next: &[|k| other_law(k, "mathis", &[]), |k| other_law(k, "cubic", &[])],
-    examples: &["0.1% 20.2ms", "20M 20.2ms", "5% 50ms --timeout 250ms"],
-};
+impl LossyPath {
+    /// Answers with the missing one of rate and loss.
+    fn answer(
+        &self,
+        rate_of: impl Fn(Mss, Duration, Ratio) -> Option<BitRate>,
+        loss_of: impl Fn(Mss, Duration, BitRate) -> Option<Ratio>,
+    ) -> Result<ReflectorAnswer, String> {
+        let segment = self.segment.size;
+        let explains = |rate| {
+            loss_of(segment, self.rtt, rate).filter(|loss| loss.get() <= 1.0).ok_or(
+                "no loss explains this rate: it is less than a segment in each round trip, where timeouts rule\n\
+                 `linerate calc padhye` takes them into account",
+            )
+        };
+        let (answer, rate, loss) = match (self.known.loss, self.known.rate) {
+            (Some(loss), _) => {
+                let rate = rate_of(segment, self.rtt, loss).ok_or(TOO_SMALL)?;
+                (ReflectorAnswer::new("rate", rate), rate, loss)
+            }
+            (None, Some(rate)) => {
+                let loss = explains(rate)?;
+                (ReflectorAnswer::new("loss", Quantity::Loss(loss)), rate, loss)
+            }
+            (None, None) => return Err("give --loss or --rate".to_owned()),
+        };
+        let between_losses = f64::from(segment.get()) * 8.0 / loss.get() / rate.bits_per_second();
+        Ok(answer
+            .input("rate", self.known.rate)
+            .input("round-trip time", Some(self.rtt))
+            .input("loss", self.known.loss.map(Quantity::Loss))
+            .input("segment", Some(segment.byte_count()))
+            .derived("a loss every", Duration::try_from_secs_f64(between_losses).ok())
+            .derived("mean window", segments(rate * self.rtt, segment.byte_count())))
+    }
+}
 
-pub(super) static CUBIC: Calculator = Calculator {
-    name: "cubic",
-    about: "CUBIC's rate under random loss (RFC 9438)",
-    quantities: &[RATE, RTT, PROBABILITY, SEGMENT],
-    relations: &[Relation {
-        formula: entry::CUBIC,
-        solve: &[
-            ("rate", |k| rate(cubic_rate(k.mss("mss")?, k.time("rtt")?, k.ratio("loss")?), NO_BOUND)),
-            ("loss", |k| explaining(cubic_loss(k.mss("mss")?, k.time("rtt")?, k.rate("rate")?))),
-            ("rtt", |k| time(cubic_round_trip(k.mss("mss")?, k.ratio("loss")?, k.rate("rate")?), TOO_LONG)),
-        ],
-    }],
-    derived: &[BETWEEN_LOSSES, MEAN_WINDOW],
-    next: &[|k| other_law(k, "mathis", &[]), |k| k.ask("bbr", &[("rate", "rate"), ("rtt", "rtt")])],
-    examples: &["0.01% 117ms", "100M 53ms", "0.01% --rate 20M"],
-};
+/// Congestion controls whose rate depends on the loss.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LossBased {
+    Reno,
+    Cubic,
+}
 
-pub(super) static BBR: Calculator = Calculator {
-    name: "bbr",
-    about: "The window that BBR needs, and what loss leaves of its rate",
-    quantities: &[
-        RATE,
-        RTT,
-        WINDOW,
-        Quantity::new("loss", "loss", Kind::Loss, "0.1%", "Probability that a packet is lost").default("0").or_zero(),
-    ],
-    relations: &[Relation {
-        formula: entry::BBR,
-        solve: &[
-            ("window", |k| Ok(Value::Size(bbr_window(k.rate("rate")?, k.time("rtt")?)))),
-            ("rate", |k| rate(bbr_rate(k.size("window")?, k.time("rtt")?), NO_BOUND)),
-            ("rtt", |k| time(bbr_round_trip(k.size("window")?, k.rate("rate")?), TOO_LONG)),
-        ],
-    }],
-    derived: &[Derived {
-        title: "delivered",
-        kind: Kind::Rate,
-        compute: |k| {
-            let loss: Ratio = k.ratio("loss")?;
-            rate(bbr_goodput(k.rate("rate")?, loss), "no bound is known from a loss of 20 % on")
-        },
-    }],
-    next: &[
-        |k| k.ask("buffer", &[("window", "window")]),
-        |k| {
-            let mut words = k.ask("memory", &[("rate", "rate"), ("rtt", "rtt")])?;
-            words.extend(["--congestion", "bbr"].map(str::to_owned));
-            Ok(words)
-        },
-    ],
-    examples: &["300M 20ms", "300M 20ms --loss 0.1%", "--window 6MiB --rtt 117ms"],
-};
+#[derive(Debug, Args)]
+pub(crate) struct LossArguments {
+    #[command(flatten)]
+    path: LossyPath,
+    /// Congestion control
+    #[arg(long, value_name = "NAME", default_value = "reno")]
+    congestion: LossBased,
+}
+
+impl LossArguments {
+    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+        let congestion = match self.congestion {
+            LossBased::Reno => "reno",
+            LossBased::Cubic => "cubic",
+        };
+        self.path.answer(
+            |segment, rtt, loss| loss_limited_rate(congestion, segment, rtt, loss),
+            |segment, rtt, rate| loss_for_rate(congestion, segment, rtt, rate),
+        )
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MathisArguments {
+    #[command(flatten)]
+    path: LossyPath,
+    /// 1.2247 on Linux, 0.866 with delayed acknowledgements counted once, 1 in many slides
+    #[arg(long, value_name = "NUMBER", default_value = "1.2247448713915890", value_parser = values::factor)]
+    #[arg(hide_default_value = true)]
+    constant: f64,
+}
+
+impl MathisArguments {
+    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+        let answer = self.path.answer(
+            |segment, rtt, loss| mathis_rate(segment, rtt, loss, self.constant),
+            |segment, rtt, rate| mathis_loss(segment, rtt, rate, self.constant),
+        )?;
+        Ok(answer.input("constant", Some(Quantity::Number(self.constant))))
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PadhyeArguments {
+    #[command(flatten)]
+    path: LossyPath,
+    /// Retransmission timeout; Linux has at least 200 ms
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = values::time)]
+    timeout: Duration,
+    /// Segments that an acknowledgement counts for: 1 on Linux
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = values::factor)]
+    segments_per_ack: f64,
+}
+
+impl PadhyeArguments {
+    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+        let answer = self.path.answer(
+            |segment, rtt, loss| padhye_rate(segment, rtt, loss, self.timeout, self.segments_per_ack),
+            |segment, rtt, rate| padhye_loss(segment, rtt, rate, self.timeout, self.segments_per_ack),
+        )?;
+        Ok(answer
+            .input("retransmission timeout", Some(self.timeout))
+            .input("segments per acknowledgement", Some(Quantity::Number(self.segments_per_ack))))
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CubicArguments {
+    #[command(flatten)]
+    path: LossyPath,
+}
+
+impl CubicArguments {
+    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+        self.path.answer(cubic_rate, cubic_loss)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BbrArguments {
+    #[command(flatten)]
+    path: FullPath,
+    /// Probability that a packet is lost
+    #[arg(long, default_value = "0", value_parser = values::loss_or_zero)]
+    loss: Ratio,
+}
+
+impl BbrArguments {
+    pub(super) fn compute(&self) -> ReflectorAnswer {
+        let FullPath { rate, rtt } = self.path;
+        ReflectorAnswer::new("window", bbr_window(rate, rtt))
+            .input("rate", Some(rate))
+            .input("round-trip time", Some(rtt))
+            .input("loss", Some(Quantity::Loss(self.loss)))
+            .derived("delivered", bbr_goodput(rate, self.loss))
+    }
+}

@@ -1,252 +1,210 @@
-//! Buffers, and the memory behind them.
+//! Socket buffers and their memory.
 
-use linerate_model::formulas::{
-    PageCount, SEND_MEMORY_FACTOR, SEND_MEMORY_FACTOR_BBR, WindowScale, buffer_of_socket_memory, entry,
-    memory_of_pages, pages_of_memory, receive_buffer_for, segment_memory, send_memory, socket_memory,
-    sockets_of_memory, usable_window, window_for_rate, window_of_send_memory, window_rate, window_share,
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use linerate_analysis::formulas::{
+    PageCount, SEND_MEMORY_FACTOR, SEND_MEMORY_FACTOR_BBR, WindowScale, memory_of_pages, pages_of_memory,
+    receive_buffer_for, segment_memory, send_memory, socket_memory, usable_window, window_for_rate,
+    window_of_send_memory, window_rate, window_share,
 };
-use linerate_units::{Ratio, SegmentCount, StreamCount};
+use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount, StreamCount};
 
-use super::{Calculator, Kind, Known, Quantity, RATE, RTT, SEGMENT, TOO_LONG, TOO_SMALL, Value, WINDOW};
-use super::{count, rate, size, time};
-use crate::cmd::calc::solve::{Derived, Relation};
+use super::super::answer::{Quantity, ReflectorAnswer};
+use super::super::values::{self, count, rate, size, time};
+use super::{SegmentSize, TOO_SMALL};
 
-pub(super) static BUFFER: Calculator = Calculator {
-    name: "buffer",
-    about: "The receive buffer that a window needs, and what a buffer carries",
-    quantities: &[
-        RATE,
-        RTT,
-        Quantity::new("buffer", "receive buffer", Kind::Size, "6MiB", "Receive buffer (tcp_rmem's third value)"),
-        WINDOW,
-        SEGMENT,
-        Quantity::new(
-            "share",
-            "share of payload",
-            Kind::Share,
-            "62.5%",
-            "Share of the buffer that is window, as measured; without it, by --mss",
-        ),
-    ],
-    relations: &[
-        Relation {
-            formula: entry::USABLE_WINDOW,
-            solve: &[
-                ("buffer", |k| size(receive_buffer_for(k.size("window")?, payload_share(k)?), TOO_SMALL)),
-                ("window", |k| Ok(Value::Size(usable_window(k.size("buffer")?, payload_share(k)?)))),
-            ],
-        },
-        Relation {
-            formula: entry::WINDOW_RATE,
-            solve: &[
-                ("window", |k| Ok(Value::Size(window_for_rate(k.rate("rate")?, k.time("rtt")?)))),
-                ("rate", |k| rate(window_rate(k.size("window")?, k.time("rtt")?), TOO_SMALL)),
-                ("rtt", |k| time(k.size("window")? / k.rate("rate")?, TOO_LONG)),
-            ],
-        },
-    ],
-    derived: &[
-        Derived { title: "share of payload", kind: Kind::Share, compute: |k| payload_share(k).map(Value::Ratio) },
-        Derived {
-            title: "buffer in windows",
-            kind: Kind::Factor,
-            compute: |k| Ok(Value::Number(payload_share(k)?.get().recip())),
-        },
-    ],
-    next: &[
-        |k| k.ask("scale", &[("buffer", "buffer")]),
-        |k| k.ask("memory", &[("rate", "rate"), ("rtt", "rtt"), ("mss", "mss")]),
-    ],
-    examples: &["10G 117ms", "--window 146.25MB", "6MiB 117ms", "6291456 --mss 8948", "--window 1MB --share 62.5%"],
-};
+#[derive(Debug, Args)]
+pub(crate) struct BufferArguments {
+    /// Rate, with --rtt: gives the buffer
+    #[arg(long, value_parser = rate, requires = "rtt", conflicts_with_all = ["window", "buffer"])]
+    rate: Option<BitRate>,
+    /// Round-trip time
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    rtt: Option<Duration>,
+    /// Window: gives the buffer
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "buffer")]
+    window: Option<ByteCount>,
+    #[arg(help = "Receive buffer (tcp_rmem's third value): gives the window, and with --rtt the rate")]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    buffer: Option<ByteCount>,
+    #[command(flatten)]
+    segment: SegmentSize,
+    /// Measured window share of the buffer; without it, computed from --mss
+    #[arg(long, value_parser = values::share)]
+    share: Option<Ratio>,
+}
 
-fn payload_share(known: &Known) -> Result<Ratio, String> {
-    match known.ratio("share") {
-        Ok(share) => Ok(share),
-        Err(_) => Ok(window_share(known.mss("mss")?)),
+impl BufferArguments {
+    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+        let share = self.share.unwrap_or_else(|| window_share(self.segment.size));
+        let needed = self.rate.zip(self.rtt).map(|(rate, rtt)| window_for_rate(rate, rtt));
+        let answer = match (self.window.or(needed), self.buffer) {
+            (Some(window), _) => {
+                ReflectorAnswer::new("receive buffer", receive_buffer_for(window, share).ok_or(TOO_SMALL)?)
+                    .result("window", needed)
+            }
+            (None, Some(buffer)) => {
+                let window = usable_window(buffer, share);
+                ReflectorAnswer::new("window", window).result("rate", self.rtt.and_then(|rtt| window_rate(window, rtt)))
+            }
+            (None, None) => return Err("give --rate and --rtt, or --window, or --buffer".to_owned()),
+        };
+        Ok(answer
+            .input("rate", self.rate)
+            .input("round-trip time", self.rtt)
+            .input("window", self.window)
+            .input("receive buffer", self.buffer)
+            .input("segment", Some(self.segment.size.byte_count()))
+            .derived("share of payload", Some(Quantity::Share(share)))
+            .derived("buffer in windows", Some(Quantity::Number(share.get().recip()))))
     }
 }
 
-pub(super) static MEMORY: Calculator = Calculator {
-    name: "memory",
-    about: "The send buffer that Linux aims at for a congestion window",
-    quantities: &[
-        RATE,
-        RTT,
-        Quantity::new("memory", "send buffer", Kind::Size, "4MiB", "Send buffer (tcp_wmem's third value)"),
-        Quantity::new("segments", "congestion window", Kind::Count("segments"), "100", "Congestion window in segments"),
-        SEGMENT,
-        Quantity::new(
-            "congestion",
-            "congestion control",
-            Kind::Choice(&["cubic", "reno", "bbr"]),
-            "cubic",
-            "Congestion control",
-        )
-        .default("cubic"),
-    ],
-    relations: &[
-        Relation {
-            formula: entry::SEND_MEMORY,
-            solve: &[
-                ("memory", |k| {
-                    let window = SegmentCount::new(k.count("segments")?);
-                    Ok(Value::Size(send_memory(window, k.mss("mss")?, send_factor(k)?)))
-                }),
-                ("segments", |k| {
-                    let window = window_of_send_memory(k.size("memory")?, k.mss("mss")?, send_factor(k)?);
-                    count(window.map(SegmentCount::get), TOO_SMALL)
-                }),
-            ],
-        },
-        Relation {
-            formula: entry::WINDOW_RATE,
-            solve: &[
-                ("segments", |k| {
-                    let window = window_for_rate(k.rate("rate")?, k.time("rtt")?);
-                    let segment = k.size("mss")?;
-                    count((!segment.is_zero()).then(|| window.get().div_ceil(segment.get())), TOO_SMALL)
-                }),
-                ("rate", |k| rate(window_rate(in_flight(k)?, k.time("rtt")?), TOO_SMALL)),
-                ("rtt", |k| time(in_flight(k)? / k.rate("rate")?, TOO_LONG)),
-            ],
-        },
-    ],
-    derived: &[
-        Derived {
-            title: "memory of a segment",
-            kind: Kind::Size,
-            compute: |k| Ok(Value::Size(segment_memory(k.mss("mss")?))),
-        },
-        Derived { title: "in flight", kind: Kind::Size, compute: |k| in_flight(k).map(Value::Size) },
-    ],
-    next: &[|k| {
-        let mut words = vec!["sockets".to_owned(), "--sockets".to_owned(), "1000".to_owned(), "--factor".to_owned()];
-        words.push("1".to_owned());
-        words.extend(k.ask("", &[("buffer", "memory")])?.into_iter().skip(1));
-        Ok(words)
-    }],
-    examples: &["1G 53ms", "--segments 10", "4MiB 53ms", "1G 53ms --congestion bbr"],
-};
-
-fn in_flight(known: &Known) -> Result<linerate_units::ByteCount, String> {
-    Ok(SegmentCount::new(known.count("segments")?) * known.mss("mss")?.byte_count())
+/// Congestion controls with their send buffers.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SendBufferControl {
+    Cubic,
+    Reno,
+    Bbr,
 }
 
-fn send_factor(known: &Known) -> Result<u64, String> {
-    Ok(if known.choice("congestion")? == "bbr" { SEND_MEMORY_FACTOR_BBR } else { SEND_MEMORY_FACTOR })
+#[derive(Debug, Args)]
+pub(crate) struct MemoryArguments {
+    /// Rate, with --rtt: gives the send buffer
+    #[arg(long, value_parser = rate, requires = "rtt", conflicts_with_all = ["segments", "buffer"])]
+    rate: Option<BitRate>,
+    /// Round-trip time
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    rtt: Option<Duration>,
+    /// Congestion window in segments: gives the send buffer
+    #[arg(long, value_name = "COUNT", value_parser = count, conflicts_with = "buffer")]
+    segments: Option<u64>,
+    #[arg(help = "Send buffer (tcp_wmem's third value): gives the congestion window, and with --rtt the rate")]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    buffer: Option<ByteCount>,
+    #[command(flatten)]
+    segment: SegmentSize,
+    /// Congestion control
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    congestion: SendBufferControl,
 }
 
-pub(super) static SOCKETS: Calculator = Calculator {
-    name: "sockets",
-    about: "The most memory that the buffers of many sockets can take",
-    quantities: &[
-        Quantity::new("sockets", "sockets", Kind::Count("sockets"), "1M", "How many sockets"),
-        Quantity::new("buffer", "buffer of each", Kind::Size, "256KiB", "Buffer that each asks for"),
-        Quantity::new("memory", "memory", Kind::Size, "512GB", "Memory for all of them"),
-        Quantity::new(
-            "factor",
-            "factor",
-            Kind::Count("times"),
-            "2",
-            "2 for SO_SNDBUF and SO_RCVBUF, which the kernel doubles; 1 for tcp_rmem and tcp_wmem",
-        )
-        .default("2"),
-    ],
-    relations: &[Relation {
-        formula: entry::SOCKET_MEMORY,
-        solve: &[
-            ("memory", |k| {
-                let sockets = StreamCount::new(k.count("sockets")?);
-                Ok(Value::Size(socket_memory(sockets, k.size("buffer")?, k.count("factor")?)))
-            }),
-            ("sockets", |k| {
-                let sockets = sockets_of_memory(k.size("memory")?, k.size("buffer")?, k.count("factor")?);
-                count(sockets.map(StreamCount::get), TOO_SMALL)
-            }),
-            ("buffer", |k| {
-                let sockets = StreamCount::new(k.count("sockets")?);
-                size(buffer_of_socket_memory(k.size("memory")?, sockets, k.count("factor")?), TOO_SMALL)
-            }),
-        ],
-    }],
-    derived: &[],
-    next: &[|k| k.ask("pages", &[("memory", "memory")])],
-    examples: &["1M 256KiB", "--memory 64GiB --buffer 6MiB", "--memory 64GiB --sockets 10k"],
-};
+impl MemoryArguments {
+    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+        let segment = self.segment.size;
+        let factor = match self.congestion {
+            SendBufferControl::Bbr => SEND_MEMORY_FACTOR_BBR,
+            SendBufferControl::Cubic | SendBufferControl::Reno => SEND_MEMORY_FACTOR,
+        };
+        let product = self.rate.zip(self.rtt).map(|(rate, rtt)| window_for_rate(rate, rtt).get());
+        let segments = self.segments.or(product.map(|bytes| bytes.div_ceil(u64::from(segment.get()))));
+        let counted = |window: SegmentCount| Quantity::Count(window.get(), "segments");
+        let (answer, window) = match (segments.map(SegmentCount::new), self.buffer) {
+            (Some(window), _) => (ReflectorAnswer::new("send buffer", send_memory(window, segment, factor)), window),
+            (None, Some(buffer)) => {
+                let window = window_of_send_memory(buffer, segment, factor).ok_or(TOO_SMALL)?;
+                let rate = self.rtt.and_then(|rtt| window_rate(window * segment.byte_count(), rtt));
+                (ReflectorAnswer::new("congestion window", counted(window)).result("rate", rate), window)
+            }
+            (None, None) => return Err("give --rate and --rtt, or --segments, or --buffer".to_owned()),
+        };
+        Ok(answer
+            .input("rate", self.rate)
+            .input("round-trip time", self.rtt)
+            .input("segment", Some(segment.byte_count()))
+            .input("send buffer", self.buffer)
+            .derived("memory of a segment", Some(segment_memory(segment)))
+            .derived("congestion window", self.buffer.is_none().then(|| counted(window)))
+            .derived("in flight", Some(window * segment.byte_count())))
+    }
+}
 
-pub(super) static PAGES: Calculator = Calculator {
-    name: "pages",
-    about: "Memory in pages, as tcp_mem and udp_mem count it",
-    quantities: &[
-        Quantity::new("pages", "pages", Kind::Count("pages"), "16777216", "Number of pages"),
-        Quantity::new("memory", "memory", Kind::Size, "64GiB", "Memory"),
-        Quantity::new("page", "page", Kind::Size, "4096", "Size of a page (getconf PAGESIZE)").default("4096"),
-    ],
-    relations: &[Relation {
-        formula: entry::MEMORY_PAGES,
-        solve: &[
-            ("memory", |k| Ok(Value::Size(memory_of_pages(PageCount::new(k.count("pages")?), k.size("page")?)))),
-            ("pages", |k| count(pages_of_memory(k.size("memory")?, k.size("page")?).map(PageCount::get), TOO_SMALL)),
-        ],
-    }],
-    derived: &[],
-    next: &[],
-    examples: &["16777216", "16MiB"],
-};
+#[derive(Debug, Args)]
+pub(crate) struct SocketsArguments {
+    /// Number of sockets, for example 1M
+    #[arg(value_parser = count)]
+    sockets: u64,
+    /// Buffer size per socket, for example 256KiB
+    #[arg(value_parser = size)]
+    buffer: ByteCount,
+    #[arg(help = "2 for SO_SNDBUF and SO_RCVBUF, which the kernel doubles; 1 for tcp_rmem and tcp_wmem")]
+    #[arg(long, value_name = "COUNT", default_value = "2", value_parser = count)]
+    factor: u64,
+}
 
-pub(super) static SCALE: Calculator = Calculator {
-    name: "scale",
-    about: "The window scale that a window needs, and what a scale allows",
-    quantities: &[
-        Quantity::new(
-            "scale",
-            "window scale",
-            Kind::Count("bits"),
-            "7",
-            "Bits by which the window field is shifted: 0 to 14",
-        )
-        .or_zero(),
-        Quantity::new("window", "largest window", Kind::Size, "16MiB", "Largest window that can be offered"),
-        Quantity::new(
-            "buffer",
-            "buffer limit",
-            Kind::Size,
-            "6MiB",
-            "Larger of tcp_rmem's third value and net.core.rmem_max",
-        ),
-    ],
-    relations: &[
-        Relation {
-            formula: entry::WINDOW_SCALE,
-            solve: &[
-                ("scale", |k| {
-                    let scale = WindowScale::for_window(k.size("window")?);
-                    count(
-                        scale.map(|scale| scale.get().into()),
-                        "no scale is enough: TCP's largest window is 1 GiB, of 65535 bytes times 2^14",
-                    )
-                }),
-                ("window", |k| Ok(Value::Size(window_scale(k)?.largest_window()))),
-            ],
-        },
-        Relation {
-            formula: entry::WINDOW_SCALE,
-            solve: &[
-                ("scale", |k| count(Some(WindowScale::of_buffer_limit(k.size("buffer")?).get().into()), TOO_SMALL)),
-                ("buffer", |k| Ok(Value::Size(window_scale(k)?.buffer_limit()))),
-            ],
-        },
-    ],
-    derived: &[],
-    next: &[],
-    examples: &["--buffer 6MiB", "--window 16MiB", "14"],
-};
+impl SocketsArguments {
+    pub(super) fn compute(&self) -> ReflectorAnswer {
+        ReflectorAnswer::new("memory", socket_memory(StreamCount::new(self.sockets), self.buffer, self.factor))
+            .input("sockets", Some(Quantity::Count(self.sockets, "sockets")))
+            .input("buffer per socket", Some(self.buffer))
+            .input("factor", Some(Quantity::Count(self.factor, "times")))
+    }
+}
 
-fn window_scale(known: &Known) -> Result<WindowScale, String> {
-    let bits = known.count("scale")?;
-    u8::try_from(bits)
-        .ok()
-        .and_then(WindowScale::new)
-        .ok_or_else(|| format!("--scale {bits}: a window scale is from 0 to 14 (RFC 7323 §2.3)"))
+#[derive(Debug, Args)]
+pub(crate) struct PagesArguments {
+    #[command(flatten)]
+    known: PagesOrMemory,
+    /// Size of a page (getconf PAGESIZE)
+    #[arg(long, value_name = "SIZE", default_value = "4096", value_parser = size)]
+    page: ByteCount,
+}
+
+/// Number of pages, or their memory.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct PagesOrMemory {
+    /// Number of pages: gives the memory
+    #[arg(long, value_name = "COUNT", value_parser = count)]
+    pages: Option<u64>,
+    /// Memory: gives the number of pages
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory: Option<ByteCount>,
+}
+
+impl PagesArguments {
+    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+        let counted = |pages: u64| Quantity::Count(pages, "pages");
+        let memory = self.known.pages.map(|pages| memory_of_pages(PageCount::new(pages), self.page));
+        let pages = self.known.memory.map(|memory| pages_of_memory(memory, self.page).ok_or(TOO_SMALL)).transpose()?;
+        Ok(ReflectorAnswer::default()
+            .result("memory", memory)
+            .result("pages", pages.map(|pages| counted(pages.get())))
+            .input("pages", self.known.pages.map(counted))
+            .input("memory", self.known.memory)
+            .input("page", Some(self.page)))
+    }
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct ScaleArguments {
+    /// Window: gives the scale that offers it
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    window: Option<ByteCount>,
+    #[arg(help = "Larger of tcp_rmem's third value and net.core.rmem_max: gives the scale that Linux announces")]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    buffer: Option<ByteCount>,
+    /// Bits by which the window field is shifted, 0 to 14: gives the largest window
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u8).range(0..=14))]
+    scale: Option<u8>,
+}
+
+impl ScaleArguments {
+    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+        let bits = |scale: WindowScale| Quantity::Count(scale.get().into(), "bits");
+        let too_large = "no scale is sufficient: TCP's largest window is 1 GiB (65535 bytes times 2^14)";
+        let for_window = self.window.map(|window| WindowScale::for_window(window).ok_or(too_large)).transpose()?;
+        let of_buffer = self.buffer.map(WindowScale::of_buffer_limit);
+        let given = self.scale.and_then(WindowScale::new);
+        Ok(ReflectorAnswer::default()
+            .result("window scale", for_window.or(of_buffer).map(bits))
+            .result("largest window", given.map(WindowScale::largest_window))
+            .input("window", self.window)
+            .input("buffer limit", self.buffer)
+            .input("window scale", given.map(bits))
+            .derived("largest window of that scale", for_window.or(of_buffer).map(WindowScale::largest_window))
+            .derived("largest buffer limit for it", given.map(WindowScale::buffer_limit)))
+    }
 }

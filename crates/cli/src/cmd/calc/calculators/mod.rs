@@ -1,102 +1,125 @@
-//! The calculators, by subject.
+//! Calculators, by subject.
 
 mod capacity;
+mod connection;
 mod link;
 mod loss;
 mod memory;
 mod rfc6349;
-mod start;
 
 use std::time::Duration;
 
-use linerate_model::formulas::{Framing, InternetProtocol};
-use linerate_units::{BitRate, ByteCount, Ratio};
+use clap::{Args, Subcommand};
+use linerate_units::{BitRate, Mss};
 
-use super::quantity::{Kind, Quantity, Value};
-use super::solve::{Calculator, Known};
+use super::answer::ReflectorAnswer;
+use super::values;
 
-/// All, in the order in which they are listed.
-pub(super) static ALL: [&Calculator; 24] = [
-    &capacity::BDP,
-    &capacity::WINDOW_LIMIT,
-    &memory::BUFFER,
-    &capacity::LITTLE,
-    &capacity::TRANSFER,
-    &loss::LOSS,
-    &loss::MATHIS,
-    &loss::PADHYE,
-    &loss::CUBIC,
-    &loss::BBR,
-    &start::SLOW_START,
-    &start::PACING,
-    &link::ETHERNET,
-    &link::FRAMES,
-    &link::MSS,
-    &link::SERIALISATION,
-    &link::QUEUE,
-    &link::POLICER,
-    &start::WRAP,
-    &memory::SCALE,
-    &memory::MEMORY,
-    &memory::SOCKETS,
-    &memory::PAGES,
-    &rfc6349::RFC6349,
-];
-
-/// The calculator of this name.
-pub(super) fn named(name: &str) -> Option<&'static Calculator> {
-    ALL.iter().find(|calculator| calculator.name == name).copied()
+/// Calculators with their arguments.
+#[derive(Debug, Subcommand)]
+pub(super) enum Calculator {
+    /// Bandwidth-delay product: bytes in flight on a full path
+    Bdp(capacity::BdpArguments),
+    /// Rate that a window allows, and window that a rate needs
+    Window(capacity::WindowArguments),
+    /// Receive buffer that a window needs, and rate that a buffer allows
+    Buffer(memory::BufferArguments),
+    /// Rate, bytes in flight and round-trip time: the third from two
+    Little(capacity::LittleArguments),
+    /// Duration of a transfer, or its rate
+    Transfer(capacity::TransferArguments),
+    /// Loss that explains a rate, or rate that remains under a loss
+    Loss(loss::LossArguments),
+    /// Reno's rate under random loss (Mathis et al.)
+    Mathis(loss::MathisArguments),
+    /// Reno's rate under loss, timeouts included (Padhye et al.)
+    Padhye(loss::PadhyeArguments),
+    /// CUBIC's rate under random loss (RFC 9438)
+    Cubic(loss::CubicArguments),
+    /// Window that BBR needs, and its goodput under loss
+    Bbr(loss::BbrArguments),
+    /// Duration of slow start until a path is full, and its volume
+    SlowStart(connection::SlowStartArguments),
+    /// Pacing rate of a window on Linux, and its packet gaps
+    Pacing(connection::PacingArguments),
+    /// Highest goodput of TCP on a link
+    Ethernet(link::EthernetArguments),
+    /// Full frames that a link carries per second
+    Frames(link::FramesArguments),
+    /// Payload of a full segment
+    Mss(link::MssArguments),
+    /// Time to send a packet on a link
+    Serialisation(link::SerialisationArguments),
+    /// Delay of a full buffer, and buffer size of a delay
+    Queue(link::QueueArguments),
+    /// Volume that passes a policer
+    Policer(link::PolicerArguments),
+    /// Time until TCP's sequence numbers wrap
+    Wrap(connection::WrapArguments),
+    /// Window scale that a window needs, and window that a scale allows
+    Scale(memory::ScaleArguments),
+    /// Send buffer that Linux aims at, and rate that a buffer allows
+    Memory(memory::MemoryArguments),
+    /// Highest memory use of the buffers of many sockets
+    Sockets(memory::SocketsArguments),
+    #[command(about = "Memory in pages, as tcp_mem and udp_mem count it")]
+    Pages(memory::PagesArguments),
+    /// Transfer time ratio, TCP efficiency and buffer delay (RFC 6349)
+    Rfc6349(rfc6349::Rfc6349Arguments),
 }
 
-const RATE: Quantity = Quantity::new("rate", "rate", Kind::Rate, "10G", "Rate");
-const RTT: Quantity = Quantity::new("rtt", "round-trip time", Kind::Time, "117ms", "Round-trip time");
-const WINDOW: Quantity = Quantity::new("window", "window", Kind::Size, "16MiB", "Window: bytes that may be in flight");
-const LOSS: Quantity = Quantity::new("loss", "loss", Kind::Loss, "0.01%", "Probability that a packet is lost");
-const SEGMENT: Quantity =
-    Quantity::new("mss", "segment", Kind::Size, "1448", "Payload of a full segment").default("1448");
-
-fn rate(rate: Option<BitRate>, why: &str) -> Result<Value, String> {
-    rate.map(Value::Rate).ok_or_else(|| why.to_owned())
-}
-
-fn time(time: Option<Duration>, why: &str) -> Result<Value, String> {
-    time.map(Value::Time).ok_or_else(|| why.to_owned())
-}
-
-fn size(size: Option<ByteCount>, why: &str) -> Result<Value, String> {
-    size.map(Value::Size).ok_or_else(|| why.to_owned())
-}
-
-fn share(share: Option<Ratio>, why: &str) -> Result<Value, String> {
-    share.map(Value::Ratio).ok_or_else(|| why.to_owned())
-}
-
-fn count(count: Option<u64>, why: &str) -> Result<Value, String> {
-    count.map(|count| Value::Number(ByteCount::new(count).as_f64())).ok_or_else(|| why.to_owned())
-}
-
-/// A loss that explains a rate, where there is one.
-fn explaining(loss: Option<Ratio>) -> Result<Value, String> {
-    match loss {
-        Some(loss) if loss.get() <= 1.0 => Ok(Value::Ratio(loss)),
-        _ => Err("no loss explains this rate: it is less than a segment in each round trip, where timeouts rule\n\
-                  `linerate calc padhye` takes them into account"
-            .to_owned()),
+impl Calculator {
+    /// Computes the answer, or the reason why there is none, and returns it with the calculator's name.
+    pub(super) fn compute(&self) -> (&'static str, Result<ReflectorAnswer, String>) {
+        match self {
+            Self::Bdp(arguments) => ("bdp", Ok(arguments.compute())),
+            Self::Window(arguments) => ("window", arguments.compute()),
+            Self::Buffer(arguments) => ("buffer", arguments.compute()),
+            Self::Little(arguments) => ("little", arguments.compute()),
+            Self::Transfer(arguments) => ("transfer", arguments.compute()),
+            Self::Loss(arguments) => ("loss", arguments.compute()),
+            Self::Mathis(arguments) => ("mathis", arguments.compute()),
+            Self::Padhye(arguments) => ("padhye", arguments.compute()),
+            Self::Cubic(arguments) => ("cubic", arguments.compute()),
+            Self::Bbr(arguments) => ("bbr", Ok(arguments.compute())),
+            Self::SlowStart(arguments) => ("slow-start", arguments.compute()),
+            Self::Pacing(arguments) => ("pacing", arguments.compute()),
+            Self::Ethernet(arguments) => ("ethernet", arguments.compute()),
+            Self::Frames(arguments) => ("frames", Ok(arguments.compute())),
+            Self::Mss(arguments) => ("mss", arguments.compute()),
+            Self::Serialisation(arguments) => ("serialisation", arguments.compute()),
+            Self::Queue(arguments) => ("queue", arguments.compute()),
+            Self::Policer(arguments) => ("policer", Ok(arguments.compute())),
+            Self::Wrap(arguments) => ("wrap", arguments.compute()),
+            Self::Scale(arguments) => ("scale", arguments.compute()),
+            Self::Memory(arguments) => ("memory", arguments.compute()),
+            Self::Sockets(arguments) => ("sockets", Ok(arguments.compute())),
+            Self::Pages(arguments) => ("pages", arguments.compute()),
+            Self::Rfc6349(arguments) => ("rfc6349", arguments.compute()),
+        }
     }
 }
 
-/// What surrounds a segment, by the options of the calculators of links.
-fn framing(known: &Known) -> Result<Framing, String> {
-    let protocol = if known.choice("ip")? == "6" { InternetProtocol::V6 } else { InternetProtocol::V4 };
-    Ok(Framing {
-        mtu: known.mtu("mtu")?,
-        protocol,
-        timestamps: known.choice("timestamps")? == "yes",
-        link: known.size("framing").unwrap_or(ByteCount::ZERO),
-    })
+/// Rate and round-trip time of a path.
+#[derive(Debug, Args)]
+struct FullPath {
+    /// Rate, for example 10G
+    #[arg(value_parser = values::rate)]
+    rate: BitRate,
+    /// Round-trip time, for example 117ms
+    #[arg(value_parser = values::time)]
+    rtt: Duration,
 }
 
-/// Beyond what this program's clocks and numbers hold.
+/// Payload of a full segment.
+#[derive(Debug, Args)]
+struct SegmentSize {
+    /// Payload of a full segment
+    #[arg(long = "mss", value_name = "SIZE", default_value = "1448", value_parser = values::segment)]
+    size: Mss,
+}
+
+/// Error for times beyond the range of clocks and numbers.
 const TOO_LONG: &str = "the time is too long for any clock: check the units";
-/// Only when rounding left nothing.
+/// Error for results that rounding reduced to nothing.
 const TOO_SMALL: &str = "the figures are too small to give an answer: check the units";

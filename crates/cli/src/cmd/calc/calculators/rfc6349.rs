@@ -1,99 +1,89 @@
-//! The three metrics of RFC 6349.
+//! Metrics of RFC 6349.
 
-use linerate_model::formulas::{
-    actual_transfer_time, baseline_round_trip, buffer_delay, entry, ideal_transfer_time, loaded_round_trip,
-    retransmitted_bytes, sent_bytes, tcp_efficiency, transfer_rate, transfer_time, transfer_time_ratio,
-    transfer_volume,
-};
+use std::time::Duration;
 
-use super::{Calculator, Kind, Quantity, TOO_LONG, TOO_SMALL, Value};
-use super::{rate, share, size, time};
-use crate::cmd::calc::solve::Relation;
+use clap::Args;
+use linerate_analysis::formulas::{buffer_delay, tcp_efficiency, transfer_time, transfer_time_ratio};
+use linerate_units::{BitRate, ByteCount, Ratio};
 
-pub(super) static RFC6349: Calculator = Calculator {
-    name: "rfc6349",
-    about: "Transfer time ratio, TCP efficiency and buffer delay (RFC 6349)",
-    quantities: &[
-        Quantity::new("ratio", "transfer time ratio", Kind::Factor, "1.5", "Transfer time ratio"),
-        Quantity::new("efficiency", "TCP efficiency", Kind::Share, "98%", "TCP efficiency"),
-        Quantity::new("buffer-delay", "buffer delay", Kind::Excess, "28%", "Buffer delay, in percent of the baseline")
-            .or_zero(),
-        Quantity::new("actual", "actual time", Kind::Time, "12s", "How long the transfer took"),
-        Quantity::new("ideal", "ideal time", Kind::Time, "8s", "How long it would take at the highest rate"),
-        Quantity::new("rate", "highest rate of TCP", Kind::Rate, "941M", "Highest rate that TCP can have on the path"),
-        Quantity::new("volume", "volume", Kind::Size, "1GB", "What was transferred"),
-        Quantity::new("sent", "bytes sent", Kind::Size, "102000", "Bytes sent, retransmissions included"),
-        Quantity::new("retransmitted", "bytes retransmitted", Kind::Size, "2000", "Bytes sent again").or_zero(),
-        Quantity::new(
-            "base-rtt",
-            "baseline round-trip time",
-            Kind::Time,
-            "25ms",
-            "Least round-trip time of the idle path",
-        ),
-        Quantity::new(
-            "loaded-rtt",
-            "loaded round-trip time",
-            Kind::Time,
-            "32ms",
-            "Mean round-trip time during the transfer",
-        ),
-    ],
-    relations: &[
-        Relation {
-            formula: entry::TRANSFER_TIME,
-            solve: &[
-                ("ideal", |k| time(transfer_time(k.size("volume")?, k.rate("rate")?), TOO_LONG)),
-                ("volume", |k| Ok(Value::Size(transfer_volume(k.rate("rate")?, k.time("ideal")?)))),
-                ("rate", |k| rate(transfer_rate(k.size("volume")?, k.time("ideal")?), TOO_SMALL)),
-            ],
-        },
-        Relation {
-            formula: entry::TRANSFER_TIME_RATIO,
-            solve: &[
-                ("ratio", |k| {
-                    let ratio = transfer_time_ratio(k.time("actual")?, k.time("ideal")?);
-                    ratio.map(|ratio| Value::Number(ratio.get())).ok_or_else(|| TOO_SMALL.to_owned())
-                }),
-                ("actual", |k| time(actual_transfer_time(k.ratio("ratio")?, k.time("ideal")?), TOO_LONG)),
-                ("ideal", |k| time(ideal_transfer_time(k.time("actual")?, k.ratio("ratio")?), TOO_LONG)),
-            ],
-        },
-        Relation {
-            formula: entry::TCP_EFFICIENCY,
-            solve: &[
-                ("efficiency", |k| {
-                    let efficiency = tcp_efficiency(k.size("sent")?, k.size("retransmitted")?);
-                    share(efficiency, "more was retransmitted than sent: --sent counts retransmissions too")
-                }),
-                ("retransmitted", |k| size(retransmitted_bytes(k.ratio("efficiency")?, k.size("sent")?), TOO_SMALL)),
-                ("sent", |k| {
-                    let sent = sent_bytes(k.ratio("efficiency")?, k.size("retransmitted")?);
-                    size(sent, "at an efficiency of 100 % nothing is retransmitted, whatever was sent: give --sent")
-                }),
-            ],
-        },
-        Relation {
-            formula: entry::BUFFER_DELAY,
-            solve: &[
-                ("buffer-delay", |k| {
-                    let delay = buffer_delay(k.time("loaded-rtt")?, k.time("base-rtt")?);
-                    delay.map(Value::Ratio).ok_or_else(|| {
-                        "the loaded path was faster than the idle one: the baseline was not its least round-trip time"
-                            .to_owned()
-                    })
-                }),
-                ("loaded-rtt", |k| time(loaded_round_trip(k.ratio("buffer-delay")?, k.time("base-rtt")?), TOO_LONG)),
-                ("base-rtt", |k| Ok(Value::Time(baseline_round_trip(k.ratio("buffer-delay")?, k.time("loaded-rtt")?)))),
-            ],
-        },
-    ],
-    derived: &[],
-    next: &[|k| k.ask("transfer", &[("volume", "volume"), ("time", "actual")])],
-    examples: &[
-        "--actual 12s --ideal 8s",
-        "--sent 102000 --retransmitted 2000",
-        "--base-rtt 25ms --loaded-rtt 32ms",
-        "--volume 1GB --rate 941M --actual 12s --sent 1.02GB --retransmitted 20MB --base-rtt 25ms --loaded-rtt 32ms",
-    ],
-};
+use super::super::answer::{Quantity, ReflectorAnswer};
+use super::super::values::{rate, size, size_or_zero, time};
+use super::{TOO_LONG, TOO_SMALL};
+
+#[derive(Debug, Args)]
+pub(crate) struct Rfc6349Arguments {
+    /// Duration of the transfer, for the transfer time ratio
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    actual: Option<Duration>,
+    /// Duration at the highest rate
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with_all = ["rate", "volume"])]
+    ideal: Option<Duration>,
+    /// Highest rate that TCP can have on the path, instead of --ideal
+    #[arg(long, value_parser = rate, requires = "volume")]
+    rate: Option<BitRate>,
+    /// Bytes transferred, with --rate
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "rate")]
+    volume: Option<ByteCount>,
+    /// Bytes sent, retransmissions included, for the TCP efficiency
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "retransmitted")]
+    sent: Option<ByteCount>,
+    /// Bytes retransmitted
+    #[arg(long, value_name = "SIZE", value_parser = size_or_zero, requires = "sent")]
+    retransmitted: Option<ByteCount>,
+    /// Least round-trip time of the idle path, for the buffer delay
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "loaded_rtt")]
+    base_rtt: Option<Duration>,
+    /// Mean round-trip time during the transfer
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "base_rtt")]
+    loaded_rtt: Option<Duration>,
+}
+
+impl Rfc6349Arguments {
+    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+        let at_rate = self.volume.zip(self.rate).map(|(volume, rate)| transfer_time(volume, rate).ok_or(TOO_LONG));
+        let at_rate = at_rate.transpose()?;
+        let answer = ReflectorAnswer::default()
+            .result("transfer time ratio", self.time_ratio(self.ideal.or(at_rate))?)
+            .result("TCP efficiency", self.efficiency()?.map(Quantity::Share))
+            .result("buffer delay", self.delay()?.map(Quantity::Share))
+            .result("ideal time", at_rate);
+        if answer.is_empty() {
+            let missing = "give --actual and --ideal (or --volume and --rate), or --sent and --retransmitted, or \
+                           --base-rtt and --loaded-rtt";
+            return Err(missing.to_owned());
+        }
+        Ok(answer
+            .input("actual time", self.actual)
+            .input("ideal time", self.ideal)
+            .input("highest rate of TCP", self.rate)
+            .input("volume", self.volume)
+            .input("bytes sent", self.sent)
+            .input("bytes retransmitted", self.retransmitted)
+            .input("baseline round-trip time", self.base_rtt)
+            .input("loaded round-trip time", self.loaded_rtt))
+    }
+
+    fn time_ratio(&self, ideal: Option<Duration>) -> Result<Option<Quantity>, String> {
+        match (self.actual, ideal) {
+            (Some(actual), Some(ideal)) => {
+                let ratio = transfer_time_ratio(actual, ideal).ok_or(TOO_SMALL)?;
+                Ok(Some(Quantity::Number(ratio.get())))
+            }
+            (Some(_), None) => Err("--actual needs --ideal, or --volume and --rate".to_owned()),
+            (None, Some(_)) if self.ideal.is_some() => Err("--ideal needs --actual".to_owned()),
+            (None, _) => Ok(None),
+        }
+    }
+
+    fn efficiency(&self) -> Result<Option<Ratio>, String> {
+        let Some((sent, retransmitted)) = self.sent.zip(self.retransmitted) else { return Ok(None) };
+        let reason = "more was retransmitted than sent: --sent counts retransmissions too";
+        tcp_efficiency(sent, retransmitted).map(Some).ok_or_else(|| reason.to_owned())
+    }
+
+    fn delay(&self) -> Result<Option<Ratio>, String> {
+        let Some((loaded, base)) = self.loaded_rtt.zip(self.base_rtt) else { return Ok(None) };
+        let reason = "the loaded path was faster than the idle one: the baseline was not its least round-trip time";
+        buffer_delay(loaded, base).map(Some).ok_or_else(|| reason.to_owned())
+    }
+}

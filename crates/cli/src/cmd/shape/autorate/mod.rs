@@ -1,45 +1,60 @@
-//! `linerate shape DEV --autorate`: rates that follow a line whose capacity changes.
-//!
-//! The decisions are [`linerate_shape::autorate::Controller`]'s, which reads no clock and sends nothing; here is what it is
-//! told and what it has done. One thread sends probes and receives answers, reads counters and backlogs ten times a
-//! second, and sets rates in place.
+//! `linerate shape DEV --autorate` at the terminal: options, the line that changes, and the log as a page.
 
 mod arguments;
-mod course;
-mod line_watch;
-mod log_file;
 pub(crate) mod plot;
-mod probes;
 mod status;
 
-#[cfg(test)]
-mod tests;
+use std::path::Path;
+
+use linerate_operate::shaping::autorate::AutorateEvent;
+use linerate_operate::shaping::autorate::settings::AutorateSettings;
+use linerate_operate::shaping::error::ShapeError;
 
 pub(crate) use self::arguments::AutorateArguments;
-pub(crate) use self::arguments::AutorateSettings;
-use self::course::Course;
-use super::error::ShapeError;
-use super::shaped::Shaped;
+use self::status::AutorateStatus;
 use crate::console;
-use crate::exit::Exit;
-use linerate_sys::signals::Interrupts;
 
-/// Follows the line until a signal comes or its time is over, then says what it came to. The shaper is set up if it is not,
-/// and stays with its last rates unless it is to be taken down.
-pub(crate) fn run(shaped: &mut dyn Shaped, settings: &AutorateSettings, stop: Interrupts) -> Result<Exit, ShapeError> {
-    shaped.set_up()?;
-    let mut course = Course::begin(shaped, settings, stop)?;
-    let outcome = course.follow();
-    course.status.clear();
-    console::data(&course.status.summary(course.controller()));
-    outcome?;
-    if let (Some(log), Some(page)) = (course.log_path(), &settings.plot) {
-        plot::draw(log, page)?;
-        console::note(&format!("The page is {}.", page.display()));
+/// Progress on a terminal while a link is followed, and the summary at the end.
+pub(super) struct AutorateProgress {
+    verbose: bool,
+    status: Option<AutorateStatus>,
+}
+
+impl AutorateProgress {
+    /// `verbose`: each second is a line where the standard error output is no terminal.
+    pub(super) const fn new(verbose: bool) -> Self {
+        Self { verbose, status: None }
     }
-    if settings.off_at_end {
-        course.take_down()?;
+
+    pub(super) const fn has_begun(&self) -> bool {
+        self.status.is_some()
     }
-    // Being interrupted is how this ends.
-    Ok(Exit::Success)
+
+    pub(super) fn event(&mut self, event: &AutorateEvent<'_>) {
+        if let AutorateEvent::Begun { line, now } = event {
+            self.status = Some(AutorateStatus::new(self.verbose, line, *now));
+        }
+        let Some(status) = &mut self.status else { return };
+        match event {
+            AutorateEvent::Begun { .. } => {}
+            AutorateEvent::Input(input) => status.count_input(input),
+            AutorateEvent::State(state) => status.entered(*state),
+            AutorateEvent::Replaced { old, new } => status.replaced(old, new),
+            AutorateEvent::Line(line) => status.line(line),
+            AutorateEvent::RatesSet(took) => status.count_change(*took),
+            AutorateEvent::Second(controller) => status.show(controller),
+            AutorateEvent::Ended(controller) => {
+                status.clear();
+                console::data(&status.summary(controller));
+            }
+        }
+    }
+}
+
+/// Draws the log of a line that was followed, where that was asked for.
+pub(super) fn draw(settings: &AutorateSettings, page: Option<&Path>) -> Result<(), ShapeError> {
+    let (Some(log), Some(page)) = (&settings.log, page) else { return Ok(()) };
+    plot::draw(log, page)?;
+    console::note(&format!("The page is {}.", page.display()));
+    Ok(())
 }

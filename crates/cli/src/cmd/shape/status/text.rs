@@ -1,21 +1,21 @@
-//! The shapers of a host as a person reads them.
+//! Text output of the shapers of a host.
 
-use linerate_model::schema::shaper_status::{DirectionStatus, ShaperStatus, ShaperStatusDocument};
-use linerate_report::throughput_text::Style;
+use linerate_documents::shaper_status::{DirectionStatus, ShaperStatus, ShaperStatusDocument};
+use linerate_report::throughput_text::TextStyle;
 use linerate_units::{BitRate, ByteCount, display};
 
-use crate::cmd::shape::plan_text::Page;
+use crate::cmd::shape::plan_text::PlanPage;
 
-/// All of them.
-pub(super) fn of(document: &ShaperStatusDocument, style: Style) -> String {
-    let mut page = Page::new(style);
+/// Renders all shapers.
+pub(super) fn of(document: &ShaperStatusDocument, style: TextStyle) -> String {
+    let mut page = PlanPage::new(style);
     for shaper in &document.shapers {
-        one(&mut page, shaper);
+        shaper_text(&mut page, shaper);
     }
     page.text()
 }
 
-fn one(page: &mut Page, shaper: &ShaperStatus) {
+fn shaper_text(page: &mut PlanPage, shaper: &ShaperStatus) {
     page.heading(&format!("{}  {}  (changes {})", shaper.device, shaper.back_end, shaper.changes));
     for direction in &shaper.directions {
         rates(page, direction);
@@ -39,11 +39,11 @@ fn time(nanoseconds: u64) -> String {
     display::duration(core::time::Duration::from_nanos(nanoseconds))
 }
 
-fn rates(page: &mut Page, direction: &DirectionStatus) {
+fn rates(page: &mut PlanPage, direction: &DirectionStatus) {
     let realised = format!("{:.0} %", direction.realised * 100.0);
     page.line(&format!(
         "  {:<5}{} of {} ({realised}), on {}",
-        direction.direction,
+        direction.direction.name(),
         rate(direction.carried_bits_per_second),
         rate(direction.set_bits_per_second),
         direction.device

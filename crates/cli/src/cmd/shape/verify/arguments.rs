@@ -1,77 +1,77 @@
-//! The command line of the proof.
+//! Options of the verification.
 
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use linerate_engine::probe::Target;
-use linerate_shape::verify::Profile;
+use linerate_engine::probe::ProbeTarget;
+use linerate_operate::shaping::verify::VerifySettings;
+use linerate_shape::verify::ShaperRequirements;
 use linerate_units::{Port, Ratio};
 
-use super::VerifySettings;
-use crate::app;
+use crate::values;
 
-/// How a shaper is proven.
+/// Options of the verification.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct VerifyArguments {
-    /// Prove it: measure latency under load without the shaper, with it, and without it again, against a linerate
-    /// (`linerate serve`) behind the line. A shaper that does not pass is taken down again
+    /// Verify the shaper: measure latency under load without it, with it, and without it again, against a linerate
+    /// server (`linerate serve`) beyond the link. A shaper that does not pass is rolled back
     #[arg(long, value_name = "HOST", value_hint = ValueHint::Hostname)]
     pub(crate) verify: Option<String>,
-    /// Look for the highest rates that keep the delay low, by measurement; below the rates that are given, else below what
-    /// the line carries
+    /// Search for the highest rates that keep the delay low, by measurement, up to the given rates or else the measured
+    /// capacity
     #[arg(long, requires = "verify")]
     pub(crate) find_rate: bool,
-    /// Measure without the shaper only once: a third less time, and a path that changes meanwhile is not noticed
+    /// Measure without the shaper only once: a third less time, but no detection of path changes
     #[arg(long, requires = "verify")]
     pub(crate) quick: bool,
-    /// How long each phase under load counts, once its load stands still
-    #[arg(long, default_value = "20s", value_parser = counted, value_name = "TIME", requires = "verify")]
+    /// Measured time of each loaded phase, once its load is steady
+    #[arg(long, default_value = "20s", value_parser = phase_time, value_name = "TIME", requires = "verify")]
     pub(crate) time: Duration,
-    /// How long the path at rest is probed
-    #[arg(long, default_value = "10s", value_parser = counted, value_name = "TIME", requires = "verify")]
+    /// Time to probe the idle path
+    #[arg(long, default_value = "10s", value_parser = phase_time, value_name = "TIME", requires = "verify")]
     pub(crate) idle: Duration,
     /// Port of the server
-    #[arg(long, default_value = "5201", value_parser = app::port, requires = "verify")]
+    #[arg(long, default_value = "5201", value_parser = values::port, requires = "verify")]
     pub(crate) port: Port,
-    /// The least goodput that must be left, of what was carried without the shaper
+    /// Minimum goodput in percent of the goodput without the shaper
     #[arg(long, default_value = "80", value_parser = percent, value_name = "PERCENT", requires = "verify")]
     pub(crate) goodput_floor: Ratio,
-    /// The largest delay that load may add (95th percentile)
-    #[arg(long, default_value = "30ms", value_parser = added, value_name = "TIME", requires = "verify")]
+    /// Maximum delay that load may add (95th percentile)
+    #[arg(long, default_value = "30ms", value_parser = added_delay, value_name = "TIME", requires = "verify")]
     pub(crate) max_added: Duration,
 }
 
 impl VerifyArguments {
-    /// What is to be measured; `None` without `--verify`.
+    /// Verification settings; `None` without `--verify`.
     pub(crate) fn settings(&self) -> Option<VerifySettings> {
         let host = self.verify.as_ref()?;
         Some(VerifySettings {
-            target: Target::new(host, self.port),
+            target: ProbeTarget::new(host, self.port),
             idle: self.idle,
             time: self.time,
             quick: self.quick,
-            profile: Profile { goodput_floor: self.goodput_floor, largest_uplift: self.max_added },
+            profile: ShaperRequirements { goodput_floor: self.goodput_floor, largest_uplift: self.max_added },
         })
     }
 }
 
-fn counted(text: &str) -> Result<Duration, String> {
-    within(text, Duration::from_secs(2), Duration::from_secs(600), "a phase counts for 2s to 10min")
+fn phase_time(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_secs(2), Duration::from_secs(600), "the time must be 2s to 10min")
 }
 
-fn added(text: &str) -> Result<Duration, String> {
-    within(text, Duration::from_millis(1), Duration::from_secs(10), "the delay that load may add is 1ms to 10s")
+fn added_delay(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_millis(1), Duration::from_secs(10), "the delay must be 1ms to 10s")
 }
 
 fn within(text: &str, least: Duration, most: Duration, rule: &str) -> Result<Duration, String> {
-    let time = app::duration(text)?;
+    let time = values::duration(text)?;
     if (least..=most).contains(&time) { Ok(time) } else { Err(rule.to_owned()) }
 }
 
 fn percent(text: &str) -> Result<Ratio, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
     let share = number.filter(|number| (1.0..=100.0).contains(number)).and_then(Ratio::from_percent);
-    share.ok_or_else(|| "a share is 1 to 100 percent".to_owned())
+    share.ok_or_else(|| "the percentage must be 1 to 100".to_owned())
 }
 
 #[cfg(test)]
@@ -81,18 +81,18 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Parser)]
-    struct Line {
+    struct VerifyCommandLine {
         #[command(flatten)]
         verify: VerifyArguments,
     }
 
     fn settings(words: &[&str]) -> Result<Option<VerifySettings>, clap::Error> {
         let words = std::iter::once("shape").chain(words.iter().copied());
-        Ok(Line::try_parse_from(words)?.verify.settings())
+        Ok(VerifyCommandLine::try_parse_from(words)?.verify.settings())
     }
 
     #[test]
-    fn without_a_host_nothing_is_proven() {
+    fn without_a_host_nothing_is_verified() {
         assert!(settings(&[]).expect("fine").is_none());
         for alone in [&["--find-rate"][..], &["--quick"], &["--time", "5s"], &["--goodput-floor", "70"]] {
             assert!(settings(alone).is_err(), "{alone:?}");
@@ -100,10 +100,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked() {
+    fn settings_follow_the_options() {
         let usual = settings(&["--verify", "far"]).expect("fine").expect("settings");
         assert_eq!((usual.target.host.as_str(), usual.target.port.get(), usual.quick), ("far", 5201, false));
-        assert_eq!(usual.profile, Profile::default());
+        assert_eq!(usual.profile, ShaperRequirements::default());
         let words = ["--verify", "far", "--quick", "--time", "5", "--goodput-floor", "70%", "--max-added", "50ms"];
         let own = settings(&words).expect("fine").expect("settings");
         assert_eq!((own.quick, own.time, own.profile.largest_uplift.as_millis()), (true, Duration::from_secs(5), 50));

@@ -1,16 +1,16 @@
-//! What a person sees while a shaper is proven.
+//! Progress display of a verification.
 
+use linerate_operate::shaping::verify::{MeasurementPart, VerifyEvent, family_title};
 use linerate_units::display;
 
-use super::evidence::family_title;
-use super::{Part, VerifyEvent, text};
+use super::text;
 use crate::cmd::load;
 use crate::console;
 
-/// Lines for the steps, and the live line of each measurement.
+/// Lines for the steps, and a live line per measurement.
 pub(crate) struct VerifyProgress {
     quiet: bool,
-    load: Option<load::Progress>,
+    load: Option<load::LoadProgressDisplay>,
     is_announced: bool,
 }
 
@@ -24,37 +24,37 @@ impl VerifyProgress {
             return;
         }
         match event {
-            VerifyEvent::Measuring(part) => self.begin(part_words(*part)),
+            VerifyEvent::Measuring(part) => self.begin(part_label(*part)),
             VerifyEvent::OtherFamily(family) => self.begin(&format!("The same over {}", family_title(*family))),
             VerifyEvent::Load(event) => self.loaded(event),
-            VerifyEvent::Standing([]) => {
-                self.say("The shaper stands as planned.");
+            VerifyEvent::ReadBack([]) => {
+                self.print("The shaper is active and matches the plan.");
             }
-            VerifyEvent::Standing(differences) => {
-                self.say("The shaper stands, but not as planned:");
+            VerifyEvent::ReadBack(differences) => {
+                self.print("The shaper is active, but does not match the plan:");
                 for one in *differences {
-                    self.say(&format!("  {}", one.words));
+                    self.print(&format!("  {}", one.words));
                 }
             }
-            VerifyEvent::TakenDown => self.say("The shaper is taken down."),
-            VerifyEvent::Step(step) => self.say(&format!("  {}. {}", step.number, text::step_words(step))),
-            VerifyEvent::Note(note) => self.say(&format!("note: {note}")),
+            VerifyEvent::Removed => self.print("The shaper is removed."),
+            VerifyEvent::Trial(step) => self.print(&format!("  {}. {}", step.number, text::trial_text(step))),
+            VerifyEvent::Note(note) => self.print(&format!("note: {note}")),
         }
     }
 
     fn begin(&mut self, words: &str) {
-        self.say(&format!("{words}:"));
-        self.load = Some(load::Progress::new(false));
+        self.print(&format!("{words}:"));
+        self.load = Some(load::LoadProgressDisplay::new(false));
     }
 
     fn loaded(&mut self, event: &linerate_engine::load::LoadEvent) {
         use linerate_engine::load::LoadEvent::{Announcement, Note};
         match event {
-            // What each takes is much the same; what it notes is told when it is over.
+            // Durations are similar; notes are shown at the end.
             Announcement { usual, .. } if !self.is_announced => {
                 self.is_announced = true;
-                self.say(&format!("each measurement fills the line and takes about {}", display::duration(*usual)));
-                self.load = Some(load::Progress::new(false));
+                self.print(&format!("each measurement fills the link and takes about {}", display::duration(*usual)));
+                self.load = Some(load::LoadProgressDisplay::new(false));
             }
             Announcement { .. } | Note(_) => {}
             other => {
@@ -65,15 +65,15 @@ impl VerifyProgress {
         }
     }
 
-    /// A line that stays, above what follows.
-    fn say(&mut self, text: &str) {
+    /// Prints a permanent line above the live one.
+    fn print(&mut self, text: &str) {
         self.finish();
         if !self.quiet {
             console::note(text);
         }
     }
 
-    /// Nothing more comes.
+    /// Ends the display.
     pub(crate) fn finish(&mut self) {
         if let Some(load) = self.load.take() {
             load.finish();
@@ -81,12 +81,12 @@ impl VerifyProgress {
     }
 }
 
-const fn part_words(part: Part) -> &'static str {
+const fn part_label(part: MeasurementPart) -> &'static str {
     match part {
-        Part::Capacity => "What the line carries without a shaper",
-        Part::Trial => "Trial",
-        Part::Without => "Without the shaper",
-        Part::With => "With the shaper",
-        Part::WithoutAgain => "Without the shaper again",
+        MeasurementPart::Capacity => "Capacity of the link without a shaper",
+        MeasurementPart::Trial => "Trial",
+        MeasurementPart::Without => "Without the shaper",
+        MeasurementPart::With => "With the shaper",
+        MeasurementPart::WithoutAgain => "Without the shaper again",
     }
 }

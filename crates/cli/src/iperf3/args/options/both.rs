@@ -1,17 +1,18 @@
+use linerate_model::address_family::AddressFamily;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use linerate_model::parameters::Cpu;
-use linerate_units::iperf3::{Format, parse_seconds};
+use linerate_model::parameters::CpuIndex;
+use linerate_units::iperf3::{UnitFormat, parse_seconds};
 
-use super::super::command::{AddressFamily, DebugLevel, KeepAlive};
+use super::super::command::{DebugLevel, KeepAlive};
 use super::super::draft::split_device;
-use super::super::error::{Refusal, Stop};
-use super::super::value::{Value, decimal, prefixed};
-use super::Argument::{None, Optional, Required};
+use super::super::error::{ParameterRefusal, ParseStop};
+use super::super::value::{ArgumentValue, decimal, prefixed};
+use super::OptionArgument::{None, Optional, Required};
 use super::{CommandOption, either};
 
-/// Options that both roles take.
+/// Options of both roles.
 pub(super) const OPTIONS: &[CommandOption] = &[
     either("p", "port", Required("#"), "server port to listen on or connect to", |draft, value| {
         draft.common.port = value.port()?;
@@ -23,8 +24,8 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         Required("[kmgtKMGT]"),
         "unit of the bitrate: Kbits, Mbits, Gbits, Tbits; upper case for bytes",
         |draft, value| {
-            let format = value.text().chars().next().and_then(Format::from_letter);
-            draft.common.format = format.ok_or(Refusal::Format)?;
+            let format = value.text().chars().next().and_then(UnitFormat::from_letter);
+            draft.common.format = format.ok_or(ParameterRefusal::Format)?;
             Ok(())
         },
     ),
@@ -32,7 +33,7 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         draft.common.interval = interval(&value.text())?;
         Ok(())
     }),
-    either("I", "pidfile", Required("file"), "write the process number to a file", |draft, value| {
+    either("I", "pidfile", Required("file"), "write the process ID to a file", |draft, value| {
         draft.common.pid_file = Some(value.path());
         Ok(())
     }),
@@ -47,7 +48,7 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         "run on processor n; a client may set the server's with m",
         |draft, value| {
             let text = value.text();
-            let (own, _) = prefixed(&text).ok_or(Refusal::Affinity)?;
+            let (own, _) = prefixed(&text).ok_or(ParameterRefusal::Affinity)?;
             draft.common.affinity = Some(processor(own)?);
             if let Some((_, server)) = text.split_once(',') {
                 draft.client.parameters.server_affinity = Some(processor(decimal(server))?);
@@ -112,7 +113,7 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         Required("#"),
         "give up after this many ms without data to receive (default 120000)",
         |draft, value| {
-            draft.common.receive_timeout = value.milliseconds(100..=86_400_000, Refusal::ReceiveTimeout)?;
+            draft.common.receive_timeout = value.milliseconds(100..=86_400_000, ParameterRefusal::ReceiveTimeout)?;
             draft.receive_timeout_given = true;
             Ok(())
         },
@@ -123,7 +124,7 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         Required("#"),
         "give up when sent TCP data stays unacknowledged for this many ms (default: the system's)",
         |draft, value| {
-            let timeout = value.milliseconds(0..=86_400_000, Refusal::SendTimeout)?;
+            let timeout = value.milliseconds(0..=86_400_000, ParameterRefusal::SendTimeout)?;
             draft.common.send_timeout = (!timeout.is_zero()).then_some(timeout);
             Ok(())
         },
@@ -132,8 +133,8 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         "",
         "cntl-ka",
         Optional("[=#/#/#]"),
-        "TCP keep-alive on the control connection (seconds of silence, seconds between probes, number of probes; \
-         each may be left out)",
+        "TCP keep-alive on the control connection (idle seconds, seconds between probes, number of probes; \
+         each may be omitted)",
         |draft, value| {
             draft.common.control_keep_alive = Some(keep_alive(&value.text())?);
             Ok(())
@@ -166,38 +167,38 @@ pub(super) const OPTIONS: &[CommandOption] = &[
             Ok(())
         },
     ),
-    either("v", "version", None, "show version and features, and exit", |_, _| Err(Stop::Version)),
-    either("h", "help", None, "show this text, and exit", |_, _| Err(Stop::Help)),
+    either("v", "version", None, "show version and features, and exit", |_, _| Err(ParseStop::Version)),
+    either("h", "help", None, "show this text, and exit", |_, _| Err(ParseStop::Help)),
 ];
 
-/// 0 is off; else 0.1 s to 60 s.
-fn interval(text: &str) -> Result<Option<Duration>, Refusal> {
-    let interval = parse_seconds(text).ok_or(Refusal::Interval)?;
+/// Parses an interval: 0 is off; else 0.1 s to 60 s.
+fn interval(text: &str) -> Result<Option<Duration>, ParameterRefusal> {
+    let interval = parse_seconds(text).ok_or(ParameterRefusal::Interval)?;
     if interval.is_zero() {
         return Ok(Option::None);
     }
     let allowed = Duration::from_millis(100)..=Duration::from_secs(60);
-    if allowed.contains(&interval) { Ok(Some(interval)) } else { Err(Refusal::Interval) }
+    if allowed.contains(&interval) { Ok(Some(interval)) } else { Err(ParameterRefusal::Interval) }
 }
 
-fn processor(index: i64) -> Result<Cpu, Refusal> {
-    u16::try_from(index).ok().filter(|index| *index <= 1024).map(Cpu).ok_or(Refusal::Affinity)
+fn processor(index: i64) -> Result<CpuIndex, ParameterRefusal> {
+    u16::try_from(index).ok().filter(|index| *index <= 1024).map(CpuIndex).ok_or(ParameterRefusal::Affinity)
 }
 
-/// `idle/interval/count`, each possibly empty. The kernel would give up before the first probe if the silence were
-/// not longer than all probes together.
-fn keep_alive(text: &str) -> Result<KeepAlive, Refusal> {
+/// Parses `idle/interval/count`, each possibly empty. The kernel would give up before the first probe if the idle time
+/// were not longer than all probes together.
+fn keep_alive(text: &str) -> Result<KeepAlive, ParameterRefusal> {
     let mut numbers = text.splitn(3, '/').map(|number| u32::try_from(decimal(number)).unwrap_or(0));
     let [idle, interval, count] = std::array::from_fn(|_| numbers.next().unwrap_or(0));
     if idle > 0 && u64::from(idle) <= u64::from(interval) * u64::from(count) {
-        return Err(Refusal::KeepAlive);
+        return Err(ParameterRefusal::KeepAlive);
     }
     let seconds = |seconds: u32| (seconds > 0).then(|| Duration::from_secs(seconds.into()));
     Ok(KeepAlive { idle: seconds(idle), interval: seconds(interval), count: NonZeroU32::new(count) })
 }
 
-/// Levels above 4 are 4; iperf3 takes negative ones for "everything" too.
-fn debug_level(value: &Value) -> DebugLevel {
+/// Parses a debugging level; levels above 4 are 4, and negative ones are "everything", as in iperf3.
+fn debug_level(value: &ArgumentValue) -> DebugLevel {
     value.optional_text().map_or(DebugLevel::ALL, |_| {
         u8::try_from(value.integer()).map_or(DebugLevel::ALL, |level| DebugLevel(level).min(DebugLevel::ALL))
     })

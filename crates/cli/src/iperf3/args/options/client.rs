@@ -1,19 +1,19 @@
 use std::time::Duration;
 
-use linerate_model::parameters::{Direction, Protocol};
-use linerate_units::iperf3::{self, ParseError};
+use linerate_model::parameters::{TestDirection, TestProtocol};
+use linerate_units::iperf3::{self, Iperf3NumberError};
 use linerate_units::{BitRate, ByteCount, Dscp, FlowLabel, Mss, PacketCount, StreamCount, TypeOfService};
 
-use super::super::draft::{Role, split_device};
-use super::super::error::{Refusal, Stop};
-use super::super::value::{Value, decimal, prefixed};
-use super::Argument::{None, Required};
+use super::super::draft::{CommandRole, split_device};
+use super::super::error::{ParameterRefusal, ParseStop};
+use super::super::value::{ArgumentValue, decimal, prefixed};
+use super::OptionArgument::{None, Required};
 use super::{CommandOption, client, either};
 
-/// iperf3's largest socket buffer.
+/// Largest socket buffer of iperf3.
 const MAX_WINDOW: ByteCount = ByteCount::from_mebibytes(512);
 
-/// Options that only a client takes, and some that iperf3's server ignores.
+/// Options of clients only, and some that iperf3's server ignores.
 pub(super) const OPTIONS: &[CommandOption] = &[
     either(
         "c",
@@ -21,18 +21,18 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         Required("<host>[%<dev>]"),
         "run as a client of <host>; %<dev> is short for --bind-dev",
         |draft, value| {
-            draft.take_role(Role::Client)?;
+            draft.set_role(CommandRole::Client)?;
             let (host, device) = split_device(&value.text());
             draft.client.host = host;
             draft.bind_device(device);
             Ok(())
         },
     ),
-    client("", "sctp", None, "refused: no SCTP support", |_, _| Err(Refusal::NoSctp.into())),
-    client("X", "xbind", Required("<name>"), "refused: no SCTP support", |_, _| Err(Refusal::NoSctp.into())),
-    client("", "nstreams", Required("#"), "refused: no SCTP support", |_, _| Err(Refusal::NoSctp.into())),
+    client("", "sctp", None, "refused: no SCTP support", |_, _| Err(ParameterRefusal::NoSctp.into())),
+    client("X", "xbind", Required("<name>"), "refused: no SCTP support", |_, _| Err(ParameterRefusal::NoSctp.into())),
+    client("", "nstreams", Required("#"), "refused: no SCTP support", |_, _| Err(ParameterRefusal::NoSctp.into())),
     client("u", "udp", None, "use UDP instead of TCP", |draft, _| {
-        draft.client.parameters.protocol = Protocol::Udp;
+        draft.client.parameters.protocol = TestProtocol::Udp;
         Ok(())
     }),
     client(
@@ -81,7 +81,7 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         Ok(())
     }),
     client("t", "time", Required("#"), "seconds to test (default 10, 0 until stopped)", |draft, value| {
-        draft.time = Some(value.seconds(0..=86_400, Refusal::Duration)?);
+        draft.time = Some(value.seconds(0..=86_400, ParameterRefusal::Duration)?);
         Ok(())
     }),
     client("n", "bytes", Required("#[KMGT]"), "bytes to send (instead of -t)", |draft, value| {
@@ -113,15 +113,15 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         },
     ),
     client("P", "parallel", Required("#"), "number of parallel streams (default 1, at most 128)", |draft, value| {
-        let streams = value.in_range(1..=128, Refusal::Streams)?;
+        let streams = value.in_range(1..=128, ParameterRefusal::Streams)?;
         draft.client.parameters.parallel = StreamCount::new(streams.into());
         Ok(())
     }),
     client("R", "reverse", None, "the server sends, the client receives", |draft, _| {
-        draft.take_direction(Direction::Reverse)
+        draft.set_direction(TestDirection::Reverse)
     }),
     client("", "bidir", None, "both send and receive at the same time", |draft, _| {
-        draft.take_direction(Direction::Bidirectional)
+        draft.set_direction(TestDirection::Bidirectional)
     }),
     client(
         "w",
@@ -131,7 +131,7 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         |draft, value| {
             let window = value.size()?;
             if window > MAX_WINDOW {
-                return Err(Refusal::WindowSize.into());
+                return Err(ParameterRefusal::WindowSize.into());
             }
             draft.client.parameters.window = (!window.is_zero()).then_some(window);
             Ok(())
@@ -143,11 +143,11 @@ pub(super) const OPTIONS: &[CommandOption] = &[
     })
     .with_alias("linux-congestion"),
     client("M", "set-mss", Required("#"), "TCP maximum segment size (MTU - 40 bytes)", |draft, value| {
-        let mss = value.in_range(0..=32_767, Refusal::Mss)?;
+        let mss = value.in_range(0..=32_767, ParameterRefusal::Mss)?;
         draft.client.parameters.mss = (mss > 0).then_some(Mss::new(mss));
         Ok(())
     }),
-    client("N", "no-delay", None, "do not collect small writes (TCP_NODELAY)", |draft, _| {
+    client("N", "no-delay", None, "do not coalesce small writes (TCP_NODELAY)", |draft, _| {
         draft.client.parameters.no_delay = true;
         Ok(())
     }),
@@ -158,7 +158,8 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         "IP type of service, 0 to 255, also in octal (064) or hexadecimal (0x34)",
         |draft, value| {
             let octet = value.prefixed_integer().and_then(|(number, _)| u8::try_from(number).ok());
-            draft.client.parameters.type_of_service = octet.map(TypeOfService::new).ok_or(Refusal::TypeOfService)?;
+            draft.client.parameters.type_of_service =
+                octet.map(TypeOfService::new).ok_or(ParameterRefusal::TypeOfService)?;
             Ok(())
         },
     ),
@@ -168,13 +169,13 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         Required("N or --dscp val"),
         "DSCP, 0 to 63 as for --tos, or by name: af11 to af43, cs0 to cs7, ef, va",
         |draft, value| {
-            draft.client.parameters.type_of_service = dscp(&value.text()).ok_or(Refusal::TypeOfService)?;
+            draft.client.parameters.type_of_service = dscp(&value.text()).ok_or(ParameterRefusal::TypeOfService)?;
             Ok(())
         },
     ),
     client("L", "flowlabel", Required("N"), "IPv6 flow label, 1 to 0xfffff", |draft, value| {
         let number = value.prefixed_integer().and_then(|(number, _)| u32::try_from(number).ok());
-        let label = number.and_then(FlowLabel::new).ok_or(Refusal::FlowLabel)?;
+        let label = number.and_then(FlowLabel::new).ok_or(ParameterRefusal::FlowLabel)?;
         draft.client.parameters.flow_label = Some(label);
         Ok(())
     }),
@@ -186,8 +187,8 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         draft.client.parameters.skip_receive_copy = true;
         Ok(())
     }),
-    client("O", "omit", Required("N"), "leave the first N seconds out of the statistics", |draft, value| {
-        draft.client.parameters.omit = value.seconds(0..=600, Refusal::Omit)?;
+    client("O", "omit", Required("N"), "omit the first N seconds from the statistics", |draft, value| {
+        draft.client.parameters.omit = value.seconds(0..=600, ParameterRefusal::Omit)?;
         Ok(())
     }),
     client("T", "title", Required("str"), "begin every line of output with this", |draft, value| {
@@ -232,7 +233,7 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         "",
         "rsa-public-key-path",
         Required("file"),
-        "the server's RSA public key (PEM), to encrypt the credentials with",
+        "the server's RSA public key (PEM), to encrypt the credentials",
         |draft, value| {
             draft.public_key = Some(value.path());
             Ok(())
@@ -240,8 +241,8 @@ pub(super) const OPTIONS: &[CommandOption] = &[
     ),
 ];
 
-/// `rate[/burst]`; iperf3 looks at the burst first.
-fn rate_and_burst(text: &str) -> Result<(BitRate, Option<PacketCount>), Stop> {
+/// Parses `rate[/burst]`; iperf3 checks the burst first.
+fn rate_and_burst(text: &str) -> Result<(BitRate, Option<PacketCount>), ParseStop> {
     let (rate, burst) = match text.split_once('/') {
         Some((rate, burst)) => (rate, Some(packets(burst)?)),
         Option::None => (text, Option::None),
@@ -249,28 +250,32 @@ fn rate_and_burst(text: &str) -> Result<(BitRate, Option<PacketCount>), Stop> {
     Ok((iperf3::parse_rate(rate)?, burst))
 }
 
-fn packets(text: &str) -> Result<PacketCount, Refusal> {
+fn packets(text: &str) -> Result<PacketCount, ParameterRefusal> {
     let count = u64::try_from(decimal(text)).ok().filter(|count| (1..=1000).contains(count));
-    count.map(PacketCount::new).ok_or(Refusal::Burst)
+    count.map(PacketCount::new).ok_or(ParameterRefusal::Burst)
 }
 
-/// A negative size wraps around to a huge one in iperf3, which the check at the end then calls too large.
-fn block_size(value: &Value) -> Result<ByteCount, ParseError> {
+/// Parses a block size; iperf3 wraps a negative size around to a huge one, which the final check then refuses as too
+/// large.
+fn block_size(value: &ArgumentValue) -> Result<ByteCount, Iperf3NumberError> {
     value.size().or_else(|error| match value.text().trim_start().strip_prefix('-').map(iperf3::parse_size) {
         Some(Ok(_)) => Ok(ByteCount::new(u64::MAX)),
         _ => Err(error),
     })
 }
 
-/// A codepoint, or one of the three names that stand for bits of the older type-of-service octet (RFC 1349).
+/// Parses a codepoint, or one of the three names for bits of the older type-of-service octet (RFC 1349).
 fn dscp(text: &str) -> Option<TypeOfService> {
     let octet = match text.to_ascii_lowercase().as_str() {
         "lowdelay" => 0x10,
         "throughput" => 0x08,
         "reliability" => 0x04,
         name => {
-            let number =
-                || prefixed(name).filter(|(_, rest)| rest.is_empty()).and_then(|(number, _)| u8::try_from(number).ok());
+            let number = || {
+                prefixed(name)
+                    .filter(|(_, remainder)| remainder.is_empty())
+                    .and_then(|(number, _)| u8::try_from(number).ok())
+            };
             let codepoint = Dscp::from_name(name).or_else(|| number().and_then(Dscp::new))?;
             return Some(codepoint.type_of_service());
         }

@@ -1,16 +1,16 @@
 use std::num::NonZeroU32;
 
 use super::super::error::ParameterError;
-use super::Argument::{None, Required};
+use super::OptionArgument::{None, Required};
 use super::{CommandOption, either, server};
 
-/// Options of linerate's server that iperf3 does not have.
+/// Server options of linerate that iperf3 does not have.
 pub(super) const OPTIONS: &[CommandOption] = &[
     server(
         "",
         "max-sessions",
         Required("#"),
-        "tests that may run at once (default 1000; 1 is what iperf3 does)",
+        "largest number of concurrent tests (default 1000; 1 as in iperf3)",
         |draft, value| {
             let text = value.text();
             let sessions = text.parse::<NonZeroU32>().map_err(|_| ParameterError {
@@ -21,7 +21,7 @@ pub(super) const OPTIONS: &[CommandOption] = &[
             Ok(())
         },
     ),
-    server("", "queue", None, "let clients above that number wait instead of sending them away", |draft, _| {
+    server("", "queue", None, "let clients above that number wait instead of refusing them", |draft, _| {
         draft.server.queue = true;
         Ok(())
     }),
@@ -29,7 +29,7 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         draft.server.open_firewall = true;
         Ok(())
     }),
-    // For a client this is a shortened --username, as it is for iperf3; so the role decides at the end.
+    // For a client this is an abbreviated --username, as in iperf3; the role decides at the end.
     either("", "user", Required("name"), "become this user once the port is bound", |draft, value| {
         draft.user = Some(value.text());
         Ok(())

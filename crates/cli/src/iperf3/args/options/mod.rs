@@ -1,49 +1,49 @@
-//! Every option, one row each: names, argument, help, and what it does.
+//! Table of all options: names, argument, help, and effect.
 //!
-//! A new option is one row here; parsing, abbreviation, the check of roles and `--help` follow from it.
+//! A new option is one row here; parsing, abbreviation, role checks and `--help` follow from it.
 
 mod both;
 mod client;
 mod linerate;
 mod server;
 
-use super::draft::Draft;
-use super::error::Stop;
-use super::value::Value;
+use super::draft::CommandDraft;
+use super::error::ParseStop;
+use super::value::ArgumentValue;
 
 /// Options under one heading of the help.
-pub(crate) struct Section {
-    /// The heading.
+pub(crate) struct OptionSection {
+    /// Heading of the section.
     pub(crate) heading: &'static str,
-    /// The rows.
+    /// Options of the section.
     pub(crate) options: &'static [CommandOption],
-    /// Whether iperf3 knows these options too.
+    /// True for options that iperf3 has, too.
     pub(crate) from_iperf3: bool,
 }
 
-/// All options in the order of the help.
-pub(crate) const SECTIONS: &[Section] = &[
-    Section { heading: "Server or Client:", options: both::OPTIONS, from_iperf3: true },
-    Section { heading: "Server specific:", options: server::OPTIONS, from_iperf3: true },
-    Section { heading: "Client specific:", options: client::OPTIONS, from_iperf3: true },
-    Section { heading: "Server specific, not in iperf3:", options: linerate::OPTIONS, from_iperf3: false },
+/// Sections in the order of the help.
+pub(crate) const SECTIONS: &[OptionSection] = &[
+    OptionSection { heading: "Server or Client:", options: both::OPTIONS, from_iperf3: true },
+    OptionSection { heading: "Server specific:", options: server::OPTIONS, from_iperf3: true },
+    OptionSection { heading: "Client specific:", options: client::OPTIONS, from_iperf3: true },
+    OptionSection { heading: "Server specific, not in iperf3:", options: linerate::OPTIONS, from_iperf3: false },
 ];
 
-/// Whether an option takes a value, and how the help calls it.
+/// Presence of an option's value, and its name in the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Argument {
+pub(crate) enum OptionArgument {
     /// No value.
     None,
     /// A value, attached or as the next argument. The text follows the name in the help, with its separator.
     Required(&'static str),
-    /// A value attached with `=` to the long name, or none.
+    /// Value attached with `=` to the long name, or none.
     Optional(&'static str),
 }
 
-/// The role that an option commits the command line to.
+/// Role that an option requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Commitment {
-    /// Neither, or decided later.
+pub(crate) enum RequiredRole {
+    /// Either role, or checked later.
     Any,
     /// `-s`, else error 3.
     Server,
@@ -51,43 +51,43 @@ pub(crate) enum Commitment {
     Client,
 }
 
-/// What an option does to the draft.
-type Apply = fn(&mut Draft, &Value) -> Result<(), Stop>;
+/// Effect of an option on the draft.
+type ApplyOption = fn(&mut CommandDraft, &ArgumentValue) -> Result<(), ParseStop>;
 
-/// One option.
+/// Command-line option.
 pub(crate) struct CommandOption {
-    /// The letter.
+    /// Short name.
     pub(crate) short: Option<char>,
-    /// The name.
+    /// Long name.
     pub(crate) long: &'static str,
-    /// A second name, not shown in the help.
+    /// Second long name, not shown in the help.
     pub(crate) alias: Option<&'static str>,
-    /// Its value.
-    pub(crate) argument: Argument,
-    /// The role it needs.
-    pub(crate) commitment: Commitment,
-    /// One or two sentences for the help.
+    /// Value of the option.
+    pub(crate) argument: OptionArgument,
+    /// Required role.
+    pub(crate) commitment: RequiredRole,
+    /// Help text of one or two sentences.
     pub(crate) help: &'static str,
-    /// What it does.
-    pub(crate) apply: Apply,
+    /// Effect on the draft.
+    pub(crate) apply: ApplyOption,
 }
 
 impl CommandOption {
     const fn new(
         short: &'static str,
         long: &'static str,
-        argument: Argument,
+        argument: OptionArgument,
         help: &'static str,
-        apply: Apply,
+        apply: ApplyOption,
     ) -> Self {
         let short = match short.as_bytes() {
             [letter] => Some(*letter as char),
             _ => None,
         };
-        Self { short, long, alias: None, argument, commitment: Commitment::Any, help, apply }
+        Self { short, long, alias: None, argument, commitment: RequiredRole::Any, help, apply }
     }
 
-    const fn committed_to(self, commitment: Commitment) -> Self {
+    const fn committed_to(self, commitment: RequiredRole) -> Self {
         Self { commitment, ..self }
     }
 
@@ -95,41 +95,41 @@ impl CommandOption {
         Self { alias: Some(alias), ..self }
     }
 
-    /// Its long names.
+    /// Long names of the option.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.long).chain(self.alias)
     }
 }
 
-/// An option of either role.
+/// Creates an option of either role.
 const fn either(
     short: &'static str,
     long: &'static str,
-    argument: Argument,
+    argument: OptionArgument,
     help: &'static str,
-    apply: Apply,
+    apply: ApplyOption,
 ) -> CommandOption {
     CommandOption::new(short, long, argument, help, apply)
 }
 
-/// An option that only a server may have.
+/// Creates a server-only option.
 const fn server(
     short: &'static str,
     long: &'static str,
-    argument: Argument,
+    argument: OptionArgument,
     help: &'static str,
-    apply: Apply,
+    apply: ApplyOption,
 ) -> CommandOption {
-    CommandOption::new(short, long, argument, help, apply).committed_to(Commitment::Server)
+    CommandOption::new(short, long, argument, help, apply).committed_to(RequiredRole::Server)
 }
 
-/// An option that only a client may have.
+/// Creates a client-only option.
 const fn client(
     short: &'static str,
     long: &'static str,
-    argument: Argument,
+    argument: OptionArgument,
     help: &'static str,
-    apply: Apply,
+    apply: ApplyOption,
 ) -> CommandOption {
-    CommandOption::new(short, long, argument, help, apply).committed_to(Commitment::Client)
+    CommandOption::new(short, long, argument, help, apply).committed_to(RequiredRole::Client)
 }

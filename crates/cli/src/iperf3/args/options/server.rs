@@ -3,17 +3,17 @@ use std::time::Duration;
 use linerate_units::iperf3;
 
 use super::super::command::BitrateLimit;
-use super::super::draft::Role;
-use super::super::error::{Refusal, Stop};
-use super::Argument::{None, Required};
+use super::super::draft::CommandRole;
+use super::super::error::{ParameterRefusal, ParseStop};
+use super::OptionArgument::{None, Required};
 use super::{CommandOption, either, server};
 
-/// iperf3's averaging time when none is given.
-const AVERAGING: Duration = Duration::from_secs(5);
+/// Default averaging time of iperf3.
+const DEFAULT_AVERAGING_TIME: Duration = Duration::from_secs(5);
 
-/// Options that only a server takes. The credentials' are checked at the end, with the others of their kind.
+/// Options of servers only. Credentials are checked at the end, with the related options.
 pub(super) const OPTIONS: &[CommandOption] = &[
-    either("s", "server", None, "run as a server", |draft, _| draft.take_role(Role::Server)),
+    either("s", "server", None, "run as a server", |draft, _| draft.set_role(CommandRole::Server)),
     server("D", "daemon", None, "run in the background", |draft, _| {
         draft.server.daemon = true;
         Ok(())
@@ -28,7 +28,7 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         Required("#"),
         "start listening afresh after # seconds without a client; with -1, exit (default: never)",
         |draft, value| {
-            draft.server.idle_timeout = Some(value.seconds(1..=86_400, Refusal::IdleTimeout)?);
+            draft.server.idle_timeout = Some(value.seconds(1..=86_400, ParameterRefusal::IdleTimeout)?);
             Ok(())
         },
     ),
@@ -49,7 +49,7 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         Required("#"),
         "refuse tests that may last longer than # seconds (default 0, no limit)",
         |draft, value| {
-            let duration = value.seconds(0..=86_400, Refusal::Duration)?;
+            let duration = value.seconds(0..=86_400, ParameterRefusal::Duration)?;
             draft.server.max_duration = (!duration.is_zero()).then_some(duration);
             Ok(())
         },
@@ -68,7 +68,7 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         "",
         "authorized-users-path",
         Required("file"),
-        "user names and password hashes of those who may test",
+        "user names and password hashes of authorized users",
         |draft, value| {
             draft.users = Some(value.path());
             Ok(())
@@ -78,30 +78,30 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         "",
         "time-skew-threshold",
         Required("#"),
-        "seconds that a client's clock may be off when it logs in (default 10)",
+        "largest difference in seconds from a client's clock at login (default 10)",
         |draft, value| {
-            // iperf3 takes any int.
-            draft.time_skew = Some(value.seconds(1..=i32::MAX.unsigned_abs(), Refusal::TimeSkew)?);
+            // iperf3 accepts any int.
+            draft.time_skew = Some(value.seconds(1..=i32::MAX.unsigned_abs(), ParameterRefusal::TimeSkew)?);
             Ok(())
         },
     ),
 ];
 
-/// `rate[/seconds]`; iperf3 looks at the seconds first.
-fn bitrate_limit(text: &str) -> Result<Option<BitrateLimit>, Stop> {
+/// Parses `rate[/seconds]`; iperf3 checks the seconds first.
+fn bitrate_limit(text: &str) -> Result<Option<BitrateLimit>, ParseStop> {
     let (rate, averaging) = match text.split_once('/') {
         Some((rate, seconds)) => (rate, averaging(seconds)?),
-        Option::None => (text, AVERAGING),
+        Option::None => (text, DEFAULT_AVERAGING_TIME),
     };
     let rate = iperf3::parse_rate(rate)?;
     Ok((!rate.is_zero()).then_some(BitrateLimit { rate, averaging }))
 }
 
-fn averaging(text: &str) -> Result<Duration, Refusal> {
-    let time = iperf3::parse_seconds(text).ok_or(Refusal::AveragingInterval)?;
+fn averaging(text: &str) -> Result<Duration, ParameterRefusal> {
+    let time = iperf3::parse_seconds(text).ok_or(ParameterRefusal::AveragingInterval)?;
     if time.is_zero() {
-        return Ok(AVERAGING);
+        return Ok(DEFAULT_AVERAGING_TIME);
     }
     let allowed = Duration::from_millis(100)..=Duration::from_secs(60);
-    if allowed.contains(&time) { Ok(time) } else { Err(Refusal::AveragingInterval) }
+    if allowed.contains(&time) { Ok(time) } else { Err(ParameterRefusal::AveragingInterval) }
 }

@@ -1,27 +1,28 @@
-//! What options mean.
+//! Effects of options.
 
+use linerate_model::address_family::AddressFamily;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use linerate_model::parameters::{Cpu, Direction, EndCondition, Protocol, TestParameters};
-use linerate_units::iperf3::Format;
+use linerate_model::parameters::{CpuIndex, EndCondition, TestDirection, TestParameters, TestProtocol};
+use linerate_units::iperf3::UnitFormat;
 use linerate_units::{BitRate, BlockCount, ByteCount, FlowLabel, Mss, PacketCount, Port, StreamCount, TypeOfService};
 
 use super::super::command::{
-    AddressFamily, BitrateLimit, ClientArguments, ClientAuthentication, CommonArguments, Iperf3Command, JsonOutput,
-    KeepAlive, ServerArguments, ServerAuthentication,
+    BitrateLimit, ClientArguments, ClientAuthentication, CommonArguments, Iperf3Command, JsonOutput, KeepAlive,
+    ServerArguments, ServerAuthentication,
 };
 use super::{client, read, server};
 
 const MEGA: f64 = 1e6;
 
-#[expect(clippy::unnecessary_wraps, reason = "as the fields have it")]
+#[expect(clippy::unnecessary_wraps, reason = "as in the fields")]
 fn rate(bits: f64) -> Option<BitRate> {
     Some(BitRate::from_bits_per_second(bits))
 }
 
 #[test]
-fn nothing_but_the_role() {
+fn the_role_alone_gives_the_defaults() {
     assert_eq!(server(""), ServerArguments::default());
     assert_eq!(client(""), ClientArguments { host: "host".to_owned(), ..ClientArguments::default() });
     assert_eq!(client("").parameters, TestParameters::default());
@@ -30,7 +31,7 @@ fn nothing_but_the_role() {
     assert_eq!(client("").common.port.get(), 5201);
 }
 
-/// Rows of options and what they change in the defaults.
+/// Change of the defaults by options.
 type Change<T> = fn(&mut T);
 
 #[test]
@@ -56,8 +57,8 @@ fn parameters_of_the_test() {
         ("-l 1M", |p| p.block_size = ByteCount::new(1_048_576)),
         ("-l 1", |p| p.block_size = ByteCount::new(1)),
         ("-P 128", |p| p.parallel = StreamCount::new(128)),
-        ("-R", |p| p.direction = Direction::Reverse),
-        ("--bidir --bidir", |p| p.direction = Direction::Bidirectional),
+        ("-R", |p| p.direction = TestDirection::Reverse),
+        ("--bidir --bidir", |p| p.direction = TestDirection::Bidirectional),
         ("-w 512M", |p| p.window = Some(ByteCount::from_mebibytes(512))),
         ("-w 0", |_| {}),
         ("-C bbr", |p| p.congestion = Some("bbr".to_owned())),
@@ -91,7 +92,7 @@ fn parameters_of_the_test() {
         ("--gsro", |p| p.segmentation_offload = true),
         ("--repeating-payload", |p| p.repeating_payload = true),
         ("--dont-fragment", |p| p.dont_fragment = true),
-        ("-A 3,5", |p| p.server_affinity = Some(Cpu(5))),
+        ("-A 3,5", |p| p.server_affinity = Some(CpuIndex(5))),
         ("-m", |p| p.multipath = true),
     ];
     for (options, change) in table {
@@ -104,7 +105,7 @@ fn parameters_of_the_test() {
 #[test]
 fn udp_has_its_own_defaults() {
     let udp = client("-u");
-    assert_eq!(udp.parameters.protocol, Protocol::Udp);
+    assert_eq!(udp.parameters.protocol, TestProtocol::Udp);
     assert_eq!(udp.parameters.rate, rate(1_048_576.0));
     assert_eq!((udp.parameters.block_size.get(), udp.block_size), (1460, None));
     assert_eq!(client("-u -l 0").block_size, None);
@@ -121,16 +122,16 @@ fn udp_has_its_own_defaults() {
 fn options_of_both_roles() {
     let table: &[(&str, Change<CommonArguments>)] = &[
         ("-p 5299", |c| c.port = Port::new(5299).expect("not 0")),
-        ("-f m", |c| c.format = Format::Megabits),
-        ("-f Kx", |c| c.format = Format::Kilobytes),
+        ("-f m", |c| c.format = UnitFormat::Megabits),
+        ("-f Kx", |c| c.format = UnitFormat::Kilobytes),
         ("-i 0", |c| c.interval = None),
         ("-i 0.1", |c| c.interval = Some(Duration::from_millis(100))),
         ("-i 60", |c| c.interval = Some(Duration::from_secs(60))),
         ("-i x", |c| c.interval = None),
         ("-I /run/pid", |c| c.pid_file = Some("/run/pid".into())),
         ("-F data", |c| c.file = Some("data".into())),
-        ("-A 3", |c| c.affinity = Some(Cpu(3))),
-        ("-A 0x10", |c| c.affinity = Some(Cpu(16))),
+        ("-A 3", |c| c.affinity = Some(CpuIndex(3))),
+        ("-A 0x10", |c| c.affinity = Some(CpuIndex(16))),
         ("-B 192.0.2.1", |c| c.bind = Some("192.0.2.1".to_owned())),
         ("-B 192.0.2.1%eth0", |c| {
             c.bind = Some("192.0.2.1".to_owned());
@@ -181,7 +182,7 @@ fn options_of_both_roles() {
 }
 
 #[test]
-fn receive_timeout_of_those_who_receive() {
+fn receive_timeout_of_receivers() {
     let timeout = Duration::from_millis(500);
     assert_eq!(client("-R --rcv-timeout 500").common.receive_timeout, timeout);
     assert_eq!(client("--rcv-timeout 500 --bidir").common.receive_timeout, timeout);
@@ -189,7 +190,7 @@ fn receive_timeout_of_those_who_receive() {
 }
 
 #[test]
-fn the_client_alone() {
+fn client_options() {
     let table: &[(&str, Change<ClientArguments>)] = &[
         ("--cport 5000", |c| c.client_port = Port::new(5000)),
         ("--connect-timeout 1500", |c| c.connect_timeout = Some(Duration::from_millis(1500))),
@@ -219,7 +220,7 @@ fn mario() -> ClientAuthentication {
 }
 
 #[test]
-fn the_server_alone() {
+fn server_options() {
     let limit = |rate: f64, seconds: f64| {
         let rate = BitRate::from_bits_per_second(rate);
         Some(BitrateLimit { rate, averaging: Duration::from_secs_f64(seconds) })
@@ -243,12 +244,12 @@ fn the_server_alone() {
     assert_eq!(server("--max-sessions 8").max_sessions, NonZeroU32::new(8));
     assert!(server("--queue").queue && server("--open-firewall").open_firewall);
     assert_eq!(server("--user nobody").user.as_deref(), Some("nobody"));
-    // Options of the client that iperf3's server takes without a word.
+    // Client options that iperf3's server accepts silently.
     assert_eq!(server("--cport 5 --udp-counters-64bit"), ServerArguments::default());
 }
 
 #[test]
-fn help_and_version_come_at_once() {
+fn help_and_version_stop_the_parse() {
     for (line, command) in [
         ("-h", Iperf3Command::Help),
         ("--help -t -1", Iperf3Command::Help),

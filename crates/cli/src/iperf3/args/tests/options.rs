@@ -1,16 +1,16 @@
-//! The table of options itself, and the help made from it.
+//! Tests of the option table, and of the help generated from it.
 
 use std::collections::BTreeSet;
 
-use super::super::options::{Argument, CommandOption, SECTIONS};
+use super::super::options::{CommandOption, OptionArgument, SECTIONS};
 use super::super::{ArgumentsError, ParameterError};
-use super::read_words;
+use super::read_arguments;
 use crate::iperf3::help;
 
-/// iperf3 3.21's string for `getopt`.
+/// String for `getopt` in iperf3 3.21.
 const LETTERS: &str = "p:f:i:D1VJvsc:ub:t:n:k:l:P:Rw:B:M:N46S:L:ZO:F:A:T:C:dI:mhX:";
 
-/// iperf3 3.21's long names: `:` after those that take a value, `?` after those that may.
+/// Long names of iperf3 3.21: `:` after those with a value, `?` after those with an optional one.
 const NAMES: &str = "port: format: interval: daemon one-off verbose json json-stream json-stream-full-output version \
     server client: udp bitrate: bandwidth: server-bitrate-limit: server-max-duration: time: bytes: blockcount: \
     length: parallel: reverse bidir window: bind: bind-dev: cport: set-mss: no-delay version4 version6 tos: dscp: \
@@ -27,7 +27,9 @@ fn rows(from_iperf3: bool) -> impl Iterator<Item = &'static CommandOption> {
 #[test]
 fn the_letters_are_iperf3s() {
     let own: BTreeSet<(char, bool)> = rows(true)
-        .filter_map(|option| option.short.map(|letter| (letter, matches!(option.argument, Argument::Required(_)))))
+        .filter_map(|option| {
+            option.short.map(|letter| (letter, matches!(option.argument, OptionArgument::Required(_))))
+        })
         .collect();
     let mut theirs = BTreeSet::new();
     let mut letters = LETTERS.chars().peekable();
@@ -44,11 +46,11 @@ fn the_names_are_iperf3s() {
     assert_eq!(own, NAMES.split_whitespace().map(str::to_owned).collect());
 }
 
-fn mark(argument: Argument) -> &'static str {
+fn mark(argument: OptionArgument) -> &'static str {
     match argument {
-        Argument::None => "",
-        Argument::Required(_) => ":",
-        Argument::Optional(_) => "?",
+        OptionArgument::None => "",
+        OptionArgument::Required(_) => ":",
+        OptionArgument::Optional(_) => "?",
     }
 }
 
@@ -60,10 +62,10 @@ fn rows_are_unique_and_described() {
         assert!(option.names().all(|name| names.insert(name)), "{}", option.long);
         assert!(!option.help.is_empty() && !option.help.ends_with('.'), "{}", option.long);
     }
-    assert!(rows(false).all(|option| option.short.is_none()), "letters are iperf3's to give");
+    assert!(rows(false).all(|option| option.short.is_none()), "short names are reserved for iperf3");
 }
 
-/// Every option with every kind of odd value, in every role: an answer, never a panic.
+/// Every option with every kind of odd value, in every role, gives a result and never panics.
 #[test]
 fn odd_values() {
     let values = [
@@ -106,7 +108,8 @@ fn odd_values() {
                 let name = format!("--{}", option.long);
                 let attached = [role, &[joined.as_str()]].concat();
                 let separate = [role, &[name.as_str(), value]].concat();
-                answers += usize::from(read_words(&attached).is_ok()) + usize::from(read_words(&separate).is_ok());
+                answers +=
+                    usize::from(read_arguments(&attached).is_ok()) + usize::from(read_arguments(&separate).is_ok());
             }
         }
     }

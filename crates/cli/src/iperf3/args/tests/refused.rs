@@ -1,11 +1,11 @@
-//! What iperf3 refuses, with its number and text.
+//! Tests of iperf3's refusals, with number and text.
 //!
-//! Checked against iperf3 3.12 where that has the check; the profile is 3.21, which added some and reworded others.
+//! Verified against iperf3 3.12 as far as it has the check; the profile is 3.21, which added some and reworded others.
 
 use super::super::{ArgumentsError, ParameterError};
 use super::read;
 
-/// Everything that iperf3 says while it reads options.
+/// Text of each refusal of iperf3.
 fn text(code: i32) -> &'static str {
     match code {
         1 => "cannot be both server and client",
@@ -48,7 +48,7 @@ fn assert_refused(line: &str, error: ParameterError) {
     assert_eq!(read(line), Err(ArgumentsError::Parameter { error, timestamps: None }), "{line}");
 }
 
-/// Rows of a command line and the code that it fails with.
+/// Command lines and their error codes.
 const TABLE: &[(&str, i32)] = &[
     // Roles.
     ("", 2),
@@ -102,11 +102,11 @@ const TABLE: &[(&str, i32)] = &[
     ("-s --username x", 4),
     ("-s --rsa-public-key-path x", 4),
     ("-s -A 0,0", 4),
-    // A bad value comes before the wrong role, whatever the order.
+    // An invalid value is reported before the wrong role, in any order.
     ("-s -t -1", 5),
     ("-s -l 2M", 4),
     ("-t 86401 -s", 5),
-    // The first bad value of several wins.
+    // The first invalid value of several is reported.
     ("-c host -t -1 -P 129", 5),
     ("-c host -P 129 -t -1", 6),
     // Values.
@@ -180,7 +180,7 @@ const TABLE: &[(&str, i32)] = &[
     ("-s --server-bitrate-limit 10x/61", 28),
     ("-c host --time-skew-threshold 0", 29),
     ("-s --time-skew-threshold -5", 29),
-    // Build options that are not built in.
+    // Features that are not built in.
     ("-c host --sctp", 18),
     ("-c host -X lo", 18),
     ("-c host --nstreams 2", 18),
@@ -201,7 +201,7 @@ const TABLE: &[(&str, i32)] = &[
     ("-c host --rsa-public-key-path x", 22),
     ("-s --rsa-private-key-path x", 23),
     ("-s --authorized-users-path x", 23),
-    // The order of the checks at the end.
+    // Order of the final checks.
     ("-c host -D --username x", 3),
     ("-c host --username x --rsa-private-key-path y", 22),
     ("-c host --rcv-timeout 500 -D", 3),
@@ -252,7 +252,7 @@ fn own_options() {
 }
 
 #[test]
-fn a_time_stamp_read_before_the_error_goes_with_it() {
+fn a_time_stamp_option_before_the_error_is_returned_with_it() {
     let stamped = |line: &str| match read(line) {
         Err(ArgumentsError::Parameter { timestamps, .. }) => timestamps,
         other => panic!("{line}: {other:?}"),

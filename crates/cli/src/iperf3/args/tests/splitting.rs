@@ -1,12 +1,12 @@
-//! What `getopt_long` does.
+//! Tests of the splitting as by `getopt_long`.
 
 use std::time::Duration;
 
-use linerate_model::parameters::{Direction, EndCondition};
+use linerate_model::parameters::{EndCondition, TestDirection};
 
 use super::super::ArgumentsError;
 use super::super::command::DebugLevel;
-use super::{client, client_of, read, read_words};
+use super::{client, client_of, read, read_arguments};
 
 #[test]
 fn short_options_join_and_take_attached_values() {
@@ -14,9 +14,9 @@ fn short_options_join_and_take_attached_values() {
     for line in ["-RVP4 -t5", "-RVP 4 -t 5", "-P4 -t5 -VR", "--reverse --verbose --parallel=4 --time=5"] {
         assert_eq!(client(line), expected, "{line}");
     }
-    assert_eq!(expected.parameters.direction, Direction::Reverse);
+    assert_eq!(expected.parameters.direction, TestDirection::Reverse);
     assert_eq!(expected.parameters.parallel.get(), 4);
-    // What follows the letter is its value, even when it looks like options.
+    // The remainder after the letter is its value, even if it looks like options.
     assert_eq!(client("-TRV").parameters.title.as_deref(), Some("RV"));
     assert_eq!(client("-T=x").parameters.title.as_deref(), Some("=x"));
 }
@@ -27,8 +27,8 @@ fn the_next_argument_is_the_value_whatever_it_is() {
     assert_eq!(client("--title -- -V").parameters.title.as_deref(), Some("--"));
     assert_eq!(client("--title=").parameters.title.as_deref(), Some(""));
     assert_eq!(client("--title=a=b").parameters.title.as_deref(), Some("a=b"));
-    assert_eq!(client_of(read_words(&["-c", "host", "-T", ""])).parameters.title.as_deref(), Some(""));
-    assert_eq!(client_of(read_words(&["-c", "-s"])).host, "-s");
+    assert_eq!(client_of(read_arguments(&["-c", "host", "-T", ""])).parameters.title.as_deref(), Some(""));
+    assert_eq!(client_of(read_arguments(&["-c", "-s"])).host, "-s");
 }
 
 #[test]
@@ -50,29 +50,29 @@ fn long_names_may_be_shortened() {
 #[test]
 fn optional_values_need_the_equals_sign() {
     assert_eq!(client("--timestamps").common.timestamps.as_deref(), Some("%c "));
-    let stamped = client_of(read_words(&["-c", "host", "--timestamps=%H "]));
+    let stamped = client_of(read_arguments(&["-c", "host", "--timestamps=%H "]));
     assert_eq!(stamped.common.timestamps.as_deref(), Some("%H "));
     assert_eq!(client("--timestamps=").common.timestamps.as_deref(), Some(""));
     assert_eq!(client("-d").common.debug, Some(DebugLevel(4)));
     assert_eq!(client("--debug").common.debug, Some(DebugLevel(4)));
     assert_eq!(client("--debug=2").common.debug, Some(DebugLevel(2)));
     assert_eq!(client("--debug=9").common.debug, Some(DebugLevel(4)));
-    // The short form takes none: this is -d and -2, and there is no -2.
+    // The short form has no value: this is -d and -2, and there is no -2.
     assert_eq!(read("-c host -d2"), Err(ArgumentsError::Usage("invalid option -- '2'".to_owned())));
     let parsed = read("-c host --debug 3").expect("an operand is not an error");
-    assert_eq!(parsed.warnings, ["ignored '3': it belongs to no option"]);
+    assert_eq!(parsed.warnings, ["ignored '3': unexpected argument"]);
 }
 
 #[test]
-fn operands_stand_anywhere_and_are_told() {
+fn operands_may_appear_anywhere_and_are_reported() {
     let parsed = read("one -c host - two -t 5 -- -R").expect("operands are not errors");
-    let ignored = |operand: &str| format!("ignored '{operand}': it belongs to no option");
+    let ignored = |operand: &str| format!("ignored '{operand}': unexpected argument");
     assert_eq!(parsed.warnings, ["one", "-", "two", "-R"].map(ignored));
     assert_eq!(client_of(Ok(parsed)), client("-t 5"));
 }
 
 #[test]
-fn what_is_no_option() {
+fn unknown_options_are_refused() {
     let table = [
         ("--foo", "unrecognized option '--foo'"),
         ("--foo=3", "unrecognized option '--foo=3'"),
@@ -89,7 +89,7 @@ fn what_is_no_option() {
     ];
     for (options, message) in table {
         assert_eq!(read(options), Err(ArgumentsError::Usage(message.to_owned())), "{options}");
-        // The complaint comes before any check of roles.
+        // The error precedes any check of roles.
         assert_eq!(read(&format!("-s -u {options}")), Err(ArgumentsError::Usage(message.to_owned())), "{options}");
     }
 }

@@ -1,0 +1,102 @@
+//! Differences between two reports.
+
+use linerate_units::{BitRate, ByteCount, PacketCount, Ratio};
+
+use super::ReceiverFeedback;
+use crate::statistics::{SignedDifference, StatisticalQuantity};
+
+/// Report of a new packet, as plain numbers: nanoseconds and packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct FeedbackPoint {
+    /// Arrival time of the report, by the driver's clock.
+    pub(super) now: u64,
+    pub(super) arrival: u64,
+    pub(super) sent: u64,
+    pub(super) received: u64,
+    pub(super) offered: u64,
+    pub(super) receiver_dropped: Option<u64>,
+    pub(super) min_delay: f64,
+    pub(super) max_delay: f64,
+    /// Requested rate when the report arrived, in bit/s.
+    pub(super) requested_rate: f64,
+}
+
+impl FeedbackPoint {
+    pub(super) fn of(now: u64, feedback: &ReceiverFeedback, asked: f64) -> Option<Self> {
+        let (arrival, highest) = (feedback.last_arrival?.as_nanos(), feedback.highest_sequence?);
+        let delay = |delay: Option<SignedDifference<_>>| delay.map_or(0.0, SignedDifference::number);
+        let (min_delay, max_delay) = (delay(feedback.min_delay), delay(feedback.max_delay));
+        let guess = arrival.saturating_add_signed(
+            -SignedDifference::<core::time::Duration>::from_number(f64::midpoint(min_delay, max_delay)).as_nanos(),
+        );
+        Some(Self {
+            now,
+            arrival,
+            sent: feedback.highest_sent.map_or(guess, linerate_units::MonotonicTime::as_nanos),
+            received: feedback.packets.get(),
+            offered: highest + 1,
+            receiver_dropped: feedback.receiver_dropped.map(PacketCount::get),
+            min_delay,
+            max_delay,
+            requested_rate: asked,
+        })
+    }
+}
+
+/// Period from one point to a later one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct FeedbackWindow {
+    /// Packets that arrived.
+    pub(super) received: f64,
+    /// Packets that were sent: growth of the highest number.
+    pub(super) offered: f64,
+    /// Seconds between the last arrivals at both ends of the period.
+    pub(super) arrival_time: f64,
+    /// Seconds between the send times of those packets.
+    pub(super) sending_time: f64,
+    /// Bits of a packet.
+    bits: f64,
+}
+
+impl FeedbackWindow {
+    /// Difference of two points; `None` when no time passed, or nothing arrived.
+    pub(super) fn between(from: &FeedbackPoint, to: &FeedbackPoint, size: ByteCount) -> Option<Self> {
+        let count = |from: u64, to: u64| PacketCount::new(to.saturating_sub(from)).as_f64();
+        let seconds = |from: u64, to: u64| count(from, to) / 1e9;
+        let window = Self {
+            received: count(from.received, to.received),
+            offered: count(from.offered, to.offered),
+            arrival_time: seconds(from.arrival, to.arrival),
+            sending_time: seconds(from.sent, to.sent),
+            bits: size.as_f64() * 8.0,
+        };
+        let whole =
+            window.received > 0.0 && window.offered > 0.0 && window.arrival_time > 0.0 && window.sending_time > 0.0;
+        whole.then_some(window)
+    }
+
+    /// Receive rate of the packets, in bit/s.
+    pub(super) fn received_rate(&self) -> f64 {
+        self.received * self.bits / self.arrival_time
+    }
+
+    /// Send rate of these packets, in bit/s.
+    pub(super) fn sent_rate(&self) -> f64 {
+        self.offered * self.bits / self.sending_time
+    }
+
+    /// Share of the sent rate that arrived: lost packets and a growing queue reduce it below one.
+    pub(super) fn efficiency(&self) -> f64 {
+        self.received_rate() / self.sent_rate()
+    }
+
+    /// Share of the packets that was lost.
+    pub(super) fn loss(&self) -> Ratio {
+        Ratio::from_number(1.0 - self.received / self.offered)
+    }
+
+    pub(super) fn rates(&self) -> (BitRate, BitRate) {
+        let rate = BitRate::from_bits_per_second;
+        (rate(self.sent_rate()), rate(self.received_rate()))
+    }
+}

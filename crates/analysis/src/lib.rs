@@ -1,0 +1,16 @@
+//! Computations over the samples of a measurement: [`formulas`] of transport and queues, [`statistics`], the metrics of
+//! [`ippm`], and the methods that find [`capacity`], [`path_mtu`], a [`policer`] and [`latency_under_load`].
+//!
+//! Input and output are quantities of `units` and plain types of this crate. Nothing here is serialised, does IO, reads a
+//! clock or draws random numbers that the caller did not seed.
+
+#![forbid(unsafe_code)]
+
+pub mod capacity;
+pub mod formulas;
+pub mod ippm;
+pub mod latency_under_load;
+pub mod path_mtu;
+pub mod policer;
+pub mod rfc6349;
+pub mod statistics;

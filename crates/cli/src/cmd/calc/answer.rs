@@ -1,0 +1,224 @@
+//! Answers of the calculators, as text and as JSON.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use linerate_analysis::formulas::FormulaDescription;
+use linerate_report::text::wrap_text;
+use linerate_report::throughput_text::TextStyle;
+use linerate_units::{BitRate, ByteCount, Ratio};
+use serde_json::{Value as Json, json};
+
+use super::catalogue::CatalogueEntry;
+use super::figure;
+
+/// Quantity with its kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Quantity {
+    Rate(BitRate),
+    Size(ByteCount),
+    Time(Duration),
+    /// Share of a whole, in percent.
+    Share(Ratio),
+    /// Probability of loss: in percent, and as one in N.
+    Loss(Ratio),
+    /// Number of this unit.
+    Count(u64, &'static str),
+    /// Number without a unit.
+    Number(f64),
+}
+
+impl From<BitRate> for Quantity {
+    fn from(rate: BitRate) -> Self {
+        Self::Rate(rate)
+    }
+}
+
+impl From<ByteCount> for Quantity {
+    fn from(size: ByteCount) -> Self {
+        Self::Size(size)
+    }
+}
+
+impl From<Duration> for Quantity {
+    fn from(time: Duration) -> Self {
+        Self::Time(time)
+    }
+}
+
+impl Quantity {
+    /// Value with its unit: `146.25 MB`.
+    fn text(self) -> String {
+        match self {
+            Self::Rate(rate) => figure::rate(rate),
+            Self::Size(size) => figure::size(size),
+            Self::Time(time) => figure::time(time),
+            Self::Share(ratio) | Self::Loss(ratio) => figure::percent(ratio),
+            Self::Count(count, unit) => format!("{} {unit}", figure::number(ByteCount::new(count).as_f64())),
+            Self::Number(number) => figure::number(number),
+        }
+    }
+
+    /// Same value in other useful units.
+    fn alternative_forms(self) -> Vec<String> {
+        match self {
+            Self::Rate(rate) if rate.bits_per_second() >= 8000.0 => vec![figure::rate_in_bytes(rate)],
+            Self::Size(size) if size.get() >= figure::EXACT_BYTES_BELOW => {
+                vec![figure::size_binary(size), format!("{} B", figure::grouped(size.get()))]
+            }
+            Self::Loss(ratio) => figure::one_in(ratio).into_iter().collect(),
+            Self::Time(time) if time >= Duration::from_secs(60) => {
+                vec![format!("{} s", figure::number(time.as_secs_f64()))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Number in base units, and that unit.
+    fn base(self) -> (Json, &'static str) {
+        match self {
+            Self::Rate(rate) => (rate.bits_per_second().into(), "bit/s"),
+            Self::Size(size) => (size.get().into(), "B"),
+            Self::Time(time) => (time.as_secs_f64().into(), "s"),
+            Self::Share(ratio) | Self::Loss(ratio) => (ratio.get().into(), "1"),
+            Self::Count(count, unit) => (count.into(), unit),
+            Self::Number(number) => (number.into(), "1"),
+        }
+    }
+}
+
+/// Quantities with their names.
+type NamedQuantities = Vec<(&'static str, Quantity)>;
+
+/// Answer of a calculator.
+#[derive(Debug, Default)]
+pub(super) struct ReflectorAnswer {
+    results: NamedQuantities,
+    inputs: NamedQuantities,
+    derived: NamedQuantities,
+}
+
+impl ReflectorAnswer {
+    /// Answer with one result.
+    pub(super) fn new(title: &'static str, result: impl Into<Quantity>) -> Self {
+        Self::default().result(title, Some(result))
+    }
+
+    /// Adds a result, if there is one.
+    pub(super) fn result(mut self, title: &'static str, result: Option<impl Into<Quantity>>) -> Self {
+        self.results.extend(result.map(|result| (title, result.into())));
+        self
+    }
+
+    /// Adds an input, if it was given.
+    pub(super) fn input(mut self, title: &'static str, input: Option<impl Into<Quantity>>) -> Self {
+        self.inputs.extend(input.map(|input| (title, input.into())));
+        self
+    }
+
+    /// Adds a figure that follows from the result, if it is defined.
+    pub(super) fn derived(mut self, title: &'static str, figure: Option<impl Into<Quantity>>) -> Self {
+        self.derived.extend(figure.map(|figure| (title, figure.into())));
+        self
+    }
+
+    /// True without any result.
+    pub(super) fn is_empty(&self) -> bool {
+        self.results.is_empty()
+    }
+
+    /// Renders the results, then the formulas, inputs and derived figures.
+    pub(super) fn text(&self, entry: &CatalogueEntry, style: TextStyle) -> String {
+        let mut text = self.headline(style) + "\n";
+        for FormulaDescription { text: formula, citation, .. } in entry.formulas {
+            let formula = substitute_ascii(format!("{formula}\n({citation})"), style);
+            for line in wrap_text(&formula, usize::from(style.width.get())) {
+                text.push_str(&line);
+                text.push('\n');
+            }
+        }
+        push_table(&mut text, "given", &self.inputs, style);
+        push_table(&mut text, "derived", &self.derived, style);
+        let _ = writeln!(text, "\n{}", paint(style, 2, &format!("linerate calc {} --help for details", entry.name)));
+        substitute_ascii(text, style)
+    }
+
+    /// Renders the results alone.
+    pub(super) fn headline(&self, style: TextStyle) -> String {
+        let mut text = String::new();
+        for (title, result) in &self.results {
+            let _ = writeln!(text, "{}", paint(style, 1, &format!("{title}: {}", result.text())));
+            let forms = result.alternative_forms();
+            if !forms.is_empty() {
+                let _ = writeln!(text, "{:width$}{}", "", forms.join(" = "), width = title.chars().count() + 2);
+            }
+        }
+        substitute_ascii(text, style)
+    }
+
+    /// Renders the same answer as JSON (schema 1): numbers in base units and unrounded.
+    pub(super) fn document(&self, entry: &CatalogueEntry) -> Json {
+        let figures = |quantities: &NamedQuantities| -> Vec<Json> {
+            let figure = |(title, quantity): &(&str, Quantity)| {
+                let (value, unit) = quantity.base();
+                json!({ "title": title, "value": value, "unit": unit, "text": quantity.text() })
+            };
+            quantities.iter().map(figure).collect()
+        };
+        json!({
+            "schema": 1,
+            "calc": entry.name,
+            "answers": figures(&self.results),
+            "inputs": figures(&self.inputs),
+            "derived": figures(&self.derived),
+            "formulas": entry.formula_documents(),
+        })
+    }
+}
+
+fn push_table(text: &mut String, title: &str, rows: &NamedQuantities, style: TextStyle) {
+    if rows.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n{}", paint(style, 2, title));
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    for (name, quantity) in rows {
+        let forms: Vec<String> = [quantity.text()].into_iter().chain(quantity.alternative_forms()).collect();
+        let _ = writeln!(text, "  {name:<width$}  {}", forms.join(" = "));
+    }
+}
+
+/// Paints text with an SGR code: 1 is bold, 2 is dim.
+pub(super) fn paint(style: TextStyle, code: u8, text: &str) -> String {
+    if style.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+/// ASCII substitutes for terminals without Unicode.
+const ASCII_SUBSTITUTES: [(&str, &str); 19] = [
+    ("2³²", "2^32"),
+    ("√", "sqrt "),
+    ("×", "*"),
+    ("−", "-"),
+    ("≤", "<="),
+    ("⌊", "floor("),
+    ("⌋", ")"),
+    ("²", "^2"),
+    ("³", "^3"),
+    ("⁷", "^7"),
+    ("^¼", "^(1/4)"),
+    ("^¾", "^(3/4)"),
+    ("¾", "3/4"),
+    ("₂", "2"),
+    ("µ", "u"),
+    ("β", "beta"),
+    ("λ", "lambda "),
+    ("§", "section "),
+    ("…", "..."),
+];
+
+fn substitute_ascii(text: String, style: TextStyle) -> String {
+    if style.unicode {
+        return text;
+    }
+    ASCII_SUBSTITUTES.iter().fold(text, |text, (character, ascii)| text.replace(character, ascii))
+}

@@ -1,0 +1,65 @@
+//! The command line of `linerate serve`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+use linerate_units::BitRate;
+
+use crate::cmd::measurement::NetworkArguments;
+use crate::values;
+
+/// `linerate serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Port, for TCP and UDP; 0 lets the system choose
+    #[arg(short, long, default_value = "5201")]
+    pub(crate) port: u16,
+    /// Sessions at once; further clients are refused as the server is busy, or wait with --queue
+    #[arg(long, value_name = "N")]
+    pub(crate) max_sessions: Option<NonZeroUsize>,
+    /// Let clients wait for their turn instead of telling them that the server is busy
+    #[arg(long)]
+    pub(crate) queue: bool,
+    /// Refuse tests that ask for more than this rate in all, and end those that exceed it
+    #[arg(long, value_parser = values::rate, value_name = "RATE")]
+    pub(crate) server_bitrate_limit: Option<BitRate>,
+    /// Refuse tests that last longer, and tests without a time limit
+    #[arg(long, value_parser = values::duration, value_name = "TIME")]
+    pub(crate) server_max_duration: Option<Duration>,
+    /// End tests in which nothing has moved for this long
+    #[arg(long, default_value = "120s", value_parser = values::duration, value_name = "TIME")]
+    pub(crate) stall_timeout: Duration,
+    /// Read from each TCP connection no faster than this, as a slow application would, for example 5MB/s
+    #[arg(long, value_parser = values::rate, value_name = "RATE")]
+    pub(crate) read_rate: Option<BitRate>,
+    /// RSA private key (PEM): only known users may test
+    #[arg(long, requires = "authorized_users_path", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) rsa_private_key_path: Option<PathBuf>,
+    /// The known users: lines of `name,hash` as iperf3 has them
+    #[arg(long, requires = "rsa_private_key_path", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) authorized_users_path: Option<PathBuf>,
+    /// UDP port on which STAMP senders are answered (RFC 8762), 0 for none; else 862, or if that cannot be had, the port
+    /// after the server's
+    #[arg(long, value_name = "PORT")]
+    pub(crate) stamp_port: Option<u16>,
+    /// Answer only STAMP senders that have this key (authenticated mode): a file with hexadecimal digits or the key itself
+    #[arg(long, conflicts_with = "no_stamp", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) stamp_key_file: Option<PathBuf>,
+    /// Answer no STAMP senders, as --stamp-port 0
+    #[arg(long, conflicts_with = "stamp_port")]
+    pub(crate) no_stamp: bool,
+    /// Open the port in this host's firewall while serving
+    #[arg(long, conflicts_with = "user")]
+    pub(crate) open_firewall: bool,
+    /// Become this user once the port is bound
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+    /// Print one JSON document per finished test, each on a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The network side.
+    #[command(flatten)]
+    pub(crate) network: NetworkArguments,
+}

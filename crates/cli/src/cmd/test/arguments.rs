@@ -1,0 +1,58 @@
+//! The command line of `linerate test`.
+
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+use linerate_units::{BitRate, ByteCount};
+
+use crate::cmd::measurement::MeasurementArguments;
+use crate::values;
+
+/// `linerate test`.
+#[derive(Debug, Args)]
+pub(crate) struct TestArguments {
+    /// The server: a linerate (`linerate serve`) or any iperf3; or an emulated path, as `lab:NAME`
+    #[arg(value_hint = ValueHint::Hostname)]
+    pub(crate) host: String,
+    /// Time of each run
+    #[arg(short, long, default_value = "5s", value_parser = values::duration, value_name = "TIME")]
+    pub(crate) time: Duration,
+    /// Time at the start of each run that does not count
+    #[arg(short, long, default_value = "0s", value_parser = values::duration, value_name = "TIME")]
+    pub(crate) omit: Duration,
+    /// Streams of the parallel runs; 1 leaves them out
+    #[arg(short = 'P', long, default_value = "4", value_name = "STREAMS", value_parser = clap::value_parser!(u64).range(1..=128))]
+    pub(crate) parallel: u64,
+    /// Only from here to the server
+    #[arg(long, conflicts_with = "down")]
+    pub(crate) up: bool,
+    /// Only from the server to here
+    #[arg(long)]
+    pub(crate) down: bool,
+    /// Time between samples, 10ms to 1min; without it 200ms, and 1s where the server sends. Below 200ms the ends do not
+    /// tell each other of their sockets, and there is no diagnosis
+    #[arg(long, value_parser = interval, value_name = "TIME")]
+    pub(crate) interval: Option<Duration>,
+    /// Congestion control on both ends, for example cubic or bbr
+    #[arg(short = 'C', long, value_name = "NAME")]
+    pub(crate) congestion: Option<String>,
+    /// Socket buffers on both ends, for example 4MiB
+    #[arg(short, long, value_parser = values::size, value_name = "SIZE")]
+    pub(crate) window: Option<ByteCount>,
+    /// Exit with 1 when the best run up is slower than this, for example 900M
+    #[arg(long, value_parser = values::rate, value_name = "RATE")]
+    pub(crate) min_up: Option<BitRate>,
+    /// Exit with 1 when the best run down is slower than this
+    #[arg(long, value_parser = values::rate, value_name = "RATE")]
+    pub(crate) min_down: Option<BitRate>,
+    /// Options of all measurements.
+    #[command(flatten)]
+    pub(crate) common: MeasurementArguments,
+}
+
+/// Parses a time between samples.
+fn interval(text: &str) -> Result<Duration, String> {
+    let time = values::duration(text)?;
+    let (least, most) = (Duration::from_millis(10), Duration::from_secs(60));
+    if time < least || time > most { Err("samples are 10ms to 1min apart".to_owned()) } else { Ok(time) }
+}

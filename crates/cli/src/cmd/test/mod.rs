@@ -1,0 +1,323 @@
+//! `linerate test HOST`: throughput up and down, over one stream and several, with the limit of each.
+
+mod arguments;
+mod diagnosis;
+
+use linerate_model::direction::Direction;
+use std::time::Duration;
+
+use linerate_documents::run::{RunDocument, RunEnvironment, RunFacts};
+use linerate_engine::client::{self, ClientOptions, PriorContact};
+use linerate_engine::surroundings::{LocalEnvironment, OwnTraffic};
+use linerate_engine::{Error, client::ClientOutcome};
+use linerate_model::event::{TestEvent, TestStart};
+use linerate_model::parameters::{EndCondition, TestDirection, TestParameters};
+use linerate_model::report::{TestReport, TestTermination};
+use linerate_model::sample::IntervalReport;
+use linerate_model::stream::StreamRole;
+use linerate_model::summary::DurationDistribution;
+use linerate_model::throughput::{ThroughputResult, ThroughputRun};
+use linerate_report::throughput_text::{self, TestProgress, TextStyle};
+use linerate_sys::clock;
+use linerate_sys::signals::InterruptSignals;
+use linerate_units::{BitRate, ByteCount, MonotonicTime, Mss, SegmentCount, StreamCount, WallTime};
+
+pub(crate) use arguments::TestArguments;
+
+use crate::cmd::measurement::{interrupts, own_arguments};
+use crate::console;
+use crate::exit::ExitStatus;
+
+/// Interval of the live line, and default sample interval; it does not depend on a terminal, so that the document is
+/// the same.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Default interval at which a sending server reports its socket statistics: on a slow path, its reports delay the
+/// data.
+const FAR_SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Runs the series.
+pub(crate) fn run(arguments: &TestArguments) -> ExitStatus {
+    let stop = match interrupts() {
+        Ok(stop) => stop,
+        Err(exit) => return exit,
+    };
+    let style = if arguments.common.quiet { None } else { console::progress_style() };
+    let begun = SeriesStart::now(arguments);
+    let mut series = TestSeries { arguments, style, handshakes: Vec::new(), runs: Vec::new(), linerate: false };
+    let mut failure = None;
+    for (flow, streams) in plan(arguments) {
+        failure = series.run(flow, streams, stop);
+        if failure.is_some() || stop.pending().is_some() {
+            break;
+        }
+    }
+    let interrupted = stop.pending().is_some();
+    let measured = series.runs.iter().any(|run| run.start.is_some());
+    let result = series.into_result();
+    if measured || failure.is_none() {
+        let run = begun.finish(&result, failure.as_ref());
+        show(arguments, &result, &run);
+        if measured {
+            arguments.common.record(&run);
+        }
+    }
+    if let Some(error) = &failure {
+        console::error(&error.to_string(), error.advice());
+    }
+    match (failure.is_some(), interrupted, measured) {
+        (true, _, false) => ExitStatus::Unable,
+        (true, ..) | (_, true, _) => ExitStatus::Partial,
+        _ if misses_threshold(arguments, &result) => ExitStatus::Missed,
+        _ => ExitStatus::Success,
+    }
+}
+
+fn plan(arguments: &TestArguments) -> Vec<(Direction, StreamCount)> {
+    let flows: &[Direction] = match (arguments.up, arguments.down) {
+        (true, _) => &[Direction::Up],
+        (_, true) => &[Direction::Down],
+        _ => &[Direction::Up, Direction::Down],
+    };
+    let counts = if arguments.parallel > 1 { vec![1, arguments.parallel] } else { vec![1] };
+    counts.into_iter().flat_map(|count| flows.iter().map(move |flow| (*flow, StreamCount::new(count)))).collect()
+}
+
+fn show(arguments: &TestArguments, result: &ThroughputResult, run: &RunDocument) {
+    if arguments.common.json {
+        arguments.common.show(run);
+    } else {
+        console::data(&throughput_text::result_text(result, console::data_style()));
+    }
+}
+
+fn misses_threshold(arguments: &TestArguments, result: &ThroughputResult) -> bool {
+    let best = |flow: Direction| {
+        let rates = result.runs.iter().filter(|run| run.direction == flow).filter_map(|run| Some(run.rate()?.rate));
+        rates.max().unwrap_or(BitRate::ZERO)
+    };
+    [(Direction::Up, arguments.min_up), (Direction::Down, arguments.min_down)]
+        .into_iter()
+        .any(|(flow, least)| least.is_some_and(|least| best(flow) < least))
+}
+
+struct TestSeries<'a> {
+    arguments: &'a TestArguments,
+    /// Style of the progress line; `None` without a terminal.
+    style: Option<TextStyle>,
+    handshakes: Vec<Duration>,
+    runs: Vec<ThroughputRun>,
+    linerate: bool,
+}
+
+impl TestSeries<'_> {
+    /// Performs one run, and retries while the server is busy; returns the error that prevented or ended it.
+    fn run(&mut self, flow: Direction, streams: StreamCount, stop: InterruptSignals) -> Option<Error> {
+        let server = if self.runs.is_empty() { PriorContact::New } else { PriorContact::Known };
+        client::retry_while_busy(server, Some(stop), || (self.run_once(flow, streams, stop), ())).0
+    }
+
+    fn run_once(&mut self, flow: Direction, streams: StreamCount, stop: InterruptSignals) -> Option<Error> {
+        let options = self.options(flow, streams);
+        let mut watch = RunObserver::new(flow, streams, options.parameters.end.time_limit(), self.style);
+        let outcome = client::run(&options, Some(&stop), &mut |event| watch.event(event));
+        if self.style.is_some() {
+            console::progress("");
+        }
+        let ClientOutcome { error, handshake_rtts, .. } = outcome;
+        self.handshakes.extend(handshake_rtts);
+        let RunObserver { start, intervals, report, .. } = watch;
+        self.linerate |= start.as_ref().is_some_and(|start: &TestStart| start.peer_is_linerate);
+        if let Some(report) = report {
+            let diagnosis = diagnosis::diagnose_run(&options.parameters, &intervals, &report);
+            self.runs.push(ThroughputRun { direction: flow, streams, start, intervals, report, diagnosis });
+        }
+        error
+    }
+
+    fn options(&self, flow: Direction, streams: StreamCount) -> ClientOptions {
+        let arguments = self.arguments;
+        let far_interval = arguments.interval.unwrap_or(match flow {
+            Direction::Up => SAMPLE_INTERVAL,
+            Direction::Down => FAR_SAMPLE_INTERVAL,
+        });
+        let parameters = TestParameters {
+            direction: match flow {
+                Direction::Up => TestDirection::Forward,
+                Direction::Down => TestDirection::Reverse,
+            },
+            end: EndCondition::Time(arguments.time),
+            omit: arguments.omit,
+            parallel: streams,
+            window: arguments.window,
+            congestion: arguments.congestion.clone(),
+            far_interval: Some(far_interval),
+            far_details: far_interval >= SAMPLE_INTERVAL && self.far_details_fit(flow, streams, far_interval),
+            ..TestParameters::default()
+        };
+        let target = arguments.common.target(&arguments.host);
+        ClientOptions::new(&target, parameters, Some(arguments.interval.unwrap_or(SAMPLE_INTERVAL)))
+    }
+
+    /// True when the far host's socket reports are small compared with the rate of earlier runs: they travel with the
+    /// data of a download, and with the acknowledgements of an upload.
+    fn far_details_fit(&self, flow: Direction, streams: StreamCount, far_interval: Duration) -> bool {
+        /// Largest report of one socket.
+        const MAX_SOCKET_REPORT: ByteCount = ByteCount::new(1400);
+        let most = match flow {
+            Direction::Up => 0.05,
+            Direction::Down => 0.01,
+        };
+        let earlier = self.runs.iter().filter(|run| run.direction == flow).filter_map(|run| Some(run.rate()?.rate));
+        let report_rate = (MAX_SOCKET_REPORT * streams.get()).rate_over(far_interval);
+        earlier.max().is_none_or(|rate| report_rate <= rate * most)
+    }
+
+    fn into_result(mut self) -> ThroughputResult {
+        ThroughputResult {
+            host: self.arguments.host.clone(),
+            port: self.arguments.common.port,
+            peer_is_linerate: self.linerate,
+            idle_rtt: DurationDistribution::of(&mut self.handshakes),
+            runs: self.runs,
+        }
+    }
+}
+
+/// Start of the series.
+struct SeriesStart {
+    at: WallTime,
+    since: MonotonicTime,
+    surroundings: LocalEnvironment,
+}
+
+impl SeriesStart {
+    fn now(arguments: &TestArguments) -> Self {
+        let surroundings = arguments.common.local_environment(&arguments.host);
+        Self { at: clock::realtime_now(), since: clock::monotonic_now(), surroundings }
+    }
+
+    /// History record of the series.
+    fn finish(self, result: &ThroughputResult, failure: Option<&Error>) -> RunDocument {
+        let duration = clock::monotonic_now().since(self.since);
+        let near = self.surroundings.finish(own_traffic(result));
+        let facts = RunFacts {
+            linerate_version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at: self.at,
+            duration,
+            arguments: own_arguments(),
+            termination: (&ending(result, failure)).into(),
+            verdict: throughput_text::sentence(result),
+            environment: RunEnvironment { near: Some(near), far: None, lab: None },
+        };
+        RunDocument::from_throughput(facts, result)
+    }
+}
+
+/// Termination of the series: that of the first incomplete run, else the error that prevented another.
+fn ending(result: &ThroughputResult, failure: Option<&Error>) -> TestTermination {
+    let of_runs = result.runs.iter().map(|run| &run.report.termination);
+    let broken = of_runs.into_iter().find(|termination| **termination != TestTermination::Complete).cloned();
+    let failed = || Some(TestTermination::Failed { message: failure?.to_string() });
+    broken.or_else(failed).unwrap_or(TestTermination::Complete)
+}
+
+/// Largest traffic of the series on the interface.
+fn own_traffic(result: &ThroughputResult) -> OwnTraffic {
+    /// Minimum segment size of IPv4.
+    const MIN_SEGMENT_SIZE: Mss = Mss::new(536);
+    let mut own = OwnTraffic::default();
+    for run in &result.runs {
+        let moved: ByteCount =
+            run.intervals.iter().flat_map(|interval| &interval.streams).map(|stream| stream.bytes).sum();
+        let infos = || run.report.streams.iter().filter_map(|stream| stream.tcp.as_ref()?.last_info.as_ref());
+        let segment = match run.direction {
+            Direction::Up => infos().filter_map(|info| info.send_mss).min(),
+            Direction::Down => infos().filter_map(|info| info.receive_mss).min(),
+        };
+        let segment = ByteCount::new(u64::from(segment.unwrap_or(MIN_SEGMENT_SIZE).get()));
+        let retransmitted = segment * run.retransmits().map_or(0, SegmentCount::get);
+        let traffic = match run.direction {
+            Direction::Up => OwnTraffic::of_tcp(ByteCount::ZERO, moved + retransmitted, segment),
+            Direction::Down => OwnTraffic::of_tcp(moved + retransmitted, ByteCount::ZERO, segment),
+        };
+        own = OwnTraffic { received: own.received + traffic.received, sent: own.sent + traffic.sent };
+    }
+    own
+}
+
+/// Observer of one run.
+struct RunObserver {
+    flow: Direction,
+    streams: StreamCount,
+    total: Option<Duration>,
+    style: Option<TextStyle>,
+    rates: Vec<BitRate>,
+    /// Bytes moved since the last of these rates, and their time.
+    since_rate: (ByteCount, Duration),
+    retransmits: SegmentCount,
+    start: Option<TestStart>,
+    intervals: Vec<IntervalReport>,
+    report: Option<TestReport>,
+}
+
+impl RunObserver {
+    fn new(flow: Direction, streams: StreamCount, total: Option<Duration>, style: Option<TextStyle>) -> Self {
+        Self {
+            flow,
+            streams,
+            total,
+            style,
+            rates: Vec::new(),
+            since_rate: (ByteCount::ZERO, Duration::ZERO),
+            retransmits: SegmentCount::ZERO,
+            start: None,
+            intervals: Vec::new(),
+            report: None,
+        }
+    }
+
+    fn event(&mut self, event: &TestEvent) {
+        match event {
+            TestEvent::Connected(_) | TestEvent::FarInterval(_) | TestEvent::Debug(_) => {}
+            TestEvent::Started(start) => self.start = Some((**start).clone()),
+            TestEvent::Interval(interval) => self.interval(interval),
+            TestEvent::Warning(text) => console::note(&format!("warning: {text}")),
+            TestEvent::Finished(report) => {
+                let report = (**report).clone();
+                if self.start.is_some() || report.termination == TestTermination::Complete {
+                    self.report = Some(report);
+                }
+            }
+        }
+    }
+
+    fn interval(&mut self, interval: &IntervalReport) {
+        self.intervals.push(interval.clone());
+        let moved: ByteCount = interval.streams.iter().map(|stream| stream.bytes).sum();
+        self.since_rate = (self.since_rate.0 + moved, self.since_rate.1 + interval.length());
+        let senders = interval.streams.iter().filter(|stream| stream.role == StreamRole::Sender);
+        let tcp: Vec<_> = senders.filter_map(|stream| stream.tcp.as_ref()).collect();
+        self.retransmits += tcp.iter().filter_map(|tcp| tcp.retransmits).sum();
+        let Some(style) = self.style else { return };
+        // Updates are limited to the visible rate: a line per 10 ms sample would cost time.
+        if self.since_rate.1 * 10 < SAMPLE_INTERVAL * 9 {
+            return;
+        }
+        let (moved, time) = core::mem::take(&mut self.since_rate);
+        self.rates.push(moved.rate_over(time));
+        let line = throughput_text::progress_line(
+            &TestProgress {
+                flow: self.flow,
+                streams: self.streams,
+                elapsed: interval.end,
+                total: self.total,
+                rates: &self.rates,
+                rtt: tcp.first().and_then(|tcp| tcp.rtt),
+                retransmits: (!tcp.is_empty()).then_some(self.retransmits),
+            },
+            style,
+        );
+        console::progress(&line);
+    }
+}

@@ -1,0 +1,158 @@
+//! Tuning for a known path, without a measurement.
+
+use std::time::Duration;
+
+use linerate_documents::run::RunDocument;
+use linerate_documents::tune;
+use linerate_operate::diagnose::RunStart;
+use linerate_operate::tuning::document;
+use linerate_operate::tuning::given::{self, Confirmation, GivenPath, planned};
+use linerate_rules::export::ExportHeading;
+use linerate_rules::tuning::{HostEnd, TuningProposal};
+use linerate_sys::terminal;
+use linerate_units::display;
+
+use super::arguments::TuneArguments;
+use super::terminal::{TerminalInterface, plan_lines, say};
+use crate::cmd::measurement::{interrupts, own_arguments};
+use crate::console;
+use crate::exit::ExitStatus;
+
+/// Time to confirm an unmeasured plan before it is rolled back.
+const CONFIRMATION: Duration = Duration::from_secs(60);
+
+/// Computes, shows, and applies where that was asked for.
+pub(super) fn run(arguments: &TuneArguments) -> ExitStatus {
+    let begun = RunStart::now();
+    let proposal = path_of(arguments).propose();
+    if let Some(format) = arguments.options.export {
+        console::data(&format.export(&proposal.plan(HostEnd::Near, None, begun.at), &heading(&begun, String::new())));
+        return ExitStatus::Success;
+    }
+    if arguments.apply && !proposal.is_empty() {
+        return apply(arguments, &begun, &proposal);
+    }
+    show(arguments, &begun, &proposal, &[]);
+    ExitStatus::Success
+}
+
+fn path_of(arguments: &TuneArguments) -> GivenPath {
+    let (rate, round_trip) = (arguments.rate.unwrap_or_default(), arguments.rtt.unwrap_or_default());
+    GivenPath { goal: arguments.options.role, flows: arguments.options.flows, rate, round_trip }
+}
+
+fn run_of(
+    arguments: &TuneArguments,
+    begun: &RunStart,
+    proposal: &TuningProposal,
+    kept: &[tune::KeptSet],
+) -> RunDocument {
+    let document = planned(&path_of(arguments), arguments.common.port, begun, proposal, kept);
+    RunDocument { arguments: own_arguments(), ..document.into() }
+}
+
+/// Header of an export.
+pub(super) fn heading(begun: &RunStart, evidence: String) -> ExportHeading {
+    ExportHeading {
+        linerate_version: env!("CARGO_PKG_VERSION").to_owned(),
+        date: linerate_sys::clock::format_utc(begun.at, "%Y-%m-%d %H:%M UTC"),
+        evidence,
+    }
+}
+
+fn show(arguments: &TuneArguments, begun: &RunStart, proposal: &TuningProposal, kept: &[tune::KeptSet]) {
+    if arguments.common.json {
+        arguments.common.show(&run_of(arguments, begun, proposal, kept));
+        return;
+    }
+    let (rate, round_trip) = (arguments.rate.unwrap_or_default(), arguments.rtt.unwrap_or_default());
+    let head = format!(
+        "This host as {} for {} over {}:\n",
+        arguments.options.role.name(),
+        display::rate(rate),
+        display::duration(round_trip)
+    );
+    let width = terminal::width().clamp(40, 100);
+    let lines = plan_lines(proposal).into_iter().flat_map(|line| {
+        let indent = line.indent;
+        let wrap_text = linerate_report::text::wrap_text(&line.text, width - indent);
+        wrap_text.into_iter().map(move |text| format!("{:indent$}{text}\n", ""))
+    });
+    console::data(&core::iter::once(head).chain(lines).collect::<String>());
+    if kept.is_empty() && !proposal.is_empty() {
+        let end = "The far end needs the same: run this there, too. Nothing was changed: --apply puts the plan into \
+                   effect on trial, --export prints it for another tool, and `linerate tune HOST` verifies it.";
+        console::data(&(linerate_report::text::wrap_text(end.trim_end(), width).join("\n") + "\n"));
+    }
+}
+
+/// Puts the plan into effect, and takes it back unless a person confirms.
+fn apply(arguments: &TuneArguments, begun: &RunStart, proposal: &TuningProposal) -> ExitStatus {
+    let stop = match interrupts() {
+        Ok(stop) => stop,
+        Err(exit) => return exit,
+    };
+    // A time limit for the confirmation is for a host that the change may cut off: --yes does not replace it.
+    let asks = !arguments.options.yes || arguments.options.confirm_within.is_some();
+    if asks && !terminal::is_terminal(&std::io::stdin()) {
+        let text = "cannot try an unmeasured plan: there is no terminal to confirm it at\nuse --yes without \
+                    --confirm-within to keep it without asking";
+        console::error(text, None);
+        return ExitStatus::Unable;
+    }
+    if !arguments.common.json {
+        for line in plan_lines(proposal) {
+            say(&line.text, line.indent);
+        }
+    }
+    let within = arguments.options.confirm_within.unwrap_or(CONFIRMATION);
+    let plan = proposal.plan(HostEnd::Near, None, begun.at);
+    let terminal = TerminalInterface::new(false, arguments.options.yes, Some(within), None, stop);
+    let mut guide = AtEnd { asks, terminal };
+    match given::apply(&plan, within, arguments.options.until_reboot, &mut guide) {
+        Ok(Some(kept)) => {
+            let set = document::kept_set(HostEnd::Near, &kept, None);
+            if arguments.common.json {
+                arguments.common.show(&run_of(arguments, begun, proposal, &[set]));
+            } else {
+                console::data(&in_force(&set));
+            }
+            ExitStatus::Success
+        }
+        Ok(None) => {
+            console::note("rolled back: nothing was changed");
+            ExitStatus::RolledBack
+        }
+        Err(error) => {
+            console::error(&error.to_string(), None);
+            if error.needs_privilege() { ExitStatus::Privilege } else { ExitStatus::Unable }
+        }
+    }
+}
+
+/// Formats the kept changes.
+fn in_force(set: &tune::KeptSet) -> String {
+    let file = set
+        .file
+        .as_ref()
+        .map_or_else(|| "not saved to a file: active until reboot".to_owned(), |file| format!("kept in {file}"));
+    let first = format!("active as change set {}; to roll back: {}", set.id, set.undo);
+    let warnings = set.warnings.iter().map(|warning| format!("warning: {warning}"));
+    [first, file].into_iter().chain(warnings).map(|line| line + "\n").collect()
+}
+
+/// Asks at the terminal, unless that is not wanted.
+struct AtEnd {
+    asks: bool,
+    terminal: TerminalInterface,
+}
+
+impl Confirmation for AtEnd {
+    fn note(&mut self, text: &str) {
+        console::note(text);
+    }
+
+    fn confirms(&mut self, within: Duration) -> bool {
+        !self.asks || self.terminal.asks_to_keep(within)
+    }
+}

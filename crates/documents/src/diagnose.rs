@@ -1,0 +1,130 @@
+//! Document of `linerate diagnose --json`: limiting causes of a transfer, with their evidence.
+
+use linerate_model::direction::Direction;
+use std::collections::BTreeMap;
+
+use linerate_model::diagnosis::{Cause, CauseLocation, Confidence, SenderState};
+use serde::{Deserialize, Serialize};
+
+use super::throughput::TerminationDetail;
+use linerate_model::diagnosis;
+use linerate_model::path::{PathDocument, UnknownValue};
+
+/// Version of this document's schema.
+pub const SCHEMA: u32 = 1;
+
+/// Diagnosed transfer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DiagnoseDocument {
+    /// Schema version ([`SCHEMA`]).
+    pub schema: u32,
+    /// Version of linerate that measured.
+    pub linerate_version: String,
+    /// The host as the user wrote it.
+    pub host: String,
+    /// Port of the host.
+    pub port: u16,
+    /// Start time in nanoseconds since 1970-01-01 00:00 UTC.
+    pub started_at_unix_ns: u64,
+    /// Duration in nanoseconds.
+    pub duration_ns: u64,
+    /// Outcome of the run.
+    pub termination: TerminationDetail,
+    /// Direction of the data.
+    pub direction: Direction,
+    /// Options of the transfer in iperf3's syntax; empty for its defaults.
+    pub transfer: Vec<String>,
+    /// Limiting causes, most important first.
+    pub verdicts: Vec<CauseVerdict>,
+    /// Shares of the transfer's time by state of the sender.
+    pub states: Vec<StateShare>,
+    /// Goodput: payload that arrived.
+    pub goodput_bits_per_second: Option<f64>,
+    /// Upper bound of the throughput by each resource, lowest first.
+    pub bounds: Vec<ThroughputLimit>,
+    /// Next bound without the cause of the first verdict.
+    pub next: Option<ThroughputLimit>,
+    /// Figures examined by the rules: name with its unit → value; `null` where it was not observed.
+    pub figures: BTreeMap<String, Option<f64>>,
+    /// Idle path, where it was measured.
+    pub path: Option<PathDocument>,
+    /// Figures that could not be observed: name → reason.
+    #[serde(default)]
+    pub unknown: Vec<UnknownValue>,
+    /// Notes shown below the table.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// One verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CauseVerdict {
+    /// Cause.
+    pub cause: Cause,
+    /// Location of the cause.
+    pub location: CauseLocation,
+    /// Confidence.
+    pub confidence: Confidence,
+    /// Explanation in one sentence.
+    pub text: String,
+    /// Supporting figures.
+    pub evidence: Vec<String>,
+    /// Advice; empty where no change to a host would help.
+    pub advice: Vec<String>,
+}
+
+/// Share of the time in one state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct StateShare {
+    /// State of the sender.
+    pub state: SenderState,
+    /// Share from 0 to 1.
+    pub share: f64,
+}
+
+/// Upper bound of the throughput by one resource.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ThroughputLimit {
+    /// Resource.
+    pub name: String,
+    /// Payload bits per second.
+    pub bits_per_second: f64,
+    /// Formula with its inputs.
+    pub arithmetic: String,
+}
+
+impl From<&diagnosis::DiagnosisVerdict> for CauseVerdict {
+    fn from(verdict: &diagnosis::DiagnosisVerdict) -> Self {
+        Self {
+            cause: verdict.cause,
+            location: verdict.cause.location(),
+            confidence: verdict.confidence,
+            text: verdict.text.clone(),
+            evidence: verdict.evidence.clone(),
+            advice: verdict.advice.clone(),
+        }
+    }
+}
+
+impl From<&diagnosis::ThroughputBound> for ThroughputLimit {
+    fn from(bound: &diagnosis::ThroughputBound) -> Self {
+        Self {
+            name: bound.name.clone(),
+            bits_per_second: bound.rate.bits_per_second(),
+            arithmetic: bound.arithmetic.clone(),
+        }
+    }
+}
+
+impl StateShare {
+    /// Shares of a diagnosis.
+    #[must_use]
+    pub fn all(diagnosis: &diagnosis::TransferDiagnosis) -> Vec<Self> {
+        let share = |(state, share): &(SenderState, linerate_units::Ratio)| Self { state: *state, share: share.get() };
+        diagnosis.states.iter().map(share).collect()
+    }
+}

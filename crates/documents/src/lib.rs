@@ -1,0 +1,25 @@
+//! The JSON documents of finished runs: one type per kind of document, composed of the types of `model`.
+//!
+//! Their JSON Schemas (docs/schema) are generated from these types in a test of this crate.
+
+#![forbid(unsafe_code)]
+
+pub mod audit;
+pub mod baseline;
+pub mod diagnose;
+pub mod doctor;
+pub mod environment;
+#[cfg(test)]
+mod json_schema;
+pub mod label;
+pub mod rfc6349;
+pub mod run;
+pub mod shape;
+pub mod shaper;
+pub mod shaper_persistence;
+pub mod shaper_status;
+pub mod throughput;
+pub mod tune;
+pub mod watch;
+
+pub use linerate_units::serde::nanoseconds;

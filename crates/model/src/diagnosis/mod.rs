@@ -1,0 +1,327 @@
+//! Diagnosis of a transfer: observations at both hosts ([`TransferObservation`]), and conclusions ([`TransferDiagnosis`]).
+//!
+//! The rules that derive one from the other are in `linerate-rules`.
+
+use core::fmt;
+
+use core::time::Duration;
+use serde::{Deserialize, Serialize};
+
+use linerate_units::{BitRate, ByteCount, Ratio};
+
+use crate::far::HostEvidence;
+use crate::parameters::{EndCondition, TestDirection, TestParameters};
+use crate::path::{PathDirection, PathDocument};
+use crate::report::TestReport;
+use crate::sample::{IntervalReport, SocketSample};
+use crate::stream::{StreamId, StreamRole};
+
+mod cause;
+
+pub use cause::{Cause, CauseLocation};
+
+/// Observations of a transfer at both hosts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TransferObservation {
+    /// Settings of the application.
+    pub asked: TransferSettings,
+    /// Measured time, without the omitted part.
+    pub elapsed: Duration,
+    /// Payload bytes received in that time.
+    pub received: ByteCount,
+    /// Congestion control of the sender.
+    pub congestion_control: Option<String>,
+    /// Connections.
+    pub connections: Vec<ObservedConnection>,
+    /// The sending host.
+    pub sender: Option<HostEvidence>,
+    /// The receiving host.
+    pub receiver: Option<HostEvidence>,
+    /// Idle path, in the direction of the data.
+    pub path: Option<PathEvidence>,
+}
+
+/// Settings that the application chose for the transfer.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TransferSettings {
+    /// Maximum rate at which the application wrote.
+    pub rate: Option<BitRate>,
+    /// Pacing rate set on each connection (`SO_MAX_PACING_RATE`).
+    pub pacing: Option<BitRate>,
+    /// Socket buffer size set by the application, before the kernel doubles it.
+    pub buffer: Option<ByteCount>,
+    /// Bytes of the whole transfer, where that was its end condition.
+    pub bytes: Option<ByteCount>,
+    /// True when the data flowed from the remote to the local host.
+    pub from_far: bool,
+}
+
+/// One connection of a transfer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ObservedConnection {
+    /// Samples of the sender's socket, in order of time.
+    pub sender: Vec<SocketInterval>,
+    /// Samples of the receiver's socket; empty where the remote host does not report them.
+    pub receiver: Vec<SocketInterval>,
+    /// Share of a processor that its sending thread used.
+    pub sender_processor: Option<Ratio>,
+    /// Share of a processor that its receiving thread used.
+    pub receiver_processor: Option<Ratio>,
+}
+
+/// Socket sample at the end of an interval.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SocketInterval {
+    /// Start of the interval, since counting began.
+    pub from: Duration,
+    /// End of the interval.
+    pub to: Duration,
+    /// Payload bytes that this host sent or received in the interval.
+    pub bytes: ByteCount,
+    /// Socket sample.
+    pub socket: SocketSample,
+}
+
+/// Properties of a path without the transfer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PathEvidence {
+    /// Smallest round trip.
+    pub round_trip: Option<Duration>,
+    /// Median and 95th percentile of the round trip.
+    pub usual_round_trip: Option<(Duration, Duration)>,
+    /// Direction of the data.
+    pub with_data: PathDirection,
+    /// Direction of the acknowledgements.
+    pub with_acknowledgements: PathDirection,
+}
+
+impl TransferObservation {
+    /// Combines the client's observations and the server's report; `near` are the client's own intervals.
+    #[must_use]
+    pub fn new(
+        parameters: &TestParameters,
+        near: &[IntervalReport],
+        report: &TestReport,
+        path: Option<&PathDocument>,
+    ) -> Self {
+        let from_far = parameters.direction == TestDirection::Reverse;
+        let far = report.far.as_ref();
+        let (near_host, far_host) = (report.host.clone(), far.and_then(|far| far.host.clone()));
+        let (sender, receiver) = if from_far { (far_host, near_host) } else { (near_host, far_host) };
+        let far_intervals = far.map_or(&[][..], |far| &far.intervals);
+        let counted = |stream: &crate::report::StreamReport| stream.received.or(stream.sent);
+        Self {
+            asked: TransferSettings {
+                rate: parameters.rate.filter(|rate| !rate.is_zero()),
+                pacing: parameters.fq_rate,
+                buffer: parameters.window,
+                bytes: match parameters.end {
+                    EndCondition::Time(_) => None,
+                    EndCondition::Bytes(bytes) => Some(bytes),
+                    EndCondition::Blocks(blocks) => Some(parameters.block_size * blocks.get()),
+                },
+                from_far,
+            },
+            elapsed: report.streams.iter().filter_map(counted).map(|side| side.duration).max().unwrap_or_default(),
+            received: report.streams.iter().filter_map(counted).map(|side| side.bytes).sum(),
+            congestion_control: if from_far { &report.remote_congestion } else { &report.local_congestion }.clone(),
+            connections: connections(report, near, far_intervals),
+            sender,
+            receiver,
+            path: path.map(|path| PathEvidence::new(path, from_far)),
+        }
+    }
+
+    /// Payload bits received per second, over all connections.
+    #[must_use]
+    pub fn goodput(&self) -> BitRate {
+        self.received.rate_over(self.elapsed)
+    }
+}
+
+impl PathEvidence {
+    fn new(path: &PathDocument, from_far: bool) -> Self {
+        let (with_data, with_acknowledgements) = if from_far { (&path.down, &path.up) } else { (&path.up, &path.down) };
+        let best = path.rtt.best.as_ref();
+        Self {
+            round_trip: best.map(|rtt| Duration::from_nanos(rtt.min_ns)),
+            usual_round_trip: best.map(|rtt| (Duration::from_nanos(rtt.median_ns), Duration::from_nanos(rtt.p95_ns))),
+            with_data: with_data.clone(),
+            with_acknowledgements: with_acknowledgements.clone(),
+        }
+    }
+}
+
+fn connections(report: &TestReport, near: &[IntervalReport], far: &[IntervalReport]) -> Vec<ObservedConnection> {
+    let of = |stream: &crate::report::StreamReport| {
+        let (id, role) = (stream.description.id, stream.description.role);
+        let shares = stream.tcp.as_ref().and_then(|tcp| tcp.limits.as_ref());
+        let (here, there) = (socket_intervals(near, id), socket_intervals(far, id));
+        let (sender, receiver) = if role == StreamRole::Sender { (here, there) } else { (there, here) };
+        ObservedConnection {
+            sender,
+            receiver,
+            sender_processor: shares.and_then(|shares| shares.sender_cpu),
+            receiver_processor: shares.and_then(|shares| shares.receiver_cpu),
+        }
+    };
+    report.streams.iter().map(of).collect()
+}
+
+fn socket_intervals(intervals: &[IntervalReport], id: StreamId) -> Vec<SocketInterval> {
+    let counted = intervals.iter().filter(|interval| !interval.omitted);
+    counted
+        .filter_map(|interval| {
+            let stream = interval.streams.iter().find(|stream| stream.stream == id)?;
+            let socket = (**stream.socket.as_ref()?).clone();
+            Some(SocketInterval { from: interval.start, to: interval.end, bytes: stream.bytes, socket })
+        })
+        .collect()
+}
+
+/// Confidence of a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// Low: it fits, and so do other causes.
+    Low,
+    /// Medium: two independent figures agree.
+    Medium,
+    /// High: the figures exclude all other known causes.
+    High,
+}
+
+impl Confidence {
+    /// Name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+/// Cause that limits, or limited for part of the time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiagnosisVerdict {
+    /// Cause.
+    pub cause: Cause,
+    /// Confidence.
+    pub confidence: Confidence,
+    /// Explanation in one sentence, with its figures.
+    pub text: String,
+    /// Supporting figures, each with its unit.
+    pub evidence: Vec<String>,
+    /// Advice; empty where no change to a host would help.
+    pub advice: Vec<String>,
+}
+
+/// State of a sender during part of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SenderState {
+    /// The application had nothing to send.
+    Application,
+    /// The send buffer was full.
+    SendBuffer,
+    /// The receiver's window was closed.
+    ReceiveWindow,
+    /// Nothing was acknowledged: the retransmission timer was running.
+    Stalled,
+    /// Losses were being repaired.
+    Recovery,
+    /// Slow start.
+    SlowStart,
+    /// A queue was present on the path.
+    Queueing,
+    /// The congestion window limited, without a queue.
+    CongestionWindow,
+}
+
+impl SenderState {
+    /// All variants.
+    pub const ALL: [Self; 8] = [
+        Self::Application,
+        Self::SendBuffer,
+        Self::ReceiveWindow,
+        Self::Stalled,
+        Self::Recovery,
+        Self::SlowStart,
+        Self::Queueing,
+        Self::CongestionWindow,
+    ];
+
+    /// Name used in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Application => "application",
+            Self::SendBuffer => "send_buffer",
+            Self::ReceiveWindow => "receive_window",
+            Self::Stalled => "stalled",
+            Self::Recovery => "recovery",
+            Self::SlowStart => "slow_start",
+            Self::Queueing => "queueing",
+            Self::CongestionWindow => "congestion_window",
+        }
+    }
+
+    /// Display name.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Application => "the application had nothing to send",
+            Self::SendBuffer => "the send buffer was full",
+            Self::ReceiveWindow => "the receiver's window was closed",
+            Self::Stalled => "nothing was acknowledged",
+            Self::Recovery => "losses were repaired",
+            Self::SlowStart => "slow start",
+            Self::Queueing => "a queue was present on the path",
+            Self::CongestionWindow => "the congestion window, without a queue",
+        }
+    }
+}
+
+/// Upper bound of the throughput by one resource.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThroughputBound {
+    /// Resource.
+    pub name: String,
+    /// Maximum goodput that it allows.
+    pub rate: BitRate,
+    /// Formula with its inputs.
+    pub arithmetic: String,
+}
+
+/// Result of a diagnosis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TransferDiagnosis {
+    /// Limiting causes, most important first; never empty.
+    pub verdicts: Vec<DiagnosisVerdict>,
+    /// Shares of the transfer's time; they sum to one where anything is known.
+    pub states: Vec<(SenderState, Ratio)>,
+    /// Goodput.
+    pub goodput: BitRate,
+    /// Known bounds, lowest first.
+    pub bounds: Vec<ThroughputBound>,
+    /// Next bound, if the cause of the first verdict were removed.
+    pub next: Option<ThroughputBound>,
+}
+
+impl TransferDiagnosis {
+    /// Most important verdict.
+    #[must_use]
+    pub fn main_verdict(&self) -> Option<&DiagnosisVerdict> {
+        self.verdicts.first()
+    }
+}
+
+impl fmt::Display for Confidence {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}

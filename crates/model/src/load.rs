@@ -1,0 +1,291 @@
+//! Document of `linerate load --json`: latency on the idle path, and with the downlink, the uplink and both loaded.
+
+use crate::diagnosis::Confidence;
+use crate::direction::Direction;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::outcome::{TerminationDetail, TimeDistribution};
+use super::path::{PathHop, PeerKind, UnknownValue};
+pub use linerate_analysis::latency_under_load::LatencyGrade;
+use linerate_analysis::statistics::SampleSummary;
+use linerate_units::serde::nanoseconds;
+
+/// Version of this document's schema.
+pub const SCHEMA: u32 = 1;
+
+/// Latency under load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoadDocument {
+    /// Schema version ([`SCHEMA`]).
+    pub schema: u32,
+    /// Version of linerate that measured.
+    pub linerate_version: String,
+    /// The host as the user wrote it.
+    pub host: String,
+    /// Port of the host.
+    pub port: u16,
+    /// Kind of server that answers.
+    pub peer: PeerKind,
+    /// Start time in nanoseconds since 1970-01-01 00:00 UTC.
+    pub started_at_unix_ns: u64,
+    /// Duration in nanoseconds.
+    pub duration_ns: u64,
+    /// Outcome of the run.
+    pub termination: TerminationDetail,
+    /// Congestion control of the load, confirmed by both hosts.
+    pub congestion_control: Option<String>,
+    /// Connections of the load per direction.
+    pub connections: u64,
+    /// Phases in the order in which they ran.
+    pub phases: Vec<LoadPhase>,
+    /// Grade; `None` when there is none, with the reason in `ungraded_because`.
+    pub grade: Option<LoadGrade>,
+    /// Reason why there is no grade.
+    pub ungraded_because: Option<String>,
+    /// Responsiveness (draft-ietf-ippm-responsiveness).
+    pub responsiveness: Option<Responsiveness>,
+    /// Location of the queue, per loaded direction.
+    pub queues: Vec<QueueLocation>,
+    /// Cross traffic during the phases.
+    pub contamination: Option<TrafficContamination>,
+    /// Values that could not be measured: key → reason.
+    #[serde(default)]
+    pub unknown: Vec<UnknownValue>,
+    /// Notes shown below the table.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// Loaded direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PhaseKind {
+    /// None: the path is idle.
+    Idle,
+    /// From the remote to the local host.
+    Down,
+    /// From the local to the remote host.
+    Up,
+    /// Both directions.
+    Both,
+}
+
+impl PhaseKind {
+    /// Name used in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Down => "down",
+            Self::Up => "up",
+            Self::Both => "both",
+        }
+    }
+}
+
+/// One phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoadPhase {
+    /// Loaded direction.
+    pub kind: PhaseKind,
+    /// Nanoseconds since the measurement began.
+    pub start_ns: u64,
+    /// Time at which the load was stable, and counting began.
+    pub stable_ns: Option<u64>,
+    /// Nanoseconds since the measurement began.
+    pub end_ns: u64,
+    /// True when the throughput was stable before counting began.
+    pub stable: Option<bool>,
+    /// Payload rate of the load while it counted, uplink.
+    pub goodput_up_bits_per_second: Option<f64>,
+    /// Payload rate of the load while it counted, downlink.
+    pub goodput_down_bits_per_second: Option<f64>,
+    /// Retransmitted TCP segments, both directions together.
+    pub retransmitted_segments: Option<u64>,
+    /// Results by class of probes.
+    pub classes: Vec<ProbeClass>,
+}
+
+/// A class of probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ClassName {
+    /// ICMP echo.
+    Icmp,
+    /// UDP without a mark.
+    UdpBestEffort,
+    /// UDP marked EF.
+    UdpExpeditedForwarding,
+    /// Small messages on the loaded connections.
+    TcpApplication,
+    /// The kernel's round-trip times of the loaded connections.
+    TcpInfo,
+    /// New TCP connections.
+    TcpHandshake,
+}
+
+impl ClassName {
+    /// Display title.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Icmp => "ICMP echo",
+            Self::UdpBestEffort => "UDP best effort",
+            Self::UdpExpeditedForwarding => "UDP EF",
+            Self::TcpApplication => "TCP in-band",
+            Self::TcpInfo => "TCP kernel",
+            Self::TcpHandshake => "TCP handshake",
+        }
+    }
+}
+
+/// Results of one class in one phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProbeClass {
+    /// Probe class.
+    pub class: ClassName,
+    /// Probes sent while it counted.
+    pub sent: Option<u64>,
+    /// Probes lost.
+    pub lost: Option<u64>,
+    /// Lost probes on the uplink, where the remote host counts them.
+    pub lost_up: Option<u64>,
+    /// Lost probes on the downlink.
+    pub lost_down: Option<u64>,
+    /// Round-trip times.
+    pub rtt: Option<TimeDistribution>,
+    /// More percentiles.
+    pub percentiles: Option<LatencyPercentiles>,
+    /// Points of the cumulative distribution of the round-trip times: nanoseconds at equal steps of share.
+    #[serde(default)]
+    pub cdf_ns: Vec<u64>,
+    /// Delay of the uplink, relative to the smallest of the idle phase.
+    pub up: Option<TimeDistribution>,
+    /// Delay of the downlink, relative to the smallest of the idle phase.
+    pub down: Option<TimeDistribution>,
+    /// Median under load minus idle median of the same class.
+    pub uplift_median_ns: Option<i64>,
+    /// 95th percentile under load minus idle median of the same class.
+    pub uplift_p95_ns: Option<i64>,
+    /// Mean absolute difference of consecutive round trips.
+    pub ipdv_mean_ns: Option<u64>,
+}
+
+/// Percentiles in addition to those of [`TimeDistribution`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LatencyPercentiles {
+    /// 5th percentile.
+    pub p5_ns: u64,
+    /// 25th percentile.
+    pub p25_ns: u64,
+    /// 75th percentile.
+    pub p75_ns: u64,
+    /// 90th percentile.
+    pub p90_ns: u64,
+    /// 99.9th percentile, from 1000 samples on.
+    pub p999_ns: Option<u64>,
+}
+
+impl From<&SampleSummary<Duration>> for LatencyPercentiles {
+    fn from(summary: &SampleSummary<Duration>) -> Self {
+        Self {
+            p5_ns: nanoseconds(summary.p5),
+            p25_ns: nanoseconds(summary.p25),
+            p75_ns: nanoseconds(summary.p75),
+            p90_ns: nanoseconds(summary.p90),
+            p999_ns: summary.p999.map(nanoseconds),
+        }
+    }
+}
+
+/// Grade of the latency under load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoadGrade {
+    /// Grade of the worse direction.
+    pub letter: LatencyGrade,
+    /// Added delay that determined the grade: the worse direction, the worse of UDP best effort and TCP in-band.
+    pub added_ns: u64,
+    /// Class that determined the grade.
+    pub class: ClassName,
+    /// Direction that determined the grade.
+    pub direction: Direction,
+    /// Grade of the uplink phase.
+    pub up: Option<LatencyGrade>,
+    /// Grade of the downlink phase.
+    pub down: Option<LatencyGrade>,
+    /// Thresholds: letter and added delay below which it is given, in nanoseconds; all others get `F`.
+    pub thresholds: Vec<(LatencyGrade, u64)>,
+}
+
+/// Responsiveness in round trips per minute.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Responsiveness {
+    /// Name of the draft with its version.
+    pub method: String,
+    /// Downlink loaded.
+    pub down: Option<f64>,
+    /// Uplink loaded.
+    pub up: Option<f64>,
+    /// Both directions loaded.
+    pub both: Option<f64>,
+    /// Confidence.
+    pub confidence: Confidence,
+}
+
+/// Hop of the path at which a queue is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum QueueHost {
+    /// No significant queue.
+    Nowhere,
+    /// This host.
+    ThisHost,
+    /// Next hop.
+    NextHop,
+    /// Further away.
+    Beyond,
+    /// Undetermined: too few hops answer.
+    Unknown,
+}
+
+/// Location of a queue.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct QueueLocation {
+    /// Loaded direction.
+    pub direction: Direction,
+    /// Location.
+    pub location: QueueHost,
+    /// Delay that the queue adds (median).
+    pub added_ns: Option<u64>,
+    /// `true` when, by one-way delays, only the loaded direction's delay grew.
+    pub one_way_confirms: Option<bool>,
+    /// Evidence in one sentence.
+    pub evidence: String,
+    /// Hops that answered while it was loaded.
+    #[serde(default)]
+    pub hops: Vec<PathHop>,
+}
+
+/// Cross traffic during the measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TrafficContamination {
+    /// True when it is too much to grade.
+    pub spoils: bool,
+    /// Largest share of cross traffic on the interface, over the phases.
+    pub share: f64,
+    /// Evidence in one sentence.
+    pub evidence: String,
+}

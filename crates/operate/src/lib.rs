@@ -1,0 +1,13 @@
+//! Procedures that need a measurement, a decision and a change of the host: [`tuning`] with the diagnosis that it starts
+//! from ([`diagnose`]), [`shaping`], and the guided run of [`doctor`].
+//!
+//! Nothing is printed and no argument of the command line is read here, and nothing ends the process. Each procedure
+//! reports its events to a trait or a callback of its caller, asks it before a host is touched, and returns data: an
+//! outcome, a document, or an error with the kind from which a caller derives its exit code.
+
+#![forbid(unsafe_code)]
+
+pub mod diagnose;
+pub mod doctor;
+pub mod shaping;
+pub mod tuning;

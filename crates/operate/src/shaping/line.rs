@@ -1,0 +1,305 @@
+//! Request for a shaper as command-line arguments, which are recorded so that the same can be set up again.
+
+use std::time::Duration;
+
+use linerate_shape::back_ends::BACK_ENDS;
+use linerate_shape::link::{AccessLink, Framing, KEYWORDS, LinkLayer, parse_keywords};
+use linerate_shape::policy::{FairnessUnit, TrafficImportance, TrafficPolicy, TrafficRule};
+use linerate_units::{BitRate, ByteCount, Mtu, parse};
+
+use super::selection::TrafficSelection;
+
+/// The line and what matters on it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LineRequest {
+    /// Rate to which what this host sends is held, for example 20M or 220k: a little below the line's own
+    pub up: Option<BitRate>,
+    /// Rate to which what it receives is held
+    pub down: Option<BitRate>,
+    /// Shaper to use, instead of the best that this kernel has
+    pub back_end: Option<String>,
+    /// Link-layer overhead preset (CAKE keywords): pppoe-ptm, pppoe-llcsnap, bridged-ptm, docsis, ethernet, …; with
+    /// `,ether-vlan` behind it where packets have a VLAN's tag
+    pub link_layer: Option<String>,
+    /// Bytes that the line adds to each IP packet, instead of the link layer's own
+    pub overhead: Option<ByteCount>,
+    /// Framing of packets on the link: none, atm (cells of 53 bytes) or ptm (65 for 64)
+    pub framing: Option<Framing>,
+    /// The least that a packet occupies on the line
+    pub minimum: Option<ByteCount>,
+    /// Round trip for which queues are tuned; without it 100ms, as most of the Internet has
+    pub rtt: Option<Duration>,
+    /// Traffic that goes first, in addition to key strokes, acknowledgements, pings and name lookups: tcp/22, udp/5060,
+    /// dscp/34, host/192.0.2.0/24, protocol/47
+    pub interactive: Vec<TrafficSelection>,
+    /// Traffic that goes last
+    pub bulk: Vec<TrafficSelection>,
+    /// Believe the codepoints (DSCP) of packets, received ones too
+    pub trust_marks: bool,
+    /// Share equally between flows; without it, between the hosts on this side first
+    pub per_flow: bool,
+    /// This host translates addresses (NAT): tell the hosts behind it apart
+    pub nat: bool,
+    /// The capacity changes, as on LTE or with Starlink: tune queues for flows that refill it. --autorate implies it
+    pub variable: bool,
+    /// Also let this host's packets towards the line be no larger than this, by the MTU of the default route, or of the one
+    /// to --verify's host: on slow lines a large packet is what others wait for
+    pub route_mtu: Option<Mtu>,
+}
+
+/// The words of a record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedShaper {
+    /// The interface
+    pub device: String,
+    /// The rest.
+    pub line: LineRequest,
+}
+
+impl RecordedShaper {
+    /// The words behind `linerate shape`.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut words = vec![self.device.clone()];
+        self.line.add_arguments(&mut words);
+        words
+    }
+
+    /// The same from its words.
+    pub fn from_arguments(words: &[String]) -> Result<Self, String> {
+        let mut words = words.iter().map(String::as_str);
+        let device = words.next().ok_or("there is no interface")?.to_owned();
+        let mut line = LineRequest::default();
+        while let Some(word) = words.next() {
+            if !line.set_flag(word) {
+                line.set(word, words.next().ok_or_else(|| format!("'{word}' has no value"))?)?;
+            }
+        }
+        Ok(Self { device, line })
+    }
+}
+
+impl LineRequest {
+    /// Sets what an option without a value means; `false` for every other word.
+    fn set_flag(&mut self, word: &str) -> bool {
+        let flag = match word {
+            "--trust-marks" => &mut self.trust_marks,
+            "--per-flow" => &mut self.per_flow,
+            "--nat" => &mut self.nat,
+            "--variable" => &mut self.variable,
+            _ => return false,
+        };
+        *flag = true;
+        true
+    }
+
+    fn set(&mut self, option: &str, value: &str) -> Result<(), String> {
+        match option {
+            "--up" => self.up = Some(positive_rate(value)?),
+            "--down" => self.down = Some(positive_rate(value)?),
+            "--back-end" => self.back_end = Some(back_end(value)?),
+            "--link-layer" => self.link_layer = Some(layer_name(value)?),
+            "--overhead" => self.overhead = Some(overhead(value)?),
+            "--minimum" => self.minimum = Some(overhead(value)?),
+            "--framing" => self.framing = Some(framing(value)?),
+            "--rtt" => self.rtt = Some(parse::time(value).map_err(|error| error.to_string())?),
+            "--route-mtu" => self.route_mtu = Some(route_mtu(value)?),
+            "--interactive" => self.interactive.push(value.parse()?),
+            "--bulk" => self.bulk.push(value.parse()?),
+            _ => return Err(format!("'{option}' is no option of a shaper")),
+        }
+        Ok(())
+    }
+
+    fn add_arguments(&self, words: &mut Vec<String>) {
+        let mut pair = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+        for (name, rate) in [("up", self.up), ("down", self.down)] {
+            if let Some(rate) = rate {
+                pair(name, whole_bits(rate.bits_per_second()));
+            }
+        }
+        if let Some(back_end) = &self.back_end {
+            pair("back-end", back_end.clone());
+        }
+        if let Some(name) = &self.link_layer {
+            pair("link-layer", name.clone());
+        }
+        for (name, size) in [("overhead", self.overhead), ("minimum", self.minimum)] {
+            if let Some(size) = size {
+                pair(name, size.get().to_string());
+            }
+        }
+        if let Some(framing) = self.framing {
+            pair("framing", framing_name(framing).to_owned());
+        }
+        if let Some(time) = self.rtt {
+            pair("rtt", format!("{}us", time.as_micros()));
+        }
+        if let Some(mtu) = self.route_mtu {
+            pair("route-mtu", mtu.get().to_string());
+        }
+        for selection in &self.interactive {
+            pair("interactive", selection.to_string());
+        }
+        for selection in &self.bulk {
+            pair("bulk", selection.to_string());
+        }
+        let flags = [
+            ("trust-marks", self.trust_marks),
+            ("per-flow", self.per_flow),
+            ("nat", self.nat),
+            ("variable", self.variable),
+        ];
+        words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| format!("--{name}")));
+    }
+
+    /// The line, on an interface with this MTU. No packet is larger than the route allows.
+    pub(crate) fn link(&self, mtu: Mtu) -> AccessLink {
+        AccessLink {
+            layer: self.layer(),
+            mtu: self.route_mtu.map_or(mtu, |route| route.min(mtu)),
+            round_trip: self.rtt.unwrap_or(AccessLink::USUAL_ROUND_TRIP),
+            variable: self.variable,
+            ..AccessLink::new(self.up, self.down)
+        }
+    }
+
+    fn layer(&self) -> LinkLayer {
+        let layer =
+            self.link_layer.as_deref().and_then(|words| parse_keywords(&words.replace(',', " "))).unwrap_or_default();
+        LinkLayer {
+            overhead: self.overhead.unwrap_or(layer.overhead),
+            minimum: self.minimum.unwrap_or(layer.minimum),
+            framing: self.framing.unwrap_or(layer.framing),
+        }
+    }
+
+    /// Traffic policy: requested rules come before the usual ones.
+    pub(crate) fn policy(&self) -> TrafficPolicy {
+        let usual = TrafficPolicy::default();
+        let asked = |selections: &[TrafficSelection], importance| -> Vec<TrafficRule> {
+            let rule = |selection: &TrafficSelection| TrafficRule {
+                selector: selection.selector.clone(),
+                importance,
+                reason: format!("asked for: {} {selection}", importance.name()),
+            };
+            selections.iter().map(rule).collect()
+        };
+        let mut rules = asked(&self.interactive, TrafficImportance::Interactive);
+        rules.extend(asked(&self.bulk, TrafficImportance::Bulk));
+        rules.extend(usual.rules);
+        TrafficPolicy {
+            rules,
+            trust_marks: self.trust_marks,
+            fairness: if self.per_flow { FairnessUnit::Flows } else { FairnessUnit::Hosts },
+            translates_addresses: self.nat,
+        }
+    }
+}
+
+/// Whole bits, so that the same rate is the same word.
+fn whole_bits(bits: f64) -> String {
+    format!("{bits:.0}")
+}
+
+/// Reads a rate of at least 1 kbit/s.
+pub fn positive_rate(text: &str) -> Result<BitRate, String> {
+    let rate = parse::rate(text).map_err(|error| error.to_string())?;
+    if rate.bits_per_second() < 1000.0 {
+        return Err("a line is faster than 1 kbit/s; to leave a direction alone, leave its option out".to_owned());
+    }
+    Ok(rate)
+}
+
+/// Reads an MTU of 576 to 9000 bytes.
+pub fn route_mtu(text: &str) -> Result<Mtu, String> {
+    let bytes: u32 = text.parse().map_err(|_| "an MTU is a number of bytes".to_owned())?;
+    if (576..=9000).contains(&bytes) { Ok(Mtu::new(bytes)) } else { Err("576 to 9000 bytes".to_owned()) }
+}
+
+/// Reads a size of at most 256 bytes.
+pub fn overhead(text: &str) -> Result<ByteCount, String> {
+    let size = parse::size(text).map_err(|error| error.to_string())?;
+    if size.get() > 256 { Err("at most 256 bytes".to_owned()) } else { Ok(size) }
+}
+
+/// Reads the name of a back end.
+pub fn back_end(text: &str) -> Result<String, String> {
+    let names = || BACK_ENDS.iter().map(|one| one.id).collect::<Vec<_>>().join(", ");
+    let known = linerate_shape::back_ends::by_id(text).map(|one| one.id.to_owned());
+    known.ok_or_else(|| format!("there are {}", names()))
+}
+
+/// Reads the keywords of a link layer.
+pub fn layer_name(text: &str) -> Result<String, String> {
+    let names = || KEYWORDS.iter().map(|one| one.name).collect::<Vec<_>>().join(", ");
+    let words = text.replace(',', " ");
+    parse_keywords(&words)
+        .map(|_| words.replace(' ', ","))
+        .ok_or_else(|| format!("there are {}, and ether-vlan", names()))
+}
+
+const FRAMINGS: [(&str, Framing); 3] = [("none", Framing::None), ("atm", Framing::Atm), ("ptm", Framing::Ptm)];
+
+/// Reads the name of a framing.
+pub fn framing(text: &str) -> Result<Framing, String> {
+    let found = FRAMINGS.iter().find(|(name, _)| *name == text);
+    found.map(|(_, framing)| *framing).ok_or_else(|| "there are none, atm and ptm".to_owned())
+}
+
+fn framing_name(framing: Framing) -> &'static str {
+    FRAMINGS.iter().find(|(_, one)| *one == framing).map_or("none", |(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> RecordedShaper {
+        let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        RecordedShaper::from_arguments(&words).expect("understood")
+    }
+
+    #[test]
+    fn words_lead_back() {
+        for text in [
+            "eth0 --up 220k --down 850k",
+            "ppp0 --up 20M --link-layer pppoe-ptm,ether-vlan --overhead 34 --rtt 50ms --trust-marks --nat --per-flow --variable --route-mtu 576",
+            "eth0 --down 1G --back-end htb+fq_codel --framing atm --minimum 64 --interactive tcp/22 --interactive dscp/34 \
+             --bulk host/192.0.2.0/24 --bulk protocol/47",
+        ] {
+            let recorded = parsed(text);
+            let again = RecordedShaper::from_arguments(&recorded.arguments()).expect("its own words");
+            assert_eq!((again.device, again.line), (recorded.device, recorded.line), "{text}");
+        }
+    }
+
+    #[test]
+    fn link_layers_add_up() {
+        let layer = |text: &str| parsed(text).line.layer();
+        let vdsl = layer("eth0 --up 1M --link-layer pppoe-ptm,ether-vlan");
+        assert_eq!((vdsl.overhead.get(), vdsl.framing), (34, Framing::Ptm));
+        assert_eq!(layer("eth0 --up 1M --link-layer docsis").minimum.get(), 64);
+        assert_eq!(layer("eth0 --up 1M --link-layer pppoe-ptm --overhead 8").overhead.get(), 8);
+    }
+
+    #[test]
+    fn what_is_no_line_is_refused() {
+        let refused = |text: &str| {
+            let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+            assert!(RecordedShaper::from_arguments(&words).is_err(), "{text}");
+        };
+        refused("eth0 --up 0");
+        refused("eth0 --up 20Q");
+        refused("eth0 --up 1M --back-end wred");
+        refused("eth0 --up 1M --link-layer isdn");
+        refused("eth0 --up 1M --overhead 300");
+        refused("eth0 --up 1M --interactive tcp");
+    }
+
+    #[test]
+    fn what_is_asked_for_comes_first() {
+        let policy = parsed("eth0 --up 1M --bulk tcp/22").line.policy();
+        assert_eq!(policy.rules[0].importance, TrafficImportance::Bulk);
+        assert!(policy.has_own_rules() && policy.own_rules().count() == 1);
+    }
+}

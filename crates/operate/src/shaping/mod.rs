@@ -1,0 +1,24 @@
+//! Shaping of an access link: the procedures that set a shaper up, verify it, follow the link or the interface, have it set
+//! up at each boot, and take it down.
+
+pub mod autorate;
+mod course;
+pub mod document;
+pub mod error;
+pub(crate) mod follow;
+pub mod line;
+mod off;
+pub mod persist;
+mod record;
+pub mod selection;
+pub mod shaped;
+mod shaper;
+mod standing;
+pub mod status;
+mod trials;
+pub mod verify;
+
+pub use course::{ConfirmationAnswer, SetUpRequest, ShapeEnd, ShapeEvent, ShapeGuide, script, set_up};
+pub use off::{confirm, off};
+pub use record::recorded_of;
+pub use shaper::Shaper;

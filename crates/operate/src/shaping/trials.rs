@@ -1,0 +1,57 @@
+//! Probes of kernel features in a separate network namespace.
+
+use std::time::Duration;
+
+use linerate_shape::back_ends;
+use linerate_shape::capability::{FeatureProbe, KernelCapabilities, KernelFeature, probes};
+use linerate_sys::{command, traffic_control};
+
+use super::error::{ShapeError, ShapeErrorKind};
+
+/// Time limit of `tc`, which takes milliseconds, or longer to load a module.
+const TC_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Probes every feature once; for a named back end, only the queueing disciplines that it needs.
+pub(crate) fn capabilities(wanted: Option<&str>) -> Result<KernelCapabilities, ShapeError> {
+    let needs = wanted.and_then(back_ends::by_id).map(|back_end| back_end.needs);
+    let found = traffic_control::in_scratch_namespace(|| {
+        let mut found = KernelCapabilities::new(Some(linerate_sys::host::kernel_release()));
+        for probe in probes().into_iter().filter(|probe| is_needed(probe.feature, needs)) {
+            let support = run_probe(&probe)?;
+            found.record(probe.feature, support);
+        }
+        Ok(found)
+    });
+    let failed = |error: linerate_sys::Error| {
+        let kind = ShapeErrorKind::of(&error);
+        let text = format!("cannot probe the kernel's features: {error}");
+        let advice = "run it as root (sudo), or print a script for another host with --script --back-end NAME";
+        ShapeError { text, advice: Some(advice.to_owned()), kind }
+    };
+    found.map_err(failed)?.map_err(failed)
+}
+
+/// True when the back end needs the feature; filters, actions and devices are needed by all.
+fn is_needed(feature: KernelFeature, needs: Option<&[KernelFeature]>) -> bool {
+    // Includes leaves that a back end uses if present.
+    const SHARED: [&str; 3] = ["ingress", "bfifo", "pfifo"];
+    match (feature, needs) {
+        (KernelFeature::Discipline(kind), Some(needs)) => needs.contains(&feature) || SHARED.contains(&kind),
+        _ => true,
+    }
+}
+
+fn run_probe(probe: &FeatureProbe) -> linerate_sys::Result<linerate_shape::capability::FeatureSupport> {
+    let run = |one: &linerate_shape::plan::PlanCommand| {
+        let words: Vec<&str> = one.words.iter().map(String::as_str).collect();
+        command::run(one.program, &words, None, TC_TIMEOUT)
+    };
+    for one in &probe.before {
+        run(one)?;
+    }
+    let output = run(&probe.trial)?;
+    for one in &probe.after {
+        run(one)?;
+    }
+    Ok(probe.interpret(output.status.success(), &output.stderr_text()))
+}

@@ -1,0 +1,345 @@
+//! Tuning session: explain, propose, try and judge, repeated until no host setting limits.
+//!
+//! Nothing is printed here: a [`TuningInterface`] receives events and is asked before a host is changed. On any early end,
+//! everything tried is rolled back.
+
+mod hosts;
+mod outcome;
+mod trials;
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use linerate_engine::client::ClientOptions;
+use linerate_engine::diagnose::{self, DiagnoseOptions, PathSource};
+use linerate_model::change::{self, ChangeGroup};
+use linerate_model::diagnosis::{Cause, CauseLocation};
+use linerate_model::path::PathDocument;
+use linerate_rules::diagnosis;
+use linerate_rules::judge::{PairBudget, TransferMeasurement, TrialDecision};
+use linerate_rules::tuning::comparison::{GuideComparison, rhel_guide};
+use linerate_rules::tuning::{
+    HostEnd, ProposedHostChange, TuningHost, TuningInputs, TuningProposal, TuningRefusal, propose,
+};
+use linerate_sys::signals::InterruptSignals;
+
+pub use outcome::{
+    ComparisonMode, DiagnosedTransfer, MeasuredPairs, TrialConsent, TrialCost, TriedGroup, TuningEnd, TuningEvent,
+    TuningFailure, TuningInterface, TuningOutcome, TuningRound, TuningSettings,
+};
+
+use super::document::ChangeIdentity;
+use super::measure;
+use super::party::TunedHost;
+use crate::diagnose::path_options;
+
+/// Maximum number of causes removed in one session.
+const MAX_ROUNDS: usize = 5;
+
+/// Pause between two transfers, for the path to drain.
+const TRANSFER_PAUSE: Duration = Duration::from_secs(1);
+
+/// A tuning session.
+pub(crate) struct TuningSession<'a> {
+    settings: &'a TuningSettings,
+    near: &'a mut dyn TunedHost,
+    far: Option<&'a mut dyn TunedHost>,
+    guide: &'a mut dyn TuningInterface,
+    stop: InterruptSignals,
+    path: Option<PathDocument>,
+    addresses: Option<(IpAddr, IpAddr)>,
+    /// Texts of rejected changes.
+    refuted: Vec<ChangeIdentity>,
+    /// Targets of confirmed changes.
+    in_force: Vec<(HostEnd, change::ChangeTarget)>,
+    /// Ends with changes in the current plan.
+    ends: Vec<HostEnd>,
+    touched: bool,
+    dry_run: bool,
+}
+
+impl<'a> TuningSession<'a> {
+    /// Creates a session with these two ends.
+    pub(crate) fn new(
+        settings: &'a TuningSettings,
+        near: &'a mut dyn TunedHost,
+        far: Option<&'a mut dyn TunedHost>,
+        guide: &'a mut dyn TuningInterface,
+        stop: InterruptSignals,
+        dry_run: bool,
+    ) -> Self {
+        let path = settings.path.clone();
+        Self {
+            settings,
+            near,
+            far,
+            guide,
+            stop,
+            path,
+            addresses: None,
+            refuted: Vec::new(),
+            in_force: Vec::new(),
+            ends: Vec::new(),
+            touched: false,
+            dry_run,
+        }
+    }
+
+    /// Runs the session. Confirmed changes are in effect, but not kept yet: see [`keep`](Self::keep).
+    pub(crate) fn run(&mut self) -> TuningOutcome {
+        let mut outcome = TuningOutcome {
+            ended: TuningEnd::BrokenOff,
+            before: None,
+            rounds: Vec::new(),
+            after: None,
+            failure: None,
+            left: Vec::new(),
+            touched: false,
+            compared: None,
+        };
+        match self.rounds(&mut outcome) {
+            Ok(ended) => outcome.ended = ended,
+            Err(failure) => outcome.failure = Some(failure),
+        }
+        if outcome.ended == TuningEnd::Kept && !self.is_confirmed(&outcome) {
+            outcome.ended = TuningEnd::NotConfirmed;
+        }
+        if outcome.ended != TuningEnd::Kept {
+            let reason = match (&outcome.failure, outcome.ended) {
+                (Some(failure), _) => failure.text.clone(),
+                (None, TuningEnd::NotConfirmed) => "not confirmed".to_owned(),
+                (None, _) => "not confirmed by measurement".to_owned(),
+            };
+            outcome.left = self.roll_back(&reason);
+        }
+        outcome.touched = self.touched;
+        outcome
+    }
+
+    fn is_confirmed(&mut self, outcome: &TuningOutcome) -> bool {
+        // The last trials suffice for the decision.
+        outcome
+            .rounds
+            .iter()
+            .rev()
+            .find(|round| !round.tried.is_empty())
+            .is_none_or(|round| self.guide.confirms(&round.tried))
+    }
+
+    fn rounds(&mut self, outcome: &mut TuningOutcome) -> Result<TuningEnd, TuningFailure> {
+        for _ in 0..MAX_ROUNDS {
+            let seen = self.diagnose()?;
+            let inputs = self.inputs(&seen)?;
+            let proposal = self.filter_proposal(propose(&inputs), &seen);
+            let is_first = outcome.before.is_none();
+            if is_first || !proposal.is_empty() {
+                self.guide.event(TuningEvent::Proposed(&proposal));
+            }
+            let next = self.decide_round(&seen, &proposal, &inputs, is_first);
+            if is_first {
+                outcome.compared = self.compare(&inputs, matches!(next, RoundDecision::Try(_)))?;
+            }
+            *(if is_first { &mut outcome.before } else { &mut outcome.after }) = Some(seen);
+            let groups = match next {
+                RoundDecision::End(ended) => {
+                    if is_first || !proposal.is_empty() {
+                        outcome.rounds.push(TuningRound { proposal, tried: Vec::new() });
+                    }
+                    return Ok(if is_first { ended } else { TuningEnd::Kept });
+                }
+                RoundDecision::Try(groups) => groups,
+            };
+            let tried = self.try_groups(&groups, &proposal, &inputs)?;
+            let has_gained = tried.iter().any(|tried| tried.judgement.decision == TrialDecision::Keep);
+            outcome.rounds.push(TuningRound { proposal, tried });
+            if !has_gained {
+                return Ok(if is_first { TuningEnd::RolledBack } else { TuningEnd::Kept });
+            }
+        }
+        Ok(TuningEnd::Kept)
+    }
+
+    /// Measures a transfer and explains it.
+    fn diagnose(&mut self) -> Result<DiagnosedTransfer, TuningFailure> {
+        self.check_interrupt()?;
+        let options = DiagnoseOptions {
+            path: match &self.path {
+                Some(path) => PathSource::Known(Box::new(path.clone())),
+                None => PathSource::Measure(path_options(self.settings.target.clone(), true)),
+            },
+            transfer: ClientOptions::new(&self.settings.target, self.settings.transfer.clone(), None),
+        };
+        self.renew(measure::length(&self.settings.transfer))?;
+        self.forget_metrics();
+        let begun = crate::diagnose::RunStart::now();
+        let guide = &mut *self.guide;
+        let outcome =
+            diagnose::run(&options, Some(self.stop), &mut |event| guide.event(TuningEvent::Diagnosing(&event)));
+        self.check_interrupt()?;
+        if let Some(path) = &outcome.path {
+            self.path = Some(path.document.clone());
+        }
+        self.addresses = outcome.addresses.or(self.addresses);
+        let Some(observation) = &outcome.observation else {
+            let reason = |error: &linerate_engine::Error| {
+                let text = error.advice().map_or_else(|| error.to_string(), str::to_owned);
+                format!("{text}\nRun `linerate serve` on the far end, or an iperf3 server (fewer figures).")
+            };
+            return Err(TuningFailure::of(
+                outcome.error.as_ref().map_or_else(|| "no transfer took place".to_owned(), reason),
+            ));
+        };
+        let diagnosis = diagnosis::diagnose(observation);
+        let seen = DiagnosedTransfer { outcome, diagnosis, begun };
+        self.guide.event(TuningEvent::Diagnosed(&seen));
+        Ok(seen)
+    }
+
+    fn inputs(&mut self, seen: &DiagnosedTransfer) -> Result<TuningInputs, TuningFailure> {
+        let peers = self.addresses;
+        let near = self.near.describe(peers.map(|(_, far)| far))?;
+        let far: Option<TuningHost> = match &mut self.far {
+            Some(far) => Some(far.describe(peers.map(|(near, _)| near))?),
+            None => None,
+        };
+        let Some(observation) = &seen.outcome.observation else {
+            return Err(TuningFailure::of("no transfer took place"));
+        };
+        let mut inputs =
+            TuningInputs::from_measurement(self.settings.goal, (near, far), observation, seen.diagnosis.clone());
+        inputs.one_kernel = self.settings.one_kernel;
+        inputs.flows = self.settings.flows.or(inputs.flows);
+        Ok(inputs)
+    }
+
+    /// Removes changes that must not or cannot be tried, each with the reason.
+    fn filter_proposal(&self, mut proposal: TuningProposal, seen: &DiagnosedTransfer) -> TuningProposal {
+        let refuse = |text: String, end| TuningRefusal { rule: None, end, cause: seen.cause(), text };
+        if proposal.lives_with_the_path() && !self.settings.work_around {
+            let offers: Vec<String> =
+                proposal.changes.iter().map(|one| format!("{} = {}", one.change.target, one.change.to)).collect();
+            let text = format!(
+                "The cause is on the path, and is best removed there. Work-arounds on a host: {}; --work-around tries \
+                 them.",
+                offers.join(", ")
+            );
+            proposal.changes.clear();
+            proposal.refusals.push(refuse(text, None));
+        }
+        proposal.changes.retain(|one| !self.refuted.contains(&one.into()));
+        // A confirmed value is not replaced by another one in the same run.
+        let is_kept = |one: &ProposedHostChange| self.in_force.contains(&(one.end, one.change.target.clone()));
+        let kept: Vec<ProposedHostChange> = proposal.changes.extract_if(.., |one| is_kept(one)).collect();
+        proposal.refusals.extend(kept.iter().map(|one| {
+            let text = format!(
+                "{} was already changed in this run; another run would try {}.",
+                one.change.target, one.change.to
+            );
+            refuse(text, Some(one.end))
+        }));
+        proposal
+    }
+
+    /// Decides whether to try, and which groups.
+    fn decide_round(
+        &mut self,
+        seen: &DiagnosedTransfer,
+        proposal: &TuningProposal,
+        inputs: &TuningInputs,
+        is_first: bool,
+    ) -> RoundDecision {
+        if proposal.is_empty() {
+            let is_of_a_host = seen.cause().is_some_and(Cause::is_of_a_host);
+            return RoundDecision::End(if is_of_a_host { TuningEnd::NoWay } else { TuningEnd::NothingToDo });
+        }
+        let groups: Vec<ChangeGroup> =
+            proposal.groups().into_iter().filter(|group| self.is_changeable(proposal, *group, seen)).collect();
+        if self.dry_run || groups.is_empty() {
+            return RoundDecision::End(TuningEnd::Planned);
+        }
+        // Consent to the first plan covers the following rounds.
+        if is_first {
+            match self.guide.consents(seen, proposal, &self.effort(&groups, inputs)) {
+                TrialConsent::Yes => {}
+                TrialConsent::No => return RoundDecision::End(TuningEnd::Declined),
+                TrialConsent::NoTerminal => return RoundDecision::End(TuningEnd::Planned),
+            }
+        }
+        RoundDecision::Try(groups)
+    }
+
+    /// Compares with a well-known tuning guide where windows limit. With consent, it is tried for one measurement.
+    fn compare(
+        &mut self,
+        inputs: &TuningInputs,
+        may_try: bool,
+    ) -> Result<Option<(GuideComparison, Option<TransferMeasurement>)>, TuningFailure> {
+        let windows = matches!(inputs.cause(), Some(Cause::ReceiveWindow | Cause::SendBuffer));
+        let wanted = self.settings.compare != ComparisonMode::No && windows;
+        let Some(mut comparison) = wanted.then(|| rhel_guide(inputs)).flatten() else { return Ok(None) };
+        let reachable = |one: &ProposedHostChange| one.end == HostEnd::Near || self.far.is_some();
+        comparison.changes.retain(|one| reachable(one) && one.change.from.as_ref() != Some(&one.change.to));
+        if self.settings.compare != ComparisonMode::Measure || !may_try || comparison.changes.is_empty() {
+            return Ok(Some((comparison, None)));
+        }
+        let parameters = measure::transfer(&self.settings.transfer, inputs);
+        let each = measure::length(&parameters);
+        let proposal = TuningProposal { changes: comparison.changes.clone(), ..TuningProposal::default() };
+        self.guide.event(TuningEvent::Note(format!("For comparison, the settings of {}:", comparison.source)));
+        let measured = self
+            .plan(ChangeGroup::Buffers, &proposal, each)
+            .and_then(|()| self.apply(ChangeGroup::Buffers, each))
+            .and_then(|()| self.measure(&parameters, 1, true));
+        let left = self.roll_back("tried for a comparison");
+        self.check_interrupt()?;
+        if !left.is_empty() {
+            return Err(TuningFailure::of(left.join("\n")));
+        }
+        // A failed comparison does not stop the tuning.
+        let measured = measured.unwrap_or_else(|failure| {
+            self.guide.event(TuningEvent::Note(format!("not compared: {}", failure.text)));
+            None
+        });
+        Ok(Some((comparison, measured)))
+    }
+
+    /// True when the group can be tried. Without access to the far host, local changes are tried only when the cause is
+    /// not on the far host alone.
+    fn is_changeable(&self, proposal: &TuningProposal, group: ChangeGroup, seen: &DiagnosedTransfer) -> bool {
+        if self.far.is_some() || proposal.changes_of(HostEnd::Far, Some(group)).is_empty() {
+            return true;
+        }
+        let from_far = seen.outcome.observation.as_ref().is_some_and(|observation| observation.asked.from_far);
+        let cause_is_far = match seen.cause().map(Cause::location) {
+            Some(CauseLocation::Receiver) => !from_far,
+            Some(CauseLocation::Sender) => from_far,
+            _ => false,
+        };
+        !cause_is_far && !proposal.changes_of(HostEnd::Near, Some(group)).is_empty()
+    }
+
+    fn effort(&self, groups: &[ChangeGroup], inputs: &TuningInputs) -> TrialCost {
+        let each = measure::length(&measure::transfer(&self.settings.transfer, inputs)) + TRANSFER_PAUSE;
+        let transfers = |pairs: usize| u32::try_from(pairs * 2 * groups.len() + 1).unwrap_or(u32::MAX);
+        let PairBudget { fewest, most } = self.settings.budget;
+        let ways = [&inputs.path.out, &inputs.path.back];
+        let capacity = ways.into_iter().filter_map(|way| way.capacity).max();
+        let (least, longest) = (each * transfers(fewest), each * transfers(most));
+        TrialCost { time: (least, longest), bytes: capacity.map(|capacity| capacity * longest) }
+    }
+
+    fn check_interrupt(&self) -> Result<(), TuningFailure> {
+        match self.stop.pending() {
+            Some(signal) => Err(TuningFailure {
+                signal: Some(signal),
+                ..TuningFailure::of(format!("interrupted: {}", signal.words()))
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+enum RoundDecision {
+    End(TuningEnd),
+    Try(Vec<ChangeGroup>),
+}

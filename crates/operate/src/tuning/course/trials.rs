@@ -1,0 +1,228 @@
+//! Trials: candidates of a group in order, measured without and with the changes in turn, and the best of them.
+
+use linerate_model::direction::Direction;
+use std::collections::VecDeque;
+
+use linerate_analysis::statistics::BootstrapSettings;
+use linerate_engine::client::ClientOptions;
+use linerate_engine::diagnose::{self, DiagnoseOptions, PathSource};
+use linerate_model::change::ChangeGroup;
+use linerate_model::parameters::TestParameters;
+use linerate_rules::judge::{self, MeasurementPair, TransferMeasurement, TrialDecision};
+use linerate_rules::tuning::{ProposedHostChange, TuningInputs, TuningProposal, lid, tighten_cap};
+use linerate_sys::clock;
+
+use super::super::document::ChangeIdentity;
+use super::super::measure;
+use super::{TRANSFER_PAUSE, TriedGroup, TuningEvent, TuningFailure, TuningSession};
+
+/// Consecutive failed transfers after which the path counts as gone.
+const MOST_FAILURES: usize = 3;
+
+/// Maximum number of window reductions for a filled path buffer.
+const MOST_TIGHTENINGS: usize = 3;
+
+impl TuningSession<'_> {
+    pub(super) fn try_groups(
+        &mut self,
+        groups: &[ChangeGroup],
+        proposal: &TuningProposal,
+        inputs: &TuningInputs,
+    ) -> Result<Vec<TriedGroup>, TuningFailure> {
+        let mut tried = Vec::new();
+        for group in groups {
+            // Changes in effect from an earlier group stay.
+            let mut proposal = proposal.clone();
+            proposal.changes.retain(|one| !self.in_force.contains(&(one.end, one.change.target.clone())));
+            if proposal.groups().contains(group) {
+                tried.extend(self.try_candidates(*group, &proposal, inputs)?);
+            }
+        }
+        Ok(tried)
+    }
+
+    /// Tries candidates until one is confirmed and fills the path, or none is left; then keeps the best confirmed one
+    /// in effect.
+    pub(super) fn try_candidates(
+        &mut self,
+        group: ChangeGroup,
+        proposal: &TuningProposal,
+        inputs: &TuningInputs,
+    ) -> Result<Vec<TriedGroup>, TuningFailure> {
+        let mut candidates: VecDeque<TuningProposal> = candidates(proposal, group).into();
+        let mut all: Vec<(TriedGroup, TuningProposal)> = Vec::new();
+        let mut tightenings = 0;
+        while let Some(candidate) = candidates.pop_front() {
+            let begun = self.begun();
+            let one = match self.try_group(group, &candidate, inputs) {
+                // A failing alternative does not discard confirmed changes, as long as both ends are available and
+                // unchanged.
+                Err(failure) if !all.is_empty() && self.stop.pending().is_none() && self.begun() == begun => {
+                    self.take_back(group)?;
+                    self.guide.event(TuningEvent::Note(format!("not tried: {}", failure.text)));
+                    continue;
+                }
+                outcome => outcome?,
+            };
+            self.guide.event(TuningEvent::Judged(&one));
+            if one.judgement.fills_the_path
+                && tightenings < MOST_TIGHTENINGS
+                && let Some(smaller) = with_smaller_window(&candidate, &one, inputs)
+            {
+                tightenings += 1;
+                candidates.push_front(smaller);
+            }
+            let is_enough = one.is_kept() && fills(&one, inputs);
+            all.push((one, candidate));
+            if is_enough {
+                break;
+            }
+        }
+        self.settle(group, all, inputs)
+    }
+
+    /// Applies the best confirmed candidate, and marks the others as outperformed.
+    pub(super) fn settle(
+        &mut self,
+        group: ChangeGroup,
+        all: Vec<(TriedGroup, TuningProposal)>,
+        inputs: &TuningInputs,
+    ) -> Result<Vec<TriedGroup>, TuningFailure> {
+        let goodput = |tried: &TriedGroup| tried.judgement.goodput.as_ref().map(|effect| effect.after);
+        let kept = all.iter().enumerate().filter(|(_, (tried, _))| tried.is_kept());
+        let best = kept.max_by_key(|(_, (tried, _))| goodput(tried)).map(|(index, _)| index);
+        if let Some(best) = best {
+            let (tried, candidate) = &all[best];
+            let each = measure::length(&measure::transfer(&self.settings.transfer, inputs));
+            if best + 1 < all.len() {
+                self.plan(group, candidate, each)?;
+            }
+            self.apply(group, each)?;
+            self.in_force.extend(tried.changes.iter().map(|one| (one.end, one.change.target.clone())));
+        }
+        let told = |(index, (mut tried, _)): (usize, (TriedGroup, TuningProposal))| {
+            if tried.is_kept() && best != Some(index) {
+                tried.judgement.decision = TrialDecision::RollBack;
+                tried.judgement.sentence = format!("Another candidate was better. {}", tried.judgement.sentence);
+            }
+            tried
+        };
+        Ok(all.into_iter().enumerate().map(told).collect())
+    }
+
+    /// Measures without and with a group of changes in turn. Afterwards it is not in effect.
+    pub(super) fn try_group(
+        &mut self,
+        group: ChangeGroup,
+        proposal: &TuningProposal,
+        inputs: &TuningInputs,
+    ) -> Result<TriedGroup, TuningFailure> {
+        self.guide.event(TuningEvent::Trying { group, proposal });
+        let parameters = measure::transfer(&self.settings.transfer, inputs);
+        let each = measure::length(&parameters);
+        self.plan(group, proposal, each)?;
+        let changes = ChangeIdentity::of_group(proposal, group);
+        let known = self.settings.measured.iter().find(|known| known.changes == changes);
+        let mut pairs = known.map_or_else(Vec::new, |known| known.pairs.clone());
+        let objective = self.settings.goal.objective();
+        let bootstrap = BootstrapSettings::with_seed(self.settings.seed);
+        let mut failures = 0;
+        while judge::more_pairs_needed(&objective, &pairs, self.settings.budget, &bootstrap) {
+            let number = pairs.len() + 1;
+            let before = self.measure(&parameters, number, false)?;
+            self.apply(group, each)?;
+            let after = self.measure(&parameters, number, true);
+            self.take_back(group)?;
+            let after = after?;
+            failures = if before.is_some() && after.is_some() { 0 } else { failures + 1 };
+            if failures >= MOST_FAILURES {
+                return Err(TuningFailure::of("several consecutive transfers failed: the far end or the path is gone"));
+            }
+            pairs.push(MeasurementPair { before: or_nothing(before), after: or_nothing(after) });
+            self.guide.event(TuningEvent::Pairs { changes: &changes, pairs: &pairs });
+        }
+        let judgement = judge::judge(&objective, &pairs, &bootstrap);
+        let changes: Vec<ProposedHostChange> =
+            proposal.changes.iter().filter(|one| one.change.group == group).cloned().collect();
+        if judgement.decision != TrialDecision::Keep {
+            self.refuted.extend(changes.iter().map(ChangeIdentity::from));
+        }
+        Ok(TriedGroup { group, changes, pairs, judgement })
+    }
+
+    pub(super) fn measure(
+        &mut self,
+        parameters: &TestParameters,
+        pair: usize,
+        with: bool,
+    ) -> Result<Option<TransferMeasurement>, TuningFailure> {
+        self.check_interrupt()?;
+        self.renew(measure::length(parameters))?;
+        self.forget_metrics();
+        clock::sleep_until(clock::monotonic_now() + TRANSFER_PAUSE);
+        let path = self.path.clone().map_or(PathSource::Unknown, |path| PathSource::Known(Box::new(path)));
+        let transfer = ClientOptions::new(&self.settings.target, parameters.clone(), None);
+        let guide = &mut *self.guide;
+        let outcome = diagnose::run(&DiagnoseOptions { path, transfer }, Some(self.stop), &mut |event| {
+            guide.event(TuningEvent::Transfer(&event));
+        });
+        self.check_interrupt()?;
+        let measurement = measure::measurement(&outcome);
+        self.guide.event(TuningEvent::Measured { pair, with });
+        Ok(measurement)
+    }
+}
+
+/// Candidates of a group, tried until one is confirmed: as proposed, then with the other values.
+fn candidates(proposal: &TuningProposal, group: ChangeGroup) -> Vec<TuningProposal> {
+    let mut all = vec![proposal.clone()];
+    for (index, one) in proposal.changes.iter().enumerate().filter(|(_, one)| one.change.group == group) {
+        for other in one.other_values() {
+            let mut candidate = proposal.clone();
+            candidate.changes[index].change = other.clone();
+            all.push(candidate);
+        }
+    }
+    all
+}
+
+/// Payload share of the path's IP capacity that counts as full: headers take up to a twentieth.
+const FULL: f64 = 0.92;
+
+/// True when the transfer fills the path with these changes, or the capacity is unknown.
+fn fills(tried: &TriedGroup, inputs: &TuningInputs) -> bool {
+    let way = if inputs.data == Some(Direction::Down) { &inputs.path.back } else { &inputs.path.out };
+    let share =
+        tried.judgement.goodput.as_ref().zip(way.capacity).and_then(|(effect, capacity)| effect.after / capacity);
+    share.is_none_or(|share| share.get() >= FULL)
+}
+
+/// Returns the candidate with a cap on the receive window; an existing cap is reduced by the excess of the round trip.
+fn with_smaller_window(
+    candidate: &TuningProposal,
+    tried: &TriedGroup,
+    inputs: &TuningInputs,
+) -> Option<TuningProposal> {
+    let base = tried.pairs.iter().filter_map(|pair| pair.after.base_round_trip).min();
+    let under_load = tried.judgement.round_trip.as_ref().map(|effect| effect.after);
+    let (mut own, others): (Vec<ProposedHostChange>, Vec<ProposedHostChange>) =
+        candidate.changes.iter().cloned().partition(|one| one.change.group == tried.group);
+    if let Some(smaller) = base.zip(under_load).and_then(|(base, load)| tighten_cap(inputs, &own, base, load)) {
+        own = smaller;
+    } else {
+        let lid = lid(inputs, tried.group)?;
+        if own.iter().any(|one| one.end == lid.end && one.change.target == lid.change.target) {
+            return None;
+        }
+        own.push(lid);
+    }
+    Some(TuningProposal { changes: own.into_iter().chain(others).collect(), ..candidate.clone() })
+}
+
+fn or_nothing(measurement: Option<TransferMeasurement>) -> TransferMeasurement {
+    let nothing = || TransferMeasurement {
+        disturbed: Some("no transfer took place".to_owned()),
+        ..TransferMeasurement::default()
+    };
+    measurement.unwrap_or_else(nothing)
+}

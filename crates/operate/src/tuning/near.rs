@@ -1,0 +1,187 @@
+//! The near host, changed by this process.
+
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+
+use linerate_change::{
+    ApplyOutcome, ChangeStore, ChangeTrial, KeepOptions, KeptChanges, RestoreOutcome, RollbackGuard, RollbackReport,
+    TargetReport, TrialOptions, drop_in, recover,
+};
+use linerate_model::change::{ChangeGroup, ChangePlan, ChangeTarget};
+use linerate_rules::tuning::{EgressInterface, RouteText, TuningHost};
+use linerate_sys::host_access::{self, route_towards};
+use linerate_sys::route::route_to;
+use linerate_sys::{command, facts};
+
+use super::party::{TunedHost, TunedHostError};
+
+/// Time limit of `ip`, which takes milliseconds.
+const IP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// This host. Dropping it rolls back everything that is not kept.
+pub(crate) struct NearHost<'a> {
+    store: &'a ChangeStore,
+    host: &'a dyn host_access::HostAccess,
+    guard: RollbackGuard,
+    trial: Option<ChangeTrial<'a>>,
+    /// Targets of each group's latest plan.
+    planned: BTreeMap<ChangeGroup, Vec<ChangeTarget>>,
+}
+
+impl<'a> NearHost<'a> {
+    /// Opens this host. `guard`: watchdog that rolls changes back if this process cannot.
+    pub(crate) fn new(store: &'a ChangeStore, host: &'a dyn host_access::HostAccess, guard: RollbackGuard) -> Self {
+        Self { store, host, guard, trial: None, planned: BTreeMap::new() }
+    }
+
+    /// Records a group's latest plan, which replaces earlier ones.
+    fn record_plan(&mut self, plan: &ChangePlan) {
+        let groups: BTreeSet<ChangeGroup> = plan.changes.iter().map(|change| change.group).collect();
+        for group in groups {
+            let targets = plan.changes.iter().filter(|change| change.group == group);
+            self.planned.insert(group, targets.map(|change| change.target.clone()).collect());
+        }
+    }
+
+    fn trial(&mut self) -> Result<&mut ChangeTrial<'a>, TunedHostError> {
+        self.trial.as_mut().ok_or_else(|| TunedHostError::new("no changes are being tried there"))
+    }
+}
+
+impl TunedHost for NearHost<'_> {
+    fn describe(&mut self, peer: Option<IpAddr>) -> Result<TuningHost, TunedHostError> {
+        let mut host = TuningHost::from_facts(&facts::read_files_below(Path::new("/")));
+        if let Some(peer) = peer {
+            host.interface = interface_towards(self.host, peer);
+            let route = route_towards(peer).ok().flatten();
+            host.route = route.map(|(destination, attributes)| RouteText { destination, attributes });
+        }
+        Ok(host)
+    }
+
+    fn begin(&mut self, plan: &ChangePlan, purpose: &str, limit: Duration) -> Result<Vec<String>, TunedHostError> {
+        if self.trial.is_some() {
+            return Err(TunedHostError::new("changes are being tried there already"));
+        }
+        let recovered = recover(self.store, self.host)?;
+        let options = TrialOptions {
+            purpose: purpose.to_owned(),
+            linerate_version: env!("CARGO_PKG_VERSION").to_owned(),
+            guard: self.guard.clone(),
+            time_limit: limit,
+        };
+        self.trial = Some(ChangeTrial::begin(self.store, self.host, plan, &options)?);
+        self.planned.clear();
+        self.record_plan(plan);
+        Ok(recovered.iter().flat_map(leftover_changes).collect())
+    }
+
+    fn extend(&mut self, plan: &ChangePlan) -> Result<(), TunedHostError> {
+        self.trial()?.extend(plan)?;
+        self.record_plan(plan);
+        Ok(())
+    }
+
+    fn apply(&mut self, group: ChangeGroup) -> Result<Vec<ApplyOutcome>, TunedHostError> {
+        // Other targets of an earlier plan for the group are not tried.
+        let planned = self.planned.get(&group).cloned().unwrap_or_default();
+        Ok(self.trial()?.apply(|change| change.group == group && planned.contains(&change.target))?)
+    }
+
+    fn roll_back_group(&mut self, group: ChangeGroup) -> Result<Vec<String>, TunedHostError> {
+        let reports = self.trial()?.roll_back_selected(|change| change.group == group);
+        Ok(unrestored_targets(&reports))
+    }
+
+    fn renew(&mut self, limit: Duration) -> Result<(), TunedHostError> {
+        Ok(self.trial()?.renew(limit)?)
+    }
+
+    fn forget_metrics(&mut self, peer: IpAddr) -> Result<(), TunedHostError> {
+        let address = peer.to_canonical().to_string();
+        let arguments = ["tcp_metrics", "delete", &address];
+        let output = command::run("ip", &arguments, None, IP_TIMEOUT)?;
+        let complaint = output.stderr_text();
+        // No cached metrics (ESRCH).
+        if output.status.success() || complaint.contains("No such process") {
+            return Ok(());
+        }
+        let line = command::command_line("ip", &arguments);
+        let text = format!("`{line}` failed ({}): {complaint}", output.status);
+        Err(TunedHostError::with_privilege(text, complaint.contains("not permitted")))
+    }
+
+    fn is_on_trial(&self) -> bool {
+        self.trial.is_some()
+    }
+
+    fn keep(&mut self, keep: &KeepOptions) -> Result<KeptChanges, TunedHostError> {
+        self.trial()?;
+        let Some(trial) = self.trial.take() else { return Err(TunedHostError::new("there are no changes to keep")) };
+        let mut keep = keep.clone();
+        if keep.file.as_deref() == Some(Path::new(drop_in::DEFAULT_FILE))
+            && let Some(reason) = no_file_reason()
+        {
+            keep.file = None;
+            keep.warnings.push(reason.to_owned());
+        }
+        Ok(trial.keep(&keep)?)
+    }
+
+    fn roll_back(&mut self, reason: &str) -> Result<Vec<String>, TunedHostError> {
+        let Some(trial) = self.trial.take() else { return Ok(Vec::new()) };
+        let report = trial.roll_back(reason);
+        let file = report.file.iter().filter(|file| !file.is_back);
+        let file = file.map(|file| format!("{}: {}", file.path.display(), file.message));
+        Ok(unrestored_targets(&report.targets).into_iter().chain(file).chain(report.notes.iter().cloned()).collect())
+    }
+}
+
+/// Reason to write no file to `/etc`, which is read for process 1 at boot; `None` when this is process 1's network
+/// namespace.
+fn no_file_reason() -> Option<&'static str> {
+    let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/net")).ok();
+    match (namespace("1"), namespace("thread-self")) {
+        (Some(first), Some(own)) if first == own => None,
+        (Some(_), Some(_)) => Some(
+            "these are settings of a network namespace, for which no file is read at boot: they last as long as it \
+             exists",
+        ),
+        _ => Some(
+            "cannot determine whether these settings are read at boot (/proc/1/ns/net is not readable): they are not \
+             saved to a file, and are active until reboot",
+        ),
+    }
+}
+
+fn interface_towards(host: &dyn host_access::HostAccess, peer: IpAddr) -> Option<EgressInterface> {
+    let name = route_to(peer).ok()?.interface;
+    let queueing = host.read(&ChangeTarget::Queueing { interface: name.clone() }).ok().flatten();
+    Some(EgressInterface { name, queueing })
+}
+
+/// Targets that could not be restored, with the reason.
+fn unrestored_targets(reports: &[TargetReport]) -> Vec<String> {
+    let left = reports.iter().filter(|report| !report.result.is_restored());
+    left.map(|report| format!("{}: {}", report.target, report.result.with_display_values(&report.target))).collect()
+}
+
+/// Changes left by an interrupted trial, with their result.
+fn leftover_changes(report: &RollbackReport) -> Vec<String> {
+    let done = report
+        .targets
+        .iter()
+        .filter(|target| !matches!(target.result, RestoreOutcome::NeverWritten | RestoreOutcome::AlreadyBack));
+    done.map(|target| {
+        format!(
+            "left by interrupted changes {}: {}: {}",
+            report.id,
+            target.target,
+            target.result.with_display_values(&target.target)
+        )
+    })
+    .collect()
+}

@@ -1,0 +1,329 @@
+//! Agent protocol of `linerate tune`: one JSON object per line, requests in one direction, answers in the other.
+
+use core::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use linerate_change::{ApplyOutcome, ChangeId, KeptChanges, WriteOutcome};
+use linerate_model::change::document::PlanDocument;
+use linerate_model::change::{ChangeGroup, ChangeTarget, HostChange};
+use linerate_report::escape;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::host_document::HostDocument;
+
+/// Version of the protocol.
+pub(super) const SCHEMA: u64 = 1;
+
+/// Maximum line length in bytes.
+pub(super) const MAX_LINE_LENGTH: usize = 4 << 20;
+
+/// Identifies the greeting among the start output of shells.
+pub(super) const GREETING_TEXT: &str = "linerate tune --agent";
+
+/// Greeting: first line of the far end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct AgentGreeting {
+    /// [`GREETING_TEXT`].
+    pub(super) hello: String,
+    /// Version of linerate.
+    pub(super) linerate_version: String,
+}
+
+/// Request to the agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum AgentRequest {
+    /// Describe the host.
+    Host { peer: Option<IpAddr> },
+    /// Begin a trial.
+    Begin { plan: PlanDocument, purpose: String, limit_ms: u64 },
+    /// Add changes.
+    Extend { plan: PlanDocument },
+    /// Apply a group.
+    Apply { group: ChangeGroup },
+    /// Roll a group back.
+    TakeBack { group: ChangeGroup },
+    /// Restart the watchdog with this limit.
+    Renew { limit_ms: u64 },
+    /// Delete cached metrics of earlier connections.
+    ForgetMetrics { peer: IpAddr },
+    /// Keep the changes in effect, in linerate's own file or until reboot.
+    Keep { in_file: bool, evidence: String, warnings: Vec<String> },
+    /// Roll everything back.
+    RollBack { reason: String },
+}
+
+/// Answer of the agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum AgentAnswer {
+    /// Description of the host.
+    Host { host: Box<HostDocument> },
+    /// Trial begun; changes left by an earlier trial.
+    Begun { left: Vec<String> },
+    /// Applied changes.
+    Applied { outcomes: Vec<OutcomeDocument> },
+    /// Group rolled back; targets that could not be restored.
+    TakenBack { left: Vec<String> },
+    /// Kept changes.
+    Kept { kept: KeptDocument },
+    /// Done.
+    Done,
+    /// Failed.
+    Failed { reason: String, needs_privilege: bool },
+}
+
+/// Form of an [`ApplyOutcome`] on the wire.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OutcomeDocument {
+    change: HostChange,
+    written: WriteOutcome,
+    now: Option<String>,
+}
+
+/// Form of [`KeptChanges`] on the wire.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KeptDocument {
+    id: u64,
+    file: Option<String>,
+    persistent: Vec<ChangeTarget>,
+    until_reboot: Vec<ChangeTarget>,
+    warnings: Vec<String>,
+}
+
+impl From<&ApplyOutcome> for OutcomeDocument {
+    fn from(outcome: &ApplyOutcome) -> Self {
+        Self { change: outcome.change.clone(), written: outcome.written, now: outcome.now.clone() }
+    }
+}
+
+impl From<OutcomeDocument> for ApplyOutcome {
+    fn from(document: OutcomeDocument) -> Self {
+        Self { change: document.change, written: document.written, now: document.now }
+    }
+}
+
+impl From<&KeptChanges> for KeptDocument {
+    fn from(kept: &KeptChanges) -> Self {
+        Self {
+            id: kept.id.get(),
+            file: kept.file.as_ref().map(|file| file.display().to_string()),
+            persistent: kept.lasting.clone(),
+            until_reboot: kept.until_reboot.clone(),
+            warnings: kept.warnings.clone(),
+        }
+    }
+}
+
+impl From<KeptDocument> for KeptChanges {
+    fn from(document: KeptDocument) -> Self {
+        Self {
+            id: ChangeId::new(document.id),
+            lasting: document.persistent,
+            until_reboot: document.until_reboot,
+            file: document.file.map(PathBuf::from),
+            warnings: document.warnings,
+        }
+    }
+}
+
+/// Error in a protocol line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AgentProtocolError {
+    /// Longer than [`MAX_LINE_LENGTH`].
+    TooLong,
+    /// Not a JSON object.
+    NotJson(String),
+    /// Other protocol version.
+    Schema(Option<u64>),
+    /// Unknown tag or key.
+    Unknown(String),
+}
+
+impl fmt::Display for AgentProtocolError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong => write!(formatter, "a line of more than {} MiB", MAX_LINE_LENGTH >> 20),
+            Self::NotJson(cause) => write!(formatter, "a line that is not a JSON object ({cause})"),
+            Self::Schema(Some(found)) => {
+                write!(formatter, "a line of schema {found} instead of {SCHEMA}: use the same version at both ends")
+            }
+            Self::Schema(None) => formatter.write_str("a line without a schema"),
+            Self::Unknown(cause) => {
+                write!(formatter, "a line unknown to this version ({cause}): use the same version at both ends")
+            }
+        }
+    }
+}
+
+/// Encodes a message as one line with its line feed.
+pub(super) fn encode(message: &impl Serialize) -> Result<String, AgentProtocolError> {
+    let value = serde_json::to_value(message).map_err(|cause| AgentProtocolError::NotJson(cause.to_string()))?;
+    let Value::Object(mut object) = value else { return Err(AgentProtocolError::NotJson("not an object".to_owned())) };
+    object.insert("schema".to_owned(), SCHEMA.into());
+    let line = Value::Object(object).to_string() + "\n";
+    if line.len() > MAX_LINE_LENGTH { Err(AgentProtocolError::TooLong) } else { Ok(line) }
+}
+
+/// Decodes a line. All its texts are made safe for a terminal.
+pub(super) fn decode<T: DeserializeOwned>(line: &str) -> Result<T, AgentProtocolError> {
+    let value: Value = serde_json::from_str(line).map_err(|cause| AgentProtocolError::NotJson(cause.to_string()))?;
+    let Value::Object(mut object) = value else { return Err(AgentProtocolError::NotJson("not an object".to_owned())) };
+    match object.remove("schema").map(|schema| schema.as_u64()) {
+        Some(Some(SCHEMA)) => {}
+        found => return Err(AgentProtocolError::Schema(found.flatten())),
+    }
+    let mut value = Value::Object(object);
+    escape_texts(&mut value);
+    serde_json::from_value(value)
+        .map_err(|cause| AgentProtocolError::Unknown(escape::line(&cause.to_string()).into_owned()))
+}
+
+fn escape_texts(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = escape::text(text).into_owned(),
+        Value::Array(values) => values.iter_mut().for_each(escape_texts),
+        Value::Object(object) => {
+            let odd = object.keys().any(|key| escape::line(key) != *key);
+            if odd {
+                let keys = core::mem::take(object).into_iter();
+                *object = keys.map(|(key, value)| (escape::line(&key).into_owned(), value)).collect();
+            }
+            object.values_mut().for_each(escape_texts);
+        }
+        _ => {}
+    }
+}
+
+/// Assembles lines from received bytes.
+#[derive(Debug, Default)]
+pub(super) struct LineBuffer {
+    /// Received bytes that are not consumed yet.
+    pub(super) bytes: Vec<u8>,
+    /// Number of leading bytes known to have no line feed.
+    looked: usize,
+}
+
+impl LineBuffer {
+    /// Next complete line without its line feed; `None` when incomplete. Invalid UTF-8 is replaced.
+    pub(super) fn next(&mut self) -> Result<Option<String>, AgentProtocolError> {
+        let end = self.bytes[self.looked..].iter().position(|byte| *byte == b'\n').map(|place| place + self.looked);
+        self.looked = self.bytes.len();
+        if end.unwrap_or(self.looked) >= MAX_LINE_LENGTH {
+            return Err(AgentProtocolError::TooLong);
+        }
+        let Some(end) = end else { return Ok(None) };
+        let line = String::from_utf8_lossy(&self.bytes[..end]).trim_end_matches('\r').to_owned();
+        self.bytes.drain(..=end);
+        self.looked = 0;
+        Ok(Some(line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use linerate_model::change::{ChangeGroup, ChangePlan, ChangeReason, EffectTiming};
+    use linerate_units::WallTime;
+
+    use super::*;
+
+    pub(crate) fn change() -> HostChange {
+        HostChange {
+            target: ChangeTarget::Setting { key: "net.ipv4.tcp_rmem".to_owned() },
+            from: Some("4096 131072 6291456".to_owned()),
+            to: "4096 131072 67108864".to_owned(),
+            group: ChangeGroup::Buffers,
+            takes_effect: EffectTiming::NewConnections,
+            reason: ChangeReason::default(),
+        }
+    }
+
+    #[test]
+    fn each_request_and_answer_round_trips() {
+        let made_at = WallTime::from_unix(Duration::from_secs(5));
+        let plan = || PlanDocument::from(&ChangePlan { made_at, changes: vec![change()] });
+        let peer: IpAddr = "2001:db8::1".parse().expect("valid");
+        for request in [
+            AgentRequest::Host { peer: Some(peer) },
+            AgentRequest::Begin { plan: plan(), purpose: "a \"test\"\nof lines".to_owned(), limit_ms: 5 },
+            AgentRequest::Extend { plan: plan() },
+            AgentRequest::Apply { group: ChangeGroup::Buffers },
+            AgentRequest::TakeBack { group: ChangeGroup::Buffers },
+            AgentRequest::Renew { limit_ms: u64::MAX },
+            AgentRequest::ForgetMetrics { peer },
+            AgentRequest::Keep { in_file: true, evidence: String::new(), warnings: vec!["w".to_owned()] },
+            AgentRequest::RollBack { reason: "why".to_owned() },
+        ] {
+            let line = encode(&request).expect("short");
+            assert!(line.ends_with('\n') && line.matches('\n').count() == 1, "{line}");
+            assert_eq!(decode(&line), Ok(request));
+        }
+        let outcome = ApplyOutcome { change: change(), written: WriteOutcome::Adjusted, now: None };
+        let targets = vec![change().target];
+        let (id, file) = (ChangeId::new(7), Some(PathBuf::from("/etc/x")));
+        let kept = KeptChanges { id, file, lasting: targets.clone(), until_reboot: targets, warnings: Vec::new() };
+        for answer in [
+            AgentAnswer::Host { host: Box::default() },
+            AgentAnswer::Begun { left: vec!["x".to_owned()] },
+            AgentAnswer::Applied { outcomes: vec![(&outcome).into()] },
+            AgentAnswer::TakenBack { left: Vec::new() },
+            AgentAnswer::Kept { kept: (&kept).into() },
+            AgentAnswer::Done,
+            AgentAnswer::Failed { reason: "no".to_owned(), needs_privilege: true },
+        ] {
+            assert_eq!(decode(&encode(&answer).expect("short")), Ok(answer));
+        }
+        assert_eq!(ApplyOutcome::from(OutcomeDocument::from(&outcome)), outcome);
+        assert_eq!(KeptChanges::from(KeptDocument::from(&kept)), kept);
+    }
+
+    #[test]
+    fn errors_in_a_line_are_reported() {
+        let wrong = |line: &str| decode::<AgentAnswer>(line).expect_err("wrong");
+        assert!(
+            matches!(wrong("hello"), AgentProtocolError::NotJson(_))
+                && matches!(wrong("[1]"), AgentProtocolError::NotJson(_))
+        );
+        assert_eq!(wrong(r#"{"answer":"done"}"#), AgentProtocolError::Schema(None));
+        assert_eq!(wrong(r#"{"answer":"done","schema":2}"#), AgentProtocolError::Schema(Some(2)));
+        assert!(wrong(r#"{"answer":"dance","schema":1}"#).to_string().contains("dance"));
+        assert!(matches!(wrong(r#"{"answer":"begun","left":[],"schema":1,"more":1}"#), AgentProtocolError::Unknown(_)));
+        assert_eq!(
+            encode(&AgentAnswer::Begun { left: vec!["x".repeat(MAX_LINE_LENGTH)] }),
+            Err(AgentProtocolError::TooLong)
+        );
+    }
+
+    #[test]
+    fn texts_are_harmless() {
+        let line = r#"{"schema":1,"answer":"begun","left":["a\u001b[2Jb","c\nd"]}"#;
+        let left = vec!["a\\x1b[2Jb".to_owned(), "c\nd".to_owned()];
+        assert_eq!(decode(line), Ok(AgentAnswer::Begun { left }));
+    }
+
+    #[test]
+    fn lines_come_in_pieces() {
+        let mut lines = LineBuffer::default();
+        let mut taken = Vec::new();
+        for piece in ["", "a", "b\r\n", "\nc\nd", "\n\u{fffd}", "e"] {
+            lines.bytes.extend_from_slice(piece.as_bytes());
+            while let Some(line) = lines.next().expect("short") {
+                taken.push(line);
+            }
+        }
+        assert_eq!(taken, ["ab", "", "c", "d"]);
+        lines.bytes.resize(MAX_LINE_LENGTH, b'x');
+        assert_eq!(lines.next(), Err(AgentProtocolError::TooLong));
+        let mut lines = LineBuffer { bytes: vec![b'x'; MAX_LINE_LENGTH - 1], looked: 0 };
+        assert_eq!(lines.next(), Ok(None));
+        lines.bytes.push(b'\n');
+        assert_eq!(lines.next().map(|line| line.map(|line| line.len())), Ok(Some(MAX_LINE_LENGTH - 1)));
+    }
+}

@@ -1,0 +1,72 @@
+//! Verdict on latency under load in one sentence.
+
+use linerate_model::direction::Direction;
+use std::time::Duration;
+
+use linerate_model::load::{ClassName, LoadDocument, PhaseKind};
+use linerate_units::display;
+
+/// Grade and its basis, then the round trips.
+pub fn sentence(document: &LoadDocument) -> String {
+    let times = round_trips(document);
+    match (&document.grade, &document.ungraded_because) {
+        (Some(grade), _) => {
+            let direction = match grade.direction {
+                Direction::Up => "up",
+                Direction::Down => "down",
+            };
+            format!(
+                "Grade {}: a load {direction} adds {} (95th percentile, {}){times}.",
+                grade.letter,
+                display::duration(Duration::from_nanos(grade.added_ns)),
+                words(grade.class)
+            )
+        }
+        (None, Some(reason)) => format!("No grade, as {reason}{times}."),
+        (None, None) => "Nothing could be measured.".to_owned(),
+    }
+}
+
+/// Class of probes that applications resemble most, among those with round trips.
+pub fn best_class(document: &LoadDocument) -> Option<ClassName> {
+    [ClassName::UdpBestEffort, ClassName::TcpApplication, ClassName::Icmp].into_iter().find(|class| {
+        let mut found = document.phases.iter().flat_map(|phase| &phase.classes);
+        found.any(|found| found.class == *class && found.rtt.is_some())
+    })
+}
+
+/// Title of a phase.
+pub const fn load_label(kind: PhaseKind) -> &'static str {
+    match kind {
+        PhaseKind::Idle => "idle",
+        PhaseKind::Down => "loaded down",
+        PhaseKind::Up => "loaded up",
+        PhaseKind::Both => "loaded in both directions",
+    }
+}
+
+/// Medians of one class in all phases.
+fn round_trips(document: &LoadDocument) -> String {
+    let Some(class) = best_class(document) else { return String::new() };
+    let medians: Vec<String> = document
+        .phases
+        .iter()
+        .filter_map(|phase| {
+            let found = phase.classes.iter().find(|entry| entry.class == class)?;
+            let median = Duration::from_nanos(found.rtt.as_ref()?.median_ns);
+            Some(format!("{} {}", display::duration(median), load_label(phase.kind)))
+        })
+        .collect();
+    if medians.is_empty() { String::new() } else { format!("; round trip {}", medians.join(", ")) }
+}
+
+const fn words(class: ClassName) -> &'static str {
+    match class {
+        ClassName::Icmp => "ICMP echo",
+        ClassName::UdpBestEffort => "UDP best effort",
+        ClassName::UdpExpeditedForwarding => "UDP marked EF",
+        ClassName::TcpApplication => "messages on the loaded connections",
+        ClassName::TcpInfo => "round trips of the loaded connections",
+        ClassName::TcpHandshake => "TCP handshakes",
+    }
+}

@@ -1,0 +1,4 @@
+//! Results in one sentence, by kind of measurement.
+
+pub mod load;
+pub mod path;

@@ -1,0 +1,87 @@
+//! Verdict on a path in one sentence.
+
+use std::time::Duration;
+
+use linerate_model::path::{PathDirection, PathDocument, PeerKind};
+use linerate_units::{BitRate, display};
+
+/// Capacity and round trip, then the problems.
+pub fn sentence(document: &PathDocument) -> String {
+    let mut parts = Vec::new();
+    for (name, end) in [("up", &document.up), ("down", &document.down)] {
+        push_problems(&mut parts, name, end);
+    }
+    let carries = carries(document);
+    let trouble = match parts.len() {
+        0 if document.peer == PeerKind::Linerate && document.up.packets.is_some() => {
+            "no losses, no reordering".to_owned()
+        }
+        0 => String::new(),
+        _ => parts.join("; "),
+    };
+    match (carries.is_empty(), trouble.is_empty()) {
+        (true, true) => "Nothing could be measured.".to_owned(),
+        (false, true) => format!("{carries}."),
+        (true, false) => format!("{}.", upper_first(&trouble)),
+        (false, false) => format!("{carries}: {trouble}."),
+    }
+}
+
+fn carries(document: &PathDocument) -> String {
+    let rate = |end: &PathDirection| {
+        let capacity = end.capacity.as_ref()?;
+        let rate = display::rate(BitRate::from_bits_per_second(capacity.bits_per_second));
+        Some(if capacity.at_least { format!("at least {rate}") } else { rate })
+    };
+    let mut parts = Vec::new();
+    parts.extend(rate(&document.up).map(|rate| format!("{rate} up")));
+    parts.extend(rate(&document.down).map(|rate| format!("{rate} down")));
+    let rtt = document.rtt.best.as_ref();
+    let round_trip = rtt.map(|rtt| format!("round trip {}", display::duration(Duration::from_nanos(rtt.median_ns))));
+    parts.extend(round_trip);
+    upper_first(&parts.join(", "))
+}
+
+fn upper_first(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+fn push_problems(parts: &mut Vec<String>, name: &str, end: &PathDirection) {
+    if let Some(hole) = end.mtu.as_ref().and_then(|mtu| mtu.black_hole_bytes) {
+        parts.push(format!("packets of {hole} B and more are dropped without an ICMP error {name}"));
+    }
+    if let Some(policer) = end.policer.as_ref().filter(|policer| policer.present) {
+        let rate = policer.bits_per_second.map(|rate| display::rate(BitRate::from_bits_per_second(rate)));
+        parts.push(format!("a policer limits the rate to {} {name}", rate.unwrap_or_else(|| "less".to_owned())));
+    }
+    let Some(packets) = &end.packets else { return };
+    let share = |share: f64| format!("{} %", significant(share * 100.0));
+    if let Some(loss) = packets.loss.filter(|loss| *loss > 0.0) {
+        parts.push(format!("{} of packets lost {name}", share(loss)));
+    }
+    if let Some(duplication) = packets.duplication.filter(|duplication| *duplication > 0.0) {
+        parts.push(format!("{} duplicated {name}", share(duplication)));
+    }
+    if let Some(reordering) = packets.reordering.filter(|reordering| *reordering > 0.0) {
+        parts.push(format!("{} reordered {name}", share(reordering)));
+    }
+    let cleared =
+        end.marks.as_ref().is_some_and(|marks| marks.ecn.iter().any(|mark| mark.sent > 0 && mark.arrived == Some(0)));
+    if cleared {
+        parts.push(format!("ECN marks are cleared {name}"));
+    }
+}
+
+/// Formats a value with two significant digits.
+fn significant(value: f64) -> String {
+    if value >= 10.0 {
+        format!("{value:.0}")
+    } else if value >= 1.0 {
+        format!("{value:.1}")
+    } else if value >= 0.1 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.3}")
+    }
+}

@@ -1,0 +1,67 @@
+//! Formatting of figures, and helpers to build a verdict.
+
+use core::time::Duration;
+
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
+use linerate_units::{BitRate, ByteCount, Ratio, display};
+
+use crate::tuning::BufferNeed;
+
+pub(super) fn rate(rate: BitRate) -> String {
+    display::rate(rate)
+}
+
+pub(super) fn size(size: ByteCount) -> String {
+    display::size(size)
+}
+
+pub(super) fn time(time: Duration) -> String {
+    display::duration(time)
+}
+
+pub(super) fn percent(share: Ratio) -> String {
+    display::percent(share)
+}
+
+/// Formats a share that may exceed one.
+pub(super) fn percent_of(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// Advice for the third number of a setting: the value that this path needs.
+pub(super) fn third_number_advice(host: &str, key: &str, now: Option<ByteCount>, needed: Option<BufferNeed>) -> String {
+    match needed {
+        None => "measure the path's capacity (`linerate diagnose HOST`) to compute the value that it needs".to_owned(),
+        Some(needed) if now.is_some_and(|now| now >= needed.size) => format!(
+            "{key} of the {host} covers the path's need ({}): another limit keeps the buffer smaller, a program \
+            that sets it or net.ipv4.tcp_mem",
+            needed.arithmetic
+        ),
+        Some(needed) => format!("on the {host}, the third number of {key}: {}", needed.arithmetic),
+    }
+}
+
+/// Returns a verdict without evidence and advice.
+pub(super) fn verdict(cause: Cause, confidence: Confidence, text: impl Into<String>) -> DiagnosisVerdict {
+    DiagnosisVerdict { cause, confidence, text: text.into(), evidence: Vec::new(), advice: Vec::new() }
+}
+
+/// Builder methods of a verdict.
+pub(super) trait VerdictBuilder {
+    /// Adds a figure with its name, if known.
+    fn figure(self, name: &str, value: Option<String>) -> Self;
+    /// Adds one piece of advice.
+    fn advice(self, text: impl Into<String>) -> Self;
+}
+
+impl VerdictBuilder for DiagnosisVerdict {
+    fn figure(mut self, name: &str, value: Option<String>) -> Self {
+        self.evidence.extend(value.map(|value| format!("{name}: {value}")));
+        self
+    }
+
+    fn advice(mut self, text: impl Into<String>) -> Self {
+        self.advice.push(text.into());
+        self
+    }
+}

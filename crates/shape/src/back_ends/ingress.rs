@@ -1,0 +1,160 @@
+//! Ingress: redirected to an intermediate device, or policed.
+
+use core::time::Duration;
+use linerate_model::direction::Direction;
+
+use linerate_units::{BitRate, ByteCount};
+
+use super::builder::{DirectionBuilder, RECEIVE_OFFLOADS, switch_off_offloads};
+use super::{PlanInputs, sizes};
+use crate::capability::{KernelCapabilities, KernelFeature};
+use crate::plan::{
+    FilterProtocol, FilterTarget, IngressControl, QdiscHandle, ShaperPlan, TcParent, intermediate_device,
+};
+use crate::policy::TrafficImportance;
+
+const INGRESS: KernelFeature = KernelFeature::Discipline("ingress");
+const U32: KernelFeature = KernelFeature::Filter("u32");
+const MATCHALL: KernelFeature = KernelFeature::Filter("matchall");
+
+/// Filter that matches every packet: `u32` where available, which is nearly everywhere.
+fn everything(capabilities: &KernelCapabilities) -> Option<(&'static str, &'static str)> {
+    if capabilities.has(U32) {
+        Some(("u32", "match u32 0 0"))
+    } else if capabilities.has(MATCHALL) {
+        Some(("matchall", ""))
+    } else {
+        None
+    }
+}
+
+/// Share of the given rate that a slow link's ingress shaper leaves unused.
+///
+/// A sender's window grows by about a packet per round trip, and that packet goes into the modem's queue, not ours: it
+/// drains only through the unused share. Where packets take long, the usual margin is too small. Zero for packets of 4
+/// ms (3 Mbit/s), growing to 5 % for 14 ms (0.85 Mbit/s) and longer.
+fn margin(inputs: &PlanInputs<'_>, rate: BitRate) -> f64 {
+    let packet = rate.time_to_send(inputs.full_packet()).unwrap_or_default();
+    let beyond = packet.saturating_sub(sizes::SHORT).as_secs_f64() / MARGIN_RANGE.as_secs_f64();
+    MAX_MARGIN * beyond.min(1.0)
+}
+
+/// Range of a packet's time over which the margin grows, and the maximum margin.
+const MARGIN_RANGE: Duration = Duration::from_millis(10);
+const MAX_MARGIN: f64 = 0.05;
+
+/// Shapes ingress with `shape` on an intermediate device; else polices it; else adds a note.
+pub(super) fn add(
+    inputs: &PlanInputs<'_>,
+    plan: &mut ShaperPlan,
+    rate: BitRate,
+    shape: impl Fn(&mut DirectionBuilder<'_>),
+) {
+    let margin = margin(inputs, rate);
+    if margin > 0.0 {
+        plan.notes.push(format!(
+            "Ingress is shaped {:.1} % below its rate: on such a slow link a sender's growing window would otherwise \
+             keep the modem's own queue filled.",
+            margin * 100.0
+        ));
+    }
+    let rate = rate * (1.0 - margin);
+    let capabilities = inputs.capabilities;
+    let Some(filter) = everything(capabilities) else {
+        note_uncontrolled(plan, &[capabilities.lacks(U32), capabilities.lacks(MATCHALL)]);
+        return;
+    };
+    let lacks =
+        |features: &[KernelFeature]| features.iter().map(|feature| capabilities.lacks(*feature)).collect::<Vec<_>>();
+    let redirect = lacks(&[INGRESS, KernelFeature::Action("mirred"), KernelFeature::IntermediateDevice]);
+    if redirect.iter().all(Option::is_none) {
+        add_redirect(inputs, plan, rate, filter, shape);
+        return;
+    }
+    let police = lacks(&[INGRESS, KernelFeature::Action("police")]);
+    if police.iter().all(Option::is_none) {
+        let why: Vec<_> = redirect.into_iter().flatten().collect();
+        plan.notes.push(format!("Received packets are policed, not shaped: {}.", why.join(", ")));
+        policed(inputs, plan, rate, filter);
+        return;
+    }
+    note_uncontrolled(plan, &[redirect, police].concat());
+}
+
+fn note_uncontrolled(plan: &mut ShaperPlan, lacking: &[Option<String>]) {
+    let mut why: Vec<_> = lacking.iter().flatten().cloned().collect();
+    why.dedup();
+    let why = why.join(", ");
+    plan.notes.push(format!("Received packets are not controlled: {why}."));
+    plan.receiving = IngressControl::Uncontrolled(why);
+}
+
+fn add_redirect(
+    inputs: &PlanInputs<'_>,
+    plan: &mut ShaperPlan,
+    rate: BitRate,
+    (kind, all): (&'static str, &str),
+    shape: impl Fn(&mut DirectionBuilder<'_>),
+) {
+    let name = intermediate_device(&inputs.device.name);
+    let mut builder = DirectionBuilder::new(inputs, Direction::Down, &name, rate);
+    builder.make_device("received packets can be queued only on the egress of another device");
+    shape(&mut builder);
+    builder.set_up_device("packets sent to a device that is down are dropped");
+    builder.finish(plan);
+
+    let mut builder = DirectionBuilder::new(inputs, Direction::Down, &inputs.device.name, rate);
+    hook(&mut builder);
+    builder.filter(
+        TcParent::Ingress,
+        (FilterProtocol::All, 10),
+        (kind, &format!("{all} action mirred egress redirect dev {name}")),
+        Some(FilterTarget::Redirect(name.clone())),
+        "everything, IPv4 and IPv6; last, so that the target is ready before the first packet",
+    );
+    builder.finish(plan);
+    plan.intermediate = Some(name);
+    plan.receiving = IngressControl::Redirected;
+}
+
+fn hook(builder: &mut DirectionBuilder<'_>) {
+    let place = (TcParent::Ingress, QdiscHandle::INGRESS);
+    builder.discipline(place, "ingress", None, "", "the hook on which filters see received packets");
+}
+
+/// Bucket of the policer: 20 ms, or six full packets. LARTC's 10 kB dropped half of the traffic at 20 Mbit/s.
+fn bucket(inputs: &PlanInputs<'_>, rate: BitRate) -> ByteCount {
+    (inputs.full_packet() * 6).max(rate * Duration::from_millis(20))
+}
+
+fn policed(inputs: &PlanInputs<'_>, plan: &mut ShaperPlan, rate: BitRate, (kind, all): (&'static str, &str)) {
+    let mut builder = DirectionBuilder::new(inputs, Direction::Down, &inputs.device.name, rate);
+    hook(&mut builder);
+    let layer = inputs.line.layer;
+    let held = sizes::representable_rate(sizes::without_ptm(layer, rate));
+    let bucket = bucket(inputs, held);
+    // At this hook the kernel counts IP packets without link-layer header.
+    let counted = sizes::link_layer_options(layer, ByteCount::ZERO);
+    let words = format!(
+        "{all} action police rate {} burst {} mtu 65535{counted} drop",
+        sizes::rate_argument(held),
+        bucket.get()
+    );
+    builder.filter(
+        TcParent::Ingress,
+        (FilterProtocol::All, 10),
+        (kind, &words),
+        Some(FilterTarget::Police),
+        "dropped above the rate, IPv4 and IPv6: senders slow down, at the cost of retransmissions",
+    );
+    let drained = rate.time_to_send(bucket).unwrap_or_default();
+    for importance in [TrafficImportance::Interactive, TrafficImportance::Default] {
+        // The bucket's content may wait in the queue at the link's far end.
+        builder.predict(importance, drained / 2, drained);
+    }
+    builder.finish(plan);
+    plan.receiving = IngressControl::Policed;
+    if plan.offloads.iter().all(|offload| offload.feature != "gro") {
+        switch_off_offloads(plan, inputs, rate, &RECEIVE_OFFLOADS);
+    }
+}

@@ -1,0 +1,137 @@
+//! Back ends that can shape a link, best first: one file each.
+
+mod builder;
+mod cake;
+mod cake_mq;
+mod classify;
+mod htb_bfifo;
+mod htb_fq_codel;
+mod htb_fq_pie;
+mod htb_sfq;
+mod htb_tree;
+mod ingress;
+mod lartc_cbq;
+mod lartc_htb;
+mod sizes;
+mod tbf;
+
+use linerate_units::{BitRate, ByteCount, Mtu, Ratio};
+
+use crate::capability::{KernelCapabilities, KernelFeature};
+use crate::link::AccessLink;
+use crate::plan::ShaperPlan;
+use crate::policy::TrafficPolicy;
+use crate::refusal::ShaperRefusal;
+
+/// Properties of the interface to shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceProperties {
+    /// Name.
+    pub name: String,
+    /// MTU.
+    pub mtu: Mtu,
+    /// Link-layer header bytes that the kernel counts: 14 for Ethernet, 0 for PPP and tunnels.
+    pub header: ByteCount,
+    /// Number of transmit queues; `None` when unknown, which counts as one.
+    pub transmit_queues: Option<u32>,
+    /// Packet processing load of the busiest processor; `None` when not measured.
+    pub busiest_processor: Option<Ratio>,
+}
+
+impl DeviceProperties {
+    /// Properties of an Ethernet interface known by name only.
+    #[must_use]
+    pub fn ethernet(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            mtu: Mtu::new(1500),
+            header: ByteCount::new(14),
+            transmit_queues: None,
+            busiest_processor: None,
+        }
+    }
+}
+
+/// Inputs of a plan.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanInputs<'a> {
+    /// Access link.
+    pub line: &'a AccessLink,
+    /// Policy.
+    pub policy: &'a TrafficPolicy,
+    /// Capabilities of the kernel.
+    pub capabilities: &'a KernelCapabilities,
+    /// Interface.
+    pub device: &'a DeviceProperties,
+}
+
+impl PlanInputs<'_> {
+    /// Size of the largest packet on the link; without a stated overhead, as the kernel counts it.
+    #[must_use]
+    pub fn full_packet(&self) -> ByteCount {
+        self.line.full_packet().max(self.full_frame())
+    }
+
+    /// Size of the largest packet as the kernel counts it, with the interface's header.
+    #[must_use]
+    pub fn full_frame(&self) -> ByteCount {
+        self.line.mtu.byte_count() + self.device.header
+    }
+}
+
+/// A back end.
+#[derive(Debug)]
+pub struct BackEnd {
+    /// Name on the command line: `cake`, `htb+fq_codel`, …
+    pub id: &'static str,
+    /// Title: one line without a full stop.
+    pub title: &'static str,
+    /// Method and purpose, in some sentences.
+    pub explanation: &'static str,
+    /// Source of the method.
+    pub citation: &'static str,
+    /// Features required to shape egress.
+    pub needs: &'static [KernelFeature],
+    /// Reason against its automatic choice for this link, as a phrase; `None` when suitable. A request by name
+    /// overrides it.
+    pub unsuitable: fn(&PlanInputs<'_>) -> Option<String>,
+    /// True when it may be chosen automatically; historical scripts are not.
+    pub automatic: bool,
+    /// Remedy when it is unavailable, as a phrase without a full stop.
+    remedy: &'static str,
+    /// Adds its steps to an empty plan.
+    make: fn(&PlanInputs<'_>, ShaperPlan) -> ShaperPlan,
+}
+
+impl BackEnd {
+    /// Plans for this link and kernel, or returns the missing feature.
+    pub fn plan(&self, inputs: &PlanInputs<'_>) -> Result<ShaperPlan, ShaperRefusal> {
+        let refusal = |reason| ShaperRefusal { back_end: Some(self.id), reason, way_out: self.remedy.to_owned() };
+        if inputs.line.up.is_none_or(BitRate::is_zero) && inputs.line.down.is_none_or(BitRate::is_zero) {
+            return Err(refusal("neither direction has a rate".to_owned()));
+        }
+        if let Some(lacking) = self.needs.iter().find_map(|feature| inputs.capabilities.lacks(*feature)) {
+            return Err(refusal(lacking));
+        }
+        Ok((self.make)(inputs, ShaperPlan::empty(self.id, &inputs.device.name)))
+    }
+}
+
+/// All back ends, in order of preference.
+pub static BACK_ENDS: &[&BackEnd] = &[
+    &cake_mq::BACK_END,
+    &cake::BACK_END,
+    &htb_fq_codel::BACK_END,
+    &htb_fq_pie::BACK_END,
+    &htb_sfq::BACK_END,
+    &htb_bfifo::BACK_END,
+    &tbf::BACK_END,
+    &lartc_htb::BACK_END,
+    &lartc_cbq::BACK_END,
+];
+
+/// Finds the back end with this name.
+#[must_use]
+pub fn by_id(id: &str) -> Option<&'static BackEnd> {
+    BACK_ENDS.iter().copied().find(|back_end| back_end.id == id)
+}

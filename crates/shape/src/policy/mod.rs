@@ -1,0 +1,242 @@
+//! Traffic policy of a link: priorities and fairness.
+
+mod prefix;
+
+use linerate_units::{Dscp, Port};
+use serde::{Deserialize, Serialize};
+
+pub use self::prefix::{HostPrefix, ParsePrefixError};
+
+/// Importance of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TrafficImportance {
+    /// Interactive: key strokes, speech, name lookups, acknowledgements. Goes first, within its share.
+    Interactive,
+    /// Everything without a rule.
+    Default,
+    /// Background: backups, seeding. Has the smallest share, and the rate unused by others.
+    Bulk,
+}
+
+impl TrafficImportance {
+    /// All levels, from the first served to the last.
+    pub const ALL: [Self; 3] = [Self::Interactive, Self::Default, Self::Bulk];
+
+    /// Name: `interactive`, `default` or `bulk`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Interactive => "interactive",
+            Self::Default => "default",
+            Self::Bulk => "bulk",
+        }
+    }
+
+    /// Parses a [`name`](Self::name).
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|importance| importance.name() == name)
+    }
+}
+
+/// Transport protocol with ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PortTransport {
+    /// TCP.
+    Tcp,
+    /// UDP, including QUIC.
+    Udp,
+}
+
+impl PortTransport {
+    /// Protocol number in the IP header (IANA "Assigned Internet Protocol Numbers").
+    #[must_use]
+    pub const fn number(self) -> IpProtocol {
+        match self {
+            Self::Tcp => IpProtocol(6),
+            Self::Udp => IpProtocol(17),
+        }
+    }
+
+    /// Name: `TCP` or `UDP`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+        }
+    }
+}
+
+/// Number of a protocol above IP: `Protocol` of IPv4, `Next Header` of IPv6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IpProtocol(u8);
+
+impl IpProtocol {
+    /// Protocol with this number.
+    #[must_use]
+    pub const fn new(number: u8) -> Self {
+        Self(number)
+    }
+
+    /// Protocol number.
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+/// Packets that a rule selects, in both IPv4 and IPv6.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PacketSelector {
+    /// Packets with this codepoint, with any ECN bits.
+    Mark(Dscp),
+    /// Packets to or from this port.
+    Port(PortTransport, Port),
+    /// Packets to or from these hosts on the far side of the link.
+    Host(HostPrefix),
+    /// Packets of this protocol.
+    Protocol(IpProtocol),
+    /// TCP segments with the ACK flag and without payload: header lengths add up to the packet length. Includes
+    /// segments with timestamps and selective acknowledgements, which a bound on the length misses.
+    PureAcknowledgement,
+    /// ICMP and `ICMPv6`.
+    Icmp,
+}
+
+/// Rule that gives packets an importance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrafficRule {
+    /// Selected packets.
+    pub selector: PacketSelector,
+    /// Importance of the packets.
+    pub importance: TrafficImportance,
+    /// Reason, as a phrase without a full stop.
+    pub reason: String,
+}
+
+impl TrafficRule {
+    fn new(selector: PacketSelector, importance: TrafficImportance, reason: &str) -> Self {
+        Self { selector, importance, reason: reason.to_owned() }
+    }
+}
+
+/// Units that share a full link equally.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FairnessUnit {
+    /// Flows: a host with ten flows has ten shares.
+    Flows,
+    /// Local hosts first, then the flows of each; also behind NAT.
+    #[default]
+    Hosts,
+}
+
+/// Traffic policy of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrafficPolicy {
+    /// Rules, of which the first match counts; unmatched packets are default.
+    pub rules: Vec<TrafficRule>,
+    /// True when codepoints of packets are trusted: CAKE then has four tins instead of one. [`PacketSelector::Mark`] rules
+    /// apply wherever a back end classifies.
+    pub trust_marks: bool,
+    /// Fairness, where the back end supports it.
+    pub fairness: FairnessUnit,
+    /// True when this host does NAT, so that hosts are distinguished by conntrack.
+    pub translates_addresses: bool,
+}
+
+impl Default for TrafficPolicy {
+    /// LARTC's priorities in a current form: key strokes, acknowledgements and ICMP first, in both families, limited to
+    /// their share; marked bulk last.
+    fn default() -> Self {
+        let mut rules = vec![
+            TrafficRule::new(
+                PacketSelector::PureAcknowledgement,
+                TrafficImportance::Interactive,
+                "acknowledgements that wait behind an upload slow the download that they acknowledge",
+            ),
+            TrafficRule::new(
+                PacketSelector::Icmp,
+                TrafficImportance::Interactive,
+                "pings, and the errors and neighbours that IP needs",
+            ),
+        ];
+        rules.extend(MARKS.iter().filter_map(|(codepoint, importance, reason)| {
+            Dscp::new(*codepoint).map(|mark| TrafficRule::new(PacketSelector::Mark(mark), *importance, reason))
+        }));
+        rules.extend(PORTS.iter().filter_map(|(transport, port, reason)| {
+            let port = Port::new(*port)?;
+            Some(TrafficRule::new(PacketSelector::Port(*transport, port), TrafficImportance::Interactive, reason))
+        }));
+        Self { rules, trust_marks: false, fairness: FairnessUnit::default(), translates_addresses: false }
+    }
+}
+
+impl TrafficPolicy {
+    /// True when there are rules beyond marks and flows.
+    #[must_use]
+    pub fn has_own_rules(&self) -> bool {
+        let usual = Self::default();
+        self.rules.iter().any(|rule| !usual.rules.contains(rule))
+    }
+
+    /// Rules beyond those of the default policy.
+    pub fn own_rules(&self) -> impl Iterator<Item = &TrafficRule> {
+        let usual = Self::default();
+        self.rules.iter().filter(move |rule| !usual.rules.contains(rule))
+    }
+}
+
+/// Codepoints that applications set today (RFC 8325 §4, RFC 8622, OpenSSH's `IPQoS`), and LARTC's minimise-delay.
+const MARKS: [(u8, TrafficImportance, &str); 9] = [
+    (46, TrafficImportance::Interactive, "EF: speech (RFC 3246), and key strokes of OpenSSH since 10.1"),
+    (44, TrafficImportance::Interactive, "VA: admitted speech (RFC 5865)"),
+    (48, TrafficImportance::Interactive, "CS6: routing, and formerly SSH and time servers"),
+    (32, TrafficImportance::Interactive, "CS4: interactive video (RFC 4594)"),
+    (34, TrafficImportance::Interactive, "AF41: video calls (RFC 8837)"),
+    (18, TrafficImportance::Interactive, "AF21: key strokes of OpenSSH 7.8 to 10.0"),
+    (
+        4,
+        TrafficImportance::Interactive,
+        "minimise-delay of RFC 1349: key strokes of older SSH and telnet, as LARTC had it",
+    ),
+    (8, TrafficImportance::Bulk, "CS1: background (RFC 4594), file copies of OpenSSH"),
+    (1, TrafficImportance::Bulk, "LE: lower effort (RFC 8622)"),
+];
+
+/// Ports of latency-critical single packets.
+const PORTS: [(PortTransport, u16, &str); 2] = [
+    (PortTransport::Udp, 53, "name lookups, which precede each page"),
+    (PortTransport::Udp, 123, "time synchronisation, which depends on their delay"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_policy_is_complete() {
+        let policy = TrafficPolicy::default();
+        assert_eq!(policy.rules.len(), 2 + MARKS.len() + PORTS.len(), "each constant is a valid codepoint or port");
+        assert!(!policy.has_own_rules());
+        assert!(policy.rules.iter().all(|rule| !rule.reason.is_empty() && !rule.reason.ends_with('.')));
+        for importance in TrafficImportance::ALL {
+            assert_eq!(TrafficImportance::from_name(importance.name()), Some(importance));
+        }
+    }
+
+    #[test]
+    fn own_rules_are_separate() {
+        let mut policy = TrafficPolicy::default();
+        let port = Port::new(22).expect("not zero");
+        policy.rules.push(TrafficRule::new(
+            PacketSelector::Port(PortTransport::Tcp, port),
+            TrafficImportance::Interactive,
+            "ssh",
+        ));
+        assert!(policy.has_own_rules());
+        assert_eq!(policy.own_rules().count(), 1);
+    }
+}
