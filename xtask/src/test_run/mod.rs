@@ -35,6 +35,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     let text = table::table(&outcomes);
     println!("\n{text}{:.0} s in all", started.elapsed().as_secs_f64());
     outcomes.iter().flat_map(|outcome| &outcome.not_run).for_each(|line| println!("not run: {line}"));
+    outcomes.iter().flat_map(|outcome| &outcome.unstable).for_each(|test| println!("unstable, passed alone: {test}"));
     if options.write {
         table::write(&text, started.elapsed())?;
     }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 
 /// Options of the command line.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TestOptions {
     /// Suites that run at the same time.
     pub(super) jobs: usize,
@@ -11,6 +11,8 @@ pub(super) struct TestOptions {
     pub(super) without_root: bool,
     /// True when further cases are run that take long.
     pub(super) long: bool,
+    /// True when tests that failed beside others are run again, alone.
+    pub(super) rerun_failed: bool,
     /// True when the table is stored in the documentation.
     pub(super) write: bool,
     /// Packages to build; all when empty.
@@ -33,8 +35,7 @@ impl TestOptions {
 
 pub(super) fn parse(arguments: &[String]) -> Result<TestOptions> {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut options =
-        TestOptions { jobs, without_root: false, long: false, write: false, packages: vec![], suites: vec![] };
+    let mut options = TestOptions { jobs, ..TestOptions::default() };
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().with_context(|| format!("{argument} needs a value"));
@@ -43,6 +44,7 @@ pub(super) fn parse(arguments: &[String]) -> Result<TestOptions> {
             "--package" => options.packages.push(value()?.clone()),
             "--without-root" => options.without_root = true,
             "--long" => options.long = true,
+            "--rerun-failed" => options.rerun_failed = true,
             "--write" => options.write = true,
             suite if !suite.starts_with('-') => options.suites.push(suite.to_owned()),
             _ => bail!("unknown argument '{argument}'"),

@@ -24,6 +24,10 @@ pub(super) struct SuiteOutcome {
     pub(super) failed: usize,
     /// Tests that were left out, each with the reason.
     pub(super) not_run: Vec<String>,
+    /// Names of the tests that failed, as far as the output has them.
+    pub(super) failed_tests: Vec<String>,
+    /// Tests that failed beside others and passed alone, each with its suite.
+    pub(super) unstable: Vec<String>,
     pub(super) time: Duration,
     /// Output to be shown: empty when all passed.
     pub(super) complaint: String,
@@ -35,6 +39,7 @@ impl SuiteOutcome {
         let counts = counts(output);
         self.passed += counts.passed;
         self.failed += counts.failed.max(usize::from(!is_success));
+        self.failed_tests.extend(output.lines().filter_map(failed_test).map(str::to_owned));
         if !is_success {
             self.complaint += output.find("\nfailures:\n").map_or(output, |start| &output[start..]);
         }
@@ -53,6 +58,19 @@ struct ResultCounts {
     passed: usize,
     failed: usize,
     ignored: usize,
+}
+
+/// Runs each failed test again, alone; one that passes then is counted as passed and named as unstable.
+pub(super) fn rerun_failed(suite: &TestSuite, outcome: &mut SuiteOutcome) -> Result<()> {
+    for test in std::mem::take(&mut outcome.failed_tests) {
+        let (output, is_success) = run_program(suite, &["--include-ignored", "--exact", &test])?;
+        if is_success && counts(&output).passed == 1 {
+            outcome.passed += 1;
+            outcome.failed -= 1;
+            outcome.unstable.push(format!("{} {test}", suite.name));
+        }
+    }
+    Ok(())
 }
 
 /// Runs a suite, its ignored tests that need root where there is root, and further cases with `--long`.
@@ -133,6 +151,11 @@ pub(super) fn run_documentation(packages: &[String]) -> Result<SuiteOutcome> {
     Ok(outcome)
 }
 
+/// Parses a line such as `test a::b ... FAILED`.
+fn failed_test(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
+}
+
 /// Adds up lines such as `test result: ok. 3 passed; 1 failed; 2 ignored; …`.
 fn counts(output: &str) -> ResultCounts {
     let mut counts = ResultCounts::default();
@@ -161,7 +184,7 @@ mod tests {
                           test result: FAILED. 3 passed; 1 failed; 2 ignored; 0 measured; 4 filtered out; finished in 1.20s\n";
 
     fn options(without_root: bool) -> TestOptions {
-        TestOptions { jobs: 1, without_root, long: false, write: false, packages: vec![], suites: vec![] }
+        TestOptions { jobs: 1, without_root, ..TestOptions::default() }
     }
 
     #[test]
@@ -181,14 +204,14 @@ mod tests {
         assert!(outcome.complaint.contains("segmentation fault"));
     }
 
-    fn suite(script: &str) -> TestSuite {
-        let folder = std::env::temp_dir().join(format!("linerate-xtask-{}", std::process::id()));
+    fn suite(name: &str, script: &str) -> TestSuite {
+        let folder = std::env::temp_dir().join(format!("linerate-xtask-{name}-{}", std::process::id()));
         let program = folder.join("debug/deps/program");
         std::fs::create_dir_all(folder.join("debug/deps")).expect("the temporary folder is writable");
         std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("the temporary folder is writable");
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(&program, mode).expect("the file is ours");
-        TestSuite { name: "a/b".to_owned(), program, folder }
+        TestSuite { name: name.to_owned(), program, folder }
     }
 
     #[test]
@@ -196,12 +219,27 @@ mod tests {
         let script = "if [ \"$1\" = --ignored ]; then\n  echo \"test result: ok. 1 passed; 0 failed; 0 ignored\"\nelse\n  \
                       echo \"test c ... ignored, needs root: d\"\n  echo \"test e ... ignored, long: f\"\n  \
                       echo \"test result: ok. 2 passed; 0 failed; 2 ignored\"\nfi";
-        let suite = suite(script);
+        let suite = suite("b", script);
         let outcome = run_suite(&suite, &options(false));
         let expected = if is_root() { (3, 0) } else { (2, 1) };
         assert_eq!((outcome.passed, outcome.failed), expected, "{}", outcome.complaint);
-        assert_eq!(outcome.not_run[0], "a/b e (long)");
+        assert_eq!(outcome.not_run[0], "b e (long)");
         assert_eq!(run_suite(&suite, &options(true)).failed, 0);
+        std::fs::remove_dir_all(&suite.folder).expect("the folder is ours");
+    }
+
+    #[test]
+    fn a_failed_test_that_passes_alone_is_unstable() {
+        let script = "case \"$*\" in\n  *first) echo \"test result: ok. 1 passed; 0 failed\" ;;\n  \
+                      *second) echo \"test result: FAILED. 0 passed; 1 failed\"; exit 101 ;;\n  \
+                      *) echo \"test first ... FAILED\"; echo \"test second ... FAILED\"\n     \
+                      echo \"test result: FAILED. 3 passed; 2 failed\"; exit 101 ;;\nesac";
+        let suite = suite("rerun", script);
+        let mut outcome = run_suite(&suite, &options(true));
+        assert_eq!((outcome.passed, outcome.failed), (3, 2));
+        rerun_failed(&suite, &mut outcome).expect("the program starts");
+        assert_eq!((outcome.passed, outcome.failed), (4, 1));
+        assert_eq!(outcome.unstable, ["rerun first"]);
         std::fs::remove_dir_all(&suite.folder).expect("the folder is ours");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use super::build::TestSuite;
 use super::options::TestOptions;
-use super::outcome::{SuiteOutcome, run_suite};
+use super::outcome::{self, SuiteOutcome, run_suite};
 
 /// Suites that run alone, each with the reason.
 const ALONE: [(&str, &str); 2] = [
@@ -26,7 +26,19 @@ pub(super) fn run_all(suites: &[TestSuite], options: &TestOptions) -> Vec<SuiteO
     let run = |suite: &TestSuite| run_suite(suite, options);
     let mut outcomes = run_parallel(&together, options.jobs, run);
     outcomes.extend(run_parallel(&alone, 1, run));
+    if options.rerun_failed {
+        rerun_failed(suites, &mut outcomes);
+    }
     outcomes
+}
+
+fn rerun_failed(suites: &[TestSuite], outcomes: &mut [SuiteOutcome]) {
+    for outcome in outcomes.iter_mut().filter(|outcome| outcome.failed > 0) {
+        let Some(suite) = suites.iter().find(|suite| suite.name == outcome.name) else { continue };
+        if let Err(error) = outcome::rerun_failed(suite, outcome) {
+            println!("{}: {error:#}", suite.name);
+        }
+    }
 }
 
 fn run_parallel(

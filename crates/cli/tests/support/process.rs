@@ -87,13 +87,15 @@ impl Process {
     ///
     /// Panics if it is not within `limit`.
     pub fn wait_for_interval(&self, end: f64, limit: Duration) {
-        let has_ended = |output: &str| {
-            let ends = output.split_whitespace().filter_map(|word| word.split_once('-'));
-            let ends = ends.filter_map(|(from, to)| Some((from.parse::<f64>().ok()?, to.parse::<f64>().ok()?)));
-            ends.into_iter().any(|(_, to)| to >= end)
-        };
-        let came = eventually(limit, || has_ended(&self.stdout()));
+        let came = eventually(limit, || self.intervals().iter().any(|(_, to)| *to >= end));
         assert!(came, "{}: no interval to {end} s within {limit:?}:\n{}{}", self.line, self.stdout(), self.stderr());
+    }
+
+    /// Returns beginning and end, in seconds, of each interval printed so far.
+    pub fn intervals(&self) -> Vec<(f64, f64)> {
+        let output = self.stdout();
+        let ranges = output.split_whitespace().filter_map(|word| word.split_once('-'));
+        ranges.filter_map(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?))).collect()
     }
 
     /// Waits for the end.
