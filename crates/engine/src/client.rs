@@ -6,12 +6,13 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use linerate_model::address_family::AddressFamily;
 use linerate_model::event::{ConnectionEstablished, TestEvent, TestStart};
 use linerate_model::parameters::{CpuIndex, EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_model::report::{FarReport, TestTermination};
 use linerate_model::sample::IntervalReport;
 use linerate_model::stream::{EndpointRole, StreamRole};
-use linerate_sys::net::{self, ConnectOptions, IpFamily, SocketSettings};
+use linerate_sys::net::{self, ConnectOptions, SocketSettings};
 use linerate_sys::options::{self, KeepaliveSettings};
 use linerate_sys::poll::{self, PollInterest, PollItem};
 use linerate_sys::signals::InterruptSignals;
@@ -63,7 +64,7 @@ pub struct ClientOptions {
     /// Its port.
     pub port: Port,
     /// Address families to use.
-    pub family: IpFamily,
+    pub family: Option<AddressFamily>,
     /// Address to connect from (`-B`).
     pub bind: Option<IpAddr>,
     /// Interface to use (`--bind-dev`).

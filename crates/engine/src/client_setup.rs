@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
+use linerate_model::address_family::AddressFamily;
 use linerate_model::parameters::{TestDirection, TestParameters, TestProtocol};
 use linerate_model::stream::{StreamDescription, StreamId, StreamRole};
-use linerate_sys::net::{self, ConnectOptions, IpFamily, SocketSettings, UdpOptions};
+use linerate_sys::net::{self, ConnectOptions, SocketSettings, UdpOptions};
 use linerate_sys::poll::{self, PollInterest, PollItem};
 use linerate_sys::{clock, options};
 use linerate_units::{MonotonicTime, Port};
@@ -116,7 +117,7 @@ impl StreamOpening<'_> {
         let udp_options = UdpOptions {
             address: self.options.bind,
             port,
-            family: if remote.is_ipv6() { IpFamily::Ipv6 } else { IpFamily::Ipv4 },
+            family: Some(AddressFamily::of(remote.ip())),
             device: self.options.device.clone(),
             reuse_address: false,
             settings: socket_settings(self.parameters, role),

@@ -4,8 +4,9 @@ use core::time::Duration;
 use std::net::IpAddr;
 
 use linerate_documents::environment::{HostEnvironment, InterfaceEnvironment, OtherTraffic};
+use linerate_model::address_family::AddressFamily;
 use linerate_model::environment::InterfaceCounters;
-use linerate_sys::net::{self, IpFamily};
+use linerate_sys::net::{self};
 use linerate_sys::{clock, environment};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Port};
 use linerate_wire::probe::FarFacts;
@@ -42,7 +43,7 @@ impl OwnTraffic {
 
 impl LocalEnvironment {
     /// Reads this host, and its interface to `host`, if known.
-    pub fn read(host: &str, port: Port, family: IpFamily) -> Self {
+    pub fn read(host: &str, port: Port, family: Option<AddressFamily>) -> Self {
         let remote = net::resolve(host, port, family).ok().and_then(|found| Some(net::canonical(*found.first()?).ip()));
         Self { remote, host: environment::read(remote), read_at: clock::monotonic_now() }
     }

@@ -9,10 +9,10 @@ use linerate_documents::label::LabelledDocument;
 use linerate_documents::run::RunDocument;
 use linerate_engine::probe::ProbeTarget;
 use linerate_engine::surroundings::LocalEnvironment;
+use linerate_model::address_family::AddressFamily;
 use linerate_report::throughput_text::TextStyle;
 use linerate_report::{presentation, text};
 use linerate_sys::clock;
-use linerate_sys::net::IpFamily;
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::{MonotonicTime, Port};
 use serde::Serialize;
@@ -100,11 +100,11 @@ impl MeasurementArguments {
 }
 
 /// Selected address family.
-pub(crate) fn family(network: &NetworkArguments) -> IpFamily {
+pub(crate) fn family(network: &NetworkArguments) -> Option<AddressFamily> {
     match (network.ipv4, network.ipv6) {
-        (true, _) => IpFamily::Ipv4,
-        (_, true) => IpFamily::Ipv6,
-        _ => IpFamily::Any,
+        (true, _) => Some(AddressFamily::Ipv4),
+        (_, true) => Some(AddressFamily::Ipv6),
+        _ => None,
     }
 }
 

@@ -1,6 +1,5 @@
 //! `iperf3 -c`.
 
-use linerate_model::address_family::AddressFamily;
 use std::net::IpAddr;
 use std::process::ExitCode;
 
@@ -10,7 +9,6 @@ use linerate_model::event::TestEvent;
 use linerate_model::parameters::EndCondition;
 use linerate_report::iperf3_json::{self, Iperf3Document};
 use linerate_report::iperf3_text::{Iperf3Renderer, TextOptions};
-use linerate_sys::net::IpFamily;
 use linerate_sys::options::KeepaliveSettings;
 use linerate_sys::signals::InterruptSignals;
 use linerate_sys::{host, process, terminal};
@@ -79,7 +77,7 @@ fn client_options(arguments: &ClientArguments) -> Result<ClientOptions, Error> {
     Ok(ClientOptions {
         host: arguments.host.clone(),
         port: common.port,
-        family: family(common),
+        family: common.address_family,
         bind: bind_address(common)?,
         device: common.bind_device.clone(),
         client_port: arguments.client_port,
@@ -99,19 +97,10 @@ fn client_options(arguments: &ClientArguments) -> Result<ClientOptions, Error> {
     })
 }
 
-/// Selected address families.
-pub(super) fn family(common: &CommonArguments) -> IpFamily {
-    match common.address_family {
-        None => IpFamily::Any,
-        Some(AddressFamily::Ipv4) => IpFamily::Ipv4,
-        Some(AddressFamily::Ipv6) => IpFamily::Ipv6,
-    }
-}
-
 /// Resolves the address of `-B`.
 pub(super) fn bind_address(common: &CommonArguments) -> Result<Option<IpAddr>, Error> {
     let Some(host) = &common.bind else { return Ok(None) };
-    let addresses = linerate_sys::net::resolve(host, Port::IPERF3, family(common))
+    let addresses = linerate_sys::net::resolve(host, Port::IPERF3, common.address_family)
         .map_err(|cause| Error::system(ErrorCode::CONNECT, &cause))?;
     Ok(addresses.first().map(std::net::SocketAddr::ip))
 }

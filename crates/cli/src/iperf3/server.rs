@@ -19,7 +19,7 @@ use linerate_wire::error::ErrorCode;
 use linerate_wire::parameters::ServerLimits;
 
 use super::args::command::{CommonArguments, JsonOutput, ServerArguments, ServerAuthentication};
-use super::client::{bind_address, family, keepalive, prepare, rendered};
+use super::client::{bind_address, keepalive, prepare, rendered};
 use super::output::Iperf3Output;
 use super::{FAILURE, version};
 use crate::firewall::FirewallGuard;
@@ -97,7 +97,7 @@ fn server_options(arguments: &ServerArguments) -> Result<ServerOptions, Error> {
     Ok(ServerOptions {
         address: bind_address(common)?,
         port: Some(common.port),
-        family: family(common),
+        family: common.address_family,
         device: common.bind_device.clone(),
         multipath: arguments.multipath,
         max_sessions: most.unwrap_or(DEFAULT_MAX_SESSIONS),

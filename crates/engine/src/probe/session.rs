@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use linerate_sys::data::train::DatagramMarking;
-use linerate_sys::net::{self, IpFamily, UdpOptions};
+use linerate_sys::net::{self, UdpOptions};
 use linerate_sys::poll::{self, PollInterest};
 use linerate_sys::signals::InterruptSignals;
 use linerate_sys::time_stamp::ClockPair;
@@ -201,7 +201,7 @@ impl ProbeSession {
         };
         let options = UdpOptions {
             address: self.target.bind,
-            family: IpFamily::Any,
+            family: None,
             device: self.target.device.clone(),
             ..UdpOptions::default()
         };

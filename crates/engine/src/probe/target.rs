@@ -4,7 +4,8 @@ use core::time::Duration;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 
-use linerate_sys::net::{self, ConnectOptions, IpFamily, SocketSettings};
+use linerate_model::address_family::AddressFamily;
+use linerate_sys::net::{self, ConnectOptions, SocketSettings};
 use linerate_sys::options::KeepaliveSettings;
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::{Mss, Port};
@@ -23,7 +24,7 @@ pub struct ProbeTarget {
     /// Its control port.
     pub port: Port,
     /// Address families that may be used.
-    pub family: IpFamily,
+    pub family: Option<AddressFamily>,
     /// Local address; `None` lets the kernel choose.
     pub bind: Option<IpAddr>,
     /// The only interface to use.
@@ -43,7 +44,7 @@ impl ProbeTarget {
         Self {
             host: host.into(),
             port,
-            family: IpFamily::Any,
+            family: None,
             bind: None,
             device: None,
             connect_timeout: Some(Duration::from_secs(10)),

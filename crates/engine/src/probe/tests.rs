@@ -7,10 +7,10 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use linerate_model::address_family::AddressFamily;
 use linerate_model::event::TestEvent;
 use linerate_model::report::ServerOutput;
 use linerate_sys::clock;
-use linerate_sys::net::IpFamily;
 use linerate_sys::poll::{self, PollInterest, Waker};
 use linerate_units::{BitRate, ByteCount, PacketCount, Port, TypeOfService};
 use linerate_wire::cookie::Cookie;
@@ -59,7 +59,7 @@ impl SessionObserver for IgnoredEvents {
 fn serve(options: ServerOptions) -> (ProbeTarget, Receiver<&'static str>) {
     let (told, news) = channel();
     let address = Some(Ipv4Addr::LOCALHOST.into());
-    let server = Server::bind(ServerOptions { address, port: None, family: IpFamily::Ipv4, ..options });
+    let server = Server::bind(ServerOptions { address, port: None, family: Some(AddressFamily::Ipv4), ..options });
     let server = server.expect("a free port");
     let port = Port::new(server.address().port()).expect("bound");
     std::thread::spawn(move || server.run(None, &SessionWatcher(told)));

@@ -22,10 +22,11 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use linerate_model::address_family::AddressFamily;
 use linerate_model::event::TestEvent;
 use linerate_model::parameters::CpuIndex;
 use linerate_model::report::ServerOutput;
-use linerate_sys::net::{self, IpFamily, ListenOptions};
+use linerate_sys::net::{self, ListenOptions};
 use linerate_sys::options::KeepaliveSettings;
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::{BitRate, Port};
@@ -48,7 +49,7 @@ pub struct ServerOptions {
     /// Port, for TCP and UDP; `None` lets the kernel choose.
     pub port: Option<Port>,
     /// Address families.
-    pub family: IpFamily,
+    pub family: Option<AddressFamily>,
     /// Interface to listen on only (`--bind-dev`).
     pub device: Option<String>,
     /// Accept Multipath TCP (`-m`).
@@ -100,7 +101,7 @@ impl Default for ServerOptions {
         Self {
             address: None,
             port: Some(Port::IPERF3),
-            family: IpFamily::Any,
+            family: None,
             device: None,
             multipath: false,
             max_sessions: DEFAULT_MAX_SESSIONS,

@@ -9,12 +9,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use linerate_documents::throughput::Outcome;
+use linerate_model::address_family::AddressFamily;
 use linerate_model::event::TestEvent;
 use linerate_model::parameters::{EndCondition, TestParameters};
 use linerate_model::report::{ServerOutput, TestReport};
 use linerate_model::sample::IntervalReport;
 use linerate_model::stream::{StreamId, StreamRole};
-use linerate_sys::net::IpFamily;
 use linerate_units::{ByteCount, PacketCount, Port};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::error::{self, ErrorCode};
@@ -169,7 +169,7 @@ impl TestServer {
 
 pub(crate) fn target(address: SocketAddr) -> ProbeTarget {
     let port = Port::new(address.port()).expect("bound");
-    let family = if address.is_ipv6() { IpFamily::Ipv6 } else { IpFamily::Ipv4 };
+    let family = Some(AddressFamily::of(address.ip()));
     ProbeTarget { family, ..ProbeTarget::new(address.ip().to_string(), port) }
 }
 

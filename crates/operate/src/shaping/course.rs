@@ -12,7 +12,7 @@ use linerate_shape::capability::KernelCapabilities;
 use linerate_shape::script;
 use linerate_shape::verify::PerDirection;
 use linerate_sys::host_access::{HostAccess, RealHost};
-use linerate_sys::net::{self, IpFamily};
+use linerate_sys::net::{self};
 use linerate_sys::process::own_program;
 use linerate_sys::signals::InterruptSignals;
 use linerate_sys::{clock, traffic_control};
@@ -216,7 +216,7 @@ fn print_script(recorded: RecordedShaper) -> Result<String, ShapeError> {
 fn add_route_mtu(shaper: &mut Shaper<'_>, request: &SetUpRequest) -> Result<(), ShapeError> {
     let Some(mtu) = request.recorded.line.route_mtu else { return Ok(()) };
     let target = request.verify.as_ref().map(|settings| &settings.target);
-    let found = target.map(|target| net::resolve(&target.host, target.port, IpFamily::Any)).transpose()?;
+    let found = target.map(|target| net::resolve(&target.host, target.port, None)).transpose()?;
     match found.iter().flatten().next() {
         Some(address) => shaper.add_route_mtu(&address.ip().to_string(), mtu),
         None => shaper.add_route_mtu("default", mtu),

@@ -1,40 +1,17 @@
 //! Addresses and names.
 
-use std::net::{IpAddr, SocketAddr, SocketAddrV6, ToSocketAddrs};
+use std::net::{SocketAddr, SocketAddrV6, ToSocketAddrs};
 use std::os::fd::AsFd;
 
+use linerate_model::address_family::AddressFamily;
 use linerate_units::Port;
 use socket2::SockRef;
 
 use crate::error::{Error, Result};
 
-/// Allowed address families of the internet protocol.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum IpFamily {
-    /// Either.
-    #[default]
-    Any,
-    /// IPv4 only (`-4`).
-    Ipv4,
-    /// IPv6 only (`-6`).
-    Ipv6,
-}
-
-impl IpFamily {
-    /// True when `address` belongs to it.
-    #[must_use]
-    pub const fn allows(self, address: IpAddr) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Ipv4 => address.is_ipv4(),
-            Self::Ipv6 => address.is_ipv6(),
-        }
-    }
-}
-
 /// The addresses of `host` (a name, or an address, an IPv6 one possibly with `%interface`) in the order in which they
 /// should be tried (`getaddrinfo(3)`); never empty.
-pub fn resolve(host: &str, port: Port, family: IpFamily) -> Result<Vec<SocketAddr>> {
+pub fn resolve(host: &str, port: Port, family: Option<AddressFamily>) -> Result<Vec<SocketAddr>> {
     let operation = || format!("looking up the host {host:?}");
     let found = (host, port.get()).to_socket_addrs().map_err(|cause| {
         let text = cause.to_string();
@@ -43,13 +20,14 @@ pub fn resolve(host: &str, port: Port, family: IpFamily) -> Result<Vec<SocketAdd
         Error::refused(operation(), format!("{reason} (is the name right? `getent ahosts {host}` asks the same)"))
     })?;
     let mut addresses: Vec<SocketAddr> = Vec::new();
-    for address in found.filter(|address| family.allows(address.ip())) {
+    for address in found.filter(|address| family.is_none_or(|family| family == AddressFamily::of(address.ip()))) {
         if !addresses.contains(&address) {
             addresses.push(address);
         }
     }
     if addresses.is_empty() {
-        let missing = if family == IpFamily::Ipv6 { "it has no IPv6 address" } else { "it has no IPv4 address" };
+        let missing =
+            if family == Some(AddressFamily::Ipv6) { "it has no IPv6 address" } else { "it has no IPv4 address" };
         return Err(Error::refused(operation(), missing));
     }
     Ok(addresses)

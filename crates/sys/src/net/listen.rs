@@ -6,10 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use linerate_units::Port;
 use socket2::{Protocol, Socket, Type};
 
-use super::address::{IpFamily, canonical};
+use super::address::canonical;
 use super::settings::{self, SocketSettings};
 use crate::error::{Error, Result};
 use crate::options;
+use linerate_model::address_family::AddressFamily;
 
 /// Parameters of a listening socket.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +19,8 @@ pub struct ListenOptions {
     pub address: Option<IpAddr>,
     /// The port; `None` lets the kernel choose a free one.
     pub port: Option<Port>,
-    /// Address families. Without an address, [`IpFamily::Any`] listens for both at once.
-    pub family: IpFamily,
+    /// Address families. Without an address, `None` listens for both at once.
+    pub family: Option<AddressFamily>,
     /// The only interface to use (`--bind-dev`).
     pub device: Option<String>,
     /// Multipath TCP (RFC 8684); plain TCP clients are served too.
@@ -40,13 +41,13 @@ pub struct TcpListening {
 /// Listens, with the longest queue that the system allows (`net.core.somaxconn`).
 pub fn listen_tcp(options: &ListenOptions) -> Result<TcpListening> {
     let address = options.address.unwrap_or(match options.family {
-        IpFamily::Ipv4 => Ipv4Addr::UNSPECIFIED.into(),
-        IpFamily::Any | IpFamily::Ipv6 => Ipv6Addr::UNSPECIFIED.into(),
+        Some(AddressFamily::Ipv4) => Ipv4Addr::UNSPECIFIED.into(),
+        None | Some(AddressFamily::Ipv6) => Ipv6Addr::UNSPECIFIED.into(),
     });
-    if !options.family.allows(address) {
+    if options.family.is_some_and(|family| family != AddressFamily::of(address)) {
         return Err(Error::refused(format!("listening on {address}"), "the address is not of the family asked for"));
     }
-    let fall_back = options.address.is_none() && options.family == IpFamily::Any;
+    let fall_back = options.address.is_none() && options.family.is_none();
     match listen_on(address, options) {
         Err(error) if fall_back && is_without_ipv6(&error) => {
             Ok(TcpListening { listener: listen_on(Ipv4Addr::UNSPECIFIED.into(), options)?, without_ipv6: true })
@@ -78,14 +79,14 @@ pub(super) fn bind_listener(
     socket: &Socket,
     address: IpAddr,
     port: Option<Port>,
-    family: IpFamily,
+    family: Option<AddressFamily>,
     device: Option<&str>,
 ) -> Result<()> {
     if let Some(device) = device {
         options::bind_to_device(socket, device)?;
     }
     if address.is_ipv6() {
-        options::set_ipv6_only(socket, family == IpFamily::Ipv6)?;
+        options::set_ipv6_only(socket, family == Some(AddressFamily::Ipv6))?;
     }
     settings::bind(socket, SocketAddr::new(address, port.map_or(0, Port::get)), address.is_ipv6())
 }

@@ -18,7 +18,7 @@ use core::time::Duration;
 use socket2::SockRef;
 
 pub(crate) use address::for_family;
-pub use address::{IpFamily, addresses, canonical, peer_is_this_host, resolve};
+pub use address::{addresses, canonical, peer_is_this_host, resolve};
 pub use connect::{ConnectOptions, connect_tcp, connect_tcp_timed};
 pub use listen::{ListenOptions, TcpListening, accept_nonblocking, listen_tcp};
 pub use settings::SocketSettings;

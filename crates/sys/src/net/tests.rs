@@ -3,6 +3,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 
+use linerate_model::address_family::AddressFamily;
 use linerate_units::{ByteCount, FlowLabel, Mss, Port, TypeOfService};
 
 use super::*;
@@ -19,18 +20,21 @@ fn loopback_listener() -> (std::net::TcpListener, SocketAddr) {
 #[test]
 fn names_and_addresses() {
     let port = Port::IPERF3;
-    let found = resolve("127.0.0.1", port, IpFamily::Any).expect("an address");
+    let found = resolve("127.0.0.1", port, None).expect("an address");
     assert_eq!(found, ["127.0.0.1:5201".parse().expect("address")]);
-    assert_eq!(resolve("::1", port, IpFamily::Ipv6).expect("an address"), ["[::1]:5201".parse().expect("address")]);
-    let local = resolve("localhost", port, IpFamily::Ipv4).expect("in /etc/hosts");
+    assert_eq!(
+        resolve("::1", port, Some(AddressFamily::Ipv6)).expect("an address"),
+        ["[::1]:5201".parse().expect("address")]
+    );
+    let local = resolve("localhost", port, Some(AddressFamily::Ipv4)).expect("in /etc/hosts");
     assert!(local.iter().all(SocketAddr::is_ipv4) && !local.is_empty());
-    let error = resolve("127.0.0.1", port, IpFamily::Ipv6).expect_err("wrong family");
+    let error = resolve("127.0.0.1", port, Some(AddressFamily::Ipv6)).expect_err("wrong family");
     assert_eq!(error.to_string(), "looking up the host \"127.0.0.1\": it has no IPv6 address");
 }
 
 #[test]
 fn an_unknown_host_is_named() {
-    let error = resolve("no such host", Port::IPERF3, IpFamily::Any).expect_err("blanks are in no name");
+    let error = resolve("no such host", Port::IPERF3, None).expect_err("blanks are in no name");
     let text = error.to_string();
     assert!(text.starts_with("looking up the host \"no such host\": "), "{text}");
     assert!(!text.contains("failed to lookup"), "{text}");
@@ -71,14 +75,17 @@ fn a_listener_without_an_address_serves_both_families() {
 #[test]
 fn a_listener_for_one_family_only() {
     let listening =
-        listen_tcp(&ListenOptions { family: IpFamily::Ipv6, ..ListenOptions::default() }).expect("any port");
+        listen_tcp(&ListenOptions { family: Some(AddressFamily::Ipv6), ..ListenOptions::default() }).expect("any port");
     let port = listening.listener.local_addr().expect("bound").port();
     let remote = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let error = connect_tcp(&ConnectOptions::to(remote), None).expect_err("IPv6 only");
     assert_eq!(error.reason(), "Connection refused");
     assert!(error.to_string().contains("is the server running"), "{error}");
-    let mismatch =
-        ListenOptions { family: IpFamily::Ipv6, address: Some(Ipv4Addr::LOCALHOST.into()), ..ListenOptions::default() };
+    let mismatch = ListenOptions {
+        family: Some(AddressFamily::Ipv6),
+        address: Some(Ipv4Addr::LOCALHOST.into()),
+        ..ListenOptions::default()
+    };
     assert!(listen_tcp(&mismatch).expect_err("wrong family").to_string().contains("not of the family"));
 }
 
@@ -289,7 +296,7 @@ fn a_udp_client_has_its_own_port_and_settings() {
 
 #[test]
 fn a_flow_label_is_used_for_udp() {
-    let server = bind_udp(&UdpOptions { family: IpFamily::Ipv6, ..UdpOptions::default() }).expect("IPv6");
+    let server = bind_udp(&UdpOptions { family: Some(AddressFamily::Ipv6), ..UdpOptions::default() }).expect("IPv6");
     let port = server.local_addr().expect("bound").port();
     let settings = SocketSettings { flow_label: FlowLabel::new(0xabcde), ..SocketSettings::default() };
     let remote: SocketAddr = format!("[::1]:{port}").parse().expect("address");

@@ -5,11 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use linerate_units::Port;
 use socket2::{Protocol, Socket, Type};
 
-use super::address::{IpFamily, for_family};
+use super::address::for_family;
 use super::listen::{bind_listener, is_without_ipv6};
 use super::settings::{self, SocketSettings};
 use crate::error::{Error, Result};
 use crate::options;
+use linerate_model::address_family::AddressFamily;
 
 /// A UDP socket to make.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +19,8 @@ pub struct UdpOptions {
     pub address: Option<IpAddr>,
     /// Local port (`--cport`); `None` lets the kernel choose.
     pub port: Option<Port>,
-    /// Address families. Without an address, [`IpFamily::Any`] receives both at once.
-    pub family: IpFamily,
+    /// Address families. Without an address, `None` receives both at once.
+    pub family: Option<AddressFamily>,
     /// The only interface to use (`--bind-dev`).
     pub device: Option<String>,
     /// True when other sockets that allow it, too, may have the same address and port.
@@ -32,13 +33,13 @@ pub struct UdpOptions {
 /// [`super::listen_tcp`] does.
 pub fn bind_udp(options: &UdpOptions) -> Result<UdpSocket> {
     let address = options.address.unwrap_or(match options.family {
-        IpFamily::Ipv4 => Ipv4Addr::UNSPECIFIED.into(),
-        IpFamily::Any | IpFamily::Ipv6 => Ipv6Addr::UNSPECIFIED.into(),
+        Some(AddressFamily::Ipv4) => Ipv4Addr::UNSPECIFIED.into(),
+        None | Some(AddressFamily::Ipv6) => Ipv6Addr::UNSPECIFIED.into(),
     });
-    if !options.family.allows(address) {
+    if options.family.is_some_and(|family| family != AddressFamily::of(address)) {
         return Err(Error::refused(format!("binding to {address}"), "the address is not of the family asked for"));
     }
-    let fall_back = options.address.is_none() && options.family == IpFamily::Any;
+    let fall_back = options.address.is_none() && options.family.is_none();
     match bind_to(address, options) {
         Err(error) if fall_back && is_without_ipv6(&error) => bind_to(Ipv4Addr::UNSPECIFIED.into(), options),
         socket => socket,

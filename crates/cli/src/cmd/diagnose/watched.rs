@@ -93,7 +93,7 @@ fn print_and_record(arguments: &DiagnoseArguments, begun: &RunStart, watched: &W
         notes: Vec::new(),
     };
     let remote = watched.flows.first().map_or_else(String::new, |flow| flow.remote.ip().to_string());
-    let surroundings = LocalEnvironment::read(&remote, arguments.common.port, linerate_sys::net::IpFamily::Any);
+    let surroundings = LocalEnvironment::read(&remote, arguments.common.port, None);
     let run = RunDocument {
         arguments: own_arguments(),
         verdict: document.verdicts.first().map_or_else(String::new, |verdict| verdict.text.clone()),

@@ -9,10 +9,11 @@ use core::time::Duration;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 
+use linerate_model::address_family::AddressFamily;
 use linerate_sys::clock;
 use linerate_sys::data::train::DatagramMarking;
 use linerate_sys::host;
-use linerate_sys::net::{self, IpFamily, UdpOptions};
+use linerate_sys::net::{self, UdpOptions};
 use linerate_sys::poll::Waker;
 use linerate_sys::time_stamp::StampSource;
 use linerate_units::{MonotonicTime, PacketCount, Port};
@@ -207,11 +208,7 @@ impl ReturnPath {
     }
 
     fn bind(&self, address: Option<IpAddr>, port: Option<Port>) -> linerate_sys::Result<UdpSocket> {
-        let family = match address {
-            Some(IpAddr::V4(_)) => IpFamily::Ipv4,
-            Some(IpAddr::V6(_)) => IpFamily::Ipv6,
-            None => self.options.family,
-        };
+        let family = address.map(AddressFamily::of).or(self.options.family);
         net::bind_udp(&UdpOptions {
             address,
             port,
@@ -358,7 +355,7 @@ fn may_bind(port: Port) -> bool {
     let trial = UdpOptions {
         address: Some(Ipv4Addr::new(127, 0, 0, 2).into()),
         port: Some(port),
-        family: IpFamily::Ipv4,
+        family: Some(AddressFamily::Ipv4),
         reuse_address: true,
         ..UdpOptions::default()
     };

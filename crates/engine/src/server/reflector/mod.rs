@@ -15,9 +15,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 
+use linerate_model::address_family::AddressFamily;
 use linerate_model::environment::ClockState;
 use linerate_sys::data::probe_socket::{DatagramArrival, OutgoingDatagram, ProbeOptions, ProbeSocket};
-use linerate_sys::net::{self, IpFamily, UdpOptions};
+use linerate_sys::net::{self, UdpOptions};
 use linerate_sys::poll::{self, PollInterest, PollItem, Waker};
 use linerate_sys::time_stamp::StampSource;
 use linerate_sys::{clock, environment, options};
@@ -134,7 +135,7 @@ pub(super) struct BoundReflector {
 #[derive(Clone, Debug)]
 pub(super) struct ListenParameters {
     pub(super) address: Option<IpAddr>,
-    pub(super) family: IpFamily,
+    pub(super) family: Option<AddressFamily>,
     pub(super) device: Option<String>,
     /// The server's own port.
     pub(super) server: u16,

@@ -35,7 +35,7 @@ impl ServerObserver for RecordedNotes {
 }
 
 fn loopback() -> ListenParameters {
-    ListenParameters { address: Some(Ipv4Addr::LOCALHOST.into()), family: IpFamily::Any, device: None, server: 0 }
+    ListenParameters { address: Some(Ipv4Addr::LOCALHOST.into()), family: None, device: None, server: 0 }
 }
 
 /// A free port: the kernel's choice for a socket that is closed again.
@@ -271,7 +271,7 @@ fn a_session_may_have_a_socket_of_its_own_on_the_port() {
 
 #[test]
 fn both_families_are_served_by_one_socket() {
-    let place = ListenParameters { address: None, family: IpFamily::Any, device: None, server: 0 };
+    let place = ListenParameters { address: None, family: None, device: None, server: 0 };
     let reflector = bound(ReflectorOptions::default(), &place);
     let port = reflector.handle().port().get();
     let notes = RecordedNotes::default();

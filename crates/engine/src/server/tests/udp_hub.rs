@@ -4,8 +4,8 @@ use core::time::Duration;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 
+use linerate_model::address_family::AddressFamily;
 use linerate_sys::clock;
-use linerate_sys::net::IpFamily;
 use linerate_sys::poll::{self, PollInterest};
 use linerate_units::{ByteCount, StreamCount};
 use linerate_wire::udp::{self, CounterWidth};
@@ -47,7 +47,8 @@ impl Bench {
         let probe = UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
         let address = probe.local_addr().expect("bound");
         drop(probe);
-        let options = ServerOptions { address: Some(LOOPBACK), family: IpFamily::Ipv4, ..ServerOptions::default() };
+        let options =
+            ServerOptions { address: Some(LOOPBACK), family: Some(AddressFamily::Ipv4), ..ServerOptions::default() };
         let registry = SessionRegistry::new(None).expect("a waker");
         let mut inboxes = Vec::new();
         for (session, (client, streams)) in (1..).zip(sessions) {
@@ -241,7 +242,8 @@ fn without_waiting_sessions_nothing_is_bound() {
 fn a_port_in_use_is_a_problem_reported_once_per_pause() {
     let foreign = UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
     let address = foreign.local_addr().expect("bound");
-    let options = ServerOptions { address: Some(LOOPBACK), family: IpFamily::Ipv4, ..ServerOptions::default() };
+    let options =
+        ServerOptions { address: Some(LOOPBACK), family: Some(AddressFamily::Ipv4), ..ServerOptions::default() };
     let mut hub = UdpHub::new(Arc::new(options), address);
     let problems = Problems::default();
     let began = clock::monotonic_now();

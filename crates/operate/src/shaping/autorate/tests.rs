@@ -162,7 +162,7 @@ fn watch(begun: linerate_units::MonotonicTime, stop: &std::sync::atomic::AtomicB
     let far = linerate_sys::net::resolve(
         "far",
         linerate_units::Port::new(1).expect("a port"),
-        linerate_sys::net::IpFamily::Ipv4,
+        Some(linerate_model::address_family::AddressFamily::Ipv4),
     );
     let mut echo =
         EchoSocket::open(far.expect("the lab's hosts have names")[0], &EchoOptions::default()).expect("a socket");

@@ -109,7 +109,7 @@ impl LoadMeasurer {
     }
 
     fn options(&self, order: &MeasurementPlan, family: Option<AddressFamily>) -> LoadTestOptions {
-        let family = family.map_or(self.target.family, address_family);
+        let family = family.or(self.target.family);
         let mut phases = vec![PhaseKind::Idle];
         phases.extend(&order.loads);
         LoadTestOptions {
@@ -155,16 +155,15 @@ impl LoadMeasurer {
             (AddressFamily::Ipv4, AddressFamily::Ipv6)
         };
         // A local address or a fixed version leaves no other one.
-        let is_free = self.target.family == net::IpFamily::Any && self.target.bind.is_none();
-        let has_other = || {
-            net::resolve(&self.target.host, self.target.port, address_family(second)).is_ok_and(|all| !all.is_empty())
-        };
+        let is_free = self.target.family.is_none() && self.target.bind.is_none();
+        let has_other =
+            || net::resolve(&self.target.host, self.target.port, Some(second)).is_ok_and(|all| !all.is_empty());
         self.other = Some(if is_free && has_other() {
             OtherFamilyState::Untried(second)
         } else {
             OtherFamilyState::Unavailable
         });
-        self.target.family = address_family(first);
+        self.target.family = Some(first);
     }
 
     /// Runs the second pass and adds its probes to the phases of the first.
@@ -252,13 +251,6 @@ fn failure(outcome: &LoadTestOutcome) -> Option<String> {
             Some(outcome.document.termination.message.clone().unwrap_or_else(|| "terminated".into()))
         }
         _ => Some(format!("no linerate answers at {host} port {}", outcome.document.port)),
-    }
-}
-
-const fn address_family(family: AddressFamily) -> net::IpFamily {
-    match family {
-        AddressFamily::Ipv4 => net::IpFamily::Ipv4,
-        AddressFamily::Ipv6 => net::IpFamily::Ipv6,
     }
 }
 
