@@ -143,14 +143,6 @@ fn read(clock: ClockId) -> Duration {
     Duration::try_from(rustix::time::clock_gettime(clock)).unwrap_or_default()
 }
 
-#[allow(clippy::unnecessary_fallible_conversions, reason = "the fields are narrower on 32-bit systems")]
-pub(crate) fn to_timespec(time: Duration) -> libc::timespec {
-    libc::timespec {
-        tv_sec: time.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-        tv_nsec: time.subsec_nanos().try_into().unwrap_or(0),
-    }
-}
-
 fn from_timeval(time: libc::timeval) -> Duration {
     let microseconds = u32::try_from(time.tv_usec).unwrap_or(0);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), 0) + Duration::from_micros(microseconds.into())

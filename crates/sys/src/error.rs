@@ -182,8 +182,8 @@ fn quoted_output(output: &str) -> String {
 }
 
 /// The result of a system call that returns -1 on failure.
-pub(crate) fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
-    if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+pub(crate) fn check<N: PartialEq + From<i8>>(answer: N) -> io::Result<N> {
+    if answer == N::from(-1) { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
 #[cfg(test)]

@@ -77,20 +77,39 @@ impl fmt::Debug for PollItem<'_> {
     }
 }
 
+/// The system call itself: unlike the C library's `ppoll`, it stores the time that is left, so that a signal costs no
+/// reading of the clock and a wait none at all.
+#[cfg(target_pointer_width = "64")]
+const PPOLL: libc::c_long = libc::SYS_ppoll;
+#[cfg(not(target_pointer_width = "64"))]
+const PPOLL: libc::c_long = libc::SYS_ppoll_time64;
+
+/// `struct __kernel_timespec` (`include/uapi/linux/time_types.h`).
+#[repr(C)]
+struct KernelTimespec {
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+impl From<Duration> for KernelTimespec {
+    fn from(time: Duration) -> Self {
+        Self { seconds: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), nanoseconds: time.subsec_nanos().into() }
+    }
+}
+
 /// Waits until at least one of `items` is ready or `timeout` is over; `None` waits without limit.
 ///
 /// Returns the number of ready ones: 0 after a time-out. A signal does not end the wait; to notice signals, wait for
 /// [`crate::signals::InterruptSignals`] too.
 pub fn wait(items: &mut [PollItem<'_>], timeout: Option<Duration>) -> Result<usize> {
-    let start = clock::monotonic_now();
-    let deadline = timeout.map(|timeout| start + timeout);
     let count = libc::nfds_t::try_from(items.len()).unwrap_or(libc::nfds_t::MAX);
+    let mut left = timeout.map(KernelTimespec::from);
+    let left = left.as_mut().map_or(core::ptr::null_mut(), core::ptr::from_mut);
     let ready = clock::retry(|| {
-        let left = deadline.map(|deadline| clock::to_timespec(deadline - clock::monotonic_now()));
-        let left = left.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
         // SAFETY: `PollItem` is a transparent pollfd, and the slice holds `count` of them, borrowed mutably for the
-        // call; `left` is null or points to a live timespec; a null signal mask leaves the mask as it is.
-        check(unsafe { libc::ppoll(items.as_mut_ptr().cast(), count, left, core::ptr::null()) })
+        // call; `left` is null or points to a live time in the kernel's layout; a null signal mask of any size leaves
+        // the mask as it is.
+        check(unsafe { libc::syscall(PPOLL, items.as_mut_ptr(), count, left, core::ptr::null::<u8>(), 0_usize) })
     });
     ready
         .map(|ready| usize::try_from(ready).unwrap_or(0))
@@ -146,7 +165,9 @@ pub fn would_block(error: &io::Error) -> bool {
 mod tests {
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
+    use std::os::unix::thread::JoinHandleExt;
     use std::sync::Arc;
+    use std::time::Instant;
 
     use super::*;
 
@@ -165,6 +186,33 @@ mod tests {
             0
         );
         assert!(clock::monotonic_now() - start >= Duration::from_millis(20));
+    }
+
+    extern "C" fn ignore(_signal: libc::c_int) {}
+
+    #[test]
+    fn signals_leave_the_time_as_it_is() {
+        let action = libc::sigaction {
+            sa_sigaction: ignore as extern "C" fn(libc::c_int) as usize,
+            // SAFETY: integers and an optional function; zero is a value of each.
+            ..unsafe { core::mem::zeroed() }
+        };
+        // SAFETY: the action is complete and its handler does nothing.
+        assert_eq!(unsafe { libc::sigaction(libc::SIGURG, &raw const action, core::ptr::null_mut()) }, 0);
+        let waker = Waker::new().expect("eventfd");
+        let time = Duration::from_millis(300);
+        let thread = std::thread::spawn(move || {
+            let start = Instant::now();
+            let came = wait_for(&waker, PollInterest::READ, Some(time)).expect("a signal is no error");
+            (came, start.elapsed())
+        });
+        while !thread.is_finished() {
+            // SAFETY: the thread is joined below, so that its identifier is still valid.
+            unsafe { libc::pthread_kill(thread.as_pthread_t(), libc::SIGURG) };
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let (came, elapsed) = thread.join().expect("no panic");
+        assert!(!came && elapsed >= time, "{elapsed:?}");
     }
 
     #[test]
