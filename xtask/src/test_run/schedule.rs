@@ -13,7 +13,8 @@ const ALONE: [(&str, &str); 2] = [
 ];
 
 /// Suites that take longest, in the order in which they begin (docs/test-times.md).
-const LONGEST: [&str; 6] = ["cli/shape_lab", "cli/tune", "cli/seeds", "cli/path_lab", "cli/lab", "cli/diagnosis_lab"];
+const LONGEST: [&str; 6] =
+    ["cli/shape_lab", "cli/tune", "cli/seeds", "cli/hostile_client", "cli/lab", "cli/diagnosis_lab"];
 
 /// Runs the chosen suites, as many at a time as asked for; then those that run alone.
 pub(super) fn run_all(suites: &[TestSuite], options: &TestOptions) -> Vec<SuiteOutcome> {

@@ -40,7 +40,8 @@ fn trials(document: &Value) -> usize {
 #[test]
 fn a_small_receive_buffer_is_raised() {
     let setting = "far net.ipv4.tcp_rmem";
-    let document = tune("300m-20ms-receive-buffer-375k", 0);
+    let path = guest::path(Limit::Far);
+    let document = tune(&path.file, 0);
     assert_eq!(text(&document, "/outcome"), "kept", "{document:#}");
     assert_eq!(proposed(&document), [setting], "{document:#}");
     let [kept] = array(&document, "/kept") else { panic!("one end: {document:#}") };
