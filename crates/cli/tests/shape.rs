@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use support::Scratch;
-use support::document::{array, text};
+use support::document::{array, number, text};
 use support::namespace::Namespace;
 use support::process::{FinishedChild, Process, eventually, run};
 
@@ -207,6 +207,35 @@ fn a_smaller_mtu_is_a_route_change_that_is_restored() {
 }
 
 /// Number of lines of all files below a directory.
+/// Aggregated packets of 64 KiB, larger than a queue of 20 ms, would all be dropped.
+#[test]
+fn one_flow_fills_the_rate() {
+    let (host, far) = (Host::new(), Namespace::new());
+    let far_host = |program: &str, line: &str| {
+        let output = far.command(program).args(line.split(' ')).output().expect("it runs");
+        assert!(output.status.success(), "{program} {line}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    host.program("ip", &format!("link set line1 netns {}", far.id()));
+    host.program("ip", "address add 10.9.0.1/24 dev line0");
+    far_host("ip", "address add 10.9.0.2/24 dev line1");
+    far_host("ip", "link set line1 up");
+    let mut server = far.command(env!("CARGO_BIN_EXE_linerate"));
+    server.arg("serve");
+    let server = Process::start(server);
+    assert!(eventually(LIMIT, || server.stderr().contains("port 5201")), "{server:?}");
+    for rate in [500_000.0, 5e6, 50e6] {
+        host.shape(&["line0", "--up", &format!("{rate}"), "--back-end", "htb+bfifo", "--quiet"]).expect_code(0);
+        let mut client = host.namespace.command(env!("CARGO_BIN_EXE_linerate"));
+        client.args(["iperf3", "-c", "10.9.0.2", "-C", "cubic", "-t", "3", "-J"]).env("LINERATE_HISTORY", "off");
+        let received = run(client, LIMIT).expect_code(0).json();
+        let received = number(&received, "/end/sum_received/bits_per_second");
+        // 1448 of 1514 bytes are payload.
+        assert!((0.9..=0.96).contains(&(received / rate)), "{received} of {rate} bit/s");
+        host.shape(&["line0", "off", "--quiet"]).expect_code(0);
+    }
+    assert!(host.program("ip", "-d link show dev line0").contains("gso_max_segs 65535"), "restored");
+}
+
 fn lines_below(folder: &Path) -> usize {
     let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let lines = |path: &Path| std::fs::read_to_string(path).unwrap_or_default().lines().count();

@@ -7,7 +7,7 @@ use linerate_units::display;
 
 use crate::back_ends::by_id;
 use crate::link::AccessLink;
-use crate::plan::{PlanCommand, PlannedObject, ShaperPlan, TcParent};
+use crate::plan::{AggregatedPackets, PlanCommand, PlannedObject, ShaperPlan, TcParent};
 
 /// Input for `tc -batch`, without the leading `tc`: the plan's `tc` commands, in order. The intermediate device has to
 /// exist before.
@@ -77,7 +77,7 @@ fn head(plan: &ShaperPlan, line: &AccessLink) -> String {
     if !plan.offloads.is_empty() {
         let _ = writeln!(
             text,
-            "# Offloads that were on; only root may write here.\noffloads=/run/line-shaper.{}\n",
+            "# Settings before start; only root may write here.\noffloads=/run/line-shaper.{}\n",
             plan.device
         );
     }
@@ -91,9 +91,7 @@ fn quiet(text: &mut String, command: &PlanCommand) {
 fn stop(plan: &ShaperPlan) -> String {
     let mut text = String::new();
     if !plan.offloads.is_empty() {
-        text.push_str("# Arguments: interface, short and long name of the offload.\nswitch_off() {\n");
-        text.push_str("\tdevice=$1 feature=$2 name=$3\n");
-        text.push_str(SWITCH_OFF);
+        text.push_str(KEEP_OUT);
     }
     text.push_str("# Rolls back the changes of start; no changes are no error.\nstop() {\n");
     for command in plan.removal() {
@@ -148,29 +146,31 @@ fn start(plan: &ShaperPlan) -> String {
     text
 }
 
-/// Switches off only offloads that are on, and records them for stop.
-const SWITCH_OFF: &str = "\
-\tif command -v ethtool >/dev/null 2>&1; then
-\t\tif ethtool -k \"$device\" | grep -q \"^$name: on\"; then
-\t\t\tprintf '%s %s on\\n' \"$device\" \"$feature\" >>\"$offloads\"
-\t\t\tethtool -K \"$device\" \"$feature\" off
-\t\tfi
-\telif [ \"$feature\" != gro ]; then
-\t\t# Without ethtool: at most one segment per packet.
-\t\tsegments=$(ip -d link show dev \"$device\" | sed -n 's/.* gso_max_segs \\([0-9]*\\).*/\\1/p')
-\t\tif [ \"${segments:-1}\" -gt 1 ]; then
-\t\t\tprintf '%s segments %s\\n' \"$device\" \"$segments\" >>\"$offloads\"
-\t\t\tip link set dev \"$device\" gso_max_segs 1
-\t\tfi
-\telse
-\t\tprintf '%s\\n' \"ethtool is missing: $name of $device is unchanged\" >&2
+/// Changes only what is not so yet, and records it for stop.
+const KEEP_OUT: &str = "\
+# Arguments: interface. At most one segment per packet that this host sends.
+limit_segments() {
+\tsegments=$(ip -d link show dev \"$1\" | sed -n 's/.* gso_max_segs \\([0-9]*\\).*/\\1/p')
+\tif [ \"${segments:-1}\" -gt 1 ]; then
+\t\tprintf '%s segments %s\\n' \"$1\" \"$segments\" >>\"$offloads\"
+\t\tip link set dev \"$1\" gso_max_segs 1
+\tfi
+}
+
+# Arguments: interface. Received packets are not merged.
+switch_gro_off() {
+\tif ! command -v ethtool >/dev/null 2>&1; then
+\t\tprintf '%s\\n' \"ethtool is missing: generic receive offload of $1 is unchanged\" >&2
+\telif ethtool -k \"$1\" | grep -q '^generic-receive-offload: on'; then
+\t\tprintf '%s gro on\\n' \"$1\" >>\"$offloads\"
+\t\tethtool -K \"$1\" gro off
 \tfi
 }
 
 ";
 
 const RESTORE_OFFLOADS: &str = "\
-\t# Only offloads that start has switched off are switched on again.
+\t# Only what start has changed is restored.
 \tif [ -f \"$offloads\" ]; then
 \t\twhile read -r device feature value; do
 \t\t\tif [ \"$feature\" = segments ]; then
@@ -185,8 +185,11 @@ const RESTORE_OFFLOADS: &str = "\
 
 fn switch_off(plan: &ShaperPlan) -> String {
     plan.offloads.iter().fold(String::new(), |mut text, offload| {
-        let words = [&offload.device, offload.feature, offload.long_name].map(str::to_owned).to_vec();
-        let call = PlanCommand { program: "switch_off", words };
+        let program = match offload.aggregates {
+            AggregatedPackets::Sent => "limit_segments",
+            AggregatedPackets::Received => "switch_gro_off",
+        };
+        let call = PlanCommand { program, words: vec![offload.device.clone()] };
         let _ = writeln!(text, "\t# {}.\n\t{call}", offload.reason);
         text
     })

@@ -37,6 +37,11 @@ impl Namespace {
         Self { holder, options }
     }
 
+    /// Process whose namespace it is.
+    pub fn id(&self) -> u32 {
+        self.holder.id()
+    }
+
     /// Program in the namespace.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new("nsenter");

@@ -94,6 +94,9 @@ pub enum LinkAttribute {
     /// `gso_max_size`.
     #[serde(rename = "gso_max_size")]
     SegmentationSize,
+    /// `gso_max_segs`.
+    #[serde(rename = "gso_max_segs")]
+    SegmentCount,
     /// `gro_max_size`.
     #[serde(rename = "gro_max_size")]
     CoalescingSize,

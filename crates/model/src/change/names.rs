@@ -27,6 +27,7 @@ names!(
     Mtu = "mtu",
     TransmitQueueLength = "txqueuelen",
     SegmentationSize = "gso_max_size",
+    SegmentCount = "gso_max_segs",
     CoalescingSize = "gro_max_size",
 );
 

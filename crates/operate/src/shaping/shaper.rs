@@ -5,11 +5,13 @@ use std::time::Duration;
 use linerate_change::{
     ChangeId, ChangeStore, ChangeTrial, KeepOptions, RollbackGuard, RollbackMode, TargetReport, TrialOptions, roll_back,
 };
-use linerate_model::change::{ChangeGroup, ChangePlan, ChangeReason, ChangeTarget, EffectTiming, HostChange};
+use linerate_model::change::{
+    ChangeGroup, ChangePlan, ChangeReason, ChangeTarget, EffectTiming, HostChange, LinkAttribute,
+};
 use linerate_shape::back_ends::{DeviceProperties, PlanInputs};
 use linerate_shape::capability::{ChosenBackEnd, KernelCapabilities, choose};
 use linerate_shape::link::AccessLink;
-use linerate_shape::plan::{PlanCommand, PlannedOffload, ShaperPlan, changes};
+use linerate_shape::plan::{AggregatedPackets, PlanCommand, PlannedOffload, ShaperPlan, changes};
 use linerate_shape::policy::TrafficPolicy;
 use linerate_shape::read_back::{self, QueueingDifference};
 use linerate_shape::verify::PerDirection;
@@ -161,7 +163,7 @@ impl<'a> Shaper<'a> {
 
     /// Changes for the journal: offloads first, as aggregated packets would pass the new queues as one.
     fn changes(&self) -> ChangePlan {
-        let offloads = self.choice.plan.offloads.iter().flat_map(|offload| offload_changes(self.host, offload));
+        let offloads = self.choice.plan.offloads.iter().filter_map(|offload| offload_change(self.host, offload));
         let commands = self.choice.plan.steps.iter().map(|step| step.part.command().to_string());
         let tree = HostChange {
             target: ChangeTarget::TrafficControl { interface: self.facts.name.clone() },
@@ -351,31 +353,22 @@ fn unrestored_targets(reports: &[TargetReport]) -> Vec<String> {
     left.map(|report| format!("{}: {}", report.target, report.result.with_display_values(&report.target))).collect()
 }
 
-/// Kernel features behind an `ethtool` short name that are on for the device.
-fn offload_changes(host: &dyn HostAccess, offload: &PlannedOffload) -> Vec<HostChange> {
-    // Disabling `tx-tcp-segmentation` also disables its dependants (`netdev_fix_features`): those are disabled first
-    // and restored last.
-    let features: &[&str] = match offload.feature {
-        "tso" => {
-            &["tx-tcp-mangleid-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp6-segmentation", "tx-tcp-segmentation"]
-        }
-        "gso" => &["tx-generic-segmentation"],
-        "gro" => &["rx-gro"],
-        other => &[other],
+/// Change that keeps aggregated packets out; `None` when the host has it already.
+fn offload_change(host: &dyn HostAccess, offload: &PlannedOffload) -> Option<HostChange> {
+    let interface = offload.device.clone();
+    let (target, to) = match offload.aggregates {
+        AggregatedPackets::Sent => (ChangeTarget::Link { interface, attribute: LinkAttribute::SegmentCount }, "1"),
+        AggregatedPackets::Received => (ChangeTarget::Offload { interface, feature: "rx-gro".to_owned() }, "off"),
     };
-    let target =
-        |feature: &&str| ChangeTarget::Offload { interface: offload.device.clone(), feature: (*feature).to_owned() };
-    let is_on = |target: &ChangeTarget| matches!(host.read(target), Ok(Some(value)) if value == "on");
-    let targets = features.iter().map(target).filter(is_on);
-    let change = |target| HostChange {
+    let from = host.read(&target).ok().flatten().filter(|from| from != to)?;
+    Some(HostChange {
         target,
-        from: Some("on".to_owned()),
-        to: "off".to_owned(),
+        from: Some(from),
+        to: to.to_owned(),
         group: ChangeGroup::Device,
         takes_effect: EffectTiming::Now,
         reason: ChangeReason { rule: "shape".to_owned(), text: offload.reason.clone(), ..ChangeReason::default() },
-    };
-    targets.map(change).collect()
+    })
 }
 
 fn route_change(destination: String, attributes: &str, mtu: Mtu) -> HostChange {

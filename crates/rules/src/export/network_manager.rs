@@ -37,6 +37,7 @@ fn property(change: &HostChange) -> Option<(String, String)> {
             LinkAttribute::Mtu => ("802-3-ethernet.mtu", to),
             LinkAttribute::TransmitQueueLength => ("link.tx-queue-length", to),
             LinkAttribute::SegmentationSize => ("link.gso-max-size", to),
+            LinkAttribute::SegmentCount => ("link.gso-max-segments", to),
             LinkAttribute::CoalescingSize => ("link.gro-max-size", to),
         },
         ChangeTarget::Device { attribute, .. } => match attribute {

@@ -35,6 +35,7 @@ pub(super) fn key(change: &HostChange) -> Option<(&'static str, String)> {
             LinkAttribute::Mtu => ("MTUBytes", to),
             LinkAttribute::TransmitQueueLength => ("TransmitQueueLength", to),
             LinkAttribute::SegmentationSize => ("GenericSegmentOffloadMaxBytes", to),
+            LinkAttribute::SegmentCount => ("GenericSegmentOffloadMaxSegments", to),
             LinkAttribute::CoalescingSize => return None,
         },
         ChangeTarget::Device { attribute, .. } => match attribute {

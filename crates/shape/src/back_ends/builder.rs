@@ -7,8 +7,8 @@ use linerate_units::{BitRate, ByteCount, display};
 
 use super::{PlanInputs, ingress};
 use crate::plan::{
-    DeviceName, FilterProtocol, FilterTarget, PlanStep, PlannedClass, PlannedDiscipline, PlannedFilter, PlannedObject,
-    PlannedOffload, QdiscHandle, ShaperPlan, TcParent, arguments,
+    AggregatedPackets, DeviceName, FilterProtocol, FilterTarget, PlanStep, PlannedClass, PlannedDiscipline,
+    PlannedFilter, PlannedObject, PlannedOffload, QdiscHandle, ShaperPlan, TcParent, arguments,
 };
 use crate::policy::TrafficImportance;
 use crate::prediction::ClassPrediction;
@@ -124,37 +124,24 @@ pub(super) fn shape_both_directions(
         shape(&mut builder);
         builder.finish(&mut plan);
         if !splits {
-            switch_off_offloads(&mut plan, inputs, rate, &SEND_OFFLOADS);
+            keep_out(&mut plan, inputs, rate, AggregatedPackets::Sent);
         }
     }
     if let Some(rate) = inputs.line.down.filter(|rate| !rate.is_zero()) {
         ingress::add(inputs, &mut plan, rate, &shape);
         if !splits {
-            switch_off_offloads(&mut plan, inputs, rate, &RECEIVE_OFFLOADS);
+            keep_out(&mut plan, inputs, rate, AggregatedPackets::Received);
         }
     }
     plan
 }
 
-const SEND_OFFLOADS: [(&str, &str); 2] = [("tso", "tcp-segmentation-offload"), ("gso", "generic-segmentation-offload")];
-pub(super) const RECEIVE_OFFLOADS: [(&str, &str); 1] = [("gro", "generic-receive-offload")];
-
-/// Switches off offloads whose aggregated packets would add delay.
-pub(super) fn switch_off_offloads(
-    plan: &mut ShaperPlan,
-    inputs: &PlanInputs<'_>,
-    rate: BitRate,
-    features: &[(&'static str, &'static str)],
-) {
+/// Keeps out aggregated packets that would add delay.
+pub(super) fn keep_out(plan: &mut ShaperPlan, inputs: &PlanInputs<'_>, rate: BitRate, aggregates: AggregatedPackets) {
     let time = rate.time_to_send(AGGREGATE_SIZE).unwrap_or_default();
     if time < MAX_AGGREGATE_TIME {
         return;
     }
     let reason = format!("an aggregated packet of 64 KiB would occupy the link for {}", display::duration(time));
-    plan.offloads.extend(features.iter().map(|(feature, long_name)| PlannedOffload {
-        device: inputs.device.name.clone(),
-        feature,
-        long_name,
-        reason: reason.clone(),
-    }));
+    plan.offloads.push(PlannedOffload { device: inputs.device.name.clone(), aggregates, reason });
 }

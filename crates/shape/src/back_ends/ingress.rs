@@ -5,11 +5,12 @@ use linerate_model::direction::Direction;
 
 use linerate_units::{BitRate, ByteCount};
 
-use super::builder::{DirectionBuilder, RECEIVE_OFFLOADS, switch_off_offloads};
+use super::builder::{DirectionBuilder, keep_out};
 use super::{PlanInputs, sizes};
 use crate::capability::{KernelCapabilities, KernelFeature};
 use crate::plan::{
-    FilterProtocol, FilterTarget, IngressControl, QdiscHandle, ShaperPlan, TcParent, intermediate_device,
+    AggregatedPackets, FilterProtocol, FilterTarget, IngressControl, QdiscHandle, ShaperPlan, TcParent,
+    intermediate_device,
 };
 use crate::policy::TrafficImportance;
 
@@ -154,7 +155,7 @@ fn policed(inputs: &PlanInputs<'_>, plan: &mut ShaperPlan, rate: BitRate, (kind,
     }
     builder.finish(plan);
     plan.receiving = IngressControl::Policed;
-    if plan.offloads.iter().all(|offload| offload.feature != "gro") {
-        switch_off_offloads(plan, inputs, rate, &RECEIVE_OFFLOADS);
+    if plan.offloads.iter().all(|offload| offload.aggregates != AggregatedPackets::Received) {
+        keep_out(plan, inputs, rate, AggregatedPackets::Received);
     }
 }

@@ -3,7 +3,8 @@
 use core::fmt;
 
 use super::{
-    DeviceName, PlannedClass, PlannedDiscipline, PlannedFilter, PlannedObject, PlannedOffload, QdiscHandle, TcParent,
+    AggregatedPackets, DeviceName, PlannedClass, PlannedDiscipline, PlannedFilter, PlannedObject, PlannedOffload,
+    QdiscHandle, TcParent,
 };
 
 /// A program and its arguments.
@@ -125,11 +126,16 @@ impl PlannedFilter {
 }
 
 impl PlannedOffload {
-    /// Builds `ethtool -K …`.
+    /// Builds the command that keeps the aggregated packets out.
     #[must_use]
     pub fn command(&self) -> PlanCommand {
-        let words = ["-K", &self.device, self.feature, "off"].map(str::to_owned).to_vec();
-        PlanCommand { program: "ethtool", words }
+        match self.aggregates {
+            AggregatedPackets::Sent => PlanCommand::ip(["link", "set", "dev", &self.device, "gso_max_segs", "1"]),
+            AggregatedPackets::Received => {
+                let words = ["-K", &self.device, "gro", "off"].map(str::to_owned).to_vec();
+                PlanCommand { program: "ethtool", words }
+            }
+        }
     }
 }
 

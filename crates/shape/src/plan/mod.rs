@@ -186,17 +186,36 @@ pub enum FilterTarget {
     Police,
 }
 
-/// Offload to switch off.
+/// Aggregated packets of an interface that must not pass the queues as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedOffload {
     /// Interface.
     pub device: String,
-    /// Short name for `ethtool -K`.
-    pub feature: &'static str,
-    /// Long name, as `ethtool -k` lists it.
-    pub long_name: &'static str,
+    /// Origin of the packets.
+    pub aggregates: AggregatedPackets,
     /// Reason, as a phrase without a full stop.
     pub reason: String,
+}
+
+/// Origin of aggregated packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AggregatedPackets {
+    /// Built by this host's TCP for sending: since Linux 4.17 whatever the segmentation features say (software cuts them
+    /// up behind the queues), but at most `gso_max_segs` segments each.
+    Sent,
+    /// Merged from received ones: generic receive offload.
+    Received,
+}
+
+impl AggregatedPackets {
+    /// Setting that keeps them out, as `ip link` and `ethtool -K` name it.
+    #[must_use]
+    pub const fn setting(self) -> &'static str {
+        match self {
+            Self::Sent => "gso_max_segs 1",
+            Self::Received => "gro off",
+        }
+    }
 }
 
 impl ShaperPlan {

@@ -14,8 +14,9 @@ const fn kind(attribute: LinkAttribute) -> u16 {
     match attribute {
         LinkAttribute::Mtu => libc::IFLA_MTU,
         LinkAttribute::TransmitQueueLength => libc::IFLA_TXQLEN,
-        // IFLA_GSO_MAX_SIZE and IFLA_GRO_MAX_SIZE
+        // IFLA_GSO_MAX_SIZE, IFLA_GSO_MAX_SEGS and IFLA_GRO_MAX_SIZE
         LinkAttribute::SegmentationSize => 41,
+        LinkAttribute::SegmentCount => 40,
         LinkAttribute::CoalescingSize => 58,
     }
 }

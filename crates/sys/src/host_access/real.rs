@@ -161,6 +161,7 @@ mod tests {
                 (ChangeTarget::Setting { key: "net.ipv4.tcp_rmem".into() }, "4096 100000 7000000"),
                 (ChangeTarget::Link { interface: "near0".into(), attribute: LinkAttribute::Mtu }, "1432"),
                 (ChangeTarget::Link { interface: "near0".into(), attribute: LinkAttribute::TransmitQueueLength }, "77"),
+                (ChangeTarget::Link { interface: "near0".into(), attribute: LinkAttribute::SegmentCount }, "1"),
                 (ChangeTarget::Link { interface: "near0".into(), attribute: LinkAttribute::SegmentationSize }, "30000"),
                 (ChangeTarget::Offload { interface: "near0".into(), feature: "tx-tcp-segmentation".into() }, "off"),
             ] {

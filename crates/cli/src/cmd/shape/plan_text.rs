@@ -88,9 +88,9 @@ pub(crate) fn plan(document: &ShaperDocument, plan: &ShaperPlan, line: &AccessLi
         page.paragraph(2, why);
     }
     if !plan.offloads.is_empty() {
-        page.heading("Switched off while the shaper is active");
+        page.heading("Limited while the shaper is active");
         for offload in &plan.offloads {
-            page.entry(2, offload.feature, 12, &offload.reason);
+            page.entry(2, offload.aggregates.setting(), 16, &offload.reason);
         }
     }
     delays(&mut page, document);
