@@ -72,8 +72,12 @@ pub struct ShapeVerification {
 pub enum VerificationOutcome {
     /// The shaper works as intended.
     Passed,
+    /// The shaper works, but load still adds more delay than allowed.
+    DelayAboveLimit,
     /// The shaper does not work as intended.
     Failed,
+    /// The measurement does not suffice for a judgement.
+    Inconclusive,
     /// None of the tried rates was good enough.
     NoRate,
     /// Interrupted by a signal.
@@ -82,14 +86,23 @@ pub enum VerificationOutcome {
 
 impl VerificationOutcome {
     /// All variants.
-    pub const ALL: [Self; 4] = [Self::Passed, Self::Failed, Self::NoRate, Self::Interrupted];
+    pub const ALL: [Self; 6] =
+        [Self::Passed, Self::DelayAboveLimit, Self::Failed, Self::Inconclusive, Self::NoRate, Self::Interrupted];
+
+    /// True when the shaper stays active.
+    #[must_use]
+    pub const fn is_kept(self) -> bool {
+        matches!(self, Self::Passed | Self::DelayAboveLimit)
+    }
 
     /// Display name.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
             Self::Passed => "passed",
+            Self::DelayAboveLimit => "delay above the limit",
             Self::Failed => "failed",
+            Self::Inconclusive => "inconclusive",
             Self::NoRate => "no rate found",
             Self::Interrupted => "interrupted",
         }

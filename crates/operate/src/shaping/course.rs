@@ -132,7 +132,7 @@ pub enum ShapeEnd {
     Done,
     /// The rollback is incomplete: a part was left alone.
     LeftAlone,
-    /// The verification did not pass, and the shaper was rolled back.
+    /// The verification did not pass: the shaper was rolled back unless [`VerificationOutcome::is_kept`].
     NotVerified(VerificationOutcome),
     /// It was not confirmed, and was rolled back.
     NotConfirmed,
@@ -298,7 +298,9 @@ impl<'a> ShapingCourse<'a> {
         };
         let Some(ending) = ending else {
             self.keep(&mut shaper, proof.as_ref())?;
-            return self.continue_session(shaper);
+            let end = self.continue_session(shaper)?;
+            let missed = proof.map(|proof| proof.end).filter(|proven| *proven != VerificationOutcome::Passed);
+            return Ok(missed.filter(|_| end == ShapeEnd::Done).map_or(end, ShapeEnd::NotVerified));
         };
         let left = shaper.roll_back("it does not stay");
         for one in &left {

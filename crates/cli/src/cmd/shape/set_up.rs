@@ -45,7 +45,10 @@ pub(super) fn run(arguments: &ShapeArguments, device: &str) -> Result<ExitStatus
 const fn exit_of(ended: VerificationOutcome) -> ExitStatus {
     match ended {
         VerificationOutcome::Passed => ExitStatus::Success,
-        VerificationOutcome::Failed | VerificationOutcome::NoRate => ExitStatus::RolledBack,
+        VerificationOutcome::DelayAboveLimit => ExitStatus::Missed,
+        VerificationOutcome::Failed | VerificationOutcome::Inconclusive | VerificationOutcome::NoRate => {
+            ExitStatus::RolledBack
+        }
         VerificationOutcome::Interrupted => ExitStatus::Partial,
     }
 }

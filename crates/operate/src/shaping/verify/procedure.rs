@@ -6,7 +6,9 @@ use std::time::Duration;
 use linerate_documents::shape::VerificationOutcome;
 use linerate_model::load::PhaseKind;
 use linerate_shape::plan::IngressControl;
-use linerate_shape::verify::{PathMeasurement, PlanDifference, PlanDifferenceKind, ShaperEvidence, verify};
+use linerate_shape::verify::{
+    FindingKind, PathMeasurement, PlanDifference, PlanDifferenceKind, ShaperEvidence, ShaperVerdict, verify,
+};
 
 use super::super::error::{ShapeError, ShapeErrorKind};
 use super::super::shaped::ShaperControl;
@@ -29,6 +31,19 @@ pub(super) fn prove(
     concluded(shaped, result, outcome, events)
 }
 
+pub(super) fn judged(verdict: &ShaperVerdict) -> VerificationOutcome {
+    let mut failures = verdict.findings.iter().map(|finding| finding.kind).filter(|kind| kind.fails());
+    if verdict.pass && verdict.found(FindingKind::DelayAboveLimit) {
+        VerificationOutcome::DelayAboveLimit
+    } else if verdict.pass {
+        VerificationOutcome::Passed
+    } else if failures.all(|kind| kind == FindingKind::TooFewSamples) {
+        VerificationOutcome::Inconclusive
+    } else {
+        VerificationOutcome::Failed
+    }
+}
+
 /// Restores and reports the previous state unless the shaper has passed. Foreign changes meanwhile are left alone.
 pub(super) fn concluded(
     shaped: &mut dyn ShaperControl,
@@ -39,7 +54,7 @@ pub(super) fn concluded(
     if let Err(StopReason::Interrupted) = result {
         outcome.end = VerificationOutcome::Interrupted;
     }
-    let stays = result.is_ok() && outcome.end == VerificationOutcome::Passed;
+    let stays = result.is_ok() && outcome.end.is_kept();
     let back = if stays || !shaped.is_up() { Ok(()) } else { take_down(shaped, events) };
     outcome.is_active = shaped.is_up();
     match (result, back) {
@@ -139,10 +154,12 @@ impl VerificationCourse<'_> {
         let profile = self.settings.profile;
         let evidence = ShaperEvidence { before, after, before_again, set, predicted, differences, profile, seed: SEED };
         let verification = verify(&evidence);
-        let passed = verification.pass && self.outcome.abort_reason.is_none();
+        self.outcome.end = match &self.outcome.abort_reason {
+            Some(_) => VerificationOutcome::Failed,
+            None => judged(&verification),
+        };
         self.outcome.result = Some(VerificationResult { evidence, verification });
-        self.outcome.end = if passed { VerificationOutcome::Passed } else { VerificationOutcome::Failed };
-        if passed && !shaped.is_up() {
+        if self.outcome.end.is_kept() && !shaped.is_up() {
             self.set_up_again(shaped)?;
         }
         Ok(())

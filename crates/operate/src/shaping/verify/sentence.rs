@@ -5,7 +5,7 @@ use linerate_analysis::statistics::SignedDifference;
 use linerate_documents::shape::VerificationOutcome;
 use linerate_model::direction::Direction;
 use linerate_shape::verify::rate_search::RateSearchResult;
-use linerate_shape::verify::{DelayRow, FindingFigure, ShaperVerdict};
+use linerate_shape::verify::{DelayRow, FindingFigure, FindingKind, ShaperFinding, ShaperVerdict};
 use linerate_units::{BitRate, display};
 
 use super::tree_sampler::both;
@@ -16,7 +16,9 @@ pub(super) fn sentence(outcome: &VerifyOutcome) -> String {
     let after = if outcome.is_active { "It is active." } else { "The previous configuration is restored." };
     let said = match outcome.end {
         VerificationOutcome::Passed => passed(outcome),
+        VerificationOutcome::DelayAboveLimit => above_limit(outcome),
         VerificationOutcome::Failed => failed(outcome),
+        VerificationOutcome::Inconclusive => inconclusive(outcome),
         VerificationOutcome::NoRate => no_rate(outcome),
         VerificationOutcome::Interrupted => "The verification was interrupted.".to_owned(),
     };
@@ -39,6 +41,21 @@ fn passed(outcome: &VerifyOutcome) -> String {
     format!("The shaper works{change}{grades}.{rates}")
 }
 
+fn above_limit(outcome: &VerifyOutcome) -> String {
+    let found = first_finding(outcome, |finding| finding.kind == FindingKind::DelayAboveLimit);
+    format!("The shaper works, but misses --max-added. {found} Lower rates may reach it: --find-rate.")
+}
+
+fn inconclusive(outcome: &VerifyOutcome) -> String {
+    let found = first_finding(outcome, |finding| finding.kind.fails());
+    format!("The measurement does not suffice for a verdict. {found} A longer --time gives more samples.")
+}
+
+fn first_finding(outcome: &VerifyOutcome, is_wanted: impl Fn(&ShaperFinding) -> bool) -> &str {
+    let findings = outcome.result.iter().flat_map(|proof| &proof.verification.findings);
+    findings.into_iter().find(|finding| is_wanted(finding)).map_or("", |finding| finding.words.as_str())
+}
+
 const fn highest(found: RateSearchResult) -> Option<BitRate> {
     match found {
         RateSearchResult::Highest { rate, .. } => Some(rate),
@@ -50,9 +67,7 @@ fn failed(outcome: &VerifyOutcome) -> String {
     if let Some(reason) = &outcome.abort_reason {
         return format!("The shaper cuts the path off: {reason}.");
     }
-    let findings = outcome.result.iter().flat_map(|proof| &proof.verification.findings);
-    let first = findings.filter(|finding| finding.kind.fails()).map(|finding| finding.words.as_str()).next();
-    format!("The shaper does not do what it should. {}", first.unwrap_or_default())
+    format!("The shaper does not do what it should. {}", first_finding(outcome, |finding| finding.kind.fails()))
 }
 
 fn no_rate(outcome: &VerifyOutcome) -> String {

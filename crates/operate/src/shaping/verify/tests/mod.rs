@@ -3,17 +3,18 @@
 mod fake;
 mod loopback;
 
+use core::time::Duration;
 use linerate_analysis::latency_under_load::LatencyGrade;
 use linerate_documents::shape::{ShapeVerification, VerificationOutcome};
 use linerate_model::address_family::AddressFamily;
 use linerate_model::diagnosis::Confidence;
 use linerate_model::direction::Direction;
 use linerate_shape::verify::rate_search::RateSearchResult;
-use linerate_shape::verify::{DelayOrigin, FindingKind, PerDirection};
+use linerate_shape::verify::{DelayOrigin, FindingKind, PerDirection, ShaperFinding};
 
 use self::fake::{FakeMeasurer, FakeShaper, QueueingFault, megabits, settings};
 use super::find_rate::find;
-use super::procedure::prove;
+use super::procedure::{judged, prove};
 use super::{MeasurementPart, VerificationResult, VerifyEvent, VerifyOutcome};
 use crate::shaping::error::ShapeError;
 
@@ -74,6 +75,33 @@ fn a_working_shaper_is_active_afterwards() {
     let down = &document.phases[1].down;
     assert!(down.tree_bytes == down.interface_bytes && down.tree_bytes.is_some(), "{down:?}");
     assert_eq!(document.delays[2].grade_with, Some(LatencyGrade::APlus));
+}
+
+#[test]
+fn a_limit_that_is_missed_is_not_passed() {
+    let mut shaped = FakeShaper::new(9.5, 47.5);
+    let mut settings = settings(true);
+    settings.profile.largest_uplift = Duration::from_nanos(1);
+    let outcome = prove(&mut shaped, &settings, &mut FakeMeasurer::new(QueueingFault::None), &mut |_| {});
+    let outcome = outcome.expect("completed");
+    assert_eq!((outcome.end, shaped.stands), (VerificationOutcome::DelayAboveLimit, true));
+    assert!(can_be_told(&outcome).0.starts_with("The shaper works, but misses --max-added. "));
+}
+
+#[test]
+fn few_samples_blame_no_shaper() {
+    let (mut outcome, _) = with(QueueingFault::None);
+    let finding = |kind, words: &str| ShaperFinding { kind, direction: None, figures: vec![], words: words.into() };
+    let few = finding(FindingKind::TooFewSamples, "Too few seconds were measured.");
+    let other = finding(FindingKind::NoRedirect, "Nothing is redirected.");
+    let verdict = &mut outcome.result.as_mut().expect("measured").verification;
+    (verdict.pass, verdict.findings) = (false, vec![few.clone()]);
+    assert_eq!(judged(verdict), VerificationOutcome::Inconclusive);
+    verdict.findings.push(other);
+    assert_eq!(judged(verdict), VerificationOutcome::Failed);
+    verdict.findings = vec![few];
+    outcome.end = VerificationOutcome::Inconclusive;
+    assert!(can_be_told(&outcome).0.starts_with("The measurement does not suffice for a verdict. Too few seconds"));
 }
 
 #[test]
