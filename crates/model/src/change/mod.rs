@@ -68,17 +68,23 @@ pub enum ChangeTarget {
 /// Maximum length of an interface name in bytes (`IFNAMSIZ` - 1).
 const MAX_NAME_LENGTH: usize = 15;
 
-/// Name of the intermediate device for received traffic of `device`: prefixed with `ifb4`, cut to the kernel's maximum.
+/// Name of the intermediate device for received traffic of `device`: prefixed with `ifb4`, as sqm-scripts does, so that
+/// other tools find it.
 ///
-/// Same rule as sqm-scripts, so that other tools find the device.
+/// A name too long for that ends with a hash (FNV-1a, 24 bits): `enp0s31f6.100` and `enp0s31f6.101` begin alike.
 #[must_use]
 pub fn intermediate_device(device: &str) -> String {
-    let name = format!("ifb4{device}");
-    let mut end = name.len().min(MAX_NAME_LENGTH);
-    while !name.is_char_boundary(end) {
+    const PREFIX: &str = "ifb4";
+    const HASH_DIGITS: usize = 6;
+    if PREFIX.len() + device.len() <= MAX_NAME_LENGTH {
+        return format!("{PREFIX}{device}");
+    }
+    let hash = device.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let mut end = MAX_NAME_LENGTH - PREFIX.len() - HASH_DIGITS;
+    while !device.is_char_boundary(end) {
         end -= 1;
     }
-    name[..end].to_owned()
+    format!("{PREFIX}{}{:06x}", &device[..end], (hash >> 24) ^ (hash & 0x00ff_ffff))
 }
 
 /// Interface attribute that `ip link` sets.

@@ -201,13 +201,14 @@ fn whole_bits(bits: f64) -> String {
     format!("{bits:.0}")
 }
 
-/// Reads a rate of at least 1 kbit/s.
+/// Reads a rate of 1 kbit/s to 1 Tbit/s, the range in which `tc` computes its bursts.
 pub fn positive_rate(text: &str) -> Result<BitRate, String> {
     let rate = parse::rate(text).map_err(|error| error.to_string())?;
-    if rate.bits_per_second() < 1000.0 {
-        return Err("a line is faster than 1 kbit/s; to leave a direction alone, leave its option out".to_owned());
+    match rate.bits_per_second() {
+        ..1e3 => Err("a line carries at least 1 kbit/s; to leave a direction alone, leave its option out".to_owned()),
+        1e3..=1e12 => Ok(rate),
+        _ => Err("a line carries at most 1 Tbit/s".to_owned()),
     }
-    Ok(rate)
 }
 
 /// Reads an MTU of 576 to 9000 bytes.

@@ -296,13 +296,18 @@ impl ShaperPlan {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
     fn names_of_intermediate_devices() {
         assert_eq!(intermediate_device("eth0"), "ifb4eth0");
-        assert_eq!(intermediate_device("enp0s31f6u2c2"), "ifb4enp0s31f6u2");
-        assert_eq!(intermediate_device("enp0s31f6u2c2").len(), 15);
-        assert_eq!(intermediate_device("abcdefghijé"), "ifb4abcdefghij", "a character is not split");
+        assert_eq!(intermediate_device("enp0s31f6u2"), "ifb4enp0s31f6u2");
+        let long = ["enp0s31f6.100", "enp0s31f6.101", "enx001122334455", "enx001122334466", "abcdéfghijkl"];
+        let names = BTreeSet::from(long.map(intermediate_device));
+        assert_eq!(names.len(), long.len(), "{names:?}");
+        assert!(names.iter().all(|name| name.len() <= 15 && name.starts_with("ifb4")), "{names:?}");
+        assert!(intermediate_device("enp0s31f6.100").starts_with("ifb4enp0s"));
     }
 }
