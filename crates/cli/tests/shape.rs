@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -207,6 +208,25 @@ fn a_smaller_mtu_is_a_route_change_that_is_restored() {
 }
 
 /// Number of lines of all files below a directory.
+#[test]
+fn a_shaper_whose_interface_is_gone_hides_no_other() {
+    let host = Host::new();
+    host.program("ip", "link add gone0 type veth peer name gone1");
+    for device in ["line0", "gone0"] {
+        host.shape(&[device, "--up", "4M", "--quiet"]).expect_code(0);
+    }
+    host.program("ip", "link del gone0");
+    let document = host.shape(&["status", "--json"]).expect_code(1).document();
+    let shapers = array(&document, "/shapers");
+    let devices: BTreeSet<_> = shapers.iter().map(|shaper| text(shaper, "/device")).collect();
+    assert_eq!(devices, BTreeSet::from(["gone0", "line0"]));
+    let gone = shapers.iter().find(|shaper| shaper["device"] == "gone0").expect("listed");
+    assert!(text(gone, "/warnings/0").contains("`linerate shape gone0 off`"), "{gone:#}");
+    for device in ["line0", "gone0"] {
+        host.shape(&[device, "off", "--quiet"]).expect_code(0);
+    }
+}
+
 /// Aggregated packets of 64 KiB, larger than a queue of 20 ms, would all be dropped.
 #[test]
 fn one_flow_fills_the_rate() {

@@ -15,9 +15,11 @@ use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, display};
 
 use super::error::ShapeError;
+use super::line::RecordedShaper;
 use super::record::{self, ActiveShaper};
 use super::shaped::ShaperControl;
 use super::shaper::Shaper;
+use figures::ShaperFigures;
 use sample::ShaperSample;
 
 /// Rates are means over this time.
@@ -25,10 +27,17 @@ pub const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// One shaper that is looked at.
 pub struct ObservedShaper<'a> {
-    shaper: Shaper<'a>,
+    device: String,
     changes: u64,
-    before: ShaperSample,
+    back_end: String,
+    arguments: Vec<String>,
     differences: Vec<String>,
+    readings: Result<ShaperReadings<'a>, ShapeError>,
+}
+
+struct ShaperReadings<'a> {
+    shaper: Shaper<'a>,
+    before: ShaperSample,
 }
 
 /// Begins to look at the shapers of this host, or of one interface.
@@ -39,47 +48,69 @@ pub fn begin<'a>(
 ) -> Result<Vec<ObservedShaper<'a>>, ShapeError> {
     let all = record::all(store, host)?;
     let wanted = all.iter().filter(|(name, _)| device.is_none_or(|device| device == name));
-    wanted.map(|(name, standing)| observe(store, host, name, standing)).collect()
+    Ok(wanted.map(|(name, standing)| ObservedShaper::new(store, host, name, standing)).collect())
 }
 
-fn observe<'a>(
-    store: &'a ChangeStore,
-    host: &'a RealHost,
-    device: &str,
-    standing: &ActiveShaper,
-) -> Result<ObservedShaper<'a>, ShapeError> {
-    let shaper = Shaper::open_active((store, host, RollbackGuard::Unguarded), device, standing)?;
-    let before = ShaperSample::read(shaper.plan())?;
-    Ok(ObservedShaper { shaper, changes: standing.set.id.get(), before, differences: Vec::new() })
+impl<'a> ObservedShaper<'a> {
+    /// One that cannot be read, as its interface is gone, hides no other.
+    fn new(store: &'a ChangeStore, host: &'a RealHost, device: &str, standing: &ActiveShaper) -> Self {
+        let shaper = Shaper::open_active((store, host, RollbackGuard::Unguarded), device, standing);
+        let readings =
+            shaper.and_then(|shaper| Ok(ShaperReadings { before: ShaperSample::read(shaper.plan())?, shaper }));
+        Self {
+            device: device.to_owned(),
+            changes: standing.set.id.get(),
+            back_end: standing.back_end.clone().unwrap_or_else(|| "unknown back end".to_owned()),
+            arguments: standing.recorded.as_ref().map(RecordedShaper::arguments).unwrap_or_default(),
+            differences: Vec::new(),
+            readings,
+        }
+    }
+
+    /// Figures since the last time, and the time since then; differences from the plan if they are to be compared.
+    fn read(&mut self, compare: bool) -> Result<(ShaperFigures, Duration), ShapeError> {
+        let ShaperReadings { shaper, before } = self.readings.as_mut().map_err(|error| error.clone())?;
+        let after = ShaperSample::read(shaper.plan())?;
+        let interval = after.at.since(before.at);
+        let mut figures = figures::of(shaper.plan(), shaper.line(), before, &after);
+        figures.warnings.extend(slow_link_warning(shaper));
+        *before = after;
+        if compare {
+            self.differences = shaper.differences()?.iter().map(ToString::to_string).collect();
+        }
+        Ok((figures, interval))
+    }
+
+    fn status(&self, figures: ShaperFigures) -> ShaperStatus {
+        ShaperStatus {
+            device: self.device.clone(),
+            back_end: self.back_end.clone(),
+            arguments: self.arguments.clone(),
+            changes: self.changes,
+            directions: figures.directions,
+            busiest_processor: figures.busiest.map(linerate_units::Ratio::get),
+            differences: self.differences.clone(),
+            warnings: figures.warnings,
+        }
+    }
 }
 
 /// Figures since the last time; differences from the plans where they are to be compared.
-pub fn document(looked: &mut [ObservedShaper<'_>], compare: bool) -> Result<ShaperStatusDocument, ShapeError> {
-    let mut shapers = Vec::new();
+pub fn document(looked: &mut [ObservedShaper<'_>], compare: bool) -> ShaperStatusDocument {
     let mut interval = SAMPLE_INTERVAL;
-    for one in looked {
-        let after = ShaperSample::read(one.shaper.plan())?;
-        interval = after.at.since(one.before.at);
-        let figures = figures::of(one.shaper.plan(), one.shaper.line(), &one.before, &after);
-        one.before = after;
-        if compare {
-            one.differences = one.shaper.differences()?.iter().map(ToString::to_string).collect();
+    let shapers = looked.iter_mut().map(|one| match one.read(compare) {
+        Ok((figures, elapsed)) => {
+            interval = elapsed;
+            one.status(figures)
         }
-        let mut warnings = figures.warnings;
-        warnings.extend(slow_link_warning(&one.shaper));
-        shapers.push(ShaperStatus {
-            device: one.shaper.device().to_owned(),
-            back_end: one.shaper.plan().back_end.to_owned(),
-            arguments: one.shaper.recorded().arguments(),
-            changes: one.changes,
-            directions: figures.directions,
-            busiest_processor: figures.busiest.map(linerate_units::Ratio::get),
-            differences: one.differences.clone(),
-            warnings,
-        });
-    }
+        Err(error) => {
+            let warning = format!("{}; `linerate shape {} off` removes what is left", error.text, one.device);
+            one.status(ShaperFigures { warnings: vec![warning], ..ShaperFigures::default() })
+        }
+    });
+    let shapers = shapers.collect();
     let linerate_version = env!("CARGO_PKG_VERSION").to_owned();
-    Ok(ShaperStatusDocument { schema: SCHEMA, linerate_version, interval_ns: nanoseconds(interval), shapers })
+    ShaperStatusDocument { schema: SCHEMA, linerate_version, interval_ns: nanoseconds(interval), shapers }
 }
 
 /// A link that runs below the rate that is set has a queue of its own again.

@@ -36,7 +36,7 @@ pub(crate) fn run(device: Option<&str>, how: &ShapeOptions) -> Result<ExitStatus
     if poll::wait_for(&stop, PollInterest::READ, Some(SAMPLE_INTERVAL))? {
         return Ok(ExitStatus::Partial);
     }
-    let document = document(&mut looked, true)?;
+    let document = document(&mut looked, true);
     if how.json {
         print_json(DocumentKind::ShaperStatus, &document);
     } else {
@@ -83,7 +83,7 @@ fn show_live(looked: &mut [ObservedShaper<'_>], stop: InterruptSignals) -> Resul
             continue;
         }
         next = clock::monotonic_now() + SAMPLE_INTERVAL;
-        let document = document(looked, round.is_multiple_of(COMPARISON_PERIOD))?;
+        let document = document(looked, round.is_multiple_of(COMPARISON_PERIOD));
         round += 1;
         lines = text::of(&document, console::data_style()).lines().map(str::to_owned).collect();
         lines.extend([String::new(), "q quits".to_owned()]);
