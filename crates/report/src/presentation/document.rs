@@ -33,6 +33,7 @@ pub fn present_document(kind: DocumentKind, document: &Map<String, Value>) -> Pr
             Value::Array(notes) if key == "notes" => {
                 presentation.notes.extend(notes.iter().map(|note| text_of(note).into_owned()));
             }
+            Value::Array(items) if items.is_empty() => values.push_row(words(key), vec![TableCell::text("none")]),
             Value::Array(items) => presentation.tables.extend(list_table(key, items)),
             Value::Object(object) => presentation.tables.extend(object_table(key, object)),
             scalar => values.push_row(words(key), vec![cell(key, scalar)]),
@@ -189,6 +190,12 @@ mod tests {
             assert!(text.contains(part), "{part:?} is not in {text}");
         }
         assert!(!text.contains("schema") && !text.contains("kind"), "{text}");
+    }
+
+    #[test]
+    fn empty_lists_are_said() {
+        let text = rendered(&json!({ "schema": 1, "kind": "change-sets", "sets": [], "notes": [] }));
+        assert!(text.contains("sets") && text.contains("none") && !text.contains("notes"), "{text}");
     }
 
     #[test]

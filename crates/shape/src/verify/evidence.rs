@@ -188,11 +188,17 @@ pub struct ShaperRequirements {
     pub goodput_floor: Ratio,
     /// Maximum uplift (95th percentile) that passes. 30 ms: grade A.
     pub largest_uplift: Duration,
+    /// True when somebody asked for this uplift: a larger one is a missed limit, not a remark.
+    pub is_uplift_asked: bool,
 }
 
 impl Default for ShaperRequirements {
     fn default() -> Self {
-        Self { goodput_floor: Ratio::new(0.8).unwrap_or_default(), largest_uplift: Duration::from_millis(30) }
+        Self {
+            goodput_floor: Ratio::new(0.8).unwrap_or_default(),
+            largest_uplift: Duration::from_millis(30),
+            is_uplift_asked: false,
+        }
     }
 }
 

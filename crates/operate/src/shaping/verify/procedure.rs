@@ -7,7 +7,8 @@ use linerate_documents::shape::VerificationOutcome;
 use linerate_model::load::PhaseKind;
 use linerate_shape::plan::IngressControl;
 use linerate_shape::verify::{
-    FindingKind, PathMeasurement, PlanDifference, PlanDifferenceKind, ShaperEvidence, ShaperVerdict, verify,
+    FindingKind, PathMeasurement, PlanDifference, PlanDifferenceKind, ShaperEvidence, ShaperRequirements,
+    ShaperVerdict, verify,
 };
 
 use super::super::error::{ShapeError, ShapeErrorKind};
@@ -31,9 +32,9 @@ pub(super) fn prove(
     concluded(shaped, result, outcome, events)
 }
 
-pub(super) fn judged(verdict: &ShaperVerdict) -> VerificationOutcome {
+pub(super) fn judged(verdict: &ShaperVerdict, asked: ShaperRequirements) -> VerificationOutcome {
     let mut failures = verdict.findings.iter().map(|finding| finding.kind).filter(|kind| kind.fails());
-    if verdict.pass && verdict.found(FindingKind::DelayAboveLimit) {
+    if verdict.pass && asked.is_uplift_asked && verdict.found(FindingKind::DelayAboveLimit) {
         VerificationOutcome::DelayAboveLimit
     } else if verdict.pass {
         VerificationOutcome::Passed
@@ -156,7 +157,7 @@ impl VerificationCourse<'_> {
         let verification = verify(&evidence);
         self.outcome.end = match &self.outcome.abort_reason {
             Some(_) => VerificationOutcome::Failed,
-            None => judged(&verification),
+            None => judged(&verification, self.settings.profile),
         };
         self.outcome.result = Some(VerificationResult { evidence, verification });
         if self.outcome.end.is_kept() && !shaped.is_up() {

@@ -10,7 +10,7 @@ use linerate_model::address_family::AddressFamily;
 use linerate_model::diagnosis::Confidence;
 use linerate_model::direction::Direction;
 use linerate_shape::verify::rate_search::RateSearchResult;
-use linerate_shape::verify::{DelayOrigin, FindingKind, PerDirection, ShaperFinding};
+use linerate_shape::verify::{DelayOrigin, FindingKind, PerDirection, ShaperFinding, ShaperRequirements};
 
 use self::fake::{FakeMeasurer, FakeShaper, QueueingFault, megabits, settings};
 use super::find_rate::find;
@@ -82,10 +82,15 @@ fn a_limit_that_is_missed_is_not_passed() {
     let mut shaped = FakeShaper::new(9.5, 47.5);
     let mut settings = settings(true);
     settings.profile.largest_uplift = Duration::from_nanos(1);
-    let outcome = prove(&mut shaped, &settings, &mut FakeMeasurer::new(QueueingFault::None), &mut |_| {});
-    let outcome = outcome.expect("completed");
-    assert_eq!((outcome.end, shaped.stands), (VerificationOutcome::DelayAboveLimit, true));
-    assert!(can_be_told(&outcome).0.starts_with("The shaper works, but misses --max-added. "));
+    let mut outcome_when_asked = |is_asked| {
+        settings.profile.is_uplift_asked = is_asked;
+        let outcome = prove(&mut shaped, &settings, &mut FakeMeasurer::new(QueueingFault::None), &mut |_| {});
+        outcome.expect("completed")
+    };
+    let asked = outcome_when_asked(true);
+    assert_eq!((asked.end, asked.is_active), (VerificationOutcome::DelayAboveLimit, true));
+    assert!(can_be_told(&asked).0.starts_with("The shaper works, but misses --max-added. "));
+    assert_eq!(outcome_when_asked(false).end, VerificationOutcome::Passed);
 }
 
 #[test]
@@ -96,9 +101,9 @@ fn few_samples_blame_no_shaper() {
     let other = finding(FindingKind::NoRedirect, "Nothing is redirected.");
     let verdict = &mut outcome.result.as_mut().expect("measured").verification;
     (verdict.pass, verdict.findings) = (false, vec![few.clone()]);
-    assert_eq!(judged(verdict), VerificationOutcome::Inconclusive);
+    assert_eq!(judged(verdict, ShaperRequirements::default()), VerificationOutcome::Inconclusive);
     verdict.findings.push(other);
-    assert_eq!(judged(verdict), VerificationOutcome::Failed);
+    assert_eq!(judged(verdict, ShaperRequirements::default()), VerificationOutcome::Failed);
     verdict.findings = vec![few];
     outcome.end = VerificationOutcome::Inconclusive;
     assert!(can_be_told(&outcome).0.starts_with("The measurement does not suffice for a verdict. Too few seconds"));
