@@ -169,15 +169,20 @@ pub struct ReceivedDatagrams<'a> {
 impl<'a> DatagramReceiver<'a> {
     /// Prepares a socket: receive offload, time stamps and the drop counter are switched on where the kernel has them.
     pub fn new(socket: &'a impl AsFd) -> io::Result<Self> {
+        Self::with_messages(socket, RECEIVE_MESSAGES)
+    }
+
+    /// Prepares a socket likewise, with memory for `messages` messages of 64 KiB.
+    pub fn with_messages(socket: &'a impl AsFd, messages: usize) -> io::Result<Self> {
         // Each is an improvement that an old kernel may lack; without it the figure it serves is unknown, not wrong.
         let _ = options::set_udp_gro(socket, true);
         let _ = options::set_receive_queue_overflow_counter(socket, true);
         let _ = options::set_receive_timestamps(socket, true);
-        let batch = ReceiveBatch::new(RECEIVE_MESSAGES, RECEIVE_BYTES)?;
+        let batch = ReceiveBatch::new(messages, RECEIVE_BYTES)?;
         Ok(Self { socket: socket.as_fd(), batch, realtime_offset: 0, received_at: MonotonicTime::default() })
     }
 
-    /// Waits for at least one message (up to the socket's `SO_RCVTIMEO`) and returns all that have arrived, up to 32.
+    /// Waits for at least one message (up to the socket's `SO_RCVTIMEO`) and returns all that have arrived, up to 32 by default.
     pub fn receive(&mut self) -> io::Result<impl Iterator<Item = ReceivedDatagrams<'_>>> {
         let count = self.batch.receive(&self.socket, libc::MSG_WAITFORONE)?;
         self.received_at = clock::monotonic_now();
