@@ -26,6 +26,7 @@ pub mod pace;
 pub mod path;
 pub mod probe;
 mod reservoir;
+mod resources;
 pub mod rfc6349;
 pub mod server;
 mod stream;

@@ -34,8 +34,11 @@ const STOP_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// keep their times.
 const COALESCING_TIME: Duration = Duration::from_millis(1);
 
-/// A batch of this size means that more can be read at once.
-const FULL_BATCH: usize = 32;
+/// Messages that are read at once, at a client; a batch of this size means that more can be read.
+pub(crate) const CLIENT_BATCH: usize = 32;
+
+/// … and at a server, which has many sessions: each message takes 64 KiB.
+pub(crate) const SERVER_BATCH: usize = 4;
 
 /// Divisor of the receive buffer for the coalesced share.
 const COALESCED_DIVISOR: u64 = 8;
@@ -231,18 +234,18 @@ impl DatagramSocket {
         Err(last)
     }
 
-    /// Starts the receiving thread.
-    pub(crate) fn start(self: &Arc<Self>) -> Result<ReceivingThread> {
+    /// Starts the receiving thread, which reads up to `batch` messages at once.
+    pub(crate) fn start(self: &Arc<Self>, batch: usize) -> Result<ReceivingThread> {
         let datagrams = Arc::clone(self);
         let thread = std::thread::Builder::new().name("probe-receive".into()).stack_size(256 << 10);
         let thread = thread
-            .spawn(move || datagrams.receive())
+            .spawn(move || datagrams.receive(batch))
             .map_err(|cause| ProbeError::io("starting the thread that receives probes", &cause))?;
         Ok(ReceivingThread { datagrams: Arc::clone(self), thread: Some(thread) })
     }
 
-    fn receive(&self) {
-        let Ok(mut receiver) = DatagramReceiver::new(&self.socket) else { return };
+    fn receive(&self, batch: usize) {
+        let Ok(mut receiver) = DatagramReceiver::with_messages(&self.socket, batch) else { return };
         // Most streams need each packet separately.
         if lock(&self.sinks).in_batches == 0 {
             let _ = options::set_udp_gro(&self.socket, false);
@@ -262,10 +265,10 @@ impl DatagramSocket {
                         since_pause += message.bytes.len() as u64;
                         self.give(&message, now);
                     }
-                    if count < FULL_BATCH && since_pause < room && self.is_coalescing() {
+                    if count < batch && since_pause < room && self.is_coalescing() {
                         clock::sleep_until(clock::monotonic_now() + COALESCING_TIME);
                         since_pause = 0;
-                    } else if count < FULL_BATCH {
+                    } else if count < batch {
                         since_pause = 0;
                     }
                 }

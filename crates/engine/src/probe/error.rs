@@ -80,6 +80,12 @@ impl ProbeError {
     }
 }
 
+impl From<crate::resources::MemoryExhausted> for ProbeError {
+    fn from(cause: crate::resources::MemoryExhausted) -> Self {
+        Self::System(cause.to_string())
+    }
+}
+
 impl From<linerate_sys::Error> for ProbeError {
     fn from(cause: linerate_sys::Error) -> Self {
         match cause {

@@ -21,6 +21,7 @@ use super::error::{ProbeError, Result};
 use super::link::ControlLink;
 use super::load_link::{LinkOrder, LinkRecord, LoadLink};
 use super::session::ProbeSession;
+use crate::resources::MemoryLease;
 
 /// Time limit for a load connection to be established and to join.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -126,7 +127,13 @@ impl LoadConnection {
         link.wait_load_expected(reference, JOIN_TIMEOUT)?;
         let stream = connect(session, load)?;
         let local_congestion_control = options::congestion(&stream).ok();
-        let order = LinkOrder { sends: load.direction == Direction::Up, sampling: load.sampling, most_rate: None };
+        let order = LinkOrder {
+            sends: load.direction == Direction::Up,
+            sampling: load.sampling,
+            rate: None,
+            stall_limit: None,
+            memory: MemoryLease::default(),
+        };
         let local = LoadLink::start(stream, order, &[LoadFrame::Join(number)], None)?;
         let ready = link.wait_load_ready(reference, JOIN_TIMEOUT)?;
         local.set_ping_interval(load.ping_interval);

@@ -22,6 +22,9 @@ use linerate_wire::probe::{GoodputSample, LoadSample, MAX_LOAD_SAMPLES};
 
 use super::error::{ProbeError, Result};
 use super::lock;
+use super::shared_rate::SharedRate;
+use super::stall::StallWatch;
+use crate::resources::{MemoryLease, SamplingClaim, reserve_one};
 
 /// Interval of the receiver's samples.
 const GOODPUT_INTERVAL: Duration = Duration::from_millis(50);
@@ -42,6 +45,9 @@ const MAX_UNSENT_TIME: Duration = Duration::from_millis(8);
 const MIN_FRAME: u64 = 1 << 10;
 const MAX_FRAME: u64 = 256 << 10;
 
+/// First size of the buffer for frames; it grows with the connection's rate.
+const FIRST_FRAME: usize = 4 << 10;
+
 /// From this size on, bulk data is discarded in the kernel without copying it.
 const MIN_DISCARD: u64 = 16 << 10;
 
@@ -59,15 +65,22 @@ const MAX_URGENT_BYTES: usize = 16 << 10;
 /// Longest sleep of an idle thread between two looks at its orders.
 const MAX_SLEEP: Duration = Duration::from_millis(500);
 
+/// First samples of a connection, in the memory that each connection has.
+const FIRST_SAMPLES: usize = 64;
+
 /// Order to the thread.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct LinkOrder {
     /// True when this end sends the bulk data; otherwise it receives.
     pub(crate) sends: bool,
     /// Interval of the samples of `tcp_info` while it sends.
     pub(crate) sampling: Duration,
-    /// Highest payload rate at which it sends.
-    pub(crate) most_rate: Option<linerate_units::BitRate>,
+    /// Highest rate of the payload, in sum with other connections; `None` for any.
+    pub(crate) rate: Option<Arc<SharedRate>>,
+    /// Longest time without progress once it is started; `None` for any.
+    pub(crate) stall_limit: Option<Duration>,
+    /// Memory of the connection, which grows with its samples.
+    pub(crate) memory: MemoryLease,
 }
 
 /// An application's message and its answer, on the loaded connection.
@@ -88,6 +101,8 @@ pub(crate) struct LinkRecord {
     pub(crate) goodput: Vec<GoodputSample>,
     pub(crate) pings: Vec<ApplicationPing>,
     pub(crate) broken: Option<String>,
+    /// Memory of all that.
+    pub(crate) memory: MemoryLease,
 }
 
 /// A load connection's thread.
@@ -115,7 +130,7 @@ impl LoadLink {
     /// when the connection fails.
     pub(crate) fn start(
         stream: TcpStream,
-        order: LinkOrder,
+        mut order: LinkOrder,
         first: &[LoadFrame],
         broke: Option<Arc<Waker>>,
     ) -> Result<Self> {
@@ -127,6 +142,7 @@ impl LoadLink {
         if order.sends {
             options::set_not_sent_low_water(&stream, ByteCount::new(unsent))?;
         }
+        let memory = core::mem::take(&mut order.memory);
         let shared = Arc::new(LoadLinkState {
             stream,
             started: AtomicBool::new(false),
@@ -135,7 +151,7 @@ impl LoadLink {
             ping_interval: AtomicU64::new(0),
             orders: Waker::new()?,
             bytes: AtomicU64::new(0),
-            seen: Mutex::default(),
+            seen: Mutex::new(LinkRecord { memory, ..LinkRecord::default() }),
         });
         let worker = ConnectionWorker::new(Arc::clone(&shared), order, first, unsent).map_err(failed)?;
         let thread = std::thread::Builder::new().name("load".into()).stack_size(256 << 10);
@@ -235,6 +251,9 @@ struct ConnectionWorker {
     started: Option<MonotonicTime>,
     next_reading: Option<MonotonicTime>,
     reading_interval: Duration,
+    /// Share of the samples that a server takes; `None` before the start.
+    sampling: Option<SamplingClaim>,
+    stall: StallWatch,
     next_ping: Option<MonotonicTime>,
 }
 
@@ -246,12 +265,13 @@ impl ConnectionWorker {
         }
         let mut frame = Vec::new();
         if order.sends {
-            frame.resize(HEADER_LENGTH + usize::try_from(MAX_FRAME).unwrap_or(usize::MAX), 0);
-            // Random, so that nothing on the path can compress it.
-            host::random_bytes(&mut frame).map_err(io::Error::from)?;
+            extend_randomly(&mut frame, HEADER_LENGTH + FIRST_FRAME)?;
         }
         Ok(Self {
             shared,
+            reading_interval: if order.sends { order.sampling } else { GOODPUT_INTERVAL },
+            sampling: None,
+            stall: StallWatch::new(order.stall_limit),
             order,
             parser: LoadFrameParser::default(),
             buffer: vec![0; READ_SIZE],
@@ -265,7 +285,6 @@ impl ConnectionWorker {
             blocked: false,
             started: None,
             next_reading: None,
-            reading_interval: if order.sends { order.sampling } else { GOODPUT_INTERVAL },
             next_ping: None,
         })
     }
@@ -277,7 +296,8 @@ impl ConnectionWorker {
                 Err(end) => break end,
             }
         };
-        self.read_figures(clock::monotonic_now());
+        // The connection ends in any case.
+        let _ = self.read_figures(clock::monotonic_now());
         let mut seen = lock(&self.shared.seen);
         seen.ended = Some(clock::monotonic_now());
         if let ConnectionEnd::Broken(reason) = end {
@@ -289,16 +309,22 @@ impl ConnectionWorker {
         let now = clock::monotonic_now();
         self.follow_orders(now)?;
         if self.next_reading.is_some_and(|at| now >= at) {
-            self.read_figures(now);
+            self.read_figures(now)?;
         }
         self.queue_small_frames(now);
         let deferred = self.deferred_until(now);
         let writes =
             self.urgent_written < self.urgent.len() || self.in_frame() || self.wants_bulk() && deferred.is_none();
+        let reads = self.order.sends || deferred.is_none();
         let timeout = self.next_duty(deferred).map_or(MAX_SLEEP, |at| at.since(now).min(MAX_SLEEP));
         let (readable, writable) = {
             let shared = &self.shared;
-            let interest = if writes { PollInterest::READ_WRITE } else { PollInterest::READ };
+            let interest = match (reads, writes) {
+                (true, true) => PollInterest::READ_WRITE,
+                (true, false) => PollInterest::READ,
+                (false, true) => PollInterest::WRITE,
+                (false, false) => PollInterest::NONE,
+            };
             let mut items =
                 [PollItem::new(&shared.stream, interest), PollItem::new(&shared.orders, PollInterest::READ)];
             poll::wait(&mut items, Some(timeout)).map_err(io::Error::from)?;
@@ -324,6 +350,7 @@ impl ConnectionWorker {
         if self.started.is_none() && self.shared.started.load(Ordering::Acquire) {
             self.started = Some(now);
             self.next_reading = Some(now);
+            self.prepare_samples();
             if self.order.sends {
                 // Bulk data leaves in full segments, as in any transfer: pings are not alone, they need not hurry.
                 let _ = options::set_no_delay(&self.shared.stream, false);
@@ -347,11 +374,20 @@ impl ConnectionWorker {
         self.frame_written < self.frame_length
     }
 
-    /// With a rate limit: earliest time of the next frame.
+    /// Prepares the record of a connection that starts.
+    fn prepare_samples(&mut self) {
+        let mut seen = lock(&self.shared.seen);
+        self.sampling = Some(seen.memory.account().claim_sampling());
+        if self.order.sends {
+            seen.samples.reserve_exact(FIRST_SAMPLES);
+        } else {
+            seen.goodput.reserve_exact(FIRST_SAMPLES);
+        }
+    }
+
+    /// With a rate limit: earliest time of more bulk data.
     fn deferred_until(&self, now: MonotonicTime) -> Option<MonotonicTime> {
-        let (rate, started) = (self.order.most_rate?, self.started?);
-        let due = started + rate.time_to_send(ByteCount::new(self.shared.bytes.load(Ordering::Relaxed)))?;
-        (due > now).then_some(due)
+        self.order.rate.as_ref()?.deferred_until(now)
     }
 
     fn next_duty(&self, deferred: Option<MonotonicTime>) -> Option<MonotonicTime> {
@@ -392,7 +428,9 @@ impl ConnectionWorker {
             if !self.wants_bulk() {
                 return Ok(());
             }
-            self.begin_frame();
+            if !self.begin_frame()? {
+                return Ok(());
+            }
         }
         let taken = written(tcp::send_more(&self.shared.stream, &self.frame[self.frame_written..self.frame_length]))?;
         let header = HEADER_LENGTH.saturating_sub(self.frame_written).min(taken);
@@ -401,19 +439,42 @@ impl ConnectionWorker {
         Ok(())
     }
 
-    fn begin_frame(&mut self) {
-        let size = (self.unsent / 4).clamp(MIN_FRAME, MAX_FRAME);
+    /// Begins a frame of bulk data; `false` when another connection has the shared rate's turn.
+    fn begin_frame(&mut self) -> core::result::Result<bool, ConnectionEnd> {
+        let mut size = (self.unsent / 4).clamp(MIN_FRAME, MAX_FRAME);
+        if let Some(rate) = &self.order.rate {
+            size = size.min(rate.step(ByteCount::new(MIN_FRAME)).get());
+            if !rate.reserve(ByteCount::new(size), clock::monotonic_now()) {
+                return Ok(false);
+            }
+        }
+        let size = self.fit_frame(size)?;
         let mut header = Vec::with_capacity(HEADER_LENGTH);
         LoadFrame::Bulk(ByteCount::new(size)).encode(&mut header);
         self.frame[..HEADER_LENGTH].copy_from_slice(&header);
         self.frame_length = HEADER_LENGTH + usize::try_from(size).unwrap_or(0);
         self.frame_written = 0;
+        Ok(true)
+    }
+
+    /// Enlarges the buffer of frames to `size`, if there is memory; returns the size that fits.
+    fn fit_frame(&mut self, size: u64) -> io::Result<u64> {
+        let most = (self.frame.len() - HEADER_LENGTH) as u64;
+        if size <= most {
+            return Ok(size);
+        }
+        if !lock(&self.shared.seen).memory.grow(ByteCount::new(size - most)) {
+            return Ok(most);
+        }
+        extend_randomly(&mut self.frame, HEADER_LENGTH + usize::try_from(size).unwrap_or(0))?;
+        Ok(size)
     }
 
     fn read(&mut self) -> core::result::Result<(), ConnectionEnd> {
         let bulk = self.parser.bulk_left();
         if bulk.get() >= MIN_DISCARD {
-            let count = received(tcp::receive_discarding(&self.shared.stream, bulk.to_usize()))?;
+            let most = self.order.rate.as_ref().map_or(bulk, |rate| bulk.min(rate.step(ByteCount::new(MIN_DISCARD))));
+            let count = received(tcp::receive_discarding(&self.shared.stream, most.to_usize()))?;
             let count = ByteCount::from_usize(count);
             self.parser.skip_bulk(count);
             self.count_bulk(count);
@@ -441,6 +502,9 @@ impl ConnectionWorker {
     fn count_bulk(&self, count: ByteCount) {
         if !self.order.sends {
             self.shared.bytes.fetch_add(count.get(), Ordering::Relaxed);
+            if let Some(rate) = &self.order.rate {
+                rate.count(count, clock::monotonic_now());
+            }
         }
     }
 
@@ -454,22 +518,24 @@ impl ConnectionWorker {
     }
 
     /// Samples the connection, and adapts to it.
-    fn read_figures(&mut self, now: MonotonicTime) {
-        let Some(started) = self.started else { return };
-        let due = self.next_reading.unwrap_or(now) + self.reading_interval;
-        self.next_reading = Some(if due > now { due } else { now + self.reading_interval });
+    fn read_figures(&mut self, now: MonotonicTime) -> core::result::Result<(), ConnectionEnd> {
+        let Some(started) = self.started else { return Ok(()) };
+        let shortest = self.sampling.as_ref().map_or(Duration::ZERO, SamplingClaim::shortest_interval);
+        let interval = self.reading_interval.max(shortest);
+        let due = self.next_reading.unwrap_or(now) + interval;
+        self.next_reading = Some(if due > now { due } else { now + interval });
         let time = now.since(started);
         let bytes = ByteCount::new(self.shared.bytes.load(Ordering::Relaxed));
         if !self.order.sends {
-            let mut seen = lock(&self.shared.seen);
-            seen.goodput.push(GoodputSample { time, bytes });
-            thin_out(&mut seen.goodput, &mut self.reading_interval);
-            return;
+            {
+                let LinkRecord { goodput, memory, .. } = &mut *lock(&self.shared.seen);
+                keep(goodput, GoodputSample { time, bytes }, memory, &mut self.reading_interval);
+            }
+            return self.end_if_stalled(now, bytes);
         }
-        let Ok(info) = tcp_info::read(&self.shared.stream) else { return };
+        let Ok(info) = tcp_info::read(&self.shared.stream) else { return self.end_if_stalled(now, bytes) };
         self.adapt(&info, bytes, time);
-        let mut seen = lock(&self.shared.seen);
-        seen.samples.push(LoadSample {
+        let sample = LoadSample {
             time,
             rtt: info.rtt,
             congestion_window: info.congestion_window,
@@ -480,8 +546,16 @@ impl ConnectionWorker {
             busy: info.busy_time,
             receive_window_limited: info.receive_window_limited,
             send_buffer_limited: info.send_buffer_limited,
-        });
-        thin_out(&mut seen.samples, &mut self.reading_interval);
+        };
+        {
+            let LinkRecord { samples, memory, .. } = &mut *lock(&self.shared.seen);
+            keep(samples, sample, memory, &mut self.reading_interval);
+        }
+        self.end_if_stalled(now, info.bytes_acknowledged.unwrap_or(bytes))
+    }
+
+    fn end_if_stalled(&mut self, now: MonotonicTime, moved: ByteCount) -> core::result::Result<(), ConnectionEnd> {
+        self.stall.check(now, moved).map_or(Ok(()), |reason| Err(ConnectionEnd::Broken(reason)))
     }
 
     /// Doubles the unsent limit of a kernel that has run dry, up to what its window takes at once; halves one whose
@@ -508,16 +582,33 @@ impl ConnectionWorker {
     }
 }
 
-/// Drops every second sample when there are too many, and doubles the interval.
-fn thin_out<T>(readings: &mut Vec<T>, interval: &mut Duration) {
-    if readings.len() >= MAX_LOAD_SAMPLES {
-        let mut index = 0;
-        readings.retain(|_| {
-            index += 1;
-            index % 2 == 1
-        });
-        *interval *= 2;
+/// Extends a frame with random bytes, so that nothing on the path can compress it.
+fn extend_randomly(frame: &mut Vec<u8>, length: usize) -> io::Result<()> {
+    let old = frame.len();
+    frame.reserve_exact(length.saturating_sub(old));
+    frame.resize(length, 0);
+    host::random_bytes(&mut frame[old..]).map_err(io::Error::from)
+}
+
+/// Adds a sample. When there are too many, or too many for the memory, every second one is dropped.
+fn keep<T>(samples: &mut Vec<T>, sample: T, memory: &mut MemoryLease, interval: &mut Duration) {
+    if !reserve_one(samples, memory) {
+        thin_out(samples, interval);
     }
+    samples.push(sample);
+    if samples.len() >= MAX_LOAD_SAMPLES {
+        thin_out(samples, interval);
+    }
+}
+
+/// Drops every second sample, and doubles the interval of the next ones.
+fn thin_out<T>(samples: &mut Vec<T>, interval: &mut Duration) {
+    let mut index = 0;
+    samples.retain(|_| {
+        index += 1;
+        index % 2 == 1
+    });
+    *interval = interval.saturating_mul(2);
 }
 
 fn written(outcome: io::Result<usize>) -> core::result::Result<usize, ConnectionEnd> {
@@ -538,6 +629,7 @@ fn received(outcome: io::Result<usize>) -> core::result::Result<usize, Connectio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resources::ServerResources;
 
     #[test]
     fn samples_are_thinned_out_evenly() {
@@ -547,7 +639,19 @@ mod tests {
         assert_eq!(interval, Duration::from_millis(20));
         assert_eq!(readings.len(), MAX_LOAD_SAMPLES / 2);
         assert!(readings.iter().enumerate().all(|(index, reading)| *reading == 2 * index));
-        thin_out(&mut readings, &mut interval);
-        assert_eq!((readings.len(), interval), (MAX_LOAD_SAMPLES / 2, Duration::from_millis(20)));
+    }
+
+    #[test]
+    fn samples_beyond_the_memory_of_the_server_are_thinned_out() {
+        let server = ServerResources::new(ByteCount::from_usize(2 * 100 * size_of::<u64>()));
+        let mut memory = server.account(std::net::Ipv4Addr::LOCALHOST.into()).lease(ByteCount::ZERO).expect("nothing");
+        let (mut samples, mut interval) = (Vec::with_capacity(FIRST_SAMPLES), Duration::from_millis(1));
+        for sample in 0..1000_u64 {
+            keep(&mut samples, sample, &mut memory, &mut interval);
+        }
+        assert_eq!(samples.capacity(), 2 * FIRST_SAMPLES, "as much as the lease allows");
+        assert!(samples.len() > FIRST_SAMPLES / 2 && samples.is_sorted());
+        assert!(interval > Duration::from_millis(1), "{interval:?}");
+        assert_eq!(samples.first(), Some(&0));
     }
 }

@@ -13,22 +13,26 @@ use linerate_wire::udp::CounterWidth;
 use super::datagrams::{DatagramRun, DatagramSink, DatagramSocket};
 use super::error::{ProbeError, Result};
 use super::lock;
+use crate::resources::{FLOW_MEMORY, MemoryExhausted, MemoryLease, ResourceAccount, reserve_one};
 
-/// Number of packets that a session may still record, over all its streams.
+/// Number of packets that a session may still record, over all its streams, and the account of their memory.
 #[derive(Debug)]
-pub(crate) struct RecordQuota(AtomicUsize);
+pub(crate) struct RecordQuota {
+    left: AtomicUsize,
+    account: ResourceAccount,
+}
 
 impl RecordQuota {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self(AtomicUsize::new(MAX_SESSION_RECORDS)))
+    pub(crate) fn new(account: ResourceAccount) -> Arc<Self> {
+        Arc::new(Self { left: AtomicUsize::new(MAX_SESSION_RECORDS), account })
     }
 
     fn take(&self) -> bool {
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 
     fn give_back(&self, count: usize) {
-        self.0.fetch_add(count, Ordering::Relaxed);
+        self.left.fetch_add(count, Ordering::Relaxed);
     }
 }
 
@@ -53,6 +57,8 @@ struct RecorderState {
     first: Option<WallTime>,
     newest: Option<WallTime>,
     packets: Vec<PacketRecord>,
+    /// Memory of the stream and its records.
+    memory: MemoryLease,
     not_kept: u64,
 }
 
@@ -61,7 +67,7 @@ struct RecorderState {
 pub struct PacketArrivals {
     /// Recorded packets.
     pub packets: Vec<PacketRecord>,
-    /// Number of packets that arrived and were not recorded, as the quota was used up.
+    /// Number of packets that arrived and were not recorded, as a quota of the session or the server was used up.
     pub not_kept: PacketCount,
     /// Drops at the receiving host's full socket buffer meanwhile; `None` when it does not report them.
     pub dropped_in_host: Option<PacketCount>,
@@ -73,8 +79,9 @@ impl StreamRecorder {
         detail: RecordDetail,
         dropped_before: PacketCount,
         room: Arc<RecordQuota>,
-    ) -> Arc<Self> {
-        Arc::new(Self {
+    ) -> core::result::Result<Arc<Self>, MemoryExhausted> {
+        let memory = room.account.lease(FLOW_MEMORY)?;
+        Ok(Arc::new(Self {
             stream,
             detail,
             started: clock::monotonic_now(),
@@ -88,9 +95,10 @@ impl StreamRecorder {
                 first: None,
                 newest: None,
                 packets: Vec::new(),
+                memory,
                 not_kept: 0,
             }),
-        })
+        }))
     }
 
     pub(crate) fn detail(&self) -> RecordDetail {
@@ -126,16 +134,17 @@ impl StreamRecorder {
         lock(&self.state).packets.get(from..).map(<[_]>::to_vec).unwrap_or_default()
     }
 
-    /// Takes all recorded packets.
-    pub(crate) fn take_arrivals(&self, datagrams: &DatagramSocket) -> PacketArrivals {
+    /// Takes all recorded packets, with the lease of their memory.
+    fn take_arrivals(&self, datagrams: &DatagramSocket) -> (PacketArrivals, MemoryLease) {
         let mut state = lock(&self.state);
         let packets = core::mem::take(&mut state.packets);
         self.room.give_back(packets.len());
-        PacketArrivals {
+        let arrivals = PacketArrivals {
             packets,
             not_kept: PacketCount::new(state.not_kept),
             dropped_in_host: Some(datagrams.dropped() - self.dropped_before),
-        }
+        };
+        (arrivals, core::mem::take(&mut state.memory))
     }
 }
 
@@ -166,11 +175,17 @@ impl StreamRecorder {
     fn keep(&self, state: &mut RecorderState, datagram: &[u8], run: &DatagramRun<'_>) {
         let Some((packet, sent)) = read(datagram) else { return };
         state.track(packet.sequence, 1, sent, run.arrived.wall, || Some(sent));
+        let RecorderState { packets, memory, not_kept, .. } = state;
         if !self.room.take() {
-            state.not_kept += 1;
+            *not_kept += 1;
             return;
         }
-        state.packets.push(PacketRecord {
+        if !reserve_one(packets, memory) {
+            self.room.give_back(1);
+            *not_kept += 1;
+            return;
+        }
+        packets.push(PacketRecord {
             sequence: packet.sequence,
             sent,
             arrived: run.arrived.wall,
@@ -258,7 +273,7 @@ impl StreamReception {
         detail: RecordDetail,
         room: &Arc<RecordQuota>,
     ) -> Result<Self> {
-        let recorder = StreamRecorder::new(stream, detail, datagrams.dropped(), Arc::clone(room));
+        let recorder = StreamRecorder::new(stream, detail, datagrams.dropped(), Arc::clone(room))?;
         let sink: Arc<dyn DatagramSink> = recorder.clone();
         if !datagrams.register(stream, sink, detail == RecordDetail::Counts) {
             return Err(ProbeError::System(format!("stream {stream} is already being received")));
@@ -287,8 +302,16 @@ impl StreamReception {
     /// Ends the reception: the last figures and, with [`RecordDetail::Arrivals`], the packets.
     #[must_use]
     pub fn finish(self) -> (StreamFeedback, PacketArrivals) {
+        let (feedback, arrivals, _) = self.finish_leased();
+        (feedback, arrivals)
+    }
+
+    /// The same, with the lease of the records' memory.
+    pub(crate) fn finish_leased(self) -> (StreamFeedback, PacketArrivals, MemoryLease) {
         self.datagrams.forget(self.recorder.stream);
-        (self.recorder.feedback(&self.datagrams, true), self.recorder.take_arrivals(&self.datagrams))
+        let feedback = self.recorder.feedback(&self.datagrams, true);
+        let (arrivals, memory) = self.recorder.take_arrivals(&self.datagrams);
+        (feedback, arrivals, memory)
     }
 }
 
@@ -307,6 +330,7 @@ mod tests {
     use linerate_wire::stamp::{StampTimestamp, TimestampFormat};
 
     use super::*;
+    use crate::resources::ServerResources;
 
     fn at(seconds: u64) -> WallTime {
         WallTime::from_unix(Duration::from_secs(1_800_000_000 + seconds))
@@ -327,8 +351,7 @@ mod tests {
     #[test]
     fn the_highest_number_has_its_own_sending_time() {
         for detail in [RecordDetail::Counts, RecordDetail::Arrivals] {
-            let recorder =
-                StreamRecorder::new(StreamNumber::FIRST_RECORDED, detail, PacketCount::ZERO, RecordQuota::new());
+            let recorder = recorder(detail, &RecordQuota::new(ResourceAccount::default()));
             let highest_sent = |packets: &[(u32, u64)]| {
                 let bytes: Vec<u8> = packets.iter().flat_map(|(sequence, sent)| datagram(*sequence, *sent)).collect();
                 recorder.record(&run(&bytes));
@@ -345,12 +368,13 @@ mod tests {
     }
 
     fn recorder(detail: RecordDetail, quota: &Arc<RecordQuota>) -> Arc<StreamRecorder> {
-        StreamRecorder::new(StreamNumber::FIRST_RECORDED, detail, PacketCount::ZERO, Arc::clone(quota))
+        let recorder = StreamRecorder::new(StreamNumber::FIRST_RECORDED, detail, PacketCount::ZERO, Arc::clone(quota));
+        recorder.expect("enough memory")
     }
 
     #[test]
     fn packets_are_recorded_in_the_order_of_arrival_with_their_metadata() {
-        let recorder = recorder(RecordDetail::Arrivals, &RecordQuota::new());
+        let recorder = recorder(RecordDetail::Arrivals, &RecordQuota::new(ResourceAccount::default()));
         let bytes = [datagram(3, 2), datagram(1, 1), datagram(1, 1)].concat();
         recorder.record(&DatagramRun {
             hop_limit: Some(61),
@@ -367,7 +391,7 @@ mod tests {
 
     #[test]
     fn the_quota_of_a_session_is_shared_and_returned() {
-        let quota = Arc::new(RecordQuota(AtomicUsize::new(5)));
+        let quota = Arc::new(RecordQuota { left: AtomicUsize::new(5), account: ResourceAccount::default() });
         let (one, other) = (recorder(RecordDetail::Arrivals, &quota), recorder(RecordDetail::Arrivals, &quota));
         let bytes: Vec<u8> = (0..4).flat_map(|number| datagram(number, 1)).collect();
         one.record(&run(&bytes));
@@ -385,11 +409,26 @@ mod tests {
     }
 
     #[test]
+    fn records_beyond_the_memory_of_the_server_are_counted_as_left_out() {
+        let client = std::net::Ipv4Addr::LOCALHOST.into();
+        let records = ByteCount::from_usize(100 * size_of::<PacketRecord>());
+        let server = ServerResources::new((FLOW_MEMORY + records) * 2);
+        let one = recorder(RecordDetail::Arrivals, &RecordQuota::new(server.account(client)));
+        let bytes: Vec<u8> = (0..200).flat_map(|number| datagram(number, 1)).collect();
+        one.record(&run(&bytes));
+        assert_eq!((one.since(0).len(), lock(&one.state).not_kept), (64, 136));
+        assert_eq!(one.room.left.load(Ordering::Relaxed), MAX_SESSION_RECORDS - 64);
+        assert!(server.account(client).lease(FLOW_MEMORY).is_err(), "the network has its share");
+        drop(one);
+        assert_eq!(server.held(), ByteCount::ZERO);
+    }
+
+    #[test]
     fn both_details_count_alike() {
         let trains: [&[(u32, u64)]; 4] =
             [&[(0, 1), (1, 1), (2, 1)], &[(5, 2), (6, 2)], &[(3, 1), (6, 2)], &[(9, 3), (10, 3), (4, 1)]];
         let counts = [RecordDetail::Counts, RecordDetail::Arrivals].map(|detail| {
-            let recorder = recorder(detail, &RecordQuota::new());
+            let recorder = recorder(detail, &RecordQuota::new(ResourceAccount::default()));
             for train in trains {
                 let bytes: Vec<u8> = train.iter().flat_map(|(number, sent)| datagram(*number, *sent)).collect();
                 recorder.record(&run(&bytes));

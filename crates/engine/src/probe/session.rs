@@ -21,7 +21,7 @@ use linerate_wire::probe::{
 use linerate_wire::stamp::tlv::{self, StampTlv};
 use linerate_wire::stamp::{SenderPacket, StampTimestamp, TimestampFormat};
 
-use super::datagrams::{DatagramSocket, ReceivingThread};
+use super::datagrams::{CLIENT_BATCH, DatagramSocket, ReceivingThread};
 use super::error::{AnsweringService, ProbeError, Result};
 use super::link::{ANSWER_LIMIT, ControlLink, ReadingThread};
 use super::load::{LoadConnection, LoadOptions};
@@ -30,6 +30,7 @@ use super::prober::{ProbeOrder, ProbeSeries};
 use super::recorder::{PacketArrivals, RecordQuota, StreamReception};
 use super::stream::{SendingThread, StreamAllowance};
 use super::target::ProbeTarget;
+use crate::resources::ResourceAccount;
 
 /// Duration of the datagrams that open the channel, with an interval that doubles between these two.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(10);
@@ -116,7 +117,7 @@ impl ProbeSession {
             opening: Mutex::default(),
             joining: Mutex::default(),
             asking: Mutex::default(),
-            room: RecordQuota::new(),
+            room: RecordQuota::new(ResourceAccount::default()),
             allowance: StreamAllowance::unlimited(),
             next_reflected: AtomicU16::new(1),
             next_recorded: AtomicU16::new(StreamNumber::FIRST_RECORDED.get()),
@@ -209,7 +210,7 @@ impl ProbeSession {
         let local = socket.local_addr().map_err(|cause| ProbeError::io("asking for the probes' address", &cause))?;
         let datagrams = DatagramSocket::new(socket, None)?;
         let seen_as = self.send_token(&datagrams, opened.token, opened.port)?;
-        let receiving = datagrams.start()?;
+        let receiving = datagrams.start(CLIENT_BATCH)?;
         let addresses = DatagramAddresses {
             local: net::canonical(local),
             remote: net::canonical(remote),

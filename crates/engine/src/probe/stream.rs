@@ -16,6 +16,7 @@ use super::datagrams::DatagramSocket;
 use super::error::{ProbeError, Result};
 use super::lock;
 use crate::pace::{PacingOptions, SendPermission, StreamPacer};
+use crate::resources::{FLOW_MEMORY, MemoryLease, ResourceAccount};
 
 /// Longest sleep between two looks at the orders.
 const MAX_SLEEP: Duration = Duration::from_millis(500);
@@ -33,16 +34,18 @@ pub(crate) struct StreamAllowance {
     bytes: AtomicU64,
     /// Highest rate of one stream.
     pub(crate) most_rate: Option<BitRate>,
+    /// Account of the streams' memory.
+    account: ResourceAccount,
 }
 
 impl StreamAllowance {
-    pub(crate) fn new(bytes: ByteCount, most_rate: Option<BitRate>) -> Arc<Self> {
-        Arc::new(Self { bytes: AtomicU64::new(bytes.get()), most_rate })
+    pub(crate) fn new(bytes: ByteCount, most_rate: Option<BitRate>, account: ResourceAccount) -> Arc<Self> {
+        Arc::new(Self { bytes: AtomicU64::new(bytes.get()), most_rate, account })
     }
 
     /// No limit.
     pub(crate) fn unlimited() -> Arc<Self> {
-        Self::new(ByteCount::new(u64::MAX), None)
+        Self::new(ByteCount::new(u64::MAX), None, ResourceAccount::default())
     }
 
     fn take(&self, bytes: u64) -> bool {
@@ -60,6 +63,8 @@ impl StreamAllowance {
 pub struct SendingThread {
     shared: Arc<SendingState>,
     thread: Option<JoinHandle<()>>,
+    /// Returned after the end of the thread.
+    _memory: MemoryLease,
 }
 
 #[derive(Debug)]
@@ -81,6 +86,7 @@ impl SendingThread {
         allowance: &Arc<StreamAllowance>,
         ended: Option<Arc<Waker>>,
     ) -> Result<Self> {
+        let memory = allowance.account.lease(FLOW_MEMORY)?;
         let rate = allowance.held(order.rate);
         let shared = Arc::new(SendingState {
             allowance: Arc::clone(allowance),
@@ -112,7 +118,7 @@ impl SendingThread {
                 }
             })
             .map_err(|cause| ProbeError::io("starting the thread that sends probes", &cause))?;
-        Ok(Self { shared, thread: Some(thread) })
+        Ok(Self { shared, thread: Some(thread), _memory: memory })
     }
 
     /// Changes the payload rate.
@@ -429,7 +435,11 @@ mod tests {
 
     #[test]
     fn an_allowance_ends() {
-        let allowance = StreamAllowance::new(ByteCount::new(100), Some(BitRate::from_bits_per_second(1e6)));
+        let allowance = StreamAllowance::new(
+            ByteCount::new(100),
+            Some(BitRate::from_bits_per_second(1e6)),
+            ResourceAccount::default(),
+        );
         assert!(allowance.take(60) && !allowance.take(60) && allowance.take(40) && !allowance.take(1));
         assert_eq!(allowance.held(BitRate::from_bits_per_second(2e6)), BitRate::from_bits_per_second(1e6));
         let unlimited = StreamAllowance::unlimited();

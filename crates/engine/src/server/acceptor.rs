@@ -40,8 +40,8 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 pub(super) fn run(server: &Server, stop: Option<&InterruptSignals>, observer: &dyn ServerObserver) -> Result<()> {
     let failed = |cause: io::Error| Error::io(ErrorCode::NEW_TEST, &cause);
     let reflector = server.bound_reflector();
-    let registry =
-        Arc::new(SessionRegistry::new(reflector.map(|reflector| reflector.handle().clone())).map_err(failed)?);
+    let handle = reflector.map(|reflector| reflector.handle().clone());
+    let registry = Arc::new(SessionRegistry::new(handle, Arc::clone(&server.resources)).map_err(failed)?);
     if let Some(Err(note)) = &server.reflector {
         observer.note(note);
     }
@@ -273,12 +273,15 @@ impl ConnectionAcceptor<'_, '_> {
         self.registry.sessions() < most
     }
 
-    /// Displaces a silent session, or one of a network that has more than its share: it must not keep other clients
-    /// away. With `--queue`, such sessions end soon enough.
+    /// Displaces a silent session, one of a network that has more than its share, or an idle one: it must not keep other
+    /// clients away. With `--queue`, such sessions end soon enough.
     fn makes_room(&self, peer: SocketAddr) -> bool {
         let client = net::canonical(peer).ip();
+        let now = clock::monotonic_now();
         !self.server.options.queue
-            && (self.registry.displace_silent(clock::monotonic_now()) || self.registry.displace_for(client))
+            && (self.registry.displace_silent(now)
+                || self.registry.displace_for(client)
+                || self.registry.displace_idle(now))
     }
 
     fn admit_queued(&mut self) {

@@ -40,6 +40,7 @@ use reflector::{BoundReflector, ListenParameters};
 pub use reflector::StampOptions;
 
 use crate::error::{Error, Result};
+use crate::resources::{SESSION_MEMORY, ServerResources};
 
 /// Options of a server. The defaults are iperf3's, but for many clients at once.
 #[derive(Debug)]
@@ -168,6 +169,8 @@ pub struct Server {
     address: SocketAddr,
     without_ipv6: bool,
     options: Arc<ServerOptions>,
+    /// Budget of all probe sessions.
+    pub(crate) resources: Arc<ServerResources>,
     /// The reflector, or the reason why a requested one is missing.
     reflector: Option<core::result::Result<BoundReflector, String>>,
 }
@@ -204,7 +207,15 @@ impl Server {
         };
         let reflector = options.stamp.as_ref().map(|stamp| BoundReflector::bind(stamp, &place)).transpose();
         let reflector = reflector.map_err(|cause| failed(&cause))?;
-        Ok(Self { listener: listening.listener, address, without_ipv6, options: Arc::new(options), reflector })
+        let resources = ServerResources::new(SESSION_MEMORY);
+        Ok(Self {
+            listener: listening.listener,
+            address,
+            without_ipv6,
+            options: Arc::new(options),
+            resources,
+            reflector,
+        })
     }
 
     /// UDP port on which STAMP senders are answered; `None` without a reflector.

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, TcpStream, UdpSocket};
+use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,9 +14,14 @@ use linerate_wire::cookie::Cookie;
 
 use super::gate::{RequestClaim, SessionNumber, UdpOpening, UdpTurns};
 use super::reflector::ReflectorHandle;
+use crate::resources::{ClientNetwork, ResourceAccount, ServerResources};
 
 /// Silence after which a client's session may be displaced: longer than any round trip.
 const MAX_SILENCE: Duration = Duration::from_secs(1);
+
+/// Idle time after which a probe session may be displaced: no procedure of linerate waits that long between two
+/// measurements, except the controller of variable links, which opens a new session.
+const MAX_IDLE: Duration = Duration::from_secs(300);
 
 /// Number of silent clients that is no coincidence.
 const MAX_SILENT_CLIENTS: usize = 64;
@@ -97,6 +102,7 @@ pub(super) struct SessionRegistry {
     running: AtomicU64,
     tests_done: AtomicU64,
     reflector: Option<ReflectorHandle>,
+    resources: Arc<ServerResources>,
 }
 
 #[derive(Debug, Default)]
@@ -109,25 +115,14 @@ struct RegistryState {
     leaving: usize,
 }
 
-/// Clients that share a slot's cost: an IPv4 address, or an IPv6 /64, which is one customer's (RFC 6177).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct ClientNetwork(IpAddr);
-
-impl ClientNetwork {
-    fn of(client: IpAddr) -> Self {
-        match client {
-            IpAddr::V4(_) => Self(client),
-            IpAddr::V6(address) => Self(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()),
-        }
-    }
-}
-
 #[derive(Debug)]
 struct SessionEntry {
     inbox: Arc<SessionInbox>,
     network: ClientNetwork,
     /// Time since which the client owes its parameters; `None` once they have arrived.
     silent_since: Option<MonotonicTime>,
+    /// Time of the last activity of a probe session; `None` for a test.
+    active: Option<MonotonicTime>,
     /// True when it has lost its slot and is about to end.
     displaced: bool,
     /// Most other tests that ran concurrently with this one; `None` while it runs none.
@@ -146,10 +141,15 @@ impl RegistryState {
 }
 
 impl SessionRegistry {
-    pub(super) fn new(reflector: Option<ReflectorHandle>) -> io::Result<Self> {
+    pub(super) fn new(reflector: Option<ReflectorHandle>, resources: Arc<ServerResources>) -> io::Result<Self> {
         let waker = Waker::new().map_err(io::Error::from)?;
         let (running, tests_done) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Self { state: Mutex::default(), waker, running, tests_done, reflector })
+        Ok(Self { state: Mutex::default(), waker, running, tests_done, reflector, resources })
+    }
+
+    /// Account of a client in the budget that all probe sessions share.
+    pub(super) fn account(&self, client: IpAddr) -> ResourceAccount {
+        self.resources.account(client)
     }
 
     /// STAMP reflector of the server, if any.
@@ -160,7 +160,8 @@ impl SessionRegistry {
     /// Registers a session of `client`.
     pub(super) fn enter(&self, session: SessionNumber, inbox: Arc<SessionInbox>, client: IpAddr, now: MonotonicTime) {
         let network = ClientNetwork::of(client);
-        let entry = SessionEntry { inbox, network, silent_since: Some(now), displaced: false, overlapping: None };
+        let entry =
+            SessionEntry { inbox, network, silent_since: Some(now), active: None, displaced: false, overlapping: None };
         lock(&self.state).sessions.insert(session, entry);
     }
 
@@ -168,6 +169,26 @@ impl SessionRegistry {
     pub(super) fn mark_parameters_received(&self, session: SessionNumber) {
         if let Some(entry) = lock(&self.state).sessions.get_mut(&session) {
             entry.silent_since = None;
+        }
+    }
+
+    /// Records activity of a probe session.
+    pub(super) fn mark_active(&self, session: SessionNumber, now: MonotonicTime) {
+        if let Some(entry) = lock(&self.state).sessions.get_mut(&session) {
+            entry.active = Some(now);
+        }
+    }
+
+    /// Displaces the probe session that has been idle longest, if that is too long. Returns `true` when a slot is free.
+    pub(super) fn displace_idle(&self, now: MonotonicTime) -> bool {
+        let mut state = lock(&self.state);
+        let probes = state.sessions.iter().filter(|(_, entry)| !entry.displaced);
+        let idlest = probes.filter_map(|(number, entry)| Some((entry.active?, *number))).min();
+        match idlest {
+            Some((since, number)) if now.since(since) >= MAX_IDLE && state.leaving < MAX_LEAVING => {
+                state.displace(number)
+            }
+            _ => false,
         }
     }
 

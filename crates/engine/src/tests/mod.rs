@@ -4,6 +4,7 @@ mod hostile_clients;
 mod hostile_probe_servers;
 mod hostile_servers;
 mod limits;
+mod probe_limits;
 mod streams;
 pub(crate) mod support;
 mod tracked;

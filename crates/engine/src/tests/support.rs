@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -25,6 +26,7 @@ use linerate_wire::state::ControlState;
 use crate::client::{self, ClientOptions, ClientOutcome};
 use crate::course::AbortReason;
 use crate::probe::{ProbeError, ProbeTarget};
+use crate::resources::ServerResources;
 use crate::server::{Server, ServerObserver, ServerOptions, SessionObserver};
 use crate::{Error, Result};
 
@@ -92,6 +94,8 @@ impl SessionObserver for SessionRecorder {
 /// A server on a thread of its own, which runs until the test program ends, or, with `one_off`, until its test is over.
 pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
+    /// Budget of all probe sessions.
+    pub(crate) resources: Arc<ServerResources>,
     news: Receiver<ServerNews>,
     thread: JoinHandle<Result<()>>,
 }
@@ -109,12 +113,23 @@ impl TestServer {
     /// Serves with sessions that have this output for clients that request it.
     pub(crate) fn start_with(address: IpAddr, options: ServerOptions, output: Option<ServerOutput>) -> Self {
         let server = Server::bind(ServerOptions { address: Some(address), port: None, ..options });
-        let server = server.expect("a free port");
-        let address = server.address();
+        Self::run(server.expect("a free port"), output)
+    }
+
+    /// Serves with this much memory for all probe sessions.
+    pub(crate) fn start_within(memory: ByteCount, options: ServerOptions) -> Self {
+        let server = Server::bind(ServerOptions { address: Some(LOOPBACK), port: None, ..options });
+        let mut server = server.expect("a free port");
+        server.resources = ServerResources::new(memory);
+        Self::run(server, None)
+    }
+
+    fn run(server: Server, output: Option<ServerOutput>) -> Self {
+        let (address, resources) = (server.address(), Arc::clone(&server.resources));
         let (sender, news) = channel();
         let observer = ServerRecorder { news: sender, output };
         let thread = std::thread::spawn(move || server.run(None, &observer));
-        Self { address, news, thread }
+        Self { address, resources, news, thread }
     }
 
     pub(crate) fn next(&self) -> ServerNews {

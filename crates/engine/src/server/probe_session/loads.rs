@@ -9,7 +9,6 @@ use std::sync::Arc;
 use linerate_sys::options;
 use linerate_sys::poll::Waker;
 use linerate_sys::{clock, tcp_info};
-use linerate_units::BitRate;
 use linerate_wire::cookie::Cookie;
 use linerate_wire::probe::{
     ConnectionNumber, ConnectionRef, LoadEnd, LoadOrder, LoadProgress, LoadReady, LoadSamples, MAX_SESSION_STREAMS,
@@ -18,20 +17,33 @@ use linerate_wire::probe::{
 
 use super::{AnswerOutbox, RequestOutcome, error_text};
 use crate::probe::load_link::{LinkOrder, LoadLink};
+use crate::probe::shared_rate::SharedRate;
+use crate::resources::{FLOW_MEMORY, MemoryLease, ResourceAccount};
+use crate::server::ServerOptions;
 use crate::server::session::SessionStart;
 
 pub(super) struct LoadConnections {
     cookie: Cookie,
     waker: Arc<Waker>,
-    most_rate: Option<BitRate>,
-    /// The connection that the client is about to make: they arrive one after another.
-    expected: Option<LoadOrder>,
+    /// Limit of the sum of the connections' rates, in each direction.
+    rates: Option<[Arc<SharedRate>; 2]>,
+    stall_limit: Duration,
+    account: ResourceAccount,
+    /// The connection that the client is about to make, with its memory: they arrive one after another.
+    expected: Option<(LoadOrder, MemoryLease)>,
     links: HashMap<ConnectionNumber, LoadLink>,
 }
 
 impl LoadConnections {
-    pub(super) fn new(cookie: Cookie, waker: Arc<Waker>, most_rate: Option<BitRate>) -> Self {
-        Self { cookie, waker, most_rate, expected: None, links: HashMap::new() }
+    pub(super) fn new(cookie: Cookie, waker: Arc<Waker>, options: &ServerOptions, account: ResourceAccount) -> Self {
+        let rates = options.limits.max_total_rate.map(|most| [SharedRate::new(most), SharedRate::new(most)]);
+        let stall_limit = options.stall_timeout;
+        Self { cookie, waker, rates, stall_limit, account, expected: None, links: HashMap::new() }
+    }
+
+    /// True when a connection exists or is expected.
+    pub(super) fn exist(&self) -> bool {
+        self.expected.is_some() || !self.links.is_empty()
     }
 
     /// True when one has been started.
@@ -52,19 +64,20 @@ impl LoadConnections {
         if self.links.len() >= MAX_SESSION_STREAMS {
             return Err(format!("a session has at most {MAX_SESSION_STREAMS} load connections at once"));
         }
+        let memory = self.account.lease(FLOW_MEMORY).map_err(|error| error.to_string())?;
         if self.expected.is_none() && !start.registry.expect_another(self.cookie, &start.inbox) {
             return Err("the session's token is in use".to_owned());
         }
-        self.expected = Some(order.clone());
+        self.expected = Some((order.clone(), memory));
         outbox.say(ProbeResponse::LoadExpected(ConnectionRef { connection: order.connection }));
         Ok(())
     }
 
     /// Adds a connection that has sent the session's token.
     pub(super) fn join(&mut self, stream: TcpStream, outbox: &mut AnswerOutbox) {
-        let Some(order) = self.expected.take() else { return };
+        let Some((order, memory)) = self.expected.take() else { return };
         let connection = order.connection;
-        match self.prepare(stream, &order) {
+        match self.prepare(stream, &order, memory) {
             Ok(congestion_control) => {
                 outbox.say(ProbeResponse::LoadReady(LoadReady { connection, congestion_control }));
             }
@@ -80,7 +93,7 @@ impl LoadConnections {
         }
     }
 
-    fn prepare(&mut self, stream: TcpStream, order: &LoadOrder) -> Result<Option<String>, String> {
+    fn prepare(&mut self, stream: TcpStream, order: &LoadOrder, memory: MemoryLease) -> Result<Option<String>, String> {
         let refused = |cause: linerate_sys::Error| cause.to_string();
         if let Some(name) = &order.congestion_control {
             options::set_congestion(&stream, name).map_err(refused)?;
@@ -89,10 +102,13 @@ impl LoadConnections {
             options::set_type_of_service(&stream, order.type_of_service).map_err(refused)?;
         }
         let congestion_control = options::congestion(&stream).ok();
+        let sends = order.direction == Direction::Down;
         let link = LinkOrder {
-            sends: order.direction == Direction::Down,
+            sends,
             sampling: order.sampling,
-            most_rate: self.most_rate,
+            rate: self.rates.as_ref().map(|rates| Arc::clone(&rates[usize::from(sends)])),
+            stall_limit: Some(self.stall_limit),
+            memory,
         };
         let link =
             LoadLink::start(stream, link, &[], Some(Arc::clone(&self.waker))).map_err(|error| error_text(&error))?;
@@ -113,7 +129,8 @@ impl LoadConnections {
     pub(super) fn end(&mut self, number: ConnectionNumber, outbox: &mut AnswerOutbox) -> RequestOutcome {
         self.link(number)?;
         let Some(mut link) = self.links.remove(&number) else { return Ok(()) };
-        let (bytes, seen) = (link.bytes(), link.end());
+        let (bytes, mut seen) = (link.bytes(), link.end());
+        outbox.hold(core::mem::take(&mut seen.memory));
         let mut samples = seen.samples.chunks(LoadSamples::MOST);
         let mut goodput = seen.goodput.chunks(LoadSamples::MOST);
         // Each end sends or receives: only one of the two has data.

@@ -4,6 +4,7 @@
 //! (`crate::probe`). Nothing is sent to an address that has not sent the session's token, nothing goes on when the
 //! client is silent, and everything ends with the control connection.
 
+mod activity;
 mod facts;
 mod loads;
 mod streams;
@@ -29,6 +30,8 @@ use super::session::SessionStart;
 use crate::control::ControlRead;
 use crate::error::Error;
 use crate::probe::ProbeError;
+use crate::resources::MemoryLease;
+use activity::{MAX_IDLE, SessionActivity};
 use facts::CollectedFacts;
 use loads::LoadConnections;
 use streams::SessionStreams;
@@ -62,6 +65,8 @@ enum SessionEnd {
     Silent,
     /// It sent an invalid message.
     Nonsense(String),
+    /// It keeps streams, load connections or records, and uses none of them.
+    Idle,
     /// Another client needs its slot.
     Displaced,
     /// The server is terminating.
@@ -103,6 +108,7 @@ struct ServedProbeSession {
     time: TrafficTime,
     heard: MonotonicTime,
     asked: bool,
+    activity: SessionActivity,
     next_feedback: MonotonicTime,
     next_progress: MonotonicTime,
 }
@@ -112,11 +118,20 @@ type RequestOutcome = Result<(), String>;
 
 /// Messages to the client.
 #[derive(Default)]
-struct AnswerOutbox(Vec<ProbeResponse>);
+struct AnswerOutbox {
+    answers: Vec<ProbeResponse>,
+    /// Memory of records in the answers.
+    held: Vec<MemoryLease>,
+}
 
 impl AnswerOutbox {
     fn say(&mut self, answer: ProbeResponse) {
-        self.0.push(answer);
+        self.answers.push(answer);
+    }
+
+    /// Keeps the memory of answers leased until they are sent.
+    fn hold(&mut self, memory: MemoryLease) {
+        self.held.push(memory);
     }
 }
 
@@ -124,17 +139,19 @@ impl ServedProbeSession {
     fn new(start: SessionStart, token: SessionToken, waker: Arc<Waker>) -> Self {
         let now = clock::monotonic_now();
         let most_rate = start.options.limits.max_total_rate;
+        let account = start.registry.account(start.peer.ip());
         Self {
             decoder: ProbeMessageDecoder::of_requests(),
-            way: ReturnPath::new(&start, token, Arc::clone(&waker)),
-            streams: SessionStreams::new(Arc::clone(&waker), most_rate),
-            loads: LoadConnections::new(Cookie::load(token), Arc::clone(&waker), most_rate),
+            way: ReturnPath::new(&start, token, Arc::clone(&waker), account.clone()),
+            streams: SessionStreams::new(Arc::clone(&waker), most_rate, account.clone()),
+            loads: LoadConnections::new(Cookie::load(token), Arc::clone(&waker), &start.options, account),
             facts: CollectedFacts::default(),
             time: TrafficTime::new(start.options.limits.max_duration),
             waker,
             start,
             heard: now,
             asked: false,
+            activity: SessionActivity::new(now),
             next_feedback: now,
             next_progress: now,
         }
@@ -164,8 +181,7 @@ impl ServedProbeSession {
         }
         let reason =
             "this server admits only clients with a user name and a password, which probe sessions do not support";
-        let refused = RequestRefused { request: "probe".into(), stream: None, connection: None, reason: reason.into() };
-        self.send(&ProbeResponse::Refused(refused))?;
+        self.refuse(reason.to_owned())?;
         Err(SessionEnd::NotAdmitted)
     }
 
@@ -187,7 +203,16 @@ impl ServedProbeSession {
         self.way.follow(own, &mut outbox);
         self.streams.follow(&mut outbox);
         self.perform_duties(&mut outbox)?;
-        outbox.0.iter().try_for_each(|answer| self.send(answer))
+        self.flush(&mut outbox)
+    }
+
+    /// Sends the answers so far.
+    fn flush(&mut self, outbox: &mut AnswerOutbox) -> Result<(), SessionEnd> {
+        // The leases end after the answers.
+        let AnswerOutbox { answers, held } = core::mem::take(outbox);
+        let sent = answers.into_iter().try_for_each(|answer| self.send(&answer));
+        drop(held);
+        sent
     }
 
     /// Readiness of the control connection, the inbox and the channel's own socket.
@@ -237,6 +262,8 @@ impl ServedProbeSession {
             self.heard = clock::monotonic_now();
             if let Some(request) = request {
                 self.handle_request(&request, outbox);
+                // Many requests at once do not have their answers in memory at once.
+                self.flush(outbox)?;
             }
         }
         Ok(())
@@ -246,6 +273,9 @@ impl ServedProbeSession {
         if !self.asked {
             self.asked = true;
             self.start.registry.mark_parameters_received(self.start.number);
+        }
+        if !matches!(request, StreamRequest::Alive(_)) {
+            self.activity.record(self.heard);
         }
         let way = self.way.datagrams();
         let outcome = match request {
@@ -281,7 +311,9 @@ impl ServedProbeSession {
             return Err(SessionEnd::Silent);
         }
         self.heard = heard;
-        self.time.follow(now, self.streams.are_sending() || self.loads.are_running());
+        let is_busy = self.streams.are_sending() || self.loads.are_running();
+        self.time.follow(now, is_busy);
+        self.follow_activity(now, is_busy)?;
         if silence >= MAX_SILENCE_WHILE_SENDING || self.time.is_over() {
             self.streams.cease(outbox);
         }
@@ -299,10 +331,33 @@ impl ServedProbeSession {
         Ok(())
     }
 
+    /// Notes activity for the registry. Messages that only keep the session alive are none.
+    fn follow_activity(&mut self, now: MonotonicTime, is_busy: bool) -> Result<(), SessionEnd> {
+        let traffic = [is_busy.then_some(now), self.way.heard()];
+        traffic.into_iter().flatten().for_each(|time| self.activity.record(time));
+        if let Some(time) = self.activity.news() {
+            self.start.registry.mark_active(self.start.number, time);
+        }
+        let is_idle = self.activity.is_over(now) && (self.streams.exist() || self.loads.exist());
+        if is_idle { Err(SessionEnd::Idle) } else { Ok(()) }
+    }
+
+    /// Refuses the whole session.
+    fn refuse(&mut self, reason: String) -> Result<(), SessionEnd> {
+        let refused = RequestRefused { request: "probe".into(), stream: None, connection: None, reason };
+        self.send(&ProbeResponse::Refused(refused))
+    }
+
     fn conclude(mut self, end: SessionEnd) {
         let error = match end {
             SessionEnd::Closed | SessionEnd::Displaced => None,
             SessionEnd::Silent => Some(Error::new(ErrorCode::IDLE_RECEIVER)),
+            SessionEnd::Idle => {
+                let reason = format!("no traffic for {}", linerate_units::display::duration(MAX_IDLE));
+                // A client that does not read it is idle indeed.
+                let _ = self.refuse(format!("the session was ended: {reason}"));
+                Some(Error::new(ErrorCode::IDLE_RECEIVER).with_detail(reason))
+            }
             SessionEnd::Terminated => Some(Error::new(ErrorCode::SERVER_TERMINATED)),
             SessionEnd::NotAdmitted => Some(Error::new(ErrorCode::AUTHORIZATION)),
             SessionEnd::Nonsense(reason) => Some(Error::new(ErrorCode::CONTROL_READ).with_detail(reason)),

@@ -15,6 +15,7 @@ use crate::probe::datagrams::DatagramSocket;
 use crate::probe::recorder::RecordQuota;
 use crate::probe::stream::StreamAllowance;
 use crate::probe::{PacketArrivals, SendingThread, StreamReception};
+use crate::resources::ResourceAccount;
 
 /// Traffic limit of all streams of a session together: an hour at 25 Gbit/s has ten times as much.
 const MOST_BYTES: ByteCount = ByteCount::new(1 << 40);
@@ -30,18 +31,23 @@ pub(super) struct SessionStreams {
 }
 
 impl SessionStreams {
-    pub(super) fn new(waker: Arc<Waker>, most_rate: Option<BitRate>) -> Self {
+    pub(super) fn new(waker: Arc<Waker>, most_rate: Option<BitRate>, account: ResourceAccount) -> Self {
         Self {
             receptions: HashMap::new(),
             sendings: HashMap::new(),
-            room: RecordQuota::new(),
-            allowance: StreamAllowance::new(MOST_BYTES, most_rate),
+            room: RecordQuota::new(account.clone()),
+            allowance: StreamAllowance::new(MOST_BYTES, most_rate, account),
             waker,
         }
     }
 
     pub(super) fn are_sending(&self) -> bool {
         !self.sendings.is_empty()
+    }
+
+    /// True when a stream is sent or received.
+    pub(super) fn exist(&self) -> bool {
+        !self.sendings.is_empty() || !self.receptions.is_empty()
     }
 
     pub(super) fn are_counting(&self) -> bool {
@@ -75,7 +81,8 @@ impl SessionStreams {
 
     pub(super) fn collect(&mut self, stream: StreamNumber, outbox: &mut AnswerOutbox) -> RequestOutcome {
         let reception = self.receptions.remove(&stream).ok_or_else(|| format!("stream {stream} is not received"))?;
-        let (_, PacketArrivals { packets, not_kept, dropped_in_host }) = reception.finish();
+        let (_, PacketArrivals { packets, not_kept, dropped_in_host }, memory) = reception.finish_leased();
+        outbox.hold(memory);
         let batches = packets.len().div_ceil(RecordBatch::MOST).max(1);
         for index in 0..batches {
             let from = index * RecordBatch::MOST;

@@ -24,8 +24,9 @@ use linerate_wire::stamp::reflector::{ReceivedDatagram, ReflectorOptions, StampR
 use linerate_wire::stamp::tlv::{self, TimestampMethod};
 
 use super::{AnswerOutbox, RequestOutcome, StreamRequest, error_text};
-use crate::probe::datagrams::{DatagramRun, DatagramSink, DatagramSocket, ReceivingThread};
+use crate::probe::datagrams::{DatagramRun, DatagramSink, DatagramSocket, ReceivingThread, SERVER_BATCH};
 use crate::probe::{ProbeError, token_packet};
+use crate::resources::{CHANNEL_MEMORY, MemoryLease, ResourceAccount};
 use crate::server::ServerOptions;
 use crate::server::reflector::{ReflectorHandle, TokenArrival, host_clock};
 use crate::server::registry::lock;
@@ -50,6 +51,9 @@ pub(super) struct ReturnPath {
     local: Option<IpAddr>,
     token: SessionToken,
     waker: Arc<Waker>,
+    account: ResourceAccount,
+    /// Memory of the channel, from the request to its end.
+    memory: Option<MemoryLease>,
     state: ReturnPathState,
 }
 
@@ -130,7 +134,7 @@ impl SourceChallenge {
 const MAX_DATAGRAMS_AT_ONCE: usize = 64;
 
 impl ReturnPath {
-    pub(super) fn new(start: &SessionStart, token: SessionToken, waker: Arc<Waker>) -> Self {
+    pub(super) fn new(start: &SessionStart, token: SessionToken, waker: Arc<Waker>, account: ResourceAccount) -> Self {
         let local = start.control.stream().local_addr().ok().map(|local| net::canonical(local).ip());
         Self {
             options: Arc::clone(&start.options),
@@ -138,6 +142,8 @@ impl ReturnPath {
             local,
             token,
             waker,
+            account,
+            memory: None,
             state: ReturnPathState::Closed,
         }
     }
@@ -174,6 +180,7 @@ impl ReturnPath {
     /// Opens a channel and reports its port to the client. A repeated request changes nothing.
     pub(super) fn open(&mut self, outbox: &mut AnswerOutbox) -> RequestOutcome {
         if matches!(self.state, ReturnPathState::Closed) {
+            self.memory = Some(self.account.lease(CHANNEL_MEMORY).map_err(|error| error.to_string())?);
             self.state = self.await_client()?;
         }
         let port = match &self.state {
@@ -269,6 +276,7 @@ impl ReturnPath {
     fn close(&mut self) {
         self.forget_token();
         self.state = ReturnPathState::Closed;
+        self.memory = None;
     }
 
     /// A socket on the reflector's port that receives the datagrams of this client only.
@@ -327,7 +335,7 @@ fn open_channel(socket: UdpSocket, source: SocketAddr, port: Port) -> Result<Ret
     let destination = SocketAddr::new(net::canonical(local).ip(), port.get());
     let reflecting = ReflectingSink { machine: Mutex::new(machine), source, destination, mark };
     let datagrams = DatagramSocket::new(socket, Some(Arc::new(reflecting)))?;
-    let receiving = datagrams.start()?;
+    let receiving = datagrams.start(SERVER_BATCH)?;
     Ok(ReturnPathState::Open { datagrams, source, port, _receiving: receiving })
 }
 

@@ -7,6 +7,7 @@ use linerate_sys::poll::{self, PollInterest};
 use linerate_units::{ByteCount, MonotonicTime, StreamCount};
 use linerate_wire::cookie::Cookie;
 
+use crate::resources::{SESSION_MEMORY, ServerResources};
 use crate::server::gate::UdpOpening;
 use crate::server::registry::{RequestOwner, SessionInbox, SessionMessage, SessionRegistry};
 
@@ -17,7 +18,7 @@ fn at(milliseconds: u64) -> MonotonicTime {
 }
 
 fn registry() -> SessionRegistry {
-    SessionRegistry::new(None).expect("a waker")
+    SessionRegistry::new(None, ServerResources::new(SESSION_MEMORY)).expect("a waker")
 }
 
 fn cookie(number: u8) -> Cookie {
@@ -225,6 +226,23 @@ fn termination_reaches_each_session() {
         let terminated = matches!(&taken, Some(SessionMessage::Terminate(signal)) if signal == "SIGTERM(15)");
         assert_eq!(terminated, expected, "{taken:?}");
     }
+}
+
+#[test]
+fn the_probe_session_that_is_idle_longest_gives_way_after_five_minutes() {
+    let registry = registry();
+    let inboxes = enter(&registry, 1..=4);
+    for (session, seconds) in [(2, 10), (3, 5), (4, 10)] {
+        registry.mark_active(session, at(seconds * 1000));
+    }
+    registry.mark_active(3, at(20_000));
+    assert!(!registry.displace_idle(at(309_999)));
+    assert!(registry.displace_idle(at(310_000)) && is_displaced(&inboxes[1]));
+    assert!(registry.displace_idle(at(310_000)) && is_displaced(&inboxes[3]));
+    assert!(!registry.displace_idle(at(319_999)));
+    assert!(registry.displace_idle(at(320_000)) && is_displaced(&inboxes[2]));
+    assert!(!registry.displace_idle(at(1_000_000)), "a test is never idle");
+    assert!(inboxes[0].take().is_none());
 }
 
 #[test]

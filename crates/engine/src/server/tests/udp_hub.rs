@@ -10,6 +10,7 @@ use linerate_sys::poll::{self, PollInterest};
 use linerate_units::{ByteCount, StreamCount};
 use linerate_wire::udp::{self, CounterWidth};
 
+use crate::resources::{SESSION_MEMORY, ServerResources};
 use crate::server::gate::UdpOpening;
 use crate::server::registry::{SessionInbox, SessionMessage, SessionRegistry};
 use crate::server::udp_hub::UdpHub;
@@ -49,7 +50,7 @@ impl Bench {
         drop(probe);
         let options =
             ServerOptions { address: Some(LOOPBACK), family: Some(AddressFamily::Ipv4), ..ServerOptions::default() };
-        let registry = SessionRegistry::new(None).expect("a waker");
+        let registry = SessionRegistry::new(None, ServerResources::new(SESSION_MEMORY)).expect("a waker");
         let mut inboxes = Vec::new();
         for (session, (client, streams)) in (1..).zip(sessions) {
             let inbox = SessionInbox::new().expect("a waker");
