@@ -1,4 +1,4 @@
-//! Rate limit that the load connections of a session share (`--server-bitrate-limit`).
+//! Rate limit that the streams or load connections of a session share (`--server-bitrate-limit`).
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
-/// Time for which one step may use the whole rate: short enough that the connections take turns.
+/// Time for which one step may use the whole rate: short enough that the connections take turns. A thread that is late by
+/// no more catches up.
 const STEP: Duration = Duration::from_millis(10);
 
 /// Limit of the sum of several threads' rates. Each waits until the bytes of all earlier steps have had their time.
@@ -33,22 +34,22 @@ impl SharedRate {
         (self.rate * STEP).max(least)
     }
 
-    /// Counts `bytes` that have been received.
+    /// Counts `bytes` that have been moved.
     pub(crate) fn count(&self, bytes: ByteCount, now: MonotonicTime) {
-        let counted = |next: u64| Some(self.after(next.max(now.as_nanos()), bytes));
+        let counted = |next: u64| Some(self.after(next, now, bytes));
         let _ = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted);
     }
 
     /// Reserves `bytes` to send; `false` when another thread has had the turn meanwhile.
     pub(crate) fn reserve(&self, bytes: ByteCount, now: MonotonicTime) -> bool {
-        let reserved = |next: u64| (next <= now.as_nanos()).then(|| self.after(now.as_nanos(), bytes));
+        let reserved = |next: u64| (next <= now.as_nanos()).then(|| self.after(next, now, bytes));
         self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, reserved).is_ok()
     }
 
-    fn after(&self, start: u64, bytes: ByteCount) -> u64 {
-        let takes =
-            self.rate.time_to_send(bytes).map_or(u64::MAX, |takes| takes.as_nanos().try_into().unwrap_or(u64::MAX));
-        start.saturating_add(takes)
+    fn after(&self, next: u64, now: MonotonicTime, bytes: ByteCount) -> u64 {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let start = next.max(now.as_nanos().saturating_sub(nanos(STEP)));
+        start.saturating_add(self.rate.time_to_send(bytes).map_or(u64::MAX, nanos))
     }
 }
 
@@ -73,7 +74,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(sent, 1_000_000);
+        assert_eq!(sent, 1_010_000, "a second, and the step before it");
         assert_eq!(rate.deferred_until(at(999)), Some(at(1000)));
         assert_eq!(rate.deferred_until(at(1000)), None);
     }
@@ -81,11 +82,11 @@ mod tests {
     #[test]
     fn received_bytes_delay_the_next_step_and_pauses_are_not_caught_up() {
         let rate = SharedRate::new(BitRate::from_bits_per_second(8e6));
-        rate.count(ByteCount::new(3000), at(0));
+        rate.count(ByteCount::new(13_000), at(0));
         rate.count(ByteCount::new(3000), at(1));
         assert!(!rate.reserve(ByteCount::new(1), at(5)));
         assert_eq!(rate.deferred_until(at(5)), Some(at(6)));
-        rate.count(ByteCount::new(1000), at(500));
-        assert_eq!(rate.deferred_until(at(500)), Some(at(501)));
+        rate.count(ByteCount::new(11_000), at(500));
+        assert_eq!(rate.deferred_until(at(500)), Some(at(501)), "10 ms of the pause");
     }
 }

@@ -15,6 +15,7 @@ use linerate_wire::stamp::{SenderPacket, SessionIdentifier, StampTimestamp, Time
 use super::datagrams::DatagramSocket;
 use super::error::{ProbeError, Result};
 use super::lock;
+use super::shared_rate::SharedRate;
 use crate::pace::{PacingOptions, SendPermission, StreamPacer};
 use crate::resources::{FLOW_MEMORY, MemoryLease, ResourceAccount};
 
@@ -34,13 +35,16 @@ pub(crate) struct StreamAllowance {
     bytes: AtomicU64,
     /// Highest rate of one stream.
     pub(crate) most_rate: Option<BitRate>,
+    /// The same for the sum of all streams.
+    shared_rate: Option<Arc<SharedRate>>,
     /// Account of the streams' memory.
     account: ResourceAccount,
 }
 
 impl StreamAllowance {
     pub(crate) fn new(bytes: ByteCount, most_rate: Option<BitRate>, account: ResourceAccount) -> Arc<Self> {
-        Arc::new(Self { bytes: AtomicU64::new(bytes.get()), most_rate, account })
+        let shared_rate = most_rate.map(SharedRate::new);
+        Arc::new(Self { bytes: AtomicU64::new(bytes.get()), most_rate, shared_rate, account })
     }
 
     /// No limit.
@@ -51,6 +55,16 @@ impl StreamAllowance {
     fn take(&self, bytes: u64) -> bool {
         let left = |left: u64| if left == u64::MAX { Some(left) } else { left.checked_sub(bytes) };
         self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok()
+    }
+
+    fn deferred_until(&self, now: MonotonicTime) -> Option<MonotonicTime> {
+        self.shared_rate.as_ref()?.deferred_until(now)
+    }
+
+    fn count(&self, bytes: ByteCount) {
+        if let Some(rate) = &self.shared_rate {
+            rate.count(bytes, clock::monotonic_now());
+        }
     }
 
     fn held(&self, rate: BitRate) -> BitRate {
@@ -328,6 +342,10 @@ impl StreamSender {
                 let Some(new) = PacketSchedule::new(&self.order, rate, now) else { return };
                 schedule = new;
             }
+            if let Some(until) = self.shared.allowance.deferred_until(now) {
+                self.shared.sleep_until(until.min(end));
+                continue;
+            }
             match schedule.turn(now) {
                 SendPermission::Wait(until) => self.shared.sleep_until(until.min(end)),
                 SendPermission::Send(count) => {
@@ -365,6 +383,7 @@ impl StreamSender {
             // As with a blocking socket: packets that this host's device does not accept yet are not lost.
             return Some(PacketCount::ZERO);
         }
+        self.shared.allowance.count(ByteCount::from_usize(bytes));
         self.account(count, now, outcome.err());
         Some(PacketCount::new(u64::from(count)))
     }

@@ -12,8 +12,8 @@ use linerate_wire::cookie::Cookie;
 use linerate_wire::error::ErrorCode;
 use linerate_wire::parameters::ServerLimits;
 use linerate_wire::probe::{
-    ConnectionNumber, ConnectionRef, EmptyContent, LoadEnd, LoadOrder, LoadSample, ProbeMessageDecoder, ProbeResponse,
-    ReflectorOpened, StreamRequest,
+    ConnectionNumber, ConnectionRef, EmptyContent, LoadEnd, LoadOrder, LoadSample, PacketSpacing, ProbeMessageDecoder,
+    ProbeResponse, ReflectorOpened, SendLimit, SendOrder, StreamRequest,
 };
 
 use super::support::{ClientRun, TestServer, client_options, connect, exact, target};
@@ -223,6 +223,34 @@ fn the_load_connections_of_a_session_share_the_rate_of_the_server() {
         assert!(moved <= allowed, "{direction:?}: {moved} of {allowed}");
         assert!(moved >= (most * Duration::from_millis(100)), "{direction:?}: {moved}");
     }
+}
+
+#[test]
+fn the_streams_of_a_session_share_the_rate_of_the_server() {
+    let most = BitRate::from_bits_per_second(40e6);
+    let limits = ServerLimits { max_total_rate: Some(most), ..ServerLimits::default() };
+    let server = TestServer::start(ServerOptions { limits, ..ServerOptions::default() });
+    let session = ProbeSession::open(&target(server.address), None).expect("a probe service");
+    session.open_datagrams().expect("nothing is lost on loopback");
+    let order = |stream| SendOrder {
+        stream,
+        size: ByteCount::new(1000),
+        rate: most,
+        spacing: PacketSpacing::Periodic,
+        limit: SendLimit { count: None, duration: Some(Duration::from_secs(60)) },
+        type_of_service: TypeOfService::default(),
+        dont_fragment: false,
+    };
+    let streams: Vec<_> = (0..4).map(|_| session.new_stream()).collect();
+    let start = clock::monotonic_now();
+    for stream in &streams {
+        session.far_send(order(*stream)).expect("a free stream");
+    }
+    clock::sleep_until(start + Duration::from_millis(600));
+    let sent: ByteCount = streams.iter().map(|stream| session.far_stop_sending(*stream).expect("alive").bytes).sum();
+    let allowed = most * (clock::monotonic_now().since(start) + Duration::from_millis(20));
+    assert!(sent <= allowed, "{sent} of {allowed}");
+    assert!(sent >= most * Duration::from_millis(100), "{sent}");
 }
 
 #[test]
