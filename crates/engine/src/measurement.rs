@@ -46,6 +46,8 @@ pub(crate) struct TestMeasurement {
     tick: Option<MonotonicTime>,
     next_sample: MonotonicTime,
     ended: Option<MonotonicTime>,
+    /// True when the senders had finished before the end: their files had been sent.
+    ended_by_files: bool,
     driver_cpu: CpuTime,
     host_at_start: Option<ProcessorTicks>,
     /// Share of all processors of this host that was busy during the test.
@@ -85,6 +87,7 @@ impl TestMeasurement {
             tick: pace.interval.map(|interval| now + interval),
             next_sample: now,
             ended: None,
+            ended_by_files: false,
             driver_cpu: clock::thread_cpu_usage(),
             host_at_start: host::processor_ticks(),
             host_busy: None,
@@ -149,6 +152,8 @@ impl TestMeasurement {
         if self.ended.is_some() {
             return;
         }
+        // After the stop every sender has finished.
+        self.ended_by_files = self.files_are_sent();
         self.shared.stop();
         let now = self.await_last_writes();
         self.ended = Some(now);
@@ -273,7 +278,7 @@ impl TestMeasurement {
     pub(crate) fn stream_time(&self, tracked: &TrackedStream) -> Duration {
         let Some(since) = self.counting_since else { return Duration::ZERO };
         let end = self.ended.unwrap_or_else(clock::monotonic_now);
-        let exact = !matches!(self.parameters.end, EndCondition::Time(_)) || self.files_are_sent();
+        let exact = !matches!(self.parameters.end, EndCondition::Time(_)) || self.ended_by_files;
         let last = exact.then(|| tracked.stream.counters.finished_at()).flatten().map_or(end, |at| at.min(end));
         last.since(since)
     }

@@ -412,10 +412,11 @@ impl TestSession {
         self.handle(ServerEvent::StreamsStopped);
     }
 
-    /// Receives the data of an exact test that is still in flight at the client's end message.
+    /// Receives the data of an exact test or of a file that is still in flight at the client's end message.
     fn drain(&mut self) {
         let exact = self.parameters.as_ref().is_some_and(|parameters| !matches!(parameters.end, EndCondition::Time(_)));
-        let Some(measurement) = self.measurement.as_mut().filter(|_| exact) else { return };
+        let is_whole = exact || self.file.is_some();
+        let Some(measurement) = self.measurement.as_mut().filter(|_| is_whole) else { return };
         let start = clock::monotonic_now();
         let quiet_limit = match measurement.parameters.protocol {
             TestProtocol::Tcp => MAX_TCP_DRAIN_GAP,
