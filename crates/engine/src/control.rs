@@ -7,9 +7,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_sys::poll::{self, PollInterest};
 use linerate_sys::{clock, options};
+use linerate_units::MonotonicTime;
 
-/// Write timeout of the control connection: its messages are small, so a peer that does not read within it is gone.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest time for which a peer accepts none of a message: it is gone.
+const MAX_WRITE_STALL: Duration = Duration::from_secs(10);
+
+/// Longest time for a whole message. The samples of a load connection are 40 kB, which behind a full queue of 240 kbit/s
+/// take ten seconds and more; a peer that reads byte by byte does not keep a session's thread for longer.
+const MAX_WRITE_TIME: Duration = Duration::from_secs(40);
 
 /// A control connection in non-blocking mode.
 #[derive(Debug)]
@@ -59,14 +64,18 @@ impl ControlConnection {
 
     /// Sends all of `bytes`.
     pub(crate) fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        let deadline = clock::monotonic_now() + WRITE_TIMEOUT;
+        let start = clock::monotonic_now();
+        let mut progress = start;
         while !bytes.is_empty() {
             match self.stream.write(bytes) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => bytes = &bytes[count..],
+                Ok(count) => {
+                    bytes = &bytes[count..];
+                    progress = clock::monotonic_now();
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if poll::would_block(&error) => {
-                    let left = deadline.since(clock::monotonic_now());
+                    let left = write_deadline(start, progress).since(clock::monotonic_now());
                     if left.is_zero() || !poll::wait_for(&self.stream, PollInterest::WRITE, Some(left))? {
                         return Err(io::ErrorKind::TimedOut.into());
                     }
@@ -76,6 +85,11 @@ impl ControlConnection {
         }
         Ok(())
     }
+}
+
+/// Deadline of a message that began at `start` and of which the last byte was accepted at `progress`.
+fn write_deadline(start: MonotonicTime, progress: MonotonicTime) -> MonotonicTime {
+    (progress + MAX_WRITE_STALL).min(start + MAX_WRITE_TIME)
 }
 
 impl AsFd for ControlConnection {
@@ -99,6 +113,14 @@ mod tests {
     fn await_data(control: &ControlConnection) {
         let limit = Some(Duration::from_secs(60));
         assert!(poll::wait_for(control, PollInterest::READ, limit).expect("polls"), "nothing arrives");
+    }
+
+    #[test]
+    fn slow_peers_have_more_time_than_silent_ones() {
+        let at = |seconds| MonotonicTime::from_nanos(seconds * 1_000_000_000);
+        for (progress, deadline) in [(5, 15), (9, 19), (35, 45), (40, 45)] {
+            assert_eq!(write_deadline(at(5), at(progress)), at(deadline), "{progress}");
+        }
     }
 
     #[test]
