@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use linerate_model::diagnosis::{Cause, CauseLocation, Confidence, SenderState};
 use serde::{Deserialize, Serialize};
 
-use super::throughput::TerminationDetail;
 use linerate_model::diagnosis;
 use linerate_model::path::{PathDocument, UnknownValue};
+use linerate_model::report::TestTermination;
 
 /// Version of this document's schema.
 pub const SCHEMA: u32 = 1;
@@ -30,7 +30,7 @@ pub struct DiagnoseDocument {
     /// Duration in nanoseconds.
     pub duration_ns: u64,
     /// Outcome of the run.
-    pub termination: TerminationDetail,
+    pub termination: TestTermination,
     /// Direction of the data.
     pub direction: Direction,
     /// Options of the transfer in iperf3's syntax; empty for its defaults.

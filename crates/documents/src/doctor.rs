@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::throughput::TerminationDetail;
 use super::tune::{MeasuredEffect, TuneDocument};
 use linerate_model::load::LoadDocument;
 use linerate_model::path::{PathDocument, UnknownValue};
+use linerate_model::report::TestTermination;
 
 /// Version of this document's schema.
 pub const SCHEMA: u32 = 1;
@@ -27,7 +27,7 @@ pub struct DoctorDocument {
     /// Duration in nanoseconds, without the steps of an earlier run.
     pub duration_ns: u64,
     /// Outcome of the run.
-    pub termination: TerminationDetail,
+    pub termination: TestTermination,
     /// Findings and actions, in one sentence.
     pub sentence: String,
     /// Steps with their results, in order.

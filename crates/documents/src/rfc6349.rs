@@ -3,8 +3,8 @@
 use linerate_model::direction::Direction;
 use serde::{Deserialize, Serialize};
 
-use super::throughput::TerminationDetail;
 use linerate_model::path::{PathDocument, Policer, UnknownValue};
+use linerate_model::report::TestTermination;
 
 /// Version of this document's schema.
 pub const SCHEMA: u32 = 1;
@@ -26,7 +26,7 @@ pub struct Rfc6349Document {
     /// Duration in nanoseconds.
     pub duration_ns: u64,
     /// Outcome of the run.
-    pub termination: TerminationDetail,
+    pub termination: TestTermination,
     /// Steps 1 and 2 (path MTU, baseline round trip, bottleneck bandwidth).
     pub path: PathDocument,
     /// Basis of the expected figures.

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::diagnose::DiagnoseDocument;
 use super::run::FigureUnit;
-use super::throughput::TerminationDetail;
 use linerate_model::change::{ChangeGroup, HostChange};
 use linerate_model::path::UnknownValue;
+use linerate_model::report::TestTermination;
 
 /// Version of this document's schema.
 pub const SCHEMA: u32 = 1;
@@ -31,7 +31,7 @@ pub struct TuneDocument {
     /// Duration in nanoseconds.
     pub duration_ns: u64,
     /// Outcome of the run.
-    pub termination: TerminationDetail,
+    pub termination: TestTermination,
     /// Role of the hosts.
     pub role: TuningGoal,
     /// Options of the transfer in iperf3's syntax; empty for its defaults.

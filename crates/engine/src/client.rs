@@ -552,7 +552,7 @@ impl<'a> ClientDriver<'a> {
     fn finish(&mut self, error: Option<&Error>) {
         self.end_measurement();
         let termination = match (&self.interrupted, error) {
-            (Some(signal), _) => TestTermination::Interrupted { signal: signal.clone() },
+            (Some(signal), _) => TestTermination::Interrupted { signal: Some(signal.clone()) },
             (None, None) => TestTermination::Complete,
             (None, Some(error)) if error.code() == ErrorCode::SERVER_TERMINATED => TestTermination::PeerTerminated,
             (None, Some(error)) => TestTermination::Failed { message: error.to_string() },

@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn slow_peers_have_more_time_than_silent_ones() {
-        let at = |seconds| MonotonicTime::from_nanos(seconds * 1_000_000_000);
+        let at = |seconds: u64| MonotonicTime::from_nanos(seconds * 1_000_000_000);
         for (progress, deadline) in [(5, 15), (9, 19), (35, 45), (40, 45)] {
             assert_eq!(write_deadline(at(5), at(progress)), at(deadline), "{progress}");
         }

@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use linerate_documents::throughput::{Outcome, TerminationDetail};
 use linerate_model::path::UnknownValue;
+use linerate_model::report::TestTermination;
 use linerate_sys::clock;
 use linerate_sys::poll::{self, PollInterest};
 use linerate_sys::signals::{InterruptSignals, Signal};
@@ -81,26 +81,18 @@ pub(crate) fn wait_until(stop: Option<InterruptSignals>, time: MonotonicTime) ->
     if left.is_zero() { check(stop) } else { wait(stop, left) }
 }
 
-/// Termination of a complete measurement.
-pub(crate) const fn complete() -> TerminationDetail {
-    TerminationDetail { outcome: Outcome::Complete, signal: None, message: None }
-}
-
 /// Termination for the document, and the error; an interrupted measurement has none.
 pub(crate) fn termination_of(
     result: Result<(), AbortReason>,
     stop: Option<InterruptSignals>,
-) -> (TerminationDetail, Option<ProbeError>) {
+) -> (TestTermination, Option<ProbeError>) {
     match result {
-        Ok(()) => (complete(), None),
+        Ok(()) => (TestTermination::Complete, None),
         Err(AbortReason::Interrupted) => {
             let signal = stop.and_then(|stop| stop.pending()).map(Signal::describe);
-            (TerminationDetail { outcome: Outcome::Interrupted, signal, message: None }, None)
+            (TestTermination::Interrupted { signal }, None)
         }
-        Err(AbortReason::Failed(error)) => {
-            let message = Some(error.to_string());
-            (TerminationDetail { outcome: Outcome::Failed, signal: None, message }, Some(error))
-        }
+        Err(AbortReason::Failed(error)) => (TestTermination::Failed { message: error.to_string() }, Some(error)),
     }
 }
 
@@ -122,6 +114,8 @@ pub(crate) fn add_unknown(all: &mut Vec<UnknownValue>, key: &str, reason: impl I
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::report::Outcome;
+
     use super::*;
 
     #[test]
@@ -136,10 +130,10 @@ mod tests {
     #[test]
     fn each_ending_has_its_termination() {
         let failed = || Err(AbortReason::Failed(ProbeError::NotOpened));
-        assert_eq!(termination_of(Ok(()), None), (complete(), None));
-        assert_eq!(termination_of(Err(ProbeError::Interrupted.into()), None).0.outcome, Outcome::Interrupted);
+        assert_eq!(termination_of(Ok(()), None), (TestTermination::Complete, None));
+        assert_eq!(termination_of(Err(ProbeError::Interrupted.into()), None).0.outcome(), Outcome::Interrupted);
         let (termination, error) = termination_of(failed(), None);
-        assert_eq!(termination.outcome, Outcome::Failed);
-        assert_eq!(termination.message, error.map(|error| error.to_string()));
+        let message = error.expect("an error").to_string();
+        assert_eq!(termination, TestTermination::Failed { message });
     }
 }

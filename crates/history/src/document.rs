@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunKind, SCHEMA};
-use linerate_documents::throughput::Outcome;
+use linerate_model::report::Outcome;
 use linerate_units::WallTime;
 
 use crate::HistoryError;

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::path::{Path, PathBuf};
 
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunFigure, RunKind};
-use linerate_documents::throughput::Outcome;
+use linerate_model::report::Outcome;
 use linerate_units::WallTime;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params, params_from_iter};
@@ -322,7 +322,7 @@ fn insert(transaction: &Transaction<'_>, run: &RunDocument, document: &[u8]) -> 
             document::kind_name(run.kind),
             run.host,
             run.port,
-            document::outcome_name(run.termination.outcome),
+            document::outcome_name(run.termination.outcome()),
             run.verdict,
             run.environment.lab.as_ref().map(|lab| &lab.name),
             run.linerate_version,

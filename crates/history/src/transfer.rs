@@ -55,7 +55,7 @@ pub fn write_csv(history: &History, filter: &RunFilter, out: &mut dyn Write) -> 
                 kind_name(run.kind).to_owned(),
                 run.host.clone(),
                 run.port.to_string(),
-                outcome_name(run.termination.outcome).to_owned(),
+                outcome_name(run.termination.outcome()).to_owned(),
                 entry.lab_path.clone().unwrap_or_default(),
                 entry.tags.join(" "),
                 figure.name.clone(),

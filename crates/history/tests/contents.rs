@@ -11,10 +11,10 @@ use linerate_documents::run::{
     ChartPanel, FigureUnit, ImprovementDirection, LabPath, PhaseSpan, RunDocument, RunEnvironment, RunFigure, RunKind,
     RunResult, SampleSeries,
 };
-use linerate_documents::throughput::{Outcome, TerminationDetail};
 use linerate_history::{AddOutcome, History, HistoryError, RunFilter, RunId, RunReference, transfer, utc_time};
 use linerate_model::load::LoadDocument;
 use linerate_model::path::PeerKind;
+use linerate_model::report::TestTermination;
 use linerate_units::WallTime;
 use proptest::collection::vec;
 use proptest::option::of;
@@ -107,7 +107,7 @@ fn load() -> impl Strategy<Value = RunResult> {
             peer: PeerKind::Bare,
             started_at_unix_ns: u64::MAX,
             duration_ns: 1,
-            termination: TerminationDetail { outcome: Outcome::Failed, signal: None, message: None },
+            termination: TestTermination::Failed { message: "lost".to_owned() },
             congestion_control: None,
             connections,
             phases: Vec::new(),
@@ -131,7 +131,10 @@ fn any_run() -> impl Strategy<Value = RunDocument> {
             |((texts, arguments, [signal, message]), kind, times, figures, environment, series, phases, result)| {
                 let [linerate_version, host, verdict] = texts;
                 let (started_at_unix_ns, duration_ns, port) = times;
-                let outcome = if signal.is_some() { Outcome::Interrupted } else { Outcome::Complete };
+                let termination = match message {
+                    Some(message) => TestTermination::Failed { message },
+                    None => TestTermination::Interrupted { signal },
+                };
                 RunDocument {
                     schema: 1,
                     linerate_version,
@@ -141,7 +144,7 @@ fn any_run() -> impl Strategy<Value = RunDocument> {
                     host,
                     port,
                     arguments,
-                    termination: TerminationDetail { outcome, signal, message },
+                    termination,
                     verdict,
                     figures,
                     environment,
@@ -195,7 +198,7 @@ fn filters_select_runs() {
     let scratch = Scratch::new();
     let mut history = History::open(&scratch.file("history.sqlite")).expect("opened");
     let mut failed = run("b", 20, 2e9);
-    failed.termination.outcome = Outcome::Failed;
+    failed.termination = TestTermination::Failed { message: "lost".to_owned() };
     let mut path = run("a", 30, 3e9);
     path.kind = RunKind::Path;
     // Not in the order of their times.

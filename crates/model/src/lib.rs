@@ -20,7 +20,6 @@ pub mod flow;
 pub mod host;
 pub mod limit;
 pub mod load;
-pub mod outcome;
 pub mod parameters;
 pub mod path;
 pub mod report;

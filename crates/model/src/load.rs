@@ -6,8 +6,9 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::outcome::{TerminationDetail, TimeDistribution};
 use super::path::{PathHop, PeerKind, UnknownValue};
+use super::report::TestTermination;
+use super::summary::DurationDistribution;
 pub use linerate_analysis::latency_under_load::LatencyGrade;
 use linerate_analysis::statistics::SampleSummary;
 use linerate_units::serde::nanoseconds;
@@ -34,7 +35,7 @@ pub struct LoadDocument {
     /// Duration in nanoseconds.
     pub duration_ns: u64,
     /// Outcome of the run.
-    pub termination: TerminationDetail,
+    pub termination: TestTermination,
     /// Congestion control of the load, confirmed by both hosts.
     pub congestion_control: Option<String>,
     /// Connections of the load per direction.
@@ -160,16 +161,16 @@ pub struct ProbeClass {
     /// Lost probes on the downlink.
     pub lost_down: Option<u64>,
     /// Round-trip times.
-    pub rtt: Option<TimeDistribution>,
+    pub rtt: Option<DurationDistribution>,
     /// More percentiles.
     pub percentiles: Option<LatencyPercentiles>,
     /// Points of the cumulative distribution of the round-trip times: nanoseconds at equal steps of share.
     #[serde(default)]
     pub cdf_ns: Vec<u64>,
     /// Delay of the uplink, relative to the smallest of the idle phase.
-    pub up: Option<TimeDistribution>,
+    pub up: Option<DurationDistribution>,
     /// Delay of the downlink, relative to the smallest of the idle phase.
-    pub down: Option<TimeDistribution>,
+    pub down: Option<DurationDistribution>,
     /// Median under load minus idle median of the same class.
     pub uplift_median_ns: Option<i64>,
     /// 95th percentile under load minus idle median of the same class.
@@ -178,7 +179,7 @@ pub struct ProbeClass {
     pub ipdv_mean_ns: Option<u64>,
 }
 
-/// Percentiles in addition to those of [`TimeDistribution`].
+/// Percentiles in addition to those of [`DurationDistribution`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyPercentiles {

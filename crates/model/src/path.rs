@@ -5,7 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::outcome::{TerminationDetail, TimeDistribution};
+use super::report::TestTermination;
+use super::summary::DurationDistribution;
 
 /// Version of this document's schema.
 pub const SCHEMA: u32 = 1;
@@ -33,7 +34,7 @@ pub struct PathDocument {
     /// Duration in nanoseconds.
     pub duration_ns: u64,
     /// Outcome of the run.
-    pub termination: TerminationDetail,
+    pub termination: TestTermination,
     /// Bytes sent on the path by the measurement itself, both directions together.
     pub traffic_bytes: Option<u64>,
     /// Round-trip times without load.
@@ -92,17 +93,17 @@ pub struct UnknownValue {
 #[serde(default)]
 pub struct IdleRtt {
     /// Best estimate: the smallest class that was measured in-band.
-    pub best: Option<TimeDistribution>,
+    pub best: Option<DurationDistribution>,
     /// Method of that estimate: `udp`, `tcp`, `icmp` or `handshake`.
     pub method: Option<String>,
     /// UDP probes (STAMP), without the reflector's processing time.
-    pub udp: Option<TimeDistribution>,
+    pub udp: Option<DurationDistribution>,
     /// Small messages over an open TCP connection.
-    pub tcp: Option<TimeDistribution>,
+    pub tcp: Option<DurationDistribution>,
     /// ICMP echoes.
-    pub icmp: Option<TimeDistribution>,
+    pub icmp: Option<DurationDistribution>,
     /// TCP handshakes.
-    pub handshake: Option<TimeDistribution>,
+    pub handshake: Option<DurationDistribution>,
 }
 
 /// One direction of the path.
@@ -201,11 +202,11 @@ pub struct PacketMetrics {
     /// Share of 3-reordered packets: late enough to look lost to TCP (RFC 4737 §5).
     pub three_reordering: Option<f64>,
     /// One-way delay; only with a known error of the clocks.
-    pub one_way_delay: Option<TimeDistribution>,
+    pub one_way_delay: Option<DurationDistribution>,
     /// Maximum error of the one-way delay.
     pub one_way_delay_error_ns: Option<u64>,
     /// Packet delay variation against the smallest delay (RFC 5481).
-    pub delay_variation: Option<TimeDistribution>,
+    pub delay_variation: Option<DurationDistribution>,
     /// Mean of the absolute differences of consecutive delays (RFC 3393).
     pub ipdv_mean_ns: Option<u64>,
     /// Third minus first quartile of the delays ("spread").
@@ -314,5 +315,5 @@ pub struct PathHop {
     /// Address that answered; `None` without an answer.
     pub address: Option<String>,
     /// Round-trip times to it.
-    pub rtt: Option<TimeDistribution>,
+    pub rtt: Option<DurationDistribution>,
 }

@@ -1,6 +1,7 @@
 //! Results of a test. An aborted test has a report too: partial, with the reason in [`TestReport::termination`].
 
 use core::time::Duration;
+use serde::{Deserialize, Serialize};
 
 use linerate_units::{ByteCount, PacketCount, Ratio, SegmentCount};
 
@@ -109,15 +110,18 @@ pub struct CpuUtilization {
     pub system: Ratio,
 }
 
-/// Outcome of a test.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Outcome of a test, with its details.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum TestTermination {
     /// Complete, as requested.
     Complete,
     /// This process received a signal.
     Interrupted {
-        /// Name and number of the signal as iperf3 prints them, for example `Interrupt(2)`.
-        signal: String,
+        /// Name and number of the signal as iperf3 prints them, for example `Interrupt(2)`; `None` where only the
+        /// interruption is known.
+        signal: Option<String>,
     },
     /// The peer reported that it received a signal.
     PeerTerminated,
@@ -126,6 +130,42 @@ pub enum TestTermination {
         /// Error message.
         message: String,
     },
+}
+
+impl TestTermination {
+    /// Outcome without its details.
+    #[must_use]
+    pub const fn outcome(&self) -> Outcome {
+        match self {
+            Self::Complete => Outcome::Complete,
+            Self::Interrupted { .. } => Outcome::Interrupted,
+            Self::PeerTerminated => Outcome::PeerTerminated,
+            Self::Failed { .. } => Outcome::Failed,
+        }
+    }
+
+    /// Error message, for [`Self::Failed`].
+    #[must_use]
+    pub const fn message(&self) -> Option<&str> {
+        match self {
+            Self::Failed { message } => Some(message.as_str()),
+            _ => None,
+        }
+    }
+}
+
+/// Outcome of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Complete, as requested.
+    Complete,
+    /// The process that measured received a signal.
+    Interrupted,
+    /// The peer received a signal.
+    PeerTerminated,
+    /// An error.
+    Failed,
 }
 
 /// Output of the server, transferred to the client (`--get-server-output`).

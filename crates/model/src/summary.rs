@@ -1,6 +1,7 @@
 //! Summaries of many samples of one quantity.
 
 use core::time::Duration;
+use linerate_analysis::statistics::SampleSummary;
 use linerate_units::serde::Nanoseconds;
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +50,13 @@ impl DurationDistribution {
             p99: rank(99),
             max: last,
         })
+    }
+}
+
+impl From<&SampleSummary<Duration>> for DurationDistribution {
+    fn from(summary: &SampleSummary<Duration>) -> Self {
+        let SampleSummary { count, min, median, mean, p95, p99, max, .. } = *summary;
+        Self { count, min, median, mean, p95, p99, max }
     }
 }
 

@@ -81,7 +81,7 @@ impl RunStart {
             port: asked.port.get(),
             started_at_unix_ns: nanoseconds(self.at.since_unix_epoch()),
             duration_ns: nanoseconds(self.lasted()),
-            termination: (&termination).into(),
+            termination,
             direction: match outcome.parameters.direction {
                 TestDirection::Reverse => Direction::Down,
                 TestDirection::Forward | TestDirection::Bidirectional => Direction::Up,

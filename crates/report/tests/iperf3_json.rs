@@ -409,7 +409,8 @@ fn an_interrupted_test_has_its_figures_and_the_error() {
     captured["start"]["test_start"]["duration"] = 5.into();
     let mut events = events_of(&captured);
     let Some(TestEvent::Finished(report)) = events.last_mut() else { panic!("no report") };
-    report.termination = linerate_model::report::TestTermination::Interrupted { signal: "Interrupt(2)".to_owned() };
+    report.termination =
+        linerate_model::report::TestTermination::Interrupted { signal: Some("Interrupt(2)".to_owned()) };
     report.remote_cpu = None;
     report.remote_congestion = None;
     for stream in &mut report.streams {

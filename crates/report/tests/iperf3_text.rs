@@ -102,7 +102,7 @@ const UDP_REVERSE_HEADER: &str =
 #[test]
 fn an_interrupted_test_shows_its_figures() {
     let text = summary_with(TCP, |report| {
-        report.termination = TestTermination::Interrupted { signal: "Interrupt(2)".to_owned() };
+        report.termination = TestTermination::Interrupted { signal: Some("Interrupt(2)".to_owned()) };
         report.streams[0].received = None;
     });
     assert_eq!(

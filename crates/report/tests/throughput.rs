@@ -217,7 +217,7 @@ fn an_interrupted_series_is_marked() {
     failed.report.termination =
         TestTermination::Failed { message: "unable to read from stream socket: \u{1b}[31mno\u{1b}[0m".to_owned() };
     let mut cut = run(Direction::Up, 1, 1e6, &TcpReport::default());
-    cut.report.termination = TestTermination::Interrupted { signal: "Interrupt(2)".to_owned() };
+    cut.report.termination = TestTermination::Interrupted { signal: Some("Interrupt(2)".to_owned()) };
     let text = result_text(&result(vec![cut, failed]), TextStyle::plain());
     assert!(text.contains("    cut short: interrupted by Interrupt(2)\n"), "{text}");
     assert!(

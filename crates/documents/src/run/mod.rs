@@ -14,10 +14,11 @@ use super::diagnose::DiagnoseDocument;
 use super::doctor::DoctorDocument;
 use super::environment::HostEnvironment;
 use super::rfc6349::Rfc6349Document;
-use super::throughput::{TerminationDetail, ThroughputDocument};
+use super::throughput::ThroughputDocument;
 use super::tune::TuneDocument;
 use linerate_model::load::LoadDocument;
 use linerate_model::path::PathDocument;
+use linerate_model::report::TestTermination;
 
 pub use comparison::{EnvironmentDifference, FigureComparison, FigureJudgement, RunComparison};
 pub use from_throughput::RunFacts;
@@ -46,7 +47,7 @@ pub struct RunDocument {
     /// Arguments of the command line, without the program.
     pub arguments: Vec<String>,
     /// Outcome of the run.
-    pub termination: TerminationDetail,
+    pub termination: TestTermination,
     /// Result in one sentence.
     pub verdict: String,
     /// Figures that represent the run, in display order.

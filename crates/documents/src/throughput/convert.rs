@@ -26,7 +26,7 @@ impl ThroughputDocument {
             port: result.port.get(),
             peer_is_linerate: result.peer_is_linerate,
             peer_version: result.runs.iter().find_map(far_version),
-            idle_rtt: result.idle_rtt.as_ref().map(Into::into),
+            idle_rtt: result.idle_rtt,
             runs: result.runs.iter().map(Into::into).collect(),
         }
     }
@@ -42,7 +42,7 @@ impl From<&ThroughputRun> for ThroughputTest {
             direction: run.direction,
             streams: run.streams.get(),
             started_at_unix_ns: run.start.as_ref().map(|start| nanoseconds(start.at.since_unix_epoch())),
-            termination: (&report.termination).into(),
+            termination: report.termination.clone(),
             bits_per_second: rate.map(|measured| measured.rate.bits_per_second()),
             measured_at: rate.map(|measured| measured.at),
             duration_ns: rate.map(|measured| nanoseconds(measured.duration)),
@@ -85,7 +85,7 @@ impl From<&StreamReport> for StreamResult {
             sent_bytes: stream.sent.map(|side| side.bytes.get()),
             received_bytes: stream.received.map(|side| side.bytes.get()),
             retransmitted_segments: tcp.and_then(|tcp| tcp.retransmits).map(SegmentCount::get),
-            rtt: tcp.and_then(|tcp| tcp.rtt_samples.as_ref()).map(Into::into),
+            rtt: tcp.and_then(|tcp| tcp.rtt_samples),
             limit: tcp.and_then(|tcp| tcp.limits).map(Into::into),
             client_thread_cpu_ns: stream.thread_cpu.map(nanoseconds),
             client_tcp_info: tcp.and_then(|tcp| tcp.last_info.clone()),

@@ -3,13 +3,14 @@
 //! The schema is stable: within [`SCHEMA`] 1 keys may be added, none renamed or removed, and no unit changed. Each key
 //! names its unit (`_ns`, `_bytes`, `bits_per_second`, `_percent`, `_segments`, `_packets`; ratios are bare numbers
 //! from 0 to 1). Unknown values are `null`, never 0: for example values known only to the sender's kernel in a download
-//! from a stock iperf3 server. An interrupted test has a document too; [`TerminationDetail`] contains the reason.
+//! from a stock iperf3 server. An interrupted test has a document too; [`TestTermination`] contains the reason.
 //!
 //! The parts shared with iperf3's documents (the object `"linerate"`) are public, so that both use the same keys.
 
 mod convert;
 
 use linerate_model::direction::Direction;
+use linerate_model::summary::DurationDistribution;
 use serde::{Deserialize, Serialize};
 
 use super::diagnose;
@@ -17,7 +18,7 @@ use linerate_model::limit::{LimitShares, TransferLimit};
 use linerate_model::stream::StreamRole;
 use linerate_model::tcp_info::TcpInfo;
 
-pub use linerate_model::outcome::{Outcome, TerminationDetail, TimeDistribution};
+use linerate_model::report::TestTermination;
 
 pub use linerate_model::throughput::{LoadedRtt, MeasuredRate};
 
@@ -41,7 +42,7 @@ pub struct ThroughputDocument {
     /// Version of the server, when it runs linerate.
     pub peer_version: Option<String>,
     /// Round-trip times of handshakes before any load.
-    pub idle_rtt: Option<TimeDistribution>,
+    pub idle_rtt: Option<DurationDistribution>,
     /// Tests in the order in which they ran.
     pub runs: Vec<ThroughputTest>,
 }
@@ -57,7 +58,7 @@ pub struct ThroughputTest {
     /// Start of the data in nanoseconds since 1970-01-01 00:00 UTC.
     pub started_at_unix_ns: Option<u64>,
     /// Outcome of the run.
-    pub termination: TerminationDetail,
+    pub termination: TestTermination,
     /// Payload bytes over time, at the end named by `measured_at`; without the omitted part.
     pub bits_per_second: Option<f64>,
     /// End that counted the rate: the receiver where its counters are known.
@@ -147,7 +148,7 @@ pub struct StreamResult {
     /// Retransmitted TCP segments.
     pub retransmitted_segments: Option<u64>,
     /// Distribution of the sampled round-trip times; known where the client sends.
-    pub rtt: Option<TimeDistribution>,
+    pub rtt: Option<DurationDistribution>,
     /// Limits of the sender, as shares of the time.
     pub limit: Option<SenderLimit>,
     /// Processor time of the client's thread that moved the data.

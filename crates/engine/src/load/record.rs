@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use linerate_documents::run::PhaseSpan;
 use linerate_model::load::{LoadDocument, PhaseKind, SCHEMA};
 use linerate_model::path::PeerKind;
+use linerate_model::report::TestTermination;
 use linerate_sys::clock;
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::serde::nanoseconds;
@@ -45,7 +46,7 @@ impl<'a> LoadRecord<'a> {
             peer: PeerKind::Bare,
             started_at_unix_ns: nanoseconds(clock::realtime_now().since_unix_epoch()),
             duration_ns: 0,
-            termination: course::complete(),
+            termination: TestTermination::Complete,
             congestion_control: None,
             connections: options.connections.get(),
             phases: Vec::new(),

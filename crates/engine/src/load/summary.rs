@@ -4,8 +4,8 @@ use core::time::Duration;
 use linerate_model::direction::Direction;
 
 use linerate_analysis::statistics::SampleSummary;
-use linerate_documents::throughput::TimeDistribution;
 use linerate_model::load::{ClassName, ProbeClass};
+use linerate_model::summary::DurationDistribution;
 use linerate_units::serde::nanoseconds;
 
 use super::evidence::{ClassSamples, CountingWindow, ProbeFate, ProbeReading};
@@ -74,7 +74,7 @@ pub(super) fn class(
     };
     let one_way = |of: fn(&IdleBaseline, &ProbeReading) -> Option<Duration>| {
         let delays: Vec<Duration> = readings.iter().filter_map(|reading| of(rest, reading)).collect();
-        SampleSummary::of(&delays).as_ref().map(TimeDistribution::from)
+        SampleSummary::of(&delays).as_ref().map(DurationDistribution::from)
     };
     let losses = all.counts_losses.then(|| LossCounts::of(&readings));
     Some(ProbeClass {
@@ -183,10 +183,10 @@ mod tests {
             class(&class_of(&all), CountingWindow { from: at(2000), to: at(3000) }, &rest, false).expect("samples");
         assert_eq!((class.sent, class.lost, class.lost_up, class.lost_down), (Some(20), Some(2), Some(2), Some(0)));
         let rtt = class.rtt.expect("round trips");
-        assert_eq!((rtt.count, rtt.median_ns), (18, 120_000_000));
+        assert_eq!((rtt.count, rtt.median), (18, Duration::from_millis(120)));
         assert_eq!((class.uplift_median_ns, class.uplift_p95_ns), (Some(100_000_000), Some(100_000_000)));
-        assert_eq!(class.up.map(|up| up.median_ns), Some(100_000_000));
-        assert_eq!(class.down.map(|down| down.max_ns), Some(0));
+        assert_eq!(class.up.map(|up| up.median), Some(Duration::from_millis(100)));
+        assert_eq!(class.down.map(|down| down.max), Some(Duration::ZERO));
         assert_eq!(class.ipdv_mean_ns, Some(0));
         assert_eq!(class.cdf_ns.len(), 18);
     }

@@ -45,12 +45,7 @@ pub(super) fn measure(record: &mut PathRecord<'_>, refusal: Option<String>) -> R
         (None, Some(reason)) => record.unknown("tcp", reason),
         (None, None) => {}
     }
-    let round_trip = record
-        .document
-        .rtt
-        .best
-        .as_ref()
-        .map_or(Duration::from_millis(300), |best| Duration::from_nanos(best.median_ns));
+    let round_trip = record.document.rtt.best.as_ref().map_or(Duration::from_millis(300), |best| best.median);
     record.phase(PathPhase::PathMtu, round_trip * 6);
     path_mtu(record, peer, round_trip)?;
     record.phase(PathPhase::Hops, Duration::from_secs(2));

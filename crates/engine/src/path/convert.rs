@@ -4,7 +4,6 @@ use core::time::Duration;
 use std::net::SocketAddr;
 
 use linerate_analysis::ippm::{PacketArrival, PacketStream};
-use linerate_documents::throughput::TimeDistribution;
 use linerate_model::summary::DurationDistribution;
 use linerate_units::serde::nanoseconds;
 use linerate_units::{ByteCount, MonotonicTime, PacketCount, WallTime};
@@ -27,8 +26,8 @@ pub(super) fn to_monotonic(time: WallTime) -> MonotonicTime {
 }
 
 /// Order statistics; `None` without samples.
-pub(super) fn distribution(readings: &[Duration]) -> Option<TimeDistribution> {
-    DurationDistribution::of(&mut readings.to_vec()).as_ref().map(TimeDistribution::from)
+pub(super) fn distribution(readings: &[Duration]) -> Option<DurationDistribution> {
+    DurationDistribution::of(&mut readings.to_vec())
 }
 
 /// A recorded stream as input of the metrics.

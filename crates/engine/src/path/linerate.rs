@@ -146,7 +146,7 @@ fn without_datagrams(
 
 /// Derived figures.
 fn finish(record: &mut PathRecord<'_>, way: &PathKnowledge<'_>) {
-    let least = record.document.rtt.best.as_ref().map(|rtt| Duration::from_nanos(rtt.min_ns));
+    let least = record.document.rtt.best.as_ref().map(|rtt| rtt.min);
     let product = |end: &linerate_model::path::PathDirection| {
         let rate = BitRate::from_bits_per_second(end.capacity.as_ref()?.bits_per_second);
         Some((rate * least?).get())

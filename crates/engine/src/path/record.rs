@@ -4,8 +4,8 @@ use core::time::Duration;
 use linerate_model::direction::Direction;
 
 use linerate_documents::run::{PhaseSpan, SampleSeries};
-use linerate_documents::throughput::Outcome;
 use linerate_model::path::{IdleRtt, PathDirection, PathDocument, PeerKind, SCHEMA, TimeStampSource};
+use linerate_model::report::{Outcome, TestTermination};
 use linerate_model::tcp_info::TcpInfo;
 use linerate_sys::clock;
 use linerate_sys::signals::InterruptSignals;
@@ -49,7 +49,7 @@ impl<'a> PathRecord<'a> {
             peer_version: None,
             started_at_unix_ns: nanoseconds(clock::realtime_now().since_unix_epoch()),
             duration_ns: 0,
-            termination: course::complete(),
+            termination: TestTermination::Complete,
             traffic_bytes: None,
             rtt: IdleRtt::default(),
             up: PathDirection::default(),
@@ -168,7 +168,7 @@ impl<'a> PathRecord<'a> {
         let [sent, received] = self.traffic;
         self.document.traffic_bytes = Some((sent + received).get()).filter(|bytes| *bytes > 0);
         let (termination, error) = course::termination_of(result, self.stop);
-        match termination.outcome {
+        match termination.outcome() {
             Outcome::Complete => {}
             Outcome::Interrupted => self.fill_unknown("the measurement was interrupted before"),
             Outcome::Failed | Outcome::PeerTerminated => self.fill_unknown("the measurement failed before"),

@@ -6,8 +6,9 @@ use linerate_model::direction::Direction;
 use linerate_analysis::formulas::{InternetProtocol, SegmentFraming};
 use linerate_analysis::rfc6349::PathBottleneck;
 use linerate_documents::rfc6349::Rfc6349Baseline;
-use linerate_documents::throughput::Outcome;
 use linerate_model::path::{PathDirection, PathDocument};
+use linerate_model::report::Outcome;
+use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, Mtu};
 
 use super::Rfc6349Event;
@@ -24,7 +25,7 @@ pub(super) fn measure(record: &mut Rfc6349Record<'_>) -> Result<(), AbortReason>
     };
     record.phase("path".to_owned(), start);
     record.baseline = baseline(&outcome.document);
-    let ended = outcome.document.termination.outcome;
+    let ended = outcome.document.termination.outcome();
     record.path = Some(outcome.document);
     record.series = outcome.series;
     record.far = outcome.far;
@@ -40,7 +41,7 @@ pub(super) fn measure(record: &mut Rfc6349Record<'_>) -> Result<(), AbortReason>
 }
 
 fn baseline(path: &PathDocument) -> Rfc6349Baseline {
-    let rtt_ns = path.rtt.best.as_ref().map(|best| best.min_ns);
+    let rtt_ns = path.rtt.best.as_ref().map(|best| nanoseconds(best.min));
     let mut baseline = Rfc6349Baseline {
         rtt_ns,
         bandwidth_up_bits_per_second: path.up.capacity.as_ref().map(|capacity| capacity.bits_per_second),

@@ -2,8 +2,8 @@
 
 use linerate_documents::rfc6349::{Rfc6349Baseline, Rfc6349Document, SCHEMA};
 use linerate_documents::run::{PhaseSpan, SampleSeries};
-use linerate_documents::throughput::TerminationDetail;
 use linerate_model::path::{PathDocument, UnknownValue};
+use linerate_model::report::TestTermination;
 use linerate_sys::clock;
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::serde::nanoseconds;
@@ -132,7 +132,7 @@ impl<'a> Rfc6349Record<'a> {
 }
 
 /// Document of an unmeasured path.
-fn unmeasured_path(host: &str, port: u16, started_at_unix_ns: u64, termination: &TerminationDetail) -> PathDocument {
+fn unmeasured_path(host: &str, port: u16, started_at_unix_ns: u64, termination: &TestTermination) -> PathDocument {
     PathDocument {
         schema: linerate_model::path::SCHEMA,
         linerate_version: env!("CARGO_PKG_VERSION").to_owned(),

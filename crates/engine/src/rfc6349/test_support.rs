@@ -3,12 +3,12 @@
 use core::time::Duration;
 
 use linerate_documents::rfc6349::{LoadedDirections, TcpTest};
-use linerate_documents::throughput::TimeDistribution;
 use linerate_model::direction::Direction;
 use linerate_model::path::{CapacityMeasurement, PathDocument, PathMtu};
 use linerate_model::report::{SideReport, StreamReport, TcpReport, TestReport, TestTermination};
 use linerate_model::sample::{IntervalReport, StreamInterval, TcpInterval};
 use linerate_model::stream::{StreamDescription, StreamId, StreamRole};
+use linerate_model::summary::DurationDistribution;
 use linerate_model::tcp_info::TcpInfo;
 use linerate_units::{ByteCount, Port};
 
@@ -62,16 +62,17 @@ pub(super) fn mtu(bytes: u64) -> PathMtu {
 }
 
 /// Round trips of this many milliseconds.
-pub(super) fn round_trips(milliseconds: u64) -> TimeDistribution {
-    let time = milliseconds * 1_000_000;
-    TimeDistribution {
+pub(super) fn round_trips(milliseconds: u64) -> DurationDistribution {
+    let time = Duration::from_millis(milliseconds);
+    let above = |nanos| time + Duration::from_nanos(nanos);
+    DurationDistribution {
         count: 9,
-        min_ns: time,
-        median_ns: time + 1,
-        mean_ns: time + 2,
-        p95_ns: time + 3,
-        p99_ns: time + 4,
-        max_ns: time + 5,
+        min: time,
+        median: above(1),
+        mean: above(2),
+        p95: above(3),
+        p99: above(4),
+        max: above(5),
     }
 }
 

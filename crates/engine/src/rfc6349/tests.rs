@@ -3,9 +3,9 @@
 use core::time::Duration;
 
 use linerate_documents::rfc6349::{LoadedDirections, ManagementVerdict, TrafficManagement};
-use linerate_documents::throughput::Outcome;
 use linerate_model::direction::Direction;
 use linerate_model::path::{PathDocument, PeerKind, Policer};
+use linerate_model::report::Outcome;
 use linerate_units::{BitRate, ByteCount, PacketCount, StreamCount};
 
 use super::record::Rfc6349Record;
@@ -113,12 +113,12 @@ fn each_ending_is_a_document_of_the_steps_so_far() {
         record.phase("up".to_owned(), start);
         let finished = record.finish(result);
         let document = &finished.document;
-        assert_eq!((document.termination.outcome, &finished.error), (outcome, &error));
+        assert_eq!((document.termination.outcome(), &finished.error), (outcome, &error));
         assert_eq!((document.tests.len(), document.unknown.len()), (1, 1));
         assert_eq!(document.unknown[0].reason, "first");
         assert_eq!((document.host.as_str(), document.port), ("192.0.2.1", 5201));
         // The path was not measured, and ended as the procedure did.
-        assert_eq!((document.path.peer, document.path.termination.outcome), (PeerKind::Bare, outcome));
+        assert_eq!((document.path.peer, document.path.termination.outcome()), (PeerKind::Bare, outcome));
         assert_eq!(document.path.started_at_unix_ns, document.started_at_unix_ns);
         assert!(finished.phases[0].start_ns <= finished.phases[0].end_ns);
         assert!(finished.phases[0].end_ns <= document.duration_ns);
@@ -186,7 +186,7 @@ fn the_procedure_runs_over_loopback() {
     let outcome = super::run(&options, None, &mut |event| events.push(event.clone()));
     assert_eq!(outcome.error, None);
     let document = &outcome.document;
-    assert_eq!(document.termination.outcome, Outcome::Complete);
+    assert_eq!(document.termination.outcome(), Outcome::Complete);
     assert_path_of_loopback(&document.path);
     let flows: Vec<_> = document.tests.iter().map(|test| (test.flows, test.direction)).collect();
     let (up, down, both) = (LoadedDirections::Up, LoadedDirections::Down, LoadedDirections::Both);

@@ -489,7 +489,7 @@ impl TestSession {
         if !complete {
             self.end_measurement();
             let termination = match (&self.terminated, &self.error) {
-                (Some(signal), _) => TestTermination::Interrupted { signal: signal.clone() },
+                (Some(signal), _) => TestTermination::Interrupted { signal: Some(signal.clone()) },
                 (None, Some(error)) if error.code() == ErrorCode::CLIENT_TERMINATED => TestTermination::PeerTerminated,
                 (None, error) => {
                     TestTermination::Failed { message: error.as_ref().map(ToString::to_string).unwrap_or_default() }

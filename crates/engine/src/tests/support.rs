@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use linerate_documents::throughput::Outcome;
 use linerate_model::address_family::AddressFamily;
 use linerate_model::event::TestEvent;
 use linerate_model::parameters::{EndCondition, TestParameters};
+use linerate_model::report::Outcome;
 use linerate_model::report::{ServerOutput, TestReport};
 use linerate_model::sample::IntervalReport;
 use linerate_model::stream::{StreamId, StreamRole};

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use linerate_documents::run::{
     FigureUnit, ImprovementDirection, RunDocument, RunEnvironment, RunFigure, RunKind, RunResult, SCHEMA,
 };
-use linerate_documents::throughput::{Outcome, TerminationDetail, ThroughputDocument};
+use linerate_documents::throughput::ThroughputDocument;
+use linerate_model::report::TestTermination;
 
 /// A directory that is removed when dropped.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ pub fn run(host: &str, seconds: u64, goodput: f64) -> RunDocument {
         host: host.to_owned(),
         port: 5201,
         arguments: vec!["test".to_owned(), host.to_owned()],
-        termination: TerminationDetail { outcome: Outcome::Complete, signal: None, message: None },
+        termination: TestTermination::Complete,
         verdict: "Down 941 Mbit/s over one stream (network-limited, 98 % of the time).".to_owned(),
         figures: vec![figure],
         environment: RunEnvironment::default(),

@@ -144,8 +144,8 @@ impl PathEvidence {
         let (with_data, with_acknowledgements) = if from_far { (&path.down, &path.up) } else { (&path.up, &path.down) };
         let best = path.rtt.best.as_ref();
         Self {
-            round_trip: best.map(|rtt| Duration::from_nanos(rtt.min_ns)),
-            usual_round_trip: best.map(|rtt| (Duration::from_nanos(rtt.median_ns), Duration::from_nanos(rtt.p95_ns))),
+            round_trip: best.map(|rtt| rtt.min),
+            usual_round_trip: best.map(|rtt| (rtt.median, rtt.p95)),
             with_data: with_data.clone(),
             with_acknowledgements: with_acknowledgements.clone(),
         }

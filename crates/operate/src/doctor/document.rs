@@ -36,7 +36,7 @@ impl DoctorResult<'_> {
             port: request.settings.target.port.get(),
             started_at_unix_ns: nanoseconds(begun.at.since_unix_epoch()),
             duration_ns: nanoseconds(begun.lasted()),
-            termination: (&tune::document::termination(&done.outcome)).into(),
+            termination: tune::document::termination(&done.outcome),
             sentence: tuned.sentence.clone(),
             steps,
             path,

@@ -9,13 +9,13 @@ use std::time::Duration;
 use linerate_change::ChangeStore;
 use linerate_documents::doctor::{DoctorDocument, DoctorStage, DoctorStep};
 use linerate_documents::run::RunDocument;
-use linerate_documents::throughput::Outcome;
 use linerate_engine::load::{self, LoadEvent, LoadTestOptions};
 use linerate_engine::path::{self, PathEvent};
 use linerate_engine::surroundings::LocalEnvironment;
 use linerate_model::load::{LoadDocument, PhaseKind};
 use linerate_model::parameters::TestDirection;
 use linerate_model::path::PathDocument;
+use linerate_model::report::Outcome;
 use linerate_report::sentence;
 use linerate_rules::tuning::TuningProposal;
 use linerate_sys::clock;
@@ -199,7 +199,7 @@ impl<'a> DoctorRun<'a> {
         if let Some(error) = &outcome.error {
             self.guide.examined(DoctorEvent::Problem(&error.to_string()));
         }
-        if outcome.document.termination.outcome != Outcome::Complete {
+        if outcome.document.termination.outcome() != Outcome::Complete {
             return outcome.error.is_none();
         }
         let text = sentence::path::sentence(&outcome.document);
@@ -245,7 +245,7 @@ impl<'a> DoctorRun<'a> {
         if let Some(error) = &outcome.error {
             self.notes.push(format!("The delay under load was not measured: {error}"));
         }
-        (outcome.document.termination.outcome == Outcome::Complete && outcome.error.is_none())
+        (outcome.document.termination.outcome() == Outcome::Complete && outcome.error.is_none())
             .then_some(outcome.document)
     }
 

@@ -75,7 +75,7 @@ impl TuningResult<'_> {
             port: self.request.port.get(),
             started_at_unix_ns: nanoseconds(self.begun.at.since_unix_epoch()),
             duration_ns: nanoseconds(self.begun.lasted()),
-            termination: (&termination(outcome)).into(),
+            termination: termination(outcome),
             role: self.role,
             transfer: self.request.transfer.to_vec(),
             outcome: result(outcome.ended),
@@ -99,7 +99,9 @@ fn diagnosed(asked: TransferRequest<'_>, seen: &DiagnosedTransfer) -> DiagnoseDo
 /// Termination of a session.
 pub fn termination(outcome: &TuningOutcome) -> TestTermination {
     match &outcome.failure {
-        Some(TuningFailure { signal: Some(signal), .. }) => TestTermination::Interrupted { signal: signal.describe() },
+        Some(TuningFailure { signal: Some(signal), .. }) => {
+            TestTermination::Interrupted { signal: Some(signal.describe()) }
+        }
         Some(failure) => TestTermination::Failed { message: failure.text.clone() },
         None => TestTermination::Complete,
     }

@@ -72,7 +72,7 @@ pub fn planned(
         port: port.get(),
         started_at_unix_ns: nanoseconds(begun.at.since_unix_epoch()),
         duration_ns: nanoseconds(begun.lasted()),
-        termination: (&TestTermination::Complete).into(),
+        termination: TestTermination::Complete,
         role: path.goal,
         transfer: Vec::new(),
         outcome,

@@ -2,7 +2,8 @@
 //!
 //! Keys and units follow `linerate_documents::throughput`; within `"schema": 1` keys may be added, none changes.
 
-use linerate_documents::throughput::{SCHEMA, SenderLimit, TerminationDetail};
+use linerate_documents::throughput::{SCHEMA, SenderLimit};
+use linerate_model::report::TestTermination;
 use linerate_model::report::{StreamReport, TestReport, UdpReport};
 use linerate_model::sample::IntervalReport;
 use linerate_model::stream::{StreamId, StreamRole};
@@ -26,7 +27,7 @@ pub(super) fn value(
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         peer_version: far.map(|far| far.version.as_str()).filter(|version| !version.is_empty()),
-        termination: report.map(|report| (&report.termination).into()),
+        termination: report.map(|report| report.termination.clone()),
         overlapping_tests: report.and_then(|report| report.overlapping_tests).or(far.map(|far| far.overlapping_tests)),
         streams: report.map_or_else(Vec::new, |report| report.streams.iter().map(LinerateStream::of).collect()),
         intervals,
@@ -41,7 +42,7 @@ struct LinerateObject<'a> {
     schema: u32,
     version: &'a str,
     peer_version: Option<&'a str>,
-    termination: Option<TerminationDetail>,
+    termination: Option<TestTermination>,
     overlapping_tests: Option<u64>,
     streams: Vec<LinerateStream<'a>>,
     intervals: &'a [IntervalReport],

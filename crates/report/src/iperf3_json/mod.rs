@@ -148,6 +148,7 @@ impl Iperf3Document {
         match &self.report.as_ref()?.termination {
             TestTermination::Complete => None,
             TestTermination::Interrupted { signal } => {
+                let signal = signal.as_deref().unwrap_or("a signal");
                 Some(format!("interrupt - the {this} has terminated by signal {signal}"))
             }
             TestTermination::PeerTerminated => Some(format!("the {other} has terminated")),

@@ -18,7 +18,7 @@ use linerate_model::direction::Direction;
 use std::borrow::Cow;
 
 use linerate_documents::run::{ChartPanel, FigureUnit, ImprovementDirection, RunDocument, RunFigure, RunKind};
-use linerate_documents::throughput::{Outcome, TerminationDetail};
+use linerate_model::report::TestTermination;
 
 pub(crate) use charts::extent;
 pub use charts::{
@@ -255,13 +255,14 @@ fn facts(run: &RunDocument) -> Vec<NamedFact> {
 }
 
 /// Reason for an early end; `None` for a complete run.
-fn ending_text(termination: &TerminationDetail) -> Option<String> {
-    let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "for a reason not recorded".to_owned());
-    match termination.outcome {
-        Outcome::Complete => None,
-        Outcome::Interrupted => Some(format!("cut short: interrupted by {}", known(&termination.signal))),
-        Outcome::PeerTerminated => Some("cut short: the far end was terminated".to_owned()),
-        Outcome::Failed => Some(format!("failed: {}", known(&termination.message))),
+fn ending_text(termination: &TestTermination) -> Option<String> {
+    match termination {
+        TestTermination::Complete => None,
+        TestTermination::Interrupted { signal } => {
+            Some(format!("cut short: interrupted by {}", signal.as_deref().unwrap_or("a signal")))
+        }
+        TestTermination::PeerTerminated => Some("cut short: the far end was terminated".to_owned()),
+        TestTermination::Failed { message } => Some(format!("failed: {message}")),
     }
 }
 

@@ -27,6 +27,12 @@ impl Quantity {
         Self::new(as_f64(nanoseconds), FigureUnit::Nanoseconds)
     }
 
+    /// A time.
+    #[must_use]
+    pub fn duration(time: Duration) -> Self {
+        Self::nanoseconds(linerate_units::serde::nanoseconds(time))
+    }
+
     /// A time difference, which may be negative.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "exact for differences below 104 days")]

@@ -53,7 +53,7 @@ fn round_trips(document: &LoadDocument) -> String {
         .iter()
         .filter_map(|phase| {
             let found = phase.classes.iter().find(|entry| entry.class == class)?;
-            let median = Duration::from_nanos(found.rtt.as_ref()?.median_ns);
+            let median = found.rtt.as_ref()?.median;
             Some(format!("{} {}", display::duration(median), load_label(phase.kind)))
         })
         .collect();

@@ -1,7 +1,5 @@
 //! Verdict on a path in one sentence.
 
-use std::time::Duration;
-
 use linerate_model::path::{PathDirection, PathDocument, PeerKind};
 use linerate_units::{BitRate, display};
 
@@ -37,7 +35,7 @@ fn carries(document: &PathDocument) -> String {
     parts.extend(rate(&document.up).map(|rate| format!("{rate} up")));
     parts.extend(rate(&document.down).map(|rate| format!("{rate} down")));
     let rtt = document.rtt.best.as_ref();
-    let round_trip = rtt.map(|rtt| format!("round trip {}", display::duration(Duration::from_nanos(rtt.median_ns))));
+    let round_trip = rtt.map(|rtt| format!("round trip {}", display::duration(rtt.median)));
     parts.extend(round_trip);
     upper_first(&parts.join(", "))
 }

@@ -141,7 +141,10 @@ fn round_trip(result: &ThroughputResult, run: &ThroughputRun, style: TextStyle) 
 fn ending(termination: &TestTermination) -> Option<String> {
     match termination {
         TestTermination::Complete => None,
-        TestTermination::Interrupted { signal } => Some(format!("cut short: interrupted by {}", escape::line(signal))),
+        TestTermination::Interrupted { signal } => {
+            let signal = signal.as_deref().unwrap_or("a signal");
+            Some(format!("cut short: interrupted by {}", escape::line(signal)))
+        }
         TestTermination::PeerTerminated => Some("cut short: the server was terminated".to_owned()),
         TestTermination::Failed { message } => Some(format!("failed: {}", escape::line(message))),
     }

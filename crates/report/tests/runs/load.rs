@@ -1,9 +1,10 @@
 //! Latency under load.
 
+use core::time::Duration;
+
 use linerate_documents::run::{
     ChartPanel, FigureUnit, ImprovementDirection, RunDocument, RunKind, RunResult, SampleSeries,
 };
-use linerate_documents::throughput::TimeDistribution;
 use linerate_model::diagnosis::Confidence;
 use linerate_model::direction::Direction;
 use linerate_model::load::{
@@ -11,6 +12,8 @@ use linerate_model::load::{
     QueueLocation, Responsiveness, TrafficContamination,
 };
 use linerate_model::path::{PeerKind, UnknownValue};
+use linerate_model::summary::DurationDistribution;
+use linerate_units::serde::nanoseconds;
 
 use super::{MILLISECOND, Noise, SECOND, STARTED, complete, figure, real, run, span, times, unknown_figure, whole};
 
@@ -31,14 +34,14 @@ const PHASES: [(PhaseKind, &str, f64); 4] = [
 ];
 
 /// Round trips that are 18 ms at rest and `full` with a full queue.
-fn loaded(full: f64) -> TimeDistribution {
+fn loaded(full: f64) -> DurationDistribution {
     if full < 20.0 { times(17.2, 18.1, 19.6, 22.0) } else { times(full * 0.5, full * 0.92, full * 1.04, full * 1.1) }
 }
 
 fn class(name: ClassName, kind: PhaseKind, full: f64) -> ProbeClass {
     let rtt = loaded(full);
-    let uplift = |value: u64| (kind != PhaseKind::Idle).then(|| value.cast_signed() - 18_100_000);
-    let step = |n: u64| rtt.min_ns + whole(real(rtt.max_ns - rtt.min_ns) * (real(n) / 50.0).powi(2));
+    let uplift = |value: Duration| (kind != PhaseKind::Idle).then(|| nanoseconds(value).cast_signed() - 18_100_000);
+    let step = |n: u64| nanoseconds(rtt.min + rtt.max.saturating_sub(rtt.min).mul_f64((real(n) / 50.0).powi(2)));
     ProbeClass {
         class: name,
         sent: Some(200),
@@ -47,17 +50,17 @@ fn class(name: ClassName, kind: PhaseKind, full: f64) -> ProbeClass {
         lost_down: None,
         rtt: Some(rtt),
         percentiles: Some(LatencyPercentiles {
-            p5_ns: rtt.min_ns,
-            p25_ns: rtt.median_ns - 100,
-            p75_ns: rtt.median_ns + 100,
-            p90_ns: rtt.p95_ns,
+            p5_ns: nanoseconds(rtt.min),
+            p25_ns: nanoseconds(rtt.median) - 100,
+            p75_ns: nanoseconds(rtt.median) + 100,
+            p90_ns: nanoseconds(rtt.p95),
             p999_ns: None,
         }),
         cdf_ns: (0..=50).map(step).collect(),
         up: Some(times(0.0, full * 0.02, full * 0.03, full * 0.05)),
         down: (name == ClassName::UdpBestEffort).then(|| times(0.0, full * 0.9, full, full * 1.05)),
-        uplift_median_ns: uplift(rtt.median_ns),
-        uplift_p95_ns: uplift(rtt.p95_ns),
+        uplift_median_ns: uplift(rtt.median),
+        uplift_p95_ns: uplift(rtt.p95),
         ipdv_mean_ns: Some(400_000),
     }
 }

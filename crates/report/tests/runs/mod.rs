@@ -18,10 +18,13 @@ pub(crate) use rfc6349::{rfc6349, rfc6349_cut_short};
 pub(crate) use throughput::{big, throughput, throughput_from_stock_server};
 pub(crate) use tune::{tune, tune_broken_off, tune_planned};
 
+use core::time::Duration;
+
 use linerate_documents::run::{
     FigureUnit, ImprovementDirection, PhaseSpan, RunDocument, RunFigure, RunKind, RunResult,
 };
-use linerate_documents::throughput::{Outcome, TerminationDetail, TimeDistribution};
+use linerate_model::report::TestTermination;
+use linerate_model::summary::DurationDistribution;
 
 /// 2026-11-20 07:54:39 UTC.
 pub(crate) const STARTED: u64 = 1_795_161_279_000_000_000;
@@ -70,21 +73,21 @@ impl Noise {
     }
 }
 
-pub(crate) fn complete() -> TerminationDetail {
-    TerminationDetail { outcome: Outcome::Complete, signal: None, message: None }
+pub(crate) fn complete() -> TestTermination {
+    TestTermination::Complete
 }
 
 /// A distribution around `median`, in milliseconds.
-pub(crate) fn times(min: f64, median: f64, p95: f64, max: f64) -> TimeDistribution {
-    let ns = |milliseconds: f64| whole(milliseconds * 1e6);
-    TimeDistribution {
+pub(crate) fn times(min: f64, median: f64, p95: f64, max: f64) -> DurationDistribution {
+    let time = |milliseconds: f64| Duration::from_nanos(whole(milliseconds * 1e6));
+    DurationDistribution {
         count: 200,
-        min_ns: ns(min),
-        median_ns: ns(median),
-        mean_ns: ns(median * 0.98 + p95 * 0.02),
-        p95_ns: ns(p95),
-        p99_ns: ns(p95 * 0.4 + max * 0.6),
-        max_ns: ns(max),
+        min: time(min),
+        median: time(median),
+        mean: time(median * 0.98 + p95 * 0.02),
+        p95: time(p95),
+        p99: time(p95 * 0.4 + max * 0.6),
+        max: time(max),
     }
 }
 

@@ -4,9 +4,9 @@ use linerate_documents::rfc6349::{
     LoadedDirections, ManagementVerdict, Rfc6349Baseline, Rfc6349Document, TcpTest, TrafficManagement, WindowTest,
 };
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunKind, RunResult};
-use linerate_documents::throughput::{Outcome, TerminationDetail};
 use linerate_model::direction::Direction;
 use linerate_model::path::{Policer, UnknownValue};
+use linerate_model::report::TestTermination;
 
 use super::{SECOND, STARTED, complete, figure, run, unknown_figure, whole};
 
@@ -109,8 +109,7 @@ pub(crate) fn rfc6349() -> RunDocument {
 /// Interrupted in the first test.
 pub(crate) fn rfc6349_cut_short() -> RunDocument {
     let mut document = document();
-    let ended =
-        TerminationDetail { outcome: Outcome::Interrupted, signal: Some("Interrupt(2)".to_owned()), message: None };
+    let ended = TestTermination::Interrupted { signal: Some("Interrupt(2)".to_owned()) };
     document.termination = ended.clone();
     document.tests = vec![TcpTest {
         goodput_bits_per_second: None,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument, StateShare, ThroughputLimit};
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunKind, RunResult};
-use linerate_documents::throughput::{Outcome, TerminationDetail};
 use linerate_documents::tune::{
     GroupContribution, GroupTrial, HostEnd, KeptSet, MeasuredEffect, MeasurementPair, ProposedChange, RefusedChange,
     TransferMeasurement, TrialDecision, TuneDocument, TuneOutcome, TuneRound, TuningGoal,
@@ -13,6 +12,7 @@ use linerate_documents::tune::{
 use linerate_model::change::{ChangeGroup, ChangeReason, ChangeTarget, EffectTiming, HostChange};
 use linerate_model::diagnosis::{Cause, CauseLocation, Confidence, SenderState};
 use linerate_model::path::UnknownValue;
+use linerate_model::report::TestTermination;
 
 use super::{Noise, SECOND, STARTED, complete, figure, run, unknown_figure, whole};
 
@@ -287,7 +287,7 @@ pub(crate) fn tune_planned() -> RunDocument {
 pub(crate) fn tune_broken_off() -> RunDocument {
     let mut document = document();
     let message = "the far end is gone: connection reset by peer".to_owned();
-    document.termination = TerminationDetail { outcome: Outcome::Failed, signal: None, message: Some(message) };
+    document.termination = TestTermination::Failed { message };
     document.outcome = TuneOutcome::Aborted;
     document.sentence = "Receive window limits: it was aborted, and everything rolled back.".into();
     (document.before, document.after) = (None, None);

@@ -79,7 +79,7 @@ fn print_and_record(arguments: &DiagnoseArguments, begun: &RunStart, watched: &W
         port: watched.flows.first().map_or(0, |flow| flow.remote.port()),
         started_at_unix_ns: nanoseconds(begun.at.since_unix_epoch()),
         duration_ns: nanoseconds(begun.lasted()),
-        termination: (&TestTermination::Complete).into(),
+        termination: TestTermination::Complete,
         direction: if watched.sends { Direction::Up } else { Direction::Down },
         transfer: Vec::new(),
         verdicts: diagnosis.verdicts.iter().map(CauseVerdict::from).collect(),

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
 
-use linerate_documents::throughput::Outcome;
 use linerate_history::{HistoryError, RunFilter, RunSummary, utc_time};
+use linerate_model::report::Outcome;
 use linerate_report::escape;
 use linerate_report::throughput_text::TextStyle;
 use serde_json::json;

@@ -1,10 +1,8 @@
 //! Figures of latency under load, with their confidence intervals.
 
-use linerate_model::direction::Direction;
-use std::time::Duration;
-
 use linerate_analysis::statistics::{BlockSample, BootstrapSettings, DEFAULT_BLOCK, SampleStatistic};
 use linerate_documents::run::{ChartPanel, FigureUnit, ImprovementDirection, RunFigure, SampleSeries};
+use linerate_model::direction::Direction;
 use linerate_model::load::{ClassName, LoadDocument, LoadPhase, PhaseKind, ProbeClass};
 use linerate_report::sentence::load::{best_class, load_label};
 use linerate_units::{MonotonicTime, Ratio};
@@ -98,8 +96,8 @@ fn added_delay(document: &LoadDocument, series: &[SampleSeries], kind: PhaseKind
         Some((phase, worst.1))
     });
     if let (Some((phase, class)), Some(idle)) = (worst, idle) {
-        let baseline = class_in(idle, class).and_then(|class| class.rtt.as_ref()).map(|rtt| rtt.median_ns);
-        let baseline = Duration::from_nanos(baseline.unwrap_or(0)).as_secs_f64() * 1e9;
+        let baseline = class_in(idle, class).and_then(|class| class.rtt.as_ref()).map(|rtt| rtt.median);
+        let baseline = baseline.unwrap_or_default().as_secs_f64() * 1e9;
         let above: Vec<(MonotonicTime, f64)> =
             class_samples(series, class, phase).into_iter().map(|(time, value)| (time, value - baseline)).collect();
         if let Some(share) = Ratio::new(0.95) {

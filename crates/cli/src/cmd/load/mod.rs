@@ -8,9 +8,9 @@ mod progress;
 use std::time::Duration;
 
 use linerate_analysis::latency_under_load::LatencyGrade;
-use linerate_documents::throughput::Outcome;
 use linerate_engine::load::{self, LoadTestOptions};
 use linerate_model::load::{LoadDocument, PhaseKind};
+use linerate_model::report::Outcome;
 use linerate_units::StreamCount;
 
 pub(crate) use arguments::LoadArguments;
@@ -70,7 +70,7 @@ fn options(arguments: &LoadArguments) -> LoadTestOptions {
 
 fn exit_of(arguments: &LoadArguments, document: &LoadDocument) -> ExitStatus {
     let measured = document.phases.iter().any(|phase| phase.classes.iter().any(|class| class.rtt.is_some()));
-    match (document.termination.outcome, measured) {
+    match (document.termination.outcome(), measured) {
         (Outcome::Complete, true) if misses_threshold(arguments, document) => ExitStatus::Missed,
         (Outcome::Complete, true) => ExitStatus::Success,
         (Outcome::Interrupted, _) | (_, true) => ExitStatus::Partial,

@@ -7,6 +7,7 @@ use linerate_documents::run::{ChartPanel, FigureUnit, ImprovementDirection, RunF
 use linerate_engine::path::PathOutcome;
 use linerate_model::path::{PathDirection, PathDocument};
 use linerate_units::MonotonicTime;
+use linerate_units::serde::nanoseconds;
 
 /// Seed of the bootstrap; the same run gives the same intervals.
 const BOOTSTRAP_SEED: u64 = 8337;
@@ -41,7 +42,7 @@ fn round_trip(outcome: &PathOutcome) -> RunFigure {
     let rtt = &outcome.document.rtt;
     let mut figure =
         RunFigure::new("rtt_idle_median", "Idle round trip", FigureUnit::Nanoseconds, ImprovementDirection::Lower);
-    figure.value = rtt.best.as_ref().map(|best| number(best.median_ns));
+    figure.value = rtt.best.as_ref().map(|best| number(nanoseconds(best.median)));
     figure.count = rtt.best.as_ref().map(|best| best.count);
     figure.note = rtt.method.as_ref().map(|method| format!("measured with {}", method_name(method)));
     let wanted = rtt.method.as_deref().map(series_names).unwrap_or_default();

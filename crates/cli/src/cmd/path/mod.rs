@@ -5,8 +5,8 @@ mod document;
 mod figures;
 mod progress;
 
-use linerate_documents::throughput::Outcome;
 use linerate_engine::path::{self, PathOptions};
+use linerate_model::report::Outcome;
 use linerate_units::PacketCount;
 
 pub(crate) use arguments::PathArguments;
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &PathArguments) -> ExitStatus {
     let outcome = path::run(&options(arguments), Some(stop), &mut |event| progress.event(event));
     progress.finish();
     let measured = outcome.document.rtt.best.is_some();
-    let exit = match (outcome.document.termination.outcome, measured) {
+    let exit = match (outcome.document.termination.outcome(), measured) {
         (Outcome::Complete, _) => ExitStatus::Success,
         (Outcome::Interrupted, _) | (_, true) => ExitStatus::Partial,
         _ => ExitStatus::Unable,

@@ -6,9 +6,9 @@ mod figures;
 mod progress;
 mod verdict;
 
-use linerate_documents::throughput::Outcome;
 use linerate_engine::path::PathOptions;
 use linerate_engine::rfc6349::{self, Rfc6349Options};
+use linerate_model::report::Outcome;
 use linerate_units::{PacketCount, StreamCount};
 
 pub(crate) use arguments::Rfc6349Arguments;
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &Rfc6349Arguments) -> ExitStatus {
     let document = &outcome.document;
     let measured = document.path.rtt.best.is_some();
     let failed = document.tests.iter().all(|test| test.problem.is_some());
-    let exit = match (document.termination.outcome, measured) {
+    let exit = match (document.termination.outcome(), measured) {
         (Outcome::Complete, _) if !failed => ExitStatus::Success,
         (Outcome::Interrupted, _) | (_, true) => ExitStatus::Partial,
         _ => ExitStatus::Unable,

@@ -206,7 +206,7 @@ impl SeriesStart {
             started_at: self.at,
             duration,
             arguments: own_arguments(),
-            termination: (&ending(result, failure)).into(),
+            termination: ending(result, failure),
             verdict: throughput_text::sentence(result),
             environment: RunEnvironment { near: Some(near), far: None, lab: None },
         };

@@ -10,7 +10,8 @@ use linerate_units::WallTime;
 
 use super::{PhaseSpan, RunDocument, RunEnvironment, RunKind, RunResult, SCHEMA};
 use crate::nanoseconds;
-use crate::throughput::{TerminationDetail, ThroughputDocument};
+use crate::throughput::ThroughputDocument;
+use linerate_model::report::TestTermination;
 use linerate_model::throughput::{ThroughputResult, ThroughputRun};
 
 /// Facts of a run in addition to its measured result.
@@ -25,7 +26,7 @@ pub struct RunFacts {
     /// Arguments of the command line, without the program.
     pub arguments: Vec<String>,
     /// Outcome of the run.
-    pub termination: TerminationDetail,
+    pub termination: TestTermination,
     /// Result in one sentence.
     pub verdict: String,
     /// Hosts and path of the run.

@@ -5,7 +5,6 @@ use linerate_units::{ByteCount, Port, Ratio, SegmentCount, StreamCount};
 
 use super::*;
 use crate::run::{ChartPanel, FigureUnit};
-use crate::throughput::Outcome;
 use linerate_model::event::TestStart;
 use linerate_model::limit::LimitShares;
 use linerate_model::parameters::TestParameters;
@@ -99,7 +98,7 @@ fn run(flow: Direction, after: Duration, near: Vec<IntervalReport>, far: Option<
         overlapping_tests: None,
         far: far.map(|intervals| FarReport { intervals, ..FarReport::default() }),
         host: None,
-        termination: linerate_model::report::TestTermination::Complete,
+        termination: TestTermination::Complete,
     };
     ThroughputRun {
         direction: flow,
@@ -117,7 +116,7 @@ fn document(runs: Vec<ThroughputRun>) -> RunDocument {
         started_at: WallTime::from_unix(BEGUN),
         duration: Duration::from_secs(12),
         arguments: vec!["test".to_owned(), "far".to_owned()],
-        termination: TerminationDetail { outcome: Outcome::Complete, signal: None, message: None },
+        termination: TestTermination::Complete,
         verdict: "Fine.".to_owned(),
         environment: RunEnvironment::default(),
     };

@@ -76,8 +76,8 @@ fn the_evidence_names_the_class_and_each_hop_that_answered() {
         queue.evidence,
         "ICMP echoes took 100 ms longer (median); hop 1 (192.0.2.1) 1.00 ms longer; hop 3 (192.0.2.3) 100 ms longer"
     );
-    let hops: Vec<(u8, Option<u64>)> =
-        queue.hops.iter().map(|hop| (hop.distance, hop.rtt.map(|rtt| rtt.median_ns / 1_000_000))).collect();
+    let hops: Vec<(u8, Option<u128>)> =
+        queue.hops.iter().map(|hop| (hop.distance, hop.rtt.map(|rtt| rtt.median.as_millis()))).collect();
     assert_eq!(hops, [(1, Some(3)), (3, Some(105))], "silent hops are left out");
     let silent = located(vec![hop(1, None)], None, None);
     assert!(

@@ -63,8 +63,8 @@ fn each_ending_keeps_the_phases_so_far() {
         record.unknown("congestion_control", "first");
         record.unknown("congestion_control", "second");
         let finished = record.finish(result);
-        assert_eq!((finished.document.termination.outcome, &finished.error), (outcome, &error));
-        assert_eq!(finished.document.termination.message, error.map(|error| error.to_string()));
+        assert_eq!((finished.document.termination.outcome(), &finished.error), (outcome, &error));
+        assert_eq!(finished.document.termination.message(), error.map(|error| error.to_string()).as_deref());
         let names: Vec<&str> = finished.phases.iter().map(|phase| phase.name.as_str()).collect();
         assert_eq!(names, ["idle", "down"]);
         assert!(finished.phases.iter().all(|phase| phase.start_ns <= phase.end_ns));

@@ -14,8 +14,8 @@ use linerate_analysis::ippm::{
 };
 use linerate_analysis::statistics::StatisticalQuantity as _;
 use linerate_documents::run::{ChartPanel, FigureUnit, SampleSeries};
-use linerate_documents::throughput::TimeDistribution;
 use linerate_model::path::{PacketMetrics, PathClock};
+use linerate_model::summary::DurationDistribution;
 use linerate_sys::clock;
 use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, Ratio, TypeOfService, WallTime};
@@ -402,9 +402,9 @@ fn metrics(
         reordering: order.reordering,
         reordering_extent_packets: order.extent,
         three_reordering: order.three_reordering,
-        one_way_delay: delay.as_ref().map(|delay| TimeDistribution::from(&delay.delay)),
+        one_way_delay: delay.as_ref().map(|delay| DurationDistribution::from(&delay.delay)),
         one_way_delay_error_ns: delay.as_ref().map(|delay| nanoseconds(delay.error_bound)),
-        delay_variation: variation.as_ref().map(|variation| TimeDistribution::from(&variation.pdv)),
+        delay_variation: variation.as_ref().map(|variation| DurationDistribution::from(&variation.pdv)),
         ipdv_mean_ns: variation.as_ref().and_then(|variation| variation.ipdv_mean).map(nanoseconds),
         spread_ns: variation.as_ref().map(|variation| nanoseconds(variation.spread)),
         rfc3550_jitter_ns: smoothed_jitter(paced),

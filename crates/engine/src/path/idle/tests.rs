@@ -166,8 +166,12 @@ fn round_trips_of_each_kind_have_their_series_or_reason() {
         round_trips(record, &some);
     });
     let rtt = &outcome.document.rtt;
-    assert_eq!(rtt.udp.map(|udp| (udp.count, udp.min_ns)), Some((1, 3_000_000)), "without the far end's time");
-    assert_eq!((rtt.tcp.map(|tcp| tcp.min_ns), rtt.method.as_deref()), (Some(3_000_000), Some("udp")));
+    assert_eq!(
+        rtt.udp.map(|udp| (udp.count, udp.min)),
+        Some((1, Duration::from_millis(3))),
+        "without the far end's time"
+    );
+    assert_eq!((rtt.tcp.map(|tcp| tcp.min), rtt.method.as_deref()), (Some(Duration::from_millis(3)), Some("udp")));
     let names: Vec<&str> = outcome.series.iter().map(|series| series.name.as_str()).collect();
     assert_eq!(names, ["UDP", "TCP"]);
     let mut none = nothing();
@@ -238,7 +242,10 @@ fn metrics_are_those_of_their_direction() {
     let down = metrics(&way, &plan, &all, Direction::Down, None);
     assert_eq!((down.received, down.loss, down.longest_loss_packets), (Some(10), Some(0.0), Some(0)));
     assert_eq!(down.reordered, Some(1), "in the dense stream");
-    assert_eq!(down.delay_variation.map(|variation| (variation.min_ns, variation.max_ns)), Some((0, 100_000)));
+    assert_eq!(
+        down.delay_variation.map(|variation| (variation.min, variation.max)),
+        Some((Duration::ZERO, Duration::from_micros(100)))
+    );
     assert_eq!(down.ipdv_mean_ns, Some(100_000));
 }
 

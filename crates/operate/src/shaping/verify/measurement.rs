@@ -3,11 +3,11 @@
 use linerate_model::address_family::AddressFamily;
 use std::time::Duration;
 
-use linerate_documents::throughput::Outcome;
 use linerate_engine::load::{self, LoadTestOptions, LoadTestOutcome};
 use linerate_engine::probe::ProbeTarget;
 use linerate_model::load::PhaseKind;
 use linerate_model::path::PeerKind;
+use linerate_model::report::Outcome;
 use linerate_shape::verify::PathMeasurement;
 use linerate_sys::signals::InterruptSignals;
 use linerate_sys::{clock, interface, net};
@@ -136,7 +136,7 @@ impl LoadMeasurer {
             renewal.tick(shaped);
             events(&VerifyEvent::Load(event));
         });
-        if outcome.document.termination.outcome == Outcome::Interrupted {
+        if outcome.document.termination.outcome() == Outcome::Interrupted {
             return Err(StopReason::Interrupted);
         }
         if let Some(error) = renewal.failure {
@@ -245,11 +245,9 @@ fn failure(outcome: &LoadTestOutcome) -> Option<String> {
         return Some(error.to_string());
     }
     let host = &outcome.document.host;
-    match (outcome.document.peer, outcome.document.termination.outcome) {
+    match (outcome.document.peer, outcome.document.termination.outcome()) {
         (PeerKind::Linerate, Outcome::Complete) => None,
-        (PeerKind::Linerate, _) => {
-            Some(outcome.document.termination.message.clone().unwrap_or_else(|| "terminated".into()))
-        }
+        (PeerKind::Linerate, _) => Some(outcome.document.termination.message().unwrap_or("terminated").to_owned()),
         _ => Some(format!("no linerate answers at {host} port {}", outcome.document.port)),
     }
 }

@@ -1,9 +1,11 @@
 //! Guided run: its steps, before and after, a published recommendation, and all measurements.
 
+use core::time::Duration;
+
 use linerate_documents::doctor::{DoctorDocument, RecommendationComparison};
 use linerate_documents::run::FigureUnit;
-use linerate_documents::throughput::TimeDistribution;
 use linerate_model::load::{ClassName, LoadDocument, PhaseKind, ProbeClass};
+use linerate_model::summary::DurationDistribution;
 
 use super::{add_notes, load, path, tune};
 use crate::presentation::reasons::{NO_REASON_RECORDED, UnknownReasons};
@@ -140,11 +142,11 @@ fn latency(document: &DoctorDocument) -> Option<ReportTable> {
     let name = decisive_class(before)?;
     let columns = ["Load", "median before", "median after", "p95 before", "p95 after"];
     let mut table = ReportTable::new("latency_both", "Round-trip time under load, before and after", &columns);
-    let cell = |class: Option<&ProbeClass>, of: fn(&TimeDistribution) -> u64| {
+    let cell = |class: Option<&ProbeClass>, of: fn(&DurationDistribution) -> Duration| {
         let rtt = class.and_then(|class| class.rtt.as_ref());
         rtt.map_or_else(
             || TableCell::Unknown(NOT_MEASURED.to_owned()),
-            |rtt| TableCell::Value(Quantity::nanoseconds(of(rtt))),
+            |rtt| TableCell::Value(Quantity::duration(of(rtt))),
         )
     };
     for kind in PHASES {
@@ -152,7 +154,7 @@ fn latency(document: &DoctorDocument) -> Option<ReportTable> {
         if was.is_none() && is.is_none() {
             continue;
         }
-        let (median, p95) = (|rtt: &TimeDistribution| rtt.median_ns, |rtt: &TimeDistribution| rtt.p95_ns);
+        let (median, p95) = (|rtt: &DurationDistribution| rtt.median, |rtt: &DurationDistribution| rtt.p95);
         let cells = vec![cell(was, median), cell(is, median), cell(was, p95), cell(is, p95)];
         table.push_row(load::phase_name(kind), cells);
     }

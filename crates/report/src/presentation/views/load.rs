@@ -1,9 +1,11 @@
 //! Tables and distributions of latency under load.
 
+use core::time::Duration;
+
 use linerate_documents::run::FigureUnit;
-use linerate_documents::throughput::TimeDistribution;
 use linerate_model::load::{ClassName, LatencyGrade, LoadDocument, LoadPhase, PhaseKind, ProbeClass, QueueHost};
 use linerate_model::path::PathHop;
+use linerate_model::summary::DurationDistribution;
 
 use crate::presentation::quantity::as_f64;
 use crate::presentation::reasons::UnknownReasons;
@@ -95,18 +97,18 @@ fn latency(document: &LoadDocument) -> Option<ReportTable> {
     let columns = ["Probe, load", "min", "avg", "max", "median", "p95", "p99", "added, median", "added, p95"];
     let mut table = ReportTable::new("latency", "Round-trip time under load", &columns);
     for (name, phase, class) in rows(document) {
-        let time = |of: fn(&TimeDistribution) -> u64| {
-            class.rtt.as_ref().map_or_else(unknown, |rtt| TableCell::Value(Quantity::nanoseconds(of(rtt))))
+        let time = |of: fn(&DurationDistribution) -> Duration| {
+            class.rtt.as_ref().map_or_else(unknown, |rtt| TableCell::Value(Quantity::duration(of(rtt))))
         };
         table.push_row(
             format!("{}, {}", class_name(name), phase_name(phase.kind)),
             vec![
-                time(|rtt| rtt.min_ns),
-                time(|rtt| rtt.mean_ns),
-                time(|rtt| rtt.max_ns),
-                time(|rtt| rtt.median_ns),
-                time(|rtt| rtt.p95_ns),
-                time(|rtt| rtt.p99_ns),
+                time(|rtt| rtt.min),
+                time(|rtt| rtt.mean),
+                time(|rtt| rtt.max),
+                time(|rtt| rtt.median),
+                time(|rtt| rtt.p95),
+                time(|rtt| rtt.p99),
                 added(phase.kind, class.uplift_median_ns),
                 added(phase.kind, class.uplift_p95_ns),
             ],
@@ -224,16 +226,16 @@ fn one_way(document: &LoadDocument) -> Option<ReportTable> {
     let mut table = ReportTable::new("one_way", "One-way delay above the smallest of the idle phase", &columns);
     let measured = |class: &ProbeClass| class.up.is_some() || class.down.is_some();
     for (name, phase, class) in rows(document).into_iter().filter(|(_, _, class)| measured(class)) {
-        let time = |times: &Option<TimeDistribution>, of: fn(&TimeDistribution) -> u64| {
-            times.as_ref().map_or_else(unknown, |times| TableCell::Value(Quantity::nanoseconds(of(times))))
+        let time = |times: &Option<DurationDistribution>, of: fn(&DurationDistribution) -> Duration| {
+            times.as_ref().map_or_else(unknown, |times| TableCell::Value(Quantity::duration(of(times))))
         };
         table.push_row(
             format!("{}, {}", class_name(name), phase_name(phase.kind)),
             vec![
-                time(&class.up, |times| times.median_ns),
-                time(&class.up, |times| times.p95_ns),
-                time(&class.down, |times| times.median_ns),
-                time(&class.down, |times| times.p95_ns),
+                time(&class.up, |times| times.median),
+                time(&class.up, |times| times.p95),
+                time(&class.down, |times| times.median),
+                time(&class.down, |times| times.p95),
             ],
         );
     }
@@ -280,11 +282,11 @@ fn hops(document: &LoadDocument) -> Option<ReportTable> {
 
 fn hop_cells(hop: &PathHop) -> Vec<TableCell> {
     let silent = || TableCell::Unknown("no reply from this hop".to_owned());
-    let rtt = |of: fn(&TimeDistribution) -> u64| {
-        hop.rtt.as_ref().map_or_else(silent, |rtt| TableCell::Value(Quantity::nanoseconds(of(rtt))))
+    let rtt = |of: fn(&DurationDistribution) -> Duration| {
+        hop.rtt.as_ref().map_or_else(silent, |rtt| TableCell::Value(Quantity::duration(of(rtt))))
     };
     let address = hop.address.clone().map_or_else(silent, TableCell::Text);
-    vec![address, rtt(|rtt| rtt.min_ns), rtt(|rtt| rtt.median_ns), rtt(|rtt| rtt.p95_ns)]
+    vec![address, rtt(|rtt| rtt.min), rtt(|rtt| rtt.median), rtt(|rtt| rtt.p95)]
 }
 
 /// Name of a class's chart.
@@ -303,7 +305,7 @@ pub(crate) fn distributions<'a>(document: &LoadDocument) -> Vec<Chart<'a>> {
         let phase = phase_name(phase.kind);
         let colour = curves.len();
         curves.push(DistributionCurve { name: phase.to_owned(), points: points(&class.cdf_ns), colour, dashed: false });
-        let median = class.rtt.as_ref().map(|rtt| Quantity::nanoseconds(rtt.median_ns).display_text());
+        let median = class.rtt.as_ref().map(|rtt| Quantity::duration(rtt.median).display_text());
         medians.push(format!("{phase} median {}", median.as_deref().unwrap_or("unknown")));
     }
     charts

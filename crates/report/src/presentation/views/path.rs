@@ -1,10 +1,12 @@
 //! Tables of a measured path.
 
-use linerate_documents::throughput::TimeDistribution;
+use core::time::Duration;
+
 use linerate_model::path::{
     CapacityMeasurement, IdleRtt, MarkFate, PacketMetrics, PathDirection, PathDocument, PathMtu, PeerKind, TcpFeatures,
     TimeStampSource,
 };
+use linerate_model::summary::DurationDistribution;
 
 use super::yes_or_no;
 use crate::presentation::reasons::UnknownReasons;
@@ -52,10 +54,9 @@ fn peer_note(peer: PeerKind) -> Option<String> {
 }
 
 /// The cells of one distribution of times.
-pub(crate) fn distribution(times: &TimeDistribution) -> Vec<TableCell> {
-    let [min, median, mean, p95, p99, max] =
-        [times.min_ns, times.median_ns, times.mean_ns, times.p95_ns, times.p99_ns, times.max_ns]
-            .map(|time| TableCell::Value(Quantity::nanoseconds(time)));
+pub(crate) fn distribution(times: &DurationDistribution) -> Vec<TableCell> {
+    let [min, median, mean, p95, p99, max] = [times.min, times.median, times.mean, times.p95, times.p99, times.max]
+        .map(|time| TableCell::Value(Quantity::duration(time)));
     vec![min, median, mean, p95, p99, max, TableCell::Value(Quantity::count(times.count))]
 }
 
@@ -172,12 +173,12 @@ fn packets(document: &PathDocument, reasons: UnknownReasons<'_>) -> ReportTable 
     });
     both.packet("3-reordered", "three_reordering", |packets| packets.three_reordering.map(Quantity::share));
     both.cells("One-way delay, median", "packets.one_way_delay", |end| end.packets.as_ref().and_then(one_way_delay));
-    let variation = |packets: &PacketMetrics, of: fn(&TimeDistribution) -> u64| {
-        packets.delay_variation.as_ref().map(of).map(Quantity::nanoseconds)
+    let variation = |packets: &PacketMetrics, of: fn(&DurationDistribution) -> Duration| {
+        packets.delay_variation.as_ref().map(of).map(Quantity::duration)
     };
-    both.packet("Delay variation, median", "delay_variation", |packets| variation(packets, |times| times.median_ns));
-    both.packet("Delay variation, p95", "delay_variation", |packets| variation(packets, |times| times.p95_ns));
-    both.packet("Delay variation, p99", "delay_variation", |packets| variation(packets, |times| times.p99_ns));
+    both.packet("Delay variation, median", "delay_variation", |packets| variation(packets, |times| times.median));
+    both.packet("Delay variation, p95", "delay_variation", |packets| variation(packets, |times| times.p95));
+    both.packet("Delay variation, p99", "delay_variation", |packets| variation(packets, |times| times.p99));
     both.packet("Spread (third minus first quartile)", "spread_ns", |packets| {
         packets.spread_ns.map(Quantity::nanoseconds)
     });
@@ -201,7 +202,7 @@ fn loss(packets: &PacketMetrics) -> Option<TableCell> {
 }
 
 fn one_way_delay(packets: &PacketMetrics) -> Option<TableCell> {
-    let median = Quantity::nanoseconds(packets.one_way_delay?.median_ns);
+    let median = Quantity::duration(packets.one_way_delay?.median);
     let error = packets.one_way_delay_error_ns.map(Quantity::nanoseconds);
     let error = error.map_or_else(|| "error unknown".to_owned(), |error| format!("± {}", error.display_text()));
     Some(TableCell::Qualified(median, format!("{} {error}", median.display_text())))
@@ -296,13 +297,13 @@ fn tcp(tcp: &TcpFeatures) -> ReportTable {
 fn hops(document: &PathDocument) -> Option<ReportTable> {
     let mut table = ReportTable::new("hops", "Hops", &["Distance", "Address", "min", "median", "p95"]);
     for hop in &document.hops {
-        let rtt = |of: fn(&TimeDistribution) -> u64| {
+        let rtt = |of: fn(&DurationDistribution) -> Duration| {
             let reason = || TableCell::Unknown("no reply from this hop".to_owned());
-            hop.rtt.as_ref().map_or_else(reason, |rtt| TableCell::Value(Quantity::nanoseconds(of(rtt))))
+            hop.rtt.as_ref().map_or_else(reason, |rtt| TableCell::Value(Quantity::duration(of(rtt))))
         };
         let address = hop.address.clone();
         let address = address.map_or_else(|| TableCell::Unknown("no reply from this hop".to_owned()), TableCell::Text);
-        let times = vec![address, rtt(|rtt| rtt.min_ns), rtt(|rtt| rtt.median_ns), rtt(|rtt| rtt.p95_ns)];
+        let times = vec![address, rtt(|rtt| rtt.min), rtt(|rtt| rtt.median), rtt(|rtt| rtt.p95)];
         table.push_row(hop.distance.to_string(), times);
     }
     table.non_empty()

@@ -1,7 +1,10 @@
 //! Tables of a throughput measurement.
 
-use linerate_documents::throughput::{SenderLimit, StreamResult, ThroughputDocument, ThroughputTest, TimeDistribution};
+use core::time::Duration;
+
+use linerate_documents::throughput::{SenderLimit, StreamResult, ThroughputDocument, ThroughputTest};
 use linerate_model::limit::TransferLimit;
+use linerate_model::summary::DurationDistribution;
 use linerate_units::Ratio;
 
 use crate::presentation::{Presentation, Quantity, ReportTable, TableCell, direction_label};
@@ -121,16 +124,16 @@ fn streams(document: &ThroughputDocument) -> Option<ReportTable> {
 }
 
 fn stream_cells(stream: &StreamResult) -> Vec<TableCell> {
-    let rtt = |value: fn(&TimeDistribution) -> u64| {
-        known(stream.rtt.as_ref().map(value).map(Quantity::nanoseconds), SENDER_ONLY)
+    let rtt = |value: fn(&DurationDistribution) -> Duration| {
+        known(stream.rtt.as_ref().map(value).map(Quantity::duration), SENDER_ONLY)
     };
     vec![
         known(stream.bits_per_second.map(Quantity::bits_per_second), "no data arrived"),
         known(stream.received_bytes.map(Quantity::bytes), "the receiver did not report it"),
         known(stream.retransmitted_segments.map(Quantity::segments), SENDER_ONLY),
-        rtt(|rtt| rtt.median_ns),
-        rtt(|rtt| rtt.p95_ns),
-        rtt(|rtt| rtt.max_ns),
+        rtt(|rtt| rtt.median),
+        rtt(|rtt| rtt.p95),
+        rtt(|rtt| rtt.max),
         stream
             .limit
             .map_or_else(|| TableCell::Unknown(SENDER_ONLY.to_owned()), |limit| TableCell::text(verdict_label(&limit))),
