@@ -131,6 +131,27 @@ fn a_foreign_qdisc_is_asked_about_and_restored() {
     assert_eq!(host.tree(), before);
 }
 
+/// Another program's stop, or `modprobe -r ifb`: whatever arrives is redirected to nowhere.
+#[test]
+fn a_shaper_whose_intermediate_device_is_gone_can_be_switched_off() {
+    let host = Host::new();
+    let before = host.tree();
+    host.shape(&["line0", "--up", "20M", "--down", "50M"]).expect_code(0);
+    host.program("ip", "link del ifb4line0");
+    host.shape(&["line0", "off"]).expect_code(0);
+    assert_eq!(host.tree(), before);
+    // One of somebody else stays.
+    host.program("ip", "link add other0 type ifb");
+    host.program("tc", "qdisc add dev line0 handle ffff: ingress");
+    let redirect = "filter add dev line0 parent ffff: protocol all u32 match u32 0 0 action mirred egress redirect dev";
+    host.program("tc", &format!("{redirect} other0"));
+    host.program("ip", "link del other0");
+    let before = host.tree();
+    let refused = host.shape(&["line0", "--up", "10M", "--down", "50M", "--replace"]).expect_code(2);
+    assert!(refused.stderr.contains("redirects to an interface that no longer exists"), "{}", refused.stderr);
+    assert_eq!(host.tree(), before);
+}
+
 #[test]
 fn a_dry_run_and_a_script_touch_nothing() {
     let host = Host::new();

@@ -6,7 +6,8 @@ use std::io;
 use linerate_model::change::intermediate_device;
 
 use super::record::{
-    FilterPosition, INGRESS, ObjectCategory, ROOT, RecordedLink, TrafficControlObject, TrafficControlRecord,
+    FilterPosition, INGRESS, NO_INTERFACE, ObjectCategory, ROOT, RecordedLink, TrafficControlObject,
+    TrafficControlRecord,
 };
 use super::volatile;
 use crate::error::{Error, Result};
@@ -261,13 +262,10 @@ impl TrafficControlReader<'_> {
     }
 
     fn filter(&self, mut object: TrafficControlObject) -> Result<TrafficControlObject> {
-        let refused = |object: &TrafficControlObject, reason: &str| self.refused(&object.head(), reason);
         let lasting = volatile::of_filter(&object.kind, object.options.as_deref().unwrap_or_default())
-            .map_err(|reason| refused(&object, &reason))?;
-        let name = |index: &u32| self.names.get(index).map(|name| (*name).to_owned());
-        let towards: Option<Vec<String>> = lasting.towards.iter().map(name).collect();
-        object.towards =
-            towards.ok_or_else(|| refused(&object, "it redirects to an interface that no longer exists"))?;
+            .map_err(|reason| self.refused(&object.head(), &reason))?;
+        let name = |index: &u32| self.names.get(index).map_or(NO_INTERFACE, |name| *name).to_owned();
+        object.towards = lasting.towards.iter().map(name).collect();
         object.options = Some(lasting.options);
         Ok(object)
     }

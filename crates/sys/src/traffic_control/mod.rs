@@ -44,18 +44,19 @@ pub fn write(interface: &str, value: Option<&str>) -> Result<()> {
 }
 
 /// The kernel frees deleted actions a moment later, and until then reuses them under their old number, with their old
-/// effect: then the restoration is repeated.
+/// effect. Then everything is removed, so that nothing holds them any longer, and restored again.
 fn restore(record: &TrafficControlRecord) -> Result<()> {
     const TRIES: u32 = 5;
     const MOMENT: core::time::Duration = core::time::Duration::from_millis(20);
-    for attempt in 1..=TRIES {
+    for attempt in 1..TRIES {
         replay::restore(record)?;
         if dump::dump(&record.interface)? == *record {
-            break;
+            return Ok(());
         }
+        replay::clear_interface(&record.interface)?;
         std::thread::sleep(MOMENT * attempt);
     }
-    Ok(())
+    replay::restore(record)
 }
 
 /// Fails when a record could not be restored exactly: the kernel is asked, in a network namespace that is made for it

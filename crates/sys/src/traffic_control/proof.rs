@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::dump::dump;
-use super::record::{RecordedLink, TrafficControlObject, TrafficControlRecord};
+use super::record::{NO_INTERFACE, RecordedLink, TrafficControlObject, TrafficControlRecord};
 use super::replay::{INTERMEDIATE, RecordReplayer};
 use crate::error::{Error, Result};
 use crate::interface::NetworkInterface;
@@ -27,6 +27,9 @@ pub(super) fn verify_restorable(record: &TrafficControlRecord) -> Result<()> {
         let reason =
             format!("{} has the name of its intermediate device but is not one ({kind}): rename it", link.name);
         return Err(Error::refused(operation(record), reason));
+    }
+    if let Some(dead) = record.made().find(|object| object.towards.iter().any(|name| name == NO_INTERFACE)) {
+        return Err(refused(record, &format!("{}: it redirects to an interface that no longer exists", dead.head())));
     }
     if record.made().next().is_none() {
         return Ok(());

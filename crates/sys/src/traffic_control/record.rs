@@ -78,7 +78,7 @@ pub(super) struct TrafficControlObject {
     pub(super) options: Option<Vec<u8>>,
     /// The beginning of a table of sizes (`TCA_STAB_BASE`).
     pub(super) sizes: Option<Vec<u8>>,
-    /// The interfaces whose numbers belong into `options`.
+    /// The interfaces whose numbers belong into `options`; [`NO_INTERFACE`] for one that no longer exists.
     pub(super) towards: Vec<String>,
     /// True when the kernel made it by itself; its other fields are not recorded then.
     pub(super) is_kernels: bool,
@@ -234,6 +234,9 @@ impl TrafficControlRecord {
 }
 
 /// Names of interfaces have no blanks (`dev_valid_name`).
+/// Name of an interface that no longer exists, to which a filter still redirects. No interface can have it.
+pub(super) const NO_INTERFACE: &str = "/";
+
 fn is_name(word: &str) -> bool {
     !word.is_empty() && word.len() < 16 && !word.contains(|letter: char| letter.is_whitespace() || letter == '/')
 }
@@ -257,6 +260,10 @@ impl<'a> TokenReader<'a> {
 
     fn device(&mut self, name: &str) -> Option<String> {
         self.after(name).filter(|word| is_name(word)).map(str::to_owned)
+    }
+
+    fn redirect(&mut self) -> Option<String> {
+        self.after("towards").filter(|word| is_name(word) || *word == NO_INTERFACE).map(str::to_owned)
     }
 
     fn kind(&mut self) -> Option<String> {
@@ -311,7 +318,7 @@ impl TrafficControlObject {
         let is_kernels = words.0.next_if_eq(&KERNEL_MADE).is_some();
         let options = words.after("options").map(bytes_or_dash);
         let sizes = words.after("sizes").map(bytes_or_dash);
-        let towards = core::iter::from_fn(|| words.device("towards")).collect::<Vec<_>>();
+        let towards = core::iter::from_fn(|| words.redirect()).collect::<Vec<_>>();
         let (options, sizes) = (transpose_bytes(options)?, transpose_bytes(sizes)?);
         let object = Self { what, device, parent, handle, kind, options, sizes, towards, is_kernels };
         let is_bare = object.options.is_none() && object.sizes.is_none() && object.towards.is_empty();

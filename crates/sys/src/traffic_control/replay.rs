@@ -271,6 +271,11 @@ pub(super) fn remove(interface: &str) -> Result<()> {
     cleared
 }
 
+/// Removes what was set up on an interface itself.
+pub(super) fn clear_interface(interface: &str) -> Result<()> {
+    RecordReplayer::new()?.clear(interface)
+}
+
 /// Restores everything in the record.
 pub(super) fn restore(record: &TrafficControlRecord) -> Result<()> {
     let interface = &record.interface;
