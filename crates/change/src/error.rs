@@ -46,6 +46,17 @@ pub enum ChangeError {
         /// Description of the damage.
         detail: String,
     },
+    /// A journal of another user, who may have written anything into it.
+    #[error(
+        "{} belongs to user {owner}: what it says is not carried out; move it away if it is not yours, or change its owner",
+        path.display()
+    )]
+    Foreign {
+        /// The journal, or its directory.
+        path: PathBuf,
+        /// Number of its owner.
+        owner: u32,
+    },
     /// The journal was written by a newer linerate.
     #[error("the journal {} was written by a newer linerate (schema {found}): use that version", path.display())]
     NewerSchema {
@@ -144,6 +155,18 @@ pub enum ChangeError {
 }
 
 impl ChangeError {
+    /// True when the record of a set is missing or cannot be used.
+    pub(crate) const fn is_of_journal(&self) -> bool {
+        matches!(
+            self,
+            Self::Place { .. }
+                | Self::Journal { .. }
+                | Self::Damaged { .. }
+                | Self::Foreign { .. }
+                | Self::NoSuchSet(_)
+        )
+    }
+
     /// True when the error is a lack of privilege.
     #[must_use]
     pub fn needs_privilege(&self) -> bool {

@@ -198,14 +198,38 @@ pub(crate) fn roll_back_locked(
     reason: &str,
 ) -> Result<RollbackReport> {
     let path = store.journal_file(id);
-    let (journal, records) = match mode {
-        RollbackMode::ForReal => Journal::open(&path).map(|(journal, records)| (Some(journal), records))?,
-        RollbackMode::DryRun => (None, journal::read(&path)?),
-    };
-    let set = ChangeSet::replay(&path, &records)?.ok_or(ChangeError::NoSuchSet(id))?;
+    let set = ChangeSet::replay(&path, &journal::read(&path)?)?.ok_or(ChangeError::NoSuchSet(id))?;
+    match mode {
+        RollbackMode::DryRun => roll_back_set(host, set, None, mode, reason, Vec::new()),
+        RollbackMode::ForReal => match Journal::open(&path) {
+            Ok((journal, _)) => roll_back_set(host, set, Some(journal), mode, reason, Vec::new()),
+            Err(error) => roll_back_unrecorded(host, set, reason, &error),
+        },
+    }
+}
+
+/// Rolls back a set whose journal cannot be written: the host matters more than the record.
+pub(crate) fn roll_back_unrecorded(
+    host: &dyn HostAccess,
+    set: ChangeSet,
+    reason: &str,
+    error: &ChangeError,
+) -> Result<RollbackReport> {
+    let note = format!("this rollback is not recorded: {error}");
+    roll_back_set(host, set, None, RollbackMode::ForReal, reason, vec![note])
+}
+
+fn roll_back_set(
+    host: &dyn HostAccess,
+    set: ChangeSet,
+    journal: Option<Journal>,
+    mode: RollbackMode,
+    reason: &str,
+    notes: Vec<String>,
+) -> Result<RollbackReport> {
     let here = host.identity()?;
     check_origin(host, &set, &here)?;
-    let mut session = ChangeSession { host, journal, set, mode, notes: Vec::new() };
+    let mut session = ChangeSession { host, journal, set, mode, notes };
     Ok(roll_back_all(&mut session, &here, reason))
 }
 

@@ -276,6 +276,13 @@ impl ChangeSet {
         }
     }
 
+    /// Takes each planned change for one that may have been written: the journal says no more.
+    pub(crate) fn assume_attempts(&mut self) {
+        for item in self.items.iter_mut().filter(|item| item.phase == ChangePhase::Planned) {
+            item.phase = ChangePhase::Attempted;
+        }
+    }
+
     /// True when something of the set may be on the host, or in its files.
     #[must_use]
     pub fn has_residue(&self) -> bool {

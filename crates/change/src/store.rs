@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use linerate_sys::file_lock::{FileLock, try_lock};
+use linerate_sys::file_lock::{FileLock, LockFile};
 
 use crate::error::{ChangeError, Result};
 use crate::id::ChangeId;
@@ -104,13 +104,18 @@ impl ChangeStore {
         Ok(set)
     }
 
-    /// Takes the lock of the host; `None` when another process holds it.
-    pub(crate) fn try_lock(&self) -> Result<Option<FileLock>> {
+    /// Opens the file whose lock is that of the host.
+    pub(crate) fn lock_file(&self) -> Result<LockFile> {
         let failed =
             |cause| ChangeError::Place { operation: "creating the directory", path: self.directory.clone(), cause };
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).map_err(failed)?;
         let path = self.directory.join("lock");
-        try_lock(&path).map_err(|error| ChangeError::Place { operation: "locking", path, cause: error.into() })
+        LockFile::open(&path).map_err(|error| ChangeError::Place { operation: "locking", path, cause: error.into() })
+    }
+
+    /// Takes the lock of the host; `None` when another process holds it.
+    pub(crate) fn try_lock(&self) -> Result<Option<FileLock>> {
+        Ok(self.lock_file()?.try_lock()?.ok())
     }
 
     pub(crate) fn lock(&self) -> Result<FileLock> {

@@ -8,7 +8,7 @@
 
 use core::time::Duration;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use linerate_sys::clock::{monotonic_now, sleep_until};
@@ -20,7 +20,8 @@ use linerate_units::MonotonicTime;
 
 use crate::error::{ChangeError, Result};
 use crate::id::ChangeId;
-use crate::rollback::{RollbackMode, RollbackReport, roll_back_locked};
+use crate::journal;
+use crate::rollback::{RollbackMode, RollbackReport, roll_back_locked, roll_back_unrecorded};
 use crate::set::{ChangeSet, ChangeSetState};
 use crate::store::{ChangeStore, STATE_VARIABLE};
 
@@ -135,25 +136,76 @@ fn start_process(program: &Path, store: &ChangeStore, id: ChangeId) -> Result<()
 
 /// Runs the watchdog. Returns when nothing is left to watch, with a report if it rolled the set back.
 pub fn watch(store: &ChangeStore, host: &dyn HostAccess, id: ChangeId) -> Result<Option<RollbackReport>> {
-    let set = store.get(id)?;
+    let mut watched = WatchedSet::open(store, id)?;
+    let mut lock = store.lock_file()?;
     store.write_note(id, WATCHDOG_NOTE, &std::process::id().to_string())?;
     let mut asked_at = None;
     loop {
         let here = host.identity()?;
-        if let Some(_lock) = store.try_lock()? {
-            let now = store.get(id)?;
-            let is_pending = now.state(&here) == ChangeSetState::Pending;
-            let reason = if asked_at.is_some() { "its time limit expired" } else { "its process had ended" };
-            return is_pending.then(|| roll_back_locked(store, host, id, RollbackMode::ForReal, reason)).transpose();
-        }
-        if store.get(id).is_ok_and(|set| set.state(&here) != ChangeSetState::Pending) {
+        lock = match lock.try_lock()? {
+            Ok(_lock) => {
+                watched.refresh(store);
+                let is_pending = watched.set.state(&here) == ChangeSetState::Pending;
+                let reason = if asked_at.is_some() { "its time limit expired" } else { "its process had ended" };
+                return is_pending.then(|| watched.roll_back(store, host, reason)).transpose();
+            }
+            Err(held) => held,
+        };
+        watched.refresh(store);
+        if watched.set.state(&here) != ChangeSetState::Pending {
             return Ok(None);
         }
         let now = monotonic_now();
-        if read_deadline(store, id).is_none_or(|deadline| now > deadline) {
-            end_process(&set, now, &mut asked_at);
+        if watched.deadline.is_none_or(|deadline| now > deadline) {
+            end_process(&watched.set, now, &mut asked_at);
         }
         sleep_until(now + POLL_INTERVAL);
+    }
+}
+
+/// A set as last read: its directory may be removed or its journal damaged while the trial runs.
+struct WatchedSet {
+    /// Stays readable when its name is gone.
+    journal: File,
+    set: ChangeSet,
+    /// False when the journal says more, and cannot be read.
+    is_current: bool,
+    deadline: Option<MonotonicTime>,
+}
+
+impl WatchedSet {
+    fn open(store: &ChangeStore, id: ChangeId) -> Result<Self> {
+        let set = store.get(id)?;
+        let path = store.journal_file(id);
+        let journal = File::open(&path).map_err(|cause| ChangeError::Journal { path, cause })?;
+        Ok(Self { journal, set, is_current: true, deadline: None })
+    }
+
+    /// Reads the journal and the notes again; what cannot be read stays as it was.
+    fn refresh(&mut self, store: &ChangeStore) {
+        let id = self.set.id;
+        let was_confirmed = self.set.is_confirmed;
+        let path = store.journal_file(id);
+        let records = journal::read_open(&mut self.journal, &path);
+        let read = records.and_then(|records| ChangeSet::replay(&path, &records));
+        self.is_current = matches!(read, Ok(Some(_)));
+        if let Ok(Some(set)) = read {
+            self.set = set;
+            self.set.is_confirmed = was_confirmed || store.is_confirmed(id);
+        }
+        self.deadline = read_deadline(store, id).or(self.deadline);
+    }
+
+    fn roll_back(mut self, store: &ChangeStore, host: &dyn HostAccess, reason: &str) -> Result<RollbackReport> {
+        match roll_back_locked(store, host, self.set.id, RollbackMode::ForReal, reason) {
+            Err(error) if error.is_of_journal() => {
+                if !self.is_current {
+                    self.set.assume_attempts();
+                }
+                roll_back_unrecorded(host, self.set, reason, &error)
+            }
+            other => other,
+        }
     }
 }
 

@@ -64,6 +64,28 @@ fn a_damaged_journal_is_an_error_and_blocks_new_trials() {
     assert!(roll_back(&store, &host, first, RollbackMode::ForReal, "a test").expect("readable").is_clean());
 }
 
+/// Root that is pointed at the directory of somebody else does not do what that user's journals say.
+#[test]
+#[ignore = "needs root: a journal that belongs to another user"]
+fn a_journal_of_another_user_is_not_carried_out() {
+    let (host, scratch) = (host(), Scratch::new());
+    let store = scratch.store();
+    let id = kept(&store, &host, &plan(&[(0, 1)]));
+    let journal = scratch.journal(id.get());
+    let directory = journal.parent().expect("a directory").to_owned();
+    let is_foreign = |error: Option<ChangeError>| matches!(error, Some(ChangeError::Foreign { owner: 4242, .. }));
+    for path in [&journal, &directory] {
+        std::os::unix::fs::chown(path, Some(4242), None).expect("root may");
+        let writes = host.writes();
+        assert!(is_foreign(store.check_readable().err()), "{path:?}");
+        assert!(is_foreign(roll_back(&store, &host, id, RollbackMode::ForReal, "a test").err()), "{path:?}");
+        assert!(is_foreign(ChangeTrial::begin(&store, &host, &plan(&[(1, 1)]), &options()).err()), "{path:?}");
+        assert_eq!(host.writes(), writes);
+        std::os::unix::fs::chown(path, Some(0), None).expect("root may");
+    }
+    assert!(roll_back(&store, &host, id, RollbackMode::ForReal, "a test").expect("readable").is_clean());
+}
+
 #[test]
 fn a_plan_for_another_host_is_not_carried_out() {
     let (host, scratch) = (host(), Scratch::new());

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use support::document::{array, text};
 use support::lab::lab;
 use support::namespace::{Namespace, unshare};
-use support::process::{FinishedChild, Process, eventually, run};
+use support::process::{FinishedChild, Process, eventually, run, send_signal};
 use support::{Scratch, linerate};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -90,6 +90,57 @@ fn a_hanging_process_is_ended_at_its_time_limit() {
     let why = || state_of(&namespace, &scratch);
     assert!(eventually(LIMIT, || why().0 == "rolled_back"), "{:?}", why());
     assert!(why().1.contains("time limit expired"), "{:?}", why());
+}
+
+/// The record of a trial is removed or damaged while it runs.
+#[test]
+fn a_killed_process_is_undone_without_its_journal() {
+    for is_removed in [true, false] {
+        let (namespace, scratch) = (Namespace::new(), Scratch::new());
+        let before = namespace.read(SETTING);
+        let process = trying(&namespace, &scratch, &[]);
+        if is_removed {
+            std::fs::remove_dir_all(scratch.path("state")).expect("there");
+        } else {
+            let journal = scratch.path("state/changes/1/journal");
+            let mut bytes = std::fs::read(&journal).expect("there");
+            bytes[40] ^= 4;
+            std::fs::write(&journal, bytes).expect("writable");
+        }
+        signal(&process, "KILL");
+        wait_until_restored(&namespace, &before, LIMIT);
+    }
+}
+
+#[test]
+fn changes_come_back_although_the_state_directory_is_read_only() {
+    let (namespace, scratch) = (Namespace::new(), Scratch::new());
+    let before = namespace.read(SETTING);
+    let state = scratch.path("state");
+    let mut holder = namespace.command("unshare");
+    let mount = format!("mkdir {state} && mount -t tmpfs none {state} && echo ready && exec sleep 600");
+    holder.args(["--mount", "sh", "-c", &mount]);
+    let holder = Process::start(holder);
+    holder.wait_for_output("ready", LIMIT);
+    let inside = |program: &str, arguments: &[&str]| {
+        let mut command = namespace.command("nsenter");
+        command.arg(format!("--target={}", holder.id())).args(["--mount", program]).args(arguments);
+        command.env("LINERATE_STATE", &state);
+        command
+    };
+    let linerate = env!("CARGO_BIN_EXE_linerate");
+    let plan = plan(&scratch, &[change(&setting(SETTING), WANTED)]);
+    let process = Process::start(inside(linerate, &["__trial", &plan, "--hold", "50s"]));
+    process.wait_for_output("applied 1\n", LIMIT);
+    let watchdog = run(inside("cat", &[&format!("{state}/changes/1/watchdog")]), LIMIT).expect_code(0).stdout;
+    for id in [watchdog.trim().parse().expect("a number"), process.id()] {
+        send_signal(id, "KILL");
+    }
+    assert!(eventually(LIMIT, || run(inside("mount", &["-o", "remount,ro", &state]), LIMIT).code() == Some(0)));
+    assert_eq!(namespace.read(SETTING), WANTED);
+    let rolled_back = run(inside(linerate, &["rollback", "--pending"]), LIMIT).expect_code(0);
+    assert_eq!(namespace.read(SETTING), before);
+    assert!(format!("{rolled_back:?}").contains("not recorded"), "{rolled_back:#?}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Locks between processes (`flock(2)`).
 
 use std::fs::{File, OpenOptions};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -14,16 +15,39 @@ pub struct FileLock {
     _file: File,
 }
 
+/// A file to lock, kept open: it stays the same file when somebody removes or replaces its name.
+#[derive(Debug)]
+pub struct LockFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl LockFile {
+    /// Opens the file at `path`; creates it if there is none. On a read-only file system it is only read, which suffices
+    /// for a lock.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = match OpenOptions::new().create(true).append(true).open(path) {
+            Err(cause) if cause.kind() == io::ErrorKind::ReadOnlyFilesystem => File::open(path),
+            other => other,
+        };
+        let file = file.map_err(|cause| Error::system(format!("locking {}", path.display()), cause))?;
+        Ok(Self { file, path: path.to_owned() })
+    }
+
+    /// Acquires the lock, without waiting. Returns the file itself when another process holds it.
+    pub fn try_lock(self) -> Result<core::result::Result<FileLock, Self>> {
+        match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Ok(FileLock { _file: self.file })),
+            Err(Errno::WOULDBLOCK) => Ok(Err(self)),
+            Err(cause) => Err(Error::system(format!("locking {}", self.path.display()), io::Error::from(cause))),
+        }
+    }
+}
+
 /// Acquires the lock of the file at `path`, without waiting; creates the file if there is none. `None` when another
 /// process holds it.
 pub fn try_lock(path: &Path) -> Result<Option<FileLock>> {
-    let failed = |cause| Error::system(format!("locking {}", path.display()), cause);
-    let file = OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(FileLock { _file: file })),
-        Err(Errno::WOULDBLOCK) => Ok(None),
-        Err(cause) => Err(failed(cause.into())),
-    }
+    Ok(LockFile::open(path)?.try_lock()?.ok())
 }
 
 #[cfg(test)]
@@ -36,7 +60,12 @@ mod tests {
         let first = try_lock(&path).expect("writable");
         assert!(first.is_some());
         assert!(try_lock(&path).expect("writable").is_none(), "each opening counts by itself");
+        // The name leads to another file, but it is the first one's lock that matters.
+        let waiting = LockFile::open(&path).expect("writable");
+        std::fs::remove_file(&path).expect("there");
+        let waiting = waiting.try_lock().expect("open").expect_err("held");
         drop(first);
+        assert!(waiting.try_lock().expect("open").is_ok());
         assert!(try_lock(&path).expect("writable").is_some());
         std::fs::remove_file(&path).expect("there");
         let error = try_lock(Path::new("/proc/no-such-file")).expect_err("no files can be created there").to_string();

@@ -5,12 +5,14 @@ mod line;
 mod record;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 pub(crate) use record::JournalRecord;
 pub use record::WriteOutcome;
+
+use linerate_sys::process;
 
 use crate::error::{ChangeError, Result};
 
@@ -36,6 +38,7 @@ impl Journal {
     /// Opens an existing journal for appending; an unfinished last line, left by a power cut, is truncated.
     pub(crate) fn open(path: &Path) -> Result<(Self, Vec<JournalRecord>)> {
         let failed = |cause| ChangeError::Journal { path: path.to_owned(), cause };
+        check_owner(path)?;
         let bytes = fs::read(path).map_err(failed)?;
         let (records, whole) = parse(path, &bytes)?;
         let file = OpenOptions::new().append(true).open(path).map_err(failed)?;
@@ -67,6 +70,7 @@ impl Journal {
 
 /// Reads all records of a journal.
 pub(crate) fn read(path: &Path) -> Result<Vec<JournalRecord>> {
+    check_owner(path)?;
     let bytes = fs::read(path).map_err(|cause| match cause.kind() {
         io::ErrorKind::NotFound => {
             ChangeError::Damaged { path: path.to_owned(), detail: "the file does not exist".into() }
@@ -74,6 +78,26 @@ pub(crate) fn read(path: &Path) -> Result<Vec<JournalRecord>> {
         _ => ChangeError::Place { operation: "reading", path: path.to_owned(), cause },
     })?;
     parse(path, &bytes).map(|(records, _)| records)
+}
+
+/// Reads all records of a journal that is open, wherever its name leads now.
+pub(crate) fn read_open(file: &mut File, path: &Path) -> Result<Vec<JournalRecord>> {
+    let mut bytes = Vec::new();
+    let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    read.map_err(|cause| ChangeError::Place { operation: "reading", path: path.to_owned(), cause })?;
+    parse(path, &bytes).map(|(records, _)| records)
+}
+
+/// Fails when the journal or its directory belongs to another user than this one or root. What cannot be looked at is
+/// left to the reader.
+fn check_owner(path: &Path) -> Result<()> {
+    for path in [path.parent(), Some(path)].into_iter().flatten() {
+        let owner = fs::metadata(path).map(|found| found.uid()).ok();
+        if let Some(owner) = owner.filter(|owner| ![0, process::effective_user()].contains(owner)) {
+            return Err(ChangeError::Foreign { path: path.to_owned(), owner });
+        }
+    }
+    Ok(())
 }
 
 /// Parses the records and returns them with their length in bytes. An incomplete last line was being written at a power

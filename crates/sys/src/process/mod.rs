@@ -11,4 +11,4 @@ pub(crate) use daemon::exit_at_once;
 pub use daemon::{PidFile, daemonize, write_pid_file};
 pub use memory::{limit_malloc_arenas, raise_open_file_limit, release_free_memory, resident_memory};
 pub use other::{ProcessIdentity, own_program};
-pub use privileges::{drop_privileges, is_root};
+pub use privileges::{drop_privileges, effective_user, is_root};

@@ -12,6 +12,12 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Number of the user whose rights this process has (`geteuid(2)`).
+#[must_use]
+pub fn effective_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// User and group numbers of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct UserAccount {
