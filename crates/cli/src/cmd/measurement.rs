@@ -133,9 +133,25 @@ fn print_labelled(document: &impl Serialize) {
     }
 }
 
-/// Arguments of this process, without the program.
+/// Arguments of this process, without the program and without what may hold a password.
 pub(crate) fn own_arguments() -> Vec<String> {
-    std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect()
+    without_commands(std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()))
+}
+
+/// Option whose value is a command line, which may be `sshpass -p PASSWORD …`.
+const COMMAND_OPTION: &str = "--far-program";
+
+fn without_commands(arguments: impl Iterator<Item = String>) -> Vec<String> {
+    let mut is_command = false;
+    let shown = |argument: String| {
+        let is_hidden = core::mem::replace(&mut is_command, argument == COMMAND_OPTION);
+        match argument.strip_prefix(COMMAND_OPTION).and_then(|value| value.strip_prefix('=')) {
+            Some(_) => format!("{COMMAND_OPTION}=(not recorded)"),
+            None if is_hidden => "(not recorded)".to_owned(),
+            None => argument,
+        }
+    };
+    arguments.map(shown).collect()
 }
 
 /// Progress line that is replaced while a measurement runs on a terminal.
@@ -191,5 +207,19 @@ impl LiveLine {
         if self.is_there() {
             console::progress("");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_commands;
+
+    #[test]
+    fn command_lines_of_the_far_host_are_not_recorded() {
+        let recorded = |line: &str| without_commands(line.split(' ').map(str::to_owned)).join(" ");
+        let one = recorded("tune far --far-program sshpass --yes");
+        assert_eq!(one, "tune far --far-program (not recorded) --yes");
+        assert_eq!(recorded("tune --far-program=sudo far"), "tune --far-program=(not recorded) far");
+        assert_eq!(recorded("tune --far-programs x"), "tune --far-programs x");
     }
 }
