@@ -48,7 +48,7 @@ pub enum ChangeError {
     },
     /// A journal of another user, who may have written anything into it.
     #[error(
-        "{} belongs to user {owner}: what it says is not carried out; move it away if it is not yours, or change its owner",
+        "{} belongs to user {owner}: its changes are not carried out; move it away if it is not yours, or change its owner",
         path.display()
     )]
     Foreign {

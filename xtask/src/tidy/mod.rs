@@ -20,6 +20,7 @@ mod manifest;
 mod packaging;
 mod placeholders;
 mod pure_ring;
+mod threat_model;
 
 use std::fmt;
 
@@ -54,6 +55,7 @@ const INVARIANTS: &[Invariant] = &[
     changelog::INVARIANT,
     architecture::INVARIANT,
     packaging::INVARIANT,
+    threat_model::INVARIANT,
 ];
 
 /// Location that violates an invariant.

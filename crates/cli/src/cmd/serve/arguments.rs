@@ -16,6 +16,10 @@ pub(crate) struct ServeArguments {
     /// Port, for TCP and UDP; 0 lets the system choose
     #[arg(short, long, default_value = "5201")]
     pub(crate) port: u16,
+    /// Serve anybody, with limits for that: 32 sessions, 1 minute and 1 Gbit/s per test, an end after 20 s without data, STAMP
+    /// only with a key; options given with it replace single limits
+    #[arg(long)]
+    pub(crate) public: bool,
     /// Sessions at once; further clients are refused as the server is busy, or wait with --queue
     #[arg(long, value_name = "N")]
     pub(crate) max_sessions: Option<NonZeroUsize>,
@@ -28,9 +32,9 @@ pub(crate) struct ServeArguments {
     /// Refuse tests that last longer, and tests without a time limit
     #[arg(long, value_parser = values::duration, value_name = "TIME")]
     pub(crate) server_max_duration: Option<Duration>,
-    /// End tests in which nothing has moved for this long
-    #[arg(long, default_value = "120s", value_parser = values::duration, value_name = "TIME")]
-    pub(crate) stall_timeout: Duration,
+    /// End tests in which nothing has moved for this long [default: 120s]
+    #[arg(long, value_parser = values::duration, value_name = "TIME")]
+    pub(crate) stall_timeout: Option<Duration>,
     /// Read from each TCP connection no faster than this, as a slow application would, for example 5MB/s
     #[arg(long, value_parser = values::rate, value_name = "RATE")]
     pub(crate) read_rate: Option<BitRate>,

@@ -1,6 +1,7 @@
 //! `linerate serve`: the server for everything, in the foreground, one line per test.
 
 mod arguments;
+mod limits;
 mod stamp;
 
 use std::fmt::Write as _;
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use linerate_engine::Error;
-use linerate_engine::server::{DEFAULT_MAX_SESSIONS, Server, ServerObserver, ServerOptions, SessionObserver};
+use linerate_engine::server::{Server, ServerObserver, ServerOptions, SessionObserver};
 use linerate_model::event::{TestEvent, TestStart};
 use linerate_model::parameters::{TestDirection, TestProtocol};
 use linerate_model::report::{ServerOutput, SideReport, TestReport, TestTermination};
@@ -21,10 +22,10 @@ use linerate_sys::{clock, host, process};
 use linerate_units::{ByteCount, Port, display};
 use linerate_wire::authentication::{Authenticator, DEFAULT_SKEW, RsaPadding};
 use linerate_wire::error::ErrorCode;
-use linerate_wire::parameters::ServerLimits;
 
 use super::measurement::family;
 pub(crate) use arguments::ServeArguments;
+use limits::ServeLimits;
 
 use crate::console;
 use crate::exit::ExitStatus;
@@ -86,25 +87,22 @@ fn serve(arguments: &ServeArguments, server: Server) -> linerate_sys::Result<Exi
 }
 
 fn server_options(arguments: &ServeArguments) -> Result<ServerOptions, Error> {
+    let limits = ServeLimits::of(arguments);
     Ok(ServerOptions {
         address: arguments.network.bind,
         port: Port::new(arguments.port),
         family: family(&arguments.network),
         device: arguments.network.bind_dev.clone(),
-        max_sessions: arguments.max_sessions.unwrap_or(DEFAULT_MAX_SESSIONS),
+        max_sessions: limits.max_sessions,
         queue: arguments.queue,
-        limits: ServerLimits {
-            max_duration: arguments.server_max_duration,
-            max_total_rate: arguments.server_bitrate_limit.filter(|rate| !rate.is_zero()),
-            ..ServerLimits::default()
-        },
+        limits: limits.requests,
         authenticator: match (&arguments.rsa_private_key_path, &arguments.authorized_users_path) {
             (Some(key), Some(users)) => Some(Arc::new(authenticator(key, users)?)),
             _ => None,
         },
         // The server's own document keeps the server's intervals.
         interval_by_client: !arguments.json,
-        stall_timeout: arguments.stall_timeout,
+        stall_timeout: limits.stall_timeout,
         read_rate: arguments.read_rate.filter(|rate| !rate.is_zero()),
         stamp: stamp::stamp_options(arguments)?,
         ..ServerOptions::default()

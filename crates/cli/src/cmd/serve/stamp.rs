@@ -19,7 +19,9 @@ const MIN_KEY_LENGTH: ByteCount = ByteCount::new(16);
 
 /// Options of the STAMP reflector; `None` when it is disabled.
 pub(super) fn stamp_options(arguments: &ServeArguments) -> Result<Option<StampOptions>, Error> {
-    if arguments.no_stamp || arguments.stamp_port == Some(0) {
+    // A stranger's 14 bytes have 44 in return (RFC 8762 section 4.6).
+    let is_for_strangers = arguments.stamp_key_file.is_none() && arguments.stamp_port.is_none();
+    if arguments.no_stamp || arguments.stamp_port == Some(0) || (arguments.public && is_for_strangers) {
         return Ok(None);
     }
     let keys = arguments.stamp_key_file.as_deref().map(key).transpose()?;
