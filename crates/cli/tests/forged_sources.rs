@@ -91,6 +91,7 @@ fn serve(host: &Namespace, arguments: &[&str]) -> Process {
 }
 
 #[test]
+#[ignore = "needs root, ip, ss and python3: three network namespaces"]
 fn a_victim_receives_no_more_than_was_sent_in_its_name() {
     let hosts = ThreeHosts::new();
     for arguments in [&["serve", "--no-stamp"][..], &["serve"], &["iperf3", "-s"]] {
@@ -104,6 +105,7 @@ fn a_victim_receives_no_more_than_was_sent_in_its_name() {
 }
 
 #[test]
+#[ignore = "needs root, ip, ss and python3: three network namespaces"]
 fn stamp_answers_what_its_standard_asks_for_at_a_limited_rate() {
     let hosts = ThreeHosts::new();
     let _server = serve(&hosts.server, &["serve"]);

@@ -226,13 +226,14 @@ fn the_error_for_a_silent_end_of_a_guest_has_its_log() {
 #[test]
 fn a_hanging_guest_is_queried_for_the_process_and_ended() {
     for containment in CONTAINMENTS {
-        let limit = Duration::from_secs(1);
+        // On a busy machine the fake kernel starts late.
+        let limit = Duration::from_secs(3);
         let answers = FakeKernel::new("hear; say running; sleep 1000");
         let error = answers.run(containment, limit).0.expect_err("it hangs");
-        assert_eq!(error.to_string(), "the guest has not advanced for 1 s; running: 71 sh -c while :; do :; done");
+        assert_eq!(error.to_string(), "the guest has not advanced for 3 s; running: 71 sh -c while :; do :; done");
         let silent = FakeKernel::new("sleep 1000");
         let error = silent.run(containment, limit).0.expect_err("it hangs");
-        assert_eq!(error.to_string(), "the guest has not advanced for 6 s, and does not answer");
+        assert_eq!(error.to_string(), "the guest has not advanced for 8 s, and does not answer");
         expect_nothing_left(&answers.folder, "after an answer");
         expect_nothing_left(&silent.folder, "after silence");
     }
