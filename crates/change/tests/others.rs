@@ -64,7 +64,7 @@ fn a_damaged_journal_is_an_error_and_blocks_new_trials() {
     assert!(roll_back(&store, &host, first, RollbackMode::ForReal, "a test").expect("readable").is_clean());
 }
 
-/// Root that is pointed at the directory of somebody else does not do what that user's journals say.
+/// Root that is pointed at another user's directory does not carry out that user's journals.
 #[test]
 #[ignore = "needs root: a journal that belongs to another user"]
 fn a_journal_of_another_user_is_not_carried_out() {

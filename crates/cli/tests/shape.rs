@@ -140,7 +140,7 @@ fn a_shaper_whose_intermediate_device_is_gone_can_be_switched_off() {
     host.program("ip", "link del ifb4line0");
     host.shape(&["line0", "off"]).expect_code(0);
     assert_eq!(host.tree(), before);
-    // One of somebody else stays.
+    // A redirect of another program stays.
     host.program("ip", "link add other0 type ifb");
     host.program("tc", "qdisc add dev line0 handle ffff: ingress");
     let redirect = "filter add dev line0 parent ffff: protocol all u32 match u32 0 0 action mirred egress redirect dev";

@@ -1,4 +1,4 @@
-"""Asks a server for data with datagrams whose source address is somebody else's.
+"""Asks a server for data with datagrams whose source address is another host's.
 
 Arguments: service (probe, reverse or stamp), address of the server, address of the victim, which this host has, too.
 Prints what was sent with the victim's address as JSON: packets and bytes with their IP and Ethernet headers.

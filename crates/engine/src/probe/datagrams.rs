@@ -34,10 +34,10 @@ const STOP_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// keep their times.
 const COALESCING_TIME: Duration = Duration::from_millis(1);
 
-/// Messages that are read at once, at a client; a batch of this size means that more can be read.
+/// Messages that a client reads at once; a batch of this size means that more can be read.
 pub(crate) const CLIENT_BATCH: usize = 32;
 
-/// … and at a server, which has many sessions: each message takes 64 KiB.
+/// Messages that a server reads at once: it has many sessions, and each message takes 64 KiB.
 pub(crate) const SERVER_BATCH: usize = 4;
 
 /// Divisor of the receive buffer for the coalesced share.

@@ -24,7 +24,7 @@ use crate::server::ServerOptions;
 
 const SAMPLING: Duration = Duration::from_millis(1);
 
-/// A probe session whose load connections nobody reads.
+/// A probe session whose load connections are not read.
 struct GreedySession {
     control: TcpStream,
     address: SocketAddr,
