@@ -1,6 +1,7 @@
 //! Trials of changes: begin, apply, measure, roll back or keep.
 
 use core::time::Duration;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +36,8 @@ pub struct TrialOptions {
 }
 
 /// Outcome of applying one change.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ApplyOutcome {
     /// The change; `from` is the previous value.
     pub change: HostChange,
@@ -57,7 +59,8 @@ pub struct KeepOptions {
 }
 
 /// Changes that were kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct KeptChanges {
     /// Number of the change set.
     pub id: ChangeId,

@@ -24,15 +24,15 @@ pub struct BaselineDocument {
     /// True when that directory is in memory; `null` when unknown.
     pub in_memory: Option<bool>,
     /// TCP over the loopback device, as sent.
-    pub loopback_sent: PassageDocument,
+    pub loopback_sent: Fact<TransferDocument>,
     /// TCP over the loopback device, as received.
-    pub loopback_received: PassageDocument,
+    pub loopback_received: Fact<TransferDocument>,
     /// Access past the page cache.
     pub direct: DiskDocument,
     /// Access through the page cache.
     pub cached: DiskDocument,
     /// Encryption by one thread, by the cipher's name.
-    pub ciphers: BTreeMap<String, PassageDocument>,
+    pub ciphers: BTreeMap<String, Fact<TransferDocument>>,
 }
 
 /// Access to a file.
@@ -40,27 +40,25 @@ pub struct BaselineDocument {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DiskDocument {
     /// Memory to disk.
-    pub write: PassageDocument,
+    pub write: Fact<TransferDocument>,
     /// Disk to memory.
-    pub read: PassageDocument,
+    pub read: Fact<TransferDocument>,
     /// Disk to disk.
-    pub copy: PassageDocument,
+    pub copy: Fact<TransferDocument>,
 }
 
-/// Measured data transfer; all `null` except the reason when it was not measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Measured data transfer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct PassageDocument {
+pub struct TransferDocument {
     /// Throughput.
-    pub bits_per_second: Option<f64>,
+    pub bits_per_second: f64,
     /// Bytes transferred.
-    pub bytes: Option<u64>,
+    pub bytes: u64,
     /// Elapsed time.
-    pub time_ns: Option<u64>,
-    /// Share of one processor that the thread used.
+    pub time_ns: u64,
+    /// Share of one processor that the thread used; `null` for a transfer without a duration.
     pub processor_share: Option<f64>,
-    /// Reason why it was not measured.
-    pub unknown_because: Option<String>,
 }
 
 impl BaselineDocument {
@@ -72,34 +70,29 @@ impl BaselineDocument {
             linerate_version: version.to_owned(),
             directory: baseline.directory.clone(),
             in_memory: baseline.is_in_memory,
-            loopback_sent: (&baseline.loopback.clone().map(|loopback| loopback.sent)).into(),
-            loopback_received: (&baseline.loopback.clone().map(|loopback| loopback.received)).into(),
+            loopback_sent: transfer(&baseline.loopback.clone().map(|loopback| loopback.sent)),
+            loopback_received: transfer(&baseline.loopback.clone().map(|loopback| loopback.received)),
             direct: (&baseline.direct).into(),
             cached: (&baseline.cached).into(),
-            ciphers: baseline.ciphers.iter().map(|(name, fact)| (name.clone(), fact.into())).collect(),
+            ciphers: baseline.ciphers.iter().map(|(name, fact)| (name.clone(), transfer(fact))).collect(),
         }
     }
 }
 
 impl From<&DiskRates> for DiskDocument {
     fn from(rates: &DiskRates) -> Self {
-        Self { write: (&rates.write).into(), read: (&rates.read).into(), copy: (&rates.copy).into() }
+        Self { write: transfer(&rates.write), read: transfer(&rates.read), copy: transfer(&rates.copy) }
     }
 }
 
-impl From<&Fact<TimedTransfer>> for PassageDocument {
-    fn from(fact: &Fact<TimedTransfer>) -> Self {
-        match fact {
-            Fact::Known(passage) => Self {
-                bits_per_second: Some(passage.rate().bits_per_second()),
-                bytes: Some(passage.bytes.get()),
-                time_ns: Some(nanoseconds(passage.time)),
-                processor_share: passage.processor_share().map(linerate_units::Ratio::get),
-                unknown_because: None,
-            },
-            Fact::Unknown(unread) => Self { unknown_because: Some(unread.reason.clone()), ..Self::default() },
-        }
-    }
+/// Creates the document of a transfer, or hands on the reason why it is unknown.
+fn transfer(fact: &Fact<TimedTransfer>) -> Fact<TransferDocument> {
+    fact.clone().map(|transfer| TransferDocument {
+        bits_per_second: transfer.rate().bits_per_second(),
+        bytes: transfer.bytes.get(),
+        time_ns: nanoseconds(transfer.time),
+        processor_share: transfer.processor_share().map(linerate_units::Ratio::get),
+    })
 }
 
 #[cfg(test)]
@@ -122,10 +115,10 @@ mod tests {
         baseline.direct.write = Fact::absent("the file system takes no direct access");
         let document = serde_json::to_value(BaselineDocument::new("0.1.0", &baseline)).expect("plain data");
         assert_eq!(document["schema"], 1);
-        assert_eq!(document["ciphers"]["AES-128-GCM"]["bits_per_second"], 1e9);
-        assert_eq!(document["ciphers"]["AES-128-GCM"]["processor_share"], 0.5);
-        assert!(document["direct"]["write"]["bytes"].is_null());
-        assert_eq!(document["direct"]["write"]["unknown_because"], "the file system takes no direct access");
+        assert_eq!(document["ciphers"]["AES-128-GCM"]["value"]["bits_per_second"], 1e9);
+        assert_eq!(document["ciphers"]["AES-128-GCM"]["value"]["processor_share"], 0.5);
+        assert!(document["direct"]["write"]["value"].is_null());
+        assert_eq!(document["direct"]["write"]["reason"], "the file system takes no direct access");
         let back: BaselineDocument = serde_json::from_value(document).expect("its own shape");
         assert_eq!(back, BaselineDocument::new("0.1.0", &baseline));
     }

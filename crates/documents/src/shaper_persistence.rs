@@ -1,6 +1,7 @@
 //! Document of `linerate shape DEV persist --json` and `unpersist --json`: files and commands that set a shaper up at
 //! boot, and the changes made to them.
 
+use core::fmt;
 use serde::{Deserialize, Serialize};
 
 /// Version of this document's schema.
@@ -30,12 +31,49 @@ pub struct ShaperPersistenceDocument {
     pub notes: Vec<String>,
 }
 
+/// Programs of a host that can set a shaper up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum ShaperManager {
+    /// A unit beneath `systemd-networkd`.
+    Networkd,
+    /// A unit of systemd.
+    Systemd,
+    /// Scripts of `NetworkManager`.
+    NetworkManager,
+    /// Scripts of ifupdown.
+    Ifupdown,
+    /// Scripts of pppd.
+    Ppp,
+}
+
+impl ShaperManager {
+    /// Name as in `--manager`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Networkd => "networkd",
+            Self::Systemd => "systemd",
+            Self::NetworkManager => "network-manager",
+            Self::Ifupdown => "ifupdown",
+            Self::Ppp => "ppp",
+        }
+    }
+}
+
+impl fmt::Display for ShaperManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// Program of the host that sets the shaper up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PersistenceManager {
-    /// Name as in `--manager`: `systemd`, `networkd`, `network-manager`, `ifupdown`, `ppp`.
-    pub manager: String,
+    /// Program.
+    pub manager: ShaperManager,
     /// Reason for this choice.
     pub reason: String,
 }

@@ -1,5 +1,7 @@
 //! Document of `linerate watch --json`: every TCP flow of a host over one interval, one document per line.
 
+use linerate_model::flow::FlowLimitKind;
+use linerate_model::socket::TcpState;
 use serde::{Deserialize, Serialize};
 
 /// Version of this document's schema.
@@ -31,8 +33,8 @@ pub struct WatchFlow {
     pub remote: String,
     /// Unique socket cookie of the kernel, in hexadecimal digits.
     pub cookie: String,
-    /// State as named by RFC 9293, for example `ESTABLISHED`.
-    pub state: String,
+    /// State.
+    pub state: TcpState,
     /// Process that has it open; `null` when unknown.
     pub process: Option<WatchProcess>,
     /// Reason why the process is unknown.
@@ -122,9 +124,8 @@ pub struct WatchMemory {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WatchLimit {
-    /// Limit: `application`, `send-buffer`, `receive-window`, `zero-window`, `pacing`, `loss`, `congestion-window`,
-    /// `not-moving`, `slow-reader`, `own-window`, `far-end`, `accepting`, `handshake`, `idle` or `unknown`.
-    pub by: String,
+    /// Limit.
+    pub by: FlowLimitKind,
     /// Summary, with the figure.
     pub summary: String,
     /// Explanation in sentences.

@@ -1,6 +1,7 @@
 //! Change of one TCP connection between two samples of its socket.
 
 use core::time::Duration;
+use serde::{Deserialize, Serialize};
 
 use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
 
@@ -178,6 +179,91 @@ pub enum FlowLimit {
     FarEnd,
     /// The kernel reports too little.
     Unknown,
+}
+
+impl FlowLimit {
+    /// Kind, without its figure.
+    #[must_use]
+    pub const fn kind(&self) -> FlowLimitKind {
+        match self {
+            Self::Idle => FlowLimitKind::Idle,
+            Self::Handshake => FlowLimitKind::Handshake,
+            Self::Accepting { .. } => FlowLimitKind::Accepting,
+            Self::Application { .. } => FlowLimitKind::Application,
+            Self::SendBuffer { .. } => FlowLimitKind::SendBuffer,
+            Self::ReceiveWindow { .. } => FlowLimitKind::ReceiveWindow,
+            Self::ZeroWindow { .. } => FlowLimitKind::ZeroWindow,
+            Self::Pacing { .. } => FlowLimitKind::Pacing,
+            Self::Loss { .. } => FlowLimitKind::Loss,
+            Self::CongestionWindow { .. } => FlowLimitKind::CongestionWindow,
+            Self::NotMoving { .. } => FlowLimitKind::NotMoving,
+            Self::SlowReader { .. } => FlowLimitKind::SlowReader,
+            Self::OwnWindow { .. } => FlowLimitKind::OwnWindow,
+            Self::FarEnd => FlowLimitKind::FarEnd,
+            Self::Unknown => FlowLimitKind::Unknown,
+        }
+    }
+}
+
+/// Kinds of [`FlowLimit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowLimitKind {
+    /// Nothing was sent or received.
+    Idle,
+    /// The connection is being established or closed.
+    Handshake,
+    /// Listener with connections that are not accepted yet.
+    Accepting,
+    /// The sending application had nothing to send.
+    Application,
+    /// The send buffer was full.
+    SendBuffer,
+    /// The receive window of the remote host was exhausted.
+    ReceiveWindow,
+    /// The remote host has closed its window.
+    ZeroWindow,
+    /// The pacing rate limits.
+    Pacing,
+    /// Losses keep the congestion window small, without a queue.
+    Loss,
+    /// The congestion window limits, that is the path.
+    CongestionWindow,
+    /// Sent data is not acknowledged.
+    NotMoving,
+    /// Data arrives faster than the local application reads.
+    SlowReader,
+    /// The local receive window limits.
+    OwnWindow,
+    /// Data arrives, and the limit is not visible on the local host.
+    FarEnd,
+    /// The kernel reports too little.
+    Unknown,
+}
+
+impl FlowLimitKind {
+    /// Name in documents and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Handshake => "handshake",
+            Self::Accepting => "accepting",
+            Self::Application => "application",
+            Self::SendBuffer => "send-buffer",
+            Self::ReceiveWindow => "receive-window",
+            Self::ZeroWindow => "zero-window",
+            Self::Pacing => "pacing",
+            Self::Loss => "loss",
+            Self::CongestionWindow => "congestion-window",
+            Self::NotMoving => "not-moving",
+            Self::SlowReader => "slow-reader",
+            Self::OwnWindow => "own-window",
+            Self::FarEnd => "far-end",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 /// Origin of a buffer's size, as far as samples show.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::path::{PathHop, PeerKind, UnknownValue};
 use super::report::TestTermination;
 use super::summary::DurationDistribution;
-pub use linerate_analysis::latency_under_load::LatencyGrade;
+pub use linerate_analysis::latency_under_load::{LatencyClass, LatencyGrade};
 use linerate_analysis::statistics::SampleSummary;
 use linerate_units::serde::nanoseconds;
 
@@ -47,7 +47,7 @@ pub struct LoadDocument {
     /// Reason why there is no grade.
     pub ungraded_because: Option<String>,
     /// Responsiveness (draft-ietf-ippm-responsiveness).
-    pub responsiveness: Option<Responsiveness>,
+    pub responsiveness: Option<PhaseResponsiveness>,
     /// Location of the queue, per loaded direction.
     pub queues: Vec<QueueLocation>,
     /// Cross traffic during the phases.
@@ -112,46 +112,12 @@ pub struct LoadPhase {
     pub classes: Vec<ProbeClass>,
 }
 
-/// A class of probes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum ClassName {
-    /// ICMP echo.
-    Icmp,
-    /// UDP without a mark.
-    UdpBestEffort,
-    /// UDP marked EF.
-    UdpExpeditedForwarding,
-    /// Small messages on the loaded connections.
-    TcpApplication,
-    /// The kernel's round-trip times of the loaded connections.
-    TcpInfo,
-    /// New TCP connections.
-    TcpHandshake,
-}
-
-impl ClassName {
-    /// Display title.
-    #[must_use]
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::Icmp => "ICMP echo",
-            Self::UdpBestEffort => "UDP best effort",
-            Self::UdpExpeditedForwarding => "UDP EF",
-            Self::TcpApplication => "TCP in-band",
-            Self::TcpInfo => "TCP kernel",
-            Self::TcpHandshake => "TCP handshake",
-        }
-    }
-}
-
 /// Results of one class in one phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeClass {
     /// Probe class.
-    pub class: ClassName,
+    pub class: LatencyClass,
     /// Probes sent while it counted.
     pub sent: Option<u64>,
     /// Probes lost.
@@ -216,7 +182,7 @@ pub struct LoadGrade {
     /// Added delay that determined the grade: the worse direction, the worse of UDP best effort and TCP in-band.
     pub added_ns: u64,
     /// Class that determined the grade.
-    pub class: ClassName,
+    pub class: LatencyClass,
     /// Direction that determined the grade.
     pub direction: Direction,
     /// Grade of the uplink phase.
@@ -230,7 +196,7 @@ pub struct LoadGrade {
 /// Responsiveness in round trips per minute.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Responsiveness {
+pub struct PhaseResponsiveness {
     /// Name of the draft with its version.
     pub method: String,
     /// Downlink loaded.

@@ -3,6 +3,7 @@
 //! Directions are relative to the measuring host: `up` is from it to the remote host, `down` the reverse. Values that
 //! the peer cannot report are `null`, with the reason in `unknown`.
 
+use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::report::TestTermination;
@@ -94,8 +95,8 @@ pub struct UnknownValue {
 pub struct IdleRtt {
     /// Best estimate: the smallest class that was measured in-band.
     pub best: Option<DurationDistribution>,
-    /// Method of that estimate: `udp`, `tcp`, `icmp` or `handshake`.
-    pub method: Option<String>,
+    /// Method of that estimate.
+    pub method: Option<RttMethod>,
     /// UDP probes (STAMP), without the reflector's processing time.
     pub udp: Option<DurationDistribution>,
     /// Small messages over an open TCP connection.
@@ -104,6 +105,52 @@ pub struct IdleRtt {
     pub icmp: Option<DurationDistribution>,
     /// TCP handshakes.
     pub handshake: Option<DurationDistribution>,
+}
+
+/// Methods of measuring the round-trip time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RttMethod {
+    /// UDP probes (STAMP).
+    Udp,
+    /// Small messages over an open TCP connection.
+    Tcp,
+    /// ICMP echoes.
+    Icmp,
+    /// TCP handshakes.
+    Handshake,
+}
+
+/// Methods of measuring the capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CapacityMethod {
+    /// Search with UDP (RFC 9097).
+    UdpSearch,
+    /// TCP transfer, against servers of iperf3.
+    Tcp,
+}
+
+impl fmt::Display for RttMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Udp => "UDP probes",
+            Self::Tcp => "small messages over TCP",
+            Self::Icmp => "ICMP echoes",
+            Self::Handshake => "TCP handshakes",
+        })
+    }
+}
+
+impl fmt::Display for CapacityMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UdpSearch => "search with UDP (RFC 9097)",
+            Self::Tcp => "TCP",
+        })
+    }
 }
 
 /// One direction of the path.
@@ -166,8 +213,8 @@ pub struct CapacityMeasurement {
     pub sent_bytes: u64,
     /// Duration in nanoseconds.
     pub duration_ns: u64,
-    /// Method: `udp_search`, `tcp` (against iperf3), …
-    pub method: String,
+    /// Method.
+    pub method: CapacityMethod,
 }
 
 /// Metrics of the probe packets in one direction (RFC 7679, 7680, 5560, 4737, 3393, 5481).

@@ -78,7 +78,9 @@ pub struct FlowKey {
 }
 
 /// States of a TCP connection (RFC 9293 §3.3.2), with the two that only Linux has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "SCREAMING-KEBAB-CASE")]
 pub enum TcpState {
     /// Data may flow.
     Established,
@@ -87,8 +89,10 @@ pub enum TcpState {
     /// A connection was requested by the remote host.
     SynReceived,
     /// The local host has closed.
+    #[serde(rename = "FIN-WAIT-1")]
     FinWait1,
     /// The local host has closed, which the remote host has acknowledged.
+    #[serde(rename = "FIN-WAIT-2")]
     FinWait2,
     /// Both have closed; late packets are awaited.
     TimeWait,
@@ -105,6 +109,7 @@ pub enum TcpState {
     /// Linux: a requested connection, before it has a socket.
     NewSynReceived,
     /// Linux: bound to a port, neither listening nor connected.
+    #[serde(rename = "BOUND")]
     BoundInactive,
 }
 

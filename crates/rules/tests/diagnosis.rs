@@ -8,7 +8,7 @@ use linerate_model::diagnosis::{
     Cause, CauseLocation, ObservedConnection, PathEvidence, SocketInterval, TransferObservation, TransferSettings,
 };
 use linerate_model::far::HostEvidence;
-use linerate_model::path::{CapacityMeasurement, PacketMetrics, PathDirection, PathMtu, Policer};
+use linerate_model::path::{CapacityMeasurement, CapacityMethod, PacketMetrics, PathDirection, PathMtu, Policer};
 use linerate_model::sample::SocketSample;
 use linerate_model::socket::SocketMemory;
 use linerate_model::tcp_info::{NegotiatedWindowScale, TcpInfo};
@@ -83,7 +83,7 @@ fn capacity(megabits: f64) -> CapacityMeasurement {
         queueing_ns: None,
         sent_bytes: 1_000_000,
         duration_ns: 1,
-        method: "udp_search".to_owned(),
+        method: CapacityMethod::UdpSearch,
     }
 }
 

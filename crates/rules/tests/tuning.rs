@@ -9,7 +9,7 @@ use linerate_model::diagnosis::{
 };
 use linerate_model::far::HostEvidence;
 use linerate_model::host::kernel::KernelVersion;
-use linerate_model::path::{CapacityMeasurement, PathDirection};
+use linerate_model::path::{CapacityMeasurement, CapacityMethod, PathDirection};
 use linerate_model::sample::SocketSample;
 use linerate_model::socket::SocketMemory;
 use linerate_model::tcp_info::TcpInfo;
@@ -36,7 +36,7 @@ fn direction(megabits: f64) -> PathDirection {
         queueing_ns: None,
         sent_bytes: 1_000_000,
         duration_ns: 1,
-        method: "udp_search".to_owned(),
+        method: CapacityMethod::UdpSearch,
     };
     PathDirection { capacity: Some(capacity), ..PathDirection::default() }
 }

@@ -15,15 +15,39 @@ pub enum LatencyClass {
     /// UDP with DSCP 46 (expedited forwarding, RFC 3246).
     UdpExpeditedForwarding,
     /// Small messages on the connections that generate the load.
-    TcpInBand,
+    TcpApplication,
+    /// Round-trip times that the kernel measures on the connections that generate the load.
+    TcpInfo,
+    /// New TCP connections.
+    TcpHandshake,
 }
 
 impl LatencyClass {
+    /// Display title.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Icmp => "ICMP echo",
+            Self::UdpBestEffort => "UDP best effort",
+            Self::UdpExpeditedForwarding => "UDP EF",
+            Self::TcpApplication => "TCP in-band",
+            Self::TcpInfo => "TCP kernel",
+            Self::TcpHandshake => "TCP handshake",
+        }
+    }
+
+    /// True when the class is compared with others. Pings on the loaded connections also wait for retransmissions and in
+    /// the sender's own buffer, for which no queue of the path is responsible: there the kernel's round trips count.
+    #[must_use]
+    pub const fn is_compared(self) -> bool {
+        !matches!(self, Self::TcpApplication | Self::TcpHandshake)
+    }
+
     /// True when the verdict may use this class. ICMP and expedited forwarding may be prioritised over normal traffic,
     /// so that they do not show a full queue.
     #[must_use]
     pub const fn counts_for_verdict(self) -> bool {
-        matches!(self, Self::UdpBestEffort | Self::TcpInBand)
+        matches!(self, Self::UdpBestEffort | Self::TcpInfo)
     }
 }
 
@@ -125,10 +149,10 @@ mod tests {
             uplift(LatencyClass::Icmp, 3),
             uplift(LatencyClass::UdpExpeditedForwarding, 2),
             uplift(LatencyClass::UdpBestEffort, 190),
-            uplift(LatencyClass::TcpInBand, 240),
+            uplift(LatencyClass::TcpInfo, 240),
         ];
         let comparison = ClassComparison::of(&classes).expect("classes that count");
-        assert_eq!((comparison.worst.class, comparison.grade), (LatencyClass::TcpInBand, LatencyGrade::D));
+        assert_eq!((comparison.worst.class, comparison.grade), (LatencyClass::TcpInfo, LatencyGrade::D));
         assert_eq!(comparison.flattering, Some((LatencyClass::UdpExpeditedForwarding, LatencyGrade::APlus)));
         let treatments: Vec<_> = comparison.treatments.iter().map(|(_, treatment)| *treatment).collect();
         assert_eq!(treatments, [Preferred, Preferred, Alike, Alike]);

@@ -15,7 +15,7 @@ use crate::support::process::run as run_program;
 /// The 95th percentile of the delay that load adds to best effort, in the worst phase, in milliseconds.
 fn added(document: &Value, which: &str) -> f64 {
     let rows = array(document, "/verification/delays").iter();
-    let counted = rows.filter(|row| ["udp_best_effort", "tcp_in_band"].contains(&text(row, "/class")));
+    let counted = rows.filter(|row| ["udp_best_effort", "tcp_info"].contains(&text(row, "/class")));
     let added = counted.filter_map(|row| row.pointer(&format!("/{which}/p95_ns")).and_then(Value::as_f64));
     added.fold(f64::NEG_INFINITY, f64::max) / 1e6
 }

@@ -1,11 +1,12 @@
 //! Measured evidence: samples of probes, of the load's connections and of interfaces, without any judgement.
 
 use core::time::Duration;
+use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_model::direction::Direction;
 use std::net::IpAddr;
 
 use linerate_analysis::latency_under_load::ForeignProbe;
-use linerate_model::load::{ClassName, PhaseKind};
+use linerate_model::load::PhaseKind;
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
 use super::traffic::PhaseTraffic;
@@ -66,7 +67,7 @@ impl CountingWindow {
 /// All probes of one class, in the order of sending.
 #[derive(Clone, Debug)]
 pub(super) struct ClassSamples {
-    pub(super) class: ClassName,
+    pub(super) class: LatencyClass,
     pub(super) readings: Vec<ProbeReading>,
     /// True when an unanswered probe is a lost one: on a TCP connection it is retransmitted, or cut off by the end.
     pub(super) counts_losses: bool,
@@ -206,7 +207,7 @@ pub(super) struct LoadEvidence {
 }
 
 impl LoadEvidence {
-    pub(super) fn class(&self, name: ClassName) -> Option<&ClassSamples> {
+    pub(super) fn class(&self, name: LatencyClass) -> Option<&ClassSamples> {
         self.classes.iter().find(|class| class.class == name)
     }
 

@@ -1,13 +1,14 @@
 //! A stock iperf3 server: its own tests are the load, and ICMP echoes the probes.
 
 use core::time::Duration;
+use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_model::direction::Direction;
 use std::net::SocketAddr;
 
 use linerate_analysis::latency_under_load::StabilityDetector;
 use linerate_analysis::statistics::SampleSummary;
 use linerate_model::event::TestEvent;
-use linerate_model::load::{ClassName, PhaseKind};
+use linerate_model::load::PhaseKind;
 use linerate_model::parameters::{EndCondition, TestDirection, TestParameters};
 use linerate_model::path::PeerKind;
 use linerate_model::sample::{IntervalReport, StreamInterval};
@@ -54,7 +55,7 @@ pub(super) fn measure(record: &mut LoadRecord<'_>) -> Result<(), AbortReason> {
     let mut numbers = 0;
     let result = phases(record, &probes, peer, &mut infos, &mut numbers);
     let mut classes = probes.stop();
-    classes.push(ClassSamples { class: ClassName::TcpInfo, readings: infos, counts_losses: false });
+    classes.push(ClassSamples { class: LatencyClass::TcpInfo, readings: infos, counts_losses: false });
     record.evidence.classes = classes;
     result
 }

@@ -1,10 +1,11 @@
 //! The phases against a server with probe sessions.
 
 use core::time::Duration;
+use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_model::direction::Direction;
 
 use linerate_analysis::statistics::SampleSummary;
-use linerate_model::load::{ClassName, PhaseKind};
+use linerate_model::load::PhaseKind;
 use linerate_model::path::PeerKind;
 use linerate_sys::clock;
 
@@ -240,9 +241,9 @@ impl LoadTest<'_> {
             .filter_map(|probe| Some(ProbeReading::answered(probe.sent, probe.times?.tcp)));
         let handshakes: Vec<ProbeReading> = handshakes.collect();
         for (class, mut readings) in [
-            (ClassName::TcpApplication, self.pings),
-            (ClassName::TcpInfo, self.infos),
-            (ClassName::TcpHandshake, handshakes),
+            (LatencyClass::TcpApplication, self.pings),
+            (LatencyClass::TcpInfo, self.infos),
+            (LatencyClass::TcpHandshake, handshakes),
         ] {
             readings.sort_by_key(|reading| reading.sent);
             classes.push(ClassSamples { class, readings, counts_losses: false });

@@ -1,10 +1,10 @@
 //! The probes that run through the whole measurement: UDP best effort, UDP marked EF, and ICMP.
 
 use core::time::Duration;
+use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_model::direction::Direction;
 use std::net::SocketAddr;
 
-use linerate_model::load::ClassName;
 use linerate_sys::clock;
 use linerate_units::{BitRate, ByteCount, Dscp, MonotonicTime, WallTime};
 use linerate_wire::stamp::BASE_LENGTH;
@@ -149,11 +149,12 @@ impl RunningProbes {
         }
         let class = |class, readings| ClassSamples { class, readings, counts_losses: true };
         let mut classes = Vec::new();
-        for (name, prober) in [(ClassName::UdpBestEffort, best_effort), (ClassName::UdpExpeditedForwarding, expedited)]
+        for (name, prober) in
+            [(LatencyClass::UdpBestEffort, best_effort), (LatencyClass::UdpExpeditedForwarding, expedited)]
         {
             classes.extend(prober.map(|prober| class(name, readings(&prober.stop(GRACE)))));
         }
-        classes.extend(echoes.map(|echoes| class(ClassName::Icmp, echoes.stop())));
+        classes.extend(echoes.map(|echoes| class(LatencyClass::Icmp, echoes.stop())));
         classes
     }
 }

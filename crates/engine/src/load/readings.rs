@@ -45,7 +45,7 @@ pub struct PhaseSamples {
 /// The answered probes of one class in one phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassRoundTrips {
-    /// Class of the probes. [`LatencyClass::TcpInBand`] are the kernel's round trips of the load's connections.
+    /// Class of the probes. [`LatencyClass::TcpInfo`] are the kernel's round trips of the load's connections.
     pub class: LatencyClass,
     /// Arrival time of each answer, and the round trip.
     pub round_trips: Vec<(MonotonicTime, Duration)>,
@@ -75,7 +75,7 @@ fn phase_samples(evidence: &LoadEvidence, phase: &PhaseEvidence, window: Countin
 }
 
 fn class_of(evidence: &LoadEvidence, readings: &ClassSamples, window: CountingWindow) -> Option<ClassRoundTrips> {
-    let class = verdict::model_class(readings.class)?;
+    let class = Some(readings.class).filter(|class| class.is_compared())?;
     let within = readings.within(window);
     let answer = |reading: &ProbeReading| reading.round_trip().map(|time| (reading.sent + time, time));
     let round_trips: Vec<_> = within.iter().filter_map(answer).collect();
@@ -97,7 +97,6 @@ fn class_of(evidence: &LoadEvidence, readings: &ClassSamples, window: CountingWi
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::load::ClassName;
     use linerate_units::ByteCount;
 
     use super::*;
@@ -152,7 +151,10 @@ mod tests {
         let class = |class, readings| ClassSamples { class, readings, counts_losses: true };
         let evidence = LoadEvidence {
             phases: vec![phase(PhaseKind::Idle, 0, 1000), loaded, PhaseEvidence::new(PhaseKind::Both, at(3000))],
-            classes: vec![class(ClassName::UdpBestEffort, readings.clone()), class(ClassName::TcpHandshake, readings)],
+            classes: vec![
+                class(LatencyClass::UdpBestEffort, readings.clone()),
+                class(LatencyClass::TcpHandshake, readings),
+            ],
             ..LoadEvidence::default()
         };
         let found = of(&evidence, None);

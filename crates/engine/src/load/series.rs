@@ -1,10 +1,10 @@
 //! Samples over time, for charts.
 
 use core::time::Duration;
+use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_model::direction::Direction;
 
 use linerate_documents::run::{ChartPanel, FigureUnit, SampleSeries};
-use linerate_model::load::ClassName;
 use linerate_units::serde::nanoseconds;
 use linerate_units::{ByteCount, MonotonicTime};
 
@@ -67,7 +67,7 @@ fn throughput(connection: &ConnectionEvidence, started: MonotonicTime) -> Option
 
 fn latency(class: &ClassSamples, started: MonotonicTime) -> Option<SampleSeries> {
     // The kernel's samples are shown for each connection.
-    if class.class == ClassName::TcpInfo {
+    if class.class == LatencyClass::TcpInfo {
         return None;
     }
     let value = |reading: &ProbeReading| {
@@ -89,7 +89,9 @@ fn number(time: Duration) -> f64 {
 
 fn one_way(evidence: &LoadEvidence, started: MonotonicTime) -> Vec<SampleSeries> {
     type DelayFunction = fn(&IdleBaseline, &ProbeReading) -> Option<Duration>;
-    let Some((idle, class)) = evidence.idle().zip(evidence.class(ClassName::UdpBestEffort)) else { return Vec::new() };
+    let Some((idle, class)) = evidence.idle().zip(evidence.class(LatencyClass::UdpBestEffort)) else {
+        return Vec::new();
+    };
     let rest = IdleBaseline::of(&class.within(idle));
     let ways: [(Direction, DelayFunction); 2] =
         [(Direction::Up, IdleBaseline::delay_up), (Direction::Down, IdleBaseline::delay_down)];

@@ -1,10 +1,11 @@
 //! Summary of one class of probes in one phase.
 
 use core::time::Duration;
+use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_model::direction::Direction;
 
 use linerate_analysis::statistics::SampleSummary;
-use linerate_model::load::{ClassName, ProbeClass};
+use linerate_model::load::ProbeClass;
 use linerate_model::summary::DurationDistribution;
 use linerate_units::serde::nanoseconds;
 
@@ -97,7 +98,7 @@ pub(super) fn class(
 /// The kernel's samples are not sent; of pings on connections only the answered ones count.
 fn sent(all: &ClassSamples, readings: &[ProbeReading]) -> Option<u64> {
     match all.class {
-        ClassName::TcpInfo => None,
+        LatencyClass::TcpInfo => None,
         _ if all.counts_losses => Some(readings.len() as u64),
         _ => Some(readings.iter().filter(|reading| reading.round_trip().is_some()).count() as u64),
     }
@@ -170,7 +171,7 @@ mod tests {
     }
 
     fn class_of(readings: &[ProbeReading]) -> ClassSamples {
-        ClassSamples { class: ClassName::UdpBestEffort, readings: readings.to_vec(), counts_losses: true }
+        ClassSamples { class: LatencyClass::UdpBestEffort, readings: readings.to_vec(), counts_losses: true }
     }
 
     #[test]

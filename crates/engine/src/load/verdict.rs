@@ -9,7 +9,7 @@ use linerate_analysis::latency_under_load::{
 };
 use linerate_analysis::statistics::{SampleSummary, SignedDifference};
 use linerate_model::load::{
-    ClassName, LatencyGrade, LoadDocument, LoadGrade, LoadPhase, PhaseKind, QueueHost, QueueLocation, Responsiveness,
+    LatencyGrade, LoadDocument, LoadGrade, LoadPhase, PhaseKind, PhaseResponsiveness, QueueHost, QueueLocation,
     TrafficContamination,
 };
 use linerate_model::path::{PathHop, PeerKind, UnknownValue};
@@ -64,7 +64,7 @@ const fn kind_of(direction: Direction) -> PhaseKind {
 }
 
 /// Idle baseline of a class.
-pub(super) fn rest(evidence: &LoadEvidence, class: ClassName) -> IdleBaseline {
+pub(super) fn rest(evidence: &LoadEvidence, class: LatencyClass) -> IdleBaseline {
     let readings = evidence.idle().zip(evidence.class(class)).map(|(window, class)| class.within(window));
     IdleBaseline::of(&readings.unwrap_or_default())
 }
@@ -90,41 +90,22 @@ fn describe(evidence: &LoadEvidence, phase: &PhaseEvidence, started: MonotonicTi
     }
 }
 
-/// Class of the model. The loaded connections are judged by the kernel's round trips: pings on them also wait for
-/// retransmissions and in the sender's own buffer, for which no queue of the path is responsible.
-pub(super) const fn model_class(class: ClassName) -> Option<LatencyClass> {
-    match class {
-        ClassName::Icmp => Some(LatencyClass::Icmp),
-        ClassName::UdpBestEffort => Some(LatencyClass::UdpBestEffort),
-        ClassName::UdpExpeditedForwarding => Some(LatencyClass::UdpExpeditedForwarding),
-        ClassName::TcpInfo => Some(LatencyClass::TcpInBand),
-        ClassName::TcpApplication | ClassName::TcpHandshake => None,
-    }
-}
-
-const fn class_name(class: LatencyClass) -> ClassName {
-    match class {
-        LatencyClass::Icmp => ClassName::Icmp,
-        LatencyClass::UdpBestEffort => ClassName::UdpBestEffort,
-        LatencyClass::UdpExpeditedForwarding => ClassName::UdpExpeditedForwarding,
-        LatencyClass::TcpInBand => ClassName::TcpInfo,
-    }
-}
-
 /// Label of a class.
 const fn class_label(class: LatencyClass) -> &'static str {
     match class {
         LatencyClass::Icmp => "ICMP echoes",
         LatencyClass::UdpBestEffort => "UDP best effort",
         LatencyClass::UdpExpeditedForwarding => "UDP marked EF",
-        LatencyClass::TcpInBand => "the loaded connections themselves",
+        LatencyClass::TcpApplication => "messages on the loaded connections",
+        LatencyClass::TcpInfo => "the loaded connections themselves",
+        LatencyClass::TcpHandshake => "new connections",
     }
 }
 
 /// Delay that the load adds to each class in a phase.
 fn uplifts(evidence: &LoadEvidence, window: CountingWindow) -> Vec<ClassUplift> {
     let uplift = |readings: &super::evidence::ClassSamples| {
-        let class = model_class(readings.class)?;
+        let class = Some(readings.class).filter(|class| class.is_compared())?;
         let loaded = SampleSummary::of(&round_trips(&readings.within(window)))?;
         let idle = rest(evidence, readings.class).summary?;
         Some(ClassUplift { class, uplift: LatencyUplift::of(&idle, &loaded) })
@@ -176,7 +157,7 @@ fn grade(document: &mut LoadDocument, evidence: &LoadEvidence) {
     document.grade = Some(LoadGrade {
         letter: worst.grade,
         added_ns: nanoseconds(worst.worst.uplift.graded()),
-        class: class_name(worst.worst.class),
+        class: worst.worst.class,
         direction: *direction,
         up: letter(Direction::Up),
         down: letter(Direction::Down),
@@ -221,7 +202,7 @@ fn ungraded_reason(
     )
 }
 
-fn responsiveness(evidence: &LoadEvidence) -> Option<Responsiveness> {
+fn responsiveness(evidence: &LoadEvidence) -> Option<PhaseResponsiveness> {
     let of = |kind| {
         let (phase, window) = phase_of(evidence, kind)?;
         let foreign: Vec<_> = evidence
@@ -230,7 +211,7 @@ fn responsiveness(evidence: &LoadEvidence) -> Option<Responsiveness> {
             .filter(|probe: &&ForeignConnection| window.contains(probe.sent))
             .filter_map(|probe| probe.times)
             .collect();
-        let pings = evidence.class(ClassName::TcpApplication)?.within(window);
+        let pings = evidence.class(LatencyClass::TcpApplication)?.within(window);
         let value = model::Responsiveness::of(&foreign, &round_trips(&pings)).round_trips_per_minute?;
         Some((value, phase.goodput_stable == Some(true), phase.latency_stable == Some(true)))
     };
@@ -246,7 +227,7 @@ fn responsiveness(evidence: &LoadEvidence) -> Option<Responsiveness> {
         _ => Confidence::Low,
     };
     let value = |phase: Option<(f64, bool, bool)>| phase.map(|(value, ..)| value);
-    Some(Responsiveness {
+    Some(PhaseResponsiveness {
         method: format!("{DRAFT}, over TCP without TLS"),
         down: value(down),
         up: value(up),
@@ -260,7 +241,7 @@ fn locating_class(evidence: &LoadEvidence, window: CountingWindow) -> Option<Cla
     let classes = uplifts(evidence, window);
     let by = |wanted| classes.iter().copied().find(|entry| entry.class == wanted);
     // The same kind of packet as the hops' answers is preferred.
-    by(LatencyClass::Icmp).or_else(|| by(LatencyClass::UdpBestEffort)).or_else(|| by(LatencyClass::TcpInBand))
+    by(LatencyClass::Icmp).or_else(|| by(LatencyClass::UdpBestEffort)).or_else(|| by(LatencyClass::TcpInfo))
 }
 
 fn queue_location(evidence: &LoadEvidence, direction: Direction) -> Option<QueueLocation> {
@@ -318,8 +299,8 @@ fn loaded_hop(hop: &HopSamples, window: CountingWindow) -> PathHop {
 
 /// True when the delay of the loaded direction grew, and of no other.
 fn one_way_confirms(evidence: &LoadEvidence, window: CountingWindow, direction: Direction) -> Option<bool> {
-    let rest = rest(evidence, ClassName::UdpBestEffort);
-    let readings = evidence.class(ClassName::UdpBestEffort)?.within(window);
+    let rest = rest(evidence, LatencyClass::UdpBestEffort);
+    let readings = evidence.class(LatencyClass::UdpBestEffort)?.within(window);
     let median = |delays: Vec<Duration>| SampleSummary::of(&delays).map(|summary| summary.median);
     let up = median(readings.iter().filter_map(|reading| rest.delay_up(reading)).collect())?;
     let down = median(readings.iter().filter_map(|reading| rest.delay_down(reading)).collect())?;
@@ -417,17 +398,17 @@ fn explain(document: &mut LoadDocument, evidence: &LoadEvidence) {
         PeerKind::Bare => "the host has no measurement service: start a linerate there (`linerate serve`)",
     };
     let all = [
-        ("icmp", ClassName::Icmp),
-        ("udp_best_effort", ClassName::UdpBestEffort),
-        ("udp_expedited_forwarding", ClassName::UdpExpeditedForwarding),
-        ("tcp_application", ClassName::TcpApplication),
-        ("tcp_info", ClassName::TcpInfo),
-        ("tcp_handshake", ClassName::TcpHandshake),
+        ("icmp", LatencyClass::Icmp),
+        ("udp_best_effort", LatencyClass::UdpBestEffort),
+        ("udp_expedited_forwarding", LatencyClass::UdpExpeditedForwarding),
+        ("tcp_application", LatencyClass::TcpApplication),
+        ("tcp_info", LatencyClass::TcpInfo),
+        ("tcp_handshake", LatencyClass::TcpHandshake),
     ];
     for (key, class) in all {
         let answered = evidence.class(class).is_some_and(|class| !round_trips(&class.readings).is_empty());
         if !answered {
-            let reason = if class == ClassName::Icmp { "no ICMP echo was answered" } else { peer };
+            let reason = if class == LatencyClass::Icmp { "no ICMP echo was answered" } else { peer };
             missing.push((format!("classes.{key}"), reason.to_owned()));
         }
     }

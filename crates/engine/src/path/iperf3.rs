@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use linerate_analysis::statistics::clopper_pearson;
 use linerate_model::event::TestEvent;
 use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
-use linerate_model::path::{CapacityMeasurement, PacketMetrics, PeerKind};
+use linerate_model::path::{CapacityMeasurement, CapacityMethod, PacketMetrics, PeerKind};
 use linerate_model::report::{StreamReport, TestReport, UdpReceived};
 use linerate_sys::net;
 use linerate_units::serde::nanoseconds;
@@ -125,7 +125,7 @@ fn throughput(report: &TestReport, peer: SocketAddr) -> Option<CapacityMeasureme
         queueing_ns: None,
         sent_bytes: ByteCount::from_f64(bytes.as_f64() * whole).get(),
         duration_ns: nanoseconds(time),
-        method: "tcp".to_owned(),
+        method: CapacityMethod::Tcp,
     })
 }
 

@@ -9,7 +9,7 @@ use linerate_analysis::capacity::{
 };
 use linerate_analysis::statistics::{BlockSample, BootstrapSettings, SampleStatistic, SignedDifference};
 use linerate_documents::run::{ChartPanel, FigureUnit, SampleSeries};
-use linerate_model::path::CapacityMeasurement;
+use linerate_model::path::{CapacityMeasurement, CapacityMethod};
 use linerate_sys::clock;
 use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, Ratio, TypeOfService};
@@ -276,7 +276,7 @@ fn note_capacity(
         queueing_ns: outcome.delay_growth.map(|(_, most)| nanoseconds(most)),
         sent_bytes: traffic.get(),
         duration_ns: nanoseconds(outcome.elapsed),
-        method: "udp_search".to_owned(),
+        method: CapacityMethod::UdpSearch,
     });
 }
 

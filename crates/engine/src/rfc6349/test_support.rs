@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use linerate_documents::rfc6349::{LoadedDirections, TcpTest};
 use linerate_model::direction::Direction;
-use linerate_model::path::{CapacityMeasurement, PathDocument, PathMtu};
+use linerate_model::path::{CapacityMeasurement, CapacityMethod, PathDocument, PathMtu};
 use linerate_model::report::{SideReport, StreamReport, TcpReport, TestReport, TestTermination};
 use linerate_model::sample::{IntervalReport, StreamInterval, TcpInterval};
 use linerate_model::stream::{StreamDescription, StreamId, StreamRole};
@@ -53,7 +53,7 @@ pub(super) fn capacity(megabits: f64) -> CapacityMeasurement {
         queueing_ns: None,
         sent_bytes: 0,
         duration_ns: 0,
-        method: "udp_search".to_owned(),
+        method: CapacityMethod::UdpSearch,
     }
 }
 

@@ -142,7 +142,7 @@ fn a_measured_path_stays_in_the_document() {
 fn assert_path_of_loopback(path: &PathDocument) {
     assert_eq!((path.peer, path.address.as_deref()), (PeerKind::Linerate, Some("127.0.0.1")));
     let best = path.rtt.best.expect("answers");
-    assert_eq!((path.rtt.method.as_deref(), path.rtt.udp), (Some("udp"), Some(best)));
+    assert_eq!((path.rtt.method, path.rtt.udp), (Some(linerate_model::path::RttMethod::Udp), Some(best)));
     for side in [&path.up, &path.down] {
         let mtu = side.mtu.as_ref().expect("packets arrive");
         assert_eq!((mtu.black_hole_bytes, mtu.icmp_bytes), (None, None));

@@ -2,11 +2,10 @@
 
 use core::fmt;
 use std::net::IpAddr;
-use std::path::PathBuf;
 
-use linerate_change::{ApplyOutcome, ChangeId, KeptChanges, WriteOutcome};
+use linerate_change::{ApplyOutcome, KeptChanges};
+use linerate_model::change::ChangeGroup;
 use linerate_model::change::document::PlanDocument;
-use linerate_model::change::{ChangeGroup, ChangeTarget, HostChange};
 use linerate_report::escape;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -65,71 +64,15 @@ pub(super) enum AgentAnswer {
     /// Trial begun; changes left by an earlier trial.
     Begun { left: Vec<String> },
     /// Applied changes.
-    Applied { outcomes: Vec<OutcomeDocument> },
+    Applied { outcomes: Vec<ApplyOutcome> },
     /// Group rolled back; targets that could not be restored.
     TakenBack { left: Vec<String> },
     /// Kept changes.
-    Kept { kept: KeptDocument },
+    Kept { kept: KeptChanges },
     /// Done.
     Done,
     /// Failed.
     Failed { reason: String, needs_privilege: bool },
-}
-
-/// Form of an [`ApplyOutcome`] on the wire.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct OutcomeDocument {
-    change: HostChange,
-    written: WriteOutcome,
-    now: Option<String>,
-}
-
-/// Form of [`KeptChanges`] on the wire.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct KeptDocument {
-    id: u64,
-    file: Option<String>,
-    persistent: Vec<ChangeTarget>,
-    until_reboot: Vec<ChangeTarget>,
-    warnings: Vec<String>,
-}
-
-impl From<&ApplyOutcome> for OutcomeDocument {
-    fn from(outcome: &ApplyOutcome) -> Self {
-        Self { change: outcome.change.clone(), written: outcome.written, now: outcome.now.clone() }
-    }
-}
-
-impl From<OutcomeDocument> for ApplyOutcome {
-    fn from(document: OutcomeDocument) -> Self {
-        Self { change: document.change, written: document.written, now: document.now }
-    }
-}
-
-impl From<&KeptChanges> for KeptDocument {
-    fn from(kept: &KeptChanges) -> Self {
-        Self {
-            id: kept.id.get(),
-            file: kept.file.as_ref().map(|file| file.display().to_string()),
-            persistent: kept.lasting.clone(),
-            until_reboot: kept.until_reboot.clone(),
-            warnings: kept.warnings.clone(),
-        }
-    }
-}
-
-impl From<KeptDocument> for KeptChanges {
-    fn from(document: KeptDocument) -> Self {
-        Self {
-            id: ChangeId::new(document.id),
-            lasting: document.persistent,
-            until_reboot: document.until_reboot,
-            file: document.file.map(PathBuf::from),
-            warnings: document.warnings,
-        }
-    }
 }
 
 /// Error in a protocol line.
@@ -228,8 +171,10 @@ impl LineBuffer {
 #[cfg(test)]
 mod tests {
     use core::time::Duration;
+    use std::path::PathBuf;
 
-    use linerate_model::change::{ChangeGroup, ChangePlan, ChangeReason, EffectTiming};
+    use linerate_change::{ChangeId, WriteOutcome};
+    use linerate_model::change::{ChangeGroup, ChangePlan, ChangeReason, ChangeTarget, EffectTiming, HostChange};
     use linerate_units::WallTime;
 
     use super::*;
@@ -272,16 +217,14 @@ mod tests {
         for answer in [
             AgentAnswer::Host { host: Box::default() },
             AgentAnswer::Begun { left: vec!["x".to_owned()] },
-            AgentAnswer::Applied { outcomes: vec![(&outcome).into()] },
+            AgentAnswer::Applied { outcomes: vec![outcome] },
             AgentAnswer::TakenBack { left: Vec::new() },
-            AgentAnswer::Kept { kept: (&kept).into() },
+            AgentAnswer::Kept { kept },
             AgentAnswer::Done,
             AgentAnswer::Failed { reason: "no".to_owned(), needs_privilege: true },
         ] {
             assert_eq!(decode(&encode(&answer).expect("short")), Ok(answer));
         }
-        assert_eq!(ApplyOutcome::from(OutcomeDocument::from(&outcome)), outcome);
-        assert_eq!(KeptChanges::from(KeptDocument::from(&kept)), kept);
     }
 
     #[test]

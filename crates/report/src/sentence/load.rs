@@ -1,9 +1,10 @@
 //! Verdict on latency under load in one sentence.
 
 use linerate_model::direction::Direction;
+use linerate_model::load::LatencyClass;
 use std::time::Duration;
 
-use linerate_model::load::{ClassName, LoadDocument, PhaseKind};
+use linerate_model::load::{LoadDocument, PhaseKind};
 use linerate_units::display;
 
 /// Grade and its basis, then the round trips.
@@ -28,8 +29,8 @@ pub fn sentence(document: &LoadDocument) -> String {
 }
 
 /// Class of probes that applications resemble most, among those with round trips.
-pub fn best_class(document: &LoadDocument) -> Option<ClassName> {
-    [ClassName::UdpBestEffort, ClassName::TcpApplication, ClassName::Icmp].into_iter().find(|class| {
+pub fn best_class(document: &LoadDocument) -> Option<LatencyClass> {
+    [LatencyClass::UdpBestEffort, LatencyClass::TcpApplication, LatencyClass::Icmp].into_iter().find(|class| {
         let mut found = document.phases.iter().flat_map(|phase| &phase.classes);
         found.any(|found| found.class == *class && found.rtt.is_some())
     })
@@ -60,13 +61,13 @@ fn round_trips(document: &LoadDocument) -> String {
     if medians.is_empty() { String::new() } else { format!("; round trip {}", medians.join(", ")) }
 }
 
-const fn words(class: ClassName) -> &'static str {
+const fn words(class: LatencyClass) -> &'static str {
     match class {
-        ClassName::Icmp => "ICMP echo",
-        ClassName::UdpBestEffort => "UDP best effort",
-        ClassName::UdpExpeditedForwarding => "UDP marked EF",
-        ClassName::TcpApplication => "messages on the loaded connections",
-        ClassName::TcpInfo => "round trips of the loaded connections",
-        ClassName::TcpHandshake => "TCP handshakes",
+        LatencyClass::Icmp => "ICMP echo",
+        LatencyClass::UdpBestEffort => "UDP best effort",
+        LatencyClass::UdpExpeditedForwarding => "UDP marked EF",
+        LatencyClass::TcpApplication => "messages on the loaded connections",
+        LatencyClass::TcpInfo => "round trips of the loaded connections",
+        LatencyClass::TcpHandshake => "TCP handshakes",
     }
 }

@@ -7,9 +7,10 @@ use linerate_documents::run::{
 };
 use linerate_model::diagnosis::Confidence;
 use linerate_model::direction::Direction;
+use linerate_model::load::LatencyClass;
 use linerate_model::load::{
-    ClassName, LatencyGrade, LatencyPercentiles, LoadDocument, LoadGrade, LoadPhase, PhaseKind, ProbeClass, QueueHost,
-    QueueLocation, Responsiveness, TrafficContamination,
+    LatencyGrade, LatencyPercentiles, LoadDocument, LoadGrade, LoadPhase, PhaseKind, PhaseResponsiveness, ProbeClass,
+    QueueHost, QueueLocation, TrafficContamination,
 };
 use linerate_model::path::{PeerKind, UnknownValue};
 use linerate_model::summary::DurationDistribution;
@@ -17,13 +18,13 @@ use linerate_units::serde::nanoseconds;
 
 use super::{MILLISECOND, Noise, SECOND, STARTED, complete, figure, real, run, span, times, unknown_figure, whole};
 
-const CLASSES: [ClassName; 6] = [
-    ClassName::Icmp,
-    ClassName::UdpBestEffort,
-    ClassName::UdpExpeditedForwarding,
-    ClassName::TcpApplication,
-    ClassName::TcpInfo,
-    ClassName::TcpHandshake,
+const CLASSES: [LatencyClass; 6] = [
+    LatencyClass::Icmp,
+    LatencyClass::UdpBestEffort,
+    LatencyClass::UdpExpeditedForwarding,
+    LatencyClass::TcpApplication,
+    LatencyClass::TcpInfo,
+    LatencyClass::TcpHandshake,
 ];
 
 const PHASES: [(PhaseKind, &str, f64); 4] = [
@@ -38,7 +39,7 @@ fn loaded(full: f64) -> DurationDistribution {
     if full < 20.0 { times(17.2, 18.1, 19.6, 22.0) } else { times(full * 0.5, full * 0.92, full * 1.04, full * 1.1) }
 }
 
-fn class(name: ClassName, kind: PhaseKind, full: f64) -> ProbeClass {
+fn class(name: LatencyClass, kind: PhaseKind, full: f64) -> ProbeClass {
     let rtt = loaded(full);
     let uplift = |value: Duration| (kind != PhaseKind::Idle).then(|| nanoseconds(value).cast_signed() - 18_100_000);
     let step = |n: u64| nanoseconds(rtt.min + rtt.max.saturating_sub(rtt.min).mul_f64((real(n) / 50.0).powi(2)));
@@ -58,7 +59,7 @@ fn class(name: ClassName, kind: PhaseKind, full: f64) -> ProbeClass {
         }),
         cdf_ns: (0..=50).map(step).collect(),
         up: Some(times(0.0, full * 0.02, full * 0.03, full * 0.05)),
-        down: (name == ClassName::UdpBestEffort).then(|| times(0.0, full * 0.9, full, full * 1.05)),
+        down: (name == LatencyClass::UdpBestEffort).then(|| times(0.0, full * 0.9, full, full * 1.05)),
         uplift_median_ns: uplift(rtt.median),
         uplift_p95_ns: uplift(rtt.p95),
         ipdv_mean_ns: Some(400_000),
@@ -106,14 +107,14 @@ pub(super) fn document(share: f64) -> LoadDocument {
         grade: Some(LoadGrade {
             letter: if share > 0.5 { LatencyGrade::F } else { LatencyGrade::B },
             added_ns: whole(942e6 * share),
-            class: ClassName::UdpBestEffort,
+            class: LatencyClass::UdpBestEffort,
             direction: Direction::Up,
             up: Some(if share > 0.5 { LatencyGrade::F } else { LatencyGrade::B }),
             down: Some(if share > 0.5 { LatencyGrade::F } else { LatencyGrade::A }),
             thresholds: milliseconds.map(|(letter, limit)| (letter, limit * MILLISECOND)).into(),
         }),
         ungraded_because: None,
-        responsiveness: Some(Responsiveness {
+        responsiveness: Some(PhaseResponsiveness {
             method: "draft-ietf-ippm-responsiveness-05".to_owned(),
             down: Some(131.0 / share),
             up: Some(61.0 / share),
@@ -268,7 +269,7 @@ pub(crate) fn load_ungraded() -> RunDocument {
     }];
     document.unknown = vec![UnknownValue { key: "queues".to_owned(), reason: reason.to_owned() }];
     for class in document.phases.iter_mut().flat_map(|phase| &mut phase.classes) {
-        if class.class != ClassName::Icmp {
+        if class.class != LatencyClass::Icmp {
             *class = ProbeClass {
                 class: class.class,
                 sent: None,

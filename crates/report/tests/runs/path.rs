@@ -5,8 +5,8 @@ use linerate_documents::run::{
 };
 use linerate_model::direction::Direction;
 use linerate_model::path::{
-    CapacityMeasurement, IdleRtt, MarkFate, PacketMetrics, PathClock, PathDirection, PathDocument, PathHop, PathMarks,
-    PathMtu, PeerKind, Policer, TcpFeatures, TimeStampSource, UnknownValue,
+    CapacityMeasurement, CapacityMethod, IdleRtt, MarkFate, PacketMetrics, PathClock, PathDirection, PathDocument,
+    PathHop, PathMarks, PathMtu, PeerKind, Policer, RttMethod, TcpFeatures, TimeStampSource, UnknownValue,
 };
 
 use super::{MILLISECOND, Noise, SECOND, STARTED, complete, figure, run, span, times, unknown_figure};
@@ -33,7 +33,7 @@ fn direction(rate: f64, loss: f64) -> PathDirection {
             queueing_ns: Some(21 * MILLISECOND),
             sent_bytes: 12_000_000,
             duration_ns: 10 * SECOND,
-            method: "udp_search".to_owned(),
+            method: CapacityMethod::UdpSearch,
         }),
         packets: Some(PacketMetrics {
             sent: 1000,
@@ -98,7 +98,7 @@ pub(super) fn document() -> PathDocument {
         traffic_bytes: Some(180_000_000),
         rtt: IdleRtt {
             best: Some(times(52.6, 53.1, 55.0, 61.0)),
-            method: Some("udp".to_owned()),
+            method: Some(RttMethod::Udp),
             udp: Some(times(52.6, 53.1, 55.0, 61.0)),
             tcp: Some(times(52.9, 53.6, 56.0, 64.0)),
             icmp: Some(times(52.5, 53.0, 57.0, 90.0)),
@@ -197,7 +197,7 @@ pub(crate) fn path_to_bare_host() -> RunDocument {
         traffic_bytes: None,
         rtt: IdleRtt {
             best: Some(times(52.5, 53.0, 57.0, 90.0)),
-            method: Some("icmp".to_owned()),
+            method: Some(RttMethod::Icmp),
             icmp: Some(times(52.5, 53.0, 57.0, 90.0)),
             ..IdleRtt::default()
         },

@@ -48,7 +48,7 @@ pub struct RateRow {
 }
 
 const CLASSES: [LatencyClass; 4] =
-    [LatencyClass::Icmp, LatencyClass::UdpBestEffort, LatencyClass::UdpExpeditedForwarding, LatencyClass::TcpInBand];
+    [LatencyClass::Icmp, LatencyClass::UdpBestEffort, LatencyClass::UdpExpeditedForwarding, LatencyClass::TcpInfo];
 
 pub(super) fn delays(evidence: &ShaperEvidence) -> Vec<DelayRow> {
     let mut rows = Vec::new();

@@ -1,9 +1,10 @@
 //! Figures of latency under load, with their confidence intervals.
 
+use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_analysis::statistics::{BlockSample, BootstrapSettings, DEFAULT_BLOCK, SampleStatistic};
 use linerate_documents::run::{ChartPanel, FigureUnit, ImprovementDirection, RunFigure, SampleSeries};
 use linerate_model::direction::Direction;
-use linerate_model::load::{ClassName, LoadDocument, LoadPhase, PhaseKind, ProbeClass};
+use linerate_model::load::{LoadDocument, LoadPhase, PhaseKind, ProbeClass};
 use linerate_report::sentence::load::{best_class, load_label};
 use linerate_units::{MonotonicTime, Ratio};
 
@@ -23,7 +24,7 @@ pub(super) fn all_figures(document: &LoadDocument, series: &[SampleSeries]) -> V
     figures
 }
 
-fn class_in(phase: &LoadPhase, class: ClassName) -> Option<&ProbeClass> {
+fn class_in(phase: &LoadPhase, class: LatencyClass) -> Option<&ProbeClass> {
     phase.classes.iter().find(|found| found.class == class)
 }
 
@@ -32,10 +33,10 @@ fn phase(document: &LoadDocument, kind: PhaseKind) -> Option<&LoadPhase> {
 }
 
 /// Round trips of a class in the stable part of a phase.
-fn class_samples(series: &[SampleSeries], class: ClassName, phase: &LoadPhase) -> Vec<(MonotonicTime, f64)> {
+fn class_samples(series: &[SampleSeries], class: LatencyClass, phase: &LoadPhase) -> Vec<(MonotonicTime, f64)> {
     let is_it = |series: &&SampleSeries| match class {
         // The kernel's round trips are recorded per connection.
-        ClassName::TcpInfo => series.panel == ChartPanel::Rtt,
+        LatencyClass::TcpInfo => series.panel == ChartPanel::Rtt,
         _ => series.panel == ChartPanel::Latency && series.name == class.title(),
     };
     series.iter().filter(is_it).flat_map(|series| within(series, phase)).collect()
@@ -89,10 +90,10 @@ fn added_delay(document: &LoadDocument, series: &[SampleSeries], kind: PhaseKind
         RunFigure::new(format!("added_{name}_p95"), title, FigureUnit::Nanoseconds, ImprovementDirection::Lower);
     let idle = phase(document, PhaseKind::Idle);
     let worst = phase(document, kind).and_then(|phase| {
-        let felt = [ClassName::UdpBestEffort, ClassName::TcpInfo];
+        let felt = [LatencyClass::UdpBestEffort, LatencyClass::TcpInfo];
         let of = |class| class_in(phase, class)?.uplift_p95_ns.map(|uplift| (uplift, class));
         let worst =
-            felt.into_iter().filter_map(of).max_by_key(|(uplift, _)| *uplift).or_else(|| of(ClassName::Icmp))?;
+            felt.into_iter().filter_map(of).max_by_key(|(uplift, _)| *uplift).or_else(|| of(LatencyClass::Icmp))?;
         Some((phase, worst.1))
     });
     if let (Some((phase, class)), Some(idle)) = (worst, idle) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use linerate_analysis::statistics::{BlockSample, BootstrapSettings, DEFAULT_BLOCK, SampleStatistic};
 use linerate_documents::run::{ChartPanel, FigureUnit, ImprovementDirection, RunFigure};
 use linerate_engine::path::PathOutcome;
-use linerate_model::path::{PathDirection, PathDocument};
+use linerate_model::path::{PathDirection, PathDocument, RttMethod};
 use linerate_units::MonotonicTime;
 use linerate_units::serde::nanoseconds;
 
@@ -44,8 +44,8 @@ fn round_trip(outcome: &PathOutcome) -> RunFigure {
         RunFigure::new("rtt_idle_median", "Idle round trip", FigureUnit::Nanoseconds, ImprovementDirection::Lower);
     figure.value = rtt.best.as_ref().map(|best| number(nanoseconds(best.median)));
     figure.count = rtt.best.as_ref().map(|best| best.count);
-    figure.note = rtt.method.as_ref().map(|method| format!("measured with {}", method_name(method)));
-    let wanted = rtt.method.as_deref().map(series_names).unwrap_or_default();
+    figure.note = rtt.method.map(|method| format!("measured with {method}"));
+    let wanted = rtt.method.map(series_names).unwrap_or_default();
     let series = outcome
         .series
         .iter()
@@ -70,23 +70,12 @@ fn round_trip(outcome: &PathOutcome) -> RunFigure {
     with_reason(&outcome.document, figure, "rtt.best")
 }
 
-fn method_name(method: &str) -> &str {
+const fn series_names(method: RttMethod) -> &'static [&'static str] {
     match method {
-        "udp" => "UDP probes",
-        "tcp" => "small messages over TCP",
-        "icmp" => "ICMP echoes",
-        "handshake" => "TCP handshakes",
-        other => other,
-    }
-}
-
-fn series_names(method: &str) -> &'static [&'static str] {
-    match method {
-        "udp" => &["UDP", "STAMP"],
-        "tcp" => &["TCP"],
-        "icmp" => &["ICMP"],
-        "handshake" => &["TCP handshake"],
-        _ => &[],
+        RttMethod::Udp => &["UDP", "STAMP"],
+        RttMethod::Tcp => &["TCP"],
+        RttMethod::Icmp => &["ICMP"],
+        RttMethod::Handshake => &["TCP handshake"],
     }
 }
 

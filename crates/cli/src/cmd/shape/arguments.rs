@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use linerate_documents::shaper_persistence::ShaperManager;
 use linerate_operate::shaping::persist;
 
 use super::autorate::AutorateArguments;
@@ -81,7 +82,7 @@ pub(crate) struct ShapeOptions {
     pub(crate) follow: bool,
     /// For persist: use this manager instead of the one that owns the interface
     #[arg(long, value_name = "NAME", value_parser = manager)]
-    pub(crate) manager: Option<String>,
+    pub(crate) manager: Option<ShaperManager>,
     /// Show the status once, also on a terminal
     #[arg(long)]
     pub(crate) once: bool,
@@ -99,10 +100,10 @@ pub(crate) struct ShapeOptions {
     pub(crate) output: Option<PathBuf>,
 }
 
-fn manager(text: &str) -> Result<String, String> {
-    let names = || persist::manager_names().collect::<Vec<_>>().join(", ");
-    let is_known = persist::manager_names().any(|name| name == text);
-    if is_known { Ok(text.to_owned()) } else { Err(format!("unknown manager (expected one of: {})", names())) }
+fn manager(text: &str) -> Result<ShaperManager, String> {
+    let names = || persist::managers().map(ShaperManager::name).collect::<Vec<_>>().join(", ");
+    let known = persist::managers().find(|manager| manager.name() == text);
+    known.ok_or_else(|| format!("unknown manager (expected one of: {})", names()))
 }
 
 /// Action on a shaper.

@@ -70,7 +70,7 @@ fn persistence(arguments: &ShapeArguments, device: &str) -> Result<ExitStatus, S
         asked = recorded_of(device)?;
     }
     let how = &arguments.options;
-    let document = persist::persist((&asked.arguments(), &autorate), device, how.manager.as_deref(), how.dry_run)?;
+    let document = persist::persist((&asked.arguments(), &autorate), device, how.manager, how.dry_run)?;
     persist_text::show(&document, how.json);
     Ok(ExitStatus::Success)
 }

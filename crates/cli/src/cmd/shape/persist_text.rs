@@ -20,7 +20,7 @@ pub(super) fn text(document: &ShaperPersistenceDocument, style: TextStyle) -> St
     let mut page = PlanPage::new(style);
     page.heading(&heading(document));
     for manager in &document.managers {
-        page.entry(2, &manager.manager, 20, &manager.reason);
+        page.entry(2, manager.manager.name(), 20, &manager.reason);
     }
     if !document.files.is_empty() {
         page.heading("Files");
@@ -82,7 +82,7 @@ fn contents(page: &mut PlanPage, files: &[PersistenceFile]) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_documents::shaper_persistence::{PersistenceManager, SCHEMA};
+    use linerate_documents::shaper_persistence::{PersistenceManager, SCHEMA, ShaperManager};
 
     use super::*;
 
@@ -99,7 +99,7 @@ mod tests {
             device: "eth0".to_owned(),
             arguments: vec!["eth0".to_owned()],
             is_done,
-            managers: vec![PersistenceManager { manager: "networkd".to_owned(), reason: "asked for".to_owned() }],
+            managers: vec![PersistenceManager { manager: ShaperManager::Networkd, reason: "asked for".to_owned() }],
             files: vec![file],
             commands: vec!["systemctl daemon-reload".to_owned()],
             notes: vec!["no [CAKE] section".to_owned()],

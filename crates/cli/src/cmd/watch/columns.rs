@@ -128,7 +128,7 @@ pub(crate) fn by_rate(one: &FlowRow<'_>, other: &FlowRow<'_>) -> Ordering {
 }
 
 fn limit_key(row: &FlowRow<'_>) -> &'static str {
-    row.flow.state.as_ref().map_or("", |state| limit::limit_name(&state.limit))
+    row.flow.state.as_ref().map_or("", |state| state.limit.kind().name())
 }
 
 fn process_key(owner: &Fact<SocketOwner>) -> (bool, Option<(&str, u32)>) {

@@ -31,7 +31,7 @@ fn flow(row: &FlowRow<'_>) -> WatchFlow {
         local: reading.key.local.to_string(),
         remote: reading.key.remote.to_string(),
         cookie: format!("{:x}", reading.key.cookie.0),
-        state: reading.state.name().to_owned(),
+        state: reading.state,
         process: row.owner.known().map(|owner| WatchProcess { id: owner.process.0, name: owner.name.clone() }),
         process_unknown_because: row.owner.unread().map(|unread| unread.reason.clone()),
         user: reading.user.0,
@@ -79,7 +79,7 @@ fn memory(flow: &FlowEntry) -> Option<WatchMemory> {
 
 fn limited(flow: &FlowEntry, state: &FlowState) -> WatchLimit {
     WatchLimit {
-        by: limit::limit_name(&state.limit).to_owned(),
+        by: state.limit.kind(),
         summary: limit::short(&state.limit),
         explanation: limit::explanation(flow, state),
         shares: flow.change.and_then(|change| change.limits).map(|limits| shares(&limits)),

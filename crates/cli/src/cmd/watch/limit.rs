@@ -5,27 +5,6 @@ use linerate_units::{ByteCount, Ratio, display};
 
 use super::flows::FlowEntry;
 
-/// Name in documents and metrics.
-pub(crate) const fn limit_name(limit: &FlowLimit) -> &'static str {
-    match limit {
-        FlowLimit::Idle => "idle",
-        FlowLimit::Handshake => "handshake",
-        FlowLimit::Accepting { .. } => "accepting",
-        FlowLimit::Application { .. } => "application",
-        FlowLimit::SendBuffer { .. } => "send-buffer",
-        FlowLimit::ReceiveWindow { .. } => "receive-window",
-        FlowLimit::ZeroWindow { .. } => "zero-window",
-        FlowLimit::Pacing { .. } => "pacing",
-        FlowLimit::Loss { .. } => "loss",
-        FlowLimit::CongestionWindow { .. } => "congestion-window",
-        FlowLimit::NotMoving { .. } => "not-moving",
-        FlowLimit::SlowReader { .. } => "slow-reader",
-        FlowLimit::OwnWindow { .. } => "own-window",
-        FlowLimit::FarEnd => "far-end",
-        FlowLimit::Unknown => "unknown",
-    }
-}
-
 /// Short description with its figure.
 pub(crate) fn short(limit: &FlowLimit) -> String {
     let with = |label: &str, share: Option<Ratio>| {

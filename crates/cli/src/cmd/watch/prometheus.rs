@@ -10,7 +10,6 @@ use linerate_units::{BitRate, ByteCount, SegmentCount};
 
 use super::columns;
 use super::flows::{FlowEntry, FlowRow, FlowTable};
-use super::limit;
 
 /// Largest number of processes with their own series; later ones are counted as `other`.
 const MAX_PROCESSES: usize = 100;
@@ -103,7 +102,7 @@ fn push_header(text: &mut String, name: &str, help: &str, kind: &str) {
 fn limits_text(text: &mut String, rows: &[FlowRow<'_>]) {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for state in rows.iter().filter_map(|row| row.flow.state) {
-        *counts.entry(limit::limit_name(&state.limit)).or_default() += 1;
+        *counts.entry(state.limit.kind().name()).or_default() += 1;
     }
     push_header(text, "linerate_limited_flows", "TCP flows by their present limit.", "gauge");
     for (limit, count) in counts {

@@ -1,7 +1,8 @@
 //! Phases of the document, from their evidence.
 
+use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_model::direction::Direction;
-use linerate_model::load::{ClassName, PhaseKind};
+use linerate_model::load::PhaseKind;
 use linerate_model::path::{PeerKind, UnknownValue};
 use linerate_units::{BitRate, SegmentCount};
 
@@ -94,24 +95,24 @@ fn retransmissions_are_those_within_the_window() {
 
 #[test]
 fn classes_have_their_counts_per_phase() {
-    let mut udp = class(ClassName::UdpBestEffort, [20, 40, 30]);
+    let mut udp = class(LatencyClass::UdpBestEffort, [20, 40, 30]);
     udp.readings.extend([lost(3010, Some(Direction::Up)), lost(3020, Some(Direction::Down)), lost(5000, None)]);
-    let mut pings = class(ClassName::TcpApplication, [20, 50, 60]);
+    let mut pings = class(LatencyClass::TcpApplication, [20, 50, 60]);
     pings.counts_losses = false;
     pings.readings.push(lost(6010, None));
-    let kernel = class(ClassName::TcpInfo, [20, 41, 31]);
+    let kernel = class(LatencyClass::TcpInfo, [20, 41, 31]);
     let evidence = LoadEvidence { classes: vec![udp, pings, kernel], ..phases() };
     let phases = judged(&evidence, PeerKind::Linerate).phases;
     let counts = |phase: usize, class: usize| {
         let found = &phases[phase].classes[class];
         (found.class, found.sent, found.lost, found.lost_up, found.lost_down)
     };
-    assert_eq!(counts(0, 0), (ClassName::UdpBestEffort, Some(40), Some(0), Some(0), Some(0)));
-    assert_eq!(counts(1, 0), (ClassName::UdpBestEffort, Some(42), Some(2), Some(1), Some(1)));
+    assert_eq!(counts(0, 0), (LatencyClass::UdpBestEffort, Some(40), Some(0), Some(0), Some(0)));
+    assert_eq!(counts(1, 0), (LatencyClass::UdpBestEffort, Some(42), Some(2), Some(1), Some(1)));
     // The loss at the end of the window is outside, and so is its unknown direction.
-    assert_eq!(counts(2, 0), (ClassName::UdpBestEffort, Some(40), Some(0), Some(0), Some(0)));
-    assert_eq!(counts(2, 1), (ClassName::TcpApplication, Some(40), None, None, None), "only answered pings count");
-    assert_eq!(counts(1, 2), (ClassName::TcpInfo, None, None, None, None), "the kernel's samples are not sent");
+    assert_eq!(counts(2, 0), (LatencyClass::UdpBestEffort, Some(40), Some(0), Some(0), Some(0)));
+    assert_eq!(counts(2, 1), (LatencyClass::TcpApplication, Some(40), None, None, None), "only answered pings count");
+    assert_eq!(counts(1, 2), (LatencyClass::TcpInfo, None, None, None, None), "the kernel's samples are not sent");
     let uplifts: Vec<_> = phases[1].classes.iter().map(|class| class.uplift_median_ns).collect();
     assert_eq!(uplifts, [Some(20_000_000), Some(30_000_000), Some(21_000_000)]);
     assert!(phases[0].classes.iter().all(|class| class.uplift_median_ns.is_none()));
@@ -121,8 +122,8 @@ fn classes_have_their_counts_per_phase() {
 fn each_missing_value_has_one_reason() {
     let evidence = LoadEvidence {
         classes: vec![
-            class(ClassName::UdpBestEffort, [20, 40, 30]),
-            ClassSamples { class: ClassName::Icmp, readings: vec![lost(0, None)], counts_losses: true },
+            class(LatencyClass::UdpBestEffort, [20, 40, 30]),
+            ClassSamples { class: LatencyClass::Icmp, readings: vec![lost(0, None)], counts_losses: true },
         ],
         ..phases()
     };
@@ -153,7 +154,7 @@ fn each_missing_value_has_one_reason() {
 #[test]
 fn windows_include_their_start_and_exclude_their_end() {
     let readings = [2999, 3000, 4999, 5000].map(|sent| ProbeReading::answered(at(sent), milliseconds(1)));
-    let class = ClassSamples { class: ClassName::Icmp, readings: readings.to_vec(), counts_losses: true };
+    let class = ClassSamples { class: LatencyClass::Icmp, readings: readings.to_vec(), counts_losses: true };
     let sent: Vec<_> = class.within(DOWN).iter().map(|reading| reading.sent).collect();
     assert_eq!(sent, [at(3000), at(4999)]);
     for window in [IDLE, DOWN, UP, BOTH] {

@@ -1,7 +1,8 @@
 //! The grade, its reasons, and the responsiveness.
 
+use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_model::direction::Direction;
-use linerate_model::load::{ClassName, LatencyGrade, LoadDocument, PhaseKind};
+use linerate_model::load::{LatencyGrade, LoadDocument, PhaseKind};
 use linerate_model::path::PeerKind;
 use linerate_units::ByteCount;
 
@@ -9,7 +10,7 @@ use super::super::evidence::LoadEvidence;
 use super::super::traffic::PhaseTraffic;
 use super::{BOTH, class, connection, foreign, judged, milliseconds, phase, phases};
 
-fn graded(classes: &[(ClassName, [u64; 3])]) -> LoadDocument {
+fn graded(classes: &[(LatencyClass, [u64; 3])]) -> LoadDocument {
     let classes = classes.iter().map(|(name, times)| class(*name, *times)).collect();
     judged(&LoadEvidence { classes, ..phases() }, PeerKind::Linerate)
 }
@@ -30,7 +31,7 @@ fn the_letter_follows_the_added_delay() {
         (400, "F"),
         (4000, "F"),
     ] {
-        let document = graded(&[(ClassName::UdpBestEffort, [20, 20 + added, 20])]);
+        let document = graded(&[(LatencyClass::UdpBestEffort, [20, 20 + added, 20])]);
         let grade = document.grade.expect("a baseline and a load");
         assert_eq!((grade.letter.letter(), grade.added_ns), (letter, added * 1_000_000), "{added} ms");
         assert_eq!(
@@ -46,19 +47,19 @@ fn the_letter_follows_the_added_delay() {
 
 #[test]
 fn a_load_that_makes_the_path_faster_adds_nothing() {
-    let grade = graded(&[(ClassName::UdpBestEffort, [50, 20, 30])]).grade.expect("graded");
+    let grade = graded(&[(LatencyClass::UdpBestEffort, [50, 20, 30])]).grade.expect("graded");
     assert_eq!((grade.letter.letter(), grade.added_ns), ("A+", 0));
 }
 
 #[test]
 fn the_worst_direction_and_class_decide() {
     for (udp, tcp, class, direction, added) in [
-        ([10, 20, 110], [10, 20, 30], ClassName::UdpBestEffort, Direction::Up, 100),
-        ([10, 110, 20], [10, 20, 30], ClassName::UdpBestEffort, Direction::Down, 100),
-        ([10, 20, 30], [10, 310, 30], ClassName::TcpInfo, Direction::Down, 300),
-        ([10, 20, 30], [10, 20, 90], ClassName::TcpInfo, Direction::Up, 80),
+        ([10, 20, 110], [10, 20, 30], LatencyClass::UdpBestEffort, Direction::Up, 100),
+        ([10, 110, 20], [10, 20, 30], LatencyClass::UdpBestEffort, Direction::Down, 100),
+        ([10, 20, 30], [10, 310, 30], LatencyClass::TcpInfo, Direction::Down, 300),
+        ([10, 20, 30], [10, 20, 90], LatencyClass::TcpInfo, Direction::Up, 80),
     ] {
-        let document = graded(&[(ClassName::UdpBestEffort, udp), (ClassName::TcpInfo, tcp)]);
+        let document = graded(&[(LatencyClass::UdpBestEffort, udp), (LatencyClass::TcpInfo, tcp)]);
         let grade = document.grade.expect("graded");
         assert_eq!((grade.class, grade.direction, grade.added_ns), (class, direction, added * 1_000_000));
     }
@@ -67,10 +68,10 @@ fn the_worst_direction_and_class_decide() {
 #[test]
 fn classes_that_routers_prefer_do_not_count_and_are_named_when_they_flatter() {
     let document = graded(&[
-        (ClassName::Icmp, [10, 11, 12]),
-        (ClassName::UdpExpeditedForwarding, [10, 12, 12]),
-        (ClassName::TcpApplication, [10, 5000, 5000]),
-        (ClassName::UdpBestEffort, [10, 110, 250]),
+        (LatencyClass::Icmp, [10, 11, 12]),
+        (LatencyClass::UdpExpeditedForwarding, [10, 12, 12]),
+        (LatencyClass::TcpApplication, [10, 5000, 5000]),
+        (LatencyClass::UdpBestEffort, [10, 110, 250]),
     ]);
     let grade = document.grade.expect("graded");
     assert_eq!((grade.letter.letter(), grade.direction), ("D", Direction::Up));
@@ -88,11 +89,11 @@ fn classes_that_routers_prefer_do_not_count_and_are_named_when_they_flatter() {
 
 #[test]
 fn without_a_grade_there_is_a_reason() {
-    let udp = || vec![class(ClassName::UdpBestEffort, [10, 20, 30])];
+    let udp = || vec![class(LatencyClass::UdpBestEffort, [10, 20, 30])];
     let without_idle = LoadEvidence { phases: phases().phases.split_off(1), classes: udp(), ..LoadEvidence::default() };
     let idle_only =
         LoadEvidence { phases: vec![phases().phases.swap_remove(0)], classes: udp(), ..LoadEvidence::default() };
-    let icmp_only = LoadEvidence { classes: vec![class(ClassName::Icmp, [10, 20, 290])], ..phases() };
+    let icmp_only = LoadEvidence { classes: vec![class(LatencyClass::Icmp, [10, 20, 290])], ..phases() };
     let nothing = LoadEvidence { classes: Vec::new(), ..phases() };
     for (evidence, peer, reason) in [
         (&without_idle, PeerKind::Linerate, "the idle path was not measured, so that there is no baseline"),
@@ -117,7 +118,7 @@ fn without_a_grade_there_is_a_reason() {
 
 #[test]
 fn foreign_traffic_prevents_a_grade() {
-    let mut evidence = LoadEvidence { classes: vec![class(ClassName::UdpBestEffort, [10, 20, 30])], ..phases() };
+    let mut evidence = LoadEvidence { classes: vec![class(LatencyClass::UdpBestEffort, [10, 20, 30])], ..phases() };
     let traffic = |counted, own| linerate_analysis::latency_under_load::InterfaceTraffic {
         counted: ByteCount::new(counted),
         own: ByteCount::new(own),
@@ -144,7 +145,7 @@ fn responsiveness_is_the_mean_of_new_and_loaded_connections() {
     ] {
         let connections = |from| new.map(|(tcp, request)| foreign(from, tcp, request));
         let evidence = LoadEvidence {
-            classes: vec![class(ClassName::TcpApplication, pings)],
+            classes: vec![class(LatencyClass::TcpApplication, pings)],
             // Those outside the windows do not count.
             foreign: [connections(3500), connections(6500), Some(foreign(5500, 1, 1))].into_iter().flatten().collect(),
             ..phases()
@@ -167,7 +168,8 @@ fn confidence_is_that_of_the_least_stable_phase() {
         ([true, false], [true, true], "low"),
         ([false, false], [false, false], "low"),
     ] {
-        let mut evidence = LoadEvidence { classes: vec![class(ClassName::TcpApplication, [10, 20, 20])], ..phases() };
+        let mut evidence =
+            LoadEvidence { classes: vec![class(LatencyClass::TcpApplication, [10, 20, 20])], ..phases() };
         for (index, phase) in evidence.phases[1..].iter_mut().enumerate() {
             (phase.goodput_stable, phase.latency_stable) = (Some(goodput[index]), Some(latency[index]));
         }
@@ -178,7 +180,7 @@ fn confidence_is_that_of_the_least_stable_phase() {
 
 #[test]
 fn without_pings_responsiveness_is_unknown_with_a_reason() {
-    let evidence = LoadEvidence { classes: vec![class(ClassName::UdpBestEffort, [10, 20, 20])], ..phases() };
+    let evidence = LoadEvidence { classes: vec![class(LatencyClass::UdpBestEffort, [10, 20, 20])], ..phases() };
     for (peer, part) in [
         (PeerKind::Linerate, "no probe of this kind was answered"),
         (PeerKind::Iperf3, "an iperf3 server does not answer these probes"),
@@ -193,11 +195,11 @@ fn without_pings_responsiveness_is_unknown_with_a_reason() {
 
 #[test]
 fn a_phase_in_both_directions_has_its_own_responsiveness_and_no_grade() {
-    let mut evidence = LoadEvidence { classes: vec![class(ClassName::UdpBestEffort, [10, 20, 20])], ..phases() };
+    let mut evidence = LoadEvidence { classes: vec![class(LatencyClass::UdpBestEffort, [10, 20, 20])], ..phases() };
     let mut both = phase(PhaseKind::Both, BOTH);
     both.connections = vec![connection(1, Direction::Down, BOTH.from, 1000)];
     evidence.phases.push(both);
-    let mut pings = class(ClassName::TcpApplication, [10, 20, 20]);
+    let mut pings = class(LatencyClass::TcpApplication, [10, 20, 20]);
     let slow = super::ProbeReading::answered(BOTH.from, milliseconds(120));
     pings.readings.push(slow);
     evidence.classes.push(pings);

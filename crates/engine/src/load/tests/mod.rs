@@ -11,8 +11,9 @@ use core::time::Duration;
 use std::net::{IpAddr, Ipv4Addr};
 
 use linerate_analysis::latency_under_load::ForeignProbe;
+use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_model::direction::Direction;
-use linerate_model::load::{ClassName, LoadDocument, PhaseKind};
+use linerate_model::load::{LoadDocument, PhaseKind};
 use linerate_model::path::PeerKind;
 use linerate_units::{ByteCount, MonotonicTime, Port};
 
@@ -88,8 +89,8 @@ fn readings([idle, down, up]: [u64; 3]) -> Vec<ProbeReading> {
 }
 
 /// A class with one round trip in each phase.
-fn class(class: ClassName, times: [u64; 3]) -> ClassSamples {
-    ClassSamples { class, readings: readings(times), counts_losses: class != ClassName::TcpInfo }
+fn class(class: LatencyClass, times: [u64; 3]) -> ClassSamples {
+    ClassSamples { class, readings: readings(times), counts_losses: class != LatencyClass::TcpInfo }
 }
 
 fn hop(distance: u8, times: Option<[u64; 3]>) -> HopSamples {

@@ -1,7 +1,8 @@
 //! Location of the queue that the load fills.
 
+use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_model::direction::Direction;
-use linerate_model::load::{ClassName, QueueHost, QueueLocation};
+use linerate_model::load::{QueueHost, QueueLocation};
 use linerate_model::path::PeerKind;
 use linerate_units::ByteCount;
 
@@ -11,7 +12,7 @@ use super::{UP, class, connection, hop, judged, milliseconds, phases};
 /// Locations for a path whose round trip grows from 20 ms to 120 ms up.
 fn located(hops: Vec<HopSamples>, far_distance: Option<u8>, backlog: Option<u64>) -> Vec<QueueLocation> {
     let mut evidence =
-        LoadEvidence { classes: vec![class(ClassName::Icmp, [20, 21, 120])], hops, far_distance, ..phases() };
+        LoadEvidence { classes: vec![class(LatencyClass::Icmp, [20, 21, 120])], hops, far_distance, ..phases() };
     // 1 MB/s up.
     evidence.phases[2].connections = vec![connection(1, Direction::Up, UP.from, 100_000)];
     if let Some(backlog) = backlog {
@@ -89,7 +90,7 @@ fn the_evidence_names_the_class_and_each_hop_that_answered() {
 
 #[test]
 fn echoes_locate_before_other_probes() {
-    let (echoes, udp, tcp) = (ClassName::Icmp, ClassName::UdpBestEffort, ClassName::TcpInfo);
+    let (echoes, udp, tcp) = (LatencyClass::Icmp, LatencyClass::UdpBestEffort, LatencyClass::TcpInfo);
     for (classes, name, added) in [
         (vec![(tcp, 90), (udp, 80), (echoes, 70)], "ICMP echoes", 60),
         (vec![(tcp, 90), (udp, 80)], "UDP best effort", 70),
@@ -100,7 +101,7 @@ fn echoes_locate_before_other_probes() {
         let queue = up(&queues);
         assert!(queue.evidence.starts_with(&format!("{name} took {added}.0 ms longer")), "{}", queue.evidence);
     }
-    let handshakes = LoadEvidence { classes: vec![class(ClassName::TcpHandshake, [10, 10, 90])], ..phases() };
+    let handshakes = LoadEvidence { classes: vec![class(LatencyClass::TcpHandshake, [10, 10, 90])], ..phases() };
     assert!(judged(&handshakes, PeerKind::Linerate).queues.is_empty(), "other classes locate nothing");
 }
 
@@ -109,7 +110,7 @@ fn one_way_delays_confirm_when_only_the_loaded_direction_grows() {
     for (own, other, confirms) in
         [(80, 0, true), (80, 19, true), (80, 20, false), (4, 0, false), (5, 4, true), (5, 5, false)]
     {
-        let mut udp = class(ClassName::UdpBestEffort, [20, 20, 100]);
+        let mut udp = class(LatencyClass::UdpBestEffort, [20, 20, 100]);
         for reading in &mut udp.readings {
             let grown = |time: i64| if UP.contains(reading.sent) { time * 1_000_000 } else { 0 };
             // The far clock is ahead: only differences count.
@@ -124,7 +125,7 @@ fn one_way_delays_confirm_when_only_the_loaded_direction_grows() {
 
 #[test]
 fn without_one_way_times_confirmation_is_unknown_with_a_reason() {
-    let evidence = LoadEvidence { classes: vec![class(ClassName::UdpBestEffort, [20, 20, 100])], ..phases() };
+    let evidence = LoadEvidence { classes: vec![class(LatencyClass::UdpBestEffort, [20, 20, 100])], ..phases() };
     let document = judged(&evidence, PeerKind::Iperf3);
     assert_eq!(up(&document.queues).one_way_confirms, None);
     let keys: Vec<&str> = document.unknown.iter().map(|unknown| unknown.key.as_str()).collect();
@@ -135,14 +136,14 @@ fn without_one_way_times_confirmation_is_unknown_with_a_reason() {
 
 #[test]
 fn only_loaded_directions_are_located() {
-    let mut evidence = LoadEvidence { classes: vec![class(ClassName::Icmp, [20, 120, 120])], ..phases() };
+    let mut evidence = LoadEvidence { classes: vec![class(LatencyClass::Icmp, [20, 120, 120])], ..phases() };
     evidence.phases.remove(2);
     let queues = judged(&evidence, PeerKind::Linerate).queues;
     assert_eq!(queues.iter().map(|queue| queue.direction).collect::<Vec<_>>(), [Direction::Down]);
     evidence.phases[1].window = None;
     assert!(judged(&evidence, PeerKind::Linerate).queues.is_empty(), "an aborted phase shows nothing");
     // Without any round trip of this host's queue the backlog has no meaning down.
-    let mut backlog = LoadEvidence { classes: vec![class(ClassName::Icmp, [20, 120, 120])], ..phases() };
+    let mut backlog = LoadEvidence { classes: vec![class(LatencyClass::Icmp, [20, 120, 120])], ..phases() };
     backlog.phases[1].backlog = vec![(super::DOWN.from, ByteCount::from_mebibytes(10))];
     backlog.phases[1].connections = vec![connection(1, Direction::Down, super::DOWN.from, 100_000)];
     let queues = judged(&backlog, PeerKind::Linerate).queues;

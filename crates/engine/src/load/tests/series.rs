@@ -1,8 +1,8 @@
 //! Series of samples for charts.
 
+use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_documents::run::{ChartPanel, FigureUnit, SampleSeries};
 use linerate_model::direction::Direction;
-use linerate_model::load::ClassName;
 use linerate_units::{ByteCount, SegmentCount};
 
 use super::super::evidence::{ClassSamples, LoadEvidence, ProbeReading};
@@ -24,7 +24,7 @@ fn times(series: &SampleSeries) -> Vec<u64> {
 #[test]
 fn nothing_measured_is_nothing_shown() {
     assert!(all(&LoadEvidence::default()).is_empty());
-    let unanswered = ClassSamples { class: ClassName::Icmp, readings: vec![lost(10, None); 5], counts_losses: true };
+    let unanswered = ClassSamples { class: LatencyClass::Icmp, readings: vec![lost(10, None); 5], counts_losses: true };
     assert!(all(&LoadEvidence { classes: vec![unanswered], ..phases() }).is_empty(), "no series of gaps alone");
 }
 
@@ -59,8 +59,8 @@ fn lost_probes_are_gaps_and_undelivered_pings_are_not() {
         ProbeReading::answered(at(300), milliseconds(9)),
     ];
     for (class, counts_losses, expected) in [
-        (ClassName::UdpBestEffort, true, vec![Some(7e6), None, Some(9e6)]),
-        (ClassName::TcpApplication, false, vec![Some(7e6), Some(9e6)]),
+        (LatencyClass::UdpBestEffort, true, vec![Some(7e6), None, Some(9e6)]),
+        (LatencyClass::TcpApplication, false, vec![Some(7e6), Some(9e6)]),
     ] {
         let classes = vec![ClassSamples { class, readings: readings.clone(), counts_losses }];
         let found = of_panel(&LoadEvidence { classes, ..phases() }, ChartPanel::Latency);
@@ -68,13 +68,13 @@ fn lost_probes_are_gaps_and_undelivered_pings_are_not() {
         assert_eq!((found[0].name.as_str(), &found[0].values), (class.title(), &expected));
         assert_eq!(found[0].times_ns.len(), expected.len());
     }
-    let kernel = vec![ClassSamples { class: ClassName::TcpInfo, readings, counts_losses: false }];
+    let kernel = vec![ClassSamples { class: LatencyClass::TcpInfo, readings, counts_losses: false }];
     assert!(of_panel(&LoadEvidence { classes: kernel, ..phases() }, ChartPanel::Latency).is_empty());
 }
 
 #[test]
 fn one_way_delays_are_above_the_smallest_of_the_idle_phase() {
-    let mut udp = class(ClassName::UdpBestEffort, [20, 20, 20]);
+    let mut udp = class(LatencyClass::UdpBestEffort, [20, 20, 20]);
     for reading in &mut udp.readings {
         let loaded = i64::from(UP.contains(reading.sent)) * 30_000_000;
         // The far clock is a second behind; the way back is not known for the first probe.
@@ -141,7 +141,7 @@ fn the_own_queue_is_one_series_over_all_phases() {
 
 #[test]
 fn series_come_in_the_order_of_the_charts() {
-    let mut evidence = LoadEvidence { classes: vec![class(ClassName::Icmp, [1, 2, 3])], ..phases() };
+    let mut evidence = LoadEvidence { classes: vec![class(LatencyClass::Icmp, [1, 2, 3])], ..phases() };
     for (phase, number) in [(1, 1), (2, 2)] {
         let started = evidence.phases[phase].began;
         let mut one = connection(number, Direction::Up, started, 1000);

@@ -14,7 +14,7 @@ use linerate_analysis::ippm::{
 };
 use linerate_analysis::statistics::StatisticalQuantity as _;
 use linerate_documents::run::{ChartPanel, FigureUnit, SampleSeries};
-use linerate_model::path::{PacketMetrics, PathClock};
+use linerate_model::path::{PacketMetrics, PathClock, RttMethod};
 use linerate_model::summary::DurationDistribution;
 use linerate_sys::clock;
 use linerate_units::serde::nanoseconds;
@@ -309,10 +309,15 @@ fn round_trips(record: &mut PathRecord<'_>, measured: &IdleMeasurement) {
 /// Chooses the round trip to use: an in-band one, else any available.
 pub(super) fn choose_best(record: &mut PathRecord<'_>) {
     let rtt = &mut record.document.rtt;
-    let kinds = [("udp", &rtt.udp), ("tcp", &rtt.tcp), ("icmp", &rtt.icmp), ("handshake", &rtt.handshake)];
+    let kinds = [
+        (RttMethod::Udp, &rtt.udp),
+        (RttMethod::Tcp, &rtt.tcp),
+        (RttMethod::Icmp, &rtt.icmp),
+        (RttMethod::Handshake, &rtt.handshake),
+    ];
     let best = kinds.into_iter().find_map(|(method, times)| Some((method, (*times)?)));
     if let Some((method, times)) = best {
-        (rtt.best, rtt.method) = (Some(times), Some(method.to_owned()));
+        (rtt.best, rtt.method) = (Some(times), Some(method));
     }
 }
 

@@ -134,23 +134,23 @@ fn order_is_judged_over_both_streams() {
 #[test]
 fn the_best_round_trip_is_the_most_direct_one() {
     let distribution = |time: u64| convert::distribution(&[milliseconds(time)]);
-    let all = [("udp", 4), ("tcp", 3), ("icmp", 2), ("handshake", 1)];
+    let all = [(RttMethod::Udp, 4), (RttMethod::Tcp, 3), (RttMethod::Icmp, 2), (RttMethod::Handshake, 1)];
     for skipped in 0..=all.len() {
         let ((), outcome, _) = recorded(&options(), |record| {
             for (method, time) in &all[skipped..] {
                 let rtt = &mut record.document.rtt;
                 match *method {
-                    "udp" => rtt.udp = distribution(*time),
-                    "tcp" => rtt.tcp = distribution(*time),
-                    "icmp" => rtt.icmp = distribution(*time),
-                    _ => rtt.handshake = distribution(*time),
+                    RttMethod::Udp => rtt.udp = distribution(*time),
+                    RttMethod::Tcp => rtt.tcp = distribution(*time),
+                    RttMethod::Icmp => rtt.icmp = distribution(*time),
+                    RttMethod::Handshake => rtt.handshake = distribution(*time),
                 }
             }
             choose_best(record);
         });
         let rtt = outcome.document.rtt;
         let expected = all.get(skipped);
-        assert_eq!(rtt.method.as_deref(), expected.map(|(method, _)| *method));
+        assert_eq!(rtt.method, expected.map(|(method, _)| *method));
         assert_eq!(rtt.best, expected.and_then(|(_, time)| distribution(*time)));
     }
 }
@@ -171,7 +171,7 @@ fn round_trips_of_each_kind_have_their_series_or_reason() {
         Some((1, Duration::from_millis(3))),
         "without the far end's time"
     );
-    assert_eq!((rtt.tcp.map(|tcp| tcp.min), rtt.method.as_deref()), (Some(Duration::from_millis(3)), Some("udp")));
+    assert_eq!((rtt.tcp.map(|tcp| tcp.min), rtt.method), (Some(Duration::from_millis(3)), Some(RttMethod::Udp)));
     let names: Vec<&str> = outcome.series.iter().map(|series| series.name.as_str()).collect();
     assert_eq!(names, ["UDP", "TCP"]);
     let mut none = nothing();

@@ -1,5 +1,6 @@
 //! ifupdown: scripts run after an interface is up and before it goes down (interfaces(5)).
 
+use linerate_documents::shaper_persistence::ShaperManager;
 use linerate_model::host::managers::InterfaceManager;
 use linerate_sys::whole_file::FileMode;
 
@@ -8,7 +9,7 @@ use super::managers::{PersistenceManagerEntry, PersistentFile};
 use super::request::PersistRequest;
 
 pub(super) const MANAGER: PersistenceManagerEntry = PersistenceManagerEntry {
-    id: "ifupdown",
+    id: ShaperManager::Ifupdown,
     title: "ifupdown",
     choice: |place, wish| {
         let owner = place.owner.as_ref().filter(|owner| owner.manager == InterfaceManager::Ifupdown)?;

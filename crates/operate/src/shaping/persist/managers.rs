@@ -1,5 +1,6 @@
 //! Managers that can set a shaper up, and their selection.
 
+use linerate_documents::shaper_persistence::ShaperManager;
 use linerate_sys::whole_file::FileMode;
 
 use super::super::error::ShapeError;
@@ -11,7 +12,7 @@ use super::{ifupdown, network_manager, networkd, ppp, systemd};
 #[derive(Debug)]
 pub(super) struct PersistenceManagerEntry {
     /// Value for `--manager`.
-    pub(super) id: &'static str,
+    pub(super) id: ShaperManager,
     /// Display name.
     pub(super) title: &'static str,
     /// Reason to choose it by default for this shaper; `None`: not chosen.
@@ -51,14 +52,24 @@ impl PersistentFile {
 pub(super) const MANAGERS: [&PersistenceManagerEntry; 5] =
     [&networkd::MANAGER, &systemd::MANAGER, &network_manager::MANAGER, &ifupdown::MANAGER, &ppp::MANAGER];
 
+const fn entry(id: ShaperManager) -> &'static PersistenceManagerEntry {
+    match id {
+        ShaperManager::Networkd => &networkd::MANAGER,
+        ShaperManager::Systemd => &systemd::MANAGER,
+        ShaperManager::NetworkManager => &network_manager::MANAGER,
+        ShaperManager::Ifupdown => &ifupdown::MANAGER,
+        ShaperManager::Ppp => &ppp::MANAGER,
+    }
+}
+
 /// Selects managers, with reasons: the requested one, else all that choose this shaper.
 pub(super) fn choose(
     place: &PersistenceHost,
     wish: &PersistRequest,
-    name: Option<&str>,
+    requested: Option<ShaperManager>,
 ) -> Result<Vec<(&'static PersistenceManagerEntry, String)>, ShapeError> {
-    if let Some(name) = name {
-        return requested_manager(place, wish, name).map(|manager| vec![(manager, "requested".to_owned())]);
+    if let Some(id) = requested {
+        return requested_manager(place, wish, id).map(|manager| vec![(manager, "requested".to_owned())]);
     }
     let can = |manager: &&&'static PersistenceManagerEntry| obstacle(manager, place, wish).is_none();
     let chosen = MANAGERS.iter().filter(can).filter_map(|manager| Some((*manager, (manager.choice)(place, wish)?)));
@@ -94,15 +105,9 @@ fn command_line(wish: &PersistRequest) -> String {
 fn requested_manager(
     place: &PersistenceHost,
     wish: &PersistRequest,
-    name: &str,
+    id: ShaperManager,
 ) -> Result<&'static PersistenceManagerEntry, ShapeError> {
-    let Some(manager) = MANAGERS.iter().find(|manager| manager.id == name) else {
-        let names: Vec<_> = MANAGERS.iter().map(|manager| manager.id).collect();
-        return Err(ShapeError::impossible(format!(
-            "unknown manager '{name}' (expected one of: {})",
-            names.join(", ")
-        )));
-    };
+    let manager = entry(id);
     match obstacle(manager, place, wish) {
         None => Ok(manager),
         Some(obstacle) => {

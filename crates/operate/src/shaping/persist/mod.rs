@@ -17,7 +17,9 @@ mod request;
 mod systemd;
 mod unit_escaping;
 
-use linerate_documents::shaper_persistence::{PersistenceFile, PersistenceManager, SCHEMA, ShaperPersistenceDocument};
+use linerate_documents::shaper_persistence::{
+    PersistenceFile, PersistenceManager, SCHEMA, ShaperManager, ShaperPersistenceDocument,
+};
 
 use self::changes::{PersistenceChanges, PersistentFileChange};
 use self::host::PersistenceHost;
@@ -31,7 +33,7 @@ use super::error::ShapeError;
 pub fn persist(
     (words, autorate): (&[String], &[String]),
     device: &str,
-    manager: Option<&str>,
+    manager: Option<ShaperManager>,
     dry_run: bool,
 ) -> Result<ShaperPersistenceDocument, ShapeError> {
     let place = PersistenceHost::here(device);
@@ -51,7 +53,7 @@ pub fn unpersist(device: &str, dry_run: bool) -> Result<ShaperPersistenceDocumen
 }
 
 /// Values for `--manager`.
-pub fn manager_names() -> impl Iterator<Item = &'static str> {
+pub fn managers() -> impl Iterator<Item = ShaperManager> {
     MANAGERS.iter().map(|manager| manager.id)
 }
 
@@ -68,7 +70,11 @@ struct PersistencePlan {
 }
 
 impl PersistencePlan {
-    fn to_persist(place: &PersistenceHost, wish: &PersistRequest, manager: Option<&str>) -> Result<Self, ShapeError> {
+    fn to_persist(
+        place: &PersistenceHost,
+        wish: &PersistRequest,
+        manager: Option<ShaperManager>,
+    ) -> Result<Self, ShapeError> {
         let chosen = managers::choose(place, wish, manager)?;
         let mut files = Vec::new();
         for (manager, _) in &chosen {
@@ -118,7 +124,7 @@ impl PersistencePlan {
 }
 
 fn manager_entry(manager: &PersistenceManagerEntry, reason: &str) -> PersistenceManager {
-    PersistenceManager { manager: manager.id.to_owned(), reason: reason.to_owned() }
+    PersistenceManager { manager: manager.id, reason: reason.to_owned() }
 }
 
 /// Files of linerate for this interface that are not among these.

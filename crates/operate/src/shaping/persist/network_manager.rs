@@ -1,5 +1,6 @@
 //! `NetworkManager`: a dispatcher script (NetworkManager-dispatcher(8)), called with the interface and the event.
 
+use linerate_documents::shaper_persistence::ShaperManager;
 use linerate_model::host::managers::InterfaceManager;
 use linerate_sys::whole_file::FileMode;
 
@@ -8,7 +9,7 @@ use super::managers::{PersistenceManagerEntry, PersistentFile};
 use super::request::PersistRequest;
 
 pub(super) const MANAGER: PersistenceManagerEntry = PersistenceManagerEntry {
-    id: "network-manager",
+    id: ShaperManager::NetworkManager,
     title: "NetworkManager",
     choice: |place, wish| {
         let owner = place.owner.as_ref().filter(|owner| owner.manager == InterfaceManager::NetworkManager)?;

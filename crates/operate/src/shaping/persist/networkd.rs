@@ -4,6 +4,7 @@
 //! redirects received packets. It removes addresses, routes, neighbours and rules that are not in its files, but no
 //! queueing disciplines.
 
+use linerate_documents::shaper_persistence::ShaperManager;
 use linerate_model::host::managers::InterfaceManager;
 
 use super::host::PersistenceHost;
@@ -12,7 +13,7 @@ use super::request::PersistRequest;
 use super::systemd;
 
 pub(super) const MANAGER: PersistenceManagerEntry = PersistenceManagerEntry {
-    id: "networkd",
+    id: ShaperManager::Networkd,
     title: "systemd-networkd",
     choice: |place, wish| {
         let owner = place.owner.as_ref().filter(|_| owns(place))?;

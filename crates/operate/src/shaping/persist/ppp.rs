@@ -1,5 +1,6 @@
 //! pppd: scripts run when a connection has its addresses (pppd(8), "SCRIPTS"); each dial creates a new interface.
 
+use linerate_documents::shaper_persistence::ShaperManager;
 use linerate_sys::whole_file::FileMode;
 
 use super::hook::{script, set_up, word};
@@ -7,7 +8,7 @@ use super::managers::{PersistenceManagerEntry, PersistentFile};
 use super::request::PersistRequest;
 
 pub(super) const MANAGER: PersistenceManagerEntry = PersistenceManagerEntry {
-    id: "ppp",
+    id: ShaperManager::Ppp,
     title: "pppd",
     choice: |_, wish| {
         let is_ppp = wish.device.starts_with("ppp");

@@ -1,5 +1,6 @@
 //! systemd unit bound to the interface, in which linerate follows it.
 
+use linerate_documents::shaper_persistence::ShaperManager;
 use linerate_sys::whole_file::FileMode;
 
 use super::file_header;
@@ -9,7 +10,7 @@ use super::request::PersistRequest;
 use super::unit_escaping::{command, escaped};
 
 pub(super) const MANAGER: PersistenceManagerEntry = PersistenceManagerEntry {
-    id: "systemd",
+    id: ShaperManager::Systemd,
     title: "systemd",
     choice: |place, _| {
         let is_networkds = super::networkd::owns(place);

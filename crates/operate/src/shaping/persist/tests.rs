@@ -87,9 +87,10 @@ fn autorate_runs_at_each_boot() {
     let root = HostDirectory::with(&EVERYTHING);
     let place = root.place(Some(InterfaceManager::NetworkManager));
     let plan = PersistencePlan::to_persist(&place, &wish, None).expect("systemd is there");
-    assert_eq!(plan.managers.iter().map(|manager| manager.manager.as_str()).collect::<Vec<_>>(), ["systemd"]);
+    assert_eq!(plan.managers.iter().map(|manager| manager.manager.name()).collect::<Vec<_>>(), ["systemd"]);
     assert_eq!(plan.words.last().map(String::as_str), Some("linerate:far:5201"));
-    let refused = PersistencePlan::to_persist(&place, &wish, Some("network-manager")).expect_err("its scripts end");
+    let refused =
+        PersistencePlan::to_persist(&place, &wish, Some(ShaperManager::NetworkManager)).expect_err("its scripts end");
     assert!(refused.text.contains("have to end"), "{}", refused.text);
 }
 
@@ -108,7 +109,7 @@ fn carry_out(plan: &PersistencePlan, place: &PersistenceHost) -> (Result<(), Sha
     (done, commands)
 }
 
-fn persisted(place: &PersistenceHost, wish: &PersistRequest, manager: Option<&str>) -> Vec<String> {
+fn persisted(place: &PersistenceHost, wish: &PersistRequest, manager: Option<ShaperManager>) -> Vec<String> {
     let plan = PersistencePlan::to_persist(place, wish, manager).expect("a plan");
     let (done, commands) = carry_out(&plan, place);
     done.expect("done");
@@ -120,7 +121,7 @@ fn sh(words: &[&str]) -> Output {
     run("env", words, None, LONG).expect("sh runs")
 }
 
-fn all_files() -> impl Iterator<Item = (&'static str, &'static str, managers::PersistentFile)> {
+fn all_files() -> impl Iterator<Item = (ShaperManager, &'static str, managers::PersistentFile)> {
     let of = |manager: &&'static PersistenceManagerEntry| {
         let (id, files) = (manager.id, manager.files);
         ODD_NAMES
@@ -132,10 +133,10 @@ fn all_files() -> impl Iterator<Item = (&'static str, &'static str, managers::Pe
 
 #[test]
 fn every_manager_is_in_order() {
-    let ids: BTreeSet<_> = manager_names().collect();
+    let ids: BTreeSet<_> = managers().map(ShaperManager::name).collect();
     assert_eq!(ids.len(), MANAGERS.len());
     for manager in MANAGERS {
-        assert!(manager.id.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{}", manager.id);
+        assert!(manager.id.name().bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{}", manager.id);
         assert!(!manager.title.is_empty() && !(manager.files)(&wish("eth0")).is_empty());
         let unit = (manager.unit)(&wish("eth0")).map(|unit| format!("/etc/systemd/system/{unit}"));
         let paths: Vec<String> = (manager.files)(&wish("eth0")).into_iter().map(|file| file.path).collect();
@@ -197,12 +198,12 @@ fn recorder(root: &HostDirectory, status: i32) -> String {
 fn recorded(
     root: &HostDirectory,
     wish: &PersistRequest,
-    manager: &str,
+    manager: ShaperManager,
     file: usize,
     before: &[&str],
     after: &[&str],
 ) -> Option<Vec<String>> {
-    let manager = MANAGERS.iter().find(|one| one.id == manager).expect("there");
+    let manager = MANAGERS.iter().find(|entry| entry.id == manager).expect("there");
     let script = root.0.join("script");
     fs::write(&script, &(manager.files)(wish)[file].contents).expect("written");
     let record = root.0.join("record");
@@ -226,18 +227,26 @@ fn scripts_run_the_program_for_their_interface_and_event_only() {
         let variable = |value: &str| format!("IFACE={value}");
         let ppp = |value: &str| format!("PPP_IFACE={value}");
         for event in ["up", "dhcp4-change", "dhcp6-change", "vpn-up", "reapply"] {
-            assert_eq!(recorded(&root, &wish, "network-manager", 0, &[], &[device, event]), up, "{device} {event}");
+            assert_eq!(
+                recorded(&root, &wish, ShaperManager::NetworkManager, 0, &[], &[device, event]),
+                up,
+                "{device} {event}"
+            );
         }
         for event in ["down", "pre-up", "hostname", "uppish", ""] {
-            assert_eq!(recorded(&root, &wish, "network-manager", 0, &[], &[device, event]), None, "{event}");
+            assert_eq!(
+                recorded(&root, &wish, ShaperManager::NetworkManager, 0, &[], &[device, event]),
+                None,
+                "{event}"
+            );
         }
-        assert_eq!(recorded(&root, &wish, "network-manager", 0, &[], &["eth9", "up"]), None);
-        assert_eq!(recorded(&root, &wish, "ifupdown", 0, &[&variable(device)], &[]), up);
-        assert_eq!(recorded(&root, &wish, "ifupdown", 1, &[&variable(device)], &[]), down);
-        assert_eq!(recorded(&root, &wish, "ifupdown", 0, &[&variable("eth9")], &[]), None);
-        assert_eq!(recorded(&root, &wish, "ppp", 0, &[&ppp(device)], &["ppp9", "pts/0"]), up);
-        assert_eq!(recorded(&root, &wish, "ppp", 0, &["-u", "PPP_IFACE"], &[device, "pts/0"]), up);
-        assert_eq!(recorded(&root, &wish, "ppp", 1, &[&ppp("ppp9")], &[device]), None);
+        assert_eq!(recorded(&root, &wish, ShaperManager::NetworkManager, 0, &[], &["eth9", "up"]), None);
+        assert_eq!(recorded(&root, &wish, ShaperManager::Ifupdown, 0, &[&variable(device)], &[]), up);
+        assert_eq!(recorded(&root, &wish, ShaperManager::Ifupdown, 1, &[&variable(device)], &[]), down);
+        assert_eq!(recorded(&root, &wish, ShaperManager::Ifupdown, 0, &[&variable("eth9")], &[]), None);
+        assert_eq!(recorded(&root, &wish, ShaperManager::Ppp, 0, &[&ppp(device)], &["ppp9", "pts/0"]), up);
+        assert_eq!(recorded(&root, &wish, ShaperManager::Ppp, 0, &["-u", "PPP_IFACE"], &[device, "pts/0"]), up);
+        assert_eq!(recorded(&root, &wish, ShaperManager::Ppp, 1, &[&ppp("ppp9")], &[device]), None);
     }
 }
 
@@ -246,17 +255,20 @@ fn a_script_whose_program_fails_or_is_gone_does_not_fail() {
     let root = HostDirectory::with(&[]);
     let words = ["eth0".to_owned()];
     let failing = PersistRequest::new("eth0", &words, &recorder(&root, 2)).expect("a request");
-    assert!(recorded(&root, &failing, "ifupdown", 0, &["IFACE=eth0"], &[]).is_some());
+    assert!(recorded(&root, &failing, ShaperManager::Ifupdown, 0, &["IFACE=eth0"], &[]).is_some());
     let gone = PersistRequest::new("eth0", &words, "/nowhere/linerate").expect("a request");
-    assert_eq!(recorded(&root, &gone, "ifupdown", 0, &["IFACE=eth0"], &[]), None);
+    assert_eq!(recorded(&root, &gone, ShaperManager::Ifupdown, 0, &["IFACE=eth0"], &[]), None);
 }
 
 #[test]
 #[expect(clippy::print_stdout, reason = "says why it did not run")]
 fn every_unit_is_one() {
     let root = HostDirectory::with(&["units"]);
-    for (manager, device) in ["systemd", "networkd"].into_iter().flat_map(|id| ODD_NAMES.map(|device| (id, device))) {
-        let manager = MANAGERS.iter().find(|one| one.id == manager).expect("there");
+    for (manager, device) in [ShaperManager::Systemd, ShaperManager::Networkd]
+        .into_iter()
+        .flat_map(|id| ODD_NAMES.map(|device| (id, device)))
+    {
+        let manager = MANAGERS.iter().find(|entry| entry.id == manager).expect("there");
         let words = [device, "--up", "1", "--bulk", "it's \"$HOME\" %i \\ ;"].map(str::to_owned);
         let wish = PersistRequest::new(device, &words, "/bin/sh").expect("a request");
         let file = &(manager.files)(&wish)[0];
@@ -285,7 +297,7 @@ fn the_interfaces_manager_sets_it_up() {
     let chosen = |root: &HostDirectory, device: &str, owner: Option<InterfaceManager>| -> Vec<&str> {
         let chosen = managers::choose(&root.place(owner), &wish(device), None).expect("a manager");
         assert!(chosen.iter().all(|(_, reason)| !reason.is_empty()));
-        chosen.iter().map(|(manager, _)| manager.id).collect()
+        chosen.iter().map(|(manager, _)| manager.id.name()).collect()
     };
     let cases = [
         ("eth0", None, vec!["systemd"]),
@@ -305,9 +317,8 @@ fn the_interfaces_manager_sets_it_up() {
     let error = managers::choose(&without_systemd.place(None), &wish("eth0"), None).expect_err("no manager");
     let advice = error.advice.expect("a remedy");
     assert!(advice.ends_with("linerate shape eth0 --up 20000000 --interactive tcp/22 --replace --quiet"), "{advice}");
-    let error = managers::choose(&root.place(None), &wish("eth0"), Some("upstart")).expect_err("unknown");
-    assert!(error.text.contains("network-manager"), "{}", error.text);
-    let error = managers::choose(&without_systemd.place(None), &wish("eth0"), Some("systemd")).expect_err("not here");
+    let error = managers::choose(&without_systemd.place(None), &wish("eth0"), Some(ShaperManager::Systemd))
+        .expect_err("not here");
     assert!(error.text.contains("/run/systemd/system"), "{}", error.text);
 }
 
@@ -334,7 +345,7 @@ fn persist_change_and_unpersist() {
     assert_eq!(persisted(&place, &other, None).last(), Some(&then("restart")));
     assert!(root.files()[&file].0.contains("shape eth0 --up 1 --replace"));
 
-    let commands = persisted(&place, &other, Some("network-manager"));
+    let commands = persisted(&place, &other, Some(ShaperManager::NetworkManager));
     assert_eq!(root.paths(), [script], "the file of the earlier choice is removed");
     assert_eq!(commands, [&format!("systemctl disable {unit}"), "systemctl daemon-reload", &then("stop")]);
 
@@ -437,7 +448,7 @@ fn a_document_says_what_is_done_and_what_would_be() {
     let planned = document(&plan, false);
     assert_eq!(planned.files[0].change, PersistenceStep::Created);
     assert_eq!(planned.files[0].mode.as_deref(), Some("0644"));
-    assert!(!planned.is_done && planned.managers[0].manager == "networkd");
+    assert!(!planned.is_done && planned.managers[0].manager == ShaperManager::Networkd);
     assert!(planned.commands.iter().any(|line| line == "systemctl daemon-reload"), "{:?}", planned.commands);
     assert!(planned.files[0].contents.as_ref().is_some_and(|text| text.contains("BindsTo=")));
     assert!(planned.notes.iter().any(|note| note.contains("[CAKE]")));

@@ -258,7 +258,7 @@ fn added_delays(measurement: &PathMeasurement, load: PhaseKind) -> Option<TrialU
         };
         Some((of(PhaseKind::Idle)?, of(load)?))
     };
-    let (rest, loaded) = readings(LatencyClass::UdpBestEffort).or_else(|| readings(LatencyClass::TcpInBand))?;
+    let (rest, loaded) = readings(LatencyClass::UdpBestEffort).or_else(|| readings(LatencyClass::TcpInfo))?;
     if let (Some(rest), Some(loaded)) = (&rest.one_way, &loaded.one_way) {
         let added = |flow| SignedDifference::between(rest.of(flow).median, loaded.of(flow).p95).allow_zero();
         return Some(TrialUplift::OneWay(both(added)));

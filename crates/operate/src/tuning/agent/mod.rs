@@ -146,9 +146,7 @@ fn carry_out(party: &mut dyn TunedHost, request: &AgentRequest) -> Result<AgentA
             party.extend(&plan)?;
             AgentAnswer::Done
         }
-        AgentRequest::Apply { group } => {
-            AgentAnswer::Applied { outcomes: party.apply(*group)?.iter().map(Into::into).collect() }
-        }
+        AgentRequest::Apply { group } => AgentAnswer::Applied { outcomes: party.apply(*group)? },
         AgentRequest::TakeBack { group } => AgentAnswer::TakenBack { left: party.roll_back_group(*group)? },
         AgentRequest::Renew { limit_ms } => {
             party.renew(time(*limit_ms))?;
@@ -161,7 +159,7 @@ fn carry_out(party: &mut dyn TunedHost, request: &AgentRequest) -> Result<AgentA
         AgentRequest::Keep { in_file, evidence, warnings } => {
             let file = in_file.then(|| PathBuf::from(drop_in::DEFAULT_FILE));
             let keep = KeepOptions { file, evidence: evidence.clone(), warnings: warnings.clone() };
-            AgentAnswer::Kept { kept: (&party.keep(&keep)?).into() }
+            AgentAnswer::Kept { kept: party.keep(&keep)? }
         }
         AgentRequest::RollBack { reason } => AgentAnswer::TakenBack { left: party.roll_back(reason)? },
     })

@@ -408,7 +408,6 @@ impl TunedHost for FarHost {
         let AgentAnswer::Applied { outcomes } = self.ask(&AgentRequest::Apply { group }, CHANGE_TIMEOUT)? else {
             return Err(self.unexpected_reply());
         };
-        let outcomes: Vec<ApplyOutcome> = outcomes.into_iter().map(ApplyOutcome::from).collect();
         let fits = outcomes.iter().all(|outcome| outcome.change.group == group)
             && self.are_planned(outcomes.iter().map(|outcome| &outcome.change.target));
         if fits { Ok(outcomes) } else { Err(self.unexpected_reply()) }
@@ -437,7 +436,6 @@ impl TunedHost for FarHost {
         // Whether kept or not, no changes are on trial any more.
         self.has_begun = false;
         let AgentAnswer::Kept { kept } = answer? else { return Err(self.unexpected_reply()) };
-        let kept = KeptChanges::from(kept);
         let fits = self.are_planned(kept.lasting.iter().chain(&kept.until_reboot));
         if fits && (in_file || kept.file.is_none()) { Ok(kept) } else { Err(self.unexpected_reply()) }
     }

@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use linerate_documents::doctor::{DoctorDocument, RecommendationComparison};
 use linerate_documents::run::FigureUnit;
-use linerate_model::load::{ClassName, LoadDocument, PhaseKind, ProbeClass};
+use linerate_model::load::LatencyClass;
+use linerate_model::load::{LoadDocument, PhaseKind, ProbeClass};
 use linerate_model::summary::DurationDistribution;
 
 use super::{add_notes, load, path, tune};
@@ -123,13 +124,13 @@ fn recommendation_chart<'a>(document: &DoctorDocument, other: &RecommendationCom
 }
 
 /// Class that represents a load: the one that decides the grade, else the first that was answered.
-fn decisive_class(document: &LoadDocument) -> Option<ClassName> {
+fn decisive_class(document: &LoadDocument) -> Option<LatencyClass> {
     let graded = document.grade.as_ref().map(|grade| grade.class);
     let mut classes = document.phases.iter().flat_map(|phase| &phase.classes);
     graded.or_else(|| classes.find(|class| class.rtt.is_some()).map(|class| class.class))
 }
 
-fn class_in_phase(document: &LoadDocument, kind: PhaseKind, name: ClassName) -> Option<&ProbeClass> {
+fn class_in_phase(document: &LoadDocument, kind: PhaseKind, name: LatencyClass) -> Option<&ProbeClass> {
     let phase = document.phases.iter().find(|phase| phase.kind == kind)?;
     phase.classes.iter().find(|class| class.class == name)
 }

@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use linerate_documents::run::FigureUnit;
-use linerate_model::load::{ClassName, LatencyGrade, LoadDocument, LoadPhase, PhaseKind, ProbeClass, QueueHost};
+use linerate_model::load::LatencyClass;
+use linerate_model::load::{LatencyGrade, LoadDocument, LoadPhase, PhaseKind, ProbeClass, QueueHost};
 use linerate_model::path::PathHop;
 use linerate_model::summary::DurationDistribution;
 
@@ -63,26 +64,26 @@ pub(crate) const fn phase_name(kind: PhaseKind) -> &'static str {
 }
 
 /// Display name of a class.
-pub(crate) const fn class_name(class: ClassName) -> &'static str {
+pub(crate) const fn class_name(class: LatencyClass) -> &'static str {
     match class {
-        ClassName::Icmp => "ICMP echo",
-        ClassName::UdpBestEffort => "UDP best effort",
-        ClassName::UdpExpeditedForwarding => "UDP EF",
-        ClassName::TcpApplication => "TCP in-band",
-        ClassName::TcpInfo => "TCP kernel",
-        ClassName::TcpHandshake => "TCP handshake",
+        LatencyClass::Icmp => "ICMP echo",
+        LatencyClass::UdpBestEffort => "UDP best effort",
+        LatencyClass::UdpExpeditedForwarding => "UDP EF",
+        LatencyClass::TcpApplication => "TCP in-band",
+        LatencyClass::TcpInfo => "TCP kernel",
+        LatencyClass::TcpHandshake => "TCP handshake",
     }
 }
 
 /// Each class with each phase, grouped by class.
-fn rows(document: &LoadDocument) -> Vec<(ClassName, &LoadPhase, &ProbeClass)> {
-    let mut classes: Vec<ClassName> = Vec::new();
+fn rows(document: &LoadDocument) -> Vec<(LatencyClass, &LoadPhase, &ProbeClass)> {
+    let mut classes: Vec<LatencyClass> = Vec::new();
     for class in document.phases.iter().flat_map(|phase| &phase.classes) {
         if !classes.contains(&class.class) {
             classes.push(class.class);
         }
     }
-    let of = |wanted: ClassName| {
+    let of = |wanted: LatencyClass| {
         let phases = document.phases.iter();
         phases.flat_map(move |phase| {
             phase.classes.iter().filter(move |class| class.class == wanted).map(move |class| (wanted, phase, class))
@@ -290,13 +291,13 @@ fn hop_cells(hop: &PathHop) -> Vec<TableCell> {
 }
 
 /// Name of a class's chart.
-pub(crate) fn distribution_name(class: ClassName) -> String {
+pub(crate) fn distribution_name(class: LatencyClass) -> String {
     format!("distribution_{}", class_name(class).to_lowercase().replace([' ', '-'], "_"))
 }
 
 /// One chart for each class: the cumulative distribution of its round-trip times in each phase.
 pub(crate) fn distributions<'a>(document: &LoadDocument) -> Vec<Chart<'a>> {
-    let mut charts: Vec<(ClassName, Vec<DistributionCurve>, Vec<String>)> = Vec::new();
+    let mut charts: Vec<(LatencyClass, Vec<DistributionCurve>, Vec<String>)> = Vec::new();
     for (name, phase, class) in rows(document).into_iter().filter(|(_, _, class)| class.cdf_ns.len() > 1) {
         if charts.last().is_none_or(|(last, _, _)| *last != name) {
             charts.push((name, Vec::new(), Vec::new()));

@@ -92,7 +92,7 @@ fn directions(document: &PathDocument, reasons: UnknownReasons<'_>) -> ReportTab
     both.cells("Path MTU", "mtu", |end| end.mtu.as_ref().map(mtu));
     both.cells("Capacity", "capacity", |end| end.capacity.as_ref().map(capacity));
     both.cells("Method", "capacity", |end| {
-        end.capacity.as_ref().map(|capacity| TableCell::text(method(&capacity.method)))
+        end.capacity.as_ref().map(|capacity| TableCell::text(capacity.method.to_string()))
     });
     both.quantity("Queueing during the search", "capacity.queueing_ns", |end| {
         end.capacity.as_ref()?.queueing_ns.map(Quantity::nanoseconds)
@@ -136,15 +136,6 @@ fn capacity(capacity: &CapacityMeasurement) -> TableCell {
         text = format!("{text}; 95 % interval {} to {}", shown(low), shown(high));
     }
     TableCell::Qualified(rate, text)
-}
-
-/// Display name of a method of measuring the capacity.
-fn method(name: &str) -> &str {
-    match name {
-        "udp_search" => "search with UDP (RFC 9097)",
-        "tcp" => "TCP",
-        other => other,
-    }
 }
 
 fn policer(policer: &linerate_model::path::Policer) -> TableCell {

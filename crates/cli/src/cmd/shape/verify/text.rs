@@ -4,7 +4,7 @@ use linerate_model::address_family::AddressFamily;
 use linerate_model::direction::Direction;
 use std::fmt::Write;
 
-use linerate_analysis::latency_under_load::{LatencyClass, LatencyUplift};
+use linerate_analysis::latency_under_load::LatencyUplift;
 use linerate_analysis::statistics::SignedDifference;
 use linerate_model::load::PhaseKind;
 use linerate_operate::shaping::verify::find_rate::{self, added_of};
@@ -86,7 +86,7 @@ fn delays(page: &mut VerificationPage, rows: &[DelayRow]) {
             let grade = row.grades.map(|(without, with)| format!("{} > {}", without.letter(), with.letter()));
             let grade = grade.unwrap_or_default();
             let numbers = [&*without.0, &without.1, &with.0, &with.1, &grade];
-            page.row(&format!("  {}{family}", class_title(row.class)), &numbers, false);
+            page.row(&format!("  {}{family}", row.class.title()), &numbers, false);
         }
     }
 }
@@ -97,15 +97,6 @@ const fn phase_title(phase: PhaseKind) -> &'static str {
         PhaseKind::Down => "loaded down",
         PhaseKind::Up => "loaded up",
         PhaseKind::Both => "both loaded",
-    }
-}
-
-const fn class_title(class: LatencyClass) -> &'static str {
-    match class {
-        LatencyClass::Icmp => "ICMP echo",
-        LatencyClass::UdpBestEffort => "UDP best effort",
-        LatencyClass::UdpExpeditedForwarding => "UDP EF",
-        LatencyClass::TcpInBand => "TCP in-band",
     }
 }
 

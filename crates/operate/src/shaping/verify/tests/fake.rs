@@ -245,7 +245,7 @@ impl FakeMeasurer {
             LatencyClass::Icmp,
             LatencyClass::UdpBestEffort,
             LatencyClass::UdpExpeditedForwarding,
-            LatencyClass::TcpInBand,
+            LatencyClass::TcpInfo,
         ];
         let classes = classes.map(|class| self.class(class, family, ways, kind, shaped.is_up()));
         let payload = |way: &FakeDirectionLoad| (way.carried > 0.0).then(|| megabits(way.carried));

@@ -70,7 +70,7 @@ fn a_measurement_against_a_server() {
                 measurement.class_delays(kind, LatencyClass::UdpBestEffort, *family).expect("loopback loses nothing");
             assert!(reading.one_way.is_some() && !reading.round_trips.is_empty(), "{family:?} {kind:?}");
         }
-        assert!(measurement.uplift(PhaseKind::Up, LatencyClass::TcpInBand, *family).is_some(), "{family:?}");
+        assert!(measurement.uplift(PhaseKind::Up, LatencyClass::TcpInfo, *family).is_some(), "{family:?}");
     }
     let phase = measurement.phase(PhaseKind::Up).expect("measured");
     assert_eq!(phase.traffic.up, None, "on loopback the interface counts everything twice");
