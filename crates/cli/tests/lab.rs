@@ -44,11 +44,8 @@ fn library() -> Vec<(String, Vec<String>)> {
 /// Paths whose scenarios are repeated in every run.
 const SAMPLE: &[&str] = &[
     "300m-20ms-ecmp-reordering",
-    "300m-20ms-four-streams",
     "300m-20ms-loss-bbr",
-    "300m-20ms-receive-buffer-375k",
     "cable-bloat",
-    "geo-satellite",
     "leo-satellite",
     "short-transfer-1g-50ms",
     "wifi",

@@ -35,7 +35,7 @@ const TABLES: &[fn() -> Table] = &[
     cesga::frame_size,
     cesga::timestamps,
     walkthrough::frozen_window,
-    walkthrough::window_sweep,
+    || walkthrough::window_sweep(&walkthrough::WINDOWS),
     lartc::unshaped,
     lartc::shaped,
 ];
@@ -53,11 +53,9 @@ reproduced! {
     rhel_window_scaling: rhel::window_scaling;
     rhel_selective_acknowledgement: rhel::selective_acknowledgement;
     cesga_clean_path: cesga::clean_path;
-    cesga_mathis: || cesga::mathis_formula(&cesga::LOSS_RATES[2..]);
-    cesga_frame_size: cesga::frame_size;
-    cesga_timestamps: cesga::timestamps;
+    cesga_mathis: || cesga::mathis_formula(&cesga::LOSS_RATES[3..]);
     walkthrough_frozen_window: walkthrough::frozen_window;
-    walkthrough_window_sweep: walkthrough::window_sweep;
+    walkthrough_window_sweep: || walkthrough::window_sweep(&[64.0, 192.0]);
     lartc_unshaped: lartc::unshaped;
     lartc_shaped: lartc::shaped;
 }

@@ -42,14 +42,17 @@ pub(crate) fn frozen_window() -> Table {
     }
 }
 
-/// Sweep of `-w` from 64 KiB to 512 KiB.
-pub(crate) fn window_sweep() -> Table {
+/// Windows of the published table, in KiB.
+pub(crate) const WINDOWS: [f64; 5] = [64.0, 96.0, 128.0, 160.0, 192.0];
+
+/// Sweep of `-w` over these windows, in KiB.
+pub(crate) fn window_sweep(windows: &[f64]) -> Table {
     let hosts = "sysctl = { \"net.ipv4.tcp_rmem\" = \"4096 131072 6291456\" }";
     let own = path(300.0, 10.05, "", hosts);
     let full = ceiling(300.0, 1500.0);
-    let rows = [64.0, 96.0, 128.0, 160.0, 192.0]
-        .into_iter()
-        .map(|kibibytes: f64| {
+    let rows = windows
+        .iter()
+        .map(|kibibytes| {
             let bound = kibibytes * 1024.0 * 8.0 / 0.0201 / 1e6;
             Row {
                 case: format!("`-w {kibibytes:.0}K`"),

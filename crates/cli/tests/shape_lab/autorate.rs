@@ -86,6 +86,7 @@ fn a_capacity_in_steps() {
 }
 
 #[test]
+#[ignore = "long: cargo xtask test --long"]
 fn a_capacity_that_wobbles() {
     let rate = |rate: f64| format!("{rate:.0}");
     let link =

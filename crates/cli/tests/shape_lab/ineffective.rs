@@ -118,6 +118,7 @@ fn the_shaper_is_on_another_interface() {
 }
 
 #[test]
+#[ignore = "long: cargo xtask test --long"]
 fn the_rates_are_above_the_link() {
     finds("verify eth0 4M 12M true", "rate_above_capacity");
 }
@@ -132,6 +133,7 @@ fn the_rates_are_swapped() {
 
 /// Filter for IPv4 only, as in scripts for many years.
 #[test]
+#[ignore = "long: cargo xtask test --long"]
 fn ipv6_is_not_shaped() {
     // If the resolver returns the far host's IPv6 address first, the load uses it and is not shaped at all.
     passed_by("protocol ipv6 u32 match u32 0 0", "dual", 60, &["ipv6_unshaped", "no_redirect"]);

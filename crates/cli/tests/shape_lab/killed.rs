@@ -86,7 +86,7 @@ fn check(said: &ScriptOutput, back_ends: &[&str]) {
 
 #[test]
 fn with_the_queues_of_the_lab() {
-    let back_ends = ["cake", "htb+fq_codel"];
+    let back_ends = ["htb+fq_codel"];
     let said = run("lan-1g", &format!("foreign\n{}", script(&back_ends)));
     check(&said, &back_ends);
 }

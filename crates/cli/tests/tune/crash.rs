@@ -26,6 +26,7 @@ fn signal(name: &str) {
 }
 
 #[test]
+#[ignore = "long: cargo xtask test --long"]
 fn a_lost_terminal_rolls_everything_back() {
     signal("HUP");
 }
