@@ -57,7 +57,7 @@ fn delays(inputs: &PlanInputs<'_>, rate: BitRate) -> (Duration, Duration) {
 /// Hash mask: bits 1 to 6 of the higher port. Linux gives connecting sockets even ports, so bit 0 is constant.
 const PORT_BITS: u32 = 0x7e;
 
-/// 6, and Linux's 32768).§`u32` match of ephemeral ports (RFC 6335 §6, and Linux's 32768).§6, and Linux's 32768).
+/// `u32` match of ephemeral ports (RFC 6335 §6, and Linux's 32768).
 const EPHEMERAL_PORTS: &str = "0x8000 0x8000";
 
 /// Guaranteed rate of a hash leaf: tiny, so that all together have less than half of the link.

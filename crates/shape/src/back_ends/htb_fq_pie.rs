@@ -23,7 +23,7 @@ pub(super) static BACK_END: BackEnd = BackEnd {
     make,
 };
 
-/// 4).§PIE's default target (RFC 8033 §4).§4).
+/// PIE's default target (RFC 8033 §4).
 const TARGET: Duration = Duration::from_millis(15);
 
 static LEAF: LeafQueue = LeafQueue {
