@@ -11,6 +11,7 @@ use linerate_shape::back_ends::DeviceProperties;
 use linerate_shape::capability::KernelCapabilities;
 use linerate_shape::script;
 use linerate_shape::verify::PerDirection;
+use linerate_sys::address_translation::translates_sources;
 use linerate_sys::host_access::{HostAccess, RealHost};
 use linerate_sys::net::{self};
 use linerate_sys::process::own_program;
@@ -157,7 +158,8 @@ pub fn set_up(
         }
         tried => tried?,
     };
-    let mut shaper = Shaper::plan((&store, &host, guard), recorded, facts(&device)?, found)?;
+    let (recorded, facts) = with_address_translation(recorded, facts(&device)?);
+    let mut shaper = Shaper::plan((&store, &host, guard), recorded, facts, found)?;
     add_route_mtu(&mut shaper, request)?;
     if request.dry_run {
         let became = SetupOutcome::without_figures(ShaperOutcome::Planned);
@@ -173,6 +175,19 @@ pub fn set_up(
     }
     course.check_foreign(&device)?;
     course.set_up(shaper, None)
+}
+
+/// Adds what the host does with addresses. What was found is recorded, so that the same is set up at boot, when the rules
+/// may come later.
+fn with_address_translation(
+    mut recorded: RecordedShaper,
+    mut facts: DeviceProperties,
+) -> (RecordedShaper, DeviceProperties) {
+    if recorded.line.nat.is_none() && !recorded.line.per_flow {
+        facts.translates_addresses = translates_sources(&recorded.device);
+        recorded.line.nat = facts.translates_addresses.known().copied().filter(|translates| *translates);
+    }
+    (recorded, facts)
 }
 
 /// A shell script that sets it up on a host without linerate.

@@ -17,6 +17,7 @@ use linerate_shape::read_back::{self, QueueingDifference};
 use linerate_shape::verify::PerDirection;
 use linerate_sys::clock::realtime_now;
 use linerate_sys::command_reader::TrafficControl;
+use linerate_sys::features;
 use linerate_sys::host_access::{HostAccess, route_towards};
 use linerate_units::{BitRate, Mtu};
 
@@ -189,6 +190,8 @@ impl<'a> Shaper<'a> {
             time_limit: TRIAL_LIMIT,
         };
         let trial = ChangeTrial::begin(self.store, self.host, &self.changes(), &options)?;
+        // Before the first change: a shaper that outlives its process and the watchdog is still known by its arguments.
+        record::keep(self.store, trial.id(), &self.recorded, self.choice.back_end.id)?;
         self.trial = Some(trial);
         Ok(())
     }
@@ -226,7 +229,14 @@ impl<'a> Shaper<'a> {
     pub(crate) fn roll_back(&mut self, reason: &str) -> Vec<String> {
         self.is_up = false;
         let report = match (self.trial.take(), self.kept.take()) {
-            (Some(trial), _) => trial.roll_back(reason),
+            (Some(trial), _) => {
+                let id = trial.id();
+                let report = trial.roll_back(reason);
+                if report.is_clean() {
+                    record::delete_record(self.store, id);
+                }
+                report
+            }
             (None, Some(id)) => match roll_back(self.store, self.host, id, RollbackMode::ForReal, reason) {
                 Ok(report) => {
                     record::delete_record(self.store, id);
@@ -384,8 +394,7 @@ fn route_change(destination: String, attributes: &str, mtu: Mtu) -> HostChange {
             words.push(word);
         }
     }
-    // 3.7.1; 20 bytes more with IPv6).§Size of the TCP and IP headers (RFC 9293 §3.7.1; 20 bytes more with
-    // IPv6).§3.7.1; 20 bytes more with IPv6).
+    // Size of the TCP and IP headers (RFC 9293 §3.7.1; 20 bytes more with IPv6).
     let headers = if destination.contains(':') { 60 } else { 40 };
     let to = format!("{} mtu {} advmss {}", words.join(" "), mtu.get(), mtu.get().saturating_sub(headers));
     HostChange {
@@ -414,6 +423,7 @@ pub(crate) fn facts(device: &str) -> Result<DeviceProperties, ShapeError> {
         mtu: found.mtu.unwrap_or(usual.mtu),
         header: found.link_header.unwrap_or(usual.header),
         transmit_queues: found.queues.map(|(sending, _)| sending),
+        link_speed: features::link_speed(device).ok().flatten(),
         ..usual
     })
 }

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 use linerate_model::direction::Direction;
+use linerate_model::fact::Fact;
 
 use linerate_units::display;
 
@@ -93,7 +94,7 @@ pub(super) fn options(builder: &DirectionBuilder<'_>) -> String {
     };
     let tins = if has_classification(builder.inputs) { "diffserv4" } else { "besteffort" };
     // A kernel without conntrack refuses even `nonat`.
-    let address = if policy.translates_addresses { "nat " } else { "" };
+    let address = if builder.inputs.translates_addresses() { "nat " } else { "" };
     // Untrusted marks from outside would be trusted behind this host.
     let wash = if down && !policy.trust_marks { "wash" } else { "nowash" };
     let side = if down { "ingress" } else { "egress" };
@@ -132,6 +133,7 @@ fn link_layer_options(layer: LinkLayer) -> String {
 /// Adds the discipline, and filters for the policy's own rules.
 pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &'static str) {
     let words = options(builder);
+    note_host_fairness(builder);
     let rate = sizes::representable_rate(builder.rate);
     builder.discipline(
         (TcParent::Root, ROOT),
@@ -155,6 +157,26 @@ pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &'static str) {
         // The bulk tin has a sixteenth of the link when the others are full.
         let packet = builder.packet_time();
         builder.predict(TrafficImportance::Bulk, packet * 16, own * 16);
+    }
+}
+
+/// Adds the note on the distinction of hosts.
+fn note_host_fairness(builder: &mut DirectionBuilder<'_>) {
+    if builder.inputs.policy.fairness != FairnessUnit::Hosts {
+        return;
+    }
+    let found = builder.inputs.device.translates_addresses.clone();
+    match (builder.inputs.policy.translates_addresses, found) {
+        // What was found is part of the policy when it is recorded.
+        (None | Some(true), Fact::Known(true)) => builder.note(
+            "This host translates addresses (NAT): hosts behind it are distinguished by conntrack (`nat`; --no-nat \
+             turns it off).",
+        ),
+        (None, Fact::Unknown(unread)) => builder.note(format!(
+            "Unknown if this host translates addresses ({unread}): if it does, --nat distinguishes the hosts behind it, \
+             which otherwise share as one."
+        )),
+        _ => {}
     }
 }
 

@@ -205,6 +205,7 @@ pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &LeafQueue) {
 /// Adds the note on missing host fairness.
 pub(super) fn note_host_fairness(builder: &mut DirectionBuilder<'_>) {
     if builder.inputs.policy.fairness == crate::policy::FairnessUnit::Hosts {
-        builder.note("Flows share equally, not hosts: sharing by host needs CAKE.");
+        let behind = if builder.inputs.translates_addresses() { ", also behind this host's NAT" } else { "" };
+        builder.note(format!("Flows share equally, not hosts{behind}: sharing by host needs CAKE."));
     }
 }

@@ -15,7 +15,9 @@ mod lartc_htb;
 mod sizes;
 mod tbf;
 
-use linerate_units::{BitRate, ByteCount, Mtu, Ratio};
+use linerate_model::direction::Direction;
+use linerate_model::fact::Fact;
+use linerate_units::{BitRate, ByteCount, Mtu, Ratio, display};
 
 use crate::capability::{KernelCapabilities, KernelFeature};
 use crate::link::AccessLink;
@@ -34,6 +36,10 @@ pub struct DeviceProperties {
     pub header: ByteCount,
     /// Number of transmit queues; `None` when unknown, which counts as one.
     pub transmit_queues: Option<u32>,
+    /// Speed of its link; `None` when unknown.
+    pub link_speed: Option<BitRate>,
+    /// True when this host gives packets that leave through it another source address (NAT).
+    pub translates_addresses: Fact<bool>,
     /// Packet processing load of the busiest processor; `None` when not measured.
     pub busiest_processor: Option<Ratio>,
 }
@@ -47,6 +53,8 @@ impl DeviceProperties {
             mtu: Mtu::new(1500),
             header: ByteCount::new(14),
             transmit_queues: None,
+            link_speed: None,
+            translates_addresses: Fact::default(),
             busiest_processor: None,
         }
     }
@@ -70,6 +78,12 @@ impl PlanInputs<'_> {
     #[must_use]
     pub fn full_packet(&self) -> ByteCount {
         self.line.full_packet().max(self.full_frame())
+    }
+
+    /// True when hosts have to be distinguished by conntrack: as the policy states, else as the host was found.
+    #[must_use]
+    pub fn translates_addresses(&self) -> bool {
+        self.policy.translates_addresses.or(self.device.translates_addresses.known().copied()).unwrap_or(false)
     }
 
     /// Size of the largest packet as the kernel counts it, with the interface's header.
@@ -113,8 +127,28 @@ impl BackEnd {
         if let Some(lacking) = self.needs.iter().find_map(|feature| inputs.capabilities.lacks(*feature)) {
             return Err(refusal(lacking));
         }
-        Ok((self.make)(inputs, ShaperPlan::empty(self.id, &inputs.device.name)))
+        let mut plan = (self.make)(inputs, ShaperPlan::empty(self.id, &inputs.device.name));
+        plan.notes.extend(link_speed_note(inputs));
+        Ok(plan)
     }
+}
+
+/// Note on a rate that the interface's link does not reach.
+fn link_speed_note(inputs: &PlanInputs<'_>) -> Option<String> {
+    let speed = inputs.device.link_speed?;
+    let above: Vec<String> = Direction::BOTH
+        .into_iter()
+        .filter_map(|direction| Some((direction, inputs.line.rate(direction).filter(|rate| *rate > speed)?)))
+        .map(|(direction, rate)| format!("{} {}", display::rate(rate), direction.name()))
+        .collect();
+    let name = &inputs.device.name;
+    (!above.is_empty()).then(|| {
+        format!(
+            "The link of {name} runs at {}, below {}: the queue forms in front of the link, and this shaper changes nothing.",
+            display::rate(speed),
+            above.join(" and ")
+        )
+    })
 }
 
 /// All back ends, in order of preference.
