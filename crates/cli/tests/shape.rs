@@ -192,6 +192,60 @@ fn status_names_an_intermediate_device_that_passes_nothing_on() {
     assert_eq!(host.tree(), before);
 }
 
+/// A shaper is known by the present name of its interface, and by the earlier one.
+#[test]
+fn a_renamed_interface_keeps_its_shaper() {
+    let host = Host::new();
+    let before = host.tree();
+    let rename = |from: &str, to: &str| {
+        for line in [format!("down {from}"), format!("name {from} {to}"), format!("up {to}")] {
+            let (what, names) = line.split_once(' ').expect("two words");
+            let line = match names.split_once(' ') {
+                Some((from, to)) => format!("link set {from} name {to}"),
+                None => format!("link set {names} {what}"),
+            };
+            host.program("ip", &line);
+        }
+    };
+    let set_up = |device: &str| host.shape(&[device, "--up", "20M", "--down", "50M", "--json"]).expect_code(0).json();
+    let is_well = |device: &str| {
+        let status = host.shape(&[device, "status", "--json"]).expect_code(0).json();
+        assert_eq!(text(&status, "/shapers/0/device"), "wan0", "{status:#}");
+        assert_eq!(array(&status, "/shapers/0/directions").len(), 2, "{status:#}");
+    };
+    for name in ["line0", "wan0", ""] {
+        set_up("line0");
+        rename("line0", "wan0");
+        is_well("wan0");
+        is_well("line0");
+        assert_eq!(text(&set_up("wan0"), "/outcome"), "unchanged");
+        if name.is_empty() {
+            let mut rollback = host.namespace.command(env!("CARGO_BIN_EXE_linerate"));
+            rollback.arg("rollback").env("LINERATE_STATE", host.state.path("state"));
+            run(rollback, LIMIT).expect_code(0);
+        } else {
+            host.shape(&[name, "off"]).expect_code(0);
+        }
+        assert!(array(&host.shape(&["status", "--json"]).expect_code(0).json(), "/shapers").is_empty());
+        rename("wan0", "line0");
+        assert!(eventually(LIMIT, || host.tree() == before), "{name}: {}", host.tree());
+    }
+    // Another interface that has got the name has its own intermediate device.
+    set_up("line0");
+    rename("line0", "wan0");
+    host.program("ip", "link add line0 type veth peer name line2");
+    set_up("line0");
+    assert_eq!(host.program("ip", "-o link show type ifb").lines().count(), 2);
+    for device in ["wan0", "line0"] {
+        let status = host.shape(&[device, "status", "--json"]).expect_code(0).json();
+        assert_eq!(text(&status, "/shapers/0/device"), device, "{status:#}");
+        host.shape(&[device, "off"]).expect_code(0);
+    }
+    host.program("ip", "link del line0");
+    rename("wan0", "line0");
+    assert!(eventually(LIMIT, || host.tree() == before), "{}", host.tree());
+}
+
 /// Process and watchdog are killed: the shaper is still known by its arguments.
 #[test]
 fn an_unconfirmed_shaper_without_its_process_is_known() {

@@ -3,7 +3,7 @@
 use crate::guest::run;
 use crate::support::document::number;
 
-/// Payloads of UDP, and the cells that a packet of each takes with its headers (28 bytes) and PPPoE over LLC/SNAP (40).
+/// Payloads of UDP, and the cells that a packet of each takes with its headers (28 bytes) and those of the link (40).
 const PAYLOADS: [(u32, f64); 4] = [(20, 2.0), (172, 5.0), (173, 6.0), (1464, 32.0)];
 
 /// A payload's share of the cells is the goodput's share of the link's 8128 kbit/s.

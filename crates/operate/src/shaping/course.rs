@@ -9,6 +9,7 @@ use linerate_documents::shaper::ShaperOutcome;
 use linerate_model::change::ChangeTarget;
 use linerate_shape::back_ends::DeviceProperties;
 use linerate_shape::capability::KernelCapabilities;
+use linerate_shape::plan::intermediate_device;
 use linerate_shape::script;
 use linerate_shape::verify::PerDirection;
 use linerate_sys::address_translation::translates_sources;
@@ -158,7 +159,8 @@ pub fn set_up(
         }
         tried => tried?,
     };
-    let (recorded, facts) = with_address_translation(recorded, facts(&device)?);
+    let (recorded, mut facts) = with_address_translation(recorded, facts(&device)?);
+    facts.intermediate = intermediate_name((&store, &host), &facts)?;
     let mut shaper = Shaper::plan((&store, &host, guard), recorded, facts, found)?;
     add_route_mtu(&mut shaper, request)?;
     if request.dry_run {
@@ -175,6 +177,21 @@ pub fn set_up(
     }
     course.check_foreign(&device)?;
     course.set_up(shaper, None)
+}
+
+/// Name of the intermediate device: that of the active shaper, which stays when the interface is renamed, or one that no
+/// other shaper has from an earlier name of its interface.
+fn intermediate_name((store, host): (&ChangeStore, &RealHost), facts: &DeviceProperties) -> Result<String, ShapeError> {
+    let all = record::all(store, host)?;
+    if let Some(own) = all.iter().find(|shaper| shaper.device == facts.name) {
+        return Ok(own.intermediate.clone());
+    }
+    let is_taken = all.iter().any(|shaper| shaper.intermediate == facts.intermediate);
+    Ok(if is_taken {
+        intermediate_device(&format!("{}-{}", facts.name, all.len()))
+    } else {
+        facts.intermediate.clone()
+    })
 }
 
 /// Adds what the host does with addresses. What was found is recorded, so that the same is set up at boot, when the rules
@@ -276,7 +293,7 @@ impl<'a> ShapingCourse<'a> {
     fn replace(&mut self, mut shaper: Shaper<'a>, standing: &ActiveShaper) -> Result<ShapeEnd, ShapeError> {
         let id = standing.set.id;
         let host = (self.store, self.host as &dyn HostAccess, RollbackGuard::Unguarded);
-        let old = Shaper::open_active(host, shaper.device(), standing).ok();
+        let old = Shaper::open_active(host, standing).ok();
         // The route's MTU is a change of its own beside the tree.
         let route_mtu = standing.recorded.as_ref().and_then(|recorded| recorded.line.route_mtu);
         let wants_more = route_mtu != self.request.recorded.line.route_mtu

@@ -91,9 +91,9 @@ impl<'a> Shaper<'a> {
     /// Opens the active shaper.
     pub(crate) fn open_active(
         host: (&'a ChangeStore, &'a dyn HostAccess, RollbackGuard),
-        device: &str,
         standing: &ActiveShaper,
     ) -> Result<Self, ShapeError> {
+        let device = &standing.device;
         let Some(recorded) = &standing.recorded else {
             let text =
                 format!("the arguments of the shaper of {device} (changes {}) are not recorded", standing.set.id);
@@ -102,7 +102,8 @@ impl<'a> Shaper<'a> {
         let mut planned = recorded.clone();
         planned.line.back_end = standing.back_end.clone().or(planned.line.back_end);
         let found = trials::capabilities(planned.line.back_end.as_deref())?;
-        let shaper = Self::plan(host, planned, facts(device)?, found)?;
+        let facts = DeviceProperties { intermediate: standing.intermediate.clone(), ..facts(device)? };
+        let shaper = Self::plan(host, planned, facts, found)?;
         Ok(Self { recorded: recorded.clone(), is_up: true, kept: Some(standing.set.id), was_kept: true, ..shaper })
     }
 
@@ -139,7 +140,7 @@ impl<'a> Shaper<'a> {
 
     /// Re-reads the interface, which may be a new one of the same name.
     pub(crate) fn refresh_device(&mut self) -> Result<(), ShapeError> {
-        self.facts = facts(&self.facts.name)?;
+        self.facts = DeviceProperties { intermediate: self.facts.intermediate.clone(), ..facts(&self.facts.name)? };
         self.line.mtu = self.recorded.line.link(self.facts.mtu).mtu;
         self.replan()
     }
@@ -191,7 +192,7 @@ impl<'a> Shaper<'a> {
         };
         let trial = ChangeTrial::begin(self.store, self.host, &self.changes(), &options)?;
         // Before the first change: a shaper that outlives its process and the watchdog is still known by its arguments.
-        record::keep(self.store, trial.id(), &self.recorded, self.choice.back_end.id)?;
+        record::keep(self.store, trial.id(), &self.recorded, self.realisation())?;
         self.trial = Some(trial);
         Ok(())
     }
@@ -200,7 +201,7 @@ impl<'a> Shaper<'a> {
     pub(crate) fn keep(&mut self) -> Result<(), ShapeError> {
         let Some(trial) = self.trial.take() else { return Ok(()) };
         let id = trial.id();
-        record::keep(self.store, id, &self.recorded, self.choice.back_end.id)?;
+        record::keep(self.store, id, &self.recorded, self.realisation())?;
         let keep = KeepOptions { file: None, evidence: String::new(), warnings: Vec::new() };
         match trial.keep(&keep) {
             Ok(_) => {
@@ -252,7 +253,12 @@ impl<'a> Shaper<'a> {
     /// Records the new arguments of the active shaper.
     pub(crate) fn update_record(&mut self, id: ChangeId) -> Result<(), ShapeError> {
         (self.kept, self.was_kept) = (Some(id), true);
-        record::keep(self.store, id, &self.recorded, self.choice.back_end.id)
+        record::keep(self.store, id, &self.recorded, self.realisation())
+    }
+
+    /// Back end and intermediate device, as recorded.
+    fn realisation(&self) -> (&str, &str) {
+        (self.choice.back_end.id, &self.facts.intermediate)
     }
 
     /// Runs `tc` commands in the long-running process.

@@ -8,10 +8,7 @@ use linerate_units::{BitRate, ByteCount};
 use super::builder::{DirectionBuilder, keep_out};
 use super::{PlanInputs, sizes};
 use crate::capability::{KernelCapabilities, KernelFeature};
-use crate::plan::{
-    AggregatedPackets, FilterProtocol, FilterTarget, IngressControl, QdiscHandle, ShaperPlan, TcParent,
-    intermediate_device,
-};
+use crate::plan::{AggregatedPackets, FilterProtocol, FilterTarget, IngressControl, QdiscHandle, ShaperPlan, TcParent};
 use crate::policy::TrafficImportance;
 
 const INGRESS: KernelFeature = KernelFeature::Discipline("ingress");
@@ -97,7 +94,7 @@ fn add_redirect(
     (kind, all): (&'static str, &str),
     shape: impl Fn(&mut DirectionBuilder<'_>),
 ) {
-    let name = intermediate_device(&inputs.device.name);
+    let name = inputs.device.intermediate.clone();
     let mut builder = DirectionBuilder::new(inputs, Direction::Down, &name, rate);
     builder.make_device("received packets can be queued only on the egress of another device");
     shape(&mut builder);

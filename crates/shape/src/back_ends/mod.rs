@@ -21,7 +21,7 @@ use linerate_units::{BitRate, ByteCount, Mtu, Ratio, display};
 
 use crate::capability::{KernelCapabilities, KernelFeature};
 use crate::link::AccessLink;
-use crate::plan::ShaperPlan;
+use crate::plan::{ShaperPlan, intermediate_device};
 use crate::policy::TrafficPolicy;
 use crate::refusal::ShaperRefusal;
 
@@ -30,6 +30,8 @@ use crate::refusal::ShaperRefusal;
 pub struct DeviceProperties {
     /// Name.
     pub name: String,
+    /// Name of the device to which received packets are redirected.
+    pub intermediate: String,
     /// MTU.
     pub mtu: Mtu,
     /// Link-layer header bytes that the kernel counts: 14 for Ethernet, 0 for PPP and tunnels.
@@ -50,6 +52,7 @@ impl DeviceProperties {
     pub fn ethernet(name: &str) -> Self {
         Self {
             name: name.to_owned(),
+            intermediate: intermediate_device(name),
             mtu: Mtu::new(1500),
             header: ByteCount::new(14),
             transmit_queues: None,

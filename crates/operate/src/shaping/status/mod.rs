@@ -49,18 +49,19 @@ pub fn begin<'a>(
     device: Option<&str>,
 ) -> Result<Vec<ObservedShaper<'a>>, ShapeError> {
     let all = record::all(store, host)?;
-    let wanted = all.iter().filter(|(name, _)| device.is_none_or(|device| device == name));
-    Ok(wanted.map(|(name, standing)| ObservedShaper::new(store, host, name, standing)).collect())
+    let is_wanted =
+        |shaper: &&ActiveShaper| device.is_none_or(|device| device == shaper.device || device == shaper.device_then);
+    Ok(all.iter().filter(is_wanted).map(|standing| ObservedShaper::new(store, host, standing)).collect())
 }
 
 impl<'a> ObservedShaper<'a> {
     /// One that cannot be read, as its interface is gone, hides no other.
-    fn new(store: &'a ChangeStore, host: &'a RealHost, device: &str, standing: &ActiveShaper) -> Self {
-        let shaper = Shaper::open_active((store, host, RollbackGuard::Unguarded), device, standing);
+    fn new(store: &'a ChangeStore, host: &'a RealHost, standing: &ActiveShaper) -> Self {
+        let shaper = Shaper::open_active((store, host, RollbackGuard::Unguarded), standing);
         let readings =
             shaper.and_then(|shaper| Ok(ShaperReadings { before: ShaperSample::read(shaper.plan())?, shaper }));
         Self {
-            device: device.to_owned(),
+            device: standing.device.clone(),
             changes: standing.set.id.get(),
             back_end: standing.back_end.clone().unwrap_or_else(|| "unknown back end".to_owned()),
             arguments: standing.recorded.as_ref().map(RecordedShaper::arguments).unwrap_or_default(),
