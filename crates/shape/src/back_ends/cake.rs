@@ -15,6 +15,7 @@ use crate::capability::KernelFeature;
 use crate::link::{AccessLink, LinkLayer};
 use crate::plan::{FilterTarget, ShaperPlan, TcParent};
 use crate::policy::{FairnessUnit, TrafficImportance};
+use crate::prediction::ShaperTurn;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
     id: "cake",
@@ -104,6 +105,9 @@ pub(super) fn options(builder: &DirectionBuilder<'_>) -> String {
     format!("bandwidth {rate} {tins} {fairness} {address}{wash} {side} no-ack-filter split-gso rtt {time} {layer}")
 }
 
+/// Packets of a flow that wait in its own queue: CAKE's target is never below one and a half.
+const OWN_PACKETS: u32 = 5;
+
 /// Rate in bit/s below which queues are tuned for a longer round trip.
 const SLOW_RATE: f64 = 20e6;
 /// Factor of the longer round trip.
@@ -151,12 +155,15 @@ pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &'static str) {
         builder.note("CAKE's four tins also follow codepoints, in addition to the given rules.");
     }
     let own = sizes::target(inputs, builder.rate, round_trip(inputs.line, builder.rate) / 20);
-    builder.predict(TrafficImportance::Interactive, Duration::ZERO, own);
-    builder.predict(TrafficImportance::Default, Duration::ZERO, own);
+    // A queue exceeds the target for a while before CAKE drops.
+    let own = builder.own_queue(OWN_PACKETS, own * 5 / 4);
+    for importance in [TrafficImportance::Interactive, TrafficImportance::Default] {
+        builder.predict(importance, (ShaperTurn::Next, Duration::ZERO), own);
+    }
     if has_classification(inputs) {
         // The bulk tin has a sixteenth of the link when the others are full.
         let packet = builder.packet_time();
-        builder.predict(TrafficImportance::Bulk, packet * 16, own * 16);
+        builder.predict(TrafficImportance::Bulk, (ShaperTurn::Next, packet * 16), own * 16);
     }
 }
 

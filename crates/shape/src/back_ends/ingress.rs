@@ -10,6 +10,7 @@ use super::{PlanInputs, sizes};
 use crate::capability::{KernelCapabilities, KernelFeature};
 use crate::plan::{AggregatedPackets, FilterProtocol, FilterTarget, IngressControl, QdiscHandle, ShaperPlan, TcParent};
 use crate::policy::TrafficImportance;
+use crate::prediction::ShaperTurn;
 
 const INGRESS: KernelFeature = KernelFeature::Discipline("ingress");
 const U32: KernelFeature = KernelFeature::Filter("u32");
@@ -148,7 +149,7 @@ fn policed(inputs: &PlanInputs<'_>, plan: &mut ShaperPlan, rate: BitRate, (kind,
     let drained = rate.time_to_send(bucket).unwrap_or_default();
     for importance in [TrafficImportance::Interactive, TrafficImportance::Default] {
         // The bucket's content may wait in the queue at the link's far end.
-        builder.predict(importance, drained / 2, drained);
+        builder.predict(importance, (ShaperTurn::AtOnce, drained / 2), drained);
     }
     builder.finish(plan);
     plan.receiving = IngressControl::Policed;

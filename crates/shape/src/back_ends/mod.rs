@@ -23,6 +23,7 @@ use crate::capability::{KernelCapabilities, KernelFeature};
 use crate::link::AccessLink;
 use crate::plan::{ShaperPlan, intermediate_device};
 use crate::policy::TrafficPolicy;
+use crate::prediction::PredictedDelays;
 use crate::refusal::ShaperRefusal;
 
 /// Properties of the interface to shape.
@@ -131,6 +132,7 @@ impl BackEnd {
             return Err(refusal(lacking));
         }
         let mut plan = (self.make)(inputs, ShaperPlan::empty(self.id, &inputs.device.name));
+        plan.prediction = PredictedDelays::new(inputs.line, &plan.behaviours);
         plan.notes.extend(link_speed_note(inputs));
         Ok(plan)
     }
