@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use linerate_model::change::ChangeTarget;
 
 use crate::id::ChangeId;
+use crate::rollback::RestoreOutcome;
 
 /// Result of changing a host, or of rolling changes back.
 pub type Result<T> = core::result::Result<T, ChangeError>;
@@ -100,6 +101,14 @@ pub enum ChangeError {
         expected: String,
         /// Present value.
         found: String,
+    },
+    /// The interface of a target is no longer in this network namespace.
+    #[error("{target} is not changed: {outcome}")]
+    InterfaceLost {
+        /// The target.
+        target: ChangeTarget,
+        /// Location of the interface.
+        outcome: RestoreOutcome,
     },
     /// A plan that names the same target twice.
     #[error("the plan changes {target} twice: name each target once")]

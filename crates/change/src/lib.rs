@@ -14,6 +14,7 @@ mod comparison;
 pub mod drop_in;
 mod error;
 mod id;
+mod interfaces;
 mod journal;
 mod rollback;
 #[cfg(test)]

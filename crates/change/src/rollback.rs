@@ -39,6 +39,13 @@ pub enum RestoreOutcome {
     },
     /// The interface or the network namespace no longer exists.
     Gone,
+    /// The interface is in another network namespace, with this change.
+    Moved {
+        /// Name of the interface there.
+        name: String,
+        /// File that names the network namespace.
+        file: String,
+    },
     /// A reboot has undone the change.
     LostAtReboot,
     /// The previous value could not be restored.
@@ -49,7 +56,7 @@ impl RestoreOutcome {
     /// True when nothing of the change is left at the target.
     #[must_use]
     pub const fn is_restored(&self) -> bool {
-        !matches!(self, Self::ChangedByOthers { .. } | Self::Failed(_))
+        !matches!(self, Self::ChangedByOthers { .. } | Self::Moved { .. } | Self::Failed(_))
     }
 
     /// The outcome with values for display ([`shown`]).
@@ -72,6 +79,7 @@ impl RestoreOutcome {
             Self::NeverWritten => "never_written",
             Self::ChangedByOthers { .. } => "changed_by_others",
             Self::Gone => "gone",
+            Self::Moved { .. } => "moved",
             Self::LostAtReboot => "lost_at_reboot",
             Self::Failed(_) => "failed",
         }
@@ -91,6 +99,12 @@ impl fmt::Display for RestoreOutcome {
                 formatter.write_str("left alone: another program has removed it since")
             }
             Self::Gone => formatter.write_str("removed with its interface or namespace"),
+            Self::Moved { name, file } => write!(
+                formatter,
+                "not restored: its interface is {name} in another network namespace ({file}): move it back \
+                 (`nsenter --net={file} ip link set dev {name} netns PID`, PID of a process in this namespace) and roll \
+                 back again"
+            ),
             Self::LostAtReboot => formatter.write_str("undone by a reboot"),
             Self::Failed(reason) => write!(formatter, "not restored: {reason}"),
         }
@@ -236,7 +250,7 @@ fn roll_back_set(
 /// Rolls back everything that a session's set has done.
 pub(crate) fn roll_back_all(session: &mut ChangeSession<'_>, here: &HostIdentity, reason: &str) -> RollbackReport {
     let set = &session.set;
-    let (was_kept, began_in) = (set.kept.is_some(), set.identity.clone());
+    let (has_file, began_in) = (set.file.is_some(), set.identity.clone());
     let was_closed_clean = matches!(set.closed, Some((_, true, _)));
     // The file first: after a power cut in between, the next boot does not apply the settings again.
     let file = session.revert_file();
@@ -245,8 +259,8 @@ pub(crate) fn roll_back_all(session: &mut ChangeSession<'_>, here: &HostIdentity
         items.filter(|(_, item)| item.phase != ChangePhase::Replaced).map(|(index, _)| index).collect();
     let lost = |target: &ChangeTarget| -> Option<RestoreOutcome> {
         if began_in.boot != here.boot {
-            // Only kept settings are applied again at boot.
-            let came_back = was_kept && matches!(target, ChangeTarget::Setting { .. });
+            // A boot applies the file, also when a power cut came before the record that the set is kept.
+            let came_back = has_file && matches!(target, ChangeTarget::Setting { .. });
             return (!came_back).then_some(RestoreOutcome::LostAtReboot);
         }
         (began_in.namespace != here.namespace && target.is_of_network_namespace()).then_some(RestoreOutcome::Gone)

@@ -8,6 +8,7 @@ use linerate_units::serde::nanoseconds;
 use crate::comparison::{is_unchanged, optional_value_matches, shown, value_matches};
 use crate::drop_in;
 use crate::error::{ChangeError, Result};
+use crate::interfaces::identities;
 use crate::journal::{Journal, JournalRecord, WriteOutcome};
 use crate::rollback::{FileRollbackReport, RestoreOutcome, RollbackMode, TargetReport};
 use crate::set::{ChangePhase, ChangeSet, PlannedChange};
@@ -47,10 +48,7 @@ impl ChangeSession<'_> {
         }
         if let Err(error) = self.record(record) {
             let _ = self.set.apply(record);
-            let note = format!("the rollback is not recorded: {error}");
-            if !self.notes.contains(&note) {
-                self.notes.push(note);
-            }
+            self.note(format!("the rollback is not recorded: {error}"));
         }
     }
 
@@ -78,12 +76,14 @@ impl ChangeSession<'_> {
             self.host.check_restorable(target, found)?;
         }
         let change = HostChange { from: found, ..change.clone() };
-        self.record(&JournalRecord::Planned { index: self.set.items.len(), change: change.clone() })
+        let interfaces = identities(self.host, &change)?;
+        self.record(&JournalRecord::Planned { index: self.set.items.len(), change, interfaces })
     }
 
     /// Applies one change. On an error the host has the previous value, as far as that can be restored; what cannot be
     /// restored at once stays in the set for the rollback.
     pub(crate) fn apply(&mut self, index: usize) -> Result<WriteOutcome> {
+        self.check_interfaces(index)?;
         let HostChange { target, from, to, .. } = self.set.items[index].change.clone();
         let current = self.host.read(&target)?;
         if !optional_value_matches(&target, from.as_deref(), current.as_deref()) {
@@ -208,7 +208,12 @@ impl ChangeSession<'_> {
 
     /// Restores the previous value of the target of one change, if the present value is linerate's.
     fn put_back(&mut self, index: usize) -> RestoreOutcome {
-        let back = self.try_to_put_back(index);
+        let HostChange { target, from, .. } = self.set.items[index].change.clone();
+        let back = self.follow_interfaces(index).unwrap_or_else(|| self.try_to_put_back(index));
+        if self.set.items[index].change.target != target && back.is_restored() {
+            // An interrupted rollback may have left it under the earlier name.
+            self.remove_intermediate_device(&target, from.as_deref());
+        }
         self.taken_back(index, &back);
         back
     }
@@ -250,13 +255,6 @@ impl ChangeSession<'_> {
                     shown(&target, &from)
                 ))
             }
-        }
-    }
-
-    /// Removes the intermediate device of a removed interface: writing deletes it, and then fails.
-    fn remove_intermediate_device(&self, target: &ChangeTarget, from: Option<&str>) {
-        if self.mode == RollbackMode::ForReal && matches!(target, ChangeTarget::TrafficControl { .. }) {
-            let _ = self.host.write(target, from);
         }
     }
 

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::path::{Path, PathBuf};
 
-use linerate_model::change::{ChangeTarget, HostChange};
+use linerate_model::change::{ChangeTarget, HostChange, InterfaceIdentity};
 use linerate_sys::host_access::HostIdentity;
 use linerate_units::WallTime;
 
@@ -45,6 +45,8 @@ pub struct ChangeSet {
 pub struct PlannedChange {
     /// The change; `from` is the value when it was planned.
     pub change: HostChange,
+    /// Interfaces that the target or its values name, as they were when it was planned.
+    pub interfaces: Vec<InterfaceIdentity>,
     /// Progress of the change.
     pub phase: ChangePhase,
     /// Latest message about it, for the user; may be empty.
@@ -79,10 +81,35 @@ pub enum ChangePhase {
 }
 
 impl ChangePhase {
+    /// The same phase with its value in another form.
+    fn with_value(self, convert: impl Fn(String) -> String) -> Self {
+        match self {
+            Self::InForce { now } => Self::InForce { now: now.map(convert) },
+            Self::TakingBack { now } => Self::TakingBack { now: now.map(|now| now.map(convert)) },
+            other => other,
+        }
+    }
+
     /// True when something of the change may be on the host.
     #[must_use]
     pub const fn is_on_the_host(&self) -> bool {
         matches!(self, Self::Attempted | Self::InForce { .. } | Self::TakingBack { .. })
+    }
+}
+
+impl PlannedChange {
+    /// Follows the rename of an interface, in memory: the journal has the names of the time of its records.
+    pub(crate) fn follow_rename(&mut self, old: &str, new: &str) {
+        let target = self.change.target.clone();
+        let renamed = |value: String| target.value_with_renamed(&value, old, new);
+        let HostChange { from, to, .. } = &mut self.change;
+        *from = from.take().map(renamed);
+        *to = renamed(core::mem::take(to));
+        self.phase = core::mem::replace(&mut self.phase, ChangePhase::Planned).with_value(renamed);
+        self.change.target = target.with_renamed(old, new);
+        for interface in self.interfaces.iter_mut().filter(|interface| interface.name == old) {
+            new.clone_into(&mut interface.name);
+        }
     }
 }
 
@@ -193,10 +220,11 @@ impl ChangeSet {
     /// Applies one more record; `None` when the record does not fit.
     pub(crate) fn apply(&mut self, record: &JournalRecord) -> Option<()> {
         match record {
-            JournalRecord::Planned { index, change } if *index == self.items.len() => {
+            JournalRecord::Planned { index, change, interfaces } if *index == self.items.len() => {
                 self.mark_replaced(&change.target);
                 self.items.push(PlannedChange {
                     change: change.clone(),
+                    interfaces: interfaces.clone(),
                     phase: ChangePhase::Planned,
                     message: String::new(),
                 });

@@ -67,7 +67,8 @@ fn expected(
         .collect();
     let vanished = happened().any(|fault| matches!(fault, WriteFault::Vanishes(_)));
     let all = (0..TARGETS).map(target);
-    all.filter(|target| !others.contains(&target) && (!vanished || target.interface().is_none()))
+    let ends = |target: &ChangeTarget| !target.interfaces([before[target].as_str()]).is_empty();
+    all.filter(|target| !others.contains(&target) && !(vanished && ends(target)))
         .map(|target| (target.clone(), before.get(&target).cloned()))
         .collect()
 }

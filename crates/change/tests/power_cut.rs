@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use linerate_change::{ChangeSetState, ChangeStore, ChangeTrial, RollbackMode, pending, recover, roll_back};
-use linerate_model::change::{ChangeGroup, ChangeTarget};
-use linerate_sys::host_access::{FakeHost, HostAccess, HostIdentity};
+use linerate_model::change::{ChangeGroup, ChangeTarget, InterfaceIdentity};
+use linerate_sys::host_access::{FakeHost, HostAccess, HostIdentity, InterfaceLocation};
 use support::{CrashingHost, FILE, Scratch, everything, host, keep, options, plan, state};
 
 /// A write, and the length of the journal at that time.
@@ -68,6 +68,14 @@ impl HostAccess for RecordingHost<'_> {
 
     fn way_into_namespace(&self, namespace: u64) -> Option<String> {
         self.host.way_into_namespace(namespace)
+    }
+
+    fn interface_identity(&self, name: &str) -> linerate_sys::Result<Option<InterfaceIdentity>> {
+        self.host.interface_identity(name)
+    }
+
+    fn locate_interface(&self, interface: &InterfaceIdentity) -> linerate_sys::Result<InterfaceLocation> {
+        self.host.locate_interface(interface)
     }
 }
 

@@ -10,10 +10,11 @@ use linerate_change::{
     roll_back,
 };
 use linerate_model::change::{
-    ChangeGroup, ChangePlan, ChangeReason, ChangeTarget, EffectTiming, HostChange, intermediate_device,
+    ChangeGroup, ChangePlan, ChangeReason, ChangeTarget, EffectTiming, HostChange, InterfaceIdentity,
+    intermediate_device,
 };
 use linerate_sys::command;
-use linerate_sys::host_access::{HostAccess, HostIdentity, RealHost};
+use linerate_sys::host_access::{HostAccess, HostIdentity, InterfaceLocation, RealHost};
 use linerate_sys::namespace::NetworkNamespace;
 use linerate_units::WallTime;
 use support::{Scratch, options};
@@ -219,6 +220,14 @@ impl HostAccess for KilledHost {
 
     fn way_into_namespace(&self, namespace: u64) -> Option<String> {
         RealHost.way_into_namespace(namespace)
+    }
+
+    fn interface_identity(&self, name: &str) -> linerate_sys::Result<Option<InterfaceIdentity>> {
+        RealHost.interface_identity(name)
+    }
+
+    fn locate_interface(&self, interface: &InterfaceIdentity) -> linerate_sys::Result<InterfaceLocation> {
+        RealHost.locate_interface(interface)
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use support::Scratch;
 use support::document::{array, number, text};
 use support::namespace::Namespace;
-use support::process::{FinishedChild, Process, eventually, run};
+use support::process::{FinishedChild, Process, eventually, run, send_signal};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -152,6 +152,150 @@ fn a_shaper_whose_intermediate_device_is_gone_can_be_switched_off() {
     assert_eq!(host.tree(), before);
 }
 
+/// All packets that arrive are lost, while every queueing discipline is as planned.
+#[test]
+fn status_names_an_intermediate_device_that_passes_nothing_on() {
+    let host = Host::new();
+    let before = host.tree();
+    let faults = |kind: &str| {
+        let document = host.shape(&["line0", "status", "--json"]).expect_code(1).json();
+        let shaper = &document["shapers"][0];
+        array(shaper, &format!("/{kind}"))
+            .iter()
+            .map(|one| one.as_str().unwrap_or_default().to_owned())
+            .collect::<String>()
+    };
+    host.shape(&["line0", "--up", "20M", "--down", "50M"]).expect_code(0);
+    host.program("ip", "link set ifb4line0 down");
+    assert!(faults("warnings").contains("`ip link set ifb4line0 up`"), "{}", faults("warnings"));
+    host.program("ip", "link set ifb4line0 up");
+    host.shape(&["line0", "status", "--once"]).expect_code(0);
+    host.program("ip", "link del ifb4line0");
+    assert!(faults("warnings").contains("`linerate shape line0 off`"), "{}", faults("warnings"));
+    host.shape(&["line0", "off"]).expect_code(0);
+    assert_eq!(host.tree(), before);
+    // A redirect that another program has changed.
+    host.shape(&["line0", "--up", "20M", "--down", "50M"]).expect_code(0);
+    host.program("ip", "link add other0 type ifb");
+    host.program("tc", "filter del dev line0 ingress");
+    host.program(
+        "tc",
+        "filter add dev line0 ingress prio 1 u32 match u32 0 0 action mirred egress redirect dev other0",
+    );
+    let differences = faults("differences");
+    assert!(differences.contains("redirected to other0 instead of ifb4line0"), "{differences}");
+    host.program("tc", "qdisc del dev line0 ingress");
+    host.program("ip", "link del other0");
+    host.shape(&["line0", "--up", "20M", "--down", "50M"]).expect_code(0);
+    host.shape(&["line0", "status", "--once"]).expect_code(0);
+    host.shape(&["line0", "off"]).expect_code(0);
+    assert_eq!(host.tree(), before);
+}
+
+/// A shaper is known by the present name of its interface, and by the earlier one.
+#[test]
+fn a_renamed_interface_keeps_its_shaper() {
+    let host = Host::new();
+    let before = host.tree();
+    let rename = |from: &str, to: &str| {
+        for line in [format!("down {from}"), format!("name {from} {to}"), format!("up {to}")] {
+            let (what, names) = line.split_once(' ').expect("two words");
+            let line = match names.split_once(' ') {
+                Some((from, to)) => format!("link set {from} name {to}"),
+                None => format!("link set {names} {what}"),
+            };
+            host.program("ip", &line);
+        }
+    };
+    let set_up = |device: &str| host.shape(&[device, "--up", "20M", "--down", "50M", "--json"]).expect_code(0).json();
+    let is_well = |device: &str| {
+        let status = host.shape(&[device, "status", "--json"]).expect_code(0).json();
+        assert_eq!(text(&status, "/shapers/0/device"), "wan0", "{status:#}");
+        assert_eq!(array(&status, "/shapers/0/directions").len(), 2, "{status:#}");
+    };
+    for name in ["line0", "wan0", ""] {
+        set_up("line0");
+        rename("line0", "wan0");
+        is_well("wan0");
+        is_well("line0");
+        assert_eq!(text(&set_up("wan0"), "/outcome"), "unchanged");
+        if name.is_empty() {
+            let mut rollback = host.namespace.command(env!("CARGO_BIN_EXE_linerate"));
+            rollback.arg("rollback").env("LINERATE_STATE", host.state.path("state"));
+            run(rollback, LIMIT).expect_code(0);
+        } else {
+            host.shape(&[name, "off"]).expect_code(0);
+        }
+        assert!(array(&host.shape(&["status", "--json"]).expect_code(0).json(), "/shapers").is_empty());
+        rename("wan0", "line0");
+        assert!(eventually(LIMIT, || host.tree() == before), "{name}: {}", host.tree());
+    }
+    // Another interface that has got the name has its own intermediate device.
+    set_up("line0");
+    rename("line0", "wan0");
+    host.program("ip", "link add line0 type veth peer name line2");
+    set_up("line0");
+    assert_eq!(host.program("ip", "-o link show type ifb").lines().count(), 2);
+    for device in ["wan0", "line0"] {
+        let status = host.shape(&[device, "status", "--json"]).expect_code(0).json();
+        assert_eq!(text(&status, "/shapers/0/device"), device, "{status:#}");
+        host.shape(&[device, "off"]).expect_code(0);
+    }
+    host.program("ip", "link del line0");
+    rename("wan0", "line0");
+    assert!(eventually(LIMIT, || host.tree() == before), "{}", host.tree());
+}
+
+/// Process and watchdog are killed: the shaper is still known by its arguments.
+#[test]
+fn an_unconfirmed_shaper_without_its_process_is_known() {
+    let host = Host::new();
+    let before = host.tree();
+    let waiting = Process::start(host.command(&["line0", "--up", "20M", "--confirm-within", "50s"]));
+    assert!(eventually(LIMIT, || waiting.stderr().contains("confirm")));
+    let watchdog = std::fs::read_to_string(host.state.path("state/changes/1/watchdog")).expect("recorded");
+    for process in [watchdog.trim().parse().expect("a number"), waiting.id()] {
+        send_signal(process, "KILL");
+    }
+    drop(waiting);
+    let status = host.shape(&["line0", "status", "--json"]).json();
+    assert_eq!(status["shapers"][0]["directions"][0]["set_bits_per_second"], 20e6, "{status:#}");
+    host.shape(&["line0", "off"]).expect_code(0);
+    assert_eq!(host.tree(), before);
+}
+
+/// A veth reports 10 Gbit/s.
+#[test]
+fn a_rate_above_the_links_is_noted() {
+    let host = Host::new();
+    let noted = |rate: &str| {
+        host.shape(&["line0", "--up", rate, "--dry-run"]).expect_code(0).stdout.contains("The link of line0 runs at")
+    };
+    assert!(noted("90G") && !noted("9G"));
+}
+
+/// CAKE distinguishes the hosts behind this one.
+#[test]
+fn a_host_that_masquerades_is_recognised() {
+    let host = Host::new();
+    let arguments = |options: &[&str]| {
+        let document = host.shape(&[&["line0", "--up", "20M", "--dry-run", "--json"][..], options].concat());
+        array(&document.expect_code(0).json(), "/arguments")
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let has = |options: &[&str], wanted: &str| arguments(options).iter().any(|argument| argument == wanted);
+    assert!(!has(&[], "--nat"));
+    host.program("nft", "add table ip out");
+    host.program("nft", "add chain ip out post { type nat hook postrouting priority 100 ; }");
+    host.program("nft", "add rule ip out post oifname line1 masquerade");
+    assert!(!has(&[], "--nat"), "another interface's");
+    host.program("nft", "add rule ip out post oifname line0 masquerade");
+    assert!(has(&[], "--nat") && has(&["--no-nat"], "--no-nat") && !has(&["--per-flow"], "--nat"));
+}
+
 #[test]
 fn a_dry_run_and_a_script_touch_nothing() {
     let host = Host::new();
@@ -228,7 +372,6 @@ fn a_smaller_mtu_is_a_route_change_that_is_restored() {
     assert_eq!((host.tree(), route()), before);
 }
 
-/// Number of lines of all files below a directory.
 #[test]
 fn a_shaper_whose_interface_is_gone_hides_no_other() {
     let host = Host::new();
@@ -277,6 +420,7 @@ fn one_flow_fills_the_rate() {
     assert!(host.program("ip", "-d link show dev line0").contains("gso_max_segs 65535"), "restored");
 }
 
+/// Number of lines of all files below a directory.
 fn lines_below(folder: &Path) -> usize {
     let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let lines = |path: &Path| std::fs::read_to_string(path).unwrap_or_default().lines().count();

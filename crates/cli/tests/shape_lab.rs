@@ -15,6 +15,10 @@ mod guest;
 mod ineffective;
 #[path = "shape_lab/killed.rs"]
 mod killed;
+#[path = "shape_lab/link_layer.rs"]
+mod link_layer;
+#[path = "shape_lab/prediction.rs"]
+mod prediction;
 #[path = "shape_lab/traces.rs"]
 mod traces;
 #[path = "shape_lab/verification.rs"]

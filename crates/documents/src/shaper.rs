@@ -1,6 +1,7 @@
 //! Document of `linerate shape DEV --json`: planned shaper, active shaper, and outcome.
 
 use linerate_model::direction::Direction;
+use linerate_model::load::PhaseKind;
 use linerate_shape::link::Framing;
 use linerate_shape::policy::TrafficImportance;
 use serde::{Deserialize, Serialize};
@@ -126,8 +127,8 @@ pub struct ShaperStep {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PredictedDelay {
-    /// Loaded direction.
-    pub direction: Direction,
+    /// Loaded directions.
+    pub load: PhaseKind,
     /// Importance.
     pub importance: TrafficImportance,
     /// True when the times include the idle round trip; else they are added to it.

@@ -199,8 +199,8 @@ fn path_holds(path: &PathDescription, forward: bool) -> Option<ByteCount> {
     let round_trip = path.propagation();
     let mut queues = ByteCount::ZERO;
     for (direction, mtu) in directions(path, forward) {
-        if let Some(rate) = direction.rate {
-            queues += direction.buffer?.size(rate, round_trip, mtu);
+        if direction.rate.is_some() {
+            queues += direction.buffer_size(round_trip, mtu)?;
         }
     }
     slowest(path, forward).map(|rate| rate * round_trip.max(Duration::from_millis(1)) + queues)

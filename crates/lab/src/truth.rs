@@ -6,12 +6,9 @@
 use core::time::Duration;
 use linerate_model::direction::Direction;
 
-use linerate_analysis::formulas::serialisation_time;
 use linerate_units::{BitRate, ByteCount, Mtu, PacketCount, Ratio};
 
-use crate::description::{
-    ETHERNET_HEADER, EmulatedLink, LinkDirection, LossModel, PathDescription, PolicerDescription, TrafficKind,
-};
+use crate::description::{EmulatedLink, LinkDirection, LossModel, PathDescription, PolicerDescription, TrafficKind};
 
 /// Ground truth of one direction of a path.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,11 +85,8 @@ pub fn truth(path: &PathDescription, way: Direction) -> GroundTruth {
 /// the time to send the packet on each link.
 #[must_use]
 pub fn round_trip(path: &PathDescription, size: ByteCount) -> Duration {
-    let frame = size + ETHERNET_HEADER;
-    let sending =
-        |direction: &LinkDirection| direction.rate.and_then(|rate| serialisation_time(frame, rate)).unwrap_or_default();
-    path.propagation()
-        + path.links.iter().map(|link| sending(&link.forward) + sending(&link.backward)).sum::<Duration>()
+    let both = |link: &EmulatedLink| link.forward.serialisation(size) + link.backward.serialisation(size);
+    path.propagation() + path.links.iter().map(both).sum::<Duration>()
 }
 
 /// Rate of full packets on the slowest link, or of the policer, which counts IP bytes.
@@ -102,13 +96,11 @@ fn capacity(
     policer: Option<PolicerDescription>,
 ) -> Option<BitRate> {
     let packet = mtu.byte_count();
-    let share = packet / (packet + ETHERNET_HEADER);
-    let link = links
-        .iter()
-        .filter_map(|(_, direction)| direction.rate)
-        .min()
-        .zip(share)
-        .map(|(rate, share)| rate * share.get());
+    let rate_of_packets = |direction: &LinkDirection| {
+        let share = packet / direction.layer.counted(packet);
+        direction.counted_rate().zip(share).map(|(rate, share)| rate * share.get())
+    };
+    let link = links.iter().filter_map(|(_, direction)| rate_of_packets(direction)).min();
     [link, policer.map(|policer| policer.rate)].into_iter().flatten().min()
 }
 

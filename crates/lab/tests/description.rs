@@ -34,6 +34,8 @@ const WORDS: &[&str] = &[
     "rate = 1",
     "steps = [{ at = \"1 s\", rate = \"1 Mbit/s\" }]",
     "steps = []",
+    "link_layer = { framing = \"atm\", overhead = \"8 B\", minimum = \"64 B\" }",
+    "link_layer = { framing = \"ptm\", overhead = \"1 B\" }",
     "delay = \"0 ms\"",
     "delay = \"270 s\"",
     "delay = \"1 us\"",

@@ -19,12 +19,13 @@ fn lab_frames() {
 
 #[test]
 fn lab_description() {
-    let dictionary: [&[u8]; 14] = [
+    let dictionary: [&[u8]; 15] = [
         b"\n[[link]]\n",
         b"\n[host.x]\n",
         b"\nmtu = 68\n",
         b"\nqueue = \"cake\"\n",
         b"\nbuffer = \"1 packet\"\n",
+        b"\nlink_layer = { framing = \"atm\", overhead = \"40 B\", minimum = \"64 B\" }\n",
         b"9223372036854775807",
         b"1e308",
         b"nan",

@@ -10,9 +10,7 @@ use crate::link::AccessLink;
 /// Rate in bit/s below which a full packet takes more than 4 ms and dominates the delay of interactive packets.
 const SLOW_RATE: f64 = 3e6;
 
-/// 3.1); with IPv6 no link may be smaller than 1280 (RFC 8200 §5).§Minimum MTU: the size that every IPv4 host accepts
-/// (RFC 791 §3.1), and IPv6's minimum link MTU (RFC 8200 §5).§3.1); with IPv6 no link may be smaller than 1280 (RFC
-/// 8200 §5).
+/// Minimum MTU: the size that every IPv4 host accepts (RFC 791 §3.1), and IPv6's minimum link MTU (RFC 8200 §5).
 const MIN_MTU: Mtu = Mtu::new(576);
 const MIN_MTU_IPV6: Mtu = Mtu::new(1280);
 
@@ -20,7 +18,7 @@ const MIN_MTU_IPV6: Mtu = Mtu::new(1280);
 const HEADERS: ByteCount = ByteCount::new(20 + 32);
 const HEADERS_IPV6: ByteCount = ByteCount::new(40 + 32);
 
-/// 3.7.1).§Size of the TCP and IP headers without options, which the MSS excludes (RFC 9293 §3.7.1).§3.7.1).
+/// Size of the TCP and IP headers without options, which the MSS excludes (RFC 9293 §3.7.1).
 const BARE_HEADERS: u32 = 40;
 
 /// Method to reduce the packet size.

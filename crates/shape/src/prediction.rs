@@ -1,9 +1,15 @@
-//! Predicted delay of a shaper, for comparison with measurements.
+//! Predicted delays of a shaper, for comparison with measurements.
+//!
+//! The model has three places where a packet waits. *The shaper* sends whole packets at the set rate: a sparse flow's
+//! packet waits for the current one. *The link* is a queue without management: a packet that leaves the shaper at once
+//! waits there for the packet in transmission; received packets pass it before the shaper, in bursts. *The own queue* of a
+//! flow that fills the link delays only that flow.
 
 use core::time::Duration;
-use linerate_model::direction::Direction;
 
-use linerate_units::{ByteCount, display};
+use linerate_model::direction::Direction;
+use linerate_model::load::PhaseKind;
+use linerate_units::{StreamCount, display};
 
 use crate::link::AccessLink;
 use crate::policy::TrafficImportance;
@@ -11,30 +17,28 @@ use crate::policy::TrafficImportance;
 /// Predicted delays of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PredictedDelays {
-    /// One entry per direction and class.
+    /// One entry per load and class: each direction alone, then both.
     pub classes: Vec<ClassPrediction>,
 }
 
-/// Predicted delay of a small packet of one class, with the link full in that direction and idle in the other.
+/// Predicted delay of a small packet of one class under load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassPrediction {
-    /// Loaded direction.
-    pub direction: Direction,
+    /// Loaded directions.
+    pub load: PhaseKind,
     /// Class of the packet.
     pub importance: TrafficImportance,
     /// Round-trip time of the idle link; `None` when not measured, and then the times below exclude it.
     pub idle: Option<Duration>,
-    /// Serialisation time of a full packet at the set rate.
+    /// Serialisation time of a full packet at the set rate, in the slower of the loaded directions.
     pub serialisation: Duration,
-    /// Delay that the class's own queue adds to a sparse flow.
-    pub leaf: Duration,
-    /// Delay of a flow that fills the class, in its own queue.
+    /// Delay of a flow that fills the class, mostly in its own queue; with both directions full, the mean of both.
     pub own_queue: Duration,
-    /// Mean delay: idle + half a packet + leaf.
+    /// Mean delay.
     pub mean: Duration,
-    /// Longest delay: idle + two packets + twice the leaf.
+    /// Longest delay.
     pub max: Duration,
-    /// The sum as text.
+    /// The sum of the mean as text.
     pub arithmetic: String,
 }
 
@@ -47,45 +51,161 @@ pub enum PredictionAgreement {
     Longer(Duration),
 }
 
-impl ClassPrediction {
-    /// Predicts for a class that adds (`leaf`, `own_queue`), on a link with a rate in that direction, where a full
-    /// packet occupies `packet` bytes; `None` without a rate.
+/// Behaviour of one class of a shaper in one direction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClassBehaviour {
+    /// Direction.
+    pub(crate) direction: Direction,
+    /// Class.
+    pub(crate) importance: TrafficImportance,
+    /// Serialisation time of a full packet at the set rate.
+    pub(crate) packet: Duration,
+    /// Turn of a sparse flow's packet.
+    pub(crate) turn: ShaperTurn,
+    /// Further wait in a queue that all flows of the class share.
+    pub(crate) shared_queue: Duration,
+    /// Delay of a flow that fills the class, in its own queue.
+    pub(crate) own_queue: Duration,
+}
+
+/// Turn of a sparse flow's packet in a shaper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShaperTurn {
+    /// It leaves at once, and waits behind the shaper for the packet in transmission.
+    AtOnce,
+    /// As [`AtOnce`](Self::AtOnce), where the acknowledgements of all flows share one queue and leave together.
+    AtOnceAmongAcknowledgements,
+    /// It follows the current packet.
+    Next,
+    /// It follows the current packet, and takes turns with acknowledgements, which have a class of their own.
+    NextAfterAcknowledgement,
+}
+
+/// Packets that TCP sends in one burst: receivers acknowledge every second segment (RFC 5681 §4.2).
+const BURST_PACKETS: f64 = 2.0;
+
+/// Time by which a bucket of HTB may send a packet early, so that two meet behind the shaper.
+const EARLY: Duration = Duration::from_millis(1);
+
+impl ClassBehaviour {
+    /// Mean and longest wait of a packet that is sent while this direction is full.
+    fn sending(&self, is_both: bool) -> (Duration, Duration) {
+        let turns = match self.turn {
+            ShaperTurn::NextAfterAcknowledgement if is_both => 2,
+            _ => 1,
+        };
+        let early = if self.turn == ShaperTurn::Next { Duration::ZERO } else { EARLY };
+        let (mean, longest) = (self.packet * turns / 2, self.packet * turns + early);
+        (mean + self.shared_queue, longest + self.shared_queue * 2)
+    }
+
+    /// Mean and longest wait of a received packet while this direction is full, with bursts of so many packets.
     ///
-    /// A shaper sends whole packets: one arriving at a random moment waits half a packet's time on average for the
-    /// current one, and at most two, because a full bucket lets one more through at once.
+    /// On average half of a burst is ahead. Bursts of other flows meet it at random, so that their squares add up; the
+    /// longest wait is for all of them, and for the packet by which a window has grown.
+    fn receiving(&self, flows: StreamCount, (burst, is_both): (f64, bool)) -> (Duration, Duration) {
+        let others = (flows.as_f64() - 1.0).max(0.0) * BURST_PACKETS * BURST_PACKETS;
+        let ahead = match self.turn {
+            ShaperTurn::AtOnceAmongAcknowledgements if is_both => burst * flows.as_f64(),
+            _ => (burst * burst + others).sqrt(),
+        };
+        let link = self.packet.mul_f64(ahead / 2.0);
+        let longest = self.packet.mul_f64(ahead + 1.0);
+        let shaper = match self.turn {
+            ShaperTurn::AtOnce | ShaperTurn::AtOnceAmongAcknowledgements => Duration::ZERO,
+            ShaperTurn::Next | ShaperTurn::NextAfterAcknowledgement => self.packet,
+        };
+        (link + shaper / 2 + self.shared_queue, longest + shaper + self.shared_queue * 2)
+    }
+}
+
+/// Packets in a burst of the downlink while the uplink is full: acknowledgements that wait for one packet of the uplink
+/// leave together, and have as many packets sent.
+fn burst_packets(up: Option<&ClassBehaviour>, down: &ClassBehaviour) -> f64 {
+    let during = up.map_or(0.0, |up| up.packet.as_secs_f64() / down.packet.as_secs_f64().max(1e-9));
+    during.max(BURST_PACKETS)
+}
+
+impl PredictedDelays {
+    /// Predicts from the behaviour of the classes.
+    pub(crate) fn new(line: &AccessLink, behaviours: &[ClassBehaviour]) -> Self {
+        let of = |direction, importance| {
+            behaviours.iter().find(move |one| one.direction == direction && one.importance == importance)
+        };
+        let mut classes = Vec::new();
+        for behaviour in behaviours {
+            classes.push(match behaviour.direction {
+                Direction::Up => ClassPrediction::new(line, (Some(behaviour), None)),
+                Direction::Down => ClassPrediction::new(line, (None, Some(behaviour))),
+            });
+        }
+        for importance in TrafficImportance::ALL {
+            if let (Some(up), Some(down)) = (of(Direction::Up, importance), of(Direction::Down, importance)) {
+                classes.push(ClassPrediction::new(line, (Some(up), Some(down))));
+            }
+        }
+        Self { classes }
+    }
+
+    /// Entry of a direction alone and a class.
     #[must_use]
-    pub fn new(
-        line: &AccessLink,
-        packet: ByteCount,
-        (direction, importance): (Direction, TrafficImportance),
-        (leaf, own_queue): (Duration, Duration),
-    ) -> Option<Self> {
-        let serialisation = line.rate(direction)?.time_to_send(packet)?;
+    pub fn class(&self, direction: Direction, importance: TrafficImportance) -> Option<&ClassPrediction> {
+        let load = match direction {
+            Direction::Up => PhaseKind::Up,
+            Direction::Down => PhaseKind::Down,
+        };
+        self.under(load, importance)
+    }
+
+    /// Entry of a load and a class.
+    #[must_use]
+    pub fn under(&self, load: PhaseKind, importance: TrafficImportance) -> Option<&ClassPrediction> {
+        self.classes.iter().find(|entry| entry.load == load && entry.importance == importance)
+    }
+}
+
+impl ClassPrediction {
+    /// Predicts for one class, with one direction full, or both.
+    fn new(line: &AccessLink, (up, down): (Option<&ClassBehaviour>, Option<&ClassBehaviour>)) -> Self {
+        let load = match (up, down) {
+            (Some(_), Some(_)) => PhaseKind::Both,
+            (None, Some(_)) => PhaseKind::Down,
+            (_, None) => PhaseKind::Up,
+        };
+        let sent = up.map(|up| up.sending(down.is_some()));
+        let received = down.map(|down| down.receiving(line.flows, (burst_packets(up, down), up.is_some())));
+        let sum = |idle: Duration, part: fn(&(Duration, Duration)) -> Duration| {
+            [sent, received].iter().flatten().map(part).fold(idle, Duration::saturating_add)
+        };
         let idle = line.idle.unwrap_or_default();
-        let mean = idle.saturating_add(serialisation / 2).saturating_add(leaf);
-        let longest = idle.saturating_add(serialisation.saturating_mul(2)).saturating_add(leaf.saturating_mul(2));
-        let named = line.idle.map_or("idle".to_owned(), |idle| format!("{} idle", display::duration(idle)));
-        let shown = display::duration;
+        let (mean, max) = (sum(idle, |wait| wait.0), sum(idle, |wait| wait.1));
+        let own_queue = match (up.zip(received), down.zip(sent)) {
+            // Acknowledgements of either direction wait in the other one.
+            (Some((up, received)), Some((down, sent))) => (up.own_queue + received.0 + down.own_queue + sent.0) / 2,
+            _ => up.or(down).map(|one| one.own_queue).unwrap_or_default(),
+        };
+        let behaviours = || [up, down].into_iter().flatten();
+        let shown = |wait: Option<(Duration, Duration)>, place: &str| {
+            wait.map(|wait| format!(" + {} {place}", display::duration(wait.0))).unwrap_or_default()
+        };
         let arithmetic = format!(
-            "{named} + 0.5 x {} for a packet of {} B at {} + {} in the leaf = {}{}",
-            shown(serialisation),
-            packet.get(),
-            display::rate(line.rate(direction)?),
-            shown(leaf),
-            shown(mean),
+            "{}{}{} = {}{}",
+            line.idle.map_or("idle".to_owned(), |idle| format!("{} idle", display::duration(idle))),
+            shown(sent, "for the current packet up"),
+            shown(received, "behind bursts down"),
+            display::duration(mean),
             if line.idle.is_some() { "" } else { " above idle" },
         );
-        Some(Self {
-            direction,
-            importance,
+        Self {
+            load,
+            importance: behaviours().next().map_or(TrafficImportance::Default, |one| one.importance),
             idle: line.idle,
-            serialisation,
-            leaf,
+            serialisation: behaviours().map(|one| one.packet).max().unwrap_or_default(),
             own_queue,
             mean,
-            max: longest,
+            max,
             arithmetic,
-        })
+        }
     }
 
     /// Compares with the measured mean of a probe of this class. Where [`idle`](Self::idle) is unknown, `measured` is
@@ -99,39 +219,55 @@ impl ClassPrediction {
     }
 }
 
-impl PredictedDelays {
-    /// Entry of a direction and class.
-    #[must_use]
-    pub fn class(&self, direction: Direction, importance: TrafficImportance) -> Option<&ClassPrediction> {
-        self.classes.iter().find(|entry| entry.direction == direction && entry.importance == importance)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use linerate_units::BitRate;
 
     use super::*;
 
-    /// LARTC's own link: 17 ms idle, 1500 B at 220 kbit/s take 54.5 ms; half of that and 17 are 44.3.
+    fn behaviour(direction: Direction, milliseconds: u64, turn: ShaperTurn) -> ClassBehaviour {
+        ClassBehaviour {
+            direction,
+            importance: TrafficImportance::Default,
+            packet: Duration::from_millis(milliseconds),
+            turn,
+            shared_queue: Duration::ZERO,
+            own_queue: Duration::from_millis(3 * milliseconds),
+        }
+    }
+
+    /// Half a packet of 50 ms up; four flows of two packets of 10 ms down: √(4 × 4) of them, half of which are ahead.
     #[test]
-    fn the_formula_by_hand() {
-        let mut line = AccessLink::new(Some(BitRate::from_bits_per_second(220e3)), None);
-        line.idle = Some(Duration::from_millis(17));
-        let of = |importance, leaf| {
-            ClassPrediction::new(&line, line.full_packet(), (Direction::Up, importance), (leaf, Duration::ZERO))
-                .expect("there is a rate")
+    fn the_sums_by_hand() {
+        let mut line = AccessLink::new(Some(BitRate::from_bits_per_second(240e3)), None);
+        line.flows = StreamCount::new(4);
+        let all = |turn| [behaviour(Direction::Up, 50, turn), behaviour(Direction::Down, 10, turn)];
+        let milliseconds = |turn, load| {
+            let delays = PredictedDelays::new(&line, &all(turn));
+            let entry = delays.under(load, TrafficImportance::Default).expect("predicted").clone();
+            (entry.mean.as_millis(), entry.max.as_millis(), entry.own_queue.as_millis())
         };
-        let first = of(TrafficImportance::Interactive, Duration::ZERO);
-        assert!(first.mean.abs_diff(Duration::from_micros(44_273)) < Duration::from_micros(1), "{:?}", first.mean);
-        assert!(first.max.abs_diff(Duration::from_micros(126_091)) < Duration::from_micros(1), "{:?}", first.max);
-        assert!(first.arithmetic.contains("1500 B at 220 kbit/s"), "{}", first.arithmetic);
-        assert_eq!(first.compare(first.max), PredictionAgreement::AsPredicted);
-        let more = first.max + Duration::from_millis(3);
-        assert_eq!(first.compare(more), PredictionAgreement::Longer(Duration::from_millis(3)));
-        let second = of(TrafficImportance::Default, Duration::from_millis(5));
-        assert_eq!(second.mean, first.mean + Duration::from_millis(5));
-        let down = (Direction::Down, TrafficImportance::Bulk);
-        assert_eq!(ClassPrediction::new(&line, line.full_packet(), down, (Duration::ZERO, Duration::ZERO)), None);
+        assert_eq!(milliseconds(ShaperTurn::AtOnce, PhaseKind::Up), (25, 51, 150));
+        assert_eq!(milliseconds(ShaperTurn::AtOnce, PhaseKind::Down), (20, 50, 30));
+        assert_eq!(milliseconds(ShaperTurn::Next, PhaseKind::Down), (25, 60, 30));
+        // Five packets down during one up, and three other flows: √(25 + 3 × 4) packets of 10 ms.
+        assert_eq!(milliseconds(ShaperTurn::AtOnce, PhaseKind::Both), (55, 121, (150 + 30 + 30 + 25) / 2));
+        assert_eq!(milliseconds(ShaperTurn::NextAfterAcknowledgement, PhaseKind::Both).0, 85);
+    }
+
+    #[test]
+    fn idle_is_added_where_it_is_known() {
+        let mut line = AccessLink::new(Some(BitRate::from_bits_per_second(240e3)), None);
+        let of = |line: &AccessLink| {
+            PredictedDelays::new(line, &[behaviour(Direction::Up, 50, ShaperTurn::Next)]).classes[0].clone()
+        };
+        assert!(of(&line).arithmetic.ends_with("above idle"), "{}", of(&line).arithmetic);
+        line.idle = Some(Duration::from_millis(17));
+        let entry = of(&line);
+        assert_eq!((entry.mean.as_millis(), entry.max.as_millis()), (42, 68));
+        assert_eq!(entry.arithmetic, "17 ms idle + 25 ms for the current packet up = 42 ms");
+        assert_eq!(entry.compare(entry.max), PredictionAgreement::AsPredicted);
+        let more = entry.max + Duration::from_millis(3);
+        assert_eq!(entry.compare(more), PredictionAgreement::Longer(Duration::from_millis(3)));
     }
 }

@@ -65,7 +65,7 @@ fn head(plan: &ShaperPlan, line: &AccessLink) -> String {
         comment(&mut text, &format!("Source: {}.", back_end.citation));
     }
     for entry in &plan.prediction.classes {
-        let (direction, class) = (entry.direction.name(), entry.importance.name());
+        let (direction, class) = (entry.load.name(), entry.importance.name());
         comment(&mut text, &format!("Expected while {direction} is full, {class}: {}.", entry.arithmetic));
     }
     for note in &plan.notes {

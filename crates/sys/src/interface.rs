@@ -49,6 +49,7 @@ pub struct InterfaceWatch {
 }
 
 // From the kernel's linux/if_link.h, linux/rtnetlink.h, linux/pkt_sched.h and linux/gen_stats.h.
+pub(crate) const IFLA_ADDRESS: u16 = 1;
 pub(crate) const IFLA_IFNAME: u16 = 3;
 pub(crate) const IFLA_MTU: u16 = 4;
 pub(crate) const IFLA_TXQLEN: u16 = 13;

@@ -7,6 +7,7 @@
 
 #![allow(unsafe_code, reason = "the one crate that calls the kernel directly; every block has its SAFETY comment")]
 
+pub mod address_translation;
 pub mod capture;
 pub mod channel;
 pub mod clock;

@@ -55,6 +55,10 @@ pub(super) struct TestBed {
     pub(super) link_rates: Option<(f64, f64)>,
     /// MTU of the route; `None` for the path's.
     pub(super) mtu: Option<u32>,
+    /// Bytes of a full packet, as the host counts it and as the link does.
+    pub(super) packet: (f64, f64),
+    /// Further options of the command, with a leading blank.
+    pub(super) options: &'static str,
     /// Back ends; `none` is the link without a shaper.
     pub(super) back_ends: &'static [&'static str],
     pub(super) flows: u32,
@@ -89,6 +93,14 @@ const CURRENT_BACK_ENDS: &[&str] =
     &["none", "lartc-htb", "htb+fq_codel", "cake", "htb+fq_pie", "htb+sfq", "htb+bfifo", "tbf"];
 const WITHOUT_POLICER: &[&str] = &["htb+fq_codel", "cake", "htb+fq_pie", "htb+sfq", "htb+bfifo"];
 
+const MODERN: &[&str] = &["htb+fq_codel", "cake", "htb+bfifo"];
+
+const EACH_DIRECTION: &[LoadCase] = &[
+    LoadCase { mode: SaturatedDirections::Up, bounds: NO_BOUNDS },
+    LoadCase { mode: SaturatedDirections::Down, bounds: NO_BOUNDS },
+    LoadCase { mode: SaturatedDirections::Both, bounds: NO_BOUNDS },
+];
+
 /// All test beds.
 pub(super) static BEDS: &[TestBed] = &[
     TestBed {
@@ -98,6 +110,8 @@ pub(super) static BEDS: &[TestBed] = &[
         rates: (220.0, 850.0),
         link_rates: Some((240.0, 900.0)),
         mtu: None,
+        packet: (1514.0, 1514.0),
+        options: "",
         back_ends: CURRENT_BACK_ENDS,
         flows: 1,
         durations: (25, 60),
@@ -117,6 +131,8 @@ pub(super) static BEDS: &[TestBed] = &[
         rates: (220.0, 850.0),
         link_rates: Some((240.0, 900.0)),
         mtu: Some(576),
+        packet: (590.0, 590.0),
+        options: "",
         back_ends: &["htb+fq_codel", "htb+bfifo"],
         flows: 1,
         durations: (25, 60),
@@ -134,6 +150,8 @@ pub(super) static BEDS: &[TestBed] = &[
         rates: (10e3, 10e3),
         link_rates: None,
         mtu: None,
+        packet: (1514.0, 1514.0),
+        options: "",
         back_ends: WITHOUT_POLICER,
         flows: 4,
         durations: (20, 60),
@@ -148,6 +166,8 @@ pub(super) static BEDS: &[TestBed] = &[
         rates: (1e3, 10e3),
         link_rates: None,
         mtu: None,
+        packet: (1514.0, 1514.0),
+        options: "",
         back_ends: WITHOUT_POLICER,
         flows: 4,
         durations: (20, 60),
@@ -161,6 +181,8 @@ pub(super) static BEDS: &[TestBed] = &[
         rates: (10e3, 10e3),
         link_rates: Some((10.5e3, 10.5e3)),
         mtu: None,
+        packet: (1514.0, 1514.0),
+        options: "",
         back_ends: WITHOUT_POLICER,
         flows: 4,
         durations: (20, 60),
@@ -174,11 +196,59 @@ pub(super) static BEDS: &[TestBed] = &[
         rates: (1e3, 10e3),
         link_rates: Some((1.05e3, 10.5e3)),
         mtu: None,
+        packet: (1514.0, 1514.0),
+        options: "",
         back_ends: WITHOUT_POLICER,
         flows: 4,
         durations: (20, 60),
         cases: &[LoadCase { mode: SaturatedDirections::Both, bounds: NO_BOUNDS }],
         remark: "Stricter than the paper's test bed: packets that the shaper sends too early queue in the modem.",
+    },
+    TestBed {
+        name: "adsl",
+        title: "ADSL of 1.024 Mbit/s up and 8.128 down in ATM cells, PPPoE, 20 ms; shaped to 95 %",
+        path: BedPath::Library("adsl-atm-pppoe"),
+        rates: (970.0, 7700.0),
+        link_rates: Some((1024.0, 8128.0)),
+        mtu: None,
+        packet: (1506.0, 1696.0),
+        options: " --link-layer pppoe-llcsnap",
+        back_ends: MODERN,
+        flows: 1,
+        durations: (10, 30),
+        cases: EACH_DIRECTION,
+        remark: "Without the link layer, the shaper counts 1506 bytes of 1696, and the modem's queue fills \
+        (`crates/cli/tests/shape_lab/link_layer.rs`).",
+    },
+    TestBed {
+        name: "cable",
+        title: "A cable link of 10 Mbit/s up and 50 down, 20 ms, four flows per direction; shaped to 95 %",
+        path: BedPath::Inline(include_str!("beds/cable-50-10.toml")),
+        rates: (9500.0, 47500.0),
+        link_rates: Some((10e3, 50e3)),
+        mtu: None,
+        packet: (1514.0, 1514.0),
+        options: "",
+        back_ends: MODERN,
+        flows: 4,
+        durations: (10, 30),
+        cases: EACH_DIRECTION,
+        remark: "",
+    },
+    TestBed {
+        name: "many-flows",
+        title: "20 Mbit/s in both directions, 24 ms, 64 flows per direction; shaped to 95 %",
+        path: BedPath::Inline(include_str!("beds/line-20.toml")),
+        rates: (19e3, 19e3),
+        link_rates: Some((20e3, 20e3)),
+        mtu: None,
+        packet: (1514.0, 1514.0),
+        options: "",
+        back_ends: MODERN,
+        flows: 64,
+        durations: (10, 30),
+        cases: EACH_DIRECTION,
+        remark: "",
     },
     TestBed {
         name: "gigabit",
@@ -187,6 +257,8 @@ pub(super) static BEDS: &[TestBed] = &[
         rates: (1e6, 1e6),
         link_rates: None,
         mtu: None,
+        packet: (1514.0, 1514.0),
+        options: "",
         back_ends: &["none", "cake", "htb+fq_codel", "htb+fq_pie", "htb+sfq", "htb+bfifo", "tbf", "lartc-htb"],
         flows: 4,
         durations: (1, 2),
@@ -203,7 +275,7 @@ impl TestBed {
     /// Returns the serialisation time of a full packet on the slowest link of each direction in ms, the least
     /// worst-case delay of a ping.
     pub(super) fn packet_times(&self) -> (f64, f64) {
-        let bits = f64::from(self.mtu.unwrap_or(1500) + 14) * 8.0;
+        let bits = self.packet.1 * 8.0;
         let (up, down) = self.link_rates.unwrap_or(self.rates);
         (bits / up, bits / down)
     }

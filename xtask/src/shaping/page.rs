@@ -73,12 +73,14 @@ impl CaseRow {
     fn wire(&self, direction: &str) -> Option<RunSpread> {
         let set = 1e3 * if direction == "up" { self.bed.rates.0 } else { self.bed.rates.1 };
         let size = f64::from(self.bed.mtu.unwrap_or(1500));
+        // The counters have the bytes of the host, the rate those of the link.
+        let more = self.bed.packet.1 / self.bed.packet.0;
         self.spread_over_runs(|run| {
             let policed = direction == "down" && run["policed"] == true;
             let bits = if policed {
                 run["down"]["goodput"].as_f64()? * (size + 14.0) / (size - 52.0)
             } else {
-                run[format!("wire_{direction}")].as_f64()?
+                run[format!("wire_{direction}")].as_f64()? * more
             };
             Some(bits / set)
         })

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use linerate_shape::back_ends::{DeviceProperties, PlanInputs};
 use linerate_shape::capability::{KernelCapabilities, choose};
-use linerate_shape::link::AccessLink;
+use linerate_shape::link::{AccessLink, parse_keywords};
 use linerate_shape::policy::TrafficPolicy;
 use linerate_shape::script::script;
 use linerate_units::{BitRate, Mtu};
@@ -41,7 +41,7 @@ impl ShapingRun<'_> {
             return Ok(figures);
         }
         let work = kept.join(format!("{}.work", self.name()));
-        let figures = self.measure(linerate, &work, self.shaper()?.as_deref())?;
+        let figures = self.measure(linerate, &work, &self.shaper()?)?;
         let file = self.file(kept);
         fs::write(&file, serde_json::to_vec(&figures)?).with_context(|| format!("cannot write {}", file.display()))?;
         fs::remove_dir_all(&work).with_context(|| format!("cannot remove {}", work.display()))?;
@@ -53,29 +53,37 @@ impl ShapingRun<'_> {
         let file = self.file(kept);
         let Ok(text) = fs::read_to_string(&file) else { return Ok(None) };
         let figures: Value = serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))?;
-        Ok((figures["shaper"] == json!(self.shaper()?)).then_some(figures))
+        Ok((figures["shaper"] == self.shaper()?).then_some(figures))
     }
 
     fn file(&self, kept: &Path) -> PathBuf {
         kept.join(format!("{}.json", self.name()))
     }
 
-    /// Returns the script that sets the shaper up; `None` for the unshaped link.
-    fn shaper(&self) -> Result<Option<String>> {
+    /// Returns the arguments of `linerate shape`.
+    fn arguments(&self) -> String {
+        let (up, down) = self.bed.rates;
+        let mtu = self.bed.mtu.map(|mtu| format!(" --route-mtu {mtu}")).unwrap_or_default();
+        format!("eth0 --up {up}k --down {down}k --back-end {}{mtu}{}", self.back_end, self.bed.options)
+    }
+
+    /// Returns the arguments with the script of their plan, by which kept figures are known; `null` for the unshaped link.
+    fn shaper(&self) -> Result<Value> {
         if self.back_end == "none" {
-            return Ok(None);
+            return Ok(Value::Null);
         }
         let rate = |kilobits: f64| Some(BitRate::from_bits_per_second(kilobits * 1e3));
         let mut line = AccessLink::new(rate(self.bed.rates.0), rate(self.bed.rates.1));
         line.mtu = Mtu::new(self.bed.mtu.unwrap_or(1500));
+        line.layer = parse_keywords(self.bed.options.trim_start_matches(" --link-layer ")).unwrap_or_default();
         let device = DeviceProperties::ethernet("eth0");
         let (policy, capabilities) = (TrafficPolicy::default(), KernelCapabilities::all_features());
         let inputs = PlanInputs { line: &line, policy: &policy, capabilities: &capabilities, device: &device };
         let choice = choose(&inputs, Some(self.back_end)).map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
-        Ok(Some(script(&choice.plan, &line)))
+        Ok(json!({ "arguments": self.arguments(), "plan": script(&choice.plan, &line) }))
     }
 
-    fn measure(&self, linerate: &Path, work: &Path, shaper: Option<&str>) -> Result<Value> {
+    fn measure(&self, linerate: &Path, work: &Path, shaper: &Value) -> Result<Value> {
         if work.exists() {
             fs::remove_dir_all(work)?;
         }
@@ -87,8 +95,8 @@ impl ShapingRun<'_> {
                 "bed.toml".to_owned()
             }
         };
-        if let Some(text) = shaper {
-            fs::write(work.join("shaper.sh"), text)?;
+        if !shaper.is_null() {
+            fs::write(work.join("shape"), self.arguments())?;
         }
         if let Some(mtu) = self.bed.mtu {
             fs::write(work.join("mtu"), mtu.to_string())?;
@@ -113,7 +121,8 @@ impl ShapingRun<'_> {
         let ticks = children_ticks().zip(before).map(|(after, before)| after - before);
         let mut figures = read(&stdout, work, (warm, seconds));
         figures["ticks"] = json!(ticks);
-        figures["shaper"] = json!(shaper);
+        figures["shaper"] = shaper.clone();
+        figures["predicted"] = predicted(&work.join("plan.json"));
         if seconds >= 10 {
             let time = PROBE_SECONDS.to_string();
             let arguments = ["probes.sh".to_owned(), self.mode.name().to_owned(), time, self.bed.flows.to_string()];
@@ -197,6 +206,12 @@ fn transfer(file: &Path, (warm, seconds): (u32, u32)) -> Value {
         "goodput": mean(&goodput.collect::<Vec<_>>()),
         "round_trip_ms": mean(&trips.filter_map(|one| Some(one["rtt"].as_f64()? / 1e3)).collect::<Vec<_>>()),
     })
+}
+
+/// Returns the predicted delays of the plan that the command printed.
+fn predicted(file: &Path) -> Value {
+    let document = fs::read_to_string(file).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    document.map_or(Value::Null, |document| document["result"]["shaper"]["prediction"].clone())
 }
 
 /// Returns mean, 99th percentile and maximum of each class in ms, of the last phase of `linerate load`.

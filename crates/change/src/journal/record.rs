@@ -1,6 +1,6 @@
 //! Records of a journal. A version of linerate that does not know a record does not touch the set.
 
-use linerate_model::change::HostChange;
+use linerate_model::change::{HostChange, InterfaceIdentity};
 use serde::{Deserialize, Serialize};
 
 /// Version of the lines of a journal.
@@ -39,6 +39,9 @@ pub(crate) enum JournalRecord {
         index: usize,
         /// The change.
         change: HostChange,
+        /// Interfaces that the target or its values name.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        interfaces: Vec<InterfaceIdentity>,
     },
     /// The change is about to be written.
     Intent {

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use linerate_change::{ChangeStore, KeepOptions, RollbackGuard, TrialOptions};
 use linerate_model::change::{
-    ChangeGroup, ChangePlan, ChangeReason, ChangeTarget, EffectTiming, HostChange, LinkAttribute,
+    ChangeGroup, ChangePlan, ChangeReason, ChangeTarget, EffectTiming, HostChange, InterfaceIdentity, LinkAttribute,
 };
-use linerate_sys::host_access::{FakeHost, HostAccess, HostIdentity};
+use linerate_sys::host_access::{FakeHost, HostAccess, HostIdentity, InterfaceLocation};
 use linerate_units::WallTime;
 
 /// A directory that is removed when dropped; in memory where possible, as these tests write much.
@@ -172,5 +172,13 @@ impl HostAccess for CrashingHost<'_> {
 
     fn way_into_namespace(&self, namespace: u64) -> Option<String> {
         self.host.way_into_namespace(namespace)
+    }
+
+    fn interface_identity(&self, name: &str) -> linerate_sys::Result<Option<InterfaceIdentity>> {
+        self.host.interface_identity(name)
+    }
+
+    fn locate_interface(&self, interface: &InterfaceIdentity) -> linerate_sys::Result<InterfaceLocation> {
+        self.host.locate_interface(interface)
     }
 }

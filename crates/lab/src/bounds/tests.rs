@@ -43,6 +43,32 @@ fn large_buffers_leave_the_link() {
     assert!(bounds.slow_start.is_some_and(|time| is_near(time.as_secs_f64(), 1.556)), "{bounds:?}");
 }
 
+/// 8128 kbit/s × (1492 − 52) bytes in 32 cells of 53; a ping of 84 bytes takes three cells in each direction.
+#[test]
+fn bounds_count_what_the_link_layer_adds() {
+    let path = crate::library::find("adsl-atm-pppoe").expect("in the library").description().expect("readable");
+    let down = bounds(&path, Direction::Down);
+    assert!(is_near(megabits(down.goodput_ceiling), 8.128 * 1440.0 / 1696.0), "{down:?}");
+    // 250 ms of 8128 kbit/s.
+    assert_eq!(down.bottleneck.and_then(|bottleneck| bottleneck.buffer), Some(ByteCount::new(254_000)));
+    let segment = 0.02 + 1696.0 * 8.0 / 8128e3 + 106.0 * 8.0 / 1024e3;
+    assert!((down.segment_rtt.as_secs_f64() - segment).abs() < 1e-6, "{down:?}");
+    let ping = 0.02 + 159.0 * 8.0 / 8128e3 + 159.0 * 8.0 / 1024e3;
+    assert!((crate::truth::round_trip(&path, ByteCount::new(84)).as_secs_f64() - ping).abs() < 1e-6);
+    let capacity = crate::truth::truth(&path, Direction::Up).capacity.map_or(0.0, BitRate::bits_per_second);
+    assert!(is_near(capacity, 1024e3 * 1492.0 / 1696.0), "{capacity}");
+}
+
+#[test]
+fn the_slowest_link_is_that_with_the_least_packets() {
+    let text = "story = \"A test.\"\nsource = \"This file.\"\nlabel = \"none\"\nscenario = \"test far\"\n[host.near]\n\
+                [host.r]\n[host.far]\n[[link]]\nbetween = [\"near\", \"r\"]\nrate = \"8 Mbit/s\"\n\
+                link_layer = { framing = \"atm\", overhead = \"40 B\" }\n[[link]]\nbetween = [\"r\", \"far\"]\n\
+                rate = \"7.5 Mbit/s\"\n";
+    let path = PathDescription::parse("test", text).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(bounds(&path, Direction::Up).bottleneck.map(|bottleneck| bottleneck.link), Some(0));
+}
+
 /// Over any time a path carries at most its highest rate: 40 Mbit/s and not the first one. The 500 ms are of the first
 /// rate, 1.25 MB, and take 2 s at the lowest.
 #[test]

@@ -85,7 +85,7 @@ pub fn offloads_fit(path: &PathDescription) -> bool {
     path.links.iter().all(|link| {
         [&link.forward, &link.backward].into_iter().all(|direction| {
             let Some(rate) = direction.rate else { return allows_super_packets(direction) };
-            let buffer = direction.buffer.map(|buffer| buffer.size(rate, round_trip, link.mtu));
+            let buffer = direction.buffer_size(round_trip, link.mtu);
             let is_counted_in_packets = matches!(direction.buffer, Some(crate::description::BufferSize::Packets(_)));
             allows_super_packets(direction)
                 && rate.bits_per_second() >= MIN_OFFLOAD_RATE
@@ -112,6 +112,7 @@ fn allows_super_packets(direction: &LinkDirection) -> bool {
         && direction.duplicate.is_none()
         && direction.corrupt.is_none()
         && direction.reorder.is_none()
+        && direction.layer.is_ethernet_header()
 }
 
 /// True when the host `index` of the path sends super-packets.

@@ -2,9 +2,11 @@
 
 use core::time::Duration;
 
-use linerate_units::{BitRate, Ratio};
+use linerate_units::{BitRate, Mtu, Ratio};
 
-use crate::description::{JitterDistribution, LinkDirection, LinkReordering, LossModel};
+use crate::description::{
+    ETHERNET_HEADER, JitterDistribution, LinkDirection, LinkFraming, LinkLayer, LinkReordering, LossModel,
+};
 
 /// More packets than memory would hold: a queue is limited as described, or not at all.
 const NO_LIMIT: u32 = 1_000_000_000;
@@ -19,6 +21,19 @@ pub(super) const RELEASE: &str = "netem limit 1000000000 rate 1000tbit";
 /// A number of percent as `tc` reads it.
 pub(super) fn percent(share: Ratio) -> String {
     format!("{}%", share.percent())
+}
+
+/// Table of packet sizes of a link layer, for a root discipline and everything below it; empty for virtual Ethernet. One
+/// entry per byte, up to the full packet: the default of `tc` rounds up to four bytes.
+pub(super) fn size_table(layer: LinkLayer, mtu: Mtu) -> String {
+    if layer.is_ethernet_header() {
+        return String::new();
+    }
+    let (overhead, header) = (layer.overhead.get().cast_signed(), ETHERNET_HEADER.get().cast_signed());
+    let framing = if layer.framing == LinkFraming::Atm { "atm" } else { "ethernet" };
+    let largest = (mtu.byte_count() + layer.overhead).get();
+    let minimum = if layer.minimum.is_zero() { String::new() } else { format!(" mpu {}", layer.minimum.get()) };
+    format!("stab overhead {}{minimum} linklayer {framing} mtu {largest} tsize {} ", overhead - header, largest + 1)
 }
 
 /// A time in whole microseconds, the resolution of `tc`.
@@ -55,7 +70,11 @@ pub(super) fn stage(direction: &LinkDirection) -> Option<(String, bool)> {
 /// Where the rate changes, only the shaper enforces it: a change would restart this stage's random numbers. A rate at
 /// which no packet takes time keeps them in their order.
 fn rate_argument(rate: BitRate, direction: &LinkDirection) -> String {
-    if direction.steps.is_empty() { format!("rate {}", bits(rate)) } else { "rate 1000tbit".to_owned() }
+    if direction.steps.is_empty() {
+        format!("rate {}", bits(direction.layer.counted_rate(rate)))
+    } else {
+        "rate 1000tbit".to_owned()
+    }
 }
 
 fn delay_argument(delay: Duration, direction: &LinkDirection) -> Option<String> {

@@ -5,17 +5,18 @@ use core::time::Duration;
 use linerate_units::{BitRate, ByteCount, Mtu, PacketCount};
 
 use super::netem::{self, bits};
-use crate::description::{BottleneckQueue, BufferSize, ETHERNET_HEADER, LinkDirection};
+use crate::description::{BottleneckQueue, BufferSize, LinkDirection};
 
 /// Properties of the link at the queue.
 #[derive(Clone, Copy)]
 pub(super) struct QueueContext<'a> {
     pub(super) direction: &'a LinkDirection,
+    /// Rate of the bytes that the link layer counts.
     pub(super) rate: BitRate,
     /// Round trip of the path, without queueing.
     pub(super) round_trip: Duration,
     pub(super) mtu: Mtu,
-    /// Largest packet that may arrive.
+    /// Largest packet that may arrive, as the link layer counts it.
     pub(super) largest: ByteCount,
 }
 
@@ -33,7 +34,8 @@ pub(super) const fn is_needed(direction: &LinkDirection) -> bool {
 
 /// Lines that install the queue on `device`.
 pub(super) fn lines(device: &str, place: QueueContext<'_>) -> Vec<String> {
-    let root = format!("qdisc add dev {device} root handle 1: {}", netem::RELEASE);
+    let sizes = netem::size_table(place.direction.layer, place.mtu);
+    let root = format!("qdisc add dev {device} root handle 1: {sizes}{}", netem::RELEASE);
     let shaper = format!("qdisc add dev {device} parent 1:1 handle {SHAPER_HANDLE} {}", shaper(place, place.rate));
     let inner = discipline(place)
         .map(|inner| format!("qdisc add dev {device} parent {SHAPER_HANDLE}1 handle {INNER_HANDLE} {inner}"));
@@ -64,8 +66,13 @@ fn shaper(place: QueueContext<'_>, rate: BitRate) -> String {
 const NO_LIMIT: ByteCount = ByteCount::new(u32::MAX as u64);
 
 impl QueueContext<'_> {
+    /// Bytes that the link layer counts for a full packet.
+    fn full_packet(&self) -> ByteCount {
+        self.direction.layer.counted(self.mtu.byte_count())
+    }
+
     fn buffer(&self) -> Option<ByteCount> {
-        self.direction.buffer.map(|buffer| buffer.size(self.rate, self.round_trip, self.mtu))
+        self.direction.buffer.map(|buffer| buffer.size(self.rate, self.round_trip, self.full_packet()))
     }
 
     /// Buffer in packets as a limit, or nothing for the discipline's own.
@@ -74,7 +81,7 @@ impl QueueContext<'_> {
     }
 
     fn packets(&self) -> Option<PacketCount> {
-        self.direction.buffer.map(|buffer| buffer.packets(self.rate, self.round_trip, self.mtu))
+        self.direction.buffer.map(|buffer| buffer.packets(self.rate, self.round_trip, self.full_packet()))
     }
 
     /// Time in which the threshold drains, above which the `CoDel` family marks.
@@ -112,7 +119,7 @@ fn sfq_limit(place: QueueContext<'_>) -> String {
 /// switch (RFC 8257 §3.1). Without, the probability of a mark rises to 2 % between a sixth and a half of the buffer;
 /// above, every packet is marked.
 fn red(place: QueueContext<'_>) -> String {
-    let packet = (place.mtu.byte_count() + ETHERNET_HEADER).get();
+    let packet = place.full_packet().get();
     let buffer = place.buffer().unwrap_or(NO_LIMIT).get();
     let (low, high, average_packet, burst, probability) = if let Some(threshold) = place.direction.ecn_threshold {
         // A burst of as many packets as the threshold has makes `tc` choose the shortest average, which weights the

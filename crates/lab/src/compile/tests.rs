@@ -68,6 +68,24 @@ fn rate_delay_and_impairments_are_at_the_end_of_the_wire() {
     }
 }
 
+/// A table of sizes at the root counts for the queue below it, too; PTM's blocks lower the rate instead.
+#[test]
+fn a_link_layer_is_a_table_of_sizes() {
+    let atm = "rate = \"1 Mbit/s\"\nlink_layer = { framing = \"atm\", overhead = \"40 B\" }";
+    let table = "stab overhead 26 linklayer atm mtu 1540 tsize 1541 ";
+    let last = format!("qdisc add dev l0b root handle 1: {table}netem limit 1000000000 rate 1000000bit");
+    assert_eq!(forward(atm), [last.as_str(), STRAIGHT_ON]);
+    let queue = forward(&format!("{atm}\nbuffer = \"10 packets\""));
+    assert!(queue.contains(&RELEASE.replace("netem", &format!("{table}netem"))), "{queue:?}");
+    let shaper = "qdisc add dev l0-ab-queue parent 1:1 handle 10: tbf rate 1000000bit burst 1749 limit 17490";
+    assert!(queue.iter().any(|line| line == shaper), "{queue:?}");
+    let ptm =
+        forward("rate = \"65 Mbit/s\"\nlink_layer = { framing = \"ptm\", overhead = \"8 B\", minimum = \"68 B\" }");
+    let last = "qdisc add dev l0b root handle 1: stab overhead -6 mpu 68 linklayer ethernet mtu 1508 tsize 1509 netem \
+                limit 1000000000 rate 64000000bit";
+    assert_eq!(ptm, [last, STRAIGHT_ON]);
+}
+
 /// Keys of a direction, and their filter.
 const FILTERS: &[(&str, &str)] = &[
     (

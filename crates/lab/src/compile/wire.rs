@@ -9,11 +9,11 @@ use linerate_units::{ByteCount, PacketCount};
 use super::address::{self, LinkEnd};
 use super::queue::{self, QueueContext};
 use super::{has_offloads, netem, seed};
-use crate::description::{ETHERNET_HEADER, LinkDirection, LossModel, PathDescription, count_factors};
+use crate::description::{LinkDirection, LinkLayer, LossModel, PathDescription, count_factors};
 use crate::plan::{DevicePair, DevicePairEnd, NamespacePlan, NetemSeed, PlanChange, SysctlSetting, WIRE};
 
 /// The largest super-packet, with its segments' headers.
-const SUPER_PACKET: ByteCount = ByteCount::new(70_000);
+const SUPER_PACKET: ByteCount = ByteCount::new(69_986);
 
 /// Namespace of the wire, all pairs of devices, and later changes in chronological order.
 pub(super) fn wire(path: &PathDescription) -> (NamespacePlan, Vec<DevicePair>, Vec<PlanChange>) {
@@ -87,27 +87,27 @@ impl WireBuilder<'_> {
         };
         let mut at = end_device(link, from);
         self.filters(&at, direction);
-        if let Some(rate) = direction.rate.filter(|_| queue::is_needed(direction)) {
+        if let Some(rate) = direction.counted_rate().filter(|_| queue::is_needed(direction)) {
             let stage = self.stage(link, from, "queue", &mut at);
             let mtu = path.links[link].mtu;
-            let largest = self.largest_packet(link);
+            let largest = self.largest_packet(link, direction);
             let place = QueueContext { direction, rate, round_trip: path.propagation(), mtu, largest };
             self.tc.extend(queue::lines(&stage, place));
             self.changes.extend(direction.steps.iter().map(|step| PlanChange {
                 namespace: WIRE.to_owned(),
                 at_milliseconds: u64::try_from(step.at.as_millis()).unwrap_or(u64::MAX),
-                tc: queue::rate_change(&stage, place, step.rate),
+                tc: queue::rate_change(&stage, place, direction.layer.counted_rate(step.rate)),
             }));
         }
         let last = end_device(link, from.other());
         if let Some(reorder) = direction.reorder {
             if let Some((words, is_random)) = netem::stage(direction) {
                 let stage = self.stage(link, from, "delay", &mut at);
-                self.netem(link, from, &stage, &words, is_random.then_some(0));
+                self.netem((link, from), &stage, &words, (direction.layer, is_random.then_some(0)));
             }
-            self.netem(link, from, &last, &netem::reorder_stage(reorder), Some(1));
+            self.netem((link, from), &last, &netem::reorder_stage(reorder), (LinkLayer::default(), Some(1)));
         } else if let Some((words, is_random)) = netem::stage(direction) {
-            self.netem(link, from, &last, &words, is_random.then_some(0));
+            self.netem((link, from), &last, &words, (direction.layer, is_random.then_some(0)));
         }
         self.redirect(&at, &last);
     }
@@ -139,9 +139,16 @@ impl WireBuilder<'_> {
         ));
     }
 
-    /// A `netem` at the root of `device`, with a seed for its stage when it is random.
-    fn netem(&mut self, link: usize, from: LinkEnd, device: &str, words: &str, random_stage: Option<u8>) {
-        self.tc.push(format!("qdisc add dev {device} root handle 1: {words}"));
+    /// A `netem` at the root of `device` that counts packets as `layer` does, with a seed for its stage when it is random.
+    fn netem(
+        &mut self,
+        (link, from): (usize, LinkEnd),
+        device: &str,
+        words: &str,
+        (layer, random_stage): (LinkLayer, Option<u8>),
+    ) {
+        let sizes = netem::size_table(layer, self.path.links[link].mtu);
+        self.tc.push(format!("qdisc add dev {device} root handle 1: {sizes}{words}"));
         if let Some(stage) = random_stage {
             let seed = seed::stage_seed(self.path.seed, link, from, stage);
             self.seeds.push(NetemSeed { device: device.to_owned(), handle: "1:".to_owned(), seed });
@@ -179,10 +186,11 @@ impl WireBuilder<'_> {
         }
     }
 
-    /// Largest packet that may pass this link.
-    fn largest_packet(&self, link: usize) -> ByteCount {
+    /// Largest packet that may pass this link, as its layer counts it.
+    fn largest_packet(&self, link: usize, direction: &LinkDirection) -> ByteCount {
         let with_offloads = (0..self.path.hosts.len()).any(|host| has_offloads(self.path, host));
-        if with_offloads { SUPER_PACKET } else { self.path.links[link].mtu.byte_count() + ETHERNET_HEADER }
+        let size = if with_offloads { SUPER_PACKET } else { self.path.links[link].mtu.byte_count() };
+        direction.layer.counted(size)
     }
 }
 

@@ -6,13 +6,15 @@ use linerate_units::{ByteCount, Mtu, PacketCount, Ratio};
 use toml::Spanned;
 
 use super::error::DescriptionProblem;
+use super::link_layer::{ATM_TRAILER, LinkFraming, LinkLayer};
 use super::quantity::NamedQuantity;
 use super::raw::{
-    RawDirection, RawGilbertElliott, RawLink, RawLoss, RawLossModel, RawPolicer, RawQuantity, RawRateStep, RawReorder,
+    RawDirection, RawGilbertElliott, RawLink, RawLinkLayer, RawLoss, RawLossModel, RawPolicer, RawQuantity,
+    RawRateStep, RawReorder,
 };
 use super::types::{
-    BottleneckQueue, BufferSize, DelayJitter, ETHERNET_HEADER, EmulatedLink, JitterDistribution, LinkDirection,
-    LinkReordering, LossModel, PolicerDescription, RateStep,
+    BottleneckQueue, BufferSize, DelayJitter, EmulatedLink, JitterDistribution, LinkDirection, LinkReordering,
+    LossModel, PolicerDescription, RateStep,
 };
 use super::unknown;
 
@@ -39,7 +41,9 @@ pub(super) fn links(raw: &[RawLink]) -> Result<Vec<EmulatedLink>, DescriptionPro
     let round_trip = links.iter().map(|link| link.forward.delay + link.backward.delay).sum();
     for (link, raw) in links.iter().zip(raw) {
         for (direction, own) in [(&link.forward, &raw.forward), (&link.backward, &raw.backward)] {
-            check_buffer(direction, link.mtu, &raw.direction(own.as_ref()), round_trip)?;
+            let raw = raw.direction(own.as_ref());
+            check_link_layer(direction, link.mtu, &raw)?;
+            check_buffer(direction, link.mtu, &raw, round_trip)?;
         }
     }
     Ok(links)
@@ -58,7 +62,8 @@ fn check_buffer(
         let advice = "give a link its delay, or write the buffer in bytes, packets or milliseconds";
         return problem("a path without delay has no bandwidth-delay product".to_owned(), advice);
     }
-    let size = buffer.size(rate, round_trip, mtu);
+    let packet = direction.layer.counted(mtu.byte_count());
+    let size = buffer.size(direction.layer.counted_rate(rate), round_trip, packet);
     if size.get() > MAX_BUFFER {
         return problem(format!("the buffer comes to {size}, and the kernel's hold 4 GiB"), "write \"unlimited\"");
     }
@@ -66,7 +71,6 @@ fn check_buffer(
         let message = format!("the kernel cannot average a queue of {size}: random early detection goes to 4 MB");
         return problem(message, "write a smaller buffer, an ecn_threshold, or queue = \"codel\"");
     }
-    let packet = mtu.byte_count() + ETHERNET_HEADER;
     if size < packet {
         return problem(format!("the buffer of {size} does not hold one packet of {packet}"), "write a larger one");
     }
@@ -121,6 +125,7 @@ fn direction(raw: &RawDirection) -> Result<LinkDirection, DescriptionProblem> {
         buffer: named("the buffer", raw.buffer.as_ref()).map(|named| named.buffer()).transpose()?.flatten(),
         ecn_threshold: size("the threshold", &raw.ecn_threshold)?,
         rate: named("the rate", raw.rate.as_ref()).map(|named| named.rate()).transpose()?,
+        layer: raw.link_layer.as_ref().map(|raw| link_layer(raw.get_ref())).transpose()?.unwrap_or_default(),
         steps: raw.steps.as_ref().map(steps).transpose()?.unwrap_or_default(),
         delay: named("the delay", raw.delay.as_ref()).map(|named| named.delay()).transpose()?.unwrap_or_default(),
         jitter: jitter(raw)?,
@@ -133,6 +138,52 @@ fn direction(raw: &RawDirection) -> Result<LinkDirection, DescriptionProblem> {
     check_queue(raw, &direction)?;
     check_steps(raw, &direction)?;
     Ok(direction)
+}
+
+/// Maximum overhead and minimum packet size of a link layer.
+const MAX_OVERHEAD: ByteCount = ByteCount::new(256);
+
+/// Largest MTU of a link whose layer is a table of sizes in the kernel, one per byte.
+const MAX_LINK_LAYER_MTU: Mtu = Mtu::new(9216);
+
+fn link_layer(raw: &RawLinkLayer) -> Result<LinkLayer, DescriptionProblem> {
+    let framing = raw.framing.as_ref().map(framing).transpose()?.unwrap_or_default();
+    let size = |what, text: &Spanned<RawQuantity>| {
+        let size = NamedQuantity { what, text }.size()?;
+        if size > MAX_OVERHEAD {
+            let message = format!("{what} of {size} exceeds {MAX_OVERHEAD}");
+            return Err(DescriptionProblem::new(text.span(), message, "write a size such as \"40 B\""));
+        }
+        Ok(size)
+    };
+    let overhead = size("the overhead", &raw.overhead)?;
+    if framing == LinkFraming::Atm && overhead < ATM_TRAILER {
+        let message = format!("every packet over ATM has a trailer of {ATM_TRAILER}");
+        return Err(DescriptionProblem::new(raw.overhead.span(), message, "include it: \"8 B\" or more"));
+    }
+    let minimum = raw.minimum.as_ref().map(|text| size("the minimum", text)).transpose()?.unwrap_or_default();
+    Ok(LinkLayer { framing, overhead, minimum })
+}
+
+fn framing(text: &Spanned<String>) -> Result<LinkFraming, DescriptionProblem> {
+    LinkFraming::ALL
+        .into_iter()
+        .find(|framing| framing.name() == text.get_ref())
+        .ok_or_else(|| unknown(text, "framing", LinkFraming::ALL.iter().map(|framing| framing.name())))
+}
+
+/// Checks that a link layer has a rate at which its bytes take time.
+fn check_link_layer(direction: &LinkDirection, mtu: Mtu, raw: &RawDirection) -> Result<(), DescriptionProblem> {
+    let Some(text) = &raw.link_layer else { return Ok(()) };
+    if direction.rate.is_none() {
+        let advice = "add the link's rate: only there bytes take time";
+        return Err(DescriptionProblem::new(text.span(), "a link layer without a rate", advice));
+    }
+    if mtu > MAX_LINK_LAYER_MTU {
+        let message = format!("a link layer with an MTU of {mtu}, above {MAX_LINK_LAYER_MTU}");
+        return Err(DescriptionProblem::new(text.span(), message, "write a smaller MTU"));
+    }
+    Ok(())
 }
 
 /// Times at which the rate changes, each after the one before.

@@ -6,6 +6,7 @@
 mod error;
 mod hosts;
 mod label;
+mod link_layer;
 mod links;
 mod quantity;
 mod raw;
@@ -17,12 +18,13 @@ use toml::Spanned;
 pub use error::DescriptionError;
 pub use hosts::CONGESTION_CONTROLS;
 pub use label::PathLabel;
+pub use link_layer::{ETHERNET_HEADER, LinkFraming, LinkLayer};
 pub(crate) use links::count_factors;
 pub(crate) use traffic::{DATAGRAM_PAYLOAD, MAX_BURST_DATAGRAMS};
 pub use types::{
-    BottleneckQueue, BufferSize, DelayJitter, ETHERNET_HEADER, EmulatedLink, HostDescription, JitterDistribution,
-    LinkDirection, LinkReordering, LossModel, PathDescription, PolicerDescription, RateStep, TrafficDescription,
-    TrafficKind, TrafficProtocol,
+    BottleneckQueue, BufferSize, DelayJitter, EmulatedLink, HostDescription, JitterDistribution, LinkDirection,
+    LinkReordering, LossModel, PathDescription, PolicerDescription, RateStep, TrafficDescription, TrafficKind,
+    TrafficProtocol,
 };
 
 use error::DescriptionProblem;

@@ -44,6 +44,7 @@ macro_rules! directional {
         pub(super) struct $name {
             $($own)*
             pub(super) rate: Option<Spanned<RawQuantity>>,
+            pub(super) link_layer: Option<Spanned<RawLinkLayer>>,
             pub(super) steps: Option<Spanned<Vec<RawRateStep>>>,
             pub(super) delay: Option<Spanned<RawQuantity>>,
             pub(super) jitter: Option<Spanned<RawQuantity>>,
@@ -92,7 +93,7 @@ impl RawLink {
             } };
         }
         merged! {
-            rate steps delay jitter loss duplicate corrupt reorder buffer queue policer drop_larger_than bleach_ecn
+            rate link_layer steps delay jitter loss duplicate corrupt reorder buffer queue policer drop_larger_than bleach_ecn
         }
     }
 }
@@ -118,6 +119,14 @@ pub(super) struct RawGilbertElliott {
     pub(super) bad_to_good: Spanned<RawQuantity>,
     pub(super) loss_in_bad: Option<Spanned<RawQuantity>>,
     pub(super) loss_in_good: Option<Spanned<RawQuantity>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawLinkLayer {
+    pub(super) framing: Option<Spanned<String>>,
+    pub(super) overhead: Spanned<RawQuantity>,
+    pub(super) minimum: Option<Spanned<RawQuantity>>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -29,6 +29,7 @@ server = ["--read-rate", "5MB/s"]
 between = ["near", "r1"]
 mtu = 9000
 rate = "10 Gbit/s"
+link_layer = { framing = "atm", overhead = "40 B", minimum = "64 B" }
 delay = "58.5 ms"
 jitter = "1 ms"
 distribution = "normal"
@@ -116,6 +117,7 @@ fn a_link_with_all_keys() {
         buffer: Some(BufferSize::Bytes(ByteCount::new(1_500_000))),
         ecn_threshold: Some(ByteCount::new(65_000)),
         rate: Some(BitRate::from_bits_per_second(1e10)),
+        layer: LinkLayer { framing: LinkFraming::Atm, overhead: ByteCount::new(40), minimum: ByteCount::new(64) },
         steps: Vec::new(),
         delay: Duration::from_micros(58_500),
         jitter: Some(DelayJitter { by: Duration::from_millis(1), distribution: JitterDistribution::Normal }),
@@ -259,7 +261,8 @@ fn every_form_of_a_buffer() {
 
 #[test]
 fn buffers_come_to_bytes_and_packets() {
-    let (rate, round_trip, mtu) = (BitRate::from_bits_per_second(1e8), Duration::from_millis(20), Mtu::new(1500));
+    let (rate, round_trip, packet) =
+        (BitRate::from_bits_per_second(1e8), Duration::from_millis(20), ByteCount::new(1514));
     let table = [
         (BufferSize::Bytes(ByteCount::new(3028)), 3028, 2),
         (BufferSize::Bytes(ByteCount::new(3000)), 3000, 1),
@@ -268,8 +271,8 @@ fn buffers_come_to_bytes_and_packets() {
         (BufferSize::Multiple(share(200.0)), 500_000, 330),
     ];
     for (buffer, bytes, packets) in table {
-        assert_eq!(buffer.size(rate, round_trip, mtu), ByteCount::new(bytes), "{buffer:?}");
-        assert_eq!(buffer.packets(rate, round_trip, mtu), PacketCount::new(packets), "{buffer:?}");
+        assert_eq!(buffer.size(rate, round_trip, packet), ByteCount::new(bytes), "{buffer:?}");
+        assert_eq!(buffer.packets(rate, round_trip, packet), PacketCount::new(packets), "{buffer:?}");
     }
 }
 
@@ -377,6 +380,18 @@ const WRONG_LINKS: &[(&str, usize, &str, &str)] = &[
     ("mtu = 65536", 9, "an MTU of 65536 bytes", "68 to 65535"),
     ("mtu = -1500", 9, "an MTU of -1500", "68 to 65535"),
     ("mtu = \"1500 B\"", 9, "invalid type", "docs/paths.md"),
+    ("link_layer = { overhead = \"40 B\" }", 9, "a link layer without a rate", "add the link's rate"),
+    ("rate = \"1 Mbit/s\"\nlink_layer = { overhead = 40 }", 10, "the number 40 has no unit", "with its unit"),
+    ("rate = \"1 Mbit/s\"\nlink_layer = { overhead = \"300 B\" }", 10, "exceeds 256 B", "40 B"),
+    ("rate = \"1 Mbit/s\"\nlink_layer = { framing = \"atm\", overhead = \"7 B\" }", 10, "trailer of 8 B", "include it"),
+    ("rate = \"1 Mbit/s\"\nlink_layer = { framing = \"x25\", overhead = \"8 B\" }", 10, "unknown framing 'x25'", "ptm"),
+    ("rate = \"1 Mbit/s\"\nlink_layer = { framing = \"atm\" }", 10, "missing key `overhead`", "add the key"),
+    (
+        "mtu = 9217\nrate = \"1 Mbit/s\"\nlink_layer = { overhead = \"8 B\" }",
+        11,
+        "a link layer with an MTU of 9217",
+        "smaller MTU",
+    ),
     ("speed = \"10 Gbit/s\"", 9, "unknown key `speed`", "correct the key's spelling"),
     ("[link.forward]\nmtu = 1500", 10, "unknown key `mtu`", "correct the key's spelling"),
     ("[link.forward]\nrate = \"x\"", 10, "is not a rate", "Gbit/s"),

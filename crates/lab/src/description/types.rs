@@ -6,6 +6,7 @@ use linerate_model::direction::Direction;
 use linerate_units::{BitRate, ByteCount, Mtu, PacketCount, Ratio, StreamCount};
 
 use super::PathLabel;
+use super::link_layer::LinkLayer;
 use crate::plan::SysctlSetting;
 
 /// A path: hosts in a chain of links, their settings, and other traffic.
@@ -59,10 +60,6 @@ impl PathDescription {
 
 /// Minimum MTU of IPv6 (RFC 8200 §5).
 const MIN_IPV6_MTU: Mtu = Mtu::new(1280);
-
-/// Bytes of the Ethernet header, which the kernel's queues and shapers count with each IP packet; the checksum and the
-/// gap between frames do not exist on virtual Ethernet.
-pub const ETHERNET_HEADER: ByteCount = ByteCount::new(14);
 
 /// A host and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,8 +115,10 @@ pub struct LinkDirection {
     pub buffer: Option<BufferSize>,
     /// Queue length above which packets are marked.
     pub ecn_threshold: Option<ByteCount>,
-    /// Rate, Ethernet headers included; `None` for no limit.
+    /// Rate, link layer included; `None` for no limit.
     pub rate: Option<BitRate>,
+    /// Link layer, which determines the bytes that a packet occupies at this rate.
+    pub layer: LinkLayer,
     /// Changes of the rate, in chronological order; empty where it is constant.
     pub steps: Vec<RateStep>,
     /// Propagation delay.
@@ -151,7 +150,7 @@ impl LinkDirection {
 pub struct RateStep {
     /// Time after the set-up.
     pub at: Duration,
-    /// The rate, Ethernet headers included.
+    /// The rate, link layer included.
     pub rate: BitRate,
 }
 
@@ -167,7 +166,7 @@ pub struct PolicerDescription {
 /// Capacity of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferSize {
-    /// Bytes, Ethernet headers included.
+    /// Bytes, link layer included.
     Bytes(ByteCount),
     /// Packets.
     Packets(PacketCount),
@@ -178,13 +177,13 @@ pub enum BufferSize {
 }
 
 impl BufferSize {
-    /// Size in bytes with Ethernet headers, on a link with this rate and MTU of a path with this round trip;
-    /// packets count as full ones.
+    /// Size in bytes, on a link with this rate and these bytes of a full packet, both as the link layer counts them, of a
+    /// path with this round trip; packets count as full ones.
     #[must_use]
-    pub fn size(self, rate: BitRate, round_trip: Duration, mtu: Mtu) -> ByteCount {
+    pub fn size(self, rate: BitRate, round_trip: Duration, full_packet: ByteCount) -> ByteCount {
         match self {
             Self::Bytes(size) => size,
-            Self::Packets(packets) => packets * (mtu.byte_count() + ETHERNET_HEADER),
+            Self::Packets(packets) => packets * full_packet,
             Self::Time(time) => rate * time,
             Self::Multiple(multiple) => ByteCount::from_f64((rate * round_trip).as_f64() * multiple.get()),
         }
@@ -192,12 +191,12 @@ impl BufferSize {
 
     /// Size in full packets, at least one.
     #[must_use]
-    pub fn packets(self, rate: BitRate, round_trip: Duration, mtu: Mtu) -> PacketCount {
+    pub fn packets(self, rate: BitRate, round_trip: Duration, full_packet: ByteCount) -> PacketCount {
         if let Self::Packets(packets) = self {
             return packets;
         }
-        let packet = (mtu.byte_count() + ETHERNET_HEADER).get();
-        PacketCount::new((self.size(rate, round_trip, mtu).get() / packet).max(1))
+        let size = self.size(rate, round_trip, full_packet);
+        PacketCount::new((size.get() / full_packet.get().max(1)).max(1))
     }
 }
 

@@ -3,8 +3,10 @@
 //! This module does not touch a host: the crate `change` applies plans, and rolls them back.
 
 pub mod document;
+mod interfaces;
 mod names;
 
+pub use interfaces::InterfaceIdentity;
 use linerate_units::WallTime;
 use serde::{Deserialize, Serialize};
 

@@ -9,8 +9,10 @@ use linerate_documents::shaper::ShaperOutcome;
 use linerate_model::change::ChangeTarget;
 use linerate_shape::back_ends::DeviceProperties;
 use linerate_shape::capability::KernelCapabilities;
+use linerate_shape::plan::intermediate_device;
 use linerate_shape::script;
 use linerate_shape::verify::PerDirection;
+use linerate_sys::address_translation::translates_sources;
 use linerate_sys::host_access::{HostAccess, RealHost};
 use linerate_sys::net::{self};
 use linerate_sys::process::own_program;
@@ -157,7 +159,9 @@ pub fn set_up(
         }
         tried => tried?,
     };
-    let mut shaper = Shaper::plan((&store, &host, guard), recorded, facts(&device)?, found)?;
+    let (recorded, mut facts) = with_address_translation(recorded, facts(&device)?);
+    facts.intermediate = intermediate_name((&store, &host), &facts)?;
+    let mut shaper = Shaper::plan((&store, &host, guard), recorded, facts, found)?;
     add_route_mtu(&mut shaper, request)?;
     if request.dry_run {
         let became = SetupOutcome::without_figures(ShaperOutcome::Planned);
@@ -173,6 +177,34 @@ pub fn set_up(
     }
     course.check_foreign(&device)?;
     course.set_up(shaper, None)
+}
+
+/// Name of the intermediate device: that of the active shaper, which stays when the interface is renamed, or one that no
+/// other shaper has from an earlier name of its interface.
+fn intermediate_name((store, host): (&ChangeStore, &RealHost), facts: &DeviceProperties) -> Result<String, ShapeError> {
+    let all = record::all(store, host)?;
+    if let Some(own) = all.iter().find(|shaper| shaper.device == facts.name) {
+        return Ok(own.intermediate.clone());
+    }
+    let is_taken = all.iter().any(|shaper| shaper.intermediate == facts.intermediate);
+    Ok(if is_taken {
+        intermediate_device(&format!("{}-{}", facts.name, all.len()))
+    } else {
+        facts.intermediate.clone()
+    })
+}
+
+/// Adds what the host does with addresses. What was found is recorded, so that the same is set up at boot, when the rules
+/// may come later.
+fn with_address_translation(
+    mut recorded: RecordedShaper,
+    mut facts: DeviceProperties,
+) -> (RecordedShaper, DeviceProperties) {
+    if recorded.line.nat.is_none() && !recorded.line.per_flow {
+        facts.translates_addresses = translates_sources(&recorded.device);
+        recorded.line.nat = facts.translates_addresses.known().copied().filter(|translates| *translates);
+    }
+    (recorded, facts)
 }
 
 /// A shell script that sets it up on a host without linerate.
@@ -261,7 +293,7 @@ impl<'a> ShapingCourse<'a> {
     fn replace(&mut self, mut shaper: Shaper<'a>, standing: &ActiveShaper) -> Result<ShapeEnd, ShapeError> {
         let id = standing.set.id;
         let host = (self.store, self.host as &dyn HostAccess, RollbackGuard::Unguarded);
-        let old = Shaper::open_active(host, shaper.device(), standing).ok();
+        let old = Shaper::open_active(host, standing).ok();
         // The route's MTU is a change of its own beside the tree.
         let route_mtu = standing.recorded.as_ref().and_then(|recorded| recorded.line.route_mtu);
         let wants_more = route_mtu != self.request.recorded.line.route_mtu

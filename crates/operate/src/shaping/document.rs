@@ -103,7 +103,7 @@ fn steps(plan: &ShaperPlan) -> Vec<ShaperStep> {
 
 fn predicted_delay(class: &ClassPrediction) -> PredictedDelay {
     PredictedDelay {
-        direction: class.direction,
+        load: class.load,
         importance: class.importance,
         includes_idle: class.idle.is_some(),
         packet_ns: nanoseconds(class.serialisation),

@@ -38,8 +38,9 @@ pub struct LineRequest {
     pub trust_marks: bool,
     /// Share equally between flows; without it, between the hosts on this side first
     pub per_flow: bool,
-    /// This host translates addresses (NAT): tell the hosts behind it apart
-    pub nat: bool,
+    /// True when this host translates addresses (NAT), so that the hosts behind it are distinguished by conntrack; `None`
+    /// to take what the host does
+    pub nat: Option<bool>,
     /// The capacity changes, as on LTE or with Starlink: tune queues for flows that refill it. --autorate implies it
     pub variable: bool,
     /// Also let this host's packets towards the line be no larger than this, by the MTU of the default route, or of the one
@@ -81,10 +82,13 @@ impl RecordedShaper {
 impl LineRequest {
     /// Sets what an option without a value means; `false` for every other word.
     fn set_flag(&mut self, word: &str) -> bool {
+        if let "--nat" | "--no-nat" = word {
+            self.nat = Some(word == "--nat");
+            return true;
+        }
         let flag = match word {
             "--trust-marks" => &mut self.trust_marks,
             "--per-flow" => &mut self.per_flow,
-            "--nat" => &mut self.nat,
             "--variable" => &mut self.variable,
             _ => return false,
         };
@@ -146,7 +150,8 @@ impl LineRequest {
         let flags = [
             ("trust-marks", self.trust_marks),
             ("per-flow", self.per_flow),
-            ("nat", self.nat),
+            ("nat", self.nat == Some(true)),
+            ("no-nat", self.nat == Some(false)),
             ("variable", self.variable),
         ];
         words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| format!("--{name}")));
@@ -266,7 +271,7 @@ mod tests {
             "eth0 --up 220k --down 850k",
             "ppp0 --up 20M --link-layer pppoe-ptm,ether-vlan --overhead 34 --rtt 50ms --trust-marks --nat --per-flow --variable --route-mtu 576",
             "eth0 --down 1G --back-end htb+fq_codel --framing atm --minimum 64 --interactive tcp/22 --interactive dscp/34 \
-             --bulk host/192.0.2.0/24 --bulk protocol/47",
+             --bulk host/192.0.2.0/24 --bulk protocol/47 --no-nat",
         ] {
             let recorded = parsed(text);
             let again = RecordedShaper::from_arguments(&recorded.arguments()).expect("its own words");

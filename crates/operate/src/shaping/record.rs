@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use linerate_change::{ChangeId, ChangePhase, ChangeSet, ChangeSetState, ChangeStore};
-use linerate_model::change::ChangeTarget;
-use linerate_sys::host_access::{HostAccess, RealHost};
+use linerate_model::change::{ChangeTarget, intermediate_device};
+use linerate_sys::host_access::{HostAccess, InterfaceLocation, RealHost};
 use linerate_sys::traffic_control;
 use linerate_sys::whole_file::{self, FileMode};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,12 @@ use super::line::RecordedShaper;
 pub(crate) struct ActiveShaper {
     /// Change set of the shaper.
     pub(crate) set: ChangeSet,
+    /// Interface, by the name that it has now.
+    pub(crate) device: String,
+    /// Interface, by the name that it had when the shaper was set up.
+    pub(crate) device_then: String,
+    /// Intermediate device, which keeps its name.
+    pub(crate) intermediate: String,
     /// Recorded arguments; `None` when they are lost.
     pub(crate) recorded: Option<RecordedShaper>,
     /// Chosen back end.
@@ -30,6 +36,9 @@ struct ShaperRecord {
     schema: u32,
     words: Vec<String>,
     back_end: String,
+    /// Intermediate device; missing in records of earlier versions, which had it from the name of the interface.
+    #[serde(default)]
+    intermediate: Option<String>,
 }
 
 fn path(store: &ChangeStore, id: ChangeId) -> PathBuf {
@@ -41,9 +50,14 @@ pub(crate) fn keep(
     store: &ChangeStore,
     id: ChangeId,
     recorded: &RecordedShaper,
-    back_end: &str,
+    (back_end, intermediate): (&str, &str),
 ) -> Result<(), ShapeError> {
-    let note = ShaperRecord { schema: 1, words: recorded.arguments(), back_end: back_end.to_owned() };
+    let note = ShaperRecord {
+        schema: 1,
+        words: recorded.arguments(),
+        back_end: back_end.to_owned(),
+        intermediate: Some(intermediate.to_owned()),
+    };
     let path = path(store, id);
     let text = serde_json::to_string(&note).map_err(|cause| ShapeError::impossible(cause.to_string()))?;
     if let Some(directory) = path.parent() {
@@ -62,7 +76,7 @@ pub(crate) fn delete_record(store: &ChangeStore, id: ChangeId) {
 }
 
 /// Returns all shapers of this network namespace, latest first.
-pub(crate) fn all(store: &ChangeStore, host: &dyn HostAccess) -> Result<Vec<(String, ActiveShaper)>, ShapeError> {
+pub(crate) fn all(store: &ChangeStore, host: &dyn HostAccess) -> Result<Vec<ActiveShaper>, ShapeError> {
     let here = host.identity()?;
     let sets = store.list()?.into_iter().rev().filter_map(|(_, set)| set.ok());
     let stands = |set: &ChangeSet| {
@@ -74,23 +88,26 @@ pub(crate) fn all(store: &ChangeStore, host: &dyn HostAccess) -> Result<Vec<(Str
             _ => false,
         }
     };
-    let mut found: Vec<(String, ActiveShaper)> = Vec::new();
+    let mut found: Vec<ActiveShaper> = Vec::new();
     for set in sets.filter(stands) {
-        let Some(device) = device_of(&set) else { continue };
-        if found.iter().all(|(known, _)| *known != device) {
-            found.push((device, standing(store, set)));
+        let Some((then, now)) = device_of(&set, host) else { continue };
+        if found.iter().all(|known| known.device != now) {
+            found.push(standing(store, set, (then, now)));
         }
     }
     Ok(found)
 }
 
-/// Returns the shaper of this interface.
+/// Returns the shaper of this interface, by its name now, or else by the one that it had when it was shaped.
 pub(crate) fn of_device(
     store: &ChangeStore,
     host: &dyn HostAccess,
     device: &str,
 ) -> Result<Option<ActiveShaper>, ShapeError> {
-    Ok(all(store, host)?.into_iter().find(|(name, _)| name == device).map(|(_, standing)| standing))
+    let mut all = all(store, host)?;
+    let by_name = all.iter().position(|shaper| shaper.device == device);
+    let index = by_name.or_else(|| all.iter().position(|shaper| shaper.device_then == device));
+    Ok(index.map(|index| all.swap_remove(index)))
 }
 
 /// Returns the recorded request for the shaper of an interface of this host.
@@ -104,25 +121,42 @@ pub fn recorded_of(device: &str) -> Result<RecordedShaper, ShapeError> {
 
 /// True when the current state matches these changes.
 fn is_unchanged(set: &ChangeSet, host: &dyn HostAccess) -> bool {
+    let Some((then, now)) = device_of(set, host) else { return false };
     set.items.iter().any(|item| match (&item.change.target, &item.phase) {
         (
             target @ ChangeTarget::TrafficControl { .. },
             ChangePhase::InForce { now: Some(put) } | ChangePhase::TakingBack { now: Some(Some(put)) },
-        ) => host.read(target).is_ok_and(|now| now.is_some_and(|now| traffic_control::is_still_installed(put, &now))),
+        ) => {
+            let (put, target) = (target.value_with_renamed(put, &then, &now), target.with_renamed(&then, &now));
+            let found = host.read(&target).ok().flatten();
+            found.is_some_and(|found| traffic_control::is_still_installed(&put, &found))
+        }
         _ => false,
     })
 }
 
-fn device_of(set: &ChangeSet) -> Option<String> {
+/// Names of the shaped interface, when it was shaped and now.
+fn device_of(set: &ChangeSet, host: &dyn HostAccess) -> Option<(String, String)> {
     set.items.iter().find_map(|item| match &item.change.target {
-        ChangeTarget::TrafficControl { interface } if item.phase.is_on_the_host() => Some(interface.clone()),
+        ChangeTarget::TrafficControl { interface } if item.phase.is_on_the_host() => {
+            let identity = item.interfaces.iter().find(|identity| identity.name == *interface);
+            let now = match identity.map(|identity| host.locate_interface(identity)) {
+                Some(Ok(InterfaceLocation::Here { name })) => name,
+                // One that is gone is known by its last name.
+                _ => interface.clone(),
+            };
+            Some((interface.clone(), now))
+        }
         _ => None,
     })
 }
 
-fn standing(store: &ChangeStore, set: ChangeSet) -> ActiveShaper {
+fn standing(store: &ChangeStore, set: ChangeSet, (device_then, device): (String, String)) -> ActiveShaper {
     let text = fs::read_to_string(path(store, set.id)).ok();
     let note = text.and_then(|text| serde_json::from_str::<ShaperRecord>(&text).ok());
     let recorded = note.as_ref().and_then(|note| RecordedShaper::from_arguments(&note.words).ok());
-    ActiveShaper { set, recorded, back_end: note.map(|note| note.back_end) }
+    let recorded = recorded.map(|recorded| RecordedShaper { device: device.clone(), ..recorded });
+    let noted = note.as_ref().and_then(|note| note.intermediate.clone());
+    let intermediate = noted.unwrap_or_else(|| intermediate_device(&device_then));
+    ActiveShaper { set, device, device_then, intermediate, recorded, back_end: note.map(|note| note.back_end) }
 }

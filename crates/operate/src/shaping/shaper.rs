@@ -17,6 +17,7 @@ use linerate_shape::read_back::{self, QueueingDifference};
 use linerate_shape::verify::PerDirection;
 use linerate_sys::clock::realtime_now;
 use linerate_sys::command_reader::TrafficControl;
+use linerate_sys::features;
 use linerate_sys::host_access::{HostAccess, route_towards};
 use linerate_units::{BitRate, Mtu};
 
@@ -90,9 +91,9 @@ impl<'a> Shaper<'a> {
     /// Opens the active shaper.
     pub(crate) fn open_active(
         host: (&'a ChangeStore, &'a dyn HostAccess, RollbackGuard),
-        device: &str,
         standing: &ActiveShaper,
     ) -> Result<Self, ShapeError> {
+        let device = &standing.device;
         let Some(recorded) = &standing.recorded else {
             let text =
                 format!("the arguments of the shaper of {device} (changes {}) are not recorded", standing.set.id);
@@ -101,7 +102,8 @@ impl<'a> Shaper<'a> {
         let mut planned = recorded.clone();
         planned.line.back_end = standing.back_end.clone().or(planned.line.back_end);
         let found = trials::capabilities(planned.line.back_end.as_deref())?;
-        let shaper = Self::plan(host, planned, facts(device)?, found)?;
+        let facts = DeviceProperties { intermediate: standing.intermediate.clone(), ..facts(device)? };
+        let shaper = Self::plan(host, planned, facts, found)?;
         Ok(Self { recorded: recorded.clone(), is_up: true, kept: Some(standing.set.id), was_kept: true, ..shaper })
     }
 
@@ -138,7 +140,7 @@ impl<'a> Shaper<'a> {
 
     /// Re-reads the interface, which may be a new one of the same name.
     pub(crate) fn refresh_device(&mut self) -> Result<(), ShapeError> {
-        self.facts = facts(&self.facts.name)?;
+        self.facts = DeviceProperties { intermediate: self.facts.intermediate.clone(), ..facts(&self.facts.name)? };
         self.line.mtu = self.recorded.line.link(self.facts.mtu).mtu;
         self.replan()
     }
@@ -189,6 +191,8 @@ impl<'a> Shaper<'a> {
             time_limit: TRIAL_LIMIT,
         };
         let trial = ChangeTrial::begin(self.store, self.host, &self.changes(), &options)?;
+        // Before the first change: a shaper that outlives its process and the watchdog is still known by its arguments.
+        record::keep(self.store, trial.id(), &self.recorded, self.realisation())?;
         self.trial = Some(trial);
         Ok(())
     }
@@ -197,7 +201,7 @@ impl<'a> Shaper<'a> {
     pub(crate) fn keep(&mut self) -> Result<(), ShapeError> {
         let Some(trial) = self.trial.take() else { return Ok(()) };
         let id = trial.id();
-        record::keep(self.store, id, &self.recorded, self.choice.back_end.id)?;
+        record::keep(self.store, id, &self.recorded, self.realisation())?;
         let keep = KeepOptions { file: None, evidence: String::new(), warnings: Vec::new() };
         match trial.keep(&keep) {
             Ok(_) => {
@@ -226,7 +230,14 @@ impl<'a> Shaper<'a> {
     pub(crate) fn roll_back(&mut self, reason: &str) -> Vec<String> {
         self.is_up = false;
         let report = match (self.trial.take(), self.kept.take()) {
-            (Some(trial), _) => trial.roll_back(reason),
+            (Some(trial), _) => {
+                let id = trial.id();
+                let report = trial.roll_back(reason);
+                if report.is_clean() {
+                    record::delete_record(self.store, id);
+                }
+                report
+            }
             (None, Some(id)) => match roll_back(self.store, self.host, id, RollbackMode::ForReal, reason) {
                 Ok(report) => {
                     record::delete_record(self.store, id);
@@ -242,7 +253,12 @@ impl<'a> Shaper<'a> {
     /// Records the new arguments of the active shaper.
     pub(crate) fn update_record(&mut self, id: ChangeId) -> Result<(), ShapeError> {
         (self.kept, self.was_kept) = (Some(id), true);
-        record::keep(self.store, id, &self.recorded, self.choice.back_end.id)
+        record::keep(self.store, id, &self.recorded, self.realisation())
+    }
+
+    /// Back end and intermediate device, as recorded.
+    fn realisation(&self) -> (&str, &str) {
+        (self.choice.back_end.id, &self.facts.intermediate)
     }
 
     /// Runs `tc` commands in the long-running process.
@@ -384,8 +400,7 @@ fn route_change(destination: String, attributes: &str, mtu: Mtu) -> HostChange {
             words.push(word);
         }
     }
-    // 3.7.1; 20 bytes more with IPv6).§Size of the TCP and IP headers (RFC 9293 §3.7.1; 20 bytes more with
-    // IPv6).§3.7.1; 20 bytes more with IPv6).
+    // Size of the TCP and IP headers (RFC 9293 §3.7.1; 20 bytes more with IPv6).
     let headers = if destination.contains(':') { 60 } else { 40 };
     let to = format!("{} mtu {} advmss {}", words.join(" "), mtu.get(), mtu.get().saturating_sub(headers));
     HostChange {
@@ -414,6 +429,7 @@ pub(crate) fn facts(device: &str) -> Result<DeviceProperties, ShapeError> {
         mtu: found.mtu.unwrap_or(usual.mtu),
         header: found.link_header.unwrap_or(usual.header),
         transmit_queues: found.queues.map(|(sending, _)| sending),
+        link_speed: features::link_speed(device).ok().flatten(),
         ..usual
     })
 }

@@ -11,13 +11,16 @@ use crate::plan::{
     PlannedFilter, PlannedObject, PlannedOffload, QdiscHandle, ShaperPlan, TcParent, arguments,
 };
 use crate::policy::TrafficImportance;
-use crate::prediction::ClassPrediction;
+use crate::prediction::{ClassBehaviour, ShaperTurn};
 
 /// Size of aggregated packets from segmentation and receive offload.
 const AGGREGATE_SIZE: ByteCount = ByteCount::new(65_536);
 
 /// Maximum serialisation time of an aggregated packet.
 const MAX_AGGREGATE_TIME: Duration = Duration::from_millis(5);
+
+/// Packets of a flow that wait in its own queue below HTB.
+pub(super) const OWN_PACKETS: u32 = 4;
 
 /// Steps of one direction on one device.
 pub(super) struct DirectionBuilder<'a> {
@@ -27,14 +30,14 @@ pub(super) struct DirectionBuilder<'a> {
     /// Requested rate of the link.
     pub(super) rate: BitRate,
     steps: Vec<PlanStep>,
-    predictions: Vec<ClassPrediction>,
+    behaviours: Vec<ClassBehaviour>,
     notes: Vec<String>,
 }
 
 impl<'a> DirectionBuilder<'a> {
     pub(super) fn new(inputs: &'a PlanInputs<'a>, direction: Direction, device: &str, rate: BitRate) -> Self {
         let device = device.to_owned();
-        Self { inputs, direction, device, rate, steps: vec![], predictions: vec![], notes: vec![] }
+        Self { inputs, direction, device, rate, steps: vec![], behaviours: vec![], notes: vec![] }
     }
 
     pub(super) fn push(&mut self, part: PlannedObject, reason: impl Into<String>) {
@@ -83,15 +86,34 @@ impl<'a> DirectionBuilder<'a> {
         self.notes.push(sentence.into());
     }
 
-    /// Predicts the delay of a class for a sparse flow, and for one that fills it.
-    pub(super) fn predict(&mut self, importance: TrafficImportance, leaf: Duration, own_queue: Duration) {
-        let of = (self.direction, importance);
-        self.predictions.extend(ClassPrediction::new(
-            self.inputs.line,
-            self.inputs.full_packet(),
-            of,
-            (leaf, own_queue),
-        ));
+    /// Records how a class treats a sparse flow, and a flow that fills it, for the predictions.
+    pub(super) fn predict(
+        &mut self,
+        importance: TrafficImportance,
+        (turn, shared_queue): (ShaperTurn, Duration),
+        own_queue: Duration,
+    ) {
+        let (direction, packet) = (self.direction, self.packet_time());
+        let behaviour = ClassBehaviour { direction, importance, packet, turn, shared_queue, own_queue };
+        self.behaviours.push(behaviour);
+    }
+
+    /// Delay of a flow that fills the link, in its own queue that aims at `target`.
+    ///
+    /// However short the target is, one flow keeps `packets` waiting: no control takes the packet in transmission, the
+    /// two that an acknowledgement releases, and the one by which the window grows. Of this host's own connections the
+    /// kernel queues no more (TCP small queues). The windows of several flows vary independently, so that together they
+    /// need a queue that grows with the square root of their number.
+    pub(super) fn own_queue(&self, packets: u32, target: Duration) -> Duration {
+        let least = self.packet_time().saturating_mul(packets).mul_f64(self.inputs.line.flows.as_f64().sqrt());
+        least.max(target)
+    }
+
+    /// As [`own_queue`](Self::own_queue), for a queue of each flow that drops at its end only: received packets fill it,
+    /// and drain at the flow's share of the link.
+    pub(super) fn own_tail_drop_queue(&self, full: Duration) -> Duration {
+        let shared = full.mul_f64(self.inputs.line.flows.as_f64());
+        if self.direction == Direction::Down { shared } else { self.own_queue(OWN_PACKETS, Duration::ZERO) }
     }
 
     /// Serialisation time of a full packet.
@@ -102,7 +124,7 @@ impl<'a> DirectionBuilder<'a> {
     /// Adds the collected steps to a plan.
     pub(super) fn finish(self, plan: &mut ShaperPlan) {
         plan.steps.extend(self.steps);
-        plan.prediction.classes.extend(self.predictions);
+        plan.behaviours.extend(self.behaviours);
         for note in self.notes {
             if !plan.notes.contains(&note) {
                 plan.notes.push(note);

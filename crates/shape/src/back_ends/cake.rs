@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 use linerate_model::direction::Direction;
+use linerate_model::fact::Fact;
 
 use linerate_units::display;
 
@@ -14,6 +15,7 @@ use crate::capability::KernelFeature;
 use crate::link::{AccessLink, LinkLayer};
 use crate::plan::{FilterTarget, ShaperPlan, TcParent};
 use crate::policy::{FairnessUnit, TrafficImportance};
+use crate::prediction::ShaperTurn;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
     id: "cake",
@@ -93,7 +95,7 @@ pub(super) fn options(builder: &DirectionBuilder<'_>) -> String {
     };
     let tins = if has_classification(builder.inputs) { "diffserv4" } else { "besteffort" };
     // A kernel without conntrack refuses even `nonat`.
-    let address = if policy.translates_addresses { "nat " } else { "" };
+    let address = if builder.inputs.translates_addresses() { "nat " } else { "" };
     // Untrusted marks from outside would be trusted behind this host.
     let wash = if down && !policy.trust_marks { "wash" } else { "nowash" };
     let side = if down { "ingress" } else { "egress" };
@@ -102,6 +104,9 @@ pub(super) fn options(builder: &DirectionBuilder<'_>) -> String {
     let layer = link_layer_options(line.layer);
     format!("bandwidth {rate} {tins} {fairness} {address}{wash} {side} no-ack-filter split-gso rtt {time} {layer}")
 }
+
+/// Packets of a flow that wait in its own queue: CAKE's target is never below one and a half.
+const OWN_PACKETS: u32 = 5;
 
 /// Rate in bit/s below which queues are tuned for a longer round trip.
 const SLOW_RATE: f64 = 20e6;
@@ -132,6 +137,7 @@ fn link_layer_options(layer: LinkLayer) -> String {
 /// Adds the discipline, and filters for the policy's own rules.
 pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &'static str) {
     let words = options(builder);
+    note_host_fairness(builder);
     let rate = sizes::representable_rate(builder.rate);
     builder.discipline(
         (TcParent::Root, ROOT),
@@ -149,12 +155,35 @@ pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &'static str) {
         builder.note("CAKE's four tins also follow codepoints, in addition to the given rules.");
     }
     let own = sizes::target(inputs, builder.rate, round_trip(inputs.line, builder.rate) / 20);
-    builder.predict(TrafficImportance::Interactive, Duration::ZERO, own);
-    builder.predict(TrafficImportance::Default, Duration::ZERO, own);
+    // A queue exceeds the target for a while before CAKE drops.
+    let own = builder.own_queue(OWN_PACKETS, own * 5 / 4);
+    for importance in [TrafficImportance::Interactive, TrafficImportance::Default] {
+        builder.predict(importance, (ShaperTurn::Next, Duration::ZERO), own);
+    }
     if has_classification(inputs) {
         // The bulk tin has a sixteenth of the link when the others are full.
         let packet = builder.packet_time();
-        builder.predict(TrafficImportance::Bulk, packet * 16, own * 16);
+        builder.predict(TrafficImportance::Bulk, (ShaperTurn::Next, packet * 16), own * 16);
+    }
+}
+
+/// Adds the note on the distinction of hosts.
+fn note_host_fairness(builder: &mut DirectionBuilder<'_>) {
+    if builder.inputs.policy.fairness != FairnessUnit::Hosts {
+        return;
+    }
+    let found = builder.inputs.device.translates_addresses.clone();
+    match (builder.inputs.policy.translates_addresses, found) {
+        // What was found is part of the policy when it is recorded.
+        (None | Some(true), Fact::Known(true)) => builder.note(
+            "This host translates addresses (NAT): hosts behind it are distinguished by conntrack (`nat`; --no-nat \
+             turns it off).",
+        ),
+        (None, Fact::Unknown(unread)) => builder.note(format!(
+            "Unknown if this host translates addresses ({unread}): if it does, --nat distinguishes the hosts behind it, \
+             which otherwise share as one."
+        )),
+        _ => {}
     }
 }
 

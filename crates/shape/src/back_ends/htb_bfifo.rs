@@ -12,6 +12,7 @@ use super::{BackEnd, PlanInputs, builder, sizes};
 use crate::capability::KernelFeature;
 use crate::plan::{FilterProtocol, FilterTarget, PlannedClass, QdiscHandle, ShaperPlan, TcParent};
 use crate::policy::{PortTransport, TrafficImportance};
+use crate::prediction::ShaperTurn;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
     id: "htb+bfifo",
@@ -41,23 +42,22 @@ static LEAF: LeafQueue = LeafQueue {
     kind: "bfifo",
     reason: "20 ms at the link's rate, at least two packets: little delay, but enough to keep the link busy",
     options,
-    delays,
+    own_queue,
 };
 
 fn options(inputs: &PlanInputs<'_>, rate: BitRate, _direction: Direction) -> String {
     format!("limit {}", sizes::plain_limit(inputs, rate).get())
 }
 
-/// Delays of the leaf: a packet waits for one packet of the filling flow, unless both share a leaf.
-fn delays(inputs: &PlanInputs<'_>, rate: BitRate) -> (Duration, Duration) {
-    let packet = rate.time_to_send(inputs.full_packet()).unwrap_or_default();
-    (packet, rate.time_to_send(sizes::plain_limit(inputs, rate)).unwrap_or_default())
+fn own_queue(builder: &DirectionBuilder<'_>) -> Duration {
+    let full = builder.rate.time_to_send(sizes::plain_limit(builder.inputs, builder.rate)).unwrap_or_default();
+    builder.own_tail_drop_queue(full)
 }
 
 /// Hash mask: bits 1 to 6 of the higher port. Linux gives connecting sockets even ports, so bit 0 is constant.
 const PORT_BITS: u32 = 0x7e;
 
-/// 6, and Linux's 32768).§`u32` match of ephemeral ports (RFC 6335 §6, and Linux's 32768).§6, and Linux's 32768).
+/// `u32` match of ephemeral ports (RFC 6335 §6, and Linux's 32768).
 const EPHEMERAL_PORTS: &str = "0x8000 0x8000";
 
 /// Guaranteed rate of a hash leaf: tiny, so that all together have less than half of the link.
@@ -113,10 +113,12 @@ fn shape(builder: &mut DirectionBuilder<'_>) {
     for family in [FilterProtocol::Ipv4, FilterProtocol::Ipv6] {
         add_hash_table(builder, family);
     }
-    let (flow, own) = delays(builder.inputs, builder.rate);
-    builder.predict(TrafficImportance::Interactive, Duration::ZERO, own);
-    builder.predict(TrafficImportance::Default, flow, own);
-    builder.predict(TrafficImportance::Bulk, flow, own);
+    let own = own_queue(builder);
+    // The leaf of a sparse flow is idle most of the time, and sends at once.
+    for importance in [TrafficImportance::Interactive, TrafficImportance::Default] {
+        builder.predict(importance, (ShaperTurn::AtOnceAmongAcknowledgements, Duration::ZERO), own);
+    }
+    builder.predict(TrafficImportance::Bulk, (htb_tree::turn_of(TrafficImportance::Bulk), Duration::ZERO), own);
     htb_tree::note_host_fairness(builder);
     builder.note("Flows that share one of the 64 leaves wait up to 20 ms, or two packets, for each other.");
 }

@@ -5,6 +5,7 @@ use linerate_model::direction::Direction;
 
 use linerate_units::BitRate;
 
+use super::builder::{DirectionBuilder, OWN_PACKETS};
 use super::htb_tree::{self, LeafQueue};
 use super::{BackEnd, PlanInputs, builder, sizes};
 use crate::capability::KernelFeature;
@@ -33,7 +34,7 @@ pub(super) static LEAF: LeafQueue = LeafQueue {
     kind: "fq_codel",
     reason: "a queue for each flow, kept short by CoDel: a flow that fills the link delays only itself",
     options,
-    delays,
+    own_queue,
 };
 
 /// `CoDel` target. Received packets have crossed the link already, and with the usual target four flows at 10 Mbit/s run
@@ -57,9 +58,8 @@ fn options(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> Stri
     )
 }
 
-/// Delays of the leaf, for the longer target of both directions: sparse flows precede flows with a queue.
-fn delays(inputs: &PlanInputs<'_>, rate: BitRate) -> (Duration, Duration) {
-    (Duration::ZERO, codel_target(inputs, rate, Direction::Down))
+fn own_queue(builder: &DirectionBuilder<'_>) -> Duration {
+    builder.own_queue(OWN_PACKETS, codel_target(builder.inputs, builder.rate, builder.direction))
 }
 
 fn make(inputs: &PlanInputs<'_>, plan: ShaperPlan) -> ShaperPlan {

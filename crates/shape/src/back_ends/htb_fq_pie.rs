@@ -5,6 +5,7 @@ use linerate_model::direction::Direction;
 
 use linerate_units::BitRate;
 
+use super::builder::{DirectionBuilder, OWN_PACKETS};
 use super::htb_tree::{self, LeafQueue};
 use super::{BackEnd, PlanInputs, builder, sizes};
 use crate::capability::KernelFeature;
@@ -23,14 +24,14 @@ pub(super) static BACK_END: BackEnd = BackEnd {
     make,
 };
 
-/// 4).§PIE's default target (RFC 8033 §4).§4).
+/// PIE's default target (RFC 8033 §4).
 const TARGET: Duration = Duration::from_millis(15);
 
 static LEAF: LeafQueue = LeafQueue {
     kind: "fq_pie",
     reason: "a queue for each flow, kept short by PIE: a flow that fills the link delays only itself",
     options,
-    delays,
+    own_queue,
 };
 
 fn options(inputs: &PlanInputs<'_>, rate: BitRate, _direction: Direction) -> String {
@@ -39,8 +40,8 @@ fn options(inputs: &PlanInputs<'_>, rate: BitRate, _direction: Direction) -> Str
     format!("limit {packets} flows 1024 quantum {quantum} target {} tupdate 15000us", sizes::time_argument(target))
 }
 
-fn delays(inputs: &PlanInputs<'_>, rate: BitRate) -> (Duration, Duration) {
-    (Duration::ZERO, sizes::target(inputs, rate, TARGET))
+fn own_queue(builder: &DirectionBuilder<'_>) -> Duration {
+    builder.own_queue(OWN_PACKETS, sizes::target(builder.inputs, builder.rate, TARGET))
 }
 
 fn make(inputs: &PlanInputs<'_>, plan: ShaperPlan) -> ShaperPlan {

@@ -5,6 +5,7 @@ use linerate_model::direction::Direction;
 
 use linerate_units::BitRate;
 
+use super::builder::{DirectionBuilder, OWN_PACKETS};
 use super::htb_tree::{self, LeafQueue};
 use super::{BackEnd, PlanInputs, builder, sizes};
 use crate::capability::KernelFeature;
@@ -30,7 +31,7 @@ static LEAF: LeafQueue = LeafQueue {
     kind: "sfq",
     reason: "flows take turns; perturbed every 10 s, so that flows that share a slot separate again",
     options,
-    delays,
+    own_queue,
 };
 
 /// Minimum SFQ limit in packets, for several flows, and maximum: 128 flows of 127 packets.
@@ -46,10 +47,10 @@ fn options(inputs: &PlanInputs<'_>, rate: BitRate, _direction: Direction) -> Str
     format!("limit {} quantum {} perturb 10", packets(inputs, rate), inputs.full_frame().get())
 }
 
-/// Delays of the leaf: a packet waits for one packet of the filling flow.
-fn delays(inputs: &PlanInputs<'_>, rate: BitRate) -> (Duration, Duration) {
-    let packet = rate.time_to_send(inputs.full_packet()).unwrap_or_default();
-    (packet, packet.mul_f64(packets(inputs, rate).min(127.0)))
+/// All flows share the limit.
+fn own_queue(builder: &DirectionBuilder<'_>) -> Duration {
+    let full = builder.packet_time().mul_f64(packets(builder.inputs, builder.rate));
+    if builder.direction == Direction::Down { full } else { builder.own_queue(OWN_PACKETS, Duration::ZERO).min(full) }
 }
 
 fn make(inputs: &PlanInputs<'_>, plan: ShaperPlan) -> ShaperPlan {

@@ -11,6 +11,7 @@ use super::{PlanInputs, sizes};
 use crate::capability::KernelFeature;
 use crate::plan::{FilterTarget, PlannedClass, QdiscHandle, TcParent};
 use crate::policy::{PacketSelector, TrafficImportance, TrafficRule};
+use crate::prediction::ShaperTurn;
 
 /// Class of the link.
 pub(super) const LINK_CLASS: QdiscHandle = QdiscHandle::class(1, 1);
@@ -22,8 +23,8 @@ pub(super) struct LeafQueue {
     pub(super) reason: &'static str,
     /// `tc` options for a class of this ceiling.
     pub(super) options: fn(&PlanInputs<'_>, BitRate, Direction) -> String,
-    /// Delay that it adds to a sparse flow, and to a flow that fills it.
-    pub(super) delays: fn(&PlanInputs<'_>, BitRate) -> (Duration, Duration),
+    /// Delay of a flow that fills it.
+    pub(super) own_queue: fn(&DirectionBuilder<'_>) -> Duration,
 }
 
 /// Class of a tier.
@@ -168,13 +169,21 @@ pub(super) const fn why(importance: TrafficImportance) -> &'static str {
     }
 }
 
+/// Turn of a sparse flow's packet in a tier.
+pub(super) const fn turn_of(importance: TrafficImportance) -> ShaperTurn {
+    match importance {
+        TrafficImportance::Interactive => ShaperTurn::AtOnce,
+        TrafficImportance::Default | TrafficImportance::Bulk => ShaperTurn::NextAfterAcknowledgement,
+    }
+}
+
 /// Adds the whole tree: three tiers where packets are classified, else one. In both directions: on a slow link a ping
 /// reply would otherwise wait for the class's next turn.
 pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &LeafQueue) {
     let tiers = sorts(builder.inputs);
     let rate = held(builder);
     line(builder, tier_class(TrafficImportance::Default).minor);
-    let (flow, own) = (kind.delays)(builder.inputs, builder.rate);
+    let own = (kind.own_queue)(builder);
     if !tiers {
         let place = (LINK_CLASS, tier_class(TrafficImportance::Default));
         leaf(
@@ -185,8 +194,9 @@ pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &LeafQueue) {
             kind,
             "all packets: the queue below separates flows",
         );
-        builder.predict(TrafficImportance::Interactive, flow, own);
-        builder.predict(TrafficImportance::Default, flow, own);
+        for importance in [TrafficImportance::Interactive, TrafficImportance::Default] {
+            builder.predict(importance, (ShaperTurn::Next, Duration::ZERO), own);
+        }
         return;
     }
     for importance in TrafficImportance::ALL {
@@ -195,8 +205,7 @@ pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &LeafQueue) {
         if importance == TrafficImportance::Interactive {
             add_acknowledgement_class(builder, rate, kind);
         }
-        let waits = if importance == TrafficImportance::Interactive { Duration::ZERO } else { flow };
-        builder.predict(importance, waits, own);
+        builder.predict(importance, (turn_of(importance), Duration::ZERO), own);
     }
     add_filters(builder, tier_class);
     note_host_fairness(builder);
@@ -205,6 +214,7 @@ pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &LeafQueue) {
 /// Adds the note on missing host fairness.
 pub(super) fn note_host_fairness(builder: &mut DirectionBuilder<'_>) {
     if builder.inputs.policy.fairness == crate::policy::FairnessUnit::Hosts {
-        builder.note("Flows share equally, not hosts: sharing by host needs CAKE.");
+        let behind = if builder.inputs.translates_addresses() { ", also behind this host's NAT" } else { "" };
+        builder.note(format!("Flows share equally, not hosts{behind}: sharing by host needs CAKE."));
     }
 }

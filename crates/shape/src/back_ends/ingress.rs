@@ -8,11 +8,9 @@ use linerate_units::{BitRate, ByteCount};
 use super::builder::{DirectionBuilder, keep_out};
 use super::{PlanInputs, sizes};
 use crate::capability::{KernelCapabilities, KernelFeature};
-use crate::plan::{
-    AggregatedPackets, FilterProtocol, FilterTarget, IngressControl, QdiscHandle, ShaperPlan, TcParent,
-    intermediate_device,
-};
+use crate::plan::{AggregatedPackets, FilterProtocol, FilterTarget, IngressControl, QdiscHandle, ShaperPlan, TcParent};
 use crate::policy::TrafficImportance;
+use crate::prediction::ShaperTurn;
 
 const INGRESS: KernelFeature = KernelFeature::Discipline("ingress");
 const U32: KernelFeature = KernelFeature::Filter("u32");
@@ -97,7 +95,7 @@ fn add_redirect(
     (kind, all): (&'static str, &str),
     shape: impl Fn(&mut DirectionBuilder<'_>),
 ) {
-    let name = intermediate_device(&inputs.device.name);
+    let name = inputs.device.intermediate.clone();
     let mut builder = DirectionBuilder::new(inputs, Direction::Down, &name, rate);
     builder.make_device("received packets can be queued only on the egress of another device");
     shape(&mut builder);
@@ -151,7 +149,7 @@ fn policed(inputs: &PlanInputs<'_>, plan: &mut ShaperPlan, rate: BitRate, (kind,
     let drained = rate.time_to_send(bucket).unwrap_or_default();
     for importance in [TrafficImportance::Interactive, TrafficImportance::Default] {
         // The bucket's content may wait in the queue at the link's far end.
-        builder.predict(importance, drained / 2, drained);
+        builder.predict(importance, (ShaperTurn::AtOnce, drained / 2), drained);
     }
     builder.finish(plan);
     plan.receiving = IngressControl::Policed;

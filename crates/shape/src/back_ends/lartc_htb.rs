@@ -5,7 +5,7 @@ use linerate_model::direction::Direction;
 
 use linerate_units::BitRate;
 
-use super::builder::DirectionBuilder;
+use super::builder::{DirectionBuilder, OWN_PACKETS};
 use super::classify::ROOT;
 use super::htb_tree::{LINK_CLASS, tier_class};
 use super::{BackEnd, PlanInputs};
@@ -14,6 +14,7 @@ use crate::plan::{
     FilterProtocol, FilterTarget, IngressControl, PlannedClass, QdiscHandle, ShaperPlan, TcParent, arguments,
 };
 use crate::policy::TrafficImportance;
+use crate::prediction::ShaperTurn;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
     id: "lartc-htb",
@@ -90,8 +91,10 @@ pub(super) fn filters(builder: &mut DirectionBuilder<'_>, preferences: [u16; 3])
 pub(super) fn predict(builder: &mut DirectionBuilder<'_>, burst: u64) {
     let at_once = builder.rate.time_to_send(linerate_units::ByteCount::new(burst)).unwrap_or_default();
     let packet = builder.packet_time();
-    builder.predict(TrafficImportance::Interactive, at_once.saturating_sub(packet) / 2, packet.saturating_mul(127));
-    builder.predict(TrafficImportance::Default, at_once, packet.saturating_mul(127));
+    let own = builder.own_queue(OWN_PACKETS, Duration::ZERO) + at_once;
+    // Two packets leave together.
+    builder.predict(TrafficImportance::Interactive, (ShaperTurn::Next, packet / 4), own);
+    builder.predict(TrafficImportance::Default, (ShaperTurn::Next, packet / 2), own);
 }
 
 /// Adds the policer of both versions.
@@ -107,8 +110,11 @@ pub(super) fn police(inputs: &PlanInputs<'_>, plan: &mut ShaperPlan, rate: BitRa
         Some(FilterTarget::Police),
         "packets above the rate are dropped; IPv4 only",
     );
-    builder.predict(TrafficImportance::Interactive, Duration::ZERO, Duration::ZERO);
-    builder.predict(TrafficImportance::Default, Duration::ZERO, Duration::ZERO);
+    let queue = builder.packet_time();
+    for importance in [TrafficImportance::Interactive, TrafficImportance::Default] {
+        // What the bucket passes at once waits in the queue at the link's far end.
+        builder.predict(importance, (ShaperTurn::AtOnce, queue), queue.saturating_mul(OWN_PACKETS));
+    }
     builder.finish(plan);
     plan.receiving = IngressControl::Policed;
 }

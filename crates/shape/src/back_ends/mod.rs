@@ -15,12 +15,15 @@ mod lartc_htb;
 mod sizes;
 mod tbf;
 
-use linerate_units::{BitRate, ByteCount, Mtu, Ratio};
+use linerate_model::direction::Direction;
+use linerate_model::fact::Fact;
+use linerate_units::{BitRate, ByteCount, Mtu, Ratio, display};
 
 use crate::capability::{KernelCapabilities, KernelFeature};
 use crate::link::AccessLink;
-use crate::plan::ShaperPlan;
+use crate::plan::{ShaperPlan, intermediate_device};
 use crate::policy::TrafficPolicy;
+use crate::prediction::PredictedDelays;
 use crate::refusal::ShaperRefusal;
 
 /// Properties of the interface to shape.
@@ -28,12 +31,18 @@ use crate::refusal::ShaperRefusal;
 pub struct DeviceProperties {
     /// Name.
     pub name: String,
+    /// Name of the device to which received packets are redirected.
+    pub intermediate: String,
     /// MTU.
     pub mtu: Mtu,
     /// Link-layer header bytes that the kernel counts: 14 for Ethernet, 0 for PPP and tunnels.
     pub header: ByteCount,
     /// Number of transmit queues; `None` when unknown, which counts as one.
     pub transmit_queues: Option<u32>,
+    /// Speed of its link; `None` when unknown.
+    pub link_speed: Option<BitRate>,
+    /// True when this host gives packets that leave through it another source address (NAT).
+    pub translates_addresses: Fact<bool>,
     /// Packet processing load of the busiest processor; `None` when not measured.
     pub busiest_processor: Option<Ratio>,
 }
@@ -44,9 +53,12 @@ impl DeviceProperties {
     pub fn ethernet(name: &str) -> Self {
         Self {
             name: name.to_owned(),
+            intermediate: intermediate_device(name),
             mtu: Mtu::new(1500),
             header: ByteCount::new(14),
             transmit_queues: None,
+            link_speed: None,
+            translates_addresses: Fact::default(),
             busiest_processor: None,
         }
     }
@@ -70,6 +82,12 @@ impl PlanInputs<'_> {
     #[must_use]
     pub fn full_packet(&self) -> ByteCount {
         self.line.full_packet().max(self.full_frame())
+    }
+
+    /// True when hosts have to be distinguished by conntrack: as the policy states, else as the host was found.
+    #[must_use]
+    pub fn translates_addresses(&self) -> bool {
+        self.policy.translates_addresses.or(self.device.translates_addresses.known().copied()).unwrap_or(false)
     }
 
     /// Size of the largest packet as the kernel counts it, with the interface's header.
@@ -113,8 +131,29 @@ impl BackEnd {
         if let Some(lacking) = self.needs.iter().find_map(|feature| inputs.capabilities.lacks(*feature)) {
             return Err(refusal(lacking));
         }
-        Ok((self.make)(inputs, ShaperPlan::empty(self.id, &inputs.device.name)))
+        let mut plan = (self.make)(inputs, ShaperPlan::empty(self.id, &inputs.device.name));
+        plan.prediction = PredictedDelays::new(inputs.line, &plan.behaviours);
+        plan.notes.extend(link_speed_note(inputs));
+        Ok(plan)
     }
+}
+
+/// Note on a rate that the interface's link does not reach.
+fn link_speed_note(inputs: &PlanInputs<'_>) -> Option<String> {
+    let speed = inputs.device.link_speed?;
+    let above: Vec<String> = Direction::BOTH
+        .into_iter()
+        .filter_map(|direction| Some((direction, inputs.line.rate(direction).filter(|rate| *rate > speed)?)))
+        .map(|(direction, rate)| format!("{} {}", display::rate(rate), direction.name()))
+        .collect();
+    let name = &inputs.device.name;
+    (!above.is_empty()).then(|| {
+        format!(
+            "The link of {name} runs at {}, below {}: the queue forms in front of the link, and this shaper changes nothing.",
+            display::rate(speed),
+            above.join(" and ")
+        )
+    })
 }
 
 /// All back ends, in order of preference.

@@ -8,6 +8,7 @@ use super::{BackEnd, PlanInputs, builder, htb_tree, sizes};
 use crate::capability::KernelFeature;
 use crate::plan::{ShaperPlan, TcParent};
 use crate::policy::TrafficImportance;
+use crate::prediction::ShaperTurn;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
     id: "tbf",
@@ -26,6 +27,9 @@ pub(super) static BACK_END: BackEnd = BackEnd {
 fn limit(inputs: &PlanInputs<'_>, rate: BitRate) -> linerate_units::ByteCount {
     sizes::plain_limit(inputs, rate).max(inputs.full_frame() * 4)
 }
+
+/// Mean share of a queue that a flow fills which halves its window whenever the queue is full.
+const MEAN_FILL: f64 = 0.6;
 
 fn shape(builder: &mut DirectionBuilder<'_>) {
     let rate = htb_tree::held(builder);
@@ -46,7 +50,7 @@ fn shape(builder: &mut DirectionBuilder<'_>) {
     );
     let queue = builder.rate.time_to_send(limit(inputs, rate)).unwrap_or_default();
     for importance in [TrafficImportance::Interactive, TrafficImportance::Default] {
-        builder.predict(importance, queue, queue);
+        builder.predict(importance, (ShaperTurn::Next, queue.mul_f64(MEAN_FILL)), queue);
     }
     builder.note("Nothing is prioritised: a ping waits in the same queue as an upload.");
 }

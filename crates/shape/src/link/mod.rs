@@ -6,7 +6,7 @@ use core::time::Duration;
 use linerate_model::direction::Direction;
 use serde::{Deserialize, Serialize};
 
-use linerate_units::{BitRate, ByteCount, Mtu};
+use linerate_units::{BitRate, ByteCount, Mtu, StreamCount};
 
 pub use self::keywords::{KEYWORDS, LinkLayerKeyword, parse_keywords};
 
@@ -87,11 +87,16 @@ pub struct AccessLink {
     pub variable: bool,
     /// Measured round-trip time of the idle link, added to predictions; `None` when not measured.
     pub idle: Option<Duration>,
+    /// Number of flows that fill a direction, for which delays are predicted.
+    pub flows: StreamCount,
 }
 
 impl AccessLink {
     /// Default round-trip time for tuning queues (CAKE's `internet`).
     pub const USUAL_ROUND_TRIP: Duration = Duration::from_millis(100);
+
+    /// Default number of flows for predictions: as many as a verification opens.
+    pub const USUAL_FLOWS: StreamCount = StreamCount::new(4);
 
     /// Creates a link of these rates, with Ethernet's MTU and without overhead.
     #[must_use]
@@ -104,6 +109,7 @@ impl AccessLink {
             round_trip: Self::USUAL_ROUND_TRIP,
             variable: false,
             idle: None,
+            flows: Self::USUAL_FLOWS,
         }
     }
 

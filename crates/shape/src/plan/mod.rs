@@ -13,7 +13,7 @@ pub use self::command::PlanCommand;
 pub(crate) use self::command::arguments;
 pub use self::handle::QdiscHandle;
 use crate::policy::TrafficImportance;
-use crate::prediction::PredictedDelays;
+use crate::prediction::{ClassBehaviour, PredictedDelays};
 
 /// Plan of a shaper for one interface, in an order that is safe at each step.
 ///
@@ -35,6 +35,8 @@ pub struct ShaperPlan {
     pub offloads: Vec<PlannedOffload>,
     /// Predicted delay.
     pub prediction: PredictedDelays,
+    /// Behaviour of its classes, from which the delay is predicted.
+    pub(crate) behaviours: Vec<ClassBehaviour>,
     /// Notes shown below the plan: sentences.
     pub notes: Vec<String>,
 }
@@ -229,6 +231,7 @@ impl ShaperPlan {
             steps: Vec::new(),
             offloads: Vec::new(),
             prediction: PredictedDelays::default(),
+            behaviours: Vec::new(),
             notes: Vec::new(),
         }
     }

@@ -143,8 +143,8 @@ pub struct TrafficPolicy {
     pub trust_marks: bool,
     /// Fairness, where the back end supports it.
     pub fairness: FairnessUnit,
-    /// True when this host does NAT, so that hosts are distinguished by conntrack.
-    pub translates_addresses: bool,
+    /// True when this host does NAT, so that hosts are distinguished by conntrack; `None` to take what the host does.
+    pub translates_addresses: Option<bool>,
 }
 
 impl Default for TrafficPolicy {
@@ -170,7 +170,7 @@ impl Default for TrafficPolicy {
             let port = Port::new(*port)?;
             Some(TrafficRule::new(PacketSelector::Port(*transport, port), TrafficImportance::Interactive, reason))
         }));
-        Self { rules, trust_marks: false, fairness: FairnessUnit::default(), translates_addresses: false }
+        Self { rules, trust_marks: false, fairness: FairnessUnit::default(), translates_addresses: None }
     }
 }
 

@@ -213,7 +213,16 @@ fn compare_filters(plan: &ShaperPlan, standing: &FoundQueueing, found: &mut Diff
         let protocol = planned.protocol.keyword();
         match &planned.target {
             Some(FilterTarget::Redirect(to)) if !here.any(|one| one.redirect.as_ref() == Some(to)) => {
-                let words = format!("received packets ({protocol}) are not redirected to {to}, so nothing shapes them");
+                let elsewhere = seen_on(&planned.device, planned.parent).find_map(|one| one.redirect.as_deref());
+                let words = match elsewhere {
+                    Some(other) => format!(
+                        "received packets ({protocol}) are redirected to {other} instead of {to}, so nothing shapes them: \
+                         delete that filter (`tc filter show dev {} ingress`), or everything for received packets (`tc \
+                         qdisc del dev {} ingress`), and set the shaper up again",
+                        planned.device, planned.device
+                    ),
+                    None => format!("received packets ({protocol}) are not redirected to {to}, so nothing shapes them"),
+                };
                 found.add(&planned.device, QueueingFault::NoRedirect, words);
             }
             Some(FilterTarget::Police) if !here.any(|one| one.polices) => {

@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use linerate_model::change::ChangeTarget;
+use linerate_model::change::{ChangeTarget, InterfaceIdentity};
 
-use super::{HostAccess, HostIdentity};
+use super::{HostAccess, HostIdentity, InterfaceLocation};
 use crate::error::{Error, Result};
 
 /// A fault at a write.
@@ -40,7 +40,11 @@ struct FakeState {
     values: BTreeMap<ChangeTarget, String>,
     at_boot: BTreeMap<ChangeTarget, String>,
     files: BTreeMap<PathBuf, String>,
-    gone: BTreeSet<String>,
+    /// Interfaces of this namespace, with their numbers.
+    interfaces: BTreeMap<String, u32>,
+    interfaces_at_boot: BTreeMap<String, u32>,
+    /// Interfaces that are in another namespace now.
+    elsewhere: BTreeMap<String, u32>,
     faults: BTreeMap<usize, WriteFault>,
     writes: usize,
     stopped: bool,
@@ -58,11 +62,16 @@ impl FakeHost {
             namespace: 1,
             kernel: "6.18.0-fake".to_owned(),
         };
+        let names: BTreeSet<String> =
+            values.iter().flat_map(|(target, value)| target.interfaces([value.as_str()])).collect();
+        let interfaces: BTreeMap<String, u32> = names.into_iter().zip(2..).collect();
         let state = FakeState {
             at_boot: values.clone(),
             values,
             files: BTreeMap::new(),
-            gone: BTreeSet::new(),
+            interfaces_at_boot: interfaces.clone(),
+            interfaces,
+            elsewhere: BTreeMap::new(),
             faults: BTreeMap::new(),
             writes: 0,
             stopped: false,
@@ -111,6 +120,32 @@ impl FakeHost {
         self.state().files.insert(path.to_owned(), contents.to_owned());
     }
 
+    /// Renames an interface, as udev or a user would.
+    pub fn rename_interface(&self, old: &str, new: &str) {
+        self.state().rename(old, new);
+    }
+
+    /// Removes an interface with its settings.
+    pub fn remove_interface(&self, name: &str) {
+        self.state().remove(name);
+    }
+
+    /// Moves an interface into another network namespace; its routes and disciplines are lost.
+    pub fn move_interface_away(&self, name: &str) {
+        let mut state = self.state();
+        if let Some(index) = state.interfaces.remove(name) {
+            state.elsewhere.insert(name.to_owned(), index);
+            state.values.retain(|target, value| !is_lost_when_moved(target, value, name));
+        }
+    }
+
+    /// Moves all such interfaces back.
+    pub fn move_interfaces_back(&self) {
+        let mut state = self.state();
+        let all = core::mem::take(&mut state.elsewhere);
+        state.interfaces.extend(all);
+    }
+
     /// Starts a new process on the same host after a stop, without further faults.
     pub fn revive(&self) {
         let mut state = self.state();
@@ -118,13 +153,15 @@ impl FakeHost {
         state.faults.clear();
     }
 
-    /// Reboots: running settings are those of the boot, files stay.
+    /// Reboots: running settings are those of the boot and then of the files in `/etc/sysctl.d`, in their order.
     pub fn reboot(&self) {
         self.revive();
         let mut state = self.state();
         state.boots += 1;
         state.values = state.at_boot.clone();
-        state.gone.clear();
+        state.apply_setting_files();
+        state.interfaces = state.interfaces_at_boot.clone();
+        state.elsewhere.clear();
         state.identity.boot = format!("boot-{}", state.boots);
     }
 
@@ -141,6 +178,18 @@ fn put(values: &mut BTreeMap<ChangeTarget, String>, target: &ChangeTarget, value
     }
 }
 
+/// The kernel shuts traffic control down, removes routes, and makes the settings of an interface anew.
+fn is_lost_when_moved(target: &ChangeTarget, value: &str, name: &str) -> bool {
+    let is_of_device = matches!(
+        target,
+        ChangeTarget::Link { .. }
+            | ChangeTarget::Offload { .. }
+            | ChangeTarget::Device { .. }
+            | ChangeTarget::File { .. }
+    );
+    !is_of_device && target.interfaces([value]).contains(name)
+}
+
 fn failed(operation: &str, target: &dyn core::fmt::Display, errno: i32) -> Error {
     Error::system(format!("{operation} {target}"), io::Error::from_raw_os_error(errno))
 }
@@ -151,8 +200,38 @@ impl FakeState {
             return Err(failed("reaching", target, libc::EIO));
         }
         match target.interface() {
-            Some(interface) if self.gone.contains(interface) => Err(failed("reaching", target, libc::ENODEV)),
+            Some(interface) if !self.interfaces.contains_key(interface) => {
+                Err(failed("reaching", target, libc::ENODEV))
+            }
             _ => Ok(()),
+        }
+    }
+
+    fn rename(&mut self, old: &str, new: &str) {
+        let Some(index) = self.interfaces.remove(old) else { return };
+        self.interfaces.insert(new.to_owned(), index);
+        let renamed = |(target, value): (ChangeTarget, String)| {
+            let value = target.value_with_renamed(&value, old, new);
+            (target.with_renamed(old, new), value)
+        };
+        self.values = core::mem::take(&mut self.values).into_iter().map(renamed).collect();
+    }
+
+    fn remove(&mut self, name: &str) {
+        self.interfaces.remove(name);
+        self.values.retain(|target, value| !target.interfaces([value.as_str()]).contains(name));
+    }
+
+    /// As `systemd-sysctl` does at boot.
+    fn apply_setting_files(&mut self) {
+        let files = self.files.iter().filter(|(path, _)| path.starts_with("/etc/sysctl.d"));
+        let lines = files.flat_map(|(_, text)| text.lines()).filter(|line| !line.starts_with(['#', ';']));
+        for (key, value) in lines.filter_map(|line| line.split_once('=')) {
+            let target = ChangeTarget::Setting { key: key.trim().to_owned() };
+            // The kernel has no other settings.
+            if let Some(present) = self.values.get_mut(&target) {
+                value.trim().clone_into(present);
+            }
         }
     }
 
@@ -162,7 +241,7 @@ impl FakeState {
         self.writes += 1;
         match &fault {
             Some(WriteFault::OthersWrote(target, value)) => drop(self.values.insert(target.clone(), value.clone())),
-            Some(WriteFault::Vanishes(interface)) => drop(self.gone.insert(interface.clone())),
+            Some(WriteFault::Vanishes(interface)) => self.remove(interface),
             Some(WriteFault::StopsBefore) => self.stopped = true,
             _ => {}
         }
@@ -181,6 +260,9 @@ impl HostAccess for FakeHost {
         let mut state = self.state();
         let fault = state.next_fault();
         state.reach(target)?;
+        if target.interfaces(value).iter().any(|name| !state.interfaces.contains_key(name)) {
+            return Err(failed("setting", target, libc::ENODEV));
+        }
         match fault {
             Some(WriteFault::Refused(errno)) => return Err(failed("setting", target, errno)),
             Some(WriteFault::Clamped(other)) => put(&mut state.values, target, Some(&other)),
@@ -228,6 +310,23 @@ impl HostAccess for FakeHost {
 
     fn way_into_namespace(&self, namespace: u64) -> Option<String> {
         (namespace < 10).then(|| format!("/run/netns/{namespace}"))
+    }
+
+    fn interface_identity(&self, name: &str) -> Result<Option<InterfaceIdentity>> {
+        let index = self.state().interfaces.get(name).copied();
+        Ok(index.map(|index| InterfaceIdentity { name: name.to_owned(), index, address: Vec::new() }))
+    }
+
+    fn locate_interface(&self, interface: &InterfaceIdentity) -> Result<InterfaceLocation> {
+        let state = self.state();
+        let name = |all: &BTreeMap<String, u32>| {
+            all.iter().find(|(_, index)| **index == interface.index).map(|(name, _)| name.clone())
+        };
+        Ok(match (name(&state.interfaces), name(&state.elsewhere)) {
+            (Some(name), _) => InterfaceLocation::Here { name },
+            (None, Some(name)) => InterfaceLocation::Moved { name, file: "/run/netns/2".to_owned() },
+            (None, None) => InterfaceLocation::Gone,
+        })
     }
 }
 

@@ -30,17 +30,24 @@ fn number_of(path: &Path) -> std::io::Result<u64> {
     fs::metadata(path).map(|metadata| metadata.ino())
 }
 
-/// Looks at the named namespaces first, then at those of all processes.
-pub(super) fn namespace_file(namespace: u64) -> Option<String> {
+/// Number of the calling thread's network namespace.
+pub(super) fn own_namespace() -> Option<u64> {
+    number_of(Path::new(OWN_NAMESPACE)).ok()
+}
+
+/// All network namespaces that have a file, each with its number: the named ones first, then those of all processes.
+pub(super) fn namespaces() -> impl Iterator<Item = (u64, PathBuf)> {
     let named = fs::read_dir("/run/netns").into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let of_process = |entry: fs::DirEntry| {
         let is_process = entry.file_name().to_str()?.bytes().all(|byte| byte.is_ascii_digit());
         is_process.then(|| entry.path().join("ns/net"))
     };
-    let running = fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| of_process(entry.ok()?));
-    let candidates: Vec<PathBuf> = named.chain(running).collect();
-    let found = candidates.into_iter().find(|path| number_of(path).is_ok_and(|number| number == namespace))?;
-    Some(found.display().to_string())
+    let running = fs::read_dir("/proc").into_iter().flatten().filter_map(move |entry| of_process(entry.ok()?));
+    named.chain(running).filter_map(|path| Some((number_of(&path).ok()?, path)))
+}
+
+pub(super) fn namespace_file(namespace: u64) -> Option<String> {
+    namespaces().find(|(number, _)| *number == namespace).map(|(_, path)| path.display().to_string())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod device;
 mod explain;
 mod fake;
 mod identity;
+mod interface;
 mod link;
 mod queueing;
 mod real;
@@ -16,7 +17,7 @@ mod setting;
 
 use std::path::Path;
 
-use linerate_model::change::ChangeTarget;
+use linerate_model::change::{ChangeTarget, InterfaceIdentity};
 
 pub use fake::{FakeHost, WriteFault};
 pub(crate) use link::write as write_link;
@@ -37,6 +38,25 @@ pub struct HostIdentity {
     pub namespace: u64,
     /// Release of the kernel.
     pub kernel: String,
+}
+
+/// Present location of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InterfaceLocation {
+    /// In this network namespace.
+    Here {
+        /// Present name.
+        name: String,
+    },
+    /// In another network namespace.
+    Moved {
+        /// Name there.
+        name: String,
+        /// File that names the namespace.
+        file: String,
+    },
+    /// Removed.
+    Gone,
 }
 
 /// A host whose settings can be read and written.
@@ -69,6 +89,12 @@ pub trait HostAccess {
 
     /// A file through which the network namespace of this number can be entered; `None` when it no longer exists.
     fn way_into_namespace(&self, namespace: u64) -> Option<String>;
+
+    /// Identity of the interface of this name in this namespace; `None` when there is none.
+    fn interface_identity(&self, name: &str) -> Result<Option<InterfaceIdentity>>;
+
+    /// Location of an interface that was in this namespace.
+    fn locate_interface(&self, interface: &InterfaceIdentity) -> Result<InterfaceLocation>;
 }
 
 /// True when an error means that the interface no longer exists; its settings are gone with it.

@@ -4,10 +4,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use linerate_model::change::ChangeTarget;
+use linerate_model::change::{ChangeTarget, InterfaceIdentity};
 
 use super::explain::refused;
-use super::{HostAccess, HostIdentity, device, identity, link, queueing, route, setting};
+use super::{HostAccess, HostIdentity, InterfaceLocation, device, identity, interface, link, queueing, route, setting};
 use crate::error::{Error, Result};
 use crate::traffic_control;
 use crate::whole_file::{self, FileMode};
@@ -93,6 +93,14 @@ impl HostAccess for RealHost {
 
     fn way_into_namespace(&self, namespace: u64) -> Option<String> {
         identity::namespace_file(namespace)
+    }
+
+    fn interface_identity(&self, name: &str) -> Result<Option<InterfaceIdentity>> {
+        interface::identity_of(name)
+    }
+
+    fn locate_interface(&self, interface: &InterfaceIdentity) -> Result<InterfaceLocation> {
+        interface::locate(interface)
     }
 }
 

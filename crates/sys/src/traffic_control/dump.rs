@@ -3,17 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use linerate_model::change::intermediate_device;
-
 use super::record::{
     FilterPosition, INGRESS, NO_INTERFACE, ObjectCategory, ROOT, RecordedLink, TrafficControlObject,
     TrafficControlRecord,
 };
-use super::volatile;
+use super::{intermediate, volatile};
 use crate::error::{Error, Result};
 use crate::interface::{
-    IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES, IFLA_TXQLEN,
-    LINK_DESCRIPTION, TCMSG_LENGTH, text,
+    IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES,
+    IFLA_TXQLEN, LINK_DESCRIPTION, TCMSG_LENGTH, text,
 };
 use crate::namespace::device_index;
 use crate::netlink::{ATTRIBUTE_TYPE_MASK, NetlinkMessage, NetlinkSocket, attribute, attributes, number};
@@ -25,7 +23,6 @@ pub(super) const TCA_STAB_BASE: u16 = 1;
 pub(super) const TCA_CHAIN: u16 = 11;
 const TCA_INGRESS_BLOCK: u16 = 13;
 const TCA_EGRESS_BLOCK: u16 = 14;
-pub(super) const IFLA_ADDRESS: u16 = 1;
 
 /// Disciplines whose classes are created one by one; those of others come with them.
 const CLASSFUL_KINDS: [&str; 6] = ["atm", "cbq", "drr", "hfsc", "htb", "qfq"];
@@ -153,7 +150,7 @@ pub(super) fn dump(interface: &str) -> Result<TrafficControlRecord> {
     let find = |name: &str| devices.iter().find(|device| device.link.name == name).map(|device| &device.link);
     let gone = || failed(io::Error::from_raw_os_error(libc::ENODEV));
     let own = find(interface).ok_or_else(gone)?;
-    let intermediate = find(&intermediate_device(interface)).cloned();
+    let intermediate = intermediate::find(&mut socket, &devices, interface)?.cloned();
     let by_number: BTreeMap<u32, &str> =
         devices.iter().map(|device| (device.link.index, device.link.name.as_str())).collect();
     let mut reader = TrafficControlReader { socket, names: by_number, interface };

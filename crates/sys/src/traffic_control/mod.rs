@@ -8,6 +8,7 @@
 mod commands;
 mod dump;
 mod inputs;
+mod intermediate;
 mod proof;
 mod record;
 mod replay;

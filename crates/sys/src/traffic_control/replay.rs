@@ -5,16 +5,16 @@ use std::io;
 
 use linerate_model::change::{LinkAttribute, intermediate_device};
 
-use super::dump::{DumpedDevice, IFLA_ADDRESS, TCA_CHAIN, TCA_KIND, TCA_OPTIONS, TCA_STAB, devices, dump, request};
+use super::dump::{DumpedDevice, TCA_CHAIN, TCA_KIND, TCA_OPTIONS, TCA_STAB, devices, dump, request};
 use super::record::{
     FilterPosition, INGRESS, ObjectCategory, ROOT, RecordedLink, TrafficControlObject, TrafficControlRecord,
 };
-use super::{inputs, volatile};
+use super::{inputs, intermediate, volatile};
 use crate::error::{Error, Result, describe_os_error};
 use crate::host_access::write_link;
 use crate::interface::{
-    IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES, IFLA_TXQLEN,
-    LINK_DESCRIPTION,
+    IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES,
+    IFLA_TXQLEN, LINK_DESCRIPTION,
 };
 use crate::namespace::device_index;
 use crate::netlink::{NetlinkSocket, append_attribute};
@@ -189,10 +189,16 @@ impl RecordReplayer {
         self.socket.change(libc::RTM_NEWLINK, &body).map_err(failed)
     }
 
-    /// Removes the intermediate device of an interface, if it is one.
-    fn remove_intermediate(&mut self, interface: &str) -> Result<()> {
-        match self.link(&intermediate_device(interface))? {
-            Some(link) if link.kind == INTERMEDIATE => self.remove_link(&link),
+    /// The intermediate device of an interface. To be found before the redirection to it is removed.
+    fn intermediate(&mut self, interface: &str) -> Result<Option<RecordedLink>> {
+        let devices = self.look()?;
+        Ok(intermediate::find(&mut self.socket, &devices, interface)?.cloned())
+    }
+
+    /// Removes this intermediate device, if it is one.
+    fn remove_intermediate(&mut self, link: Option<&RecordedLink>) -> Result<()> {
+        match link {
+            Some(link) if link.kind == INTERMEDIATE => self.remove_link(link),
             _ => Ok(()),
         }
     }
@@ -252,12 +258,18 @@ fn nul_terminated(text: &str) -> Vec<u8> {
 /// Removes all objects on an interface and on its intermediate device, which stays if it exists.
 pub(super) fn clear(interface: &str) -> Result<Option<String>> {
     let mut maker = RecordReplayer::new()?;
+    let intermediate = maker.intermediate(interface)?;
     maker.clear(interface)?;
-    let Some(link) = maker.link(&intermediate_device(interface))? else { return Ok(None) };
+    let Some(link) = intermediate else { return Ok(None) };
     if link.kind != INTERMEDIATE {
         let operation = format!("setting up the traffic control of {interface}");
         let reason = format!("{} is not an intermediate device (ifb), but has its name: rename it", link.name);
         return Err(Error::refused(operation, reason));
+    }
+    if link.name != intermediate_device(interface) {
+        // The interface was renamed: its commands make one with the new name.
+        maker.remove_link(&link)?;
+        return Ok(None);
     }
     maker.clear(&link.name)?;
     Ok(Some(link.name))
@@ -266,8 +278,9 @@ pub(super) fn clear(interface: &str) -> Result<Option<String>> {
 /// Removes everything, the intermediate device as well, even when the interface is gone.
 pub(super) fn remove(interface: &str) -> Result<()> {
     let mut maker = RecordReplayer::new()?;
+    let intermediate = maker.intermediate(interface)?;
     let cleared = maker.clear(interface);
-    maker.remove_intermediate(interface)?;
+    maker.remove_intermediate(intermediate.as_ref())?;
     cleared
 }
 
@@ -280,15 +293,16 @@ pub(super) fn clear_interface(interface: &str) -> Result<()> {
 pub(super) fn restore(record: &TrafficControlRecord) -> Result<()> {
     let interface = &record.interface;
     let mut maker = RecordReplayer::new()?;
+    let present = maker.intermediate(interface)?;
     if let Err(error) = maker.clear(interface) {
         // Without the interface its intermediate device is of no use, unless it existed before.
         if record.intermediate.is_none() {
-            maker.remove_intermediate(interface)?;
+            maker.remove_intermediate(present.as_ref())?;
         }
         return Err(error);
     }
     match &record.intermediate {
-        None => maker.remove_intermediate(interface)?,
+        None => maker.remove_intermediate(present.as_ref())?,
         Some(link) => maker.restore_intermediate(record, link)?,
     }
     let (own, beside): (Vec<&TrafficControlObject>, Vec<&TrafficControlObject>) =

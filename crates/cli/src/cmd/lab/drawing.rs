@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use linerate_lab::description::{
-    BottleneckQueue, BufferSize, EmulatedLink, HostDescription, LinkDirection, LossModel, PathDescription,
-    TrafficDescription, TrafficKind,
+    BottleneckQueue, BufferSize, EmulatedLink, HostDescription, LinkDirection, LinkFraming, LinkLayer, LossModel,
+    PathDescription, TrafficDescription, TrafficKind,
 };
 use linerate_lab::plan::SysctlSetting;
 use linerate_units::{BitRate, display};
@@ -135,6 +135,7 @@ fn draw_link(text: &mut String, link: &EmulatedLink, width: usize, strokes: &Lin
 fn direction_text(direction: &LinkDirection) -> String {
     let mut parts = vec![
         direction.rate.map_or_else(|| "any rate".to_owned(), |rate| rate_text(rate, direction)),
+        link_layer_text(direction.layer),
         format!("{} delay", exact(direction.delay)),
     ];
     if let Some(jitter) = direction.jitter {
@@ -161,6 +162,20 @@ fn direction_text(direction: &LinkDirection) -> String {
     }
     parts.retain(|part| !part.is_empty());
     parts.join(", ")
+}
+
+/// Bytes that a packet occupies on the link; empty for virtual Ethernet.
+fn link_layer_text(layer: LinkLayer) -> String {
+    if layer.is_ethernet_header() {
+        return String::new();
+    }
+    let framing = match layer.framing {
+        LinkFraming::None => "",
+        LinkFraming::Atm => " in ATM cells",
+        LinkFraming::Ptm => " in PTM blocks",
+    };
+    let minimum = if layer.minimum.is_zero() { String::new() } else { format!(", at least {}", layer.minimum.get()) };
+    format!("{} B more per packet{minimum}{framing}", layer.overhead.get())
 }
 
 /// Rate and its changes: up to four rates one by one, more as their range.

@@ -51,9 +51,12 @@ pub(crate) struct LinkArguments {
     /// Share equally between flows instead of between local hosts first
     #[arg(long)]
     pub(crate) per_flow: bool,
-    /// This host does NAT: distinguish the hosts behind it
-    #[arg(long)]
+    /// This host does NAT: distinguish the hosts behind it [default: as the host's rules masquerade]
+    #[arg(long, overrides_with = "no_nat")]
     pub(crate) nat: bool,
+    /// Do not distinguish hosts behind NAT, whatever the host's rules are
+    #[arg(long, overrides_with = "nat")]
+    pub(crate) no_nat: bool,
     /// Variable capacity, as on LTE or Starlink: tune queues for flows that refill it. Implied by --autorate
     #[arg(long)]
     pub(crate) variable: bool,
@@ -79,7 +82,7 @@ impl LinkArguments {
             bulk: self.bulk.clone(),
             trust_marks: self.trust_marks,
             per_flow: self.per_flow,
-            nat: self.nat,
+            nat: (self.nat || self.no_nat).then_some(self.nat),
             variable: self.variable,
             route_mtu: self.route_mtu,
         }
@@ -112,7 +115,7 @@ mod tests {
             "eth0 --up 220k --down 850k",
             "ppp0 --up 20M --link-layer pppoe-ptm,ether-vlan --overhead 34 --rtt 50ms --trust-marks --nat --per-flow --variable --route-mtu 576",
             "eth0 -d 1G --back-end htb+fq_codel --framing atm --minimum 64 --interactive tcp/22 --interactive dscp/34 \
-             --bulk host/192.0.2.0/24 --bulk protocol/47",
+             --bulk host/192.0.2.0/24 --bulk protocol/47 --no-nat",
         ] {
             let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
             let recorded = typed(&words);

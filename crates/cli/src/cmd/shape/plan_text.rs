@@ -162,11 +162,14 @@ fn delays(page: &mut PlanPage, document: &ShaperDocument) {
     }
     let added = document.prediction.iter().any(|one| !one.includes_idle);
     page.heading(if added {
-        "Expected delay while full, in addition to the idle link's"
+        "Expected delay while four flows fill the link, in addition to the idle link's"
     } else {
-        "Expected delay while full"
+        "Expected delay while four flows fill the link"
     });
-    page.line(&format!("  {:<21}{:>11}{:>11}{:>15}{:>15}", "", "mean", "longest", "one packet", "a bulk flow"));
+    page.line(&format!(
+        "  {:<21}{:>11}{:>11}{:>15}{:>15}",
+        "full, class", "mean", "longest", "one packet", "a bulk flow"
+    ));
     for one in &document.prediction {
         page.line(&delay(one));
     }
@@ -174,7 +177,7 @@ fn delays(page: &mut PlanPage, document: &ShaperDocument) {
 
 fn delay(one: &PredictedDelay) -> String {
     let time = |nanoseconds| display::duration(core::time::Duration::from_nanos(nanoseconds));
-    let name = format!("{}, {}", one.direction.name(), one.importance.name());
+    let name = format!("{}, {}", one.load.name(), one.importance.name());
     let (mean, longest) = (time(one.mean_ns), time(one.longest_ns));
     format!("  {name:<21}{mean:>11}{longest:>11}{:>15}{:>15}", time(one.packet_ns), time(one.own_queue_ns))
 }

@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use linerate_change::{ChangeStore, RollbackGuard};
 use linerate_documents::shaper_status::{SCHEMA, ShaperStatus, ShaperStatusDocument};
+use linerate_shape::plan::ShaperPlan;
 use linerate_sys::features;
 use linerate_sys::host_access::RealHost;
+use linerate_sys::interface::{self, NetworkInterface};
 use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, display};
 
@@ -47,18 +49,19 @@ pub fn begin<'a>(
     device: Option<&str>,
 ) -> Result<Vec<ObservedShaper<'a>>, ShapeError> {
     let all = record::all(store, host)?;
-    let wanted = all.iter().filter(|(name, _)| device.is_none_or(|device| device == name));
-    Ok(wanted.map(|(name, standing)| ObservedShaper::new(store, host, name, standing)).collect())
+    let is_wanted =
+        |shaper: &&ActiveShaper| device.is_none_or(|device| device == shaper.device || device == shaper.device_then);
+    Ok(all.iter().filter(is_wanted).map(|standing| ObservedShaper::new(store, host, standing)).collect())
 }
 
 impl<'a> ObservedShaper<'a> {
     /// One that cannot be read, as its interface is gone, hides no other.
-    fn new(store: &'a ChangeStore, host: &'a RealHost, device: &str, standing: &ActiveShaper) -> Self {
-        let shaper = Shaper::open_active((store, host, RollbackGuard::Unguarded), device, standing);
+    fn new(store: &'a ChangeStore, host: &'a RealHost, standing: &ActiveShaper) -> Self {
+        let shaper = Shaper::open_active((store, host, RollbackGuard::Unguarded), standing);
         let readings =
             shaper.and_then(|shaper| Ok(ShaperReadings { before: ShaperSample::read(shaper.plan())?, shaper }));
         Self {
-            device: device.to_owned(),
+            device: standing.device.clone(),
             changes: standing.set.id.get(),
             back_end: standing.back_end.clone().unwrap_or_else(|| "unknown back end".to_owned()),
             arguments: standing.recorded.as_ref().map(RecordedShaper::arguments).unwrap_or_default(),
@@ -74,6 +77,7 @@ impl<'a> ObservedShaper<'a> {
         let interval = after.at.since(before.at);
         let mut figures = figures::of(shaper.plan(), shaper.line(), before, &after);
         figures.warnings.extend(slow_link_warning(shaper));
+        figures.warnings.extend(intermediate_device_warning(shaper.plan()));
         *before = after;
         if compare {
             self.differences = shaper.differences()?.iter().map(ToString::to_string).collect();
@@ -111,6 +115,23 @@ pub fn document(looked: &mut [ObservedShaper<'_>], compare: bool) -> ShaperStatu
     let shapers = shapers.collect();
     let linerate_version = env!("CARGO_PKG_VERSION").to_owned();
     ShaperStatusDocument { schema: SCHEMA, linerate_version, interval_ns: nanoseconds(interval), shapers }
+}
+
+/// A redirect to a device that is gone or down drops all received packets.
+fn intermediate_device_warning(plan: &ShaperPlan) -> Option<String> {
+    let (device, intermediate) = (&plan.device, plan.intermediate.as_ref()?);
+    if NetworkInterface::by_name(intermediate).is_err() {
+        return Some(format!(
+            "{intermediate} is gone, and all packets that {device} receives are lost: run `linerate shape {device} off`, \
+             then set the shaper up again"
+        ));
+    }
+    let is_down = interface::is_up(intermediate).is_ok_and(|is_up| !is_up);
+    is_down.then(|| {
+        format!(
+            "{intermediate} is down, and all packets that {device} receives are lost: run `ip link set {intermediate} up`"
+        )
+    })
 }
 
 /// A link that runs below the rate that is set has a queue of its own again.

@@ -1,0 +1,72 @@
+//! Delays that a plan predicts, against those that are measured under the load that it states.
+
+use serde_json::Value;
+
+use crate::guest::run;
+use crate::support::document::{array, number, text};
+use crate::support::lab::OwnPath;
+
+/// Factor between a predicted and a measured delay above the idle link's, and the time that no probe resolves.
+const FACTOR: f64 = 1.5;
+const RESOLUTION: f64 = 0.3;
+
+/// Classes of probes with the class of the plan, and the key of its figure.
+const PROBES: [(&str, &str, &str); 3] = [
+    ("udp_expedited_forwarding", "interactive", "mean_ns"),
+    ("udp_best_effort", "default", "mean_ns"),
+    ("tcp_info", "default", "own_queue_ns"),
+];
+
+fn milliseconds(document: &Value, key: &str) -> f64 {
+    number(document, key) / 1e6
+}
+
+/// Predictions that differ from the measurement, on this path with these options.
+fn differences(path: &str, options: &str) -> Vec<String> {
+    let script = format!(
+        "shape eth0 {options} --json -q > plan; \"$L\" --no-history load far -4 -C cubic -P 4 -t 8s --phases up,down,both --json -q > load
+         echo '== plan'; cat plan; echo '== load'; cat load"
+    );
+    let said = run(path, &script);
+    let (plan, load) = (said.document("plan"), said.document("load"));
+    let mut found = Vec::new();
+    let phases = array(&load, "/phases");
+    let idle = phases.iter().find(|phase| phase["kind"] == "idle").expect("measured first");
+    let rest = array(idle, "/classes").iter().find(|class| class["class"] == "udp_best_effort").expect("probed");
+    let rest = milliseconds(rest, "/rtt/mean_ns");
+    for phase in phases.iter().filter(|phase| phase["kind"] != "idle") {
+        for (probe, importance, key) in PROBES {
+            let load = text(phase, "/kind");
+            let class = array(phase, "/classes").iter().find(|class| class["class"] == probe).expect("probed");
+            let is_it = |entry: &&Value| entry["load"] == load && entry["importance"] == importance;
+            let entry = array(&plan, "/prediction").iter().find(is_it).expect("predicted");
+            let (predicted, measured) =
+                (milliseconds(entry, &format!("/{key}")), milliseconds(class, "/rtt/mean_ns") - rest);
+            let is_near = predicted <= measured * FACTOR + RESOLUTION && measured <= predicted * FACTOR + RESOLUTION;
+            let line = format!("{options}, {load} full, {probe}: {predicted:.2} ms predicted, {measured:.2} measured");
+            println!("{}{line}", if is_near { "" } else { "✗ " });
+            found.extend((!is_near).then_some(line));
+        }
+    }
+    found
+}
+
+/// A slow uplink, where one packet is what others wait for.
+#[test]
+fn delays_of_a_slow_link_are_as_predicted() {
+    let options = "--up 970k --down 7700k --link-layer pppoe-llcsnap";
+    assert_eq!(differences("adsl-atm-pppoe", options), Vec::<String>::new());
+}
+
+/// A fast link, where the queues' targets decide.
+#[test]
+fn delays_of_a_fast_link_are_as_predicted() {
+    let path = OwnPath::new(
+        "[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\ndelay = \"10 ms\"\nbuffer = \"500 ms\"\n\n\
+         [link.forward]\nrate = \"10 Mbit/s\"\n\n[link.backward]\nrate = \"50 Mbit/s\"\n",
+    );
+    for back_end in ["htb+fq_codel", "cake"] {
+        let options = format!("--up 9500k --down 47500k --back-end {back_end}");
+        assert_eq!(differences(&path.file, &options), Vec::<String>::new());
+    }
+}
