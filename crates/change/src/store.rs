@@ -116,7 +116,9 @@ impl ChangeStore {
 
     /// Takes the lock of the host; `None` when another process holds it.
     pub(crate) fn try_lock(&self) -> Result<Option<FileLock>> {
-        Ok(self.lock_file()?.try_lock()?.ok())
+        let lock = self.lock_file()?.try_lock()?.ok();
+        // Until they have ended, a killed process has not.
+        Ok(lock.inspect(FileLock::share_with_programs))
     }
 
     pub(crate) fn lock(&self) -> Result<FileLock> {

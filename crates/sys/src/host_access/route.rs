@@ -64,7 +64,7 @@ pub(super) fn write(destination: &str, value: Option<&str>) -> Result<()> {
     };
     let mut arguments = vec![family(destination), "route", verb, destination];
     arguments.extend(words);
-    command::run_checked("ip", &arguments, None, IP_TIMEOUT).map(drop)
+    command::run_bound_checked("ip", &arguments, None, IP_TIMEOUT).map(drop)
 }
 
 /// Text after the destination, of the first route.
