@@ -57,7 +57,8 @@ impl TunedHost for NearHost<'_> {
         if let Some(peer) = peer {
             host.interface = interface_towards(self.host, peer);
             let route = route_towards(peer).ok().flatten();
-            host.route = route.map(|(destination, attributes)| RouteText { destination, attributes });
+            let peer = Some(peer.to_canonical().to_string());
+            host.route = route.map(|(destination, attributes)| RouteText { destination, attributes, peer });
         }
         Ok(host)
     }
