@@ -17,7 +17,7 @@ pub(crate) fn identities(host: &dyn HostAccess, change: &HostChange) -> Result<V
 
 /// True for values that stay with a device when it moves to another network namespace; traffic control is shut down,
 /// routes are removed, and settings are made anew.
-const fn stays_with_device(target: &ChangeTarget) -> bool {
+pub(crate) const fn stays_with_device(target: &ChangeTarget) -> bool {
     matches!(
         target,
         ChangeTarget::Link { .. }
@@ -45,6 +45,15 @@ impl ChangeSession<'_> {
             }
         }
         None
+    }
+
+    /// True when the interfaces of a change still have the names under which its values were read and written.
+    pub(crate) fn has_present_names(&self, index: usize) -> bool {
+        self.set.items[index].interfaces.iter().all(|interface| match self.host.locate_interface(interface) {
+            Ok(InterfaceLocation::Here { name }) => name == interface.name,
+            Ok(_) => false,
+            Err(_) => true,
+        })
     }
 
     /// [`Self::follow_interfaces`] before a change is applied.

@@ -13,6 +13,8 @@
 mod comparison;
 pub mod drop_in;
 mod error;
+#[cfg(test)]
+mod fault_matrix;
 mod id;
 mod interfaces;
 mod journal;
@@ -21,6 +23,7 @@ mod rollback;
 mod scratch;
 mod session;
 mod set;
+mod state_disk;
 mod store;
 mod trial;
 mod watchdog;

@@ -27,6 +27,10 @@ pub(crate) fn unix_time_ns() -> u64 {
     nanoseconds(realtime_now().since_unix_epoch())
 }
 
+const fn may_be_absent(target: &ChangeTarget) -> bool {
+    matches!(target, ChangeTarget::Queueing { .. } | ChangeTarget::Route { .. })
+}
+
 /// Passes over the targets of a rollback: a target may fail until others are restored.
 const MAX_RESTORE_PASSES: usize = 3;
 
@@ -63,9 +67,8 @@ impl ChangeSession<'_> {
             return Err(ChangeError::AlreadyChanged { target: target.clone() });
         }
         let found = self.host.read(target)?;
-        let may_be_absent = matches!(target, ChangeTarget::Queueing { .. } | ChangeTarget::Route { .. });
         match (&change.from, &found) {
-            (_, None) if !may_be_absent => return Err(ChangeError::MissingTarget { target: target.clone() }),
+            (_, None) if !may_be_absent(target) => return Err(ChangeError::MissingTarget { target: target.clone() }),
             (Some(expected), Some(found)) if !value_matches(target, expected, found) => {
                 let (expected, found) = (shown(target, expected).into_owned(), shown(target, found).into_owned());
                 return Err(ChangeError::Stale { target: target.clone(), expected, found });
@@ -106,6 +109,11 @@ impl ChangeSession<'_> {
             // The result of commands is read as a record, which cannot be compared with the commands.
             (Ok(()), Ok(now)) if now != current && matches!(target, ChangeTarget::TrafficControl { .. }) => {
                 self.record_applied(index, WriteOutcome::Written, now)
+            }
+            (Ok(()), Ok(None)) if !may_be_absent(&target) => {
+                // Its interface was renamed or removed.
+                self.put_back(index);
+                Err(ChangeError::MissingTarget { target })
             }
             (Ok(()), Ok(now)) if now != current => self.record_applied(index, WriteOutcome::Adjusted, now),
             (Ok(()), Ok(now)) => {
@@ -209,13 +217,24 @@ impl ChangeSession<'_> {
     /// Restores the previous value of the target of one change, if the present value is linerate's.
     fn put_back(&mut self, index: usize) -> RestoreOutcome {
         let HostChange { target, from, .. } = self.set.items[index].change.clone();
-        let back = self.follow_interfaces(index).unwrap_or_else(|| self.try_to_put_back(index));
+        let back = self.put_back_by_present_name(index);
         if self.set.items[index].change.target != target && back.is_restored() {
             // An interrupted rollback may have left it under the earlier name.
             self.remove_intermediate_device(&target, from.as_deref());
         }
         self.taken_back(index, &back);
         back
+    }
+
+    /// An interface may be renamed between the look at its name and the access to its values.
+    fn put_back_by_present_name(&mut self, index: usize) -> RestoreOutcome {
+        for _ in 1..MAX_RESTORE_PASSES {
+            let back = self.follow_interfaces(index).unwrap_or_else(|| self.try_to_put_back(index));
+            if matches!(back, RestoreOutcome::Restored | RestoreOutcome::AlreadyBack) || self.has_present_names(index) {
+                return back;
+            }
+        }
+        self.follow_interfaces(index).unwrap_or_else(|| self.try_to_put_back(index))
     }
 
     fn try_to_put_back(&mut self, index: usize) -> RestoreOutcome {

@@ -11,6 +11,7 @@ use crate::error::{ChangeError, Result};
 use crate::id::ChangeId;
 use crate::journal;
 use crate::set::ChangeSet;
+use crate::state_disk;
 
 /// Environment variable that names another directory for the state of linerate.
 pub const STATE_VARIABLE: &str = "LINERATE_STATE";
@@ -115,7 +116,9 @@ impl ChangeStore {
 
     /// Takes the lock of the host; `None` when another process holds it.
     pub(crate) fn try_lock(&self) -> Result<Option<FileLock>> {
-        Ok(self.lock_file()?.try_lock()?.ok())
+        let lock = self.lock_file()?.try_lock()?.ok();
+        // Until they have ended, a killed process has not.
+        Ok(lock.inspect(FileLock::share_with_programs))
     }
 
     pub(crate) fn lock(&self) -> Result<FileLock> {
@@ -126,7 +129,7 @@ impl ChangeStore {
     pub(crate) fn create_next(&self) -> Result<ChangeId> {
         let number = self.ids()?.last().map_or(1, |last| last.get() + 1);
         let path = self.directory.join(number.to_string());
-        let made = DirBuilder::new().mode(0o700).create(&path);
+        let made = state_disk::check().and_then(|()| DirBuilder::new().mode(0o700).create(&path));
         let made = made.and_then(|()| fs::File::open(&self.directory)?.sync_all());
         made.map_err(|cause| ChangeError::Place { operation: "creating the directory", path, cause })?;
         Ok(ChangeId::new(number))
@@ -152,7 +155,7 @@ impl ChangeStore {
     /// Writes a note for other processes, atomically.
     pub(crate) fn write_note(&self, id: ChangeId, name: &str, text: &str) -> Result<()> {
         let (path, new) = (self.set_directory(id).join(name), self.set_directory(id).join(format!("{name}.new")));
-        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &path));
+        let written = state_disk::check().and_then(|()| fs::write(&new, text)).and_then(|()| fs::rename(&new, &path));
         written.map_err(|cause| ChangeError::Place { operation: "writing", path, cause })
     }
 

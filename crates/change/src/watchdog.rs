@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use linerate_sys::clock::{monotonic_now, sleep_until};
 use linerate_sys::command;
 use linerate_sys::host_access::HostAccess;
+use linerate_sys::namespace;
 use linerate_sys::process::ProcessIdentity;
 use linerate_sys::supervise::SupervisedLaunch;
 use linerate_units::MonotonicTime;
@@ -90,7 +91,7 @@ fn is_systemd_available() -> bool {
         let here = fs::read_link(format!("/proc/self/ns/{kind}")).ok();
         here.is_some() && here == fs::read_link(format!("/proc/1/ns/{kind}")).ok()
     };
-    let own_thread = fs::read_link("/proc/thread-self/ns/net").ok() == fs::read_link("/proc/self/ns/net").ok();
+    let own_thread = namespace::own_number() == namespace::number_of(Path::new("/proc/self/ns/net")).ok();
     first && Path::new("/run/systemd/system").is_dir() && same("net") && same("mnt") && same("pid") && own_thread
 }
 
@@ -143,7 +144,8 @@ pub fn watch(store: &ChangeStore, host: &dyn HostAccess, id: ChangeId) -> Result
     loop {
         let here = host.identity()?;
         lock = match lock.try_lock()? {
-            Ok(_lock) => {
+            Ok(lock) => {
+                lock.share_with_programs();
                 watched.refresh(store);
                 let is_pending = watched.set.state(&here) == ChangeSetState::Pending;
                 let reason = if asked_at.is_some() { "its time limit expired" } else { "its process had ended" };
@@ -158,6 +160,9 @@ pub fn watch(store: &ChangeStore, host: &dyn HostAccess, id: ChangeId) -> Result
         let now = monotonic_now();
         if watched.deadline.is_none_or(|deadline| now > deadline) {
             end_process(&watched.set, now, &mut asked_at);
+        } else {
+            // It was late, and has renewed its time.
+            asked_at = None;
         }
         sleep_until(now + POLL_INTERVAL);
     }

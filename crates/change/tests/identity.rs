@@ -67,8 +67,8 @@ fn expected(
         .collect();
     let vanished = happened().any(|fault| matches!(fault, WriteFault::Vanishes(_)));
     let all = (0..TARGETS).map(target);
-    let ends = |target: &ChangeTarget| !target.interfaces([before[target].as_str()]).is_empty();
-    all.filter(|target| !others.contains(&target) && !(vanished && ends(target)))
+    let lasts = |target: &ChangeTarget| target.interfaces([before[target].as_str()]).is_empty();
+    all.filter(|target| !others.contains(&target) && (!vanished || lasts(target)))
         .map(|target| (target.clone(), before.get(&target).cloned()))
         .collect()
 }

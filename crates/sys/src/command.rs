@@ -3,8 +3,9 @@
 
 use core::time::Duration;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -12,10 +13,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use linerate_units::MonotonicTime;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 
 use crate::clock::{self, monotonic_now};
 use crate::error::{Error, Result};
+use crate::file_lock;
 use crate::poll::{self, PollInterest, PollItem};
 
 /// Exit status and output of a program.
@@ -53,7 +56,8 @@ pub fn run(program: &str, arguments: &[&str], input: Option<&[u8]>, timeout: Dur
     run_child(program, arguments, input, timeout, ProgramLifetime::BesideUs)
 }
 
-/// As [`run`], for programs that must not outlive this process: the kernel then kills them.
+/// As [`run`], for programs that must not outlive this process: the kernel then kills them. They hold the lock of
+/// [`file_lock::FileLock::share_with_programs`].
 pub(crate) fn run_bound_to_thread(
     program: &str,
     arguments: &[&str],
@@ -94,7 +98,20 @@ fn run_child(
 
 /// As [`run`], where a program that fails is an error with what it wrote to its standard error.
 pub fn run_checked(program: &str, arguments: &[&str], input: Option<&[u8]>, timeout: Duration) -> Result<Output> {
-    let output = run(program, arguments, input, timeout)?;
+    checked(program, arguments, run(program, arguments, input, timeout)?)
+}
+
+/// As [`run_checked`], for programs that must not outlive this process.
+pub(crate) fn run_bound_checked(
+    program: &str,
+    arguments: &[&str],
+    input: Option<&[u8]>,
+    timeout: Duration,
+) -> Result<Output> {
+    checked(program, arguments, run_bound_to_thread(program, arguments, input, timeout)?)
+}
+
+fn checked(program: &str, arguments: &[&str], output: Output) -> Result<Output> {
     if output.status.success() {
         return Ok(output);
     }
@@ -128,8 +145,12 @@ fn start(program: &str, arguments: &[&str], with_input: bool, lasting: ProgramLi
     find(program, std::env::var_os("PATH"))
         .and_then(|path| {
             let mut command = Command::new(path);
+            let lock = file_lock::shared_with_programs().filter(|_| lasting == ProgramLifetime::WithUs);
             if lasting == ProgramLifetime::WithUs {
                 die_with_parent(&mut command, Signal::KILL);
+            }
+            if let Some(lock) = &lock {
+                inherit(&mut command, lock);
             }
             command
                 .arg0(program)
@@ -262,6 +283,17 @@ pub(crate) fn set_nonblocking(pipe: &impl AsFd) -> io::Result<()> {
 pub(crate) fn die_with_parent(command: &mut Command, signal: Signal) {
     // SAFETY: the closure runs between fork and exec and only makes a system call, which takes numbers.
     unsafe { command.pre_exec(move || Ok(set_parent_process_death_signal(Some(signal))?)) };
+}
+
+/// Lets the program inherit this file, which the caller keeps open until it is started.
+fn inherit(command: &mut Command, file: &File) {
+    let number = file.as_raw_fd();
+    let keep_open = move || {
+        // SAFETY: the descriptor was open at the fork.
+        Ok(fcntl_setfd(unsafe { BorrowedFd::borrow_raw(number) }, FdFlags::empty())?)
+    };
+    // SAFETY: the closure runs between fork and exec and only makes a system call, which takes numbers.
+    unsafe { command.pre_exec(keep_open) };
 }
 
 /// Kills the program with everything that it has started, and waits for it.

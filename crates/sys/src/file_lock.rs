@@ -1,8 +1,10 @@
 //! Locks between processes (`flock(2)`).
 
+use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -12,7 +14,25 @@ use crate::error::{Error, Result};
 /// A lock that this process holds. It ends with this value, and with the process, however that ends.
 #[derive(Debug)]
 pub struct FileLock {
-    _file: File,
+    file: Arc<File>,
+}
+
+thread_local! {
+    /// The file whose lock the programs of this thread hold, too.
+    static SHARED: RefCell<Weak<File>> = const { RefCell::new(Weak::new()) };
+}
+
+impl FileLock {
+    /// Lets the programs hold the lock, too, that this thread starts from now on and that must not outlive it. One that
+    /// waits in the kernel ends, and may still change something, after the process that was killed.
+    pub fn share_with_programs(&self) {
+        SHARED.with(|shared| *shared.borrow_mut() = Arc::downgrade(&self.file));
+    }
+}
+
+/// The file of [`FileLock::share_with_programs`], while that lock is held.
+pub(crate) fn shared_with_programs() -> Option<Arc<File>> {
+    SHARED.with(|shared| shared.borrow().upgrade())
 }
 
 /// A file to lock, kept open: it stays the same file when somebody removes or replaces its name.
@@ -37,7 +57,7 @@ impl LockFile {
     /// Acquires the lock, without waiting. Returns the file itself when another process holds it.
     pub fn try_lock(self) -> Result<core::result::Result<FileLock, Self>> {
         match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Ok(FileLock { _file: self.file })),
+            Ok(()) => Ok(Ok(FileLock { file: Arc::new(self.file) })),
             Err(Errno::WOULDBLOCK) => Ok(Err(self)),
             Err(cause) => Err(Error::system(format!("locking {}", self.path.display()), io::Error::from(cause))),
         }
@@ -53,6 +73,37 @@ pub fn try_lock(path: &Path) -> Result<Option<FileLock>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command;
+
+    /// A program that outlives the process which was killed, as one does that waits in the kernel.
+    #[test]
+    fn a_program_holds_the_lock_until_its_end() {
+        let directory = std::env::temp_dir().join(format!("linerate-sys-shared-lock-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("room");
+        let place = |name: &str| directory.join(name).display().to_string();
+        let (path, fifos) = (directory.join("lock"), [place("started"), place("go")]);
+        let patience = core::time::Duration::from_secs(60);
+        command::run_checked("mkfifo", &[&fifos[0], &fifos[1]], None, patience).expect("coreutils");
+        let script = format!("echo > {}; read line < {}", fifos[0], fifos[1]);
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let running = std::thread::spawn({
+            let path = path.clone();
+            move || {
+                let lock = try_lock(&path).expect("writable").expect("free");
+                lock.share_with_programs();
+                sender.send(lock).expect("received");
+                command::run_bound_to_thread("sh", &["-c", &script], None, patience).expect("it runs")
+            }
+        });
+        let lock = receiver.recv().expect("sent");
+        assert_eq!(std::fs::read_to_string(&fifos[0]).expect("started"), "\n");
+        drop(lock);
+        assert!(try_lock(&path).expect("writable").is_none(), "the program holds it");
+        std::fs::write(&fifos[1], "\n").expect("it reads");
+        assert!(running.join().expect("no panic").status.success());
+        assert!(try_lock(&path).expect("writable").is_some());
+        std::fs::remove_dir_all(&directory).expect("ours");
+    }
 
     #[test]
     fn one_at_a_time() {

@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::command::{self, command_line, set_nonblocking};
 use crate::error::{Error, Result};
 use crate::machine;
 use crate::namespace::{self, NetworkNamespace};
+use crate::process;
 
 /// Parameters of the program to start.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +139,7 @@ fn watch(mut child: Child) -> io::Result<LaunchedProcess> {
     let stderr = pipe(child.stderr.take().map(OwnedFd::from))?;
     let process = child.id();
     // The child has not been waited for, so the number is its own.
-    let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+    let ended = process::ending(&child)?;
     Ok(LaunchedProcess { process, ended, stdout, stderr })
 }
 

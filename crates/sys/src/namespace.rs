@@ -3,11 +3,12 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, gettid, move_into_link_name_space, unshare_unsafe};
 
 use crate::error::{Error, Result};
 use crate::mount;
@@ -25,7 +26,7 @@ pub struct NetworkNamespace {
 impl NetworkNamespace {
     /// The namespace of the calling thread.
     pub fn current() -> Result<Self> {
-        Self::open(Path::new("/proc/thread-self/ns/net"))
+        Self::open(&own_file())
     }
 
     /// The namespace of a file: a named bind mount, or a process's file in `/proc`.
@@ -78,6 +79,29 @@ pub(crate) fn in_thread<T: Send>(action: impl FnOnce() -> T + Send) -> Result<T>
         let running = thread.spawn_scoped(scope, action).map_err(|cause| Error::system("starting a thread", cause))?;
         running.join().or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// File of the calling thread's network namespace.
+#[must_use]
+pub fn own_file() -> PathBuf {
+    own_file_in(Path::new("/proc"))
+}
+
+/// Kernels before 3.17 have no `thread-self`.
+fn own_file_in(proc: &Path) -> PathBuf {
+    let own = proc.join("thread-self/ns/net");
+    if own.exists() { own } else { proc.join(format!("self/task/{}/ns/net", gettid().as_raw_pid())) }
+}
+
+/// Number of the calling thread's network namespace.
+#[must_use]
+pub fn own_number() -> Option<u64> {
+    number_of(&own_file()).ok()
+}
+
+/// Number of the network namespace of a file.
+pub fn number_of(file: &Path) -> io::Result<u64> {
+    fs::metadata(file).map(|metadata| metadata.ino())
 }
 
 /// The number of a network device in the calling thread's namespace.
@@ -137,6 +161,17 @@ mod tests {
         let error = device_index("no-such-device").expect_err("none");
         assert_eq!(error.errno(), Some(libc::ENODEV));
         assert!(error.to_string().contains("no-such-device"), "{error}");
+    }
+
+    /// A directory that has what `/proc` had before `thread-self`.
+    #[test]
+    fn without_thread_self() {
+        let old = std::env::temp_dir().join(format!("linerate-proc-{}", std::process::id()));
+        fs::create_dir_all(&old).expect("room");
+        std::os::unix::fs::symlink("/proc/self", old.join("self")).expect("room");
+        assert_eq!(number_of(&own_file_in(&old)).ok(), own_number());
+        assert!(own_number().is_some());
+        fs::remove_dir_all(&old).expect("ours");
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub use record::WriteOutcome;
 use linerate_sys::process;
 
 use crate::error::{ChangeError, Result};
+use crate::state_disk;
 
 /// A journal open for appending.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ impl Journal {
     /// Creates an empty journal.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let failed = |cause| ChangeError::Journal { path: path.to_owned(), cause };
+        state_disk::check().map_err(failed)?;
         let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
         let directory = path.parent().unwrap_or(Path::new("/"));
         File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
@@ -41,6 +43,7 @@ impl Journal {
         check_owner(path)?;
         let bytes = fs::read(path).map_err(failed)?;
         let (records, whole) = parse(path, &bytes)?;
+        state_disk::check().map_err(failed)?;
         let file = OpenOptions::new().append(true).open(path).map_err(failed)?;
         let mut journal = Self { file, path: path.to_owned(), sequence: 0, length: 0 };
         journal.sequence = records.len().try_into().unwrap_or(u64::MAX);
@@ -57,7 +60,12 @@ impl Journal {
     pub(crate) fn append(&mut self, record: &JournalRecord) -> Result<()> {
         let failed = |path: &Path, cause| ChangeError::Journal { path: path.to_owned(), cause };
         let line = line::encode(self.sequence, record).map_err(|cause| failed(&self.path, cause.into()))?;
-        if let Err(cause) = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data()) {
+        let mut write = || {
+            state_disk::check()?;
+            self.file.write_all(line.as_bytes())?;
+            self.file.sync_data()
+        };
+        if let Err(cause) = write() {
             // A partial line would make the next one unreadable.
             let _ = self.file.set_len(self.length);
             return Err(failed(&self.path, cause));

@@ -34,6 +34,8 @@ struct InterfaceDocument {
 struct RouteDocument {
     destination: String,
     attributes: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    peer: Option<String>,
 }
 
 impl From<&TuningHost> for HostDocument {
@@ -45,6 +47,7 @@ impl From<&TuningHost> for HostDocument {
         let route = |route: &RouteText| RouteDocument {
             destination: route.destination.clone(),
             attributes: route.attributes.clone(),
+            peer: route.peer.clone(),
         };
         Self {
             kernel: host.kernel.map(|kernel| (kernel.major, kernel.minor)),
@@ -70,9 +73,11 @@ impl From<HostDocument> for TuningHost {
             sockets: document.sockets.map(StreamCount::new),
             receiving: None,
             interface: document.interface.map(|found| EgressInterface { name: found.name, queueing: found.queueing }),
-            route: document
-                .route
-                .map(|found| RouteText { destination: found.destination, attributes: found.attributes }),
+            route: document.route.map(|found| RouteText {
+                destination: found.destination,
+                attributes: found.attributes,
+                peer: found.peer,
+            }),
         }
     }
 }
@@ -98,6 +103,7 @@ mod tests {
             route: Some(RouteText {
                 destination: "default".to_owned(),
                 attributes: "via 192.0.2.1 dev eth0".to_owned(),
+                peer: Some("198.51.100.7".to_owned()),
             }),
         };
         for host in [host, TuningHost::default()] {

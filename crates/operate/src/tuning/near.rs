@@ -57,7 +57,8 @@ impl TunedHost for NearHost<'_> {
         if let Some(peer) = peer {
             host.interface = interface_towards(self.host, peer);
             let route = route_towards(peer).ok().flatten();
-            host.route = route.map(|(destination, attributes)| RouteText { destination, attributes });
+            let peer = Some(peer.to_canonical().to_string());
+            host.route = route.map(|(destination, attributes)| RouteText { destination, attributes, peer });
         }
         Ok(host)
     }
@@ -143,8 +144,8 @@ impl TunedHost for NearHost<'_> {
 /// Reason to write no file to `/etc`, which is read for process 1 at boot; `None` when this is process 1's network
 /// namespace.
 fn no_file_reason() -> Option<&'static str> {
-    let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/net")).ok();
-    match (namespace("1"), namespace("thread-self")) {
+    let namespace = |file: &Path| fs::read_link(file).ok();
+    match (namespace(Path::new("/proc/1/ns/net")), namespace(&linerate_sys::namespace::own_file())) {
         (Some(first), Some(own)) if first == own => None,
         (Some(_), Some(_)) => Some(
             "these are settings of a network namespace, for which no file is read at boot: they last as long as it \

@@ -98,6 +98,8 @@ pub struct RouteText {
     pub destination: String,
     /// Attributes after the destination.
     pub attributes: String,
+    /// Address of the other host; `None` where it is unknown.
+    pub peer: Option<String>,
 }
 
 /// Path between the hosts.

@@ -59,7 +59,11 @@ fn receiving() -> impl Strategy<Value = Option<ReceiveCounters>> {
 
 fn hosts() -> impl Strategy<Value = TuningHost> {
     let version = select(vec![(5, 14), (6, 1), (6, 12), (6, 18)]).prop_map(|(a, b)| KernelVersion::new(a, b));
-    let route = proptest::option::of(Just(RouteText { destination: "default".into(), attributes: "dev eth0".into() }));
+    let route = proptest::option::of(Just(RouteText {
+        destination: "default".into(),
+        attributes: "dev eth0".into(),
+        peer: Some("192.0.2.9".into()),
+    }));
     let interface = proptest::option::of(Just(EgressInterface { name: "eth0".into(), queueing: None }));
     let stuck = select(vec![None, Some("net.ipv4.tcp_mem"), Some("net.ipv4.tcp_rmem")]);
     (version, settings(), 256_u64..1 << 20, receiving(), route, interface, stuck).prop_map(
@@ -150,7 +154,8 @@ fn applied(mut inputs: TuningInputs, proposal: &TuningProposal) -> TuningInputs 
         match &change.target {
             ChangeTarget::Setting { key } => drop(host.settings.insert(key.clone(), change.to.clone())),
             ChangeTarget::Route { destination } => {
-                host.route = Some(RouteText { destination: destination.clone(), attributes: change.to.clone() });
+                host.route =
+                    Some(RouteText { destination: destination.clone(), attributes: change.to.clone(), peer: None });
             }
             ChangeTarget::Queueing { interface } => {
                 host.interface = Some(EgressInterface { name: interface.clone(), queueing: Some(change.to.clone()) });
@@ -233,6 +238,24 @@ proptest! {
         prop_assert!(groups.is_sorted() && groups.windows(2).all(|pair| pair[0] != pair[1]), "{groups:?}");
         if !inputs.goal.ends_connections() {
             prop_assert!(groups.iter().all(|group| matches!(group, ChangeGroup::Processors | ChangeGroup::Queueing)));
+        }
+    }
+
+    /// A cap for one path is of the route to that host; a tightened buffer stays above its present size.
+    #[test]
+    fn no_ceiling_is_lowered_for_one_path(inputs in any_inputs(), base in 1_u64..200, more in 0_u64..400) {
+        let cap = lid(&inputs, ChangeGroup::Features);
+        if let Some(ProposedHostChange { change, .. }) = &cap {
+            prop_assert_eq!(&change.target, &ChangeTarget::Route { destination: "192.0.2.9".to_owned() });
+        }
+        let (base, under_load) = (Duration::from_millis(base), Duration::from_millis(base + more));
+        let mut changes = propose(&inputs).changes;
+        for cap in [None, cap] {
+            changes.extend(cap);
+            let narrower = tighten_cap(&inputs, &changes, base, under_load).unwrap_or_default();
+            for ProposedHostChange { change, .. } in &narrower {
+                never_less(&inputs, change);
+            }
         }
     }
 

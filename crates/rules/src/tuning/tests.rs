@@ -243,6 +243,7 @@ fn a_known_route_comes_before_the_whole_host() {
     inputs.near.route = Some(RouteText {
         destination: "198.51.100.0/24".to_owned(),
         attributes: "via 192.0.2.1 dev eth0 congctl cubic mtu 1400".to_owned(),
+        peer: None,
     });
     let proposal = propose(&inputs);
     let [ProposedHostChange { change, alternatives, .. }] = &proposal.changes[..] else { panic!("{proposal:?}") };

@@ -81,7 +81,7 @@ fn is_algorithm(key: &str) -> bool {
 /// True in the network namespace of the host itself. False where that is unknown, as process 1 belongs to another user.
 pub(super) fn is_initial_namespace() -> bool {
     let first = fs::read_link("/proc/1/ns/net").ok();
-    first.is_some() && first == fs::read_link("/proc/thread-self/ns/net").ok()
+    first.is_some() && first == fs::read_link(crate::namespace::own_file()).ok()
 }
 
 #[cfg(test)]

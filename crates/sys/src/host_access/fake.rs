@@ -92,6 +92,12 @@ impl FakeHost {
         self
     }
 
+    /// The error of a system call, for hosts that add faults of their own.
+    #[must_use]
+    pub fn system_error(operation: &str, errno: i32) -> Error {
+        Error::system(operation, io::Error::from_raw_os_error(errno))
+    }
+
     /// Number of attempted writes.
     #[must_use]
     pub fn writes(&self) -> usize {

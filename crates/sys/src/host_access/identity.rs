@@ -1,14 +1,12 @@
 //! Identity of the machine, its boot and its network namespace.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::HostIdentity;
 use crate::error::{Error, Result};
 use crate::host;
-
-const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
+use crate::namespace::{self, number_of};
 
 pub(super) fn identity() -> Result<HostIdentity> {
     let read = |path: &str| {
@@ -16,23 +14,14 @@ pub(super) fn identity() -> Result<HostIdentity> {
             .map(|text| text.trim().to_owned())
             .map_err(|cause| Error::system(format!("reading {path}"), cause))
     };
-    let namespace = number_of(Path::new(OWN_NAMESPACE))
-        .map_err(|cause| Error::system(format!("reading {OWN_NAMESPACE}"), cause))?;
+    let own = namespace::own_file();
+    let namespace = number_of(&own).map_err(|cause| Error::system(format!("reading {}", own.display()), cause))?;
     Ok(HostIdentity {
         boot: read("/proc/sys/kernel/random/boot_id")?,
         machine: read("/etc/machine-id").ok().filter(|id| !id.is_empty()),
         namespace,
         kernel: host::kernel_release(),
     })
-}
-
-fn number_of(path: &Path) -> std::io::Result<u64> {
-    fs::metadata(path).map(|metadata| metadata.ino())
-}
-
-/// Number of the calling thread's network namespace.
-pub(super) fn own_namespace() -> Option<u64> {
-    number_of(Path::new(OWN_NAMESPACE)).ok()
 }
 
 /// All network namespaces that have a file, each with its number: the named ones first, then those of all processes.

@@ -8,7 +8,7 @@ use linerate_model::change::InterfaceIdentity;
 use super::{InterfaceLocation, identity};
 use crate::error::{Error, Result};
 use crate::interface::{IFLA_ADDRESS, IFLA_IFNAME, LINK_DESCRIPTION, text};
-use crate::namespace::NetworkNamespace;
+use crate::namespace::{self, NetworkNamespace};
 use crate::netlink::{NetlinkMessage, NetlinkSocket, attribute, number};
 
 /// Identity of an interface of this namespace; `None` when there is none of that name.
@@ -55,7 +55,7 @@ fn is_same(wanted: &InterfaceIdentity, found: &InterfaceIdentity) -> bool {
 
 /// Looks at all other namespaces that can be entered.
 fn elsewhere(wanted: &InterfaceIdentity) -> Option<InterfaceLocation> {
-    let mut seen: BTreeSet<u64> = identity::own_namespace().into_iter().collect();
+    let mut seen: BTreeSet<u64> = namespace::own_number().into_iter().collect();
     for (number, file) in identity::namespaces() {
         if seen.insert(number)
             && let Some(name) = name_within(wanted, &file)

@@ -69,7 +69,7 @@ pub(super) fn write(interface: &str, value: Option<&str>) -> Result<()> {
     // The old configuration would partly remain if the new one had the same handle.
     clear(interface);
     let input: String = batch.iter().map(|line| with_exact_bursts(line) + "\n").collect();
-    command::run_checked("tc", &["-batch", "-"], Some(input.as_bytes()), TC_TIMEOUT).map(drop)
+    command::run_bound_checked("tc", &["-batch", "-"], Some(input.as_bytes()), TC_TIMEOUT).map(drop)
 }
 
 /// The line with bursts (`1375b`) that are restored exactly. `tc` stores a burst as whole microseconds at its rate,
@@ -110,7 +110,7 @@ fn bytes_in_a_second(text: &str) -> Option<u64> {
 
 /// A device without anything to delete is already clear.
 fn clear(interface: &str) {
-    let _ = command::run("tc", &["qdisc", "del", "dev", interface, "root"], None, TC_TIMEOUT);
+    let _ = command::run_bound_to_thread("tc", &["qdisc", "del", "dev", interface, "root"], None, TC_TIMEOUT);
 }
 
 /// Restores the kernel's default. The kernel makes the one of `net.core.default_qdisc`, but only when there was
@@ -127,7 +127,7 @@ fn restore_kernel_default(interface: &str, kind: Option<&str>) -> Result<()> {
     };
     if !as_wanted()? {
         let other = ["qdisc", "replace", "dev", interface, "root", "pfifo", "limit", "1000"];
-        command::run_checked("tc", &other, None, TC_TIMEOUT)?;
+        command::run_bound_checked("tc", &other, None, TC_TIMEOUT)?;
         clear(interface);
     }
     Ok(())

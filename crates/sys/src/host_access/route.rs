@@ -8,6 +8,9 @@ use crate::error::{Error, Result};
 
 const IP_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Destination of the IPv6 default route.
+const IPV6_DEFAULT: &str = "::/0";
+
 /// Tokens that show a route's state and are not accepted.
 const STATE_TOKENS: [&str; 6] = ["linkdown", "dead", "offload", "rt_offload", "trap", "cache"];
 
@@ -43,12 +46,17 @@ pub fn towards(address: IpAddr) -> Result<Option<(String, String)>> {
     let Some(destination) = text.split_ascii_whitespace().next().filter(|_| output.status.success()) else {
         return Ok(None);
     };
-    // Routes that are not for forwarding begin with their kind: `local 127.0.0.1 dev lo`. The name `default` means the
-    // IPv4 route.
+    // Routes that are not for forwarding begin with their kind: `local 127.0.0.1 dev lo`.
     let network = destination.split('/').next().and_then(|network| network.parse::<IpAddr>().ok());
-    if network.is_none() && (destination != "default" || address.contains(':')) {
+    if network.is_none() && destination != "default" {
         return Ok(None);
     }
+    // The kernel renews a route of a router advertisement only as long as nothing else has changed it.
+    if text.split_ascii_whitespace().any(|token| token == "expires") {
+        return Ok(None);
+    }
+    // The name `default` means the IPv4 route.
+    let destination = if destination == "default" && address.contains(':') { IPV6_DEFAULT } else { destination };
     let used = parse(&text);
     Ok(read(destination)?.filter(|there| Some(there) == used.as_ref()).map(|there| (destination.to_owned(), there)))
 }
@@ -64,7 +72,7 @@ pub(super) fn write(destination: &str, value: Option<&str>) -> Result<()> {
     };
     let mut arguments = vec![family(destination), "route", verb, destination];
     arguments.extend(words);
-    command::run_checked("ip", &arguments, None, IP_TIMEOUT).map(drop)
+    command::run_bound_checked("ip", &arguments, None, IP_TIMEOUT).map(drop)
 }
 
 /// Text after the destination, of the first route.
@@ -118,7 +126,8 @@ mod tests {
             let to = |address: &str| towards(address.parse().expect("valid")).expect("ip");
             let (found, attributes) = to("10.99.2.2").expect("there is one");
             assert!(found == "default" && attributes.contains("via 10.99.1.2"), "{found} {attributes}");
-            assert_eq!(to("fd99:2::2"), None, "the name means the other one");
+            let (found, attributes) = to("fd99:2::2").expect("there is one");
+            assert!(found == "::/0" && attributes.contains("via fd99:1::2"), "{found} {attributes}");
             assert!(to("fd99:1::2").is_some_and(|(found, _)| found == "fd99:1::/64"), "{:?}", to("fd99:1::2"));
             assert!(
                 to("10.99.1.2").is_some_and(|(found, attributes)| found == "10.99.1.0/24" && !attributes.is_empty())
@@ -128,6 +137,16 @@ mod tests {
                 let words: Vec<&str> = line.split(' ').collect();
                 command::run_checked("ip", &words, None, IP_TIMEOUT).expect("ip");
             };
+            // The attributes of one family's default route are its own.
+            let default4 = read("default").expect("read");
+            write("::/0", Some(&format!("{attributes} initcwnd 20"))).expect("changed");
+            assert!(to("fd99:2::2").is_some_and(|(_, attributes)| attributes.contains("initcwnd 20")));
+            assert_eq!(read("default").expect("read"), default4);
+            write("::/0", Some(&attributes)).expect("restored");
+            assert_eq!(to("fd99:2::2"), Some((found, attributes)));
+            // One that a router advertises.
+            ip("-6 route add 2001:db8:9::/48 via fd99:1::2 dev near0 proto ra expires 1000");
+            assert_eq!(to("2001:db8:9::1"), None);
             // With a table of its own for this destination, the main one is not in use.
             ip("route add default dev near0 table 77");
             ip("rule add to 10.99.2.2 lookup 77");

@@ -9,12 +9,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{
-    Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions, pidfd_open, set_parent_process_death_signal, setrlimit,
-    setsid, wait,
+    Resource, Rlimit, Signal, WaitOptions, set_parent_process_death_signal, setrlimit, setsid, wait,
 };
 
 use crate::channel;
 use crate::error::{Error, Result};
+use crate::process;
 
 /// A program to start, and its inheritance from this one. It never gets the terminal: its standard input is empty.
 #[derive(Debug)]
@@ -52,13 +52,12 @@ impl SupervisedLaunch<'_> {
         // allocates nor takes locks.
         unsafe { command.pre_exec(move || prepare(&inherited, own_session, dies_with_parent)) };
         let mut child = command.spawn().map_err(failed)?;
-        match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
+        match process::ending(&child) {
             Ok(end) => Ok(SupervisedProcess { child, end }),
             Err(cause) => {
                 let _ = child.kill();
                 let _ = child.wait();
-                Err(Error::system(format!("{}: watching it", self.operation()), cause)
-                    .hint_on(libc::ENOSYS, "Linux 5.3 or newer is needed"))
+                Err(Error::system(format!("{}: watching it", self.operation()), cause))
             }
         }
     }
