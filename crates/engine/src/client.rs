@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use linerate_model::address_family::AddressFamily;
-use linerate_model::event::{ConnectionEstablished, TestEvent, TestStart};
+use linerate_model::event::{ConnectionEstablished, TestEvent, TestRequest, TestStart};
 use linerate_model::parameters::{CpuIndex, EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_model::report::{FarReport, TestTermination};
 use linerate_model::sample::IntervalReport;
@@ -36,7 +36,7 @@ use crate::error::{Error, Result};
 use crate::measurement::{MeasurementIntervals, TestMeasurement};
 use crate::outcome::{self, PeerReport};
 use crate::probe::ProbeTarget;
-use crate::stream::{ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase, TransferFile};
+use crate::stream::{ByteLimits, ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase, TransferFile};
 
 /// iperf3 version whose wire profile this is, announced to the server, which ignores it.
 const WIRE_PROFILE: &str = "3.21";
@@ -55,6 +55,12 @@ const MAX_FAR_CLOCK_LEAD: Duration = Duration::from_secs(1);
 
 /// Receive timeout of a client: a server that is alive sends within it, even on slow paths.
 const DEFAULT_RECEIVE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Default of [`ClientOptions::stall_timeout`]: iperf3's `--rcv-timeout`.
+pub const STALL_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Default of [`ClientOptions::max_exact_time`]: iperf3's longest `-t`.
+pub const MAX_EXACT_TIME: Duration = Duration::from_secs(86_400);
 
 /// Parameters of a client test.
 #[derive(Clone, Debug)]
@@ -91,6 +97,12 @@ pub struct ClientOptions {
     pub file: Option<PathBuf>,
     /// Processor to run on (`-A`).
     pub cpu: Option<CpuIndex>,
+    /// Time limits of the control connection.
+    pub deadlines: ControlDeadlines,
+    /// A test whose end is not a time fails when no data moves for this long.
+    pub stall_timeout: Duration,
+    /// Longest test that ends after a number of bytes or blocks: a server may take a byte per second.
+    pub max_exact_time: Duration,
 }
 
 impl ClientOptions {
@@ -115,6 +127,9 @@ impl ClientOptions {
             credentials: None,
             file: None,
             cpu: None,
+            deadlines: ControlDeadlines::default(),
+            stall_timeout: STALL_TIMEOUT,
+            max_exact_time: MAX_EXACT_TIME,
         }
     }
 }
@@ -201,29 +216,15 @@ impl<'a> ClientDriver<'a> {
     ) -> Result<Self> {
         let file = open_file(options)?;
         let stream = connect_control(options, stop)?;
-        let mss = options::mss(&stream).ok();
         let handshake_rtts = tcp_info::read(&stream).ok().and_then(|info| info.rtt).into_iter().collect();
         let control = ControlConnection::new(stream).map_err(|cause| Error::io(ErrorCode::SET_NON_BLOCKING, &cause))?;
         let cookie = new_cookie()?;
-        let mut parameters = options.parameters.clone();
-        let derive = parameters.protocol == TestProtocol::Udp && !options.block_size_given;
-        let derived_block_size =
-            derive.then(|| mss.map_or(parameters::DEFAULT_UDP_BLOCK_SIZE, linerate_units::Mss::byte_count));
-        parameters.block_size = derived_block_size.unwrap_or(parameters.block_size);
-        if let (TestProtocol::Udp, Some(mss), false) = (parameters.protocol, mss, derive)
-            && parameters.block_size > mss.byte_count()
-        {
-            observer(&TestEvent::Warning(format!(
-                "UDP block size {} exceeds TCP MSS {}, may result in fragmentation / drops",
-                parameters.block_size.get(),
-                mss.get()
-            )));
-        }
+        let parameters = options.parameters.clone();
         Ok(Self {
             options,
-            machine: ClientMachine::new(&cookie, parameters.total_streams(), ControlDeadlines::default()),
+            machine: ClientMachine::new(clock::monotonic_now(), &cookie, parameters.total_streams(), options.deadlines),
             parameters: Arc::new(parameters),
-            derived_block_size,
+            derived_block_size: None,
             stop,
             observer,
             control,
@@ -372,11 +373,37 @@ impl<'a> ClientDriver<'a> {
             port: port.unwrap_or(self.options.port),
             control_mss: options::mss(control).ok(),
             session: None,
+            request: Some(Box::new(TestRequest {
+                at: clock::realtime_now(),
+                cookie: self.cookie.to_string(),
+                parameters: (*self.parameters).clone(),
+            })),
         };
         (self.observer)(&TestEvent::Connected(connected));
     }
 
+    /// Derives the block size of a UDP test from the segment size of the control connection, after the server's first
+    /// byte: the kernel bounds the segment size by half the largest window seen (`tcp_bound_to_half_wnd`).
+    fn choose_block_size(&mut self) {
+        if self.parameters.protocol != TestProtocol::Udp {
+            return;
+        }
+        let mss = options::mss(self.control.stream()).ok();
+        if !self.options.block_size_given {
+            let derived = mss.map_or(parameters::DEFAULT_UDP_BLOCK_SIZE, linerate_units::Mss::byte_count);
+            Arc::make_mut(&mut self.parameters).block_size = derived;
+            self.derived_block_size = Some(derived);
+        } else if let Some(mss) = mss.filter(|mss| self.parameters.block_size > mss.byte_count()) {
+            (self.observer)(&TestEvent::Warning(format!(
+                "UDP block size {} exceeds TCP MSS {}, may result in fragmentation / drops",
+                self.parameters.block_size.get(),
+                mss.get()
+            )));
+        }
+    }
+
     fn send_parameters(&mut self, peer: Option<ServerHello>) -> Result<()> {
+        self.choose_block_size();
         self.announce();
         let token = match &self.options.credentials {
             None => None,
@@ -429,9 +456,9 @@ impl<'a> ClientDriver<'a> {
     fn start(&mut self) -> Result<()> {
         let parameters = &self.parameters;
         let failed = |cause: std::io::Error| Error::io(ErrorCode::THREAD_CREATE, &cause);
-        let limit = byte_limit(parameters);
+        let limits = byte_limits(parameters, EndpointRole::Client, self.hello.is_some());
         let phase = if parameters.omit.is_zero() { TestPhase::Counting } else { TestPhase::Omitted };
-        let shared = Arc::new(SessionState::new(phase, limit).map_err(failed)?);
+        let shared = Arc::new(SessionState::new(phase, limits).map_err(failed)?);
         let streams = core::mem::take(&mut self.streams);
         let started = self.describe_start(&streams);
         (self.observer)(&TestEvent::Started(Box::new(started)));
@@ -440,6 +467,7 @@ impl<'a> ClientDriver<'a> {
             file: self.file.clone(),
             payload: Arc::default(),
             cpu: self.options.cpu,
+            splits_blocks: self.hello.is_some(),
             read_rate: None,
         };
         let pace = MeasurementIntervals { interval: self.options.interval, sampling: SAMPLING };
@@ -484,21 +512,33 @@ impl<'a> ClientDriver<'a> {
             self.end_measurement();
             return Err(stream_error(broken));
         }
-        self.check_silence(now)
+        let Some(error) = self.expired_limit(now) else { return Ok(()) };
+        self.end_measurement();
+        Err(error)
     }
 
-    /// `--rcv-timeout`: valid for a client that only receives.
-    fn check_silence(&mut self, now: MonotonicTime) -> Result<()> {
+    /// Limit by which a server ends the test in spite of itself: `--rcv-timeout` for a client that only receives, and, in
+    /// a test whose end is not a time, [`ClientOptions::stall_timeout`] and the longest test of iperf3.
+    fn expired_limit(&mut self, now: MonotonicTime) -> Option<Error> {
+        let measurement = self.measurement.as_mut()?;
+        let stalled = measurement.stalled_for(now);
         let receives = self.parameters.direction == TestDirection::Reverse;
-        let (Some(limit), Some(measurement), true) = (self.options.receive_timeout, &mut self.measurement, receives)
-        else {
-            return Ok(());
-        };
-        if measurement.stalled_for(now) < limit {
-            return Ok(());
+        if self.options.receive_timeout.is_some_and(|limit| receives && stalled >= limit) {
+            return Some(Error::new(ErrorCode::IDLE_RECEIVER));
         }
-        self.end_measurement();
-        Err(Error::new(ErrorCode::IDLE_RECEIVER))
+        if self.parameters.end.time_limit().is_some() {
+            return None;
+        }
+        if stalled >= self.options.stall_timeout {
+            let detail = format!("no data moved for {} s", self.options.stall_timeout.as_secs_f64());
+            return Some(Error::new(ErrorCode::STREAM_WRITE).with_detail(detail));
+        }
+        let is_exact = !matches!(self.parameters.end, EndCondition::Time(_));
+        let longest = self.options.max_exact_time;
+        (is_exact && measurement.wall_time(now) >= longest).then(|| {
+            let detail = format!("not complete after {} s", longest.as_secs_f64());
+            Error::new(ErrorCode::TEST_DURATION_EXPIRED).with_detail(detail)
+        })
     }
 
     fn end_measurement(&mut self) {
@@ -569,13 +609,22 @@ impl<'a> ClientDriver<'a> {
     }
 }
 
-/// Byte limit per direction of an exact test; `None` for a timed one.
-pub(crate) fn byte_limit(parameters: &TestParameters) -> Option<ByteCount> {
-    match parameters.end {
-        EndCondition::Time(_) => None,
-        EndCondition::Bytes(bytes) => Some(bytes),
-        EndCondition::Blocks(blocks) => Some(blocks * parameters.block_size),
-    }
+/// Byte limits of a test at the end `side`.
+///
+/// An iperf3 sends whole blocks only, and as a receiver does not count an incomplete one: with it, the last block is
+/// completed. Two linerates move the exact number.
+pub(crate) fn byte_limits(parameters: &TestParameters, side: EndpointRole, peer_is_linerate: bool) -> ByteLimits {
+    let exact = match parameters.end {
+        EndCondition::Time(_) => return ByteLimits::default(),
+        EndCondition::Bytes(bytes) => bytes,
+        EndCondition::Blocks(blocks) => blocks * parameters.block_size,
+    };
+    let block = parameters.block_size.get().max(1);
+    let whole = ByteCount::new(exact.get().div_ceil(block).saturating_mul(block));
+    let send = if peer_is_linerate { exact } else { whole };
+    // The client ends the test; a server only awaits the sender's surplus.
+    let receive = if side == EndpointRole::Client { exact } else { send };
+    ByteLimits { send: Some(send), receive: Some(receive) }
 }
 
 fn stream_error(broken: StreamFailure) -> Error {

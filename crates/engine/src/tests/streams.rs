@@ -16,7 +16,7 @@ use linerate_wire::udp::{CounterWidth, DatagramHeader};
 use super::support::{PATIENCE, Scratch};
 use crate::client_setup::describe;
 use crate::stream::{
-    ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase, TransferFile, utilization,
+    ByteLimits, ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase, TransferFile, utilization,
 };
 
 fn tcp_pair() -> (TcpStream, TcpStream) {
@@ -52,15 +52,17 @@ impl Running {
         limit: Option<u64>,
         options: &StreamOptions,
     ) -> Self {
+        let limit = limit.map(ByteCount::new);
         let mut stream = describe(socket.into(), StreamId::nth(0), role).expect("a connected socket");
-        let shared = Arc::new(SessionState::new(phase, limit.map(ByteCount::new)).expect("wakers"));
+        let shared = Arc::new(SessionState::new(phase, ByteLimits { send: limit, receive: limit }).expect("wakers"));
         stream.start(&shared, options).expect("a thread");
         Self { stream, shared }
     }
 
-    /// Waits until the thread has ended by itself.
+    /// Waits until the thread has ended by itself, or a receiver has all its bytes.
     fn wait(&mut self) -> Option<StreamFailure> {
         assert!(poll::wait_for(self.shared.waker(), PollInterest::READ, Some(PATIENCE)).expect("polls"), "it goes on");
+        self.shared.stop();
         self.stream.join();
         assert!(self.stream.counters.finished_at().is_some());
         self.stream.counters.take_failure()
@@ -72,7 +74,14 @@ impl Running {
 }
 
 fn options(parameters: TestParameters) -> StreamOptions {
-    StreamOptions { parameters: Arc::new(parameters), file: None, payload: Arc::default(), cpu: None, read_rate: None }
+    StreamOptions {
+        parameters: Arc::new(parameters),
+        file: None,
+        payload: Arc::default(),
+        cpu: None,
+        splits_blocks: true,
+        read_rate: None,
+    }
 }
 
 fn blocks(size: u64) -> TestParameters {
