@@ -269,6 +269,11 @@ pub(crate) fn roll_back_all(session: &mut ChangeSession<'_>, here: &HostIdentity
     if session.mode == RollbackMode::ForReal && !was_closed_clean {
         session.close(reason);
     }
+    if began_in.boot == here.boot
+        && let Some(note) = session.set.module_note(&session.host.modules())
+    {
+        session.note(note);
+    }
     RollbackReport {
         id: session.set.id,
         state: session.set.state(here),

@@ -100,7 +100,7 @@ impl ChangeSession<'_> {
             return Ok(WriteOutcome::NoNeed);
         }
         self.record(&JournalRecord::Intent { index })?;
-        let written = self.host.write(&target, Some(&to));
+        let written = self.write_noting_modules(&target, &to);
         let read = self.host.read(&target);
         match (written, read) {
             (Ok(()), Ok(now)) if optional_value_matches(&target, Some(&to), now.as_deref()) => {
@@ -130,6 +130,17 @@ impl ChangeSession<'_> {
                 if back.is_restored() { self.record_refused(index, now, error.into()) } else { Err(error.into()) }
             }
         }
+    }
+
+    /// The kernel loads a module for a congestion control or a queueing discipline that is not there.
+    fn write_noting_modules(&mut self, target: &ChangeTarget, to: &str) -> linerate_sys::Result<()> {
+        let before = self.host.modules();
+        let written = self.host.write(target, Some(to));
+        let modules: Vec<String> = self.host.modules().difference(&before).cloned().collect();
+        if !modules.is_empty() {
+            self.append_if_possible(&JournalRecord::Loaded { modules });
+        }
+        written
     }
 
     fn record_applied(&mut self, index: usize, result: WriteOutcome, now: Option<String>) -> Result<WriteOutcome> {

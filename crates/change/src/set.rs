@@ -1,6 +1,7 @@
 //! A change set, replayed from its journal.
 
 use core::time::Duration;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use linerate_model::change::{ChangeTarget, HostChange, InterfaceIdentity};
@@ -32,6 +33,8 @@ pub struct ChangeSet {
     pub items: Vec<PlannedChange>,
     /// The file that makes its settings persistent; `None` when none was written.
     pub file: Option<KeptFile>,
+    /// Kernel modules that its changes have loaded.
+    pub modules: BTreeSet<String>,
     /// Time at which it was kept, and reasons why it may not apply at the next boot.
     pub kept: Option<(WallTime, Vec<String>)>,
     /// Time of the rollback, whether nothing is left, and the reason.
@@ -211,6 +214,7 @@ impl ChangeSet {
             identity: HostIdentity { boot, machine, namespace, kernel },
             items: Vec::new(),
             file: None,
+            modules: BTreeSet::new(),
             kept: None,
             closed: None,
             is_confirmed: false,
@@ -248,6 +252,10 @@ impl ChangeSet {
             JournalRecord::Keeping { path, before, after, settings } => {
                 let (path, before, after) = (PathBuf::from(path), before.clone(), after.clone());
                 self.file = Some(KeptFile { path, before, after, settings: settings.clone(), is_reverted: false });
+                Some(())
+            }
+            JournalRecord::Loaded { modules } => {
+                self.modules.extend(modules.iter().cloned());
                 Some(())
             }
             JournalRecord::Kept { at_unix_ns, warnings } => {
@@ -309,6 +317,17 @@ impl ChangeSet {
         for item in self.items.iter_mut().filter(|item| item.phase == ChangePhase::Planned) {
             item.phase = ChangePhase::Attempted;
         }
+    }
+
+    /// Note about modules that its changes have loaded and that are still there.
+    pub(crate) fn module_note(&self, present: &BTreeSet<String>) -> Option<String> {
+        let left: Vec<&str> = self.modules.intersection(present).map(String::as_str).collect();
+        let names = left.join(" ");
+        (!left.is_empty()).then(|| {
+            format!(
+                "these changes loaded kernel modules, which stay loaded: {names} (`modprobe -r {names}` unloads them)"
+            )
+        })
     }
 
     /// True when something of the set may be on the host, or in its files.

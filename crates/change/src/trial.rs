@@ -70,7 +70,7 @@ pub struct KeptChanges {
     pub lasting: Vec<ChangeTarget>,
     /// Targets in effect until the next boot, or while the interface exists.
     pub until_reboot: Vec<ChangeTarget>,
-    /// The warnings of [`KeepOptions::warnings`].
+    /// The warnings of [`KeepOptions::warnings`], and the kernel modules that were loaded.
     pub warnings: Vec<String>,
 }
 
@@ -234,7 +234,9 @@ impl<'a> ChangeTrial<'a> {
         self.session.record(&JournalRecord::Kept { at_unix_ns: unix_time_ns(), warnings: keep.warnings.clone() })?;
         self.is_over = true;
         let file = self.session.set.file.as_ref().map(|file| file.path.clone());
-        Ok(KeptChanges { id: self.id(), file, lasting, until_reboot, warnings: keep.warnings.clone() })
+        let modules = self.session.set.module_note(&self.session.host.modules());
+        let warnings = keep.warnings.iter().cloned().chain(modules).collect();
+        Ok(KeptChanges { id: self.id(), file, lasting, until_reboot, warnings })
     }
 
     fn changes_in_effect(&self) -> impl Iterator<Item = (&HostChange, Option<&str>)> {

@@ -162,6 +162,24 @@ fn kept_and_rolled_back_after_a_boot() {
 }
 
 #[test]
+fn loaded_modules_are_named() {
+    let value_of_bbr = value(&target(0), 1);
+    let (host, scratch) = (host().with_module(&value_of_bbr, "tcp_bbr"), Scratch::new());
+    let store = scratch.store();
+    let names_it = |notes: &[String]| notes.iter().any(|note| note.contains("`modprobe -r tcp_bbr`"));
+    let mut trial = ChangeTrial::begin(&store, &host, &plan(&[(0, 1), (1, 1)]), &options()).expect("begun");
+    trial.apply(|_| true).expect("applied");
+    let done = trial.keep(&keep()).expect("kept");
+    assert!(names_it(&done.warnings), "{done:?}");
+    let report = roll_back(&store, &host, done.id, RollbackMode::ForReal, "a test").expect("readable");
+    assert!(report.is_clean() && names_it(&report.notes), "{report:?}");
+    // Loaded before: not by this trial.
+    let again = kept(&store, &host, &plan(&[(0, 1)]));
+    let report = roll_back(&store, &host, again, RollbackMode::ForReal, "a test").expect("readable");
+    assert!(report.is_clean() && report.notes.is_empty(), "{report:?}");
+}
+
+#[test]
 fn stacked_sets_and_lines_of_users() {
     let (host, scratch) = (host(), Scratch::new());
     let store = scratch.store();

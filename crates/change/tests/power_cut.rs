@@ -4,6 +4,7 @@
 mod support;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -72,6 +73,10 @@ impl HostAccess for RecordingHost<'_> {
 
     fn interface_identity(&self, name: &str) -> linerate_sys::Result<Option<InterfaceIdentity>> {
         self.host.interface_identity(name)
+    }
+
+    fn modules(&self) -> BTreeSet<String> {
+        self.host.modules()
     }
 
     fn locate_interface(&self, interface: &InterfaceIdentity) -> linerate_sys::Result<InterfaceLocation> {

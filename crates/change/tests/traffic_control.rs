@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -224,6 +225,10 @@ impl HostAccess for KilledHost {
 
     fn interface_identity(&self, name: &str) -> linerate_sys::Result<Option<InterfaceIdentity>> {
         RealHost.interface_identity(name)
+    }
+
+    fn modules(&self) -> BTreeSet<String> {
+        RealHost.modules()
     }
 
     fn locate_interface(&self, interface: &InterfaceIdentity) -> linerate_sys::Result<InterfaceLocation> {

@@ -1,6 +1,7 @@
 //! A host in memory with one fault, at one step.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
@@ -190,6 +191,10 @@ impl HostAccess for FaultyHost {
     fn interface_identity(&self, name: &str) -> Result<Option<InterfaceIdentity>> {
         self.reach()?;
         self.host.interface_identity(name)
+    }
+
+    fn modules(&self) -> BTreeSet<String> {
+        self.host.modules()
     }
 
     fn locate_interface(&self, interface: &InterfaceIdentity) -> Result<InterfaceLocation> {

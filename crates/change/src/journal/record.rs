@@ -59,6 +59,11 @@ pub(crate) enum JournalRecord {
         /// Error message.
         message: Option<String>,
     },
+    /// Kernel modules that a write has loaded; a rollback does not unload them.
+    Loaded {
+        /// Names of the modules.
+        modules: Vec<String>,
+    },
     /// The previous value is about to be restored.
     TakingBack {
         /// Index within the set.

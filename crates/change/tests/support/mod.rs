@@ -2,7 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -176,6 +176,10 @@ impl HostAccess for CrashingHost<'_> {
 
     fn interface_identity(&self, name: &str) -> linerate_sys::Result<Option<InterfaceIdentity>> {
         self.host.interface_identity(name)
+    }
+
+    fn modules(&self) -> BTreeSet<String> {
+        self.host.modules()
     }
 
     fn locate_interface(&self, interface: &InterfaceIdentity) -> linerate_sys::Result<InterfaceLocation> {

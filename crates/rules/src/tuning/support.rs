@@ -3,7 +3,7 @@
 use linerate_model::change::{ChangeGroup, ChangeReason, ChangeTarget, EffectTiming, HostChange};
 use linerate_units::{BitRate, ByteCount, StreamCount, display};
 
-use super::inputs::{DataFlow, TuningHost, TuningInputs};
+use super::inputs::{DataFlow, EgressInterface, TuningHost, TuningInputs};
 use super::proposal::{HostEnd, ProposedHostChange, RuleAnswer, TuningRefusal};
 
 /// Largest number that `tcp_rmem`, `tcp_wmem`, `rmem_max` and `wmem_max` accept.
@@ -55,6 +55,30 @@ impl SettingProposal<'_> {
             HostChange { target, from, to: self.to, group: self.group, takes_effect: self.takes_effect, reason };
         vec![RuleAnswer::Change(Box::new(ProposedHostChange { end: self.end, change, alternatives: Vec::new() }))]
     }
+}
+
+/// The commands that set up the fair queue with these options on an interface. Where each hardware queue has a
+/// discipline of its own (`mq`), each gets a fair queue: a single one would serialise all processors. `None` where their
+/// number is unknown.
+pub(super) fn fair_queue(interface: &EgressInterface, options: &str) -> Option<String> {
+    let name = &interface.name;
+    let fair = |place: &str| format!("qdisc replace dev {name} {place} fq {options}").trim_end().to_owned();
+    let Some(leaves) = mq_leaves(interface.queueing.as_deref().unwrap_or_default()) else { return Some(fair("root")) };
+    let root = format!("qdisc replace dev {name} root handle 1: mq");
+    let leaves = (1..=leaves?).map(|queue| fair(&format!("parent 1:{queue:x}")));
+    Some(core::iter::once(root).chain(leaves).collect::<Vec<_>>().join("\n"))
+}
+
+/// Number of disciplines below `mq`; `None` without `mq`, and `Some(None)` where it is unknown.
+#[expect(clippy::option_option, reason = "no mq, or an unknown number of its leaves")]
+fn mq_leaves(queueing: &str) -> Option<Option<u32>> {
+    if let Some(rest) = queueing.strip_prefix("# made by the kernel: mq") {
+        return Some(rest.split_ascii_whitespace().nth(1).and_then(|number| number.parse().ok()));
+    }
+    let (root, leaves) = queueing.split_once('\n').unwrap_or((queueing, ""));
+    let is_mq = root.contains(" root ") && root.ends_with(" mq");
+    let count = u32::try_from(leaves.lines().filter(|line| line.contains(" parent ")).count()).ok();
+    is_mq.then_some(count.filter(|count| *count > 0))
 }
 
 /// Returns a refusal with its reason.

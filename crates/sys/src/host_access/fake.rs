@@ -46,6 +46,9 @@ struct FakeState {
     /// Interfaces that are in another namespace now.
     elsewhere: BTreeMap<String, u32>,
     faults: BTreeMap<usize, WriteFault>,
+    /// Modules that the kernel loads when a value is written.
+    loads: BTreeMap<String, String>,
+    modules: BTreeSet<String>,
     writes: usize,
     stopped: bool,
     identity: HostIdentity,
@@ -73,6 +76,8 @@ impl FakeHost {
             interfaces,
             elsewhere: BTreeMap::new(),
             faults: BTreeMap::new(),
+            loads: BTreeMap::new(),
+            modules: BTreeSet::new(),
             writes: 0,
             stopped: false,
             identity,
@@ -89,6 +94,13 @@ impl FakeHost {
     #[must_use]
     pub fn with_fault(self, write: usize, fault: WriteFault) -> Self {
         self.state().faults.insert(write, fault);
+        self
+    }
+
+    /// Loads a module when this value is written.
+    #[must_use]
+    pub fn with_module(self, value: &str, module: &str) -> Self {
+        self.state().loads.insert(value.to_owned(), module.to_owned());
         self
     }
 
@@ -269,6 +281,9 @@ impl HostAccess for FakeHost {
         if target.interfaces(value).iter().any(|name| !state.interfaces.contains_key(name)) {
             return Err(failed("setting", target, libc::ENODEV));
         }
+        if let Some(module) = value.and_then(|value| state.loads.get(value)).cloned() {
+            state.modules.insert(module);
+        }
         match fault {
             Some(WriteFault::Refused(errno)) => return Err(failed("setting", target, errno)),
             Some(WriteFault::Clamped(other)) => put(&mut state.values, target, Some(&other)),
@@ -321,6 +336,10 @@ impl HostAccess for FakeHost {
     fn interface_identity(&self, name: &str) -> Result<Option<InterfaceIdentity>> {
         let index = self.state().interfaces.get(name).copied();
         Ok(index.map(|index| InterfaceIdentity { name: name.to_owned(), index, address: Vec::new() }))
+    }
+
+    fn modules(&self) -> BTreeSet<String> {
+        self.state().modules.clone()
     }
 
     fn locate_interface(&self, interface: &InterfaceIdentity) -> Result<InterfaceLocation> {

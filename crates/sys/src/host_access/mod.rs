@@ -15,6 +15,7 @@ mod real;
 mod route;
 mod setting;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use linerate_model::change::{ChangeTarget, InterfaceIdentity};
@@ -92,6 +93,9 @@ pub trait HostAccess {
 
     /// Identity of the interface of this name in this namespace; `None` when there is none.
     fn interface_identity(&self, name: &str) -> Result<Option<InterfaceIdentity>>;
+
+    /// Names of the loaded kernel modules; empty where they are unknown.
+    fn modules(&self) -> BTreeSet<String>;
 
     /// Location of an interface that was in this namespace.
     fn locate_interface(&self, interface: &InterfaceIdentity) -> Result<InterfaceLocation>;

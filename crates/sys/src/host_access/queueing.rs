@@ -238,10 +238,10 @@ fn is_implied(root: &TcItem, item: &TcItem) -> bool {
     item.is_class && (item.kind != "htb" || root.handle == "0:")
 }
 
-/// `mq` and the kind of its leaves, else the kind itself.
+/// `mq` with the number and the kind of its leaves, else the kind itself.
 fn kernel_default_kind(root: &TcItem, items: &[&TcItem]) -> String {
-    let leaf = items.iter().find(|item| item.parent.is_some() && !item.is_class);
-    leaf.map_or_else(|| root.kind.clone(), |leaf| format!("{} of {}", root.kind, leaf.kind))
+    let leaves: Vec<&&TcItem> = items.iter().filter(|item| item.parent.is_some() && !item.is_class).collect();
+    leaves.first().map_or_else(|| root.kind.clone(), |leaf| format!("{} of {} {}", root.kind, leaves.len(), leaf.kind))
 }
 
 fn line(interface: &str, root: &TcItem, item: &TcItem, all: &[&TcItem]) -> String {
@@ -282,7 +282,7 @@ mod tests {
             "qdisc mq 0: root \nqdisc fq_codel 0: parent :2 limit 10240p\nqdisc fq_codel 0: parent :1 limit 1p\n";
         assert_eq!(
             canonical(multiqueue, "class mq :1 root \n"),
-            Ok(Some("# made by the kernel: mq of fq_codel".into()))
+            Ok(Some("# made by the kernel: mq of 2 fq_codel".into()))
         );
         assert_eq!(canonical("", ""), Ok(None));
     }
@@ -361,5 +361,32 @@ mod tests {
             }
         };
         chain.near.within(within).expect("entered");
+    }
+
+    /// A device with four queues: `mq` stays at the root, with other disciplines below it.
+    #[test]
+    #[ignore = "needs root, ip and tc: devices in a network namespace"]
+    fn leaves_of_mq_are_replaced_and_restored() {
+        let namespace = crate::namespace::NetworkNamespace::create().expect("root");
+        let within = || {
+            let run = |program: &str, line: &str| {
+                let words: Vec<&str> = line.split(' ').collect();
+                command::run_checked(program, &words, None, TC_TIMEOUT).expect(line).stdout_text()
+            };
+            run("ip", "link add multi0 numtxqueues 4 type ifb");
+            run("ip", "link set multi0 up");
+            let before = read("multi0").expect("read").expect("there");
+            assert!(before.starts_with("# made by the kernel: mq of 4 "), "{before}");
+            let leaf =
+                |queue| format!("qdisc replace dev multi0 parent 1:{queue} tbf rate 95Mbit burst 16k limit 50000");
+            let tree =
+                core::iter::once("qdisc replace dev multi0 root handle 1: mq".to_owned()).chain((1..=4).map(leaf));
+            write("multi0", Some(&tree.collect::<Vec<_>>().join("\n"))).expect("written");
+            let now = run("tc", "qdisc show dev multi0");
+            assert!(now.matches("qdisc tbf ").count() == 4 && now.contains("qdisc mq 1: root"), "{now}");
+            write("multi0", Some(&before)).expect("restored");
+            assert_eq!(read("multi0").expect("read"), Some(before));
+        };
+        namespace.within(within).expect("entered");
     }
 }

@@ -1,5 +1,6 @@
 //! This machine.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -97,6 +98,11 @@ impl HostAccess for RealHost {
 
     fn interface_identity(&self, name: &str) -> Result<Option<InterfaceIdentity>> {
         interface::identity_of(name)
+    }
+
+    fn modules(&self) -> BTreeSet<String> {
+        let list = fs::read_to_string("/proc/modules").unwrap_or_default();
+        list.lines().filter_map(|line| line.split_ascii_whitespace().next()).map(str::to_owned).collect()
     }
 
     fn locate_interface(&self, interface: &InterfaceIdentity) -> Result<InterfaceLocation> {

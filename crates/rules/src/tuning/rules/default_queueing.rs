@@ -5,7 +5,7 @@ use linerate_model::diagnosis::Cause;
 use linerate_units::StreamCount;
 
 use super::super::inputs::EgressInterface;
-use super::super::support::SettingProposal;
+use super::super::support::{SettingProposal, fair_queue};
 use super::super::test_cases::{host, rhel};
 use super::super::{RuleAnswer, TuningInputs, TuningRule};
 use super::planned_congestion_control;
@@ -68,7 +68,7 @@ fn propose(inputs: &TuningInputs) -> Vec<RuleAnswer> {
             let mut answers = setting.answer(inputs);
             if let (Some(RuleAnswer::Change(proposed)), Some(interface)) = (answers.first_mut(), &host.interface) {
                 let reason = proposed.change.reason.clone();
-                proposed.alternatives.push(interface_change(&interface.name, interface.queueing.clone(), reason));
+                proposed.alternatives.extend(interface_change(interface, reason));
             }
             answers
         })
@@ -76,13 +76,13 @@ fn propose(inputs: &TuningInputs) -> Vec<RuleAnswer> {
 }
 
 /// Returns the same change for the interface that is up.
-fn interface_change(name: &str, from: Option<String>, reason: ChangeReason) -> HostChange {
-    HostChange {
-        target: ChangeTarget::Queueing { interface: name.to_owned() },
-        from,
-        to: format!("qdisc replace dev {name} root fq"),
+fn interface_change(interface: &EgressInterface, reason: ChangeReason) -> Option<HostChange> {
+    Some(HostChange {
+        target: ChangeTarget::Queueing { interface: interface.name.clone() },
+        from: interface.queueing.clone(),
+        to: fair_queue(interface, "")?,
         group: ChangeGroup::Queueing,
         takes_effect: EffectTiming::Now,
         reason: ChangeReason { risk: "shaping and priorities of this interface are lost".to_owned(), ..reason },
-    }
+    })
 }

@@ -6,7 +6,7 @@ use linerate_units::{BitRate, StreamCount};
 
 use super::super::inputs::{DataFlow, EgressInterface};
 use super::super::proposal::ProposedHostChange;
-use super::super::support::{rate, refuse};
+use super::super::support::{fair_queue, rate, refuse};
 use super::super::test_cases::{diagnosed, host, rhel};
 use super::super::{RuleAnswer, TuningInputs, TuningRule};
 
@@ -67,7 +67,7 @@ fn sender_answer(inputs: &TuningInputs, transfer: &DataFlow<'_>) -> Option<RuleA
     let change = HostChange {
         target: ChangeTarget::Queueing { interface: interface.name.clone() },
         from: interface.queueing.clone(),
-        to: format!("qdisc replace dev {} root fq maxrate {kilobits}kbit", interface.name),
+        to: fair_queue(interface, &format!("maxrate {kilobits}kbit"))?,
         group: ChangeGroup::Pacing,
         takes_effect: EffectTiming::Now,
         reason: ChangeReason {
@@ -100,6 +100,30 @@ fn fq_max_rate(queueing: &str) -> Option<BitRate> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mq_stays_with_a_fair_queue_for_each_hardware_queue() {
+        let proposed = |queueing: &str| {
+            let answer = propose(&policed(Some(queueing))).pop();
+            answer.map(|answer| match answer {
+                RuleAnswer::Change(proposed) => proposed.change.to,
+                RuleAnswer::Refusal(_) => panic!("a change"),
+            })
+        };
+        let tree = "qdisc replace dev eth0 root handle 1: mq\n\
+            qdisc replace dev eth0 parent 1:1 fq maxrate 95000kbit\n\
+            qdisc replace dev eth0 parent 1:2 fq maxrate 95000kbit";
+        assert_eq!(proposed("# made by the kernel: mq of 2 fq_codel").as_deref(), Some(tree));
+        let by_hand = "qdisc replace dev eth0 root handle 1: mq\nqdisc replace dev eth0 parent 1:1 fq_codel\n\
+            qdisc replace dev eth0 parent 1:2 fq_codel";
+        assert_eq!(proposed(by_hand).as_deref(), Some(tree));
+        assert_eq!(proposed("qdisc replace dev eth0 root handle 1: mq"), None, "an unknown number of queues");
+        assert_eq!(proposed(tree), None, "it is paced already");
+        let many = proposed("# made by the kernel: mq of 16 fq_codel").expect("proposed");
+        assert!(many.ends_with("parent 1:10 fq maxrate 95000kbit") && many.lines().count() == 17, "{many}");
+        let single = proposed("# made by the kernel: fq_codel").expect("proposed");
+        assert_eq!(single, "qdisc replace dev eth0 root fq maxrate 95000kbit");
+    }
 
     #[test]
     fn rates_of_tc() {
