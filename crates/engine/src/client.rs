@@ -36,7 +36,7 @@ use crate::error::{Error, Result};
 use crate::measurement::{MeasurementIntervals, TestMeasurement};
 use crate::outcome::{self, PeerReport};
 use crate::probe::ProbeTarget;
-use crate::stream::{ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase, TransferFile};
+use crate::stream::{ByteLimits, ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase, TransferFile};
 
 /// iperf3 version whose wire profile this is, announced to the server, which ignores it.
 const WIRE_PROFILE: &str = "3.21";
@@ -55,6 +55,12 @@ const MAX_FAR_CLOCK_LEAD: Duration = Duration::from_secs(1);
 
 /// Receive timeout of a client: a server that is alive sends within it, even on slow paths.
 const DEFAULT_RECEIVE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Default of [`ClientOptions::stall_timeout`]: iperf3's `--rcv-timeout`.
+pub const STALL_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Longest test of iperf3 (`-t`), and here of a test that ends after a number of bytes: a server may take a byte per second.
+const MAX_TEST_TIME: Duration = Duration::from_secs(86_400);
 
 /// Parameters of a client test.
 #[derive(Clone, Debug)]
@@ -91,6 +97,10 @@ pub struct ClientOptions {
     pub file: Option<PathBuf>,
     /// Processor to run on (`-A`).
     pub cpu: Option<CpuIndex>,
+    /// Time limits of the control connection.
+    pub deadlines: ControlDeadlines,
+    /// A test whose end is not a time fails when no data moves for this long.
+    pub stall_timeout: Duration,
 }
 
 impl ClientOptions {
@@ -115,6 +125,8 @@ impl ClientOptions {
             credentials: None,
             file: None,
             cpu: None,
+            deadlines: ControlDeadlines::default(),
+            stall_timeout: STALL_TIMEOUT,
         }
     }
 }
@@ -221,7 +233,7 @@ impl<'a> ClientDriver<'a> {
         }
         Ok(Self {
             options,
-            machine: ClientMachine::new(&cookie, parameters.total_streams(), ControlDeadlines::default()),
+            machine: ClientMachine::new(clock::monotonic_now(), &cookie, parameters.total_streams(), options.deadlines),
             parameters: Arc::new(parameters),
             derived_block_size,
             stop,
@@ -429,9 +441,9 @@ impl<'a> ClientDriver<'a> {
     fn start(&mut self) -> Result<()> {
         let parameters = &self.parameters;
         let failed = |cause: std::io::Error| Error::io(ErrorCode::THREAD_CREATE, &cause);
-        let limit = byte_limit(parameters);
+        let limits = byte_limits(parameters, EndpointRole::Client, self.hello.is_some());
         let phase = if parameters.omit.is_zero() { TestPhase::Counting } else { TestPhase::Omitted };
-        let shared = Arc::new(SessionState::new(phase, limit).map_err(failed)?);
+        let shared = Arc::new(SessionState::new(phase, limits).map_err(failed)?);
         let streams = core::mem::take(&mut self.streams);
         let started = self.describe_start(&streams);
         (self.observer)(&TestEvent::Started(Box::new(started)));
@@ -484,21 +496,32 @@ impl<'a> ClientDriver<'a> {
             self.end_measurement();
             return Err(stream_error(broken));
         }
-        self.check_silence(now)
+        let Some(error) = self.expired_limit(now) else { return Ok(()) };
+        self.end_measurement();
+        Err(error)
     }
 
-    /// `--rcv-timeout`: valid for a client that only receives.
-    fn check_silence(&mut self, now: MonotonicTime) -> Result<()> {
+    /// Limit by which a server ends the test in spite of itself: `--rcv-timeout` for a client that only receives, and, in
+    /// a test whose end is not a time, [`ClientOptions::stall_timeout`] and the longest test of iperf3.
+    fn expired_limit(&mut self, now: MonotonicTime) -> Option<Error> {
+        let measurement = self.measurement.as_mut()?;
+        let stalled = measurement.stalled_for(now);
         let receives = self.parameters.direction == TestDirection::Reverse;
-        let (Some(limit), Some(measurement), true) = (self.options.receive_timeout, &mut self.measurement, receives)
-        else {
-            return Ok(());
-        };
-        if measurement.stalled_for(now) < limit {
-            return Ok(());
+        if self.options.receive_timeout.is_some_and(|limit| receives && stalled >= limit) {
+            return Some(Error::new(ErrorCode::IDLE_RECEIVER));
         }
-        self.end_measurement();
-        Err(Error::new(ErrorCode::IDLE_RECEIVER))
+        if self.parameters.end.time_limit().is_some() {
+            return None;
+        }
+        if stalled >= self.options.stall_timeout {
+            let detail = format!("no data moved for {} s", self.options.stall_timeout.as_secs_f64());
+            return Some(Error::new(ErrorCode::STREAM_WRITE).with_detail(detail));
+        }
+        let is_exact = !matches!(self.parameters.end, EndCondition::Time(_));
+        (is_exact && measurement.wall_time(now) >= MAX_TEST_TIME).then(|| {
+            let detail = format!("not complete after {} s", MAX_TEST_TIME.as_secs());
+            Error::new(ErrorCode::TEST_DURATION_EXPIRED).with_detail(detail)
+        })
     }
 
     fn end_measurement(&mut self) {
@@ -569,13 +592,22 @@ impl<'a> ClientDriver<'a> {
     }
 }
 
-/// Byte limit per direction of an exact test; `None` for a timed one.
-pub(crate) fn byte_limit(parameters: &TestParameters) -> Option<ByteCount> {
-    match parameters.end {
-        EndCondition::Time(_) => None,
-        EndCondition::Bytes(bytes) => Some(bytes),
-        EndCondition::Blocks(blocks) => Some(blocks * parameters.block_size),
-    }
+/// Byte limits of a test at the end `side`.
+///
+/// An iperf3 sends whole blocks only, and as a receiver does not count an incomplete one: with it, the last block is
+/// completed. Two linerates move the exact number.
+pub(crate) fn byte_limits(parameters: &TestParameters, side: EndpointRole, peer_is_linerate: bool) -> ByteLimits {
+    let exact = match parameters.end {
+        EndCondition::Time(_) => return ByteLimits::default(),
+        EndCondition::Bytes(bytes) => bytes,
+        EndCondition::Blocks(blocks) => blocks * parameters.block_size,
+    };
+    let block = parameters.block_size.get().max(1);
+    let whole = ByteCount::new(exact.get().div_ceil(block).saturating_mul(block));
+    let send = if peer_is_linerate { exact } else { whole };
+    // The client ends the test; a server only awaits the sender's surplus.
+    let receive = if side == EndpointRole::Client { exact } else { send };
+    ByteLimits { send: Some(send), receive: Some(receive) }
 }
 
 fn stream_error(broken: StreamFailure) -> Error {

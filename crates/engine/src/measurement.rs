@@ -279,7 +279,12 @@ impl TestMeasurement {
         let Some(since) = self.counting_since else { return Duration::ZERO };
         let end = self.ended.unwrap_or_else(clock::monotonic_now);
         let exact = !matches!(self.parameters.end, EndCondition::Time(_)) || self.ended_by_files;
-        let last = exact.then(|| tracked.stream.counters.finished_at()).flatten().map_or(end, |at| at.min(end));
+        let counters = &tracked.stream.counters;
+        let last_byte = match tracked.stream.description.role {
+            StreamRole::Sender => counters.finished_at(),
+            StreamRole::Receiver => counters.last_arrival().map(|at| at.max(since)),
+        };
+        let last = last_byte.filter(|_| exact).map_or(end, |at| at.min(end));
         last.since(since)
     }
 

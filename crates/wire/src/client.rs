@@ -113,7 +113,7 @@ enum PartialMessage {
 /// [`ClientEvent::Tick`] at [`ClientMachine::deadline`] at the latest. The first action is to send the cookie. An event that
 /// does not fit the phase, such as [`ClientEvent::TestOver`] after the end, changes nothing.
 ///
-/// The wait is unlimited where a server may queue clients (before 09, 0A and 01), and while the test runs.
+/// Every wait for the server is limited, except while the test runs: its end is the caller's ([`ClientEvent::TestOver`]).
 #[derive(Debug)]
 pub struct ClientMachine {
     phase: ClientPhase,
@@ -130,15 +130,15 @@ pub struct ClientMachine {
 }
 
 impl ClientMachine {
-    /// Begins a conversation over a new connection, for a test of `streams` streams over both directions.
+    /// Begins a conversation at `now` over a new connection, for a test of `streams` streams over both directions.
     #[must_use]
-    pub fn new(cookie: &Cookie, streams: StreamCount, deadlines: ControlDeadlines) -> Self {
+    pub fn new(now: MonotonicTime, cookie: &Cookie, streams: StreamCount, deadlines: ControlDeadlines) -> Self {
         Self {
             phase: ClientPhase::Admission,
             partial: None,
             outputs: VecDeque::from([ClientAction::Send(cookie.as_bytes().to_vec())]),
             deadlines,
-            phase_timer: None,
+            phase_timer: Some(WaitTimer::turn(now, &deadlines)),
             partial_timer: None,
             streams,
             announces_extension: cookie.extension_version() == Some(ExtensionVersion::Tests),
@@ -151,7 +151,7 @@ impl ClientMachine {
         match input {
             ClientEvent::Bytes(bytes) => self.receive(now, bytes),
             ClientEvent::Closed => self.closed(),
-            ClientEvent::Parameters(document) => self.send_parameters(&document),
+            ClientEvent::Parameters(document) => self.send_parameters(now, &document),
             ClientEvent::StreamsOpen | ClientEvent::Tick => {}
             ClientEvent::TestOver => self.end_test(now),
             ClientEvent::Results(results) => self.send_results(now, &results),
@@ -238,10 +238,10 @@ impl ClientMachine {
         });
     }
 
-    fn send_parameters(&mut self, document: &str) {
+    fn send_parameters(&mut self, now: MonotonicTime, document: &str) {
         if self.phase == ClientPhase::OwnParameters {
             self.send(frame::encode(document));
-            self.enter(ClientPhase::Acceptance, None);
+            self.enter(ClientPhase::Acceptance, Some(WaitTimer::turn(now, &self.deadlines)));
         }
     }
 
@@ -330,7 +330,7 @@ impl ClientMachine {
                 ClientAction::ParametersWanted { peer: None }
             }
             (ClientPhase::Acceptance, ControlState::CreateStreams) => {
-                self.enter(ClientPhase::TestStart, None);
+                self.enter(ClientPhase::TestStart, Some(WaitTimer::turn(now, &self.deadlines)));
                 ClientAction::OpenStreams
             }
             (ClientPhase::TestStart, ControlState::TestStart) => {

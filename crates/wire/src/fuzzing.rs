@@ -64,7 +64,12 @@ impl<'a> InputDelivery<'a> {
 /// Hostile server against the client's machine.
 pub fn control_client(data: &[u8]) {
     let Some(delivery) = InputDelivery::new(data) else { return };
-    let mut machine = ClientMachine::new(&delivery.cookie(), StreamCount::new(2), ControlDeadlines::default());
+    let mut machine = ClientMachine::new(
+        MonotonicTime::default(),
+        &delivery.cookie(),
+        StreamCount::new(2),
+        ControlDeadlines::default(),
+    );
     let (ends_test, interrupts) = (delivery.flag(1), delivery.flag(2));
     let mut now = MonotonicTime::default();
     let mut received = 0;

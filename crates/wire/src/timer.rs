@@ -5,8 +5,6 @@ use core::time::Duration;
 use linerate_units::MonotonicTime;
 
 /// Time limits for awaited messages.
-///
-/// The wait for a server that may queue clients (before 09, 0A and 01) is unlimited, as in every iperf3 client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlDeadlines {
     /// Limit for the next byte of a message, and for its first one (iperf3 `nread_read_timeout`: 10 s).
@@ -15,15 +13,19 @@ pub struct ControlDeadlines {
     pub message_total: Duration,
     /// Limit for the next state byte where the peer has nothing left to wait for. iperf3 waits without a limit.
     pub reply: Duration,
+    /// Limit for each state byte for which a server may let its clients queue: 09, 0A and 01. Every iperf3 client waits
+    /// without a limit.
+    pub turn: Duration,
 }
 
 impl Default for ControlDeadlines {
-    /// iperf3's 10 s and 30 s, and a minute for state bytes: they queue behind the test's own data.
+    /// iperf3's 10 s and 30 s, a minute for state bytes, which queue behind the test's own data, and ten for a turn.
     fn default() -> Self {
         Self {
             message_idle: Duration::from_secs(10),
             message_total: Duration::from_secs(30),
             reply: Duration::from_secs(60),
+            turn: Duration::from_secs(600),
         }
     }
 }
@@ -45,6 +47,11 @@ impl WaitTimer {
     /// Timer for one state byte.
     pub(crate) fn reply(now: MonotonicTime, deadlines: &ControlDeadlines) -> Self {
         Self { idle: deadlines.reply, last_byte: now, end: now + deadlines.reply }
+    }
+
+    /// Timer for a state byte for which clients may queue.
+    pub(crate) fn turn(now: MonotonicTime, deadlines: &ControlDeadlines) -> Self {
+        Self { idle: deadlines.turn, last_byte: now, end: now + deadlines.turn }
     }
 
     /// Restarts the idle limit when bytes are received.

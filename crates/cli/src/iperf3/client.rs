@@ -13,6 +13,7 @@ use linerate_sys::options::KeepaliveSettings;
 use linerate_sys::signals::InterruptSignals;
 use linerate_sys::{host, process, terminal};
 use linerate_units::{ByteCount, Port};
+use linerate_wire::ControlDeadlines;
 use linerate_wire::authentication::RsaPadding;
 use linerate_wire::error::ErrorCode;
 
@@ -94,6 +95,8 @@ fn client_options(arguments: &ClientArguments) -> Result<ClientOptions, Error> {
         },
         file: common.file.clone(),
         cpu: None,
+        deadlines: ControlDeadlines::default(),
+        stall_timeout: client::STALL_TIMEOUT,
     })
 }
 

@@ -37,6 +37,9 @@ pub(super) const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// Time limit for each message of a long reply.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Time limit for all messages of a long reply: the records of a stream on the slowest path take minutes.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(600);
+
 /// Most unsolicited refusals kept.
 const MAX_REFUSALS: usize = 64;
 
@@ -340,11 +343,11 @@ impl ControlLink {
         none_if_late(self.wait_answer("stop", RequestSubject::Stream(stream), limit, sent))
     }
 
-    /// All records of a stream; the time limit applies to each message, as there may be many.
+    /// All records of a stream; a time limit applies to each message, as there may be many, and one to all.
     pub(super) fn wait_arrivals(&self, stream: StreamNumber) -> Result<PacketArrivals> {
-        let mut seen = 0;
+        let (mut seen, end) = (0, clock::monotonic_now() + REPLY_TIMEOUT);
         loop {
-            let step = self.wait_answer("collect", RequestSubject::Stream(stream), BATCH_TIMEOUT, |state| {
+            let step = self.wait_answer("collect", RequestSubject::Stream(stream), batch_limit(end), |state| {
                 let of = state.streams.get_mut(&stream)?;
                 (of.complete || of.batches > seen).then_some((of.complete, of.batches))
             })?;
@@ -377,12 +380,13 @@ impl ControlLink {
     /// Full record of a load connection from the server.
     pub(super) fn wait_load_end(&self, reference: ConnectionRef) -> Result<LoadSide> {
         let number = reference.connection;
-        let mut seen = 0;
+        let (mut seen, end) = (0, clock::monotonic_now() + REPLY_TIMEOUT);
         loop {
-            let step = self.wait_answer("load_stop", RequestSubject::Connection(number), BATCH_TIMEOUT, |state| {
-                let load = state.loads.get_mut(&number)?;
-                (load.end.is_some() || load.batches > seen).then_some((load.end.is_some(), load.batches))
-            })?;
+            let step =
+                self.wait_answer("load_stop", RequestSubject::Connection(number), batch_limit(end), |state| {
+                    let load = state.loads.get_mut(&number)?;
+                    (load.end.is_some() || load.batches > seen).then_some((load.end.is_some(), load.batches))
+                })?;
             match step {
                 (true, _) => break,
                 (false, batches) => seen = batches,
@@ -397,6 +401,11 @@ impl ControlLink {
             broken: end.error,
         }))
     }
+}
+
+/// Time limit for the next message of a long reply that must be complete at `end`.
+fn batch_limit(end: MonotonicTime) -> Duration {
+    BATCH_TIMEOUT.min(end.since(clock::monotonic_now()))
 }
 
 fn none_if_late<T>(outcome: Result<T>) -> Result<Option<T>> {

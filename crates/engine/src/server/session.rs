@@ -26,7 +26,7 @@ use super::opening::AcceptedStreams;
 use super::registry::{SessionInbox, SessionMessage, SessionRegistry};
 use super::watchdog::TestWatchdog;
 use super::{ServerOptions, SessionObserver};
-use crate::client::byte_limit;
+use crate::client::byte_limits;
 use crate::control::{ControlConnection, ControlRead};
 use crate::error::Error;
 use crate::measurement::{MeasurementIntervals, TestMeasurement};
@@ -47,6 +47,8 @@ const REACTION_TIMEOUT: Duration = Duration::from_millis(200);
 const MAX_DRAIN: Duration = Duration::from_secs(1);
 /// … as long as data arrives at least this often, or waits to be read.
 const MAX_DRAIN_GAP: Duration = Duration::from_millis(50);
+/// … and at least this long after the last byte: an iperf3 sends more than was asked for, which counts.
+const MIN_DRAIN_GAP: Duration = Duration::from_millis(5);
 /// The same for TCP, which loses nothing: a receiver that was preempted between reading and counting needs longer.
 const MAX_TCP_DRAIN_GAP: Duration = Duration::from_millis(250);
 
@@ -346,7 +348,7 @@ impl TestSession {
         };
         self.observe(&TestEvent::Started(Box::new(started)));
         self.start.registry.test_begins(self.start.number);
-        let limit = byte_limit(&parameters);
+        let limits = byte_limits(&parameters, EndpointRole::Server, self.machine.speaks_extension());
         let phase = if parameters.omit.is_zero() { TestPhase::Counting } else { TestPhase::Omitted };
         let cpu = parameters.server_affinity.or(self.start.options.cpu);
         let stream_options = StreamOptions {
@@ -359,7 +361,7 @@ impl TestSession {
         let sessions = self.start.registry.running().div_ceil(SESSIONS_AT_FULL_CADENCE).max(1);
         let sampling = SAMPLING * u32::try_from(sessions).unwrap_or(u32::MAX);
         let pace = MeasurementIntervals { interval: self.interval(&parameters), sampling };
-        let measurement = SessionState::new(phase, limit)
+        let measurement = SessionState::new(phase, limits)
             .and_then(|shared| TestMeasurement::start(streams, Arc::new(shared), &stream_options, pace));
         match measurement {
             Ok(measurement) => self.measurement = Some(measurement),
@@ -422,12 +424,15 @@ impl TestSession {
             TestProtocol::Tcp => MAX_TCP_DRAIN_GAP,
             TestProtocol::Udp => MAX_DRAIN_GAP,
         };
+        // A linerate sends the exact number of bytes.
+        let surplus_gap = if self.machine.speaks_extension() { Duration::ZERO } else { MIN_DRAIN_GAP };
         loop {
             let now = clock::monotonic_now();
             let quiet = measurement.stalled_for(now);
             let waited = now.since(start);
-            let is_quiet = quiet.min(waited) > quiet_limit && !measurement.has_unread();
-            if measurement.is_over(now) || waited > MAX_DRAIN || is_quiet {
+            let quiet_limit = if measurement.is_over(now) { surplus_gap } else { quiet_limit };
+            let is_quiet = quiet.min(waited) >= quiet_limit && !measurement.has_unread();
+            if waited > MAX_DRAIN || is_quiet {
                 return;
             }
             clock::sleep_until(now + Duration::from_millis(1));

@@ -16,7 +16,9 @@ use linerate_sys::{clock, net, process};
 use linerate_units::BitRate;
 
 pub(crate) use payload::{StreamPayload, TransferFile};
-pub(crate) use shared::{ReceivedPackets, SessionState, StreamCounters, StreamFailure, TestPhase, utilization};
+pub(crate) use shared::{
+    ByteLimits, ReceivedPackets, SessionState, StreamCounters, StreamFailure, TestPhase, utilization,
+};
 
 /// A stream whose socket is connected.
 #[derive(Debug)]

@@ -40,20 +40,29 @@ pub(crate) struct SessionState {
     stop_waker: Waker,
     /// Bytes that this end may still send in the counted part.
     pub send_budget: ByteBudget,
-    /// Bytes that this end may still receive in the counted part.
+    /// Bytes still awaited in the counted part.
     pub receive_budget: ByteBudget,
 }
 
+/// Bytes of an exact test (`-n`, `-k`) per direction, in the counted part; `None` for no limit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ByteLimits {
+    /// Bytes to send.
+    pub send: Option<ByteCount>,
+    /// Bytes after which all have arrived.
+    pub receive: Option<ByteCount>,
+}
+
 impl SessionState {
-    /// State for streams that begin in `phase`, and move at most `limit` in the counted part.
-    pub(crate) fn new(phase: TestPhase, limit: Option<ByteCount>) -> io::Result<Self> {
+    /// State for streams that begin in `phase`, with `limits` for the counted part.
+    pub(crate) fn new(phase: TestPhase, limits: ByteLimits) -> io::Result<Self> {
         Ok(Self {
             phase: AtomicU8::new(phase as u8),
             stopping: AtomicBool::new(false),
             waker: Waker::new()?,
             stop_waker: Waker::new()?,
-            send_budget: ByteBudget::new(limit),
-            receive_budget: ByteBudget::new(limit),
+            send_budget: ByteBudget::new(limits.send),
+            receive_budget: ByteBudget::new(limits.receive),
         })
     }
 
@@ -118,6 +127,13 @@ impl SessionState {
         self.waker.drain();
     }
 
+    /// Notes bytes received in the counted part; the last awaited one wakes the driver.
+    pub(super) fn count_received(&self, bytes: ByteCount) {
+        if !self.receive_budget.take(bytes).is_zero() && self.receive_budget.is_exhausted() {
+            self.wake_driver();
+        }
+    }
+
     pub(super) fn wake_driver(&self) {
         self.waker.wake();
     }
@@ -130,6 +146,7 @@ pub(crate) struct StreamCounters {
     bytes: [AtomicU64; 2],
     packets: [AtomicU64; 2],
     received: Mutex<ReceivedPackets>,
+    last_arrival: AtomicU64,
     finished_at: AtomicU64,
     cpu_user_nanos: AtomicU64,
     cpu_system_nanos: AtomicU64,
@@ -183,6 +200,17 @@ impl StreamCounters {
     /// Publishes the UDP receiver's counters.
     pub(crate) fn set_received(&self, received: ReceivedPackets) {
         *lock(&self.received) = received;
+    }
+
+    /// Notes the arrival of the receiver's latest data.
+    pub(crate) fn set_last_arrival(&self, at: MonotonicTime) {
+        self.last_arrival.store(at.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Arrival of the receiver's latest data.
+    pub(crate) fn last_arrival(&self) -> Option<MonotonicTime> {
+        let nanos = self.last_arrival.load(Ordering::Relaxed);
+        (nanos > 0).then(|| MonotonicTime::from_nanos(nanos))
     }
 
     /// Payload bytes moved in a phase.

@@ -70,8 +70,12 @@ struct TcpSender<'a> {
     job: &'a StreamJob,
     method: SendMethod,
     block: Arc<PageBuffer>,
-    /// Bytes per block.
+    /// Bytes per block, the unit in which the budget is reserved.
+    unit: usize,
+    /// Bytes per write: a block, or a part of one.
     length: usize,
+    /// Bytes reserved from the budget and not yet sent, to complete a block.
+    reserved: ByteCount,
     pacer: Option<StreamPacer>,
     /// Bytes of the pacer's last batch that are still to be sent.
     group_left: usize,
@@ -85,7 +89,7 @@ impl<'a> TcpSender<'a> {
         let parameters = &job.options.parameters;
         let length = block_length(job);
         let block = job.options.payload.block(length, parameters.repeating_payload).map_err(StreamFailure::SetUp)?;
-        let length = length.to_usize();
+        let (unit, length) = (parameters.block_size.to_usize().max(1), length.to_usize());
         let method = choose_method(job, &block)?;
         let pacer = parameters.rate.and_then(|rate| {
             let pacing = PacingOptions { rate, block: ByteCount::from_usize(length), burst: parameters.burst };
@@ -95,7 +99,18 @@ impl<'a> TcpSender<'a> {
             pacer.is_none() && length >= MIN_BULK_BLOCK && matches!(method, SendMethod::Copy | SendMethod::ZeroCopy);
         let large = parameters.window.map_or(MAX_WRITE, |window| MAX_WRITE.min(window.to_usize() / 2));
         let most_repeat = if bulk { (large / length).clamp(1, tcp::MAX_REPEAT) } else { 1 };
-        Ok(Self { job, method, block, length, pacer, group_left: 0, repeat: 1, most_repeat })
+        Ok(Self {
+            job,
+            method,
+            block,
+            unit,
+            length,
+            reserved: ByteCount::ZERO,
+            pacer,
+            group_left: 0,
+            repeat: 1,
+            most_repeat,
+        })
     }
 
     /// Sends once; `false` at the end.
@@ -103,9 +118,8 @@ impl<'a> TcpSender<'a> {
         let Some(want) = self.wait_for_turn() else { return Ok(true) };
         let phase = self.job.shared.phase();
         let want = ByteCount::from_usize(want);
-        let budget = &self.job.shared.send_budget;
         let counting = phase == super::TestPhase::Counting;
-        let allowed = if counting { budget.take(want) } else { want };
+        let allowed = if counting { self.reserve(want) } else { want };
         if allowed.is_zero() {
             return Ok(false);
         }
@@ -118,11 +132,27 @@ impl<'a> TcpSender<'a> {
         let moved = sent.unwrap_or(0);
         self.group_left = self.group_left.saturating_sub(moved);
         if counting {
-            budget.give_back(allowed - ByteCount::from_usize(moved));
+            self.settle(ByteCount::from_usize(moved));
         }
         self.job.counters.add_bytes(phase, moved);
         self.adapt(before, moved);
-        Ok(sent.is_some() && !(counting && budget.is_exhausted()))
+        let is_complete = counting && self.reserved.is_zero() && self.job.shared.send_budget.is_exhausted();
+        Ok(sent.is_some() && !is_complete)
+    }
+
+    /// Reserves up to `want` bytes in whole blocks: an iperf3 receiver does not count an incomplete one (`Nrecv`).
+    fn reserve(&mut self, want: ByteCount) -> ByteCount {
+        let unit = self.unit as u64;
+        let blocks = (want - self.reserved).get().div_ceil(unit);
+        self.reserved += self.job.shared.send_budget.take(ByteCount::new(blocks * unit));
+        want.min(self.reserved)
+    }
+
+    /// Returns the whole blocks of the reservation that are left after `moved` bytes: another stream may send them.
+    fn settle(&mut self, moved: ByteCount) {
+        let left = self.reserved - moved;
+        self.reserved = ByteCount::new(left.get() % self.unit as u64);
+        self.job.shared.send_budget.give_back(left - self.reserved);
     }
 
     /// Number of bytes to send now; `None` when it is too early. The remainder of a batch that one call did not
@@ -226,8 +256,10 @@ const INPUT_OUTPUT_ERROR: i32 = 5;
 
 fn block_length(job: &StreamJob) -> ByteCount {
     let parameters = &job.options.parameters;
+    // With `-k`, an older iperf3 counts each arrival as a block.
+    let counts_blocks = matches!(parameters.end, EndCondition::Blocks(_));
     match parameters.rate {
-        Some(rate) if parameters.block_size == DEFAULT_BLOCK && parameters.burst.is_none() => {
+        Some(rate) if parameters.block_size == DEFAULT_BLOCK && parameters.burst.is_none() && !counts_blocks => {
             (rate * MAX_PACED_INTERVAL).clamp(ByteCount::new(1448), DEFAULT_BLOCK)
         }
         _ => parameters.block_size.max(ByteCount::new(1)),
@@ -297,7 +329,8 @@ fn wait_until_acknowledged(job: &StreamJob) {
     }
 }
 
-/// Receives until the budget is used up, the peer closes, or it is stopped.
+/// Receives until the peer closes or it is stopped. The driver learns of the last byte of an exact test; all that
+/// arrives until the test's end is counted, as in iperf3.
 pub(super) fn receive(job: &StreamJob) -> Result<(), StreamFailure> {
     let mut buffer = PageBuffer::new(RECEIVE_BUFFER).map_err(setup_failure)?;
     let discard = job.options.parameters.skip_receive_copy && job.options.file.is_none();
@@ -307,15 +340,8 @@ pub(super) fn receive(job: &StreamJob) -> Result<(), StreamFailure> {
     let mut low_water = LowWaterMark::new(job.options.parameters.window, clock::monotonic_now());
     let mut slow_reader = job.options.read_rate.map(|rate| SlowReader { rate, next: clock::monotonic_now() });
     while !job.shared.stopping() {
-        let counting = job.shared.phase() == super::TestPhase::Counting;
-        let budget = &job.shared.receive_budget;
-        // Nothing is reserved: only the sender knows on which of several streams the last bytes arrive.
         let most = if discard { MAX_DISCARD } else { buffer.len() };
         let most = slow_reader.as_ref().map_or(most, |reader| most.min(reader.at_once()));
-        let most = if counting { budget.left(ByteCount::from_usize(most)).to_usize() } else { most };
-        if most == 0 {
-            return Ok(());
-        }
         let result = if discard {
             tcp::receive_discarding(&job.socket, most)
         } else {
@@ -329,25 +355,25 @@ pub(super) fn receive(job: &StreamJob) -> Result<(), StreamFailure> {
         };
         // Bytes count in the phase in which they arrive: the call may have waited beyond the end of the omitted one.
         let phase = job.shared.phase();
-        // A stock sender may exceed the limit by a block per stream: the surplus is not part of the test.
-        let received = if phase == super::TestPhase::Counting {
-            budget.take(ByteCount::from_usize(received)).to_usize()
-        } else {
-            received
-        };
         if let Some(file) = &job.options.file {
             file.append(&buffer[..received]).map_err(StreamFailure::File)?;
         }
         job.counters.add_bytes(phase, received);
+        let now = clock::monotonic_now();
+        job.counters.set_last_arrival(now);
+        if phase == super::TestPhase::Counting {
+            job.shared.count_received(ByteCount::from_usize(received));
+        }
         if let Some(reader) = &mut slow_reader {
             reader.took(job, received);
             continue;
         }
-        let last_part = exact && (several || budget.left(UNCOALESCED_TAIL) < UNCOALESCED_TAIL);
+        let left = job.shared.receive_budget.left(UNCOALESCED_TAIL);
+        let last_part = exact && (several || left < UNCOALESCED_TAIL);
         if last_part {
             low_water.end(&job.socket);
         } else {
-            low_water.received(&job.socket, received);
+            low_water.received(&job.socket, received, now);
         }
     }
     Ok(())
@@ -416,9 +442,8 @@ impl LowWaterMark {
         }
     }
 
-    fn received(&mut self, socket: &impl AsFd, bytes: usize) {
+    fn received(&mut self, socket: &impl AsFd, bytes: usize, now: MonotonicTime) {
         self.bytes += bytes;
-        let now = clock::monotonic_now();
         let elapsed = now.since(self.since);
         if elapsed < Self::PERIOD {
             return;

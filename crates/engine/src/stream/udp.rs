@@ -169,7 +169,7 @@ pub(super) fn receive(job: &StreamJob) -> Result<(), StreamFailure> {
     }
     let mut socket = DatagramReceiver::new(&*job.socket).map_err(StreamFailure::SetUp)?;
     let mut receiver = UdpReceiver::new(job);
-    while !job.shared.stopping() && !receiver.complete() {
+    while !job.shared.stopping() {
         match socket.receive() {
             Ok(messages) => {
                 for message in messages {
@@ -214,6 +214,7 @@ impl<'a> UdpReceiver<'a> {
             }
         }
         self.figures.last_arrival = Some(arrived);
+        self.job.counters.set_last_arrival(arrived);
     }
 
     fn follow_phase(&mut self) {
@@ -229,15 +230,10 @@ impl<'a> UdpReceiver<'a> {
     fn publish(&mut self) {
         self.job.counters.add_bytes(self.phase, self.bytes);
         if self.phase == TestPhase::Counting {
-            self.job.shared.receive_budget.take(ByteCount::from_usize(self.bytes));
+            self.job.shared.count_received(ByteCount::from_usize(self.bytes));
         }
         self.bytes = 0;
         self.figures.total = self.tracker.snapshot();
         self.job.counters.set_received(self.figures);
-    }
-
-    /// True when an exact test has all its bytes.
-    fn complete(&self) -> bool {
-        self.phase == TestPhase::Counting && self.job.shared.receive_budget.is_exhausted()
     }
 }

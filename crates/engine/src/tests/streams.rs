@@ -16,7 +16,7 @@ use linerate_wire::udp::{CounterWidth, DatagramHeader};
 use super::support::{PATIENCE, Scratch};
 use crate::client_setup::describe;
 use crate::stream::{
-    ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase, TransferFile, utilization,
+    ByteLimits, ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase, TransferFile, utilization,
 };
 
 fn tcp_pair() -> (TcpStream, TcpStream) {
@@ -52,8 +52,9 @@ impl Running {
         limit: Option<u64>,
         options: &StreamOptions,
     ) -> Self {
+        let limit = limit.map(ByteCount::new);
         let mut stream = describe(socket.into(), StreamId::nth(0), role).expect("a connected socket");
-        let shared = Arc::new(SessionState::new(phase, limit.map(ByteCount::new)).expect("wakers"));
+        let shared = Arc::new(SessionState::new(phase, ByteLimits { send: limit, receive: limit }).expect("wakers"));
         stream.start(&shared, options).expect("a thread");
         Self { stream, shared }
     }

@@ -13,7 +13,7 @@ use linerate_wire::sequence::DatagramCounts;
 
 use super::support::PATIENCE;
 use crate::client_setup::describe;
-use crate::stream::{ConnectedStream, ReceivedPackets, SessionState, StreamOptions, TestPhase};
+use crate::stream::{ByteLimits, ConnectedStream, ReceivedPackets, SessionState, StreamOptions, TestPhase};
 use crate::tracked::TrackedStream;
 
 fn tcp(role: StreamRole) -> (ConnectedStream, TcpStream) {
@@ -171,7 +171,8 @@ fn a_sender_reports_what_the_kernel_measured() {
         cpu: None,
         read_rate: None,
     };
-    let shared = Arc::new(SessionState::new(TestPhase::Counting, Some(ByteCount::new(200_000))).expect("wakers"));
+    let limits = ByteLimits { send: Some(ByteCount::new(200_000)), receive: None };
+    let shared = Arc::new(SessionState::new(TestPhase::Counting, limits).expect("wakers"));
     tracked.stream.start(&shared, &options).expect("a thread");
     reader.read_exact(&mut vec![0; 200_000]).expect("all bytes");
     tracked.stream.join();

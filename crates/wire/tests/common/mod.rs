@@ -39,8 +39,10 @@ pub struct Client {
 
 impl Client {
     pub fn new(cookie: &Cookie) -> Self {
-        let mut client =
-            Self { machine: ClientMachine::new(cookie, StreamCount::new(1), ControlDeadlines::default()), now: at(0) };
+        let mut client = Self {
+            machine: ClientMachine::new(at(0), cookie, StreamCount::new(1), ControlDeadlines::default()),
+            now: at(0),
+        };
         assert_eq!(client.machine.poll(), Some(client::ClientAction::Send(cookie.as_bytes().to_vec())));
         client
     }
