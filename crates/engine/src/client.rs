@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use linerate_model::address_family::AddressFamily;
-use linerate_model::event::{ConnectionEstablished, TestEvent, TestStart};
+use linerate_model::event::{ConnectionEstablished, TestEvent, TestRequest, TestStart};
 use linerate_model::parameters::{CpuIndex, EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_model::report::{FarReport, TestTermination};
 use linerate_model::sample::IntervalReport;
@@ -59,8 +59,8 @@ const DEFAULT_RECEIVE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Default of [`ClientOptions::stall_timeout`]: iperf3's `--rcv-timeout`.
 pub const STALL_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Longest test of iperf3 (`-t`), and here of a test that ends after a number of bytes: a server may take a byte per second.
-const MAX_TEST_TIME: Duration = Duration::from_secs(86_400);
+/// Default of [`ClientOptions::max_exact_time`]: iperf3's longest `-t`.
+pub const MAX_EXACT_TIME: Duration = Duration::from_secs(86_400);
 
 /// Parameters of a client test.
 #[derive(Clone, Debug)]
@@ -101,6 +101,8 @@ pub struct ClientOptions {
     pub deadlines: ControlDeadlines,
     /// A test whose end is not a time fails when no data moves for this long.
     pub stall_timeout: Duration,
+    /// Longest test that ends after a number of bytes or blocks: a server may take a byte per second.
+    pub max_exact_time: Duration,
 }
 
 impl ClientOptions {
@@ -127,6 +129,7 @@ impl ClientOptions {
             cpu: None,
             deadlines: ControlDeadlines::default(),
             stall_timeout: STALL_TIMEOUT,
+            max_exact_time: MAX_EXACT_TIME,
         }
     }
 }
@@ -213,29 +216,15 @@ impl<'a> ClientDriver<'a> {
     ) -> Result<Self> {
         let file = open_file(options)?;
         let stream = connect_control(options, stop)?;
-        let mss = options::mss(&stream).ok();
         let handshake_rtts = tcp_info::read(&stream).ok().and_then(|info| info.rtt).into_iter().collect();
         let control = ControlConnection::new(stream).map_err(|cause| Error::io(ErrorCode::SET_NON_BLOCKING, &cause))?;
         let cookie = new_cookie()?;
-        let mut parameters = options.parameters.clone();
-        let derive = parameters.protocol == TestProtocol::Udp && !options.block_size_given;
-        let derived_block_size =
-            derive.then(|| mss.map_or(parameters::DEFAULT_UDP_BLOCK_SIZE, linerate_units::Mss::byte_count));
-        parameters.block_size = derived_block_size.unwrap_or(parameters.block_size);
-        if let (TestProtocol::Udp, Some(mss), false) = (parameters.protocol, mss, derive)
-            && parameters.block_size > mss.byte_count()
-        {
-            observer(&TestEvent::Warning(format!(
-                "UDP block size {} exceeds TCP MSS {}, may result in fragmentation / drops",
-                parameters.block_size.get(),
-                mss.get()
-            )));
-        }
+        let parameters = options.parameters.clone();
         Ok(Self {
             options,
             machine: ClientMachine::new(clock::monotonic_now(), &cookie, parameters.total_streams(), options.deadlines),
             parameters: Arc::new(parameters),
-            derived_block_size,
+            derived_block_size: None,
             stop,
             observer,
             control,
@@ -384,11 +373,37 @@ impl<'a> ClientDriver<'a> {
             port: port.unwrap_or(self.options.port),
             control_mss: options::mss(control).ok(),
             session: None,
+            request: Some(Box::new(TestRequest {
+                at: clock::realtime_now(),
+                cookie: self.cookie.to_string(),
+                parameters: (*self.parameters).clone(),
+            })),
         };
         (self.observer)(&TestEvent::Connected(connected));
     }
 
+    /// Derives the block size of a UDP test from the segment size of the control connection, after the server's first
+    /// byte: the kernel bounds the segment size by half the largest window seen (`tcp_bound_to_half_wnd`).
+    fn choose_block_size(&mut self) {
+        if self.parameters.protocol != TestProtocol::Udp {
+            return;
+        }
+        let mss = options::mss(self.control.stream()).ok();
+        if !self.options.block_size_given {
+            let derived = mss.map_or(parameters::DEFAULT_UDP_BLOCK_SIZE, linerate_units::Mss::byte_count);
+            Arc::make_mut(&mut self.parameters).block_size = derived;
+            self.derived_block_size = Some(derived);
+        } else if let Some(mss) = mss.filter(|mss| self.parameters.block_size > mss.byte_count()) {
+            (self.observer)(&TestEvent::Warning(format!(
+                "UDP block size {} exceeds TCP MSS {}, may result in fragmentation / drops",
+                self.parameters.block_size.get(),
+                mss.get()
+            )));
+        }
+    }
+
     fn send_parameters(&mut self, peer: Option<ServerHello>) -> Result<()> {
+        self.choose_block_size();
         self.announce();
         let token = match &self.options.credentials {
             None => None,
@@ -518,8 +533,9 @@ impl<'a> ClientDriver<'a> {
             return Some(Error::new(ErrorCode::STREAM_WRITE).with_detail(detail));
         }
         let is_exact = !matches!(self.parameters.end, EndCondition::Time(_));
-        (is_exact && measurement.wall_time(now) >= MAX_TEST_TIME).then(|| {
-            let detail = format!("not complete after {} s", MAX_TEST_TIME.as_secs());
+        let longest = self.options.max_exact_time;
+        (is_exact && measurement.wall_time(now) >= longest).then(|| {
+            let detail = format!("not complete after {} s", longest.as_secs_f64());
             Error::new(ErrorCode::TEST_DURATION_EXPIRED).with_detail(detail)
         })
     }

@@ -71,6 +71,11 @@ impl StreamOpening<'_> {
     /// Opens all streams, one after another, as iperf3 does; the order identifies them to the server.
     pub(crate) fn open_streams(&self) -> Result<Vec<ConnectedStream>> {
         let remote = self.control.stream().peer_addr().map_err(|cause| Error::io(ErrorCode::STREAM_CONNECT, &cause))?;
+        if self.parameters.flow_label.is_some() && !remote.is_ipv6() {
+            return Err(
+                Error::new(ErrorCode::SET_FLOW_LABEL).with_detail("the server's address is not an IPv6 address")
+            );
+        }
         let count = self.parameters.total_streams().to_usize();
         let mut streams = Vec::with_capacity(count);
         for index in 0..count {

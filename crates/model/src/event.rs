@@ -30,7 +30,7 @@ pub enum TestEvent {
 }
 
 /// Control connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionEstablished {
     /// Local end of the control connection.
     pub side: EndpointRole,
@@ -42,6 +42,19 @@ pub struct ConnectionEstablished {
     pub control_mss: Option<Mss>,
     /// Session number on a server, from 1.
     pub session: Option<u64>,
+    /// Test that the client asks for; `None` on a server.
+    pub request: Option<Box<TestRequest>>,
+}
+
+/// Test that a client asks for, before the server has accepted it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestRequest {
+    /// Time of the request.
+    pub at: WallTime,
+    /// Session cookie, printable.
+    pub cookie: String,
+    /// Requested parameters.
+    pub parameters: TestParameters,
 }
 
 /// Test that is about to start.

@@ -98,7 +98,7 @@ impl Pair {
             ..TestParameters::default()
         };
         Self {
-            client: ClientMachine::new(&cookie, parameters.total_streams(), ControlDeadlines::default()),
+            client: ClientMachine::new(at(0), &cookie, parameters.total_streams(), ControlDeadlines::default()),
             server: ServerMachine::new(&cookie, ServerLimits::default(), ControlDeadlines::default()),
             now: at(0),
             delay: Duration::from_millis(1),
@@ -294,11 +294,16 @@ fn a_later_extension_is_answered_as_by_iperf3() {
 }
 
 #[test]
-fn a_client_waits_for_a_queueing_server_without_a_limit() {
-    for step in [ClientStep::Admission, ClientStep::Acceptance, ClientStep::TestStart, ClientStep::TestEnd] {
+fn a_client_waits_for_a_queueing_server_for_ten_minutes_and_for_its_caller_without_a_limit() {
+    for (step, deadline, late) in [
+        (ClientStep::Admission, Some(at(600)), 599),
+        (ClientStep::Acceptance, Some(at(600)), 599),
+        (ClientStep::TestStart, Some(at(600)), 599),
+        (ClientStep::TestEnd, None, 1_000_000),
+    ] {
         let mut client = Client::reach(step);
-        assert_eq!(client.machine.deadline(), None, "{step:?}");
-        client.now = at(1_000_000);
+        assert_eq!(client.machine.deadline(), deadline, "{step:?}");
+        client.now = at(late);
         assert_eq!(client.give(client::ClientEvent::Tick), [], "{step:?}");
         let outputs = client.take(step);
         assert!(!outputs.iter().any(|output| matches!(output, client::ClientAction::Failed(_))), "{outputs:?}");

@@ -11,6 +11,7 @@ use linerate_wire::ControlDeadlines;
 use linerate_wire::client;
 use linerate_wire::cookie::Cookie;
 use linerate_wire::error::{self, ErrorCode};
+use linerate_wire::extension;
 use linerate_wire::failure::{AwaitedMessage, ControlFailure, ProtocolError};
 use linerate_wire::frame;
 use linerate_wire::parameters::ServerLimits;
@@ -209,6 +210,9 @@ fn slow_clients_time_out() {
 #[test]
 fn slow_servers_time_out() {
     for (step, seconds, waiting_for, code) in [
+        (ClientStep::Admission, 600, AwaitedMessage::Admission, 112),
+        (ClientStep::Acceptance, 600, AwaitedMessage::Acceptance, 112),
+        (ClientStep::TestStart, 600, AwaitedMessage::TestStart, 112),
         (ClientStep::TestRunning, 60, AwaitedMessage::TestRunning, 112),
         (ClientStep::ExchangeResults, 60, AwaitedMessage::ExchangeResults, 112),
         (ClientStep::PeerResults, 10, AwaitedMessage::Results, 117),
@@ -231,6 +235,40 @@ fn slow_servers_time_out() {
             return;
         }
         assert!(second < 30, "a byte each 9 s was never given up");
+    }
+}
+
+/// Bytes that a trickling server sends at a step, one each second, without ever completing what the client waits for.
+fn trickled(step: ClientStep, speaks_extension: bool) -> Vec<u8> {
+    let slow_document = frame::encode(&" ".repeat(4000));
+    match step {
+        ClientStep::PeerResults => slow_document,
+        // An error message has nine bytes: a message of the extension is the only long one elsewhere.
+        _ if speaks_extension => [vec![extension::MARKER], slow_document].concat(),
+        _ => vec![0xFE, 0, 0, 0],
+    }
+}
+
+#[test]
+fn a_trickling_server_is_given_up_at_every_step() {
+    for step in ClientStep::ALL.into_iter().filter(|step| *step != ClientStep::Over) {
+        for speaks_extension in [false, true] {
+            let mut client = if speaks_extension { Client::reach_with_extension(step) } else { Client::reach(step) };
+            let mut given_up = None;
+            let bytes = trickled(step, speaks_extension).into_iter().map(Some).chain(std::iter::repeat(None));
+            for (second, byte) in (0..700).zip(bytes) {
+                client.now = at(second);
+                let outputs = match byte {
+                    Some(byte) => client.receive(&[byte]),
+                    None => client.give(client::ClientEvent::Tick),
+                };
+                if client_failure(&outputs).is_some() {
+                    given_up = Some(second);
+                    break;
+                }
+            }
+            assert!(given_up.is_some_and(|second| second <= 30), "{step:?}: {given_up:?}");
+        }
     }
 }
 
@@ -257,6 +295,7 @@ fn deadlines_are_configurable() {
         message_idle: Duration::from_secs(2),
         message_total: Duration::from_secs(3),
         reply: Duration::from_secs(4),
+        turn: Duration::from_secs(5),
     };
     let cookie = Cookie::from_bytes(*COOKIE);
     let mut machine = server::ServerMachine::new(&cookie, ServerLimits::default(), deadlines);

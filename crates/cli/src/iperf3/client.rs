@@ -97,6 +97,7 @@ fn client_options(arguments: &ClientArguments) -> Result<ClientOptions, Error> {
         cpu: None,
         deadlines: ControlDeadlines::default(),
         stall_timeout: client::STALL_TIMEOUT,
+        max_exact_time: client::MAX_EXACT_TIME,
     })
 }
 

@@ -50,13 +50,13 @@ pub(crate) fn version(system: &str) -> String {
 /// Text on stderr for a refused command line; the exit code is 1. `time` is the formatted time for `--timestamps`, else
 /// empty.
 pub(crate) fn refusal(error: &ArgumentsError, time: &str) -> String {
-    match error {
-        ArgumentsError::Usage(message) => format!("iperf3: {message}\n{}", help()),
-        ArgumentsError::Parameter { error: ParameterError { text, .. }, .. } => format!(
-            "{time}iperf3: parameter error - {text}\n\nUsage: iperf3 [-s|-c host] [options]\n\
-             Try `iperf3 --help' for more information.\n"
-        ),
-    }
+    let reason = match error {
+        ArgumentsError::Usage(message) => message.clone(),
+        ArgumentsError::Parameter { error: ParameterError { text, .. }, .. } => format!("parameter error - {text}"),
+    };
+    format!(
+        "{time}iperf3: {reason}\n\nUsage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n"
+    )
 }
 
 /// Row of the help: names, argument and description of one option.

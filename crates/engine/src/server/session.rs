@@ -129,6 +129,7 @@ impl TestSession {
             port: Port::new(self.start.peer.port()).unwrap_or(Port::IPERF3),
             control_mss: options::mss(self.start.control.stream()).ok(),
             session: Some(self.start.number),
+            request: None,
         }));
         self.handle(ServerEvent::Admit { hello: Some(ServerHello::new(FEATURES)) });
         loop {

@@ -228,12 +228,12 @@ impl<'a> UdpReceiver<'a> {
     }
 
     fn publish(&mut self) {
-        self.job.counters.add_bytes(self.phase, self.bytes);
-        if self.phase == TestPhase::Counting {
-            self.job.shared.count_received(ByteCount::from_usize(self.bytes));
-        }
-        self.bytes = 0;
+        let bytes = core::mem::take(&mut self.bytes);
+        self.job.counters.add_bytes(self.phase, bytes);
         self.figures.total = self.tracker.snapshot();
         self.job.counters.set_received(self.figures);
+        if self.phase == TestPhase::Counting {
+            self.job.shared.count_received(ByteCount::from_usize(bytes));
+        }
     }
 }

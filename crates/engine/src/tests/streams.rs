@@ -59,9 +59,10 @@ impl Running {
         Self { stream, shared }
     }
 
-    /// Waits until the thread has ended by itself.
+    /// Waits until the thread has ended by itself, or a receiver has all its bytes.
     fn wait(&mut self) -> Option<StreamFailure> {
         assert!(poll::wait_for(self.shared.waker(), PollInterest::READ, Some(PATIENCE)).expect("polls"), "it goes on");
+        self.shared.stop();
         self.stream.join();
         assert!(self.stream.counters.finished_at().is_some());
         self.stream.counters.take_failure()

@@ -189,8 +189,14 @@ pub(crate) fn target(address: SocketAddr) -> ProbeTarget {
 }
 
 /// Parameters of a test over `bytes` per direction.
+/// A test of `bytes` in whole blocks: a client sends no other to a server that is not a linerate.
 pub(crate) fn exact(bytes: u64) -> TestParameters {
-    TestParameters { end: EndCondition::Bytes(ByteCount::new(bytes)), ..TestParameters::default() }
+    let block = if bytes.is_multiple_of(1000) { 1000 } else { bytes };
+    TestParameters {
+        end: EndCondition::Bytes(ByteCount::new(bytes)),
+        block_size: ByteCount::new(block),
+        ..TestParameters::default()
+    }
 }
 
 /// A finished client.

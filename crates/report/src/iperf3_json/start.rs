@@ -3,7 +3,7 @@
 use linerate_model::event::{ConnectionEstablished, TestStart};
 use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_model::stream::{EndpointRole, StreamDescription};
-use linerate_units::{BitRate, ByteCount, Mss};
+use linerate_units::{BitRate, ByteCount, Mss, WallTime};
 
 use super::value::{OrderedObject, OrderedValue};
 use crate::civil_time;
@@ -20,15 +20,24 @@ pub(super) fn object(
         .with("connected", streams)
         .with("version", version)
         .with("system_info", system_information);
-    if let Some(start) = start {
-        object.push("timestamp", timestamp(start));
+    let agreed = start.map(|start| (start.at, start.cookie.as_str(), &start.parameters));
+    let requested = connected.and_then(|connected| connected.request.as_deref());
+    let requested = requested.map(|request| (request.at, request.cookie.as_str(), &request.parameters));
+    let test = agreed.or(requested);
+    if let Some((at, ..)) = test {
+        object.push("timestamp", timestamp(at));
     }
     if let Some(connected) = connected {
         let key = if connected.side == EndpointRole::Client { "connecting_to" } else { "accepted_connection" };
         object.push(key, OrderedObject::new().with("host", connected.host.as_str()).with("port", connected.port.get()));
     }
+    if let Some((_, cookie, parameters)) = test {
+        push_request(&mut object, connected, cookie, parameters);
+    }
     if let Some(start) = start {
-        push_agreement(&mut object, connected, start);
+        object.push("sock_bufsize", start.parameters.window.unwrap_or_default());
+        object.push("sndbuf_actual", start.send_buffer.unwrap_or_default());
+        object.push("rcvbuf_actual", start.receive_buffer.unwrap_or_default());
         object.push("test_start", test_start(start));
     }
     object
@@ -44,18 +53,23 @@ fn stream(stream: &StreamDescription) -> OrderedValue {
         .into()
 }
 
-fn timestamp(start: &TestStart) -> OrderedObject {
-    let since = start.at.since_unix_epoch();
+fn timestamp(at: WallTime) -> OrderedObject {
+    let since = at.since_unix_epoch();
     let milliseconds = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
     OrderedObject::new()
-        .with("time", civil_time::rfc1123(start.at))
+        .with("time", civil_time::rfc1123(at))
         .with("timesecs", since.as_secs())
         .with("timemillisecs", milliseconds)
 }
 
-fn push_agreement(object: &mut OrderedObject, connected: Option<&ConnectionEstablished>, start: &TestStart) {
-    let parameters = &start.parameters;
-    object.push("cookie", start.cookie.as_str());
+/// Members that a test has from the time when the server admits the client, whether or not it then refuses the test.
+fn push_request(
+    object: &mut OrderedObject,
+    connected: Option<&ConnectionEstablished>,
+    cookie: &str,
+    parameters: &TestParameters,
+) {
+    object.push("cookie", cookie);
     if parameters.protocol == TestProtocol::Tcp {
         let default = connected.and_then(|connected| connected.control_mss);
         match (parameters.mss, default) {
@@ -63,11 +77,8 @@ fn push_agreement(object: &mut OrderedObject, connected: Option<&ConnectionEstab
             (None, default) => object.push("tcp_mss_default", default.map_or(0, Mss::get)),
         }
     }
-    object.push("target_bitrate", start.target_rate.whole_bits_per_second());
+    object.push("target_bitrate", parameters.rate.map_or(0, BitRate::whole_bits_per_second));
     object.push("fq_rate", fq_rate(parameters));
-    object.push("sock_bufsize", parameters.window.unwrap_or_default());
-    object.push("sndbuf_actual", start.send_buffer.unwrap_or_default());
-    object.push("rcvbuf_actual", start.receive_buffer.unwrap_or_default());
 }
 
 fn test_start(start: &TestStart) -> OrderedObject {

@@ -9,8 +9,9 @@ use super::{Iperf3Document, extra, interval};
 
 /// Writes events as they come, each on its own line: `{"event":"interval","data":{…}}`.
 ///
-/// The order at the end is `linerate`, `error`, `server_output_text` or `server_output_json`, `end`; iperf3 has no
-/// `linerate`, and its consumers ignore events that they do not know. Write errors are the only errors.
+/// The events and their order are iperf3's: `error`, `server_output_text` or `server_output_json`, and `end` are the last
+/// ones. linerate's own figures are a member of the data of `end`, as consumers take events by their position, too.
+/// Write errors are the only errors.
 #[derive(Clone, Debug)]
 pub struct Iperf3EventStream {
     document: Iperf3Document,
@@ -54,15 +55,14 @@ impl Iperf3EventStream {
     /// Writes the events at the end.
     pub fn finish(self, out: &mut dyn Write) -> io::Result<()> {
         let document = self.document;
-        let extra = extra::value(&document.intervals, &document.far_intervals, document.report.as_ref());
-        write_line(out, "linerate", extra)?;
         if let Some(error) = document.error_text() {
             write_line(out, "error", error)?;
         }
         if let Some((key, output)) = document.server_output() {
             write_line(out, key, output)?;
         }
-        write_line(out, "end", document.end_object())?;
+        let extra = extra::value(&document.intervals, &document.far_intervals, document.report.as_ref());
+        write_line(out, "end", document.end_object().with("linerate", extra))?;
         if self.full_output { out.write_all(document.finish().as_bytes()) } else { Ok(()) }
     }
 }

@@ -214,6 +214,7 @@ fn connected(lines: &[&str], side: EndpointRole) -> ConnectionEstablished {
         port: Port::new(port.parse().expect("a port")).expect("not 0"),
         control_mss: mss.map(|mss| Mss::new(mss.parse().expect("a size"))),
         session: None,
+        request: None,
     }
 }
 

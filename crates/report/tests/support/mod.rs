@@ -41,6 +41,7 @@ pub fn connected(side: EndpointRole, port: u16) -> TestEvent {
         port: Port::new(port).expect("a port"),
         control_mss: Some(Mss::new(32768)),
         session: (side == EndpointRole::Server).then_some(1),
+        request: None,
     })
 }
 

@@ -7,7 +7,7 @@ use linerate_units::{MonotonicTime, StreamCount};
 use linerate_wire::ControlDeadlines;
 use linerate_wire::client::{self, ClientMachine};
 use linerate_wire::cookie::Cookie;
-use linerate_wire::extension::ServerHello;
+use linerate_wire::extension::{ExtensionMessage, ServerHello};
 use linerate_wire::frame;
 use linerate_wire::parameters::ServerLimits;
 use linerate_wire::results::{self, TestResults};
@@ -67,15 +67,29 @@ impl Client {
 
     /// Advances to `step` in the normal sequence.
     pub fn reach(step: ClientStep) -> Self {
-        let mut client = Self::stock();
-        for next in ClientStep::ALL.into_iter().take_while(|next| *next < step) {
-            let outputs = client.take(next);
+        Self::stock().advance(ClientStep::ALL.into_iter().take_while(|next| *next < step))
+    }
+
+    /// The same with a server that supports the extension.
+    pub fn reach_with_extension(step: ClientStep) -> Self {
+        let mut client = Self::linerate();
+        if step == ClientStep::Admission {
+            return client;
+        }
+        client.receive(&ExtensionMessage::Hello(ServerHello::new(&[])).encode());
+        let later = ClientStep::ALL.into_iter().filter(|next| *next > ClientStep::Admission);
+        client.advance(later.take_while(|next| *next < step))
+    }
+
+    fn advance(mut self, steps: impl Iterator<Item = ClientStep>) -> Self {
+        for next in steps {
+            let outputs = self.take(next);
             assert!(
                 !outputs.iter().any(|output| matches!(output, client::ClientAction::Failed(_))),
                 "{next:?}: {outputs:?}"
             );
         }
-        client
+        self
     }
 
     /// Performs `step` of the normal sequence.

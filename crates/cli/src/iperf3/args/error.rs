@@ -18,7 +18,7 @@ pub(crate) struct ParameterError {
 /// Reason for a failed parse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ArgumentsError {
-    /// Unknown option, or one without its argument: `getopt`'s message. iperf3 prints it and then its whole help.
+    /// Unknown option, or one without its argument: `getopt`'s message.
     Usage(String),
     /// A refused value or combination.
     Parameter {
@@ -87,6 +87,7 @@ pub(crate) enum ParameterRefusal {
     SendTimeout = 33,
     UdpFile = 34,
     KeepAlive = 36,
+    DscpValue = 40,
     FlowLabel = 127,
     Affinity = 132,
 }
@@ -126,6 +127,10 @@ impl ParameterRefusal {
             Self::UdpFile => "cannot transfer file using UDP",
             Self::KeepAlive => {
                 "control connection Keepalive period should be larger than the full retry period (interval * count): "
+            }
+            Self::DscpValue => {
+                "bad DSCP value (numeric: 0-63 inclusive, symbolic: one of [af11-13, af21-23, af31-33, af41-43, cs1-7, \
+                 ef, va, lowdelay, throughput, reliability])"
             }
             Self::FlowLabel => "unable to set IPv6 flow label",
             Self::Affinity => "unable to set CPU affinity: ",

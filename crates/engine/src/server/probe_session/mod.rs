@@ -165,6 +165,7 @@ impl ServedProbeSession {
             port: Port::new(self.start.peer.port()).unwrap_or(Port::IPERF3),
             control_mss: options::mss(self.start.control.stream()).ok(),
             session: Some(self.start.number),
+            request: None,
         };
         self.start.observer.event(&TestEvent::Connected(connected));
         let mut end = self.admit();

@@ -169,7 +169,7 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         Required("N or --dscp val"),
         "DSCP, 0 to 63 as for --tos, or by name: af11 to af43, cs0 to cs7, ef, va",
         |draft, value| {
-            draft.client.parameters.type_of_service = dscp(&value.text()).ok_or(ParameterRefusal::TypeOfService)?;
+            draft.client.parameters.type_of_service = dscp(&value.text()).ok_or(ParameterRefusal::DscpValue)?;
             Ok(())
         },
     ),

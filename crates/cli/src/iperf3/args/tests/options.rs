@@ -161,5 +161,9 @@ fn a_refusal_reads_as_iperf3s() {
          Usage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n"
     );
     let usage = ArgumentsError::Usage("unrecognized option '--foo'".to_owned());
-    assert_eq!(help::refusal(&usage, ""), format!("iperf3: unrecognized option '--foo'\n{}", help::help()));
+    assert_eq!(
+        help::refusal(&usage, ""),
+        "iperf3: unrecognized option '--foo'\n\n\
+         Usage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n"
+    );
 }

@@ -37,6 +37,10 @@ fn text(code: i32) -> &'static str {
         33 => "send timeout value is incorrect or not in range: ",
         34 => "cannot transfer file using UDP",
         36 => "control connection Keepalive period should be larger than the full retry period (interval * count): ",
+        40 => {
+            "bad DSCP value (numeric: 0-63 inclusive, symbolic: one of [af11-13, af21-23, af31-33, af41-43, cs1-7, ef, \
+             va, lowdelay, throughput, reliability])"
+        }
         127 => "unable to set IPv6 flow label",
         132 => "unable to set CPU affinity: ",
         other => panic!("no text for {other}"),
@@ -155,11 +159,11 @@ const TABLE: &[(&str, i32)] = &[
     ("-c host -S 256", 21),
     ("-c host -S -1", 21),
     ("-c host --tos=", 21),
-    ("-c host --dscp 64", 21),
-    ("-c host --dscp -1", 21),
-    ("-c host --dscp x", 21),
-    ("-c host --dscp 12x", 21),
-    ("-c host --dscp=", 21),
+    ("-c host --dscp 64", 40),
+    ("-c host --dscp -1", 40),
+    ("-c host --dscp x", 40),
+    ("-c host --dscp 12x", 40),
+    ("-c host --dscp=", 40),
     ("-c host -L 0", 127),
     ("-c host -L 0x100000", 127),
     ("-c host -L x", 127),
