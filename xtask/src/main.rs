@@ -7,6 +7,7 @@
 //! * `figures` prints figures of the code, next to those of other projects and of the past;
 //! * `schema` writes the JSON Schemas of the documents to docs/schema;
 //! * `effect` tunes the hosts of every path of the library in the lab, and writes docs/tune.md;
+//! * `interop` runs linerate against other implementations of iperf3's protocol, and writes docs/compatibility.md;
 //! * `shaping` measures the shapers on their test beds in the lab, and writes docs/shaping.md;
 //! * the tests that take too long for each run are tasks, too: `diagnosis` diagnoses every path of the library in the lab
 //!   (docs/diagnosis.md), `seeds` repeats the seeds' experiments there (docs/seeds.md), `truth` the reference table of
@@ -21,6 +22,7 @@ use std::process::ExitCode;
 mod bench;
 mod effect;
 mod figures;
+mod interop;
 mod long_tests;
 mod repository;
 mod rust_file;
@@ -39,6 +41,7 @@ const USAGE: &str = "usage: cargo xtask tidy
        cargo xtask figures [--check] [--list] [--tree DIRECTORY]
        cargo xtask effect [--only PATH]... [--label LABEL]... [--jobs N] [--documents DIRECTORY] [--out FILE]
                           [--linerate PATH]
+       cargo xtask interop [--quick] [--write] [--newest PATH] [--linerate PATH] [--jobs N] [--only TEXT]
        cargo xtask shaping [--runs N] [--bed NAME]... [--back-end ID]... [--out FILE] [--linerate PATH]
        cargo xtask seeds | truth | diagnosis | library | verification | sockets";
 
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Some((task, [])) if task == "schema" => schema::run(),
         Some((task, options)) if task == "effect" => effect::run(options),
         Some((task, options)) if task == "figures" => figures::run(options),
+        Some((task, options)) if task == "interop" => interop::run(options),
         Some((task, options)) if task == "shaping" => shaping::run(options),
         Some((task, [])) if long_tests::is_task(task) => long_tests::run(task),
         _ => {

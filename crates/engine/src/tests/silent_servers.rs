@@ -119,7 +119,8 @@ fn every_state_has_a_limit() {
     for reached in [Connection, Parameters, Streams, Start, End, ResultsRequest, Results] {
         for manner in [Delay::Silence, Delay::Trickle] {
             let (code, _) = given_up(exact(1000), move |peer| stall(peer, reached, manner));
-            let expected = if reached == ResultsRequest { ErrorCode::RECEIVE_RESULTS } else { ErrorCode::RECEIVE_MESSAGE };
+            let expected =
+                if reached == ResultsRequest { ErrorCode::RECEIVE_RESULTS } else { ErrorCode::RECEIVE_MESSAGE };
             assert_eq!(code, expected, "{reached:?}, {manner:?}");
         }
     }

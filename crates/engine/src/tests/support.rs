@@ -191,7 +191,7 @@ pub(crate) fn target(address: SocketAddr) -> ProbeTarget {
 /// Parameters of a test over `bytes` per direction.
 /// A test of `bytes` in whole blocks: a client sends no other to a server that is not a linerate.
 pub(crate) fn exact(bytes: u64) -> TestParameters {
-    let block = if bytes.is_multiple_of(1000) { 1000 } else { bytes };
+    let block = if bytes.is_multiple_of(1000) { 1000 } else { bytes.min(1 << 20) };
     TestParameters {
         end: EndCondition::Bytes(ByteCount::new(bytes)),
         block_size: ByteCount::new(block),
