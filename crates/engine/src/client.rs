@@ -467,6 +467,7 @@ impl<'a> ClientDriver<'a> {
             file: self.file.clone(),
             payload: Arc::default(),
             cpu: self.options.cpu,
+            splits_blocks: self.hello.is_some(),
             read_rate: None,
         };
         let pace = MeasurementIntervals { interval: self.options.interval, sampling: SAMPLING };

@@ -196,7 +196,7 @@ pub(super) const CASES: &[Case] = &[
     client("-u -b 10M"),
     client("-u -b 10M -R"),
     client("-u -b 10M/4"),
-    client("-u -b 0 -n 1M -l 1400"),
+    client("-u -b 100M -n 1M -l 1400"),
     client("-u -l 100"),
     client("-u -l 1400 -b 10M"),
     client("-u -n 100K -b 10M"),

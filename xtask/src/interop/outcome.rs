@@ -27,6 +27,9 @@ impl ByteClass {
     }
 }
 
+/// Message for a server that ends before it listens.
+pub(super) const SERVER_REFUSAL: &str = "the server refuses its options";
+
 /// Sums whose bytes are compared.
 const SUMS: [&str; 4] = ["sum_sent", "sum_received", "sum_sent_bidir_reverse", "sum_received_bidir_reverse"];
 
@@ -67,8 +70,7 @@ impl Observation {
 
     /// True when the program does not know an option of its command line.
     pub(super) fn lacks_option(&self) -> bool {
-        const TEXTS: [&str; 5] =
-            ["unrecognized option", "invalid option", "unexpected argument", "Unknown option", "unrecognised"];
+        const TEXTS: [&str; 4] = ["unrecognized option", "invalid option", "unexpected argument", SERVER_REFUSAL];
         !self.is_successful && TEXTS.iter().any(|text| self.message.contains(text)) && !self.message.contains("--nope")
     }
 

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::cases::Case;
-use super::outcome::Observation;
+use super::outcome::{Observation, SERVER_REFUSAL};
 use crate::workspace;
 
 /// Longest time of a client, and of a server to listen.
@@ -84,7 +84,7 @@ impl Cell<'_> {
     /// Runs the server and the client; the server is stopped after it.
     pub(super) fn run(&self) -> Observation {
         let port = free_port();
-        let failed = |cause: String| Observation::of(self.case, None, "", &cause);
+        let failed = |cause: String| Observation::of(self.case, Some(1), "", &cause);
         let server = match self.start_server(port) {
             Ok(server) => server,
             Err(cause) => return failed(format!("{cause:#}")),
@@ -108,8 +108,8 @@ impl Cell<'_> {
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut server = StoppedOnDrop(child.context("cannot start the server")?);
         let deadline = Instant::now() + LISTEN_LIMIT;
-        // A server that refuses its options ends, and the client is refused.
-        while !listens(port) && server.0.try_wait()?.is_none() && Instant::now() < deadline {
+        while !listens(port) && Instant::now() < deadline {
+            ensure!(server.0.try_wait()?.is_none(), SERVER_REFUSAL);
             thread::sleep(POLL_INTERVAL);
         }
         Ok(server)

@@ -357,6 +357,7 @@ impl TestSession {
             file: self.file.clone(),
             payload: Arc::default(),
             cpu,
+            splits_blocks: self.machine.speaks_extension(),
             read_rate: self.start.options.read_rate,
         };
         let sessions = self.start.registry.running().div_ceil(SESSIONS_AT_FULL_CADENCE).max(1);

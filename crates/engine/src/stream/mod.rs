@@ -42,6 +42,9 @@ pub(crate) struct StreamOptions {
     pub(crate) payload: Arc<StreamPayload>,
     /// Processor to run on.
     pub cpu: Option<CpuIndex>,
+    /// True when a paced TCP sender may send a block in parts. An iperf3 counts whole blocks only, and an old one each
+    /// arrival as a block.
+    pub splits_blocks: bool,
     /// Highest read rate of a TCP receiver.
     pub read_rate: Option<BitRate>,
 }

@@ -256,10 +256,10 @@ const INPUT_OUTPUT_ERROR: i32 = 5;
 
 fn block_length(job: &StreamJob) -> ByteCount {
     let parameters = &job.options.parameters;
-    // With `-k`, an older iperf3 counts each arrival as a block.
-    let counts_blocks = matches!(parameters.end, EndCondition::Blocks(_));
     match parameters.rate {
-        Some(rate) if parameters.block_size == DEFAULT_BLOCK && parameters.burst.is_none() && !counts_blocks => {
+        Some(rate)
+            if parameters.block_size == DEFAULT_BLOCK && parameters.burst.is_none() && job.options.splits_blocks =>
+        {
             (rate * MAX_PACED_INTERVAL).clamp(ByteCount::new(1448), DEFAULT_BLOCK)
         }
         _ => parameters.block_size.max(ByteCount::new(1)),

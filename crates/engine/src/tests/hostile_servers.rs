@@ -8,7 +8,7 @@ use linerate_model::event::TestEvent;
 use linerate_model::parameters::{EndCondition, TestDirection, TestParameters};
 use linerate_model::report::TestTermination;
 use linerate_model::stream::StreamRole;
-use linerate_units::{ByteCount, StreamCount};
+use linerate_units::{BitRate, ByteCount, StreamCount};
 use linerate_wire::cookie::{Cookie, ExtensionVersion};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::state::ControlState;
@@ -225,6 +225,23 @@ fn the_last_block_for_a_server_that_is_not_a_linerate_is_complete() {
         });
         assert_eq!(bytes_of_sender(&run.successful()), expected as u64, "{bytes} bytes in blocks of {block}");
     }
+}
+
+#[test]
+fn a_paced_block_for_a_server_that_is_not_a_linerate_leaves_whole() {
+    let parameters = TestParameters {
+        rate: Some(BitRate::from_bits_per_second(1000.0)),
+        end: EndCondition::Time(Duration::from_secs(600)),
+        ..TestParameters::default()
+    };
+    let block = parameters.block_size.to_usize();
+    let run = against(parameters, move |mut peer| {
+        let mut streams = peer.run(1);
+        // In parts it would take a quarter of an hour.
+        streams[0].read_exact(&mut vec![0; block]).expect("a block");
+        peer.send_state(ControlState::ServerTerminate);
+    });
+    assert_eq!(run.code(), Some(ErrorCode::SERVER_TERMINATED));
 }
 
 #[test]

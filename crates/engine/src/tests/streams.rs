@@ -74,7 +74,14 @@ impl Running {
 }
 
 fn options(parameters: TestParameters) -> StreamOptions {
-    StreamOptions { parameters: Arc::new(parameters), file: None, payload: Arc::default(), cpu: None, read_rate: None }
+    StreamOptions {
+        parameters: Arc::new(parameters),
+        file: None,
+        payload: Arc::default(),
+        cpu: None,
+        splits_blocks: true,
+        read_rate: None,
+    }
 }
 
 fn blocks(size: u64) -> TestParameters {

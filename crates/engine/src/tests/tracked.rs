@@ -169,6 +169,7 @@ fn a_sender_reports_what_the_kernel_measured() {
         file: None,
         payload: Arc::default(),
         cpu: None,
+        splits_blocks: true,
         read_rate: None,
     };
     let limits = ByteLimits { send: Some(ByteCount::new(200_000)), receive: None };
