@@ -22,9 +22,40 @@ struct KnownDifference {
 }
 
 /// Differences that stay, with their reasons; docs/compatibility.md explains them.
-const KNOWN: &[KnownDifference] = &[];
+const KNOWN: &[KnownDifference] = &[
+    KnownDifference { peer: "", case: "-C nosuch", pairing: None, reason: "no stream, no buffer sizes" },
+    KnownDifference { peer: "", case: "-L 7", pairing: None, reason: "no stream, no buffer sizes" },
+    KnownDifference { peer: "iperf3 3.12", case: "-b 1X", pairing: None, reason: "refused since 3.21" },
+    KnownDifference {
+        peer: "iperf3 3.12",
+        case: "--server-bitrate-limit 5M",
+        pairing: None,
+        reason: "3.12 refuses after the streams are open, 3.21 and linerate before",
+    },
+    KnownDifference {
+        peer: "riperf3",
+        case: "--server-bitrate-limit 5M",
+        pairing: None,
+        reason: "riperf3 refuses during the test, iperf3 and linerate before",
+    },
+];
 
-fn reason(peer: &str, case: &Case, pairing: Pairing) -> Option<&'static str> {
+/// Reason of a difference: a known one, or for other implementations that linerate does as iperf3.
+fn reason(found: &Peers, results: &[CaseResult], result: &CaseResult, pairing: Pairing) -> Option<&'static str> {
+    let (peer, case) = (&found.peers[result.peer].name, result.case);
+    let is_as_iperf3 = !peer.starts_with("iperf3") && equals_iperf3(found, results, case);
+    known_reason(peer, case, pairing).or(is_as_iperf3.then_some("as iperf3"))
+}
+
+/// True when linerate with itself equals an iperf3 with itself.
+fn equals_iperf3(found: &Peers, results: &[CaseResult], case: &Case) -> bool {
+    results
+        .iter()
+        .filter(|result| result.case == case && found.peers[result.peer].name.starts_with("iperf3"))
+        .any(|result| result.pairings.as_ref().is_some_and(|pairings| pairings[0] == Comparison::Equal))
+}
+
+fn known_reason(peer: &str, case: &Case, pairing: Pairing) -> Option<&'static str> {
     let applies = |known: &&KnownDifference| {
         peer.starts_with(known.peer)
             && case.name().contains(known.case)
@@ -35,8 +66,7 @@ fn reason(peer: &str, case: &Case, pairing: Pairing) -> Option<&'static str> {
 
 /// True when each difference has a reason.
 pub(super) fn is_documented(found: &Peers, results: &[CaseResult]) -> bool {
-    differences(results)
-        .all(|(result, pairing, _)| reason(&found.peers[result.peer].name, result.case, pairing).is_some())
+    differences(results).all(|(result, pairing, _)| reason(found, results, result, pairing).is_some())
 }
 
 fn differences(results: &[CaseResult]) -> impl Iterator<Item = (&CaseResult, Pairing, &str)> {
@@ -50,14 +80,14 @@ fn differences(results: &[CaseResult]) -> impl Iterator<Item = (&CaseResult, Pai
 }
 
 /// Formats the tables.
-pub(super) fn results(found: &Peers, results: &[CaseResult]) -> String {
+pub(super) fn results(found: &Peers, all: &[CaseResult]) -> String {
     let mut text = String::from(
         "\nCells that equal the peer against itself, of all cells whose options the peer has:\n\n\
          | peer | linerate → linerate | linerate → peer | peer → linerate | cases that the peer lacks |\n\
          |---|---:|---:|---:|---:|\n",
     );
     for (index, peer) in found.peers.iter().enumerate() {
-        let of_peer: Vec<&CaseResult> = results.iter().filter(|result| result.peer == index).collect();
+        let of_peer: Vec<&CaseResult> = all.iter().filter(|result| result.peer == index).collect();
         let run: Vec<_> = of_peer.iter().filter_map(|result| result.pairings.as_ref()).collect();
         let equal = [0, 1, 2].map(|pairing: usize| {
             let count = run.iter().filter(|pairings| pairings[pairing] == Comparison::Equal).count();
@@ -69,13 +99,13 @@ pub(super) fn results(found: &Peers, results: &[CaseResult]) -> String {
     for missing in &found.missing {
         let _ = writeln!(text, "| {} | not run: {} | | | |", missing.name, missing.reason);
     }
-    let mut rows = differences(results).peekable();
+    let mut rows = differences(all).peekable();
     if rows.peek().is_some() {
         text.push_str("\n| peer | pairing | case | difference | reason |\n|---|---|---|---|---|\n");
     }
     for (result, pairing, difference) in rows {
         let peer = &found.peers[result.peer].name;
-        let reason = reason(peer, result.case, pairing).unwrap_or("**not explained**");
+        let reason = reason(found, all, result, pairing).unwrap_or("**not explained**");
         let case = result.case.name();
         let _ = writeln!(text, "| {peer} | {} | `{case}` | {} | {reason} |", pairing.name(), escaped(difference));
     }
