@@ -118,7 +118,7 @@ fn check_output(end: &FinishedChild) {
 
 /// Arguments of an ordinary test that is short for all steps after [`Step::Running`], and long enough for that one.
 fn arguments_for(step: Step) -> [&'static str; 2] {
-    if step <= Step::Running { ["-t", "5"] } else { ["-n", "1K"] }
+    if step <= Step::Running { ["-t", "5"] } else { ["-n1K", "-l1K"] }
 }
 
 /// Error of the client for this byte, if the server then closes; `None` for the valid one.

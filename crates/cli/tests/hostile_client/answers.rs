@@ -122,7 +122,7 @@ fn a_missing_answer_ends_the_client() {
             scope.spawn(move || {
                 let (text, due) = case.end();
                 let start = Instant::now();
-                let attack = Attack::on(&["-n", "1K"]).within(Duration::from_secs(70));
+                let attack = Attack::on(&["-n1K", "-l1K"]).within(Duration::from_secs(70));
                 attack.fails(text, |listener| case.serve(listener));
                 let seconds = start.elapsed().as_secs();
                 assert!(due.contains(&seconds), "{case:?}: {text:?} after {seconds} s");

@@ -47,7 +47,7 @@ fn invalid_results() {
         cases.push((framed(document(&format!("[{}]", with(stream, key, value)))), NO_RESULTS));
     }
     for (bytes, text) in cases {
-        Attack::on(&["-n", "1K"]).with(&bytes).fails(text, |listener| {
+        Attack::on(&["-n1K", "-l1K"]).with(&bytes).fails(text, |listener| {
             let mut client = listener.client_at(Step::Results);
             client.control.send(&bytes);
             client
@@ -88,7 +88,7 @@ fn the_largest_results_fit_and_do_no_harm() {
     // 15 MiB that expand to 2.6 million escape characters.
     let output = "\\u001b".repeat((15 << 20) / 6);
     let results = with(SERVER_RESULTS, "server_output_text", &format!("\"{output}\""));
-    let attack = Attack::on(&["-n", "1K", "--get-server-output"]).within(Duration::from_secs(20));
+    let attack = Attack::on(&["-n1K", "-l1K", "--get-server-output"]).within(Duration::from_secs(20));
     let end = Attack { memory_limit: 160 << 10, ..attack }
         .by(|listener| listener.client_at(Step::Running).conclude(&results))
         .expect_code(0);
@@ -104,7 +104,7 @@ fn texts_of_the_server_are_escaped() {
     let nested = with(SERVER_RESULTS, "server_output_json", &format!("{{\"a\":{evil},{evil}:[{evil}]}}"));
     for results in [&results, &nested] {
         for form in [&["-V"][..], &["-J"], &["--json-stream"], &["--json-stream-full-output"], &["-d"]] {
-            let end = Attack::on(&[form, &["-n", "1K", "--get-server-output"]].concat())
+            let end = Attack::on(&[form, &["-n1K", "-l1K", "--get-server-output"]].concat())
                 .by(|listener| {
                     let mut client = linerate_running(listener);
                     client.conclude(results);
