@@ -23,8 +23,10 @@ struct KnownDifference {
 
 /// Differences that stay, with their reasons; docs/compatibility.md explains them.
 const KNOWN: &[KnownDifference] = &[
-    KnownDifference { peer: "", case: "-C nosuch", pairing: None, reason: "no stream, no buffer sizes" },
-    KnownDifference { peer: "", case: "-L 7", pairing: None, reason: "no stream, no buffer sizes" },
+    KnownDifference { peer: "iperf3", case: "-C nosuch", pairing: None, reason: "no stream, no buffer sizes" },
+    KnownDifference { peer: "iperf3", case: "-L 7", pairing: None, reason: "no stream, no buffer sizes" },
+    KnownDifference { peer: "riperf3", case: "-C nosuch", pairing: None, reason: "iperf3 fails, too" },
+    KnownDifference { peer: "riperf3", case: "-L 7", pairing: None, reason: "iperf3 fails, too" },
     KnownDifference { peer: "iperf3 3.12", case: "-b 1X", pairing: None, reason: "refused since 3.21" },
     KnownDifference {
         peer: "iperf3 3.12",

@@ -347,10 +347,15 @@ impl ControlLink {
     pub(super) fn wait_arrivals(&self, stream: StreamNumber) -> Result<PacketArrivals> {
         let (mut seen, end) = (0, clock::monotonic_now() + REPLY_TIMEOUT);
         loop {
-            let step = self.wait_answer("collect", RequestSubject::Stream(stream), batch_limit(end), |state| {
-                let of = state.streams.get_mut(&stream)?;
-                (of.complete || of.batches > seen).then_some((of.complete, of.batches))
-            })?;
+            let step = self.wait_answer(
+                "collect",
+                RequestSubject::Stream(stream),
+                batch_limit(end, clock::monotonic_now()),
+                |state| {
+                    let of = state.streams.get_mut(&stream)?;
+                    (of.complete || of.batches > seen).then_some((of.complete, of.batches))
+                },
+            )?;
             match step {
                 (true, _) => break,
                 (false, batches) => seen = batches,
@@ -382,11 +387,15 @@ impl ControlLink {
         let number = reference.connection;
         let (mut seen, end) = (0, clock::monotonic_now() + REPLY_TIMEOUT);
         loop {
-            let step =
-                self.wait_answer("load_stop", RequestSubject::Connection(number), batch_limit(end), |state| {
+            let step = self.wait_answer(
+                "load_stop",
+                RequestSubject::Connection(number),
+                batch_limit(end, clock::monotonic_now()),
+                |state| {
                     let load = state.loads.get_mut(&number)?;
                     (load.end.is_some() || load.batches > seen).then_some((load.end.is_some(), load.batches))
-                })?;
+                },
+            )?;
             match step {
                 (true, _) => break,
                 (false, batches) => seen = batches,
@@ -404,8 +413,8 @@ impl ControlLink {
 }
 
 /// Time limit for the next message of a long reply that must be complete at `end`.
-fn batch_limit(end: MonotonicTime) -> Duration {
-    BATCH_TIMEOUT.min(end.since(clock::monotonic_now()))
+fn batch_limit(end: MonotonicTime, now: MonotonicTime) -> Duration {
+    BATCH_TIMEOUT.min(end.since(now))
 }
 
 fn none_if_late<T>(outcome: Result<T>) -> Result<Option<T>> {
@@ -512,5 +521,19 @@ impl ControlLink {
 impl AsFd for ControlLink {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.stream.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_reply_has_a_limit_for_each_message_and_one_for_all() {
+        let at = |seconds: u64| MonotonicTime::from_nanos(seconds * 1_000_000_000);
+        let end = at(5) + REPLY_TIMEOUT;
+        for (now, left) in [(5, 60), (500, 60), (590, 15), (605, 0), (700, 0)] {
+            assert_eq!(batch_limit(end, at(now)), Duration::from_secs(left), "{now}");
+        }
     }
 }
