@@ -14,7 +14,18 @@ use crate::error::{Error, Result};
 /// A lock that this process holds. It ends with this value, and with the process, however that ends.
 #[derive(Debug)]
 pub struct FileLock {
-    file: Arc<File>,
+    /// `None` only while it is dropped.
+    file: Option<Arc<File>>,
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // A program of another thread, between its fork and its exec, has a copy of the descriptor: closing this one alone
+        // would leave the lock held.
+        if let Some(file) = self.file.take() {
+            let _ = flock(&file, FlockOperation::Unlock);
+        }
+    }
 }
 
 thread_local! {
@@ -26,7 +37,8 @@ impl FileLock {
     /// Lets the programs hold the lock, too, that this thread starts from now on and that must not outlive it. One that
     /// waits in the kernel ends, and may still change something, after the process that was killed.
     pub fn share_with_programs(&self) {
-        SHARED.with(|shared| *shared.borrow_mut() = Arc::downgrade(&self.file));
+        let file = self.file.as_ref().map_or_else(Weak::new, Arc::downgrade);
+        SHARED.with(|shared| *shared.borrow_mut() = file);
     }
 }
 
@@ -35,7 +47,7 @@ pub(crate) fn shared_with_programs() -> Option<Arc<File>> {
     SHARED.with(|shared| shared.borrow().upgrade())
 }
 
-/// A file to lock, kept open: it stays the same file when somebody removes or replaces its name.
+/// A file to lock, kept open: it stays the same file when a program removes or replaces its name.
 #[derive(Debug)]
 pub struct LockFile {
     file: File,
@@ -57,7 +69,7 @@ impl LockFile {
     /// Acquires the lock, without waiting. Returns the file itself when another process holds it.
     pub fn try_lock(self) -> Result<core::result::Result<FileLock, Self>> {
         match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Ok(FileLock { file: Arc::new(self.file) })),
+            Ok(()) => Ok(Ok(FileLock { file: Some(Arc::new(self.file)) })),
             Err(Errno::WOULDBLOCK) => Ok(Err(self)),
             Err(cause) => Err(Error::system(format!("locking {}", self.path.display()), io::Error::from(cause))),
         }
@@ -95,9 +107,10 @@ mod tests {
                 command::run_bound_to_thread("sh", &["-c", &script], None, patience).expect("it runs")
             }
         });
-        let lock = receiver.recv().expect("sent");
+        let mut lock = receiver.recv().expect("sent");
         assert_eq!(std::fs::read_to_string(&fifos[0]).expect("started"), "\n");
-        drop(lock);
+        // Closed, not unlocked: as for a process that is killed.
+        drop(lock.file.take());
         assert!(try_lock(&path).expect("writable").is_none(), "the program holds it");
         std::fs::write(&fifos[1], "\n").expect("it reads");
         assert!(running.join().expect("no panic").status.success());

@@ -13,7 +13,7 @@ use faulty_host::Fault;
 
 const INTERFACE: &str = "eth0";
 
-/// Of 21 targets with 10 faults at about 70 steps each, which are 14810.
+/// Least number of cases: 21 targets with 10 faults at about 70 steps each are 14,810.
 const MIN_CASES: usize = 14_000;
 
 /// A target with the value before, the one that is applied, and the one of another program.
