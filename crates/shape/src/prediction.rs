@@ -90,12 +90,10 @@ const EARLY: Duration = Duration::from_millis(1);
 impl ClassBehaviour {
     /// Mean and longest wait of a packet that is sent while this direction is full.
     fn sending(&self, is_both: bool) -> (Duration, Duration) {
-        let turns = match self.turn {
-            ShaperTurn::NextAfterAcknowledgement if is_both => 2,
-            _ => 1,
-        };
+        // The quantum of a class is a full packet, of acknowledgements too.
+        let turns = u32::from(self.turn == ShaperTurn::NextAfterAcknowledgement && is_both);
         let early = if self.turn == ShaperTurn::Next { Duration::ZERO } else { EARLY };
-        let (mean, longest) = (self.packet * turns / 2, self.packet * turns + early);
+        let (mean, longest) = (self.packet / 2 + self.packet * turns, self.packet * (turns + 1) + early);
         (mean + self.shared_queue, longest + self.shared_queue * 2)
     }
 
@@ -104,18 +102,28 @@ impl ClassBehaviour {
     /// On average half of a burst is ahead. Bursts of other flows meet it at random, so that their squares add up; the
     /// longest wait is for all of them, and for the packet by which a window has grown.
     fn receiving(&self, flows: StreamCount, (burst, is_both): (f64, bool)) -> (Duration, Duration) {
-        let others = (flows.as_f64() - 1.0).max(0.0) * BURST_PACKETS * BURST_PACKETS;
-        let ahead = match self.turn {
-            ShaperTurn::AtOnceAmongAcknowledgements if is_both => burst * flows.as_f64(),
-            _ => (burst * burst + others).sqrt(),
-        };
-        let link = self.packet.mul_f64(ahead / 2.0);
+        let ahead = self.packets_ahead(flows, (burst, is_both));
         let longest = self.packet.mul_f64(ahead + 1.0);
         let shaper = match self.turn {
             ShaperTurn::AtOnce | ShaperTurn::AtOnceAmongAcknowledgements => Duration::ZERO,
             ShaperTurn::Next | ShaperTurn::NextAfterAcknowledgement => self.packet,
         };
-        (link + shaper / 2 + self.shared_queue, longest + shaper + self.shared_queue * 2)
+        (self.packet.mul_f64(ahead / 2.0) + shaper / 2 + self.shared_queue, longest + shaper + self.shared_queue * 2)
+    }
+
+    /// Packets of a burst on the link, and of those that meet it.
+    fn packets_ahead(&self, flows: StreamCount, (burst, is_both): (f64, bool)) -> f64 {
+        let others = (flows.as_f64() - 1.0).max(0.0) * BURST_PACKETS * BURST_PACKETS;
+        match self.turn {
+            ShaperTurn::AtOnceAmongAcknowledgements if is_both => burst * flows.as_f64(),
+            _ => (burst * burst + others).sqrt(),
+        }
+    }
+
+    /// Delay of a flow that fills this direction: in its own queue, and received packets among the bursts before it.
+    fn filling(&self, flows: StreamCount, bursts: (f64, bool)) -> Duration {
+        let link = self.packet.mul_f64(self.packets_ahead(flows, bursts) / 2.0);
+        self.own_queue + if self.direction == Direction::Down { link } else { Duration::ZERO }
     }
 }
 
@@ -173,7 +181,9 @@ impl ClassPrediction {
             (_, None) => PhaseKind::Up,
         };
         let sent = up.map(|up| up.sending(down.is_some()));
-        let received = down.map(|down| down.receiving(line.flows, (burst_packets(up, down), up.is_some())));
+        let bursts = |down: &ClassBehaviour| (burst_packets(up, down), up.is_some());
+        let received = down.map(|down| down.receiving(line.flows, bursts(down)));
+        let filling = |down: &ClassBehaviour| down.filling(line.flows, bursts(down));
         let sum = |idle: Duration, part: fn(&(Duration, Duration)) -> Duration| {
             [sent, received].iter().flatten().map(part).fold(idle, Duration::saturating_add)
         };
@@ -181,8 +191,8 @@ impl ClassPrediction {
         let (mean, max) = (sum(idle, |wait| wait.0), sum(idle, |wait| wait.1));
         let own_queue = match (up.zip(received), down.zip(sent)) {
             // Acknowledgements of either direction wait in the other one.
-            (Some((up, received)), Some((down, sent))) => (up.own_queue + received.0 + down.own_queue + sent.0) / 2,
-            _ => up.or(down).map(|one| one.own_queue).unwrap_or_default(),
+            (Some((up, received)), Some((down, sent))) => (up.own_queue + received.0 + filling(down) + sent.0) / 2,
+            _ => up.map(|up| up.own_queue).or(down.map(filling)).unwrap_or_default(),
         };
         let behaviours = || [up, down].into_iter().flatten();
         let shown = |wait: Option<(Duration, Duration)>, place: &str| {
@@ -248,11 +258,11 @@ mod tests {
             (entry.mean.as_millis(), entry.max.as_millis(), entry.own_queue.as_millis())
         };
         assert_eq!(milliseconds(ShaperTurn::AtOnce, PhaseKind::Up), (25, 51, 150));
-        assert_eq!(milliseconds(ShaperTurn::AtOnce, PhaseKind::Down), (20, 50, 30));
-        assert_eq!(milliseconds(ShaperTurn::Next, PhaseKind::Down), (25, 60, 30));
+        assert_eq!(milliseconds(ShaperTurn::AtOnce, PhaseKind::Down), (20, 50, 50));
+        assert_eq!(milliseconds(ShaperTurn::Next, PhaseKind::Down), (25, 60, 50));
         // Five packets down during one up, and three other flows: √(25 + 3 × 4) packets of 10 ms.
-        assert_eq!(milliseconds(ShaperTurn::AtOnce, PhaseKind::Both), (55, 121, (150 + 30 + 30 + 25) / 2));
-        assert_eq!(milliseconds(ShaperTurn::NextAfterAcknowledgement, PhaseKind::Both).0, 85);
+        assert_eq!(milliseconds(ShaperTurn::AtOnce, PhaseKind::Both), (55, 121, (150 + 30 + 30 + 30 + 25) / 2));
+        assert_eq!(milliseconds(ShaperTurn::NextAfterAcknowledgement, PhaseKind::Both).0, 110);
     }
 
     #[test]

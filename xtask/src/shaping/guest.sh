@@ -8,7 +8,7 @@ if [ -f mtu ]; then
 	ip route add default via 10.0.0.2 || exit 1
 fi
 export LINERATE_STATE=/tmp/linerate
-[ ! -f shape ] || linerate shape $(cat shape) --json --quiet >plan.json || exit 1
+[ ! -f shape ] || linerate shape $(cat shape) --quiet >/dev/null || exit 1
 all=$((seconds + warm + 3))
 case $mode in
 up | both) iperf3 -4 -c far -C cubic -P "$flows" -t $all -i 1 -J >up.json & ;;

@@ -1,11 +1,17 @@
 //! Markdown page: figures over all repetitions, with their bounds.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
+use linerate_shape::policy::TrafficImportance;
+use linerate_shape::prediction::ClassPrediction;
 use serde_json::Value;
 
 use super::beds::{CaseBounds, LoadCase, SaturatedDirections, TestBed};
-use super::run::mean;
+use super::run::{mean, plan};
+
+/// Class of probes without a DSCP.
+const IMPORTANCE: TrafficImportance = TrafficImportance::Default;
 
 /// Repetitions of one case with one back end.
 #[derive(Debug)]
@@ -94,6 +100,16 @@ impl CaseRow {
         self.spread_over_runs(|run| run["probes"][class][key].as_f64())
     }
 
+    /// Predicted mean delay of a probe without a DSCP, and of the load's own connections, in ms.
+    fn predicted(&self) -> Option<(f64, f64)> {
+        let (_, plan) = plan(self.bed, self.back_end).ok()??;
+        let is_it =
+            |entry: &&ClassPrediction| entry.load.name() == self.case.mode.name() && entry.importance == IMPORTANCE;
+        let entry = plan.prediction.classes.iter().find(is_it)?;
+        let above_idle = |time: Duration| self.bed.idle + time.as_secs_f64() * 1e3;
+        Some((above_idle(entry.mean), above_idle(entry.own_queue)))
+    }
+
     /// Processor time of the whole lab per full packet on the wire, in µs.
     fn processor(&self) -> Option<RunSpread> {
         let seconds = f64::from(self.bed.durations.0 + self.bed.durations.1 + 3);
@@ -122,6 +138,15 @@ impl CaseRow {
                 && measured.is_none_or(|measured| measured.median > bound + slack)
             {
                 missed.push(what.to_owned());
+            }
+        }
+        for (probe, name) in [("udp_best_effort", "UDP"), ("tcp_info", "TCP")] {
+            for (key, bound) in [("mean", bounds.mean), ("p99", bounds.p99), ("max", bounds.longest)] {
+                if let Some(bound) = bound
+                    && self.probe(probe, key).is_none_or(|measured| measured.median > bound + slack)
+                {
+                    missed.push(format!("{name} {key}"));
+                }
             }
         }
         for direction in self.directions() {
@@ -170,9 +195,11 @@ const FURTHER_RESULTS: &str = include_str!("rest.md");
 pub(super) fn page(rows: &[CaseRow]) -> String {
     let mut text = "# Shapers on the test beds\n\n\
     Written by `cargo xtask shaping`, in the lab: a real Linux kernel in exact virtual time. Load: TCP with CUBIC at \
-    both ends. Each figure is the median over the repetitions, with the least and the largest in brackets; round-trip \
+    both ends. The shaper is set up by `linerate shape`. Each figure is the median over the repetitions, with the least and the largest in brackets; round-trip \
     times in ms. A shaper may prioritise `ping`: the table also has linerate's own probes of the same test bed, UDP \
-    without a DSCP and TCP within the load's kind of flow. Rates are shares of the configured rate, as bytes on the \
+    without a DSCP, and the round trips of the load's own TCP connections. Bounds are judged on all three: the load's own \
+    connections also wait in their own queues, which the bounds of the sources do not count. *Predicted* is what the plan \
+    expects of the column before, for the number of flows of the test bed. Rates are shares of the configured rate, as bytes on the \
     wire with Ethernet's header; goodput is payload in Mbit/s. A bound is met when the median meets it; ✗ names the \
     missed ones.\n"
         .to_owned();
@@ -206,7 +233,8 @@ fn head(text: &mut String, bed: &TestBed) {
     let _ = writeln!(
         text,
         "\n| loaded | back end | runs | ping mean | 99 % | longest | rate up | rate down | goodput up | goodput down | \
-         UDP mean | UDP 99 % | {last} | bounds |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|"
+         UDP mean | predicted | UDP 99 % | {last} | predicted | bounds |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:\
+         |---:|---:|---:|---:|---|"
     );
 }
 
@@ -234,7 +262,11 @@ fn line(text: &mut String, row: &CaseRow) {
     let last = if row.bed.name == "gigabit" {
         format_spread(row.processor(), 1)
     } else {
-        format_spread(row.probe("tcp_in_band", "mean").or_else(|| row.probe("tcp_info", "mean")), 1)
+        format_spread(row.probe("tcp_info", "mean"), 1)
+    };
+    let known = row.predicted().filter(|_| row.bed.name != "gigabit");
+    let predicted = |which: usize| {
+        known.map_or("–".to_owned(), |(probe, own)| format!("{:.1}", if which == 0 { probe } else { own }))
     };
     let verdict = match row.missed() {
         None => "–".to_owned(),
@@ -243,7 +275,7 @@ fn line(text: &mut String, row: &CaseRow) {
     };
     let _ = writeln!(
         text,
-        "| {} | `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {last} | {verdict} |",
+        "| {} | `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {last} | {} | {verdict} |",
         row.case.mode.name(),
         row.back_end,
         row.runs.len(),
@@ -255,7 +287,9 @@ fn line(text: &mut String, row: &CaseRow) {
         goodput("up"),
         goodput("down"),
         format_spread(row.probe("udp_best_effort", "mean"), 1),
+        predicted(0),
         format_spread(row.probe("udp_best_effort", "p99"), 1),
+        predicted(1),
     );
 }
 
@@ -267,16 +301,22 @@ mod tests {
     use super::*;
 
     fn row(times: &[f64], wire: f64) -> CaseRow {
-        let run = json!({ "pings_ms": times, "wire_up": wire, "policed": false });
+        let longest = times.iter().copied().reduce(f64::max);
+        let probe = json!({ "mean": mean(times), "p99": longest, "max": longest });
+        let probes = json!({ "udp_best_effort": probe, "tcp_info": { "mean": 20.0, "p99": 20.0, "max": 20.0 } });
+        let run = json!({ "pings_ms": times, "wire_up": wire, "policed": false, "probes": probes });
         CaseRow { bed: &BEDS[0], case: BEDS[0].cases[0], back_end: "htb+fq_codel", runs: vec![run] }
     }
 
     #[test]
     fn bounds_are_met_or_named() {
         assert_eq!(row(&[18.0, 60.0], 220e3).missed(), Some(vec![]));
-        assert_eq!(row(&[18.0, 81.0], 220e3).missed(), Some(vec!["mean".to_owned(), "longest".to_owned()]));
+        assert_eq!(
+            row(&[18.0, 81.0], 220e3).missed(),
+            Some(["mean", "longest", "UDP mean", "UDP max"].map(str::to_owned).into())
+        );
         assert_eq!(row(&[18.0, 30.0], 200e3).missed(), Some(vec!["rate up".to_owned()]));
-        assert_eq!(row(&[], 220e3).missed().map(|missed| missed.len()), Some(2), "no measurement meets no bound");
+        assert_eq!(row(&[], 220e3).missed().map(|missed| missed.len()), Some(4), "no measurement meets no bound");
         assert_eq!(CaseRow { back_end: "lartc-htb", ..row(&[99.0], 0.0) }.missed(), None);
     }
 

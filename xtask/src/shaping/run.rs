@@ -8,9 +8,10 @@ use anyhow::{Context, Result, ensure};
 use linerate_shape::back_ends::{DeviceProperties, PlanInputs};
 use linerate_shape::capability::{KernelCapabilities, choose};
 use linerate_shape::link::{AccessLink, parse_keywords};
+use linerate_shape::plan::ShaperPlan;
 use linerate_shape::policy::TrafficPolicy;
 use linerate_shape::script::script;
-use linerate_units::{BitRate, Mtu};
+use linerate_units::{BitRate, Mtu, StreamCount};
 use serde_json::{Value, json};
 
 use super::beds::{self, SaturatedDirections, TestBed};
@@ -67,20 +68,14 @@ impl ShapingRun<'_> {
         format!("eth0 --up {up}k --down {down}k --back-end {}{mtu}{}", self.back_end, self.bed.options)
     }
 
-    /// Returns the arguments with the script of their plan, by which kept figures are known; `null` for the unshaped link.
+    /// Returns the arguments with the commands of their plan, by which kept figures are known; `null` for the unshaped
+    /// link.
     fn shaper(&self) -> Result<Value> {
-        if self.back_end == "none" {
-            return Ok(Value::Null);
-        }
-        let rate = |kilobits: f64| Some(BitRate::from_bits_per_second(kilobits * 1e3));
-        let mut line = AccessLink::new(rate(self.bed.rates.0), rate(self.bed.rates.1));
-        line.mtu = Mtu::new(self.bed.mtu.unwrap_or(1500));
-        line.layer = parse_keywords(self.bed.options.trim_start_matches(" --link-layer ")).unwrap_or_default();
-        let device = DeviceProperties::ethernet("eth0");
-        let (policy, capabilities) = (TrafficPolicy::default(), KernelCapabilities::all_features());
-        let inputs = PlanInputs { line: &line, policy: &policy, capabilities: &capabilities, device: &device };
-        let choice = choose(&inputs, Some(self.back_end)).map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
-        Ok(json!({ "arguments": self.arguments(), "plan": script(&choice.plan, &line) }))
+        let Some((line, plan)) = plan(self.bed, self.back_end)? else { return Ok(Value::Null) };
+        // Comments, such as the predictions, change nothing that is measured.
+        let script = script(&plan, &line);
+        let commands: Vec<&str> = script.lines().filter(|line| !line.starts_with('#')).collect();
+        Ok(json!({ "arguments": self.arguments(), "plan": commands.join("\n") }))
     }
 
     fn measure(&self, linerate: &Path, work: &Path, shaper: &Value) -> Result<Value> {
@@ -122,7 +117,6 @@ impl ShapingRun<'_> {
         let mut figures = read(&stdout, work, (warm, seconds));
         figures["ticks"] = json!(ticks);
         figures["shaper"] = shaper.clone();
-        figures["predicted"] = predicted(&work.join("plan.json"));
         if seconds >= 10 {
             let time = PROBE_SECONDS.to_string();
             let arguments = ["probes.sh".to_owned(), self.mode.name().to_owned(), time, self.bed.flows.to_string()];
@@ -144,6 +138,23 @@ impl ShapingRun<'_> {
         ensure!(output.status.success(), "{} ended with {}: {}", self.name(), output.status, stderr.trim());
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
+}
+
+/// Returns the plan of a back end on a test bed, for its number of flows; `None` for the unshaped link.
+pub(super) fn plan(bed: &TestBed, back_end: &str) -> Result<Option<(AccessLink, ShaperPlan)>> {
+    if back_end == "none" {
+        return Ok(None);
+    }
+    let rate = |kilobits: f64| Some(BitRate::from_bits_per_second(kilobits * 1e3));
+    let mut line = AccessLink::new(rate(bed.rates.0), rate(bed.rates.1));
+    line.mtu = Mtu::new(bed.mtu.unwrap_or(1500));
+    line.layer = parse_keywords(bed.options.trim_start_matches(" --link-layer ")).unwrap_or_default();
+    line.flows = StreamCount::new(bed.flows.into());
+    let device = DeviceProperties::ethernet("eth0");
+    let (policy, capabilities) = (TrafficPolicy::default(), KernelCapabilities::all_features());
+    let inputs = PlanInputs { line: &line, policy: &policy, capabilities: &capabilities, device: &device };
+    let choice = choose(&inputs, Some(back_end)).map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
+    Ok(Some((line, choice.plan)))
 }
 
 /// Returns the directory of the kept runs.
@@ -206,12 +217,6 @@ fn transfer(file: &Path, (warm, seconds): (u32, u32)) -> Value {
         "goodput": mean(&goodput.collect::<Vec<_>>()),
         "round_trip_ms": mean(&trips.filter_map(|one| Some(one["rtt"].as_f64()? / 1e3)).collect::<Vec<_>>()),
     })
-}
-
-/// Returns the predicted delays of the plan that the command printed.
-fn predicted(file: &Path) -> Value {
-    let document = fs::read_to_string(file).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
-    document.map_or(Value::Null, |document| document["result"]["shaper"]["prediction"].clone())
 }
 
 /// Returns mean, 99th percentile and maximum of each class in ms, of the last phase of `linerate load`.

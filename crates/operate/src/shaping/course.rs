@@ -9,7 +9,6 @@ use linerate_documents::shaper::ShaperOutcome;
 use linerate_model::change::ChangeTarget;
 use linerate_shape::back_ends::DeviceProperties;
 use linerate_shape::capability::KernelCapabilities;
-use linerate_shape::plan::intermediate_device;
 use linerate_shape::script;
 use linerate_shape::verify::PerDirection;
 use linerate_sys::address_translation::translates_sources;
@@ -179,19 +178,20 @@ pub fn set_up(
     course.set_up(shaper, None)
 }
 
-/// Name of the intermediate device: that of the active shaper, which stays when the interface is renamed, or one that no
-/// other shaper has from an earlier name of its interface.
+/// Name of the intermediate device: that of the active shaper, which stays when the interface is renamed. Refused when
+/// another shaper has it from an earlier name of its interface.
 fn intermediate_name((store, host): (&ChangeStore, &RealHost), facts: &DeviceProperties) -> Result<String, ShapeError> {
     let all = record::all(store, host)?;
     if let Some(own) = all.iter().find(|shaper| shaper.device == facts.name) {
         return Ok(own.intermediate.clone());
     }
-    let is_taken = all.iter().any(|shaper| shaper.intermediate == facts.intermediate);
-    Ok(if is_taken {
-        intermediate_device(&format!("{}-{}", facts.name, all.len()))
-    } else {
-        facts.intermediate.clone()
-    })
+    if let Some(other) = all.iter().find(|shaper| shaper.intermediate == facts.intermediate) {
+        let (device, name) = (&other.device, &facts.name);
+        let text = format!("cannot shape {name}: {device} was {name} before, and uses {}", other.intermediate);
+        let advice = format!("run `linerate shape {device} off`, then shape {device} again under its present name");
+        return Err(ShapeError::impossible(text).with_advice(advice));
+    }
+    Ok(facts.intermediate.clone())
 }
 
 /// Adds what the host does with addresses. What was found is recorded, so that the same is set up at boot, when the rules
@@ -316,6 +316,8 @@ impl<'a> ShapingCourse<'a> {
             return Err(ShapeError::impossible(text));
         }
         record::delete_record(self.store, id);
+        // A renamed interface has an intermediate device of its present name from now on.
+        shaper.refresh_device()?;
         self.check_foreign(shaper.device())?;
         self.set_up(shaper, standing.recorded.clone())
     }

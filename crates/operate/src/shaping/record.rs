@@ -36,9 +36,6 @@ struct ShaperRecord {
     schema: u32,
     words: Vec<String>,
     back_end: String,
-    /// Intermediate device; missing in records of earlier versions, which had it from the name of the interface.
-    #[serde(default)]
-    intermediate: Option<String>,
 }
 
 fn path(store: &ChangeStore, id: ChangeId) -> PathBuf {
@@ -50,14 +47,9 @@ pub(crate) fn keep(
     store: &ChangeStore,
     id: ChangeId,
     recorded: &RecordedShaper,
-    (back_end, intermediate): (&str, &str),
+    back_end: &str,
 ) -> Result<(), ShapeError> {
-    let note = ShaperRecord {
-        schema: 1,
-        words: recorded.arguments(),
-        back_end: back_end.to_owned(),
-        intermediate: Some(intermediate.to_owned()),
-    };
+    let note = ShaperRecord { schema: 1, words: recorded.arguments(), back_end: back_end.to_owned() };
     let path = path(store, id);
     let text = serde_json::to_string(&note).map_err(|cause| ShapeError::impossible(cause.to_string()))?;
     if let Some(directory) = path.parent() {
@@ -98,7 +90,8 @@ pub(crate) fn all(store: &ChangeStore, host: &dyn HostAccess) -> Result<Vec<Acti
     Ok(found)
 }
 
-/// Returns the shaper of this interface, by its name now, or else by the one that it had when it was shaped.
+/// Returns the shaper of this interface, by its name now, or else, when no interface has that name, by the one that it had
+/// when it was shaped.
 pub(crate) fn of_device(
     store: &ChangeStore,
     host: &dyn HostAccess,
@@ -106,7 +99,9 @@ pub(crate) fn of_device(
 ) -> Result<Option<ActiveShaper>, ShapeError> {
     let mut all = all(store, host)?;
     let by_name = all.iter().position(|shaper| shaper.device == device);
-    let index = by_name.or_else(|| all.iter().position(|shaper| shaper.device_then == device));
+    let by_earlier_name = || all.iter().position(|shaper| shaper.device_then == device);
+    let is_free = host.interface_identity(device)?.is_none();
+    let index = by_name.or_else(|| if is_free { by_earlier_name() } else { None });
     Ok(index.map(|index| all.swap_remove(index)))
 }
 
@@ -156,7 +151,6 @@ fn standing(store: &ChangeStore, set: ChangeSet, (device_then, device): (String,
     let note = text.and_then(|text| serde_json::from_str::<ShaperRecord>(&text).ok());
     let recorded = note.as_ref().and_then(|note| RecordedShaper::from_arguments(&note.words).ok());
     let recorded = recorded.map(|recorded| RecordedShaper { device: device.clone(), ..recorded });
-    let noted = note.as_ref().and_then(|note| note.intermediate.clone());
-    let intermediate = noted.unwrap_or_else(|| intermediate_device(&device_then));
+    let intermediate = intermediate_device(&device_then);
     ActiveShaper { set, device, device_then, intermediate, recorded, back_end: note.map(|note| note.back_end) }
 }

@@ -140,7 +140,7 @@ impl<'a> Shaper<'a> {
 
     /// Re-reads the interface, which may be a new one of the same name.
     pub(crate) fn refresh_device(&mut self) -> Result<(), ShapeError> {
-        self.facts = DeviceProperties { intermediate: self.facts.intermediate.clone(), ..facts(&self.facts.name)? };
+        self.facts = facts(&self.facts.name)?;
         self.line.mtu = self.recorded.line.link(self.facts.mtu).mtu;
         self.replan()
     }
@@ -192,7 +192,7 @@ impl<'a> Shaper<'a> {
         };
         let trial = ChangeTrial::begin(self.store, self.host, &self.changes(), &options)?;
         // Before the first change: a shaper that outlives its process and the watchdog is still known by its arguments.
-        record::keep(self.store, trial.id(), &self.recorded, self.realisation())?;
+        record::keep(self.store, trial.id(), &self.recorded, self.choice.back_end.id)?;
         self.trial = Some(trial);
         Ok(())
     }
@@ -201,7 +201,7 @@ impl<'a> Shaper<'a> {
     pub(crate) fn keep(&mut self) -> Result<(), ShapeError> {
         let Some(trial) = self.trial.take() else { return Ok(()) };
         let id = trial.id();
-        record::keep(self.store, id, &self.recorded, self.realisation())?;
+        record::keep(self.store, id, &self.recorded, self.choice.back_end.id)?;
         let keep = KeepOptions { file: None, evidence: String::new(), warnings: Vec::new() };
         match trial.keep(&keep) {
             Ok(_) => {
@@ -253,12 +253,7 @@ impl<'a> Shaper<'a> {
     /// Records the new arguments of the active shaper.
     pub(crate) fn update_record(&mut self, id: ChangeId) -> Result<(), ShapeError> {
         (self.kept, self.was_kept) = (Some(id), true);
-        record::keep(self.store, id, &self.recorded, self.realisation())
-    }
-
-    /// Back end and intermediate device, as recorded.
-    fn realisation(&self) -> (&str, &str) {
-        (self.choice.back_end.id, &self.facts.intermediate)
+        record::keep(self.store, id, &self.recorded, self.choice.back_end.id)
     }
 
     /// Runs `tc` commands in the long-running process.

@@ -22,6 +22,12 @@ const MAX_AGGREGATE_TIME: Duration = Duration::from_millis(5);
 /// Packets of a flow that wait in its own queue below HTB.
 pub(super) const OWN_PACKETS: u32 = 4;
 
+/// Packets per flow that wait where many flows share a slow link.
+const CROWDED_PACKETS: f64 = 1.1;
+
+/// Packets that the kernel queues of a connection of this host.
+const SMALL_QUEUE_PACKETS: f64 = 3.0;
+
 /// Steps of one direction on one device.
 pub(super) struct DirectionBuilder<'a> {
     pub(super) inputs: &'a PlanInputs<'a>,
@@ -103,17 +109,27 @@ impl<'a> DirectionBuilder<'a> {
     /// However short the target is, one flow keeps `packets` waiting: no control takes the packet in transmission, the
     /// two that an acknowledgement releases, and the one by which the window grows. Of this host's own connections the
     /// kernel queues no more (TCP small queues). The windows of several flows vary independently, so that together they
-    /// need a queue that grows with the square root of their number.
+    /// need a queue that grows with the square root of their number; where their packets alone exceed the target, drops
+    /// leave each little more than one.
     pub(super) fn own_queue(&self, packets: u32, target: Duration) -> Duration {
-        let least = self.packet_time().saturating_mul(packets).mul_f64(self.inputs.line.flows.as_f64().sqrt());
-        least.max(target)
+        let (packet, flows) = (self.packet_time(), self.inputs.line.flows.as_f64());
+        let is_crowded = packet.mul_f64(flows) > target * 2;
+        let count = if is_crowded {
+            f64::from(packets).max(CROWDED_PACKETS * flows)
+        } else {
+            f64::from(packets) * flows.sqrt()
+        };
+        packet.mul_f64(count).max(target)
     }
 
     /// As [`own_queue`](Self::own_queue), for a queue of each flow that drops at its end only: received packets fill it,
-    /// and drain at the flow's share of the link.
+    /// and drain at the flow's share of the link; of this host's own, each flow has three in it.
     pub(super) fn own_tail_drop_queue(&self, full: Duration) -> Duration {
-        let shared = full.mul_f64(self.inputs.line.flows.as_f64());
-        if self.direction == Direction::Down { shared } else { self.own_queue(OWN_PACKETS, Duration::ZERO) }
+        let flows = self.inputs.line.flows.as_f64();
+        if self.direction == Direction::Down {
+            return full.mul_f64(flows);
+        }
+        self.packet_time().mul_f64(f64::from(OWN_PACKETS).max(SMALL_QUEUE_PACKETS * flows))
     }
 
     /// Serialisation time of a full packet.
