@@ -56,7 +56,7 @@ impl Peers {
     fn add(&mut self, name: &'static str, program: &Path, remedy: &str) {
         match version(program) {
             Some(version) => {
-                self.peers.push(Peer { program: program.to_owned(), pads_pkcs1: pads_pkcs1(&version), name: version })
+                self.peers.push(Peer { program: program.to_owned(), pads_pkcs1: pads_pkcs1(&version), name: version });
             }
             None => self.missing.push(MissingPeer { name, reason: remedy.to_owned() }),
         }
