@@ -126,7 +126,7 @@ mod tests {
         layer.counted(ByteCount::new(size)).get()
     }
 
-    /// PPPoE over LLC/SNAP: 1540 bytes in 33 cells; an acknowledgement of 52 bytes in two.
+    /// `PPPoE` over LLC/SNAP: 1540 bytes in 33 cells; an acknowledgement of 52 bytes in two.
     #[test]
     fn cells_are_filled_up() {
         assert_eq!(counted(LinkFraming::Atm, 40, 0, 1500), 33 * 53);
