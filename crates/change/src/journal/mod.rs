@@ -116,12 +116,13 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<JournalRecord>, usize)> {
         let rest = &bytes[place..];
         let end = rest.iter().position(|byte| *byte == b'\n');
         let line = &rest[..end.unwrap_or(rest.len())];
-        match line::decode(line, records.len().try_into().unwrap_or(u64::MAX)) {
+        let sequence = records.len().try_into().unwrap_or(u64::MAX);
+        match line::decode(line, sequence) {
             Ok(record) => records.push(record),
             Err(line::LineError::Newer(found)) => {
                 return Err(ChangeError::NewerSchema { path: path.to_owned(), found });
             }
-            Err(line::LineError::Damaged(_)) if is_torn(rest, end) => break,
+            Err(line::LineError::Damaged(_)) if is_torn(rest, end, sequence) => break,
             Err(line::LineError::Damaged(detail)) => {
                 let detail = format!("line {}: {detail}", records.len() + 1);
                 return Err(ChangeError::Damaged { path: path.to_owned(), detail });
@@ -132,10 +133,15 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<JournalRecord>, usize)> {
     Ok((records, place))
 }
 
-/// True when no complete line follows: no line feed, or only the zeros of an unwritten block.
-fn is_torn(rest: &[u8], end: Option<usize>) -> bool {
-    end.is_none_or(|end| rest[end + 1..].is_empty() && rest[..end].contains(&0))
-        || rest.iter().all(|byte| *byte == 0 || *byte == b'\n')
+/// True when no complete line follows: no line feed, or zeros of an unwritten block. A whole record with another byte in
+/// place of its line feed, or a single zero in a line, are damage: a power cut leaves neither.
+fn is_torn(rest: &[u8], end: Option<usize>, sequence: u64) -> bool {
+    let has_zeros = |line: &[u8]| line.windows(2).any(|pair| pair == [0, 0]);
+    let Some(end) = end else {
+        let is_whole = rest.split_last().is_some_and(|(_, line)| line::decode(line, sequence).is_ok());
+        return !is_whole && (!rest.contains(&0) || has_zeros(rest));
+    };
+    rest[end + 1..].is_empty() && has_zeros(&rest[..end]) || rest.iter().all(|byte| *byte == 0 || *byte == b'\n')
 }
 
 #[cfg(test)]
@@ -170,6 +176,25 @@ mod tests {
                 (expected + 1, Some(&JournalRecord::TakingBack { index: 9 })),
                 "cut at {cut}"
             );
+        }
+    }
+
+    #[test]
+    fn no_altered_bit_hides_a_record() {
+        let now = Some("4096 131072 6291456".to_owned());
+        let records = [
+            JournalRecord::Intent { index: 0 },
+            JournalRecord::Loaded { modules: vec!["tcp_bbr".to_owned()] },
+            JournalRecord::Outcome { index: 0, result: WriteOutcome::Adjusted, now, message: None },
+        ];
+        let lines = records.iter().enumerate().map(|(number, record)| line::encode(number as u64, record));
+        let bytes = lines.collect::<core::result::Result<String, _>>().expect("JSON").into_bytes();
+        let path = Path::new("journal");
+        for (place, bit) in (0..bytes.len()).flat_map(|place| (0..8).map(move |bit| (place, bit))) {
+            let mut altered = bytes.clone();
+            altered[place] ^= 1 << bit;
+            let read = parse(path, &altered);
+            assert!(read.is_err(), "bit {bit} of byte {place}: {:?}", String::from_utf8_lossy(&altered));
         }
     }
 
