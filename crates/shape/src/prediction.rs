@@ -274,8 +274,8 @@ mod tests {
         assert!(of(&line).arithmetic.ends_with("above idle"), "{}", of(&line).arithmetic);
         line.idle = Some(Duration::from_millis(17));
         let entry = of(&line);
-        assert_eq!((entry.mean.as_millis(), entry.max.as_millis()), (42, 68));
-        assert_eq!(entry.arithmetic, "17 ms idle + 25 ms for the current packet up = 42 ms");
+        assert_eq!((entry.mean.as_millis(), entry.max.as_millis()), (42, 67));
+        assert_eq!(entry.arithmetic, "17.0 ms idle + 25.0 ms for the current packet up = 42.0 ms");
         assert_eq!(entry.compare(entry.max), PredictionAgreement::AsPredicted);
         let more = entry.max + Duration::from_millis(3);
         assert_eq!(entry.compare(more), PredictionAgreement::Longer(Duration::from_millis(3)));

@@ -74,11 +74,10 @@ pub(super) fn predicted(plan: &ShaperPlan) -> PerDirection<Option<Duration>> {
     both(|flow| of(flow).map(|class| class.mean.saturating_sub(class.idle.unwrap_or_default())))
 }
 
-/// Predicted longest delay of best-effort probes above idle, in the worse direction.
+/// Predicted longest delay of best-effort probes above idle, under the worst load.
 pub(super) fn longest_predicted(plan: &ShaperPlan) -> Duration {
-    let of = |direction| plan.prediction.class(direction, TrafficImportance::Default);
-    let longest = Direction::BOTH.into_iter().filter_map(of);
-    longest.map(|class| class.max.saturating_sub(class.idle.unwrap_or_default())).max().unwrap_or_default()
+    let best_effort = plan.prediction.classes.iter().filter(|class| class.importance == TrafficImportance::Default);
+    best_effort.map(|class| class.max.saturating_sub(class.idle.unwrap_or_default())).max().unwrap_or_default()
 }
 
 /// Rate counted by the shaper for this TCP payload rate in full segments.
