@@ -97,9 +97,10 @@ fn a_mixed_crowd() {
     assert!(!server.stop().expect_code(0).stderr.contains("error"));
 }
 
-/// Parameters of a client that sends this number of bytes.
+/// Parameters of a client that sends this number of bytes, in one block: the server waits no longer for the rest of it.
 fn sending(bytes: usize) -> String {
-    wire::with(wire::TCP, "num", &bytes.to_string())
+    let block = wire::with(wire::TCP, "len", &bytes.to_string());
+    wire::with(&block, "num", &bytes.to_string())
 }
 
 /// Performs a whole test of 1000 bytes at protocol level: a thousand of these take seconds.
