@@ -1,10 +1,12 @@
 //! The directory of the journals.
 
+use core::time::Duration;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use linerate_sys::clock::{monotonic_now, sleep_until};
 use linerate_sys::file_lock::{FileLock, LockFile};
 
 use crate::error::{ChangeError, Result};
@@ -15,6 +17,12 @@ use crate::state_disk;
 
 /// Environment variable that names another directory for the state of linerate.
 pub const STATE_VARIABLE: &str = "LINERATE_STATE";
+
+/// Maximum wait for the lock of the host, many times what a watchdog needs to see that nothing is left to do.
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(1);
+
+/// Time between two attempts to take the lock.
+const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The directory of all change sets of a host: one subdirectory each, named by its number, with the journal and the
 /// notes that processes leave for each other.
@@ -121,8 +129,20 @@ impl ChangeStore {
         Ok(lock.inspect(FileLock::share_with_programs))
     }
 
+    /// Takes the lock of the host, which a watchdog holds for a moment at the end of each trial. Fails with
+    /// [`ChangeError::Busy`] when a process keeps it longer than [`MAX_LOCK_WAIT`].
     pub(crate) fn lock(&self) -> Result<FileLock> {
-        self.try_lock()?.ok_or(ChangeError::Busy)
+        let limit = monotonic_now() + MAX_LOCK_WAIT;
+        loop {
+            if let Some(lock) = self.try_lock()? {
+                return Ok(lock);
+            }
+            let now = monotonic_now();
+            if now > limit {
+                return Err(ChangeError::Busy);
+            }
+            sleep_until(now + LOCK_INTERVAL);
+        }
     }
 
     /// Creates the directory of the next set. The caller holds the lock.
