@@ -4,6 +4,7 @@
 
 mod app;
 mod cmd;
+mod command_line;
 mod console;
 mod exit;
 mod firewall;
@@ -17,7 +18,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use linerate_lab::guest;
 use linerate_lab::session::supervisor;
 
@@ -49,7 +50,14 @@ fn main() -> ExitCode {
     if matches!(own_arguments.as_slice(), [first, second] if first == "tune" && second == "--agent") {
         return cmd::tune::run_agent().into();
     }
-    let app = CliArguments::parse();
+    let own_arguments = command_line::adapted(&own_arguments, command_line::is_command);
+    let app = match command_line::parse(&own_arguments) {
+        Ok(app) => app,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
     if app.no_history {
         recorder::forbid();
     }
