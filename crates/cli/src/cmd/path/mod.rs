@@ -8,7 +8,7 @@ mod progress;
 use linerate_engine::path::{self, PathOptions};
 use linerate_engine::probe::ProbeTarget;
 use linerate_model::report::Outcome;
-use linerate_units::PacketCount;
+use linerate_units::{PacketCount, Port};
 
 pub(crate) use arguments::PathArguments;
 pub(crate) use progress::PathProgressDisplay;
