@@ -14,6 +14,7 @@ mod spark;
 mod values;
 
 use std::ffi::OsStr;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -26,6 +27,10 @@ use cmd::lab::{Adaptation, LabTarget};
 use exit::ExitStatus;
 
 fn main() -> ExitCode {
+    console::exit_code(run())
+}
+
+fn run() -> ExitCode {
     let mut arguments = std::env::args_os();
     let program = arguments.next().unwrap_or_default();
     if Path::new(&program).file_name() == Some(OsStr::new("iperf3")) {
@@ -49,7 +54,10 @@ fn main() -> ExitCode {
     if matches!(own_arguments.as_slice(), [first, second] if first == "tune" && second == "--agent") {
         return cmd::tune::run_agent().into();
     }
-    let app = CliArguments::parse();
+    let app = match CliArguments::try_parse() {
+        Ok(app) => app,
+        Err(answer) => return print_answer(&answer),
+    };
     if app.no_history {
         recorder::forbid();
     }
@@ -57,6 +65,16 @@ fn main() -> ExitCode {
         Some(target) => cmd::lab::run_on_path(&target, &own_arguments),
         None => dispatch(app.command),
     }
+}
+
+/// Prints clap's answer to a command line that starts nothing: help, version, or an error.
+fn print_answer(answer: &clap::Error) -> ExitCode {
+    let printed = answer.print();
+    if answer.use_stderr() {
+        return ExitStatus::Unable.into();
+    }
+    console::check(printed.and_then(|()| io::stdout().flush()));
+    ExitStatus::Success.into()
 }
 
 /// Emulated path (`lab:NAME`) that a command names in place of a host: then the same command runs there.
