@@ -51,6 +51,15 @@ test)
     require node nodejs
     require npm npm
     command -v chromium >/dev/null || required+=(chromium fonts-dejavu-core)
+    # Exports are checked by the tools that read them.
+    require ansible-lint ansible-lint
+    require ansible-playbook ansible-core
+    require yamllint yamllint
+    require shellcheck shellcheck
+    require nix-instantiate nix-bin
+    PATH=$PATH:/usr/sbin:/sbin require sysctl procps
+    require udevadm udev
+    python3 -c 'import ensurepip' 2>/dev/null || required+=(python3-venv)
     # A test checks that clippy refuses what the pure crates ban.
     cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
     ;;
@@ -69,9 +78,22 @@ node_packages() {
     fi
 }
 
+# The validator of Kubernetes' schemas, at the locked version: distributions have no package of it.
+python_packages() {
+    local folder
+    folder=$(dirname "$0")/../tests/linters
+    if [ "$task" = test ] && ! [ "$folder/venv/installed" -nt "$folder/requirements.txt" ]; then
+        python3 -m venv "$folder/venv"
+        "$folder/venv/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: \
+            -r "$folder/requirements.txt"
+        touch "$folder/venv/installed"
+    fi
+}
+
 wanted=("${required[@]}" "${useful[@]}")
 if [ ${#wanted[@]} -eq 0 ]; then
     node_packages
+    python_packages
     exit 0
 fi
 
@@ -91,6 +113,7 @@ install_with_apt() {
 
 if install_with_apt; then
     node_packages
+    python_packages
     exit 0
 fi
 echo "Could not install: ${wanted[*]}" >&2

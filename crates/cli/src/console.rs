@@ -1,14 +1,50 @@
 //! Terminal capabilities, and the two output streams: data on standard output, everything else on standard error.
 
 use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use linerate_report::throughput_text::{TerminalWidth, TextStyle};
 use linerate_sys::terminal;
 
-/// Writes data; a reader that closed the pipe (`| head`) is no error.
+/// Exit code after a failed write; 0 without one.
+static FAILURE: AtomicU8 = AtomicU8::new(0);
+
+/// Exit code of linerate's own commands after a failed write ([`crate::exit::ExitStatus::Unable`]).
+const FAILURE_CODE: u8 = 2;
+
+/// Writes data.
 pub(crate) fn data(text: &str) {
-    let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    relay_data(text.as_bytes());
+}
+
+/// Reports the first failed write to standard output, from which on the process ends with an error. A reader that closed
+/// the pipe (`| head`) is no error. Returns true for a successful write.
+pub(crate) fn check(written: io::Result<()>) -> bool {
+    record_failure(FAILURE_CODE, written, |cause| error(&format!("writing to standard output: {cause}"), None))
+}
+
+/// Same as [`check`], with this exit code and report.
+pub(crate) fn record_failure(code: u8, written: io::Result<()>, report: impl FnOnce(&str)) -> bool {
+    match written {
+        Ok(()) => return true,
+        Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => {}
+        Err(cause) => {
+            if FAILURE.swap(code, Ordering::Relaxed) == 0 {
+                report(&linerate_sys::describe_os_error(&cause));
+            }
+        }
+    }
+    false
+}
+
+/// Exit code of the process: a result that could not be written is no success, complete or with a missed threshold.
+pub(crate) fn exit_code(exit: ExitCode) -> ExitCode {
+    match FAILURE.load(Ordering::Relaxed) {
+        0 => exit,
+        code if exit == ExitCode::SUCCESS || exit == ExitCode::FAILURE => ExitCode::from(code),
+        _ => exit,
+    }
 }
 
 /// Writes a line to standard error.
@@ -69,10 +105,10 @@ pub(crate) fn relay_error(bytes: &[u8]) {
     let _ = stderr.write_all(bytes).and_then(|()| stderr.flush());
 }
 
-/// Writes to standard output immediately; returns false when its reader is gone.
+/// Writes to standard output immediately; returns false when that failed, or its reader is gone.
 pub(crate) fn relay_data(bytes: &[u8]) -> bool {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes).and_then(|()| stdout.flush()).is_ok()
+    check(stdout.write_all(bytes).and_then(|()| stdout.flush()))
 }
 
 fn style(terminal: bool) -> TextStyle {

@@ -15,6 +15,7 @@ mod spark;
 mod values;
 
 use std::ffi::OsStr;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -27,6 +28,10 @@ use cmd::lab::{Adaptation, LabTarget};
 use exit::ExitStatus;
 
 fn main() -> ExitCode {
+    console::exit_code(run())
+}
+
+fn run() -> ExitCode {
     let mut arguments = std::env::args_os();
     let program = arguments.next().unwrap_or_default();
     if Path::new(&program).file_name() == Some(OsStr::new("iperf3")) {
@@ -53,10 +58,7 @@ fn main() -> ExitCode {
     let own_arguments = command_line::adapted(&own_arguments, command_line::is_command);
     let app = match command_line::parse(&own_arguments) {
         Ok(app) => app,
-        Err(error) => {
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
-        }
+        Err(answer) => return print_answer(&answer),
     };
     if app.no_history {
         recorder::forbid();
@@ -65,6 +67,16 @@ fn main() -> ExitCode {
         Some(target) => cmd::lab::run_on_path(&target, &own_arguments),
         None => dispatch(app.command),
     }
+}
+
+/// Prints clap's answer to a command line that starts nothing: help, version, or an error.
+fn print_answer(answer: &clap::Error) -> ExitCode {
+    let printed = answer.print();
+    if answer.use_stderr() {
+        return ExitStatus::Unable.into();
+    }
+    console::check(printed.and_then(|()| io::stdout().flush()));
+    ExitStatus::Success.into()
 }
 
 /// Emulated path (`lab:NAME`) that a command names in place of a host: then the same command runs there.

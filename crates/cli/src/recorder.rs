@@ -22,6 +22,16 @@ pub(crate) const RESULT_FILE: &str = "LINERATE_RESULT_FILE";
 /// Environment variable with the name of the emulated path, in a guest of the lab.
 pub(crate) const PATH_NAME: &str = "LINERATE_LAB_PATH";
 
+/// Environment variable with the time on the host at the start of a guest of the lab, in nanoseconds since 1970: the
+/// guest's clock starts at the same moment in every session.
+pub(crate) const START_TIME: &str = "LINERATE_LAB_START";
+
+/// Time of a run for display: in a guest of the lab, the time on the host at its start.
+pub(crate) fn display_time(at: WallTime) -> WallTime {
+    let start = std::env::var(START_TIME).ok().and_then(|text| text.parse().ok());
+    start.map_or(at, |start| WallTime::from_unix(Duration::from_nanos(start)))
+}
+
 /// Display name of the remote host: on an emulated path, that path.
 pub(crate) fn display_host(host: &str) -> String {
     match std::env::var(PATH_NAME) {

@@ -11,6 +11,12 @@ use rustix::system::uname;
 
 use crate::error::{Error, Result};
 
+/// Name of this host (`uname -n`).
+#[must_use]
+pub fn host_name() -> String {
+    text(uname().nodename())
+}
+
 /// Output of `uname(2)`, joined as iperf3 joins it (`get_system_info`): system, node name, release, version, machine.
 #[must_use]
 pub fn system_information() -> String {

@@ -10,6 +10,10 @@ use linerate_sys::clock;
 use linerate_wire::error::ErrorCode;
 
 use super::args::command::CommonArguments;
+use crate::console;
+
+/// Exit code after a failed write; iperf3 has only two codes.
+const FAILURE_CODE: u8 = 1;
 
 /// Prefix of every line.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +63,7 @@ impl Iperf3Output {
         Ok(Self { prefix, flush: common.force_flush, log })
     }
 
-    /// Writes whole lines; a reader that closed the pipe ends the output, not the test.
+    /// Writes whole lines; a failed write ends neither a test nor a server, but the exit code reports it.
     pub(super) fn lines(&self, text: &str) {
         self.marked_lines("", text);
     }
@@ -82,14 +86,12 @@ impl Iperf3Output {
     /// Writes a document unchanged.
     pub(super) fn raw(&self, text: &str) {
         if let Some(log) = &self.log {
-            let _ = log.lock().unwrap_or_else(PoisonError::into_inner).write_all(text.as_bytes());
-            return;
+            let written = log.lock().unwrap_or_else(PoisonError::into_inner).write_all(text.as_bytes());
+            return check("the log file", written);
         }
         let mut stdout = io::stdout().lock();
-        let _ = stdout.write_all(text.as_bytes());
-        if self.flush {
-            let _ = stdout.flush();
-        }
+        let written = stdout.write_all(text.as_bytes());
+        check("standard output", if self.flush { written.and_then(|()| stdout.flush()) } else { written });
     }
 
     /// Writes a message about the run to standard error, or to the log file.
@@ -110,6 +112,14 @@ pub(super) fn print_error_line(line: &str) {
 
 /// Writes text to standard output; returns success.
 pub(super) fn print(text: &str) -> ExitCode {
-    let _ = io::stdout().lock().write_all(text.as_bytes());
+    let mut stdout = io::stdout().lock();
+    check("standard output", stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
     ExitCode::SUCCESS
+}
+
+/// Reports the first failed write.
+fn check(destination: &str, written: io::Result<()>) {
+    console::record_failure(FAILURE_CODE, written, |cause| {
+        print_error_line(&format!("iperf3: error - unable to write to {destination}: {cause}"));
+    });
 }

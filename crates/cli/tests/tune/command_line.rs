@@ -91,18 +91,34 @@ fn a_plan_for_other_tools() {
     for (format, words) in [
         ("sysctl.d", "net.ipv4.tcp_rmem = 4096 131072 "),
         ("tuned", "[sysctl] net.ipv4.tcp_rmem=4096 131072 "),
-        ("ansible", "- name: net.ipv4.tcp_rmem value: \"4096 131072 "),
+        ("ansible", "content: | # "),
         ("nixos", "\"net.ipv4.tcp_rmem\" = \"4096 131072 "),
         ("docker", "--sysctl 'net.ipv4.tcp_rmem=4096 131072 "),
         ("kubernetes", "- name: net.ipv4.tcp_rmem value: \"4096 131072 "),
-        // These two concern interfaces: missing ones are reported.
-        ("systemd-link", "# Not included: net.ipv4.tcp_rmem = 4096 131072 "),
-        ("network-manager", "# Not included: net.ipv4.tcp_rmem = 4096 131072 "),
     ] {
         let done = tune_with_defaults(&["--rate", "1G", "--rtt", "200ms", "--export", format]).expect_code(0);
-        assert_contains(&done.stdout, &["# Written by linerate", words]);
+        assert_contains(&done.stdout, &["# Written by linerate", "computed for 1.00 Gbit/s over 200 ms", words]);
         assert_eq!(done.stderr, "", "{format}");
     }
+    // These two concern interfaces: an export without the settings is no success.
+    for format in ["systemd-link", "network-manager"] {
+        let done = tune_with_defaults(&["--rate", "1G", "--rtt", "200ms", "--export", format]).expect_code(1);
+        assert_contains(&done.stdout, &["# Written by linerate", "# Not included:"]);
+        let expected = ["cannot express 2 of 2 changes", "net.ipv4.tcp_rmem = 4096 131072 ", "net.ipv4.tcp_wmem = "];
+        assert_contains(&done.stderr, &expected);
+        assert_contains(&done.stderr, &["all of them fit in: ansible, docker, kubernetes, nixos, sysctl.d, tuned"]);
+    }
+    let scratch = Scratch::new();
+    let directory = scratch.path("files");
+    let done = tune_with_defaults(&["--rate", "1G", "--rtt", "200ms", "--export", "sysctl.d", "--out", &directory]);
+    let file = done.expect_code(0).stdout.trim().to_owned();
+    assert!(file.starts_with(&directory) && file.ends_with("/etc/sysctl.d/90-linerate.conf"), "{file}");
+    assert_contains(&std::fs::read_to_string(&file).expect("the file"), &["net.ipv4.tcp_rmem = 4096 131072 "]);
+    let file = scratch.file("file", "");
+    let refused = tune_with_defaults(&["--rate", "1G", "--rtt", "200ms", "--export", "sysctl.d", "--out", &file]);
+    assert_contains(&refused.expect_code(2).stderr, &["writing ", "Not a directory"]);
+    let none = tune_with_defaults(&["--rate", "10M", "--rtt", "10ms", "--export", "kubernetes"]).expect_code(0);
+    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("", "nothing to export: the plan has no changes\n"));
     let unknown = tune(&["--rate", "1G", "--rtt", "200ms", "--export", "toml"]).expect_code(2);
     assert_contains(
         &unknown.stderr,

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::guest::{self, FAR, FAR_SMALL, Limit, NEAR, NEAR_SMALL, flat};
 use crate::support::document::{array, number, text};
 use crate::support::lab::lab;
-use crate::support::linerate;
 use crate::support::process::{result, run};
+use crate::support::{Scratch, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -72,8 +72,10 @@ fn a_plan_touches_nothing() {
         run() { "$L" tune far --far netns:far "$@" -- -t 5 -C cubic < /dev/null; }
         run --dry-run --json > plan; echo "plan: $?"
         run --export sysctl.d > exported; echo "export: $?"
+        run --export systemd-link > partial 2> omitted; echo "partial: $?"
         run > asked 2> questions; echo "asked: $?"
         echo '== document'; cat plan; echo '== exported'; cat exported
+        echo '== omitted'; cat omitted; echo '== partial'; cat partial
         echo '== questions'; cat questions; echo '== asked'; cat asked
         : > out; : > err; left"#;
     let said = guest::run(Limit::Near, script);
@@ -85,10 +87,30 @@ fn a_plan_touches_nothing() {
     let to = text(change, "/to");
     let line = format!("{NEAR} = {to}");
     assert!(said.part("exported").lines().any(|exported| exported == line), "{}", said.whole());
+    // Names and time are those of the run, not of the guest's virtual clock.
+    let year = linerate_sys::clock::format_utc(linerate_sys::clock::realtime_now(), "%Y");
+    said.assert_contains("exported", &[&format!("for near, {year}-"), "measured to lab:"]);
+    assert_eq!(said.value("partial"), "1", "{}", said.whole());
+    said.assert_contains("omitted", &["cannot express 1 of 1 changes", &format!("near: {NEAR} = {to}")])
+        .assert_contains("partial", &["# Not included: near: "]);
     said.assert_contains("questions", &[&format!("{NEAR} = {to}"), NEAR_SMALL, "The verification takes"])
         .assert_contains("asked", &["--yes"]);
     let unchanged = "linerate has made no changes on this host";
     said.assert_restored().assert_contains("near", &[unchanged]).assert_contains("far", &[unchanged]);
+}
+
+/// The decisive setting of the far host is in the export, in a file of its own.
+#[test]
+fn the_far_host_has_its_own_file() {
+    let path = guest::path(Limit::Far);
+    let scratch = Scratch::new();
+    let mut command = linerate();
+    command.args(["tune", &format!("lab:{}", path.file), "--export", "sysctl.d", "--out", "plan", "--quiet"]);
+    command.current_dir(scratch.path(""));
+    let done = run(command, LIMIT).expect_code(0);
+    assert_eq!(done.stdout, "plan/far/etc/sysctl.d/90-linerate.conf\n", "{}", done.stderr);
+    let file = std::fs::read_to_string(scratch.path(done.stdout.trim())).expect("the file");
+    assert!(file.lines().any(|line| line.starts_with(&format!("{FAR} = "))), "{file}");
 }
 
 /// Kept changes are in linerate's own file, can be exported, and are gone after `undo`.

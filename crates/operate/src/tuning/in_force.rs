@@ -3,12 +3,15 @@
 use linerate_change::{ChangeError, ChangeId, ChangePhase, ChangeSet, ChangeSetState, ChangeStore};
 use linerate_model::change::HostChange;
 use linerate_sys::host_access::{HostAccess, RealHost};
+use linerate_units::WallTime;
 
 /// Change sets, and what is in force of them.
 #[derive(Clone, Debug)]
 pub struct ChangesInForce {
     /// Numbers of the sets.
     pub sets: Vec<ChangeId>,
+    /// Time of the latest set; `None` without sets.
+    pub changed_at: Option<WallTime>,
     /// Changes with the values that the host has now.
     pub changes: Vec<HostChange>,
 }
@@ -16,7 +19,8 @@ pub struct ChangesInForce {
 /// Reads the set that is asked for; else all that are kept.
 pub fn changes_in_force(id: Option<ChangeId>) -> Result<ChangesInForce, ChangeError> {
     let sets = sets(id)?;
-    Ok(ChangesInForce { sets: sets.iter().map(|set| set.id).collect(), changes: in_force(&sets) })
+    let changed_at = sets.iter().map(|set| set.begun_at).max();
+    Ok(ChangesInForce { sets: sets.iter().map(|set| set.id).collect(), changed_at, changes: in_force(&sets) })
 }
 
 /// The one that is asked for; else all that are kept.

@@ -1,17 +1,19 @@
-//! Variables of the role `kernel_settings` of the Linux system roles.
+//! Playbook of Ansible, with built-in modules only.
 
 use core::fmt::Write;
 
 use linerate_model::change::{ChangeTarget, HostChange};
 
-use super::{PlanFormat, quoted, reason};
+use super::text::{file_name, yaml_document, yaml_quoted};
+use super::{ExportedFile, HostChanges, PlanFormat, sysctl_d, sysfs, systemd_link};
 
 pub(super) const FORMAT: PlanFormat = PlanFormat {
     name: "ansible",
-    title: "variables for the role fedora.linux_system_roles.kernel_settings",
-    use_it: "As variables of hosts or groups; the role makes them persistent with a tuned profile.",
-    source: "README of linux-system-roles/kernel_settings",
-    comment: "#",
+    title: "a playbook for Ansible",
+    use_it: "`ansible-playbook -i INVENTORY linerate.yml` installs the files, and applies settings and values of /sys; \
+             links take theirs when they appear: at the next boot.",
+    source: "documentation of ansible.builtin.copy and ansible.builtin.command; sysctl.d(5), systemd.link(5), \
+             tmpfiles.d(5)",
     takes: supports,
     write,
 };
@@ -19,24 +21,80 @@ pub(super) const FORMAT: PlanFormat = PlanFormat {
 fn supports(change: &HostChange) -> Result<(), &'static str> {
     match &change.target {
         ChangeTarget::Setting { .. } => Ok(()),
-        ChangeTarget::File { path } if path.starts_with("/sys/") => Ok(()),
-        _ => Err("the role supports only settings and files of /sys"),
+        _ if systemd_link::key(change).is_some() || sysfs::line(change).is_some() => Ok(()),
+        _ => Err("no configuration file of the host sets it at boot"),
     }
 }
 
-fn write(changes: &[&HostChange]) -> String {
-    let mut text = String::new();
-    let is_setting = |change: &&&HostChange| matches!(change.target, ChangeTarget::Setting { .. });
-    let (settings, files): (Vec<&&HostChange>, Vec<&&HostChange>) = changes.iter().partition(is_setting);
-    for (name, group) in [("kernel_settings_sysctl", settings), ("kernel_settings_sysfs", files)] {
-        if group.is_empty() {
-            continue;
-        }
-        let _ = writeln!(text, "{name}:");
-        for change in group {
-            let (reason, to) = (reason(change), quoted(&change.to));
-            let _ = writeln!(text, "  # {reason}\n  - name: {}\n    value: {to}", change.target);
-        }
+fn write(hosts: &[HostChanges<'_>]) -> Vec<ExportedFile> {
+    let plays: Vec<String> = hosts.iter().map(play).collect();
+    let names: Vec<&str> = hosts.iter().map(|host| host.host).collect();
+    let text = yaml_document(&format!("---\n{}", plays.join("\n")));
+    vec![ExportedFile { hosts: names.join(", "), name: "linerate.yml".to_owned(), text }]
+}
+
+/// File that a play installs, with the command that applies it.
+struct InstalledFile {
+    location: String,
+    text: String,
+    command: Option<&'static str>,
+}
+
+fn files(changes: &[&HostChange]) -> Vec<InstalledFile> {
+    let settings = sysctl_d::settings(changes);
+    let values = sysfs::lines(changes);
+    let mut files = Vec::new();
+    if !settings.is_empty() {
+        files.push(InstalledFile { location: sysctl_d::FILE.to_owned(), text: settings, command: Some("sysctl -p") });
+    }
+    for (interface, text) in systemd_link::links(changes) {
+        files.push(InstalledFile { location: systemd_link::file(interface), text, command: None });
+    }
+    if !values.is_empty() {
+        let text = values.join("\n") + "\n";
+        let command = Some("systemd-tmpfiles --create");
+        files.push(InstalledFile { location: sysfs::FILE.to_owned(), text, command });
+    }
+    files
+}
+
+fn play(host: &HostChanges<'_>) -> String {
+    let mut text = format!(
+        "- name: Configure the network of {}\n  hosts: {}\n  become: true\n  tasks:\n",
+        file_name(host.host),
+        yaml_quoted(host.host)
+    );
+    let files = files(&host.changes);
+    let tasks: Vec<String> = files.iter().map(task).collect();
+    text.push_str(&tasks.join("\n"));
+    let handlers: Vec<String> = files.iter().filter_map(handler).collect();
+    if !handlers.is_empty() {
+        let _ = write!(text, "  handlers:\n{}", handlers.join("\n"));
     }
     text
+}
+
+fn task(file: &InstalledFile) -> String {
+    let InstalledFile { location, text, command } = file;
+    // Ansible would evaluate braces as a template.
+    let tag = if text.contains('{') { "!unsafe " } else { "" };
+    let mut task = format!(
+        "    - name: Install /{location}\n      ansible.builtin.copy:\n        dest: /{location}\n        owner: root\n        \
+         group: root\n        mode: \"0644\"\n        content: {tag}|\n"
+    );
+    for line in text.lines() {
+        let indent = if line.is_empty() { 0 } else { 10 };
+        let _ = writeln!(task, "{:indent$}{line}", "");
+    }
+    if command.is_some() {
+        let _ = writeln!(task, "      notify: Apply /{location}");
+    }
+    task
+}
+
+fn handler(file: &InstalledFile) -> Option<String> {
+    let (location, command) = (&file.location, file.command?);
+    Some(format!(
+        "    - name: Apply /{location}\n      ansible.builtin.command: {command} /{location}\n      changed_when: true\n"
+    ))
 }

@@ -1,7 +1,7 @@
-//! Export of a plan to the formats of other configuration tools.
+//! Export of plans to the formats of other configuration tools.
 //!
-//! One file per format, listed in [`FORMATS`]. Changes that a format does not support appear as comments with the
-//! reason, so that no change is lost silently.
+//! One file per format, listed in [`FORMATS`]. Changes that a format cannot express are returned with the reason, and
+//! appear as comments in every file, so that no change is lost silently.
 
 mod ansible;
 mod docker;
@@ -10,30 +10,34 @@ mod namespaced;
 mod network_manager;
 mod nixos;
 mod sysctl_d;
+mod sysfs;
 mod systemd_link;
+#[cfg(test)]
+mod tests;
+mod text;
 mod tuned;
 
-use core::fmt::Write;
+use core::fmt;
 
 use linerate_model::change::{ChangePlan, HostChange};
 
-/// Export format for plans.
+use text::{comment, file_name, one_line};
+
+/// Export format for plans. Comments begin with `#` in all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanFormat {
     /// Name on the command line.
     pub name: &'static str,
     /// Short description.
     pub title: &'static str,
-    /// Location of the file, and the command that applies it.
+    /// Location of the files, and the command that applies them.
     pub use_it: &'static str,
     /// Documentation of the format.
     pub source: &'static str,
-    /// Prefix of comments.
-    pub comment: &'static str,
     /// Checks if the format supports a change; returns the reason otherwise.
     pub takes: fn(&HostChange) -> Result<(), &'static str>,
-    /// Writes the supported changes, of which there is at least one.
-    pub write: fn(&[&HostChange]) -> String,
+    /// Writes the supported changes of hosts that have at least one.
+    write: fn(&[HostChanges<'_>]) -> Vec<ExportedFile>,
 }
 
 /// All formats, sorted by name.
@@ -48,15 +52,78 @@ pub const FORMATS: &[PlanFormat] = &[
     tuned::FORMAT,
 ];
 
+/// Name of the file that lists the omitted changes when the format supports none.
+const OMITTED_FILE: &str = "not-included.txt";
+
+/// Plan of one host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostPlan {
+    /// Name of the host.
+    pub host: String,
+    /// Its changes.
+    pub plan: ChangePlan,
+}
+
 /// Metadata at the top of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExportHeading {
     /// Version of linerate.
     pub linerate_version: String,
-    /// Date of the export, as text.
+    /// Date of the plan, as text.
     pub date: String,
     /// Reference to the evidence; empty without any.
     pub evidence: String,
+}
+
+/// Complete file for one host, or for several where the format has one file for all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportedFile {
+    /// Names of the hosts.
+    pub hosts: String,
+    /// Relative name, below a directory of the host's name where the file is for one host.
+    pub name: String,
+    /// Contents.
+    pub text: String,
+}
+
+/// Change that a format cannot express.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OmittedChange {
+    /// Name of the host.
+    pub host: String,
+    /// Change.
+    pub change: HostChange,
+    /// Reason.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for OmittedChange {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (target, to) = (one_line(&self.change.target.to_string()), one_line(&self.change.to));
+        write!(formatter, "{}: {target} = {to} ({})", one_line(&self.host), self.reason)
+    }
+}
+
+/// Files of an export, and the changes that are not in them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Export {
+    /// Files, sorted by host. Without supported changes, one that lists the omitted ones; none for an empty plan.
+    pub files: Vec<ExportedFile>,
+    /// Changes that the format cannot express.
+    pub omitted: Vec<OmittedChange>,
+}
+
+/// Supported changes of a host, at least one, with unique targets.
+struct HostChanges<'a> {
+    host: &'a str,
+    changes: Vec<&'a HostChange>,
+}
+
+impl HostChanges<'_> {
+    /// Creates a file of this host, at its location below the root directory.
+    fn file(&self, location: &str, text: String) -> ExportedFile {
+        ExportedFile { hosts: self.host.to_owned(), name: format!("{}/{location}", file_name(self.host)), text }
+    }
 }
 
 /// Returns the format of this name.
@@ -65,53 +132,82 @@ pub fn format(name: &str) -> Option<&'static PlanFormat> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
+/// Returns the names of the formats that express all of these changes.
+#[must_use]
+pub fn complete_formats(plans: &[HostPlan]) -> Vec<&'static str> {
+    let is_complete = |format: &&PlanFormat| {
+        plans.iter().flat_map(|host| &host.plan.changes).all(|change| (format.takes)(change).is_ok())
+    };
+    FORMATS.iter().filter(is_complete).map(|format| format.name).collect()
+}
+
 impl PlanFormat {
-    /// Formats the plan.
+    /// Formats the plans. Plans of the same host are merged.
     #[must_use]
-    pub fn export(&self, plan: &ChangePlan, heading: &ExportHeading) -> String {
-        let mut text = String::new();
-        let mut note = |line: &str| {
-            let _ = writeln!(text, "{} {}", self.comment, one_line(line));
-        };
-        note(&format!("Written by linerate {} on {}: {}.", heading.linerate_version, heading.date, self.title));
-        if !heading.evidence.is_empty() {
-            note(&format!("Evidence: {}.", heading.evidence));
+    pub fn export(&self, plans: &[HostPlan], heading: &ExportHeading) -> Export {
+        let (mut supported, mut omitted) = (Vec::new(), Vec::new());
+        for (host, changes) in effective_changes(plans) {
+            let (taken, left): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| (self.takes)(change).is_ok());
+            omitted.extend(left.into_iter().map(|change| OmittedChange {
+                host: host.to_owned(),
+                change: change.clone(),
+                reason: (self.takes)(change).err().unwrap_or_default(),
+            }));
+            if !taken.is_empty() {
+                supported.push(HostChanges { host, changes: taken });
+            }
         }
-        note(self.use_it);
-        let (taken, left): (Vec<&HostChange>, Vec<&HostChange>) =
-            plan.changes.iter().partition(|change| (self.takes)(change).is_ok());
-        for change in left {
-            let reason = (self.takes)(change).err().unwrap_or_default();
-            note(&format!("Not included: {} = {} ({reason}).", change.target, change.to));
+        let mut files = if supported.is_empty() { Vec::new() } else { (self.write)(&supported) };
+        if let (true, Some(first)) = (files.is_empty(), omitted.first()) {
+            files.push(ExportedFile { hosts: first.host.clone(), name: OMITTED_FILE.to_owned(), text: String::new() });
         }
-        if !taken.is_empty() {
-            text.push('\n');
-            text.push_str(&(self.write)(&taken));
+        for file in &mut files {
+            file.text = with_heading(&self.comments(&file.hosts, heading, &omitted), &file.text);
+        }
+        Export { files, omitted }
+    }
+
+    /// Returns the comments at the top of a file.
+    fn comments(&self, hosts: &str, heading: &ExportHeading, omitted: &[OmittedChange]) -> String {
+        let ExportHeading { linerate_version, date, evidence } = heading;
+        let mut text =
+            comment(0, &format!("Written by linerate {linerate_version} for {hosts}, {date}: {}.", self.title));
+        if !evidence.is_empty() {
+            text.push_str(&comment(0, &format!("Evidence: {evidence}.")));
+        }
+        text.push_str(&comment(0, self.use_it));
+        for change in omitted {
+            text.push_str(&comment(0, &format!("Not included: {change}.")));
         }
         text
     }
 }
 
-/// Joins a text to one line, as comments end with their line.
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+/// Returns the changes of each host; of two for the same target the later one.
+fn effective_changes(plans: &[HostPlan]) -> Vec<(&str, Vec<&HostChange>)> {
+    let mut hosts: Vec<(&str, Vec<&HostChange>)> = Vec::new();
+    for HostPlan { host, plan } in plans {
+        let position = hosts.iter().position(|(name, _)| name == host).unwrap_or_else(|| {
+            hosts.push((host, Vec::new()));
+            hosts.len() - 1
+        });
+        let changes = &mut hosts[position].1;
+        for change in &plan.changes {
+            changes.retain(|earlier| earlier.target != change.target);
+            changes.push(change);
+        }
+    }
+    hosts
 }
 
-/// Returns the reason of a change as comment text.
-fn reason(change: &HostChange) -> String {
-    let text = one_line(&change.reason.text);
-    if text.is_empty() { format!("rule {}", one_line(&change.reason.rule)) } else { text }
-}
-
-/// Quotes with double quotes for YAML and Nix; `${` is escaped for Nix.
-fn quoted(text: &str) -> String {
-    let escaped = one_line(text).replace('\\', "\\\\").replace('"', "\\\"").replace("${", "\\${");
-    format!("\"{escaped}\"")
-}
-
-/// Quotes with single quotes for shells.
-fn shell_quoted(text: &str) -> String {
-    format!("'{}'", one_line(text).replace('\'', r"'\''"))
+/// Inserts comments at the top, below the interpreter of a script.
+fn with_heading(comments: &str, text: &str) -> String {
+    match text.split_once('\n') {
+        _ if text.is_empty() => comments.to_owned(),
+        Some((interpreter, rest)) if interpreter.starts_with("#!") => format!("{interpreter}\n{comments}\n{rest}"),
+        _ if text.starts_with("---\n") => format!("{comments}{text}"),
+        _ => format!("{comments}\n{text}"),
+    }
 }
 
 /// Groups the changes by interface, in order of first appearance.
@@ -125,143 +221,4 @@ fn by_interface<'a>(changes: &[&'a HostChange]) -> Vec<(&'a str, Vec<&'a HostCha
         }
     }
     groups
-}
-
-#[cfg(test)]
-mod tests {
-    use core::time::Duration;
-
-    use linerate_model::change::{
-        ChangeGroup, ChangeReason, ChangeTarget, DeviceAttribute, EffectTiming, LinkAttribute,
-    };
-    use linerate_units::WallTime;
-
-    use super::*;
-
-    fn change(target: ChangeTarget, to: &str) -> HostChange {
-        let reason = ChangeReason { text: "it is\nneeded".into(), ..ChangeReason::default() };
-        HostChange {
-            target,
-            from: None,
-            to: to.into(),
-            group: ChangeGroup::Device,
-            takes_effect: EffectTiming::Now,
-            reason,
-        }
-    }
-
-    /// Each kind of target with a unique value.
-    fn everything() -> ChangePlan {
-        let interface = || "eth7".to_owned();
-        let setting = |key: &str, to: &str| change(ChangeTarget::Setting { key: key.into() }, to);
-        let mut changes = vec![
-            setting("net.ipv4.tcp_rmem", "4096 131072 67108864"),
-            setting("net.core.rmem_max", "67108865"),
-            setting("net.ipv4.tcp_congestion_control", "bbr"),
-            change(ChangeTarget::Queueing { interface: interface() }, "qdisc replace dev eth7 root fq maxrate 285mbit"),
-            change(ChangeTarget::Route { destination: "default".into() }, "via 192.0.2.1 congctl htcp"),
-            change(ChangeTarget::File { path: "/sys/class/net/eth7/queues/rx-0/rps_cpus".into() }, "ff0f"),
-            change(ChangeTarget::File { path: "/proc/irq/44/smp_affinity_list".into() }, "3-9"),
-            change(ChangeTarget::Offload { interface: interface(), feature: "rx-gro".into() }, "on"),
-            change(ChangeTarget::Offload { interface: interface(), feature: "rx-odd-feature".into() }, "off"),
-        ];
-        for (number, attribute) in LinkAttribute::ALL.iter().enumerate() {
-            let target = ChangeTarget::Link { interface: interface(), attribute: *attribute };
-            changes.push(change(target, &(7100 + number).to_string()));
-        }
-        for (number, attribute) in DeviceAttribute::ALL.iter().enumerate() {
-            let target = ChangeTarget::Device { interface: interface(), attribute: *attribute };
-            let to = if number < 4 { (8200 + number).to_string() } else { "off".to_owned() };
-            changes.push(change(target, &to));
-        }
-        ChangePlan { made_at: WallTime::from_unix(Duration::ZERO), changes }
-    }
-
-    fn heading() -> ExportHeading {
-        ExportHeading { linerate_version: "0.1.0".into(), date: "2026-11-22".into(), evidence: "runs 1 and 2".into() }
-    }
-
-    #[test]
-    fn formats_are_listed_in_order_once_and_documented() {
-        assert!(FORMATS.is_sorted_by(|one, other| one.name < other.name));
-        for form in FORMATS {
-            assert!(
-                form.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-' || byte == b'.'),
-                "{}",
-                form.name
-            );
-            assert!(!form.title.is_empty() && !form.use_it.is_empty() && !form.source.is_empty(), "{}", form.name);
-            assert_eq!(format(form.name).expect("has this name").title, form.title);
-        }
-        assert!(format("powerpoint").is_none());
-    }
-
-    #[test]
-    fn no_change_of_a_plan_is_lost_silently() {
-        for form in FORMATS {
-            let text = form.export(&everything(), &heading());
-            let (comments, body): (Vec<&str>, Vec<&str>) =
-                text.lines().partition(|line| line.starts_with(form.comment));
-            for change in &everything().changes {
-                let left_out = comments
-                    .iter()
-                    .any(|line| line.contains(&format!("Not included: {} = {} (", change.target, change.to)));
-                assert_eq!(left_out, (form.takes)(change).is_err(), "{}: {}", form.name, change.target);
-                let value = if change.to.len() > 3 { change.to.as_str() } else { continue };
-                let is_included = body.iter().any(|line| line.contains(value));
-                assert!(is_included != left_out, "{}: {} in\n{text}", form.name, change.target);
-            }
-            assert!(
-                everything().changes.iter().any(|change| (form.takes)(change).is_ok()),
-                "{} supports no change",
-                form.name
-            );
-            assert!(text.starts_with(&format!("{} Written by linerate 0.1.0 on 2026-11-22: ", form.comment)));
-            assert!(text.contains("Evidence: runs 1 and 2.") && text.ends_with('\n'));
-        }
-    }
-
-    #[test]
-    fn an_empty_plan_is_a_heading() {
-        let plan = ChangePlan { changes: Vec::new(), ..everything() };
-        for form in FORMATS {
-            let text = form.export(&plan, &ExportHeading::default());
-            assert!(text.lines().all(|line| line.starts_with(form.comment)), "{text}");
-        }
-    }
-
-    #[test]
-    fn known_lines_of_each_format() {
-        let expected: [(&str, &[&str]); 8] = [
-            ("sysctl.d", &["net.ipv4.tcp_rmem = 4096 131072 67108864", "# it is needed"]),
-            (
-                "ansible",
-                &["  - name: net.ipv4.tcp_rmem", "    value: \"4096 131072 67108864\"", "kernel_settings_sysfs:"],
-            ),
-            ("docker", &["--sysctl 'net.ipv4.tcp_rmem=4096 131072 67108864'"]),
-            ("kubernetes", &["    - name: net.ipv4.tcp_rmem", "      value: \"4096 131072 67108864\""]),
-            ("nixos", &["  \"net.ipv4.tcp_rmem\" = \"4096 131072 67108864\";", "    MTUBytes = \"7100\";"]),
-            ("systemd-link", &["MTUBytes=7100", "RxBufferSize=8200", "GenericReceiveOffload=yes", "OriginalName=eth7"]),
-            ("tuned", &["[sysctl]", "ring=rx 8200 tx 8201", "features=rx-gro on rx-odd-feature off", "mtu=7100"]),
-            ("network-manager", &["802-3-ethernet.mtu 7100", "ethtool.ring-rx 8200", "ethtool.feature-gro on"]),
-        ];
-        for (name, lines) in expected {
-            let text = format(name).expect("listed").export(&everything(), &heading());
-            for line in lines {
-                assert!(text.contains(line), "{line:?} is not in the format {name}:\n{text}");
-            }
-        }
-    }
-
-    #[test]
-    fn values_cannot_break_out() {
-        let setting = ChangeTarget::Setting { key: "net.ipv4.tcp_congestion_control".into() };
-        let plan = ChangePlan { changes: vec![change(setting, "a'\"\n$(reboot)${x}\\")], ..everything() };
-        for form in FORMATS {
-            let text = form.export(&plan, &heading());
-            assert!(text.lines().all(|line| !line.starts_with("$(reboot)")), "{}:\n{text}", form.name);
-        }
-        assert!(format("docker").expect("listed").export(&plan, &heading()).contains(r"a'\''"));
-        assert!(format("nixos").expect("listed").export(&plan, &heading()).contains("\\\" $(reboot)\\${x}\\\\\""));
-    }
 }

@@ -4,15 +4,15 @@ use core::fmt::Write;
 
 use linerate_model::change::{ChangeTarget, DeviceAttribute, HostChange, LinkAttribute};
 
-use super::{PlanFormat, by_interface, one_line, shell_quoted};
+use super::text::{one_line, shell_quoted};
+use super::{ExportedFile, HostChanges, PlanFormat, by_interface};
 
 pub(super) const FORMAT: PlanFormat = PlanFormat {
     name: "network-manager",
-    title: "commands for NetworkManager",
-    use_it: "A shell script. `nmcli device reapply INTERFACE` applies it, for rings and channels `nmcli connection \
-        up`.",
+    title: "a script for NetworkManager",
+    use_it: "`sh linerate-nmcli.sh` on the host changes the active profiles and applies them; rings and channels need \
+             `nmcli connection up`.",
     source: "nm-settings-nmcli(5)",
-    comment: "#",
     takes: supports,
     write,
 };
@@ -72,8 +72,12 @@ fn feature_property(feature: &str) -> Option<&'static str> {
     })
 }
 
-fn write(changes: &[&HostChange]) -> String {
-    let mut text = String::new();
+fn write(hosts: &[HostChanges<'_>]) -> Vec<ExportedFile> {
+    hosts.iter().map(|host| host.file("linerate-nmcli.sh", script(&host.changes))).collect()
+}
+
+fn script(changes: &[&HostChange]) -> String {
+    let mut text = "#!/bin/sh\nset -eu\n".to_owned();
     for (interface, changes) in by_interface(changes) {
         let interface = shell_quoted(interface);
         let _ = writeln!(text, "profile=$(nmcli -g GENERAL.CONNECTION device show {interface})");

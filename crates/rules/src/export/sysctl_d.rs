@@ -4,14 +4,17 @@ use core::fmt::Write;
 
 use linerate_model::change::{ChangeTarget, HostChange};
 
-use super::{PlanFormat, one_line, reason};
+use super::text::{comment, one_line, reason};
+use super::{ExportedFile, HostChanges, PlanFormat};
+
+/// Location of the settings.
+pub(super) const FILE: &str = "etc/sysctl.d/90-linerate.conf";
 
 pub(super) const FORMAT: PlanFormat = PlanFormat {
     name: "sysctl.d",
     title: "kernel settings for sysctl.d",
     use_it: "As /etc/sysctl.d/90-linerate.conf; `sysctl -p FILE` applies it now, each boot does so automatically.",
     source: "sysctl.d(5)",
-    comment: "#",
     takes: supports,
     write,
 };
@@ -23,9 +26,16 @@ fn supports(change: &HostChange) -> Result<(), &'static str> {
     }
 }
 
-fn write(changes: &[&HostChange]) -> String {
-    changes.iter().fold(String::new(), |mut text, change| {
-        let _ = writeln!(text, "# {}\n{} = {}", reason(change), change.target, one_line(&change.to));
+fn write(hosts: &[HostChanges<'_>]) -> Vec<ExportedFile> {
+    hosts.iter().map(|host| host.file(FILE, settings(&host.changes))).collect()
+}
+
+/// Returns the lines of the settings among these changes.
+pub(super) fn settings(changes: &[&HostChange]) -> String {
+    let settings = changes.iter().filter(|change| matches!(change.target, ChangeTarget::Setting { .. }));
+    settings.fold(String::new(), |mut text, change| {
+        let (key, to) = (one_line(&change.target.to_string()), one_line(&change.to));
+        let _ = writeln!(text, "{}{key} = {to}", comment(0, &reason(change)));
         text
     })
 }

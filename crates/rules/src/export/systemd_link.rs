@@ -4,16 +4,16 @@ use core::fmt::Write;
 
 use linerate_model::change::{ChangeTarget, DeviceAttribute, HostChange, LinkAttribute};
 
-use super::{PlanFormat, by_interface, one_line};
+use super::text::{file_name, one_line};
+use super::{ExportedFile, HostChanges, PlanFormat, by_interface};
 
 pub(super) const FORMAT: PlanFormat = PlanFormat {
     name: "systemd-link",
     title: "link files of systemd",
-    use_it: "Each part as /etc/systemd/network/10-linerate-INTERFACE.link. Only the first file that matches a device \
+    use_it: "In /etc/systemd/network; udev applies it when the interface appears. Only the first file that matches a device \
              counts, so the names of 99-default.link are in it. OriginalName is the name before udev gives another: \
              PermanentMACAddress= is better where they differ.",
     source: "systemd.link(5)",
-    comment: "#",
     takes: supports,
     write,
 };
@@ -72,15 +72,31 @@ pub(super) const NAMING_POLICIES: [(&str, &str); 3] = [
     ("MACAddressPolicy", "persistent"),
 ];
 
-fn write(changes: &[&HostChange]) -> String {
-    let mut parts = Vec::new();
+fn write(hosts: &[HostChanges<'_>]) -> Vec<ExportedFile> {
+    let of_host = |host: &HostChanges<'_>| -> Vec<ExportedFile> {
+        links(&host.changes).into_iter().map(|(interface, text)| host.file(&file(interface), text)).collect()
+    };
+    hosts.iter().flat_map(of_host).collect()
+}
+
+/// Returns the location of an interface's file.
+pub(super) fn file(interface: &str) -> String {
+    format!("etc/systemd/network/10-linerate-{}.link", file_name(interface))
+}
+
+/// Returns the file of each interface that has a key.
+pub(super) fn links<'a>(changes: &[&'a HostChange]) -> Vec<(&'a str, String)> {
+    let mut links = Vec::new();
     for (interface, changes) in by_interface(changes) {
-        let mut text = format!("# 10-linerate-{interface}.link\n[Match]\nOriginalName={interface}\n\n[Link]\n");
-        let own = changes.iter().filter_map(|change| key(change));
+        let own: Vec<_> = changes.iter().filter_map(|change| key(change)).collect();
+        if own.is_empty() {
+            continue;
+        }
+        let mut text = format!("[Match]\nOriginalName={interface}\n\n[Link]\n");
         for (key, value) in NAMING_POLICIES.map(|(key, value)| (key, value.to_owned())).into_iter().chain(own) {
             let _ = writeln!(text, "{key}={value}");
         }
-        parts.push(text);
+        links.push((interface, text));
     }
-    parts.join("\n")
+    links
 }

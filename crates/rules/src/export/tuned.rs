@@ -4,7 +4,8 @@ use core::fmt::Write;
 
 use linerate_model::change::{ChangeTarget, DeviceAttribute, HostChange, LinkAttribute};
 
-use super::{PlanFormat, by_interface, one_line};
+use super::text::one_line;
+use super::{ExportedFile, HostChanges, PlanFormat, by_interface};
 
 pub(super) const FORMAT: PlanFormat = PlanFormat {
     name: "tuned",
@@ -12,7 +13,6 @@ pub(super) const FORMAT: PlanFormat = PlanFormat {
     use_it: "As /etc/tuned/profiles/linerate/tuned.conf (before tuned 2.23: /etc/tuned/linerate/tuned.conf); \
     `tuned-adm profile linerate` applies it. With include= in [main] it extends another profile.",
     source: "tuned.conf(5), tuned-profiles(7), the plugins net, sysctl and sysfs",
-    comment: "#",
     takes: supports,
     write,
 };
@@ -28,8 +28,13 @@ fn supports(change: &HostChange) -> Result<(), &'static str> {
     }
 }
 
-fn write(changes: &[&HostChange]) -> String {
-    let mut text = "[main]\nsummary=Changes that linerate measured as a gain on this host\n".to_owned();
+fn write(hosts: &[HostChanges<'_>]) -> Vec<ExportedFile> {
+    let location = "etc/tuned/profiles/linerate/tuned.conf";
+    hosts.iter().map(|host| host.file(location, profile(&host.changes))).collect()
+}
+
+fn profile(changes: &[&HostChange]) -> String {
+    let mut text = "[main]\nsummary=Network settings proposed by linerate for this host\n".to_owned();
     for (section, is_file) in [("sysctl", false), ("sysfs", true)] {
         let of_section = |change: &&&HostChange| match &change.target {
             ChangeTarget::Setting { .. } => !is_file,
@@ -41,7 +46,7 @@ fn write(changes: &[&HostChange]) -> String {
             let _ = writeln!(text, "\n[{section}]");
         }
         for change in lines {
-            let _ = writeln!(text, "{}={}", change.target, one_line(&change.to));
+            let _ = writeln!(text, "{}={}", one_line(&change.target.to_string()), one_line(&change.to));
         }
     }
     for (interface, changes) in by_interface(changes) {

@@ -31,7 +31,7 @@ pub(super) fn export(
     let written = written
         .and_then(|()| sink.flush().map_err(|cause| HistoryError::Stream { operation: "writing the export", cause }));
     match written {
-        // A reader that closed the pipe (`| head`) is no error.
+        // A reader that closed the pipe (`| head`) is no error; any other has been reported.
         Err(HistoryError::Stream { cause, .. }) if out.is_none() && cause.kind() == io::ErrorKind::BrokenPipe => {
             Ok(ExitStatus::Success)
         }

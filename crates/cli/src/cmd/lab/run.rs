@@ -25,6 +25,9 @@ use crate::recorder::{self, GuestMailbox};
 /// Number of lines of the guest's kernel log in an error.
 const LOG_LINES: usize = 12;
 
+/// Variables that a guest gets from this linerate, not from its environment.
+const OWN_VARIABLES: [&str; 4] = [LOCATION_VARIABLE, recorder::RESULT_FILE, recorder::PATH_NAME, recorder::START_TIME];
+
 /// Runs the given command, or the path's scenario.
 pub(crate) fn run(arguments: &LabRunArguments) -> std::process::ExitCode {
     let found = match &arguments.path {
@@ -209,6 +212,8 @@ fn prepare(found: FoundPath, command: &[String], options: &LabOptions) -> Result
     let writable = writable(&directory, capture.as_ref(), mailbox.as_ref());
     let mut environment = environment(&linerate, mailbox.as_ref());
     environment.push((recorder::PATH_NAME.to_owned(), description.name.clone()));
+    let start = clock::realtime_now().since_unix_epoch().as_nanos();
+    environment.push((recorder::START_TIME.to_owned(), start.to_string()));
     let command = GuestCommand { arguments, namespace: NEAR.to_owned(), environment, directory };
     let path = LabPath { name: description.name.clone(), description: text, seed: description.seed };
     let request = SessionRequest {
@@ -290,7 +295,7 @@ fn environment(linerate: &Path, mailbox: Option<&GuestMailbox>) -> Vec<(String, 
     let mut variables: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| name != "PATH" && name != "COLUMNS" && name != "TMPDIR")
-        .filter(|(name, _)| name != LOCATION_VARIABLE && name != recorder::RESULT_FILE && name != recorder::PATH_NAME)
+        .filter(|(name, _)| !OWN_VARIABLES.contains(&name.as_str()))
         .collect();
     let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
     let own = linerate.parent().map(|parent| format!(":{}", parent.display())).unwrap_or_default();

@@ -44,7 +44,9 @@ pub(crate) fn run(arguments: &PathArguments) -> ExitStatus {
 }
 
 fn options(arguments: &PathArguments) -> PathOptions {
-    let target = ProbeTarget { without_server: arguments.no_server, ..arguments.common.target(&arguments.host) };
+    // A reflector's own port means that no server is expected.
+    let without_server = arguments.no_server || arguments.stamp_port != Port::STAMP;
+    let target = ProbeTarget { without_server, ..arguments.common.target(&arguments.host) };
     PathOptions {
         stamp_port: arguments.stamp_port,
         count: PacketCount::new(arguments.count),

@@ -1,11 +1,13 @@
 //! The command line of `linerate tune`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueHint};
 use linerate_change::ChangeId;
 use linerate_operate::tuning::{FarAddress, HostOptions};
-use linerate_rules::export::{self, FORMATS};
+use linerate_rules::export::{self, FORMATS, PlanFormat};
 use linerate_rules::tuning::TuningGoal;
 use linerate_units::{BitRate, StreamCount};
 
@@ -28,7 +30,8 @@ const AFTER_HELP: &str = "Examples:\n  \
     linerate tune undo                             roll back the latest changes in effect\n  \
     linerate tune export --format nixos            changes in effect, in another tool's format\n\n\
     Exit codes: 0 kept, planned, or nothing to change; 1 a limit was found and not removed; 2 usage or environment; 3 \
-    interrupted and rolled back; 4 privilege needed; 5 tried and rolled back.";
+    interrupted and rolled back; 4 privilege needed; 5 tried and rolled back. With --export: 1 also when the format \
+                          cannot express every change; each is named on standard error and in the files.";
 
 /// `linerate tune`.
 #[derive(Debug, Args)]
@@ -50,6 +53,12 @@ pub(crate) struct TuneArguments {
     /// Apply a plan computed without a measurement, on trial until confirmed
     #[arg(long, requires = "rate", conflicts_with_all = ["dry_run", "export"])]
     pub(crate) apply: bool,
+    /// Only print the plan in another tool's format, one section per file
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    pub(crate) export: Option<&'static PlanFormat>,
+    /// Directory in which to write the exported files, one directory per host [default: the standard output]
+    #[arg(long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath, requires = "export")]
+    pub(crate) out: Option<PathBuf>,
     /// Options of the run.
     #[command(flatten)]
     pub(crate) options: TuneOptions,
@@ -94,9 +103,6 @@ pub(crate) struct TuneOptions {
     /// Maximum pairs of measurements per group of changes; at least five are significant
     #[arg(long, value_name = "COUNT", default_value = "12", value_parser = clap::value_parser!(u8).range(5..=50))]
     pub(crate) max_pairs: u8,
-    /// Only print the plan in another tool's format
-    #[arg(long, value_name = "FORMAT", value_parser = format)]
-    pub(crate) export: Option<&'static export::PlanFormat>,
 }
 
 impl TuneOptions {
@@ -105,7 +111,7 @@ impl TuneOptions {
         HostOptions {
             far: self.far.clone(),
             far_program: self.far_program.clone(),
-            dry_run: self.dry_run || self.export.is_some(),
+            dry_run: self.dry_run,
             until_reboot: self.until_reboot,
         }
     }
@@ -122,8 +128,11 @@ pub(crate) enum TuneAction {
     /// Print changes in effect in another tool's format
     Export {
         /// Output format
-        #[arg(short, long, default_value = "sysctl.d", value_parser = format)]
-        format: &'static export::PlanFormat,
+        #[arg(short, long, default_value = "sysctl.d", value_parser = formats())]
+        format: &'static PlanFormat,
+        /// Directory in which to write the files [default: the standard output]
+        #[arg(long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath)]
+        out: Option<PathBuf>,
         /// Number of the changes [default: all in effect]
         id: Option<ChangeId>,
     },
@@ -145,9 +154,7 @@ fn streams(text: &str) -> Result<StreamCount, String> {
     }
 }
 
-fn format(text: &str) -> Result<&'static export::PlanFormat, String> {
-    export::format(text).ok_or_else(|| {
-        let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-        format!("unknown format (expected one of: {})", names.join(", "))
-    })
+fn formats() -> impl TypedValueParser<Value = &'static PlanFormat> {
+    let values = FORMATS.iter().map(|format| PossibleValue::new(format.name).help(format.title));
+    PossibleValuesParser::new(values).map(|name| export::format(&name).expect("one of the possible values"))
 }

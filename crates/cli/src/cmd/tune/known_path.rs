@@ -7,12 +7,13 @@ use linerate_documents::tune;
 use linerate_operate::diagnose::RunStart;
 use linerate_operate::tuning::document;
 use linerate_operate::tuning::given::{self, Confirmation, GivenPath, planned};
-use linerate_rules::export::ExportHeading;
+use linerate_rules::export::HostPlan;
 use linerate_rules::tuning::{HostEnd, TuningProposal};
-use linerate_sys::terminal;
+use linerate_sys::{host, terminal};
 use linerate_units::display;
 
 use super::arguments::TuneArguments;
+use super::export;
 use super::terminal::{TerminalInterface, plan_lines, say};
 use crate::cmd::measurement::{interrupts, own_arguments};
 use crate::console;
@@ -25,9 +26,15 @@ const CONFIRMATION: Duration = Duration::from_secs(60);
 pub(super) fn run(arguments: &TuneArguments) -> ExitStatus {
     let begun = RunStart::now();
     let proposal = path_of(arguments).propose();
-    if let Some(format) = arguments.options.export {
-        console::data(&format.export(&proposal.plan(HostEnd::Near, None, begun.at), &heading(&begun, String::new())));
-        return ExitStatus::Success;
+    if let Some(format) = arguments.export {
+        let (rate, round_trip) = (arguments.rate.unwrap_or_default(), arguments.rtt.unwrap_or_default());
+        let evidence = format!(
+            "computed for {} over {}, not measured; the far end needs its own",
+            display::rate(rate),
+            display::duration(round_trip)
+        );
+        let plan = HostPlan { host: host::host_name(), plan: proposal.plan(HostEnd::Near, None, begun.at) };
+        return export::write(format, arguments.out.as_deref(), &[plan], &export::heading(begun.at, evidence));
     }
     if arguments.apply && !proposal.is_empty() {
         return apply(arguments, &begun, &proposal);
@@ -49,15 +56,6 @@ fn run_of(
 ) -> RunDocument {
     let document = planned(&path_of(arguments), arguments.common.port, begun, proposal, kept);
     RunDocument { arguments: own_arguments(), ..document.into() }
-}
-
-/// Header of an export.
-pub(super) fn heading(begun: &RunStart, evidence: String) -> ExportHeading {
-    ExportHeading {
-        linerate_version: env!("CARGO_PKG_VERSION").to_owned(),
-        date: linerate_sys::clock::format_utc(begun.at, "%Y-%m-%d %H:%M UTC"),
-        evidence,
-    }
 }
 
 fn show(arguments: &TuneArguments, begun: &RunStart, proposal: &TuningProposal, kept: &[tune::KeptSet]) {

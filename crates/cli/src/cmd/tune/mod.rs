@@ -13,9 +13,11 @@ use linerate_model::parameters::TestParameters;
 use linerate_operate::diagnose::{RunStart, TransferRequest};
 use linerate_operate::tuning::course::{ComparisonMode, TuningEnd, TuningFailure, TuningOutcome, TuningSettings};
 use linerate_operate::tuning::document::{self, TuningResult};
-use linerate_operate::tuning::{FarAddress, agent, carry_out, notes, plan_of};
+use linerate_operate::tuning::{FarAddress, HostOptions, agent, carry_out, notes, plan_of};
+use linerate_rules::export::{HostPlan, PlanFormat};
 use linerate_rules::judge::PairBudget;
 use linerate_rules::tuning::HostEnd;
+use linerate_sys::host;
 use linerate_sys::signals::InterruptSignals;
 
 pub(crate) use arguments::{TuneArguments, TuneOptions};
@@ -27,12 +29,13 @@ use crate::cmd::measurement::{MeasurementArguments, interrupts, own_arguments};
 use crate::cmd::{audit, diagnose, rollback};
 use crate::console;
 use crate::exit::ExitStatus;
+use crate::recorder::{display_host, display_time};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &TuneArguments) -> ExitStatus {
     match (&arguments.action, &arguments.host) {
         (Some(TuneAction::Undo { id }), _) => rollback::roll_back_changes(*id),
-        (Some(TuneAction::Export { format, id }), _) => export::run(format, *id),
+        (Some(TuneAction::Export { format, out, id }), _) => export::changes(format, out.as_deref(), *id),
         (None, Some(host)) => measured(arguments, host),
         (None, None) if arguments.rate.is_some() => known_path::run(arguments),
         (None, None) => run_audit(arguments),
@@ -87,20 +90,19 @@ fn measured(arguments: &TuneArguments, host: &str) -> ExitStatus {
     };
     let (how, common) = (&arguments.options, &arguments.common);
     let options = how.host_options();
+    let options = HostOptions { dry_run: options.dry_run || arguments.export.is_some(), ..options };
     let surroundings = common.local_environment(host);
     let begun = RunStart::now();
     let settings = settings(how, common, host, parameters, &begun);
-    let quiet = common.quiet || how.export.is_some();
+    let quiet = common.quiet || arguments.export.is_some();
     let total = settings.transfer.end.time_limit();
     let mut guide = TerminalInterface::new(quiet, how.yes, how.confirm_within, total, stop);
     let done = match carry_out(&options, &settings, &mut guide, stop) {
         Ok(done) => done,
         Err(failure) => return failed(&failure),
     };
-    if let Some(format) = how.export {
-        let plan = plan_of(&done.outcome, HostEnd::Near, &begun);
-        console::data(&format.export(&plan, &known_path::heading(&begun, format!("measured to {host}"))));
-        return exit_of(&done.outcome, how);
+    if let Some(format) = arguments.export {
+        return export_plans(arguments, format, host, &done.outcome, &begun);
     }
     let asked = TransferRequest { host, port: common.port, transfer: &arguments.transfer };
     let notes = notes(&done, &options, guide.has_no_terminal);
@@ -122,6 +124,27 @@ fn measured(arguments: &TuneArguments, host: &str) -> ExitStatus {
         common.print_and_record(&run);
     }
     exit_of(&done.outcome, how)
+}
+
+/// Exports the plans of both hosts.
+fn export_plans(
+    arguments: &TuneArguments,
+    format: &PlanFormat,
+    host: &str,
+    outcome: &TuningOutcome,
+    begun: &RunStart,
+) -> ExitStatus {
+    if let Some(failure) = &outcome.failure {
+        console::error(&failure.text, None);
+        return exit_of(outcome, &arguments.options);
+    }
+    let plans = [(HostEnd::Near, host::host_name()), (HostEnd::Far, host.to_owned())]
+        .map(|(end, host)| HostPlan { host, plan: plan_of(outcome, end, begun) });
+    let evidence = format!("measured to {}", display_host(host));
+    let heading = export::heading(display_time(begun.at), evidence);
+    let exit = export::write(format, arguments.out.as_deref(), &plans, &heading);
+    let has_other_end = outcome.ended != TuningEnd::Planned;
+    if exit == ExitStatus::Success && has_other_end { exit_of(outcome, &arguments.options) } else { exit }
 }
 
 pub(crate) fn failed(failure: &TuningFailure) -> ExitStatus {
@@ -155,7 +178,7 @@ pub(crate) fn settings(
 pub(crate) fn exit_of(outcome: &TuningOutcome, how: &TuneOptions) -> ExitStatus {
     match outcome.ended {
         TuningEnd::Kept | TuningEnd::NothingToDo => ExitStatus::Success,
-        TuningEnd::Planned if how.dry_run || how.export.is_some() => ExitStatus::Success,
+        TuningEnd::Planned if how.dry_run => ExitStatus::Success,
         TuningEnd::Planned | TuningEnd::Declined | TuningEnd::NoWay => ExitStatus::Missed,
         TuningEnd::RolledBack | TuningEnd::NotConfirmed => ExitStatus::RolledBack,
         TuningEnd::BrokenOff => match &outcome.failure {
