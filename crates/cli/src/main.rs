@@ -4,6 +4,7 @@
 
 mod app;
 mod cmd;
+mod command_line;
 mod console;
 mod exit;
 mod firewall;
@@ -18,7 +19,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use linerate_lab::guest;
 use linerate_lab::session::supervisor;
 
@@ -54,7 +55,8 @@ fn run() -> ExitCode {
     if matches!(own_arguments.as_slice(), [first, second] if first == "tune" && second == "--agent") {
         return cmd::tune::run_agent().into();
     }
-    let app = match CliArguments::try_parse() {
+    let own_arguments = command_line::adapted(&own_arguments, command_line::is_command);
+    let app = match command_line::parse(&own_arguments) {
         Ok(app) => app,
         Err(answer) => return print_answer(&answer),
     };

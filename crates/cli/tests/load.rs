@@ -101,7 +101,7 @@ fn a_stock_iperf3_serves_as_the_load() {
 
 #[test]
 fn a_host_without_a_service_has_only_an_idle_delay() {
-    let ended = run(load(free_port(), &[]), LIMIT).expect_code(0);
+    let ended = run(load(free_port(), &["--no-server"]), LIMIT).expect_code(0);
     let document = ended.json();
     assert_eq!(text(&document, "/peer"), "bare");
     assert_eq!(array(&document, "/phases").len(), 1);

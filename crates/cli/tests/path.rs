@@ -115,8 +115,23 @@ fn a_stock_iperf3_provides_partial_results() {
 }
 
 #[test]
+fn a_closed_port_is_an_error_at_once() {
+    for command in ["path", "load", "rfc6349", "diagnose"] {
+        let started = std::time::Instant::now();
+        let mut refused = linerate();
+        refused.args([command, &format!("127.0.0.1:{}", free_port()), "--quiet"]);
+        let ended = run(refused, LIMIT).expect_code(2);
+        assert!(ended.stderr.contains("nothing listens there"), "{command}: {}", ended.stderr);
+        assert_eq!(ended.stdout, "", "{command}");
+        // A second on an idle machine takes several on a busy one.
+        assert!(started.elapsed().as_secs() < 5, "{command} took {:?}", started.elapsed());
+    }
+}
+
+#[test]
 fn a_host_without_a_service_answers_with_resets() {
-    let document = run(path(free_port(), &["--stamp-port", &free_port().to_string()]), LIMIT).expect_code(0).json();
+    let document =
+        run(path(free_port(), &["--no-server", "--stamp-port", &free_port().to_string()]), LIMIT).expect_code(0).json();
     assert_eq!(text(&document, "/peer"), "bare");
     assert!(number(&document, "/rtt/handshake/count") >= 10.0, "{}", document["rtt"]);
     assert!(document["down"]["packets"].is_null() && document["tcp"].is_null());

@@ -46,7 +46,7 @@ pub(crate) enum FarService {
 pub(crate) const OUTDATED_NOTE: &str =
     "The far end is a linerate without probe sessions: a newer version reports more.";
 
-/// Determines the kind of the far end.
+/// Determines the kind of the far end; without a server it is an error, unless the target allows it.
 pub(crate) fn far_end(target: &ProbeTarget, stop: Option<InterruptSignals>) -> Result<FarService, AbortReason> {
     match ProbeSession::open(target, stop) {
         Ok(session) => Ok(FarService::Probes(Box::new(session))),
@@ -55,7 +55,7 @@ pub(crate) fn far_end(target: &ProbeTarget, stop: Option<InterruptSignals>) -> R
         Err(
             error @ (ProbeError::NoProbeService(AnsweringService::Something | AnsweringService::Silence)
             | ProbeError::Unreachable(_)),
-        ) => Ok(FarService::Neither(error)),
+        ) if target.without_server => Ok(FarService::Neither(error)),
         Err(error) => Err(error.into()),
     }
 }

@@ -84,13 +84,15 @@ pub fn run(
         PathSource::Measure(path) => Some(path::run(path, stop, &mut |event| observer(DiagnoseEvent::Path(event)))),
         PathSource::Known(_) | PathSource::Unknown => None,
     };
-    let halted = course::check(stop).is_err() || (path.is_some() && course::wait(stop, PAUSE).is_err());
+    let is_answered = path.as_ref().is_none_or(|path| path.error.is_none());
+    let pauses = path.is_some() && is_answered;
+    let halted = course::check(stop).is_err() || (pauses && course::wait(stop, PAUSE).is_err());
     let transfer = detailed(&options.transfer);
     let mut watch = TransferObserver::default();
     let error = if halted {
         None
     } else {
-        let is_known = !matches!(options.path, PathSource::Unknown);
+        let is_known = is_answered && !matches!(options.path, PathSource::Unknown);
         let acquaintance = if is_known { PriorContact::Known } else { PriorContact::New };
         client::retry_while_busy(acquaintance, stop, || {
             let outcome = client::run(&transfer, stop.as_ref(), &mut |event| {

@@ -17,7 +17,8 @@ fn no_line_is_wider_than_the_terminal() {
         for (name, run) in runs::all() {
             let style = TextStyle { width: TerminalWidth::new(columns), ..TextStyle::plain() };
             let text = text::render(&[present(&run)], style);
-            for line in text.lines() {
+            // A command is copied as it is, so it stays on one line.
+            for line in text.lines().filter(|line| !line.contains("linerate ")) {
                 assert!(line.chars().count() <= usize::from(columns), "{name}, {columns} columns: {line}");
             }
         }
@@ -33,6 +34,35 @@ fn without_unicode_and_colours_there_is_plain_ascii_only() {
         assert!(other.is_empty(), "{name}: {other}");
         assert!(!text.contains('\u{1b}'), "{name}");
     }
+}
+
+#[test]
+fn summaries_are_twelve_lines_that_fit() {
+    for columns in [60, 80] {
+        for (name, run) in runs::all() {
+            let style = TextStyle { width: TerminalWidth::new(columns), ..TextStyle::plain() };
+            let presentation = present(&run);
+            let text = text::summary(&presentation, style);
+            assert!(text.lines().count() <= text::MAX_SUMMARY_LINES, "{name}: {text}");
+            assert!(!text.lines().any(|line| line.starts_with("  ") && line.contains("  unknown")), "{name}: {text}");
+            let is_command = |line: &str| line.trim_start().starts_with("Next:");
+            for line in text.lines().filter(|line| !is_command(line)) {
+                assert!(line.chars().count() <= usize::from(columns), "{name}, {columns} columns: {line}");
+            }
+            let second = text.lines().nth(1).expect("a result");
+            let start: String = run.verdict.chars().take(12).collect();
+            assert!(second.contains(&start), "the result comes first: {name}: {text}");
+            assert_eq!(text::brief(&presentation, style).lines().count(), 1, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_summary_of_a_bloated_link_ends_with_the_command_that_helps() {
+    let text = text::summary(&present(&runs::load(1)), TextStyle::plain());
+    let last = text.lines().last().expect("a line").trim();
+    assert!(last.starts_with("Next: sudo linerate shape "), "{text}");
+    assert!(last.contains(" --up ") && last.contains(" --down ") && last.contains(" --verify "), "{text}");
 }
 
 #[test]

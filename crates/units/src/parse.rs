@@ -44,7 +44,7 @@ const SIZE_FORMS: &str = "a size such as 64KiB, 6 MiB (powers of 1024), 10MB, 12
 const TIME_FORMS: &str = "a time with its unit, such as 117ms, 2s, 1.5m, 250us, 40ns or 1h";
 const RATIO_FORMS: &str = "a share in percent, such as 0.1 %, 0.1% or 100 %";
 
-/// Parses a rate: `10G`, `10Gbit/s`, `10Gbps`, `1.5Mbit`, `220k`, `125MB/s`.
+/// Parses a rate: `10G`, `10Gb`, `10Gbit/s`, `10Gbps`, `1.5Mbit`, `220k`, `1e9`, `125MB/s`.
 ///
 /// # Errors
 /// Other text, and numbers too large for a rate.
@@ -52,8 +52,8 @@ pub fn rate(text: &str) -> Result<BitRate, QuantityParseError> {
     let parsed = number_and_unit(text).and_then(|(number, unit)| {
         let (factor, unit) = prefix(unit);
         let bits = match unit {
-            "" | "bit" | "bit/s" | "bps" | "b/s" => 1.0,
-            "B/s" => 8.0,
+            "" | "b" | "bit" | "bits" | "bit/s" | "bits/s" | "bps" | "b/s" => 1.0,
+            "B/s" | "Bps" => 8.0,
             _ => return None,
         };
         Some(number * factor * bits)
@@ -80,7 +80,7 @@ pub fn size(text: &str) -> Result<ByteCount, QuantityParseError> {
     }
 }
 
-/// Parses a time, rounded to whole nanoseconds: `117ms`, `2s`, `1.5m` (minutes), `250us`, `40ns`, `1h`, `0`.
+/// Parses a time, rounded to whole nanoseconds: `117ms`, `117msec` (as iproute2 prints it), `2s`, `1.5m` (minutes), `250us`, `40ns`, `1h`, `0`.
 ///
 /// # Errors
 /// Other text. A number without a unit is rejected, except zero: `--rtt 117` must not mean two minutes.
@@ -88,12 +88,12 @@ pub fn time(text: &str) -> Result<Duration, QuantityParseError> {
     let error = || QuantityParseError { text: text.to_owned(), expected: TIME_FORMS };
     let (number, unit) = number_and_unit(text).ok_or_else(error)?;
     let seconds = match unit {
-        "h" => number * 3600.0,
+        "h" | "hour" | "hours" => number * 3600.0,
         "m" | "min" => number * 60.0,
-        "s" => number,
-        "ms" => number / 1e3,
-        "us" | "\u{b5}s" | "\u{3bc}s" => number / 1e6,
-        "ns" => number / 1e9,
+        "s" | "sec" | "secs" => number,
+        "ms" | "msec" | "msecs" => number / 1e3,
+        "us" | "usec" | "usecs" | "\u{b5}s" | "\u{3bc}s" => number / 1e6,
+        "ns" | "nsec" | "nsecs" => number / 1e9,
         "" if number == 0.0 => 0.0,
         _ => return Err(error()),
     };
@@ -127,10 +127,10 @@ impl FromStr for ByteCount {
     }
 }
 
-/// Splits `text` after its number: digits, optionally a point and more digits.
+/// Splits `text` after its number: digits, optionally a point and more digits, optionally an exponent.
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
+    let (number, unit) = text.split_at(end + exponent_length(&text[end..]));
     if !number.starts_with(|c: char| c.is_ascii_digit()) || number.ends_with('.') {
         return None;
     }
@@ -140,6 +140,14 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
         None => unit,
     };
     Some((number.parse().ok()?, unit))
+}
+
+/// Length of an exponent such as `e9` or `e-3` at the start of `text`; no unit begins with one.
+fn exponent_length(text: &str) -> usize {
+    let Some(rest) = text.strip_prefix(['e', 'E']) else { return 0 };
+    let digits = rest.strip_prefix(['-', '+']).unwrap_or(rest);
+    let count = digits.bytes().take_while(u8::is_ascii_digit).count();
+    if count == 0 { 0 } else { text.len() - digits.len() + count }
 }
 
 /// Factor of a unit's prefix, and the unit without it.

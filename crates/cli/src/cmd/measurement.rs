@@ -7,7 +7,7 @@ use clap::Args;
 pub(crate) use linerate_documents::label::DocumentKind;
 use linerate_documents::label::LabelledDocument;
 use linerate_documents::run::RunDocument;
-use linerate_engine::probe::ProbeTarget;
+use linerate_engine::probe::{ProbeError, ProbeTarget};
 use linerate_engine::surroundings::LocalEnvironment;
 use linerate_model::address_family::AddressFamily;
 use linerate_report::throughput_text::TextStyle;
@@ -55,6 +55,12 @@ pub(crate) struct MeasurementArguments {
     /// No progress on the standard error output
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    /// Print all tables and notes, not only the summary
+    #[arg(short, long, conflicts_with_all = ["json", "brief"])]
+    pub(crate) verbose: bool,
+    /// Print only the result in one line
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) brief: bool,
     /// Address and interface options.
     #[command(flatten)]
     pub(crate) network: NetworkArguments,
@@ -83,13 +89,15 @@ impl MeasurementArguments {
         self.record(run);
     }
 
-    /// Prints the run as JSON or text.
+    /// Prints the run as JSON, as a summary, in one line or in full.
     pub(crate) fn show(&self, run: &RunDocument) {
         let run = recorder::for_display(run);
-        if self.json {
-            print_run(&run);
-        } else {
-            console::data(&text::result(&presentation::present(&run), console::data_style()));
+        let style = console::data_style();
+        match () {
+            () if self.json => print_run(&run),
+            () if self.brief => console::data(&text::brief(&presentation::present(&run), style)),
+            () if self.verbose => console::data(&text::result(&presentation::present(&run), style)),
+            () => console::data(&text::summary(&presentation::present(&run), style)),
         }
     }
 
@@ -152,6 +160,20 @@ fn without_commands(arguments: impl Iterator<Item = String>) -> Vec<String> {
         }
     };
     arguments.map(shown).collect()
+}
+
+/// Names the option that does without a server, where there is none.
+pub(crate) fn hint_no_server(error: &ProbeError, effect: &str) {
+    if matches!(error, ProbeError::Unreachable(_) | ProbeError::NoProbeService(_)) {
+        console::note(&format!("Run `linerate serve` there, or an iperf3 server; --no-server {effect}."));
+    }
+}
+
+/// Prints one line per missed threshold, on standard error.
+pub(crate) fn report_missed(missed: &[String]) {
+    for line in missed {
+        console::note(&format!("missed: {line}"));
+    }
 }
 
 /// Progress line that is replaced while a measurement runs on a terminal.

@@ -31,6 +31,8 @@ pub struct ProbeTarget {
     pub device: Option<String>,
     /// Time limit for connecting; `None` is the kernel's own, about two minutes.
     pub connect_timeout: Option<Duration>,
+    /// True when a host without a server is measured, too, as far as ICMP and STAMP allow.
+    pub without_server: bool,
 }
 
 /// Segment size of the control connection: it must get through where full packets vanish silently (RFC 2923), as such
@@ -47,6 +49,7 @@ impl ProbeTarget {
             family: None,
             bind: None,
             device: None,
+            without_server: false,
             connect_timeout: Some(Duration::from_secs(10)),
         }
     }

@@ -97,15 +97,25 @@ fn validate(name: String, raw: &RawPath) -> Result<PathDescription, DescriptionP
     let traffic = raw.traffic.iter().map(|traffic| traffic::traffic(traffic, &hosts)).collect::<Result<_, _>>()?;
     Ok(PathDescription {
         name,
-        story: single_line(&raw.story, "story")?,
-        source: single_line(&raw.source, "source")?,
-        label: label(&raw.label)?,
-        scenario: scenario_arguments(&raw.scenario)?,
+        story: optional_line(raw.story.as_ref(), "story")?,
+        source: optional_line(raw.source.as_ref(), "source")?,
+        label: raw.label.as_ref().map_or(Ok(PathLabel::None), label)?,
+        scenario: raw.scenario.as_ref().map_or_else(|| Ok(default_scenario()), scenario_arguments)?,
         seed: seed(raw.seed.as_ref())?,
         hosts,
         links,
         traffic,
     })
+}
+
+/// Scenario of a path that names none.
+fn default_scenario() -> Vec<String> {
+    ["test", "far"].map(str::to_owned).into()
+}
+
+/// One line, empty where the key is absent: a private path needs no story.
+fn optional_line(text: Option<&Spanned<String>>, what: &str) -> Result<String, DescriptionProblem> {
+    text.map_or_else(|| Ok(String::new()), |text| single_line(text, what))
 }
 
 /// One non-empty line.

@@ -11,10 +11,10 @@ use toml::Spanned;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawPath {
-    pub(super) story: Spanned<String>,
-    pub(super) source: Spanned<String>,
-    pub(super) label: Spanned<String>,
-    pub(super) scenario: Spanned<String>,
+    pub(super) story: Option<Spanned<String>>,
+    pub(super) source: Option<Spanned<String>>,
+    pub(super) label: Option<Spanned<String>>,
+    pub(super) scenario: Option<Spanned<String>>,
     pub(super) seed: Option<Spanned<i64>>,
     #[serde(default)]
     pub(super) host: BTreeMap<Spanned<String>, RawHost>,

@@ -580,11 +580,19 @@ fn every_mistake_elsewhere_is_reported_with_its_line() {
 }
 
 #[test]
+fn a_private_path_needs_no_texts() {
+    let text = plain("");
+    let texts = ["story = \"s\"\n", "source = \"s\"\n", "label = \"none\"\n", "scenario = \"test far\"\n"];
+    let bare = texts.iter().fold(text, |text, line| text.replace(line, ""));
+    let path = PathDescription::parse("plain", &bare).expect("a path");
+    assert_eq!((path.story.as_str(), path.label), ("", PathLabel::None));
+    assert_eq!(path.scenario, ["test", "far"]);
+}
+
+#[test]
 fn missing_parts_are_reported_at_the_top() {
     let text = plain("");
     let without = |part: &str| text.replace(part, "");
-    expect_error(&without("story = \"s\"\n"), 1, "missing key `story`", "add the key");
-    expect_error(&without("label = \"none\"\n"), 1, "missing key `label`", "add the key");
     let no_link = text.split("[[link]]").next().unwrap_or_default();
     expect_error(no_link, 1, "no link joins near and far", "add a [[link]]");
     expect_error(&without("[host.far]\n"), 7, "the host 'far' is not described", "[host.far]");

@@ -35,6 +35,7 @@ pub fn compare<'a>(before: &'a RunDocument, after: &'a RunDocument) -> Presentat
         tables: [pairs_table(pairs), environment_differences(&comparison.environment)].into_iter().flatten().collect(),
         notes: notes(before, after),
         environment: environments(before, after),
+        next: None,
     }
 }
 

@@ -26,6 +26,7 @@ pub fn present_document(kind: DocumentKind, document: &Map<String, Value>) -> Pr
         tables: Vec::new(),
         notes: Vec::new(),
         environment: Vec::new(),
+        next: None,
     };
     let mut values = ReportTable::new("values", "Values", &["Name", "Value"]);
     for (key, value) in document.iter().filter(|(key, _)| !HEAD_KEYS.contains(&key.as_str())) {

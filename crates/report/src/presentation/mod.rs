@@ -10,6 +10,7 @@ mod charts;
 mod comparison;
 mod document;
 mod environment;
+mod next_command;
 mod quantity;
 mod reasons;
 pub mod views;
@@ -51,9 +52,32 @@ pub struct Presentation<'a> {
     pub notes: Vec<String>,
     /// Environment of both ends.
     pub environment: Vec<ReportTable>,
+    /// Command that follows from the result.
+    pub next: Option<String>,
 }
 
+/// Figures that say most about a run, by kind, in order of importance.
+const LEAD_FIGURES: [&str; 10] = [
+    "added_up_p95",
+    "added_down_p95",
+    "goodput_up",
+    "goodput_down",
+    "rpm_both",
+    "capacity_up",
+    "capacity_down",
+    "rtt_idle_median",
+    "loss_up",
+    "loss_down",
+];
+
 impl Presentation<'_> {
+    /// The figures, those of [`LEAD_FIGURES`] first.
+    pub(crate) fn lead_figures(&self) -> impl Iterator<Item = &KeyFigure> {
+        let is_lead = |figure: &&KeyFigure| LEAD_FIGURES.contains(&figure.name.as_str());
+        let lead = LEAD_FIGURES.iter().filter_map(|name| self.figures.iter().find(|figure| figure.name == *name));
+        lead.chain(self.figures.iter().filter(move |figure| !is_lead(figure)))
+    }
+
     /// True when there is a result to show first; a document that only lists facts has none.
     pub(crate) fn has_verdict(&self) -> bool {
         self.badge.is_some() || !self.verdict.is_empty()
@@ -214,6 +238,7 @@ pub fn present(run: &RunDocument) -> Presentation<'_> {
         tables: Vec::new(),
         notes: Vec::new(),
         environment: environment::tables(&run.environment),
+        next: next_command::next_command(run),
     };
     views::complete(&mut presentation, run);
     presentation

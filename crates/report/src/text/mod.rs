@@ -5,6 +5,7 @@
 //! ([`crate::escape`]).
 
 mod plots;
+mod summary;
 mod table;
 mod wrap;
 
@@ -12,6 +13,7 @@ use crate::escape;
 use crate::footnotes::Footnotes;
 use crate::presentation::{BadgeTone, KeyFigure, Presentation, VerdictBadge};
 use crate::throughput_text::{TextColour, TextStyle};
+pub use summary::{MAX_SUMMARY_LINES, brief, summary};
 pub use wrap::wrap_text;
 use wrap::{columns, push_line, push_wrapped};
 
@@ -42,6 +44,10 @@ fn page(presentation: &Presentation<'_>, style: TextStyle, environment: bool) ->
     }
     for table in &presentation.tables {
         table::push(&mut text, table, &mut footnotes, style);
+    }
+    if let Some(command) = &presentation.next {
+        title(&mut text, "Next", style);
+        push_line(&mut text, &format!("  {}", style.ascii(&escape::line(command))));
     }
     if !presentation.notes.is_empty() {
         title(&mut text, "Notes", style);

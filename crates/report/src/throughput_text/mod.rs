@@ -11,7 +11,7 @@ mod style;
 mod verdict;
 
 pub use progress::{TestProgress, progress_line};
-pub use result::result_text;
+pub use result::{conclusion, conclusion_details, heading, result_text, run_details, run_summary, summary_text};
 pub(crate) use style::TextColour;
 pub use style::{TerminalWidth, TextStyle};
 pub use verdict::sentence;

@@ -1,28 +1,108 @@
-//! Result of a series, for people: two lines per run, its limit, then the comparison of the runs.
+//! Result of a series, for people: two lines per run as it ends, then what follows from all runs; in full on request.
 
 use linerate_model::report::{CpuUtilization, TestTermination};
+use linerate_model::summary::DurationDistribution;
 use linerate_model::throughput::{ThroughputResult, ThroughputRun};
-use linerate_units::{SegmentCount, display};
+use linerate_units::{Port, SegmentCount, display};
 
 use super::style::{TextColour, TextStyle};
 use super::verdict::{self, whole_percent};
 use super::{diagnosis, run_comparison};
 use crate::escape;
 
-/// Renders the whole result, to be read in a few seconds; each line ends with a line feed.
+/// Lines of a summary, the runs and the heading included.
+const MAX_LINES: usize = crate::text::MAX_SUMMARY_LINES;
+/// Widths of the first two columns of a run's second line; runs are shown as they end, so the widths are fixed.
+const COLUMNS: [usize; 2] = [34, 15];
+
+/// Renders the whole result with all details; each line ends with a line feed.
 #[must_use]
 pub fn result_text(result: &ThroughputResult, style: TextStyle) -> String {
-    let mut text = heading(result, style);
-    let details: Vec<_> = result.runs.iter().map(|run| RunDetails::of(result, run, style)).collect();
-    let columns = RunDetails::widths(&details);
+    let mut text = heading(&result.host, result.port, result.idle_rtt.as_ref(), style);
     let mut flow = None;
-    for (run, details) in result.runs.iter().zip(&details) {
+    for run in &result.runs {
         if flow.replace(run.direction) != Some(run.direction) {
             text.push('\n');
         }
-        push_run(&mut text, run, details, columns, style);
+        text.push_str(&run_details(run, result.idle_rtt.as_ref(), style));
     }
-    let sentences = run_comparison::sentences(result, style);
+    text.push_str(&conclusion_details(result, style));
+    text
+}
+
+/// Renders the same in at most twelve lines, as [`heading`], [`run_summary`] and [`conclusion`] show it run by run.
+#[must_use]
+pub fn summary_text(result: &ThroughputResult, style: TextStyle) -> String {
+    let mut text = heading(&result.host, result.port, result.idle_rtt.as_ref(), style);
+    for run in &result.runs {
+        text.push_str(&run_summary(run, result.idle_rtt.as_ref(), style));
+    }
+    let conclusion = conclusion(result, MAX_LINES.saturating_sub(text.lines().count()), style);
+    text + &conclusion
+}
+
+/// Renders the line above the runs.
+#[must_use]
+pub fn heading(host: &str, port: Port, idle: Option<&DurationDistribution>, style: TextStyle) -> String {
+    let host = escape::line(host);
+    let idle = match idle {
+        Some(idle) => format!("idle RTT {}", style.duration(idle.median)),
+        None => "idle RTT unknown".to_owned(),
+    };
+    let separator = style.pick("·", "-");
+    format!("{} {separator} port {port} {separator} {idle}\n", style.paint(TextColour::Bold, &host))
+}
+
+/// Renders a run in two lines: its rate and limit, then round trip, retransmits and processors as far as they fit.
+#[must_use]
+pub fn run_summary(run: &ThroughputRun, idle: Option<&DurationDistribution>, style: TextStyle) -> String {
+    let mut text = run_line(run, style);
+    if run.rate().is_some() {
+        let details = RunDetails::of(run, idle, style);
+        push_line(&mut text, &style.paint(TextColour::Dim, &details.one_line(style)));
+    }
+    push_ending(&mut text, run, style);
+    text
+}
+
+/// Renders a run with all its details.
+#[must_use]
+pub fn run_details(run: &ThroughputRun, idle: Option<&DurationDistribution>, style: TextStyle) -> String {
+    let mut text = run_line(run, style);
+    if run.rate().is_some() {
+        RunDetails::of(run, idle, style).push(&mut text, style);
+        push_diagnosis(&mut text, run, style);
+    }
+    push_ending(&mut text, run, style);
+    text
+}
+
+/// Renders what follows from all runs, with the next command last, in at most `lines` lines.
+#[must_use]
+pub fn conclusion(result: &ThroughputResult, lines: usize, style: TextStyle) -> String {
+    let next = run_comparison::next_command(result).map_or_else(String::new, |command| {
+        format!("  {} {}\n", style.paint(TextColour::Dim, "Next:"), style.ascii(&command))
+    });
+    let limit = result.runs.iter().find_map(|run| diagnosis::sentence(run.diagnosis.as_ref()?));
+    let sentences = limit.into_iter().chain(run_comparison::sentences(result, style));
+    let mut text = String::new();
+    for sentence in sentences {
+        let mut wrapped = String::new();
+        push_wrapped(&mut wrapped, &style.ascii(&escape::line(&sentence)), "  ", style, None);
+        if text.lines().count() + wrapped.lines().count() + next.lines().count() > lines {
+            break;
+        }
+        text.push_str(&wrapped);
+    }
+    text + &next
+}
+
+/// Renders what follows from all runs, in full.
+#[must_use]
+pub fn conclusion_details(result: &ThroughputResult, style: TextStyle) -> String {
+    let mut text = String::new();
+    let hint = run_comparison::diagnose_hint(result);
+    let sentences: Vec<String> = run_comparison::sentences(result, style).into_iter().chain(hint).collect();
     if !sentences.is_empty() {
         text.push('\n');
     }
@@ -32,17 +112,7 @@ pub fn result_text(result: &ThroughputResult, style: TextStyle) -> String {
     text
 }
 
-fn heading(result: &ThroughputResult, style: TextStyle) -> String {
-    let host = escape::line(&result.host);
-    let idle = match &result.idle_rtt {
-        Some(idle) => format!("idle RTT {}", style.duration(idle.median)),
-        None => "idle RTT unknown".to_owned(),
-    };
-    let separator = style.pick("·", "-");
-    format!("{} {separator} port {} {separator} {idle}\n", style.paint(TextColour::Bold, &host), result.port)
-}
-
-fn push_run(text: &mut String, run: &ThroughputRun, details: &RunDetails, columns: [usize; 2], style: TextStyle) {
+fn run_line(run: &ThroughputRun, style: TextStyle) -> String {
     let measured = run.rate();
     let rate = measured.map_or_else(|| "no data".to_owned(), |measured| display::rate(measured.rate));
     let label = style.run_label(run.direction, run.streams);
@@ -51,11 +121,12 @@ fn push_run(text: &mut String, run: &ThroughputRun, details: &RunDetails, column
         let (verdict, paint) = verdict::verdict_text(run);
         format!("   {}", style.paint(paint, &verdict))
     });
-    push_line(text, &format!("  {label:<17}  {rate}{verdict}"));
-    if measured.is_some() {
-        details.push(text, columns, style);
-        push_diagnosis(text, run, style);
-    }
+    let mut text = String::new();
+    push_line(&mut text, &format!("  {label:<17}  {rate}{verdict}"));
+    text
+}
+
+fn push_ending(text: &mut String, run: &ThroughputRun, style: TextStyle) {
     if let Some(ending) = ending(&run.report.termination) {
         push_wrapped(text, &ending, "    ", style, Some(TextColour::Red));
     }
@@ -80,7 +151,7 @@ struct RunDetails {
 }
 
 impl RunDetails {
-    fn of(result: &ThroughputResult, run: &ThroughputRun, style: TextStyle) -> Self {
+    fn of(run: &ThroughputRun, idle: Option<&DurationDistribution>, style: TextStyle) -> Self {
         let retransmits = match run.retransmits() {
             Some(count) if count == SegmentCount::new(1) => "1 retransmit ".to_owned(),
             Some(count) => format!("{count} retransmits"),
@@ -89,23 +160,34 @@ impl RunDetails {
         let cpu =
             |cpu: Option<CpuUtilization>| cpu.map_or_else(|| "unknown".to_owned(), |cpu| whole_percent(cpu.total));
         let (here, there) = (cpu(run.report.local_cpu), cpu(run.report.remote_cpu));
-        Self {
-            round_trip: round_trip(result, run, style),
-            retransmits,
-            processors: format!("CPU {here}, peer {there}"),
-        }
+        Self { round_trip: round_trip(idle, run, style), retransmits, processors: format!("CPU {here}, peer {there}") }
     }
 
-    /// Widths of the first two columns.
-    fn widths(all: &[Self]) -> [usize; 2] {
-        let widest =
-            |column: fn(&Self) -> &String| all.iter().map(|row| column(row).chars().count()).max().unwrap_or(0);
-        [widest(|row| &row.round_trip), widest(|row| &row.retransmits)]
+    /// All columns, aligned.
+    fn columns(&self) -> String {
+        let [first, second] = COLUMNS;
+        format!("    {:<first$}  {:>second$}  {}", self.round_trip, self.retransmits, self.processors)
+    }
+
+    /// The columns that fit into one line.
+    fn one_line(&self, style: TextStyle) -> String {
+        let row = self.columns();
+        if style.width.fits(&row) {
+            return row;
+        }
+        let mut line = format!("    {}", self.round_trip);
+        for piece in [self.retransmits.trim_end(), &self.processors] {
+            let longer = format!("{line}, {piece}");
+            if style.width.fits(&longer) {
+                line = longer;
+            }
+        }
+        line
     }
 
     /// Appends the columns, or several lines where they are too wide.
-    fn push(&self, text: &mut String, [first, second]: [usize; 2], style: TextStyle) {
-        let row = format!("    {:<first$}   {:>second$}   {}", self.round_trip, self.retransmits, self.processors);
+    fn push(&self, text: &mut String, style: TextStyle) {
+        let row = self.columns();
         if style.width.fits(&row) {
             return push_line(text, &style.paint(TextColour::Dim, &row));
         }
@@ -124,11 +206,11 @@ impl RunDetails {
 }
 
 /// `RTT 18.5 → 18.9 ms, p95 45.2 ms`: idle, then the median and the 95th percentile under load.
-fn round_trip(result: &ThroughputResult, run: &ThroughputRun, style: TextStyle) -> String {
+fn round_trip(idle: Option<&DurationDistribution>, run: &ThroughputRun, style: TextStyle) -> String {
     let Some(loaded) = run.loaded_rtt() else { return "RTT under load unknown".to_owned() };
     let median = style.duration(loaded.median);
     let p95 = style.duration(loaded.p95);
-    let Some(idle) = &result.idle_rtt else { return format!("RTT {median} loaded, p95 {p95}") };
+    let Some(idle) = idle else { return format!("RTT {median} loaded, p95 {p95}") };
     let idle = style.duration(idle.median);
     let unit = |time: &str| time.rsplit(' ').next().map(str::to_owned);
     let idle = match idle.rsplit_once(' ') {

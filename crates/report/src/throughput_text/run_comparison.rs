@@ -27,7 +27,6 @@ pub(super) fn sentences(result: &ThroughputResult, style: TextStyle) -> Vec<Stri
     sentences.extend(queue(result, style));
     sentences.extend(overlap(result));
     sentences.extend(unknown(result));
-    sentences.extend(diagnose_hint(result));
     sentences
 }
 
@@ -105,13 +104,18 @@ fn named(run: &ThroughputRun) -> Option<diagnosis::Cause> {
     (cause.location() != diagnosis::CauseLocation::Unknown).then_some(cause)
 }
 
-/// Pointer to `linerate diagnose`, which adds the path's capacity and advice.
-fn diagnose_hint(result: &ThroughputResult) -> Option<String> {
-    let diagnosed: Vec<&ThroughputRun> = result.runs.iter().filter(|run| run.diagnosis.is_some()).collect();
-    let first = diagnosed.first()?;
+/// `linerate diagnose` with the target and direction of the first diagnosed run.
+pub(super) fn next_command(result: &ThroughputResult) -> Option<String> {
+    let first = result.runs.iter().find(|run| run.diagnosis.is_some())?;
     let port = if result.port == Port::IPERF3 { String::new() } else { format!(" -p {}", result.port) };
     let transfer = if first.direction == Direction::Down { " -- -R" } else { "" };
-    let command = format!("`linerate diagnose {}{port}{transfer}`", escape::line(&result.host));
+    Some(format!("linerate diagnose {}{port}{transfer}", escape::line(&result.host)))
+}
+
+/// Pointer to `linerate diagnose`, which adds the path's capacity and advice.
+pub(super) fn diagnose_hint(result: &ThroughputResult) -> Option<String> {
+    let diagnosed: Vec<&ThroughputRun> = result.runs.iter().filter(|run| run.diagnosis.is_some()).collect();
+    let command = format!("`{}`", next_command(result)?);
     let adds = if diagnosed.iter().any(|run| named(run).is_some()) {
         "also measures the path, advises changes and names the next limit"
     } else {

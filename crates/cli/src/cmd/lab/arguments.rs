@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 
+use super::ad_hoc::AdHocPath;
 use crate::values;
 
 /// `linerate lab`.
@@ -63,9 +64,12 @@ pub(crate) enum LabCommand {
 /// `linerate lab run`.
 #[derive(Debug, Args)]
 pub(crate) struct LabRunArguments {
-    /// A path of the library, or a TOML file
-    #[arg(value_name = "PATH", value_hint = ValueHint::FilePath)]
-    pub(crate) path: String,
+    /// A path of the library, or a TOML file; without one, the options describe the path
+    #[arg(value_name = "PATH", value_hint = ValueHint::FilePath, required_unless_present = "ad_hoc", conflicts_with = "ad_hoc")]
+    pub(crate) path: Option<String>,
+    /// Properties of a path without a file.
+    #[command(flatten)]
+    pub(crate) ad_hoc: AdHocPath,
     /// The command with its arguments; without one, the path's own scenario. The hosts are called near (where it runs)
     /// and far; a linerate server listens on far
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]

@@ -1,5 +1,6 @@
 //! `linerate lab`: emulated paths.
 
+mod ad_hoc;
 mod arguments;
 mod check;
 mod drawing;

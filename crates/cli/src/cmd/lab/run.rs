@@ -17,7 +17,7 @@ use linerate_sys::signals::InterruptSignals;
 use linerate_units::display;
 
 use super::arguments::{self, LabOptions, LabRunArguments};
-use super::path;
+use super::path::{self, FoundPath};
 use crate::console;
 use crate::exit::ExitStatus;
 use crate::recorder::{self, GuestMailbox};
@@ -30,7 +30,11 @@ const OWN_VARIABLES: [&str; 4] = [LOCATION_VARIABLE, recorder::RESULT_FILE, reco
 
 /// Runs the given command, or the path's scenario.
 pub(crate) fn run(arguments: &LabRunArguments) -> std::process::ExitCode {
-    match prepare(&arguments.path, &arguments.command, &arguments.lab) {
+    let found = match &arguments.path {
+        Some(name) => path::find(name),
+        None => path::of_properties(&arguments.ad_hoc),
+    };
+    match found.and_then(|found| prepare(found, &arguments.command, &arguments.lab)) {
         Ok(prepared) => prepared.execute(&arguments.lab),
         Err(exit) => exit.into(),
     }
@@ -109,7 +113,7 @@ pub(crate) fn run_on_path(target: &LabTarget<'_>, arguments: &[OsString]) -> std
             .iter()
             .map(|word| if word == target.host { FAR.to_owned() } else { word.to_string_lossy().into_owned() });
         let command: Vec<String> = ["linerate".to_owned()].into_iter().chain(there).collect();
-        prepare(target.name, &command, &options)
+        prepare(path::find(target.name)?, &command, &options)
     });
     match prepared {
         Ok(prepared) => prepared.execute(&options),
@@ -187,8 +191,8 @@ fn transfer_options(scenario: &[String]) -> Vec<String> {
     }
 }
 
-fn prepare(name: &str, command: &[String], options: &LabOptions) -> Result<PreparedRun, ExitStatus> {
-    let path::FoundPath { mut description, text } = path::find(name)?;
+fn prepare(found: FoundPath, command: &[String], options: &LabOptions) -> Result<PreparedRun, ExitStatus> {
+    let FoundPath { mut description, text } = found;
     if let Some(seed) = options.seed {
         description.seed = seed;
     }

@@ -50,12 +50,13 @@ pub(super) fn run(name: &str, form: ShowFormat) -> ExitStatus {
         ShowFormat::Toml => console::data(&found.text),
         ShowFormat::Plan => console::data(&plan_text(&compile(&found.description))),
         ShowFormat::Json => print_json(DocumentKind::LabPath, &document(&found.description)),
-        ShowFormat::Drawing => console::data(&drawing_page(&found.description)),
+        ShowFormat::Drawing => console::data(&drawing_page(&found.description, name)),
     }
     ExitStatus::Success
 }
 
-fn drawing_page(path: &PathDescription) -> String {
+/// Drawing and table; `name` is the path as it was typed, which the next command needs.
+fn drawing_page(path: &PathDescription, name: &str) -> String {
     let style = console::data_style();
     let width = usize::from(style.width.get());
     let (bold, plain) = if style.colour { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
@@ -65,9 +66,13 @@ fn drawing_page(path: &PathDescription) -> String {
             let _ = writeln!(text, "  {line}");
         }
     };
-    paragraph(&path.story);
-    paragraph(&format!("Label: {}. {}", path.label.name(), path.label.meaning()));
-    paragraph(&format!("Source: {}", path.source));
+    if !path.story.is_empty() {
+        paragraph(&path.story);
+        paragraph(&format!("Label: {}. {}", path.label.name(), path.label.meaning()));
+    }
+    if !path.source.is_empty() {
+        paragraph(&format!("Source: {}", path.source));
+    }
     text.push('\n');
     text.push_str(&drawing::draw(path, width, style.unicode));
     text.push('\n');
@@ -78,7 +83,7 @@ fn drawing_page(path: &PathDescription) -> String {
     for line in wrap_text(&format!("In a guest: {}.", sizing.reason.trim_end_matches('.')), width.saturating_sub(2)) {
         let _ = writeln!(text, "  {line}");
     }
-    let _ = writeln!(text, "  Try: linerate lab run {}", path.name);
+    let _ = writeln!(text, "  Try: linerate lab run {name}");
     for line in wrap_text(&format!("which is: linerate {}", path.scenario.join(" ")), width.saturating_sub(7)) {
         let _ = writeln!(text, "       {line}");
     }

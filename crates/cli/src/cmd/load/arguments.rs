@@ -38,11 +38,14 @@ pub(crate) struct LoadArguments {
     #[arg(short, long, value_parser = interval, value_name = "TIME")]
     pub(crate) interval: Option<Duration>,
     /// Exit with 1 when the load adds more than this to the delay (95th percentile), for example 30ms
-    #[arg(long, value_parser = values::duration, value_name = "TIME")]
+    #[arg(long, value_parser = values::delay, value_name = "TIME")]
     pub(crate) max_added: Option<Duration>,
     /// Exit with 1 when the grade is worse than this: A+, A, B, C, D
     #[arg(long, value_parser = grade, value_name = "LETTER")]
     pub(crate) min_grade: Option<LatencyGrade>,
+    /// Measure a host on which no server listens: its idle round trip by ICMP, without a load
+    #[arg(long)]
+    pub(crate) no_server: bool,
     /// Options common to all measurements.
     #[command(flatten)]
     pub(crate) common: MeasurementArguments,

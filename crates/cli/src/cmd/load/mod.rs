@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use linerate_analysis::latency_under_load::LatencyGrade;
 use linerate_engine::load::{self, LoadTestOptions};
+use linerate_engine::probe::ProbeTarget;
 use linerate_model::load::{LoadDocument, PhaseKind};
 use linerate_model::report::Outcome;
-use linerate_units::StreamCount;
+use linerate_units::{StreamCount, display};
 
 pub(crate) use arguments::LoadArguments;
 pub(crate) use progress::LoadProgressDisplay;
 
-use crate::cmd::measurement::interrupts;
+use crate::cmd::measurement::{hint_no_server, interrupts, report_missed};
 use crate::console;
 use crate::exit::ExitStatus;
 
@@ -32,10 +33,15 @@ pub(crate) fn run(arguments: &LoadArguments) -> ExitStatus {
     progress.finish();
     if let Some(error) = &outcome.error {
         console::error(&error.to_string(), None);
+        hint_no_server(error, "measures the idle round trip by ICMP");
     }
-    let exit = exit_of(arguments, &outcome.document);
+    let missed = missed_thresholds(arguments, &outcome.document);
+    let exit = exit_of(&outcome.document, &missed);
     if exit != ExitStatus::Unable {
         arguments.common.print_and_record(&document::history_record(&outcome, surroundings));
+    }
+    if exit == ExitStatus::Missed {
+        report_missed(&missed);
     }
     exit
 }
@@ -53,7 +59,7 @@ fn phases(arguments: &LoadArguments) -> Vec<PhaseKind> {
 }
 
 fn options(arguments: &LoadArguments) -> LoadTestOptions {
-    let target = arguments.common.target(&arguments.host);
+    let target = ProbeTarget { without_server: arguments.no_server, ..arguments.common.target(&arguments.host) };
     let usual = LoadTestOptions::new(target);
     LoadTestOptions {
         congestion_control: Some(arguments.congestion.clone()).filter(|name| name != "default"),
@@ -68,23 +74,29 @@ fn options(arguments: &LoadArguments) -> LoadTestOptions {
     }
 }
 
-fn exit_of(arguments: &LoadArguments, document: &LoadDocument) -> ExitStatus {
+fn exit_of(document: &LoadDocument, missed: &[String]) -> ExitStatus {
     let measured = document.phases.iter().any(|phase| phase.classes.iter().any(|class| class.rtt.is_some()));
     match (document.termination.outcome(), measured) {
-        (Outcome::Complete, true) if misses_threshold(arguments, document) => ExitStatus::Missed,
-        (Outcome::Complete, true) => ExitStatus::Success,
+        (Outcome::Complete, true) if missed.is_empty() => ExitStatus::Success,
+        (Outcome::Complete, true) => ExitStatus::Missed,
         (Outcome::Interrupted, _) | (_, true) => ExitStatus::Partial,
         _ => ExitStatus::Unable,
     }
 }
 
-/// True when a threshold is missed; unknown figures miss it.
-fn misses_threshold(arguments: &LoadArguments, document: &LoadDocument) -> bool {
-    if arguments.max_added.is_none() && arguments.min_grade.is_none() {
-        return false;
-    }
-    let Some(grade) = &document.grade else { return true };
-    let added = Duration::from_nanos(grade.added_ns);
-    let too_long = arguments.max_added.is_some_and(|most| added > most);
-    too_long || arguments.min_grade.is_some_and(|least| LatencyGrade::of(added) > least)
+/// Returns a line for each missed threshold; unknown figures miss it.
+fn missed_thresholds(arguments: &LoadArguments, document: &LoadDocument) -> Vec<String> {
+    let added = document.grade.as_ref().map(|grade| Duration::from_nanos(grade.added_ns));
+    let most = arguments.max_added.map(|most| (display::duration(most), added.is_none_or(|added| added > most)));
+    let least =
+        arguments.min_grade.map(|least| (least.to_string(), added.is_none_or(|added| LatencyGrade::of(added) > least)));
+    let shown = added.map_or_else(
+        || "the added delay is unknown".to_owned(),
+        |added| format!("the load adds {}, grade {}", display::duration(added), LatencyGrade::of(added)),
+    );
+    let line = |limit: Option<(String, bool)>, option: &str| {
+        let (limit, is_missed) = limit?;
+        is_missed.then(|| format!("{shown} ({option} {limit})"))
+    };
+    [line(most, "--max-added"), line(least, "--min-grade")].into_iter().flatten().collect()
 }

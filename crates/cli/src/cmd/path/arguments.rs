@@ -36,6 +36,9 @@ pub(crate) struct PathArguments {
     /// Largest volume that the capacity search sends per direction, for example 100MB
     #[arg(long, conflicts_with = "no_capacity", value_name = "SIZE", value_parser = values::size)]
     pub(crate) max_traffic: Option<ByteCount>,
+    /// Measure a host on which no server listens, by ICMP, or by STAMP where it has a reflector
+    #[arg(long)]
+    pub(crate) no_server: bool,
     /// Options common to all measurements.
     #[command(flatten)]
     pub(crate) common: MeasurementArguments,

@@ -6,13 +6,14 @@ mod figures;
 mod progress;
 
 use linerate_engine::path::{self, PathOptions};
+use linerate_engine::probe::ProbeTarget;
 use linerate_model::report::Outcome;
-use linerate_units::PacketCount;
+use linerate_units::{PacketCount, Port};
 
 pub(crate) use arguments::PathArguments;
 pub(crate) use progress::PathProgressDisplay;
 
-use crate::cmd::measurement::interrupts;
+use crate::cmd::measurement::{hint_no_server, interrupts};
 use crate::console;
 use crate::exit::ExitStatus;
 
@@ -34,6 +35,7 @@ pub(crate) fn run(arguments: &PathArguments) -> ExitStatus {
     };
     if let Some(error) = &outcome.error {
         console::error(&error.to_string(), None);
+        hint_no_server(error, "measures by ICMP and STAMP alone");
     }
     if exit != ExitStatus::Unable {
         arguments.common.print_and_record(&document::history_record(&outcome, surroundings));
@@ -42,7 +44,9 @@ pub(crate) fn run(arguments: &PathArguments) -> ExitStatus {
 }
 
 fn options(arguments: &PathArguments) -> PathOptions {
-    let target = arguments.common.target(&arguments.host);
+    // A reflector's own port means that no server is expected.
+    let without_server = arguments.no_server || arguments.stamp_port != Port::STAMP;
+    let target = ProbeTarget { without_server, ..arguments.common.target(&arguments.host) };
     PathOptions {
         stamp_port: arguments.stamp_port,
         count: PacketCount::new(arguments.count),

@@ -17,16 +17,18 @@ use linerate_model::sample::IntervalReport;
 use linerate_model::stream::StreamRole;
 use linerate_model::summary::DurationDistribution;
 use linerate_model::throughput::{ThroughputResult, ThroughputRun};
+use linerate_report::text::MAX_SUMMARY_LINES;
 use linerate_report::throughput_text::{self, TestProgress, TextStyle};
 use linerate_sys::clock;
 use linerate_sys::signals::InterruptSignals;
-use linerate_units::{BitRate, ByteCount, MonotonicTime, Mss, SegmentCount, StreamCount, WallTime};
+use linerate_units::{BitRate, ByteCount, MonotonicTime, Mss, SegmentCount, StreamCount, WallTime, display};
 
 pub(crate) use arguments::TestArguments;
 
-use crate::cmd::measurement::{interrupts, own_arguments};
+use crate::cmd::measurement::{interrupts, own_arguments, report_missed};
 use crate::console;
 use crate::exit::ExitStatus;
+use crate::recorder;
 
 /// Interval of the live line, and default sample interval; it does not depend on a terminal, so that the document is
 /// the same.
@@ -44,7 +46,8 @@ pub(crate) fn run(arguments: &TestArguments) -> ExitStatus {
     };
     let style = if arguments.common.quiet { None } else { console::progress_style() };
     let begun = SeriesStart::now(arguments);
-    let mut series = TestSeries { arguments, style, handshakes: Vec::new(), runs: Vec::new(), linerate: false };
+    let mut series =
+        TestSeries { arguments, style, handshakes: Vec::new(), runs: Vec::new(), linerate: false, lines: 0 };
     let mut failure = None;
     for (flow, streams) in plan(arguments) {
         failure = series.run(flow, streams, stop);
@@ -54,10 +57,11 @@ pub(crate) fn run(arguments: &TestArguments) -> ExitStatus {
     }
     let interrupted = stop.pending().is_some();
     let measured = series.runs.iter().any(|run| run.start.is_some());
+    let lines = series.lines;
     let result = series.into_result();
     if measured || failure.is_none() {
         let run = begun.finish(&result, failure.as_ref());
-        show(arguments, &result, &run);
+        conclude(arguments, &result, &run, lines);
         if measured {
             arguments.common.record(&run);
         }
@@ -68,8 +72,11 @@ pub(crate) fn run(arguments: &TestArguments) -> ExitStatus {
     match (failure.is_some(), interrupted, measured) {
         (true, _, false) => ExitStatus::Unable,
         (true, ..) | (_, true, _) => ExitStatus::Partial,
-        _ if misses_threshold(arguments, &result) => ExitStatus::Missed,
-        _ => ExitStatus::Success,
+        _ => {
+            let missed = missed_thresholds(arguments, &result);
+            report_missed(&missed);
+            if missed.is_empty() { ExitStatus::Success } else { ExitStatus::Missed }
+        }
     }
 }
 
@@ -83,22 +90,33 @@ fn plan(arguments: &TestArguments) -> Vec<(Direction, StreamCount)> {
     counts.into_iter().flat_map(|count| flows.iter().map(move |flow| (*flow, StreamCount::new(count)))).collect()
 }
 
-fn show(arguments: &TestArguments, result: &ThroughputResult, run: &RunDocument) {
-    if arguments.common.json {
-        arguments.common.show(run);
+/// Prints what follows from all runs, which have been printed one by one, in `lines` lines.
+fn conclude(arguments: &TestArguments, result: &ThroughputResult, run: &RunDocument, lines: usize) {
+    let (common, style) = (&arguments.common, console::data_style());
+    if common.json || common.brief {
+        common.show(run);
+    } else if common.verbose {
+        console::data(&throughput_text::conclusion_details(&for_display(result), style));
     } else {
-        console::data(&throughput_text::result_text(result, console::data_style()));
+        let left = MAX_SUMMARY_LINES.saturating_sub(lines);
+        console::data(&throughput_text::conclusion(&for_display(result), left, style));
     }
 }
 
-fn misses_threshold(arguments: &TestArguments, result: &ThroughputResult) -> bool {
+/// Returns a line for each threshold that the best run of its direction misses.
+fn missed_thresholds(arguments: &TestArguments, result: &ThroughputResult) -> Vec<String> {
     let best = |flow: Direction| {
         let rates = result.runs.iter().filter(|run| run.direction == flow).filter_map(|run| Some(run.rate()?.rate));
         rates.max().unwrap_or(BitRate::ZERO)
     };
-    [(Direction::Up, arguments.min_up), (Direction::Down, arguments.min_down)]
+    [(Direction::Up, "up", arguments.min_up), (Direction::Down, "down", arguments.min_down)]
         .into_iter()
-        .any(|(flow, least)| least.is_some_and(|least| best(flow) < least))
+        .filter_map(|(flow, name, least)| {
+            let (least, rate) = (least?, best(flow));
+            let rates = (display::rate(rate), display::rate(least));
+            (rate < least).then(|| format!("{name} {} is less than {} (--min-{name})", rates.0, rates.1))
+        })
+        .collect()
 }
 
 struct TestSeries<'a> {
@@ -108,6 +126,8 @@ struct TestSeries<'a> {
     handshakes: Vec<Duration>,
     runs: Vec<ThroughputRun>,
     linerate: bool,
+    /// Lines printed so far.
+    lines: usize,
 }
 
 impl TestSeries<'_> {
@@ -131,8 +151,26 @@ impl TestSeries<'_> {
         if let Some(report) = report {
             let diagnosis = diagnosis::diagnose_run(&options.parameters, &intervals, &report);
             self.runs.push(ThroughputRun { direction: flow, streams, start, intervals, report, diagnosis });
+            self.show_last_run();
         }
         error
+    }
+
+    /// Prints the latest run, below the heading of the series.
+    fn show_last_run(&mut self) {
+        let common = &self.arguments.common;
+        let Some(run) = self.runs.last().filter(|_| !common.json && !common.brief) else { return };
+        let style = console::data_style();
+        let idle = DurationDistribution::of(&mut self.handshakes.clone());
+        let mut text = String::new();
+        if self.runs.len() == 1 {
+            let host = recorder::display_host(&self.arguments.host);
+            text.push_str(&throughput_text::heading(&host, common.port, idle.as_ref(), style));
+        }
+        let show = if common.verbose { throughput_text::run_details } else { throughput_text::run_summary };
+        text.push_str(&show(run, idle.as_ref(), style));
+        self.lines += text.lines().count();
+        console::data(&text);
     }
 
     fn options(&self, flow: Direction, streams: StreamCount) -> ClientOptions {
@@ -182,6 +220,11 @@ impl TestSeries<'_> {
             runs: self.runs,
         }
     }
+}
+
+/// Result with the host as the user named it.
+fn for_display(result: &ThroughputResult) -> ThroughputResult {
+    ThroughputResult { host: recorder::display_host(&result.host), ..result.clone() }
 }
 
 /// Start of the series.

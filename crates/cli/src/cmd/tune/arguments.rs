@@ -48,7 +48,7 @@ pub(crate) struct TuneArguments {
     #[arg(long, value_name = "RATE", value_parser = values::rate, requires = "rtt", conflicts_with = "host")]
     pub(crate) rate: Option<BitRate>,
     /// Round trip of a known path (117ms)
-    #[arg(long, value_name = "TIME", value_parser = values::duration, requires = "rate", conflicts_with = "host")]
+    #[arg(long, value_name = "TIME", value_parser = values::delay, requires = "rate", conflicts_with = "host")]
     pub(crate) rtt: Option<Duration>,
     /// Apply a plan computed without a measurement, on trial until confirmed
     #[arg(long, requires = "rate", conflicts_with_all = ["dry_run", "export"])]

@@ -1,0 +1,180 @@
+//! Paths described in the command line: `linerate lab run --rate 10M --rtt 20ms`, `linerate test lab:rate=10M,rtt=20ms`.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use clap::Args;
+use linerate_units::parse;
+
+/// Name of a path that has no file.
+pub(super) const NAME: &str = "ad-hoc";
+
+/// Buffer of a link with a rate, unless one is given: that of a usual router.
+const DEFAULT_BUFFER: &str = "1 BDP";
+
+/// Properties of a path between two hosts over one link.
+#[derive(Debug, Default, Args)]
+#[group(id = "ad_hoc", multiple = true)]
+pub(crate) struct AdHocPath {
+    /// Rate of both directions, for a path without a file
+    #[arg(long, value_name = "RATE")]
+    rate: Option<String>,
+    /// Rate towards far alone
+    #[arg(long, value_name = "RATE")]
+    up: Option<String>,
+    /// Rate towards near alone
+    #[arg(long, value_name = "RATE")]
+    down: Option<String>,
+    /// Round trip: half of it each direction
+    #[arg(long, value_name = "TIME")]
+    rtt: Option<String>,
+    /// Jitter per direction, at most half of the round trip
+    #[arg(long, value_name = "TIME")]
+    jitter: Option<String>,
+    /// Random loss per direction, for example 0.1%
+    #[arg(long, value_name = "SHARE")]
+    loss: Option<String>,
+    /// Share of packets that arrive twice
+    #[arg(long, value_name = "SHARE")]
+    duplicate: Option<String>,
+    /// Buffer in front of the link: a size, a time or a multiple of the bandwidth-delay product [default: 1 BDP]
+    #[arg(long, value_name = "BUFFER")]
+    buffer: Option<String>,
+    /// Queueing discipline of that buffer: fifo, fq_codel, codel, cake, pie, fq_pie, red or sfq
+    #[arg(long, value_name = "NAME")]
+    queue: Option<String>,
+    /// MTU of the link
+    #[arg(long, value_name = "BYTES")]
+    mtu: Option<String>,
+}
+
+impl AdHocPath {
+    /// Reads `KEY=VALUE,KEY=VALUE`; `None` where the text is a name.
+    pub(super) fn parse(text: &str) -> Option<Result<Self, String>> {
+        text.contains('=').then(|| {
+            let mut path = Self::default();
+            for pair in text.split(',') {
+                path.set(pair)?;
+            }
+            Ok(path)
+        })
+    }
+
+    fn set(&mut self, pair: &str) -> Result<(), String> {
+        let (key, value) = pair.split_once('=').ok_or_else(|| format!("'{pair}' has no value: write KEY=VALUE"))?;
+        let field = match key.trim() {
+            "rate" => &mut self.rate,
+            "up" => &mut self.up,
+            "down" => &mut self.down,
+            "rtt" => &mut self.rtt,
+            "jitter" => &mut self.jitter,
+            "loss" => &mut self.loss,
+            "duplicate" => &mut self.duplicate,
+            "buffer" => &mut self.buffer,
+            "queue" => &mut self.queue,
+            "mtu" => &mut self.mtu,
+            other => {
+                return Err(format!(
+                    "unknown property '{other}' of a path (expected one of rate, up, down, rtt, jitter, loss, duplicate, buffer, \
+                 queue, mtu)"
+                ));
+            }
+        };
+        *field = Some(value.trim().to_owned());
+        Ok(())
+    }
+
+    /// Returns the description of the path.
+    pub(super) fn description(&self) -> Result<String, String> {
+        let mut text = "[host.near]\n[host.far]\n\n[[link]]\nbetween = [\"near\", \"far\"]\n".to_owned();
+        let mut line = |key: &str, value: &Option<String>| {
+            if let Some(value) = value {
+                let _ = writeln!(text, "{key} = {}", toml_string(value));
+            }
+        };
+        line("rate", &self.rate.as_deref().map(rate).transpose()?);
+        line("delay", &self.rtt.as_deref().map(half).transpose()?);
+        line("jitter", &self.jitter.as_deref().map(time).transpose()?);
+        line("loss", &self.loss);
+        line("duplicate", &self.duplicate);
+        line("queue", &self.queue);
+        let has_rate = self.rate.is_some() || (self.up.is_some() && self.down.is_some());
+        let default = (has_rate && self.queue.is_none() && self.rtt.is_some()).then(|| DEFAULT_BUFFER.to_owned());
+        line("buffer", &self.buffer.clone().or(default));
+        if let Some(mtu) = &self.mtu {
+            let mtu: u32 = mtu.parse().map_err(|_| format!("the MTU '{mtu}' is not a number of bytes"))?;
+            let _ = writeln!(text, "mtu = {mtu}");
+        }
+        for (direction, given) in [("forward", &self.up), ("backward", &self.down)] {
+            if let Some(given) = given {
+                let _ = writeln!(text, "[link.{direction}]\nrate = {}", toml_string(&rate(given)?));
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// A rate in the description's notation.
+fn rate(text: &str) -> Result<String, String> {
+    let rate = crate::values::rate(text)?;
+    Ok(format!("{:.0} bit/s", rate.bits_per_second()))
+}
+
+fn time(text: &str) -> Result<String, String> {
+    microseconds(parse::time(text).map_err(|error| error.to_string())?)
+}
+
+/// Half of a round trip: the delay of one direction.
+fn half(text: &str) -> Result<String, String> {
+    microseconds(parse::time(text).map_err(|error| error.to_string())? / 2)
+}
+
+fn microseconds(time: Duration) -> Result<String, String> {
+    if time.as_nanos() % 1000 == 0 {
+        Ok(format!("{} us", time.as_micros()))
+    } else {
+        Err(format!("{time:?} per direction is no whole number of microseconds"))
+    }
+}
+
+/// Text in quotes; what is not printable cannot end them.
+fn toml_string(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace(char::is_control, " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_lab::bounds::bounds;
+    use linerate_lab::description::PathDescription;
+    use linerate_model::direction::Direction;
+
+    use super::*;
+
+    fn described(text: &str) -> PathDescription {
+        let path = AdHocPath::parse(text).expect("not a name").expect("properties");
+        PathDescription::parse(NAME, &path.description().expect("a description")).expect("a path")
+    }
+
+    #[test]
+    fn properties_become_a_path() {
+        let path = described("rate=10M,rtt=20ms,loss=0.1%,buffer=500ms");
+        let up = bounds(&path, Direction::Up);
+        assert_eq!(up.base_rtt.as_millis(), 20);
+        assert!((up.bottleneck.expect("a link").rate.bits_per_second() - 1e7).abs() < 1.0);
+        let path = described("up=1M,down=10Mbit,rtt=30msec,queue=fq_codel,mtu=1400");
+        assert!((bounds(&path, Direction::Up).bottleneck.expect("a link").rate.bits_per_second() - 1e6).abs() < 1.0);
+        assert!((bounds(&path, Direction::Down).bottleneck.expect("a link").rate.bits_per_second() - 1e7).abs() < 1.0);
+    }
+
+    #[test]
+    fn names_and_errors_are_told_apart() {
+        assert!(AdHocPath::parse("xs4all-adsl").is_none());
+        for (text, reason) in [("rat=1M", "rat"), ("rate=1M,rtt", "no value"), ("rate=10", "unit"), ("rtt=7", "unit")] {
+            let parsed = AdHocPath::parse(text).expect("not a name");
+            let error = parsed.and_then(|path| path.description()).expect_err("not a path");
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+        let quotes = AdHocPath::parse("loss=\"\n[host.x]").expect("not a name").expect("properties");
+        assert!(PathDescription::parse(NAME, &quotes.description().expect("text")).is_err());
+    }
+}

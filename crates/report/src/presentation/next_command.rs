@@ -1,0 +1,119 @@
+//! Command that follows from a result, with the run's own values.
+
+use linerate_documents::doctor::DoctorDocument;
+use linerate_documents::run::{RunDocument, RunResult};
+use linerate_documents::tune::TuneOutcome;
+use linerate_model::diagnosis::{Cause, CauseLocation};
+use linerate_model::load::{LatencyGrade, LoadDocument, PhaseKind};
+use linerate_units::Port;
+
+/// Returns the command that goes on from the run; `None` where nothing follows.
+pub(super) fn next_command(run: &RunDocument) -> Option<String> {
+    let target = Target::of(run)?;
+    match &run.result {
+        RunResult::Throughput(_) | RunResult::Path(_) | RunResult::Rfc6349(_) => Some(target.command("diagnose")),
+        RunResult::Load(document) => shape(document, run, &target),
+        RunResult::Diagnose(document) => after_diagnosis(document.verdicts.first()?.cause, &target),
+        RunResult::Tune(document) => after_tuning(document.outcome, &target),
+        RunResult::Doctor(document) => after_doctor(document, run, &target),
+    }
+}
+
+/// Host and port in a command line.
+struct Target {
+    arguments: String,
+}
+
+impl Target {
+    /// Returns `None` for a run without a far end.
+    fn of(run: &RunDocument) -> Option<Self> {
+        if run.host.is_empty() {
+            return None;
+        }
+        let port = if run.port == Port::IPERF3.get() || run.host.starts_with("lab:") {
+            String::new()
+        } else {
+            format!(" -p {}", run.port)
+        };
+        Some(Self { arguments: format!("{}{port}", run.host) })
+    }
+
+    fn command(&self, name: &str) -> String {
+        format!("linerate {name} {}", self.arguments)
+    }
+
+    /// The same for a command that changes this host; in the lab no privilege is needed.
+    fn privileged(&self, name: &str) -> String {
+        let sudo = if self.arguments.starts_with("lab:") { "" } else { "sudo " };
+        format!("{sudo}{}", self.command(name))
+    }
+}
+
+fn after_diagnosis(cause: Cause, target: &Target) -> Option<String> {
+    match (cause, cause.location()) {
+        (Cause::Bufferbloat | Cause::LinkRate, _) => Some(target.command("load")),
+        (_, CauseLocation::Sender | CauseLocation::Receiver | CauseLocation::Hosts) => Some(target.privileged("tune")),
+        (_, CauseLocation::Network) => Some(format!("{} --work-around", target.privileged("tune"))),
+        (_, CauseLocation::Unknown) => Some(format!("{} -- -t 30", target.command("diagnose"))),
+        (_, CauseLocation::Application | CauseLocation::Nowhere) => None,
+    }
+}
+
+fn after_tuning(outcome: TuneOutcome, target: &Target) -> Option<String> {
+    match outcome {
+        TuneOutcome::Kept => Some("sudo linerate tune undo".to_owned()),
+        TuneOutcome::Planned => Some(target.privileged("tune")),
+        TuneOutcome::NothingToChange => Some(target.command("load")),
+        TuneOutcome::RolledBack | TuneOutcome::Declined | TuneOutcome::Aborted => None,
+    }
+}
+
+fn after_doctor(document: &DoctorDocument, run: &RunDocument, target: &Target) -> Option<String> {
+    let load = document.load_after.as_deref().or(document.load_before.as_deref());
+    load.and_then(|load| shape(load, run, target))
+        .or_else(|| document.tune.as_ref().and_then(|tune| after_tuning(tune.outcome, target)))
+}
+
+/// Command that shapes the link to the measured rates; `None` where the load adds little delay.
+fn shape(document: &LoadDocument, run: &RunDocument, target: &Target) -> Option<String> {
+    if document.grade.as_ref()?.letter <= LatencyGrade::B {
+        return None;
+    }
+    let device = &run.environment.near.as_ref()?.interface.as_ref()?.name;
+    let goodput = |kind: PhaseKind| document.phases.iter().find(|phase| phase.kind == kind);
+    let up = goodput(PhaseKind::Up).and_then(|phase| phase.goodput_up_bits_per_second).map(|rate| ("up", rate));
+    let down = goodput(PhaseKind::Down).and_then(|phase| phase.goodput_down_bits_per_second).map(|rate| ("down", rate));
+    // Payload is a few percent below the link's rate, which is where a shaper belongs.
+    let rates: String =
+        [up, down].into_iter().flatten().map(|(name, rate)| format!(" --{name} {}", rounded_down(rate))).collect();
+    let sudo = if run.host.starts_with("lab:") { "" } else { "sudo " };
+    (!rates.is_empty()).then(|| format!("{sudo}linerate shape {device}{rates} --verify {}", target.arguments))
+}
+
+/// Rate with two significant digits, rounded down, as the command line takes it: `220k`, `9.4M`.
+fn rounded_down(bits_per_second: f64) -> String {
+    let scale = [(1e9, "G"), (1e6, "M"), (1e3, "k")].into_iter().find(|(scale, _)| bits_per_second >= *scale);
+    let (scale, unit) = scale.unwrap_or((1.0, ""));
+    let value = bits_per_second / scale;
+    let step = if value >= 100.0 {
+        10.0
+    } else if value >= 10.0 {
+        1.0
+    } else {
+        0.1
+    };
+    let value = (value / step).floor() * step;
+    let text = format!("{value:.1}");
+    format!("{}{unit}", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded_down;
+
+    #[test]
+    fn rates_are_rounded_down_to_what_the_command_line_takes() {
+        let shown = [225_400.0, 9_440_000.0, 95_300_000.0, 941e6, 999.0, 1e9].map(rounded_down);
+        assert_eq!(shown, ["220k", "9.4M", "95M", "940M", "990", "1G"]);
+    }
+}

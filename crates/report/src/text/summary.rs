@@ -1,0 +1,101 @@
+//! Summary of a run: the result in plain words, a few figures and the next command, at most [`MAX_SUMMARY_LINES`] lines.
+
+use super::{mark, remark, table, wrap};
+use crate::escape;
+use crate::footnotes::Footnotes;
+use crate::presentation::{KeyFigure, Presentation, TableCell};
+use crate::throughput_text::{TextColour, TextStyle};
+use wrap::{columns, push_line, wrap_text};
+
+/// Lines of a summary.
+pub const MAX_SUMMARY_LINES: usize = 12;
+/// Lines of the result in plain words.
+const MAX_VERDICT_LINES: usize = 4;
+/// Figures of a summary.
+const MAX_FIGURES: usize = 6;
+
+/// Renders the summary of a run.
+#[must_use]
+pub fn summary(presentation: &Presentation<'_>, style: TextStyle) -> String {
+    let mut text = String::new();
+    heading(&mut text, presentation, style);
+    verdict(&mut text, presentation, style);
+    let next = next(presentation, style);
+    let left = MAX_SUMMARY_LINES.saturating_sub(text.lines().count() + next.lines().count());
+    figures(&mut text, presentation, left.min(MAX_FIGURES), style);
+    text.push_str(&next);
+    text
+}
+
+/// Renders the result in one line.
+#[must_use]
+pub fn brief(presentation: &Presentation<'_>, style: TextStyle) -> String {
+    let badge = presentation.badge.as_ref().map_or_else(String::new, |badge| format!("{} ", mark(badge, style)));
+    format!("{badge}{}\n", style.ascii(&escape::line(&presentation.verdict)))
+}
+
+fn heading(text: &mut String, presentation: &Presentation<'_>, style: TextStyle) {
+    let title = escape::line(&presentation.title);
+    let separator = style.pick(" · ", " - ");
+    let shown = presentation.facts.iter().filter(|fact| ["Duration", "Ended"].contains(&fact.name.as_str()));
+    let facts: String = shown.map(|fact| format!("{separator}{}", escape::line(&fact.text))).collect();
+    let line = wrap_text(&style.ascii(&format!("{title}{facts}")), usize::from(style.width.get())).swap_remove(0);
+    let (title, facts) = line.split_at(line.len().min(style.ascii(&title).len()));
+    push_line(text, &format!("{}{}", style.paint(TextColour::Bold, title), style.paint(TextColour::Dim, facts)));
+}
+
+fn verdict(text: &mut String, presentation: &Presentation<'_>, style: TextStyle) {
+    let badge = presentation.badge.as_ref();
+    let indent = 2 + badge.map_or(0, |badge| columns(&badge.text) + 4);
+    let width = usize::from(style.width.get()).saturating_sub(indent).max(16);
+    let mut lines = wrap_text(&style.ascii(&escape::line(&presentation.verdict)), width);
+    if lines.len() > MAX_VERDICT_LINES {
+        lines.truncate(MAX_VERDICT_LINES);
+        shorten(&mut lines[MAX_VERDICT_LINES - 1], width, style);
+    }
+    for (index, line) in lines.iter().enumerate() {
+        let lead = match badge.filter(|_| index == 0) {
+            Some(badge) => format!("  {}  ", mark(badge, style)),
+            None => " ".repeat(indent),
+        };
+        push_line(text, &format!("{lead}{}", style.paint(TextColour::Bold, line)));
+    }
+}
+
+/// Ends a line that goes on in the full report.
+fn shorten(line: &mut String, width: usize, style: TextStyle) {
+    let more = style.pick("…", "...");
+    while columns(line) + columns(more) > width {
+        line.pop();
+    }
+    line.push_str(more);
+}
+
+fn figures(text: &mut String, presentation: &Presentation<'_>, most: usize, style: TextStyle) {
+    let is_known = |figure: &&KeyFigure| !matches!(figure.value, TableCell::Unknown(_) | TableCell::Nothing);
+    let shown: Vec<&KeyFigure> = presentation.lead_figures().filter(is_known).take(most).collect();
+    let mut unused = Footnotes::default();
+    let rows: Vec<[String; 2]> = shown
+        .iter()
+        .map(|figure| {
+            let value = table::cell_text(&figure.value, &mut unused, style);
+            [style.ascii(&escape::line(&figure.title)), value]
+        })
+        .collect();
+    let widest = |column: usize| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0);
+    let (labels, values) = (widest(0), widest(1));
+    for (figure, [label, value]) in shown.iter().zip(&rows) {
+        let fits = |remark: &str| style.width.fits(&format!("  {label:<labels$}  {value:<values$}   {remark}"));
+        let note = style.ascii(&escape::line(figure.note.as_deref().unwrap_or_default()));
+        let rest = [remark(figure, style), note].into_iter().find(|remark| fits(remark)).unwrap_or_default();
+        let rest = style.paint(TextColour::Dim, &rest);
+        let padding = " ".repeat(values - columns(value));
+        push_line(text, &format!("  {label:<labels$}  {}{padding}   {rest}", style.paint(TextColour::Bold, value)));
+    }
+}
+
+/// The next command, on a line of its own: it is copied.
+fn next(presentation: &Presentation<'_>, style: TextStyle) -> String {
+    let Some(command) = &presentation.next else { return String::new() };
+    format!("  {} {}\n", style.paint(TextColour::Dim, "Next:"), style.ascii(&escape::line(command)))
+}
