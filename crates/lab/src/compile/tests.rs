@@ -385,6 +385,20 @@ fn hosts_have_their_queueing_and_their_servers() {
     assert_eq!(namespace(&plan, WIRE).server, None);
 }
 
+#[test]
+fn hosts_have_a_rate_of_their_own() {
+    let lines = |keys: &str| namespace(&plan(keys, "", ""), NEAR).tc.clone();
+    let fair = lines("queueing = \"fq\"\nqueueing_rate = \"50 Mbit/s\"");
+    assert_eq!(fair, ["qdisc replace dev eth0 root handle 1: fq maxrate 50000000bit"]);
+    let class = [
+        "qdisc replace dev eth0 root handle 1: htb default 1",
+        "class add dev eth0 parent 1: classid 1:1 htb rate 50000000bit quantum 60000",
+        "qdisc add dev eth0 parent 1:1 handle 10: codel",
+    ];
+    assert_eq!(lines("queueing_rate = \"50 Mbit/s\""), class[..2]);
+    assert_eq!(lines("queueing = \"codel\"\nqueueing_rate = \"50 Mbit/s\""), class);
+}
+
 /// A host's line, a link's keys, and whether near has offloads.
 const OFFLOADS: &[(&str, &str, bool)] = &[
     ("", "rate = \"10 Gbit/s\"\ndelay = \"58.5 ms\"", true),
