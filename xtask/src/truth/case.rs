@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::cause::RemovableCause;
 use super::generator::RandomPath;
 use super::judge::{Counterfactuals, FirstVerdict, TrueCause, UNEXPLAINED};
-use super::measured::PathLab;
+use super::measured::{self, PathLab};
 use super::text;
 
 /// Measured case.
@@ -32,7 +32,7 @@ impl TruthCase {
         let kept = fs::read_to_string(file).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
         let kept = kept.filter(|document| document["description"] == description.as_str()).unwrap_or_default();
         let measured = match Counterfactuals::read(&kept["measured"]) {
-            Some(measured) => measured,
+            Some(measured) => Counterfactuals { ceiling: measured::ceiling(&path.description), ..measured },
             None => measure(path, lab)?,
         };
         let is_new = again || kept["diagnosis"].is_null();

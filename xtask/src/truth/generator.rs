@@ -59,6 +59,9 @@ const LONGEST: f64 = 30.0;
 /// Least number of packets that a buffer holds.
 const LEAST_BUFFER: f64 = 4.0;
 
+/// Least number of packets in the memory of CAKE.
+const LEAST_CAKE: f64 = 16.0;
+
 /// Causes that are drawn.
 const DRAWN: &[RemovableCause] = &[
     RemovableCause::Loss,
@@ -148,6 +151,8 @@ fn base(draw: &mut SeededDraw, scale: &PathScale, (seed, index): (u64, u64)) -> 
     };
     let end = || table([("congestion_control", "cubic".into()), ("sysctl", Value::Table(settings()))]);
     let (has_router, queue) = (draw.chance(0.3), *draw.pick(QUEUES));
+    // It counts its memory with the kernel's own structures, and would hold a packet or two.
+    let queue = if queue == "cake" && scale.buffer < LEAST_CAKE * scale.mtu { "fifo" } else { queue };
     let one_way = scale.round_trip / 2.0;
     let mut bottleneck = table([
         ("rate", bits(scale.rate)),
@@ -225,7 +230,13 @@ fn inject(cause: RemovableCause, path: &mut Table, draw: &mut SeededDraw, scale:
                 far.insert("server".to_owned(), Value::Array(arguments));
             }
         }
-        RemovableCause::SocketBuffer => cause::set_option(path, "-w", Some(&format!("{held:.0}"))),
+        RemovableCause::SocketBuffer => {
+            // The kernel has to grant it, or the transfer does not begin.
+            for key in ["net.core.rmem_max", "net.core.wmem_max"] {
+                cause::set_setting(path, "near", key, &format!("{:.0}", held.max(212_992.0)));
+            }
+            cause::set_option(path, "-w", Some(&format!("{held:.0}")));
+        }
         RemovableCause::CrossTraffic => add_traffic(path, draw, scale),
         RemovableCause::Reordering => {
             let reorder = table([

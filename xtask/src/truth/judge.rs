@@ -7,8 +7,11 @@ use super::cause::RemovableCause;
 /// Gain below which a cause costs nothing, and difference below which two causes cost the same.
 pub(super) const TIE: f64 = 0.05;
 
-/// Share of the path's payload rate from which it is full.
+/// Share of the path's payload rate from which it is full, where no removal gains anything.
 const FULL: f64 = 0.9;
+
+/// Share from which it is full, whatever removals gain at the start: none can gain more later.
+const FULL_AFTER_START: f64 = 1.0 - TIE;
 
 /// Goodput of a transfer, in bit/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +37,7 @@ pub(super) struct Counterfactuals {
     pub(super) without: Vec<(RemovableCause, f64)>,
     /// Goodput without the pair of causes whose removal gains most; measured where no single one gains anything.
     pub(super) without_pair: Option<CausePair>,
-    /// Payload rate of the bottleneck; `None` where nothing has a rate.
+    /// Payload rate of the slowest link; `None` where none has a rate.
     pub(super) ceiling: Option<f64>,
 }
 
@@ -49,9 +52,9 @@ pub(super) struct TrueCause {
 }
 
 impl Counterfactuals {
-    /// True when the path is full.
-    pub(super) fn is_full(&self) -> bool {
-        self.ceiling.is_none_or(|ceiling| self.as_is.steady >= FULL * ceiling)
+    /// True when this share of the path is used, once the start of the transfer is over.
+    fn is_full(&self, share: f64) -> bool {
+        self.ceiling.is_none_or(|ceiling| self.as_is.steady >= share * ceiling)
     }
 
     /// True when a removal gains something.
@@ -69,9 +72,10 @@ impl Counterfactuals {
     pub(super) fn true_cause(&self) -> TrueCause {
         let mut gaining: Vec<(RemovableCause, f64)> =
             self.without.iter().copied().filter(|(_, rate)| self.gain(*rate) > TIE).collect();
-        // The start of a transfer is removed by not counting it.
-        if self.gain(self.as_is.steady) > TIE {
-            gaining.push((RemovableCause::ShortTransfer, self.as_is.steady));
+        // The start of a transfer is removed by not counting it. What the sender writes also fills its own buffer.
+        let steady = self.ceiling.map_or(self.as_is.steady, |ceiling| self.as_is.steady.min(ceiling));
+        if self.gain(steady) > TIE {
+            gaining.push((RemovableCause::ShortTransfer, steady));
         }
         let most = gaining.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
         gaining.retain(|(_, rate)| *rate >= most * (1.0 - TIE));
@@ -84,8 +88,8 @@ impl Counterfactuals {
             gaining = vec![(one, rate_without(one)), (other, rate_without(other))];
         }
         let gaining: Vec<RemovableCause> = gaining.iter().map(|(cause, _)| *cause).collect();
-        // A path that fills once the start is over is full, whatever the start costs.
-        if self.is_full() && gaining.iter().all(|cause| *cause == RemovableCause::ShortTransfer) {
+        let is_start = gaining.iter().all(|cause| *cause == RemovableCause::ShortTransfer);
+        if self.is_full(if is_start { FULL } else { FULL_AFTER_START }) {
             let harmless = self.without.iter().map(|(cause, _)| *cause).filter(|cause| HARMLESS.contains(cause));
             let path = [RemovableCause::LinkRate].into_iter().chain(gaining).chain(harmless);
             return TrueCause { first: "link-rate", accepted: verdicts(path) };
@@ -101,13 +105,12 @@ impl Counterfactuals {
         }
     }
 
-    /// As a document.
+    /// As a document, without what follows from the description.
     pub(super) fn json(&self) -> Value {
         let without: Vec<Value> = self.without.iter().map(|(cause, rate)| json!([cause.name(), rate])).collect();
         json!({
             "whole": self.as_is.whole, "steady": self.as_is.steady, "without": without,
             "without_pair": self.without_pair.map(|pair| json!([pair.causes.0.name(), pair.causes.1.name(), pair.goodput])),
-            "ceiling": self.ceiling,
         })
     }
 
@@ -121,7 +124,7 @@ impl Counterfactuals {
             as_is: MeasuredGoodput { whole: document["whole"].as_f64()?, steady: document["steady"].as_f64()? },
             without: without.collect::<Option<_>>()?,
             without_pair: CausePair::read(&document["without_pair"]),
-            ceiling: document["ceiling"].as_f64(),
+            ceiling: None,
         })
     }
 }
@@ -245,6 +248,18 @@ mod tests {
     }
 
     #[test]
+    fn a_cause_that_costs_only_at_the_start_of_a_full_path_is_as_right_as_the_path() {
+        let mut path = measured(&[(Cause::BufferTooSmall, 93.0)], None, 100.0);
+        path.as_is = MeasuredGoodput { whole: 80.0, steady: 94.0 };
+        assert_eq!(path.true_cause().first, "short-transfer");
+        assert!(!path.true_cause().accepted.contains(&"link-rate"));
+        path.as_is.steady = 96.0;
+        let truth = path.true_cause();
+        assert_eq!(truth.first, "link-rate");
+        assert!(truth.accepted.contains(&"buffer-too-small") && truth.accepted.contains(&"link-rate"));
+    }
+
+    #[test]
     fn nothing_arriving_is_a_gain_without_limit() {
         let mut path = measured(&[(Cause::BlackHole, 80.0)], None, 100.0);
         path.as_is = MeasuredGoodput { whole: 0.0, steady: 0.0 };
@@ -253,7 +268,8 @@ mod tests {
 
     #[test]
     fn measurements_are_kept_and_read() {
-        let path = measured(&[(Cause::Loss, 54.0), (Cause::SackOff, 50.0)], Some(60.0), 100.0);
+        let mut path = measured(&[(Cause::Loss, 54.0), (Cause::SackOff, 50.0)], Some(60.0), 100.0);
+        path.ceiling = None;
         assert_eq!(Counterfactuals::read(&path.json()), Some(path));
         assert_eq!(Counterfactuals::read(&json!({})), None);
     }

@@ -17,7 +17,9 @@ pub(super) fn page(cases: &[TruthCase], failed: &[(u64, String)], arguments: &Tr
          bandwidth-delay products), queue, and none, one or two causes. What limits such a path is not declared: the lab \
          measures the goodput as it is and with each cause removed in turn, and the cause whose removal gains most is the \
          true one. Causes that gain the same within 5 % are both right; where none gains 5 %, the path itself is the limit, \
-         if at least nine tenths of it are used. Paths on which a transfer would be more packets than the budget of a case \
+         if at least nine tenths of it are used. \
+         Where the second half of the transfer fills 95 % of the path, no removal can gain more than 5 % of that: then the path is \
+         right too, whatever a removal gains at the start. Paths on which a transfer would be more packets than the budget of a case \
          are drawn anew. Written by `cargo xtask truth --random N --seed {}{}`; `--show K` prints a path, `--only K` repeats \
          it.\n\n",
         arguments.seed,
