@@ -8,6 +8,8 @@
 //! * `schema` writes the JSON Schemas of the documents to docs/schema;
 //! * `effect` tunes the hosts of every path of the library in the lab, and writes docs/tune.md;
 //! * `interop` runs linerate against other implementations of iperf3's protocol, and writes docs/compatibility.md;
+//! * `truth --random N` measures what limits random paths in the lab by removing each cause, diagnoses them, and writes
+//!   docs/truth-random.md; `truth --library` measures the labels of the library so;
 //! * `shaping` measures the shapers on their test beds in the lab, and writes docs/shaping.md;
 //! * the tests that take too long for each run are tasks, too: `diagnosis` diagnoses every path of the library in the lab
 //!   (docs/diagnosis.md), `seeds` repeats the seeds' experiments there (docs/seeds.md), `truth` the reference table of
@@ -30,6 +32,7 @@ mod schema;
 mod shaping;
 mod test_run;
 mod tidy;
+mod truth;
 mod workspace;
 
 const USAGE: &str = "usage: cargo xtask tidy
@@ -43,6 +46,9 @@ const USAGE: &str = "usage: cargo xtask tidy
                           [--linerate PATH]
        cargo xtask interop [--quick] [--write] [--newest PATH] [--linerate PATH] [--jobs N] [--only TEXT]
        cargo xtask shaping [--runs N] [--bed NAME]... [--back-end ID]... [--out FILE] [--linerate PATH]
+       cargo xtask truth --random N [--seed S] [--quick] [--only K | --show K] [--again] [--jobs N] [--out FILE]
+                         [--linerate PATH]
+       cargo xtask truth --library [--only PATH]... [--jobs N] [--linerate PATH]
        cargo xtask seeds | truth | diagnosis | library | verification | sockets";
 
 fn main() -> ExitCode {
@@ -56,6 +62,7 @@ fn main() -> ExitCode {
         Some((task, options)) if task == "figures" => figures::run(options),
         Some((task, options)) if task == "interop" => interop::run(options),
         Some((task, options)) if task == "shaping" => shaping::run(options),
+        Some((task, options @ [_, ..])) if task == "truth" => truth::run(options),
         Some((task, [])) if long_tests::is_task(task) => long_tests::run(task),
         _ => {
             eprintln!("{USAGE}");

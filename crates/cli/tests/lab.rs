@@ -135,6 +135,40 @@ fn each_ping_takes_exactly_the_time_of_the_path() {
     assert!(figures[3] <= 0.01, "{summary}");
 }
 
+/// Rate and buffer of a link, the rate of a load that exceeds it, and a time in which some thousand packets pass.
+const RATES: [(u32, &str, &str, &str); 7] = [
+    (10, "100 kB", "20M", "2"),
+    (94, "200 kB", "200M", "0.4"),
+    (300, "45 packets", "600M", "0.2"),
+    (300, "1 BDP", "600M", "0.2"),
+    (940, "1 MB", "2G", "0.1"),
+    (1000, "400 kB", "2G", "0.1"),
+    (2500, "400 kB", "5G", "0.04"),
+];
+
+/// A bucket of exactly one packet would lose the lateness of each timer: up to 3 % of these rates.
+#[test]
+fn a_link_with_a_buffer_carries_its_rate() {
+    let shares = in_parallel(&RATES, |&(rate, buffer, load, time)| {
+        let own = OwnPath::new(&format!(
+            "[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = \"{rate} Mbit/s\"\n\
+             delay = \"2 ms\"\nbuffer = \"{buffer}\"\n"
+        ));
+        let count = "date +%s%N; cat /sys/class/net/eth0/statistics/rx_bytes";
+        let script = format!(
+            "linerate iperf3 -c far -R -u -b {load} -l 1448 -t 9 > /dev/null & load=$!
+             sleep 0.1; {count}; sleep {time}; {count}; kill $load"
+        );
+        let counted = lab(&own.file, &["sh", "-c", &script]).stdout;
+        let counts: Vec<f64> = counted.lines().map(|line| line.parse().expect("a count")).collect();
+        let [began, before, ended, after] = counts[..] else { panic!("{counted}") };
+        (after - before) * 8.0 / ((ended - began) / 1e9) / (f64::from(rate) * 1e6)
+    });
+    for ((rate, buffer, ..), share) in RATES.iter().zip(shares) {
+        assert!((share - 1.0).abs() < 0.003, "{share} of {rate} Mbit/s with {buffer}");
+    }
+}
+
 #[test]
 fn captures_repeat_to_the_byte() {
     let (folder, own) = (Scratch::new(), OwnPath::new(&format!("{SHORT}loss = \"1 %\"\n")));

@@ -8,7 +8,9 @@ use linerate_model::direction::Direction;
 
 use linerate_units::{BitRate, ByteCount, Mtu, PacketCount, Ratio};
 
-use crate::description::{EmulatedLink, LinkDirection, LossModel, PathDescription, PolicerDescription, TrafficKind};
+use crate::description::{
+    EmulatedLink, LinkDirection, LinkLayer, LossModel, PathDescription, PolicerDescription, TrafficKind,
+};
 
 /// Ground truth of one direction of a path.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,8 +21,8 @@ pub struct GroundTruth {
     pub interface_mtu: Mtu,
     /// True when larger packets are dropped without an ICMP error.
     pub black_hole: bool,
-    /// IP-layer bits that arrive per second when more than enough full packets are sent; `None` where no link and no
-    /// policer has a rate. Where rates change with time, by the first ones.
+    /// IP-layer bits that arrive per second when more than enough full packets are sent; `None` where no link, no
+    /// policer and no queueing discipline of the sender has a rate. Where rates change with time, by the first ones.
     pub capacity: Option<BitRate>,
     /// Part of it that other traffic keeps without yielding.
     pub taken: BitRate,
@@ -64,7 +66,7 @@ pub fn truth(path: &PathDescription, way: Direction) -> GroundTruth {
         mtu,
         interface_mtu,
         black_hole: silent.is_some(),
-        capacity: capacity(&links, mtu, policer),
+        capacity: [capacity(&links, mtu, policer), host_rate(path, way, mtu)].into_iter().flatten().min(),
         taken: taken(path, way),
         contended: path.traffic.iter().any(|traffic| runs_along(path, way, &traffic.from)),
         loss: loss(&links),
@@ -102,6 +104,17 @@ fn capacity(
     };
     let link = links.iter().filter_map(|(_, direction)| rate_of_packets(direction)).min();
     [link, policer.map(|policer| policer.rate)].into_iter().flatten().min()
+}
+
+/// Rate of full packets that the sending host's own queueing discipline passes.
+fn host_rate(path: &PathDescription, way: Direction, mtu: Mtu) -> Option<BitRate> {
+    let sender = match way {
+        Direction::Up => path.hosts.first(),
+        Direction::Down => path.hosts.last(),
+    };
+    let packet = mtu.byte_count();
+    let share = packet / LinkLayer::default().counted(packet);
+    sender.and_then(|host| host.queueing_rate).zip(share).map(|(rate, share)| rate * share.get())
 }
 
 fn loss(links: &[(&EmulatedLink, &LinkDirection)]) -> Ratio {

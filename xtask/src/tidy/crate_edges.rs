@@ -48,7 +48,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    ("xtask", &["shape", "units"]),
+    ("xtask", &["lab", "model", "shape", "units"]),
 ];
 
 fn check(repository: &Repository) -> Vec<InvariantViolation> {

@@ -13,7 +13,7 @@ use linerate_analysis::formulas::{
 use linerate_units::{BitRate, ByteCount, Mss, Mtu, Ratio};
 
 use crate::compile::sysctl;
-use crate::description::{HostDescription, PathDescription};
+use crate::description::{ETHERNET_HEADER, HostDescription, PathDescription};
 use crate::sizing;
 
 /// Limiting factor of a transfer.
@@ -57,7 +57,7 @@ pub struct PathBounds {
     pub segment: Option<Mss>,
     /// The slowest link; `None` where none has a rate.
     pub bottleneck: Option<BottleneckLink>,
-    /// TCP payload rate of the slowest link.
+    /// TCP payload rate of the slowest link, or of the sender's own queueing discipline where that has a lower rate.
     pub goodput_ceiling: Option<BitRate>,
     /// TCP payload rate that the strictest policer passes.
     pub policer_ceiling: Option<BitRate>,
@@ -110,6 +110,7 @@ pub fn bounds(path: &PathDescription, way: Direction) -> PathBounds {
         timestamps: is_on(sender, "net.ipv4.tcp_timestamps") && is_on(receiver, "net.ipv4.tcp_timestamps"),
         link: layer.counted(mtu.byte_count()) - mtu.byte_count(),
     };
+    let own_queue = SegmentFraming { link: ETHERNET_HEADER, ..framing };
     let (base_rtt, segment) = (path.propagation(), framing.segment());
     let segment_rtt = segment_rtt(path, way, mtu);
     let receive_window = receive_window(sender, receiver, segment);
@@ -121,7 +122,13 @@ pub fn bounds(path: &PathDescription, way: Direction) -> PathBounds {
         segment_rtt,
         segment,
         bottleneck,
-        goodput_ceiling: bottleneck.and_then(|bottleneck| framing.goodput(layer.counted_rate(bottleneck.rate))),
+        goodput_ceiling: [
+            bottleneck.and_then(|bottleneck| framing.goodput(layer.counted_rate(bottleneck.rate))),
+            sender.and_then(|sender| sender.queueing_rate).and_then(|rate| own_queue.goodput(rate)),
+        ]
+        .into_iter()
+        .flatten()
+        .min(),
         policer_ceiling: policer
             .zip(segment)
             .and_then(|(rate, segment)| policed_goodput(rate, segment.byte_count(), mtu)),

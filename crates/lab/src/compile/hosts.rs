@@ -2,6 +2,7 @@
 
 use super::address::{self, LinkEnd};
 use super::has_offloads;
+use super::netem::bits;
 use super::sysctl;
 use crate::description::{HostDescription, PathDescription};
 use crate::plan::{NamespacePlan, SysctlSetting};
@@ -25,7 +26,7 @@ pub(super) fn namespace(path: &PathDescription, index: usize) -> NamespacePlan {
     let host = &path.hosts[index];
     let devices = devices(path, index);
     let names = || devices.iter().map(|device| device.name().to_owned());
-    let tc = host.queueing.iter().flat_map(|queueing| names().map(move |name| queueing_line(&name, queueing)));
+    let tc = names().flat_map(|name| queueing_lines(&name, host));
     NamespacePlan {
         name: host.name.clone(),
         sysctls: sysctls(path, host, devices.len() > 1),
@@ -37,8 +38,19 @@ pub(super) fn namespace(path: &PathDescription, index: usize) -> NamespacePlan {
     }
 }
 
-fn queueing_line(device: &str, queueing: &str) -> String {
-    format!("qdisc replace dev {device} root handle 1: {queueing}")
+/// Root discipline of a device, and its rate: `fq` limits each flow itself, all others are inside of an `htb` class.
+fn queueing_lines(device: &str, host: &HostDescription) -> Vec<String> {
+    let root = |words: &str| format!("qdisc replace dev {device} root handle 1: {words}");
+    match (host.queueing.as_deref(), host.queueing_rate) {
+        (None, None) => Vec::new(),
+        (Some(queueing), None) => vec![root(queueing)],
+        (Some("fq"), Some(rate)) => vec![root(&format!("fq maxrate {}", bits(rate)))],
+        (queueing, Some(rate)) => {
+            let class = format!("class add dev {device} parent 1: classid 1:1 htb rate {} quantum 60000", bits(rate));
+            let inner = queueing.map(|words| format!("qdisc add dev {device} parent 1:1 handle 10: {words}"));
+            [root("htb default 1"), class].into_iter().chain(inner).collect()
+        }
+    }
 }
 
 /// The host's devices, the one towards near first.

@@ -77,7 +77,7 @@ fn a_link_layer_is_a_table_of_sizes() {
     assert_eq!(forward(atm), [last.as_str(), STRAIGHT_ON]);
     let queue = forward(&format!("{atm}\nbuffer = \"10 packets\""));
     assert!(queue.contains(&RELEASE.replace("netem", &format!("{table}netem"))), "{queue:?}");
-    let shaper = "qdisc add dev l0-ab-queue parent 1:1 handle 10: tbf rate 1000000bit burst 1749 limit 17490";
+    let shaper = "qdisc add dev l0-ab-queue parent 1:1 handle 10: tbf rate 1000000bit burst 1750 limit 17490";
     assert!(queue.iter().any(|line| line == shaper), "{queue:?}");
     let ptm =
         forward("rate = \"65 Mbit/s\"\nlink_layer = { framing = \"ptm\", overhead = \"8 B\", minimum = \"68 B\" }");
@@ -120,39 +120,39 @@ fn ecn_is_bleached_for_both_protocols_and_the_checksum_corrected() {
 
 /// Keys in addition to a rate of 100 Mbit/s and a delay that makes the BDP 250 kB, and the lines of the queue.
 const QUEUES: &[(&str, &[&str])] = &[
-    ("buffer = \"1.5 MB\"", &["handle 10: tbf rate 100000000bit burst 1514 limit 1500000"]),
-    ("buffer = \"2 BDP\"", &["handle 10: tbf rate 100000000bit burst 1514 limit 500000"]),
-    ("buffer = \"50 ms\"", &["handle 10: tbf rate 100000000bit burst 1514 limit 625000"]),
+    ("buffer = \"1.5 MB\"", &["handle 10: tbf rate 100000000bit burst 1564 limit 1500000"]),
+    ("buffer = \"2 BDP\"", &["handle 10: tbf rate 100000000bit burst 1564 limit 500000"]),
+    ("buffer = \"50 ms\"", &["handle 10: tbf rate 100000000bit burst 1564 limit 625000"]),
     (
         "buffer = \"45 packets\"",
-        &["handle 10: tbf rate 100000000bit burst 1514 limit 68130", "handle 100: pfifo limit 45"],
+        &["handle 10: tbf rate 100000000bit burst 1564 limit 68130", "handle 100: pfifo limit 45"],
     ),
     (
         "queue = \"fq_codel\"",
-        &["handle 10: tbf rate 100000000bit burst 1514 limit 4294967295", "handle 100: fq_codel ecn"],
+        &["handle 10: tbf rate 100000000bit burst 1564 limit 4294967295", "handle 100: fq_codel ecn"],
     ),
     (
         "queue = \"fq_codel\"\nbuffer = \"1 MB\"\necn_threshold = \"125 kB\"",
         &[
-            "handle 10: tbf rate 100000000bit burst 1514 limit 1000000",
+            "handle 10: tbf rate 100000000bit burst 1564 limit 1000000",
             "handle 100: fq_codel limit 660 ecn ce_threshold 10000us",
         ],
     ),
     (
         "queue = \"codel\"\nbuffer = \"1000 packets\"",
-        &["handle 10: tbf rate 100000000bit burst 1514 limit 1514000", "handle 100: codel limit 1000 ecn"],
+        &["handle 10: tbf rate 100000000bit burst 1564 limit 1514000", "handle 100: codel limit 1000 ecn"],
     ),
-    ("queue = \"pie\"", &["handle 10: tbf rate 100000000bit burst 1514 limit 4294967295", "handle 100: pie ecn"]),
-    ("queue = \"fq_pie\"", &["handle 10: tbf rate 100000000bit burst 1514 limit 4294967295", "handle 100: fq_pie ecn"]),
+    ("queue = \"pie\"", &["handle 10: tbf rate 100000000bit burst 1564 limit 4294967295", "handle 100: pie ecn"]),
+    ("queue = \"fq_pie\"", &["handle 10: tbf rate 100000000bit burst 1564 limit 4294967295", "handle 100: fq_pie ecn"]),
     (
         "queue = \"sfq\"\nbuffer = \"100000 packets\"",
-        &["handle 10: tbf rate 100000000bit burst 1514 limit 151400000", "handle 100: sfq limit 65408"],
+        &["handle 10: tbf rate 100000000bit burst 1564 limit 151400000", "handle 100: sfq limit 65408"],
     ),
     ("queue = \"cake\"\nbuffer = \"1 MB\"", &["handle 10: cake bandwidth 100000000bit memlimit 1000000"]),
     (
         "queue = \"red\"\nbuffer = \"600 kB\"",
         &[
-            "handle 10: tbf rate 100000000bit burst 1514 limit 600000",
+            "handle 10: tbf rate 100000000bit burst 1564 limit 600000",
             "handle 100: red limit 600000 min 100000 max 300000 avpkt 1514 burst 111 probability 0.02 bandwidth 100000000bit \
              ecn",
         ],
@@ -160,7 +160,7 @@ const QUEUES: &[(&str, &[&str])] = &[
     (
         "queue = \"red\"\nbuffer = \"1 MB\"\necn_threshold = \"65 kB\"",
         &[
-            "handle 10: tbf rate 100000000bit burst 1514 limit 1000000",
+            "handle 10: tbf rate 100000000bit burst 1564 limit 1000000",
             "handle 100: red limit 1000000 min 65000 max 65001 avpkt 1548 burst 42 probability 1 bandwidth 100000000bit ecn",
         ],
     ),
@@ -385,6 +385,20 @@ fn hosts_have_their_queueing_and_their_servers() {
     assert_eq!(namespace(&plan, WIRE).server, None);
 }
 
+#[test]
+fn hosts_have_a_rate_of_their_own() {
+    let lines = |keys: &str| namespace(&plan(keys, "", ""), NEAR).tc.clone();
+    let fair = lines("queueing = \"fq\"\nqueueing_rate = \"50 Mbit/s\"");
+    assert_eq!(fair, ["qdisc replace dev eth0 root handle 1: fq maxrate 50000000bit"]);
+    let class = [
+        "qdisc replace dev eth0 root handle 1: htb default 1",
+        "class add dev eth0 parent 1: classid 1:1 htb rate 50000000bit quantum 60000",
+        "qdisc add dev eth0 parent 1:1 handle 10: codel",
+    ];
+    assert_eq!(lines("queueing_rate = \"50 Mbit/s\""), class[..2]);
+    assert_eq!(lines("queueing = \"codel\"\nqueueing_rate = \"50 Mbit/s\""), class);
+}
+
 /// A host's line, a link's keys, and whether near has offloads.
 const OFFLOADS: &[(&str, &str, bool)] = &[
     ("", "rate = \"10 Gbit/s\"\ndelay = \"58.5 ms\"", true),
@@ -416,7 +430,8 @@ fn super_packets_only_where_nothing_counts_packets() {
 
 #[test]
 fn a_shaper_takes_the_largest_packet_that_comes() {
-    for (near, mtu, burst) in [("", 1500, 1514), ("", 9000, 9014), ("offload = true", 1500, 70_000)] {
+    // 50 B are what 100 Mbit/s send in 4 µs.
+    for (near, mtu, burst) in [("", 1500, 1564), ("", 9000, 9064), ("offload = true", 1500, 70_050)] {
         let plan = plan(near, "", &format!("mtu = {mtu}\nrate = \"100 Mbit/s\"\nbuffer = \"1 MB\""));
         let lines = &namespace(&plan, WIRE).tc;
         let shaper = format!("tbf rate 100000000bit burst {burst} limit 1000000");
@@ -475,7 +490,9 @@ fn a_rate_that_changes_is_changed_in_place() {
                 \"60.5 s\", rate = \"40 Mbit/s\" }]";
     let plan = plan("", "", &format!("[link.forward]\n{keys}\n[link.backward]\n{}", keys.replace("30 s", "31 s")));
     let line = |rate: u32| {
-        format!("qdisc change dev l0-ab-queue parent 1:1 handle 10: tbf rate {rate}bit burst 1514 limit 1250000")
+        // What it sends in 4 µs, to the nearest byte.
+        let burst = 1514 + (rate + 1_000_000) / 2_000_000;
+        format!("qdisc change dev l0-ab-queue parent 1:1 handle 10: tbf rate {rate}bit burst {burst} limit 1250000")
     };
     let of = |change: &crate::plan::PlanChange| (change.at_milliseconds, change.tc.clone(), change.namespace.clone());
     let changes: Vec<_> = plan.changes.iter().map(of).collect();

@@ -5,6 +5,7 @@ use core::ops::Range;
 use toml::Spanned;
 
 use super::error::DescriptionProblem;
+use super::quantity::NamedQuantity;
 use super::raw::{RawHost, RawLink, RawPath};
 use super::types::HostDescription;
 use super::unknown;
@@ -160,6 +161,11 @@ fn host((name, raw): (&Spanned<String>, &RawHost)) -> Result<HostDescription, De
         name: name.get_ref().clone(),
         congestion_control,
         queueing: raw.queueing.as_ref().map(queueing).transpose()?,
+        queueing_rate: raw
+            .queueing_rate
+            .as_ref()
+            .map(|text| NamedQuantity { what: "the host's queueing rate", text }.rate())
+            .transpose()?,
         sysctls: raw
             .sysctl
             .iter()

@@ -29,6 +29,7 @@ pub(super) struct RawPath {
 pub(super) struct RawHost {
     pub(super) congestion_control: Option<Spanned<String>>,
     pub(super) queueing: Option<Spanned<String>>,
+    pub(super) queueing_rate: Option<Spanned<RawQuantity>>,
     #[serde(default)]
     pub(super) sysctl: BTreeMap<Spanned<String>, Spanned<RawSetting>>,
     pub(super) offload: Option<bool>,

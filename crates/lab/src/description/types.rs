@@ -70,6 +70,9 @@ pub struct HostDescription {
     pub congestion_control: String,
     /// Root queueing discipline of its devices; `None` for none, the default of virtual Ethernet.
     pub queueing: Option<String>,
+    /// Rate of that discipline, Ethernet header included: of each flow with `fq`, else of all packets of a device
+    /// together; `None` for no limit.
+    pub queueing_rate: Option<BitRate>,
     /// Kernel settings, by name.
     pub sysctls: Vec<SysctlSetting>,
     /// Segmentation and receive offloads; `None` where the path decides.

@@ -100,6 +100,7 @@ fn draw_host(
 fn host_details(host: &HostDescription) -> String {
     let mut parts = vec![host.congestion_control.clone()];
     parts.extend(host.queueing.iter().map(|queueing| format!("queueing {queueing}")));
+    parts.extend(host.queueing_rate.map(|rate| format!("queueing rate {}", display::rate(rate))));
     parts.extend(host.sysctls.iter().map(setting));
     if let Some(offload) = host.offload {
         parts.push(format!("offloads {}", if offload { "on" } else { "off" }));

@@ -1,0 +1,111 @@
+//! A drawn path with its truth and its verdict, kept in a file from run to run.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::cause::RemovableCause;
+use super::generator::RandomPath;
+use super::judge::{Counterfactuals, FirstVerdict, TrueCause, UNEXPLAINED};
+use super::measured::{self, PathLab};
+use super::text;
+
+/// Measured case.
+#[derive(Clone, Debug)]
+pub(super) struct TruthCase {
+    pub(super) index: u64,
+    pub(super) injected: Vec<RemovableCause>,
+    pub(super) measured: Counterfactuals,
+    pub(super) verdict: Option<FirstVerdict>,
+}
+
+/// Causes that are tried where none of the injected ones explains the goodput, in this order.
+const LIKELY_OTHERS: [RemovableCause; 3] =
+    [RemovableCause::CongestionControl, RemovableCause::BufferTooSmall, RemovableCause::ReceiveWindow];
+
+impl TruthCase {
+    /// Measures the path, or takes from `file` what was measured before; the diagnosis is repeated when `again`.
+    pub(super) fn obtain(index: u64, path: &RandomPath, lab: &PathLab<'_>, file: &Path, again: bool) -> Result<Self> {
+        let description = text::text(&path.description);
+        let kept = fs::read_to_string(file).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        let kept = kept.filter(|document| document["description"] == description.as_str()).unwrap_or_default();
+        let measured = match Counterfactuals::read(&kept["measured"]) {
+            Some(measured) => Counterfactuals { ceiling: measured::ceiling(&path.description), ..measured },
+            None => measure(path, lab)?,
+        };
+        let is_new = again || kept["diagnosis"].is_null();
+        let diagnosis = if is_new { lab.diagnosis(&path.description)? } else { kept["diagnosis"].clone() };
+        let document = json!({ "description": description, "measured": measured.json(), "diagnosis": diagnosis });
+        fs::write(file, document.to_string()).with_context(|| format!("cannot write {}", file.display()))?;
+        Ok(Self { index, injected: path.injected.clone(), measured, verdict: FirstVerdict::read(&diagnosis) })
+    }
+
+    pub(super) fn truth(&self) -> TrueCause {
+        self.measured.true_cause()
+    }
+
+    /// True when the truth was found, so that a verdict can be compared with it.
+    pub(super) fn counts(&self) -> bool {
+        self.truth().first != UNEXPLAINED
+    }
+
+    pub(super) fn is_right(&self) -> bool {
+        self.verdict.as_ref().is_some_and(|verdict| self.truth().accepted.contains(&verdict.cause.as_str()))
+    }
+
+    pub(super) fn said(&self) -> &str {
+        self.verdict.as_ref().map_or("no verdict", |verdict| &verdict.cause)
+    }
+
+    /// Estimated and true goodput without the cause of a right verdict, where the document has an estimate.
+    pub(super) fn estimate(&self) -> Option<(f64, f64)> {
+        let verdict = self.verdict.as_ref().filter(|_| self.is_right())?;
+        let is_named = |cause: &RemovableCause| cause.verdicts().contains(&verdict.cause.as_str());
+        let (_, rate) = self.measured.without.iter().find(|(cause, _)| is_named(cause))?;
+        Some((verdict.without?, *rate))
+    }
+
+    /// One line for the terminal.
+    pub(super) fn line(&self) -> String {
+        let mark = match (self.counts(), self.is_right()) {
+            (false, _) => "?",
+            (true, true) => "✓",
+            (true, false) => "✗",
+        };
+        format!("{mark} case {}: {}; reported {}", self.index, self.figures(), self.said())
+    }
+
+    /// Truth with the goodputs that show it.
+    pub(super) fn figures(&self) -> String {
+        let mbit = |rate: f64| format!("{:.2}", rate / 1e6);
+        let mut parts: Vec<String> = self
+            .measured
+            .without
+            .iter()
+            .map(|(cause, rate)| format!("without {} {}", cause.name(), mbit(*rate)))
+            .collect();
+        parts.extend(self.measured.without_pair.map(|pair| pair.text()));
+        parts.extend(self.measured.ceiling.map(|rate| format!("link {}", mbit(rate))));
+        let as_is = &self.measured.as_is;
+        format!(
+            "{}: {} ({} steady) Mbit/s; {}",
+            self.truth().first,
+            mbit(as_is.whole),
+            mbit(as_is.steady),
+            parts.join(", ")
+        )
+    }
+}
+
+/// Measures all injected causes; where none of them explains the goodput, further ones.
+fn measure(path: &RandomPath, lab: &PathLab<'_>) -> Result<Counterfactuals> {
+    let mut measured = lab.counterfactuals(&path.description, &path.injected)?;
+    for cause in LIKELY_OTHERS {
+        if measured.true_cause().first == UNEXPLAINED && !path.injected.contains(&cause) {
+            lab.add(&mut measured, &path.description, cause)?;
+        }
+    }
+    Ok(measured)
+}

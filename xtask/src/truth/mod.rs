@@ -1,0 +1,103 @@
+//! `cargo xtask truth --random N --seed S`: `linerate diagnose` on paths whose limit is measured, not declared; writes
+//! docs/truth-random.md. `--library` measures the labels of the library's paths in the same way.
+//!
+//! What was measured is kept under `target/truth`: an interrupted run goes on, and `--again` repeats the diagnoses alone.
+
+mod arguments;
+mod case;
+mod cause;
+mod draw;
+mod generator;
+mod judge;
+mod labels;
+mod measured;
+mod page;
+mod text;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use anyhow::{Context, Result};
+
+use self::arguments::{TruthArguments, TruthPaths};
+use self::case::TruthCase;
+use self::generator::{RandomPath, random_path};
+use self::measured::PathLab;
+use crate::{bench, workspace};
+
+/// Runs the requested cases; returns true if each verdict is right.
+pub(crate) fn run(arguments: &[String]) -> Result<bool> {
+    let arguments = TruthArguments::parse(arguments)?;
+    if let Some(index) = arguments.show {
+        show(&random_path(arguments.seed, index, arguments.budget()));
+        return Ok(true);
+    }
+    let linerate = match &arguments.linerate {
+        Some(path) => path.clone(),
+        None => bench::build()?,
+    };
+    match &arguments.paths {
+        TruthPaths::Library(names) => labels::verify(names, &arguments, &linerate),
+        TruthPaths::Random(count) => run_random(*count, &arguments, &linerate),
+    }
+}
+
+/// Folder of what was measured.
+fn kept(name: &str) -> PathBuf {
+    workspace::root().join("target/truth").join(name)
+}
+
+fn show(path: &RandomPath) {
+    let names: Vec<&str> = path.injected.iter().map(|cause| cause.name()).collect();
+    println!(
+        "# Built in: {}.\n{}",
+        if names.is_empty() { "nothing".to_owned() } else { names.join(", ") },
+        text::text(&path.description)
+    );
+}
+
+fn run_random(count: u64, arguments: &TruthArguments, linerate: &Path) -> Result<bool> {
+    let folder = kept(&format!("seed-{}{}", arguments.seed, if arguments.quick { "-quick" } else { "" }));
+    let indices: Vec<u64> = arguments.only.map_or_else(|| (0..count).collect(), |index| vec![index]);
+    let results: Vec<Result<TruthCase>> = in_parallel(&indices, arguments.jobs, |index| {
+        let path = random_path(arguments.seed, *index, arguments.budget());
+        let lab = PathLab::new(linerate, &folder, &format!("path-{index}"))?;
+        let case = TruthCase::obtain(*index, &path, &lab, &folder.join(format!("{index}.json")), arguments.again)?;
+        println!("{}", case.line());
+        Ok(case)
+    });
+    let (mut cases, mut failed) = (Vec::new(), Vec::new());
+    for (index, result) in indices.iter().zip(results) {
+        match result {
+            Ok(case) => cases.push(case),
+            Err(error) => failed.push((*index, format!("{error:#}"))),
+        }
+    }
+    for (index, reason) in &failed {
+        println!("? case {index}: {reason}");
+    }
+    if arguments.only.is_none() {
+        let out = workspace::root().join(&arguments.out);
+        fs::write(&out, page::page(&cases, &failed, arguments))
+            .with_context(|| format!("cannot write {}", out.display()))?;
+        println!("written: {}", out.display());
+    }
+    Ok(failed.is_empty() && cases.iter().all(|case| !case.counts() || case.is_right()))
+}
+
+/// Measures all items, this many at a time; the results are in the items' order.
+fn in_parallel<T: Sync, R: Send>(items: &[T], jobs: usize, measure: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let (next, done) = (Mutex::new(items.iter().enumerate()), Mutex::new(Vec::new()));
+    let work = || {
+        loop {
+            let Some((place, item)) = next.lock().expect("no panic").next() else { break };
+            let result = measure(item);
+            done.lock().expect("no panic").push((place, result));
+        }
+    };
+    std::thread::scope(|scope| (0..jobs).for_each(|_| drop(scope.spawn(work))));
+    let mut done = done.into_inner().expect("no panic");
+    done.sort_by_key(|(place, _)| *place);
+    done.into_iter().map(|(_, result)| result).collect()
+}
