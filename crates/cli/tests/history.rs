@@ -183,6 +183,9 @@ fn comparisons_report_significant_differences() {
     assert_eq!(judged("1", "2"), "equal");
     assert_eq!(judged("1", "3"), "worse");
     assert_eq!(judged("3", "1"), "better");
+    assert_eq!(judged("1,2", "3"), "worse");
+    let refused = history(&scratch, &["compare", "1", "4", "--fail-on-worse"]).expect_code(2);
+    assert!(refused.stderr.contains("different targets (a, b)") && refused.stdout.is_empty(), "{refused:#?}");
     let text = history(&scratch, &["compare", "1", "last-1"]).expect_code(0).stdout;
     assert!(text.contains("Goodput down, 1 stream: worse") && text.contains("900 Mbit/s"), "{text}");
     assert!(text.contains("-400 Mbit/s"), "{text}");
@@ -278,9 +281,9 @@ fn runs_in_the_lab_are_recorded_by_the_host() {
     assert!(now.saturating_sub(u128::from(started)) < Duration::from_secs(600).as_nanos(), "{started}");
 }
 
-/// Two runs over one emulated path, with different random numbers, do not differ; another path does.
+/// Two runs over one emulated path, with different random numbers, do not differ; another path is not compared.
 #[test]
-fn runs_over_one_path_are_alike_and_another_path_differs() {
+fn runs_over_one_path_are_alike_and_another_path_is_refused() {
     let scratch = Scratch::new();
     for (seed, path) in [("1", "cable-bloat"), ("2", "cable-bloat"), ("1", "lte")] {
         let arguments = ["lab", "run", "--seed", seed, path, "--", "linerate", "path", "far", "--quiet"];
@@ -300,6 +303,7 @@ fn runs_over_one_path_are_alike_and_another_path_differs() {
         assert!(is(&alike, figure, "equal"), "{figure}: {alike:?}");
     }
     assert!(alike.iter().all(|(_, judged)| judged != "better" && judged != "worse"), "{alike:?}");
-    let apart = compared("last-1", "last");
-    assert!(is(&apart, "capacity_up", "better") && is(&apart, "capacity_down", "worse"), "{apart:?}");
+    let refused = history(&scratch, &["compare", "last-1", "last"]).expect_code(2);
+    assert!(refused.stderr.contains("different") && refused.stderr.contains("lte"), "{refused:#?}");
+    assert!(refused.stdout.is_empty(), "no figure before the reason: {refused:#?}");
 }

@@ -36,6 +36,9 @@ pub struct TuneDocument {
     pub role: TuningGoal,
     /// Options of the transfer in iperf3's syntax; empty for its defaults.
     pub transfer: Vec<String>,
+    /// Seed of the order of measurements within pairs: the same seed gives the same order.
+    #[serde(default)]
+    pub seed: Option<u64>,
     /// Outcome.
     pub outcome: TuneOutcome,
     /// Outcome in one sentence.
@@ -151,7 +154,7 @@ pub struct GroupTrial {
     pub group: ChangeGroup,
     /// Short description; for an alternative, its name.
     pub name: String,
-    /// Measurements, in order: without, with, without, with ….
+    /// Measurements in pairs, in random order within each.
     pub pairs: Vec<MeasurementPair>,
     /// Decision.
     pub decision: TrialDecision,
@@ -161,7 +164,7 @@ pub struct GroupTrial {
     pub effects: Vec<MeasuredEffect>,
 }
 
-/// Measurement without the changes, and the following one with them.
+/// Measurements without and with the changes, one directly after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MeasurementPair {
@@ -169,6 +172,9 @@ pub struct MeasurementPair {
     pub before: TransferMeasurement,
     /// Measurement with the changes.
     pub after: TransferMeasurement,
+    /// True when the measurement with the changes was the first of the two.
+    #[serde(default)]
+    pub changed_first: bool,
     /// Reason why the pair does not count; `null` where it does.
     pub fault: Option<String>,
 }
@@ -203,11 +209,12 @@ pub struct MeasuredEffect {
     pub unit: FigureUnit,
     /// Median without the changes.
     pub before: Option<f64>,
-    /// Median with the changes.
+    /// Value with the changes: the median without them, and the difference.
     pub after: Option<f64>,
-    /// Median of the pairs' differences.
+    /// Effect of the changes: of rates and times by the mean ratio of the pairs, of shares by their mean difference. The
+    /// figure by which the changes were chosen is corrected for that choice.
     pub difference: Option<f64>,
-    /// Lower bound of the 95 % confidence interval.
+    /// Lower bound of the 95 % confidence interval, which holds however many pairs were measured.
     pub low: Option<f64>,
     /// Upper bound of the 95 % confidence interval.
     pub high: Option<f64>,

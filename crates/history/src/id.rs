@@ -71,6 +71,43 @@ impl fmt::Display for RunReference {
     }
 }
 
+/// Largest number of runs in one reference.
+const MAX_RUNS: usize = 1000;
+
+/// References to several runs, as the user writes them: `1,2,last` or `4..6`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunReferences(Vec<RunReference>);
+
+impl RunReferences {
+    /// The references, at least one.
+    #[must_use]
+    pub fn as_slice(&self) -> &[RunReference] {
+        &self.0
+    }
+}
+
+impl FromStr for RunReferences {
+    type Err = InvalidRunReference;
+
+    fn from_str(text: &str) -> Result<Self, InvalidRunReference> {
+        let wrong = || InvalidRunReference(text.to_owned());
+        let mut all = Vec::new();
+        for part in text.split(',') {
+            match part.split_once("..") {
+                Some((first, last)) => {
+                    let (RunReference::Id(first), RunReference::Id(last)) = (first.parse()?, last.parse()?) else {
+                        return Err(wrong());
+                    };
+                    let numbers = (first.0..=last.0).take(MAX_RUNS + 1);
+                    all.extend(numbers.map(|number| RunReference::Id(RunId(number))));
+                }
+                None => all.push(part.parse()?),
+            }
+        }
+        if all.is_empty() || all.len() > MAX_RUNS { Err(wrong()) } else { Ok(Self(all)) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -81,6 +118,17 @@ mod tests {
     fn invalid_references_are_refused() {
         for text in ["", "-1", "+1", "last-", "last+1", "lastly", "Last", "1.0", "last--1", "99999999999999999999"] {
             assert_eq!(text.parse::<RunReference>(), Err(InvalidRunReference(text.to_owned())), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn several_runs_are_listed_or_a_range() {
+        let of = |text: &str| text.parse::<RunReferences>().map(|runs| runs.0);
+        let id = |number| RunReference::Id(RunId::new(number));
+        assert_eq!(of("7"), Ok(vec![id(7)]));
+        assert_eq!(of("1,4..6,last-1"), Ok(vec![id(1), id(4), id(5), id(6), RunReference::BeforeLast(1)]));
+        for text in ["", ",", "1,", "6..4", "1..", "last..3", "1..9999999"] {
+            assert!(of(text).is_err(), "{text:?}");
         }
     }
 

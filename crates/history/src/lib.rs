@@ -23,5 +23,5 @@ pub mod utc_time;
 pub use error::HistoryError;
 pub use filter::RunFilter;
 pub use history::{AddOutcome, FigureSample, History, RunSummary};
-pub use id::{InvalidRunReference, RunId, RunReference};
+pub use id::{InvalidRunReference, RunId, RunReference, RunReferences};
 pub use location::{HistoryLocation, LOCATION_VARIABLE};

@@ -69,7 +69,7 @@ fn pages_are_well_formed_with_the_verdict_first() {
 #[test]
 fn ids_are_unique_also_with_several_runs() {
     let (one, other) = (runs::load(1), runs::load(8));
-    let page = html::render(&[present(&one), present(&other), compare(&one, &other)]);
+    let page = html::render(&[present(&one), present(&other), compare(&one, &other).expect("one subject")]);
     let mut ids: Vec<&str> = page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     let count = ids.len();
     ids.sort_unstable();
@@ -110,7 +110,7 @@ fn ten_minutes_of_eight_streams_fit_into_five_megabytes_and_are_marked_as_reduce
 #[test]
 fn pages_make_no_network_requests() {
     let (before, after) = (runs::load(1), runs::load(4));
-    let page = html::render(&[compare(&before, &after)]);
+    let page = html::render(&[compare(&before, &after).expect("one subject")]);
     for request in ["src=", "href=\"http", "url(", "@import", "srcset", "<link", "<iframe", "<object"] {
         assert!(!page.contains(request), "{request}");
     }

@@ -34,7 +34,7 @@ fn the_verdict_is_the_first_paragraph_and_hostile_text_stays_text() {
 #[test]
 fn several_runs_follow_each_other_and_reasons_are_numbered() {
     let (one, other) = (runs::path_to_bare_host(), runs::load(2));
-    let text = markdown::render(&[present(&one), present(&other), compare(&other, &other)]);
+    let text = markdown::render(&[present(&one), present(&other), compare(&other, &other).expect("one subject")]);
     assert_eq!(text.matches("\n---\n").count(), 2);
     assert!(text.contains("1. the far end answers no measurement protocol"), "{text}");
     assert!(text.contains("| Before | Value |"), "{text}");

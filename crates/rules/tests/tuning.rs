@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use linerate_analysis::statistics::BootstrapSettings;
 use linerate_model::change::{ChangeGroup, ChangeTarget};
 use linerate_model::diagnosis::{
     Cause, ObservedConnection, PathEvidence, SocketInterval, TransferObservation, TransferSettings,
@@ -15,7 +14,7 @@ use linerate_model::socket::SocketMemory;
 use linerate_model::tcp_info::TcpInfo;
 use linerate_rules::diagnosis::diagnose;
 use linerate_rules::judge::{
-    MeasurementPair, PairBudget, TransferMeasurement, TrialDecision, judge, more_pairs_needed,
+    MeasurementPair, PairBudget, TransferMeasurement, TrialDecision, TrialDesign, judge, more_pairs_needed,
 };
 use linerate_rules::tuning::{HostEnd, TuningGoal, TuningHost, TuningInputs, propose};
 use linerate_units::{BitRate, ByteCount, Mss, Ratio, SegmentCount};
@@ -164,10 +163,11 @@ fn a_trial_of_it_is_kept_after_five_pairs() {
         disturbed: None,
     };
     let objective = TuningGoal::WanBulk.objective();
-    let (mut pairs, bootstrap) = (Vec::new(), BootstrapSettings::with_seed(7));
-    while more_pairs_needed(&objective, &pairs, PairBudget::default(), &bootstrap) {
-        pairs.push(MeasurementPair { before: measured(90.5, 20.3), after: measured(285.8, 23.6) });
+    let (mut pairs, design) = (Vec::new(), TrialDesign::new(PairBudget::default(), 7));
+    while more_pairs_needed(&objective, &design, &pairs) {
+        let changed_first = design.is_changed_first(pairs.len());
+        pairs.push(MeasurementPair { before: measured(90.5, 20.3), after: measured(285.8, 23.6), changed_first });
     }
-    let judgement = judge(&objective, &pairs, &bootstrap);
+    let judgement = judge(&objective, &design, &pairs);
     assert_eq!((judgement.decision, judgement.counted), (TrialDecision::Keep, 5), "{}", judgement.sentence);
 }

@@ -52,7 +52,7 @@ pub struct DatagramCounts {
     pub iperf3_lost: PacketCount,
     /// Out-of-order datagrams as iperf3 counts them: duplicates, late ones and repeated handshakes as well.
     pub iperf3_out_of_order: PacketCount,
-    /// Smoothed jitter at this time (RFC 1889 A.8).
+    /// Smoothed jitter at this time (RFC 3550 A.8), with one sample per burst.
     pub jitter: Duration,
 }
 
@@ -100,7 +100,8 @@ pub struct SequenceTracker {
     iperf3_lost: u64,
     /// A number far ahead that needs another one near it.
     candidate: Option<u64>,
-    transit: Option<u64>,
+    /// Sending and arrival time of the last jitter sample, in nanoseconds.
+    sample: Option<(u64, u64)>,
     /// Jitter in 1/16 ns.
     scaled_jitter: u64,
     /// Bit `number % WINDOW` is set when the number was received, for the last [`REORDER_WINDOW`] numbers.
@@ -126,7 +127,7 @@ impl SequenceTracker {
             repeated_handshakes: 0,
             iperf3_lost: 0,
             candidate: None,
-            transit: None,
+            sample: None,
             scaled_jitter: 0,
             came: Box::new([0; BITMAP_LENGTH]),
         }
@@ -171,11 +172,6 @@ impl SequenceTracker {
         self.highest = self.highest.wrapping_add(length);
         self.in_sequence += length;
         self.update_jitter(sent_at, arrived_at);
-        // The others have the same transit time as the first: each only decays the average. After some 800 of them it
-        // has reached its floor.
-        for _ in 1..length.min(1024) {
-            self.scaled_jitter -= (self.scaled_jitter + 8) >> 4;
-        }
     }
 
     /// Returns the totals so far.
@@ -299,15 +295,21 @@ impl SequenceTracker {
         self.came[first_word + 1..last_word].fill(if value { u64::MAX } else { 0 });
     }
 
-    /// RFC 1889 A.8 in integers. Transit times are differences of two unrelated clocks, so they wrap.
+    /// RFC 3550 A.8 in integers, with one sample per burst or GRO buffer: datagrams with the sending or arrival time of the
+    /// last sample only show the dispersion inside the burst, and would divide the average by its length. Transit
+    /// times are differences of two unrelated clocks, so they wrap.
     #[inline]
     fn update_jitter(&mut self, sent_at: MonotonicTime, arrived_at: MonotonicTime) {
-        let transit = arrived_at.as_nanos().wrapping_sub(sent_at.as_nanos());
-        if let Some(previous) = self.transit {
+        let (sent, arrived) = (sent_at.as_nanos(), arrived_at.as_nanos());
+        if let Some((last_sent, last_arrived)) = self.sample {
+            if sent == last_sent || arrived == last_arrived {
+                return;
+            }
+            let (transit, previous) = (arrived.wrapping_sub(sent), last_arrived.wrapping_sub(last_sent));
             let difference = transit.wrapping_sub(previous).cast_signed().unsigned_abs().min(MAX_JITTER_DIFFERENCE);
             self.scaled_jitter += difference;
             self.scaled_jitter -= (self.scaled_jitter - difference + 8) >> 4;
         }
-        self.transit = Some(transit);
+        self.sample = Some((sent, arrived));
     }
 }

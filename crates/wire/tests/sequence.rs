@@ -167,6 +167,47 @@ fn jitter_is_that_of_rfc_1889() {
     assert!(jitter > 50e-6);
 }
 
+/// Jitter of bursts of `length` datagrams whose delay varies from burst to burst.
+fn jitter_of_bursts(
+    length: u64,
+    record: impl Fn(&mut SequenceTracker, u64, u64, MonotonicTime, MonotonicTime),
+) -> Duration {
+    let mut tracker = SequenceTracker::new(CounterWidth::Bits64);
+    for burst in 0..500_u64 {
+        let sent = MonotonicTime::from_nanos((burst + 1) * 1_000_000);
+        let arrived = sent + Duration::from_micros(500 + burst * 7919 % 300);
+        record(&mut tracker, burst * length + 1, length, sent, arrived);
+    }
+    assert_eq!(tracker.snapshot().received, PacketCount::new(500 * length));
+    tracker.snapshot().jitter
+}
+
+#[test]
+fn bursts_give_one_jitter_sample_each() {
+    let at_once = |tracker: &mut SequenceTracker, first, length, sent, arrived| {
+        tracker.record_run(first, PacketCount::new(length), sent, arrived);
+    };
+    // One sending time; the link's serialisation lies between the arrivals.
+    let apart = |tracker: &mut SequenceTracker, first: u64, length, sent, arrived: MonotonicTime| {
+        for offset in 0..length {
+            tracker.record(first + offset, sent, arrived + Duration::from_micros(offset));
+        }
+    };
+    // Another sender's datagrams, sent apart and coalesced by the receiver's kernel.
+    let coalesced = |tracker: &mut SequenceTracker, first: u64, length, sent: MonotonicTime, arrived| {
+        for offset in 0..length {
+            tracker.record(first + offset, sent + Duration::from_micros(offset), arrived);
+        }
+    };
+    let single = jitter_of_bursts(1, at_once);
+    assert!(single > Duration::from_micros(50), "{single:?}");
+    for length in [2, 4, 8, 16, 44] {
+        assert_eq!(jitter_of_bursts(length, at_once), single, "{length} at once");
+        assert_eq!(jitter_of_bursts(length, apart), single, "{length} apart");
+        assert_eq!(jitter_of_bursts(length, coalesced), single, "{length} coalesced");
+    }
+}
+
 #[test]
 fn the_clocks_need_not_agree() {
     let delays = [500, 700, 400, 900, 500];

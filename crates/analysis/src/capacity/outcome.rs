@@ -2,6 +2,25 @@ use core::time::Duration;
 
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, Ratio};
 
+use super::PacketLayout;
+use crate::statistics::{BlockSample, BootstrapSettings, SampleStatistic};
+
+/// Seed of the interval's resampling.
+const RESAMPLING_SEED: u64 = 1;
+
+/// Shares of the rate at which more was sent than the path carries, and at which it was carried at all.
+const MIN_SATURATING_SHARE: f64 = 0.98;
+const MIN_CARRIED_SHARE: f64 = 0.5;
+
+/// Packets by which a period's count may be wrong: one at each end, as they leave and arrive whole.
+const UNCERTAIN_PACKETS: f64 = 2.0;
+
+/// Time by which a period may be wrong: the tick of a shaper or a receiver's coalescing at each end.
+const UNCERTAIN_TIME: Duration = Duration::from_millis(2);
+
+/// Share by which shapers and clocks miss their nominal rate.
+const RATE_GRANULARITY: f64 = 0.005;
+
 /// Reason why the limit of the path was not reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SearchLimiter {
@@ -74,4 +93,40 @@ pub struct CapacityEstimate {
     pub elapsed: Duration,
     /// Rates, report by report.
     pub readings: Vec<RateSample>,
+}
+
+impl CapacityEstimate {
+    /// Interval that contains the capacity in at least 95 % of searches; `None` without a rate, and where it is a lower
+    /// bound only.
+    ///
+    /// It has the bootstrap interval of the rates while more was sent than arrived, and systematic parts: whole packets
+    /// and ticks at the ends of the period, the granularity of rates, and the path's own loss. Behind the bottleneck,
+    /// that loss hides its part of the capacity; before it, nothing.
+    #[must_use]
+    pub fn interval(&self, packet: &PacketLayout) -> Option<(BitRate, BitRate)> {
+        let rate = self.capacity.filter(|rate| !rate.is_zero() && !matches!(self.bound, CapacityBound::AtLeast(_)))?;
+        let full: Vec<BitRate> = self
+            .readings
+            .iter()
+            .filter(|reading| {
+                reading.sent >= rate * MIN_SATURATING_SHARE && reading.received >= rate * MIN_CARRIED_SHARE
+            })
+            .map(|reading| reading.received)
+            .collect();
+        let sample = BlockSample::independent(&full);
+        let random = sample.estimate(SampleStatistic::Mean, &BootstrapSettings::with_seed(RESAMPLING_SEED))?.interval?;
+        let systematic = self.systematic_share(rate, packet);
+        let loss = self.loss_below_capacity.map_or(0.0, Ratio::get).clamp(0.0, 0.5);
+        Some((
+            random.low.min(rate) * (1.0 - systematic).max(0.0),
+            random.high.max(rate) * ((1.0 + systematic) / (1.0 - loss)),
+        ))
+    }
+
+    /// Systematic error of the rate, as a share.
+    fn systematic_share(&self, rate: BitRate, packet: &PacketLayout) -> f64 {
+        let period = self.sub_interval.as_secs_f64().max(f64::MIN_POSITIVE);
+        let packets = rate.bits_per_second() * period / (packet.size().as_f64() * 8.0);
+        RATE_GRANULARITY + UNCERTAIN_PACKETS / packets.max(1.0) + UNCERTAIN_TIME.as_secs_f64() / period
+    }
 }

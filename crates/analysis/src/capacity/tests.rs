@@ -66,6 +66,49 @@ fn drop_tail_from_tiny_to_huge() {
 }
 
 #[test]
+fn stated_intervals_contain_the_true_rate() {
+    let mid = SimulatedPath::new(300.0 * MEGABIT, 0.0201, 1.5e6);
+    let paths = [
+        mid,
+        SimulatedPath::new(240e3, 0.0183, 45.0 * 1514.0),
+        SimulatedPath::new(950e3, 0.0183, 66e3),
+        SimulatedPath::new(6.0 * MEGABIT, 0.07, 0.75e6),
+        SimulatedPath::new(100.0 * MEGABIT, 0.0005, 64e3),
+        SimulatedPath::new(300.0 * MEGABIT, 0.0201, 10.0 * 1514.0),
+        SimulatedPath { burst: 8, ..mid },
+        SimulatedPath { jitter: (0.0005, true), ..mid },
+        SimulatedPath { management: QueueManagement::Pie, ..mid },
+        SimulatedPath { management: QueueManagement::CoDel, ..SimulatedPath::new(20.0 * MEGABIT, 0.03, 0.5e6) },
+        SimulatedPath { loss: (0.02, 0.0), ..mid },
+        SimulatedPath { loss: (0.0, 0.02), ..mid },
+        SimulatedPath { loss: (0.0, 0.05), ..mid },
+        SimulatedPath { duplicates: 0.01, ..mid },
+    ];
+    let (mut inside, mut all, mut missed) = (0_u32, 0_u32, Vec::new());
+    for (index, path) in paths.iter().enumerate() {
+        for seed in 1..=3 {
+            let (outcome, _) = run(*path, limits(40.0 * GIGABIT), seed);
+            let layout = PacketLayout { payload: ByteCount::new(1472), headers: ByteCount::new(28) };
+            let (low, high) = outcome.interval(&layout).expect("the path limits");
+            let truth = BitRate::from_bits_per_second(path.capacity());
+            all += 1;
+            if low <= truth && truth <= high {
+                inside += 1;
+            } else {
+                missed.push((
+                    index,
+                    seed,
+                    low.bits_per_second() / path.capacity(),
+                    high.bits_per_second() / path.capacity(),
+                ));
+            }
+            assert!(high <= low * 1.15, "path {index}, seed {seed}: {low:?} to {high:?} tells little");
+        }
+    }
+    assert!(f64::from(inside) >= 0.95 * f64::from(all), "{inside} of {all}: {missed:?}");
+}
+
+#[test]
 fn fast_links() {
     for (rate, round_trip, buffer, packet) in [
         (10.0 * GIGABIT, 0.0001, 1e6, 1500.0),

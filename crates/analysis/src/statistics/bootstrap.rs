@@ -49,20 +49,36 @@ pub struct IntervalEstimate<Q> {
 impl<Q: StatisticalQuantity> BlockSample<Q> {
     /// Computes a statistic with its confidence interval by resampling blocks: the percentile bootstrap (Efron 1979),
     /// widened for small samples by Student's t and `n / (n − 1)` ("expanded percentile interval", Hesterberg 2015
-    /// §5.3). `None` without samples.
+    /// §5.3), and further where neighbouring blocks of time are alike. `None` without samples.
     #[must_use]
     pub fn estimate(&self, statistic: SampleStatistic, bootstrap: &BootstrapSettings) -> Option<IntervalEstimate<Q>> {
         let value = self.number(statistic)?;
         let (mut random, mut space) = (SeededRandom::new(bootstrap.seed), Vec::new());
+        let per_value = self.blocks_per_independent_value();
+        let widening = per_value.sqrt();
         let interval = (self.blocks() >= MIN_BLOCKS)
-            .then(|| bootstrap.ends(self.blocks(), || self.resampled(statistic, &mut random, &mut space)))
+            .then(|| {
+                let effective = self.effective_blocks(per_value);
+                bootstrap.ends(effective, || self.resampled(statistic, &mut random, &mut space))
+            })
             .flatten()
             .map(|(low, high)| ConfidenceInterval {
-                low: Q::from_number(low.min(value)),
-                high: Q::from_number(high.max(value)),
+                low: Q::from_number(value - (value - low).max(0.0) * widening),
+                high: Q::from_number(value + (high - value).max(0.0) * widening),
                 confidence: bootstrap.confidence,
             });
         Some(IntervalEstimate { value: Q::from_number(value), interval })
+    }
+
+    /// Number of blocks that independent ones would need for as much information, at least three.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a count below 2^53, divided by a number of at least one"
+    )]
+    fn effective_blocks(&self, per_value: f64) -> usize {
+        ((self.blocks() as f64 / per_value).round() as usize).clamp(MIN_BLOCKS, self.blocks().max(MIN_BLOCKS))
     }
 }
 
@@ -89,6 +105,8 @@ impl BootstrapSettings {
 #[cfg(test)]
 mod tests {
     use core::time::Duration;
+
+    use linerate_units::MonotonicTime;
 
     use super::*;
 
@@ -126,6 +144,38 @@ mod tests {
         let two =
             BlockSample::independent(&[1.0, 2.0]).estimate(SampleStatistic::Mean, &BootstrapSettings::with_seed(1));
         assert_eq!(two, Some(IntervalEstimate { value: 1.5, interval: None }));
+    }
+
+    /// Share of 300 series of seconds with this autocorrelation whose interval of the mean contains the true mean.
+    fn coverage_of_series(count: usize, correlation: f64) -> f64 {
+        let mut random = SeededRandom::new(21);
+        let hits = (0..300_u64).filter(|round| {
+            let mut state = random.normal();
+            let readings: Vec<f64> = (0..count)
+                .map(|_| {
+                    state = correlation * state + (1.0 - correlation * correlation).sqrt() * random.normal();
+                    100.0 + 5.0 * state
+                })
+                .collect();
+            let second = Duration::from_secs(1);
+            let timed = |readings: &[f64]| -> Vec<(MonotonicTime, f64)> {
+                (0_u64..).zip(readings).map(|(at, one)| (MonotonicTime::from_nanos(at * 1_000_000_000), *one)).collect()
+            };
+            let sample = BlockSample::timed(&timed(&readings), second);
+            let bootstrap = BootstrapSettings { rounds: 300, ..BootstrapSettings::with_seed(*round) };
+            let interval = sample.estimate(SampleStatistic::Mean, &bootstrap).and_then(|estimate| estimate.interval);
+            interval.is_some_and(|interval| interval.low <= 100.0 && interval.high >= 100.0)
+        });
+        f64::from(u16::try_from(hits.count()).expect("at most 300")) / 300.0
+    }
+
+    #[test]
+    fn autocorrelated_seconds_widen_the_interval() {
+        // Without regard to it, 95 % intervals of ten seconds contain the truth in 70 % (0.6) and 50 % (0.8) of cases.
+        for (count, correlation, least) in [(10, 0.0, 0.93), (10, 0.6, 0.84), (30, 0.6, 0.91), (60, 0.8, 0.91)] {
+            let coverage = coverage_of_series(count, correlation);
+            assert!(coverage >= least, "{count} seconds, {correlation}: {coverage}");
+        }
     }
 
     #[test]

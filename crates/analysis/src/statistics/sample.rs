@@ -44,6 +44,8 @@ impl SampleStatistic {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockSample<Q> {
     blocks: Vec<Vec<f64>>,
+    /// True when the blocks are in order of time, so that neighbours may be alike.
+    is_ordered: bool,
     quantity: core::marker::PhantomData<Q>,
 }
 
@@ -66,7 +68,7 @@ impl<Q: StatisticalQuantity> BlockSample<Q> {
         for (time, reading) in readings {
             blocks.entry(time.since(start).as_nanos() / block.as_nanos()).or_default().push(reading.number());
         }
-        Self::of_blocks(blocks.into_values())
+        Self { is_ordered: true, ..Self::of_blocks(blocks.into_values()) }
     }
 
     /// Creates a sample of values taken every `interval`, in order of time, in blocks of this length. An interval of
@@ -84,13 +86,23 @@ impl<Q: StatisticalQuantity> BlockSample<Q> {
             .map(|block| block.into_iter().filter(|number| number.is_finite()).collect::<Vec<_>>())
             .filter(|block| !block.is_empty())
             .collect();
-        Self { blocks, quantity: core::marker::PhantomData }
+        Self { blocks, is_ordered: false, quantity: core::marker::PhantomData }
     }
 
     /// Number of blocks: the effective size of the sample.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.blocks.len()
+    }
+
+    /// Number of independent values that tell as much as one block: one for independent blocks, nine for the
+    /// autocorrelation of 0.8 that seconds of a TCP transfer may have.
+    ///
+    /// It is `(1 + φ) / (1 − φ)` for the autocorrelation φ of neighbouring blocks, as of a first-order autoregressive
+    /// process, corrected for the bias of few blocks (Kendall 1954) and for its own uncertainty.
+    pub(super) fn blocks_per_independent_value(&self) -> f64 {
+        let correlation = if self.is_ordered { autocorrelation(&self.blocks) } else { 0.0 };
+        (1.0 + correlation) / (1.0 - correlation)
     }
 
     /// Statistic of all values; `None` without values.
@@ -112,6 +124,26 @@ impl<Q: StatisticalQuantity> BlockSample<Q> {
         }
         statistic.of(space)
     }
+}
+
+/// Largest autocorrelation that is assumed.
+const MAX_AUTOCORRELATION: f64 = 0.9;
+
+/// Fewest blocks for an autocorrelation.
+const MIN_CORRELATED_BLOCKS: usize = 5;
+
+/// Autocorrelation of the means of neighbouring blocks, from 0 to [`MAX_AUTOCORRELATION`].
+#[expect(clippy::cast_precision_loss, reason = "counts of blocks are far below 2^53")]
+fn autocorrelation(blocks: &[Vec<f64>]) -> f64 {
+    let means: Vec<f64> = blocks.iter().map(|block| mean(block)).collect();
+    let (whole, count) = (mean(&means), means.len() as f64);
+    let squares: f64 = means.iter().map(|one| (one - whole).powi(2)).sum();
+    if means.len() < MIN_CORRELATED_BLOCKS || squares == 0.0 {
+        return 0.0;
+    }
+    let products: f64 = means.windows(2).map(|pair| (pair[0] - whole) * (pair[1] - whole)).sum();
+    let estimate = products / squares;
+    (estimate + (1.0 + 3.0 * estimate) / count).clamp(0.0, MAX_AUTOCORRELATION)
 }
 
 #[cfg(test)]

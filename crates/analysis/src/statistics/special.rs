@@ -5,7 +5,7 @@
 
 use core::f64::consts::{PI, SQRT_2};
 
-/// Number of bisection steps: beyond a double's precision.
+/// Number of bisection steps: enough for a double's precision.
 const BISECTION_STEPS: usize = 200;
 
 /// Logarithm of the gamma function for a positive argument (Lanczos's series with g = 7, nine terms).
@@ -55,6 +55,11 @@ fn complementary_error_function(x: f64) -> f64 {
     (-x * x).exp() / PI.sqrt() / fraction
 }
 
+/// Density of the standard normal distribution.
+pub(super) fn normal_density(x: f64) -> f64 {
+    (-0.5 * x * x).exp() / (2.0 * PI).sqrt()
+}
+
 /// Quantile of the standard normal distribution.
 pub(super) fn normal_quantile(probability: f64) -> f64 {
     solve(-40.0, 40.0, |x| normal_probability(x) < probability)
@@ -99,19 +104,24 @@ pub(super) fn beta_quantile(probability: f64, a: f64, b: f64) -> f64 {
     solve(0.0, 1.0, |x| beta_probability(x, a, b) < probability)
 }
 
+/// Probability that a variable of Student's t distribution with that many degrees of freedom is at most `t`.
+pub(super) fn student_probability(t: f64, degrees: f64) -> f64 {
+    let tail = 0.5 * beta_probability(degrees / (degrees + t * t), degrees / 2.0, 0.5);
+    if t < 0.0 { tail } else { 1.0 - tail }
+}
+
 /// Quantile of Student's t distribution with that many degrees of freedom.
 pub(super) fn student_quantile(probability: f64, degrees: f64) -> f64 {
-    let below = |t: f64| {
-        let tail = 0.5 * beta_probability(degrees / (degrees + t * t), degrees / 2.0, 0.5);
-        if t < 0.0 { tail } else { 1.0 - tail }
-    };
-    solve(-1e6, 1e6, |t| below(t) < probability)
+    solve(-1e6, 1e6, |t| student_probability(t, degrees) < probability)
 }
 
 /// Argument at which `too_low` turns from true to false.
-fn solve(mut low: f64, mut high: f64, too_low: impl Fn(f64) -> bool) -> f64 {
+pub(super) fn solve(mut low: f64, mut high: f64, too_low: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..BISECTION_STEPS {
         let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break;
+        }
         if too_low(middle) {
             low = middle;
         } else {

@@ -20,7 +20,9 @@ use linerate_model::load::LoadDocument;
 use linerate_model::path::PathDocument;
 use linerate_model::report::TestTermination;
 
-pub use comparison::{EnvironmentDifference, FigureComparison, FigureJudgement, RunComparison};
+pub use comparison::{
+    ComparisonBasis, ComparisonRefusal, EnvironmentDifference, FigureComparison, FigureJudgement, RunComparison,
+};
 pub use from_throughput::RunFacts;
 
 /// Version of this document's schema.

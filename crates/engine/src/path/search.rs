@@ -7,7 +7,7 @@ use linerate_analysis::capacity::{
     CapacityBound, CapacityEstimate, CapacitySearch, FEEDBACK_INTERVAL, PacketLayout,
     ReceiverFeedback as SearchFeedback, SearchAction, SearchLimiter, SearchLimits,
 };
-use linerate_analysis::statistics::{BlockSample, BootstrapSettings, SampleStatistic, SignedDifference};
+use linerate_analysis::statistics::SignedDifference;
 use linerate_documents::run::{ChartPanel, FigureUnit, SampleSeries};
 use linerate_model::path::{CapacityMeasurement, CapacityMethod};
 use linerate_sys::clock;
@@ -258,7 +258,7 @@ fn note_capacity(
             "Capacity {way}: other traffic shares the bottleneck and does not yield: this is the rate that it leaves."
         ));
     }
-    let interval = confidence(outcome, rate);
+    let interval = outcome.interval(packet);
     let limited_by = match outcome.bound {
         CapacityBound::Path => None,
         CapacityBound::AtLeast(reason) => Some(describe(reason).to_owned()),
@@ -278,19 +278,6 @@ fn note_capacity(
         duration_ns: nanoseconds(outcome.elapsed),
         method: CapacityMethod::UdpSearch,
     });
-}
-
-/// The samples in which more was sent than arrived are samples of the capacity.
-fn confidence(outcome: &CapacityEstimate, rate: BitRate) -> Option<(BitRate, BitRate)> {
-    let full: Vec<BitRate> = outcome
-        .readings
-        .iter()
-        .filter(|reading| reading.sent >= rate * 0.98 && reading.received >= rate * 0.5)
-        .map(|reading| reading.received)
-        .collect();
-    let interval =
-        BlockSample::independent(&full).estimate(SampleStatistic::Mean, &BootstrapSettings::with_seed(1))?.interval?;
-    Some((interval.low.min(rate), interval.high.max(rate)))
 }
 
 const fn describe(reason: SearchLimiter) -> &'static str {
@@ -449,12 +436,15 @@ mod tests {
         let mut outcome = found(Some(100.0));
         // Below the capacity, or nearly nothing: no samples of it.
         outcome.readings = vec![sample(50.0, 50.0), sample(97.0, 97.0), sample(150.0, 10.0)];
-        assert_eq!(confidence(&outcome, rate(100.0)), None);
+        assert_eq!(outcome.interval(&PACKET), None);
         outcome.readings.extend((0..40).map(|step| sample(150.0, 96.0 + f64::from(step % 5))));
-        let (low, high) = confidence(&outcome, rate(100.0)).expect("samples");
-        assert!(low <= high && low >= rate(96.0), "{low:?}");
-        assert_eq!(high, rate(100.0), "the mean of the samples is 98: the interval reaches to the capacity itself");
-        assert_eq!(confidence(&outcome, rate(100.0)), Some((low, high)), "a seed makes it repeatable");
+        let (low, high) = outcome.interval(&PACKET).expect("samples");
+        assert!(low <= high && low >= rate(95.0), "{low:?}");
+        // The mean of the samples is 98: the interval reaches to the capacity, and as far beyond as it is uncertain.
+        assert!(high > rate(100.5) && high < rate(103.0), "{high:?}");
+        assert_eq!(outcome.interval(&PACKET), Some((low, high)), "a seed makes it repeatable");
+        outcome.bound = CapacityBound::AtLeast(SearchLimiter::Sender);
+        assert_eq!(outcome.interval(&PACKET), None, "a lower bound has no upper end");
     }
 
     #[test]

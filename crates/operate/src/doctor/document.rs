@@ -58,6 +58,7 @@ fn tuned(request: &DoctorRequest, begun: &RunStart, done: &CompletedTuning) -> T
     tune::document::TuningResult {
         request: asked,
         role,
+        seed: request.settings.seed,
         begun,
         outcome: &done.outcome,
         kept: &done.kept,

@@ -346,7 +346,7 @@ impl TuningInterface for StepRecorder<'_> {
             TuningEvent::Diagnosing(_)
             | TuningEvent::Trying { .. }
             | TuningEvent::Transfer(_)
-            | TuningEvent::Measured { .. }
+            | TuningEvent::Measuring { .. }
             | TuningEvent::Note(_) => {}
         }
         self.guide.event(event);

@@ -50,6 +50,8 @@ pub struct TuningResult<'a> {
     pub request: TransferRequest<'a>,
     /// Role of the hosts.
     pub role: TuningGoal,
+    /// Seed of the order of measurements within pairs.
+    pub seed: u64,
     /// Start.
     pub begun: &'a RunStart,
     /// Outcome.
@@ -78,6 +80,7 @@ impl TuningResult<'_> {
             termination: termination(outcome),
             role: self.role,
             transfer: self.request.transfer.to_vec(),
+            seed: Some(self.seed),
             outcome: result(outcome.ended),
             sentence: sentence(outcome),
             before: outcome.before.as_ref().map(diagnosed),
@@ -196,7 +199,12 @@ fn trial(tried: &TriedGroup) -> tune::GroupTrial {
 
 /// Converts a pair for documents.
 pub fn pair(pair: &MeasurementPair) -> tune::MeasurementPair {
-    tune::MeasurementPair { before: measured(&pair.before), after: measured(&pair.after), fault: pair.discard_reason() }
+    tune::MeasurementPair {
+        before: measured(&pair.before),
+        after: measured(&pair.after),
+        changed_first: pair.changed_first,
+        fault: pair.discard_reason(),
+    }
 }
 
 /// Converts a pair from a document.
@@ -209,7 +217,7 @@ pub fn pair_from_document(pair: &tune::MeasurementPair) -> MeasurementPair {
         processor: one.processor.and_then(Ratio::new),
         disturbed: one.disturbed.clone(),
     };
-    MeasurementPair { before: of(&pair.before), after: of(&pair.after) }
+    MeasurementPair { before: of(&pair.before), after: of(&pair.after), changed_first: pair.changed_first }
 }
 
 fn measured(one: &TransferMeasurement) -> tune::TransferMeasurement {

@@ -75,6 +75,7 @@ pub fn planned(
         termination: TestTermination::Complete,
         role: path.goal,
         transfer: Vec::new(),
+        seed: None,
         outcome,
         sentence: "Computed for a path that was given, not measured.".to_owned(),
         before: None,

@@ -1,8 +1,8 @@
 //! Comparison of two runs.
 
 use linerate_documents::run::{
-    EnvironmentDifference, FigureComparison, FigureJudgement, FigureUnit, RunComparison, RunDocument, RunFigure,
-    RunResult,
+    ComparisonBasis, ComparisonRefusal, EnvironmentDifference, FigureComparison, FigureJudgement, FigureUnit,
+    RunComparison, RunDocument, RunFigure, RunResult,
 };
 use linerate_model::load::LoadDocument;
 
@@ -15,28 +15,34 @@ use super::{charts, environment, key_figure, kind_title, views};
 /// Reports the differences of `after` from `before`.
 ///
 /// Figures of the same name are compared by [`RunComparison`], with confidence intervals of their differences.
-#[must_use]
-pub fn compare<'a>(before: &'a RunDocument, after: &'a RunDocument) -> Presentation<'a> {
-    let comparison = RunComparison::of(before, after);
+///
+/// # Errors
+///
+/// Runs of different kinds, targets, paths, directions or protocols are not compared.
+pub fn compare<'a>(before: &'a RunDocument, after: &'a RunDocument) -> Result<Presentation<'a>, ComparisonRefusal> {
+    let comparison = RunComparison::of(&[before], &[after])?;
     let pairs = comparison.figures.as_slice();
-    let mut charts = bars(pairs);
+    let mut charts = bars(pairs, comparison.basis);
     if let (RunResult::Load(before), RunResult::Load(after)) = (&before.result, &after.result) {
         charts.extend(overlaid(before, after));
     }
     charts.extend(charts::series_charts(after).into_iter().map(|chart| mark_chart("after", chart)));
     charts.extend(charts::series_charts(before).into_iter().map(|chart| mark_chart("before", chart)));
-    Presentation {
+    Ok(Presentation {
         title: format!("{} before and after: {}, port {}", kind_title(after.kind), after.host, after.port),
         facts: [facts("Before", before), facts("After", after)].concat(),
-        verdict: verdict(before, after, pairs),
+        verdict: verdict(pairs, comparison.basis),
         badge: None,
-        figures: pairs.iter().map(figure).collect(),
+        figures: pairs.iter().map(|pair| figure(pair, comparison.basis)).collect(),
         charts,
-        tables: [pairs_table(pairs), environment_differences(&comparison.environment)].into_iter().flatten().collect(),
-        notes: notes(before, after),
+        tables: [pairs_table(pairs, comparison.basis), environment_differences(&comparison.environment)]
+            .into_iter()
+            .flatten()
+            .collect(),
+        notes: notes(before, after, comparison.basis),
         environment: environments(before, after),
         next: None,
-    }
+    })
 }
 
 fn facts(when: &str, run: &RunDocument) -> Vec<NamedFact> {
@@ -72,13 +78,35 @@ fn mark_chart<'a>(when: &str, mut chart: Chart<'a>) -> Chart<'a> {
 }
 
 /// Display text of a judgement.
-const fn judgement_label(judgement: FigureJudgement) -> &'static str {
-    match judgement {
-        FigureJudgement::Better => "better",
-        FigureJudgement::Worse => "worse",
-        FigureJudgement::Different => "different",
-        FigureJudgement::Equal => "equal within the confidence",
-        FigureJudgement::CannotTell => "inconclusive",
+#[must_use]
+pub const fn judgement_label(judgement: FigureJudgement, basis: ComparisonBasis) -> &'static str {
+    match (judgement, basis) {
+        (FigureJudgement::Better, ComparisonBasis::BetweenRuns) => "better",
+        (FigureJudgement::Worse, ComparisonBasis::BetweenRuns) => "worse",
+        (FigureJudgement::Different, ComparisonBasis::BetweenRuns) => "different",
+        (FigureJudgement::Equal, ComparisonBasis::BetweenRuns) => "equal",
+        (FigureJudgement::Better, ComparisonBasis::WithinRuns) => "better within these runs",
+        (FigureJudgement::Worse, ComparisonBasis::WithinRuns) => "worse within these runs",
+        (FigureJudgement::Different, ComparisonBasis::WithinRuns) => "different within these runs",
+        (FigureJudgement::Equal, ComparisonBasis::WithinRuns) => "equal within these runs",
+        (FigureJudgement::CannotTell, _) => "undetermined",
+    }
+}
+
+/// Meaning of the judgements.
+#[must_use]
+pub const fn comparison_note(basis: ComparisonBasis) -> &'static str {
+    match basis {
+        ComparisonBasis::WithinRuns => {
+            "All of this holds within these two runs: one run a side does not show how much runs of this path vary. \
+             Better and worse are differences beyond an assumed variation between runs (10 %, or twice that of the \
+             seconds within them; 50 % for losses); equal is less than 2 %, 0.1 ms or 0.1 %. Three runs or more on \
+             each side measure it: linerate history compare 1,2,3 4,5,6."
+        }
+        ComparisonBasis::BetweenRuns => {
+            "Differences are tested against the variation between the runs (Welch), all figures together at 5 % (Holm); \
+             equal is shown to be less than 2 %, 0.1 ms or 0.1 % (two one-sided tests at 5 %)."
+        }
     }
 }
 
@@ -86,16 +114,16 @@ fn quantity(pair: &FigureComparison, value: f64) -> Quantity {
     Quantity::new(value, pair.unit)
 }
 
-fn figure(pair: &FigureComparison) -> KeyFigure {
+fn figure(pair: &FigureComparison, basis: ComparisonBasis) -> KeyFigure {
     let mut figure = key_figure(&pair.after);
     figure.before = Some(key_figure(&pair.before).value);
-    figure.note = Some(sentence(pair));
+    figure.note = Some(sentence(pair, basis));
     figure
 }
 
 /// `better: -824 ms, -87.5 % (95 % interval -853 ms to -796 ms)`.
-fn sentence(pair: &FigureComparison) -> String {
-    let word = judgement_label(pair.judgement);
+fn sentence(pair: &FigureComparison, basis: ComparisonBasis) -> String {
+    let word = judgement_label(pair.judgement, basis);
     let Some(difference) = pair.difference else { return format!("{word}: one of the two is unknown") };
     let change = change(pair, difference);
     match bounds(pair) {
@@ -129,39 +157,32 @@ const JUDGEMENT_ORDER: [FigureJudgement; 5] = [
     FigureJudgement::CannotTell,
 ];
 
-fn verdict(before: &RunDocument, after: &RunDocument, pairs: &[FigureComparison]) -> String {
-    if before.kind != after.kind {
-        let (one, other) = (kind_title(before.kind), kind_title(after.kind));
-        return format!("The runs are of different kinds ({one}, {other}): only what both measured is compared.");
-    }
-    if pairs.is_empty() {
-        return "The two runs have no figure in common.".to_owned();
-    }
+fn verdict(pairs: &[FigureComparison], basis: ComparisonBasis) -> String {
     let counted: Vec<String> = JUDGEMENT_ORDER
         .iter()
         .map(|judgement| {
-            (pairs.iter().filter(|pair| pair.judgement == *judgement).count(), judgement_label(*judgement))
+            (pairs.iter().filter(|pair| pair.judgement == *judgement).count(), judgement_label(*judgement, basis))
         })
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
     let lead = pairs.iter().find(|pair| matches!(pair.judgement, FigureJudgement::Better | FigureJudgement::Worse));
-    let lead = lead.map_or_else(String::new, |pair| format!("{} {}. ", pair.title, sentence(pair)));
+    let lead = lead.map_or_else(String::new, |pair| format!("{} {}. ", pair.title, sentence(pair, basis)));
     format!("{lead}Of {} figures {}.", pairs.len(), counted.join(", "))
 }
 
 /// One chart for each unit, as bars of different units have no common scale.
-fn bars<'a>(pairs: &[FigureComparison]) -> Vec<Chart<'a>> {
+fn bars<'a>(pairs: &[FigureComparison], basis: ComparisonBasis) -> Vec<Chart<'a>> {
     let mut units: Vec<FigureUnit> = Vec::new();
     for pair in pairs.iter().filter(|pair| pair.difference.is_some()) {
         if !units.contains(&pair.unit) {
             units.push(pair.unit);
         }
     }
-    units.into_iter().map(|unit| bars_of(unit, pairs)).collect()
+    units.into_iter().map(|unit| bars_of(unit, pairs, basis)).collect()
 }
 
-fn bars_of<'a>(unit: FigureUnit, pairs: &[FigureComparison]) -> Chart<'a> {
+fn bars_of<'a>(unit: FigureUnit, pairs: &[FigureComparison], basis: ComparisonBasis) -> Chart<'a> {
     let (name, title) = match unit {
         FigureUnit::BitsPerSecond => ("rates", "Rates before and after"),
         FigureUnit::Bytes => ("sizes", "Sizes before and after"),
@@ -179,7 +200,7 @@ fn bars_of<'a>(unit: FigureUnit, pairs: &[FigureComparison]) -> Chart<'a> {
         .iter()
         .map(|pair| BarGroup { label: pair.title.clone(), bars: vec![bar(&pair.before), bar(&pair.after)] })
         .collect();
-    let parts: Vec<String> = of_unit.iter().map(|pair| format!("{} {}", pair.title, sentence(pair))).collect();
+    let parts: Vec<String> = of_unit.iter().map(|pair| format!("{} {}", pair.title, sentence(pair, basis))).collect();
     Chart {
         name: format!("bars_{name}"),
         title: title.to_owned(),
@@ -216,7 +237,7 @@ pub(super) fn overlaid<'a>(before: &LoadDocument, after: &LoadDocument) -> Vec<C
         .collect()
 }
 
-fn pairs_table(pairs: &[FigureComparison]) -> Option<ReportTable> {
+fn pairs_table(pairs: &[FigureComparison], basis: ComparisonBasis) -> Option<ReportTable> {
     let columns = ["Figure", "Before", "After", "Difference", "95 % interval of the difference", "Meaning"];
     let mut table = ReportTable::new("differences", "Differences", &columns);
     for pair in pairs {
@@ -231,7 +252,7 @@ fn pairs_table(pairs: &[FigureComparison]) -> Option<ReportTable> {
         let values = [&pair.before, &pair.after].map(|figure| key_figure(figure).value);
         table.push_row(
             &pair.title,
-            [&values[..], &[difference, interval, TableCell::text(judgement_label(pair.judgement))]].concat(),
+            [&values[..], &[difference, interval, TableCell::text(judgement_label(pair.judgement, basis))]].concat(),
         );
     }
     table.note =
@@ -251,11 +272,8 @@ fn environment_differences(differences: &[EnvironmentDifference]) -> Option<Repo
 }
 
 /// Caveats of the comparison.
-fn notes(before: &RunDocument, after: &RunDocument) -> Vec<String> {
-    let mut notes = Vec::new();
-    if before.host != after.host {
-        notes.push(format!("The hosts differ: {} before, {} after.", before.host, after.host));
-    }
+fn notes(before: &RunDocument, after: &RunDocument, basis: ComparisonBasis) -> Vec<String> {
+    let mut notes = vec![comparison_note(basis).to_owned()];
     if before.arguments != after.arguments {
         let [was, is] = [before, after].map(|run| run.arguments.join(" "));
         notes.push(format!("The commands differ: \"linerate {was}\" before, \"linerate {is}\" after."));

@@ -26,7 +26,7 @@ pub use charts::{
     BarChart, BarGroup, Chart, ChartPhase, ChartPlot, DistributionCurve, DistributionPlot, LineChart, StackedShares,
     TimeSeries,
 };
-pub use comparison::compare;
+pub use comparison::{compare, comparison_note, judgement_label};
 pub use document::present_document;
 pub use quantity::Quantity;
 pub(crate) use quantity::unit_name;

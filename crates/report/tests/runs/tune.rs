@@ -107,6 +107,10 @@ fn changes() -> Vec<ProposedChange> {
     ]
 }
 
+fn pair(before: TransferMeasurement, after: TransferMeasurement) -> MeasurementPair {
+    MeasurementPair { before, after, changed_first: false, fault: None }
+}
+
 fn pairs() -> Vec<MeasurementPair> {
     let mut noise = Noise::new(117);
     let mut one = |rate: f64, loaded: f64| TransferMeasurement {
@@ -117,8 +121,7 @@ fn pairs() -> Vec<MeasurementPair> {
         processor: Some(noise.between(0.2, 0.6)),
         disturbed: None,
     };
-    let mut pairs: Vec<MeasurementPair> =
-        (0..5).map(|_| MeasurementPair { before: one(267e6, 117.2), after: one(9.41e9, 118.4), fault: None }).collect();
+    let mut pairs: Vec<MeasurementPair> = (0..5).map(|_| pair(one(267e6, 117.2), one(9.41e9, 118.4))).collect();
     pairs[2].after.goodput_bits_per_second = 6.2e9;
     pairs[2].after.disturbed = Some("other traffic of 2.90 Gbit/s".to_owned());
     pairs[2].fault = Some("with the changes, other traffic of 2.90 Gbit/s disturbed it".to_owned());
@@ -198,6 +201,7 @@ pub(super) fn document() -> TuneDocument {
         termination: complete(),
         role: TuningGoal::WanBulk,
         transfer: Vec::new(),
+        seed: Some(20_261_124),
         outcome: TuneOutcome::Kept,
         sentence: "The receive window limited: 267 Mbit/s became 9.41 Gbit/s; now the link's rate limits.".to_owned(),
         before: Some(Box::new(diagnosed(Cause::ReceiveWindow, limit, 267e6))),

@@ -1,14 +1,20 @@
-//! Decision on keeping a change, from interleaved measurements with and without it.
+//! Decision on keeping a change, from measurements with and without it in pairs.
 //!
 //! Two runs of the same transfer over the same path were 2 % apart on a clean path, and 25 % at a random loss of 0.1 %:
-//! one run before and one after show nothing. Measurements are therefore paired (without, with, without, with …), pairs
-//! of a path that changed meanwhile are discarded, and the median of the pairs' differences is judged with its
-//! interval.
+//! one run before and one after show nothing. Measurements are therefore paired, in random order within each pair
+//! ([`TrialDesign`]), and pairs of a path that changed meanwhile are discarded.
 //!
-//! A change is kept only where the gain is significant and large enough, and no other figure gets worse than allowed.
-//! Unclear changes are not kept.
+//! The logarithms of the pairs' ratios are judged by a trimmed t statistic. The error probability of a whole run is
+//! divided over its candidates, and over the looks at each series: however many candidates are tried, a run keeps a
+//! change without an effect in at most 1.5 % of cases. docs/statistics.md has the simulated rates.
+//!
+//! A change is kept only where the gain is significant and large enough, and harm beyond the goal's limits is excluded;
+//! it is rolled back for harm only where that harm is shown. Unclear changes are not kept.
 
+mod design;
 mod effect;
+mod gain;
+mod harm;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -17,20 +23,23 @@ mod trial;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
-use linerate_analysis::statistics::{BootstrapSettings, SignedDifference, StatisticalQuantity};
+use linerate_analysis::statistics::SignedDifference;
 use linerate_model::change::ChangeGroup;
 use linerate_units::{BitRate, Ratio};
 
+pub use design::TrialDesign;
 pub use effect::MeasuredEffect;
 pub use text::ComparisonRow;
 pub use trial::{DiscardedPair, MIN_PAIRS, MeasurementPair, PairBudget, TransferMeasurement};
 
 use crate::tuning::{TuningAim, TuningObjective};
+use design::Look;
+use gain::SelectedGain;
+use harm::{HarmConclusion, HarmedFigure, harms, retransmitted, round_trips};
 
-/// Largest allowed growth factor of the retransmitted share.
-const MAX_RETRANSMISSION_GROWTH: f64 = 2.0;
-/// Growth of the retransmitted share that is always allowed: it costs at most as much goodput, which is measured.
-const MAX_NEGLIGIBLE_RETRANSMISSIONS: f64 = 0.005;
+/// Standard deviations of ratios, and of shares, that even equal pairs are assumed to have in what is printed.
+const LEAST_PRINTED_DEVIATION: f64 = 0.01;
+const LEAST_PRINTED_SHARE_DEVIATION: f64 = 0.001;
 
 /// Decision on a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -83,6 +92,8 @@ pub struct TrialJudgement {
     pub processor: Option<MeasuredEffect<Ratio>>,
     /// Figures before and after, one per row.
     pub table: Vec<ComparisonRow>,
+    /// Gain of the objective's figure.
+    gain: Option<SelectedGain>,
 }
 
 /// Contribution of one group of changes.
@@ -100,172 +111,150 @@ pub struct GroupContribution {
 
 /// Judges the pairs of a trial.
 #[must_use]
-pub fn judge(objective: &TuningObjective, pairs: &[MeasurementPair], bootstrap: &BootstrapSettings) -> TrialJudgement {
+pub fn judge(objective: &TuningObjective, design: &TrialDesign, pairs: &[MeasurementPair]) -> TrialJudgement {
     let faults: Vec<Option<String>> = pairs.iter().map(MeasurementPair::discard_reason).collect();
-    let counting: Vec<&MeasurementPair> =
-        pairs.iter().zip(&faults).filter_map(|(pair, fault)| fault.is_none().then_some(pair)).collect();
+    let counting = counting(pairs);
     let discarded =
         faults.into_iter().enumerate().filter_map(|(pair, reason)| Some(DiscardedPair { pair, reason: reason? }));
+    let look = design.look(pairs.len(), counting.len());
+    let conclusion = decide(objective, look, &counting);
     let mut judgement = TrialJudgement {
-        decision: TrialDecision::Unclear,
-        reason: String::new(),
+        decision: conclusion.decision,
+        reason: conclusion.reason,
         sentence: String::new(),
-        fills_the_path: false,
+        fills_the_path: conclusion.fills_the_path,
         counted: counting.len(),
         discarded: discarded.collect(),
-        goodput: effect(&counting, bootstrap, |before, after| Some((before.goodput, after.goodput))),
-        round_trip: effect(&counting, bootstrap, |before, after| {
-            Some((before.round_trip_p95.or(before.base_round_trip)?, after.round_trip_p95?))
-        }),
-        retransmitted: effect(&counting, bootstrap, |before, after| {
-            // Where nothing arrived, the retransmitted share is meaningless: then the strictest limit applies.
-            let without = before.retransmitted.filter(|_| !before.goodput.is_zero()).unwrap_or_default();
-            Some((without, after.retransmitted?))
-        }),
-        processor: effect(&counting, bootstrap, |before, after| Some((before.processor?, after.processor?))),
+        goodput: None,
+        round_trip: None,
+        retransmitted: None,
+        processor: None,
         table: Vec::new(),
+        gain: conclusion.gain,
     };
-    (judgement.decision, judgement.reason) = decide(objective, &judgement);
-    judgement.fills_the_path = fills_the_path(objective, &judgement);
-    judgement.sentence = text::sentence(&judgement);
-    judgement.table = text::table(&judgement);
+    judgement.print(objective.aim, look, &counting);
     judgement
 }
 
-/// Computes the effect on one figure; `None` where a pair does not have it.
-fn effect<Q: StatisticalQuantity>(
-    pairs: &[&MeasurementPair],
-    bootstrap: &BootstrapSettings,
-    figure: impl Fn(&TransferMeasurement, &TransferMeasurement) -> Option<(Q, Q)>,
-) -> Option<MeasuredEffect<Q>> {
-    let all: Option<Vec<(Q, Q)>> = pairs.iter().map(|pair| figure(&pair.before, &pair.after)).collect();
-    MeasuredEffect::from_pairs(&all?, bootstrap)
+/// Judges the best of several candidates that are kept: its gain is printed without the inflation by the choice, too, as
+/// it only counts above that of the runner-up.
+#[must_use]
+pub fn judge_best(
+    objective: &TuningObjective,
+    design: &TrialDesign,
+    pairs: &[MeasurementPair],
+    runner_up: &TrialJudgement,
+) -> TrialJudgement {
+    let mut best = judge(objective, design, pairs);
+    best.gain = best.gain.zip(runner_up.gain).map(|(gain, other)| gain.above(other)).or(best.gain);
+    let counting = counting(pairs);
+    best.print(objective.aim, design.look(pairs.len(), counting.len()), &counting);
+    best
 }
 
-/// Gain of the figure that the objective improves.
-struct ObjectiveGain {
-    value: f64,
-    interval: Option<(f64, f64)>,
-    /// Least gain to keep a change.
-    least: f64,
+/// Pairs that count.
+fn counting(pairs: &[MeasurementPair]) -> Vec<&MeasurementPair> {
+    pairs.iter().filter(|pair| pair.discard_reason().is_none()).collect()
 }
 
-impl ObjectiveGain {
-    fn from_judgement(objective: &TuningObjective, judgement: &TrialJudgement) -> Option<Self> {
-        let (before, (value, interval)) = match objective.aim {
-            TuningAim::Goodput => judgement.goodput.map(|effect| (effect.before.number(), effect.numbers()))?,
-            TuningAim::RoundTrip => {
-                judgement.round_trip.map(|effect| (effect.before.number(), effect.negated_numbers()))?
-            }
+impl TrialJudgement {
+    /// Computes what is printed: effects, sentence and table.
+    fn print(&mut self, aim: TuningAim, look: Look, pairs: &[&MeasurementPair]) {
+        let tail = look.interval_tail();
+        let selected = self.gain.filter(|_| self.decision == TrialDecision::Keep).map(SelectedGain::without_selection);
+        let estimate = |of: TuningAim| selected.filter(|_| aim == of);
+        let goodputs: Vec<_> = pairs.iter().map(|pair| (pair.before.goodput, pair.after.goodput)).collect();
+        let share = |pairs: Option<Vec<(f64, f64)>>| {
+            let shares: Option<Vec<(Ratio, Ratio)>> =
+                pairs?.into_iter().map(|(before, after)| Some((Ratio::new(before)?, Ratio::new(after)?))).collect();
+            MeasuredEffect::of_differences(&shares?, LEAST_PRINTED_SHARE_DEVIATION, tail)
         };
-        Some(Self { value, interval, least: objective.least_gain.get() * before })
-    }
-
-    /// True when the gain is large enough, and significant.
-    fn is_significant(&self) -> bool {
-        self.value > 0.0 && self.value >= self.least && self.interval.is_some_and(|(low, _)| low > 0.0)
-    }
-
-    /// True when the gain is significantly too small, if there is any.
-    fn is_too_small(&self) -> bool {
-        self.interval.is_some_and(|(_, high)| high < self.least || high <= 0.0)
-    }
-
-    /// True when the interval lies above the least gain, excludes it, or is narrower than it.
-    fn is_settled(&self) -> bool {
-        self.is_too_small() || self.interval.is_some_and(|(low, high)| low > self.least || high - low <= self.least)
+        let loads = harm::figures(pairs, |before, after| Some((before.processor?.get(), after.processor?.get())));
+        self.goodput =
+            MeasuredEffect::of_ratios(&goodputs, LEAST_PRINTED_DEVIATION, tail, estimate(TuningAim::Goodput));
+        self.round_trip = round_trips(pairs).and_then(|pairs| {
+            // A gain of the round trip is a shorter one.
+            let estimate = estimate(TuningAim::RoundTrip).map(|gain| -gain);
+            MeasuredEffect::of_ratios(&pairs, LEAST_PRINTED_DEVIATION, tail, estimate)
+        });
+        self.retransmitted = share(retransmitted(pairs));
+        self.processor = share(loads);
+        self.sentence = text::sentence(self);
+        self.table = text::table(self);
     }
 }
 
-fn decide(objective: &TuningObjective, judgement: &TrialJudgement) -> (TrialDecision, String) {
-    let because = |decision, reason: &str| (decision, reason.to_owned());
-    if judgement.counted < MIN_PAIRS {
-        let reason = format!("fewer than {MIN_PAIRS} pairs of measurements count");
-        return (TrialDecision::Unclear, reason);
+/// Conclusion of a look at the pairs.
+struct Conclusion {
+    decision: TrialDecision,
+    reason: String,
+    fills_the_path: bool,
+    gain: Option<SelectedGain>,
+    /// True when more pairs could lead to another decision.
+    is_open: bool,
+}
+
+fn decide(objective: &TuningObjective, look: Look, pairs: &[&MeasurementPair]) -> Conclusion {
+    let gain = SelectedGain::of(objective, look, pairs);
+    let open = |decision, reason: String| Conclusion { decision, reason, fills_the_path: false, gain, is_open: true };
+    let closed = |decision, reason: String| Conclusion { is_open: false, ..open(decision, reason) };
+    if pairs.len() < MIN_PAIRS {
+        return open(TrialDecision::Unclear, format!("fewer than {MIN_PAIRS} pairs of measurements count"));
     }
-    if let Some(harm_reason) = harm_reason(objective, judgement) {
-        return (TrialDecision::RollBack, harm_reason);
+    let all = harms(objective, pairs);
+    let concluded: Vec<(HarmedFigure, HarmConclusion)> =
+        all.iter().map(|harm| (harm.figure, harm.conclusion(look, all.len()))).collect();
+    let first = |wanted| concluded.iter().find(|(_, conclusion)| *conclusion == wanted).map(|(figure, _)| *figure);
+    let is_gained = gain.is_some_and(|gain| gain.is_significant());
+    if let Some(figure) = first(HarmConclusion::Shown) {
+        let others_are_excluded = concluded
+            .iter()
+            .all(|(other, conclusion)| *other == HarmedFigure::RoundTrip || *conclusion == HarmConclusion::Excluded);
+        let fills_the_path = is_gained && figure == HarmedFigure::RoundTrip && others_are_excluded;
+        return Conclusion { fills_the_path, ..closed(TrialDecision::RollBack, figure.reason(objective)) };
     }
-    let aim = match objective.aim {
-        TuningAim::Goodput => "goodput",
-        TuningAim::RoundTrip => "the round trip under load",
-    };
-    let Some(gain) = ObjectiveGain::from_judgement(objective, judgement) else {
-        return (TrialDecision::Unclear, format!("{aim} was not measured in each pair"));
+    let (aim, least) = (aim_name(objective), objective.least_gain.percent());
+    let Some(gain) = gain else {
+        return closed(TrialDecision::Unclear, format!("{aim} was not measured in each pair"));
     };
     if gain.is_too_small() {
-        let reason = format!("{aim} gains significantly less than {:.0} %", objective.least_gain.percent());
-        return (TrialDecision::RollBack, reason);
+        return closed(TrialDecision::RollBack, format!("{aim} gains significantly less than {least:.0} %"));
     }
-    if !gain.is_significant() {
-        return (
-            TrialDecision::Unclear,
-            format!("the gain of {aim} could be chance, or is below {:.0} %", objective.least_gain.percent()),
-        );
+    if !is_gained {
+        let reason = format!("the gain of {aim} could be chance, or is below {least:.0} %");
+        return Conclusion { is_open: gain.is_within_reach(), ..open(TrialDecision::Unclear, reason) };
     }
-    if judgement.round_trip.is_none() {
-        return because(TrialDecision::Unclear, "the round trip under load was not measured in each pair");
+    if let Some(figure) = first(HarmConclusion::Unknown) {
+        return closed(TrialDecision::Unclear, figure.unmeasured().to_owned());
     }
-    if judgement.retransmitted.is_none() {
-        return because(TrialDecision::Unclear, "retransmissions were not counted in each pair");
+    if let Some(figure) = first(HarmConclusion::Open) {
+        let reason = format!("{aim} gains, but it is not excluded that {}", figure.reason(objective));
+        return open(TrialDecision::Unclear, reason);
     }
-    (TrialDecision::Keep, format!("{aim} gains, and no other figure gets worse"))
+    closed(TrialDecision::Keep, format!("{aim} gains, and no other figure gets worse than the goal allows"))
 }
 
-/// Returns the figure that got worse than allowed, as a reason.
-fn harm_reason(objective: &TuningObjective, judgement: &TrialJudgement) -> Option<String> {
-    let repairs = judgement.retransmitted.filter(|effect| {
-        let (before, after) = (effect.before.get(), effect.after.get());
-        after > before * MAX_RETRANSMISSION_GROWTH && after - before > MAX_NEGLIGIBLE_RETRANSMISSIONS
-    });
-    if repairs.is_some() {
-        return Some("retransmissions more than double".to_owned());
-    }
-    let cost = objective.cost.get();
-    let percent = objective.cost.percent();
+const fn aim_name(objective: &TuningObjective) -> &'static str {
     match objective.aim {
-        TuningAim::Goodput => {
-            let effect = judgement.round_trip?;
-            let longer = effect.difference.allow_zero();
-            (longer > effect.before.mul_f64(cost) && longer > objective.unnoticed)
-                .then(|| format!("the round trip under load is more than {percent:.0} % longer"))
-        }
-        TuningAim::RoundTrip => {
-            let effect = judgement.goodput?;
-            let less = effect.difference.negative && effect.difference.magnitude > effect.before * cost;
-            less.then(|| format!("goodput is more than {percent:.0} % less"))
-        }
+        TuningAim::Goodput => "goodput",
+        TuningAim::RoundTrip => "the round trip under load",
     }
-}
-
-/// True when the goodput gains enough, and only the round trip gets worse.
-fn fills_the_path(objective: &TuningObjective, judgement: &TrialJudgement) -> bool {
-    let gains = ObjectiveGain::from_judgement(objective, judgement).is_some_and(|gain| gain.is_significant());
-    let without = TrialJudgement { round_trip: None, ..judgement.clone() };
-    let is_refused = judgement.decision == TrialDecision::RollBack && harm_reason(objective, judgement).is_some();
-    objective.aim == TuningAim::Goodput && gains && is_refused && harm_reason(objective, &without).is_none()
 }
 
 /// True when another pair should be measured: the decision could still change, and the budget is not spent.
 ///
-/// It is called after each pair. The interval alone ends the series, not a temporary gain: given enough checks, that
-/// would keep changes by chance.
+/// It is called after each pair, and looks at the series only after certain numbers of pairs: each look costs some of
+/// the error probability.
 #[must_use]
-pub fn more_pairs_needed(
-    objective: &TuningObjective,
-    pairs: &[MeasurementPair],
-    budget: PairBudget,
-    bootstrap: &BootstrapSettings,
-) -> bool {
-    if pairs.len() >= budget.most {
+pub fn more_pairs_needed(objective: &TuningObjective, design: &TrialDesign, pairs: &[MeasurementPair]) -> bool {
+    if pairs.len() >= design.budget.most {
         return false;
     }
-    let judgement = judge(objective, pairs, bootstrap);
-    if judgement.counted < budget.fewest.max(MIN_PAIRS) {
+    let counting = counting(pairs);
+    if counting.len() < design.budget.fewest.max(MIN_PAIRS) || !design.is_look(counting.len()) {
         return true;
     }
-    let is_settled = ObjectiveGain::from_judgement(objective, &judgement).is_some_and(|gain| gain.is_settled());
-    !is_settled && harm_reason(objective, &judgement).is_none()
+    decide(objective, design.look(pairs.len(), counting.len()), &counting).is_open
 }
 
 /// Returns the contribution of each group, in the order of the trials.

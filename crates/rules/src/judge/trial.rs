@@ -21,13 +21,15 @@ pub struct TransferMeasurement {
     pub disturbed: Option<String>,
 }
 
-/// Measurement without the change, and the following one with it.
+/// Measurements without and with the change, one directly after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeasurementPair {
     /// Measurement without the change.
     pub before: TransferMeasurement,
     /// Measurement with the change.
     pub after: TransferMeasurement,
+    /// True when the measurement with the change was the first of the two.
+    pub changed_first: bool,
 }
 
 /// Number of pairs to measure.
@@ -41,13 +43,6 @@ pub struct PairBudget {
 
 /// Least number of pairs to keep a change: five differences without an effect are all positive once in 32 times.
 pub const MIN_PAIRS: usize = 5;
-
-impl Default for PairBudget {
-    /// Five to twelve pairs.
-    fn default() -> Self {
-        Self { fewest: MIN_PAIRS, most: 12 }
-    }
-}
 
 /// Pair that does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]

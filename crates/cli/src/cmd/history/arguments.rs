@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use linerate_documents::run::RunKind;
-use linerate_history::{RunFilter, RunReference, utc_time};
+use linerate_history::{RunFilter, RunReference, RunReferences, utc_time};
 use linerate_sys::clock;
 use linerate_units::{WallTime, parse};
 
@@ -35,13 +35,18 @@ pub(super) enum HistoryCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Compare two runs figure by figure, with 95 % confidence intervals, and list changes of the environment
+    /// Compare runs of one path figure by figure, with 95 % confidence intervals, and list changes of the environment
+    ///
+    /// Three runs or more on each side show how much runs of the path vary by themselves. With fewer, intervals hold
+    /// within these runs only, and better or worse is more than an assumed variation.
     Compare {
-        /// The first run
-        before: RunReference,
-        /// The second run
-        after: RunReference,
-        /// Exit with 1 when a figure of the second run is worse
+        /// The first run, or several: 1,2,3 or 1..3
+        #[arg(value_name = "RUNS")]
+        before: RunReferences,
+        /// The second run, or several
+        #[arg(value_name = "RUNS")]
+        after: RunReferences,
+        /// Exit with 1 when a figure of the second side is worse
         #[arg(long)]
         fail_on_worse: bool,
         /// Print a JSON document (schema 1) instead of text

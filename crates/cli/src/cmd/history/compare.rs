@@ -1,11 +1,13 @@
-//! Comparison of two runs, figure by figure.
+//! Comparison of runs, figure by figure.
 
 use std::fmt::Write as _;
 
-use linerate_documents::run::{FigureComparison, FigureJudgement, FigureUnit, RunComparison, RunDocument};
-use linerate_history::{HistoryError, RunId, RunReference, utc_time};
+use linerate_documents::run::{
+    ComparisonBasis, FigureComparison, FigureJudgement, FigureUnit, RunComparison, RunDocument,
+};
+use linerate_history::{History, HistoryError, RunId, RunReferences, utc_time};
 use linerate_report::escape;
-use linerate_report::presentation::Quantity;
+use linerate_report::presentation::{Quantity, comparison_note, judgement_label};
 use linerate_report::throughput_text::TextStyle;
 use linerate_units::WallTime;
 use serde_json::json;
@@ -16,21 +18,36 @@ use crate::console;
 use crate::exit::ExitStatus;
 
 pub(super) fn run(
-    before: RunReference,
-    after: RunReference,
+    before: &RunReferences,
+    after: &RunReferences,
     fail_on_worse: bool,
     json: bool,
 ) -> Result<ExitStatus, HistoryError> {
     let history = super::open_existing()?;
-    let ids = [history.resolve(before)?, history.resolve(after)?];
-    let runs = [history.get(ids[0])?, history.get(ids[1])?];
-    let comparison = RunComparison::of(&runs[0], &runs[1]);
+    let sides = [read(&history, before)?, read(&history, after)?];
+    let [earlier, later] = sides.each_ref().map(|side| side.iter().map(|(_, run)| run).collect::<Vec<_>>());
+    let comparison = match RunComparison::of(&earlier, &later) {
+        Ok(comparison) => comparison,
+        Err(refusal) => {
+            console::error(&escape::line(&refusal.to_string()), None);
+            return Ok(ExitStatus::Unable);
+        }
+    };
     if json {
-        let of = |id: RunId, run: &RunDocument| json!({ "id": id.get(), "host": run.host, "kind": run.kind });
+        let of = |side: &[(RunId, RunDocument)]| {
+            let ids: Vec<i64> = side.iter().map(|(id, _)| id.get()).collect();
+            let last = side.last().map(|(_, run)| run);
+            json!({
+                "id": ids.last(),
+                "ids": ids,
+                "host": last.map(|run| &run.host),
+                "kind": last.map(|run| run.kind),
+            })
+        };
         let document = json!({
             "schema": 1,
-            "before": of(ids[0], &runs[0]),
-            "after": of(ids[1], &runs[1]),
+            "before": of(&sides[0]),
+            "after": of(&sides[1]),
             "confidence": 0.95,
             "comparison": comparison,
         });
@@ -39,12 +56,24 @@ pub(super) fn run(
         let style = console::data_style();
         let heading: String = ["before", "after"]
             .iter()
-            .zip(ids.iter().zip(&runs))
-            .map(|(when, (id, run))| run_line(when, *id, run))
+            .zip(&sides)
+            .flat_map(|(when, side)| side.iter().map(move |(id, run)| run_line(when, *id, run)))
             .collect();
         console::data(&format!("{heading}{}", text(&comparison, style)));
     }
     Ok(if fail_on_worse && comparison.is_worse() { ExitStatus::Missed } else { ExitStatus::Success })
+}
+
+/// Reads the runs of one side, each once.
+fn read(history: &History, references: &RunReferences) -> Result<Vec<(RunId, RunDocument)>, HistoryError> {
+    let mut side: Vec<(RunId, RunDocument)> = Vec::new();
+    for reference in references.as_slice() {
+        let id = history.resolve(*reference)?;
+        if side.iter().all(|(other, _)| *other != id) {
+            side.push((id, history.get(id)?));
+        }
+    }
+    Ok(side)
 }
 
 fn run_line(when: &str, id: RunId, run: &RunDocument) -> String {
@@ -55,8 +84,12 @@ fn run_line(when: &str, id: RunId, run: &RunDocument) -> String {
 
 fn text(comparison: &RunComparison, style: TextStyle) -> String {
     let mut text = format!("\n{}\n", summary(comparison));
+    let width = usize::from(style.width.get()).clamp(40, 80);
+    for line in linerate_report::text::wrap_text(comparison_note(comparison.basis), width) {
+        let _ = writeln!(text, "{line}");
+    }
     for figure in &comparison.figures {
-        push_figure(&mut text, figure, style);
+        push_figure(&mut text, figure, comparison.basis, style);
     }
     for (names, when) in [(&comparison.only_before, "first"), (&comparison.only_after, "second")] {
         if !names.is_empty() {
@@ -67,13 +100,13 @@ fn text(comparison: &RunComparison, style: TextStyle) -> String {
     text
 }
 
-/// Summary such as `2 better, 1 worse, 4 equal within the 95 % confidence, 1 undetermined`.
+/// Summary such as `2 better, 1 worse, 4 equal, 1 undetermined`.
 fn summary(comparison: &RunComparison) -> String {
     let parts: Vec<String> = [
         (FigureJudgement::Better, "better"),
         (FigureJudgement::Worse, "worse"),
         (FigureJudgement::Different, "different"),
-        (FigureJudgement::Equal, "equal within the 95 % confidence"),
+        (FigureJudgement::Equal, "equal"),
         (FigureJudgement::CannotTell, "undetermined"),
     ]
     .into_iter()
@@ -81,19 +114,16 @@ fn summary(comparison: &RunComparison) -> String {
     .filter(|(count, _)| *count > 0)
     .map(|(count, label)| format!("{count} {label}"))
     .collect();
-    if parts.is_empty() {
-        return "The two runs have no figure in common.".to_owned();
-    }
     format!("Figures: {}.", parts.join(", "))
 }
 
-fn push_figure(text: &mut String, figure: &FigureComparison, style: TextStyle) {
-    let (label, colour) = match figure.judgement {
-        FigureJudgement::Better => ("better", "32"),
-        FigureJudgement::Worse => ("worse", "31"),
-        FigureJudgement::Different => ("different", "33"),
-        FigureJudgement::Equal => ("equal within the confidence", "2"),
-        FigureJudgement::CannotTell => ("undetermined", "2"),
+fn push_figure(text: &mut String, figure: &FigureComparison, basis: ComparisonBasis, style: TextStyle) {
+    let label = judgement_label(figure.judgement, basis);
+    let colour = match figure.judgement {
+        FigureJudgement::Better => "32",
+        FigureJudgement::Worse => "31",
+        FigureJudgement::Different => "33",
+        FigureJudgement::Equal | FigureJudgement::CannotTell => "2",
     };
     let label = if style.colour { format!("\x1b[{colour}m{label}\x1b[0m") } else { label.to_owned() };
     let _ = writeln!(text, "\n{}: {label}", escape::line(&figure.title));

@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &HistoryArguments) -> ExitStatus {
         HistoryCommand::List(ListArguments { filter, json }) => list::run(filter, *json),
         HistoryCommand::Show { run, json } => show::run(*run, *json),
         HistoryCommand::Compare { before, after, fail_on_worse, json } => {
-            compare::run(*before, *after, *fail_on_worse, *json)
+            compare::run(before, after, *fail_on_worse, *json)
         }
         HistoryCommand::Trend { figure, filter, json } => trend::run(figure, filter, *json),
         HistoryCommand::Export { format, out, filter } => transfer::export(*format, out.as_deref(), filter),

@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> ExitStatus {
     }
     let rendered = match render(arguments, &found) {
         Ok(rendered) => rendered,
-        Err(error) => return report_error(&format!("cannot write the runs as JSON: {error}")),
+        Err(problem) => return report_error(&linerate_report::escape::line(&problem)),
     };
     match target(arguments, &found) {
         None => {
@@ -78,18 +78,20 @@ fn presentation(document: &ReportedDocument) -> Presentation<'_> {
     }
 }
 
-fn render(arguments: &ReportArguments, found: &[NamedDocument]) -> Result<String, serde_json::Error> {
+fn render(arguments: &ReportArguments, found: &[NamedDocument]) -> Result<String, String> {
     if arguments.format == ReportFormat::Json {
         let documents: Vec<_> = found.iter().map(|found| json(&found.document)).collect();
         let text = match documents.as_slice() {
-            [one] => serde_json::to_string_pretty(one)?,
-            several => serde_json::to_string_pretty(several)?,
+            [one] => serde_json::to_string_pretty(one),
+            several => serde_json::to_string_pretty(several),
         };
-        return Ok(text + "\n");
+        return text.map(|text| text + "\n").map_err(|error| format!("cannot write the runs as JSON: {error}"));
     }
     let presentations: Vec<Presentation<'_>> = match found.iter().filter_map(NamedDocument::run).collect::<Vec<_>>()[..]
     {
-        [before, after] if arguments.compare => vec![compare(before, after)],
+        [before, after] if arguments.compare => {
+            vec![compare(before, after).map_err(|refusal| refusal.to_string())?]
+        }
         _ => found.iter().map(|found| presentation(&found.document)).collect(),
     };
     Ok(match arguments.format {

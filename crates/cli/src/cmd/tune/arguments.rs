@@ -100,9 +100,12 @@ pub(crate) struct TuneOptions {
     /// Also try work-arounds for causes on the path: another congestion control on a lossy path, pacing below a policer
     #[arg(long)]
     pub(crate) work_around: bool,
-    /// Maximum pairs of measurements per group of changes; at least five are significant
-    #[arg(long, value_name = "COUNT", default_value = "12", value_parser = clap::value_parser!(u8).range(5..=50))]
+    /// Maximum pairs of measurements per candidate; few are needed for large effects, more for small or noisy ones
+    #[arg(long, value_name = "COUNT", default_value = "20", value_parser = clap::value_parser!(u8).range(5..=50))]
     pub(crate) max_pairs: u8,
+    /// Seed of the random order of measurements within pairs [default: from the clock]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u32>,
 }
 
 impl TuneOptions {

@@ -109,6 +109,7 @@ fn measured(arguments: &TuneArguments, host: &str) -> ExitStatus {
     let told = TuningResult {
         request: asked,
         role: how.role,
+        seed: settings.seed,
         begun: &begun,
         outcome: &done.outcome,
         kept: &done.kept,
@@ -168,7 +169,7 @@ pub(crate) fn settings(
         one_kernel: how.far.as_ref().is_some_and(FarAddress::is_this_kernel),
         work_around: how.work_around,
         budget: PairBudget { most: usize::from(how.max_pairs), ..PairBudget::default() },
-        seed: begun.at.since_unix_epoch().subsec_nanos().into(),
+        seed: how.seed.unwrap_or_else(|| begun.at.since_unix_epoch().subsec_nanos()).into(),
         path: None,
         measured: Vec::new(),
         compare: ComparisonMode::No,

@@ -158,15 +158,12 @@ impl TuningInterface for TerminalInterface {
                 self.say(&format!("Trying {group}: {}", changes.map(in_short).collect::<Vec<_>>().join("; ")));
             }
             TuningEvent::Transfer(event) => self.transfer(event),
-            TuningEvent::Measured { pair, with } => {
+            TuningEvent::Measuring { pair, with } => {
                 self.rates.clear();
-                self.pair = if with { (pair + 1, false) } else { (pair, true) };
+                self.pair = (pair, with);
             }
             TuningEvent::Pairs { pairs, .. } => self.pairs(pairs),
-            TuningEvent::Judged(tried) => {
-                self.pair = (1, false);
-                self.say(&tried.judgement.sentence);
-            }
+            TuningEvent::Judged(tried) => self.say(&tried.judgement.sentence),
             TuningEvent::Note(text) => self.say(&text),
         }
     }

@@ -56,6 +56,8 @@ pub(crate) struct TuningSession<'a> {
     ends: Vec<HostEnd>,
     touched: bool,
     dry_run: bool,
+    /// Number of candidates tried so far.
+    candidates: u32,
 }
 
 impl<'a> TuningSession<'a> {
@@ -82,6 +84,7 @@ impl<'a> TuningSession<'a> {
             ends: Vec::new(),
             touched: false,
             dry_run,
+            candidates: 0,
         }
     }
 

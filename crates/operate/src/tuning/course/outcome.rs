@@ -8,7 +8,9 @@ use linerate_model::change::ChangeGroup;
 use linerate_model::diagnosis::{Cause, TransferDiagnosis};
 use linerate_model::parameters::TestParameters;
 use linerate_model::path::PathDocument;
-use linerate_rules::judge::{MeasurementPair, PairBudget, TransferMeasurement, TrialDecision, TrialJudgement};
+use linerate_rules::judge::{
+    MeasurementPair, PairBudget, TransferMeasurement, TrialDecision, TrialDesign, TrialJudgement,
+};
 use linerate_rules::tuning::comparison::GuideComparison;
 use linerate_rules::tuning::{ProposedHostChange, TuningGoal, TuningProposal};
 use linerate_sys::signals::Signal;
@@ -34,7 +36,7 @@ pub struct TuningSettings {
     pub work_around: bool,
     /// Number of measurements.
     pub budget: PairBudget,
-    /// Seed of the judge's intervals.
+    /// Seed of the order of measurements within pairs.
     pub seed: u64,
     /// Path measured earlier.
     pub path: Option<PathDocument>,
@@ -102,8 +104,8 @@ pub enum TuningEvent<'a> {
     },
     /// Progress of a trial's transfer.
     Transfer(&'a DiagnoseEvent<'a>),
-    /// End of a trial's transfer.
-    Measured {
+    /// Start of a trial's transfer.
+    Measuring {
         /// Number of the pair, from one.
         pair: usize,
         /// True when measured with the changes.
@@ -156,6 +158,8 @@ pub struct TriedGroup {
     pub changes: Vec<ProposedHostChange>,
     /// Measurement pairs.
     pub pairs: Vec<MeasurementPair>,
+    /// Design of the trial.
+    pub design: TrialDesign,
     /// Judgement.
     pub judgement: TrialJudgement,
 }

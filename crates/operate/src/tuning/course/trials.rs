@@ -3,12 +3,11 @@
 use linerate_model::direction::Direction;
 use std::collections::VecDeque;
 
-use linerate_analysis::statistics::BootstrapSettings;
 use linerate_engine::client::ClientOptions;
 use linerate_engine::diagnose::{self, DiagnoseOptions, PathSource};
 use linerate_model::change::ChangeGroup;
 use linerate_model::parameters::TestParameters;
-use linerate_rules::judge::{self, MeasurementPair, TransferMeasurement, TrialDecision};
+use linerate_rules::judge::{self, MeasurementPair, TransferMeasurement, TrialDecision, TrialDesign};
 use linerate_rules::tuning::{ProposedHostChange, TuningInputs, TuningProposal, lid, tighten_cap};
 use linerate_sys::clock;
 
@@ -85,12 +84,22 @@ impl TuningSession<'_> {
     pub(super) fn settle(
         &mut self,
         group: ChangeGroup,
-        all: Vec<(TriedGroup, TuningProposal)>,
+        mut all: Vec<(TriedGroup, TuningProposal)>,
         inputs: &TuningInputs,
     ) -> Result<Vec<TriedGroup>, TuningFailure> {
         let goodput = |tried: &TriedGroup| tried.judgement.goodput.as_ref().map(|effect| effect.after);
         let kept = all.iter().enumerate().filter(|(_, (tried, _))| tried.is_kept());
         let best = kept.max_by_key(|(_, (tried, _))| goodput(tried)).map(|(index, _)| index);
+        let others = all.iter().enumerate().filter(|(index, (tried, _))| tried.is_kept() && best != Some(*index));
+        let runner_up = others.map(|(_, (tried, _))| tried).max_by_key(|tried| goodput(tried));
+        let printed = best.zip(runner_up).map(|(best, runner_up)| {
+            let tried = &all[best].0;
+            let objective = self.settings.goal.objective();
+            (best, judge::judge_best(&objective, &tried.design, &tried.pairs, &runner_up.judgement))
+        });
+        if let Some((best, judgement)) = printed {
+            all[best].0.judgement = judgement;
+        }
         if let Some(best) = best {
             let (tried, candidate) = &all[best];
             let each = measure::length(&measure::transfer(&self.settings.transfer, inputs));
@@ -110,7 +119,7 @@ impl TuningSession<'_> {
         Ok(all.into_iter().enumerate().map(told).collect())
     }
 
-    /// Measures without and with a group of changes in turn. Afterwards it is not in effect.
+    /// Measures without and with a group of changes, in random order within each pair. Afterwards it is not in effect.
     pub(super) fn try_group(
         &mut self,
         group: ChangeGroup,
@@ -125,29 +134,46 @@ impl TuningSession<'_> {
         let known = self.settings.measured.iter().find(|known| known.changes == changes);
         let mut pairs = known.map_or_else(Vec::new, |known| known.pairs.clone());
         let objective = self.settings.goal.objective();
-        let bootstrap = BootstrapSettings::with_seed(self.settings.seed);
+        self.candidates += 1;
+        let design = TrialDesign { budget: self.settings.budget, candidate: self.candidates, seed: self.settings.seed };
         let mut failures = 0;
-        while judge::more_pairs_needed(&objective, &pairs, self.settings.budget, &bootstrap) {
-            let number = pairs.len() + 1;
-            let before = self.measure(&parameters, number, false)?;
-            self.apply(group, each)?;
-            let after = self.measure(&parameters, number, true);
-            self.take_back(group)?;
-            let after = after?;
+        while judge::more_pairs_needed(&objective, &design, &pairs) {
+            let changed_first = design.is_changed_first(pairs.len());
+            let (before, after) = self.measure_pair(group, &parameters, pairs.len() + 1, changed_first)?;
             failures = if before.is_some() && after.is_some() { 0 } else { failures + 1 };
             if failures >= MOST_FAILURES {
                 return Err(TuningFailure::of("several consecutive transfers failed: the far end or the path is gone"));
             }
-            pairs.push(MeasurementPair { before: or_nothing(before), after: or_nothing(after) });
+            pairs.push(MeasurementPair { before: or_nothing(before), after: or_nothing(after), changed_first });
             self.guide.event(TuningEvent::Pairs { changes: &changes, pairs: &pairs });
         }
-        let judgement = judge::judge(&objective, &pairs, &bootstrap);
+        let judgement = judge::judge(&objective, &design, &pairs);
         let changes: Vec<ProposedHostChange> =
             proposal.changes.iter().filter(|one| one.change.group == group).cloned().collect();
         if judgement.decision != TrialDecision::Keep {
             self.refuted.extend(changes.iter().map(ChangeIdentity::from));
         }
-        Ok(TriedGroup { group, changes, pairs, judgement })
+        Ok(TriedGroup { group, changes, pairs, design, judgement })
+    }
+
+    /// Measures one pair: without the changes, and with them.
+    fn measure_pair(
+        &mut self,
+        group: ChangeGroup,
+        parameters: &TestParameters,
+        pair: usize,
+        changed_first: bool,
+    ) -> Result<(Option<TransferMeasurement>, Option<TransferMeasurement>), TuningFailure> {
+        let early = if changed_first { None } else { Some(self.measure(parameters, pair, false)?) };
+        self.apply(group, measure::length(parameters))?;
+        let after = self.measure(parameters, pair, true);
+        self.take_back(group)?;
+        let after = after?;
+        let before = match early {
+            Some(before) => before,
+            None => self.measure(parameters, pair, false)?,
+        };
+        Ok((before, after))
     }
 
     pub(super) fn measure(
@@ -163,13 +189,12 @@ impl TuningSession<'_> {
         let path = self.path.clone().map_or(PathSource::Unknown, |path| PathSource::Known(Box::new(path)));
         let transfer = ClientOptions::new(&self.settings.target, parameters.clone(), None);
         let guide = &mut *self.guide;
+        guide.event(TuningEvent::Measuring { pair, with });
         let outcome = diagnose::run(&DiagnoseOptions { path, transfer }, Some(self.stop), &mut |event| {
             guide.event(TuningEvent::Transfer(&event));
         });
         self.check_interrupt()?;
-        let measurement = measure::measurement(&outcome);
-        self.guide.event(TuningEvent::Measured { pair, with });
-        Ok(measurement)
+        Ok(measure::measurement(&outcome))
     }
 }
 

@@ -26,7 +26,16 @@ pub(super) fn complete(presentation: &mut Presentation<'_>, document: &TuneDocum
     let measured = document.before.as_ref().and_then(|before| before.path.as_ref());
     presentation.tables.extend(measured.and_then(path::direction_table));
     presentation.notes.extend(measured.into_iter().flat_map(|path| path.notes.iter().cloned()));
+    presentation.notes.extend(order_note(document));
     add_notes(presentation, &document.notes, &document.unknown);
+}
+
+/// Note on the random order of the measurements, with the option that repeats it.
+pub(super) fn order_note(document: &TuneDocument) -> Option<String> {
+    let seed = document.seed.filter(|_| trials(document).next().is_some())?;
+    Some(format!(
+        "Each pair was measured in random order, without or with the changes first; --seed {seed} repeats it."
+    ))
 }
 
 /// Badge of the outcome.
@@ -248,7 +257,7 @@ fn chart<'a>(trial: &GroupTrial, number: usize) -> Chart<'a> {
     Chart {
         name: format!("trial_{number}_goodput"),
         summary: format!(
-            "{title}, one transfer without and one with the changes in turn: without {}, with {}.",
+            "{title}, one transfer without and one with the changes in random order: without {}, with {}.",
             span(0),
             span(1)
         ),
