@@ -71,6 +71,19 @@ pub(crate) fn set_bytes(socket: &impl AsFd, option: SocketOption, value: &[u8]) 
     check(answer).map(drop).map_err(|cause| option.error("setting", cause))
 }
 
+/// Sets an option to a structure that contains pointers.
+///
+/// # Safety
+///
+/// The kernel reads what `value` points to: it has to be valid for that option during the call.
+pub(crate) unsafe fn set_pointer<T>(socket: &impl AsFd, option: SocketOption, value: *const T) -> Result<()> {
+    let length = libc::socklen_t::try_from(size_of::<T>()).unwrap_or(libc::socklen_t::MAX);
+    let descriptor = socket.as_fd().as_raw_fd();
+    // SAFETY: the caller vouches for the pointer; the length is that of its type.
+    let answer = unsafe { libc::setsockopt(descriptor, option.level, option.number, value.cast(), length) };
+    check(answer).map(drop).map_err(|cause| option.error("setting", cause))
+}
+
 /// Reads an option with a plain value.
 pub(crate) fn get<T: OptionValue>(socket: &impl AsFd, option: SocketOption) -> Result<T> {
     let mut bytes = T::Bytes::default();

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::Scope;
 
@@ -17,6 +17,7 @@ use linerate_wire::state::ControlState;
 
 use super::registry::{SessionInbox, SessionMessage, SessionRegistry};
 use super::session::{self, SessionStart};
+use super::tcp_turns::WindowSteering;
 use super::udp_hub::UdpHub;
 use super::{Server, ServerObserver, probe_session};
 use crate::control::{ControlConnection, ControlRead};
@@ -57,6 +58,7 @@ pub(super) fn run(server: &Server, stop: Option<&InterruptSignals>, observer: &d
             unknown: VecDeque::new(),
             queued: VecDeque::new(),
             udp: UdpHub::new(Arc::clone(&server.options), server.address),
+            steering: None,
             next_session: 1,
             announced_idle: 0,
             last_activity: clock::monotonic_now(),
@@ -75,6 +77,8 @@ struct ConnectionAcceptor<'scope, 'env> {
     unknown: VecDeque<PendingConnection>,
     queued: VecDeque<QueuedClient>,
     udp: UdpHub,
+    /// Clients that get the listener for windows.
+    steering: Option<WindowSteering>,
     next_session: u64,
     announced_idle: u64,
     last_activity: MonotonicTime,
@@ -114,6 +118,7 @@ impl ConnectionAcceptor<'_, '_> {
             }
             let now = clock::monotonic_now();
             self.udp.keep_bound_while(self.registry.needs_udp(), self.observer);
+            self.begin_tcp_turns(now);
             let turns = self.registry.advance_turns(now);
             self.wait(stop, turns, now)?;
             if let Some(signal) = stop.and_then(InterruptSignals::pending) {
@@ -121,6 +126,18 @@ impl ConnectionAcceptor<'_, '_> {
                 return Ok(());
             }
         }
+    }
+
+    /// Lets sessions open their TCP streams, once the listener for windows gets those with a window.
+    fn begin_tcp_turns(&mut self, now: MonotonicTime) {
+        let (begun, steering) = self.registry.begin_tcp_turns(now);
+        if let Some(windows) = &self.server.windows
+            && steering != self.steering
+        {
+            windows.steer(&self.server.listener, steering.as_ref());
+            self.steering = steering;
+        }
+        self.registry.grant(&begun);
     }
 
     /// Waits for an event, and handles it.
@@ -144,6 +161,10 @@ impl ConnectionAcceptor<'_, '_> {
             Some(socket) => PollItem::new(socket, PollInterest::READ),
             None => PollItem::new(nothing, PollInterest::NONE),
         });
+        items.push(match &self.server.windows {
+            Some(windows) => PollItem::new(windows.socket(), listen_interest),
+            None => PollItem::new(nothing, PollInterest::NONE),
+        });
         let fixed = items.len();
         items.extend(self.unknown.iter().map(|unknown| PollItem::new(&unknown.control, PollInterest::READ)));
         items.extend(self.queued.iter().map(|queued| PollItem::new(&queued.control, PollInterest::READ)));
@@ -158,7 +179,10 @@ impl ConnectionAcceptor<'_, '_> {
         }
         self.handle_connections(&ready[fixed..]);
         if ready[1] {
-            self.accept();
+            self.accept(listener);
+        }
+        if let Some(windows) = self.server.windows.as_ref().filter(|_| ready[4]) {
+            self.accept(windows.socket());
         }
         Ok(())
     }
@@ -198,9 +222,9 @@ impl ConnectionAcceptor<'_, '_> {
         }
     }
 
-    fn accept(&mut self) {
+    fn accept(&mut self, listener: &TcpListener) {
         for _ in 0..ACCEPT_BATCH {
-            match net::accept_nonblocking(&self.server.listener) {
+            match net::accept_nonblocking(listener) {
                 Ok(Some((stream, peer))) => self.take_connection(stream, peer),
                 Ok(None) => return,
                 Err(cause) if is_connection_error(&cause) => {}
@@ -247,7 +271,11 @@ impl ConnectionAcceptor<'_, '_> {
             ConnectionState::Gone => {}
             ConnectionState::Unknown => self.unknown.push_back(unknown),
             ConnectionState::Known(cookie) => match self.registry.session_for_stream(&cookie) {
-                Some(inbox) => hand_over(unknown.control, &inbox),
+                Some(inbox) => {
+                    // Before the test can start: later connections of this client have no window.
+                    self.begin_tcp_turns(clock::monotonic_now());
+                    hand_over(unknown.control, &inbox);
+                }
                 // Its session is over, or expects no more: the connection is unwanted.
                 None if cookie.extension_version() == Some(ExtensionVersion::Load) => {}
                 None => self.new_client(unknown.control, unknown.peer, cookie),
@@ -309,6 +337,7 @@ impl ConnectionAcceptor<'_, '_> {
             inbox,
             registry: Arc::clone(&self.registry),
             options: Arc::clone(&self.server.options),
+            has_windows: self.server.windows.is_some(),
             observer: self.observer.session(number),
         };
         let registry = Arc::clone(&self.registry);

@@ -2,7 +2,8 @@
 //!
 //! One thread accepts (`acceptor`): it reads the cookie of each new connection without blocking, hands data connections
 //! to their session and starts a thread for each new session. A session (`session`) drives its own test from the
-//! parameters to the results and can neither delay nor end another one. The listener never closes.
+//! parameters to the results and can neither delay nor end another one. The listener never closes; a second one on its
+//! port takes the connections whose buffers have to be set before the handshake (`windows`).
 
 mod acceptor;
 mod gate;
@@ -11,10 +12,12 @@ mod probe_session;
 mod reflector;
 mod registry;
 mod session;
+mod tcp_turns;
 #[cfg(test)]
 mod tests;
 mod udp_hub;
 mod watchdog;
+mod windows;
 
 use core::num::NonZeroUsize;
 use core::time::Duration;
@@ -26,7 +29,7 @@ use linerate_model::address_family::AddressFamily;
 use linerate_model::event::TestEvent;
 use linerate_model::parameters::CpuIndex;
 use linerate_model::report::ServerOutput;
-use linerate_sys::net::{self, ListenOptions};
+use linerate_sys::net::{self, ListenOptions, PortSharing};
 use linerate_sys::options::KeepaliveSettings;
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::{BitRate, Port};
@@ -36,6 +39,7 @@ use linerate_wire::error::ErrorCode;
 use linerate_wire::parameters::ServerLimits;
 
 use reflector::{BoundReflector, ListenParameters};
+use windows::WindowListener;
 
 pub use reflector::StampOptions;
 
@@ -166,6 +170,8 @@ pub trait SessionObserver: Send {
 /// A listening server.
 pub struct Server {
     listener: TcpListener,
+    /// For connections with a window, where the kernel can tell them apart.
+    windows: Option<WindowListener>,
     address: SocketAddr,
     without_ipv6: bool,
     options: Arc<ServerOptions>,
@@ -189,6 +195,7 @@ impl Server {
             family: options.family,
             device: options.device.clone(),
             multipath: options.multipath,
+            sharing: PortSharing::First,
             ..ListenOptions::default()
         };
         let failed = |cause: &linerate_sys::Error| Error::system(ErrorCode::LISTEN, cause);
@@ -199,6 +206,7 @@ impl Server {
         let _ = linerate_sys::options::set_save_syn(&listening.listener, true);
         let address = listening.listener.local_addr().map_err(io_failed)?;
         let without_ipv6 = listening.without_ipv6;
+        let windows = WindowListener::bind(&listening.listener, &listen);
         let place = ListenParameters {
             address: options.address,
             family: options.family,
@@ -210,6 +218,7 @@ impl Server {
         let resources = ServerResources::new(SESSION_MEMORY);
         Ok(Self {
             listener: listening.listener,
+            windows,
             address,
             without_ipv6,
             options: Arc::new(options),

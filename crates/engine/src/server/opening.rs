@@ -84,9 +84,8 @@ impl AcceptedStreams {
     }
 }
 
-/// Sets the buffers after the handshake, which is early enough: Linux chooses the window scale by the system's limits,
-/// not by the socket's buffer (`tcp_select_initial_window`), and no data flows before the test starts. The listener,
-/// and so every other session, stays unchanged.
+/// Sets the buffers, and checks that they have the size. TCP has them from the listener already (`windows`), unless this
+/// system or the turn did not allow that.
 fn set_window(socket: &impl std::os::fd::AsFd, window: ByteCount) -> Result<()> {
     let failed = |cause: linerate_sys::Error| setup_error(&cause, ErrorCode::SET_SOCKET_BUFFER);
     options::set_send_buffer(socket, window).map_err(failed)?;

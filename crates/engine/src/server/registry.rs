@@ -14,6 +14,7 @@ use linerate_wire::cookie::Cookie;
 
 use super::gate::{RequestClaim, SessionNumber, UdpOpening, UdpTurns};
 use super::reflector::ReflectorHandle;
+use super::tcp_turns::{TcpOpening, TcpTurns, WindowSteering};
 use crate::resources::{ClientNetwork, ResourceAccount, ServerResources};
 
 /// Silence after which a client's session may be displaced: longer than any round trip.
@@ -36,7 +37,7 @@ pub(super) enum SessionMessage {
     Tcp(TcpStream),
     /// A UDP stream, connected to its client, already answered.
     Udp(UdpSocket),
-    /// The session may now let its client open UDP streams.
+    /// The session may now let its client open its streams.
     Turn,
     /// The server is terminating; description of the signal.
     Terminate(String),
@@ -110,6 +111,7 @@ struct RegistryState {
     /// Sessions that expect TCP streams.
     streams: HashMap<Cookie, Arc<SessionInbox>>,
     gate: UdpTurns,
+    tcp: TcpTurns,
     sessions: HashMap<SessionNumber, SessionEntry>,
     /// Sessions that were displaced and have not ended yet.
     leaving: usize,
@@ -241,6 +243,7 @@ impl SessionRegistry {
             }
         }
         state.gate.leave(session);
+        state.tcp.leave(session);
         drop(state);
         self.waker.wake();
     }
@@ -273,12 +276,17 @@ impl SessionRegistry {
         own
     }
 
-    /// Session that expects a TCP stream with this cookie.
+    /// Session that expects a TCP stream with this cookie. With its last one, its turn ends.
     pub(super) fn session_for_stream(&self, cookie: &Cookie) -> Option<Arc<SessionInbox>> {
-        let mut state = lock(&self.state);
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
         let inbox = state.streams.get(cookie).filter(|inbox| inbox.claim_stream()).cloned()?;
         if inbox.expected.load(Ordering::Relaxed) == 0 {
             state.streams.remove(cookie);
+            let session = state.sessions.iter().find(|(_, entry)| Arc::ptr_eq(&entry.inbox, &inbox));
+            if let Some((number, _)) = session {
+                state.tcp.leave(*number);
+            }
         }
         Some(inbox)
     }
@@ -289,12 +297,40 @@ impl SessionRegistry {
         self.waker.wake();
     }
 
+    /// Requests a turn to open TCP streams. True when it begins at once; else [`SessionMessage::Turn`] grants it.
+    pub(super) fn request_tcp_turn(&self, opening: TcpOpening, now: MonotonicTime) -> bool {
+        let mut state = lock(&self.state);
+        state.tcp.request(opening, now);
+        let begins = opening.window.is_none() && state.tcp.begin(opening.session, now);
+        if !begins {
+            self.waker.wake();
+        }
+        begins
+    }
+
+    /// Begins turns to open TCP streams: returns their sessions for [`SessionRegistry::grant`], once the listeners get
+    /// their clients as returned.
+    pub(super) fn begin_tcp_turns(&self, now: MonotonicTime) -> (Vec<SessionNumber>, Option<WindowSteering>) {
+        let mut state = lock(&self.state);
+        let begun = state.tcp.advance(now);
+        (begun, state.tcp.steering(now))
+    }
+
+    /// Notifies sessions that their turn has begun.
+    pub(super) fn grant(&self, sessions: &[SessionNumber]) {
+        let state = lock(&self.state);
+        for entry in sessions.iter().filter_map(|session| state.sessions.get(session)) {
+            entry.inbox.deliver(SessionMessage::Turn);
+        }
+    }
+
     /// True while a socket for UDP requests is needed.
     pub(super) fn needs_udp(&self) -> bool {
         lock(&self.state).gate.is_needed()
     }
 
-    /// Notifies the sessions whose turn has begun; returns the latest time of the next call.
+    /// Notifies the sessions whose turn to open UDP streams has begun; returns the latest time of the next call, that of
+    /// [`SessionRegistry::begin_tcp_turns`] included.
     pub(super) fn advance_turns(&self, now: MonotonicTime) -> Option<MonotonicTime> {
         let mut state = lock(&self.state);
         for session in state.gate.advance(now) {
@@ -302,7 +338,7 @@ impl SessionRegistry {
                 entry.inbox.deliver(SessionMessage::Turn);
             }
         }
-        state.gate.next_deadline(now)
+        [state.gate.next_deadline(now), state.tcp.next_deadline(now)].into_iter().flatten().min()
     }
 
     /// Session that owns a UDP request from `source`. `size` is that of a repeated request.

@@ -24,6 +24,7 @@ use linerate_wire::server::{ServerAction, ServerEvent, ServerMachine};
 use super::gate::UdpOpening;
 use super::opening::AcceptedStreams;
 use super::registry::{SessionInbox, SessionMessage, SessionRegistry};
+use super::tcp_turns::TcpOpening;
 use super::watchdog::TestWatchdog;
 use super::{ServerOptions, SessionObserver};
 use crate::client::byte_limits;
@@ -67,6 +68,8 @@ pub(super) struct SessionStart {
     pub(super) inbox: Arc<SessionInbox>,
     pub(super) registry: Arc<SessionRegistry>,
     pub(super) options: Arc<ServerOptions>,
+    /// True when connections can have a window from the handshake on.
+    pub(super) has_windows: bool,
     pub(super) observer: Box<dyn SessionObserver>,
 }
 
@@ -254,21 +257,26 @@ impl TestSession {
         let parameters = Arc::new(received.parameters);
         self.parameters = Some(Arc::clone(&parameters));
         let registry = &self.start.registry;
+        let round_trip = tcp_info::read(self.start.control.stream()).ok().and_then(|info| info.rtt);
+        let (session, client) = (self.start.number, self.start.peer.ip());
         match parameters.protocol {
             TestProtocol::Tcp => {
                 let streams = parameters.total_streams();
+                let window = parameters.window.filter(|_| self.start.has_windows);
                 if registry.expect_streams(self.start.cookie, &self.start.inbox, streams) {
-                    self.accept();
+                    let opening = TcpOpening { session, client, streams, window, round_trip };
+                    if registry.request_tcp_turn(opening, clock::monotonic_now()) {
+                        self.accept();
+                    }
                 } else {
                     self.error = Some(Error::new(ErrorCode::RECEIVE_COOKIE).with_detail("its cookie is in use"));
                     self.handle(ServerEvent::Reject(ErrorCode::RECEIVE_COOKIE));
                 }
             }
             TestProtocol::Udp => {
-                let round_trip = tcp_info::read(self.start.control.stream()).ok().and_then(|info| info.rtt);
                 registry.request_turn(UdpOpening {
-                    session: self.start.number,
-                    client: self.start.peer.ip(),
+                    session,
+                    client,
                     streams: parameters.total_streams(),
                     block_size: parameters.block_size,
                     sends: parameters.direction != TestDirection::Forward,

@@ -10,3 +10,4 @@ mod streams;
 pub(crate) mod support;
 mod tracked;
 mod transfers;
+mod windows;

@@ -8,6 +8,7 @@ use socket2::{Protocol, Socket, Type};
 
 use super::address::canonical;
 use super::settings::{self, SocketSettings};
+use super::steering;
 use crate::error::{Error, Result};
 use crate::options;
 use linerate_model::address_family::AddressFamily;
@@ -27,6 +28,20 @@ pub struct ListenOptions {
     pub multipath: bool,
     /// Options that accepted connections inherit.
     pub settings: SocketSettings,
+    /// Other listeners of this process on the same address and port.
+    pub sharing: PortSharing,
+}
+
+/// Listeners on one address and port, for [`steer`](super::steer).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PortSharing {
+    /// Only this one.
+    #[default]
+    None,
+    /// A second one may follow, where the kernel can tell their clients apart. The port must be free.
+    First,
+    /// Second listener of a port. It gets no connections until [`steer`](super::steer) names their clients.
+    Second,
 }
 
 /// A listening socket.
@@ -66,7 +81,16 @@ fn listen_on(address: IpAddr, options: &ListenOptions) -> Result<TcpListener> {
     let protocol = if options.multipath { Protocol::MPTCP } else { Protocol::TCP };
     let socket = settings::open(ipv6, Type::STREAM, Some(protocol))?;
     options::set_reuse_address(&socket, true)?;
+    options::set_reuse_port(&socket, options.sharing == PortSharing::Second)?;
     bind_listener(&socket, address, options.port, options.family, options.device.as_deref())?;
+    if options.sharing == PortSharing::First {
+        // Not before binding: otherwise another server of the same user could have the port already.
+        options::set_reuse_port(&socket, true)?;
+        if steering::attach(&socket, &[]).is_err() {
+            // Without the program, each listener would get connections meant for the other.
+            options::set_reuse_port(&socket, false)?;
+        }
+    }
     options.settings.apply_tcp(&socket)?;
     socket.listen(libc::c_int::MAX).map_err(|cause| {
         Error::system(format!("listening on {address} port {}", options.port.map_or(0, Port::get)), cause)

@@ -7,6 +7,7 @@ mod address;
 mod connect;
 mod listen;
 mod settings;
+mod steering;
 mod udp;
 
 use std::io::{self, Read};
@@ -20,8 +21,9 @@ use socket2::SockRef;
 pub(crate) use address::for_family;
 pub use address::{addresses, canonical, peer_is_this_host, resolve};
 pub use connect::{ConnectOptions, connect_tcp, connect_tcp_timed};
-pub use listen::{ListenOptions, TcpListening, accept_nonblocking, listen_tcp};
+pub use listen::{ListenOptions, PortSharing, TcpListening, accept_nonblocking, listen_tcp};
 pub use settings::SocketSettings;
+pub use steering::{MAX_STEERED_CLIENTS, steer};
 pub use udp::{UdpOptions, bind_udp, connect_bound_udp, connect_udp};
 
 use crate::clock;

@@ -34,6 +34,8 @@ const SEND_TIMEOUT: SocketOption =
     SocketOption::new(libc::SOL_SOCKET, libc::SO_SNDTIMEO, "SO_SNDTIMEO", "send timeout");
 const REUSE_ADDRESS: SocketOption =
     SocketOption::new(libc::SOL_SOCKET, libc::SO_REUSEADDR, "SO_REUSEADDR", "address reuse switch");
+const REUSE_PORT: SocketOption =
+    SocketOption::new(libc::SOL_SOCKET, libc::SO_REUSEPORT, "SO_REUSEPORT", "sharing of the port");
 const ZERO_COPY: SocketOption =
     SocketOption::new(libc::SOL_SOCKET, libc::SO_ZEROCOPY, "SO_ZEROCOPY", "zero-copy switch");
 
@@ -163,6 +165,11 @@ fn set_timeout(socket: &impl AsFd, option: SocketOption, time: Option<Duration>)
 /// has it).
 pub fn set_reuse_address(socket: &impl AsFd, on: bool) -> Result<()> {
     set(socket, REUSE_ADDRESS, flag(on))
+}
+
+/// Lets sockets of the same user that have this option, too, listen on one address and port.
+pub fn set_reuse_port(socket: &impl AsFd, on: bool) -> Result<()> {
+    set(socket, REUSE_PORT, flag(on))
 }
 
 /// Allows `MSG_ZEROCOPY` (Linux 4.14 for TCP, 5.0 for UDP).
