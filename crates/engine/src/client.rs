@@ -469,6 +469,7 @@ impl<'a> ClientDriver<'a> {
             cpu: self.options.cpu,
             splits_blocks: self.hello.is_some(),
             read_rate: None,
+            server_rate: None,
         };
         let pace = MeasurementIntervals { interval: self.options.interval, sampling: SAMPLING };
         self.measurement = Some(TestMeasurement::start(streams, shared, &stream_options, pace).map_err(failed)?);

@@ -20,6 +20,17 @@ const MAX_WRITE_TIME: Duration = Duration::from_secs(40);
 #[derive(Debug)]
 pub(crate) struct ControlConnection {
     stream: TcpStream,
+    unsent: UnsentBytes,
+}
+
+/// Bytes that the kernel has not accepted yet.
+#[derive(Debug, Default)]
+struct UnsentBytes {
+    bytes: Vec<u8>,
+    written: usize,
+    /// Time of the first of them, and of the last progress.
+    since: MonotonicTime,
+    progress: MonotonicTime,
 }
 
 /// Result of a read.
@@ -39,7 +50,7 @@ impl ControlConnection {
         stream.set_nonblocking(true)?;
         // State bytes must not wait for earlier acknowledgements (iperf3 `iperf_connect`). A refusal only costs time.
         let _ = options::set_no_delay(&stream, true);
-        Ok(Self { stream })
+        Ok(Self { stream, unsent: UnsentBytes::default() })
     }
 
     pub(crate) fn stream(&self) -> &TcpStream {
@@ -62,28 +73,77 @@ impl ControlConnection {
         }
     }
 
-    /// Sends all of `bytes`.
-    pub(crate) fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        let start = clock::monotonic_now();
-        let mut progress = start;
-        while !bytes.is_empty() {
-            match self.stream.write(bytes) {
+    /// Sends as many of `bytes` as the kernel accepts, and keeps the remainder for [`Self::flush`].
+    pub(crate) fn queue(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.is_flushed() {
+            let now = clock::monotonic_now();
+            self.unsent = UnsentBytes { since: now, progress: now, ..UnsentBytes::default() };
+        }
+        self.unsent.bytes.extend_from_slice(bytes);
+        self.flush()
+    }
+
+    /// Sends as many of the queued bytes as the kernel accepts. A peer that accepts none for too long is gone.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        while !self.is_flushed() {
+            match self.stream.write(&self.unsent.bytes[self.unsent.written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
-                    bytes = &bytes[count..];
-                    progress = clock::monotonic_now();
+                    self.unsent.written += count;
+                    self.unsent.progress = clock::monotonic_now();
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if poll::would_block(&error) => {
-                    let left = write_deadline(start, progress).since(clock::monotonic_now());
-                    if left.is_zero() || !poll::wait_for(&self.stream, PollInterest::WRITE, Some(left))? {
-                        return Err(io::ErrorKind::TimedOut.into());
-                    }
+                    let is_late = self.write_deadline().is_some_and(|deadline| clock::monotonic_now() >= deadline);
+                    return if is_late { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) };
                 }
                 Err(error) => return Err(error),
             }
         }
+        self.unsent.bytes = Vec::new();
+        self.unsent.written = 0;
         Ok(())
+    }
+
+    /// Sends all queued bytes.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        while let Some(deadline) = self.write_deadline() {
+            let left = deadline.since(clock::monotonic_now());
+            poll::wait_for(&self.stream, PollInterest::WRITE, Some(left))?;
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// True when the kernel has accepted all queued bytes.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.unsent() == 0
+    }
+
+    /// Number of queued bytes.
+    pub(crate) fn unsent(&self) -> usize {
+        self.unsent.bytes.len() - self.unsent.written
+    }
+
+    /// Time at which a peer that accepts no queued byte is gone; `None` without queued bytes.
+    pub(crate) fn write_deadline(&self) -> Option<MonotonicTime> {
+        (!self.is_flushed()).then(|| write_deadline(self.unsent.since, self.unsent.progress))
+    }
+
+    /// Readiness to wait for: to read if `reads`, and to write queued bytes.
+    pub(crate) fn interest(&self, reads: bool) -> PollInterest {
+        match (reads, !self.is_flushed()) {
+            (true, true) => PollInterest::READ_WRITE,
+            (true, false) => PollInterest::READ,
+            (false, true) => PollInterest::WRITE,
+            (false, false) => PollInterest::NONE,
+        }
+    }
+
+    /// Sends all of `bytes`.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.queue(bytes)?;
+        self.finish()
     }
 }
 
@@ -149,6 +209,29 @@ mod tests {
         await_data(&control);
         assert_eq!(control.read(&mut [0]), ControlRead::Closed);
         assert!(control.send(b"more").is_err());
+    }
+
+    #[test]
+    fn queued_bytes_never_block_and_arrive_in_order() {
+        let (mut control, mut peer) = pair();
+        let message = |step: u8| vec![step; 3_000_000];
+        for step in 0..3 {
+            control.queue(&message(step)).expect("the peer is there");
+        }
+        assert!(control.unsent() > 0 && control.write_deadline().is_some(), "more than the buffers hold");
+        assert_eq!(control.interest(true), PollInterest::READ_WRITE);
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            peer.read_to_end(&mut all).expect("closed in order");
+            all
+        });
+        while !control.is_flushed() {
+            poll::wait_for(&control, PollInterest::WRITE, Some(Duration::from_secs(60))).expect("polls");
+            control.flush().expect("the peer reads");
+        }
+        assert_eq!((control.write_deadline(), control.interest(false)), (None, PollInterest::NONE));
+        drop(control);
+        assert!(reader.join().expect("no panic") == (0..3).flat_map(message).collect::<Vec<u8>>());
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod reservoir;
 mod resources;
 pub mod rfc6349;
 pub mod server;
+mod server_rate;
 mod stream;
 pub mod surroundings;
 #[cfg(test)]

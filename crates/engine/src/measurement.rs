@@ -249,6 +249,12 @@ impl TestMeasurement {
         self.streams.iter().map(TrackedStream::bytes_moved).sum()
     }
 
+    /// Payload bytes received so far on all streams, the omitted part included.
+    pub(crate) fn bytes_received(&self) -> ByteCount {
+        let receivers = self.streams.iter().filter(|tracked| tracked.stream.description.role == StreamRole::Receiver);
+        receivers.map(TrackedStream::bytes_moved).sum()
+    }
+
     /// True when a receiver has unread data: on a busy host its thread may have to wait.
     pub(crate) fn has_unread(&self) -> bool {
         let receivers = self.streams.iter().filter(|tracked| tracked.stream.description.role == StreamRole::Receiver);

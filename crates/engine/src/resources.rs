@@ -1,4 +1,5 @@
-//! Resources of a server that all probe sessions share: memory, and processor time for samples.
+//! Resources of a server: memory and processor time for samples, which all probe sessions share, and the rate of all
+//! traffic.
 //!
 //! Each network of clients may hold as much memory as stays free: alone, it gets half of the budget, and the next one
 //! still finds a share. Nothing is taken away from a holder, and nothing needs to be reserved.
@@ -8,9 +9,10 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use linerate_units::ByteCount;
+use linerate_units::{BitRate, ByteCount};
 
 use crate::probe::datagrams::SERVER_BATCH;
+use crate::server_rate::{RateAccount, ServerRate};
 
 /// Memory for the datagram channels, streams, load connections, samples and packet records of all probe sessions.
 pub(crate) const SESSION_MEMORY: ByteCount = ByteCount::from_mebibytes(128);
@@ -29,6 +31,9 @@ const MAX_SAMPLES_PER_SECOND: u32 = 20_000;
 pub(crate) struct ClientNetwork(IpAddr);
 
 impl ClientNetwork {
+    /// All senders of STAMP packets, whose addresses nobody has verified.
+    const STAMP_SENDERS: Self = Self(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED));
+
     pub(crate) fn of(client: IpAddr) -> Self {
         match client {
             IpAddr::V4(_) => Self(client),
@@ -42,6 +47,8 @@ impl ClientNetwork {
 pub(crate) struct ServerResources {
     memory: ByteCount,
     state: Mutex<HashMap<ClientNetwork, NetworkUse>>,
+    /// Rate of all traffic; `None` for any.
+    rate: Option<Arc<ServerRate>>,
 }
 
 /// Resources that the clients of one network use.
@@ -53,9 +60,20 @@ struct NetworkUse {
 }
 
 impl ServerResources {
-    /// A budget of `memory`.
+    /// A budget of `memory`, for any rate.
+    #[cfg(test)]
     pub(crate) fn new(memory: ByteCount) -> Arc<Self> {
-        Arc::new(Self { memory, state: Mutex::default() })
+        Self::limited(memory, None)
+    }
+
+    /// A budget of `memory` and `rate`.
+    pub(crate) fn limited(memory: ByteCount, rate: Option<BitRate>) -> Arc<Self> {
+        Arc::new(Self { memory, state: Mutex::default(), rate: rate.map(ServerRate::new) })
+    }
+
+    /// Account in the rate for the answers to all STAMP senders.
+    pub(crate) fn stamp_rate(&self) -> Option<RateAccount> {
+        Some(self.rate.as_ref()?.account(ClientNetwork::STAMP_SENDERS))
     }
 
     /// Account of a client.
@@ -125,6 +143,12 @@ impl ResourceAccount {
             Some((server, _)) if !lease.grow(memory) => Err(MemoryExhausted(server.memory)),
             _ => Ok(lease),
         }
+    }
+
+    /// Account in the rate of all traffic; `None` for any rate.
+    pub(crate) fn rate(&self) -> Option<RateAccount> {
+        let (server, network) = self.0.as_ref()?;
+        Some(server.rate.as_ref()?.account(*network))
     }
 
     /// Counts a load connection as sampled while the claim exists.

@@ -8,7 +8,7 @@ use linerate_model::report::{TcpReport, UdpReceived};
 use linerate_model::sample::{SocketSample, StreamInterval, TcpInterval, UdpInterval};
 use linerate_model::stream::StreamRole;
 use linerate_model::tcp_info::TcpInfo;
-use linerate_sys::{clock, socket_memory, tcp_info};
+use linerate_sys::{clock, options, socket_memory, tcp_info};
 use linerate_units::{ByteCount, MonotonicTime, PacketCount, Ratio, SegmentCount};
 
 use crate::reservoir::{RunningRange, SampleReservoir};
@@ -40,6 +40,8 @@ pub(crate) struct TrackedStream {
     tick_rtts: RunningRange,
     max_congestion_window: Option<ByteCount>,
     max_send_window: Option<ByteCount>,
+    /// True for UDP: a TCP connection may have no information either, where a sandbox denies it.
+    is_datagram: bool,
 }
 
 /// Counters at one moment.
@@ -55,6 +57,7 @@ impl TrackedStream {
     /// With `detailed`, each interval includes a sample of the socket.
     pub(crate) fn new(stream: ConnectedStream, detailed: bool) -> Self {
         Self {
+            is_datagram: options::is_datagram(&stream),
             handed_before: tcp_info::read(&stream).ok().as_ref().and_then(handed_to_kernel),
             stream,
             detailed,
@@ -150,7 +153,7 @@ impl TrackedStream {
         let (now, before) = (self.snapshot(), self.at_interval);
         self.at_interval = now;
         let role = self.stream.description.role;
-        let is_udp = self.last_info.is_none();
+        let is_udp = self.is_datagram;
         StreamInterval {
             stream: self.stream.description.id,
             role,

@@ -79,6 +79,13 @@ fn text(field: &CStr) -> String {
     field.to_string_lossy().into_owned()
 }
 
+/// Congestion controls that the kernel grants every user; none where it does not report them.
+#[must_use]
+pub fn allowed_congestion_controls() -> Vec<String> {
+    let names = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
+    names.split_ascii_whitespace().map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -155,6 +155,19 @@ impl AsFd for Waker {
     }
 }
 
+/// True when an I/O error only means that a queue or the memory for buffers is full (`ENOBUFS`, whose number differs
+/// between architectures).
+#[must_use]
+pub fn is_queue_full(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOBUFS)
+}
+
+/// True when an I/O error is one of a device or file (`EIO`).
+#[must_use]
+pub fn is_device_failure(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EIO)
+}
+
 /// True when an I/O error only means that the call would have had to wait.
 #[must_use]
 pub fn would_block(error: &io::Error) -> bool {

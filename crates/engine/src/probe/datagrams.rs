@@ -79,6 +79,8 @@ pub(crate) struct DatagramSocket {
     dropped: AtomicU64,
     /// Time at which the last datagram was read, in nanoseconds of the monotonic clock; 0 for never.
     heard: AtomicU64,
+    /// Bytes received so far.
+    received: AtomicU64,
     /// ICMP port unreachable messages since then.
     unreachable: AtomicU32,
     probing_mtu: Mutex<usize>,
@@ -120,6 +122,7 @@ impl DatagramSocket {
             stopping: AtomicBool::new(false),
             dropped: AtomicU64::new(0),
             heard: AtomicU64::new(0),
+            received: AtomicU64::new(0),
             unreachable: AtomicU32::new(0),
             probing_mtu: Mutex::new(0),
         }))
@@ -141,6 +144,11 @@ impl DatagramSocket {
     /// Time of the peer's last datagram; `None` for never.
     pub(crate) fn heard(&self) -> Option<MonotonicTime> {
         Some(self.heard.load(Ordering::Relaxed)).filter(|at| *at > 0).map(MonotonicTime::from_nanos)
+    }
+
+    /// Bytes of all datagrams received so far.
+    pub(crate) fn received(&self) -> ByteCount {
+        ByteCount::new(self.received.load(Ordering::Relaxed))
     }
 
     /// True when the peer's host reports its port as unreachable: streams to it end.
@@ -259,12 +267,15 @@ impl DatagramSocket {
                     let now = self.clocks.now();
                     self.heard.store(now.monotonic.as_nanos(), Ordering::Relaxed);
                     self.unreachable.store(0, Ordering::Relaxed);
-                    let mut count = 0;
+                    let (mut count, mut bytes) = (0, 0);
                     for message in messages {
                         count += 1;
-                        since_pause += message.bytes.len() as u64;
+                        bytes += message.bytes.len() as u64;
                         self.give(&message, now);
                     }
+                    since_pause += bytes;
+                    // The only writer.
+                    self.received.store(self.received.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
                     if count < batch && since_pause < room && self.is_coalescing() {
                         clock::sleep_until(clock::monotonic_now() + COALESCING_TIME);
                         since_pause = 0;

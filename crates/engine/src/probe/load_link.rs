@@ -22,9 +22,9 @@ use linerate_wire::probe::{GoodputSample, LoadSample, MAX_LOAD_SAMPLES};
 
 use super::error::{ProbeError, Result};
 use super::lock;
-use super::shared_rate::SharedRate;
 use super::stall::StallWatch;
 use crate::resources::{MemoryLease, SamplingClaim, reserve_one};
+use crate::server_rate::RateAccount;
 
 /// Interval of the receiver's samples.
 const GOODPUT_INTERVAL: Duration = Duration::from_millis(50);
@@ -75,8 +75,8 @@ pub(crate) struct LinkOrder {
     pub(crate) sends: bool,
     /// Interval of the samples of `tcp_info` while it sends.
     pub(crate) sampling: Duration,
-    /// Highest rate of the payload, in sum with other connections; `None` for any.
-    pub(crate) rate: Option<Arc<SharedRate>>,
+    /// Rate of the server, which the payload shares; `None` for any.
+    pub(crate) rate: Option<RateAccount>,
     /// Longest time without progress once it is started; `None` for any.
     pub(crate) stall_limit: Option<Duration>,
     /// Memory of the connection, which grows with its samples.
@@ -439,12 +439,13 @@ impl ConnectionWorker {
         Ok(())
     }
 
-    /// Begins a frame of bulk data; `false` when another connection has the shared rate's turn.
+    /// Begins a frame of bulk data; `false` when another flow has the turn of the server's rate.
     fn begin_frame(&mut self) -> core::result::Result<bool, ConnectionEnd> {
         let mut size = (self.unsent / 4).clamp(MIN_FRAME, MAX_FRAME);
         if let Some(rate) = &self.order.rate {
-            size = size.min(rate.step(ByteCount::new(MIN_FRAME)).get());
-            if !rate.reserve(ByteCount::new(size), clock::monotonic_now()) {
+            let now = clock::monotonic_now();
+            size = size.min(rate.step(ByteCount::new(MIN_FRAME), now).get());
+            if !rate.reserve(ByteCount::new(size), now) {
                 return Ok(false);
             }
         }
@@ -473,7 +474,8 @@ impl ConnectionWorker {
     fn read(&mut self) -> core::result::Result<(), ConnectionEnd> {
         let bulk = self.parser.bulk_left();
         if bulk.get() >= MIN_DISCARD {
-            let most = self.order.rate.as_ref().map_or(bulk, |rate| bulk.min(rate.step(ByteCount::new(MIN_DISCARD))));
+            let step = |rate: &RateAccount| rate.step(ByteCount::new(MIN_DISCARD), clock::monotonic_now());
+            let most = self.order.rate.as_ref().map_or(bulk, |rate| bulk.min(step(rate)));
             let count = received(tcp::receive_discarding(&self.shared.stream, most.to_usize()))?;
             let count = ByteCount::from_usize(count);
             self.parser.skip_bulk(count);

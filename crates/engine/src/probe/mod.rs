@@ -25,7 +25,6 @@ pub(crate) mod load_link;
 pub mod prober;
 pub mod recorder;
 pub mod session;
-pub(crate) mod shared_rate;
 mod stall;
 pub mod stream;
 mod target;

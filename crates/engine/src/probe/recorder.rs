@@ -281,6 +281,11 @@ impl StreamReception {
         Ok(Self { datagrams: Arc::clone(datagrams), recorder })
     }
 
+    /// Records no further datagram.
+    pub(crate) fn stop_recording(&self) {
+        self.datagrams.forget(self.recorder.stream);
+    }
+
     /// Detail of the recording.
     #[must_use]
     pub fn detail(&self) -> RecordDetail {

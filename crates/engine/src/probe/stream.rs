@@ -15,9 +15,9 @@ use linerate_wire::stamp::{SenderPacket, SessionIdentifier, StampTimestamp, Time
 use super::datagrams::DatagramSocket;
 use super::error::{ProbeError, Result};
 use super::lock;
-use super::shared_rate::SharedRate;
 use crate::pace::{PacingOptions, SendPermission, StreamPacer};
 use crate::resources::{FLOW_MEMORY, MemoryLease, ResourceAccount};
+use crate::server_rate::RateAccount;
 
 /// Longest sleep between two looks at the orders.
 const MAX_SLEEP: Duration = Duration::from_millis(500);
@@ -33,23 +33,21 @@ const TIMER_SLACK: Duration = Duration::from_nanos(1);
 pub(crate) struct StreamAllowance {
     /// Bytes that may still be sent.
     bytes: AtomicU64,
-    /// Highest rate of one stream.
-    pub(crate) most_rate: Option<BitRate>,
-    /// The same for the sum of all streams.
-    shared_rate: Option<Arc<SharedRate>>,
+    /// Rate of the server, which the streams share.
+    rate: Option<RateAccount>,
     /// Account of the streams' memory.
     account: ResourceAccount,
 }
 
 impl StreamAllowance {
-    pub(crate) fn new(bytes: ByteCount, most_rate: Option<BitRate>, account: ResourceAccount) -> Arc<Self> {
-        let shared_rate = most_rate.map(SharedRate::new);
-        Arc::new(Self { bytes: AtomicU64::new(bytes.get()), most_rate, shared_rate, account })
+    /// Allowance of a client, within the rate of its server.
+    pub(crate) fn new(bytes: ByteCount, account: ResourceAccount) -> Arc<Self> {
+        Arc::new(Self { bytes: AtomicU64::new(bytes.get()), rate: account.rate(), account })
     }
 
     /// No limit.
     pub(crate) fn unlimited() -> Arc<Self> {
-        Self::new(ByteCount::new(u64::MAX), None, ResourceAccount::default())
+        Self::new(ByteCount::new(u64::MAX), ResourceAccount::default())
     }
 
     fn take(&self, bytes: u64) -> bool {
@@ -58,17 +56,22 @@ impl StreamAllowance {
     }
 
     fn deferred_until(&self, now: MonotonicTime) -> Option<MonotonicTime> {
-        self.shared_rate.as_ref()?.deferred_until(now)
+        self.rate.as_ref()?.deferred_until(now)
     }
 
-    fn count(&self, bytes: ByteCount) {
-        if let Some(rate) = &self.shared_rate {
-            rate.count(bytes, clock::monotonic_now());
+    /// Reserves `bytes` of the server's rate; `false` when another flow has the turn.
+    fn reserve(&self, bytes: ByteCount) -> bool {
+        self.rate.as_ref().is_none_or(|rate| rate.reserve(bytes, clock::monotonic_now()))
+    }
+
+    fn give_back(&self, unused: ByteCount) {
+        if let Some(rate) = &self.rate {
+            rate.give_back(unused);
         }
     }
 
     fn held(&self, rate: BitRate) -> BitRate {
-        self.most_rate.map_or(rate, |most| rate.min(most))
+        self.rate.as_ref().map_or(rate, |server| rate.min(server.most()))
     }
 }
 
@@ -361,7 +364,14 @@ impl StreamSender {
         let left = self.order.limit.count.map_or(u64::MAX, |count| count.get() - self.tried.min(count.get()));
         let most = if self.trains { self.train.len() / self.size } else { 1 };
         let count = count.get().min(left).min(most as u64);
-        if count == 0 || !self.shared.allowance.take(count * self.size as u64) {
+        if count == 0 {
+            return None;
+        }
+        let reserved = ByteCount::new(count * self.size as u64);
+        if !self.shared.allowance.reserve(reserved) {
+            return Some(PacketCount::ZERO);
+        }
+        if !self.shared.allowance.take(reserved.get()) {
             return None;
         }
         let (count, bytes) = (u32::try_from(count).unwrap_or(1), usize::try_from(count).unwrap_or(1) * self.size);
@@ -371,6 +381,9 @@ impl StreamSender {
             SenderPacket::renumber(datagram, self.next.wrapping_add(index), stamp);
         }
         let outcome = self.hand_over(bytes, count);
+        if matches!(outcome, Ok(false) | Err(_)) {
+            self.shared.allowance.give_back(reserved);
+        }
         if let Err(SendFailure::Broken) = outcome {
             return None;
         }
@@ -383,7 +396,6 @@ impl StreamSender {
             // As with a blocking socket: packets that this host's device does not accept yet are not lost.
             return Some(PacketCount::ZERO);
         }
-        self.shared.allowance.count(ByteCount::from_usize(bytes));
         self.account(count, now, outcome.err());
         Some(PacketCount::new(u64::from(count)))
     }
@@ -421,6 +433,7 @@ impl StreamSender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resources::ServerResources;
 
     #[test]
     fn a_poisson_process_has_exponential_intervals() {
@@ -454,11 +467,9 @@ mod tests {
 
     #[test]
     fn an_allowance_ends() {
-        let allowance = StreamAllowance::new(
-            ByteCount::new(100),
-            Some(BitRate::from_bits_per_second(1e6)),
-            ResourceAccount::default(),
-        );
+        let server = ServerResources::limited(ByteCount::ZERO, Some(BitRate::from_bits_per_second(1e6)));
+        let account = server.account(std::net::Ipv4Addr::LOCALHOST.into());
+        let allowance = StreamAllowance::new(ByteCount::new(100), account);
         assert!(allowance.take(60) && !allowance.take(60) && allowance.take(40) && !allowance.take(1));
         assert_eq!(allowance.held(BitRate::from_bits_per_second(2e6)), BitRate::from_bits_per_second(1e6));
         let unlimited = StreamAllowance::unlimited();

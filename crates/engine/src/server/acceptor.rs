@@ -15,7 +15,7 @@ use linerate_wire::cookie::{self, Cookie, ExtensionVersion};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::state::ControlState;
 
-use super::registry::{SessionInbox, SessionMessage, SessionRegistry};
+use super::registry::{SessionInbox, SessionMessage, SessionRegistry, StreamOwner};
 use super::session::{self, SessionStart};
 use super::tcp_turns::WindowSteering;
 use super::udp_hub::UdpHub;
@@ -47,7 +47,8 @@ pub(super) fn run(server: &Server, stop: Option<&InterruptSignals>, observer: &d
         observer.note(note);
     }
     std::thread::scope(|scope| {
-        let reflecting = reflector.map(|reflector| reflector.start(scope, observer)).transpose();
+        let reflecting =
+            reflector.map(|reflector| reflector.start(scope, observer, server.resources.stamp_rate())).transpose();
         // Ends with the acceptor.
         let _reflecting = reflecting.map_err(|cause| Error::system(ErrorCode::NEW_TEST, &cause))?;
         let mut acceptor = ConnectionAcceptor {
@@ -270,16 +271,20 @@ impl ConnectionAcceptor<'_, '_> {
         match unknown.read() {
             ConnectionState::Gone => {}
             ConnectionState::Unknown => self.unknown.push_back(unknown),
-            ConnectionState::Known(cookie) => match self.registry.session_for_stream(&cookie) {
-                Some(inbox) => {
-                    // Before the test can start: later connections of this client have no window.
-                    self.begin_tcp_turns(clock::monotonic_now());
-                    hand_over(unknown.control, &inbox);
+            ConnectionState::Known(cookie) => {
+                let client = net::canonical(unknown.peer).ip();
+                match self.registry.session_for_stream(&cookie, client) {
+                    StreamOwner::Session(inbox) => {
+                        // Before the test can start: later connections of this client have no window.
+                        self.begin_tcp_turns(clock::monotonic_now());
+                        hand_over(unknown.control, &inbox);
+                    }
+                    StreamOwner::Stranger => {}
+                    // Its session is over, or expects no more: the connection is unwanted.
+                    StreamOwner::NoSession if cookie.extension_version() == Some(ExtensionVersion::Load) => {}
+                    StreamOwner::NoSession => self.new_client(unknown.control, unknown.peer, cookie),
                 }
-                // Its session is over, or expects no more: the connection is unwanted.
-                None if cookie.extension_version() == Some(ExtensionVersion::Load) => {}
-                None => self.new_client(unknown.control, unknown.peer, cookie),
-            },
+            }
         }
     }
 
@@ -322,7 +327,7 @@ impl ConnectionAcceptor<'_, '_> {
 
     fn start_session(&mut self, mut control: ControlConnection, peer: SocketAddr, cookie: Cookie) {
         let number = self.next_session;
-        let Ok(inbox) = SessionInbox::new() else {
+        let Ok(inbox) = SessionInbox::new(net::canonical(peer).ip()) else {
             let _ = control.send(&[ControlState::AccessDenied.byte()]);
             return;
         };

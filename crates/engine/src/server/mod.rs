@@ -6,9 +6,11 @@
 //! port takes the connections whose buffers have to be set before the handshake (`windows`).
 
 mod acceptor;
+mod client_choices;
 mod gate;
 mod opening;
 mod probe_session;
+mod rate_watch;
 mod reflector;
 mod registry;
 mod session;
@@ -41,6 +43,7 @@ use linerate_wire::parameters::ServerLimits;
 use reflector::{BoundReflector, ListenParameters};
 use windows::WindowListener;
 
+pub use client_choices::ClientChoices;
 pub use reflector::StampOptions;
 
 use crate::error::{Error, Result};
@@ -69,6 +72,8 @@ pub struct ServerOptions {
     pub idle_timeout: Option<Duration>,
     /// Limits of the clients' requests.
     pub limits: ServerLimits,
+    /// Choices that it grants its clients.
+    pub choices: ClientChoices,
     /// Time over which `limits.max_total_rate` is averaged while a test runs.
     pub rate_averaging: Duration,
     /// Client authentication; `None` admits all clients.
@@ -114,6 +119,7 @@ impl Default for ServerOptions {
             one_off: false,
             idle_timeout: None,
             limits: ServerLimits::default(),
+            choices: ClientChoices::default(),
             rate_averaging: Duration::from_secs(5),
             authenticator: None,
             interval: Some(Duration::from_secs(1)),
@@ -175,7 +181,7 @@ pub struct Server {
     address: SocketAddr,
     without_ipv6: bool,
     options: Arc<ServerOptions>,
-    /// Budget of all probe sessions.
+    /// Budget of all sessions.
     pub(crate) resources: Arc<ServerResources>,
     /// The reflector, or the reason why a requested one is missing.
     reflector: Option<core::result::Result<BoundReflector, String>>,
@@ -215,7 +221,7 @@ impl Server {
         };
         let reflector = options.stamp.as_ref().map(|stamp| BoundReflector::bind(stamp, &place)).transpose();
         let reflector = reflector.map_err(|cause| failed(&cause))?;
-        let resources = ServerResources::new(SESSION_MEMORY);
+        let resources = ServerResources::limited(SESSION_MEMORY, options.limits.max_total_rate);
         Ok(Self {
             listener: listening.listener,
             windows,

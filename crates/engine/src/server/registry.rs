@@ -24,6 +24,9 @@ const MAX_SILENCE: Duration = Duration::from_secs(1);
 /// measurements, except the controller of variable links, which opens a new session.
 const MAX_IDLE: Duration = Duration::from_secs(300);
 
+/// Time since the last note of activity after which a probe session has no traffic; it notes its own each second.
+const MAX_TRAFFIC_AGE: Duration = Duration::from_secs(2);
+
 /// Number of silent clients that is no coincidence.
 const MAX_SILENT_CLIENTS: usize = 64;
 
@@ -52,12 +55,22 @@ pub(super) struct SessionInbox {
     waker: Waker,
     /// Data connections that the session still expects; the acceptor refuses more.
     expected: AtomicUsize,
+    /// Network of the control connection, from which they come.
+    network: ClientNetwork,
+    /// Connections with the session's cookie from other networks.
+    strangers: AtomicUsize,
 }
 
 impl SessionInbox {
-    pub(super) fn new() -> io::Result<Arc<Self>> {
+    pub(super) fn new(client: IpAddr) -> io::Result<Arc<Self>> {
         let waker = Waker::new().map_err(io::Error::from)?;
-        Ok(Arc::new(Self { queue: Mutex::default(), waker, expected: AtomicUsize::new(0) }))
+        let (expected, strangers) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Ok(Arc::new(Self { queue: Mutex::default(), waker, expected, network: ClientNetwork::of(client), strangers }))
+    }
+
+    /// Number of connections with the session's cookie that came from other networks.
+    pub(super) fn strangers(&self) -> usize {
+        self.strangers.load(Ordering::Relaxed)
     }
 
     pub(super) fn deliver(&self, arrived: SessionMessage) {
@@ -84,6 +97,15 @@ impl AsFd for SessionInbox {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.waker.as_fd()
     }
+}
+
+/// Owner of a TCP connection.
+#[derive(Debug)]
+pub(super) enum StreamOwner {
+    Session(Arc<SessionInbox>),
+    /// A session whose client is in another network: who only knows its cookie may not take part in its test.
+    Stranger,
+    NoSession,
 }
 
 /// Owner of a UDP request: see [`RequestClaim`].
@@ -149,7 +171,7 @@ impl SessionRegistry {
         Ok(Self { state: Mutex::default(), waker, running, tests_done, reflector, resources })
     }
 
-    /// Account of a client in the budget that all probe sessions share.
+    /// Account of a client in the budget that all sessions share.
     pub(super) fn account(&self, client: IpAddr) -> ResourceAccount {
         self.resources.account(client)
     }
@@ -157,6 +179,17 @@ impl SessionRegistry {
     /// STAMP reflector of the server, if any.
     pub(super) fn reflector(&self) -> Option<&ReflectorHandle> {
         self.reflector.as_ref()
+    }
+
+    /// Number of sessions with traffic of the network of `client`, one at least.
+    pub(super) fn sessions_with_traffic(&self, client: IpAddr, now: MonotonicTime) -> u64 {
+        let network = ClientNetwork::of(client);
+        let is_busy = |entry: &SessionEntry| {
+            let is_active = entry.active.is_some_and(|time| now.since(time) < MAX_TRAFFIC_AGE);
+            entry.network == network && (entry.overlapping.is_some() || is_active)
+        };
+        let count = lock(&self.state).sessions.values().filter(|entry| is_busy(entry)).count();
+        u64::try_from(count).unwrap_or(u64::MAX).max(1)
     }
 
     /// Registers a session of `client`.
@@ -276,11 +309,18 @@ impl SessionRegistry {
         own
     }
 
-    /// Session that expects a TCP stream with this cookie. With its last one, its turn ends.
-    pub(super) fn session_for_stream(&self, cookie: &Cookie) -> Option<Arc<SessionInbox>> {
+    /// Session that expects a TCP stream with this cookie from the network of `client`. With its last one, its turn ends.
+    pub(super) fn session_for_stream(&self, cookie: &Cookie, client: IpAddr) -> StreamOwner {
         let mut guard = lock(&self.state);
         let state = &mut *guard;
-        let inbox = state.streams.get(cookie).filter(|inbox| inbox.claim_stream()).cloned()?;
+        let Some(inbox) = state.streams.get(cookie).cloned() else { return StreamOwner::NoSession };
+        if inbox.network != ClientNetwork::of(client) {
+            inbox.strangers.fetch_add(1, Ordering::Relaxed);
+            return StreamOwner::Stranger;
+        }
+        if !inbox.claim_stream() {
+            return StreamOwner::NoSession;
+        }
         if inbox.expected.load(Ordering::Relaxed) == 0 {
             state.streams.remove(cookie);
             let session = state.sessions.iter().find(|(_, entry)| Arc::ptr_eq(&entry.inbox, &inbox));
@@ -288,7 +328,7 @@ impl SessionRegistry {
                 state.tcp.leave(*number);
             }
         }
-        Some(inbox)
+        StreamOwner::Session(inbox)
     }
 
     /// Requests a turn to open UDP streams; [`SessionMessage::Turn`] grants it.

@@ -1,5 +1,6 @@
 //! One client's test, on a thread of its own: from its parameters to the results.
 
+use core::fmt::Write;
 use core::time::Duration;
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +12,7 @@ use linerate_model::report::TestTermination;
 use linerate_model::sample::IntervalReport;
 use linerate_model::stream::EndpointRole;
 use linerate_sys::poll::{self, PollInterest, PollItem};
-use linerate_sys::{clock, net, options, tcp_info};
+use linerate_sys::{clock, host, net, options, tcp_info};
 use linerate_units::{BitRate, MonotonicTime, Port};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::error::ErrorCode;
@@ -32,6 +33,7 @@ use crate::control::{ControlConnection, ControlRead};
 use crate::error::Error;
 use crate::measurement::{MeasurementIntervals, TestMeasurement};
 use crate::outcome::{self, PeerReport};
+use crate::server_rate::RateAccount;
 use crate::stream::{SessionState, StreamOptions, TestPhase, TransferFile};
 
 /// Time limit of a client to open its streams once it may.
@@ -55,6 +57,9 @@ const MAX_TCP_DRAIN_GAP: Duration = Duration::from_millis(250);
 
 /// Time for the client to close its end of the control connection after the last message.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Most bytes of unread messages with which another interval is reported.
+const MAX_UNSENT: usize = 256 << 10;
 
 /// Features of this server, in its hello.
 const FEATURES: &[&str] = &["intervals", "tcp_info"];
@@ -169,13 +174,14 @@ impl TestSession {
         let running = self.measurement.as_ref().filter(|_| !self.over);
         let deadlines = [
             self.machine.deadline(),
+            self.start.control.write_deadline(),
             self.opening.as_ref().map(|(_, since)| *since + OPENING_TIMEOUT),
             running.map(TestMeasurement::next_duty),
         ];
         let timeout = deadlines.into_iter().flatten().min().map(|deadline| deadline.since(now));
         let (control_ready, inbox_ready) = {
             let mut items = vec![
-                PollItem::new(&self.start.control, PollInterest::READ),
+                PollItem::new(&self.start.control, self.start.control.interest(true)),
                 PollItem::new(&*self.start.inbox, PollInterest::READ),
             ];
             items.extend(running.map(|running| PollItem::new(running.shared().waker(), PollInterest::READ)));
@@ -191,7 +197,14 @@ impl TestSession {
         if inbox_ready {
             self.take_arrivals();
         }
-        if control_ready { self.read_control() } else { self.handle(ServerEvent::Tick) }
+        if control_ready {
+            self.read_control();
+        } else {
+            self.handle(ServerEvent::Tick);
+        }
+        if self.start.control.flush().is_err() {
+            self.handle(ServerEvent::Closed);
+        }
     }
 
     fn read_control(&mut self) {
@@ -206,7 +219,7 @@ impl TestSession {
     fn perform(&mut self, output: ServerAction) {
         match output {
             ServerAction::Send(bytes) => {
-                if self.start.control.send(&bytes).is_err() {
+                if self.start.control.queue(&bytes).is_err() {
                     self.handle(ServerEvent::Closed);
                 }
             }
@@ -254,7 +267,20 @@ impl TestSession {
                 }
             }
         }
-        let parameters = Arc::new(received.parameters);
+        if let Some(error) = self.start.options.choices.refusal(&received.parameters) {
+            let code = error.code();
+            self.error = Some(error);
+            self.handle(ServerEvent::Reject(code));
+            return;
+        }
+        let mut parameters = received.parameters;
+        if let Some(name) = &parameters.congestion
+            && !self.start.options.choices.grants_congestion(name, &host::allowed_congestion_controls())
+        {
+            // As where the kernel does not have it: the test goes on with the server's own.
+            parameters.congestion = None;
+        }
+        let parameters = Arc::new(parameters);
         self.parameters = Some(Arc::clone(&parameters));
         let registry = &self.start.registry;
         let round_trip = tcp_info::read(self.start.control.stream()).ok().and_then(|info| info.rtt);
@@ -331,7 +357,10 @@ impl TestSession {
             self.handle(ServerEvent::StreamsOpen);
         } else if clock::monotonic_now().since(*since) >= OPENING_TIMEOUT {
             self.opening = None;
-            let detail = format!("the client did not open its streams within {} s", OPENING_TIMEOUT.as_secs());
+            let mut detail = format!("the client did not open its streams within {} s", OPENING_TIMEOUT.as_secs());
+            if let strangers @ 1.. = self.start.inbox.strangers() {
+                let _ = write!(detail, "; {strangers} with its cookie came from other addresses and were closed");
+            }
             self.give_up(Error::new(ErrorCode::STREAM_ACCEPT).with_detail(detail));
         }
     }
@@ -367,6 +396,7 @@ impl TestSession {
             cpu,
             splits_blocks: self.machine.speaks_extension(),
             read_rate: self.start.options.read_rate,
+            server_rate: self.rate(),
         };
         let sessions = self.start.registry.running().div_ceil(SESSIONS_AT_FULL_CADENCE).max(1);
         let sampling = SAMPLING * u32::try_from(sessions).unwrap_or(u32::MAX);
@@ -377,7 +407,12 @@ impl TestSession {
             Ok(measurement) => self.measurement = Some(measurement),
             Err(cause) => self.give_up(Error::io(ErrorCode::THREAD_CREATE, &cause)),
         }
-        self.watchdog = Some(TestWatchdog::new(&self.start.options, &parameters, clock::monotonic_now()));
+        self.watchdog = Some(TestWatchdog::new(&self.start.options, &parameters, self.rate(), clock::monotonic_now()));
+    }
+
+    /// Account of the client in the rate of the server.
+    fn rate(&self) -> Option<RateAccount> {
+        self.start.registry.account(self.start.peer.ip()).rate()
     }
 
     /// Interval of the reports: the client's request, where this server accepts it, else the server's own.
@@ -394,8 +429,9 @@ impl TestSession {
         let mut reports = Vec::new();
         measurement.advance(now, |report| reports.push(report));
         let stalled = measurement.stalled_for(now);
-        let bytes = measurement.bytes_moved();
-        let verdict = self.watchdog.as_mut().and_then(|watchdog| watchdog.check(now, stalled, bytes));
+        let received = measurement.bytes_received();
+        let sessions = || self.start.registry.sessions_with_traffic(self.start.peer.ip(), now);
+        let verdict = self.watchdog.as_mut().and_then(|watchdog| watchdog.check(now, stalled, received, sessions));
         for report in reports {
             self.report_interval(report);
         }
@@ -411,7 +447,8 @@ impl TestSession {
     }
 
     fn report_interval(&mut self, report: IntervalReport) {
-        if self.machine.speaks_extension() {
+        // A client that does not read its reports loses some, and the server no memory.
+        if self.machine.speaks_extension() && self.start.control.unsent() < MAX_UNSENT {
             self.handle(ServerEvent::Extension(ExtensionMessage::Interval(report.clone())));
         }
         self.observe(&TestEvent::Interval(report));
@@ -499,7 +536,7 @@ impl TestSession {
     fn conclude(mut self) {
         let complete = self.measurement.is_none() && self.error.is_none() && self.terminated.is_none();
         while let Some(ServerAction::Send(bytes)) = self.machine.poll() {
-            let _ = self.start.control.send(&bytes);
+            let _ = self.start.control.queue(&bytes);
         }
         if !complete {
             self.end_measurement();
@@ -512,6 +549,8 @@ impl TestSession {
             };
             self.finish(termination);
         }
+        // By now nothing else waits for the client to read.
+        let _ = self.start.control.finish();
         if let Some(error) = &self.error {
             self.start.observer.failed(error);
         }

@@ -13,7 +13,9 @@ use std::thread::JoinHandle;
 use linerate_model::parameters::{CpuIndex, TestParameters, TestProtocol};
 use linerate_model::stream::{StreamDescription, StreamRole};
 use linerate_sys::{clock, net, process};
-use linerate_units::BitRate;
+use linerate_units::{BitRate, ByteCount};
+
+use crate::server_rate::RateAccount;
 
 pub(crate) use payload::{StreamPayload, TransferFile};
 pub(crate) use shared::{
@@ -47,6 +49,8 @@ pub(crate) struct StreamOptions {
     pub splits_blocks: bool,
     /// Highest read rate of a TCP receiver.
     pub read_rate: Option<BitRate>,
+    /// Rate of the server, which its senders share; `None` for any.
+    pub(crate) server_rate: Option<RateAccount>,
 }
 
 impl ConnectedStream {
@@ -106,6 +110,26 @@ struct StreamJob {
 }
 
 impl StreamJob {
+    /// Reserves up to `want` bytes of the server's rate, at least `least`; waits and returns `None` when another flow has
+    /// the turn.
+    fn reserve_rate(&self, want: ByteCount, least: ByteCount) -> Option<ByteCount> {
+        let Some(rate) = &self.options.server_rate else { return Some(want) };
+        let now = clock::monotonic_now();
+        if let Some(until) = rate.deferred_until(now) {
+            self.shared.sleep_until(until);
+            return None;
+        }
+        let want = want.min(rate.step(least, now));
+        rate.reserve(want, now).then_some(want)
+    }
+
+    /// Returns the reserved bytes that were not sent.
+    fn give_rate_back(&self, unused: ByteCount) {
+        if let Some(rate) = &self.options.server_rate {
+            rate.give_back(unused);
+        }
+    }
+
     fn run(&self) {
         if let Some(cpu) = self.options.cpu {
             // The session has checked that the processor exists; otherwise the stream runs on any.

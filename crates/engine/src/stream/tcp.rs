@@ -8,12 +8,13 @@ use std::sync::Arc;
 use linerate_model::parameters::EndCondition;
 use linerate_sys::data::tcp;
 use linerate_sys::file::{self, PageBuffer};
-use linerate_sys::{clock, net, options};
+use linerate_sys::{clock, net, options, poll};
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
 use super::payload::TransferFile;
 use super::{StreamFailure, StreamJob};
 use crate::pace::{PacingOptions, SendPermission, StreamPacer};
+use crate::server_rate::RateAccount;
 
 /// Most bytes handed to the kernel at once when nothing limits the rate. On loopback this more than doubles the
 /// throughput of single 128 KiB blocks: the receiver sleeps and wakes less.
@@ -118,6 +119,7 @@ impl<'a> TcpSender<'a> {
         let Some(want) = self.wait_for_turn() else { return Ok(true) };
         let phase = self.job.shared.phase();
         let want = ByteCount::from_usize(want);
+        let Some(want) = self.job.reserve_rate(want, ByteCount::from_usize(self.length)) else { return Ok(true) };
         let counting = phase == super::TestPhase::Counting;
         let allowed = if counting { self.reserve(want) } else { want };
         if allowed.is_zero() {
@@ -130,6 +132,7 @@ impl<'a> TcpSender<'a> {
             Err(error) => return Err(self.failure_of(error)),
         };
         let moved = sent.unwrap_or(0);
+        self.job.give_rate_back(want - ByteCount::from_usize(moved));
         self.group_left = self.group_left.saturating_sub(moved);
         if counting {
             self.settle(ByteCount::from_usize(moved));
@@ -205,7 +208,7 @@ impl<'a> TcpSender<'a> {
         let completions = tcp::zero_copy_completions(socket)?;
         match result {
             // The kernel has no memory to record outstanding pages, or refuses to pin more.
-            Err(error) if error.raw_os_error() == Some(NO_BUFFER_SPACE) => {
+            Err(error) if poll::is_queue_full(&error) => {
                 self.method = SendMethod::Copy;
                 tcp::send_repeated(socket, block, times)
             }
@@ -242,7 +245,7 @@ impl<'a> TcpSender<'a> {
 
     fn failure_of(&self, error: io::Error) -> StreamFailure {
         match self.method {
-            SendMethod::ReadFile(..) if error.raw_os_error().is_none_or(|code| code == INPUT_OUTPUT_ERROR) => {
+            SendMethod::ReadFile(..) if error.raw_os_error().is_none() || poll::is_device_failure(&error) => {
                 StreamFailure::File(error)
             }
             _ => StreamFailure::Write(error),
@@ -250,13 +253,10 @@ impl<'a> TcpSender<'a> {
     }
 }
 
-/// `ENOBUFS` and `EIO`, which have no portable name.
-const NO_BUFFER_SPACE: i32 = 105;
-const INPUT_OUTPUT_ERROR: i32 = 5;
-
 fn block_length(job: &StreamJob) -> ByteCount {
     let parameters = &job.options.parameters;
-    match parameters.rate {
+    let most = job.options.server_rate.as_ref().map(RateAccount::most);
+    match [parameters.rate, most].into_iter().flatten().min() {
         Some(rate)
             if parameters.block_size == DEFAULT_BLOCK && parameters.burst.is_none() && job.options.splits_blocks =>
         {

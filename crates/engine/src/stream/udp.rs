@@ -5,7 +5,7 @@ use std::io;
 
 use linerate_sys::clock;
 use linerate_sys::data::udp::{DatagramReceiver, DatagramSender};
-use linerate_sys::options;
+use linerate_sys::{options, poll};
 use linerate_units::{ByteCount, MonotonicTime, PacketCount};
 use linerate_wire::sequence::SequenceTracker;
 use linerate_wire::udp::{CounterWidth, DatagramHeader};
@@ -71,7 +71,8 @@ impl<'a> UdpSender<'a> {
     fn step(&mut self) -> io::Result<bool> {
         let Some(turn) = self.wait_for_turn() else { return Ok(true) };
         let phase = self.job.shared.phase();
-        let want = turn * self.datagram;
+        let Some(reserved) = self.job.reserve_rate(turn * self.datagram, self.datagram) else { return Ok(true) };
+        let want = PacketCount::new((reserved.get() / self.datagram.get().max(1)).max(1)) * self.datagram;
         let budget = &self.job.shared.send_budget;
         let counting = phase == TestPhase::Counting;
         let allowed = if counting { budget.take(want) } else { want };
@@ -82,6 +83,7 @@ impl<'a> UdpSender<'a> {
         let count = PacketCount::new(allowed.get().div_ceil(self.datagram.get()));
         let sent = self.send(count)?;
         let moved = sent * self.datagram;
+        self.job.give_rate_back(reserved - moved);
         if counting {
             budget.give_back(allowed - moved);
         }
@@ -148,9 +150,7 @@ impl<'a> UdpSender<'a> {
 
 /// True for errors without meaning for the next datagram: a full queue, and the ICMP answer to an earlier one.
 fn is_transient(error: &io::Error) -> bool {
-    const NO_BUFFER_SPACE: i32 = 105;
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionRefused)
-        || error.raw_os_error() == Some(NO_BUFFER_SPACE)
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionRefused) || poll::is_queue_full(error)
 }
 
 /// Total receive buffer of all streams without `-w`: at tens of gigabits the default of 208 KiB is full within one

@@ -5,6 +5,7 @@ mod hostile_probe_servers;
 mod hostile_servers;
 mod limits;
 mod probe_limits;
+mod server_sums;
 mod silent_servers;
 mod streams;
 pub(crate) mod support;

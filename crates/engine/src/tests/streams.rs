@@ -81,6 +81,7 @@ fn options(parameters: TestParameters) -> StreamOptions {
         cpu: None,
         splits_blocks: true,
         read_rate: None,
+        server_rate: None,
     }
 }
 

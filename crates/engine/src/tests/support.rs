@@ -120,7 +120,7 @@ impl TestServer {
     pub(crate) fn start_within(memory: ByteCount, options: ServerOptions) -> Self {
         let server = Server::bind(ServerOptions { address: Some(LOOPBACK), port: None, ..options });
         let mut server = server.expect("a free port");
-        server.resources = ServerResources::new(memory);
+        server.resources = ServerResources::limited(memory, None);
         Self::run(server, None)
     }
 

@@ -30,6 +30,18 @@ fn udp(role: StreamRole) -> ConnectedStream {
     describe(one.into(), StreamId::nth(0), role).expect("connected")
 }
 
+#[test]
+fn a_connection_that_is_denied_its_information_is_no_udp_stream() {
+    let mut tracked = TrackedStream::new(udp(StreamRole::Receiver), false);
+    let description = tracked.stream.description.clone();
+    assert!(tracked.close_interval().udp.is_some());
+    // Like a TCP connection in a sandbox: a stream socket without `TCP_INFO`.
+    let (socket, _peer) = std::os::unix::net::UnixStream::pair().expect("descriptors");
+    let mut tracked = TrackedStream::new(ConnectedStream::new(description, socket.into()), false);
+    let interval = tracked.close_interval();
+    assert!(interval.udp.is_none() && interval.tcp.is_none(), "{interval:?}");
+}
+
 /// Counts of a receiver that got these of the expected packets, some of them late.
 fn counts(expected: u64, received: u64, out_of_order: u64) -> DatagramCounts {
     DatagramCounts {
@@ -171,6 +183,7 @@ fn a_sender_reports_what_the_kernel_measured() {
         cpu: None,
         splits_blocks: true,
         read_rate: None,
+        server_rate: None,
     };
     let limits = ByteLimits { send: Some(ByteCount::new(200_000)), receive: None };
     let shared = Arc::new(SessionState::new(TestPhase::Counting, limits).expect("wakers"));

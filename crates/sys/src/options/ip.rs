@@ -60,6 +60,12 @@ pub(super) fn set_in_both_families(
     set(socket, ipv4, value)
 }
 
+/// True for a socket of datagrams; false for any other, also when the kernel does not say.
+#[must_use]
+pub fn is_datagram(socket: &impl AsFd) -> bool {
+    get::<libc::c_int>(socket, KIND).is_ok_and(|kind| kind == libc::SOCK_DGRAM)
+}
+
 /// The mark of the socket's packets: the traffic class of an IPv6 socket, else the IPv4 type of service.
 pub fn type_of_service(socket: &impl AsFd) -> Result<TypeOfService> {
     let option = if is_ipv6(socket)? { TRAFFIC_CLASS } else { TYPE_OF_SERVICE };

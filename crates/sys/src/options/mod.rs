@@ -12,8 +12,8 @@ pub use buffers::{
     set_send_buffer, unacknowledged_bytes, unread_bytes,
 };
 pub use ip::{
-    bind_to_device, check_interface_name, interface_index, is_ipv6, path_mtu, set_dont_fragment, set_flow_label,
-    set_ipv6_only, set_path_mtu_probing, set_type_of_service, type_of_service, unset_path_mtu_probing,
+    bind_to_device, check_interface_name, interface_index, is_datagram, is_ipv6, path_mtu, set_dont_fragment,
+    set_flow_label, set_ipv6_only, set_path_mtu_probing, set_type_of_service, type_of_service, unset_path_mtu_probing,
 };
 pub use packets::{
     set_hop_limit, set_packet_timestamps, set_path_errors, set_receive_destination, set_receive_hop_limit,

@@ -16,8 +16,8 @@ pub(crate) struct ServeArguments {
     /// Port, for TCP and UDP; 0 lets the system choose
     #[arg(short, long, default_value = "5201")]
     pub(crate) port: u16,
-    /// Serve anybody, with limits for that: 32 sessions, 1 minute and 1 Gbit/s per test, an end after 20 s without data, STAMP
-    /// only with a key; options given with it replace single limits
+    /// Serve anybody, with limits for that: 32 sessions, 1 minute per session, 1 Gbit/s for all together, an end after 20 s
+    /// without data, no choice of processors, STAMP only if asked; options given with it replace single limits
     #[arg(long)]
     pub(crate) public: bool,
     /// Sessions at once; further clients are refused as the server is busy, or wait with --queue
@@ -26,10 +26,11 @@ pub(crate) struct ServeArguments {
     /// Let clients wait for their turn instead of telling them that the server is busy
     #[arg(long)]
     pub(crate) queue: bool,
-    /// Refuse tests that ask for more than this rate in all, and end those that exceed it
+    /// Move no more than this in sum over all sessions, with equal shares for their networks: pace what is sent, refuse or
+    /// end tests in which the client sends more
     #[arg(long, value_parser = values::rate, value_name = "RATE")]
     pub(crate) server_bitrate_limit: Option<BitRate>,
-    /// Refuse tests that last longer, and tests without a time limit
+    /// Refuse tests that last longer, and tests without a time limit; end the traffic of a probe session after this time
     #[arg(long, value_parser = values::duration, value_name = "TIME")]
     pub(crate) server_max_duration: Option<Duration>,
     /// End tests in which nothing has moved for this long [default: 120s]

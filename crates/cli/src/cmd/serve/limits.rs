@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use linerate_engine::server::{DEFAULT_MAX_SESSIONS, ServerOptions};
+use linerate_engine::server::{ClientChoices, DEFAULT_MAX_SESSIONS, ServerOptions};
 use linerate_units::BitRate;
 use linerate_wire::parameters::ServerLimits;
 
@@ -19,6 +19,7 @@ pub(super) struct ServeLimits {
     pub(super) max_sessions: NonZeroUsize,
     pub(super) stall_timeout: Duration,
     pub(super) requests: ServerLimits,
+    pub(super) choices: ClientChoices,
 }
 
 impl ServeLimits {
@@ -35,6 +36,7 @@ impl ServeLimits {
                     .filter(|rate| !rate.is_zero()),
                 ..usual.requests
             },
+            choices: usual.choices,
         }
     }
 
@@ -44,6 +46,7 @@ impl ServeLimits {
             max_sessions: DEFAULT_MAX_SESSIONS,
             stall_timeout: ServerOptions::default().stall_timeout,
             requests: ServerLimits::default(),
+            choices: ClientChoices::All,
         }
     }
 
@@ -57,6 +60,7 @@ impl ServeLimits {
                 max_total_rate: Some(BitRate::from_bits_per_second(1e9)),
                 ..ServerLimits::default()
             },
+            choices: ClientChoices::Bounded,
         }
     }
 }
@@ -93,6 +97,8 @@ mod tests {
         let own = ["--public", "--max-sessions", "4", "--server-bitrate-limit", "0", "--server-max-duration", "10s"];
         assert_eq!(figures(&own), (4, 20, Some(10), None));
         assert_eq!(figures(&["--public", "--stall-timeout", "5s"]), (32, 5, Some(60), Some(1000.0)));
+        let choices = |words| ServeLimits::of(&arguments(words)).choices;
+        assert_eq!((choices(&[]), choices(&["--public"])), (ClientChoices::All, ClientChoices::Bounded));
     }
 
     #[test]

@@ -96,6 +96,7 @@ fn server_options(arguments: &ServeArguments) -> Result<ServerOptions, Error> {
         max_sessions: limits.max_sessions,
         queue: arguments.queue,
         limits: limits.requests,
+        choices: limits.choices,
         authenticator: match (&arguments.rsa_private_key_path, &arguments.authorized_users_path) {
             (Some(key), Some(users)) => Some(Arc::new(authenticator(key, users)?)),
             _ => None,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use linerate_sys::options;
 use linerate_sys::poll::Waker;
-use linerate_sys::{clock, tcp_info};
+use linerate_sys::{clock, host, tcp_info};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::probe::{
     ConnectionNumber, ConnectionRef, LoadEnd, LoadOrder, LoadProgress, LoadReady, LoadSamples, MAX_SESSION_STREAMS,
@@ -17,17 +17,15 @@ use linerate_wire::probe::{
 
 use super::{AnswerOutbox, RequestOutcome, error_text};
 use crate::probe::load_link::{LinkOrder, LoadLink};
-use crate::probe::shared_rate::SharedRate;
 use crate::resources::{FLOW_MEMORY, MemoryLease, ResourceAccount};
-use crate::server::ServerOptions;
 use crate::server::session::SessionStart;
+use crate::server::{ClientChoices, ServerOptions};
 
 pub(super) struct LoadConnections {
     cookie: Cookie,
     waker: Arc<Waker>,
-    /// Limit of the sum of the connections' rates, in each direction.
-    rates: Option<[Arc<SharedRate>; 2]>,
     stall_limit: Duration,
+    choices: ClientChoices,
     account: ResourceAccount,
     /// The connection that the client is about to make, with its memory: they arrive one after another.
     expected: Option<(LoadOrder, MemoryLease)>,
@@ -36,9 +34,8 @@ pub(super) struct LoadConnections {
 
 impl LoadConnections {
     pub(super) fn new(cookie: Cookie, waker: Arc<Waker>, options: &ServerOptions, account: ResourceAccount) -> Self {
-        let rates = options.limits.max_total_rate.map(|most| [SharedRate::new(most), SharedRate::new(most)]);
-        let stall_limit = options.stall_timeout;
-        Self { cookie, waker, rates, stall_limit, account, expected: None, links: HashMap::new() }
+        let (stall_limit, choices) = (options.stall_timeout, options.choices);
+        Self { cookie, waker, stall_limit, choices, account, expected: None, links: HashMap::new() }
     }
 
     /// True when a connection exists or is expected.
@@ -96,6 +93,9 @@ impl LoadConnections {
     fn prepare(&mut self, stream: TcpStream, order: &LoadOrder, memory: MemoryLease) -> Result<Option<String>, String> {
         let refused = |cause: linerate_sys::Error| cause.to_string();
         if let Some(name) = &order.congestion_control {
+            if !self.choices.grants_congestion(name, &host::allowed_congestion_controls()) {
+                return Err(format!("this server does not grant congestion control {name} to its clients"));
+            }
             options::set_congestion(&stream, name).map_err(refused)?;
         }
         if order.type_of_service.get() != 0 {
@@ -106,7 +106,7 @@ impl LoadConnections {
         let link = LinkOrder {
             sends,
             sampling: order.sampling,
-            rate: self.rates.as_ref().map(|rates| Arc::clone(&rates[usize::from(sends)])),
+            rate: self.account.rate(),
             stall_limit: Some(self.stall_limit),
             memory,
         };

@@ -12,6 +12,7 @@ mod time;
 mod way;
 
 use core::time::Duration;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use linerate_model::event::{ConnectionEstablished, TestEvent};
@@ -25,6 +26,7 @@ use linerate_wire::probe::{
     PROBE_FEATURE, ProbeMessageDecoder, ProbeResponse, RequestRefused, ServerHello, StreamRequest,
 };
 
+use super::rate_watch::RateWatch;
 use super::registry::{SessionMessage, SessionRegistry};
 use super::session::SessionStart;
 use crate::control::ControlRead;
@@ -53,6 +55,12 @@ const FEEDBACK_INTERVAL: Duration = Duration::from_millis(50);
 /// Interval of the progress reports on load connections.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
+/// Time since the client's last datagram for which its streams are being received.
+const RECEIVING: Duration = Duration::from_secs(1);
+
+/// Interval of looking at the rate of what the client sends.
+const RATE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Time for the client to close its end after the last message.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -67,6 +75,8 @@ enum SessionEnd {
     Nonsense(String),
     /// It keeps streams, load connections or records, and uses none of them.
     Idle,
+    /// What it sends exceeds the rate of the server.
+    TooFast(Option<&'static str>),
     /// Another client needs its slot.
     Displaced,
     /// The server is terminating.
@@ -106,6 +116,10 @@ struct ServedProbeSession {
     loads: LoadConnections,
     facts: CollectedFacts,
     time: TrafficTime,
+    rate: Option<RateWatch>,
+    /// Bytes of the client's messages that have not been handled: each has its answer first.
+    unread: Vec<u8>,
+    outbox: AnswerOutbox,
     heard: MonotonicTime,
     asked: bool,
     activity: SessionActivity,
@@ -116,17 +130,17 @@ struct ServedProbeSession {
 /// Result of a request: an answer, or the reason of the refusal.
 type RequestOutcome = Result<(), String>;
 
-/// Messages to the client.
+/// Messages to the client that the kernel has not been given yet.
 #[derive(Default)]
 struct AnswerOutbox {
-    answers: Vec<ProbeResponse>,
+    answers: VecDeque<ProbeResponse>,
     /// Memory of records in the answers.
     held: Vec<MemoryLease>,
 }
 
 impl AnswerOutbox {
     fn say(&mut self, answer: ProbeResponse) {
-        self.answers.push(answer);
+        self.answers.push_back(answer);
     }
 
     /// Keeps the memory of answers leased until they are sent.
@@ -138,12 +152,12 @@ impl AnswerOutbox {
 impl ServedProbeSession {
     fn new(start: SessionStart, token: SessionToken, waker: Arc<Waker>) -> Self {
         let now = clock::monotonic_now();
-        let most_rate = start.options.limits.max_total_rate;
         let account = start.registry.account(start.peer.ip());
         Self {
             decoder: ProbeMessageDecoder::of_requests(),
             way: ReturnPath::new(&start, token, Arc::clone(&waker), account.clone()),
-            streams: SessionStreams::new(Arc::clone(&waker), most_rate, account.clone()),
+            streams: SessionStreams::new(Arc::clone(&waker), account.clone()),
+            rate: RateWatch::new(account.rate(), start.options.rate_averaging, now),
             loads: LoadConnections::new(Cookie::load(token), Arc::clone(&waker), &start.options, account),
             facts: CollectedFacts::default(),
             time: TrafficTime::new(start.options.limits.max_duration),
@@ -152,6 +166,8 @@ impl ServedProbeSession {
             heard: now,
             asked: false,
             activity: SessionActivity::new(now),
+            unread: Vec::new(),
+            outbox: AnswerOutbox::default(),
             next_feedback: now,
             next_progress: now,
         }
@@ -176,7 +192,8 @@ impl ServedProbeSession {
     }
 
     fn admit(&mut self) -> Result<(), SessionEnd> {
-        self.send(&ProbeResponse::Hello(ServerHello::new(&[PROBE_FEATURE])))?;
+        let hello = ProbeResponse::Hello(ServerHello::new(&[PROBE_FEATURE]));
+        self.start.control.queue(&hello.encode()).map_err(|_| SessionEnd::Closed)?;
         if self.start.options.authenticator.is_none() {
             return Ok(());
         }
@@ -186,34 +203,44 @@ impl ServedProbeSession {
         Err(SessionEnd::NotAdmitted)
     }
 
-    fn send(&mut self, answer: &ProbeResponse) -> Result<(), SessionEnd> {
-        self.start.control.send(&answer.encode()).map_err(|_| SessionEnd::Closed)
-    }
-
     /// Waits for an event, and handles it.
     fn step(&mut self) -> Result<(), SessionEnd> {
         let (control, inbox, own) = self.wait()?;
         self.waker.drain();
-        let mut outbox = AnswerOutbox::default();
+        let mut outbox = core::mem::take(&mut self.outbox);
         if inbox {
             self.take_arrivals(&mut outbox)?;
         }
         if control {
-            self.read_control(&mut outbox)?;
+            self.read_control()?;
         }
+        self.handle_messages(&mut outbox)?;
         self.way.follow(own, &mut outbox);
         self.streams.follow(&mut outbox);
         self.perform_duties(&mut outbox)?;
-        self.flush(&mut outbox)
+        self.flush(&mut outbox)?;
+        self.outbox = outbox;
+        Ok(())
     }
 
-    /// Sends the answers so far.
+    /// Sends the answers as far as the client reads them. One at a time is encoded.
     fn flush(&mut self, outbox: &mut AnswerOutbox) -> Result<(), SessionEnd> {
-        // The leases end after the answers.
-        let AnswerOutbox { answers, held } = core::mem::take(outbox);
-        let sent = answers.into_iter().try_for_each(|answer| self.send(&answer));
-        drop(held);
-        sent
+        let control = &mut self.start.control;
+        control.flush().map_err(|_| SessionEnd::Closed)?;
+        while control.is_flushed() {
+            let Some(answer) = outbox.answers.pop_front() else {
+                // The leases end after the answers.
+                outbox.held.clear();
+                return Ok(());
+            };
+            control.queue(&answer.encode()).map_err(|_| SessionEnd::Closed)?;
+        }
+        Ok(())
+    }
+
+    /// True when the client does not read its answers: it gets no further ones, but all deadlines hold.
+    fn is_blocked(&self) -> bool {
+        !self.start.control.is_flushed()
     }
 
     /// Readiness of the control connection, the inbox and the channel's own socket.
@@ -221,12 +248,14 @@ impl ServedProbeSession {
         let now = clock::monotonic_now();
         let silence = self.heard + if self.asked { MAX_SILENCE } else { FIRST_REQUEST_TIMEOUT };
         let stops = self.streams.are_sending().then_some(self.heard + MAX_SILENCE_WHILE_SENDING).filter(|at| *at > now);
-        let feedback = self.streams.are_counting().then_some(self.next_feedback);
-        let progress = self.loads.are_running().then_some(self.next_progress);
+        let feedback = (self.streams.are_counting() && !self.is_blocked()).then_some(self.next_feedback);
+        let progress = (self.loads.are_running() && !self.is_blocked()).then_some(self.next_progress);
+        let control = &self.start.control;
         let deadlines = [Some(silence), stops, feedback, progress, self.way.deadline(), self.time.deadline()];
-        let timeout = deadlines.into_iter().flatten().min().map(|deadline| deadline.since(now));
+        let deadlines = deadlines.into_iter().chain([control.write_deadline(), self.next_rate_check(now)]);
+        let timeout = deadlines.flatten().min().map(|deadline| deadline.since(now));
         let mut items = vec![
-            PollItem::new(&self.start.control, PollInterest::READ),
+            PollItem::new(control, control.interest(!self.is_blocked())),
             PollItem::new(&*self.start.inbox, PollInterest::READ),
             PollItem::new(&*self.waker, PollInterest::READ),
         ];
@@ -248,25 +277,34 @@ impl ServedProbeSession {
         Ok(())
     }
 
-    fn read_control(&mut self, outbox: &mut AnswerOutbox) -> Result<(), SessionEnd> {
+    fn read_control(&mut self) -> Result<(), SessionEnd> {
+        if self.is_blocked() || !self.unread.is_empty() {
+            return Ok(());
+        }
         let mut buffer = [0; 16 << 10];
-        let count = match self.start.control.read(&mut buffer) {
-            ControlRead::Bytes(count) => count,
+        match self.start.control.read(&mut buffer) {
+            ControlRead::Bytes(count) => self.unread.extend_from_slice(&buffer[..count]),
             ControlRead::Closed => return Err(SessionEnd::Closed),
-            ControlRead::Nothing => return Ok(()),
-        };
-        let mut bytes = &buffer[..count];
-        while !bytes.is_empty() {
+            ControlRead::Nothing => {}
+        }
+        Ok(())
+    }
+
+    /// Handles the messages read so far. Many requests at once do not have their answers in memory at once.
+    fn handle_messages(&mut self, outbox: &mut AnswerOutbox) -> Result<(), SessionEnd> {
+        let unread = core::mem::take(&mut self.unread);
+        let mut bytes = &unread[..];
+        while !bytes.is_empty() && !self.is_blocked() {
             let nonsense = |error: &dyn core::fmt::Display| SessionEnd::Nonsense(error.to_string());
             let Some(document) = self.decoder.feed(&mut bytes).map_err(|error| nonsense(&error))? else { break };
             let request = StreamRequest::decode(&document).map_err(|error| nonsense(&error))?;
             self.heard = clock::monotonic_now();
             if let Some(request) = request {
                 self.handle_request(&request, outbox);
-                // Many requests at once do not have their answers in memory at once.
                 self.flush(outbox)?;
             }
         }
+        self.unread = bytes.to_vec();
         Ok(())
     }
 
@@ -286,7 +324,7 @@ impl ServedProbeSession {
                 Ok(())
             }
             StreamRequest::Open(_) => self.way.open(outbox),
-            StreamRequest::Receive(order) => self.streams.receive(*order, way, outbox),
+            StreamRequest::Receive(order) => self.time.admit().and_then(|()| self.streams.receive(*order, way, outbox)),
             StreamRequest::Collect(of) => self.streams.collect(of.stream, outbox),
             StreamRequest::Send(order) => self.time.admit().and_then(|()| self.streams.send(*order, way, outbox)),
             StreamRequest::Rate(order) => {
@@ -312,14 +350,20 @@ impl ServedProbeSession {
             return Err(SessionEnd::Silent);
         }
         self.heard = heard;
-        let is_busy = self.streams.are_sending() || self.loads.are_running();
+        let is_receiving = self.streams.are_receiving() && self.way.heard().is_some_and(|at| now.since(at) < RECEIVING);
+        let is_busy = self.streams.are_sending() || self.loads.are_running() || is_receiving;
         self.time.follow(now, is_busy);
+        self.watch_rate(now)?;
         self.follow_activity(now, is_busy)?;
         if silence >= MAX_SILENCE_WHILE_SENDING || self.time.is_over() {
             self.streams.cease(outbox);
         }
         if self.time.is_over() {
             self.loads.cease(outbox);
+            self.streams.stop_recording();
+        }
+        if self.is_blocked() {
+            return Ok(());
         }
         if self.streams.are_counting() && now >= self.next_feedback {
             self.next_feedback = next(self.next_feedback, FEEDBACK_INTERVAL, now);
@@ -330,6 +374,21 @@ impl ServedProbeSession {
             outbox.say(ProbeResponse::LoadProgress(self.loads.progress()));
         }
         Ok(())
+    }
+
+    /// With a rate limit and traffic, time of the next look at what the client has sent.
+    fn next_rate_check(&self, now: MonotonicTime) -> Option<MonotonicTime> {
+        self.rate.as_ref().filter(|_| self.way.datagrams().is_some()).map(|_| now + RATE_CHECK_INTERVAL)
+    }
+
+    /// Ends a session whose datagrams exceed the rate of the server; load connections are held to it.
+    fn watch_rate(&mut self, now: MonotonicTime) -> Result<(), SessionEnd> {
+        let (Some(rate), Some(datagrams)) = (&mut self.rate, self.way.datagrams()) else { return Ok(()) };
+        let sessions = || self.start.registry.sessions_with_traffic(self.start.peer.ip(), now);
+        match rate.check(now, datagrams.received(), sessions) {
+            Some(excess) => Err(SessionEnd::TooFast(excess.detail())),
+            None => Ok(()),
+        }
     }
 
     /// Notes activity for the registry. Messages that only keep the session alive are none.
@@ -346,7 +405,7 @@ impl ServedProbeSession {
     /// Refuses the whole session.
     fn refuse(&mut self, reason: String) -> Result<(), SessionEnd> {
         let refused = RequestRefused { request: "probe".into(), stream: None, connection: None, reason };
-        self.send(&ProbeResponse::Refused(refused))
+        self.start.control.queue(&ProbeResponse::Refused(refused).encode()).map_err(|_| SessionEnd::Closed)
     }
 
     fn conclude(mut self, end: SessionEnd) {
@@ -358,6 +417,15 @@ impl ServedProbeSession {
                 // A client that does not read it is idle indeed.
                 let _ = self.refuse(format!("the session was ended: {reason}"));
                 Some(Error::new(ErrorCode::IDLE_RECEIVER).with_detail(reason))
+            }
+            SessionEnd::TooFast(detail) => {
+                let error = Error::new(ErrorCode::TOTAL_RATE);
+                let error = match detail {
+                    Some(detail) => error.with_detail(detail),
+                    None => error,
+                };
+                let _ = self.refuse(format!("the session was ended: {error} (--server-bitrate-limit)"));
+                Some(error)
             }
             SessionEnd::Terminated => Some(Error::new(ErrorCode::SERVER_TERMINATED)),
             SessionEnd::NotAdmitted => Some(Error::new(ErrorCode::AUTHORIZATION)),
@@ -372,7 +440,10 @@ impl ServedProbeSession {
         // The threads end before the client is notified.
         let Self { start, way, streams, loads, .. } = self;
         drop((streams, loads, way));
-        if matches!(error.map(|error| error.code()), Some(ErrorCode::AUTHORIZATION | ErrorCode::CONTROL_READ)) {
+        if matches!(
+            error.map(|error| error.code()),
+            Some(ErrorCode::AUTHORIZATION | ErrorCode::CONTROL_READ | ErrorCode::TOTAL_RATE)
+        ) {
             let _ = net::close_gracefully(start.control.into_stream(), LINGER_TIMEOUT);
         }
     }

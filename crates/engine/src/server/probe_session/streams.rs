@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use linerate_sys::poll::Waker;
-use linerate_units::{BitRate, ByteCount};
+use linerate_units::ByteCount;
 use linerate_wire::probe::{
     MAX_SESSION_STREAMS, ProbeResponse, RateOrder, ReceiveOrder, RecordBatch, RecordDetail, SendOrder, StreamNumber,
     StreamRef,
@@ -31,12 +31,12 @@ pub(super) struct SessionStreams {
 }
 
 impl SessionStreams {
-    pub(super) fn new(waker: Arc<Waker>, most_rate: Option<BitRate>, account: ResourceAccount) -> Self {
+    pub(super) fn new(waker: Arc<Waker>, account: ResourceAccount) -> Self {
         Self {
             receptions: HashMap::new(),
             sendings: HashMap::new(),
             room: RecordQuota::new(account.clone()),
-            allowance: StreamAllowance::new(MOST_BYTES, most_rate, account),
+            allowance: StreamAllowance::new(MOST_BYTES, account),
             waker,
         }
     }
@@ -52,6 +52,11 @@ impl SessionStreams {
 
     pub(super) fn are_counting(&self) -> bool {
         self.receptions.values().any(|reception| reception.detail() == RecordDetail::Counts)
+    }
+
+    /// True when streams are received.
+    pub(super) fn are_receiving(&self) -> bool {
+        !self.receptions.is_empty()
     }
 
     fn admit(&self, stream: StreamNumber) -> RequestOutcome {
@@ -135,6 +140,11 @@ impl SessionStreams {
                 outbox.say(ProbeResponse::Sent(sending.stop()));
             }
         }
+    }
+
+    /// Records no further datagram of received streams; those recorded can still be collected.
+    pub(super) fn stop_recording(&self) {
+        self.receptions.values().for_each(StreamReception::stop_recording);
     }
 
     /// Ends all sent streams.

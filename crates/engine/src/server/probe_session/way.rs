@@ -16,7 +16,7 @@ use linerate_sys::host;
 use linerate_sys::net::{self, UdpOptions};
 use linerate_sys::poll::Waker;
 use linerate_sys::time_stamp::StampSource;
-use linerate_units::{MonotonicTime, PacketCount, Port};
+use linerate_units::{ByteCount, MonotonicTime, PacketCount, Port};
 use linerate_wire::cookie::{SessionToken, TOKEN_LENGTH};
 use linerate_wire::probe::{DatagramsReady, ProbeResponse, ReflectorOpened};
 use linerate_wire::stamp::SenderPacket;
@@ -31,6 +31,7 @@ use crate::server::ServerOptions;
 use crate::server::reflector::{ReflectorHandle, TokenArrival, host_clock};
 use crate::server::registry::lock;
 use crate::server::session::SessionStart;
+use crate::server_rate::RateAccount;
 
 /// Time limit of a client to get a datagram through.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(60);
@@ -250,7 +251,9 @@ impl ReturnPath {
             ReturnPathState::Challenged { socket, source, port, challenge, .. } if own => {
                 let opened = challenge.is_met(socket, &self.token).and_then(|is_met| {
                     let taken = || socket.try_clone().map_err(|cause| ProbeError::io("taking a socket over", &cause));
-                    is_met.then(|| taken().and_then(|socket| open_channel(socket, *source, *port))).transpose()
+                    is_met
+                        .then(|| taken().and_then(|socket| open_channel(socket, *source, *port, self.account.rate())))
+                        .transpose()
                 });
                 opened.transpose()
             }
@@ -325,7 +328,12 @@ fn challenged(
 }
 
 /// Makes the client's own socket reflect probes and carry streams.
-fn open_channel(socket: UdpSocket, source: SocketAddr, port: Port) -> Result<ReturnPathState, ProbeError> {
+fn open_channel(
+    socket: UdpSocket,
+    source: SocketAddr,
+    port: Port,
+    rate: Option<RateAccount>,
+) -> Result<ReturnPathState, ProbeError> {
     let local = socket.local_addr().map_err(|cause| ProbeError::io("asking for a socket's address", &cause))?;
     let mark = DatagramMarking::of(&socket, None);
     let machine = StampReflector::new(
@@ -333,7 +341,7 @@ fn open_channel(socket: UdpSocket, source: SocketAddr, port: Port) -> Result<Ret
         host_clock(),
     );
     let destination = SocketAddr::new(net::canonical(local).ip(), port.get());
-    let reflecting = ReflectingSink { machine: Mutex::new(machine), source, destination, mark };
+    let reflecting = ReflectingSink { machine: Mutex::new(machine), source, destination, mark, rate };
     let datagrams = DatagramSocket::new(socket, Some(Arc::new(reflecting)))?;
     let receiving = datagrams.start(SERVER_BATCH)?;
     Ok(ReturnPathState::Open { datagrams, source, port, _receiving: receiving })
@@ -376,6 +384,8 @@ struct ReflectingSink {
     source: SocketAddr,
     destination: SocketAddr,
     mark: DatagramMarking,
+    /// Rate of the server, which the answers share.
+    rate: Option<RateAccount>,
 }
 
 impl DatagramSink for ReflectingSink {
@@ -400,6 +410,10 @@ impl DatagramSink for ReflectingSink {
             let Ok(mut answer) = machine.handle(run.arrived.monotonic, &received) else { continue };
             let mut mark = self.mark;
             mark.type_of_service = Some(answer.type_of_service());
+            let size = ByteCount::from_usize(answer.bytes().len());
+            if self.rate.as_ref().is_some_and(|rate| !rate.admits_reply(size, run.arrived.monotonic)) {
+                continue;
+            }
             let bytes = machine.finish(&mut answer, from.clocks().now().wall);
             // A full buffer loses an answer, as any link may.
             let _ = from.send(bytes, mark);

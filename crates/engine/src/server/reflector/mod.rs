@@ -30,6 +30,7 @@ use linerate_wire::stamp::tlv::{self, TimestampMethod};
 use linerate_wire::stamp::{ErrorEstimate, TimestampFormat};
 
 use super::ServerObserver;
+use crate::server_rate::RateAccount;
 
 /// STAMP options of a server.
 #[derive(Clone, Debug, Default)]
@@ -168,6 +169,7 @@ impl BoundReflector {
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         observer: &'scope dyn ServerObserver,
+        rate: Option<RateAccount>,
     ) -> linerate_sys::Result<ReflectorThread> {
         if let Some(note) = &self.note {
             observer.note(note);
@@ -175,20 +177,21 @@ impl BoundReflector {
         let stop = Arc::new(ReflectorStop { waker: Waker::new()?, stopped: AtomicBool::new(false) });
         let running = ReflectorThread(Arc::clone(&stop));
         let thread = std::thread::Builder::new().name("reflector".to_owned()).stack_size(512 << 10);
-        let spawned = thread.spawn_scoped(scope, move || self.serve(&stop, observer));
+        let spawned = thread.spawn_scoped(scope, move || self.serve(&stop, observer, rate));
         if let Err(cause) = spawned {
             observer.problem(&format!("starting the thread of the STAMP reflector: {cause}"));
         }
         Ok(running)
     }
 
-    fn serve(&self, stop: &ReflectorStop, observer: &dyn ServerObserver) {
+    fn serve(&self, stop: &ReflectorStop, observer: &dyn ServerObserver, rate: Option<RateAccount>) {
         let mut serving = ReflectorLoop {
             bound: self,
             observer,
             reflector: StampReflector::new(self.options.clone(), host_clock()),
             clock_read: clock::monotonic_now(),
             told: Vec::new(),
+            rate,
         };
         let mut buffer = vec![0; LARGEST];
         while !stop.stopped.load(Ordering::Acquire) {
@@ -243,6 +246,8 @@ struct ReflectorLoop<'a> {
     reflector: StampReflector,
     clock_read: MonotonicTime,
     told: Vec<ReportedProblem>,
+    /// Rate of the server, which the answers share.
+    rate: Option<RateAccount>,
 }
 
 impl ReflectorLoop<'_> {
@@ -273,6 +278,10 @@ impl ReflectorLoop<'_> {
                 return;
             }
         };
+        let size = ByteCount::from_usize(answer.bytes().len());
+        if self.rate.as_ref().is_some_and(|rate| !rate.admits_reply(size, arrival.arrived.monotonic)) {
+            return;
+        }
         let how = OutgoingDatagram {
             to: Some(arrival.source),
             from: arrival.destination,
@@ -321,9 +330,6 @@ fn problem_note(reason: IgnoredReason, source: SocketAddr) -> Option<String> {
         IgnoredReason::TooMany => Some(format!(
             "{source} sends more STAMP packets than the limit per source: those above it are not answered"
         )),
-        IgnoredReason::NoRoom => {
-            Some("the limit of STAMP sessions is reached: new ones get no answer until one is idle".to_owned())
-        }
         _ => None,
     }
 }

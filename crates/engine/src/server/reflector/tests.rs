@@ -56,7 +56,7 @@ fn reflecting(options: ReflectorOptions, test: impl FnOnce(&UdpSocket, &Reflecto
     let sender = UdpSocket::bind("127.0.0.1:0").expect("loopback");
     sender.connect(("127.0.0.1", reflector.handle().port().get())).expect("loopback");
     std::thread::scope(|scope| {
-        let _running = reflector.start(scope, &notes).expect("a thread");
+        let _running = reflector.start(scope, &notes, None).expect("a thread");
         test(&sender, reflector.handle());
     });
     notes.0.into_inner().expect("not poisoned")
@@ -276,7 +276,7 @@ fn both_families_are_served_by_one_socket() {
     let port = reflector.handle().port().get();
     let notes = RecordedNotes::default();
     std::thread::scope(|scope| {
-        let _running = reflector.start(scope, &notes).expect("a thread");
+        let _running = reflector.start(scope, &notes, None).expect("a thread");
         for (own, to) in [("127.0.0.1:0", "127.0.0.1"), ("127.0.0.1:0", "127.0.0.2"), ("[::1]:0", "::1")] {
             let to: IpAddr = to.parse().expect("an address");
             let Ok(sender) = UdpSocket::bind(own) else {

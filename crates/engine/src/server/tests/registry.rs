@@ -9,7 +9,7 @@ use linerate_wire::cookie::Cookie;
 
 use crate::resources::{SESSION_MEMORY, ServerResources};
 use crate::server::gate::UdpOpening;
-use crate::server::registry::{RequestOwner, SessionInbox, SessionMessage, SessionRegistry};
+use crate::server::registry::{RequestOwner, SessionInbox, SessionMessage, SessionRegistry, StreamOwner};
 
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
@@ -28,11 +28,19 @@ fn cookie(number: u8) -> Cookie {
 /// Registers sessions with these numbers, all at the same time.
 fn enter(registry: &SessionRegistry, numbers: impl IntoIterator<Item = u64>) -> Vec<Arc<SessionInbox>> {
     let enter = |number| {
-        let inbox = SessionInbox::new().expect("a waker");
+        let inbox = SessionInbox::new(Ipv4Addr::LOCALHOST.into()).expect("a waker");
         registry.enter(number, Arc::clone(&inbox), Ipv4Addr::LOCALHOST.into(), at(0));
         inbox
     };
     numbers.into_iter().map(enter).collect()
+}
+
+/// The session for a stream from the address of all sessions.
+fn session_for_stream(registry: &SessionRegistry, number: u8) -> Option<Arc<SessionInbox>> {
+    match registry.session_for_stream(&cookie(number), Ipv4Addr::LOCALHOST.into()) {
+        StreamOwner::Session(inbox) => Some(inbox),
+        StreamOwner::Stranger | StreamOwner::NoSession => None,
+    }
 }
 
 fn is_awake(inbox: &SessionInbox) -> bool {
@@ -45,7 +53,7 @@ fn is_displaced(inbox: &SessionInbox) -> bool {
 
 #[test]
 fn messages_are_taken_in_their_order_and_keep_the_inbox_readable() {
-    let inbox = SessionInbox::new().expect("a waker");
+    let inbox = SessionInbox::new(Ipv4Addr::LOCALHOST.into()).expect("a waker");
     assert!(!is_awake(&inbox) && inbox.take().is_none());
     for text in ["first", "second", "third"] {
         inbox.deliver(SessionMessage::Terminate(text.to_owned()));
@@ -63,18 +71,37 @@ fn messages_are_taken_in_their_order_and_keep_the_inbox_readable() {
 fn a_cookie_leads_to_its_session_for_as_many_streams_as_expected() {
     let registry = registry();
     let inboxes = enter(&registry, 1..=2);
-    assert!(registry.session_for_stream(&cookie(1)).is_none(), "nothing is expected yet");
+    assert!(session_for_stream(&registry, 1).is_none(), "nothing is expected yet");
     assert!(registry.expect_streams(cookie(1), &inboxes[0], StreamCount::new(2)));
     assert!(registry.expect_streams(cookie(2), &inboxes[1], StreamCount::new(1)));
     assert!(!registry.expect_streams(cookie(1), &inboxes[1], StreamCount::new(1)), "the cookie is in use");
     for number in [1, 2, 1] {
-        let found = registry.session_for_stream(&cookie(number)).expect("expected");
+        let found = session_for_stream(&registry, number).expect("expected");
         assert!(Arc::ptr_eq(&found, &inboxes[usize::from(number) - 1]));
     }
     for number in [1, 2, 3] {
-        assert!(registry.session_for_stream(&cookie(number)).is_none(), "no more is expected");
+        assert!(session_for_stream(&registry, number).is_none(), "no more is expected");
     }
     assert!(registry.expect_streams(cookie(1), &inboxes[1], StreamCount::new(1)), "the cookie is free again");
+}
+
+#[test]
+fn a_stream_from_another_network_does_not_belong_to_the_session_of_its_cookie() {
+    let registry = registry();
+    for (network, client, neighbour, stranger) in [
+        (1, "192.0.2.1", "192.0.2.1", "192.0.2.2"),
+        (2, "2001:db8::1", "2001:db8::2:2", "2001:db8:0:1::1"),
+        (3, "192.0.2.1", "192.0.2.1", "2001:db8::1"),
+    ] {
+        let [client, neighbour, stranger]: [IpAddr; 3] =
+            [client, neighbour, stranger].map(|address| address.parse().expect("an address"));
+        let inbox = SessionInbox::new(client).expect("a waker");
+        assert!(registry.expect_streams(cookie(network), &inbox, StreamCount::new(1)));
+        assert!(matches!(registry.session_for_stream(&cookie(network), stranger), StreamOwner::Stranger));
+        assert_eq!(inbox.strangers(), 1);
+        assert!(matches!(registry.session_for_stream(&cookie(network), neighbour), StreamOwner::Session(_)));
+        assert!(matches!(registry.session_for_stream(&cookie(network), neighbour), StreamOwner::NoSession));
+    }
 }
 
 #[test]
@@ -84,9 +111,9 @@ fn single_connections_are_expected_one_by_one() {
     assert!(registry.expect_another(cookie(1), &inboxes[0]));
     assert!(registry.expect_another(cookie(1), &inboxes[0]));
     assert!(!registry.expect_another(cookie(1), &inboxes[1]), "another session's cookie");
-    assert!(registry.session_for_stream(&cookie(1)).is_some());
-    assert!(registry.session_for_stream(&cookie(1)).is_some());
-    assert!(registry.session_for_stream(&cookie(1)).is_none());
+    assert!(session_for_stream(&registry, 1).is_some());
+    assert!(session_for_stream(&registry, 1).is_some());
+    assert!(session_for_stream(&registry, 1).is_none());
     assert!(registry.expect_another(cookie(1), &inboxes[1]));
 }
 
@@ -98,10 +125,10 @@ fn a_session_that_leaves_takes_its_expectations_with_it() {
     // Another session with the same cookie may leave without any effect on the first one.
     registry.leave(2, &cookie(1));
     assert_eq!(registry.sessions(), 1);
-    assert!(registry.session_for_stream(&cookie(1)).is_some());
+    assert!(session_for_stream(&registry, 1).is_some());
     registry.leave(1, &cookie(1));
     assert_eq!(registry.sessions(), 0);
-    assert!(registry.session_for_stream(&cookie(1)).is_none());
+    assert!(session_for_stream(&registry, 1).is_none());
     registry.leave(1, &cookie(1));
     assert_eq!(registry.sessions(), 0, "leaving twice changes nothing");
 }
@@ -252,7 +279,7 @@ fn the_network_with_the_most_sessions_gives_way_to_others() {
     let mut enter = |client: &str, count: usize| {
         let entered = (0..count).map(|_| {
             next += 1;
-            let inbox = SessionInbox::new().expect("a waker");
+            let inbox = SessionInbox::new(Ipv4Addr::LOCALHOST.into()).expect("a waker");
             registry.enter(next, Arc::clone(&inbox), client.parse().expect("an address"), at(0));
             registry.mark_parameters_received(next);
             inbox

@@ -53,7 +53,7 @@ impl Bench {
         let registry = SessionRegistry::new(None, ServerResources::new(SESSION_MEMORY)).expect("a waker");
         let mut inboxes = Vec::new();
         for (session, (client, streams)) in (1..).zip(sessions) {
-            let inbox = SessionInbox::new().expect("a waker");
+            let inbox = SessionInbox::new(*client).expect("a waker");
             registry.enter(session, Arc::clone(&inbox), *client, clock::monotonic_now());
             registry.request_turn(UdpOpening {
                 session,

@@ -7,6 +7,7 @@ use linerate_units::{BitRate, BlockCount, ByteCount, MonotonicTime};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::parameters::ServerLimits;
 
+use crate::resources::ServerResources;
 use crate::server::ServerOptions;
 use crate::server::watchdog::TestWatchdog;
 
@@ -16,12 +17,15 @@ fn at(milliseconds: u64) -> MonotonicTime {
 
 fn watchdog(options: &ServerOptions, end: EndCondition, omit: u64) -> TestWatchdog {
     let parameters = TestParameters { end, omit: Duration::from_secs(omit), ..TestParameters::default() };
-    TestWatchdog::new(options, &parameters, at(0))
+    let server = ServerResources::limited(ByteCount::ZERO, options.limits.max_total_rate);
+    let account = server.account(std::net::Ipv4Addr::LOCALHOST.into());
+    TestWatchdog::new(options, &parameters, account.rate(), at(0))
 }
 
 /// First millisecond at which a test without progress limits is ended; `None` within 1000 s.
 fn end_of(watchdog: &mut TestWatchdog) -> Option<u64> {
-    let ended = |watchdog: &mut TestWatchdog, time| watchdog.check(at(time), Duration::ZERO, ByteCount::ZERO).is_some();
+    let ended =
+        |watchdog: &mut TestWatchdog, time| watchdog.check(at(time), Duration::ZERO, ByteCount::ZERO, || 1).is_some();
     let (mut low, mut high) = (0, 1_000_000);
     if !ended(watchdog, high) {
         return None;
@@ -72,7 +76,7 @@ fn reasons_are_reported_in_their_order() {
         (40_000, 119, ByteCount::new(40_000), None),
     ] {
         let mut watchdog = watchdog(&options, EndCondition::Time(Duration::from_secs(10)), 0);
-        let found = watchdog.check(at(time), Duration::from_secs(stalled), bytes);
+        let found = watchdog.check(at(time), Duration::from_secs(stalled), bytes, || 1);
         assert_eq!(found.map(|error| error.code()), code, "{time} ms, stalled for {stalled} s");
     }
 }
@@ -84,7 +88,7 @@ fn a_rate_at_the_limit_is_permitted_and_one_byte_more_is_not() {
     let forever = EndCondition::Time(Duration::ZERO);
     for (surplus, code) in [(0, None), (1, Some(ErrorCode::TOTAL_RATE))] {
         let mut watchdog = watchdog(&options, forever, 0);
-        let found = watchdog.check(at(2000), Duration::ZERO, ByteCount::new(2_000_000 + surplus));
+        let found = watchdog.check(at(2000), Duration::ZERO, ByteCount::new(2_000_000 + surplus), || 1);
         assert_eq!(found.map(|error| error.code()), code, "{surplus}");
     }
 }
@@ -95,7 +99,7 @@ fn each_averaging_time_is_judged_alone() {
     let options = ServerOptions { limits, rate_averaging: Duration::from_secs(1), ..ServerOptions::default() };
     let mut watchdog = watchdog(&options, EndCondition::Time(Duration::ZERO), 0);
     let mut check = |time, bytes| {
-        let found = watchdog.check(at(time), Duration::ZERO, ByteCount::new(bytes));
+        let found = watchdog.check(at(time), Duration::ZERO, ByteCount::new(bytes), || 1);
         found.map(|error| error.code())
     };
     assert_eq!(check(999, 5_000_000), None, "not yet a second");

@@ -1,6 +1,6 @@
 //! Reflection of a packet.
 
-use linerate_units::{MonotonicTime, TypeOfService, WallTime};
+use linerate_units::{ByteCount, MonotonicTime, TypeOfService, WallTime};
 
 use super::limiter::RateLimiter;
 use super::options::{self, OptionFacts};
@@ -82,7 +82,7 @@ impl StampReflector {
             return Err(IgnoredReason::TooShort);
         }
         // Before the HMAC, which is expensive.
-        if !self.limiter.admits(received.source.ip(), now) {
+        if !self.limiter.admits(received.source.ip(), ByteCount::from_usize(received.bytes.len()), now) {
             return Err(IgnoredReason::TooMany);
         }
         let (packet, key) = self.read(received.bytes)?;
@@ -132,13 +132,12 @@ impl StampReflector {
         // Random padding is not an identifier, and would make each packet a new session.
         let identifier = if light { SessionIdentifier::NONE } else { packet.session };
         let session = SessionKey { source: received.source, destination: received.destination, identifier };
-        let counted = if self.options.stateful {
-            let session = self.sessions.find_or_create(session, now).ok_or(IgnoredReason::NoRoom)?;
+        // Beyond the maximum number of sessions, answers repeat the sender's numbers: forged sources silence nobody.
+        let counted = if self.options.stateful { self.sessions.find_or_create(session, now) } else { None };
+        let counted = counted.map(|session| {
             session.packets = session.packets.wrapping_add(1);
-            Some((session.packets, session.previous))
-        } else {
-            None
-        };
+            (session.packets, session.previous)
+        });
         let sequence = counted.map_or(packet.sequence, |(packets, _)| packets.wrapping_sub(1));
         let mut bytes = received.bytes.to_vec();
         bytes.resize(bytes.len().max(mode.base_length().to_usize()), 0);
@@ -158,7 +157,7 @@ impl StampReflector {
             sequence,
             format: self.clock.error_estimate.format(),
             key,
-            session: self.options.stateful.then_some(session),
+            session: counted.map(|_| session),
         })
     }
 

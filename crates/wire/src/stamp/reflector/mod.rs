@@ -39,9 +39,10 @@ pub struct ReflectorOptions {
     pub stateful: bool,
     /// Idle time after which a session is removed.
     pub session_idle: Duration,
-    /// Maximum number of sessions. Packets of further ones are ignored until one has been removed.
+    /// Maximum number of sessions. Further ones are answered without a count of their own.
     pub most_sessions: usize,
-    /// Packets per second answered for one source, an IPv4 address or an IPv6 /64; also the size of its burst.
+    /// Packets of up to 1500 bytes answered per second for one source, an IPv4 address or an IPv6 /64; also the size of
+    /// its burst. A longer packet counts as several.
     pub rate_per_source: PacketCount,
 }
 
@@ -100,8 +101,6 @@ pub enum IgnoredReason {
     Address,
     /// The source exceeds its rate limit.
     TooMany,
-    /// The maximum number of sessions is reached.
-    NoRoom,
 }
 
 /// True when source and destination are unicast and differ.

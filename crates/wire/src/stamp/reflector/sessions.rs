@@ -36,6 +36,8 @@ pub(super) struct SessionTable {
 
 /// Idle time after which a session of a single packet may be replaced: its source may be spoofed.
 const SINGLE_PACKET_TIMEOUT: Duration = Duration::from_secs(2);
+/// The same for any session, when that is not enough: a forged source can send two packets as well.
+const CROWDED_TIMEOUT: Duration = Duration::from_secs(10);
 /// Minimum interval between sweeps of all sessions, which are too expensive for each packet of a flood.
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -78,6 +80,9 @@ impl SessionTable {
             let silent = now.since(session.last);
             silent <= idle && !(full && session.packets <= 1 && silent >= SINGLE_PACKET_TIMEOUT)
         });
+        if self.known.len() >= self.most {
+            self.known.retain(|_, session| now.since(session.last) < CROWDED_TIMEOUT);
+        }
     }
 
     #[cfg(test)]

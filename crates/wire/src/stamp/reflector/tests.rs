@@ -97,21 +97,37 @@ fn idle_sessions_are_removed_and_their_number_is_bounded() {
     let mut reflector = StampReflector::new(options, ReflectorClock::default());
     let mut ask = |time: MonotonicTime, session: u16| {
         let bytes = packet(0, session).encode(ByteCount::ZERO);
-        let mut answer = reflector.handle(time, &received(&bytes))?;
+        let mut answer = reflector.handle(time, &received(&bytes)).expect("answered");
         let read = ReflectorPacket::decode(reflector.finish(&mut answer, wall(0))).expect("an answer");
-        Ok((read.sequence, reflector.sessions.count()))
+        (read.sequence, reflector.sessions.count())
     };
     for session in 1..=3 {
-        assert_eq!(ask(now(10), session), Ok((0, usize::from(session))));
+        assert_eq!(ask(now(10), session), (0, usize::from(session)));
     }
-    assert_eq!(ask(now(10), 1), Ok((1, 3)));
-    assert_eq!(ask(now(10), 4), Err(IgnoredReason::NoRoom));
+    assert_eq!(ask(now(10), 1), (1, 3));
+    assert_eq!(ask(now(10), 4), (0, 3), "answered without a session");
     // Sessions of a single packet are replaced first.
-    assert_eq!(ask(now(12), 4), Ok((0, 2)));
-    assert_eq!(ask(now(12), 1), Ok((2, 2)));
+    assert_eq!(ask(now(12), 4), (0, 2));
+    assert_eq!(ask(now(12), 1), (2, 2));
     let later = now(12) + idle + Duration::from_secs(1);
-    assert_eq!(ask(later, 1), Ok((0, 2)), "begun anew");
-    assert_eq!(ask(later, 5), Ok((0, 2)), "4 was idle");
+    assert_eq!(ask(later, 1), (0, 2), "begun anew");
+    assert_eq!(ask(later, 5), (0, 2), "4 was idle");
+}
+
+#[test]
+fn forged_sources_with_several_packets_neither_silence_others_nor_keep_their_sessions() {
+    let options = ReflectorOptions { most_sessions: 50, ..ReflectorOptions::default() };
+    let mut reflector = StampReflector::new(options, ReflectorClock::default());
+    let mut ask = |time: MonotonicTime, sequence: u32, session: u16| {
+        let bytes = packet(sequence, session).encode(ByteCount::ZERO);
+        let mut answer = reflector.handle(time, &received(&bytes)).expect("answered");
+        ReflectorPacket::decode(reflector.finish(&mut answer, wall(0))).expect("an answer").sequence
+    };
+    for forged in 1..=50 {
+        assert_eq!((ask(now(10), 7, forged), ask(now(10), 7, forged)), (0, 1));
+    }
+    assert_eq!(ask(now(11), 77, 99), 77, "the sender's number: all sessions are in use");
+    assert_eq!((ask(now(20), 78, 99), ask(now(20), 79, 99)), (0, 1), "a session of its own after ten seconds");
 }
 
 #[test]

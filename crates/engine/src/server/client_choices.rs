@@ -1,0 +1,81 @@
+//! Choices of clients that cost the server's host something: a server for strangers bounds them.
+
+use linerate_model::parameters::TestParameters;
+use linerate_units::ByteCount;
+use linerate_wire::error::ErrorCode;
+
+use crate::error::Error;
+
+/// Largest sum of the socket buffers that a stranger may request for a test.
+const MAX_WINDOWS: ByteCount = ByteCount::from_mebibytes(128);
+
+/// Choices that a server grants its clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientChoices {
+    /// All that the kernel grants the server, as iperf3.
+    #[default]
+    All,
+    /// For strangers: no processor, socket buffers of 128 MiB in all, and no congestion control that the kernel allows only
+    /// root, which could load modules.
+    Bounded,
+}
+
+impl ClientChoices {
+    /// Reason to refuse a test, if any.
+    pub(super) fn refusal(self, parameters: &TestParameters) -> Option<Error> {
+        if self == Self::All {
+            return None;
+        }
+        if parameters.server_affinity.is_some() {
+            let detail = "a public server lets no client choose its processor";
+            return Some(Error::new(ErrorCode::AFFINITY).with_detail(detail));
+        }
+        let windows = parameters.window? * 2 * parameters.total_streams().get();
+        let detail =
+            format!("a public server grants {} for all streams", linerate_units::display::size_binary(MAX_WINDOWS));
+        (windows > MAX_WINDOWS).then(|| Error::new(ErrorCode::SET_SOCKET_BUFFER).with_detail(detail))
+    }
+
+    /// True when clients may choose this congestion control, given those that the kernel allows everybody.
+    pub(super) fn grants_congestion(self, name: &str, allowed: &[String]) -> bool {
+        self == Self::All || allowed.iter().any(|one| one == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::parameters::CpuIndex;
+    use linerate_units::StreamCount;
+
+    use super::*;
+
+    #[test]
+    fn strangers_choose_no_processor_and_no_huge_buffers() {
+        let window = |mebibytes, streams| TestParameters {
+            window: Some(ByteCount::from_mebibytes(mebibytes)),
+            parallel: StreamCount::new(streams),
+            ..TestParameters::default()
+        };
+        let pinned = TestParameters { server_affinity: Some(CpuIndex(0)), ..TestParameters::default() };
+        for (parameters, code) in [
+            (TestParameters::default(), None),
+            (pinned, Some(ErrorCode::AFFINITY)),
+            (window(64, 1), None),
+            (window(65, 1), Some(ErrorCode::SET_SOCKET_BUFFER)),
+            (window(1, 64), None),
+            (window(1, 65), Some(ErrorCode::SET_SOCKET_BUFFER)),
+        ] {
+            assert_eq!(ClientChoices::All.refusal(&parameters), None);
+            assert_eq!(ClientChoices::Bounded.refusal(&parameters).map(|error| error.code()), code, "{parameters:?}");
+        }
+    }
+
+    #[test]
+    fn strangers_choose_only_the_congestion_controls_of_all_users() {
+        let allowed = ["reno", "cubic"].map(str::to_owned);
+        for (name, granted) in [("cubic", true), ("bbr", false), ("", false)] {
+            assert!(ClientChoices::All.grants_congestion(name, &allowed));
+            assert_eq!(ClientChoices::Bounded.grants_congestion(name, &allowed), granted, "{name}");
+        }
+    }
+}
