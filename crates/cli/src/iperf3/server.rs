@@ -110,6 +110,7 @@ fn server_options(arguments: &ServerArguments) -> Result<ServerOptions, Error> {
             udp: common.file.is_none(),
             ..ServerLimits::default()
         },
+        choices: defaults.choices,
         rate_averaging: limit.map_or(defaults.rate_averaging, |limit| limit.averaging),
         authenticator: match &arguments.authentication {
             Some(authentication) => Some(Arc::new(authenticator(authentication, common.pkcs1_padding)?)),

@@ -84,10 +84,11 @@ fn shape(document: &LoadDocument, run: &RunDocument, target: &Target) -> Option<
     let up = goodput(PhaseKind::Up).and_then(|phase| phase.goodput_up_bits_per_second).map(|rate| ("up", rate));
     let down = goodput(PhaseKind::Down).and_then(|phase| phase.goodput_down_bits_per_second).map(|rate| ("down", rate));
     // Payload is a few percent below the link's rate, which is where a shaper belongs.
-    let rates: String =
-        [up, down].into_iter().flatten().map(|(name, rate)| format!(" --{name} {}", rounded_down(rate))).collect();
+    let rates: Vec<String> =
+        [up, down].into_iter().flatten().map(|(name, rate)| format!("--{name} {}", rounded_down(rate))).collect();
     let sudo = if run.host.starts_with("lab:") { "" } else { "sudo " };
-    (!rates.is_empty()).then(|| format!("{sudo}linerate shape {device}{rates} --verify {}", target.arguments))
+    (!rates.is_empty())
+        .then(|| format!("{sudo}linerate shape {device} {} --verify {}", rates.join(" "), target.arguments))
 }
 
 /// Rate with two significant digits, rounded down, as the command line takes it: `220k`, `9.4M`.

@@ -1,5 +1,7 @@
 //! Summary of a run: the result in plain words, a few figures and the next command, at most [`MAX_SUMMARY_LINES`] lines.
 
+use std::iter;
+
 use super::{mark, remark, table, wrap};
 use crate::escape;
 use crate::footnotes::Footnotes;
@@ -38,8 +40,9 @@ fn heading(text: &mut String, presentation: &Presentation<'_>, style: TextStyle)
     let title = escape::line(&presentation.title);
     let separator = style.pick(" · ", " - ");
     let shown = presentation.facts.iter().filter(|fact| ["Duration", "Ended"].contains(&fact.name.as_str()));
-    let facts: String = shown.map(|fact| format!("{separator}{}", escape::line(&fact.text))).collect();
-    let line = wrap_text(&style.ascii(&format!("{title}{facts}")), usize::from(style.width.get())).swap_remove(0);
+    let parts: Vec<String> =
+        iter::once(title.as_ref().to_owned()).chain(shown.map(|fact| escape::line(&fact.text).into_owned())).collect();
+    let line = wrap_text(&style.ascii(&parts.join(separator)), usize::from(style.width.get())).swap_remove(0);
     let (title, facts) = line.split_at(line.len().min(style.ascii(&title).len()));
     push_line(text, &format!("{}{}", style.paint(TextColour::Bold, title), style.paint(TextColour::Dim, facts)));
 }

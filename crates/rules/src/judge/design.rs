@@ -53,7 +53,7 @@ impl TrialDesign {
     }
 
     /// True when the series may end after this number of counted pairs.
-    pub(super) fn is_look(&self, counted: usize) -> bool {
+    pub(super) fn is_look(counted: usize) -> bool {
         let late = counted > LAST_LOOK && (counted - LAST_LOOK).is_multiple_of(LATE_LOOK_INTERVAL);
         late || LOOKS.iter().any(|(pairs, _)| *pairs == counted)
     }
@@ -90,7 +90,7 @@ fn next_look(counted: usize) -> usize {
 }
 
 /// Decision point of a series, with its error probabilities. Their sums over all looks, candidates and figures are the
-/// constants above, whatever the dependence (Bonferroni; for looks the spending of Lan and DeMets 1983).
+/// constants above, whatever the dependence (Bonferroni; for looks the spending of Lan and `DeMets` 1983).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     share: f64,
@@ -170,7 +170,7 @@ mod tests {
     fn looks_and_candidates_spend_no_more_than_everything() {
         for most in [5, 7, 12, 13, 20, 23, 25, 50] {
             let design = TrialDesign::new(PairBudget { most, ..PairBudget::default() }, 1);
-            let looks = (MIN_PAIRS..=most).filter(|pairs| *pairs == most || design.is_look(*pairs));
+            let looks = (MIN_PAIRS..=most).filter(|pairs| *pairs == most || TrialDesign::is_look(*pairs));
             let whole: f64 = looks.map(|pairs| design.look(pairs, pairs).share).sum();
             assert!((whole - 1.0).abs() < 1e-9, "{most} pairs: {whole}");
             let last = design.look(most, most);

@@ -251,7 +251,7 @@ pub fn more_pairs_needed(objective: &TuningObjective, design: &TrialDesign, pair
         return false;
     }
     let counting = counting(pairs);
-    if counting.len() < design.budget.fewest.max(MIN_PAIRS) || !design.is_look(counting.len()) {
+    if counting.len() < design.budget.fewest.max(MIN_PAIRS) || !TrialDesign::is_look(counting.len()) {
         return true;
     }
     decide(objective, design.look(pairs.len(), counting.len()), &counting).is_open

@@ -234,7 +234,7 @@ proptest! {
         let mut one = |rate: f64| measured(rate * (0.9 + 0.2 * random.unit()), 20.0, 0.0);
         let pairs: Vec<MeasurementPair> = (0..count).map(|_| pair(one(rate), one(rate * gain))).collect();
         prop_assert_eq!(judge(&bulk(), &design(), &pairs).decision, TrialDecision::Keep);
-        prop_assert!(!more_pairs_needed(&bulk(), &design(), &pairs) || !design().is_look(count));
+        prop_assert!(!more_pairs_needed(&bulk(), &design(), &pairs) || !TrialDesign::is_look(count));
     }
 
     #[test]

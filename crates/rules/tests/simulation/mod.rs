@@ -52,7 +52,7 @@ impl SimulatedPath {
 pub(crate) struct TrueEffect {
     pub(crate) goodput: f64,
     pub(crate) round_trip: f64,
-    /// Of the processor's load.
+    /// Factor of the processor load.
     pub(crate) processor: f64,
 }
 

@@ -40,8 +40,12 @@ pub(crate) struct AdHocPath {
     /// Buffer in front of the link: a size, a time or a multiple of the bandwidth-delay product [default: 1 BDP]
     #[arg(long, value_name = "BUFFER")]
     buffer: Option<String>,
-    /// Queueing discipline of that buffer: fifo, fq_codel, codel, cake, pie, fq_pie, red or sfq
-    #[arg(long, value_name = "NAME")]
+    /// Queueing discipline of that buffer.
+    #[arg(
+        long,
+        value_name = "NAME",
+        help = "Queueing discipline of that buffer: fifo, fq_codel, codel, cake, pie, fq_pie, red or sfq"
+    )]
     queue: Option<String>,
     /// MTU of the link
     #[arg(long, value_name = "BYTES")]
@@ -130,7 +134,7 @@ fn half(text: &str) -> Result<String, String> {
 }
 
 fn microseconds(time: Duration) -> Result<String, String> {
-    if time.as_nanos() % 1000 == 0 {
+    if time.as_nanos().is_multiple_of(1000) {
         Ok(format!("{} us", time.as_micros()))
     } else {
         Err(format!("{time:?} per direction is no whole number of microseconds"))

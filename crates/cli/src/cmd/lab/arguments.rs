@@ -45,7 +45,7 @@ pub(crate) enum LabCommand {
         plan: bool,
     },
     /// Run a command on a path: linerate's own (`test far`, `iperf3 -c far`) or a program of this host (`ping far`)
-    Run(LabRunArguments),
+    Run(Box<LabRunArguments>),
     /// Say which ways to emulate a path work on this host, and why others do not
     Check {
         /// Print a JSON document (schema 1) instead of text

@@ -75,7 +75,7 @@ enum SessionEnd {
     Nonsense(String),
     /// It keeps streams, load connections or records, and uses none of them.
     Idle,
-    /// What it sends exceeds the rate of the server.
+    /// Its traffic exceeds the rate limit of the server.
     TooFast(Option<&'static str>),
     /// Another client needs its slot.
     Displaced,
