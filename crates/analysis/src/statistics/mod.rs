@@ -7,7 +7,7 @@
 //! | [`BlockSample`], [`BootstrapSettings`] | block-resampled confidence intervals | Efron 1979; Carlstein 1986; Hesterberg 2015 |
 //! | [`compare`] | equal, different, or not enough data | Schuirmann 1987 |
 //! | [`StudentEstimate`] | means of paired differences and of two samples, their errors, correction for selection | Tukey and `McLaughlin` 1963; Welch 1947; Zhong and Prentice 2008 |
-//! | [`holm`] | correction for many tests | Holm 1979 |
+//! | [`holm()`] | correction for many tests | Holm 1979 |
 //! | [`wilson`], [`clopper_pearson`] | intervals of a share, such as loss | Wilson 1927; Clopper and Pearson 1934 |
 //! | [`jain`] | fairness of flows | Jain, Chiu and Hawe 1984 |
 //!
