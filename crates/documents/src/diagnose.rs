@@ -45,6 +45,9 @@ pub struct DiagnoseDocument {
     pub bounds: Vec<ThroughputLimit>,
     /// Next bound without the cause of the first verdict.
     pub next: Option<ThroughputLimit>,
+    /// Figures that contradict the measurement, each with what refutes it.
+    #[serde(default)]
+    pub contradictions: Vec<String>,
     /// Figures examined by the rules: name with its unit → value; `null` where it was not observed.
     pub figures: BTreeMap<String, Option<f64>>,
     /// Idle path, where it was measured.

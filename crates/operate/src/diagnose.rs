@@ -92,6 +92,7 @@ impl RunStart {
             goodput_bits_per_second: Some(diagnosis.goodput.bits_per_second()),
             bounds: diagnosis.bounds.iter().map(ThroughputLimit::from).collect(),
             next: diagnosis.next.as_ref().map(ThroughputLimit::from),
+            contradictions: diagnosis.contradictions.clone(),
             figures: observation
                 .map(|observation| {
                     diagnosis::figures(observation).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

@@ -307,6 +307,7 @@ fn diagnosis(cause: Cause, confidence: Confidence, text: &str, states: &[(Sender
         goodput: BitRate::from_bits_per_second(213e6),
         bounds: Vec::new(),
         next: None,
+        contradictions: Vec::new(),
     }
 }
 

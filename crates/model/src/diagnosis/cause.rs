@@ -94,6 +94,8 @@ causes! {
         "Packets above some size are dropped without an ICMP message, so full segments never arrive.";
     PathDead "path-dead" Network "nothing arrives":
         "Nothing was acknowledged, not even small packets.";
+    Outage "outage" Network "an outage":
+        "The path carried nothing for seconds, and the transfer waited for its retransmission timer.";
     WindowScalingOff "window-scaling-off" Hosts "no window scaling":
         "Without the window scale option at most 65535 bytes are in flight.";
     SackOff "sack-off" Hosts "no selective acknowledgements":

@@ -329,6 +329,8 @@ pub struct TransferDiagnosis {
     pub bounds: Vec<ThroughputBound>,
     /// Next bound, if the cause of the first verdict were removed.
     pub next: Option<ThroughputBound>,
+    /// Figures that contradict the measurement, each with what refutes it; they decide nothing, and lower the confidence.
+    pub contradictions: Vec<String>,
 }
 
 impl TransferDiagnosis {

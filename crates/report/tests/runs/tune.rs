@@ -52,6 +52,7 @@ fn diagnosed(cause: Cause, text: &str, goodput: f64) -> DiagnoseDocument {
         goodput_bits_per_second: Some(goodput),
         bounds: vec![bound("receive window", 215e6, "3.14 MB x 8 / 117 ms")],
         next: Some(bound("send buffer", 287e6, "4.19 MB x 8 / 117 ms")),
+        contradictions: Vec::new(),
         figures: BTreeMap::new(),
         path: Some(super::path::document()),
         unknown: Vec::new(),

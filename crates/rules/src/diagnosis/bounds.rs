@@ -3,7 +3,7 @@
 use linerate_analysis::formulas::{
     SEND_MEMORY_FACTOR, SEND_MEMORY_FACTOR_BBR, loss_limited_rate, usable_window, window_rate,
 };
-use linerate_model::diagnosis::{Cause, ThroughputBound};
+use linerate_model::diagnosis::ThroughputBound;
 use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
 
 use super::TransferEvidence;
@@ -23,39 +23,47 @@ pub(super) enum BoundKind {
 /// Window share of the receive buffer on Linux at an MTU of 1500 (`scaling_ratio`), where no full window was observed.
 const DEFAULT_WINDOW_SHARE: f64 = 0.62;
 
-/// Returns the bounds that can be computed, lowest first.
-pub(super) fn bounds(evidence: &TransferEvidence<'_>) -> Vec<(BoundKind, ThroughputBound)> {
+/// Upper bound by one resource.
+#[derive(Clone, Debug)]
+pub(super) struct ResourceBound {
+    pub(super) kind: BoundKind,
+    pub(super) bound: ThroughputBound,
+}
+
+/// Share of the measured rate below which the measurement refutes a bound.
+const MIN_BOUND_SHARE: f64 = 0.95;
+
+/// Returns the bounds that can be computed and that the measurement does not refute, lowest first; and those that it
+/// refutes.
+pub(super) fn bounds(evidence: &TransferEvidence<'_>) -> (Vec<ResourceBound>, Vec<ResourceBound>) {
     let all = [path(evidence), receive_window(evidence), send_buffer(evidence), loss(evidence), pacing(evidence)];
-    let mut bounds: Vec<(BoundKind, ThroughputBound)> =
-        all.into_iter().chain([application(evidence)]).flatten().collect();
-    bounds.sort_by(|(_, one), (_, other)| one.rate.bits_per_second().total_cmp(&other.rate.bits_per_second()));
-    bounds
+    let mut bounds: Vec<ResourceBound> = all.into_iter().chain([application(evidence)]).flatten().collect();
+    bounds.sort_by(|one, other| one.bound.rate.bits_per_second().total_cmp(&other.bound.rate.bits_per_second()));
+    let measured = evidence.steady.bits_per_second();
+    bounds.into_iter().partition(|one| one.bound.rate.bits_per_second() >= MIN_BOUND_SHARE * measured)
 }
 
-/// Returns the lowest bound that does not belong to the cause itself.
-pub(super) fn next(bounds: &[(BoundKind, ThroughputBound)], cause: Cause) -> Option<ThroughputBound> {
-    let own = match cause {
-        Cause::ReceiveWindow | Cause::SlowReader | Cause::WindowScalingOff => BoundKind::ReceiveWindow,
-        Cause::SendBuffer => BoundKind::SendBuffer,
-        Cause::SocketPacing => BoundKind::Pacing,
-        Cause::Application | Cause::ApplicationPacing => BoundKind::Application,
-        Cause::Loss | Cause::BurstyLoss | Cause::SackOff | Cause::CongestionControl | Cause::SmallPackets => {
-            BoundKind::Loss
-        }
-        // Removing these leaves all bounds as they are.
-        _ if cause.location() != linerate_model::diagnosis::CauseLocation::Nowhere => {
-            return bounds.first().map(|(_, bound)| bound.clone());
-        }
-        _ => BoundKind::Path,
-    };
-    bounds.iter().find(|(kind, _)| *kind != own).map(|(_, bound)| bound.clone())
+/// Returns the lowest bound that stays without the cause of these bounds.
+pub(super) fn next(bounds: &[ResourceBound], own: &[BoundKind]) -> Option<ThroughputBound> {
+    bounds.iter().find(|one| !own.contains(&one.kind)).map(|one| one.bound.clone())
 }
 
-fn bound(kind: BoundKind, name: &str, rate: BitRate, arithmetic: String) -> (BoundKind, ThroughputBound) {
-    (kind, ThroughputBound { name: name.to_owned(), rate, arithmetic })
+/// Number of connections, each of which has a bound of its own.
+fn connections(evidence: &TransferEvidence<'_>) -> f64 {
+    SegmentCount::new(evidence.observation.connections.len() as u64).as_f64()
 }
 
-fn path(evidence: &TransferEvidence<'_>) -> Option<(BoundKind, ThroughputBound)> {
+/// Text for a bound of each of several connections.
+fn for_each(evidence: &TransferEvidence<'_>) -> String {
+    let count = evidence.observation.connections.len();
+    if count > 1 { format!(", for each of {count} connections") } else { String::new() }
+}
+
+fn bound(kind: BoundKind, name: &str, rate: BitRate, arithmetic: String) -> ResourceBound {
+    ResourceBound { kind, bound: ThroughputBound { name: name.to_owned(), rate, arithmetic } }
+}
+
+fn path(evidence: &TransferEvidence<'_>) -> Option<ResourceBound> {
     let whole = evidence.path()?.capacity.as_ref()?;
     let capacity = evidence.capacity?;
     let measured = BitRate::from_bits_per_second(whole.bits_per_second);
@@ -64,7 +72,7 @@ fn path(evidence: &TransferEvidence<'_>) -> Option<(BoundKind, ThroughputBound)>
     (!whole.at_least).then(|| bound(BoundKind::Path, "the path", capacity, text))
 }
 
-fn receive_window(evidence: &TransferEvidence<'_>) -> Option<(BoundKind, ThroughputBound)> {
+fn receive_window(evidence: &TransferEvidence<'_>) -> Option<ResourceBound> {
     let most = ByteCount::new(*evidence.receiver_setting("net.ipv4.tcp_rmem")?.get(2)?);
     let (buffer, changed) = evidence.receive_buffer?;
     // A buffer that a program has set does not grow.
@@ -74,27 +82,36 @@ fn receive_window(evidence: &TransferEvidence<'_>) -> Option<(BoundKind, Through
     let base = evidence.base?;
     let window = usable_window(most, share);
     let text = format!(
-        "window {} ({} of a buffer of {}) per {}",
+        "window {} ({} of a buffer of {}) per {}{}",
         size(window),
         percent_of(share.get()),
         size(most),
-        time(base)
+        time(base),
+        for_each(evidence)
     );
-    Some(bound(BoundKind::ReceiveWindow, "the receive window", window_rate(window, base)?, text))
+    let rate = window_rate(window, base)? * connections(evidence);
+    Some(bound(BoundKind::ReceiveWindow, "the receive window", rate, text))
 }
 
-fn send_buffer(evidence: &TransferEvidence<'_>) -> Option<(BoundKind, ThroughputBound)> {
+fn send_buffer(evidence: &TransferEvidence<'_>) -> Option<ResourceBound> {
     let most = ByteCount::new(*evidence.sender_setting("net.ipv4.tcp_wmem")?.get(2)?);
     let factor = if evidence.uses("bbr") { SEND_MEMORY_FACTOR_BBR } else { SEND_MEMORY_FACTOR };
     let base = evidence.base?;
     // The part of a full buffer that is not in flight waits; the kernel reserves space for a second window (a third
     // with BBR).
     let window = ByteCount::from_f64(most.as_f64() / SegmentCount::new(factor).as_f64() * 1.25);
-    let text = format!("buffer {}, of which some {} can be in flight, per {}", size(most), size(window), time(base));
-    Some(bound(BoundKind::SendBuffer, "the send buffer", window_rate(window, base)?, text))
+    let text = format!(
+        "buffer {}, of which some {} can be in flight, per {}{}",
+        size(most),
+        size(window),
+        time(base),
+        for_each(evidence)
+    );
+    let rate = window_rate(window, base)? * connections(evidence);
+    Some(bound(BoundKind::SendBuffer, "the send buffer", rate, text))
 }
 
-fn loss(evidence: &TransferEvidence<'_>) -> Option<(BoundKind, ThroughputBound)> {
+fn loss(evidence: &TransferEvidence<'_>) -> Option<ResourceBound> {
     let control = evidence.observation.congestion_control.as_deref()?;
     let loss = evidence.retransmitted.filter(|loss| loss.get() > 0.0)?;
     // Losses at a full queue are caused by the window itself; where the capacity is unknown, the queue decides.
@@ -102,22 +119,25 @@ fn loss(evidence: &TransferEvidence<'_>) -> Option<(BoundKind, ThroughputBound)>
         return None;
     }
     let (segment, base) = (evidence.segment?, evidence.base?);
-    let allowed = loss_limited_rate(control, segment, base, loss)?;
-    let text =
-        format!("{control} with a loss of {:.4} %, segments of {} B, {}", loss.percent(), segment.get(), time(base));
+    let allowed = loss_limited_rate(control, segment, base, loss)? * connections(evidence);
+    let text = format!(
+        "{control} with a loss of {:.4} %, segments of {} B, {}{}",
+        loss.percent(),
+        segment.get(),
+        time(base),
+        for_each(evidence)
+    );
     Some(bound(BoundKind::Loss, "the loss rate", allowed, text))
 }
 
-fn pacing(evidence: &TransferEvidence<'_>) -> Option<(BoundKind, ThroughputBound)> {
+fn pacing(evidence: &TransferEvidence<'_>) -> Option<ResourceBound> {
     let each = evidence.sender()?.max_pacing_rate?;
-    let connections = SegmentCount::new(evidence.observation.connections.len() as u64).as_f64();
     let text = format!("{} for each connection", rate(each));
-    Some(bound(BoundKind::Pacing, "pacing of the socket", each * connections, text))
+    Some(bound(BoundKind::Pacing, "pacing of the socket", each * connections(evidence), text))
 }
 
-fn application(evidence: &TransferEvidence<'_>) -> Option<(BoundKind, ThroughputBound)> {
+fn application(evidence: &TransferEvidence<'_>) -> Option<ResourceBound> {
     let each = evidence.observation.asked.rate?;
-    let connections = SegmentCount::new(evidence.observation.connections.len() as u64).as_f64();
     let text = format!("{} for each connection", rate(each));
-    Some(bound(BoundKind::Application, "the application", each * connections, text))
+    Some(bound(BoundKind::Application, "the application", each * connections(evidence), text))
 }

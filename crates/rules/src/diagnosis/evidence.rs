@@ -2,15 +2,27 @@
 
 use core::time::Duration;
 
-use linerate_model::diagnosis::{ObservedConnection, SocketInterval, TransferObservation};
+use linerate_model::diagnosis::{ObservedConnection, SenderState, SocketInterval, TransferObservation};
 use linerate_model::far::HostEvidence;
 use linerate_model::limit::LimitShares;
 use linerate_units::{BitRate, ByteCount, Mss, Mtu, Ratio, SegmentCount};
 
-/// Share of the capacity from which a path is full: windows, queues and retransmissions take the remainder.
+use super::counterfactual::time_in;
+
+/// Share of the capacity from which a path is full, unless a cause gains by its removal: windows, queues and
+/// retransmissions take the remainder.
 pub(crate) const FULL: f64 = 0.9;
-/// The same where another limit is known.
-const MIN_FULL_SHARE_LIMITED: f64 = 0.95;
+/// Share of the capacity from which no removal of a cause can gain [`super::MIN_GAIN`].
+const FULL_DESPITE_ALL: f64 = 0.95;
+/// Share of a measured capacity above which the transfer refutes it.
+const MAX_CAPACITY_SHARE: f64 = 1.05;
+/// Share of the time with a queue from which the queue alone shows that the path is full.
+const MIN_QUEUED_SHARE: f64 = 0.6;
+/// Share of the time under limits of a host up to which a queue belongs to the path.
+const MAX_HELD_SHARE: f64 = 0.2;
+/// Queueing delay that a full path has at least, and the same as a share of the round trip.
+const MIN_QUEUE_DELAY: Duration = Duration::from_millis(1);
+const MIN_QUEUE_SHARE: f64 = 0.2;
 /// Expected number of losses from which zero losses are no chance (e^-10).
 const MIN_EXPECTED_LOSSES: u64 = 10;
 
@@ -24,8 +36,10 @@ pub struct TransferEvidence<'o> {
     pub goodput: BitRate,
     /// The same over the second half, when slow start is over.
     pub steady: BitRate,
-    /// Payload part of the path's capacity.
+    /// Payload part of the path's capacity; `None` where the transfer refutes the measurement.
     pub capacity: Option<BitRate>,
+    /// Payload part of a measured capacity that the transfer refutes.
+    pub refuted_capacity: Option<BitRate>,
     /// Capacity of the reverse direction in IP bits per second.
     pub capacity_back: Option<BitRate>,
     /// Smallest round trip of the path measurement or the connections.
@@ -114,13 +128,16 @@ impl<'o> TransferEvidence<'o> {
             (!values.is_empty()).then(|| values.iter().sum::<u64>())
         };
         let retransmitted = sum(|moment| moment.socket.info.bytes_retransmitted.map(ByteCount::get));
+        let steady = steady_rate(observation);
+        let (capacity, refuted_capacity) = known_capacity(observation, segment, steady);
         let sent = sum(|moment| moment.socket.info.bytes_sent.map(ByteCount::get));
         Self {
             observation,
             goodput: observation.goodput(),
-            steady: steady_rate(observation),
-            capacity: payload_capacity(observation, segment),
-            capacity_back: observation.path.as_ref().and_then(|path| capacity(&path.with_acknowledgements)),
+            steady,
+            capacity,
+            refuted_capacity,
+            capacity_back: observation.path.as_ref().and_then(|path| capacity_of(&path.with_acknowledgements)),
             base: smallest.chain(of_path).min(),
             loaded: median(times.iter().copied()).zip(percentile_95(times)),
             segment,
@@ -174,12 +191,38 @@ impl<'o> TransferEvidence<'o> {
         Some(self.capacity? * self.base?)
     }
 
-    /// Returns the queueing delay under load (round trip less the smallest one): median and 95th percentile.
+    /// Returns the usual round trip at rest: the smallest one, or the median of an idle path whose delay varies by
+    /// itself. Other traffic's queue at rest is no part of it.
+    #[must_use]
+    pub fn rest(&self) -> Option<Duration> {
+        let base = self.base?;
+        let path = self.observation.path.as_ref();
+        let is_shared = self.path().and_then(|path| path.capacity.as_ref()?.shared).unwrap_or(false);
+        let usual = path.and_then(|path| path.usual_round_trip).map(|(median, _)| median).filter(|_| !is_shared);
+        Some(usual.map_or(base, |usual| usual.max(base)))
+    }
+
+    /// Returns the queueing delay under load (round trip less the one at rest): median and 95th percentile.
     #[must_use]
     pub fn queueing(&self) -> Option<(Duration, Duration)> {
         let (median, high) = self.loaded?;
-        let base = self.base?;
-        Some((median.saturating_sub(base), high.saturating_sub(base)))
+        let rest = self.rest()?;
+        Some((median.saturating_sub(rest), high.saturating_sub(rest)))
+    }
+
+    /// True when the path has a queue most of the time, and no host holds the transfer back: then the path is full at
+    /// the transfer's own rate, whatever its capacity.
+    #[must_use]
+    pub fn has_standing_queue(&self) -> bool {
+        let states = super::states::shares(self);
+        let queued = time_in(&states, &[SenderState::Queueing, SenderState::Recovery]);
+        let held =
+            time_in(&states, &[SenderState::Application, SenderState::SendBuffer, SenderState::ReceiveWindow]);
+        let has_queue = self
+            .queueing()
+            .zip(self.rest())
+            .is_some_and(|((median, _), rest)| median > MIN_QUEUE_DELAY && median > rest.mul_f64(MIN_QUEUE_SHARE));
+        has_queue && queued >= MIN_QUEUED_SHARE && held <= MAX_HELD_SHARE
     }
 
     /// Returns the share of the capacity that the transfer used in its second half.
@@ -193,7 +236,7 @@ impl<'o> TransferEvidence<'o> {
     /// the capacity, or 95 % where it limits most of the time.
     #[must_use]
     pub fn fills_path_despite(&self, limited: Ratio) -> bool {
-        self.used().is_some_and(|used| used >= if limited.get() >= 0.5 { MIN_FULL_SHARE_LIMITED } else { FULL })
+        self.used().is_some_and(|used| used >= if limited.get() >= 0.5 { FULL_DESPITE_ALL } else { FULL })
     }
 
     /// True when all written data has been sent: less than a segment waits.
@@ -228,10 +271,10 @@ impl<'o> TransferEvidence<'o> {
         pair.is_some_and(|(flight, window)| flight.as_f64() < window.as_f64() * 0.9)
     }
 
-    /// True when the transfer is known to fill the path.
+    /// True when the transfer is known to fill the path, so that no removal of a cause would gain anything.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.used().is_some_and(|used| used >= FULL)
+        self.used().map_or_else(|| self.has_standing_queue(), |used| used >= FULL_DESPITE_ALL)
     }
 
     /// True when the sender sends one receive window per round trip, without losses.
@@ -247,7 +290,7 @@ impl<'o> TransferEvidence<'o> {
     #[must_use]
     pub fn loses_without_queue(&self) -> bool {
         let lost = self.retransmits.is_some_and(|count| count.get() > 0);
-        let queue = self.queueing().zip(self.base).is_some_and(|((median, _), base)| median > base.mul_f64(0.3));
+        let queue = self.queueing().zip(self.rest()).is_some_and(|((median, _), rest)| median > rest.mul_f64(0.3));
         lost && !queue && !self.is_full()
     }
 
@@ -339,13 +382,30 @@ fn setting(host: Option<&HostEvidence>, name: &str) -> Option<Vec<u64>> {
     host?.settings.get(name)?.split_ascii_whitespace().map(|word| word.parse().ok()).collect()
 }
 
-fn capacity(direction: &linerate_model::path::PathDirection) -> Option<BitRate> {
+fn capacity_of(direction: &linerate_model::path::PathDirection) -> Option<BitRate> {
     direction.capacity.as_ref().map(|capacity| BitRate::from_bits_per_second(capacity.bits_per_second))
+}
+
+/// Returns the payload part of the capacity, and of one that the transfer refutes: it cannot carry more than the path.
+/// A lower bound that the transfer reaches is no capacity either.
+fn known_capacity(
+    observation: &TransferObservation,
+    segment: Option<Mss>,
+    steady: BitRate,
+) -> (Option<BitRate>, Option<BitRate>) {
+    let Some(capacity) = payload_capacity(observation, segment) else { return (None, None) };
+    let measured = observation.path.as_ref().and_then(|path| path.with_data.capacity.as_ref());
+    let share = steady.bits_per_second() / capacity.bits_per_second().max(1.0);
+    match measured.is_some_and(|capacity| capacity.at_least) {
+        true if share >= FULL => (None, None),
+        false if share > MAX_CAPACITY_SHARE => (None, Some(capacity)),
+        _ => (Some(capacity), None),
+    }
 }
 
 /// Returns the payload part of the IP layer's capacity for segments of this size.
 fn payload_capacity(observation: &TransferObservation, segment: Option<Mss>) -> Option<BitRate> {
-    let whole = capacity(&observation.path.as_ref()?.with_data)?;
+    let whole = capacity_of(&observation.path.as_ref()?.with_data)?;
     let bytes = f64::from(segment.map_or(1448, Mss::get));
     let info = observation.connections.first().and_then(|connection| connection.sender.last());
     let stamps = info.and_then(|moment| moment.socket.info.timestamps) != Some(false);

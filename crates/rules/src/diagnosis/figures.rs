@@ -21,6 +21,8 @@ fn share(ratio: Option<Ratio>) -> Option<f64> {
 /// Returns all figures with their names.
 pub(super) fn named_figures(evidence: &TransferEvidence<'_>) -> Vec<(&'static str, Option<f64>)> {
     let shares = evidence.shares.as_ref();
+    let losses = evidence.losses();
+    let count = |events| SegmentCount::new(events).as_f64();
     let sender = evidence.sender();
     let flag = |flag: Option<bool>| flag.map(|flag| if flag { 1.0 } else { 0.0 });
     vec![
@@ -56,6 +58,10 @@ pub(super) fn named_figures(evidence: &TransferEvidence<'_>) -> Vec<(&'static st
         ("application_limited_share", share(evidence.application_limited)),
         ("retransmitted_share", share(evidence.retransmitted)),
         ("retransmits", evidence.retransmits.map(SegmentCount::as_f64)),
+        ("loss_events_after_queue", Some(count(losses.queue))),
+        ("loss_events_at_full_window", Some(count(losses.window))),
+        ("loss_events_at_random", Some(count(losses.random))),
+        ("spurious_share", share(evidence.spurious())),
         ("segments", evidence.segments.map(SegmentCount::as_f64)),
         ("longest_stall_seconds", Some(evidence.longest_stall.as_secs_f64())),
         ("reordering_seen", sender.and_then(|info| info.reordering_seen).map(SegmentCount::as_f64)),

@@ -1,18 +1,24 @@
-//! Diagnosis of a transfer's limit: an ordered table of rules over the observations of both ends.
+//! Diagnosis of a transfer's limit: rules over the observations of both ends, ranked by what each cause costs.
 //!
-//! [`TransferEvidence`] is computed once from an observation; each rule of [`RULES`] checks it and returns a verdict, or none.
-//! The first match is the main verdict; later ones are additional findings. The order is that in which one cause hides
-//! another: a program that paces itself leaves windows half used, a small window leaves the path's queue empty.
+//! [`TransferEvidence`] is computed once from an observation; each rule of [`RULES`] checks it and returns a verdict, or
+//! none. [`counterfactual`] estimates the goodput without each cause found, and [`ranking`] puts the one first whose
+//! removal gains most.
 
 mod bounds;
+mod cost;
+mod counterfactual;
 mod evidence;
 mod figures;
+mod losses;
+mod ranking;
 mod remedy;
 mod rules;
 mod states;
 mod text;
 
-use linerate_model::diagnosis::{Cause, CauseLocation, DiagnosisVerdict, TransferDiagnosis, TransferObservation};
+use linerate_model::diagnosis::{CauseLocation, DiagnosisVerdict, TransferDiagnosis, TransferObservation};
+
+use bounds::{BoundKind, ResourceBound};
 
 pub use evidence::TransferEvidence;
 pub use rules::RULES;
@@ -41,26 +47,47 @@ impl DiagnosisRule {
 #[must_use]
 pub fn diagnose(observation: &TransferObservation) -> TransferDiagnosis {
     let evidence = TransferEvidence::from_observation(observation);
+    let (bounds, refuted) = bounds::bounds(&evidence);
+    let contradictions = contradictions(&evidence, &refuted);
+    let mut verdicts = ranking::ranked(&evidence, found(&evidence), &bounds, contradictions.is_empty());
+    if let Some(first) = verdicts.first_mut() {
+        first.advice.extend(remedy::advice(first.cause, &evidence));
+    }
+    let cost = verdicts.first().and_then(|first| cost::cost(first.cause, &evidence));
+    let own = cost.map_or(&[BoundKind::Path][..], |cost| cost.own);
+    TransferDiagnosis {
+        states: states::shares(&evidence),
+        goodput: evidence.goodput,
+        next: bounds::next(&bounds, own),
+        bounds: bounds.into_iter().map(|one| one.bound).collect(),
+        contradictions,
+        verdicts,
+    }
+}
+
+/// Returns the verdicts of all rules that match. An unknown cause is only reported when no other rule matched.
+fn found(evidence: &TransferEvidence<'_>) -> Vec<DiagnosisVerdict> {
     let mut verdicts: Vec<DiagnosisVerdict> = Vec::new();
-    for verdict in RULES.iter().filter_map(|rule| (rule.check)(&evidence)) {
-        // An unknown cause is only reported when no other rule matched.
+    for verdict in RULES.iter().filter_map(|rule| (rule.check)(evidence)) {
         let is_news = verdict.cause.location() != CauseLocation::Unknown || verdicts.is_empty();
         if is_news && verdicts.iter().all(|earlier| earlier.cause != verdict.cause) {
             verdicts.push(verdict);
         }
     }
-    if let Some(first) = verdicts.first_mut() {
-        first.advice.extend(remedy::advice(first.cause, &evidence));
-    }
-    let bounds = bounds::bounds(&evidence);
-    let cause = verdicts.first().map_or(Cause::Unclear, |verdict| verdict.cause);
-    TransferDiagnosis {
-        states: states::shares(&evidence),
-        goodput: evidence.goodput,
-        next: bounds::next(&bounds, cause),
-        bounds: bounds.into_iter().map(|(_, bound)| bound).collect(),
-        verdicts,
-    }
+    verdicts
+}
+
+/// Returns the figures that the transfer refutes, each in one sentence.
+fn contradictions(evidence: &TransferEvidence<'_>, refuted: &[ResourceBound]) -> Vec<String> {
+    let steady = text::rate(evidence.steady);
+    let capacity = evidence.refuted_capacity.map(|capacity| {
+        format!("the path measurement reported {} of payload, but the transfer reached {steady}", text::rate(capacity))
+    });
+    // The response to losses is a mean over many of them: a single transfer may reach more.
+    let bounds = refuted.iter().filter(|one| !matches!(one.kind, BoundKind::Loss | BoundKind::Path)).map(|one| {
+        format!("{} would allow {}, but the transfer reached {steady}", one.bound.name, text::rate(one.bound.rate))
+    });
+    capacity.into_iter().chain(bounds).collect()
 }
 
 /// Returns the figures that the rules checked, by name with unit.

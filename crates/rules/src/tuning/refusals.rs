@@ -26,6 +26,7 @@ pub(super) fn reason(cause: Cause) -> &'static str {
         Cause::NotEnoughData | Cause::Unclear => {
             "The limit is unknown: nothing is changed on a guess. Measure for longer, and with linerate at both ends."
         }
+        Cause::Outage => "The path itself stopped: no setting of a host carries data over a link that is down.",
         Cause::PathDead => "Nothing arrives: check routes and firewalls first.",
         Cause::Bufferbloat => {
             "The path's own queue is the cause: shape below the bottleneck's rate (`linerate shape DEV --up RATE \

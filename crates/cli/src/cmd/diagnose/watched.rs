@@ -87,6 +87,7 @@ fn print_and_record(arguments: &DiagnoseArguments, begun: &RunStart, watched: &W
         goodput_bits_per_second: Some(diagnosis.goodput.bits_per_second()),
         bounds: diagnosis.bounds.iter().map(ThroughputLimit::from).collect(),
         next: diagnosis.next.as_ref().map(ThroughputLimit::from),
+        contradictions: diagnosis.contradictions.clone(),
         figures: figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         path: None,
         unknown: vec![unknown("far"), unknown("path")],

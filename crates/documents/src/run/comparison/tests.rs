@@ -32,6 +32,7 @@ fn run(figures: Vec<RunFigure>) -> RunDocument {
         goodput_bits_per_second: None,
         bounds: Vec::new(),
         next: None,
+        contradictions: Vec::new(),
         figures: std::collections::BTreeMap::new(),
         path: None,
         unknown: Vec::new(),

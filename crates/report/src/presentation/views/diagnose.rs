@@ -2,6 +2,7 @@
 
 use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument};
 use linerate_model::diagnosis::CauseLocation;
+use linerate_units::BitRate;
 
 use super::path;
 use crate::presentation::{BadgeTone, Presentation, Quantity, ReportTable, TableCell, VerdictBadge};
@@ -15,7 +16,8 @@ pub(super) fn complete(presentation: &mut Presentation<'_>, document: &DiagnoseD
         presentation.notes.extend(path.notes.iter().cloned());
     }
     let reasons = document.unknown.iter().map(|unknown| format!("{}: {}.", unknown.key, unknown.reason));
-    presentation.notes.extend(document.notes.iter().cloned().chain(reasons));
+    let contradictions = document.contradictions.iter().map(|text| format!("Not used: {text}."));
+    presentation.notes.extend(document.notes.iter().cloned().chain(contradictions).chain(reasons));
 }
 
 fn badge(verdict: &CauseVerdict) -> VerdictBadge {
@@ -38,6 +40,11 @@ pub(super) fn evidence(document: &DiagnoseDocument) -> Option<ReportTable> {
     for line in &first.evidence {
         let (name, value) = line.split_once(": ").unwrap_or((line, ""));
         table.push_row(name, vec![TableCell::text(value)]);
+    }
+    if let Some(without) = &first.without {
+        let rate = |rate: BitRate| Quantity::bits_per_second(rate.bits_per_second()).display_text();
+        let text = format!("{} ({} to {})", rate(without.expected), rate(without.low), rate(without.high));
+        table.push_row("estimated goodput without this cause", vec![TableCell::text(text)]);
     }
     table.non_empty()
 }
@@ -79,11 +86,17 @@ fn bounds(document: &DiagnoseDocument) -> Option<ReportTable> {
 
 /// Further verdicts.
 fn further_verdicts(document: &DiagnoseDocument) -> Option<ReportTable> {
-    let mut table = ReportTable::new("others", "Further verdicts", &["Cause", "Confidence", "Figures"]);
+    let columns = ["Cause", "Goodput without", "Confidence", "Figures"];
+    let mut table = ReportTable::new("others", "Further verdicts", &columns);
     for verdict in document.verdicts.iter().skip(1) {
+        let without = verdict.without.map(|without| Quantity::bits_per_second(without.expected.bits_per_second()));
         table.push_row(
             verdict.cause.to_string(),
-            vec![TableCell::text(verdict.confidence.name()), TableCell::text(&verdict.text)],
+            vec![
+                without.map_or_else(|| TableCell::text("–"), TableCell::Value),
+                TableCell::text(verdict.confidence.name()),
+                TableCell::text(&verdict.text),
+            ],
         );
     }
     table.non_empty()

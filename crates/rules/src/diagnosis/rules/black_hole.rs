@@ -4,6 +4,8 @@ use core::time::Duration;
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
+use linerate_units::ByteCount;
+
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
 use super::super::text::{VerdictBuilder, time, verdict};
@@ -12,6 +14,9 @@ use super::super::text::{VerdictBuilder, time, verdict};
 const MIN_STALL: Duration = Duration::from_millis(400);
 /// IPv4's 20 bytes and TCP's 32.
 const HEADER_BYTES: u64 = 52;
+
+/// Received bytes from which data are flowing.
+const FLOWING: ByteCount = ByteCount::new(200_000);
 
 /// Packets above a certain size vanish on the path, and the transfer stalled or its segments shrank.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -30,6 +35,10 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let vanish = missing.zip(segments).is_some_and(|(bytes, segments)| segments >= bytes);
     let doubled = evidence.sender().and_then(|info| info.backoff).is_some_and(|times| times >= 2);
     let nothing = evidence.observation.received.get() < 20_000;
+    // Segments of that size that are acknowledged did not vanish: the probes were lost to something else.
+    if vanish && !stalled && evidence.observation.received >= FLOWING {
+        return None;
+    }
     let confidence = match (missing.is_some(), stalled) {
         (true, true) => Confidence::High,
         (true, false) if vanish => Confidence::Medium,

@@ -6,6 +6,8 @@ use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
 use super::super::text::{VerdictBuilder, percent, percent_of, size, time, verdict};
 
+/// Share of the loss events at a full window from which the buffer is a cause.
+const MIN_WINDOW_SHARE: f64 = 0.2;
 /// Share of the bandwidth-delay product from which the window itself causes the losses.
 const MIN_REACHED_SHARE: f64 = 0.9;
 
@@ -27,7 +29,9 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let reached = evidence
         .bandwidth_delay_product()
         .is_some_and(|product| flight.as_f64() >= product.as_f64() * MIN_REACHED_SHARE);
-    if !reached && !at_the_start {
+    let losses = evidence.losses();
+    let recurs = losses.share(losses.window).is_some_and(|share| share.get() >= MIN_WINDOW_SHARE);
+    if !at_the_start && !(reached && recurs) {
         return None;
     }
     let queue = evidence.queueing().map_or("not measured".to_owned(), |(_, high)| time(high));
@@ -41,6 +45,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         verdict(Cause::BufferTooSmall, Confidence::Medium, text)
             .figure("bandwidth-delay product", evidence.bandwidth_delay_product().map(size))
             .figure("path utilisation", evidence.used().map(percent_of))
+            .figure("losses at that window", losses.share(losses.window).map(percent))
             .figure("retransmitted", evidence.retransmitted.map(percent))
             .advice(
                 "pacing spreads the bursts that the buffer cannot hold (`fq`, BBR); several connections fill each \

@@ -5,6 +5,7 @@ use linerate_units::SegmentCount;
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
+use super::super::losses::MIN_RANDOM_SHARE;
 use super::super::text::{VerdictBuilder, percent, verdict};
 
 /// Losses per episode from which they are bursts.
@@ -20,6 +21,10 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if !evidence.loses_without_queue() {
+        return None;
+    }
+    let losses = evidence.losses();
+    if losses.share(losses.random).is_some_and(|share| share.get() < MIN_RANDOM_SHARE) {
         return None;
     }
     let episodes = evidence.episodes()?;

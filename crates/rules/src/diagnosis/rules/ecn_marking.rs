@@ -21,9 +21,17 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         return None;
     }
     let used = evidence.used().map(percent_of);
-    let text = format!(
-        "The path is full, and its queue signals congestion with marks instead of drops: {marks} segments were marked."
-    );
+    let text = if evidence.is_full() {
+        format!(
+            "The path is full, and its queue signals congestion with marks instead of drops: {marks} segments were \
+                marked."
+        )
+    } else {
+        format!(
+            "A queue marks packets before the path is full: {marks} segments were marked, and the sender slows down at \
+                each."
+        )
+    };
     Some(
         verdict(Cause::EcnMarking, Confidence::High, text)
             .figure("path utilisation", used)

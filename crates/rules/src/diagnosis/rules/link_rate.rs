@@ -21,7 +21,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 };
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    let used = evidence.used()?;
+    let Some(used) = evidence.used() else { return by_its_queue(evidence) };
     // While a window recovers from slow start's overshoot, the queue shows that the path is full.
     let has_queue = evidence
         .queueing()
@@ -41,5 +41,20 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
             .figure("path utilisation", Some(percent_of(used)))
             .figure("queueing", evidence.queueing().map(|(median, _)| time(median)))
             .figure("retransmitted", evidence.retransmitted.map(percent)),
+    )
+}
+
+/// Without a capacity, a queue that stays shows that the path is full.
+fn by_its_queue(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
+    let (median, _) = evidence.queueing().filter(|_| evidence.has_standing_queue())?;
+    let text = format!(
+        "The path is full: at {} it has a persistent queue of {}. No host setting would make this faster.",
+        rate(evidence.steady),
+        time(median)
+    );
+    Some(
+        verdict(Cause::LinkRate, Confidence::Medium, text)
+            .figure("retransmitted", evidence.retransmitted.map(percent))
+            .advice("`linerate diagnose HOST` measures the path's capacity as well"),
     )
 }

@@ -5,6 +5,7 @@ use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
+use super::super::losses::MIN_RANDOM_SHARE;
 use super::super::text::{VerdictBuilder, rate, time, verdict};
 
 /// Packets are lost without a preceding queue, and the rate matches the loss-limited rate of the congestion control.
@@ -18,6 +19,10 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if !evidence.loses_without_queue() {
+        return None;
+    }
+    let losses = evidence.losses();
+    if losses.share(losses.random).is_some_and(|share| share.get() < MIN_RANDOM_SHARE) {
         return None;
     }
     let loss = evidence.retransmitted?;

@@ -1,4 +1,4 @@
-//! The rules, one per file, in the order in which they are checked.
+//! The rules, one per file.
 
 mod application;
 mod asymmetric;
@@ -19,6 +19,7 @@ mod kernel_memory;
 mod link_rate;
 mod loss;
 mod not_enough_data;
+mod outage;
 mod path_dead;
 mod policer;
 mod receive_window;
@@ -39,10 +40,11 @@ mod window_scaling_off;
 
 use super::DiagnosisRule;
 
-/// All rules, in the order of the table.
+/// All rules. Their order decides nothing but ties: `ranking` compares what each cause costs.
 pub const RULES: &[DiagnosisRule] = &[
     black_hole::RULE,
     path_dead::RULE,
+    outage::RULE,
     kernel_memory::RULE,
     window_scaling_off::RULE,
     sack_off::RULE,

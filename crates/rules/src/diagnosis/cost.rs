@@ -1,0 +1,278 @@
+//! Cost of a cause: the part of the transfer that it takes, by the evidence.
+
+use linerate_analysis::formulas::loss_limited_rate;
+use linerate_model::diagnosis::{Cause, SenderState};
+use linerate_units::{BitRate, ByteCount, Ratio};
+
+use super::bounds::BoundKind;
+use super::counterfactual::time_in;
+use super::evidence::TransferEvidence;
+
+/// Share of the time from which a window or buffer limits all of it: the kernel's clock stops with each send.
+const MIN_WHOLE_SHARE: f64 = 0.5;
+
+/// Exponent of the loss rate in CUBIC's response function (RFC 9438 section 5.1).
+const CUBIC_EXPONENT: f64 = 0.75;
+/// The same of Reno (RFC 5348 section 3.1).
+const RENO_EXPONENT: f64 = 0.5;
+/// The same of BBR, which loss hardly slows.
+const BBR_EXPONENT: f64 = 0.05;
+
+/// Share of the receive window or of a rate from which a fixed rate is the limit.
+const MIN_REACHED_SHARE: f64 = 0.75;
+
+/// Part of a transfer that a cause takes. Rates in bits per second, shares from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum CostKind {
+    /// It holds the rate for this share of the time.
+    TimeShare { share: f64, rate: f64 },
+    /// Nothing is delivered for this share of the whole transfer.
+    Stalled { share: f64 },
+    /// It causes this share of the loss events, which act on the goodput by the congestion control's exponent, during
+    /// this share of the time; alone, it allows this rate.
+    LossShare { share: f64, exponent: f64, time: f64, alone: f64 },
+    /// It takes the same part of every byte.
+    EveryByte { gain: f64 },
+    /// Other traffic takes this rate.
+    OtherTraffic { rate: f64 },
+    /// The goodput would be the same.
+    Nothing,
+}
+
+/// Cost of one cause.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct CauseCost {
+    pub(super) cause: Cause,
+    pub(super) kind: CostKind,
+    /// Bounds that vanish with the cause.
+    pub(super) own: &'static [BoundKind],
+}
+
+impl CauseCost {
+    /// Share of the time or of the losses that the cause explains.
+    pub(super) const fn share(&self) -> f64 {
+        match self.kind {
+            CostKind::TimeShare { share, .. } | CostKind::Stalled { share } | CostKind::LossShare { share, .. } => share,
+            CostKind::EveryByte { .. } | CostKind::OtherTraffic { .. } | CostKind::Nothing => 0.0,
+        }
+    }
+
+    /// True when the other cause is the same limit by another name: it goes with this one.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        let windows = [Cause::ReceiveWindow, Cause::SocketBuffer, Cause::WindowScalingOff, Cause::SlowReader];
+        let losses = [
+            Cause::Loss,
+            Cause::BurstyLoss,
+            Cause::Corruption,
+            Cause::HostDrops,
+            Cause::SmallPackets,
+            Cause::CongestionControl,
+            Cause::Incast,
+        ];
+        let both = |group: &[Cause]| group.contains(&self.cause) && group.contains(&other.cause);
+        both(&windows) || both(&losses)
+    }
+}
+
+/// Returns the cost of a cause that was found; `None` for verdicts without a cause.
+pub(super) fn cost(cause: Cause, evidence: &TransferEvidence<'_>) -> Option<CauseCost> {
+    let costs = Costs::new(evidence);
+    let (kind, own): (CostKind, &'static [BoundKind]) = match cause {
+        Cause::NotEnoughData | Cause::Unclear | Cause::LinkRate => return None,
+        Cause::Application => (costs.idle(), &[BoundKind::Application]),
+        Cause::ApplicationPacing => (costs.whole(), &[BoundKind::Application]),
+        Cause::SocketPacing => (costs.whole(), &[BoundKind::Pacing]),
+        Cause::ReceiveWindow | Cause::WindowScalingOff | Cause::SlowReader => {
+            (costs.receive_window(), &[BoundKind::ReceiveWindow])
+        }
+        Cause::SendBuffer => (costs.send_buffer(), &[BoundKind::SendBuffer]),
+        Cause::SocketBuffer => (costs.either_buffer(), &[BoundKind::ReceiveWindow, BoundKind::SendBuffer]),
+        Cause::KernelMemory => (costs.memory(), &[BoundKind::ReceiveWindow, BoundKind::SendBuffer]),
+        Cause::Policer => (costs.policer(), &[BoundKind::Path]),
+        Cause::BlackHole | Cause::PathDead | Cause::Outage => (costs.stalled(), &[]),
+        Cause::SackOff => (costs.repairs(), &[BoundKind::Loss]),
+        Cause::Loss | Cause::BurstyLoss | Cause::Corruption | Cause::SmallPackets | Cause::CongestionControl => {
+            (costs.lost(costs.random), &[BoundKind::Loss])
+        }
+        Cause::HostDrops => (costs.lost(costs.dropped()), &[BoundKind::Loss]),
+        Cause::BufferTooSmall => (costs.lost(costs.at_the_window), &[BoundKind::Loss]),
+        Cause::Incast => (costs.lost(1.0), &[BoundKind::Loss]),
+        Cause::Reordering => (costs.lost(costs.spurious()), &[BoundKind::Loss]),
+        // A search meets the same traffic: it measures what that leaves.
+        Cause::CrossTraffic => (costs.others(), &[BoundKind::Path]),
+        Cause::Duplication => (costs.duplicated(), &[]),
+        Cause::EcnMarking => (costs.marked(), &[]),
+        Cause::Asymmetric => (costs.acknowledgements(), &[]),
+        Cause::ShortTransfer | Cause::SlowStartExit | Cause::SenderProcessor | Cause::ReceiverProcessor => {
+            (costs.whole(), &[])
+        }
+        Cause::TimestampsOff | Cause::EcnBleached | Cause::Bufferbloat | Cause::DelayVariation => {
+            (CostKind::Nothing, &[])
+        }
+    };
+    Some(CauseCost { cause, kind, own })
+}
+
+/// Figures that several costs share.
+struct Costs<'e, 'o> {
+    evidence: &'e TransferEvidence<'o>,
+    steady: f64,
+    states: Vec<(SenderState, Ratio)>,
+    /// Shares of the loss events without a queue, below and at the bandwidth-delay product.
+    random: f64,
+    at_the_window: f64,
+}
+
+impl<'e, 'o> Costs<'e, 'o> {
+    fn new(evidence: &'e TransferEvidence<'o>) -> Self {
+        let losses = evidence.losses();
+        let share = |events| losses.share(events).map_or(1.0, Ratio::get);
+        Self {
+            evidence,
+            steady: evidence.steady.bits_per_second(),
+            states: super::states::shares(evidence),
+            random: share(losses.random),
+            at_the_window: share(losses.window),
+        }
+    }
+
+    const fn whole(&self) -> CostKind {
+        self.for_share(1.0)
+    }
+
+    /// It holds the present rate for this share of the time; for all of it where that is most.
+    const fn for_share(&self, share: f64) -> CostKind {
+        CostKind::TimeShare { share: if share >= MIN_WHOLE_SHARE { 1.0 } else { share }, rate: self.steady }
+    }
+
+    fn share_of(&self, read: fn(&linerate_model::limit::LimitShares) -> Ratio) -> f64 {
+        self.evidence.shares.as_ref().map_or(0.0, |shares| read(shares).get())
+    }
+
+    fn idle(&self) -> CostKind {
+        let marked = self.evidence.application_limited.is_some_and(|share| share.get() >= MIN_WHOLE_SHARE);
+        if marked { self.whole() } else { self.for_share(self.share_of(|shares| shares.application)) }
+    }
+
+    fn receive_window(&self) -> CostKind {
+        let reader = self.evidence.unread.is_some_and(|unread| unread.get() >= 0.4);
+        if self.evidence.is_window_per_rtt() || reader {
+            return self.whole();
+        }
+        self.for_share(self.share_of(|shares| shares.receive_window))
+    }
+
+    fn send_buffer(&self) -> CostKind {
+        if self.evidence.is_send_buffer_full() {
+            return self.whole();
+        }
+        self.for_share(self.share_of(|shares| shares.send_buffer))
+    }
+
+    fn either_buffer(&self) -> CostKind {
+        let (one, other) = (self.receive_window(), self.send_buffer());
+        match (one, other) {
+            (CostKind::TimeShare { share, .. }, CostKind::TimeShare { share: more, .. }) if more > share => other,
+            _ => one,
+        }
+    }
+
+    /// Memory limits show as small windows, full buffers and stalls; without any of these figures, as all of the time.
+    fn memory(&self) -> CostKind {
+        let windows = self.share_of(|shares| shares.receive_window) + self.share_of(|shares| shares.send_buffer);
+        let stalls = time_in(&self.states, &[SenderState::Stalled, SenderState::Recovery]);
+        if windows + stalls > 0.0 { self.for_share((windows + stalls).min(1.0)) } else { self.whole() }
+    }
+
+    fn policer(&self) -> CostKind {
+        let found = self.evidence.path().and_then(|path| path.policer.as_ref());
+        let passed = found.and_then(|policer| policer.bits_per_second);
+        let is_reached = passed.is_none_or(|rate| self.steady >= MIN_REACHED_SHARE * rate);
+        let loses = self.evidence.retransmits.is_some_and(|count| !count.is_zero());
+        if is_reached || loses { self.whole() } else { CostKind::Nothing }
+    }
+
+    fn stalled(&self) -> CostKind {
+        let share = time_in(&self.states, &[SenderState::Stalled]);
+        CostKind::Stalled { share: if share > 0.0 { share } else { 1.0 } }
+    }
+
+    /// Repairs one segment per round trip: the time of stalls and recoveries, at least a round trip for each segment.
+    fn repairs(&self) -> CostKind {
+        let elapsed = self.evidence.observation.elapsed.as_secs_f64();
+        let round_trip = self.evidence.loaded.map_or(0.0, |(median, _)| median.as_secs_f64());
+        let segments = self.evidence.retransmits.map_or(0.0, |count| count.as_f64());
+        let connections = self.evidence.observation.connections.len().max(1) as u64;
+        let connections = ByteCount::new(connections).as_f64();
+        let least = if elapsed > 0.0 { segments * round_trip / elapsed / connections } else { 1.0 };
+        let seen = time_in(&self.states, &[SenderState::Stalled, SenderState::Recovery]);
+        // The window is small after each of them, too: as long again as the repair.
+        let share = (2.0 * least.max(seen)).min(1.0);
+        CostKind::TimeShare { share, rate: if share >= 1.0 { self.steady } else { 0.0 } }
+    }
+
+    fn exponent(&self) -> f64 {
+        match self.evidence.observation.congestion_control.as_deref() {
+            Some("reno") => RENO_EXPONENT,
+            Some(name) if name.starts_with("bbr") => BBR_EXPONENT,
+            _ => CUBIC_EXPONENT,
+        }
+    }
+
+    fn lost(&self, share: f64) -> CostKind {
+        let held = self.share_of(|shares| shares.application)
+            + self.share_of(|shares| shares.receive_window)
+            + self.share_of(|shares| shares.send_buffer);
+        let exponent = self.exponent();
+        let scaled = self.steady / share.max(1e-6).powf(exponent);
+        let alone = self.loss_limited(share).map_or(scaled, |rate| rate.max(scaled));
+        CostKind::LossShare { share, exponent, time: (1.0 - held).max(0.0), alone }
+    }
+
+    /// Rate that this share of the losses allows by the formula of the congestion control, over all connections.
+    fn loss_limited(&self, share: f64) -> Option<f64> {
+        let evidence = self.evidence;
+        let control = evidence.observation.congestion_control.as_deref()?;
+        let lost = Ratio::new(evidence.retransmitted?.get() * share).filter(|lost| lost.get() > 0.0)?;
+        let each = loss_limited_rate(control, evidence.segment?, evidence.base?, lost)?;
+        let connections = ByteCount::new(evidence.observation.connections.len() as u64).as_f64();
+        Some(each.bits_per_second() * connections)
+    }
+
+    fn dropped(&self) -> f64 {
+        let names = ["TcpExtTCPBacklogDrop", "TcpExtTCPOFODrop", "TcpExtRcvPruned", "TcpExtOfoPruned"];
+        let drops: u64 = names.iter().filter_map(|name| self.evidence.receiver_counter(name)).sum();
+        let sent = self.evidence.retransmits.map_or(0.0, |count| count.as_f64());
+        Ratio::of(ByteCount::new(drops).as_f64().min(sent), sent).map_or(1.0, Ratio::get)
+    }
+
+    fn spurious(&self) -> f64 {
+        self.evidence.spurious().map_or(0.0, Ratio::get)
+    }
+
+    fn others(&self) -> CostKind {
+        let observation = self.evidence.observation;
+        let ours = self.evidence.sent.unwrap_or(observation.received).as_f64();
+        let host = observation.receiver.as_ref();
+        let arrived = host.and_then(|host| host.interface_bytes).map(|(received, _)| ByteCount::new(received).as_f64());
+        let more = arrived.map_or(0.0, |arrived| (arrived / ours.max(1.0) - 1.05).max(0.0));
+        CostKind::OtherTraffic { rate: more * self.steady }
+    }
+
+    fn duplicated(&self) -> CostKind {
+        let share = self.evidence.path().and_then(|path| path.packets.as_ref()?.duplication).unwrap_or(0.0);
+        CostKind::EveryByte { gain: share }
+    }
+
+    fn marked(&self) -> CostKind {
+        if self.evidence.is_full() { CostKind::Nothing } else { self.whole() }
+    }
+
+    /// Acknowledgements limit where their rate fills the reverse direction: one for two segments, 66 bytes each.
+    fn acknowledgements(&self) -> CostKind {
+        let back = self.evidence.capacity_back.map(BitRate::bits_per_second);
+        let segment = self.evidence.segment.map(|segment| f64::from(segment.get()));
+        let allowed = back.zip(segment).map(|(back, segment)| back / 66.0 * 2.0 * segment);
+        if allowed.is_some_and(|allowed| self.steady >= MIN_REACHED_SHARE * allowed) { self.whole() } else { CostKind::Nothing }
+    }
+}

@@ -1,0 +1,133 @@
+//! Order of the verdicts: the cause whose removal gains most comes first, whatever its position in the table of rules.
+
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
+use linerate_units::Ratio;
+
+use super::TransferEvidence;
+use super::bounds::ResourceBound;
+use super::cost::{CauseCost, CostKind, cost};
+use super::counterfactual::{CostedVerdict, Counterfactuals, is_no_fault};
+
+/// Gain below which a cause costs nothing that one measurement could show.
+pub(super) const MIN_GAIN: f64 = 0.05;
+
+/// Relative difference between goodputs that an estimate cannot tell apart.
+const STEP: f64 = 0.025;
+
+/// Share of packets out of order from which a full path's reordering is worth a report.
+const MIN_REORDERED_SHARE: f64 = 0.01;
+
+/// Share of the largest gain from which another cause may as well be the first.
+const MIN_RIVAL_SHARE: f64 = 0.7;
+
+/// Returns the verdicts in their order, each with its share and its estimate.
+pub(super) fn ranked(
+    evidence: &TransferEvidence<'_>,
+    verdicts: Vec<DiagnosisVerdict>,
+    bounds: &[ResourceBound],
+    is_consistent: bool,
+) -> Vec<DiagnosisVerdict> {
+    let costed: Vec<CostedVerdict> = verdicts
+        .into_iter()
+        .map(|verdict| CostedVerdict { cost: cost(verdict.cause, evidence), verdict })
+        .collect();
+    let estimates = Counterfactuals::new(evidence, bounds, &costed);
+    let mut order: Vec<(f64, usize)> =
+        costed.iter().enumerate().map(|(index, one)| (rank(&estimates, one, evidence), index)).collect();
+    order.sort_by(|(one, first), (other, second)| step(*other).total_cmp(&step(*one)).then(first.cmp(second)));
+    let pair = needed_pair(&estimates, &order, evidence);
+    if let Some((one, other)) = pair {
+        order.sort_by_key(|(_, index)| (*index != one, *index != other));
+    }
+    let filled: Vec<Option<_>> = costed.iter().map(|one| estimates.without(one.cost.as_ref()?)).collect();
+    let gains: Vec<f64> = order.iter().map(|(rank, _)| *rank).collect();
+    let mut ranked: Vec<DiagnosisVerdict> =
+        order.iter().map(|(_, index)| with_cost(&costed[*index], filled[*index])).collect();
+    if let Some(first) = ranked.first_mut() {
+        first.confidence = confidence(first, &gains, evidence, is_consistent && pair.is_none());
+    }
+    if let (Some(_), [first, second, ..]) = (pair, ranked.as_mut_slice()) {
+        first.text.push_str(&format!(" Removing it alone gains little: so does {}.", second.cause.title()));
+    }
+    ranked
+}
+
+/// Gains that differ by less than an estimate can tell are equal: then the more specific name comes first, which is the
+/// order of the rules.
+fn step(gain: f64) -> f64 {
+    (gain.max(-0.9).ln_1p() / STEP.ln_1p()).round()
+}
+
+fn with_cost(
+    costed: &CostedVerdict,
+    without: Option<linerate_model::diagnosis::GoodputEstimate>,
+) -> DiagnosisVerdict {
+    let share = costed.cost.as_ref().map(CauseCost::share).filter(|share| *share > 0.0).and_then(Ratio::new);
+    DiagnosisVerdict { share, without, ..costed.verdict.clone() }
+}
+
+/// Gain where it counts; below that faults that cost nothing come before the path that is full, and everything else
+/// after it.
+fn rank(estimates: &Counterfactuals<'_>, one: &CostedVerdict, evidence: &TransferEvidence<'_>) -> f64 {
+    let Some(cost) = &one.cost else { return 0.0 };
+    let gain = estimates.gain(&[cost]);
+    if gain >= MIN_GAIN {
+        return gain;
+    }
+    if is_fault_of_a_full_path(cost, evidence) || !evidence.is_full() { MIN_GAIN * 0.5 + gain * 0.5 } else { gain - MIN_GAIN }
+}
+
+/// True for causes that are worth a report although they take nothing from this transfer.
+fn is_fault_of_a_full_path(cost: &CauseCost, evidence: &TransferEvidence<'_>) -> bool {
+    let reordered = evidence.path().and_then(|path| path.packets.as_ref()?.reordering).unwrap_or(0.0);
+
+    matches!(cost.kind, CostKind::Nothing | CostKind::EveryByte { .. }) && cost.cause != Cause::Policer
+        || cost.cause == Cause::Asymmetric
+        || cost.cause == Cause::Reordering && reordered >= MIN_REORDERED_SHARE
+}
+
+/// Two causes that hold the transfer at the same rate, so that only the removal of both gains.
+fn needed_pair(
+    estimates: &Counterfactuals<'_>,
+    order: &[(f64, usize)],
+    evidence: &TransferEvidence<'_>,
+) -> Option<(usize, usize)> {
+    if evidence.is_full() || order.first().is_none_or(|(gain, _)| *gain >= MIN_GAIN) {
+        return None;
+    }
+    let costs: Vec<(usize, &CauseCost)> =
+        order.iter().filter_map(|(_, index)| Some((*index, estimates.all[*index].cost.as_ref()?))).collect();
+    let pairs = costs.iter().enumerate().flat_map(|(place, one)| costs[place + 1..].iter().map(move |other| (one, other)));
+    let gains = pairs.filter(|(one, other)| !one.1.covers(other.1)).map(|(one, other)| {
+        (estimates.gain(&[one.1, other.1]), (one.0, other.0))
+    });
+    gains.filter(|(gain, _)| *gain >= MIN_GAIN).max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, pair)| pair)
+}
+
+/// Confidence of the first verdict: its rule's own, less where another cause may gain as much, where nothing gains, or
+/// where a figure contradicts the measurement.
+fn confidence(
+    first: &DiagnosisVerdict,
+    gains: &[f64],
+    evidence: &TransferEvidence<'_>,
+    is_certain: bool,
+) -> Confidence {
+    let gain = gains.first().copied().unwrap_or_default();
+    let rival = gains.get(1).copied().unwrap_or_default();
+    // Other traffic to the receiver need not cross the bottleneck.
+    let may_be_apart = first.cause == Cause::CrossTraffic && evidence.is_full();
+    let most = if may_be_apart {
+        Confidence::Medium
+    } else if is_no_fault(first.cause) {
+        let losses = evidence.losses();
+        let is_doubtful = !evidence.is_full() && losses.random + losses.window > 0;
+        if is_doubtful { Confidence::Medium } else { Confidence::High }
+    } else if gain >= MIN_GAIN && rival >= MIN_RIVAL_SHARE * gain {
+        Confidence::Medium
+    } else if gain < MIN_GAIN && !evidence.is_full() {
+        Confidence::Low
+    } else {
+        Confidence::High
+    };
+    first.confidence.min(most).min(if is_certain { Confidence::High } else { Confidence::Medium })
+}
