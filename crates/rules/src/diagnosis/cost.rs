@@ -103,9 +103,8 @@ pub(super) fn cost(cause: Cause, evidence: &TransferEvidence<'_>) -> Option<Caus
         Cause::Duplication => (costs.duplicated(), &[]),
         Cause::EcnMarking => (costs.marked(), &[]),
         Cause::Asymmetric => (costs.acknowledgements(), &[]),
-        Cause::ShortTransfer | Cause::SlowStartExit | Cause::SenderProcessor | Cause::ReceiverProcessor => {
-            (costs.whole(), &[])
-        }
+        Cause::SlowStartExit => (costs.for_share(1.0 - costs.held()), &[]),
+        Cause::ShortTransfer | Cause::SenderProcessor | Cause::ReceiverProcessor => (costs.whole(), &[]),
         Cause::TimestampsOff | Cause::EcnBleached | Cause::Bufferbloat | Cause::DelayVariation => {
             (CostKind::Nothing, &[])
         }
@@ -147,6 +146,17 @@ impl<'e, 'o> Costs<'e, 'o> {
 
     fn share_of(&self, read: fn(&linerate_model::limit::LimitShares) -> Ratio) -> f64 {
         self.evidence.shares.as_ref().map_or(0.0, |shares| read(shares).get())
+    }
+
+    /// Share of the time in which a host holds the transfer back, not the congestion window.
+    fn held(&self) -> f64 {
+        let shares = [
+            self.share_of(|shares| shares.application),
+            self.share_of(|shares| shares.receive_window),
+            self.share_of(|shares| shares.send_buffer),
+        ];
+        let window = if self.evidence.is_window_per_rtt() { 1.0 } else { 0.0 };
+        shares.iter().sum::<f64>().max(window).min(1.0)
     }
 
     fn idle(&self) -> CostKind {
@@ -220,9 +230,7 @@ impl<'e, 'o> Costs<'e, 'o> {
     }
 
     fn lost(&self, share: f64) -> CostKind {
-        let held = self.share_of(|shares| shares.application)
-            + self.share_of(|shares| shares.receive_window)
-            + self.share_of(|shares| shares.send_buffer);
+        let held = self.held();
         let exponent = self.exponent();
         let scaled = self.steady / share.max(1e-6).powf(exponent);
         let alone = self.loss_limited(share).map_or(scaled, |rate| rate.max(scaled));
