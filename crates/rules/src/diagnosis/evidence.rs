@@ -400,6 +400,8 @@ fn shares(connections: &[ObservedConnection]) -> Option<LimitShares> {
         network: mean(|shares| shares.network)?,
         sender_cpu: connections.iter().filter_map(|connection| connection.sender_processor).max(),
         receiver_cpu: connections.iter().filter_map(|connection| connection.receiver_processor).max(),
+        sender_wait: connections.iter().filter_map(|connection| connection.sender_wait).max(),
+        receiver_wait: connections.iter().filter_map(|connection| connection.receiver_wait).max(),
     })
 }
 
