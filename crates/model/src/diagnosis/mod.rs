@@ -335,6 +335,8 @@ pub struct TransferDiagnosis {
     pub bounds: Vec<ThroughputBound>,
     /// Next bound, if the cause of the first verdict were removed.
     pub next: Option<ThroughputBound>,
+    /// Observations that a reader may take for a limit and that are none, each a sentence.
+    pub notes: Vec<String>,
 }
 
 impl TransferDiagnosis {

@@ -7,6 +7,8 @@
 mod bounds;
 mod evidence;
 mod figures;
+mod host_load;
+mod own_queue;
 mod remedy;
 mod rules;
 mod states;
@@ -59,6 +61,7 @@ pub fn diagnose(observation: &TransferObservation) -> TransferDiagnosis {
         goodput: evidence.goodput,
         next: bounds::next(&bounds, cause),
         bounds: bounds.into_iter().map(|(_, bound)| bound).collect(),
+        notes: host_load::notes(&evidence, &verdicts),
         verdicts,
     }
 }

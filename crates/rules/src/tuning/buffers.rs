@@ -238,6 +238,7 @@ pub(crate) fn measured_buffer_need(observation: &TransferObservation, buffer: So
         goodput: BitRate::ZERO,
         bounds: Vec::new(),
         next: None,
+        notes: Vec::new(),
     };
     let inputs =
         TuningInputs::from_measurement(TuningGoal::WanBulk, (TuningHost::default(), None), observation, unexplained);

@@ -47,6 +47,7 @@ pub(super) fn diagnosed(mut inputs: TuningInputs, cause: Cause) -> TuningInputs 
         goodput: inputs.seen.goodput.unwrap_or_default(),
         bounds: Vec::new(),
         next: None,
+        notes: Vec::new(),
     });
     inputs
 }
