@@ -573,7 +573,7 @@ impl<'a> ClientDriver<'a> {
             }
             ExtensionMessage::End(end) => {
                 far.overlapping_tests = end.overlapping_tests;
-                far.host.clone_from(&end.host);
+                far.host = end.host.as_deref().cloned();
                 self.peer.end = Some(end);
             }
         }

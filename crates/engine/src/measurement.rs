@@ -7,14 +7,12 @@ use std::io;
 use std::sync::Arc;
 
 use linerate_model::far::HostEvidence;
-use linerate_model::host::processors::ProcessorTicks;
 use linerate_model::parameters::{EndCondition, TestParameters, TestProtocol};
 use linerate_model::sample::{IntervalReport, StreamInterval};
 use linerate_model::stream::StreamRole;
 use linerate_sys::clock::{self, CpuTime};
-use linerate_sys::host;
 use linerate_sys::options;
-use linerate_units::{ByteCount, MonotonicTime, Ratio};
+use linerate_units::{ByteCount, MonotonicTime};
 
 use crate::host_watch::HostWatch;
 use crate::stream::{ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase};
@@ -49,9 +47,6 @@ pub(crate) struct TestMeasurement {
     /// True when the senders had finished before the end: their files had been sent.
     ended_by_files: bool,
     driver_cpu: CpuTime,
-    host_at_start: Option<ProcessorTicks>,
-    /// Share of all processors of this host that was busy during the test.
-    pub(crate) host_busy: Option<Ratio>,
     /// Watch on this host, where details were requested.
     host: Option<HostWatch>,
     host_evidence: Option<HostEvidence>,
@@ -89,8 +84,6 @@ impl TestMeasurement {
             ended: None,
             ended_by_files: false,
             driver_cpu: clock::thread_cpu_usage(),
-            host_at_start: host::processor_ticks(),
-            host_busy: None,
             host: None,
             host_evidence: None,
             progress: (now, ByteCount::ZERO),
@@ -130,6 +123,9 @@ impl TestMeasurement {
         }
         if now >= self.next_sample {
             self.streams.iter_mut().for_each(TrackedStream::sample);
+            if let Some(host) = &mut self.host {
+                host.sample(now);
+            }
             self.next_sample = now + self.pace.sampling;
         }
         if self.counting_since.is_none() && now >= self.started + self.parameters.omit {
@@ -157,9 +153,7 @@ impl TestMeasurement {
         self.shared.stop();
         let now = self.await_last_writes();
         self.ended = Some(now);
-        let ticks = self.host_at_start.zip(host::processor_ticks());
-        self.host_busy = ticks.and_then(|(start, end)| end.since(&start).busy());
-        self.host_evidence = self.host.take().map(|host| host.finish(self.host_busy));
+        self.host_evidence = self.host.take().map(HostWatch::finish);
         self.shared.stop();
         if self.parameters.protocol == TestProtocol::Udp {
             // Bytes of a sender's current write leave after this moment and count: the receiver counts them, too.

@@ -92,14 +92,16 @@ pub(crate) fn far_end(measurement: &TestMeasurement, overlapping_tests: u64) -> 
         extension::StreamEnd {
             stream: tracked.stream.description.id,
             tcp_info: tracked.last_info().cloned(),
-            limits: tracked.limits(elapsed, measurement.host_busy).filter(|_| role == StreamRole::Sender),
+            limits: tracked.limits(elapsed).filter(|_| role == StreamRole::Sender),
             thread_cpu: tracked.thread_cpu(),
+            thread_wait: tracked.thread_wait(),
             duplicates: received.and_then(|received| received.duplicates),
             out_of_order: received.and_then(|received| received.out_of_order),
             dropped_in_host: received.and_then(|received| received.dropped_in_host),
         }
     });
-    extension::End { streams: streams.collect(), overlapping_tests, host: measurement.host_evidence().cloned() }
+    let host = measurement.host_evidence().cloned().map(Box::new);
+    extension::End { streams: streams.collect(), overlapping_tests, host }
 }
 
 /// This end's report, merged with the peer's data.
@@ -174,18 +176,25 @@ fn tcp_report(
     end: Option<&extension::StreamEnd>,
 ) -> TcpReport {
     let elapsed = measurement.elapsed(linerate_sys::clock::monotonic_now());
-    let mut report = tracked.tcp_report(elapsed, measurement.host_busy);
-    let far_load = end.and_then(|end| Ratio::of(end.thread_cpu?.as_secs_f64(), elapsed.as_secs_f64()));
+    let mut report = tracked.tcp_report(elapsed);
+    let share = |time: Option<Duration>| Ratio::of(time?.as_secs_f64(), elapsed.as_secs_f64());
+    let far_cpu = share(end.and_then(|end| end.thread_cpu));
+    let far_wait = share(end.and_then(|end| end.thread_wait));
     report.far_info = end.and_then(|end| end.tcp_info.clone());
     match tracked.stream.description.role {
         StreamRole::Sender => {
-            report.limits = report.limits.map(|limits| LimitShares { receiver_cpu: far_load, ..limits });
+            let limits = report.limits;
+            report.limits =
+                limits.map(|limits| LimitShares { receiver_cpu: far_cpu, receiver_wait: far_wait, ..limits });
         }
         StreamRole::Receiver => {
             report.retransmits = theirs.and_then(|stream| stream.retransmits);
             report.limits = end.and_then(|end| end.limits).map(|limits| LimitShares {
-                sender_cpu: limits.sender_cpu.max(far_load),
-                receiver_cpu: tracked.thread_load(elapsed).max(measurement.host_busy),
+                // A far end of an earlier version puts the load of its whole host into its limits.
+                sender_cpu: far_cpu,
+                sender_wait: far_wait,
+                receiver_cpu: tracked.thread_load(elapsed),
+                receiver_wait: tracked.thread_wait_share(elapsed),
                 ..limits
             });
         }
@@ -272,6 +281,7 @@ mod tests {
             tcp_info: None,
             limits: None,
             thread_cpu: None,
+            thread_wait: None,
             duplicates: Some(PacketCount::new(3)),
             out_of_order: Some(PacketCount::new(4)),
             dropped_in_host: Some(PacketCount::new(5)),

@@ -263,7 +263,7 @@ impl TrackedStream {
     }
 
     /// TCP report of the local end.
-    pub(crate) fn tcp_report(&self, elapsed: Duration, host_busy: Option<Ratio>) -> TcpReport {
+    pub(crate) fn tcp_report(&self, elapsed: Duration) -> TcpReport {
         let sender = self.stream.description.role == StreamRole::Sender;
         TcpReport {
             retransmits: self.retransmits().filter(|_| sender),
@@ -274,21 +274,33 @@ impl TrackedStream {
             rtt_samples: self.all_rtts.distribution(),
             last_info: self.last_info.clone(),
             far_info: None,
-            limits: self.limits(elapsed, host_busy).filter(|_| sender),
+            limits: self.limits(elapsed).filter(|_| sender),
         }
     }
 
-    /// Limits of a local sender. `host_busy` is the busy share of all processors: many threads can saturate a host of
-    /// which none has a processor to itself.
-    pub(crate) fn limits(&self, elapsed: Duration, host_busy: Option<Ratio>) -> Option<LimitShares> {
-        let mut limits = LimitShares::between(self.first_info.as_ref()?, self.last_info.as_ref()?, elapsed)?;
-        limits.sender_cpu = self.thread_load(elapsed).max(host_busy);
-        Some(limits)
+    /// Limits of a local sender.
+    pub(crate) fn limits(&self, elapsed: Duration) -> Option<LimitShares> {
+        let limits = LimitShares::between(self.first_info.as_ref()?, self.last_info.as_ref()?, elapsed)?;
+        Some(LimitShares {
+            sender_cpu: self.thread_load(elapsed),
+            sender_wait: self.thread_wait_share(elapsed),
+            ..limits
+        })
     }
 
     /// Share of a processor that this stream's thread used.
     pub(crate) fn thread_load(&self, elapsed: Duration) -> Option<Ratio> {
         Ratio::of(self.thread_cpu()?.as_secs_f64(), elapsed.as_secs_f64())
+    }
+
+    /// Share of the time for which this stream's thread could run and waited for a processor.
+    pub(crate) fn thread_wait_share(&self, elapsed: Duration) -> Option<Ratio> {
+        Ratio::of(self.thread_wait()?.as_secs_f64(), elapsed.as_secs_f64())
+    }
+
+    /// Time for which the stream's thread could run and waited for a processor; `None` while it runs.
+    pub(crate) fn thread_wait(&self) -> Option<Duration> {
+        self.stream.counters.wait()
     }
 
     /// Processor time of the stream's thread; `None` while it runs.

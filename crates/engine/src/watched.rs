@@ -58,6 +58,9 @@ pub fn watch(
         reader.read(&filter, at, &mut readings)?;
         let remote = readings.keys().next().map(|flow| flow.remote.ip());
         host = host.or_else(|| remote.map(HostWatch::start));
+        if let Some(host) = &mut host {
+            host.sample(clock::monotonic_now());
+        }
         let moved = moved(&readings, false).max(moved(&readings, true));
         progress(at, (moved - last).rate_over(SAMPLING_INTERVAL));
         last = moved;
@@ -126,7 +129,7 @@ fn conclude(mut readings: ConnectionSamples, host: Option<HostWatch>) -> Option<
     }
     let elapsed = readings.values().filter_map(|readings| readings.last()?.0.checked_sub(readings.first()?.0)).max();
     let control = readings.values().flatten().find_map(|(_, reading)| reading.congestion_control);
-    let evidence = host.map(|host| host.finish(None));
+    let evidence = host.map(HostWatch::finish_for_another_program);
     let connection = |readings: &Vec<(Duration, SocketSnapshot)>| {
         let moments = moments(readings, sends);
         if sends {

@@ -40,14 +40,19 @@ pub struct LimitShares {
     pub receive_window: Ratio,
     /// Remaining busy time.
     pub network: Ratio,
-    /// Utilisation of one processor by the sending thread for this stream, or, if that is more, of all processors of
-    /// its host; `None` when not measured.
+    /// Utilisation of one processor by the sending thread of this stream; other programs' use of the host's processors
+    /// is not included. `None` when not measured.
     pub sender_cpu: Option<Ratio>,
-    /// Utilisation of the receiving thread's processor for this stream; `None` when not measured.
+    /// Utilisation of one processor by the receiving thread of this stream; `None` when not measured.
     pub receiver_cpu: Option<Ratio>,
+    /// Share of the time for which the sending thread could run and waited for a processor; `None` when not measured.
+    pub sender_wait: Option<Ratio>,
+    /// Share of the time for which the receiving thread could run and waited for a processor; `None` when not measured.
+    pub receiver_wait: Option<Ratio>,
 }
 
-/// Utilisation from which on the processor is the limit; scheduling uses the remainder.
+/// Share of its time in which a thread runs, or waits for a processor, from which on the processor is the limit;
+/// scheduling uses the remainder.
 const MIN_CPU_BOUND_SHARE: f64 = 0.9;
 
 impl LimitShares {
@@ -68,20 +73,30 @@ impl LimitShares {
             send_buffer: share(send_buffer)?,
             receive_window: share(receive_window)?,
             network: share(network)?,
-            sender_cpu: None,
-            receiver_cpu: None,
+            ..Self::default()
         })
+    }
+
+    /// True when the sending thread never slept: it ran, or waited for a processor.
+    #[must_use]
+    pub fn is_sender_cpu_bound(&self) -> bool {
+        is_cpu_bound(self.sender_cpu, self.sender_wait)
+    }
+
+    /// True when the receiving thread never slept: it ran, or waited for a processor.
+    #[must_use]
+    pub fn is_receiver_cpu_bound(&self) -> bool {
+        is_cpu_bound(self.receiver_cpu, self.receiver_wait)
     }
 
     /// Limit with the largest share. A saturated processor takes precedence over the window that it keeps small: a
     /// window shows the wait, not its cause.
     #[must_use]
     pub fn verdict(&self) -> TransferLimit {
-        let bound = |cpu: Option<Ratio>| cpu.is_some_and(|cpu| cpu.get() >= MIN_CPU_BOUND_SHARE);
-        if bound(self.sender_cpu) {
+        if self.is_sender_cpu_bound() {
             return TransferLimit::Sender;
         }
-        if bound(self.receiver_cpu) {
+        if self.is_receiver_cpu_bound() {
             return TransferLimit::Receiver;
         }
         let shares = [
@@ -92,6 +107,12 @@ impl LimitShares {
         ];
         shares.into_iter().max_by_key(|(share, _)| *share).map_or(TransferLimit::Network, |(_, limit)| limit)
     }
+}
+
+/// True when a thread used a processor for all of its time, or would have.
+fn is_cpu_bound(cpu: Option<Ratio>, wait: Option<Ratio>) -> bool {
+    let share = |ratio: Option<Ratio>| ratio.map_or(0.0, Ratio::get);
+    share(cpu) + share(wait) >= MIN_CPU_BOUND_SHARE
 }
 
 #[cfg(test)]
@@ -132,6 +153,12 @@ mod tests {
         let mut shares = LimitShares { network: Ratio::new(1.0).expect("ratio"), ..LimitShares::default() };
         shares.sender_cpu = Ratio::new(0.97);
         assert_eq!(shares.verdict(), TransferLimit::Sender);
+        // Eight threads of two processors: each runs for a quarter of its time, and waits for the remainder.
+        (shares.sender_cpu, shares.sender_wait) = (Ratio::new(0.25), Ratio::new(0.74));
+        assert_eq!(shares.verdict(), TransferLimit::Sender);
+        // Other programs delay the thread, which sleeps for most of its time.
+        (shares.sender_cpu, shares.sender_wait) = (Ratio::new(0.01), Ratio::new(0.4));
+        assert_eq!(shares.verdict(), TransferLimit::Network);
     }
 
     #[test]

@@ -44,6 +44,21 @@ pub struct SocketMemory {
     pub backlog: ByteCount,
     /// `SK_MEMINFO_DROPS`: packets dropped at this socket (Linux 4.9); `None` on older kernels.
     pub drops: Option<PacketCount>,
+    /// Buffers that a program set, which the kernel no longer sizes (`SO_BUF_LOCK`, Linux 5.14); `None` where unknown, as
+    /// for sockets of other programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub locked: Option<LockedBuffers>,
+}
+
+/// Socket buffers whose size a program set (`SOCK_SNDBUF_LOCK`, `SOCK_RCVBUF_LOCK`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct LockedBuffers {
+    /// `SO_SNDBUF` was set.
+    pub send: bool,
+    /// `SO_RCVBUF` was set.
+    pub receive: bool,
 }
 
 /// Unique number of a socket in the kernel, never reused (`SO_COOKIE`).

@@ -100,7 +100,7 @@ impl RunStart {
                 .unwrap_or_default(),
             path: outcome.path.as_ref().map(|path| path.document.clone()),
             unknown: unknown(outcome),
-            notes: Vec::new(),
+            notes: diagnosis.notes.clone(),
         }
     }
 }

@@ -37,8 +37,7 @@ fn shares(application: f64, send_buffer: f64, receive_window: f64, network: f64)
         send_buffer: ratio(send_buffer),
         receive_window: ratio(receive_window),
         network: ratio(network),
-        sender_cpu: None,
-        receiver_cpu: None,
+        ..LimitShares::default()
     }
 }
 
@@ -203,6 +202,15 @@ fn each_limit_is_named_with_its_number() {
         (shares(0.1, 0.1, 0.1, 0.7), "network-limited, 70 % of the time"),
         (full(Some(0.97), Some(0.5)), "sender-limited: CPU busy 97 %"),
         (full(Some(0.5), Some(0.98)), "receiver-limited: CPU busy 98 %"),
+        (
+            LimitShares { sender_wait: Some(ratio(0.66)), ..full(Some(0.3), Some(0.1)) },
+            "sender-limited: waits for CPU 66 %",
+        ),
+        // Other processes delay a thread that sleeps for most of its time.
+        (
+            LimitShares { receiver_wait: Some(ratio(0.4)), ..full(Some(0.0), Some(0.1)) },
+            "network-limited, 40 % of the time",
+        ),
     ] {
         let tcp = TcpReport { limits: Some(limits), ..TcpReport::default() };
         let text = result_text(&result(vec![run(Direction::Up, 1, 9.41e9, &tcp)]), TextStyle::plain());
@@ -308,6 +316,7 @@ fn diagnosis(cause: Cause, confidence: Confidence, text: &str, states: &[(Sender
         bounds: Vec::new(),
         next: None,
         contradictions: Vec::new(),
+        notes: Vec::new(),
     }
 }
 
@@ -375,6 +384,18 @@ fn the_diagnosis_and_the_stop_watches_do_not_contradict_each_other() {
         assert!(text.contains(&format!("  ↑ up    1 stream   9.41 Gbit/s   {words}\n")), "{text}");
         assert!(text.contains("\n    It is so.\n"), "{text}");
     }
+}
+
+#[test]
+fn a_note_follows_the_limit() {
+    let mut up = run(Direction::Up, 1, 95.3e6, &TcpReport::default());
+    let note = "Other processes keep both processors of the sending host busy; this transfer did not wait for them.";
+    let mut found = diagnosis(Cause::LinkRate, Confidence::High, "The path is full.", &[]);
+    found.notes.push(note.to_owned());
+    up.diagnosis = Some(found);
+    let text = result_text(&result(vec![up]), TextStyle::plain());
+    let unwrapped = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unwrapped.contains(&format!("The path is full. {note}")), "{text}");
 }
 
 #[test]

@@ -59,6 +59,20 @@ pub fn thread_cpu_usage() -> CpuTime {
     cpu_time_of(libc::RUSAGE_THREAD)
 }
 
+/// Time for which the calling thread could run and waited for a processor since it began (`/proc/thread-self/schedstat`,
+/// second number); `None` where the kernel does not count it (`CONFIG_SCHED_INFO`).
+#[must_use]
+pub fn thread_run_delay() -> Option<Duration> {
+    parse_run_delay(&std::fs::read_to_string("/proc/thread-self/schedstat").ok()?)
+}
+
+/// Kernels that do not count print zeros, also for the time that the thread has run.
+fn parse_run_delay(text: &str) -> Option<Duration> {
+    let mut numbers = text.split_ascii_whitespace().map(|number| number.parse::<u64>().ok());
+    let (ran, waited) = (numbers.next()??, numbers.next()??);
+    (ran > 0).then(|| Duration::from_nanos(waited))
+}
+
 fn cpu_time_of(who: libc::c_int) -> CpuTime {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is ours alone, and zero is a value of it as it is integers. The call cannot fail for these two.
@@ -161,6 +175,18 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_delay_is_known_where_the_kernel_counts() {
+        assert_eq!(parse_run_delay("4035 2000001 7\n"), Some(Duration::from_nanos(2_000_001)));
+        for unknown in ["0 0 0\n", "", "7", "7 x 1"] {
+            assert_eq!(parse_run_delay(unknown), None, "{unknown:?}");
+        }
+        // It grows, where there is one.
+        let before = thread_run_delay();
+        std::thread::yield_now();
+        assert!(thread_run_delay() >= before);
+    }
 
     #[test]
     fn strftime_table() {

@@ -49,19 +49,18 @@ pub fn online_processors() -> Option<usize> {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).ok().filter(|count| *count > 0)
 }
 
-/// Processor time of all processors of this host together since it booted (`/proc/stat`, proc(5)); `None` where it is
-/// not reported.
+/// Processor time of all processors of this host together (`None` as key) and of each, since it booted (`/proc/stat`,
+/// proc(5)); empty where it is not reported.
 #[must_use]
-pub fn processor_ticks() -> Option<ProcessorTicks> {
-    ProcessorTicks::parse_all(&std::fs::read_to_string("/proc/stat").ok()?).remove(&None)
+pub fn all_processor_ticks() -> BTreeMap<Option<u32>, ProcessorTicks> {
+    std::fs::read_to_string("/proc/stat").map(|text| ProcessorTicks::parse_all(&text)).unwrap_or_default()
 }
 
 /// Processor time of each processor of this host since it booted, by the kernel's numbers; empty where it is not
 /// reported.
 #[must_use]
 pub fn ticks_of_each_processor() -> BTreeMap<u32, ProcessorTicks> {
-    let all = std::fs::read_to_string("/proc/stat").map(|text| ProcessorTicks::parse_all(&text)).unwrap_or_default();
-    all.into_iter().filter_map(|(number, ticks)| Some((number?, ticks))).collect()
+    all_processor_ticks().into_iter().filter_map(|(number, ticks)| Some((number?, ticks))).collect()
 }
 
 /// Fills `buffer` with random bytes fit for secrets (`getrandom(2)`).
@@ -103,7 +102,7 @@ mod tests {
 
     #[test]
     fn each_processor_has_ticks() {
-        let (each, all) = (ticks_of_each_processor(), processor_ticks().expect("procfs"));
+        let (each, all) = (ticks_of_each_processor(), all_processor_ticks().remove(&None).expect("procfs"));
         assert_eq!(Some(each.len()), online_processors());
         assert!(each.values().all(|one| one.total() > 0 && one.total() <= all.total()), "{each:?} of {all:?}");
     }

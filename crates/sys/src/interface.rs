@@ -59,6 +59,7 @@ pub(crate) const IFLA_NUM_TX_QUEUES: u16 = 31;
 pub(crate) const IFLA_NUM_RX_QUEUES: u16 = 32;
 pub(crate) const IFLA_INFO_KIND: u16 = 1;
 const TCA_KIND: u16 = 1;
+const TCA_OPTIONS: u16 = 2;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
@@ -208,6 +209,8 @@ pub(crate) struct QueueDescription<'a> {
     pub(crate) kind: String,
     /// Attributes with statistics (`TCA_STATS2`).
     pub(crate) counters: Option<&'a [u8]>,
+    /// Settings of its kind (`TCA_OPTIONS`).
+    pub(crate) options: Option<&'a [u8]>,
 }
 
 impl<'a> QueueDescription<'a> {
@@ -220,6 +223,7 @@ impl<'a> QueueDescription<'a> {
             parent: number(body, 12).filter(|parent| *parent != TC_H_ROOT),
             kind: text(find(TCA_KIND)?),
             counters: find(TCA_STATS2),
+            options: find(TCA_OPTIONS),
         })
     }
 

@@ -213,6 +213,7 @@ mod tests {
             tcp_info: Some(info),
             limits: Some(limits),
             thread_cpu: Some(Duration::from_nanos(1)),
+            thread_wait: Some(Duration::from_nanos(2)),
             duplicates: Some(PacketCount::new(5)),
             out_of_order: None,
             dropped_in_host: Some(PacketCount::ZERO),

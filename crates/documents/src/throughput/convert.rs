@@ -71,6 +71,7 @@ impl From<&diagnosis::TransferDiagnosis> for TestDiagnosis {
             states: diagnose::StateShare::all(diagnosis),
             bounds: diagnosis.bounds.iter().map(diagnose::ThroughputLimit::from).collect(),
             next: diagnosis.next.as_ref().map(diagnose::ThroughputLimit::from),
+            notes: diagnosis.notes.clone(),
         }
     }
 }

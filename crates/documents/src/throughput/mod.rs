@@ -110,6 +110,9 @@ pub struct TestDiagnosis {
     pub bounds: Vec<diagnose::ThroughputLimit>,
     /// Next bound without the cause of the first verdict.
     pub next: Option<diagnose::ThroughputLimit>,
+    /// Observations that a reader may take for a limit and that are none, each a sentence.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// Round-trip times while the path is loaded, over all streams ([`LoadedRtt`]).

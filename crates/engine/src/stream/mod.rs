@@ -143,7 +143,8 @@ impl StreamJob {
         };
         // Failures while the test is being torn down are expected.
         let broken = outcome.err().filter(|_| !self.shared.stopping());
-        self.counters.finish(clock::monotonic_now(), clock::thread_cpu_usage(), broken);
+        let times = (clock::thread_cpu_usage(), clock::thread_run_delay());
+        self.counters.finish(clock::monotonic_now(), times, broken);
         self.shared.wake_driver();
     }
 }

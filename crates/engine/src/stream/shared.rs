@@ -150,8 +150,13 @@ pub(crate) struct StreamCounters {
     finished_at: AtomicU64,
     cpu_user_nanos: AtomicU64,
     cpu_system_nanos: AtomicU64,
+    /// [`UNKNOWN_WAIT`] where the kernel does not count it.
+    wait_nanos: AtomicU64,
     broken: Mutex<Option<StreamFailure>>,
 }
+
+/// Wait for a processor that the kernel did not count.
+const UNKNOWN_WAIT: u64 = u64::MAX;
 
 /// Counters of a UDP receiver.
 #[derive(Clone, Copy, Debug, Default)]
@@ -249,10 +254,24 @@ impl StreamCounters {
         }
     }
 
-    pub(super) fn finish(&self, at: MonotonicTime, cpu: CpuTime, broken: Option<StreamFailure>) {
+    /// Time for which the thread could run and waited for a processor; `None` where unknown, and until it has finished.
+    pub(crate) fn wait(&self) -> Option<Duration> {
+        self.finished_at()?;
+        let nanos = self.wait_nanos.load(Ordering::Relaxed);
+        (nanos != UNKNOWN_WAIT).then(|| Duration::from_nanos(nanos))
+    }
+
+    /// Publishes the end of the thread, its processor time, and the time for which it waited for a processor.
+    pub(super) fn finish(
+        &self,
+        at: MonotonicTime,
+        (cpu, wait): (CpuTime, Option<Duration>),
+        broken: Option<StreamFailure>,
+    ) {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.cpu_user_nanos.store(nanos(cpu.user), Ordering::Relaxed);
         self.cpu_system_nanos.store(nanos(cpu.system), Ordering::Relaxed);
+        self.wait_nanos.store(wait.map_or(UNKNOWN_WAIT, nanos), Ordering::Relaxed);
         *lock(&self.broken) = broken;
         self.finished_at.store(at.as_nanos().max(1), Ordering::Release);
     }

@@ -196,7 +196,7 @@ fn a_sender_reports_what_the_kernel_measured() {
     assert!(tcp.rtt.is_some() && tcp.congestion_window.is_some() && tcp.retransmits.is_some());
     assert_eq!(tcp.rtt_samples.map(|samples| samples.count), Some(2), "at the start, and at the end of the interval");
     assert!(interval.socket.is_some_and(|socket| socket.info.bytes_sent.is_some()), "details were requested");
-    let report = tracked.tcp_report(Duration::from_secs(1), None);
+    let report = tracked.tcp_report(Duration::from_secs(1));
     assert_eq!(report.max_congestion_window, tcp.congestion_window);
     assert_eq!(report.interval_rtt.map(|range| (Some(range.min), Some(range.max))), Some((tcp.rtt, tcp.rtt)));
     assert_eq!(report.rtt_samples.map(|samples| samples.count), Some(1), "the counted part alone");
@@ -212,7 +212,7 @@ fn a_receiver_has_no_figures_of_a_sender() {
     tracked.start_counting();
     let interval = tracked.close_interval();
     assert!(interval.tcp.is_none() && interval.udp.is_none() && interval.socket.is_none());
-    let report = tracked.tcp_report(Duration::from_secs(1), None);
+    let report = tracked.tcp_report(Duration::from_secs(1));
     assert_eq!((report.retransmits, report.limits, report.interval_rtt), (None, None, None));
     assert!(report.last_info.is_some());
     assert_eq!(tracked.thread_cpu(), None, "its thread has not ended");

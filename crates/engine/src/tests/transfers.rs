@@ -309,7 +309,19 @@ fn two_linerates_exchange_intervals_and_closing_figures() {
     assert_eq!(far.intervals.iter().collect::<Vec<_>>(), run.far_intervals());
     assert!(far.intervals.len() > 1, "the client's interval is used: {}", far.intervals.len());
     assert_eq!(far.overlapping_tests, 0);
-    assert!(far.host.is_some(), "details were requested");
+    let hosts = [far.host.as_ref(), run.report().host.as_ref()].map(|host| host.expect("details were requested"));
+    for host in hosts {
+        let load = host.processors.expect("procfs");
+        assert!(load.processors > 0 && load.others.is_some_and(|others| (0.0..=1.0).contains(&others)), "{load:?}");
+        assert!(host.busy.is_some_and(|busy| (0.0..=1.0).contains(&busy)));
+        // Loopback has no queue of its own.
+        assert!(host.link.as_ref().is_some_and(|link| link.is_loopback) && host.queues.is_none(), "{host:?}");
+    }
+    let limits = run.report().streams[0].tcp.as_ref().and_then(|tcp| tcp.limits).expect("a sender");
+    assert!(limits.sender_cpu.is_some() && limits.receiver_cpu.is_some());
+    // Both ends are this host: either counts waits, or its kernel does not.
+    assert_eq!(limits.sender_wait.is_some(), linerate_sys::clock::thread_run_delay().is_some());
+    assert_eq!(limits.receiver_wait.is_some(), limits.sender_wait.is_some());
     let received: u64 =
         far.intervals.iter().flat_map(|interval| &interval.streams).map(|stream| stream.bytes.get()).sum();
     assert_eq!(received, bytes_of(run.report(), StreamRole::Sender, true));

@@ -40,6 +40,8 @@ labels! {
     LinkRate = "link-rate",
     /// The largest receive buffer (`tcp_rmem`) allows less than the bandwidth-delay product.
     ReceiveWindow = "receive-window",
+    /// The receiver's kernel does not grow receive buffers (`tcp_moderate_rcvbuf` = 0).
+    AutotuningOff = "autotuning-off",
     /// The largest send buffer (`tcp_wmem`) holds less than the bandwidth-delay product.
     SendBuffer = "send-buffer",
     /// An application fixed its socket's buffers (`SO_RCVBUF`, `SO_SNDBUF`), and so turned off their growth.
@@ -64,8 +66,10 @@ labels! {
     Application = "application",
     /// The sending application writes at a rate of its own, below that of the path.
     ApplicationPacing = "application-pacing",
-    /// A rate set on the socket (`SO_MAX_PACING_RATE`) or in the host's queueing discipline.
+    /// A rate set on the socket (`SO_MAX_PACING_RATE`).
     SocketPacing = "socket-pacing",
+    /// A rate set in the sending host's queueing discipline.
+    SenderQueue = "sender-queue",
     /// The memory of all TCP sockets together (`tcp_mem`) is exhausted.
     KernelMemory = "kernel-memory",
     /// The bottleneck's buffer is too small for the sender's bursts or its halved window.

@@ -15,7 +15,7 @@ pub enum CauseLocation {
     Sender,
     /// In the receiving host.
     Receiver,
-    /// In the parameters that both hosts agreed on.
+    /// In either host, or in the parameters that both agreed on.
     Hosts,
     /// On the path.
     Network,
@@ -112,10 +112,14 @@ causes! {
         "The application writes at a steady rate below what the path carries.";
     SocketPacing "socket-pacing" Sender "pacing set on the socket":
         "The kernel was asked to send no faster.";
+    SenderQueue "sender-queue" Sender "a rate limit in the sender's own queue":
+        "A queueing discipline of the sending host lets packets leave no faster than its rate.";
     SendBuffer "send-buffer" Sender "the send buffer":
         "The send buffer is too small to fill the path.";
     ReceiveWindow "receive-window" Receiver "the receive window":
         "The receive window is too small to fill the path.";
+    AutotuningOff "autotuning-off" Receiver "receive buffers that do not grow":
+        "The receiving kernel leaves each receive buffer at its initial size.";
     SocketBuffer "socket-buffer" Application "a socket buffer that the program set":
         "A program set a socket buffer, which turns the kernel's own tuning off.";
     SlowReader "slow-reader" Receiver "the receiving application":
@@ -124,10 +128,20 @@ causes! {
         "The sending host has no processor time left.";
     ReceiverProcessor "receiver-processor" Receiver "the receiver's processor":
         "The receiving host has no processor time left.";
+    HostBusy "host-busy" Hosts "other programs on a busy host":
+        "Other programs keep a host's processors busy, and the transfer waits for a processor.";
+    InterruptsOnOneCore "interrupts-on-one-core" Hosts "interrupts on one processor":
+        "One processor of a host handles all packets and has no time left, while others have.";
+    OffloadOff "offload-off" Hosts "offloads switched off":
+        "Segmentation or aggregation of packets is off at an interface, so that each packet costs processor time.";
     HostDrops "host-drops" Receiver "drops in the receiving host":
         "Packets that arrived were dropped in the receiving host.";
     Policer "policer" Network "a policer":
         "Packets above a fixed rate are dropped without being queued.";
+    LinkNegotiation "link-negotiation" Hosts "a link below its possible speed":
+        "A host's network link was negotiated at a lower speed than it supports, or at half duplex.";
+    TunnelOverhead "tunnel-overhead" Hosts "a tunnel's overhead":
+        "The packets pass a tunnel, whose headers take part of the path, or whose packets have to be fragmented.";
     Incast "incast" Network "too many senders for one buffer":
         "So many connections share one buffer that none keeps a packet in flight.";
     Corruption "corruption" Network "damaged packets":

@@ -67,6 +67,10 @@ pub struct ObservedConnection {
     pub sender_processor: Option<Ratio>,
     /// Share of a processor that its receiving thread used.
     pub receiver_processor: Option<Ratio>,
+    /// Share of the time for which its sending thread waited for a processor.
+    pub sender_wait: Option<Ratio>,
+    /// Share of the time for which its receiving thread waited for a processor.
+    pub receiver_wait: Option<Ratio>,
 }
 
 /// Socket sample at the end of an interval.
@@ -163,6 +167,8 @@ fn connections(report: &TestReport, near: &[IntervalReport], far: &[IntervalRepo
             receiver,
             sender_processor: shares.and_then(|shares| shares.sender_cpu),
             receiver_processor: shares.and_then(|shares| shares.receiver_cpu),
+            sender_wait: shares.and_then(|shares| shares.sender_wait),
+            receiver_wait: shares.and_then(|shares| shares.receiver_wait),
         }
     };
     report.streams.iter().map(of).collect()
@@ -331,6 +337,8 @@ pub struct TransferDiagnosis {
     pub next: Option<ThroughputBound>,
     /// Figures that contradict the measurement, each with what refutes it; they decide nothing, and lower the confidence.
     pub contradictions: Vec<String>,
+    /// Observations that a reader may take for a limit and that are none, each a sentence.
+    pub notes: Vec<String>,
 }
 
 impl TransferDiagnosis {

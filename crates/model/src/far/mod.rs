@@ -18,6 +18,12 @@ use crate::sample::IntervalReport;
 use crate::stream::StreamId;
 use crate::tcp_info::TcpInfo;
 
+mod egress;
+mod load;
+
+pub use egress::{LinkEvidence, QueueEvidence, QueueRateLimit};
+pub use load::{InterruptedProcessor, ProcessorLoad};
+
 /// Version of these messages. It changes when a key changes its meaning.
 pub const SCHEMA: u32 = 2;
 
@@ -32,7 +38,7 @@ pub struct FarEnd {
     /// Host evidence; only for a client that requested it
     /// ([`far_details`](crate::parameters::TestParameters::far_details)).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host: Option<HostEvidence>,
+    pub host: Option<Box<HostEvidence>>,
 }
 
 /// Evidence of a host about a test: its settings, and the growth of its counters.
@@ -47,8 +53,15 @@ pub struct HostEvidence {
     pub counters: BTreeMap<String, u64>,
     /// Bytes received and sent by its interface towards the peer during the test; `None` where unknown.
     pub interface_bytes: Option<(u64, u64)>,
-    /// Utilisation of all its processors.
+    /// Utilisation of all its processors, by whatever program.
     pub busy: Option<f64>,
+    /// Parts of that utilisation; `None` where unknown.
+    pub processors: Option<ProcessorLoad>,
+    /// Its interface towards the peer; `None` where unknown.
+    pub link: Option<LinkEvidence>,
+    /// Queueing disciplines and classes of that interface, disciplines first: those that passed packets or have a rate
+    /// limit; `None` where unknown.
+    pub queues: Option<Vec<QueueEvidence>>,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
     /// Receive drops of its processors; `None` where unknown.
@@ -106,6 +119,9 @@ pub struct FarStreamEnd {
     /// Processor time of the thread that moved the data.
     #[serde(rename = "thread_cpu_ns", with = "OptionalNanoseconds", default)]
     pub thread_cpu: Option<Duration>,
+    /// Time for which that thread could run and waited for a processor.
+    #[serde(rename = "thread_wait_ns", with = "OptionalNanoseconds", default)]
+    pub thread_wait: Option<Duration>,
     /// Datagrams that arrived more than once (UDP receiver).
     #[serde(default, rename = "duplicate_packets")]
     pub duplicates: Option<PacketCount>,

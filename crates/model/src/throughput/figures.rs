@@ -111,6 +111,8 @@ impl ThroughputRun {
             network: mean(|limits| limits.network),
             sender_cpu: known.iter().filter_map(|limits| limits.sender_cpu).max(),
             receiver_cpu: known.iter().filter_map(|limits| limits.receiver_cpu).max(),
+            sender_wait: known.iter().filter_map(|limits| limits.sender_wait).max(),
+            receiver_wait: known.iter().filter_map(|limits| limits.receiver_wait).max(),
         })
     }
 

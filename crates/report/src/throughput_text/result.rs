@@ -84,7 +84,9 @@ pub fn conclusion(result: &ThroughputResult, lines: usize, style: TextStyle) -> 
         format!("  {} {}\n", style.paint(TextColour::Dim, "Next:"), style.ascii(&command))
     });
     let limit = result.runs.iter().find_map(|run| diagnosis::sentence(run.diagnosis.as_ref()?));
-    let sentences = limit.into_iter().chain(run_comparison::sentences(result, style));
+    let notes = result.runs.iter().find_map(|run| run.diagnosis.as_ref().filter(|found| !found.notes.is_empty()));
+    let notes = notes.map(|found| found.notes.clone()).unwrap_or_default();
+    let sentences = limit.into_iter().chain(notes).chain(run_comparison::sentences(result, style));
     let mut text = String::new();
     for sentence in sentences {
         let mut wrapped = String::new();
@@ -140,6 +142,9 @@ fn push_diagnosis(text: &mut String, run: &ThroughputRun, style: TextStyle) {
     }
     if let Some(sentence) = diagnosis::sentence(diagnosis) {
         push_wrapped(text, &style.ascii(&escape::line(&sentence)), "    ", style, None);
+    }
+    for note in &diagnosis.notes {
+        push_wrapped(text, &style.ascii(&escape::line(note)), "    ", style, Some(TextColour::Dim));
     }
 }
 

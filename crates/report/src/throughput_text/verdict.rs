@@ -27,10 +27,10 @@ pub(super) enum LimitCause {
 impl LimitCause {
     /// Maps in the order of [`LimitShares::verdict`], which names a full processor before everything else.
     pub(super) fn of(shares: &LimitShares) -> Self {
-        if is_full(shares.sender_cpu) {
+        if shares.is_sender_cpu_bound() {
             return Self::SenderProcessor;
         }
-        if is_full(shares.receiver_cpu) {
+        if shares.is_receiver_cpu_bound() {
             return Self::ReceiverProcessor;
         }
         match shares.verdict() {
@@ -40,12 +40,6 @@ impl LimitCause {
             TransferLimit::Application => Self::NothingToSend,
         }
     }
-}
-
-/// True when [`LimitShares::verdict`] treats this processor as full: alone it then makes the sender the limit.
-fn is_full(cpu: Option<Ratio>) -> bool {
-    let application = Ratio::new(1.0).unwrap_or_default();
-    LimitShares { sender_cpu: cpu, application, ..LimitShares::default() }.verdict() == TransferLimit::Sender
 }
 
 /// Verdict of a run, at most 44 characters, and its colour. The limit shares have the number; where the diagnosis,
@@ -77,13 +71,12 @@ fn place_of(limit: TransferLimit) -> CauseLocation {
 /// Verdict text from the limit shares.
 fn limit_text(shares: Option<&LimitShares>) -> (String, TextColour) {
     let Some(shares) = shares else { return ("limit unknown".to_owned(), TextColour::Dim) };
-    let cpu = |cpu: Option<Ratio>| cpu.map_or_else(String::new, |cpu| format!(" {}", whole_percent(cpu)));
     match LimitCause::of(shares) {
         LimitCause::SenderProcessor => {
-            (format!("sender-limited: CPU busy{}", cpu(shares.sender_cpu)), TextColour::Yellow)
+            (format!("sender-limited: {}", cpu_text(shares.sender_cpu, shares.sender_wait)), TextColour::Yellow)
         }
         LimitCause::ReceiverProcessor => {
-            (format!("receiver-limited: CPU busy{}", cpu(shares.receiver_cpu)), TextColour::Yellow)
+            (format!("receiver-limited: {}", cpu_text(shares.receiver_cpu, shares.receiver_wait)), TextColour::Yellow)
         }
         LimitCause::SendBuffer => {
             (format!("sender-limited: buffer full {} of time", whole_percent(shares.send_buffer)), TextColour::Yellow)
@@ -99,6 +92,12 @@ fn limit_text(shares: Option<&LimitShares>) -> (String, TextColour) {
             (format!("application-limited: idle {} of time", whole_percent(shares.application)), TextColour::Cyan)
         }
     }
+}
+
+/// `CPU busy 97 %` of a thread that ran, `waits for CPU 66 %` of one that could have.
+fn cpu_text(cpu: Option<Ratio>, wait: Option<Ratio>) -> String {
+    let share = |ratio: Option<Ratio>| ratio.map_or_else(String::new, |ratio| format!(" {}", whole_percent(ratio)));
+    if wait > cpu { format!("waits for CPU{}", share(wait)) } else { format!("CPU busy{}", share(cpu)) }
 }
 
 /// Summary of the whole series in one sentence: the best rate of each direction, and its limit.

@@ -41,6 +41,7 @@ fn limit() -> SenderLimit {
             network: share(0.85),
             sender_cpu: Some(share(0.12)),
             receiver_cpu: Some(share(0.31)),
+            ..LimitShares::default()
         },
     }
 }
@@ -93,6 +94,7 @@ fn held_back_by_loss() -> TestDiagnosis {
         states: Vec::new(),
         bounds: vec![next.clone()],
         next: Some(next),
+        notes: Vec::new(),
     }
 }
 

@@ -52,14 +52,29 @@ impl CauseCost {
     /// Share of the time or of the losses that the cause explains.
     pub(super) const fn share(&self) -> f64 {
         match self.kind {
-            CostKind::TimeShare { share, .. } | CostKind::Stalled { share } | CostKind::LossShare { share, .. } => share,
+            CostKind::TimeShare { share, .. } | CostKind::Stalled { share } | CostKind::LossShare { share, .. } => {
+                share
+            }
             CostKind::EveryByte { .. } | CostKind::OtherTraffic { .. } | CostKind::Nothing => 0.0,
         }
     }
 
     /// True when the other cause is the same limit by another name: it goes with this one.
     pub(super) fn covers(&self, other: &Self) -> bool {
-        let windows = [Cause::ReceiveWindow, Cause::SocketBuffer, Cause::WindowScalingOff, Cause::SlowReader];
+        let windows = [
+            Cause::ReceiveWindow,
+            Cause::SocketBuffer,
+            Cause::WindowScalingOff,
+            Cause::AutotuningOff,
+            Cause::SlowReader,
+        ];
+        let processors = [
+            Cause::SenderProcessor,
+            Cause::ReceiverProcessor,
+            Cause::HostBusy,
+            Cause::InterruptsOnOneCore,
+            Cause::OffloadOff,
+        ];
         let losses = [
             Cause::Loss,
             Cause::BurstyLoss,
@@ -70,7 +85,7 @@ impl CauseCost {
             Cause::Incast,
         ];
         let both = |group: &[Cause]| group.contains(&self.cause) && group.contains(&other.cause);
-        both(&windows) || both(&losses)
+        both(&windows) || both(&losses) || both(&processors)
     }
 }
 
@@ -82,12 +97,14 @@ pub(super) fn cost(cause: Cause, evidence: &TransferEvidence<'_>) -> Option<Caus
         Cause::Application => (costs.idle(), &[BoundKind::Application]),
         Cause::ApplicationPacing => (costs.whole(), &[BoundKind::Application]),
         Cause::SocketPacing => (costs.whole(), &[BoundKind::Pacing]),
-        Cause::ReceiveWindow | Cause::WindowScalingOff | Cause::SlowReader => {
+        Cause::ReceiveWindow | Cause::WindowScalingOff | Cause::AutotuningOff | Cause::SlowReader => {
             (costs.receive_window(), &[BoundKind::ReceiveWindow])
         }
         Cause::SendBuffer => (costs.send_buffer(), &[BoundKind::SendBuffer]),
         Cause::SocketBuffer => (costs.either_buffer(), &[BoundKind::ReceiveWindow, BoundKind::SendBuffer]),
         Cause::KernelMemory => (costs.memory(), &[BoundKind::ReceiveWindow, BoundKind::SendBuffer]),
+        // A search passes the same queue or link: it measures what that leaves.
+        Cause::SenderQueue | Cause::LinkNegotiation => (costs.whole(), &[BoundKind::Path]),
         Cause::Policer => (costs.policer(), &[BoundKind::Path]),
         Cause::BlackHole | Cause::PathDead | Cause::Outage => (costs.stalled(), &[]),
         Cause::SackOff => (costs.repairs(), &[BoundKind::Loss]),
@@ -104,10 +121,17 @@ pub(super) fn cost(cause: Cause, evidence: &TransferEvidence<'_>) -> Option<Caus
         Cause::EcnMarking => (costs.marked(), &[]),
         Cause::Asymmetric => (costs.acknowledgements(), &[]),
         Cause::SlowStartExit => (costs.for_share(1.0 - costs.held()), &[]),
-        Cause::ShortTransfer | Cause::SenderProcessor | Cause::ReceiverProcessor => (costs.whole(), &[]),
-        Cause::TimestampsOff | Cause::EcnBleached | Cause::Bufferbloat | Cause::DelayVariation => {
-            (CostKind::Nothing, &[])
-        }
+        Cause::ShortTransfer
+        | Cause::SenderProcessor
+        | Cause::ReceiverProcessor
+        | Cause::HostBusy
+        | Cause::InterruptsOnOneCore
+        | Cause::OffloadOff => (costs.whole(), &[]),
+        Cause::TimestampsOff
+        | Cause::EcnBleached
+        | Cause::Bufferbloat
+        | Cause::DelayVariation
+        | Cause::TunnelOverhead => (CostKind::Nothing, &[]),
     };
     Some(CauseCost { cause, kind, own })
 }
@@ -281,6 +305,10 @@ impl<'e, 'o> Costs<'e, 'o> {
         let back = self.evidence.capacity_back.map(BitRate::bits_per_second);
         let segment = self.evidence.segment.map(|segment| f64::from(segment.get()));
         let allowed = back.zip(segment).map(|(back, segment)| back / 66.0 * 2.0 * segment);
-        if allowed.is_some_and(|allowed| self.steady >= MIN_REACHED_SHARE * allowed) { self.whole() } else { CostKind::Nothing }
+        if allowed.is_some_and(|allowed| self.steady >= MIN_REACHED_SHARE * allowed) {
+            self.whole()
+        } else {
+            CostKind::Nothing
+        }
     }
 }

@@ -41,8 +41,7 @@ impl<'a> Counterfactuals<'a> {
     /// Lowest bound of the resources that stay without these causes; `None` where none is known.
     fn remaining_bound(&self, removed: &[&CauseCost]) -> Option<f64> {
         // Losses count by the verdicts that name them, not by the formula for all of them.
-        let stays =
-            |kind: BoundKind| kind != BoundKind::Loss && removed.iter().all(|cost| !cost.own.contains(&kind));
+        let stays = |kind: BoundKind| kind != BoundKind::Loss && removed.iter().all(|cost| !cost.own.contains(&kind));
         let rates = self.bounds.iter().filter(|one| stays(one.kind)).map(|one| one.bound.rate.bits_per_second());
         rates.min_by(f64::total_cmp).map(|rate| rate.max(self.steady))
     }

@@ -216,8 +216,7 @@ impl<'o> TransferEvidence<'o> {
     pub fn has_standing_queue(&self) -> bool {
         let states = super::states::shares(self);
         let queued = time_in(&states, &[SenderState::Queueing, SenderState::Recovery]);
-        let held =
-            time_in(&states, &[SenderState::Application, SenderState::SendBuffer, SenderState::ReceiveWindow]);
+        let held = time_in(&states, &[SenderState::Application, SenderState::SendBuffer, SenderState::ReceiveWindow]);
         let has_queue = self
             .queueing()
             .zip(self.rest())
@@ -460,6 +459,8 @@ fn shares(connections: &[ObservedConnection]) -> Option<LimitShares> {
         network: mean(|shares| shares.network)?,
         sender_cpu: connections.iter().filter_map(|connection| connection.sender_processor).max(),
         receiver_cpu: connections.iter().filter_map(|connection| connection.receiver_processor).max(),
+        sender_wait: connections.iter().filter_map(|connection| connection.sender_wait).max(),
+        receiver_wait: connections.iter().filter_map(|connection| connection.receiver_wait).max(),
     })
 }
 

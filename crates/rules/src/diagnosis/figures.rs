@@ -5,6 +5,7 @@ use core::time::Duration;
 use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
 
 use super::TransferEvidence;
+use super::host_load::TransferEnd;
 
 fn seconds(time: Option<Duration>) -> Option<f64> {
     time.map(|time| time.as_secs_f64())
@@ -24,6 +25,8 @@ pub(super) fn named_figures(evidence: &TransferEvidence<'_>) -> Vec<(&'static st
     let losses = evidence.losses();
     let count = |events| SegmentCount::new(events).as_f64();
     let sender = evidence.sender();
+    let others = |end| evidence.processor_load(end).and_then(|load| load.others);
+    let interrupts = |end| evidence.processor_load(end).map(|load| load.interrupts);
     let flag = |flag: Option<bool>| flag.map(|flag| if flag { 1.0 } else { 0.0 });
     vec![
         ("goodput_bits_per_second", Some(evidence.goodput.bits_per_second())),
@@ -48,6 +51,18 @@ pub(super) fn named_figures(evidence: &TransferEvidence<'_>) -> Vec<(&'static st
         ("network_share", share(shares.map(|shares| shares.network))),
         ("sender_processor_share", share(shares.and_then(|shares| shares.sender_cpu))),
         ("receiver_processor_share", share(shares.and_then(|shares| shares.receiver_cpu))),
+        ("sender_wait_share", share(shares.and_then(|shares| shares.sender_wait))),
+        ("receiver_wait_share", share(shares.and_then(|shares| shares.receiver_wait))),
+        ("sender_host_busy_share", evidence.host(TransferEnd::Sender).and_then(|host| host.busy)),
+        ("receiver_host_busy_share", evidence.host(TransferEnd::Receiver).and_then(|host| host.busy)),
+        ("sender_host_others_share", others(TransferEnd::Sender)),
+        ("receiver_host_others_share", others(TransferEnd::Receiver)),
+        ("sender_host_interrupts_share", interrupts(TransferEnd::Sender)),
+        ("receiver_host_interrupts_share", interrupts(TransferEnd::Receiver)),
+        (
+            "sender_queue_payload_bits_per_second",
+            evidence.limiting_queue().map(|queue| queue.payload.bits_per_second()),
+        ),
         ("unread_share", share(evidence.unread)),
         ("receive_buffer_bytes", bytes(evidence.receive_buffer.map(|(size, _)| size))),
         ("receive_buffer_changed", flag(evidence.receive_buffer.map(|(_, changed)| changed))),

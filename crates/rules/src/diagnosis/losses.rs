@@ -47,7 +47,8 @@ pub(crate) struct LossAttribution {
 impl LossAttribution {
     /// Attributes the events of all senders.
     pub(super) fn of(connections: &[ObservedConnection], base: Option<Duration>, product: Option<ByteCount>) -> Self {
-        let each = product.map(|product| product.as_f64() / SegmentCount::new(connections.len().max(1) as u64).as_f64());
+        let each =
+            product.map(|product| product.as_f64() / SegmentCount::new(connections.len().max(1) as u64).as_f64());
         let mut sum = Self::default();
         for connection in connections {
             let largest = connection.sender.iter().filter_map(flight).fold(0.0, f64::max);
@@ -67,9 +68,8 @@ impl LossAttribution {
             let window = around.iter().filter_map(flight).chain(window_at_loss(around)).fold(0.0, f64::max);
             let queue = before.rtt.zip(base).map(|(rtt, base)| (rtt.saturating_sub(base), base));
             // Slow start sends at twice the rate: the first overshoot of a small buffer comes early, and loses much.
-            let overshot = number == 0
-                && event.segments >= MIN_OVERSHOOT
-                && (is_only || window >= MIN_RECURRING_SHARE * largest);
+            let overshot =
+                number == 0 && event.segments >= MIN_OVERSHOOT && (is_only || window >= MIN_RECURRING_SHARE * largest);
             let kind = if queue.is_some_and(|(queue, base)| queue > base.mul_f64(MIN_QUEUE_SHARE)) {
                 &mut self.queue
             } else if window >= limit || overshot {
@@ -95,8 +95,7 @@ impl LossAttribution {
 impl TransferEvidence<'_> {
     /// Attributes the loss events of this transfer.
     pub(crate) fn losses(&self) -> LossAttribution {
-        let mut losses =
-            LossAttribution::of(&self.observation.connections, self.base, self.bandwidth_delay_product());
+        let mut losses = LossAttribution::of(&self.observation.connections, self.base, self.bandwidth_delay_product());
         if self.is_chance_refuted() {
             losses.window += losses.random;
             losses.random = 0;

@@ -9,7 +9,9 @@ mod cost;
 mod counterfactual;
 mod evidence;
 mod figures;
+mod host_load;
 mod losses;
+mod own_queue;
 mod ranking;
 mod remedy;
 mod rules;
@@ -61,6 +63,7 @@ pub fn diagnose(observation: &TransferObservation) -> TransferDiagnosis {
         next: bounds::next(&bounds, own),
         bounds: bounds.into_iter().map(|one| one.bound).collect(),
         contradictions,
+        notes: host_load::notes(&evidence, &verdicts),
         verdicts,
     }
 }

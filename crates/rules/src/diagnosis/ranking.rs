@@ -27,10 +27,8 @@ pub(super) fn ranked(
     bounds: &[ResourceBound],
     is_consistent: bool,
 ) -> Vec<DiagnosisVerdict> {
-    let costed: Vec<CostedVerdict> = verdicts
-        .into_iter()
-        .map(|verdict| CostedVerdict { cost: cost(verdict.cause, evidence), verdict })
-        .collect();
+    let costed: Vec<CostedVerdict> =
+        verdicts.into_iter().map(|verdict| CostedVerdict { cost: cost(verdict.cause, evidence), verdict }).collect();
     let estimates = Counterfactuals::new(evidence, bounds, &costed);
     let mut order: Vec<(f64, usize)> =
         costed.iter().enumerate().map(|(index, one)| (rank(&estimates, one, evidence), index)).collect();
@@ -40,11 +38,11 @@ pub(super) fn ranked(
         order.sort_by_key(|(_, index)| (*index != one, *index != other));
     }
     let filled: Vec<Option<_>> = costed.iter().map(|one| estimates.without(one.cost.as_ref()?)).collect();
-    let gains: Vec<f64> = order.iter().map(|(rank, _)| *rank).collect();
+    let gains = (order.first().map_or(0.0, |(rank, _)| *rank), rival(&costed, &order));
     let mut ranked: Vec<DiagnosisVerdict> =
         order.iter().map(|(_, index)| with_cost(&costed[*index], filled[*index])).collect();
     if let Some(first) = ranked.first_mut() {
-        first.confidence = confidence(first, &gains, evidence, is_consistent && pair.is_none());
+        first.confidence = confidence(first, gains, evidence, is_consistent && pair.is_none());
     }
     if let (Some(_), [first, second, ..]) = (pair, ranked.as_mut_slice()) {
         first.text.push_str(&format!(" Removing it alone gains little: so does {}.", second.cause.title()));
@@ -58,10 +56,7 @@ fn step(gain: f64) -> f64 {
     (gain.max(-0.9).ln_1p() / STEP.ln_1p()).round()
 }
 
-fn with_cost(
-    costed: &CostedVerdict,
-    without: Option<linerate_model::diagnosis::GoodputEstimate>,
-) -> DiagnosisVerdict {
+fn with_cost(costed: &CostedVerdict, without: Option<linerate_model::diagnosis::GoodputEstimate>) -> DiagnosisVerdict {
     let share = costed.cost.as_ref().map(CauseCost::share).filter(|share| *share > 0.0).and_then(Ratio::new);
     DiagnosisVerdict { share, without, ..costed.verdict.clone() }
 }
@@ -74,7 +69,11 @@ fn rank(estimates: &Counterfactuals<'_>, one: &CostedVerdict, evidence: &Transfe
     if gain >= MIN_GAIN {
         return gain;
     }
-    if is_fault_of_a_full_path(cost, evidence) || !evidence.is_full() { MIN_GAIN * 0.5 + gain * 0.5 } else { gain - MIN_GAIN }
+    if is_fault_of_a_full_path(cost, evidence) || !evidence.is_full() {
+        MIN_GAIN * 0.5 + gain * 0.5
+    } else {
+        gain - MIN_GAIN
+    }
 }
 
 /// True for causes that are worth a report although they take nothing from this transfer.
@@ -82,7 +81,8 @@ fn is_fault_of_a_full_path(cost: &CauseCost, evidence: &TransferEvidence<'_>) ->
     let reordered = evidence.path().and_then(|path| path.packets.as_ref()?.reordering).unwrap_or(0.0);
 
     matches!(cost.kind, CostKind::Nothing | CostKind::EveryByte { .. }) && cost.cause != Cause::Policer
-        || cost.cause == Cause::Asymmetric
+        // Of two limits at the same rate, the one that a program chose is reached first.
+        || matches!(cost.cause, Cause::Asymmetric | Cause::SocketPacing)
         || cost.cause == Cause::Reordering && reordered >= MIN_REORDERED_SHARE
 }
 
@@ -97,23 +97,33 @@ fn needed_pair(
     }
     let costs: Vec<(usize, &CauseCost)> =
         order.iter().filter_map(|(_, index)| Some((*index, estimates.all[*index].cost.as_ref()?))).collect();
-    let pairs = costs.iter().enumerate().flat_map(|(place, one)| costs[place + 1..].iter().map(move |other| (one, other)));
-    let gains = pairs.filter(|(one, other)| !one.1.covers(other.1)).map(|(one, other)| {
-        (estimates.gain(&[one.1, other.1]), (one.0, other.0))
-    });
+    let pairs =
+        costs.iter().enumerate().flat_map(|(place, one)| costs[place + 1..].iter().map(move |other| (one, other)));
+    let gains = pairs
+        .filter(|(one, other)| !one.1.covers(other.1))
+        .map(|(one, other)| (estimates.gain(&[one.1, other.1]), (one.0, other.0)));
     gains.filter(|(gain, _)| *gain >= MIN_GAIN).max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, pair)| pair)
+}
+
+/// Largest gain by another limit than the first verdict's: the same one by another name is no rival.
+fn rival(costed: &[CostedVerdict], order: &[(f64, usize)]) -> f64 {
+    let cost = |index: usize| costed[index].cost.as_ref();
+    let first = order.first().and_then(|(_, index)| cost(*index));
+    let others = order
+        .iter()
+        .skip(1)
+        .filter(|(_, index)| first.zip(cost(*index)).is_none_or(|(first, other)| !first.covers(other)));
+    others.map(|(rank, _)| *rank).fold(0.0, f64::max)
 }
 
 /// Confidence of the first verdict: its rule's own, less where another cause may gain as much, where nothing gains, or
 /// where a figure contradicts the measurement.
 fn confidence(
     first: &DiagnosisVerdict,
-    gains: &[f64],
+    (gain, rival): (f64, f64),
     evidence: &TransferEvidence<'_>,
     is_certain: bool,
 ) -> Confidence {
-    let gain = gains.first().copied().unwrap_or_default();
-    let rival = gains.get(1).copied().unwrap_or_default();
     // Other traffic to the receiver need not cross the bottleneck.
     let may_be_apart = first.cause == Cause::CrossTraffic && evidence.is_full();
     let most = if may_be_apart {

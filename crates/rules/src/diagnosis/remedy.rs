@@ -50,6 +50,7 @@ fn trial(cause: Cause, evidence: &TransferEvidence<'_>) -> Option<TuningTrial> {
         Cause::WindowScalingOff => Some(feature_trial("net.ipv4.tcp_window_scaling", evidence)),
         Cause::SackOff => Some(feature_trial("net.ipv4.tcp_sack", evidence)),
         Cause::TimestampsOff => Some(feature_trial("net.ipv4.tcp_timestamps", evidence)),
+        Cause::AutotuningOff => Some(TuningTrial { what: "that", sender: false, receiver: true }),
         Cause::SocketBuffer => buffer_limit_trial(evidence),
         _ if keeps_to_its_model && cause != Cause::Policer && cause != Cause::BlackHole => None,
         Cause::CongestionControl => at_sender("another congestion control"),

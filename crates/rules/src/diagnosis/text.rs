@@ -11,6 +11,11 @@ pub(super) fn rate(rate: BitRate) -> String {
     display::rate(rate)
 }
 
+/// Rate of this number of bits per second.
+pub(super) fn bit_rate(bits_per_second: u64) -> BitRate {
+    BitRate::from_bits_per_second(ByteCount::new(bits_per_second).as_f64())
+}
+
 pub(super) fn size(size: ByteCount) -> String {
     display::size(size)
 }
@@ -22,6 +27,14 @@ pub(super) fn time(time: Duration) -> String {
 pub(super) fn percent(share: Ratio) -> String {
     display::percent(share)
 }
+
+/// Characters of a name that are safe to print: a far end reports any text.
+pub(super) fn printable(name: &str) -> String {
+    name.chars().filter(char::is_ascii_graphic).filter(|character| *character != '`').take(MAX_NAME_LENGTH).collect()
+}
+
+/// Maximum length of a device's name, and more than that of a handle (`IFNAMSIZ`).
+const MAX_NAME_LENGTH: usize = 16;
 
 /// Formats a share that may exceed one.
 pub(super) fn percent_of(share: f64) -> String {

@@ -239,6 +239,7 @@ pub(crate) fn measured_buffer_need(observation: &TransferObservation, buffer: So
         bounds: Vec::new(),
         next: None,
         contradictions: Vec::new(),
+        notes: Vec::new(),
     };
     let inputs =
         TuningInputs::from_measurement(TuningGoal::WanBulk, (TuningHost::default(), None), observation, unexplained);

@@ -22,6 +22,25 @@ pub(super) fn reason(cause: Cause) -> &'static str {
             "A processor is the limit: `linerate audit` there reports offloads, interrupts and governors that waste \
                 its time."
         }
+        Cause::HostBusy => {
+            "Other programs take the processor time: stop or move them. No setting of the network gives it back."
+        }
+        Cause::InterruptsOnOneCore => {
+            "One processor handles all packets: `linerate audit` there reports the queues, interrupts and packet steering \
+                that would spread them."
+        }
+        Cause::OffloadOff => {
+            "Offloads of an interface are off, perhaps for a reason (a defect of its driver): switch them on with ethtool \
+                and measure again."
+        }
+        Cause::SenderQueue => {
+            "A queueing discipline of the sending host limits the rate: that is configuration, not tuning. Remove it or \
+                raise its rate."
+        }
+        Cause::LinkNegotiation => {
+            "The link's speed or duplex mode is wrong: check the cable and both ports. No setting of TCP makes up for it."
+        }
+        Cause::TunnelOverhead => "The packets pass a tunnel: its MTU and its headers decide, not a setting of TCP.",
         Cause::HostDrops => "Packets are dropped in the receiving host: `linerate audit` there reports the limit.",
         Cause::NotEnoughData | Cause::Unclear => {
             "The limit is unknown: nothing is changed on a guess. Measure for longer, and with linerate at both ends."
@@ -57,6 +76,7 @@ pub(super) fn reason(cause: Cause) -> &'static str {
         | Cause::SackOff
         | Cause::TimestampsOff
         | Cause::KernelMemory
+        | Cause::AutotuningOff
         | Cause::SendBuffer
         | Cause::ReceiveWindow
         | Cause::CongestionControl

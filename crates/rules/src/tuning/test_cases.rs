@@ -48,6 +48,7 @@ pub(super) fn diagnosed(mut inputs: TuningInputs, cause: Cause) -> TuningInputs 
         bounds: Vec::new(),
         next: None,
         contradictions: Vec::new(),
+        notes: Vec::new(),
     });
     inputs
 }

@@ -5,6 +5,7 @@
 
 mod clock;
 mod interface;
+mod link;
 mod machine;
 mod settings;
 
@@ -16,6 +17,7 @@ use linerate_model::host::counters::SoftnetRow;
 use linerate_units::ByteCount;
 
 pub use clock::clock_state;
+pub use link::link_towards;
 
 use crate::error::{Error, Result, describe_os_error};
 use crate::host;

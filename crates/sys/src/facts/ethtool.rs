@@ -57,6 +57,15 @@ pub(super) fn describe(link: &mut NetworkLink) {
     };
 }
 
+/// Speed of a device's link, highest supported speed, duplex mode; each `None` where the driver does not report it.
+pub(crate) fn link_speed(device: &str) -> (Option<BitRate>, Option<BitRate>, Option<DuplexMode>) {
+    let settings = EthtoolSocket::of(device).and_then(|asker| EthtoolDevice { asker, name: device }.link_settings());
+    settings.map_or((None, None, None), |settings| {
+        let (speed, highest, duplex) = settings.facts();
+        (speed.known().copied(), highest.known().copied(), duplex.known().copied())
+    })
+}
+
 struct EthtoolDevice<'a> {
     asker: EthtoolSocket,
     name: &'a str,

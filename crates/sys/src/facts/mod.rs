@@ -24,6 +24,7 @@ use linerate_model::fact::Fact;
 use linerate_model::host::HostFacts;
 
 pub use self::counters::host_counters;
+pub(crate) use self::ethtool::link_speed;
 use crate::describe_os_error;
 
 /// Reads everything of this host.

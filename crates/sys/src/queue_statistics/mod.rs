@@ -3,10 +3,13 @@
 //! Read from the kernel itself (rtnetlink(7), `RTM_GETQDISC` and `RTM_GETTCLASS`), in the calling thread's network
 //! namespace: no program is started, so that ten reads per second are possible on a small machine.
 
+mod limits;
+
 use core::time::Duration;
 use std::io;
 
 use linerate_model::environment::QueueStatistics;
+use linerate_model::far::QueueRateLimit;
 use linerate_units::{BitRate, ByteCount, PacketCount};
 
 use crate::error::{Error, Result};
@@ -48,6 +51,8 @@ pub struct QueueSample {
     pub marked: Option<PacketCount>,
     /// CAKE's tins, lowest first; empty for others.
     pub tins: Vec<CakeTin>,
+    /// Rate limit, where it has one.
+    pub limit: Option<QueueRateLimit>,
 }
 
 /// One tin of CAKE (`TCA_CAKE_STATS_TIN_STATS`).
@@ -88,7 +93,14 @@ impl QueueWatch {
     /// # Errors
     /// When there is no such interface.
     pub fn new(interface: &str) -> Result<Self> {
-        let index = namespace::device_index(interface)?;
+        Self::of_index(namespace::device_index(interface)?, interface)
+    }
+
+    /// Prepares to read the queues of the interface with this number and name.
+    ///
+    /// # Errors
+    /// When the kernel refuses a socket.
+    pub fn of_index(index: u32, interface: &str) -> Result<Self> {
         let socket = NetlinkSocket::route().map_err(|cause| failure(interface, cause))?;
         Ok(Self { socket, index, interface: interface.to_owned() })
     }
@@ -162,6 +174,7 @@ fn with_classes(disciplines: &[QueueSample]) -> Vec<(u16, u16)> {
 fn parse(body: &[u8], is_class: bool) -> Option<QueueSample> {
     let queue = QueueDescription::parse(body)?;
     let (kind, counters) = (queue.kind, queue.counters?);
+    let limit = queue.options.and_then(|options| limits::parse(&kind, is_class, options));
     // A class counts the marks of single flows only: its discipline has all of them.
     let own = if is_class { None } else { attribute(counters, TCA_STATS_APP) };
     let tins = own.filter(|_| kind == "cake").map(parse_tins).unwrap_or_default();
@@ -173,6 +186,7 @@ fn parse(body: &[u8], is_class: bool) -> Option<QueueSample> {
         parent: queue.parent.map(major_minor),
         kind,
         tins,
+        limit,
     })
 }
 

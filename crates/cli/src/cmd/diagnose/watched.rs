@@ -91,7 +91,7 @@ fn print_and_record(arguments: &DiagnoseArguments, begun: &RunStart, watched: &W
         figures: figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         path: None,
         unknown: vec![unknown("far"), unknown("path")],
-        notes: Vec::new(),
+        notes: diagnosis.notes.clone(),
     };
     let remote = watched.flows.first().map_or_else(String::new, |flow| flow.remote.ip().to_string());
     let surroundings = LocalEnvironment::read(&remote, arguments.common.port, None);

@@ -35,6 +35,7 @@ fn queue(is_class: bool, handle: (u16, u16), parent: Option<(u16, u16)>, sent: u
         statistics: QueueStatistics { sent: ByteCount::new(sent), ..QueueStatistics::default() },
         marked: None,
         tins: Vec::new(),
+        limit: None,
     }
 }
 

@@ -208,7 +208,16 @@ mod tests {
             backlog_packets: PacketCount::new(backlog / 1000),
         };
         let is_class = kind == "class";
-        QueueSample { is_class, kind: kind.to_owned(), handle, parent, statistics, marked: None, tins: Vec::new() }
+        QueueSample {
+            is_class,
+            kind: kind.to_owned(),
+            handle,
+            parent,
+            statistics,
+            marked: None,
+            tins: Vec::new(),
+            limit: None,
+        }
     }
 
     /// HTB with two leaves, the ingress hook, and classes.

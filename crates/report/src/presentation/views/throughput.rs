@@ -70,10 +70,10 @@ pub(crate) fn verdict_label(limit: &SenderLimit) -> &'static str {
     }
 }
 
-/// First verdict of each run that has one; the note names the next limit.
+/// First verdict of each run that has one; the note names the next limit, and what else was observed.
 fn diagnoses(document: &ThroughputDocument) -> Option<ReportTable> {
     let mut table = ReportTable::new("diagnoses", "Limiting factor", &["Run", "Limit", "Confidence", "Figures"]);
-    let mut next = Vec::new();
+    let mut notes = Vec::new();
     for run in &document.runs {
         let Some(diagnosis) = &run.diagnosis else { continue };
         let Some(first) = diagnosis.verdicts.first() else { continue };
@@ -83,10 +83,11 @@ fn diagnoses(document: &ThroughputDocument) -> Option<ReportTable> {
         );
         if let Some(bound) = &diagnosis.next {
             let rate = Quantity::bits_per_second(bound.bits_per_second).display_text();
-            next.push(format!("{}: the next limit is {}, at {rate}.", label(run), bound.name));
+            notes.push(format!("{}: the next limit is {}, at {rate}.", label(run), bound.name));
         }
+        notes.extend(diagnosis.notes.iter().map(|note| format!("{}: {note}", label(run))));
     }
-    table.note = (!next.is_empty()).then(|| next.join(" "));
+    table.note = (!notes.is_empty()).then(|| notes.join(" "));
     table.non_empty()
 }
 

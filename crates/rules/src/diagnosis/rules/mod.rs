@@ -2,6 +2,7 @@
 
 mod application;
 mod asymmetric;
+mod autotuning_off;
 mod black_hole;
 mod buffer_too_small;
 mod bufferbloat;
@@ -13,21 +14,27 @@ mod delay_variation;
 mod duplication;
 mod ecn_bleached;
 mod ecn_marking;
+mod host_busy;
 mod host_drops;
 mod incast;
+mod interrupts_on_one_core;
 mod kernel_memory;
+mod link_negotiation;
 mod link_rate;
 mod loss;
 mod not_enough_data;
+mod offload_off;
 mod outage;
 mod path_dead;
 mod policer;
+mod processor;
 mod receive_window;
 mod receiver_processor;
 mod reordering;
 mod sack_off;
 mod send_buffer;
 mod sender_processor;
+mod sender_queue;
 mod short_transfer;
 mod slow_reader;
 mod slow_start_exit;
@@ -35,6 +42,7 @@ mod small_packets;
 mod socket_buffer;
 mod socket_pacing;
 mod timestamps_off;
+mod tunnel_overhead;
 mod unclear;
 mod window_scaling_off;
 
@@ -51,10 +59,17 @@ pub const RULES: &[DiagnosisRule] = &[
     short_transfer::RULE,
     incast::RULE,
     socket_pacing::RULE,
-    application::RULE,
+    sender_queue::RULE,
+    link_negotiation::RULE,
+    tunnel_overhead::RULE,
+    offload_off::RULE,
     sender_processor::RULE,
     receiver_processor::RULE,
+    host_busy::RULE,
+    interrupts_on_one_core::RULE,
+    application::RULE,
     slow_reader::RULE,
+    autotuning_off::RULE,
     socket_buffer::RULE,
     send_buffer::RULE,
     receive_window::RULE,

@@ -1,35 +1,20 @@
-//! The receiver's thread, or its whole host, had no processor time left.
+//! The receiving thread uses a whole processor, or the transfer's own threads all processors.
 
-use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
+use linerate_model::diagnosis::{Cause, DiagnosisVerdict};
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
-use super::super::text::{VerdictBuilder, percent, percent_of, verdict};
+use super::super::host_load::TransferEnd;
+use super::processor;
 
-/// Share of a processor's time from which it is the limit; the remainder is scheduling.
-const MIN_BUSY_SHARE: f64 = 0.95;
-
-/// The receiver's thread, or its whole host, had no processor time left.
+/// The receiving thread uses a whole processor, or the transfer's own threads all processors.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "receiver-processor",
-    test: "The receiver's thread, or its whole host, had no processor time left.",
-    citation: "getrusage(2), RUSAGE_THREAD; proc(5), /proc/stat",
+    test: "The receiving thread uses a whole processor, or the transfer's own threads all processors.",
+    citation: "getrusage(2), RUSAGE_THREAD; Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat",
     check,
 };
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    let load = evidence.shares?.receiver_cpu?;
-    let busy = evidence.observation.receiver.as_ref().and_then(|host| host.busy).unwrap_or(0.0);
-    if load.get() < MIN_BUSY_SHARE && busy < MIN_BUSY_SHARE || evidence.is_full() {
-        return None;
-    }
-    let text = format!("The receiver's processor is saturated: its thread used {} of one.", percent(load));
-    Some(
-        verdict(Cause::ReceiverProcessor, Confidence::High, text)
-            .figure("all processors of the host", Some(percent_of(busy)))
-            .advice(
-                "check the offloads of the interface (`linerate audit`), and try several connections: they use \
-                several processors",
-            ),
-    )
+    processor::saturated(evidence, TransferEnd::Receiver, Cause::ReceiverProcessor)
 }

@@ -99,7 +99,7 @@ const FEATURES: &[FeatureRule] = &[
         group: ChangeGroup::Buffers,
         explanation: "With tcp_moderate_rcvbuf = 0 each receive buffer keeps its initial size.",
         citation: "Documentation/networking/ip-sysctl.rst (tcp_moderate_rcvbuf)",
-        causes: &[Cause::ReceiveWindow, Cause::SocketBuffer],
+        causes: &[Cause::AutotuningOff, Cause::ReceiveWindow, Cause::SocketBuffer],
         text: "Receive buffers keep the second number of tcp_rmem, whatever the path needs.",
         risk: "memory for each fast connection, within tcp_rmem",
         concerns: |transfer, end| transfer.receiver == end,

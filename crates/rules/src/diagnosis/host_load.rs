@@ -1,0 +1,202 @@
+//! Load of the two hosts during a transfer: that of its own threads, and that of everything else, apart.
+
+use core::time::Duration;
+
+use linerate_model::diagnosis::{Cause, DiagnosisVerdict, SenderState};
+use linerate_model::far::{HostEvidence, LinkEvidence, ProcessorLoad};
+use linerate_units::Ratio;
+
+use super::TransferEvidence;
+use super::states;
+use super::text::percent_of;
+
+/// Share of a processor from which a thread is limited by it; the remainder is scheduling.
+pub(super) const MIN_SATURATED_SHARE: f64 = 0.95;
+/// Share of the time from which waiting for a processor can limit a transfer.
+pub(super) const MIN_WAIT_SHARE: f64 = 0.2;
+/// Share of the transfer's time from which a queue is present most of the time.
+const MIN_QUEUE_SHARE: f64 = 0.5;
+/// Median queueing delay below which processors, not packets, explain it.
+const MIN_QUEUE_DELAY: Duration = Duration::from_millis(1);
+/// Share of all processors from which other programs are said to keep a host busy.
+const MIN_OTHERS_SHARE: f64 = 0.5;
+/// Share of the time for which the sender had nothing to send, or was marked so, from which its kernel starved.
+const MIN_IDLE_SHARE: f64 = 0.1;
+const MIN_APPLICATION_LIMITED_SHARE: f64 = 0.3;
+/// Share of the receive buffer from which the reading program is behind.
+const MIN_UNREAD_SHARE: f64 = 0.3;
+/// Share of the time limited by the receive window from which the reading program may be the reason.
+const MIN_WINDOW_SHARE: f64 = 0.2;
+
+/// One of the two ends of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TransferEnd {
+    Sender,
+    Receiver,
+}
+
+impl TransferEnd {
+    /// Both, the receiver first: packets cost more to receive.
+    pub(super) const ALL: [Self; 2] = [Self::Receiver, Self::Sender];
+
+    /// `sender` or `receiver`.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Receiver => "receiver",
+        }
+    }
+
+    /// `sending` or `receiving`.
+    pub(super) const fn participle(self) -> &'static str {
+        match self {
+            Self::Sender => "sending",
+            Self::Receiver => "receiving",
+        }
+    }
+}
+
+impl<'o> TransferEvidence<'o> {
+    /// Returns the evidence about a host.
+    pub(super) fn host(&self, end: TransferEnd) -> Option<&'o HostEvidence> {
+        match end {
+            TransferEnd::Sender => self.observation.sender.as_ref(),
+            TransferEnd::Receiver => self.observation.receiver.as_ref(),
+        }
+    }
+
+    /// Returns the load of a host's processors.
+    pub(super) fn processor_load(&self, end: TransferEnd) -> Option<&'o ProcessorLoad> {
+        self.host(end)?.processors.as_ref()
+    }
+
+    /// Returns a host's interface towards the other one.
+    pub(super) fn link(&self, end: TransferEnd) -> Option<&'o LinkEvidence> {
+        self.host(end)?.link.as_ref()
+    }
+
+    /// Returns the share of one processor that the busiest thread of the transfer used at this end.
+    pub(super) fn thread_share(&self, end: TransferEnd) -> Option<Ratio> {
+        self.shares.and_then(|shares| match end {
+            TransferEnd::Sender => shares.sender_cpu,
+            TransferEnd::Receiver => shares.receiver_cpu,
+        })
+    }
+
+    /// Returns the share of the time for which a thread of the transfer could run and waited for a processor.
+    pub(super) fn wait_share(&self, end: TransferEnd) -> Option<Ratio> {
+        self.shares.and_then(|shares| match end {
+            TransferEnd::Sender => shares.sender_wait,
+            TransferEnd::Receiver => shares.receiver_wait,
+        })
+    }
+
+    /// True when packets of the transfer queue on the path for most of the time: then no processor limits it.
+    pub(super) fn has_queue_mostly(&self) -> bool {
+        let delayed = self.queueing().is_some_and(|(median, _)| median >= MIN_QUEUE_DELAY);
+        let share = || states::shares(self).into_iter().find(|(state, _)| *state == SenderState::Queueing);
+        // Losses at a full queue are repaired while it is there.
+        let repairs = || states::shares(self).into_iter().find(|(state, _)| *state == SenderState::Recovery);
+        let of = |found: Option<(SenderState, Ratio)>| found.map_or(0.0, |(_, share)| share.get());
+        delayed && of(share()) + of(repairs()) >= MIN_QUEUE_SHARE
+    }
+
+    /// True when the thread at this end ran for almost all of the time, and the path does not explain the rate.
+    pub(super) fn is_thread_saturated(&self, end: TransferEnd) -> bool {
+        let saturated = self.thread_share(end).is_some_and(|share| share.get() >= MIN_SATURATED_SHARE);
+        saturated && !self.is_full() && (self.is_starved(end) || !self.has_queue_mostly())
+    }
+
+    /// True when the transfer ran out of data, or of space for it, because the thread at this end did not run.
+    pub(super) fn is_starved(&self, end: TransferEnd) -> bool {
+        let share = |ratio: Option<Ratio>| ratio.map_or(0.0, Ratio::get);
+        let never_slept = share(self.thread_share(end)) + share(self.wait_share(end)) >= MIN_SATURATED_SHARE;
+        let idle = |shares: linerate_model::limit::LimitShares| match end {
+            TransferEnd::Sender => shares.application.get() >= MIN_IDLE_SHARE,
+            TransferEnd::Receiver => shares.receive_window.get() >= MIN_WINDOW_SHARE,
+        };
+        let behind = match end {
+            TransferEnd::Sender => share(self.application_limited) >= MIN_APPLICATION_LIMITED_SHARE,
+            TransferEnd::Receiver => share(self.unread) >= MIN_UNREAD_SHARE,
+        };
+        (never_slept && !self.has_queue_mostly()) || behind || self.shares.is_some_and(idle)
+    }
+
+    /// Returns the share of the time for which a thread at this end waited for a processor, where that limits the
+    /// transfer.
+    pub(super) fn limiting_wait(&self, end: TransferEnd) -> Option<Ratio> {
+        let wait = self.wait_share(end).filter(|wait| wait.get() >= MIN_WAIT_SHARE)?;
+        (!self.is_full() && !self.has_queue_mostly() && self.is_starved(end)).then_some(wait)
+    }
+
+    /// True when the transfer's own threads, not other programs, take each other's processors.
+    pub(super) fn is_own_load(&self, end: TransferEnd) -> bool {
+        let load = self.processor_load(end);
+        let others = load.and_then(|load| load.others);
+        others.is_some_and(|others| others < 0.1) && load.is_some_and(|load| load.stolen < 0.1)
+    }
+}
+
+/// `the only processor`, `both processors`, `all 8 processors`.
+pub(super) fn all_processors(count: u32) -> String {
+    match count {
+        0 => "the processors".to_owned(),
+        1 => "the only processor".to_owned(),
+        2 => "both processors".to_owned(),
+        count => format!("all {count} processors"),
+    }
+}
+
+/// Name of the program that takes the processors: another one, or the hypervisor.
+pub(super) fn occupant(load: &ProcessorLoad) -> &'static str {
+    if load.stolen > load.others.unwrap_or(0.0) { "the hypervisor" } else { "other processes" }
+}
+
+/// Notes on a host that is busy without limiting the transfer.
+pub(super) fn notes(evidence: &TransferEvidence<'_>, verdicts: &[DiagnosisVerdict]) -> Vec<String> {
+    let explained = verdicts.iter().any(|verdict| {
+        matches!(
+            verdict.cause,
+            Cause::HostBusy | Cause::SenderProcessor | Cause::ReceiverProcessor | Cause::InterruptsOnOneCore
+        )
+    });
+    if explained {
+        return Vec::new();
+    }
+    let busy: Vec<(TransferEnd, &ProcessorLoad)> = [TransferEnd::Sender, TransferEnd::Receiver]
+        .into_iter()
+        .filter_map(|end| Some((end, evidence.processor_load(end)?)))
+        .filter(|(_, load)| load.others.unwrap_or(0.0).max(load.stolen) >= MIN_OTHERS_SHARE)
+        .collect();
+    busy.iter().map(|(end, load)| note(evidence, *end, load)).collect()
+}
+
+fn note(evidence: &TransferEvidence<'_>, end: TransferEnd, load: &ProcessorLoad) -> String {
+    let total = evidence.host(end).and_then(|host| host.busy).unwrap_or(0.0);
+    let taken = load.others.unwrap_or(0.0).max(load.stolen);
+    let keeps = if total >= MIN_SATURATED_SHARE {
+        format!("keep {} of the {} host busy", all_processors(load.processors), end.participle())
+    } else {
+        format!("use {} of the processors of the {} host", percent_of(taken), end.participle())
+    };
+    let occupant = occupant(load);
+    // One hypervisor, several processes.
+    let keeps = if occupant == "the hypervisor" {
+        keeps.replacen("keep", "keeps", 1).replacen("use ", "uses ", 1)
+    } else {
+        keeps
+    };
+    let waited = match evidence.wait_share(end) {
+        None => "its kernel does not count how long this transfer waited for a processor".to_owned(),
+        Some(wait) if wait.get() < 0.05 => "this transfer did not wait for them".to_owned(),
+        Some(wait) => {
+            format!(
+                "this transfer waited {} of the time for a processor, which is not its limit",
+                percent_of(wait.get())
+            )
+        }
+    };
+    let mut letters = occupant.chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    format!("{first}{} {keeps}; {waited}.", letters.as_str())
+}

@@ -1,0 +1,73 @@
+//! Rate limits in the sender's own queueing disciplines.
+
+use linerate_model::far::{QueueEvidence, QueueRateLimit};
+use linerate_units::{BitRate, ByteCount, Mss, SegmentCount};
+
+use super::TransferEvidence;
+use super::host_load::TransferEnd;
+
+/// Kinds whose limits are understood; a far end may report any text.
+const KINDS: [&str; 6] = ["tbf", "htb", "hfsc", "fq", "cake", "netem"];
+/// Share of the transfer's bytes from which a queue carries it.
+const MIN_CARRIED_SHARE: f64 = 0.5;
+/// Goodput that a limit explains, as a share of the payload that it lets pass.
+const EXPLAINED: core::ops::RangeInclusive<f64> = 0.9..=1.1;
+/// Share of the samples at which packets waited from which a queue was present.
+const MIN_BACKLOG_SHARE: f64 = 0.3;
+/// Headers of IPv4 and TCP with timestamps, and of Ethernet.
+const PACKET_HEADERS: f64 = 52.0;
+const ETHERNET_HEADER: f64 = 14.0;
+
+/// Queue of the sending host whose rate limit carries the transfer's rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LimitingQueue<'o> {
+    pub(super) queue: &'o QueueEvidence,
+    pub(super) limit: QueueRateLimit,
+    /// Payload that the limit lets pass, over all connections.
+    pub(super) payload: BitRate,
+    /// Share of the limit that all packets of the queue used.
+    pub(super) used: f64,
+}
+
+impl<'o> TransferEvidence<'o> {
+    /// Returns the queue of the sending host that limits the transfer; `None` where there is none, or nothing waited in it.
+    ///
+    /// A capacity that was measured through the same queue is that of the queue, not of the path.
+    pub(super) fn limiting_queue(&self) -> Option<LimitingQueue<'o>> {
+        let queues = self.host(TransferEnd::Sender)?.queues.as_ref()?;
+        let limiting = queues.iter().filter_map(|queue| self.limited_by(queue));
+        limiting.min_by(|one, other| one.payload.bits_per_second().total_cmp(&other.payload.bits_per_second()))
+    }
+
+    fn limited_by(&self, queue: &'o QueueEvidence) -> Option<LimitingQueue<'o>> {
+        let limit = queue.limit.filter(|limit| limit.bits_per_second > 0)?;
+        let sent = ByteCount::new(queue.sent_bytes);
+        let carries = sent.as_f64() >= MIN_CARRIED_SHARE * self.observation.received.as_f64();
+        let waits = queue.dropped_packets > 0
+            || queue.backlog_share.map_or(queue.peak_backlog_bytes > 0, |share| share >= MIN_BACKLOG_SHARE);
+        if !KINDS.contains(&queue.kind.as_str()) || !carries || !waits {
+            return None;
+        }
+        let connections = SegmentCount::new(self.observation.connections.len() as u64).as_f64().max(1.0);
+        let flows = if limit.per_flow { connections } else { 1.0 };
+        let bits = ByteCount::new(limit.bits_per_second).as_f64() * flows;
+        let payload = BitRate::from_bits_per_second(bits) * self.payload_share();
+        let used = sent.rate_over(self.observation.elapsed).bits_per_second() / bits;
+        let explains = |rate: BitRate| EXPLAINED.contains(&(rate.bits_per_second() / payload.bits_per_second()));
+        // Others' packets in the same queue take their part of it.
+        let is_shared = !limit.per_flow && EXPLAINED.contains(&used);
+        (explains(self.steady) || explains(self.goodput) || is_shared).then_some(LimitingQueue {
+            queue,
+            limit,
+            payload,
+            used,
+        })
+    }
+
+    /// Payload share of a full packet with the header that a queue counts.
+    fn payload_share(&self) -> f64 {
+        let payload = f64::from(self.segment.map_or(1448, Mss::get)).max(1.0);
+        let header = self.link(TransferEnd::Sender).and_then(|link| link.link_header_bytes);
+        payload / (payload + PACKET_HEADERS + header.map_or(ETHERNET_HEADER, f64::from))
+    }
+}

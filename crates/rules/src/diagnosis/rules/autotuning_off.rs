@@ -1,0 +1,56 @@
+//! The receiving kernel does not grow receive buffers, and the window that follows from this one is full.
+
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
+use linerate_units::ByteCount;
+
+use super::super::DiagnosisRule;
+use super::super::evidence::TransferEvidence;
+use super::super::text::{VerdictBuilder, percent, size, verdict};
+use super::socket_buffer::{MIN_LIMITED_SHARE, locked_receive_buffer};
+
+/// Unread share of the receive buffer from which the reading program is the limit.
+const MAX_UNREAD_SHARE: f64 = 0.4;
+
+/// The receiving kernel does not grow receive buffers, and the window that follows from this one is full.
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
+    id: "autotuning-off",
+    test: "The receiving kernel does not grow receive buffers, and the window that follows from this one is full.",
+    citation: "Documentation/networking/ip-sysctl.rst (tcp_moderate_rcvbuf)",
+    check,
+};
+
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
+    if !is_off(evidence) || evidence.observation.asked.buffer.is_some() || locked_receive_buffer(evidence) == Some(true)
+    {
+        return None;
+    }
+    let shares = evidence.shares?;
+    let (buffer, changed) = evidence.receive_buffer?;
+    let waits = shares.receive_window.get() >= MIN_LIMITED_SHARE || evidence.is_window_per_rtt();
+    let unread = evidence.unread.is_some_and(|unread| unread.get() >= MAX_UNREAD_SHARE);
+    if changed || unread || !waits || evidence.fills_path_despite(shares.receive_window) {
+        return None;
+    }
+    let text = format!(
+        "The receiver's kernel does not grow receive buffers (net.ipv4.tcp_moderate_rcvbuf = 0): this one stayed at {}.",
+        size(buffer)
+    );
+    let initial = evidence.receiver_setting("net.ipv4.tcp_rmem").and_then(|values| values.get(1).copied());
+    let is_initial = initial.is_none_or(|initial| initial == buffer.get());
+    let sure = if is_initial { Confidence::High } else { Confidence::Medium };
+    let needed =
+        evidence.bandwidth_delay_product().map(|product| size(ByteCount::new(product.get().saturating_mul(2))));
+    Some(
+        verdict(Cause::AutotuningOff, sure, text)
+            .figure("time limited by the receiver's window", Some(percent(shares.receive_window)))
+            .figure("advertised window", evidence.window.map(size))
+            .figure("net.ipv4.tcp_rmem, initial", initial.map(|initial| size(ByteCount::new(initial))))
+            .figure("buffer needed by the path", needed)
+            .advice("on the receiver: `sysctl -w net.ipv4.tcp_moderate_rcvbuf=1`, the kernel's default"),
+    )
+}
+
+/// True when the receiver's kernel leaves receive buffers as they are.
+pub(super) fn is_off(evidence: &TransferEvidence<'_>) -> bool {
+    evidence.receiver_setting("net.ipv4.tcp_moderate_rcvbuf").is_some_and(|value| value == [0])
+}
