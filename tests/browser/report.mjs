@@ -1,5 +1,6 @@
-// Looks at reports in headless Chromium: `node report.mjs PAGES SCREENSHOTS`. PAGES holds NAME.html with the run it was made
-// of as NAME.json, and shown.json with how the report writes numbers. Started by crates/cli/tests/report_browser.rs.
+// Looks at reports in headless Chromium: `node report.mjs PAGES [SCREENSHOTS]`. PAGES holds NAME.html with the run it was made
+// of as NAME.json, and shown.json with how the report writes numbers. Pictures for people are made only with SCREENSHOTS: they
+// take as long as the tests. Started by crates/cli/tests/report_browser.rs.
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, readdirSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -12,7 +13,8 @@ const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const FIRST_PAINT = 1000;
 const LARGEST = 5_000_000;
 
-mkdirSync(screenshots, { recursive: true });
+if (screenshots) mkdirSync(screenshots, { recursive: true });
+const picture = (page, name, options) => screenshots && page.screenshot({ path: join(screenshots, name), ...options });
 const read = (name) => JSON.parse(readFileSync(join(pages, name), "utf8"));
 const names = readdirSync(pages).filter((file) => file.endsWith(".html")).map((file) => basename(file, ".html"));
 const address = (name) => pathToFileURL(join(pages, `${name}.html`)).href;
@@ -71,7 +73,7 @@ async function renders(name, look, options) {
       return !data.some((byte) => byte !== 0);
     }).length);
     assert.equal(blank, 0, `${name}, ${look}: a chart is blank`);
-    if (KINDS.includes(name)) await page.screenshot({ path: join(screenshots, `${name}-${look}.png`), fullPage: true });
+    if (KINDS.includes(name)) await picture(page, `${name}-${look}.png`, { fullPage: true });
   });
 }
 
@@ -246,7 +248,7 @@ const tests = {
       assert.ok(tables.length > 12);
       for (const table of tables) assert.ok(await table.isVisible());
       assert.equal(await page.locator("button:visible").count(), 0);
-      await page.screenshot({ path: join(screenshots, "load-without-script.png"), fullPage: true });
+      await picture(page, "load-without-script.png", { fullPage: true });
     });
   },
 
@@ -273,12 +275,12 @@ const tests = {
   async "the page is printed in light colours"() {
     await visit("load", { ...DESK, colorScheme: "dark" }, async (page) => {
       await drawn(page);
-      const pdf = await page.pdf({ path: join(screenshots, "load.pdf"), format: "A4" });
+      const pdf = await page.pdf({ ...(screenshots && { path: join(screenshots, "load.pdf") }), format: "A4" });
       assert.ok(pdf.length > 20_000);
       await page.emulateMedia({ media: "print" });
       assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
       await page.setViewportSize({ width: 794, height: 1123 });
-      await page.screenshot({ path: join(screenshots, "load-print.png") });
+      await picture(page, "load-print.png");
     });
   },
 
@@ -291,7 +293,7 @@ const tests = {
         await drawn(page);
         paints.push(await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime));
         assert.equal(await page.locator(".reduced").count(), 6);
-        if (attempt === 0) await page.screenshot({ path: join(screenshots, "big.png"), fullPage: true });
+        if (attempt === 0) await picture(page, "big.png", { fullPage: true });
       });
       if (paints.at(-1) <= FIRST_PAINT) break;
     }

@@ -197,7 +197,7 @@ impl GuestMailbox {
         };
         let mut first = None;
         for line in text.lines() {
-            match serde_json::from_str::<IncomingRun>(line) {
+            match serde_json::from_slice::<IncomingRun>(line.as_bytes()) {
                 Ok(IncomingRun { quietly, page, mut run }) => {
                     let first = *first.get_or_insert(run.started_at_unix_ns);
                     convert_to_host_run(&mut run, path, started_at, first);

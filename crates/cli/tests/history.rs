@@ -64,7 +64,7 @@ fn line(host: &str, second: u64, goodput: f64, spread: f64) -> String {
 /// Three runs to `a`, one of them much slower, and one to `b`.
 fn filled() -> Scratch {
     let scratch = Scratch::new();
-    let lines = [line("a", 1, 9e8, 1e7), line("a", 2, 9.05e8, 1e7), line("a", 3, 5e8, 1e7), line("b", 4, 1e9, 1e7)];
+    let lines = [line("a", 1, 9e8, 1e7), line("a", 2, 9.05e8, 5e6), line("a", 3, 5e8, 1e7), line("b", 4, 1e9, 1e7)];
     let file = scratch.file("runs.jsonl", lines.concat());
     history(&scratch, &["import", &file]).expect_code(0);
     scratch

@@ -59,6 +59,7 @@ fn measurements() {
     let port = port.to_string();
     for (name, kind, more) in [
         ("test", "throughput", &["--time", "1s"][..]),
+        ("test", "throughput", &["--time", "1s"]),
         ("path", "path", &["--no-capacity", "-c", "50", "-i", "5ms"]),
         ("diagnose", "diagnose", &["--", "-t", "1"]),
     ] {

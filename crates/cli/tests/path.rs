@@ -85,7 +85,17 @@ fn everything_is_measured_between_two_linerates() {
 fn the_traffic_is_announced_and_can_be_disabled() {
     let server = serve(&[]);
     let mut command = linerate();
-    command.args(["path", "127.0.0.1", "--port", &server.port.to_string(), "--count", "50", "--max-traffic", "2MB"]);
+    command.args([
+        "path",
+        "127.0.0.1",
+        "--port",
+        &server.port.to_string(),
+        "--count",
+        "50",
+        "--max-traffic",
+        "2MB",
+        "--verbose",
+    ]);
     let ended = run(command, LIMIT).expect_code(0);
     assert!(ended.stderr.contains("at most 4") && ended.stderr.contains("--no-capacity"), "{}", ended.stderr);
     for phase in ["connect", "path MTU", "idle", "marks", "hops", "capacity up", "capacity down", "policer"] {

@@ -1,6 +1,7 @@
 //! Tests of `linerate report` and its HTML page in Chromium: the browser tests are in `tests/browser`.
 //!
-//! Without Node.js or Chromium this fails with the installation command: `packaging/prerequisites.sh test`.
+//! Without Node.js or Chromium this fails with the installation command: `packaging/prerequisites.sh test`. With
+//! `LINERATE_SCREENSHOTS=FOLDER`, pictures of the pages are stored in that folder.
 
 #[path = "../../report/tests/runs/mod.rs"]
 mod runs;
@@ -101,14 +102,14 @@ fn the_page_works_in_a_browser() {
     let pages_folder = folder("report-pages");
     pages(&pages_folder);
     let tests = root().join("tests/browser");
-    let screenshots = root().join("target/screenshots");
     let chromium = ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(in_path);
     let advice = "`packaging/prerequisites.sh test` installs what is missing";
     let chromium = chromium.unwrap_or_else(|| panic!("no Chromium in $PATH: {advice}"));
     assert!(tests.join("node_modules/playwright-core").is_dir(), "tests/browser has no node_modules: {advice}");
     let output = Command::new("node")
         .arg(tests.join("report.mjs"))
-        .args([&pages_folder, &screenshots])
+        .arg(&pages_folder)
+        .args(std::env::var_os("LINERATE_SCREENSHOTS"))
         .env("CHROMIUM", chromium)
         .output()
         .unwrap_or_else(|error| panic!("cannot start node: {error}. {advice}"));

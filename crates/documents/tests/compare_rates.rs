@@ -29,6 +29,6 @@ fn true_differences_are_not_called_equal_and_large_ones_are_found() {
     }
     let calm = rates(VARIATIONS[2], 4, 0.8, 20, 3);
     assert!(calm.worse >= 0.8, "{calm:?}");
-    let single = rates(VARIATIONS[0], 1, 0.5, 20, 4);
+    let single = rates(VARIATIONS[0], 1, 0.3, 20, 4);
     assert!(single.worse >= 0.8, "{single:?}");
 }

@@ -89,14 +89,18 @@ impl fmt::Display for UnknownPath {
 
 impl core::error::Error for UnknownPath {}
 
-/// The name with the fewest edits, if these are few enough to be a typing error; else one that begins with `name`.
+/// The name with the fewest edits, if these are few enough to be a typing error; else the shortest that begins with
+/// `name`.
 fn closest(name: &str) -> Option<&'static str> {
     let slip = (name.chars().count() / 3).clamp(1, 6);
     let nearest = ENTRIES.iter().map(|entry| (edit_distance(name, entry.name), entry.name)).min();
     match nearest {
         Some((distance, found)) if distance <= slip => Some(found),
         _ if name.len() < 3 => None,
-        _ => ENTRIES.iter().map(|entry| entry.name).find(|known| known.starts_with(name)),
+        _ => {
+            let longer = ENTRIES.iter().map(|entry| entry.name).filter(|known| known.starts_with(name));
+            longer.min_by_key(|known| known.len())
+        }
     }
 }
 

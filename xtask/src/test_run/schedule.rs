@@ -13,8 +13,18 @@ const ALONE: [(&str, &str); 2] = [
 ];
 
 /// Suites that take longest, in the order in which they begin (docs/test-times.md).
-const LONGEST: [&str; 6] =
-    ["cli/shape_lab", "cli/tune", "cli/seeds", "cli/hostile_client", "cli/lab", "cli/diagnosis_lab"];
+const LONGEST: [&str; 10] = [
+    "cli/shape_lab",
+    "cli/tune",
+    "cli/hostile_client",
+    "cli/seeds",
+    "cli/diagnosis_lab",
+    "cli/path_lab",
+    "cli/report_browser",
+    "cli/interop",
+    "cli/hostile_server",
+    "cli/lab",
+];
 
 /// Runs the chosen suites, as many at a time as asked for; then those that run alone.
 pub(super) fn run_all(suites: &[TestSuite], options: &TestOptions) -> Vec<SuiteOutcome> {

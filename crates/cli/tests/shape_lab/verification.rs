@@ -24,7 +24,7 @@ fn added(document: &Value, which: &str) -> f64 {
 #[test]
 fn a_good_shaper_passes_and_stays() {
     let script = r#"tree > before
-        shape eth0 --up 4M --down 22M --verify far --quick --time 8s --idle 3s --json -q > out; echo "code: $?"
+        shape eth0 --up 4M --down 22M --verify far --quick --time 5s --idle 2s --json -q > out; echo "code: $?"
         shape eth0 status --json > status; echo "status: $?"
         shape eth0 off -q > gone; compare off; echo '== document'; cat out; echo '== status'; cat status"#;
     let said = run("cable-bloat", script);
@@ -46,7 +46,9 @@ fn a_good_shaper_passes_and_stays() {
     assert!((number(&status, "/shapers/0/directions/0/set_bits_per_second") - 4e6).abs() < 1.0, "{status:#}");
 }
 
+/// The search itself is tested with made-up links in `operate`.
 #[test]
+#[ignore = "long: cargo xtask test --long"]
 fn rates_are_found() {
     let script = r#"tree > before
         shape eth0 --verify far --find-rate --quick --time 6s --idle 4s --json -q > out; echo "code: $?"

@@ -83,7 +83,7 @@ fn a_full_disk_is_found_before_anything_is_written() {
 #[test]
 fn settings_on_a_read_only_mount_are_left_alone() {
     let script = r#"unshare -m sh -c 'mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && exec "$@"' \
-        sh "$L" tune far --far netns:far --yes -- -t 5 -C cubic > out 2> err; echo "code: $?"; left"#;
+        sh "$L" tune far --far netns:far --yes --verbose -- -t 5 -C cubic > out 2> err; echo "code: $?"; left"#;
     let said = run(Limit::Far, script);
     said.assert_restored().assert_contains("output", &[FAR, "is needed", "mounted read-only"]);
     said.assert_contains("near", &[NOTHING_CHANGED]).assert_contains("far", &[NOTHING_CHANGED]);

@@ -93,8 +93,8 @@ fn a_plan_touches_nothing() {
     assert_eq!(said.value("partial"), "1", "{}", said.whole());
     said.assert_contains("omitted", &["cannot express 1 of 1 changes", &format!("near: {NEAR} = {to}")])
         .assert_contains("partial", &["# Not included: near: "]);
-    said.assert_contains("questions", &[&format!("{NEAR} = {to}"), NEAR_SMALL, "The verification takes"])
-        .assert_contains("asked", &["--yes"]);
+    let questions = [&format!("{NEAR} = {to}"), NEAR_SMALL, "The verification takes", "nothing was touched", "--yes"];
+    said.assert_contains("questions", &questions).assert_contains("asked", &["[planned only]"]);
     let unchanged = "linerate has made no changes on this host";
     said.assert_restored().assert_contains("near", &[unchanged]).assert_contains("far", &[unchanged]);
 }
@@ -157,7 +157,7 @@ fn doctor_examines_and_writes_a_report() {
     let path = guest::path(Limit::None);
     let script = format!(
         "set -e; D=$(mktemp -d); cd $D; export LINERATE_HISTORY=off LINERATE_STATE=$D/state
-         {} doctor far --far netns:far --dry-run --html report.html -- -t 5 -C cubic 2> err || {{ cat err; exit 1; }}
+         {} doctor far --far netns:far --dry-run --verbose --html report.html -- -t 5 -C cubic 2> err || {{ cat err; exit 1; }}
          echo; head -c 15 report.html; grep -o '<title>[^<]*' report.html",
         env!("CARGO_BIN_EXE_linerate")
     );

@@ -51,7 +51,7 @@ const FUNCTIONS: &str = r#"set -u
 D=$(mktemp -d); cd "$D"; mkdir state; chmod 755 .; chmod 777 state
 export LINERATE_STATE="$D/state" LINERATE_HISTORY=off
 far() { nsenter --net=/run/netns/far "$@"; }
-tune() { "$L" tune far --far netns:far --yes -- -t 5 -C cubic > out 2> err; }
+tune() { "$L" tune far --far netns:far --yes --verbose -- -t 5 -C cubic > out 2> err; }
 both() { cat /proc/sys/net/ipv4/tcp_wmem; far cat /proc/sys/net/ipv4/tcp_rmem; }
 one_line() { tr '\t' ' ' < "$1" | paste -s -d ';'; }
 is_as_before() { both > now; cmp -s before now; }

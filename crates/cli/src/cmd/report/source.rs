@@ -118,6 +118,15 @@ fn document(name: &str, value: Value) -> Result<ReportedDocument, SourceError> {
     }
     match (head.kind.as_deref().and_then(DocumentKind::from_name), value) {
         (Some(kind), Value::Object(document)) => Ok(ReportedDocument::Other(kind, document)),
-        (_, value) => Ok(ReportedDocument::Run(Box::new(serde_json::from_value(value).map_err(invalid)?))),
+        (_, value) => Ok(ReportedDocument::Run(Box::new(run(&value).map_err(invalid)?))),
     }
+}
+
+/// Reads a run as every run is read, from bytes: each further source of values is a second copy of all readers of
+/// documents in the program. Positions are those of the bytes, not of the file, and are left out.
+fn run(value: &Value) -> Result<RunDocument, serde_json::Error> {
+    serde_json::from_slice(&serde_json::to_vec(value)?).map_err(|cause: serde_json::Error| {
+        let text = cause.to_string();
+        serde::de::Error::custom(text.split(" at line ").next().unwrap_or(&text))
+    })
 }

@@ -181,7 +181,11 @@ impl TuningInterface for TerminalInterface {
         match self.answer("Try it? Changes that do not help are rolled back. [y/N] ", None) {
             Some(true) => TrialConsent::Yes,
             Some(false) => TrialConsent::No,
-            None => TrialConsent::NoTerminal,
+            None => {
+                // The summary has no notes.
+                console::note("nothing was touched: no terminal to ask at (--yes goes on without asking)");
+                TrialConsent::NoTerminal
+            }
         }
     }
 
