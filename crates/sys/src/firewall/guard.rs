@@ -91,22 +91,22 @@ impl Drop for GuardedOpening {
     }
 }
 
-/// Opens `port`, answers on standard output, and closes it at the end of standard input. Returns true on success.
-pub fn hold_open(port: Port) -> bool {
+/// Opens `port`, writes its answers to `output`, and closes it at the end of standard input. Returns true on success.
+pub fn hold_open(port: Port, output: &mut dyn Write) -> bool {
     let ready = signals::ignore_requests_to_end().and_then(|()| open(port, RULE_LIFETIME));
     let opening = match ready {
         Ok(opening) => opening,
         Err(cause) => {
-            answer(FAILED, &cause.to_string());
+            answer(output, FAILED, &cause.to_string());
             return false;
         }
     };
-    answer(OPENED, &opening.summary());
+    answer(output, OPENED, &opening.summary());
     wait_for_end(&opening);
     match opening.close() {
         Ok(()) => true,
         Err(cause) => {
-            answer(FAILED, &cause.to_string());
+            answer(output, FAILED, &cause.to_string());
             false
         }
     }
@@ -128,7 +128,7 @@ fn wait_for_end(opening: &FirewallOpening) {
 }
 
 /// Writes one line; the server may be gone.
-fn answer(kind: &str, text: &str) {
+fn answer(output: &mut dyn Write, kind: &str, text: &str) {
     let line = text.replace('\n', "\u{1f}");
-    let _ = writeln!(io::stdout().lock(), "{kind}{line}").and_then(|()| io::stdout().flush());
+    let _ = writeln!(output, "{kind}{line}").and_then(|()| output.flush());
 }

@@ -36,7 +36,7 @@ use crate::retained_output::RetainedOutput;
 /// Serves until a signal arrives.
 pub(crate) fn run(arguments: &ServeArguments) -> ExitStatus {
     if let Some(port) = arguments.firewall_guard {
-        let held = Port::new(port).is_some_and(hold_open);
+        let held = Port::new(port).is_some_and(|port| hold_open(port, &mut std::io::stdout().lock()));
         return if held { ExitStatus::Success } else { ExitStatus::Unable };
     }
     // Each session has its own threads; an arena per thread would keep its memory for ever.

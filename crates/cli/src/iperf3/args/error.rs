@@ -13,7 +13,7 @@ pub(crate) struct ParameterError {
     pub(crate) code: i32,
     /// iperf3's text.
     pub(crate) text: String,
-    /// What to type instead, on a line of its own.
+    /// Replacement to type, shown on a line of its own.
     pub(crate) hint: Option<&'static str>,
 }
 
