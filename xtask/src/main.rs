@@ -7,6 +7,7 @@
 //! * `figures` prints figures of the code, next to those of other projects and of the past;
 //! * `schema` writes the JSON Schemas of the documents to docs/schema;
 //! * `effect` tunes the hosts of every path of the library in the lab, and writes docs/tune.md;
+//! * `checklist` runs the commands of the seeds' checklist, and writes docs/seeds-checked.md;
 //! * `interop` runs linerate against other implementations of iperf3's protocol, and writes docs/compatibility.md;
 //! * `truth --random N` measures what limits random paths in the lab by removing each cause, diagnoses them, and writes
 //!   docs/truth-random.md; `truth --library` measures the labels of the library so;
@@ -22,6 +23,7 @@
 use std::process::ExitCode;
 
 mod bench;
+mod checklist;
 mod effect;
 mod figures;
 mod interop;
@@ -40,6 +42,7 @@ const USAGE: &str = "usage: cargo xtask tidy
        cargo xtask bench [--rounds N] [--seconds S] [--only CELL]... [--mixed] [--out FILE] [--linerate PATH]
                          [--date YYYY-MM-DD]
        cargo xtask bench lab [--rounds N]
+       cargo xtask checklist [--linerate PATH] [--only ROW]...
        cargo xtask schema
        cargo xtask figures [--check] [--list] [--tree DIRECTORY]
        cargo xtask effect [--only PATH]... [--label LABEL]... [--jobs N] [--documents DIRECTORY] [--out FILE]
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Some((task, options)) if task == "test" => test_run::run(options),
         Some((task, options)) if task == "bench" => bench::run(options),
         Some((task, [])) if task == "schema" => schema::run(),
+        Some((task, options)) if task == "checklist" => checklist::run(options),
         Some((task, options)) if task == "effect" => effect::run(options),
         Some((task, options)) if task == "figures" => figures::run(options),
         Some((task, options)) if task == "interop" => interop::run(options),

@@ -1,16 +1,12 @@
 //! `--open-firewall`: opens the port while the server runs.
 
-use std::time::Duration;
-
 use linerate_sys::Result;
-use linerate_sys::firewall::{self, FirewallOpening};
+use linerate_sys::firewall::GuardedOpening;
+use linerate_sys::process;
 use linerate_units::Port;
 
-/// Expiry time of the rule, where the firewall supports one, in case this process is killed.
-const RULE_LIFETIME: Duration = Duration::from_secs(24 * 3600);
-
-/// Firewall opening, if requested.
-pub(crate) struct FirewallGuard(Option<FirewallOpening>);
+/// Port that a process of its own keeps open, if requested, and closes however the server ends.
+pub(crate) struct FirewallGuard(Option<GuardedOpening>);
 
 impl FirewallGuard {
     /// Opens the port if `wanted`; passes a summary to `tell`.
@@ -22,8 +18,9 @@ impl FirewallGuard {
         if !wanted {
             return Ok(Self(None));
         }
-        let opening = firewall::open(port, RULE_LIFETIME)?;
-        tell(&opening.summary());
+        let arguments = ["serve".to_owned(), "--firewall-guard".to_owned(), port.to_string()];
+        let opening = GuardedOpening::start(&process::own_program()?, &arguments)?;
+        tell(opening.summary());
         Ok(Self(Some(opening)))
     }
 

@@ -74,8 +74,16 @@ impl Host {
     }
 }
 
+/// Finding of a rule, or the one of another rule on the same setting that has it as a note.
 fn of_rule<'a>(findings: &'a [Value], rule: &str) -> &'a Value {
-    findings.iter().find(|finding| finding["rule"] == rule).unwrap_or_else(|| panic!("no {rule} in {findings:#?}"))
+    let is_noted = |finding: &Value| {
+        let notes = array(finding, "/notes").iter().filter_map(Value::as_str);
+        notes.into_iter().any(|note| note.starts_with(&format!("{rule}: ")))
+    };
+    let found = findings.iter().find(|finding| finding["rule"] == rule);
+    found
+        .or_else(|| findings.iter().find(|finding| is_noted(finding)))
+        .unwrap_or_else(|| panic!("no {rule} in {findings:#?}"))
 }
 
 #[test]

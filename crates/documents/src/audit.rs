@@ -72,6 +72,9 @@ pub struct FindingDocument {
     pub subject: String,
     /// Problem in one sentence, with the figures.
     pub text: String,
+    /// Findings of other rules on the same setting, each with its rule.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// Facts that show it.
     pub evidence: Vec<String>,
     /// Lines of files that set the subject, in the order of the boot.
@@ -182,6 +185,7 @@ impl FindingDocument {
             severity: finding.severity,
             subject: finding.subject.clone(),
             text: finding.text.clone(),
+            notes: finding.notes.clone(),
             evidence: finding.evidence.clone(),
             locations: setting_locations(host, &finding.subject, ReadOrder::Procps),
             source: finding.source.clone(),
@@ -225,6 +229,7 @@ mod tests {
         );
         host.settings.files.push(SettingsFile::parsed("/etc/sysctl.d/a.conf", "# x\nnet.ipv4.tcp_sack = 0\n"));
         let finding = AuditFinding {
+            notes: Vec::new(),
             rule: "sack-off".to_owned(),
             severity: FindingSeverity::Critical,
             subject: "net.ipv4.tcp_sack".to_owned(),

@@ -29,6 +29,8 @@ pub struct AuditFinding {
     pub subject: String,
     /// Problem in one sentence, with the figures.
     pub text: String,
+    /// Findings of other rules on the same setting, each with its rule: `below-kernel-default: ...`.
+    pub notes: Vec<String>,
     /// Facts that show it: `net.ipv4.tcp_sack = 0 (/etc/sysctl.d/99-old.conf:12)`.
     pub evidence: Vec<String>,
     /// Reference: section of an RFC, documentation of the kernel, a measurement in the lab.

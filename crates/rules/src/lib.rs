@@ -1,10 +1,11 @@
-//! Rules over facts and measurements: [`audit`] of a host, [`diagnosis`] of a transfer, [`tuning`] proposals, and the
-//! [`judge`] of their effect.
+//! Rules over facts and measurements: [`audit`] of a host, [`diagnosis`] of a transfer, [`tuning`] proposals, the
+//! [`judge`] of their effect, and the values that all of them may propose ([`advisable`]).
 //!
 //! One rule per file, or one row of a table, listed in one slice per kind. Rules are pure: they read no host and no clock, and write nothing.
 
 #![forbid(unsafe_code)]
 
+pub mod advisable;
 pub mod audit;
 pub mod diagnosis;
 pub mod export;

@@ -117,6 +117,14 @@ pub fn ignore_broken_pipes() -> Result<()> {
     replace_action(number, libc::SIG_IGN, 0).map(drop).map_err(|cause| cannot_catch(number, cause))
 }
 
+/// Ignores the signals that ask a program to end, for a process that ends by another event.
+pub fn ignore_requests_to_end() -> Result<()> {
+    for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
+        replace_action(number, libc::SIG_IGN, 0).map(drop).map_err(|cause| cannot_catch(number, cause))?;
+    }
+    Ok(())
+}
+
 extern "C" fn handle(number: libc::c_int) {
     let _ = PENDING.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire);
     wake_in_handler(&WAKER);

@@ -54,8 +54,12 @@ pub(crate) fn refusal(error: &ArgumentsError, time: &str) -> String {
         ArgumentsError::Usage(message) => message.clone(),
         ArgumentsError::Parameter { error: ParameterError { text, .. }, .. } => format!("parameter error - {text}"),
     };
+    let hint = match error {
+        ArgumentsError::Parameter { error: ParameterError { hint: Some(hint), .. }, .. } => format!("hint: {hint}\n"),
+        _ => String::new(),
+    };
     format!(
-        "{time}iperf3: {reason}\n\nUsage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n"
+        "{time}iperf3: {reason}\n\nUsage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n{hint}"
     )
 }
 

@@ -54,6 +54,19 @@ names!(
     Processors = "processors",
 );
 
+impl EffectTiming {
+    /// Text for users: when a change takes effect.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Now => "at once",
+            Self::NewConnections => "for new connections",
+            Self::LinkBounce => "after the link goes down and up",
+            Self::Reboot => "at the next boot",
+        }
+    }
+}
+
 names!(EffectTiming, Now = "now", NewConnections = "new_connections", LinkBounce = "link_bounce", Reboot = "reboot",);
 
 impl DeviceAttribute {

@@ -336,7 +336,8 @@ pub const CATALOGUE: &[SettingDescription] = &[
     setting(
         "net.ipv4.tcp_rmem",
         SettingScope::OfNamespace,
-        "Receive buffer of a connection in bytes: least under memory pressure, at first, most that auto-tuning may take.",
+        "Receive buffer of a connection in bytes: least under memory pressure, at first, most that auto-tuning may take. It \
+         holds what the program has not read yet; a program that sets SO_RCVBUF ends its auto-tuning (up to rmem_max).",
     ),
     setting("net.ipv4.tcp_rto_min_us", SettingScope::OfNamespace, "Shortest retransmission time-out in microseconds."),
     setting(
@@ -388,7 +389,9 @@ pub const CATALOGUE: &[SettingDescription] = &[
     setting(
         "net.ipv4.tcp_wmem",
         SettingScope::OfNamespace,
-        "Send buffer of a connection in bytes: least under memory pressure, at first, most that auto-tuning may take.",
+        "Send buffer of a connection in bytes: least under memory pressure, at first, most that auto-tuning may take. It \
+         holds what was sent and not yet acknowledged, then what waits; a program that sets SO_SNDBUF ends its \
+         auto-tuning (up to wmem_max).",
     ),
     setting(
         "net.ipv4.udp_mem",

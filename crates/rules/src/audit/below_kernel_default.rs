@@ -7,7 +7,8 @@ use linerate_model::host::defaults::{KernelDefault, default_of};
 use linerate_model::host::settings::numbers;
 
 use super::AuditRule;
-use super::settings_support::{SettingFindingDraft, finding, host, host_with_files};
+use super::settings_support::{SettingFindingDraft, finding, host, host_with_files, present_and_later};
+use crate::advisable::{in_bytes, is_below};
 
 const ID: &str = "below-kernel-default";
 const KEYS: &[&str] = &[
@@ -21,9 +22,6 @@ const KEYS: &[&str] = &[
 ];
 const CITATION: &str = "net/ipv4/tcp.c, net/ipv4/tcp_ipv4.c and include/net/sock.h of the kernel; commits \
                         572be9bf9d0d, 9ea3bfa61b09, a6d4f25888b8";
-/// Accuracy of defaults that the kernel computes from its memory, as a share.
-const MIN_SHARE_OF_DEFAULT: f64 = 0.95;
-
 pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
     title: "A buffer or limit is below this kernel's default.",
@@ -52,17 +50,16 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
 
 fn below(host: &HostFacts, key: &'static str, default: &KernelDefault) -> Option<AuditFinding> {
     let standard = numbers(&default.value)?;
-    let boot = host.settings.decides(key, host.settings.order_at_boot());
-    let later = boot.filter(|_| host.privileges.files_apply_here() == Some(true));
-    let later = later
-        .and_then(|source| source.assignment.value)
-        .filter(|value| numbers(value).is_some_and(|found| is_below(&found, &standard, default.exact)));
-    let now = host.settings.numbers(key)?;
-    let (value, when) = match (is_below(&now, &standard, default.exact), later) {
-        (true, _) => (host.settings.value(key)?.to_owned(), "is"),
-        (false, Some(value)) => (value, "will be at the next boot"),
-        (false, None) => return None,
+    let too_small = |value: &str| {
+        // Numbers of another unit are the subject of `tcp-memory-in-bytes`.
+        numbers(value).is_some_and(|found| {
+            let is_size = !key.ends_with("_mem") || in_bytes(&host.memory, &found).is_none();
+            is_size && is_below(&found, &standard, default.exact)
+        })
     };
+    host.settings.numbers(key)?;
+    let (value, prefix) = present_and_later(host, key).into_iter().find(|(value, _)| too_small(value))?;
+    let when = if prefix.is_empty() { "is" } else { "will be at the next boot" };
     let about = if default.exact { "" } else { "about " };
     let release = host.kernel.version()?;
     let draft = SettingFindingDraft {
@@ -78,19 +75,6 @@ fn below(host: &HostFacts, key: &'static str, default: &KernelDefault) -> Option
         risk: "more memory for connections that use it; a smaller value may have been chosen to keep queues short",
     };
     Some(finding(host, key, draft))
-}
-
-/// True when a limit is smaller than the kernel's. The first of three numbers only applies under memory pressure.
-fn is_below(found: &[i64], standard: &[i64], exact: bool) -> bool {
-    let pairs = found.iter().zip(standard).skip(usize::from(standard.len() == 3));
-    let mut pairs = pairs.filter(|(_, standard)| **standard > 0);
-    let small = |found: i64, standard: i64| if exact { found < standard } else { is_below_share(found, standard) };
-    pairs.any(|(found, standard)| small(*found, *standard))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "both are far below 2^52")]
-fn is_below_share(found: i64, standard: i64) -> bool {
-    (found as f64) < standard as f64 * MIN_SHARE_OF_DEFAULT
 }
 
 /// Larger of both values, number by number.

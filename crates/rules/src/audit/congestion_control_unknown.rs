@@ -5,33 +5,13 @@ use linerate_model::host::HostFacts;
 
 use super::AuditRule;
 use super::nearest::nearest;
-use super::settings_support::{about_lines, all_lines, host_with_files};
+use super::settings_support::{about_lines, all_lines, delete_line, edit_line, host_with_files};
+use crate::advisable::KERNEL_CONGESTION_CONTROLS;
 
 const ID: &str = "congestion-control-unknown";
 const KEY: &str = "net.ipv4.tcp_congestion_control";
 const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 const CITATION: &str = "net/ipv4/Kconfig of the kernel; net.ipv4.tcp_available_congestion_control";
-/// Congestion controls in the kernel's sources; available modules show only when one is requested.
-const KERNEL_CONGESTION_CONTROLS: &[&str] = &[
-    "bbr",
-    "bic",
-    "cdg",
-    "cubic",
-    "dctcp",
-    "highspeed",
-    "htcp",
-    "hybla",
-    "illinois",
-    "lp",
-    "nv",
-    "reno",
-    "scalable",
-    "vegas",
-    "veno",
-    "westwood",
-    "yeah",
-];
-
 pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
     title: "A file chooses a congestion control that the kernel does not have.",
@@ -74,8 +54,8 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
         CITATION.clone_into(&mut finding.source);
         "another congestion control shares the path differently: measure it first".clone_into(&mut finding.risk);
         finding.remedy.push(match meant {
-            Some(meant) => format!("edit {}: {KEY} = {meant}", line.edit_location()),
-            None => format!("delete {}", line.edit_location()),
+            Some(meant) => edit_line(host, line, KEY, meant),
+            None => delete_line(host, line),
         });
         findings.push(finding);
     }

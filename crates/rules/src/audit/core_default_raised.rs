@@ -5,7 +5,7 @@ use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 
 use super::AuditRule;
-use super::settings_support::{SettingFindingDraft, finding, host};
+use super::settings_support::{SettingFindingDraft, finding, host, present_and_later};
 
 const ID: &str = "core-default-raised";
 const KEYS: &[&str] = &["net.core.rmem_default", "net.core.wmem_default"];
@@ -13,7 +13,7 @@ const CITATION: &str = "tcp(7); net/ipv4/tcp.c (tcp_init_sock takes tcp_rmem[1] 
                         Documentation/admin-guide/sysctl/net.rst";
 /// The kernel's default on 64-bit machines.
 const KERNEL_DEFAULT_BYTES: i64 = 212_992;
-/// Size that many programs that receive UDP are given on purpose.
+/// Size that many programs that receive UDP are given on purpose: up to it, the finding is a note.
 const MAX_COMMON_BYTES: i64 = 1 << 20;
 
 pub(super) const RULE: AuditRule = AuditRule {
@@ -27,17 +27,20 @@ pub(super) const RULE: AuditRule = AuditRule {
     keys: KEYS,
     check,
     fires: || host(&[("net.core.rmem_default", "16777216")]),
-    silent: || host(&[("net.core.rmem_default", "212992"), ("net.core.wmem_default", "524288")]),
+    silent: || host(&[("net.core.rmem_default", "212992"), ("net.core.wmem_default", "212992")]),
 };
 
 fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let of_key = |key: &&'static str| {
-        let value = host.settings.number(key).filter(|value| *value > MAX_COMMON_BYTES)?;
+        let values = present_and_later(host, key).into_iter();
+        let mut values = values.filter_map(|(value, prefix)| Some((value.parse::<i64>().ok()?, prefix)));
+        let (value, prefix) = values.find(|(value, _)| *value > KERNEL_DEFAULT_BYTES)?;
+        let is_common = value <= MAX_COMMON_BYTES;
         let draft = SettingFindingDraft {
             rule: ID,
-            severity: FindingSeverity::Advice,
+            severity: if is_common { FindingSeverity::Note } else { FindingSeverity::Advice },
             text: format!(
-                "{key} = {value}: TCP does not use it, and every UDP, raw and unix socket may hold that much."
+                "{prefix}{key} = {value}: TCP does not use it, and every UDP, raw and unix socket may hold that much."
             ),
             to: Some(KERNEL_DEFAULT_BYTES.to_string()),
             group: ChangeGroup::Buffers,

@@ -5,7 +5,7 @@ use linerate_model::host::HostFacts;
 use linerate_model::host::kernel::KernelVersion;
 
 use super::AuditRule;
-use super::settings_support::{all_lines, host_with_files, line_evidence};
+use super::settings_support::{all_lines, delete_line, host_with_files, line_evidence};
 
 const ID: &str = "dead-setting";
 const CITATION: &str = "Documentation/networking/ip-sysctl.rst (legacy options); commit dfa2f0483360 for \
@@ -54,6 +54,13 @@ pub(super) const RULE: AuditRule = AuditRule {
     silent: || host_with_files(&[], &[("/etc/sysctl.d/a.conf", "net.ipv4.tcp_sack = 1\n")]),
 };
 
+/// Reason why a setting has no effect in a kernel; `None` if it has one, or the version is unknown.
+pub(crate) fn dead_setting_reason(version: Option<KernelVersion>, key: &str) -> Option<String> {
+    let dead =
+        DEAD_SETTINGS.iter().find(|dead| dead.key == key && version.is_some_and(|version| version >= dead.since))?;
+    Some(format!("it has no effect since {}: {}", dead.since, dead.instead))
+}
+
 /// True when a setting has no effect in this host's kernel.
 pub(super) fn is_dead(host: &HostFacts, key: &str) -> bool {
     let version = host.kernel.version();
@@ -67,6 +74,7 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
         let dead = DEAD_SETTINGS.iter().find(|dead| dead.key == line.assignment.key && version >= dead.since);
         let Some(dead) = dead else { continue };
         findings.push(AuditFinding {
+            notes: Vec::new(),
             rule: ID.to_owned(),
             severity: FindingSeverity::Note,
             subject: dead.key.to_owned(),
@@ -74,7 +82,7 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
             evidence: vec![line_evidence(&line)],
             source: CITATION.to_owned(),
             risk: "none: nothing changes".to_owned(),
-            remedy: vec![format!("delete {}", line.edit_location())],
+            remedy: vec![delete_line(host, &line)],
             change: None,
         });
     }

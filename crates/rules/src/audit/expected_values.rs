@@ -31,6 +31,11 @@ pub(super) const fn row(id: &str) -> usize {
     row
 }
 
+/// Returns the row of a setting.
+pub(crate) fn expected_value_of(key: &str) -> Option<&'static ExpectedValue> {
+    EXPECTED_VALUES.iter().find(|expected| expected.key == key)
+}
+
 const EXPECTED_VALUES: &[ExpectedValue] = &[
     ExpectedValue {
         id: "dsack-off",

@@ -3,15 +3,16 @@
 use linerate_model::change::ChangeGroup;
 use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
+use linerate_model::host::settings::numbers;
 
 use super::AuditRule;
-use super::settings_support::{SettingFindingDraft, finding, host};
+use super::settings_support::{SettingFindingDraft, finding, host, present_and_later};
+use crate::advisable::MAX_INITIAL_BUFFER;
 
 const ID: &str = "first-buffer-large";
 const KEYS: &[&str] = &["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"];
 const CITATION: &str = "Red Hat Enterprise Linux, Tuning TCP connections for high throughput (at most 524288); \
                         Documentation/networking/ip-sysctl.rst";
-const MAX_INITIAL_BUFFER: i64 = 524_288;
 const DEFAULT_INITIAL_BUFFERS: [i64; 2] = [131_072, 16_384];
 
 pub(super) const RULE: AuditRule = AuditRule {
@@ -30,13 +31,15 @@ pub(super) const RULE: AuditRule = AuditRule {
 
 fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let of_key = |(key, usual): (&&'static str, i64)| {
-        let found =
-            host.settings.numbers(key).filter(|numbers| numbers.len() == 3 && numbers[1] > MAX_INITIAL_BUFFER)?;
+        let is_large = |found: &Vec<i64>| found.len() == 3 && found[1] > MAX_INITIAL_BUFFER;
+        let values = present_and_later(host, key).into_iter();
+        let mut values = values.filter_map(|(value, prefix)| Some((numbers(&value)?, prefix)));
+        let (found, prefix) = values.find(|(found, _)| is_large(found))?;
         let draft = SettingFindingDraft {
             rule: ID,
             severity: FindingSeverity::Advice,
             text: format!(
-                "Every new connection begins with a buffer of {} bytes ({key}, second number): above {MAX_INITIAL_BUFFER} bytes \
+                "{prefix}Every new connection begins with a buffer of {} bytes ({key}, second number): above {MAX_INITIAL_BUFFER} bytes \
                  bursts lead to copying and delay spikes, and auto-tuning would grow it anyway.",
                 found[1]
             ),

@@ -34,6 +34,7 @@ impl FindingDraft {
     /// Returns a finding with a manual remedy only.
     pub(super) fn finding(self) -> AuditFinding {
         AuditFinding {
+            notes: Vec::new(),
             rule: self.rule.0.to_owned(),
             severity: self.severity,
             subject: self.subject,

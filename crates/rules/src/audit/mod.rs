@@ -22,6 +22,7 @@ mod large_receive_offload_forwarding;
 mod link_speed_low;
 mod link_support;
 mod listen_queue_overflows;
+mod merged;
 mod mtu_mismatch;
 mod mtu_probing_off;
 mod namespace_limits;
@@ -62,10 +63,15 @@ mod value_refused;
 mod vendor_file_wins;
 mod window_share_small;
 
+pub(crate) use copied_recipe::recipe_of;
+pub(crate) use dead_setting::dead_setting_reason;
+pub(crate) use expected_values::expected_value_of;
 use expected_values::{row, rule as expected_value};
 use linerate_model::finding::AuditFinding;
 use linerate_model::host::HostFacts;
 use linerate_model::host::catalogue::CATALOGUE;
+#[cfg(test)]
+pub(crate) use settings_support::host as test_host;
 
 /// Rule of `linerate audit`.
 #[derive(Clone, Copy, Debug)]
@@ -163,10 +169,11 @@ pub const RULES: &[AuditRule] = &[
     window_share_small::RULE,
 ];
 
-/// Returns the findings of all rules, the most severe first.
+/// Returns the findings of all rules, the most severe first; those about one setting are merged.
 #[must_use]
 pub fn audit(host: &HostFacts) -> Vec<AuditFinding> {
-    let mut findings: Vec<AuditFinding> = RULES.iter().flat_map(|rule| (rule.check)(host)).collect();
+    let findings: Vec<AuditFinding> = RULES.iter().flat_map(|rule| (rule.check)(host)).collect();
+    let mut findings = merged::merge(findings);
     findings.sort_by(|one, other| {
         other.severity.cmp(&one.severity).then_with(|| (&one.rule, &one.subject).cmp(&(&other.rule, &other.subject)))
     });

@@ -6,7 +6,7 @@ use linerate_model::host::HostFacts;
 use linerate_model::host::catalogue::{CATALOGUE, SettingScope};
 
 use super::AuditRule;
-use super::settings_support::host;
+use super::settings_support::{default_value, host, is_advisable};
 
 const ID: &str = "namespace-limits";
 const CITATION: &str = "net/core/sysctl_net_core.c (sysctl_core_net_init); network_namespaces(7); docker run \
@@ -47,6 +47,7 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
     }
     let of_host = CATALOGUE.iter().filter(|knob| knob.scope != SettingScope::OfNamespace).count();
     vec![AuditFinding {
+        notes: Vec::new(),
         rule: ID.to_owned(),
         severity: FindingSeverity::Note,
         subject: "network namespace".to_owned(),
@@ -66,7 +67,8 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
 /// Commands that set a namespace's own settings, with a value of this one as the example.
 fn namespace_commands(host: &HostFacts, container: Option<&str>, own: bool) -> Vec<String> {
     let key = "net.ipv4.tcp_rmem";
-    let value = host.settings.value(key).unwrap_or("4096 131072 33554432");
+    let running = host.settings.value(key).filter(|value| is_advisable(host, key, value)).map(str::to_owned);
+    let value = running.or_else(|| default_value(host, key)).unwrap_or_else(|| "4096 131072 33554432".to_owned());
     if container.is_some() && !own {
         return vec![format!("on the host: sysctl -w {key}='{value}' (--sysctl is refused with --network host)")];
     }

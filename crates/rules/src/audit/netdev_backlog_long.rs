@@ -6,7 +6,7 @@ use linerate_model::host::HostFacts;
 use linerate_units::PacketCount;
 
 use super::AuditRule;
-use super::settings_support::{SettingFindingDraft, finding, host};
+use super::settings_support::{SettingFindingDraft, finding, host, present_and_later};
 
 const ID: &str = "netdev-backlog-long";
 const KEY: &str = "net.core.netdev_max_backlog";
@@ -29,7 +29,9 @@ pub(super) const RULE: AuditRule = AuditRule {
 };
 
 fn check(host: &HostFacts) -> Vec<AuditFinding> {
-    let Some(value) = host.settings.number(KEY).filter(|value| *value >= MAX_BACKLOG) else { return Vec::new() };
+    let values = present_and_later(host, KEY).into_iter();
+    let mut values = values.filter_map(|(value, prefix)| Some((value.parse::<i64>().ok()?, prefix)));
+    let Some((value, prefix)) = values.find(|(value, _)| *value >= MAX_BACKLOG) else { return Vec::new() };
     let rows = host.counters.softnet.known();
     let dropped = rows.map(|rows| rows.iter().map(|row| row.dropped.get()).sum::<u64>());
     if dropped.is_some_and(|dropped| dropped > 0) {
@@ -40,7 +42,7 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
         rule: ID,
         severity: FindingSeverity::Advice,
         text: format!(
-            "{value} packets may wait for one processor: at 1500 bytes that is {} of delay at 1 Gbit/s. {seen}.",
+            "{prefix}{value} packets may wait for one processor: at 1500 bytes that is {} of delay at 1 Gbit/s. {seen}.",
             delay(value)
         ),
         to: Some("1000".to_owned()),

@@ -8,7 +8,7 @@ use linerate_model::host::settings::order::SYSCTL_CONF;
 use linerate_model::host::settings::{ReadOrder, SettingSource};
 
 use super::AuditRule;
-use super::settings_support::{about_lines, host_with_files};
+use super::settings_support::{about_lines, delete_line, host_with_files, is_advisable, own_file_line};
 
 const ID: &str = "orders-disagree";
 const CITATION: &str = "sysctl.d(5) and sysctl(8): systemd-sysctl does not read /etc/sysctl.conf, `sysctl --system` \
@@ -59,7 +59,7 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
 
 fn key_finding(host: &HostFacts, key: &str) -> Option<AuditFinding> {
     let by_hand = host.settings.decides(key, ReadOrder::Procps)?;
-    let at_boot = host.settings.decides(key, ReadOrder::Systemd);
+    let at_boot = host.settings.decides_at_boot(key);
     let (value, other) = (by_hand.value()?, at_boot.as_ref().and_then(SettingSource::value));
     if other == Some(value) {
         return None;
@@ -70,12 +70,32 @@ fn key_finding(host: &HostFacts, key: &str) -> Option<AuditFinding> {
     let mut finding = about_lines(ID, FindingSeverity::Warning, key, text, &lines);
     CITATION.clone_into(&mut finding.source);
     "none, once it is clear which of the two was meant".clone_into(&mut finding.risk);
-    finding.remedy.push(match &at_boot {
-        Some(boot) => format!("if {} is right: delete {}", boot.location(), by_hand.edit_location()),
-        None => "ln -s ../sysctl.conf /etc/sysctl.d/99-sysctl.conf".to_owned(),
-    });
-    if let Some(boot) = &at_boot {
-        finding.remedy.push(format!("if {} is right: delete {}", by_hand.location(), boot.edit_location()));
-    }
+    finding.remedy = remedy(host, key, at_boot.as_ref(), &by_hand);
     Some(finding)
+}
+
+/// Offers each of the two values that is advisable; where neither is, both lines are deleted.
+fn remedy(host: &HostFacts, key: &str, at_boot: Option<&SettingSource>, by_hand: &SettingSource) -> Vec<String> {
+    let is_good = |source: &SettingSource| source.value().is_some_and(|value| is_advisable(host, key, value));
+    let Some(boot) = at_boot else {
+        let all_good = host.settings.files.iter().filter(|file| file.path == SYSCTL_CONF).all(|file| {
+            file.sources().all(|line| line.value().is_none_or(|value| is_advisable(host, &line.assignment.key, value)))
+        });
+        return match (is_good(by_hand), all_good) {
+            (true, true) => vec!["ln -s ../sysctl.conf /etc/sysctl.d/99-sysctl.conf".to_owned()],
+            (true, false) => vec![own_file_line(key, by_hand.value().unwrap_or_default())],
+            (false, _) => vec![delete_line(host, by_hand)],
+        };
+    };
+    let mut lines = Vec::new();
+    if is_good(boot) {
+        lines.push(format!("if {} is right: {}", boot.location(), delete_line(host, by_hand)));
+    }
+    if is_good(by_hand) {
+        lines.push(format!("if {} is right: {}", by_hand.location(), delete_line(host, boot)));
+    }
+    if lines.is_empty() {
+        lines.extend([boot, by_hand].map(|line| delete_line(host, line)));
+    }
+    lines
 }

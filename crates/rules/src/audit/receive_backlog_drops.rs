@@ -17,6 +17,8 @@ const KEY: &str = "net.core.netdev_max_backlog";
 const MAX_HARMLESS_DROP_RATIO: f64 = 1e-6;
 /// Largest backlog that the kernel's documentation found useful.
 const MAX_BACKLOG: i64 = 10_000;
+/// The kernel's default.
+const MIN_BACKLOG: i64 = 1000;
 
 pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
@@ -52,7 +54,7 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let severity = by_share(dropped, processed.saturating_add(dropped), MAX_HARMLESS_DROP_RATIO);
     let now = host.settings.number(KEY);
     let to = now
-        .map(|now| now.saturating_mul(2).min(MAX_BACKLOG))
+        .map(|now| now.saturating_mul(2).clamp(MIN_BACKLOG, MAX_BACKLOG))
         .filter(|to| Some(*to) > now && severity > FindingSeverity::Note);
     let mut evidence: Vec<String> = rows
         .iter()

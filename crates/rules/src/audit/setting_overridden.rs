@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::host::settings::SettingSource;
+use linerate_model::host::settings::{FileOwner, SettingSource};
 
 use super::AuditRule;
-use super::settings_support::{about_lines, host_with_files};
+use super::settings_support::{about_lines, delete_line, host_with_files, is_advisable};
 
 const ID: &str = "setting-overridden";
 const CITATION: &str = "sysctl.d(5): files are sorted by name whatever their directory, and the last line counts";
@@ -44,7 +44,10 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let mut findings = Vec::new();
     for (key, lines) in lines_at_boot(host) {
         let Some((winner, earlier)) = lines.split_last() else { continue };
-        let losers: Vec<&SettingSource> = earlier.iter().filter(|line| line.value() != winner.value()).collect();
+        // Overriding a package is what the administrator's files are for, and those below /run come and go.
+        let is_own = |line: &&SettingSource| matches!(line.owner(), FileOwner::Administrator | FileOwner::CommandLine);
+        let losers: Vec<&SettingSource> =
+            earlier.iter().filter(|line| line.value() != winner.value()).filter(is_own).collect();
         if losers.is_empty() || losers.iter().any(|line| super::vendor_file_wins::is_overridden_by_vendor(line, winner))
         {
             continue;
@@ -56,7 +59,13 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
         let mut finding = about_lines(ID, FindingSeverity::Advice, &key, text, &shown);
         CITATION.clone_into(&mut finding.source);
         "none: the overridden values have no effect now".clone_into(&mut finding.risk);
-        finding.remedy = losers.iter().map(|line| format!("delete {}", line.edit_location())).collect();
+        let is_good = |line: &SettingSource| line.value().is_some_and(|value| is_advisable(host, &key, value));
+        finding.remedy = losers
+            .iter()
+            .filter(|line| is_good(winner) || !is_good(line))
+            .map(|line| delete_line(host, line))
+            .collect();
+        finding.remedy.extend((!is_good(winner)).then(|| delete_line(host, winner)));
         findings.push(finding);
     }
     findings

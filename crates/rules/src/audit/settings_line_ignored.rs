@@ -3,10 +3,10 @@
 use linerate_model::fact::Fact;
 use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::host::settings::{ReadOrder, SettingsContent, SettingsFile};
+use linerate_model::host::settings::{ReadOrder, SettingsContent, SettingsFile, syntax};
 
 use super::AuditRule;
-use super::settings_support::{host, host_with_files};
+use super::settings_support::{host, host_with_files, is_advisable};
 
 const ID: &str = "settings-line-ignored";
 const CITATION: &str = "sysctl.d(5), sysctl.conf(5): `key = value`, comments begin with # or ;";
@@ -23,11 +23,12 @@ pub(super) const RULE: AuditRule = AuditRule {
 };
 
 fn check(host: &HostFacts) -> Vec<AuditFinding> {
-    host.settings.files_read(ReadOrder::Procps).into_iter().flat_map(file_findings).collect()
+    host.settings.files_read(ReadOrder::Procps).into_iter().flat_map(|file| file_findings(host, file)).collect()
 }
 
-fn file_findings(file: &SettingsFile) -> Vec<AuditFinding> {
+fn file_findings(host: &HostFacts, file: &SettingsFile) -> Vec<AuditFinding> {
     let finding = |severity, text: String, evidence: String, remedy: String| AuditFinding {
+        notes: Vec::new(),
         rule: ID.to_owned(),
         severity,
         subject: file.path.clone(),
@@ -49,10 +50,15 @@ fn file_findings(file: &SettingsFile) -> Vec<AuditFinding> {
         let place = format!("{}:{}", file.leads_to.as_deref().unwrap_or(&file.path), line.line);
         let text = format!("{place} is not an assignment and has no effect.");
         let remedy = match line.text.split_once([' ', '\t']) {
-            Some((key, value)) if key.contains(['.', '/']) => format!("edit {place}: {key} = {}", value.trim()),
+            Some((key, value)) if is_assignment(host, key, value) => format!("edit {place}: {key} = {}", value.trim()),
             _ => format!("delete {place}"),
         };
         finding(FindingSeverity::Warning, text, format!("{place}: {}", line.text), remedy)
     });
     lines.collect()
+}
+
+/// True when the line would be an assignment with an equals sign, and an advisable one.
+fn is_assignment(host: &HostFacts, key: &str, value: &str) -> bool {
+    key.contains(['.', '/']) && is_advisable(host, &syntax::normalised_name(key), value)
 }

@@ -4,8 +4,13 @@ use linerate_model::change::{ChangeGroup, ChangeReason, ChangeTarget, EffectTimi
 use linerate_model::fact::Fact;
 use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::host::settings::{KernelSetting, ReadOrder, SettingSource, SettingWritability, SettingsFile};
+use linerate_model::host::defaults::default_of;
+use linerate_model::host::settings::{
+    FileOwner, KernelSetting, ReadOrder, SettingSource, SettingWritability, SettingsFile,
+};
 use linerate_units::ByteCount;
+
+use crate::advisable::{ValueContext, refusal};
 
 /// File for persistent settings, as sysctl.d(5) recommends for administrators (60 to 90).
 const PERSISTENT_FILE: &str = "/etc/sysctl.d/90-network.conf";
@@ -28,15 +33,19 @@ pub(super) struct SettingFindingDraft {
     pub risk: &'static str,
 }
 
-/// Returns a finding about a setting, with its value, its locations, the commands and the change.
+/// Returns a finding about a setting, with its value, its locations, the commands and the change. A value that linerate
+/// never sets is replaced by the kernel's default, or by the deletion of the lines that have such values.
 pub(super) fn finding(host: &HostFacts, key: &str, draft: SettingFindingDraft) -> AuditFinding {
-    let change = draft.to.as_ref().and_then(|to| change(host, key, to, &draft));
+    let to = draft.to.clone().filter(|to| is_advisable(host, key, to));
+    let to = to.or_else(|| draft.to.as_ref().and_then(|_| default_value(host, key)));
+    let change = to.as_ref().and_then(|to| change(host, key, to, &draft));
     AuditFinding {
+        notes: Vec::new(),
         rule: draft.rule.to_owned(),
         severity: draft.severity,
         subject: key.to_owned(),
         evidence: vec![evidence(host, key)],
-        remedy: draft.to.as_ref().map_or_else(Vec::new, |to| remedy(host, key, to)),
+        remedy: to.as_ref().map_or_else(Vec::new, |to| remedy(host, key, to)),
         source: draft.source.to_owned(),
         risk: draft.risk.to_owned(),
         text: draft.text,
@@ -44,10 +53,26 @@ pub(super) fn finding(host: &HostFacts, key: &str, draft: SettingFindingDraft) -
     }
 }
 
+/// Reason why linerate never sets this value ([`crate::advisable`]).
+pub(super) fn refusal_of(host: &HostFacts, key: &str, value: &str) -> Option<String> {
+    refusal(&ValueContext::from(host), key, value)
+}
+
+/// True when linerate may propose this value.
+pub(super) fn is_advisable(host: &HostFacts, key: &str, value: &str) -> bool {
+    refusal_of(host, key, value).is_none()
+}
+
+/// Kernel's default, where it is known and advisable.
+pub(super) fn default_value(host: &HostFacts, key: &str) -> Option<String> {
+    let default = default_of(key, host.kernel.version()?, &host.memory)?;
+    Some(default.value).filter(|value| is_advisable(host, key, value))
+}
+
 /// `net.ipv4.tcp_sack = 0 (/etc/sysctl.d/99-old.conf:12)`.
 pub(super) fn evidence(host: &HostFacts, key: &str) -> String {
     let value = host.settings.value(key).unwrap_or("unknown");
-    let origin = match host.settings.decides(key, host.settings.order_at_boot()) {
+    let origin = match host.settings.decides_at_boot(key) {
         Some(source) if source.value() == Some(value) => source.location(),
         Some(source) => format!("{} sets {}", source.location(), source.value().unwrap_or_default()),
         None => "no file sets it".to_owned(),
@@ -57,18 +82,80 @@ pub(super) fn evidence(host: &HostFacts, key: &str) -> String {
 
 /// Returns the commands for the running system, and the file edits that make them persistent.
 pub(super) fn remedy(host: &HostFacts, key: &str, to: &str) -> Vec<String> {
-    let mut lines = Vec::new();
-    if host.settings.value(key).is_some_and(|value| value != to) && !is_impossible(host, key) {
-        lines.push(format!("sysctl -w {}", quoted(key, to)));
-    }
-    let mut places: Vec<String> = Vec::new();
-    for source in lines_with_name(host, key) {
-        if source.value() != Some(to) && !places.contains(&source.edit_location()) {
-            places.push(source.edit_location());
+    let mut lines: Vec<String> = set_command(host, key, to).into_iter().collect();
+    for source in lines_with_name(host, key).iter().filter(|source| source.value() != Some(to)) {
+        let line = edit_line(host, source, key, to);
+        if !lines.contains(&line) {
+            lines.push(line);
         }
     }
-    lines.extend(places.iter().map(|place| format!("edit {place}: {key} = {to}")));
     lines
+}
+
+/// Returns the command that sets the running value; `None` if it has this value, cannot be set, or is not advisable.
+pub(super) fn set_command(host: &HostFacts, key: &str, to: &str) -> Option<String> {
+    let differs = host.settings.value(key).is_some_and(|value| value != to);
+    let may = differs && !is_impossible(host, key) && is_advisable(host, key, to);
+    may.then(|| format!("sysctl -w {}", quoted(key, to)))
+}
+
+/// Returns the edit that gives a line this value, or removes it when the value is not advisable.
+pub(super) fn edit_line(host: &HostFacts, source: &SettingSource, key: &str, to: &str) -> String {
+    if !is_advisable(host, key, to) {
+        return delete_line(host, source);
+    }
+    let location = source.edit_location();
+    match source.owner() {
+        FileOwner::Administrator => format!("edit {location}: {key} = {to}"),
+        FileOwner::Package => {
+            format!("write {}: {key} = {to} (overrides {location}, of a package)", override_file(source))
+        }
+        FileOwner::Runtime => runtime_file(source),
+        FileOwner::CommandLine => format!("edit {location}: sysctl.{}", quoted(key, to)),
+    }
+}
+
+/// Returns the edit that removes a line; one of a package is overridden with the kernel's default.
+pub(super) fn delete_line(host: &HostFacts, source: &SettingSource) -> String {
+    let location = source.edit_location();
+    let key = &source.assignment.key;
+    match source.owner() {
+        FileOwner::Runtime => runtime_file(source),
+        FileOwner::Package => default_value(host, key).map_or_else(
+            || {
+                let file = location.rsplit_once(':').map_or(location.as_str(), |(file, _)| file);
+                let name = file.rsplit('/').next().unwrap_or_default();
+                format!("copy {file} to /etc/sysctl.d/{name} without the line (replaces it, of a package)")
+            },
+            |usual| format!("write {}: {key} = {usual} (overrides {location}, of a package)", override_file(source)),
+        ),
+        FileOwner::Administrator | FileOwner::CommandLine => format!("delete {location}"),
+    }
+}
+
+/// Files below `/run` disappear at the next boot, and the program that writes them writes them again.
+fn runtime_file(source: &SettingSource) -> String {
+    format!("configure the program that writes {} after each boot", source.edit_location())
+}
+
+/// Returns the file of the administrator that is read after the one of this line.
+fn override_file(source: &SettingSource) -> String {
+    let name = source.file.as_deref().and_then(|file| file.rsplit('/').next()).unwrap_or_default();
+    let usual = PERSISTENT_FILE.rsplit('/').next().unwrap_or_default();
+    let names = [usual, "99-network.conf", "zz-network.conf"];
+    match names.into_iter().find(|own| *own > name) {
+        Some(own) => format!("/etc/sysctl.d/{own}"),
+        None => format!("/etc/sysctl.d/z{name}"),
+    }
+}
+
+/// Values of a setting to examine: the running one, and the one of the next boot if it differs; with the words for it.
+pub(super) fn present_and_later(host: &HostFacts, key: &str) -> Vec<(String, &'static str)> {
+    let now = host.settings.value(key).map(str::to_owned);
+    let applies = host.privileges.files_apply_here() == Some(true);
+    let boot = host.settings.decides_at_boot(key).filter(|_| applies).and_then(|source| source.assignment.value);
+    let later = boot.filter(|later| Some(later) != now.as_ref());
+    now.map(|now| (now, "")).into_iter().chain(later.map(|later| (later, "From the next boot on: "))).collect()
 }
 
 /// Formats `key=value`, quoted for a shell if needed.
@@ -129,7 +216,7 @@ fn change(host: &HostFacts, key: &str, to: &str, draft: &SettingFindingDraft) ->
 }
 
 /// Rule for a setting that must have one of a few values.
-pub(super) struct ExpectedValue {
+pub(crate) struct ExpectedValue {
     /// Identifier of the rule.
     pub id: &'static str,
     /// Name of the setting.
@@ -159,7 +246,7 @@ pub(super) struct ExpectedValue {
 /// Returns a finding if the setting has another value now, or will have at the next boot.
 pub(super) fn expect(host: &HostFacts, expected: &ExpectedValue) -> Vec<AuditFinding> {
     let Some(now) = host.settings.number(expected.key) else { return Vec::new() };
-    let boot = host.settings.decides(expected.key, host.settings.order_at_boot());
+    let boot = host.settings.decides_at_boot(expected.key);
     let later = boot.as_ref().and_then(|source| source.value()?.parse::<i64>().ok());
     let wrong_later = later.filter(|value| !(expected.is_correct)(*value));
     let to_finding = |value: i64, prefix: &str| {
@@ -185,7 +272,7 @@ pub(super) fn expect(host: &HostFacts, expected: &ExpectedValue) -> Vec<AuditFin
 }
 
 /// Returns a host with kernel 6.12, 16 GiB, the initial network namespace and these values.
-pub(super) fn host(values: &[(&str, &str)]) -> HostFacts {
+pub(crate) fn host(values: &[(&str, &str)]) -> HostFacts {
     let mut host = HostFacts::default();
     host.kernel.release = Fact::Known("6.12.38".to_owned());
     host.memory.total = Fact::Known(ByteCount::from_mebibytes(16 * 1024));
@@ -210,20 +297,6 @@ pub(super) fn host_with_files(values: &[(&str, &str)], files: &[(&str, &str)]) -
     host
 }
 
-/// True when a line with this name and value switches off a required feature: it is deleted, not corrected.
-pub(super) fn is_harmful(key: &str, value: &str) -> bool {
-    let features = [
-        "tcp_dsack",
-        "tcp_frto",
-        "tcp_moderate_rcvbuf",
-        "tcp_recovery",
-        "tcp_sack",
-        "tcp_timestamps",
-        "tcp_window_scaling",
-    ];
-    value.trim() == "0" && features.iter().any(|name| key.strip_prefix("net.ipv4.") == Some(*name))
-}
-
 /// Returns a finding about lines of files, without remedy.
 pub(super) fn about_lines(
     rule: &str,
@@ -233,6 +306,7 @@ pub(super) fn about_lines(
     lines: &[&SettingSource],
 ) -> AuditFinding {
     AuditFinding {
+        notes: Vec::new(),
         rule: rule.to_owned(),
         severity,
         subject: subject.to_owned(),

@@ -5,12 +5,12 @@ use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 use linerate_model::host::defaults::default_of;
 use linerate_model::host::settings::numbers;
-use linerate_units::ByteCount;
 
 use super::AuditRule;
 use super::settings_support::{
-    SettingFindingDraft, all_lines, finding, host, host_with_files, line_evidence, own_file_line,
+    SettingFindingDraft, all_lines, delete_line, finding, host, host_with_files, line_evidence,
 };
+use crate::advisable::in_bytes;
 
 const CITATION: &str = "Documentation/networking/ip-sysctl.rst (tcp_mem: in pages); net/ipv4/tcp.c (tcp_init_mem)";
 
@@ -62,21 +62,19 @@ fn key_finding(host: &HostFacts, key: &'static str) -> Option<AuditFinding> {
     let mut finding = finding(host, key, draft);
     finding.evidence.extend(lines.iter().map(line_evidence));
     if finding.remedy.is_empty() {
-        let own = own_file_line(key, "(omit it: the kernel computes it from the memory)");
-        finding.remedy.push(own);
+        finding.remedy.extend(lines.iter().map(|line| delete_line(host, line)));
+    }
+    if finding.remedy.is_empty() {
+        finding
+            .remedy
+            .push(format!("restart the host: no file sets {key}, and the kernel computes it from the memory"));
     }
     Some(finding)
 }
 
 /// Describes three such numbers as pages, if the result is implausible.
 fn describe_pages(host: &HostFacts, value: &str) -> Option<String> {
-    let found = numbers(value)?;
-    let [low, pressure, most] = *found.as_slice() else { return None };
-    let total = host.memory.total.known()?;
-    let size = |pages: i64| host.memory.pages(u64::try_from(pages).unwrap_or_default());
-    let (begins, limit): (ByteCount, ByteCount) = (size(pressure)?, size(most)?);
-    let absurd = limit.get() > total.get().saturating_mul(2) && low.saturating_mul(4) < most;
-    absurd.then(|| format!("pressure begins at {begins}, and the limit is {limit} on a host with {total}"))
+    in_bytes(&host.memory, &numbers(value)?)
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@ use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 
 use super::AuditRule;
-use super::settings_support::{SettingFindingDraft, about_lines, all_lines, finding, host, host_with_files};
+use super::settings_support::{
+    SettingFindingDraft, about_lines, all_lines, delete_line, finding, host, host_with_files,
+};
 
 const ID: &str = "time-wait-recycling";
 const KEY: &str = "net.ipv4.tcp_tw_recycle";
@@ -44,7 +46,7 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
         let mut finding = about_lines(ID, FindingSeverity::Note, KEY, text, &[line]);
         CITATION.clone_into(&mut finding.source);
         "none: nothing changes".clone_into(&mut finding.risk);
-        finding.remedy.push(format!("delete {}", line.edit_location()));
+        finding.remedy.push(delete_line(host, line));
         finding
     };
     lines.map(of_line).collect()

@@ -1,5 +1,7 @@
 //! Settings that the kernel does not have.
 
+use std::collections::BTreeSet;
+
 use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 use linerate_model::host::catalogue::{self, CATALOGUE};
@@ -7,7 +9,7 @@ use linerate_model::host::settings::SettingSource;
 
 use super::AuditRule;
 use super::nearest::nearest;
-use super::settings_support::{all_lines, host_with_files, is_harmful, line_evidence};
+use super::settings_support::{all_lines, delete_line, edit_line, host_with_files, is_advisable, line_evidence};
 
 const ID: &str = "unknown-setting";
 const CITATION: &str = "the names below /proc/sys/net of the running kernel; sysctl.d(5)";
@@ -43,14 +45,20 @@ pub(super) const RULE: AuditRule = AuditRule {
 };
 
 fn check(host: &HostFacts) -> Vec<AuditFinding> {
-    // In other namespaces the settings of the whole host are missing, too.
-    if host.privileges.initial_network_namespace.known() != Some(&true) {
-        return Vec::new();
-    }
+    // In other namespaces the settings of the whole host are missing, too: there only misspelt separators are certain.
+    let initial = host.privileges.initial_network_namespace.known() == Some(&true);
     let Some(names) = host.settings.names.known() else { return Vec::new() };
     let known = |key: &str| names.contains(key) || host.settings.value(key).is_some();
     let lines = all_lines(host).into_iter().filter(|line| line.file.is_some() && is_checked(&line.assignment.key));
+    let lines = lines.filter(|line| initial || has_wrong_separators(&line.assignment.key, names));
     lines.filter(|line| !known(&line.assignment.key)).filter_map(|line| line_finding(host, &line)).collect()
+}
+
+/// True for a name with the letters of an existing one, but other dots or underscores.
+fn has_wrong_separators(key: &str, names: &BTreeSet<String>) -> bool {
+    let letters = |name: &str| name.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
+    let own = letters(key);
+    catalogue::find(key).is_none() && names.iter().any(|name| letters(name) == own)
 }
 
 /// True for names whose kernel part is always loaded: `net.core`, `net.ipv4`, and names without that prefix.
@@ -68,8 +76,8 @@ fn is_checked(key: &str) -> bool {
 
 fn line_finding(host: &HostFacts, line: &SettingSource) -> Option<AuditFinding> {
     let key = &line.assignment.key;
-    let place = line.edit_location();
     let finding = |severity, text, remedy| AuditFinding {
+        notes: Vec::new(),
         rule: ID.to_owned(),
         severity,
         subject: key.clone(),
@@ -85,30 +93,30 @@ fn line_finding(host: &HostFacts, line: &SettingSource) -> Option<AuditFinding> 
         // Reported by the rule for dead settings, or belongs to another kernel version.
         let text = format!("{key} is unknown to this kernel ({release}): the line has no effect.");
         return (!super::dead_setting::is_dead(host, key))
-            .then(|| finding(FindingSeverity::Note, text, format!("delete {place}")));
+            .then(|| finding(FindingSeverity::Note, text, delete_line(host, line)));
     }
     if key == "net.ipv4.tcp_tw_recycle" {
         return None;
     }
     if REMOVED_SETTINGS.contains(&key.as_str()) {
         let text = format!("{key} was removed from the kernel: the line has no effect.");
-        return Some(finding(FindingSeverity::Note, text, format!("delete {place}")));
+        return Some(finding(FindingSeverity::Note, text, delete_line(host, line)));
     }
     let names = host.settings.names.known()?.iter().map(String::as_str).chain(CATALOGUE.iter().map(|knob| knob.key));
     Some(match nearest(key, names) {
         Some(meant) => finding(
             FindingSeverity::Warning,
             format!("{key} does not exist, so the line has no effect (did you mean {meant}?)."),
-            if is_harmful(meant, line.value().unwrap_or_default()) {
-                format!("delete {place} (with the correct name the line would do harm)")
+            if is_advisable(host, meant, line.value().unwrap_or_default()) {
+                edit_line(host, line, meant, line.value().unwrap_or_default())
             } else {
-                format!("edit {place}: {meant} = {}", line.value().unwrap_or_default())
+                format!("{} (with the correct name the line would do harm)", delete_line(host, line))
             },
         ),
         None => finding(
             FindingSeverity::Warning,
             format!("{key} does not exist in this kernel ({release}), so the line has no effect."),
-            format!("delete {place}"),
+            delete_line(host, line),
         ),
     })
 }
@@ -125,10 +133,10 @@ mod tests {
     fn misspelt_names_are_corrected() {
         for (line, meant) in [
             ("net.ipv4.tcp.sack = 1", "net.ipv4.tcp_sack = 1"),
-            ("net.ipv4.rmem_max = 5", "net.core.rmem_max = 5"),
-            ("net/ipv4/tcp-rmem = 1 2 3", "net.ipv4.tcp_rmem = 1 2 3"),
-            ("tcp_rmem = 1 2 3", "net.ipv4.tcp_rmem = 1 2 3"),
-            ("net.core.rmemmax = 4", "net.core.rmem_max = 4"),
+            ("net.ipv4.rmem_max = 4194304", "net.core.rmem_max = 4194304"),
+            ("net/ipv4/tcp-rmem = 4096 131072 8388608", "net.ipv4.tcp_rmem = 4096 131072 8388608"),
+            ("tcp_rmem = 4096 131072 8388608", "net.ipv4.tcp_rmem = 4096 131072 8388608"),
+            ("net.core.rmemmax = 4194304", "net.core.rmem_max = 4194304"),
         ] {
             let found = found(line);
             assert_eq!(found.len(), 1, "{line}");
@@ -140,6 +148,16 @@ mod tests {
     fn a_harmful_misspelt_line_is_not_corrected() {
         let found = found("net.ipv4.tcp.sack = 0");
         assert!(found[0].remedy[0].starts_with("delete /etc/sysctl.d/a.conf:1"), "{found:?}");
+    }
+
+    #[test]
+    fn misspelt_separators_are_certain_in_every_namespace() {
+        let text = "net.ipv4.tcp.sack = 0\nnet.core.netdev_max_backlogs = 1\n";
+        let mut host = host_with_files(&[], &[("/etc/sysctl.d/a.conf", text)]);
+        assert_eq!(check(&host).len(), 2);
+        host.privileges.initial_network_namespace = linerate_model::fact::Fact::Known(false);
+        let found = check(&host);
+        assert_eq!((found.len(), found[0].subject.as_str()), (1, "net.ipv4.tcp.sack"));
     }
 
     #[test]

@@ -5,12 +5,11 @@ use linerate_model::host::HostFacts;
 use linerate_model::host::settings::numbers;
 
 use super::AuditRule;
-use super::settings_support::{about_lines, all_lines, host_with_files};
+use super::settings_support::{about_lines, all_lines, delete_line, edit_line, host_with_files};
+use crate::advisable::{MAX_BUFFER_BYTES, TRIPLES};
 
 const ID: &str = "value-refused";
 const CITATION: &str = "net/ipv4/sysctl_net_ipv4.c and net/core/sysctl_net_core.c (proc_dointvec_minmax)";
-const TRIPLES: &[&str] = &["net.ipv4.tcp_mem", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.udp_mem"];
-const MAX_BUFFER_BYTES: i64 = 2_147_483_647;
 
 pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
@@ -44,8 +43,8 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
         CITATION.clone_into(&mut finding.source);
         "none known: the line does not have the intended effect".clone_into(&mut finding.risk);
         finding.remedy.push(match right {
-            Some(right) => format!("edit {}: {key} = {right}", line.edit_location()),
-            None => format!("delete {}", line.edit_location()),
+            Some(right) => edit_line(host, line, key, &right),
+            None => delete_line(host, line),
         });
         findings.push(finding);
     }

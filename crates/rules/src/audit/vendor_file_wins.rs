@@ -2,11 +2,11 @@
 
 use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::host::settings::SettingSource;
+use linerate_model::host::settings::{FileOwner, SettingSource};
 
 use super::AuditRule;
 use super::setting_overridden::lines_at_boot;
-use super::settings_support::{about_lines, host_with_files};
+use super::settings_support::{about_lines, delete_line, host_with_files, is_advisable, own_file_line};
 
 const ID: &str = "vendor-file-wins";
 const CITATION: &str = "sysctl.d(5): 10 to 40 for files below /usr, 60 to 90 for those below /etc and /run";
@@ -24,7 +24,7 @@ pub(super) const RULE: AuditRule = AuditRule {
         host_with_files(
             &[],
             &[
-                ("/etc/sysctl.d/10-tcp-socket-buffers.conf", "net.ipv4.tcp_rmem = 1 2 3\n"),
+                ("/etc/sysctl.d/10-tcp-socket-buffers.conf", "net.ipv4.tcp_rmem = 4096 131072 8388608\n"),
                 ("/usr/lib/sysctl.d/50-vendor.conf", "net.ipv4.tcp_rmem = 4 5 6\n"),
             ],
         )
@@ -33,7 +33,7 @@ pub(super) const RULE: AuditRule = AuditRule {
         host_with_files(
             &[],
             &[
-                ("/etc/sysctl.d/90-mine.conf", "net.ipv4.tcp_rmem = 1 2 3\n"),
+                ("/etc/sysctl.d/90-mine.conf", "net.ipv4.tcp_rmem = 4096 131072 8388608\n"),
                 ("/usr/lib/sysctl.d/50-vendor.conf", "net.ipv4.tcp_rmem = 4 5 6\n"),
             ],
         )
@@ -62,11 +62,28 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
         let mut finding = about_lines(ID, FindingSeverity::Warning, &key, text, &[loser, winner]);
         CITATION.clone_into(&mut finding.source);
         "the other settings of the file are applied later, too".clone_into(&mut finding.risk);
-        let file = loser.leads_to.clone().or_else(|| loser.file.clone()).unwrap_or_default();
-        finding.remedy.push(format!("mv {file} {}", later_name(&file)));
+        finding.remedy.push(remedy(host, &key, loser));
         findings.push(finding);
     }
     findings
+}
+
+/// Renames the file, unless that would put a value in effect that linerate never sets.
+fn remedy(host: &HostFacts, key: &str, loser: &SettingSource) -> String {
+    let wanted = loser.value().unwrap_or_default();
+    if !is_advisable(host, key, wanted) {
+        return delete_line(host, loser);
+    }
+    let mut lines = host.settings.files.iter().filter(|file| Some(&file.path) == loser.file.as_ref());
+    let all_good = lines.all(|file| {
+        file.sources().all(|line| line.value().is_none_or(|value| is_advisable(host, &line.assignment.key, value)))
+    });
+    let file = loser.leads_to.clone().or_else(|| loser.file.clone()).unwrap_or_default();
+    if all_good && loser.owner() == FileOwner::Administrator {
+        format!("mv {file} {}", later_name(&file))
+    } else {
+        own_file_line(key, wanted)
+    }
 }
 
 /// Returns the same name with the prefix 90.

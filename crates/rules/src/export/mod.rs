@@ -19,9 +19,11 @@ mod tuned;
 
 use core::fmt;
 
-use linerate_model::change::{ChangePlan, HostChange};
+use linerate_model::change::{ChangePlan, ChangeTarget, HostChange};
 
 use text::{comment, file_name, one_line};
+
+use crate::advisable::{ValueContext, refusal};
 
 /// Export format for plans. Comments begin with `#` in all of them.
 #[derive(Clone, Copy, Debug)]
@@ -136,7 +138,7 @@ pub fn format(name: &str) -> Option<&'static PlanFormat> {
 #[must_use]
 pub fn complete_formats(plans: &[HostPlan]) -> Vec<&'static str> {
     let is_complete = |format: &&PlanFormat| {
-        plans.iter().flat_map(|host| &host.plan.changes).all(|change| (format.takes)(change).is_ok())
+        plans.iter().flat_map(|host| &host.plan.changes).all(|change| format.supports(change).is_ok())
     };
     FORMATS.iter().filter(is_complete).map(|format| format.name).collect()
 }
@@ -147,11 +149,11 @@ impl PlanFormat {
     pub fn export(&self, plans: &[HostPlan], heading: &ExportHeading) -> Export {
         let (mut supported, mut omitted) = (Vec::new(), Vec::new());
         for (host, changes) in effective_changes(plans) {
-            let (taken, left): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| (self.takes)(change).is_ok());
+            let (taken, left): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| self.supports(change).is_ok());
             omitted.extend(left.into_iter().map(|change| OmittedChange {
                 host: host.to_owned(),
                 change: change.clone(),
-                reason: (self.takes)(change).err().unwrap_or_default(),
+                reason: self.supports(change).err().unwrap_or_default(),
             }));
             if !taken.is_empty() {
                 supported.push(HostChanges { host, changes: taken });
@@ -165,6 +167,16 @@ impl PlanFormat {
             file.text = with_heading(&self.comments(&file.hosts, heading, &omitted), &file.text);
         }
         Export { files, omitted }
+    }
+
+    /// Checks that linerate may set the value ([`crate::advisable`]) and that the format can express the change.
+    fn supports(&self, change: &HostChange) -> Result<(), &'static str> {
+        match &change.target {
+            ChangeTarget::Setting { key } if refusal(&ValueContext::default(), key, &change.to).is_some() => {
+                Err("linerate never sets this value")
+            }
+            _ => (self.takes)(change),
+        }
     }
 
     /// Returns the comments at the top of a file.

@@ -127,15 +127,15 @@ fn an_empty_plan_has_no_file_and_an_unsupported_one_a_list() {
 #[test]
 fn each_host_has_its_own_section_or_file() {
     let plans = [
-        plan("near", vec![setting("net.ipv4.tcp_wmem", "4096 16384 1")]),
-        plan("192.0.2.7", vec![setting("net.ipv4.tcp_rmem", "4096 131072 2")]),
+        plan("near", vec![setting("net.ipv4.tcp_wmem", "4096 16384 4194305")]),
+        plan("192.0.2.7", vec![setting("net.ipv4.tcp_rmem", "4096 131072 6291457")]),
     ];
     for name in ["docker", "nixos", "sysctl.d", "tuned"] {
         let export = exported(name, &plans);
         let [near, far] = &export.files[..] else { panic!("{name}: two files: {export:?}") };
         assert!(near.name.starts_with("near/") && far.name.starts_with("192.0.2.7/"), "{} {}", near.name, far.name);
-        assert!(near.text.contains("4096 16384 1") && !near.text.contains("tcp_rmem"), "{}", near.text);
-        assert!(far.text.contains("4096 131072 2") && !far.text.contains("tcp_wmem"), "{}", far.text);
+        assert!(near.text.contains("4096 16384 4194305") && !near.text.contains("tcp_rmem"), "{}", near.text);
+        assert!(far.text.contains("4096 131072 6291457") && !far.text.contains("tcp_wmem"), "{}", far.text);
     }
     for (name, section) in [("ansible", "- name: Configure"), ("kubernetes", "---\n")] {
         let export = exported(name, &plans);
@@ -143,8 +143,11 @@ fn each_host_has_its_own_section_or_file() {
         assert_eq!(file.hosts, "near, 192.0.2.7");
         let sections: Vec<&str> = file.text.split(section).collect();
         let [_, near, far] = sections[..] else { panic!("two sections: {}", file.text) };
-        assert!(near.contains("\"near\"") && near.contains("4096 16384 1") && !near.contains("tcp_rmem"), "{near}");
-        assert!(far.contains("\"192.0.2.7\"") && far.contains("4096 131072 2"), "{far}");
+        assert!(
+            near.contains("\"near\"") && near.contains("4096 16384 4194305") && !near.contains("tcp_rmem"),
+            "{near}"
+        );
+        assert!(far.contains("\"192.0.2.7\"") && far.contains("4096 131072 6291457"), "{far}");
     }
 }
 
@@ -244,7 +247,7 @@ fn known_lines_of_each_format() {
 #[test]
 fn formats_that_express_everything_are_named() {
     let mtu = change(ChangeTarget::Link { interface: "eth0".into(), attribute: LinkAttribute::Mtu }, "9000");
-    let plans = [plan("near", vec![setting("net.core.rmem_max", "1")]), plan("far", vec![mtu])];
+    let plans = [plan("near", vec![setting("net.core.rmem_max", "1048576")]), plan("far", vec![mtu])];
     assert_eq!(complete_formats(&plans), ["ansible", "nixos", "tuned"]);
     assert!(complete_formats(&[everything("near")]).is_empty());
 }
@@ -252,7 +255,8 @@ fn formats_that_express_everything_are_named() {
 #[test]
 fn values_cannot_break_out() {
     let hostile = "a'\"\n$(reboot)${x}{{ y }}\\\u{1b}";
-    let mut changes = vec![setting("net.ipv4.tcp_congestion_control", hostile), setting("net.ipv4.tcp_rmem", hostile)];
+    let mut changes =
+        vec![setting("net.ipv4.tcp_keepalive_time", hostile), setting("net.ipv4.tcp_keepalive_intvl", hostile)];
     changes.push(change(ChangeTarget::File { path: "/sys/x".into() }, "%h"));
     for form in FORMATS {
         for file in form.export(&[plan("a\n$(reboot)", changes.clone())], &heading()).files {

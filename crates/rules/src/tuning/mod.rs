@@ -23,7 +23,7 @@ mod test_cases;
 mod tests;
 mod window_cap;
 
-use linerate_model::change::ChangeGroup;
+use linerate_model::change::{ChangeGroup, ChangeTarget};
 use linerate_model::diagnosis::Cause;
 
 pub(crate) use buffers::{BufferNeed, SocketBuffer, measured_buffer_need};
@@ -35,6 +35,8 @@ pub use inputs::{
 pub use proposal::{HostEnd, ProposedHostChange, RuleAnswer, TuningProposal, TuningRefusal};
 pub use rules::TUNING_RULES;
 pub use window_cap::{lid, tighten_cap};
+
+use crate::advisable::{ValueContext, refusal};
 
 /// Rule of `linerate tune`.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +78,10 @@ pub fn propose(inputs: &TuningInputs) -> TuningProposal {
     for rule in TUNING_RULES.iter().filter(|rule| rule.is_asked(inputs)) {
         for answer in (rule.propose)(inputs) {
             match answer {
-                RuleAnswer::Change(proposed) => add_change(&mut proposal, *proposed),
+                RuleAnswer::Change(proposed) => match refusal_of(inputs, &proposed) {
+                    None => add_change(&mut proposal, *proposed),
+                    Some(refusal) => proposal.refusals.push(refusal),
+                },
                 RuleAnswer::Refusal(refusal) => proposal.refusals.push(refusal),
             }
         }
@@ -89,6 +94,15 @@ pub fn propose(inputs: &TuningInputs) -> TuningProposal {
             .insert(0, TuningRefusal { rule: None, end: None, cause: inputs.cause(), text: general_refusal(inputs) });
     }
     proposal
+}
+
+/// Refusal of a value that linerate never sets.
+fn refusal_of(inputs: &TuningInputs, proposed: &ProposedHostChange) -> Option<TuningRefusal> {
+    let ChangeTarget::Setting { key } = &proposed.change.target else { return None };
+    let (_, host) = inputs.known_hosts().find(|(end, _)| *end == proposed.end)?;
+    let reason = refusal(&ValueContext::from(host), key, &proposed.change.to)?;
+    let text = format!("{key} = {} is not proposed: {reason}.", proposed.change.to);
+    Some(TuningRefusal { rule: None, end: Some(proposed.end), cause: inputs.cause(), text })
 }
 
 /// Adds a change; of two for the same target (both directions of one path) the larger one is kept.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use linerate_model::fact::Fact;
@@ -117,7 +117,24 @@ fn read_file(root: &Path, path: &str) -> Option<SettingsFile> {
         Some(target) if root != Path::new("/") => content(root, target),
         _ => content(root, path),
     };
-    Some(SettingsFile { path: path.to_owned(), leads_to, content })
+    let changed_since_boot = changed_since_boot(root, &place, leads_to.as_deref());
+    Some(SettingsFile { path: path.to_owned(), leads_to, changed_since_boot, content })
+}
+
+/// Compares the file's change time, which copying and unpacking do not preserve, with the boot time of `/proc/stat`.
+fn changed_since_boot(root: &Path, place: &Path, leads_to: Option<&str>) -> Fact<bool> {
+    let boot = text(root, "proc/stat");
+    let Some(boot) = boot.known().and_then(|text| text.lines().find_map(|line| line.strip_prefix("btime "))) else {
+        return Fact::absent("/proc/stat has no boot time");
+    };
+    let Ok(boot) = boot.trim().parse::<i64>() else {
+        return Fact::failed(format!("the boot time '{boot}' is no number"));
+    };
+    let target = leads_to.map(|target| below(root, target));
+    match fs::metadata(target.as_deref().unwrap_or(place)) {
+        Ok(metadata) => Fact::Known(metadata.ctime() > boot),
+        Err(cause) => unread("reading", &place.display().to_string(), &cause),
+    }
 }
 
 fn content(root: &Path, path: &str) -> Fact<SettingsContent> {

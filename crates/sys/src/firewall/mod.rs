@@ -2,10 +2,11 @@
 //!
 //! Only runtime rules are made, with a lifetime where the firewall supports one, so that a crash leaves no hole:
 //! firewalld's `--timeout`, and in nftables a set whose element expires. ufw and iptables have none: there the rule
-//! stays if the program cannot clean up. Nothing is made permanent, and nothing reloaded (a reload would discard
+//! stays if neither the server nor its guard ([`GuardedOpening`]) can clean up. Nothing is made permanent, and nothing reloaded (a reload would discard
 //! others' runtime rules). Closing removes exactly the added rules, and verifies that they are gone.
 
 mod detect;
+mod guard;
 mod nftables;
 mod step;
 
@@ -16,6 +17,7 @@ use linerate_units::Port;
 
 use crate::command::{self, Output};
 use crate::error::{Error, Result};
+pub use guard::{GuardedOpening, hold_open};
 use step::{CommandInvocation, FirewallStep, FirewallTarget};
 
 /// Programs that manage a host's firewall, in the order in which they are looked for.

@@ -42,7 +42,7 @@ pub(super) fn run(host: &HostFacts, written: &str, json: bool) -> ExitStatus {
     let explained = SettingExplanation {
         host,
         default: host.kernel.version().and_then(|version| default_of(&key, version, &host.memory)),
-        at_boot: host.settings.decides(&key, host.settings.order_at_boot()),
+        at_boot: host.settings.decides_at_boot(&key),
         by_hand: host.settings.decides(&key, ReadOrder::Procps),
         rules: RULES.iter().filter(|rule| rule.keys.contains(&key.as_str())).collect(),
         findings: audit::audit(host).into_iter().filter(|finding| finding.subject == key).collect(),
@@ -212,7 +212,9 @@ impl SettingExplanation<'_> {
         }
         let _ = writeln!(text, "\n{}", bold("Rules", style));
         for rule in &self.rules {
-            let found = self.findings.iter().any(|finding| finding.rule == rule.id);
+            let found = self.findings.iter().any(|finding| {
+                finding.rule == rule.id || finding.notes.iter().any(|note| note.starts_with(&format!("{}: ", rule.id)))
+            });
             let line =
                 format!("{}: {}. It looks for: {}", rule.id, if found { "FOUND" } else { "nothing" }, rule.title);
             push(text, "  ", "    ", &line, style);

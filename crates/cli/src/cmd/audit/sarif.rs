@@ -66,6 +66,7 @@ const fn level(severity: FindingSeverity) -> &'static str {
 
 fn message(finding: &AuditFinding) -> String {
     let mut lines = vec![finding.text.clone()];
+    lines.extend(finding.notes.iter().map(|note| format!("Also: {note}")));
     lines.extend(finding.remedy.iter().map(|line| format!("Do: {line}")));
     lines.join("\n")
 }

@@ -62,6 +62,9 @@ pub(super) fn push_finding(text: &mut String, finding: &AuditFinding, style: Tex
     let head = format!("  {}  {}\n", bold(&finding.rule, style), escape::line(&finding.subject));
     text.push_str(&head);
     push(text, INDENT, INDENT, &finding.text, style);
+    for (index, note) in finding.notes.iter().enumerate() {
+        push_labelled(text, if index == 0 { "also" } else { "" }, note, style);
+    }
     for (index, evidence) in finding.evidence.iter().enumerate() {
         push_labelled(text, if index == 0 { "seen" } else { "" }, evidence, style);
     }

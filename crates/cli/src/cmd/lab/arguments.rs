@@ -44,7 +44,7 @@ pub(crate) enum LabCommand {
         #[arg(long)]
         plan: bool,
     },
-    /// Run a command on a path: linerate's own (`test far`, `iperf3 -c far`) or a program of this host (`ping far`)
+    /// Run a command on a path: linerate's own (`test far`, `iperf3 -c far`) or a program of this host (`ping far`, `/usr/bin/iperf3 -c far`)
     Run(Box<LabRunArguments>),
     /// Say which ways to emulate a path work on this host, and why others do not
     Check {

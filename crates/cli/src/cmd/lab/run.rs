@@ -252,7 +252,7 @@ fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Commands of linerate in the lab. `iperf3` is the host's program if installed.
+/// Commands of linerate in the lab, `iperf3` included: another one is started by its absolute path.
 const LINERATE_COMMANDS: &[&str] = &[
     "audit",
     "baseline",
@@ -261,6 +261,7 @@ const LINERATE_COMMANDS: &[&str] = &[
     "diagnose",
     "doctor",
     "history",
+    "iperf3",
     "lab",
     "load",
     "man",
@@ -278,15 +279,9 @@ fn resolve(command: &[String], linerate: &Path) -> Vec<String> {
     let own = [path_text(linerate)];
     match command[0].as_str() {
         "linerate" => [&own, &command[1..]].concat(),
-        "iperf3" if !is_installed("iperf3") => [&own, command].concat(),
         name if LINERATE_COMMANDS.contains(&name) => [&own, command].concat(),
         _ => command.to_vec(),
     }
-}
-
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
 /// Environment of this process, with linerate itself last in PATH, the style of the output, and the mailbox of the

@@ -58,6 +58,9 @@ pub(crate) struct ServeArguments {
     /// Open the port in this host's firewall while serving
     #[arg(long, conflicts_with = "user")]
     pub(crate) open_firewall: bool,
+    /// Keep this port open until the end of standard input, for a server that started this process
+    #[arg(long, hide = true, value_name = "PORT")]
+    pub(crate) firewall_guard: Option<u16>,
     /// Become this user once the port is bound
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,

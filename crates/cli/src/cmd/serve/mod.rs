@@ -17,6 +17,7 @@ use linerate_model::stream::StreamRole;
 use linerate_report::escape;
 use linerate_report::iperf3_json::Iperf3Document;
 use linerate_report::iperf3_text::{Iperf3Renderer, TextOptions};
+use linerate_sys::firewall::hold_open;
 use linerate_sys::signals::InterruptSignals;
 use linerate_sys::{clock, host, process};
 use linerate_units::{ByteCount, Port, display};
@@ -34,6 +35,10 @@ use crate::retained_output::RetainedOutput;
 
 /// Serves until a signal arrives.
 pub(crate) fn run(arguments: &ServeArguments) -> ExitStatus {
+    if let Some(port) = arguments.firewall_guard {
+        let held = Port::new(port).is_some_and(|port| hold_open(port, &mut std::io::stdout().lock()));
+        return if held { ExitStatus::Success } else { ExitStatus::Unable };
+    }
     // Each session has its own threads; an arena per thread would keep its memory for ever.
     process::limit_malloc_arenas();
     let server = match server_options(arguments).and_then(Server::bind) {

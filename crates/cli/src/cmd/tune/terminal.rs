@@ -226,6 +226,7 @@ pub(crate) fn plan_lines(proposal: &TuningProposal) -> Vec<PlanLine> {
         if let Some(arithmetic) = &change.reason.arithmetic {
             line(6, arithmetic.clone());
         }
+        line(6, format!("takes effect: {}", change.takes_effect.text()));
         if !change.reason.risk.is_empty() {
             line(6, format!("risk: {}", change.reason.risk));
         }

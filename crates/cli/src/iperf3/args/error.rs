@@ -13,6 +13,8 @@ pub(crate) struct ParameterError {
     pub(crate) code: i32,
     /// iperf3's text.
     pub(crate) text: String,
+    /// Replacement to type, shown on a line of its own.
+    pub(crate) hint: Option<&'static str>,
 }
 
 /// Reason for a failed parse.
@@ -45,7 +47,7 @@ impl From<ParameterError> for ParseStop {
 
 impl From<Iperf3NumberError> for ParameterError {
     fn from(error: Iperf3NumberError) -> Self {
-        Self { code: 38, text: error.to_string() }
+        Self { code: 38, text: error.to_string(), hint: None }
     }
 }
 
@@ -77,6 +79,8 @@ pub(crate) enum ParameterRefusal {
     ClientAuthentication = 22,
     ServerAuthentication = 23,
     Format = 24,
+    /// `-f a` or `-f A` of iperf 2: adaptive units, which are the default without the option.
+    AdaptiveFormat = -24,
     ReverseAndBidirectional = 25,
     Port = 26,
     AveragingInterval = 28,
@@ -115,7 +119,7 @@ impl ParameterRefusal {
             Self::ServerAuthentication => {
                 "you must specify a path to a valid RSA private key and a user credential file"
             }
-            Self::Format => "bad format specifier (valid formats are in the set [kmgtKMGT])",
+            Self::Format | Self::AdaptiveFormat => "bad format specifier (valid formats are in the set [kmgtKMGT])",
             Self::ReverseAndBidirectional => "cannot be both reverse and bidirectional",
             Self::Port => "port number must be between 1 and 65535 inclusive",
             Self::AveragingInterval => "invalid time interval for calculating average data rate",
@@ -138,9 +142,20 @@ impl ParameterRefusal {
     }
 }
 
+impl ParameterRefusal {
+    const fn hint(self) -> Option<&'static str> {
+        match self {
+            Self::AdaptiveFormat => {
+                Some("leave -f out: adaptive units are the default of iperf3 (or -f M for MBytes/s)")
+            }
+            _ => None,
+        }
+    }
+}
+
 impl From<ParameterRefusal> for ParameterError {
     fn from(refusal: ParameterRefusal) -> Self {
-        Self { code: refusal as i32, text: refusal.text().to_owned() }
+        Self { code: (refusal as i32).abs(), text: refusal.text().to_owned(), hint: refusal.hint() }
     }
 }
 

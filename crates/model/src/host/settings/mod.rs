@@ -6,7 +6,7 @@ pub mod syntax;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::fact::Fact;
-pub use order::{ReadOrder, SettingSource};
+pub use order::{FileOwner, ReadOrder, SettingSource};
 pub use syntax::{SettingAssignment, UnparsedLine};
 
 /// Settings of the calling process's network namespace, and the files from which they are set.
@@ -56,6 +56,8 @@ pub struct SettingsFile {
     pub path: String,
     /// Target, if it is a symbolic link.
     pub leads_to: Option<String>,
+    /// True when the file was written after the last boot (by its change time).
+    pub changed_since_boot: Fact<bool>,
     /// Contents.
     pub content: Fact<SettingsContent>,
 }
@@ -74,7 +76,12 @@ impl SettingsFile {
     #[must_use]
     pub fn parsed(path: impl Into<String>, text: &str) -> Self {
         let (assignments, nonsense) = syntax::parse(text);
-        Self { path: path.into(), leads_to: None, content: Fact::Known(SettingsContent { assignments, nonsense }) }
+        Self {
+            path: path.into(),
+            leads_to: None,
+            changed_since_boot: Fact::absent("the time was not read"),
+            content: Fact::Known(SettingsContent { assignments, nonsense }),
+        }
     }
 }
 

@@ -36,7 +36,31 @@ pub struct SettingSource {
     pub assignment: SettingAssignment,
 }
 
+/// Owner of a settings file, which decides where a line is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FileOwner {
+    /// Administrator (`/etc`): the line is edited.
+    Administrator,
+    /// Package (`/usr`, `/lib`): the line is overridden in `/etc`.
+    Package,
+    /// Program that writes it anew after each boot (`/run`).
+    Runtime,
+    /// Boot loader: the kernel command line.
+    CommandLine,
+}
+
 impl SettingSource {
+    /// Owner of the file, with links resolved.
+    #[must_use]
+    pub fn owner(&self) -> FileOwner {
+        match self.leads_to.as_deref().or(self.file.as_deref()) {
+            None => FileOwner::CommandLine,
+            Some(file) if file.starts_with("/run/") || file.starts_with("/var/run/") => FileOwner::Runtime,
+            Some(file) if file.starts_with("/usr/") || file.starts_with("/lib/") => FileOwner::Package,
+            Some(_) => FileOwner::Administrator,
+        }
+    }
+
     /// Location in the format of compilers, `/etc/sysctl.d/99-old.conf:12`.
     #[must_use]
     pub fn location(&self) -> String {
@@ -69,6 +93,12 @@ impl SettingsFile {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
+    /// True for a file below `/run`, which is empty after a boot.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        self.path.starts_with("/run/")
+    }
+
     /// Index of its directory in [`DIRECTORIES`].
     #[must_use]
     pub fn rank(&self) -> Option<usize> {
@@ -87,6 +117,18 @@ impl KernelSettings {
             files.extend(self.files.iter().find(|file| file.path == SYSCTL_CONF));
         }
         files
+    }
+
+    /// Line that determines a setting at the next boot: as [`Self::decides`] in the boot's order, without the files below
+    /// `/run`, which do not survive until then.
+    #[must_use]
+    pub fn decides_at_boot(&self, key: &str) -> Option<SettingSource> {
+        if !self.files.iter().any(SettingsFile::is_temporary) {
+            return self.decides(key, self.order_at_boot());
+        }
+        let mut lasting = Self { command_line: self.command_line.clone(), ..Self::default() };
+        lasting.files = self.files.iter().filter(|file| !file.is_temporary()).cloned().collect();
+        lasting.decides(key, self.order_at_boot())
     }
 
     /// File of the same name in a higher directory, which replaces this one.

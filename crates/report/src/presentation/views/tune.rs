@@ -6,7 +6,7 @@ use linerate_documents::tune::{
     GroupTrial, HostEnd, KeptSet, MeasuredEffect, TrialDecision, TuneDocument, TuneOutcome, TuneRound,
 };
 
-use linerate_model::change::{EffectTiming, HostChange};
+use linerate_model::change::HostChange;
 
 use super::{add_notes, diagnose, path};
 use crate::presentation::reasons::UnknownReasons;
@@ -146,7 +146,7 @@ fn reasons(round: &TuneRound, number: Option<usize>) -> Option<ReportTable> {
             ("reason", reason.text.clone()),
             ("computed", reason.arithmetic.clone().unwrap_or_default()),
             ("measured", reason.evidence.join("; ")),
-            ("takes effect", takes_effect(one.change.takes_effect).to_owned()),
+            ("takes effect", one.change.takes_effect.text().to_owned()),
             ("risk", reason.risk.clone()),
             ("or instead", alternatives.join(" or ")),
         ];
@@ -163,15 +163,6 @@ fn numbered(name: &str, number: Option<usize>) -> String {
 
 fn assignment(change: &HostChange) -> String {
     format!("{} = {}", change.target, change.to)
-}
-
-const fn takes_effect(timing: EffectTiming) -> &'static str {
-    match timing {
-        EffectTiming::Now => "at once",
-        EffectTiming::NewConnections => "for new connections",
-        EffectTiming::LinkBounce => "after the link goes down and up",
-        EffectTiming::Reboot => "at the next boot",
-    }
 }
 
 const fn decision(decision: TrialDecision) -> &'static str {

@@ -10,11 +10,10 @@ use super::super::inputs::ReceiveCounters;
 use super::super::support::SettingProposal;
 use super::super::test_cases::{diagnosed, host, rhel};
 use super::super::{RuleAnswer, TuningInputs, TuningRule};
+use crate::advisable::MAX_BACKLOG_PACKETS;
 
 const ID: &str = "receive-backlog";
 const KEY: &str = "net.core.netdev_max_backlog";
-/// Largest proposed backlog in packets: a longer one only adds delay.
-const MAX_BACKLOG: u64 = 10_000;
 
 pub(super) const RULE: TuningRule = TuningRule {
     id: ID,
@@ -47,7 +46,7 @@ fn propose(inputs: &TuningInputs) -> Vec<RuleAnswer> {
     let dropping = inputs.known_hosts().filter_map(|(end, host)| {
         let seen = host.receiving.filter(|seen| !seen.dropped.is_zero() && !seen.backlog.is_zero())?;
         // Twice the length at which packets were dropped: applied once, not with every check of the same count.
-        let to = (seen.backlog.get() * 2).min(MAX_BACKLOG);
+        let to = (seen.backlog.get() * 2).min(MAX_BACKLOG_PACKETS);
         (host.number(KEY)? < to).then_some((end, seen, to))
     });
     let dropping: Vec<_> = dropping.collect();
@@ -62,7 +61,7 @@ fn propose(inputs: &TuningInputs) -> Vec<RuleAnswer> {
                 group: ChangeGroup::Processors,
                 takes_effect: EffectTiming::Now,
                 text: "Received packets were dropped at a processor's full receive backlog.".to_owned(),
-                arithmetic: Some(format!("2 x {} packets, at most {MAX_BACKLOG}", seen.backlog)),
+                arithmetic: Some(format!("2 x {} packets, at most {MAX_BACKLOG_PACKETS}", seen.backlog)),
                 evidence: vec![format!("dropped in {:.0} s: {}", seen.elapsed.as_secs_f64(), seen.dropped)],
                 risk: "a longer queue adds delay",
             }

@@ -139,7 +139,9 @@ fn raise(
     if pressure <= now[1] {
         return Some(answers);
     }
-    let most = (pressure + pressure / 2).min(quarter).max(now[2]);
+    // A present limit beyond the memory was written in bytes, and does not stay.
+    let kept = Some(now[2]).filter(|pages| *pages <= quarter * 8).unwrap_or_default();
+    let most = (pressure + pressure / 2).min(quarter).max(kept);
     let own = if usual[1] >= pressure { "; the kernel's default is more" } else { "" };
     let setting = SettingProposal {
         rule: ID,

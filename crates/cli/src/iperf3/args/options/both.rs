@@ -25,7 +25,10 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         "unit of the bitrate: Kbits, Mbits, Gbits, Tbits; upper case for bytes",
         |draft, value| {
             let format = value.text().chars().next().and_then(UnitFormat::from_letter);
-            draft.common.format = format.ok_or(ParameterRefusal::Format)?;
+            draft.common.format = format.ok_or(match value.text().as_str() {
+                "a" | "A" => ParameterRefusal::AdaptiveFormat,
+                _ => ParameterRefusal::Format,
+            })?;
             Ok(())
         },
     ),

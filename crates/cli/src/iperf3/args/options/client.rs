@@ -187,10 +187,16 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         draft.client.parameters.skip_receive_copy = true;
         Ok(())
     }),
-    client("O", "omit", Required("N"), "omit the first N seconds from the statistics", |draft, value| {
-        draft.client.parameters.omit = value.seconds(0..=600, ParameterRefusal::Omit)?;
-        Ok(())
-    }),
+    client(
+        "O",
+        "omit",
+        Required("N"),
+        "leave the first N seconds, slow start, out of the statistics",
+        |draft, value| {
+            draft.client.parameters.omit = value.seconds(0..=600, ParameterRefusal::Omit)?;
+            Ok(())
+        },
+    ),
     client("T", "title", Required("str"), "begin every line of output with this", |draft, value| {
         draft.client.parameters.title = Some(value.text());
         Ok(())

@@ -16,6 +16,7 @@ pub(super) const OPTIONS: &[CommandOption] = &[
             let sessions = text.parse::<NonZeroU32>().map_err(|_| ParameterError {
                 code: 38,
                 text: format!("invalid number of sessions '{text}' (a whole number, min = 1)"),
+                hint: Option::None,
             })?;
             draft.server.max_sessions = Some(sessions);
             Ok(())

@@ -153,7 +153,8 @@ fn the_version_is_recognisable() {
 
 #[test]
 fn a_refusal_reads_as_iperf3s() {
-    let error = ParameterError { code: 26, text: "port number must be between 1 and 65535 inclusive".to_owned() };
+    let error =
+        ParameterError { code: 26, text: "port number must be between 1 and 65535 inclusive".to_owned(), hint: None };
     let refused = ArgumentsError::Parameter { error, timestamps: None };
     assert_eq!(
         help::refusal(&refused, "12:00 "),

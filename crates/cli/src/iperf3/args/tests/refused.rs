@@ -219,7 +219,7 @@ const TABLE: &[(&str, i32)] = &[
 #[test]
 fn codes_and_texts() {
     for (line, code) in TABLE {
-        assert_refused(line, ParameterError { code: *code, text: text(*code).to_owned() });
+        assert_refused(line, ParameterError { code: *code, text: text(*code).to_owned(), hint: None });
     }
 }
 
@@ -237,12 +237,13 @@ fn units() {
         ["-n", "-k", "-l", "-w", "-b", "--fq-rate", "--pacing-timer", "--connect-timeout", "--server-bitrate-limit"];
     for option in options {
         for value in ["10x", "x", "K", "10b", "1ex", "nan"] {
-            let error = ParameterError { code: 38, text: format!("invalid unit value or suffix: '{value}'") };
+            let error =
+                ParameterError { code: 38, text: format!("invalid unit value or suffix: '{value}'"), hint: None };
             assert_refused(&format!("-c host {option} {value}"), error.clone());
             assert_refused(&format!("{option} {value} -s"), error);
         }
     }
-    let rate_only = ParameterError { code: 38, text: "invalid unit value or suffix: '10x'".to_owned() };
+    let rate_only = ParameterError { code: 38, text: "invalid unit value or suffix: '10x'".to_owned(), hint: None };
     assert_refused("-c host -b 10x/4", rate_only.clone());
     assert_refused("-s --server-bitrate-limit 10x/4", rate_only);
 }
@@ -251,7 +252,7 @@ fn units() {
 fn own_options() {
     for value in ["0", "-1", "x", "1k", ""] {
         let text = format!("invalid number of sessions '{value}' (a whole number, min = 1)");
-        assert_refused(&format!("-s --max-sessions={value}"), ParameterError { code: 38, text });
+        assert_refused(&format!("-s --max-sessions={value}"), ParameterError { code: 38, text, hint: None });
     }
 }
 
