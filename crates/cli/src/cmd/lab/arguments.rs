@@ -98,7 +98,7 @@ pub(crate) struct LabOptions {
     /// Give up when the guest's time does not advance for this long
     #[arg(long, default_value = "60s", value_parser = values::duration, value_name = "TIME")]
     pub(crate) stall_limit: Duration,
-    /// Kernel to use instead of the newest of `lab kernel build`: a file, or the version of a built one, such as 5.10
+    /// Kernel to use instead of the newest of `lab kernel build`: a file, or the version of a built one, such as 6.1
     #[arg(long, value_name = "FILE|VERSION", value_hint = ValueHint::FilePath)]
     pub(crate) kernel: Option<PathBuf>,
     /// Say on the standard error output what is set up, and how fast time passed
@@ -140,7 +140,7 @@ pub(crate) enum KernelCommand {
         /// Sources to build from (a kernel.org tarball or an unpacked tree) instead of the distribution's package
         #[arg(long, value_name = "TARBALL", value_hint = ValueHint::AnyPath)]
         source: Option<PathBuf>,
-        /// Version of the distribution's package, such as 5.10; without it, the newest that is known to work
+        /// Version of the distribution's package, such as 6.1; without it, the newest that is known to work
         #[arg(long, value_name = "VERSION", conflicts_with = "source")]
         linux: Option<SeriesVersion>,
         /// Compilers at once; without it, one for each processor
