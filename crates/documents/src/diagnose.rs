@@ -3,7 +3,7 @@
 use linerate_model::direction::Direction;
 use std::collections::BTreeMap;
 
-use linerate_model::diagnosis::{Cause, CauseLocation, Confidence, SenderState};
+use linerate_model::diagnosis::{Cause, CauseLocation, Confidence, GoodputEstimate, SenderState};
 use serde::{Deserialize, Serialize};
 
 use linerate_model::diagnosis;
@@ -58,7 +58,7 @@ pub struct DiagnoseDocument {
 }
 
 /// One verdict.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CauseVerdict {
     /// Cause.
@@ -69,6 +69,12 @@ pub struct CauseVerdict {
     pub confidence: Confidence,
     /// Explanation in one sentence.
     pub text: String,
+    /// Share of the transfer's time that the cause explains, from 0 to 1.
+    #[serde(default)]
+    pub share: Option<f64>,
+    /// Goodput expected without this cause alone.
+    #[serde(default)]
+    pub without: Option<GoodputEstimate>,
     /// Supporting figures.
     pub evidence: Vec<String>,
     /// Advice; empty where no change to a host would help.
@@ -104,6 +110,8 @@ impl From<&diagnosis::DiagnosisVerdict> for CauseVerdict {
             location: verdict.cause.location(),
             confidence: verdict.confidence,
             text: verdict.text.clone(),
+            share: verdict.share.map(linerate_units::Ratio::get),
+            without: verdict.without,
             evidence: verdict.evidence.clone(),
             advice: verdict.advice.clone(),
         }

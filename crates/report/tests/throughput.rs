@@ -298,6 +298,8 @@ fn diagnosis(cause: Cause, confidence: Confidence, text: &str, states: &[(Sender
             cause,
             confidence,
             text: text.to_owned(),
+            share: None,
+            without: None,
             evidence: Vec::new(),
             advice: Vec::new(),
         }],

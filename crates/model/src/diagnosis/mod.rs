@@ -204,6 +204,21 @@ impl Confidence {
     }
 }
 
+/// Goodput expected without a cause, with the range that contains it in nine of ten cases.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GoodputEstimate {
+    /// Lower end of the range, never below the measured goodput.
+    #[serde(rename = "low_bits_per_second")]
+    pub low: BitRate,
+    /// Expected goodput.
+    #[serde(rename = "bits_per_second")]
+    pub expected: BitRate,
+    /// Upper end of the range.
+    #[serde(rename = "high_bits_per_second")]
+    pub high: BitRate,
+}
+
 /// Cause that limits, or limited for part of the time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiagnosisVerdict {
@@ -213,6 +228,10 @@ pub struct DiagnosisVerdict {
     pub confidence: Confidence,
     /// Explanation in one sentence, with its figures.
     pub text: String,
+    /// Share of the transfer's time that the cause explains; `None` where it cannot be attributed to one.
+    pub share: Option<Ratio>,
+    /// Goodput without this cause alone; `None` where no next bound is known.
+    pub without: Option<GoodputEstimate>,
     /// Supporting figures, each with its unit.
     pub evidence: Vec<String>,
     /// Advice; empty where no change to a host would help.

@@ -78,6 +78,8 @@ fn held_back_by_loss() -> TestDiagnosis {
         location: CauseLocation::Network,
         confidence,
         text: text.to_owned(),
+        share: None,
+        without: None,
         evidence: Vec::new(),
         advice: Vec::new(),
     };

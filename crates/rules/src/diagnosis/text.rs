@@ -43,7 +43,15 @@ pub(super) fn third_number_advice(host: &str, key: &str, now: Option<ByteCount>,
 
 /// Returns a verdict without evidence and advice.
 pub(super) fn verdict(cause: Cause, confidence: Confidence, text: impl Into<String>) -> DiagnosisVerdict {
-    DiagnosisVerdict { cause, confidence, text: text.into(), evidence: Vec::new(), advice: Vec::new() }
+    DiagnosisVerdict {
+        cause,
+        confidence,
+        text: text.into(),
+        share: None,
+        without: None,
+        evidence: Vec::new(),
+        advice: Vec::new(),
+    }
 }
 
 /// Builder methods of a verdict.

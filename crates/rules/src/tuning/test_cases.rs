@@ -36,6 +36,8 @@ pub(super) fn diagnosed(mut inputs: TuningInputs, cause: Cause) -> TuningInputs 
         cause,
         confidence: Confidence::High,
         text: cause.explanation().to_owned(),
+        share: None,
+        without: None,
         evidence: Vec::new(),
         advice: Vec::new(),
     };
