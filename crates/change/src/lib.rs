@@ -39,4 +39,4 @@ pub use rollback::{
 pub use set::{ChangePhase, ChangeSet, ChangeSetState, KeptFile, PlannedChange};
 pub use store::{ChangeStore, ListedChangeSet, STATE_VARIABLE};
 pub use trial::{ApplyOutcome, ChangeTrial, KeepOptions, KeptChanges, TrialOptions};
-pub use watchdog::{RollbackGuard, watch};
+pub use watchdog::{RollbackGuard, WatchdogKind, watch};

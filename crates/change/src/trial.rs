@@ -20,7 +20,7 @@ use crate::rollback::{RollbackMode, RollbackReport, TargetReport, pending, roll_
 use crate::session::{ChangeSession, unix_time_ns};
 use crate::set::{ChangePhase, ChangeSet};
 use crate::store::ChangeStore;
-use crate::watchdog::{self, RollbackGuard};
+use crate::watchdog::{self, RollbackGuard, WatchdogKind};
 
 /// Options of a trial.
 #[derive(Clone, Debug)]
@@ -80,6 +80,7 @@ pub struct ChangeTrial<'a> {
     store: &'a ChangeStore,
     deadline: MonotonicTime,
     version: String,
+    watchdog: WatchdogKind,
     is_over: bool,
     _lock: FileLock,
 }
@@ -123,10 +124,14 @@ impl<'a> ChangeTrial<'a> {
             ChangeSession { host, journal: Some(journal), set, mode: RollbackMode::ForReal, notes: Vec::new() };
         let deadline = monotonic_now() + options.time_limit;
         let version = options.linerate_version.clone();
-        let mut trial = Self { session, store, deadline, version, is_over: false, _lock: lock };
+        let watchdog = WatchdogKind::None;
+        let mut trial = Self { session, store, deadline, version, watchdog, is_over: false, _lock: lock };
         let ready = trial.extend(plan).and_then(|()| trial.renew(options.time_limit));
         match ready.and_then(|()| watchdog::arm(&options.guard, store, id)) {
-            Ok(()) => Ok(trial),
+            Ok(kind) => {
+                trial.watchdog = kind;
+                Ok(trial)
+            }
             Err(error) => {
                 trial.is_over = true;
                 store.remove(id);
@@ -139,6 +144,12 @@ impl<'a> ChangeTrial<'a> {
     #[must_use]
     pub fn id(&self) -> ChangeId {
         self.session.set.id
+    }
+
+    /// Form in which the watchdog runs.
+    #[must_use]
+    pub fn watchdog(&self) -> &WatchdogKind {
+        &self.watchdog
     }
 
     /// The change set, as recorded in its journal.

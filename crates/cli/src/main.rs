@@ -89,7 +89,7 @@ fn lab_target(command: &CliCommand) -> Option<LabTarget<'_>> {
         CliCommand::Shape(arguments) => (arguments.verification_host(), Adaptation::None),
         CliCommand::Diagnose(arguments) => (arguments.host.as_deref(), Adaptation::transfer(&arguments.transfer)),
         CliCommand::Tune(arguments) => (arguments.host.as_deref(), Adaptation::both_hosts(&arguments.transfer)),
-        CliCommand::Doctor(arguments) => (Some(arguments.host.as_str()), Adaptation::both_hosts(&arguments.transfer)),
+        CliCommand::Doctor(arguments) => (arguments.host.as_deref(), Adaptation::both_hosts(&arguments.transfer)),
         _ => return None,
     };
     LabTarget::of(host?, adaptation)

@@ -93,6 +93,7 @@ fn the_host() {
     assert!(reported(&scratch, &["audit"], "audit").contains("Findings"));
     assert!(reported(&scratch, &["audit", "--explain", "tcp_sack"], "audit-explanation").contains("net.ipv4.tcp_sack"));
     reported(&scratch, &["watch", "--once"], "watch");
+    assert!(reported(&scratch, &["doctor", "--check"], "host-check").contains("watchdog"));
     reported(&scratch, &["rollback", "--list"], "change-sets");
     reported(&scratch, &["baseline", "--time", "100ms"], "baseline");
 }

@@ -268,6 +268,41 @@ fn an_unconfirmed_shaper_without_its_process_is_known() {
     assert_eq!(host.tree(), before);
 }
 
+/// Its driver cannot change all offloads.
+#[test]
+fn a_macvlan_is_shaped_and_restored() {
+    let host = Host::new();
+    host.program("ip", "link add link line1 name upper0 type macvlan mode bridge");
+    host.program("ip", "link set upper0 up");
+    let state = || without_counters(&host.program("tc", "qdisc show dev upper0"));
+    let before = state();
+    host.shape(&["upper0", "--up", "20M", "--down", "80M"]).expect_code(0);
+    assert!(state().contains("root"), "{}", state());
+    host.shape(&["upper0", "off"]).expect_code(0);
+    assert_eq!(state(), before);
+    assert!(!host.tree().contains("ifb4upper0"), "{}", host.tree());
+}
+
+/// As that of iproute2 5.9, which prints the filters' options as text within JSON.
+#[test]
+fn filters_of_an_older_tc_are_read() {
+    let host = Host::new();
+    let broken = r#"[{"protocol":"all","pref":1,"kind":"u32","options":{fh 800: ht divisor 1 }}]"#;
+    let script =
+        format!("#!/bin/sh\ncase \"$*\" in *-j*filter*) echo '{broken}' ;; *) PATH=$ACTUAL exec tc \"$@\" ;; esac\n");
+    host.state.script("tc", script);
+    let actual = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").expect("set"));
+    let older = |arguments: &[&str]| {
+        let mut command = host.command(arguments);
+        command.env("PATH", format!("{}:{actual}", host.state.path(""))).env("ACTUAL", &actual);
+        run(command, LIMIT)
+    };
+    older(&["line0", "--up", "20M", "--down", "80M", "--back-end", "htb+bfifo"]).expect_code(0);
+    older(&["line0", "status"]).expect_code(0);
+    host.program("tc", "qdisc del dev line0 ingress");
+    older(&["line0", "status"]).expect_code(1);
+}
+
 /// A veth reports 10 Gbit/s.
 #[test]
 fn a_rate_above_the_links_is_noted() {

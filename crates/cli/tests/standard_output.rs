@@ -27,6 +27,8 @@ const PRINTING: &[&str] = &[
     "completions bash",
     "completions zsh",
     "history",
+    "doctor --check",
+    "doctor --check --json",
     "history --json",
     "history list",
     "history list --json",
@@ -66,7 +68,6 @@ const PRINTING: &[&str] = &[
 const HELP_ONLY: &[&str] = &[
     "baseline",
     "diagnose",
-    "doctor",
     "history delete",
     "history import",
     "history tag",

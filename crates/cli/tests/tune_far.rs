@@ -243,7 +243,12 @@ fn over_ssh() {
     let done = run(command, LIMIT).expect_code(2);
     assert!(done.stderr.contains("Connection refused") && !done.stderr.contains("ssh:me@"), "{}", done.stderr);
     let asked = std::fs::read_to_string(scratch.path("asked")).expect("ssh was started");
-    assert_eq!(asked.trim(), format!("-T -o BatchMode=yes -p 2222 me@far.example -- {program} tune --agent"));
+    assert_eq!(
+        asked.trim(),
+        format!(
+            "-T -o BatchMode=yes -o ServerAliveInterval=5 -o ServerAliveCountMax=4 -p 2222 me@far.example -- {program} tune --agent"
+        )
+    );
     let ended = || std::fs::read_to_string(scratch.path("ended")).unwrap_or_default();
     assert!(eventually(LIMIT, || ended().trim() == "0"), "{:?}", ended());
 }

@@ -10,6 +10,7 @@ use super::audit::{AuditDocument, ExplanationDocument};
 use super::baseline::BaselineDocument;
 use super::diagnose::DiagnoseDocument;
 use super::doctor::DoctorDocument;
+use super::host_check::HostCheckDocument;
 use super::label::{DocumentKind, schema_identifier};
 use super::rfc6349::Rfc6349Document;
 use super::run::RunDocument;
@@ -50,7 +51,7 @@ fn add_label(schema: &mut Value, name: &str) {
 }
 
 /// Schemas, each with its file name and the committed version.
-fn schemas() -> [(&'static str, Value, &'static str); 15] {
+fn schemas() -> [(&'static str, Value, &'static str); 16] {
     macro_rules! schema {
         ($document:ty, $name:literal, $title:literal) => {
             (
@@ -75,6 +76,7 @@ fn schemas() -> [(&'static str, Value, &'static str); 15] {
         schema!(DiagnoseDocument, "diagnose", "Limiting causes of a transfer (linerate diagnose --json)"),
         schema!(TuneDocument, "tune", "Proposed, tried and kept changes (linerate tune --json)"),
         schema!(DoctorDocument, "doctor", "A complete guided run (linerate doctor --json)"),
+        schema!(HostCheckDocument, "host-check", "Requirements of a host, each tried (linerate doctor --check --json)"),
         schema!(BaselineDocument, "baseline", "Host performance without a network (linerate baseline --json)"),
         schema!(
             ShaperPersistenceDocument,

@@ -17,6 +17,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 
 use crate::clock::{self, monotonic_now};
+use crate::distribution;
 use crate::error::{Error, Result};
 use crate::file_lock;
 use crate::poll::{self, PollInterest, PollItem};
@@ -115,11 +116,17 @@ fn checked(program: &str, arguments: &[&str], output: Output) -> Result<Output> 
     if output.status.success() {
         return Ok(output);
     }
-    Err(Error::Program {
-        command: command_line(program, arguments),
-        status: output.status.to_string(),
-        output: output.stderr_text(),
-    })
+    Err(failure(program, arguments, &output))
+}
+
+/// Error of a program that ended with a failure.
+pub(crate) fn failure(program: &str, arguments: &[&str], output: &Output) -> Error {
+    let said = output.stderr_text();
+    let output_text = match busybox_hint(program, &said) {
+        Some(hint) => format!("{} ({hint})", said.lines().next().unwrap_or_default()),
+        None => said,
+    };
+    Error::Program { command: command_line(program, arguments), status: output.status.to_string(), output: output_text }
 }
 
 /// Command line quoted for a shell.
@@ -162,10 +169,32 @@ fn start(program: &str, arguments: &[&str], with_input: bool, lasting: ProgramLi
                 .process_group(0)
                 .spawn()
         })
-        .map_err(|cause| Error::system(running(program, arguments), cause).hint_on(libc::ENOENT, NOT_FOUND_HINT))
+        .map_err(|cause| {
+            Error::system(running(program, arguments), cause).hint_on(libc::ENOENT, not_found_hint(program))
+        })
 }
 
-pub(crate) const NOT_FOUND_HINT: &str = "the program is not installed, or not in $PATH";
+/// Remedy for a program that is not there, with its package on this distribution.
+pub(crate) fn not_found_hint(program: &str) -> String {
+    let package = distribution::install_advice(&[program]).map(|advice| format!(": {advice}")).unwrap_or_default();
+    format!("{NOT_IN_PATH}{package}")
+}
+
+/// Remedy for a program that refuses its arguments because it is `BusyBox`'s, which knows fewer; `None` for others.
+pub(crate) fn busybox_hint(program: &str, complaint: &str) -> Option<String> {
+    // Every applet prints this line before its usage.
+    let is_busybox = complaint.lines().any(|line| line.starts_with("BusyBox v"));
+    let package = distribution::install_advice(&[program]).unwrap_or_else(|| "install the full program".to_owned());
+    is_busybox.then(|| format!("this {program} is BusyBox's, which cannot do that: {package}"))
+}
+
+/// Path of a program, as it would be started by this name.
+pub fn path_of(program: &str) -> Result<PathBuf> {
+    find(program, std::env::var_os("PATH"))
+        .map_err(|cause| Error::system(format!("looking for {program}"), cause).hint_on(libc::ENOENT, NOT_IN_PATH))
+}
+
+const NOT_IN_PATH: &str = "the program is not installed, or not in $PATH";
 
 /// Path of the program: in `path` (a value of `$PATH`), else in the directories of administration programs, which are
 /// often missing from an unprivileged user's `$PATH`. Relative directories are skipped: anyone may write to the current

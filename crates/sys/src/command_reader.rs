@@ -120,7 +120,7 @@ fn start() -> io::Result<TrafficControl> {
 }
 
 fn failed(cause: io::Error) -> Error {
-    Error::system(running(PROGRAM, &ARGUMENTS), cause).hint_on(libc::ENOENT, command::NOT_FOUND_HINT)
+    Error::system(running(PROGRAM, &ARGUMENTS), cause).hint_on(libc::ENOENT, command::not_found_hint(PROGRAM))
 }
 
 /// Error output before that of the mark; `None` until the latter is complete. `tc` prints two lines for each failed

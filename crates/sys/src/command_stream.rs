@@ -76,7 +76,8 @@ const MAX_LINE_BYTES: usize = 64 << 10;
 /// that fails is no error here. When the calling thread ends, the program is killed.
 pub fn stream(run: &StreamedCommand<'_>, listener: &mut dyn FnMut(OutputEvent<'_>)) -> Result<CommandEnding> {
     let failed = |cause| {
-        Error::system(running(run.program, run.arguments), cause).hint_on(libc::ENOENT, command::NOT_FOUND_HINT)
+        Error::system(running(run.program, run.arguments), cause)
+            .hint_on(libc::ENOENT, command::not_found_hint(run.program))
     };
     let (output, mut child) = start(run).map_err(failed)?;
     let outcome = listen(run, output, &mut child, listener);

@@ -87,7 +87,8 @@ impl InteractiveProcess {
             Ok(companion)
         };
         spawn().map_err(|cause| {
-            Error::system(running(start.program, &arguments), cause).hint_on(libc::ENOENT, command::NOT_FOUND_HINT)
+            Error::system(running(start.program, &arguments), cause)
+                .hint_on(libc::ENOENT, command::not_found_hint(start.program))
         })
     }
 

@@ -1,4 +1,5 @@
 use core::time::Duration;
+use std::borrow::Cow;
 use std::io;
 
 /// Result of a system operation.
@@ -13,17 +14,17 @@ pub type Result<T> = core::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// The kernel refused.
-    #[error("{operation}: {}{}", describe_os_error(cause), way_out(*hint))]
+    #[error("{operation}: {}{}", describe_os_error(cause), way_out(hint.as_deref()))]
     System {
         /// Operation, with its object.
         operation: String,
         /// The kernel's error.
         cause: io::Error,
         /// Remedy, if there is an obvious one.
-        hint: Option<&'static str>,
+        hint: Option<Cow<'static, str>>,
     },
     /// The kernel refused a socket option.
-    #[error("{operation} ({option}): {}{}", describe_os_error(cause), way_out(*hint))]
+    #[error("{operation} ({option}): {}{}", describe_os_error(cause), way_out(hint.as_deref()))]
     SocketOption {
         /// Operation.
         operation: String,
@@ -32,7 +33,7 @@ pub enum Error {
         /// The kernel's error.
         cause: io::Error,
         /// Remedy, if there is an obvious one.
-        hint: Option<&'static str>,
+        hint: Option<Cow<'static, str>>,
     },
     /// This program itself refuses the operation.
     #[error("{operation}: {reason}")]
@@ -72,7 +73,7 @@ impl Error {
     /// The kernel refused `operation`.
     pub(crate) fn system(operation: impl Into<String>, cause: impl Into<io::Error>) -> Self {
         let cause = cause.into();
-        let hint = general_hint(&cause);
+        let hint = general_hint(&cause).map(Cow::Borrowed);
         Self::System { operation: operation.into(), cause, hint }
     }
 
@@ -82,11 +83,11 @@ impl Error {
     }
 
     /// Adds the remedy when the kernel's error is `errno`.
-    pub(crate) fn hint_on(mut self, errno: i32, text: &'static str) -> Self {
+    pub(crate) fn hint_on(mut self, errno: i32, text: impl Into<Cow<'static, str>>) -> Self {
         if let Self::System { cause, hint, .. } | Self::SocketOption { cause, hint, .. } = &mut self
             && cause.raw_os_error() == Some(errno)
         {
-            *hint = Some(text);
+            *hint = Some(text.into());
         }
         self
     }
@@ -173,7 +174,7 @@ fn general_hint(cause: &io::Error) -> Option<&'static str> {
     })
 }
 
-fn way_out(hint: Option<&'static str>) -> String {
+fn way_out(hint: Option<&str>) -> String {
     hint.map(|hint| format!(" ({hint})")).unwrap_or_default()
 }
 

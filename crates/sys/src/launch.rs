@@ -92,7 +92,8 @@ fn start_here(launch: &LaunchParameters<'_>) -> Result<LaunchedProcess> {
     {
         return Err(failed(cause).hint_on(libc::ENOENT, "the directory does not exist there"));
     }
-    let program = find(launch).map_err(|cause| failed(cause).hint_on(libc::ENOENT, command::NOT_FOUND_HINT))?;
+    let not_installed = |launch: &LaunchParameters<'_>| command::not_found_hint(launch.program);
+    let program = find(launch).map_err(|cause| failed(cause).hint_on(libc::ENOENT, not_installed(launch)))?;
     let hint = "there is no such file, or its interpreter (the first line of a script) is missing";
     let child = spawn(launch, &program).map_err(|cause| failed(cause).hint_on(libc::ENOENT, hint))?;
     watch(child).map_err(failed)

@@ -101,6 +101,15 @@ impl Scratch {
         std::fs::write(&path, content).expect("a scratch file");
         path
     }
+
+    /// Writes a script into the directory and returns its path. Another program copies it: a file that a process of another
+    /// test has still open for writing cannot be executed.
+    pub fn script(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let (source, path) = (self.file(&format!("{name}.source"), content), self.path(name));
+        let copied = Command::new("install").args(["-m", "755", &source, &path]).status();
+        assert!(copied.is_ok_and(|status| status.success()), "installing {path}");
+        path
+    }
 }
 
 impl Drop for Scratch {

@@ -1,10 +1,9 @@
 //! Requirements of User-Mode Linux.
 
-use core::time::Duration;
 use std::path::{Path, PathBuf};
 
 use linerate_sys::resources::{self, FileSystemSpace};
-use linerate_sys::{command, ptrace_probe};
+use linerate_sys::{distribution, iproute2, ptrace_probe};
 use linerate_units::ByteCount;
 
 use super::{BackEndReport, CheckItem, CheckOutcome};
@@ -12,8 +11,6 @@ use crate::kernel;
 
 /// Memory of the guests of small paths, with the overhead of their kernel.
 const MIN_GUEST_MEMORY: ByteCount = ByteCount::from_mebibytes(256);
-
-const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn report() -> BackEndReport {
     BackEndReport::of(vec![
@@ -113,14 +110,11 @@ fn judge(places: &[(Option<FileSystemSpace>, PathBuf)]) -> CheckOutcome {
 
 /// Programs that configure devices and queues; both are of one package.
 pub(super) fn tool(name: &str) -> CheckOutcome {
-    match command::run(name, &["-Version"], None, TIMEOUT) {
-        Ok(output) if output.status.success() => CheckOutcome::works(output.stdout_text().trim().to_owned()),
-        Ok(output) => CheckOutcome::missing(
-            format!("`{name} -Version` failed ({}): {}", output.status, output.stderr_text()),
-            "reinstall the package iproute2",
-        ),
+    match iproute2::version(name) {
+        Ok(version) => CheckOutcome::works(version),
         Err(error) => {
-            CheckOutcome::missing(error.to_string(), "install the package iproute2 (`apt-get install iproute2`)")
+            let advice = distribution::install_advice(&[name]);
+            CheckOutcome::missing(error.to_string(), advice.unwrap_or_else(|| "install iproute2".into()))
         }
     }
 }

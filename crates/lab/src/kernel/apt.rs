@@ -13,6 +13,7 @@ use linerate_sys::command_stream::OutputEvent;
 use linerate_units::{ByteCount, Ratio};
 
 use super::error::KernelError;
+use super::version::SeriesVersion;
 use super::workspace::{BuildTask, BuildWorkspace, TaskResult};
 use super::{BuildEvent, BuildStep};
 
@@ -21,6 +22,9 @@ const SOURCE_PACKAGES: [&str; 2] = ["linux-source-6.12", "linux-source-6.1"];
 
 /// Debian's release that has the first of them, for systems whose own lacks it.
 const NEWER_RELEASE: &str = "trixie";
+
+/// Debian's earlier release that the mirrors have, for older versions.
+const EARLIER_RELEASE: &str = "bullseye";
 
 /// Debian's keys, which sign all of its archives.
 const DEBIAN_KEYS: [&str; 2] =
@@ -56,15 +60,27 @@ enum PackageLists {
     Fresh,
     /// Those, and [`NEWER_RELEASE`] of the same mirror.
     Newer,
+    /// Those of [`Self::Fresh`], and [`EARLIER_RELEASE`] of the same mirror.
+    Earlier,
 }
 
-/// Downloads the package.
-pub(super) fn download(workshop: &mut BuildWorkspace<'_>) -> Result<SourcePackage, KernelError> {
+/// Downloads the package of this version, or the first of [`SOURCE_PACKAGES`].
+pub(super) fn download(
+    workshop: &mut BuildWorkspace<'_>,
+    version: Option<SeriesVersion>,
+) -> Result<SourcePackage, KernelError> {
+    const PREFERRED: &[PackageLists] = &[PackageLists::System, PackageLists::Fresh, PackageLists::Newer];
+    const ALL: &[PackageLists] =
+        &[PackageLists::System, PackageLists::Fresh, PackageLists::Newer, PackageLists::Earlier];
+    let (packages, all_lists) = match version {
+        Some(version) => (vec![format!("linux-source-{version}")], ALL),
+        None => (SOURCE_PACKAGES.map(str::to_owned).to_vec(), PREFERRED),
+    };
     workshop.step(BuildStep::Searching);
     let mut apt = AptSession::new(workshop)?;
     let mut said = String::new();
-    for package in SOURCE_PACKAGES {
-        for lists in [PackageLists::System, PackageLists::Fresh, PackageLists::Newer] {
+    for package in &packages {
+        for lists in all_lists.iter().copied() {
             match apt.try_download(workshop, package, lists)? {
                 Ok(package) => return Ok(package),
                 Err(reason) => {
@@ -75,7 +91,7 @@ pub(super) fn download(workshop: &mut BuildWorkspace<'_>) -> Result<SourcePackag
             }
         }
     }
-    Err(KernelError::NoPackage { packages: SOURCE_PACKAGES.map(str::to_owned).to_vec(), said })
+    Err(KernelError::NoPackage { packages, said })
 }
 
 impl PackageLists {
@@ -84,6 +100,7 @@ impl PackageLists {
             Self::System => "the system's package lists",
             Self::Fresh => "fresh lists of the system's archives",
             Self::Newer => "newer releases on the system's mirror",
+            Self::Earlier => "an earlier release on the system's mirror",
         }
     }
 }
@@ -292,9 +309,14 @@ fn archives(targets: &[ArchiveTarget], lists: PackageLists) -> Vec<ArchiveTarget
             wanted.push(named(&security, format!("{release}-security")));
         };
         add(&main.suite);
-        if lists == PackageLists::Newer {
-            add(NEWER_RELEASE);
-            wanted.push(named(&main.address, NEWER_RELEASE.into()));
+        let other = match lists {
+            PackageLists::System | PackageLists::Fresh => None,
+            PackageLists::Newer => Some(NEWER_RELEASE),
+            PackageLists::Earlier => Some(EARLIER_RELEASE),
+        };
+        if let Some(release) = other {
+            add(release);
+            wanted.push(named(&main.address, release.into()));
         }
         wanted.push(named(&main.address, format!("{}-backports", main.suite)));
     }

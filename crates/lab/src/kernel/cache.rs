@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::KernelError;
 use super::recipe;
+use super::version::SeriesVersion;
 use super::workspace::{BuildTask, BuildWorkspace};
 
 /// The kernel's file in its directory.
@@ -91,6 +92,12 @@ pub fn status() -> Result<CacheStatus, KernelError> {
 /// The kernel to use: of this program's recipe, the newest version. `None` when there is none.
 pub fn find() -> Result<Option<CachedKernel>, KernelError> {
     Ok(status()?.kernels.into_iter().next().filter(|kernel| kernel.current))
+}
+
+/// The newest kernel of this series that this program's recipe built. `None` when there is none.
+pub fn find_version(series: SeriesVersion) -> Result<Option<CachedKernel>, KernelError> {
+    let is_of_it = |kernel: &CachedKernel| kernel.current && series.includes(&kernel.metadata.version);
+    Ok(status()?.kernels.into_iter().find(is_of_it))
 }
 
 fn status_of(directory: PathBuf) -> Result<CacheStatus, KernelError> {

@@ -28,6 +28,10 @@ const BUILD_IDENTITY: [(&str, &str); 4] = [
 const HEADER_FLAGS: &str = "NOSTDINC_FLAGS=-nostdinc $(if $(filter net fs mm kernel drivers ipc crypto,\
                             $(firstword $(subst /, ,$(obj)))),-include $(srctree)/linerate/all.h)";
 
+/// Header of the sources that replaces one of the compiler's. Linux before 5.16 has the compiler's own, and other variables
+/// for the names of files.
+const OWN_COMPILER_HEADER: &str = "include/linux/stdarg.h";
+
 /// The compiled headers can be used only by commands that define the same macros. The kernel's build defines each
 /// file's name by its command; these variables have it written to a header of the file's own, which comes after the
 /// others.
@@ -68,8 +72,14 @@ pub(super) fn configure(workshop: &mut BuildWorkspace<'_>, tree: &Path, version:
 /// Compiles; returns the kernel's file.
 pub(super) fn make(workshop: &mut BuildWorkspace<'_>, tree: &Path, jobs: NonZeroUsize) -> Result<PathBuf, KernelError> {
     let jobs = format!("-j{jobs}");
-    let mut arguments = vec!["ARCH=um", jobs.as_str(), "KCFLAGS=-pipe -w", HEADER_FLAGS];
-    arguments.extend(NAME_FLAGS);
+    let mut arguments = vec!["ARCH=um", jobs.as_str(), "KCFLAGS=-pipe -w"];
+    if tree.join(OWN_COMPILER_HEADER).is_file() {
+        arguments.push(HEADER_FLAGS);
+        arguments.extend(NAME_FLAGS);
+    } else {
+        let text = "these sources are older than Linux 5.16: compiling without precompiled headers, which takes longer";
+        workshop.tell(&BuildEvent::Note(text.to_owned()));
+    }
     let task = task("compiling the kernel", tree, &arguments);
     let mut files = FileCounter::default();
     let mut finished = compile(workshop, task, &mut files)?;
@@ -143,8 +153,23 @@ mod tests {
     fn tree_with(cache: &TestCache, rules: &str) -> PathBuf {
         let tree = cache.0.join("tree");
         fs::create_dir_all(tree.join("linerate")).expect("writable");
+        fs::create_dir_all(tree.join("include/linux")).expect("writable");
+        fs::write(tree.join(OWN_COMPILER_HEADER), "").expect("writable");
         fs::write(tree.join("Makefile"), rules).expect("writable");
         tree
+    }
+
+    #[test]
+    fn older_sources_keep_their_own_flags() {
+        let cache = TestCache::new("older");
+        let tree = tree_with(&cache, "all:\n\t@echo '$(origin NOSTDINC_FLAGS)' >linux\n");
+        for expected in ["command line", "undefined"] {
+            let mut listener = |_: &BuildEvent| {};
+            let mut workshop = cache.open(&mut listener).expect("free");
+            let binary = make(&mut workshop, &tree, NonZeroUsize::MIN).expect("made");
+            assert_eq!(fs::read_to_string(binary).expect("there").trim(), expected);
+            let _ = fs::remove_file(tree.join(OWN_COMPILER_HEADER));
+        }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use linerate_sys::describe_os_error;
 use linerate_sys::signals::Signal;
+use linerate_sys::{describe_os_error, distribution};
 use linerate_units::ByteCount;
 
 use super::programs::MissingProgram;
@@ -158,10 +158,8 @@ impl KernelError {
 }
 
 fn install_advice(programs: &[MissingProgram]) -> String {
-    let mut packages: Vec<_> = programs.iter().map(|program| program.package).collect();
-    packages.sort_unstable();
-    packages.dedup();
-    format!("install them: `apt-get install {}` as root (the names are Debian's)", packages.join(" "))
+    let items: Vec<_> = programs.iter().map(|program| program.what).collect();
+    distribution::install_advice(&items).unwrap_or_else(|| format!("install {}", items.join(", ")))
 }
 
 fn list<'a>(words: impl Iterator<Item = &'a str>) -> String {
@@ -178,15 +176,11 @@ mod tests {
 
     #[test]
     fn each_error_has_a_message_and_a_remedy() {
-        let missing = |what, package| MissingProgram { what, package };
-        let error = KernelError::MissingPrograms {
-            programs: vec![missing("flex", "flex"), missing("gcc", "gcc"), missing("bc", "bc")],
-        };
+        let missing = |what| MissingProgram { what };
+        let error = KernelError::MissingPrograms { programs: vec![missing("flex"), missing("gcc"), missing("bc")] };
         assert_eq!(error.to_string(), "the build needs programs that are not installed: flex, gcc, bc");
-        assert_eq!(
-            error.advice().as_deref(),
-            Some("install them: `apt-get install bc flex gcc` as root (the names are Debian's)")
-        );
+        assert_eq!(error.advice(), distribution::install_advice(&["bc", "flex", "gcc"]));
+        assert!(error.advice().is_some_and(|advice| advice.contains("bc flex gcc")));
         let (free, needed) = (ByteCount::new(5_000_000), ByteCount::new(1_200_000_000));
         let error = KernelError::NoSpace { directory: "/x".into(), free, needed };
         assert_eq!(error.to_string(), "/x has 5 MB left, and a build needs 1200 MB");

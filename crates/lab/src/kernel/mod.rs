@@ -16,6 +16,7 @@ mod fragment;
 mod programs;
 mod recipe;
 mod source;
+mod version;
 mod workspace;
 
 use core::num::NonZeroUsize;
@@ -26,10 +27,11 @@ use linerate_sys::clock::monotonic_now;
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::{ByteCount, Ratio};
 
-pub use cache::{CacheStatus, CachedKernel, KernelMetadata, find, status};
+pub use cache::{CacheStatus, CachedKernel, KernelMetadata, find, find_version, status};
 pub use error::KernelError;
 pub use programs::{MissingProgram, missing_programs};
 pub use recipe::hash as recipe;
+pub use version::SeriesVersion;
 
 use workspace::BuildWorkspace;
 
@@ -38,6 +40,9 @@ use workspace::BuildWorkspace;
 pub struct BuildRequest {
     /// A tarball of a kernel's sources or a directory with them; `None` for the distribution's package.
     pub source: Option<PathBuf>,
+    /// Version of the package, such as 5.10, of Debian's present or an earlier release; `None` for the newest that is
+    /// known to work.
+    pub version: Option<SeriesVersion>,
     /// Number of compilers that run at once; `None` for one for each processor.
     pub jobs: Option<NonZeroUsize>,
     /// Signals that end the build, with everything that it has started; `None` for none.
@@ -109,7 +114,7 @@ pub fn build(request: &BuildRequest, listener: &mut dyn FnMut(&BuildEvent)) -> R
 fn build_in(workshop: &mut BuildWorkspace<'_>, request: &BuildRequest) -> Result<CachedKernel, KernelError> {
     let found = match &request.source {
         Some(path) => source::user_source(path)?,
-        None => source::packaged(workshop)?,
+        None => source::packaged(workshop, request.version)?,
     };
     workshop.step(BuildStep::Unpacking { source: found.description.clone() });
     let tree = archive::unpack(workshop, &found)?;

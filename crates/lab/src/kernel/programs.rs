@@ -1,47 +1,35 @@
-//! Programs that a build runs, and their packages.
+//! Programs that a build runs.
 
 use core::time::Duration;
 use std::path::Path;
 
 use linerate_sys::command;
+use linerate_sys::distribution::C_HEADERS;
 
 use super::error::KernelError;
 
 /// A requirement of a build that is not installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingProgram {
-    /// The program, or the files.
+    /// The program, or the files: an item of `linerate_sys::distribution`.
     pub what: &'static str,
-    /// Debian's package with it.
-    pub package: &'static str,
 }
 
-/// Programs, their packages, and the option that prints the version.
-const PROGRAMS: [(&str, &str, &str); 9] = [
-    ("gcc", "gcc", "--version"),
-    ("ld", "binutils", "--version"),
-    ("strip", "binutils", "--version"),
-    ("make", "make", "--version"),
-    ("flex", "flex", "--version"),
-    ("bison", "bison", "--version"),
-    ("bc", "bc", "--version"),
-    ("tar", "tar", "--version"),
-    ("xz", "xz-utils", "--version"),
-];
+/// Programs, which all print their version when they are asked for it.
+const PROGRAMS: [&str; 9] = ["gcc", "ld", "strip", "make", "flex", "bison", "bc", "tar", "xz"];
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Requirements of a build that are not installed.
 #[must_use]
 pub fn missing_programs() -> Vec<MissingProgram> {
-    let absent = |(program, _, question): &&(&str, &str, &str)| {
-        command::run(program, &[question], None, TIMEOUT)
+    let absent = |program: &&&str| {
+        command::run(program, &["--version"], None, TIMEOUT)
             .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
     };
-    let mut missing: Vec<_> =
-        PROGRAMS.iter().filter(absent).map(|(what, package, _)| MissingProgram { what, package }).collect();
+    let mut missing: Vec<_> = PROGRAMS.iter().filter(absent).map(|what| MissingProgram { what }).collect();
     if !missing.iter().any(|program| program.what == "gcc") && !has_headers() {
-        missing.push(MissingProgram { what: "the C library's headers", package: "libc6-dev" });
+        missing.push(MissingProgram { what: C_HEADERS });
     }
     missing
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::apt;
 use super::error::KernelError;
+use super::version::SeriesVersion;
 use super::workspace::{BuildTask, BuildWorkspace};
 
 /// A kernel's sources.
@@ -34,8 +35,11 @@ pub(super) fn user_source(path: &Path) -> Result<KernelSource, KernelError> {
 }
 
 /// The sources from the distribution.
-pub(super) fn packaged(workshop: &mut BuildWorkspace<'_>) -> Result<KernelSource, KernelError> {
-    let package = apt::download(workshop)?;
+pub(super) fn packaged(
+    workshop: &mut BuildWorkspace<'_>,
+    version: Option<SeriesVersion>,
+) -> Result<KernelSource, KernelError> {
+    let package = apt::download(workshop, version)?;
     let contents = workshop.subdirectory("package")?;
     let (file, to) = (package.file.to_string_lossy(), contents.to_string_lossy());
     let arguments = ["--extract", &*file, &*to];

@@ -15,7 +15,7 @@ pub mod shaped;
 mod shaper;
 mod standing;
 pub mod status;
-mod trials;
+pub(crate) mod trials;
 pub mod verify;
 
 pub use course::{ConfirmationAnswer, SetUpRequest, ShapeEnd, ShapeEvent, ShapeGuide, script, set_up};

@@ -1,4 +1,4 @@
-//! Queueing of an interface and its intermediate device, from `tc -j`.
+//! Queueing of an interface and its intermediate device, from `tc -j`, or from its text where its JSON is broken.
 
 use std::time::Duration;
 
@@ -35,10 +35,14 @@ pub(crate) fn read(plan: &ShaperPlan) -> Result<FoundQueueing, ShapeError> {
                 TcParent::At(handle) => handle.to_string(),
             };
             // A missing parent has no filters.
-            let told = tc(&["-j", "filter", "show", "dev", device, "parent", &place]).unwrap_or_default();
-            if !told.trim().is_empty() {
-                standing.filters.extend(read_back::filters(&told, device, parent).map_err(unclear)?);
-            }
+            let words = ["-j", "filter", "show", "dev", device, "parent", &place];
+            let answer = tc(&words).unwrap_or_default();
+            let found = read_back::filters(&answer, device, parent);
+            // An older `tc` mixes text into its JSON.
+            standing.filters.extend(match found {
+                Ok(found) => found,
+                Err(_) => read_back::filters_of_text(&tc(&words[1..])?, device, parent),
+            });
         }
     }
     Ok(standing)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_shape::back_ends;
 use linerate_shape::capability::{FeatureProbe, KernelCapabilities, KernelFeature, probes};
-use linerate_sys::{command, traffic_control};
+use linerate_sys::{command, iproute2, traffic_control};
 
 use super::error::{ShapeError, ShapeErrorKind};
 
@@ -14,9 +14,19 @@ const TC_TIMEOUT: Duration = Duration::from_secs(10);
 /// Probes every feature once; for a named back end, only the queueing disciplines that it needs.
 pub(crate) fn capabilities(wanted: Option<&str>) -> Result<KernelCapabilities, ShapeError> {
     let needs = wanted.and_then(back_ends::by_id).map(|back_end| back_end.needs);
+    run_probes(probes().into_iter().filter(|probe| is_needed(probe.feature, needs)))
+}
+
+/// Probes every feature of the back ends, and these.
+pub(crate) fn features(more: &[FeatureProbe]) -> Result<KernelCapabilities, ShapeError> {
+    run_probes(probes().into_iter().chain(more.iter().cloned()))
+}
+
+fn run_probes(wanted: impl Iterator<Item = FeatureProbe> + Send) -> Result<KernelCapabilities, ShapeError> {
+    iproute2::version("tc")?;
     let found = traffic_control::in_scratch_namespace(|| {
         let mut found = KernelCapabilities::new(Some(linerate_sys::host::kernel_release()));
-        for probe in probes().into_iter().filter(|probe| is_needed(probe.feature, needs)) {
+        for probe in wanted {
             let support = run_probe(&probe)?;
             found.record(probe.feature, support);
         }

@@ -90,7 +90,7 @@ impl TuningResult<'_> {
             contributions: contributions(outcome),
             kept: self.kept.iter().map(|(end, kept)| kept_set(*end, kept, self.far)).collect(),
             unknown: Vec::new(),
-            notes: self.notes.iter().chain(&outcome.left).cloned().collect(),
+            notes: self.notes.iter().chain(&outcome.notes).chain(&outcome.left).cloned().collect(),
         }
     }
 }

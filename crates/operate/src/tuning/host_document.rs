@@ -20,6 +20,8 @@ pub(super) struct HostDocument {
     sockets: Option<u64>,
     interface: Option<InterfaceDocument>,
     route: Option<RouteDocument>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unreadable: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +60,7 @@ impl From<&TuningHost> for HostDocument {
             sockets: host.sockets.map(StreamCount::get),
             interface: host.interface.as_ref().map(interface),
             route: host.route.as_ref().map(route),
+            unreadable: host.unreadable.clone(),
         }
     }
 }
@@ -78,6 +81,7 @@ impl From<HostDocument> for TuningHost {
                 attributes: found.attributes,
                 peer: found.peer,
             }),
+            unreadable: document.unreadable,
         }
     }
 }
@@ -105,6 +109,7 @@ mod tests {
                 attributes: "via 192.0.2.1 dev eth0".to_owned(),
                 peer: Some("198.51.100.7".to_owned()),
             }),
+            unreadable: vec!["the queueing disciplines of eth1: no tc".to_owned()],
         };
         for host in [host, TuningHost::default()] {
             let text = serde_json::to_string(&HostDocument::from(&host)).expect("JSON");

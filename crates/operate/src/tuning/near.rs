@@ -14,7 +14,7 @@ use linerate_model::change::{ChangeGroup, ChangePlan, ChangeTarget};
 use linerate_rules::tuning::{EgressInterface, RouteText, TuningHost};
 use linerate_sys::host_access::{self, route_towards};
 use linerate_sys::route::route_to;
-use linerate_sys::{command, facts};
+use linerate_sys::{command, facts, iproute2};
 
 use super::party::{TunedHost, TunedHostError};
 
@@ -55,8 +55,11 @@ impl TunedHost for NearHost<'_> {
     fn describe(&mut self, peer: Option<IpAddr>) -> Result<TuningHost, TunedHostError> {
         let mut host = TuningHost::from_facts(&facts::read_files_below(Path::new("/")));
         if let Some(peer) = peer {
-            host.interface = interface_towards(self.host, peer);
-            let route = route_towards(peer).ok().flatten();
+            host.interface = interface_towards(self.host, peer, &mut host.unreadable);
+            let route = route_towards(peer).unwrap_or_else(|error| {
+                host.unreadable.push(format!("the route to {peer}: {error}"));
+                None
+            });
             let peer = Some(peer.to_canonical().to_string());
             host.route = route.map(|(destination, attributes)| RouteText { destination, attributes, peer });
         }
@@ -102,6 +105,7 @@ impl TunedHost for NearHost<'_> {
     }
 
     fn forget_metrics(&mut self, peer: IpAddr) -> Result<(), TunedHostError> {
+        iproute2::version("ip")?;
         let address = peer.to_canonical().to_string();
         let arguments = ["tcp_metrics", "delete", &address];
         let output = command::run("ip", &arguments, None, IP_TIMEOUT)?;
@@ -158,9 +162,16 @@ fn no_file_reason() -> Option<&'static str> {
     }
 }
 
-fn interface_towards(host: &dyn host_access::HostAccess, peer: IpAddr) -> Option<EgressInterface> {
+fn interface_towards(
+    host: &dyn host_access::HostAccess,
+    peer: IpAddr,
+    unreadable: &mut Vec<String>,
+) -> Option<EgressInterface> {
     let name = route_to(peer).ok()?.interface;
-    let queueing = host.read(&ChangeTarget::Queueing { interface: name.clone() }).ok().flatten();
+    let queueing = host.read(&ChangeTarget::Queueing { interface: name.clone() }).unwrap_or_else(|error| {
+        unreadable.push(format!("the queueing disciplines of {name}: {error}"));
+        None
+    });
     Some(EgressInterface { name, queueing })
 }
 

@@ -63,6 +63,8 @@ pub struct TuningHost {
     pub interface: Option<EgressInterface>,
     /// Route to the other host.
     pub route: Option<RouteText>,
+    /// Parts that could not be read, with the reason: nothing is proposed for them.
+    pub unreadable: Vec<String>,
 }
 
 /// Counters of `/proc/net/softnet_stat` during a measurement, with the settings in effect.

@@ -77,6 +77,7 @@ fn hosts() -> impl Strategy<Value = TuningHost> {
             receiving,
             interface,
             route,
+            unreadable: Vec::new(),
         },
     )
 }

@@ -6,7 +6,7 @@ use core::fmt;
 
 use linerate_units::{BitRate, display};
 
-pub use self::parse::{ReadBackError, classes, disciplines, filters};
+pub use self::parse::{ReadBackError, classes, disciplines, filters, filters_of_text};
 use crate::plan::{FilterTarget, PlannedFilter, QdiscHandle, ShaperPlan, TcParent};
 
 /// Queueing discipline found on a host.

@@ -46,6 +46,43 @@ pub fn filters(text: &str, device: &str, parent: TcParent) -> Result<Vec<FoundFi
     Ok(entries.iter().filter_map(|entry| filter(entry, device, parent)).collect())
 }
 
+/// Parses `tc filter show dev DEVICE parent PARENT` without `-j`: older versions of iproute2 (5.9, for example) print `u32`
+/// filters as text within their JSON.
+#[must_use]
+pub fn filters_of_text(text: &str, device: &str, parent: TcParent) -> Vec<FoundFilter> {
+    let mut filters: Vec<Vec<&str>> = Vec::new();
+    for line in text.lines() {
+        // Matches and actions follow their filter on lines of their own.
+        match filters.last_mut() {
+            Some(words) if line.starts_with([' ', '\t']) => words.extend(line.split_whitespace()),
+            _ => filters.push(line.split_whitespace().collect()),
+        }
+    }
+    filters.iter().filter_map(|words| filter_of_text(words, device, parent)).collect()
+}
+
+/// One filter, such as `filter protocol all pref 1 u32 chain 0 fh 800::800 order 2048 key ht 800 bkt 0 flowid 1:1 action
+/// order 1: mirred (Egress Redirect to device ifb0) stolen`.
+fn filter_of_text(words: &[&str], device: &str, parent: TcParent) -> Option<FoundFilter> {
+    let place = |key: &str| words.iter().position(|word| word.trim_start_matches('*') == key);
+    let after = |key: &str| words.get(place(key)? + 1).copied();
+    words.first().filter(|word| **word == "filter")?;
+    let class = after("flowid").or_else(|| after("classid")).and_then(|handle| handle.parse().ok());
+    let is_redirect = words.windows(2).any(|pair| pair == ["Redirect", "to"]);
+    let redirect = after("device").filter(|_| is_redirect).map(|name| name.trim_end_matches(')').to_owned());
+    let polices = place("police").is_some();
+    let goes = class.is_some() || redirect.is_some() || polices || place("action").is_some();
+    goes.then_some(FoundFilter {
+        device: device.to_owned(),
+        parent,
+        protocol: after("protocol")?.to_owned(),
+        kind: words.get(place("pref")? + 2).map(|kind| (*kind).to_owned())?,
+        class,
+        redirect,
+        polices,
+    })
+}
+
 fn entries(text: &str, what: &'static str) -> Result<Vec<Map<String, Value>>, ReadBackError> {
     if text.trim().is_empty() {
         return Ok(vec![]);

@@ -5,6 +5,7 @@ use crate::back_ends::by_id;
 use crate::plan::{FilterTarget, QdiscHandle, ShaperPlan, TcParent};
 use crate::read_back::{
     FoundClass, FoundDiscipline, FoundFilter, FoundQueueing, QueueingFault, classes, compare, disciplines, filters,
+    filters_of_text,
 };
 
 /// Queueing that matches a plan exactly.
@@ -48,6 +49,39 @@ fn usual(id: &str) -> ShaperPlan {
 
 fn faults(plan: &ShaperPlan, standing: &FoundQueueing) -> Vec<QueueingFault> {
     compare(plan, standing).iter().map(|difference| difference.fault).collect()
+}
+
+/// Answers of iproute2 5.9 and 6.1: the same filters, of which the older one has no JSON.
+#[test]
+fn filters_of_older_programs_are_read_from_text() {
+    let older = "filter protocol all pref 49152 u32 chain 0 \n\
+                 filter protocol all pref 49152 u32 chain 0 fh 800: ht divisor 1 \n\
+                 filter protocol all pref 49152 u32 chain 0 fh 800::800 order 2048 key ht 800 bkt 0 flowid 1:1 not_in_hw \n  \
+                 match 00000000/00000000 at 0\n\taction order 1: mirred (Egress Redirect to device ifb9) stolen\n \t\
+                 index 1 ref 1 bind 1\n\n";
+    let newer = r#"[{"protocol":"all","pref":49152,"kind":"u32","chain":0},
+        {"protocol":"all","pref":49152,"kind":"u32","chain":0,"options":{"fh":"800:","ht_divisor":1}},
+        {"protocol":"all","pref":49152,"kind":"u32","chain":0,"options":{"fh":"800::800","order":2048,"key_ht":"800",
+        "bkt":"0","flowid":"1:1","not_in_hw":true,"match":{"value":"0","mask":"0","offmask":"","off":0},
+        "actions":[{"order":1,"kind":"mirred","mirred_action":"redirect","direction":"egress","to_dev":"ifb9",
+        "control_action":{"type":"stolen"},"index":1,"ref":1,"bind":1}]}}]"#;
+    let expected = filters(newer, "eth0", TcParent::Ingress).expect("JSON");
+    assert_eq!(expected.len(), 1);
+    assert_eq!(filters_of_text(older, "eth0", TcParent::Ingress), expected);
+    // iproute2 6.1 marks the class of a match.
+    assert_eq!(filters_of_text(&older.replace(" flowid", " *flowid"), "eth0", TcParent::Ingress), expected);
+    let broken = r#"[{"protocol":"ip","kind":"u32","options":{fh 800: ht divisor 1 }}]"#;
+    assert!(filters(broken, "eth0", TcParent::Root).is_err());
+    assert_eq!(filters_of_text("", "eth0", TcParent::Root), []);
+}
+
+#[test]
+fn a_policer_in_text_is_found() {
+    let text = "filter protocol all pref 1 matchall chain 0 \nfilter protocol all pref 1 matchall chain 0 handle 0x1 flowid :1 \n  \
+                not_in_hw\n\taction order 1:  police 0x1 rate 8Mbit burst 10Kb mtu 2Kb action drop overhead 0b \n\tref 1 bind 1 \n";
+    let found = filters_of_text(text, "eth0", TcParent::Ingress);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].polices && found[0].redirect.is_none() && found[0].kind == "matchall", "{found:?}");
 }
 
 #[test]

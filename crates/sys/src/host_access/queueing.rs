@@ -37,6 +37,7 @@ struct TcItem {
 
 pub(super) fn read(interface: &str) -> Result<Option<String>> {
     crate::namespace::device_index(interface)?;
+    crate::iproute2::require("tc")?;
     let tc = |what: &str| -> Result<String> {
         let output = command::run_checked("tc", &[what, "show", "dev", interface], None, TC_TIMEOUT)?;
         Ok(output.stdout_text())
@@ -50,6 +51,7 @@ pub(super) fn read(interface: &str) -> Result<Option<String>> {
 }
 
 pub(super) fn write(interface: &str, value: Option<&str>) -> Result<()> {
+    crate::iproute2::require("tc")?;
     let value = value.unwrap_or_default();
     let batch: Vec<&str> =
         value.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();

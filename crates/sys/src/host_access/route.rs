@@ -5,11 +5,15 @@ use std::net::IpAddr;
 
 use crate::command;
 use crate::error::{Error, Result};
+use crate::iproute2;
 
 const IP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Destination of the IPv6 default route.
 const IPV6_DEFAULT: &str = "::/0";
+
+/// Exit status of `ip` after an error of the kernel, as opposed to one of its arguments.
+const KERNEL_REFUSED: i32 = 2;
 
 /// Tokens that show a route's state and are not accepted.
 const STATE_TOKENS: [&str; 6] = ["linkdown", "dead", "offload", "rt_offload", "trap", "cache"];
@@ -30,6 +34,7 @@ fn check_destination(destination: &str) -> Result<()> {
 /// The attributes in the main table for exactly this destination; of several routes the first, which is the one in use.
 pub(super) fn read(destination: &str) -> Result<Option<String>> {
     check_destination(destination)?;
+    iproute2::require("ip")?;
     let arguments = [family(destination), "route", "show", "exact", destination];
     let output = command::run_checked("ip", &arguments, None, IP_TIMEOUT)?;
     Ok(parse(&output.stdout_text()))
@@ -39,9 +44,14 @@ pub(super) fn read(destination: &str) -> Result<Option<String>> {
 /// destination, and its attributes. `None` where another route is in use (another table, an address of this host, no
 /// route at all), or where another route has the same destination: a change would not affect the one in use.
 pub fn towards(address: IpAddr) -> Result<Option<(String, String)>> {
+    iproute2::require("ip")?;
     let address = address.to_canonical().to_string();
     let arguments = [family(&address), "route", "get", "fibmatch", &address];
     let output = command::run("ip", &arguments, None, IP_TIMEOUT)?;
+    // The kernel's answer is that there is none; other failures are of the program, or of an older kernel.
+    if !matches!(output.status.code(), Some(0 | KERNEL_REFUSED)) {
+        return Err(command::failure("ip", &arguments, &output));
+    }
     let text = output.stdout_text();
     let Some(destination) = text.split_ascii_whitespace().next().filter(|_| output.status.success()) else {
         return Ok(None);

@@ -83,6 +83,8 @@ fn batch_token(word: &str) -> String {
 
 /// Executes them on a cleared interface.
 pub(super) fn run_all(interface: &str, commands: &[TcCommand]) -> Result<()> {
+    let programs: &[&str] = if commands.iter().all(|command| command.is_tc) { &["tc"] } else { &["tc", "ip"] };
+    programs.iter().try_for_each(|program| crate::iproute2::require(program))?;
     let existing = replay::clear(interface)?;
     let mut done = 0;
     for run in commands.chunk_by(|one, other| one.is_tc && other.is_tc) {

@@ -15,7 +15,9 @@ const AFTER_HELP: &str = "Examples:\n  \
     linerate doctor host                           asks before any change; changes need root\n  \
     sudo linerate doctor host --far ssh:me@host    both ends\n  \
     linerate doctor host --dry-run                 up to the plan\n  \
-    linerate doctor lab:rhel-10g-117ms             the whole run on an emulated path: no root, no second machine\n\n\
+    linerate doctor lab:rhel-10g-117ms             the whole run on an emulated path: no root, no second machine\n  \
+    sudo linerate doctor --check                   what works on this host, and what to install; 0 when changes are \
+    safe, 1 when something is missing\n\n\
     Exit codes: 0 no limit, or the limit was removed; 1 a limit was found and not removed; 2 usage or environment; 3 \
     interrupted and rolled back; 4 privilege needed; 5 tried and rolled back.";
 
@@ -25,8 +27,11 @@ const AFTER_HELP: &str = "Examples:\n  \
 pub(crate) struct DoctorArguments {
     /// Far end: a linerate server (`linerate serve`), any iperf3 server (fewer figures), or an emulated path
     /// (`lab:NAME`)
-    #[arg(value_hint = ValueHint::Hostname)]
-    pub(crate) host: String,
+    #[arg(value_hint = ValueHint::Hostname, required_unless_present = "check", conflicts_with = "check")]
+    pub(crate) host: Option<String>,
+    /// Only check this host: try everything that changes, shaping and measurements need, and change nothing
+    #[arg(long)]
+    pub(crate) check: bool,
     /// Start over instead of resuming an interrupted run
     #[arg(long)]
     pub(crate) fresh: bool,

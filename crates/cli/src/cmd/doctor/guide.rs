@@ -41,7 +41,7 @@ impl<'a> AtTerminal<'a> {
         let text = format!(
             "Examining the path to {}: the path itself (about 25 s),{load} and a transfer ({} s). Nothing is changed \
              before you are asked.",
-            display_host(&self.arguments.host),
+            display_host(self.arguments.host.as_deref().unwrap_or_default()),
             self.total.unwrap_or_default().as_secs()
         );
         say(&text, 0);

@@ -1,6 +1,7 @@
-//! `linerate doctor HOST`: measure, explain, change, verify and report in one guided run.
+//! `linerate doctor HOST`: measure, explain, change, verify and report in one guided run. `--check` checks this host alone.
 
 mod arguments;
+mod check;
 mod guide;
 
 use linerate_documents::run::RunDocument;
@@ -18,8 +19,15 @@ use crate::console;
 use crate::exit::ExitStatus;
 use crate::recorder::{RunPage, record_with_page};
 
-/// Runs all steps.
+/// Runs all steps, or checks this host.
 pub(crate) fn run(arguments: &DoctorArguments) -> ExitStatus {
+    match &arguments.host {
+        Some(host) => run_guided(arguments, host),
+        None => check::run(arguments.common.json),
+    }
+}
+
+fn run_guided(arguments: &DoctorArguments, host: &str) -> ExitStatus {
     let parameters = match diagnose::parameters(&arguments.transfer, "doctor") {
         Ok(parameters) => parameters,
         Err(exit) => return exit,
@@ -30,14 +38,14 @@ pub(crate) fn run(arguments: &DoctorArguments) -> ExitStatus {
     };
     let (how, common) = (&arguments.options, &arguments.common);
     let begun = RunStart::now();
-    let surroundings = common.local_environment(&arguments.host);
+    let surroundings = common.local_environment(host);
     let settings = TuningSettings {
         compare: if arguments.compare_guide { ComparisonMode::Measure } else { ComparisonMode::Predict },
-        ..tune::settings(how, common, &arguments.host, parameters, &begun)
+        ..tune::settings(how, common, host, parameters, &begun)
     };
     let mut guide = AtTerminal::new(arguments, settings.transfer.end.time_limit(), stop);
     let request = DoctorRequest {
-        host: arguments.host.clone(),
+        host: host.to_owned(),
         transfer: arguments.transfer.clone(),
         fresh: arguments.fresh,
         load: !arguments.no_load,

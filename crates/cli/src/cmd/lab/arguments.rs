@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
+use linerate_lab::kernel::SeriesVersion;
 
 use super::ad_hoc::AdHocPath;
 use crate::values;
@@ -97,8 +98,8 @@ pub(crate) struct LabOptions {
     /// Give up when the guest's time does not advance for this long
     #[arg(long, default_value = "60s", value_parser = values::duration, value_name = "TIME")]
     pub(crate) stall_limit: Duration,
-    /// Kernel to use instead of the one that `lab kernel build` made
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Kernel to use instead of the newest of `lab kernel build`: a file, or the version of a built one, such as 6.1
+    #[arg(long, value_name = "FILE|VERSION", value_hint = ValueHint::FilePath)]
     pub(crate) kernel: Option<PathBuf>,
     /// Say on the standard error output what is set up, and how fast time passed
     #[arg(short, long)]
@@ -139,6 +140,9 @@ pub(crate) enum KernelCommand {
         /// Sources to build from (a kernel.org tarball or an unpacked tree) instead of the distribution's package
         #[arg(long, value_name = "TARBALL", value_hint = ValueHint::AnyPath)]
         source: Option<PathBuf>,
+        /// Version of the distribution's package, such as 6.1; without it, the newest that is known to work
+        #[arg(long, value_name = "VERSION", conflicts_with = "source")]
+        linux: Option<SeriesVersion>,
         /// Compilers at once; without it, one for each processor
         #[arg(short, long, value_name = "N")]
         jobs: Option<NonZeroUsize>,

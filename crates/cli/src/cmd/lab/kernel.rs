@@ -23,8 +23,9 @@ const PROGRESS_STEPS: u32 = 4;
 /// Runs the selected command.
 pub(super) fn run(command: &KernelCommand) -> ExitStatus {
     match command {
-        KernelCommand::Build { if_missing, source, jobs, quiet } => {
-            if *if_missing && matches!(kernel::find(), Ok(Some(_))) {
+        KernelCommand::Build { if_missing, source, linux, jobs, quiet } => {
+            let found = || linux.map_or_else(kernel::find, kernel::find_version);
+            if *if_missing && matches!(found(), Ok(Some(_))) {
                 return ExitStatus::Success;
             }
             let interrupts = match InterruptSignals::install() {
@@ -34,7 +35,8 @@ pub(super) fn run(command: &KernelCommand) -> ExitStatus {
                     return ExitStatus::from_error(&cause);
                 }
             };
-            build(&BuildRequest { source: source.clone(), jobs: *jobs, interrupts: Some(interrupts) }, *quiet)
+            let (source, interrupts) = (source.clone(), Some(interrupts));
+            build(&BuildRequest { source, version: *linux, jobs: *jobs, interrupts }, *quiet)
         }
         KernelCommand::Status { json } => status(*json),
     }

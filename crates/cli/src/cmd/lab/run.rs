@@ -8,6 +8,7 @@ use linerate_documents::run::LabPath;
 use linerate_history::LOCATION_VARIABLE;
 use linerate_lab::compile::compile;
 use linerate_lab::job::{CaptureRequest, CommandEnd, GuestCommand};
+use linerate_lab::kernel::{CachedKernel, KernelError};
 use linerate_lab::plan::{FAR, NEAR, PathPlan};
 use linerate_lab::session::{
     self, BackEnd, ProcessContainment, SessionError, SessionEvent, SessionOutcome, SessionRequest,
@@ -343,16 +344,24 @@ fn back_end(options: &LabOptions) -> Result<BackEnd, ExitStatus> {
         arguments::BackEnd::Namespaces => Ok(BackEnd::Namespaces),
         arguments::BackEnd::Uml => {
             let kernel = match &options.kernel {
-                Some(kernel) => kernel.clone(),
-                None => built_kernel()?,
+                Some(kernel) => named_kernel(kernel)?,
+                None => built_kernel(linerate_lab::kernel::find())?,
             };
             Ok(BackEnd::UserModeLinux { kernel })
         }
     }
 }
 
-fn built_kernel() -> Result<PathBuf, ExitStatus> {
-    match linerate_lab::kernel::find() {
+/// A kernel's file, or the one that was built of a version.
+fn named_kernel(name: &Path) -> Result<PathBuf, ExitStatus> {
+    match name.to_str().and_then(|text| text.parse().ok()) {
+        Some(version) if !name.exists() => built_kernel(linerate_lab::kernel::find_version(version)),
+        _ => Ok(name.to_owned()),
+    }
+}
+
+fn built_kernel(found: Result<Option<CachedKernel>, KernelError>) -> Result<PathBuf, ExitStatus> {
+    match found {
         Ok(Some(kernel)) => Ok(kernel.path),
         Ok(None) => Err(unable(
             "the lab's kernel does not exist",

@@ -85,11 +85,23 @@ impl TuningSession<'_> {
     }
 
     /// Deletes the kernel's cached metrics of earlier connections to the address. Where that fails, both kinds of
-    /// transfers are affected alike.
+    /// transfers are affected alike, and a note says so.
     pub(super) fn forget_metrics(&mut self) {
         let Some((near, far)) = self.addresses else { return };
+        let mut failed = Vec::new();
         for (end, party) in self.parties() {
-            let _ = party.forget_metrics(if end == HostEnd::Near { far } else { near });
+            let forgotten = party.forget_metrics(if end == HostEnd::Near { far } else { near });
+            // Without privilege nothing is tried either.
+            if let Some(error) = forgotten.err().filter(|error| !error.needs_privilege()) {
+                failed.push(format!(
+                    "{} host: each connection starts with what the kernel remembers of earlier ones, which could not be \
+                     deleted: {error}",
+                    end.name()
+                ));
+            }
+        }
+        for text in failed {
+            self.note(text);
         }
     }
 

@@ -54,6 +54,8 @@ pub(crate) struct TuningSession<'a> {
     in_force: Vec<(HostEnd, change::ChangeTarget)>,
     /// Ends with changes in the current plan.
     ends: Vec<HostEnd>,
+    /// Notes for the user, each once.
+    notes: Vec<String>,
     touched: bool,
     dry_run: bool,
     /// Number of candidates tried so far.
@@ -82,6 +84,7 @@ impl<'a> TuningSession<'a> {
             refuted: Vec::new(),
             in_force: Vec::new(),
             ends: Vec::new(),
+            notes: Vec::new(),
             touched: false,
             dry_run,
             candidates: 0,
@@ -97,6 +100,7 @@ impl<'a> TuningSession<'a> {
             after: None,
             failure: None,
             left: Vec::new(),
+            notes: Vec::new(),
             touched: false,
             compared: None,
         };
@@ -116,6 +120,7 @@ impl<'a> TuningSession<'a> {
             outcome.left = self.roll_back(&reason);
         }
         outcome.touched = self.touched;
+        outcome.notes = core::mem::take(&mut self.notes);
         outcome
     }
 
@@ -205,6 +210,7 @@ impl<'a> TuningSession<'a> {
             Some(far) => Some(far.describe(peers.map(|(near, _)| near))?),
             None => None,
         };
+        self.note_unreadable(&near, far.as_ref());
         let Some(observation) = &seen.outcome.observation else {
             return Err(TuningFailure::of("no transfer took place"));
         };
@@ -213,6 +219,22 @@ impl<'a> TuningSession<'a> {
         inputs.one_kernel = self.settings.one_kernel;
         inputs.flows = self.settings.flows.or(inputs.flows);
         Ok(inputs)
+    }
+
+    fn note_unreadable(&mut self, near: &TuningHost, far: Option<&TuningHost>) {
+        for (end, host) in [(HostEnd::Near, Some(near)), (HostEnd::Far, far)] {
+            for text in host.iter().flat_map(|host| &host.unreadable) {
+                self.note(format!("{} host: no change is proposed for {text}", end.name()));
+            }
+        }
+    }
+
+    /// Shows a note, unless it has been shown.
+    fn note(&mut self, text: String) {
+        if !self.notes.contains(&text) {
+            self.guide.event(TuningEvent::Note(text.clone()));
+            self.notes.push(text);
+        }
     }
 
     /// Removes changes that must not or cannot be tried, each with the reason.

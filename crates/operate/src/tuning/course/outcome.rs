@@ -214,6 +214,8 @@ pub struct TuningOutcome {
     pub failure: Option<TuningFailure>,
     /// Targets that could not be restored, with the reason.
     pub left: Vec<String>,
+    /// Shortcomings of a host that limit what could be measured or proposed.
+    pub notes: Vec<String>,
     /// True when anything was written to a host.
     pub touched: bool,
     /// Settings of a well-known guide, and their measurement.

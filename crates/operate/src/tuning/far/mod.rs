@@ -342,9 +342,14 @@ impl Drop for FarHost {
     }
 }
 
-/// Starts `ssh` with the operator's configuration; batch mode, as questions cannot be answered.
+/// Options of ssh: batch mode, as questions cannot be answered; and a connection without answers for 20 s ends, as after a
+/// change that cuts the network. The far watchdog rolls back meanwhile.
+const SSH_OPTIONS: [&str; 7] =
+    ["-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=4"];
+
+/// Starts `ssh` with the operator's configuration.
 fn start_ssh(destination: &str, port: Option<Port>, program: &str) -> Result<InteractiveProcess, TunedHostError> {
-    let mut words: Vec<String> = ["-T", "-o", "BatchMode=yes"].map(str::to_owned).into();
+    let mut words: Vec<String> = SSH_OPTIONS.map(str::to_owned).into();
     if let Some(port) = port {
         words.extend(["-p".to_owned(), port.to_string()]);
     }

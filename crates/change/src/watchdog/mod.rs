@@ -4,27 +4,29 @@
 //! without the set being kept (the process was killed, or lost its terminal); the deadline expires (the process hangs,
 //! or the user cannot reach the host to confirm); or the set is kept or rolled back, after which the watchdog exits.
 //! Where systemd runs the host, the watchdog is a transient service, so that it survives the end of a login session;
-//! elsewhere, and in network namespaces and containers, it is a process in the same namespace.
+//! elsewhere, in network namespaces and containers, and where systemd is too old or may not run this program, it is a
+//! process in the same namespace.
+
+mod start;
 
 use core::time::Duration;
-use std::ffi::OsString;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::PathBuf;
 
 use linerate_sys::clock::{monotonic_now, sleep_until};
-use linerate_sys::command;
 use linerate_sys::host_access::HostAccess;
-use linerate_sys::namespace;
 use linerate_sys::process::ProcessIdentity;
-use linerate_sys::supervise::SupervisedLaunch;
 use linerate_units::MonotonicTime;
+
+pub use start::WatchdogKind;
+use start::{ServiceManager, WatchdogStart};
 
 use crate::error::{ChangeError, Result};
 use crate::id::ChangeId;
 use crate::journal;
 use crate::rollback::{RollbackMode, RollbackReport, roll_back_locked, roll_back_unrecorded};
 use crate::set::{ChangeSet, ChangeSetState};
-use crate::store::{ChangeStore, STATE_VARIABLE};
+use crate::store::ChangeStore;
 
 /// Process that rolls the changes back if this one cannot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,9 +43,6 @@ const WATCHDOG_NOTE: &str = "watchdog";
 /// Interval at which the watchdog polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Maximum time for its start.
-const MAX_START_TIME: Duration = Duration::from_secs(10);
-
 /// Time for the process to exit after SIGTERM, before SIGKILL.
 const TERMINATION_GRACE: Duration = Duration::from_secs(2);
 
@@ -55,84 +54,12 @@ fn read_deadline(store: &ChangeStore, id: ChangeId) -> Option<MonotonicTime> {
     store.read_note(id, DEADLINE_NOTE)?.trim().parse().ok().map(MonotonicTime::from_nanos)
 }
 
-/// Starts the watchdog, and returns when it is ready.
-pub(crate) fn arm(guard: &RollbackGuard, store: &ChangeStore, id: ChangeId) -> Result<()> {
-    let RollbackGuard::Program(program) = guard else { return Ok(()) };
-    let has_service = is_systemd_available() && start_service(program, store, id);
-    if has_service && wait_until_ready(store, id) {
-        return Ok(());
+/// Starts the watchdog, and returns when it is ready, with the way in which it runs.
+pub(crate) fn arm(guard: &RollbackGuard, store: &ChangeStore, id: ChangeId) -> Result<WatchdogKind> {
+    match guard {
+        RollbackGuard::Program(program) => WatchdogStart { program, store, id }.start(ServiceManager::of_this_host()),
+        RollbackGuard::Unguarded => Ok(WatchdogKind::None),
     }
-    start_process(program, store, id)?;
-    if wait_until_ready(store, id) {
-        return Ok(());
-    }
-    Err(ChangeError::Watchdog(format!(
-        "{} rollback --watch {id} does not report within {} s",
-        program.display(),
-        MAX_START_TIME.as_secs()
-    )))
-}
-
-fn wait_until_ready(store: &ChangeStore, id: ChangeId) -> bool {
-    let limit = monotonic_now() + MAX_START_TIME;
-    while monotonic_now() < limit {
-        if store.read_note(id, WATCHDOG_NOTE).is_some() {
-            return true;
-        }
-        sleep_until(monotonic_now() + Duration::from_millis(5));
-    }
-    false
-}
-
-/// True when systemd runs the host and shares this process's namespaces: its services run in the host's own.
-fn is_systemd_available() -> bool {
-    let first = fs::read_to_string("/proc/1/comm").is_ok_and(|name| name.trim() == "systemd");
-    let same = |kind: &str| {
-        let here = fs::read_link(format!("/proc/self/ns/{kind}")).ok();
-        here.is_some() && here == fs::read_link(format!("/proc/1/ns/{kind}")).ok()
-    };
-    let own_thread = namespace::own_number() == namespace::number_of(Path::new("/proc/self/ns/net")).ok();
-    first && Path::new("/run/systemd/system").is_dir() && same("net") && same("mnt") && same("pid") && own_thread
-}
-
-/// Starts the watchdog as a systemd service, restarted on failure; true when systemd accepted it.
-fn start_service(program: &Path, store: &ChangeStore, id: ChangeId) -> bool {
-    let arguments = service_arguments(program, store, id);
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    command::run_checked("systemd-run", &arguments, None, MAX_START_TIME).is_ok()
-}
-
-fn service_arguments(program: &Path, store: &ChangeStore, id: ChangeId) -> Vec<String> {
-    vec![
-        "--quiet".into(),
-        "--collect".into(),
-        format!("--unit=linerate-watchdog-{id}"),
-        format!("--description=Rolls back changes {id} of linerate unless they are kept"),
-        "--property=Restart=on-failure".into(),
-        format!("--setenv={STATE_VARIABLE}={}", store.state_directory().display()),
-        "--".into(),
-        program.display().to_string(),
-        "rollback".into(),
-        "--watch".into(),
-        id.to_string(),
-    ]
-}
-
-fn start_process(program: &Path, store: &ChangeStore, id: ChangeId) -> Result<()> {
-    let arguments: [OsString; 3] = ["rollback".into(), "--watch".into(), id.to_string().into()];
-    let mut environment: Vec<(OsString, OsString)> =
-        ["PATH", "HOME", "TERM"].into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?))).collect();
-    environment.push((STATE_VARIABLE.into(), store.state_directory().into()));
-    let launch = SupervisedLaunch {
-        program,
-        arguments: &arguments,
-        environment: Some(&environment),
-        output: None,
-        inherited: &[],
-        own_session: true,
-        dies_with_parent: false,
-    };
-    launch.start().map(drop).map_err(|error| ChangeError::Watchdog(error.to_string()))
 }
 
 /// Runs the watchdog. Returns when nothing is left to watch, with a report if it rolled the set back.
@@ -227,22 +154,5 @@ fn end_process(set: &ChangeSet, now: MonotonicTime, asked_at: &mut Option<Monoto
             let _ = process.kill();
         }
         Some(_) => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_service_has_the_state_directory_and_the_set() {
-        let store = ChangeStore::at(Path::new("/var/lib/linerate"));
-        let arguments = service_arguments(Path::new("/usr/bin/linerate"), &store, ChangeId::new(7));
-        let line = arguments.join(" ");
-        assert!(
-            line.contains("--unit=linerate-watchdog-7") && line.contains("LINERATE_STATE=/var/lib/linerate "),
-            "{line}"
-        );
-        assert!(line.ends_with("-- /usr/bin/linerate rollback --watch 7"), "{line}");
     }
 }
