@@ -2,7 +2,7 @@
 
 use linerate_analysis::formulas::loss_limited_rate;
 use linerate_model::diagnosis::{Cause, SenderState};
-use linerate_units::{BitRate, ByteCount, Ratio};
+use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
 
 use super::bounds::BoundKind;
 use super::counterfactual::time_in;
@@ -235,7 +235,7 @@ impl<'e, 'o> Costs<'e, 'o> {
     fn repairs(&self) -> CostKind {
         let elapsed = self.evidence.observation.elapsed.as_secs_f64();
         let round_trip = self.evidence.loaded.map_or(0.0, |(median, _)| median.as_secs_f64());
-        let segments = self.evidence.retransmits.map_or(0.0, |count| count.as_f64());
+        let segments = self.evidence.retransmits.map_or(0.0, SegmentCount::as_f64);
         let connections = self.evidence.observation.connections.len().max(1) as u64;
         let connections = ByteCount::new(connections).as_f64();
         let least = if elapsed > 0.0 { segments * round_trip / elapsed / connections } else { 1.0 };
@@ -274,7 +274,7 @@ impl<'e, 'o> Costs<'e, 'o> {
     fn dropped(&self) -> f64 {
         let names = ["TcpExtTCPBacklogDrop", "TcpExtTCPOFODrop", "TcpExtRcvPruned", "TcpExtOfoPruned"];
         let drops: u64 = names.iter().filter_map(|name| self.evidence.receiver_counter(name)).sum();
-        let sent = self.evidence.retransmits.map_or(0.0, |count| count.as_f64());
+        let sent = self.evidence.retransmits.map_or(0.0, SegmentCount::as_f64);
         Ratio::of(ByteCount::new(drops).as_f64().min(sent), sent).map_or(1.0, Ratio::get)
     }
 

@@ -163,7 +163,7 @@ fn outages(samples: &[SocketInterval]) -> Vec<(Duration, Duration)> {
             _ => found.push((pair[1].from, pair[1].to)),
         }
     }
-    found.retain(|(from, to)| *to - *from >= MIN_OUTAGE);
+    found.retain(|(from, to)| to.saturating_sub(*from) >= MIN_OUTAGE);
     found
 }
 

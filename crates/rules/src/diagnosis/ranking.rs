@@ -45,7 +45,8 @@ pub(super) fn ranked(
         first.confidence = confidence(first, gains, evidence, is_consistent && pair.is_none());
     }
     if let (Some(_), [first, second, ..]) = (pair, ranked.as_mut_slice()) {
-        first.text.push_str(&format!(" Removing it alone gains little: so does {}.", second.cause.title()));
+        let title = second.cause.title();
+        first.text = format!("{} Removed alone, it gains little: {title} holds the same rate.", first.text);
     }
     ranked
 }

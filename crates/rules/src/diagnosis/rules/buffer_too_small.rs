@@ -31,7 +31,8 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         .is_some_and(|product| flight.as_f64() >= product.as_f64() * MIN_REACHED_SHARE);
     let losses = evidence.losses();
     let recurs = losses.share(losses.window).is_some_and(|share| share.get() >= MIN_WINDOW_SHARE);
-    if !at_the_start && !(reached && recurs) {
+    let overflows = reached && recurs;
+    if !(at_the_start || overflows) {
         return None;
     }
     let queue = evidence.queueing().map_or("not measured".to_owned(), |(_, high)| time(high));
