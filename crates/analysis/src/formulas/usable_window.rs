@@ -12,6 +12,9 @@ pub const FORMULA: FormulaDescription = FormulaDescription {
                   that came one by one over virtual Ethernet, 0.91 with 8948. Network cards differ: 0.625 was \
                   measured at an MTU of 1500, 0.70 at 9000 and 0.94 on a card that splits headers from data. --share \
                   takes a measured one.\n\n\
+                  Where a program set SO_RCVBUF (-w), kernels 6.6 to 6.10 do not learn: the share stays at a quarter, and \
+                  at a half in 6.10, until 6.11 and 6.6.47 (commit a2cbb1603943). Kernels before 6.6 have a fixed share \
+                  by tcp_adv_win_scale, a half by default; enterprise kernels may have either.\n\n\
                   This is why a buffer of one bandwidth-delay product carries only about 60 % of the link, and why \
                   the guides' rule of two to three products is right.\n\n\
                   A guide for Red Hat Enterprise Linux states that the third value of tcp_rmem is also the most that a \

@@ -66,6 +66,12 @@ fn arrived(far: &TcpInfo) -> Vec<String> {
     options.into_iter().filter(|(_, there)| *there).map(|(name, _)| name.to_owned()).collect()
 }
 
+/// True when outgoing connections request ECN or `AccECN`. 2, the default, and 5 only accept it (`enum tcp_ecn_mode` of
+/// `include/net/tcp_ecn.h`).
+const fn requests_ecn(mode: u8) -> bool {
+    matches!(mode, 1 | 3 | 4)
+}
+
 /// Options that this end requests by its settings and did not get.
 fn missing(near: &TcpInfo) -> Vec<String> {
     let asked = |key: &str| {
@@ -81,11 +87,10 @@ fn missing(near: &TcpInfo) -> Vec<String> {
             asked("tcp_window_scaling") == Some(1),
             Some(near.window_scale.is_some()),
         ),
-        // 2 is the default: accept ECN, but do not request it.
         (
             "explicit congestion notification",
             "tcp_ecn",
-            asked("tcp_ecn") == Some(1),
+            asked("tcp_ecn").is_some_and(requests_ecn),
             near.explicit_congestion_notification,
         ),
     ];
@@ -118,6 +123,12 @@ mod tests {
             selective_acknowledgements: false,
             timestamps: false,
         }
+    }
+
+    #[test]
+    fn modes_of_ecn_with_and_without_accurate_feedback() {
+        let requesting: Vec<u8> = (0..=6).filter(|mode| requests_ecn(*mode)).collect();
+        assert_eq!(requesting, [1, 3, 4]);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //!
 //! * `tcp_rmem`, `tcp_wmem`, `tcp_mem`: `tcp_init` and `tcp_init_mem` in `net/ipv4/tcp.c`; the default maximum of
 //!   `tcp_rmem` was raised from 6 to 32 MiB in 6.16 (commit 572be9bf9d0d).
+//!   The second number of `tcp_rmem` was 87380 before 4.20 (a337531b942b). The first number of both buffers was 4096
+//!   (`SK_MEM_QUANTUM`) before 6.0, and is the page size since. `tcp_mem` was an eighth of the memory before 4.2.
 //! * `tcp_limit_output_bytes`: `tcp_sk_init` in `net/ipv4/tcp_ipv4.c`; from 1 to 4 MiB in 6.16 (commit 9ea3bfa61b09).
 //! * `rmem_max`, `wmem_max`: `include/net/sock.h`; from 212 992 bytes to 4 MiB in 6.18 (commit a6d4f25888b8).
 //! * all others: `tcp_sk_init` of 6.12.
@@ -13,6 +15,7 @@
 //! per cent more on current machines, so values derived from it are approximate ([`KernelDefault::exact`]).
 
 use super::kernel::KernelVersion;
+use super::kernel_change::{INITIAL_RECEIVE_BUFFER, LARGER_RECEIVE_BUFFER};
 use super::memory::HostMemory;
 
 /// Default of a kernel setting.
@@ -30,13 +33,17 @@ const MEBIBYTE: u64 = 1 << 20;
 /// `SOCK_MIN_*`: 256 packets of 256 bytes with their overhead.
 const CORE_BUFFER: u64 = 212_992;
 
+/// Oldest version whose defaults are known here.
+const OLDEST_VERSION: KernelVersion = KernelVersion::new(3, 10);
+
 /// Default of a setting in this kernel version on a host with this memory; `None` where it is not known here.
 #[must_use]
 pub fn default_of(key: &str, version: KernelVersion, memory: &HostMemory) -> Option<KernelDefault> {
     match key {
+        _ if version < OLDEST_VERSION => None,
         "net.ipv4.tcp_rmem" => receive_buffer(version, memory),
-        "net.ipv4.tcp_wmem" => send_buffer(memory),
-        "net.ipv4.tcp_mem" => memory_limits(memory, 16, 128),
+        "net.ipv4.tcp_wmem" => send_buffer(version, memory),
+        "net.ipv4.tcp_mem" => memory_limits(memory, if version < KernelVersion::new(4, 2) { 8 } else { 16 }, 128),
         "net.ipv4.udp_mem" => memory_limits(memory, 8, 128),
         _ => default_by_version(key, version).or_else(|| fixed_default(key, version)),
     }
@@ -44,21 +51,28 @@ pub fn default_of(key: &str, version: KernelVersion, memory: &HostMemory) -> Opt
 
 /// `max(128 KiB, min(6 or 32 MiB, memory / 128))`.
 fn receive_buffer(version: KernelVersion, memory: &HostMemory) -> Option<KernelDefault> {
-    let most = if version >= KernelVersion::new(6, 16) { 32 } else { 6 };
+    let most = if version >= LARGER_RECEIVE_BUFFER.since { 32 } else { 6 };
     let since = if most == 32 { "since 6.16" } else { "until 6.15" };
-    let page = memory.page_size.known()?.get();
+    let first = if version >= INITIAL_RECEIVE_BUFFER.since { 131_072 } else { 87_380 };
+    let least = least_buffer(version, memory)?;
     let (largest, exact, why) = capped_memory_share(memory, most)?;
-    let largest = largest.max(131_072);
+    let largest = largest.max(first);
     let reason = format!("the most is {most} MiB {since}, and at most 1/128 of the memory: {why}");
-    Some(KernelDefault { value: format!("{page} 131072 {largest}"), exact, reason })
+    Some(KernelDefault { value: format!("{least} {first} {largest}"), exact, reason })
 }
 
 /// `max(64 KiB, min(4 MiB, memory / 128))`.
-fn send_buffer(memory: &HostMemory) -> Option<KernelDefault> {
-    let page = memory.page_size.known()?.get();
+fn send_buffer(version: KernelVersion, memory: &HostMemory) -> Option<KernelDefault> {
+    let least = least_buffer(version, memory)?;
     let (largest, exact, why) = capped_memory_share(memory, 4)?;
     let reason = format!("the most is 4 MiB, and at most 1/128 of the memory: {why}");
-    Some(KernelDefault { value: format!("{page} 16384 {}", largest.max(65_536)), exact, reason })
+    Some(KernelDefault { value: format!("{least} 16384 {}", largest.max(65_536)), exact, reason })
+}
+
+/// First number of both buffers.
+fn least_buffer(version: KernelVersion, memory: &HostMemory) -> Option<u64> {
+    let page = memory.page_size.known()?.get();
+    Some(if version < KernelVersion::new(6, 0) { 4096 } else { page })
 }
 
 /// Smaller of `mebibytes` and 1/128 of the memory; whether that is exact, and which of the two it was.
@@ -200,6 +214,30 @@ mod tests {
             assert_eq!(value(key, version, large).as_deref(), Some(expected), "{key} {version:?}");
         }
         assert_eq!(value("net.ipv4.no_such_thing", (6, 12), large), None);
+    }
+
+    #[test]
+    fn old_kernels_and_large_pages_have_other_values() {
+        let large = 16 * 1024;
+        for (key, version, expected) in [
+            ("net.ipv4.tcp_rmem", (4, 19), Some("4096 87380 6291456")),
+            ("net.ipv4.tcp_rmem", (4, 20), Some("4096 131072 6291456")),
+            ("net.ipv4.tcp_mem", (4, 1), Some("393216 524288 786432")),
+            ("net.ipv4.tcp_mem", (4, 2), Some("196608 262144 393216")),
+            ("net.ipv4.tcp_rmem", (3, 10), Some("4096 87380 6291456")),
+            ("net.ipv4.tcp_rmem", (3, 9), None),
+            ("net.ipv4.tcp_wmem", (3, 9), None),
+        ] {
+            assert_eq!(value(key, version, large).as_deref(), expected, "{key} {version:?}");
+        }
+        let pages = HostMemory { page_size: Fact::Known(ByteCount::from_kibibytes(64)), ..memory(large) };
+        for (key, old, new) in [
+            ("net.ipv4.tcp_rmem", "4096 131072 6291456", "65536 131072 6291456"),
+            ("net.ipv4.tcp_wmem", "4096 16384 4194304", "65536 16384 4194304"),
+        ] {
+            let of = |major, minor| default_of(key, KernelVersion::new(major, minor), &pages).map(|one| one.value);
+            assert_eq!((of(5, 19).as_deref(), of(6, 0).as_deref()), (Some(old), Some(new)));
+        }
     }
 
     #[test]

@@ -18,7 +18,27 @@ impl RunningKernel {
     pub fn version(&self) -> Option<KernelVersion> {
         self.release.known().and_then(|release| KernelVersion::parse(release))
     }
+
+    /// True for the kernels of enterprise distributions, which take many later changes into an older version.
+    #[must_use]
+    pub fn carries_changes_back(&self) -> bool {
+        let release = self.release.known().map_or("", String::as_str);
+        ENTERPRISE_MARKS.iter().any(|mark| release.contains(mark))
+    }
+
+    /// Third number of the release, which counts those of a stable branch; `None` where a distribution leaves it at zero
+    /// (`6.1.0-18-amd64`, `5.15.0-91-generic`).
+    #[must_use]
+    pub fn stable_release(&self) -> Option<u32> {
+        let third = self.release.known()?.splitn(3, '.').nth(2)?;
+        let digits = third.find(|character: char| !character.is_ascii_digit()).unwrap_or(third.len());
+        let number: u32 = third[..digits].parse().ok()?;
+        (number > 0 || digits == third.len()).then_some(number)
+    }
 }
+
+/// Parts of the releases of enterprise kernels: Red Hat and its rebuilds, Oracle's own, SUSE.
+const ENTERPRISE_MARKS: [&str; 4] = [".el", "uek", "-default", ".amzn"];
 
 /// First two numbers of a kernel's release, which determine its features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,6 +74,23 @@ impl fmt::Display for KernelVersion {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stable_branches_and_enterprise_kernels() {
+        for (release, third, carried) in [
+            ("6.6.47", Some(47), false),
+            ("6.6.0", Some(0), false),
+            ("6.1.0-18-amd64", None, false),
+            ("5.15.0-91-generic", None, false),
+            ("6.12.38+deb13-amd64", Some(38), false),
+            ("5.14.0-427.el9.x86_64", None, true),
+            ("6.4.0-150600.23-default", None, true),
+            ("6.1", None, false),
+        ] {
+            let kernel = RunningKernel { release: Fact::Known(release.to_owned()) };
+            assert_eq!((kernel.stable_release(), kernel.carries_changes_back()), (third, carried), "{release}");
+        }
+    }
 
     #[test]
     fn releases_of_distributions() {

@@ -10,6 +10,7 @@ pub mod defaults;
 mod fact_list;
 mod hardware_facts;
 pub mod kernel;
+pub mod kernel_change;
 pub mod link;
 pub mod managers;
 pub mod memory;

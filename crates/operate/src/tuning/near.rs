@@ -96,7 +96,10 @@ impl TunedHost for NearHost<'_> {
     }
 
     fn roll_back_group(&mut self, group: ChangeGroup) -> Result<Vec<String>, TunedHostError> {
-        let reports = self.trial()?.roll_back_selected(|change| change.group == group);
+        // Kept changes of an earlier plan for the group stay in effect.
+        let planned = self.planned.get(&group).cloned().unwrap_or_default();
+        let reports =
+            self.trial()?.roll_back_selected(|change| change.group == group && planned.contains(&change.target));
         Ok(unrestored_targets(&reports))
     }
 

@@ -74,8 +74,9 @@ const EXPECTED_VALUES: &[ExpectedValue] = &[
         key: "net.ipv4.tcp_ecn",
         title: "Explicit congestion notification is refused.",
         explanation: "2, the kernel's default, accepts ECN when the peer requests it. Queues can then mark packets \
-            instead of dropping them. 0 refuses.",
-        citation: "RFC 3168; lab:300m-20ms-ecn",
+            instead of dropping them. 0 refuses. Newer kernels also accept 3 to 5, which agree to accurate feedback \
+            (AccECN), and to ECN.",
+        citation: "RFC 3168; include/net/tcp_ecn.h (enum tcp_ecn_mode); lab:300m-20ms-ecn",
         is_correct: |value| value != 0,
         recommended: "2",
         text: "ECN is refused even when the peer requests it: queues that could mark packets have to drop them.",

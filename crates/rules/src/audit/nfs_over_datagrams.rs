@@ -9,7 +9,8 @@ use super::AuditRule;
 use super::link_support::FindingDraft;
 
 const ID: &str = "nfs-over-datagrams";
-const CITATION: &str = "nfs(5) (\"Using NFS over UDP on high-speed links\"); RFC 4963";
+const CITATION: &str = "nfs(5) (\"Using NFS over UDP on high-speed links\"); RFC 4963; fs/nfs/Kconfig \
+                        (NFS_DISABLE_UDP_SUPPORT)";
 
 pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
@@ -17,7 +18,8 @@ pub(super) const RULE: AuditRule = AuditRule {
     explanation: "Each request and answer is one datagram that is cut into fragments; one lost fragment loses all. \
         There is no congestion control. At gigabit speeds the 16-bit identification of fragments repeats within \
         seconds, and fragments of different datagrams can be reassembled to wrong data that the checksum does not \
-        catch. Linux servers no longer offer it since 5.6.",
+        catch. Servers with current nfs-utils do not offer it by default, and Linux clients can be built without it since \
+        5.6.",
     citation: CITATION,
     keys: &[],
     check,

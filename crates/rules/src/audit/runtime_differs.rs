@@ -95,7 +95,9 @@ fn state_of_file(changed: Option<bool>) -> &'static str {
 
 /// Returns a finding for a value that neither a file nor the kernel sets.
 fn without_file(host: &HostFacts, key: &str, now: &str) -> Option<AuditFinding> {
-    let default = default_of(key, host.kernel.version()?, &host.memory).filter(|default| default.exact)?;
+    // An enterprise kernel of this version may have the default of a later one.
+    let version = host.kernel.version().filter(|_| !host.kernel.carries_changes_back())?;
+    let default = default_of(key, version, &host.memory).filter(|default| default.exact)?;
     if is_same_value(now, &default.value) {
         return None;
     }

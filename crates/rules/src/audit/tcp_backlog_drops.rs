@@ -7,8 +7,8 @@ use super::AuditRule;
 use super::link_support::{FindingDraft, by_share, counted, counter, host_that_counted, part_of};
 
 const ID: &str = "tcp-backlog-drops";
-const CITATION: &str =
-    "kernel: net/ipv4/tcp_ipv4.c (tcp_add_backlog), Documentation/networking/snmp_counter.rst (TCPBacklogDrop)";
+const CITATION: &str = "kernel: net/ipv4/tcp_ipv4.c (tcp_add_backlog), commit ec00ed472bdb; \
+    Documentation/networking/snmp_counter.rst (TCPBacklogDrop)";
 const DROPS: &str = "TcpExtTCPBacklogDrop";
 const SEGMENTS: &str = "TcpInSegs";
 const MIN_DROP_RATIO: f64 = 1e-5;
@@ -16,8 +16,9 @@ const MIN_DROP_RATIO: f64 = 1e-5;
 pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
     title: "Segments were dropped because their socket's backlog was full.",
-    explanation: "While a program reads from or writes to a socket, segments for it wait in a backlog, which is as \
-        large as both buffers of the socket. It overflows when the processor that receives is much faster than the one \
+    explanation: "While a program reads from or writes to a socket, segments for it wait in a backlog, which holds \
+        about as much as both buffers of the socket, and 64 KiB; since 6.10 and the stable releases of its time, twice the \
+        receive buffer, half of the send buffer and 64 KiB. It overflows when the processor that receives is much faster than the one \
         that runs the program, or the program's buffers are small. Received segments are then lost inside the host, \
         and TCP takes that for congestion.",
     citation: CITATION,

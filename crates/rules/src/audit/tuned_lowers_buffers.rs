@@ -3,7 +3,7 @@
 use linerate_model::fact::Fact;
 use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::host::kernel::KernelVersion;
+use linerate_model::host::kernel_change::LARGER_RECEIVE_BUFFER;
 
 use super::AuditRule;
 use super::link_support::{FindingDraft, and_setting};
@@ -13,8 +13,6 @@ const CITATION: &str = "tuned 2.28 (profile network-throughput: 16 MiB); kernel 
 const KEY: &str = "net.ipv4.tcp_rmem";
 /// Third number of the profile's `tcp_rmem`.
 const PROFILE_RECEIVE_BUFFER: i64 = 16_777_216;
-/// First kernel whose default is 32 MiB.
-const RAISED_DEFAULT_VERSION: KernelVersion = KernelVersion::new(6, 16);
 
 pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
@@ -41,7 +39,7 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let Some(profile) = host.managers.tuned_profile.known().filter(|name| name.contains("network-throughput")) else {
         return Vec::new();
     };
-    let is_later = host.kernel.version().is_some_and(|version| version >= RAISED_DEFAULT_VERSION);
+    let is_later = LARGER_RECEIVE_BUFFER.is_in(&host.kernel) == Some(true);
     let largest = host.settings.numbers(KEY).and_then(|numbers| numbers.get(2).copied());
     if !is_later || largest != Some(PROFILE_RECEIVE_BUFFER) {
         return Vec::new();

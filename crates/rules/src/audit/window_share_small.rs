@@ -4,7 +4,7 @@ use linerate_model::change::ChangeGroup;
 use linerate_model::fact::Fact;
 use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
-use linerate_model::host::kernel::KernelVersion;
+use linerate_model::host::kernel_change::LEARNED_WINDOW_SHARE;
 
 use super::AuditRule;
 use super::settings_support::{SettingFindingDraft, finding, host};
@@ -30,9 +30,9 @@ pub(super) const RULE: AuditRule = AuditRule {
 };
 
 fn check(host: &HostFacts) -> Vec<AuditFinding> {
-    let Some(version) = host.kernel.version().filter(|version| *version < KernelVersion::new(6, 6)) else {
-        return Vec::new();
-    };
+    // Unknown where a distribution may have carried the change back.
+    let version = host.kernel.version().filter(|_| LEARNED_WINDOW_SHARE.is_in(&host.kernel) == Some(false));
+    let Some(version) = version else { return Vec::new() };
     let Some(value) = host.settings.number(KEY).filter(|value| (-31..-1).contains(value)) else { return Vec::new() };
     let draft = SettingFindingDraft {
         rule: ID,
@@ -47,4 +47,19 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
         risk: "more packets may be in flight to a host with little memory",
     };
     vec![finding(host, KEY, draft)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_that_may_have_the_change_are_not_accused() {
+        for (release, findings) in [("6.5.13", 1), ("6.6.1", 0), ("5.14.0-427.el9.x86_64", 0), ("5.15.0-91-generic", 1)]
+        {
+            let mut host = host(&[(KEY, "-2")]);
+            host.kernel.release = Fact::Known(release.to_owned());
+            assert_eq!(check(&host).len(), findings, "{release}");
+        }
+    }
 }

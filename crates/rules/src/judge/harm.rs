@@ -79,6 +79,10 @@ impl HarmedFigure {
         let percent = objective.cost.percent();
         match self {
             Self::Goodput => format!("goodput is more than {percent:.0} % less"),
+            Self::RoundTrip if objective.allows_queue => {
+                let most = objective.justified_queue.percent();
+                format!("the round trip under load grows more than goodput, or by more than {most:.0} %")
+            }
             Self::RoundTrip => format!("the round trip under load is more than {percent:.0} % longer"),
             Self::Retransmissions => "retransmissions more than double".to_owned(),
             Self::Processor => {
@@ -147,7 +151,15 @@ fn round_trip(objective: &TuningObjective, pairs: &[&MeasurementPair]) -> Option
     let limit =
         (1.0 + objective.cost.get()).max(1.0 + objective.unnoticed.as_secs_f64() / usual.max(f64::MIN_POSITIVE));
     let ratios: Vec<f64> = times.iter().map(|(before, after)| log_ratio(*before, *after)).collect();
-    excess_of_ratio(&ratios, limit.ln())
+    let strict = limit.ln();
+    if !objective.allows_queue {
+        return excess_of_ratio(&ratios, strict);
+    }
+    // The gain of the same pair: what both transfers have in common cancels.
+    let most = objective.justified_queue.get().ln_1p();
+    let gains = goodputs(pairs).into_iter().map(|(before, after)| log_ratio(before, after));
+    let beyond: Vec<f64> = ratios.iter().zip(gains).map(|(ratio, gain)| ratio - gain.min(most).max(strict)).collect();
+    StudentEstimate::of_pairs(&beyond, LEAST_RATIO_DEVIATION)
 }
 
 fn goodput(objective: &TuningObjective, pairs: &[&MeasurementPair]) -> Option<StudentEstimate> {

@@ -231,7 +231,16 @@ fn decide(objective: &TuningObjective, look: Look, pairs: &[&MeasurementPair]) -
         let reason = format!("{aim} gains, but it is not excluded that {}", figure.reason(objective));
         return open(TrialDecision::Unclear, reason);
     }
-    closed(TrialDecision::Keep, format!("{aim} gains, and no other figure gets worse than the goal allows"))
+    let kept = if objective.allows_queue {
+        let most = objective.justified_queue.percent();
+        format!(
+            "{aim} gains; the round trip under load grows less than that, as the goal allows up to {most:.0} % where \
+             no cap on the window reaches as much"
+        )
+    } else {
+        format!("{aim} gains, and no other figure gets worse than the goal allows")
+    };
+    closed(TrialDecision::Keep, kept)
 }
 
 const fn aim_name(objective: &TuningObjective) -> &'static str {

@@ -103,6 +103,36 @@ fn the_noise_of_equal_runs_is_no_gain() {
     assert!(!more_pairs_needed(&bulk(), &design(), &clean));
 }
 
+/// SACK alone: 99 % of the path, with its queue. The limit of bulk goals grows with the gain, up to twice the time.
+#[test]
+fn a_queue_is_allowed_only_for_a_larger_gain_of_a_bulk_goal() {
+    let judged = |objective: TuningObjective, rate: f64, milliseconds: f64| {
+        judge(&objective, &design(), &same(8, &measured(100.0, 20.0, 0.0), &measured(rate, milliseconds, 0.0)))
+    };
+    let with_queue = bulk().with_queue().expect("a bulk goal");
+    let strict = judged(bulk(), 290.0, 30.0);
+    assert!(strict.decision == TrialDecision::RollBack && strict.fills_the_path, "{}", strict.sentence);
+    for (rate, milliseconds, decision) in [
+        (290.0, 30.0, TrialDecision::Keep),
+        (290.0, 38.0, TrialDecision::Keep),
+        // More than twice as long.
+        (290.0, 45.0, TrialDecision::RollBack),
+        // The round trip grows more than goodput.
+        (130.0, 30.0, TrialDecision::RollBack),
+        // Within the strict limit.
+        (120.0, 24.0, TrialDecision::Keep),
+    ] {
+        let judgement = judged(with_queue, rate, milliseconds);
+        assert_eq!(judgement.decision, decision, "{rate} {milliseconds}: {}", judgement.sentence);
+    }
+    let kept = judged(with_queue, 290.0, 30.0).sentence;
+    assert!(
+        kept.contains("round trip under load 20.0 ms -> 30.0 ms (+50 %)") && kept.contains("up to 100 %"),
+        "{kept}"
+    );
+    assert!(TuningGoal::Web.objective().with_queue().is_none());
+}
+
 #[test]
 fn the_windows_of_the_reference_table() {
     // Rows 1 and 4: 375 kB and two products; the round trip grows by a fifth, and by less than 5 ms.

@@ -5,7 +5,7 @@ use linerate_analysis::formulas::{
 };
 use linerate_model::change::{ChangeGroup, EffectTiming};
 use linerate_model::diagnosis::{Cause, TransferDiagnosis, TransferObservation};
-use linerate_model::host::kernel::KernelVersion;
+use linerate_model::host::kernel_change::LEARNED_WINDOW_SHARE;
 use linerate_units::{BitRate, ByteCount, Mtu, Ratio, SegmentCount, display};
 
 use super::goal::TuningAim;
@@ -266,15 +266,16 @@ fn observed_window_share(inputs: &TuningInputs) -> Option<Ratio> {
 }
 
 /// Returns the share of the receive buffer that becomes window: as observed, else typical of the kernel and packet
-/// size.
+/// size. Below 6.6 an enterprise kernel may have the later behaviour: the smaller share is enough in both.
 pub(super) fn window_share(inputs: &TuningInputs, transfer: &DataFlow<'_>) -> Ratio {
     if let Some(seen) = observed_window_share(inputs) {
         return seen;
     }
     let host = inputs.host(transfer.receiver);
-    let old = host.filter(|host| host.kernel.is_some_and(|version| version < KernelVersion::new(6, 6)));
+    let old = host.filter(|host| host.kernel.is_some_and(|version| version < LEARNED_WINDOW_SHARE.since));
     let large = transfer.way.mtu.is_some_and(|mtu| mtu >= Mtu::new(9000));
-    let share = old.map_or(if large { 0.70 } else { 0.62 }, old_window_share);
+    let learned = if large { 0.70 } else { 0.62 };
+    let share = old.map_or(learned, |host| old_window_share(host).min(learned));
     Ratio::new(share).unwrap_or_default()
 }
 

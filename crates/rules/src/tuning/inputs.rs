@@ -36,8 +36,10 @@ pub struct TuningInputs {
     pub data: Option<Direction>,
     /// Expected number of simultaneous bulk connections.
     pub flows: Option<StreamCount>,
-    /// Diagnosis of a transfer, where one was measured. Its first verdict selects the rules.
+    /// Diagnosis of a transfer, where one was measured. The verdict of the cause in focus selects the rules.
     pub diagnosis: Option<TransferDiagnosis>,
+    /// Cause to remove; `None` for that of the first verdict.
+    pub focus: Option<Cause>,
     /// Observation of that transfer.
     pub seen: ObservedTransfer,
 }
@@ -219,14 +221,21 @@ impl TuningInputs {
             data: if from_far { Some(Direction::Down) } else { Some(Direction::Up) },
             flows: Some(StreamCount::new(observation.connections.len() as u64)).filter(|flows| !flows.is_zero()),
             diagnosis: Some(diagnosis),
+            focus: None,
             seen: ObservedTransfer::from_evidence(&evidence),
         }
     }
 
-    /// Returns the measured cause of the limit.
+    /// Returns the measured cause to remove: the one in focus, else that of the first verdict.
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {
-        self.diagnosis.as_ref()?.verdicts.first().map(|verdict| verdict.cause)
+        let first = self.diagnosis.as_ref()?.verdicts.first().map(|verdict| verdict.cause);
+        self.focus.or(first)
+    }
+
+    /// Returns the same inputs with this cause to remove.
+    pub(super) fn focused_on(&self, cause: Cause) -> Self {
+        Self { focus: Some(cause), ..self.clone() }
     }
 
     /// Returns a host; `None` where it is unknown.

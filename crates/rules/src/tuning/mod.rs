@@ -1,8 +1,9 @@
 //! Tuning: the smallest set of changes of a host that removes the limit, with reasons.
 //!
-//! [`propose`] applies the rules of [`TUNING_RULES`] for the measured cause, or, without a measurement, those that need
-//! a rate and a round trip alone. Each rule lists its causes, so that no rule can propose anything where the path, the
-//! application or nothing is the limit.
+//! [`plan()`] orders the proposals for all measured causes by the goodput expected without each. [`propose`] applies the
+//! rules of [`TUNING_RULES`] for one cause, or, without a measurement, those that need a rate and a round trip alone.
+//! Each rule lists its causes, so that no rule can propose anything where the path, the application or nothing is the
+//! limit.
 //!
 //! Proposals follow hard rules, which tests check for every rule: no TCP feature is ever switched off, no value goes
 //! below the current one or the kernel's default without a measured cause, everything fits into memory, and applied
@@ -12,6 +13,7 @@ mod buffers;
 pub mod comparison;
 mod goal;
 mod inputs;
+mod plan;
 #[cfg(test)]
 mod properties;
 mod proposal;
@@ -32,6 +34,7 @@ pub use inputs::{
     DirectionMetrics, EgressInterface, ObservedTransfer, ReceiveCounters, RouteText, TuningHost, TuningInputs,
     TuningPath,
 };
+pub use plan::plan;
 pub use proposal::{HostEnd, ProposedHostChange, RuleAnswer, TuningProposal, TuningRefusal};
 pub use rules::TUNING_RULES;
 pub use window_cap::{lid, tighten_cap};

@@ -4,7 +4,7 @@ use core::time::Duration;
 use linerate_model::direction::Direction;
 
 use linerate_model::change::{ChangeGroup, ChangeTarget, HostChange};
-use linerate_model::diagnosis::{Cause, CauseLocation};
+use linerate_model::diagnosis::{Cause, CauseLocation, DiagnosisVerdict, GoodputEstimate};
 use linerate_model::host::kernel::KernelVersion;
 use linerate_units::{BitRate, ByteCount, Mss, PacketCount, Ratio, StreamCount};
 use proptest::prelude::*;
@@ -133,11 +133,68 @@ prop_compose! {
         }
         let path = TuningPath { round_trip: Some(Duration::from_micros(microseconds)), out, back };
         let flows = flows.map(StreamCount::new);
-        let inputs = TuningInputs { goal, near, far, one_kernel, path, data, flows, diagnosis: None, seen };
+        let inputs = TuningInputs { goal, near, far, one_kernel, path, data, flows, diagnosis: None, focus: None, seen };
         match cause {
             Some(cause) => diagnosed(inputs, cause),
             None => inputs,
         }
+    }
+}
+
+/// Settings that bound all connections of a host.
+const CEILINGS: [&str; 9] = [
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_mem",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.core.rmem_default",
+    "net.core.wmem_default",
+    "net.core.optmem_max",
+    "net.ipv4.tcp_limit_output_bytes",
+];
+
+prop_compose! {
+    /// Inputs after a measurement that named several causes, each with or without an estimate.
+    fn several_causes()(
+        inputs in any_inputs(),
+        causes in proptest::collection::vec((select(Cause::ALL.to_vec()), proptest::option::of(0.9_f64..100.0)), 1..5),
+    ) -> TuningInputs {
+        let measured = BitRate::from_bits_per_second(1e7);
+        let mut inputs = diagnosed(inputs, causes[0].0);
+        let diagnosis = inputs.diagnosis.as_mut().expect("diagnosed");
+        let template = diagnosis.verdicts[0].clone();
+        let verdict = |(cause, factor): &(Cause, Option<f64>)| {
+            let estimate = |factor: f64| GoodputEstimate {
+                low: measured,
+                expected: measured * factor,
+                high: measured * (factor * 1.1),
+            };
+            DiagnosisVerdict { cause: *cause, without: factor.map(estimate), ..template.clone() }
+        };
+        diagnosis.verdicts = causes.iter().map(verdict).collect();
+        diagnosis.goodput = measured;
+        inputs
+    }
+}
+
+/// No ceiling of a host goes below its present value, whatever the path.
+fn no_lower_ceiling(inputs: &TuningInputs, end: HostEnd, change: &HostChange) {
+    match &change.target {
+        ChangeTarget::Setting { key } if CEILINGS.contains(&key.as_str()) => {
+            let present = inputs.host(end).and_then(|host| numbers(host.settings.get(key)?)).expect("a known value");
+            let to = numbers(&change.to).expect("numbers");
+            assert!(present.len() == to.len() && present.iter().zip(&to).all(|(now, to)| to >= now), "{change:?}");
+        }
+        // The window of one destination.
+        ChangeTarget::Route { destination } if change.to.contains("window") => {
+            assert!(destination == "192.0.2.9", "{change:?}");
+        }
+        // The rate of all connections through an interface: a work-around that the user asks for (--work-around).
+        ChangeTarget::Queueing { .. } if change.to.contains("maxrate") => {
+            assert_eq!(change.reason.rule, "pacing", "{change:?}");
+        }
+        _ => {}
     }
 }
 
@@ -257,6 +314,53 @@ proptest! {
             for ProposedHostChange { change, .. } in &narrower {
                 never_less(&inputs, change);
             }
+        }
+    }
+
+    /// All candidates of a run: each proposal of the plan, its other values, with a cap, and with that tightened.
+    #[test]
+    fn no_candidate_of_a_plan_lowers_a_ceiling_of_the_host(
+        inputs in several_causes(),
+        base in 1_u64..200,
+        more in proptest::collection::vec(0_u64..400, 3),
+    ) {
+        let base = Duration::from_millis(base);
+        let all = plan(&inputs);
+        prop_assert!(!all.is_empty());
+        for proposal in &all {
+            let paces = proposal.changes.iter().any(|one| one.change.to.contains("maxrate"));
+            prop_assert!(!paces || proposal.lives_with_the_path() && !proposal.is_combination, "{proposal:#?}");
+            for group in proposal.groups() {
+                let own = || proposal.changes.iter().filter(|one| one.change.group == group).cloned();
+                let mut candidates: Vec<Vec<ProposedHostChange>> = vec![own().collect(), own().chain(lid(&inputs, group)).collect()];
+                for more in &more {
+                    let last = candidates.last().expect("two of them");
+                    candidates.extend(tighten_cap(&inputs, last, base, base + Duration::from_millis(*more)));
+                }
+                for one in candidates.iter().flatten() {
+                    no_lower_ceiling(&inputs, one.end, &one.change);
+                    hard_rules(&inputs, one.end, &one.change);
+                    for other in &one.alternatives {
+                        no_lower_ceiling(&inputs, one.end, other);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn plans_are_ordered_complete_and_explained(inputs in several_causes()) {
+        let all = plan(&inputs);
+        let gains: Vec<f64> = all.iter().filter_map(|one| one.expected).map(|one| one.expected.bits_per_second()).collect();
+        prop_assert!(gains.windows(2).all(|pair| pair[0] >= pair[1]), "{gains:?}");
+        let is_told = all.iter().any(|one| !one.is_empty() || !one.refusals.is_empty());
+        prop_assert!(is_told, "neither a change nor a reason");
+        prop_assert!(all.iter().rev().skip(1).all(|one| !one.is_combination), "the combination is the last");
+        for one in all.iter().filter(|one| one.is_combination) {
+            prop_assert!(one.groups().len() == 1 && one.changes.len() > 1 && !one.lives_with_the_path());
+            let mut targets: Vec<_> = one.changes.iter().map(|one| (one.end, &one.change.target)).collect();
+            targets.sort_unstable();
+            prop_assert!(targets.windows(2).all(|pair| pair[0] != pair[1]), "{one:#?}");
         }
     }
 

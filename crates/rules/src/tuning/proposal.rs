@@ -1,7 +1,7 @@
 //! Proposed changes per host, and refusals with their reasons.
 
 use linerate_model::change::{ChangeGroup, ChangePlan, HostChange};
-use linerate_model::diagnosis::{Cause, CauseLocation};
+use linerate_model::diagnosis::{Cause, CauseLocation, GoodputEstimate};
 use linerate_units::WallTime;
 use serde::{Deserialize, Serialize};
 
@@ -82,8 +82,12 @@ pub enum RuleAnswer {
 /// Proposed changes and refusals.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TuningProposal {
-    /// Measured cause of the limit.
+    /// Measured cause to remove.
     pub cause: Option<Cause>,
+    /// Goodput expected without the cause; `None` where it is unknown.
+    pub expected: Option<GoodputEstimate>,
+    /// True when it has the changes for several causes, which may gain only together.
+    pub is_combination: bool,
     /// Changes, in the order in which groups are tried, and applied within a group.
     pub changes: Vec<ProposedHostChange>,
     /// Refusals with reasons. Never empty when there are no changes.

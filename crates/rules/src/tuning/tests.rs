@@ -249,8 +249,24 @@ fn a_known_route_comes_before_the_whole_host() {
     let [ProposedHostChange { change, alternatives, .. }] = &proposal.changes[..] else { panic!("{proposal:?}") };
     assert_eq!(change.target, ChangeTarget::Route { destination: "198.51.100.0/24".to_owned() });
     assert_eq!(change.to, "via 192.0.2.1 dev eth0 mtu 1400 congctl bbr");
-    assert!(matches!(&alternatives[..], [global] if matches!(global.target, ChangeTarget::Setting { .. })));
+    assert!(
+        matches!(&alternatives[..], [global, htcp] if matches!(global.target, ChangeTarget::Setting { .. }) && htcp.to.ends_with("congctl htcp"))
+    );
     assert!(proposal.lives_with_the_path());
+}
+
+/// The list names loaded modules only; the kernel loads another one when its name is written.
+#[test]
+fn a_congestion_control_that_is_not_loaded_is_tried() {
+    const CONTROL: &str = "net.ipv4.tcp_congestion_control";
+    let settings = [(CONTROL, "cubic"), ("net.ipv4.tcp_available_congestion_control", "reno cubic")];
+    let mut inputs = diagnosed(rhel(host(&settings)), Cause::Loss);
+    inputs.seen.retransmitted = Ratio::new(1e-3);
+    let proposal = propose(&inputs);
+    assert_eq!(value(&proposal, HostEnd::Near, CONTROL).as_deref(), Some("bbr"));
+    assert_eq!(proposal.refusals, []);
+    let others: Vec<&str> = proposal.changes[0].other_values().map(|other| other.to.as_str()).collect();
+    assert_eq!(others, ["htcp"]);
 }
 
 #[test]

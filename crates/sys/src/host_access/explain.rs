@@ -32,8 +32,9 @@ const OTHER_NAMESPACE_HINT: &str = "this network namespace has no such setting: 
 const NO_SUCH_SETTING_HINT: &str = "this kernel has no such setting, or its module is not loaded";
 const HOST_NAMESPACE_HINT: &str =
     "in this network namespace the setting can only be read: change it in the host's own namespace";
-const UNKNOWN_ALGORITHM_HINT: &str = "this kernel has no such congestion control, and no module of that name could be \
-                                 loaded: net.ipv4.tcp_available_congestion_control lists the available ones";
+pub(super) const UNKNOWN_ALGORITHM_HINT: &str = "this kernel has no such congestion control, and could not load a module tcp_NAME: install the distribution's \
+    additional modules (kernel-modules-extra on RHEL and Fedora, linux-modules-extra on Ubuntu), or use one of \
+    net.ipv4.tcp_available_congestion_control";
 const ALGORITHM_NOT_ALLOWED_HINT: &str = "this algorithm is not in net.ipv4.tcp_allowed_congestion_control, which only the \
                                      host itself can change: `modprobe` and allow it there";
 
@@ -107,7 +108,11 @@ mod tests {
             assert!(case.starts_with("setting net.") && case.ends_with(')'), "{case}");
             assert!(cases.iter().skip(index + 1).all(|other| other != case));
         }
-        assert!(cases[0].contains("to \"bbr\": No such file") && cases[0].contains("no module"), "{}", cases[0]);
+        assert!(
+            cases[0].contains("to \"bbr\": No such file") && cases[0].contains("kernel-modules-extra"),
+            "{}",
+            cases[0]
+        );
         assert!(cases[1].contains("docker run --sysctl"), "{}", cases[1]);
         let target = ChangeTarget::Queueing { interface: "eth0".into() };
         let gone = refused("reading", &target, None, io::Error::from_raw_os_error(libc::ENODEV));

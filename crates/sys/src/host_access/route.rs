@@ -7,6 +7,8 @@ use crate::command;
 use crate::error::{Error, Result};
 use crate::iproute2;
 
+use super::explain::UNKNOWN_ALGORITHM_HINT;
+
 const IP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Destination of the IPv6 default route.
@@ -82,7 +84,17 @@ pub(super) fn write(destination: &str, value: Option<&str>) -> Result<()> {
     };
     let mut arguments = vec![family(destination), "route", verb, destination];
     arguments.extend(words);
-    command::run_bound_checked("ip", &arguments, None, IP_TIMEOUT).map(drop)
+    command::run_bound_checked("ip", &arguments, None, IP_TIMEOUT).map(drop).map_err(explain_congestion_control)
+}
+
+/// The error, with the remedy where the kernel has no such congestion control (`fib_metrics.c`, `ip_metrics_convert`).
+fn explain_congestion_control(error: Error) -> Error {
+    match error {
+        Error::Program { command, output, .. } if output.contains("congestion algorithm") => {
+            Error::refused(format!("`{command}`"), format!("{output} ({UNKNOWN_ALGORITHM_HINT})"))
+        }
+        other => other,
+    }
 }
 
 /// Text after the destination, of the first route.
@@ -126,6 +138,19 @@ mod tests {
         for wrong in ["", "default; reboot", "-x", "a b"] {
             assert!(read(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn an_unknown_congestion_control_names_the_package() {
+        let failed = |output: &str| Error::Program {
+            command: "ip -4 route change default via 192.0.2.1 congctl bbr".into(),
+            status: "exit status: 2".into(),
+            output: output.into(),
+        };
+        let explained = explain_congestion_control(failed("Error: Unknown tcp congestion algorithm.")).to_string();
+        assert!(explained.contains("congctl bbr") && explained.contains("kernel-modules-extra"), "{explained}");
+        let other = explain_congestion_control(failed("RTNETLINK answers: No such file or directory")).to_string();
+        assert!(!other.contains("modules"), "{other}");
     }
 
     #[test]

@@ -56,6 +56,12 @@ impl TuningSession<'_> {
         self.parties().filter(|(_, party)| party.is_on_trial()).map(|(end, _)| end).collect()
     }
 
+    /// True when all ends with changes in the current plan are on trial.
+    pub(super) fn are_planned_on_trial(&mut self) -> bool {
+        let begun = self.begun();
+        self.ends.iter().all(|end| begun.contains(end) || (*end == HostEnd::Far && self.far.is_none()))
+    }
+
     /// Applies a group, on the far host first, so that a failure there leaves this one unchanged.
     pub(super) fn apply(&mut self, group: ChangeGroup, each: Duration) -> Result<(), TuningFailure> {
         self.renew(each)?;
@@ -64,14 +70,18 @@ impl TuningSession<'_> {
         let mut ends: Vec<_> = self.parties().filter(|(end, _)| wanted.contains(end)).collect();
         ends.reverse();
         for (_, party) in ends {
-            party.apply(group)?;
+            party.apply(group).map_err(|error| {
+                let failure = TuningFailure::from(error);
+                TuningFailure { is_refused: !failure.needs_privilege, ..failure }
+            })?;
         }
         Ok(())
     }
 
     pub(super) fn take_back(&mut self, group: ChangeGroup) -> Result<(), TuningFailure> {
         let mut left = Vec::new();
-        for (_, party) in self.parties().filter(|(_, party)| party.is_on_trial()) {
+        let planned = self.ends.clone();
+        for (_, party) in self.parties().filter(|(end, party)| planned.contains(end) && party.is_on_trial()) {
             left.extend(party.roll_back_group(group)?);
         }
         if left.is_empty() { Ok(()) } else { Err(TuningFailure::of(left.join("\n"))) }

@@ -3,6 +3,7 @@
 //! Nothing is printed here: a [`TuningInterface`] receives events and is asked before a host is changed. On any early end,
 //! everything tried is rolled back.
 
+mod candidates;
 mod hosts;
 mod outcome;
 mod trials;
@@ -14,12 +15,13 @@ use linerate_engine::client::ClientOptions;
 use linerate_engine::diagnose::{self, DiagnoseOptions, PathSource};
 use linerate_model::change::{self, ChangeGroup};
 use linerate_model::diagnosis::{Cause, CauseLocation};
+use linerate_model::direction::Direction;
 use linerate_model::path::PathDocument;
 use linerate_rules::diagnosis;
-use linerate_rules::judge::{PairBudget, TransferMeasurement, TrialDecision};
+use linerate_rules::judge::{PairBudget, TransferMeasurement};
 use linerate_rules::tuning::comparison::{GuideComparison, rhel_guide};
 use linerate_rules::tuning::{
-    HostEnd, ProposedHostChange, TuningHost, TuningInputs, TuningProposal, TuningRefusal, propose,
+    HostEnd, ProposedHostChange, TuningHost, TuningInputs, TuningProposal, TuningRefusal, plan,
 };
 use linerate_sys::signals::InterruptSignals;
 
@@ -48,8 +50,10 @@ pub(crate) struct TuningSession<'a> {
     stop: InterruptSignals,
     path: Option<PathDocument>,
     addresses: Option<(IpAddr, IpAddr)>,
-    /// Texts of rejected changes.
+    /// Rejected changes. Those of an earlier state of the hosts may be tried again.
     refuted: Vec<ChangeIdentity>,
+    /// Candidates that a host refused since the last round.
+    refused: Vec<TuningRefusal>,
     /// Targets of confirmed changes.
     in_force: Vec<(HostEnd, change::ChangeTarget)>,
     /// Ends with changes in the current plan.
@@ -82,6 +86,7 @@ impl<'a> TuningSession<'a> {
             path,
             addresses: None,
             refuted: Vec::new(),
+            refused: Vec::new(),
             in_force: Vec::new(),
             ends: Vec::new(),
             notes: Vec::new(),
@@ -138,33 +143,84 @@ impl<'a> TuningSession<'a> {
         for _ in 0..MAX_ROUNDS {
             let seen = self.diagnose()?;
             let inputs = self.inputs(&seen)?;
-            let proposal = self.filter_proposal(propose(&inputs), &seen);
+            let proposals = self.filtered_plan(&inputs, &seen);
             let is_first = outcome.before.is_none();
-            if is_first || !proposal.is_empty() {
-                self.guide.event(TuningEvent::Proposed(&proposal));
+            let has_changes = proposals.iter().any(|proposal| !proposal.is_empty());
+            let shown = merged(&proposals);
+            if is_first || has_changes {
+                self.guide.event(TuningEvent::Proposed(&shown));
             }
-            let next = self.decide_round(&seen, &proposal, &inputs, is_first);
+            let next = self.decide_round(&seen, &proposals, &inputs, is_first);
             if is_first {
-                outcome.compared = self.compare(&inputs, matches!(next, RoundDecision::Try(_)))?;
+                outcome.compared = self.compare(&inputs, matches!(next, RoundDecision::Try))?;
             }
             *(if is_first { &mut outcome.before } else { &mut outcome.after }) = Some(seen);
-            let groups = match next {
-                RoundDecision::End(ended) => {
-                    if is_first || !proposal.is_empty() {
-                        outcome.rounds.push(TuningRound { proposal, tried: Vec::new() });
-                    }
-                    return Ok(if is_first { ended } else { TuningEnd::Kept });
+            if let RoundDecision::End(ended) = next {
+                if is_first || has_changes {
+                    let untried = |proposal| TuningRound { proposal, tried: Vec::new() };
+                    outcome.rounds.extend(planned_only(proposals).map(untried));
                 }
-                RoundDecision::Try(groups) => groups,
-            };
-            let tried = self.try_groups(&groups, &proposal, &inputs)?;
-            let has_gained = tried.iter().any(|tried| tried.judgement.decision == TrialDecision::Keep);
-            outcome.rounds.push(TuningRound { proposal, tried });
-            if !has_gained {
-                return Ok(if is_first { TuningEnd::RolledBack } else { TuningEnd::Kept });
+                return Ok(if is_first { ended } else { TuningEnd::Kept });
             }
+            let (was_tried, has_gained) = self.try_proposals(proposals, &inputs, &mut outcome.rounds)?;
+            if !has_gained {
+                return Ok(match (is_first, was_tried) {
+                    (true, true) => TuningEnd::RolledBack,
+                    (true, false) => TuningEnd::NoWay,
+                    (false, _) => TuningEnd::Kept,
+                });
+            }
+            // With a cause removed, another change may gain what it did not before.
+            self.refuted.clear();
         }
         Ok(TuningEnd::Kept)
+    }
+
+    /// Tries one cause after the other, and their combination, until a change is kept: the remaining limit is measured
+    /// then. Returns whether anything was tried, and whether anything is kept.
+    fn try_proposals(
+        &mut self,
+        proposals: Vec<TuningProposal>,
+        inputs: &TuningInputs,
+        rounds: &mut Vec<TuningRound>,
+    ) -> Result<(bool, bool), TuningFailure> {
+        let (mut was_tried, mut has_gained) = (false, false);
+        for mut proposal in proposals {
+            let groups: Vec<ChangeGroup> =
+                proposal.groups().into_iter().filter(|group| self.is_changeable(&proposal, *group, inputs)).collect();
+            if has_gained {
+                break;
+            }
+            let tried = self.try_groups(&groups, &proposal, inputs)?;
+            was_tried |= !tried.is_empty();
+            has_gained = tried.iter().any(TriedGroup::is_kept);
+            proposal.refusals.append(&mut self.refused);
+            rounds.push(TuningRound { proposal, tried });
+        }
+        Ok((was_tried, has_gained))
+    }
+
+    /// Returns the proposals of the plan that may be tried; at least one, which has the reasons where it is empty.
+    fn filtered_plan(&self, inputs: &TuningInputs, seen: &DiagnosedTransfer) -> Vec<TuningProposal> {
+        let plan = plan(inputs).into_iter();
+        let mut proposals: Vec<TuningProposal> =
+            plan.map(|proposal| self.filter_proposal(proposal, inputs, seen)).collect();
+        let refusals: Vec<TuningRefusal> =
+            proposals.iter_mut().skip(1).flat_map(|proposal| core::mem::take(&mut proposal.refusals)).collect();
+        let mut rest = proposals.split_off(1);
+        rest.retain(|proposal| !proposal.is_empty());
+        if let Some(first) = proposals.first_mut() {
+            let new = |refusal: &TuningRefusal| !first.refusals.iter().any(|known| known.text == refusal.text);
+            let new: Vec<TuningRefusal> = refusals.into_iter().filter(new).collect();
+            first.refusals.extend(new);
+        }
+        if proposals[0].is_empty() && !rest.is_empty() {
+            let reasons = core::mem::take(&mut proposals[0].refusals);
+            rest[0].refusals.splice(0..0, reasons);
+            return rest;
+        }
+        proposals.extend(rest);
+        proposals
     }
 
     /// Measures a transfer and explains it.
@@ -238,8 +294,14 @@ impl<'a> TuningSession<'a> {
     }
 
     /// Removes changes that must not or cannot be tried, each with the reason.
-    fn filter_proposal(&self, mut proposal: TuningProposal, seen: &DiagnosedTransfer) -> TuningProposal {
-        let refuse = |text: String, end| TuningRefusal { rule: None, end, cause: seen.cause(), text };
+    fn filter_proposal(
+        &self,
+        mut proposal: TuningProposal,
+        inputs: &TuningInputs,
+        seen: &DiagnosedTransfer,
+    ) -> TuningProposal {
+        let cause = proposal.cause.or(seen.cause());
+        let refuse = |text: String, end| TuningRefusal { rule: None, end, cause, text };
         if proposal.lives_with_the_path() && !self.settings.work_around {
             let offers: Vec<String> =
                 proposal.changes.iter().map(|one| format!("{} = {}", one.change.target, one.change.to)).collect();
@@ -251,7 +313,8 @@ impl<'a> TuningSession<'a> {
             proposal.changes.clear();
             proposal.refusals.push(refuse(text, None));
         }
-        proposal.changes.retain(|one| !self.refuted.contains(&one.into()));
+        // Several changes together may gain what each alone did not.
+        proposal.changes.retain(|one| proposal.is_combination || !self.refuted.contains(&one.into()));
         // A confirmed value is not replaced by another one in the same run.
         let is_kept = |one: &ProposedHostChange| self.in_force.contains(&(one.end, one.change.target.clone()));
         let kept: Vec<ProposedHostChange> = proposal.changes.extract_if(.., |one| is_kept(one)).collect();
@@ -262,6 +325,20 @@ impl<'a> TuningSession<'a> {
             );
             refuse(text, Some(one.end))
         }));
+        let out_of_reach = proposal.groups().into_iter().filter(|group| !self.is_changeable(&proposal, *group, inputs));
+        let refusals: Vec<TuningRefusal> = out_of_reach
+            .flat_map(|group| proposal.changes_of(HostEnd::Far, Some(group)))
+            .filter(|_| !self.dry_run)
+            .map(|change| {
+                let text = format!(
+                    "{} = {} on the far host is not tried: linerate changes it only over your own ssh (--far \
+                     ssh:USER@HOST).",
+                    change.target, change.to
+                );
+                refuse(text, Some(HostEnd::Far))
+            })
+            .collect();
+        proposal.refusals.extend(refusals);
         proposal
     }
 
@@ -269,28 +346,32 @@ impl<'a> TuningSession<'a> {
     fn decide_round(
         &mut self,
         seen: &DiagnosedTransfer,
-        proposal: &TuningProposal,
+        proposals: &[TuningProposal],
         inputs: &TuningInputs,
         is_first: bool,
     ) -> RoundDecision {
-        if proposal.is_empty() {
+        if proposals.iter().all(TuningProposal::is_empty) {
             let is_of_a_host = seen.cause().is_some_and(Cause::is_of_a_host);
             return RoundDecision::End(if is_of_a_host { TuningEnd::NoWay } else { TuningEnd::NothingToDo });
         }
-        let groups: Vec<ChangeGroup> =
-            proposal.groups().into_iter().filter(|group| self.is_changeable(proposal, *group, seen)).collect();
-        if self.dry_run || groups.is_empty() {
+        let changeable = |proposal: &TuningProposal| {
+            let groups = proposal.groups().into_iter();
+            groups.filter(|group| self.is_changeable(proposal, *group, inputs)).count()
+        };
+        let trials: usize = proposals.iter().map(changeable).sum();
+        if self.dry_run || trials == 0 {
             return RoundDecision::End(TuningEnd::Planned);
         }
         // Consent to the first plan covers the following rounds.
         if is_first {
-            match self.guide.consents(seen, proposal, &self.effort(&groups, inputs)) {
+            let (shown, effort) = (merged(proposals), self.effort(trials, inputs));
+            match self.guide.consents(seen, &shown, &effort) {
                 TrialConsent::Yes => {}
                 TrialConsent::No => return RoundDecision::End(TuningEnd::Declined),
                 TrialConsent::NoTerminal => return RoundDecision::End(TuningEnd::Planned),
             }
         }
-        RoundDecision::Try(groups)
+        RoundDecision::Try
     }
 
     /// Compares with a well-known tuning guide where windows limit. With consent, it is tried for one measurement.
@@ -330,12 +411,12 @@ impl<'a> TuningSession<'a> {
 
     /// True when the group can be tried. Without access to the far host, local changes are tried only when the cause is
     /// not on the far host alone.
-    fn is_changeable(&self, proposal: &TuningProposal, group: ChangeGroup, seen: &DiagnosedTransfer) -> bool {
+    fn is_changeable(&self, proposal: &TuningProposal, group: ChangeGroup, inputs: &TuningInputs) -> bool {
         if self.far.is_some() || proposal.changes_of(HostEnd::Far, Some(group)).is_empty() {
             return true;
         }
-        let from_far = seen.outcome.observation.as_ref().is_some_and(|observation| observation.asked.from_far);
-        let cause_is_far = match seen.cause().map(Cause::location) {
+        let from_far = inputs.data == Some(Direction::Down);
+        let cause_is_far = match proposal.cause.map(Cause::location) {
             Some(CauseLocation::Receiver) => !from_far,
             Some(CauseLocation::Sender) => from_far,
             _ => false,
@@ -343,9 +424,9 @@ impl<'a> TuningSession<'a> {
         !cause_is_far && !proposal.changes_of(HostEnd::Near, Some(group)).is_empty()
     }
 
-    fn effort(&self, groups: &[ChangeGroup], inputs: &TuningInputs) -> TrialCost {
+    fn effort(&self, trials: usize, inputs: &TuningInputs) -> TrialCost {
         let each = measure::length(&measure::transfer(&self.settings.transfer, inputs)) + TRANSFER_PAUSE;
-        let transfers = |pairs: usize| u32::try_from(pairs * 2 * groups.len() + 1).unwrap_or(u32::MAX);
+        let transfers = |pairs: usize| u32::try_from(pairs * 2 * trials + 1).unwrap_or(u32::MAX);
         let PairBudget { fewest, most } = self.settings.budget;
         let ways = [&inputs.path.out, &inputs.path.back];
         let capacity = ways.into_iter().filter_map(|way| way.capacity).max();
@@ -366,5 +447,25 @@ impl<'a> TuningSession<'a> {
 
 enum RoundDecision {
     End(TuningEnd),
-    Try(Vec<ChangeGroup>),
+    Try,
+}
+
+/// Proposals in one, for the user: all changes in the order of their trials.
+fn merged(proposals: &[TuningProposal]) -> TuningProposal {
+    let mut all = proposals.first().cloned().unwrap_or_default();
+    for proposal in proposals.iter().skip(1) {
+        let is_new = |one: &&ProposedHostChange| {
+            !all.changes.iter().any(|other| ChangeIdentity::from(other) == ChangeIdentity::from(*one))
+        };
+        let new: Vec<ProposedHostChange> = proposal.changes.iter().filter(is_new).cloned().collect();
+        all.changes.extend(new);
+        all.refusals.extend(proposal.refusals.iter().cloned());
+    }
+    all
+}
+
+/// Proposals of a plan that is not tried, without the combination of their changes.
+fn planned_only(proposals: Vec<TuningProposal>) -> impl Iterator<Item = TuningProposal> {
+    let is_alone = proposals.len() == 1;
+    proposals.into_iter().filter(move |proposal| is_alone || !proposal.is_combination)
 }

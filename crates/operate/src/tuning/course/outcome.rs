@@ -162,6 +162,8 @@ pub struct TriedGroup {
     pub design: TrialDesign,
     /// Judgement.
     pub judgement: TrialJudgement,
+    /// True when it was judged with the queue of a filled path, which the goal allows for a larger gain.
+    pub allows_queue: bool,
 }
 
 impl TriedGroup {
@@ -228,18 +230,20 @@ pub struct TuningFailure {
     pub text: String,
     /// True when more privilege would help.
     pub needs_privilege: bool,
+    /// True when a host refused the change itself: another candidate may be possible.
+    pub is_refused: bool,
     /// Signal that ended the session.
     pub signal: Option<Signal>,
 }
 
 impl From<TunedHostError> for TuningFailure {
     fn from(error: TunedHostError) -> Self {
-        Self { needs_privilege: error.needs_privilege(), text: error.to_string(), signal: None }
+        Self { needs_privilege: error.needs_privilege(), is_refused: false, text: error.to_string(), signal: None }
     }
 }
 
 impl TuningFailure {
     pub(super) fn of(text: impl Into<String>) -> Self {
-        Self { text: text.into(), needs_privilege: false, signal: None }
+        Self { text: text.into(), needs_privilege: false, is_refused: false, signal: None }
     }
 }

@@ -1,6 +1,5 @@
 //! Trials: candidates of a group in order, measured without and with the changes in turn, and the best of them.
 
-use linerate_model::direction::Direction;
 use std::collections::VecDeque;
 
 use linerate_engine::client::ClientOptions;
@@ -8,11 +7,12 @@ use linerate_engine::diagnose::{self, DiagnoseOptions, PathSource};
 use linerate_model::change::ChangeGroup;
 use linerate_model::parameters::TestParameters;
 use linerate_rules::judge::{self, MeasurementPair, TransferMeasurement, TrialDecision, TrialDesign};
-use linerate_rules::tuning::{ProposedHostChange, TuningInputs, TuningProposal, lid, tighten_cap};
+use linerate_rules::tuning::{ProposedHostChange, TuningInputs, TuningObjective, TuningProposal, TuningRefusal};
 use linerate_sys::clock;
 
 use super::super::document::ChangeIdentity;
 use super::super::measure;
+use super::candidates::{best_kept, candidates, changes_text, fills, fullest, reached, with_smaller_window};
 use super::{TRANSFER_PAUSE, TriedGroup, TuningEvent, TuningFailure, TuningSession};
 
 /// Consecutive failed transfers after which the path counts as gone.
@@ -58,7 +58,13 @@ impl TuningSession<'_> {
                 // unchanged.
                 Err(failure) if !all.is_empty() && self.stop.pending().is_none() && self.begun() == begun => {
                     self.take_back(group)?;
-                    self.guide.event(TuningEvent::Note(format!("not tried: {}", failure.text)));
+                    self.refuse_candidate(group, &candidate, &failure);
+                    continue;
+                }
+                // Such as a congestion control that the kernel cannot load. A lost host is no longer on trial.
+                Err(failure) if failure.is_refused && self.stop.pending().is_none() && self.are_planned_on_trial() => {
+                    self.take_back(group)?;
+                    self.refuse_candidate(group, &candidate, &failure);
                     continue;
                 }
                 outcome => outcome?,
@@ -77,7 +83,49 @@ impl TuningSession<'_> {
                 break;
             }
         }
+        self.allow_queue(group, &mut all, inputs)?;
         self.settle(group, all, inputs)
+    }
+
+    /// Reports a candidate that could not be applied, with the reason, and does not propose it again.
+    fn refuse_candidate(&mut self, group: ChangeGroup, candidate: &TuningProposal, failure: &TuningFailure) {
+        let identities = ChangeIdentity::of_group(candidate, group);
+        let text = format!("Not tried: {}: {}.", changes_text(candidate, group), failure.text.trim_end_matches('.'));
+        self.refuted.extend(identities);
+        self.guide.event(TuningEvent::Note(text.clone()));
+        self.refused.push(TuningRefusal { rule: None, end: None, cause: candidate.cause, text });
+    }
+
+    /// Judges the candidate that reaches most again, where only its queue was against it and no other one reaches
+    /// nearly as much: bulk goals allow that queue for a larger gain.
+    fn allow_queue(
+        &mut self,
+        group: ChangeGroup,
+        all: &mut [(TriedGroup, TuningProposal)],
+        inputs: &TuningInputs,
+    ) -> Result<(), TuningFailure> {
+        let objective = self.settings.goal.objective();
+        let Some((index, with_queue)) = fullest(&objective, all).zip(objective.with_queue()) else { return Ok(()) };
+        let (tried, candidate) = &all[index];
+        let parameters = measure::transfer(&self.settings.transfer, inputs);
+        self.guide.event(TuningEvent::Note(format!(
+            "No cap on the window reaches as much as {}: judged with its queue, which the goal {} allows for a larger \
+             gain.",
+            changes_text(candidate, group),
+            self.settings.goal.name()
+        )));
+        self.plan(group, candidate, measure::length(&parameters))?;
+        let changes = ChangeIdentity::of_group(candidate, group);
+        let (design, mut pairs) = (tried.design, tried.pairs.clone());
+        self.measure_pairs(group, &parameters, &changes, (&with_queue, &design), &mut pairs)?;
+        let judgement = judge::judge(&with_queue, &design, &pairs);
+        let tried = &mut all[index].0;
+        if judgement.decision == TrialDecision::Keep {
+            self.refuted.retain(|one| !changes.contains(one));
+        }
+        (tried.pairs, tried.judgement, tried.allows_queue) = (pairs, judgement, true);
+        self.guide.event(TuningEvent::Judged(tried));
+        Ok(())
     }
 
     /// Applies the best confirmed candidate, and marks the others as outperformed.
@@ -87,14 +135,13 @@ impl TuningSession<'_> {
         mut all: Vec<(TriedGroup, TuningProposal)>,
         inputs: &TuningInputs,
     ) -> Result<Vec<TriedGroup>, TuningFailure> {
-        let goodput = |tried: &TriedGroup| tried.judgement.goodput.as_ref().map(|effect| effect.after);
-        let kept = all.iter().enumerate().filter(|(_, (tried, _))| tried.is_kept());
-        let best = kept.max_by_key(|(_, (tried, _))| goodput(tried)).map(|(index, _)| index);
+        let best = best_kept(&self.settings.goal.objective(), &all);
         let others = all.iter().enumerate().filter(|(index, (tried, _))| tried.is_kept() && best != Some(*index));
-        let runner_up = others.map(|(_, (tried, _))| tried).max_by_key(|tried| goodput(tried));
+        let runner_up = others.map(|(_, (tried, _))| tried).max_by_key(|tried| reached(tried));
         let printed = best.zip(runner_up).map(|(best, runner_up)| {
             let tried = &all[best].0;
             let objective = self.settings.goal.objective();
+            let objective = objective.with_queue().filter(|_| tried.allows_queue).unwrap_or(objective);
             (best, judge::judge_best(&objective, &tried.design, &tried.pairs, &runner_up.judgement))
         });
         if let Some((best, judgement)) = printed {
@@ -103,16 +150,17 @@ impl TuningSession<'_> {
         if let Some(best) = best {
             let (tried, candidate) = &all[best];
             let each = measure::length(&measure::transfer(&self.settings.transfer, inputs));
-            if best + 1 < all.len() {
-                self.plan(group, candidate, each)?;
-            }
+            self.plan(group, candidate, each)?;
             self.apply(group, each)?;
             self.in_force.extend(tried.changes.iter().map(|one| (one.end, one.change.target.clone())));
         }
         let told = |(index, (mut tried, _)): (usize, (TriedGroup, TuningProposal))| {
             if tried.is_kept() && best != Some(index) {
                 tried.judgement.decision = TrialDecision::RollBack;
-                tried.judgement.sentence = format!("Another candidate was better. {}", tried.judgement.sentence);
+                tried.judgement.sentence = format!(
+                    "Another candidate reaches more, or nearly as much with a shorter queue. {}",
+                    tried.judgement.sentence
+                );
             }
             tried
         };
@@ -136,24 +184,37 @@ impl TuningSession<'_> {
         let objective = self.settings.goal.objective();
         self.candidates += 1;
         let design = TrialDesign { budget: self.settings.budget, candidate: self.candidates, seed: self.settings.seed };
-        let mut failures = 0;
-        while judge::more_pairs_needed(&objective, &design, &pairs) {
-            let changed_first = design.is_changed_first(pairs.len());
-            let (before, after) = self.measure_pair(group, &parameters, pairs.len() + 1, changed_first)?;
-            failures = if before.is_some() && after.is_some() { 0 } else { failures + 1 };
-            if failures >= MOST_FAILURES {
-                return Err(TuningFailure::of("several consecutive transfers failed: the far end or the path is gone"));
-            }
-            pairs.push(MeasurementPair { before: or_nothing(before), after: or_nothing(after), changed_first });
-            self.guide.event(TuningEvent::Pairs { changes: &changes, pairs: &pairs });
-        }
+        self.measure_pairs(group, &parameters, &changes, (&objective, &design), &mut pairs)?;
         let judgement = judge::judge(&objective, &design, &pairs);
         let changes: Vec<ProposedHostChange> =
             proposal.changes.iter().filter(|one| one.change.group == group).cloned().collect();
         if judgement.decision != TrialDecision::Keep {
             self.refuted.extend(changes.iter().map(ChangeIdentity::from));
         }
-        Ok(TriedGroup { group, changes, pairs, design, judgement })
+        Ok(TriedGroup { group, changes, pairs, design, judgement, allows_queue: false })
+    }
+
+    /// Measures pairs until a decision is possible, or the budget is spent.
+    fn measure_pairs(
+        &mut self,
+        group: ChangeGroup,
+        parameters: &TestParameters,
+        changes: &[ChangeIdentity],
+        (objective, design): (&TuningObjective, &TrialDesign),
+        pairs: &mut Vec<MeasurementPair>,
+    ) -> Result<(), TuningFailure> {
+        let mut failures = 0;
+        while judge::more_pairs_needed(objective, design, pairs) {
+            let changed_first = design.is_changed_first(pairs.len());
+            let (before, after) = self.measure_pair(group, parameters, pairs.len() + 1, changed_first)?;
+            failures = if before.is_some() && after.is_some() { 0 } else { failures + 1 };
+            if failures >= MOST_FAILURES {
+                return Err(TuningFailure::of("several consecutive transfers failed: the far end or the path is gone"));
+            }
+            pairs.push(MeasurementPair { before: or_nothing(before), after: or_nothing(after), changed_first });
+            self.guide.event(TuningEvent::Pairs { changes, pairs });
+        }
+        Ok(())
     }
 
     /// Measures one pair: without the changes, and with them.
@@ -196,52 +257,6 @@ impl TuningSession<'_> {
         self.check_interrupt()?;
         Ok(measure::measurement(&outcome))
     }
-}
-
-/// Candidates of a group, tried until one is confirmed: as proposed, then with the other values.
-fn candidates(proposal: &TuningProposal, group: ChangeGroup) -> Vec<TuningProposal> {
-    let mut all = vec![proposal.clone()];
-    for (index, one) in proposal.changes.iter().enumerate().filter(|(_, one)| one.change.group == group) {
-        for other in one.other_values() {
-            let mut candidate = proposal.clone();
-            candidate.changes[index].change = other.clone();
-            all.push(candidate);
-        }
-    }
-    all
-}
-
-/// Payload share of the path's IP capacity that counts as full: headers take up to a twentieth.
-const FULL: f64 = 0.92;
-
-/// True when the transfer fills the path with these changes, or the capacity is unknown.
-fn fills(tried: &TriedGroup, inputs: &TuningInputs) -> bool {
-    let way = if inputs.data == Some(Direction::Down) { &inputs.path.back } else { &inputs.path.out };
-    let share =
-        tried.judgement.goodput.as_ref().zip(way.capacity).and_then(|(effect, capacity)| effect.after / capacity);
-    share.is_none_or(|share| share.get() >= FULL)
-}
-
-/// Returns the candidate with a cap on the receive window; an existing cap is reduced by the excess of the round trip.
-fn with_smaller_window(
-    candidate: &TuningProposal,
-    tried: &TriedGroup,
-    inputs: &TuningInputs,
-) -> Option<TuningProposal> {
-    let base = tried.pairs.iter().filter_map(|pair| pair.after.base_round_trip).min();
-    let under_load = tried.judgement.round_trip.as_ref().map(|effect| effect.after);
-    let (mut own, others): (Vec<ProposedHostChange>, Vec<ProposedHostChange>) =
-        candidate.changes.iter().cloned().partition(|one| one.change.group == tried.group);
-    if let Some(smaller) = base.zip(under_load).and_then(|(base, load)| tighten_cap(inputs, &own, base, load)) {
-        own = smaller;
-    } else {
-        let lid = lid(inputs, tried.group)?;
-        if own.iter().any(|one| one.end == lid.end && one.change.target == lid.change.target) {
-            return None;
-        }
-        own.push(lid);
-    }
-    Some(TuningProposal { changes: own.into_iter().chain(others).collect(), ..candidate.clone() })
 }
 
 fn or_nothing(measurement: Option<TransferMeasurement>) -> TransferMeasurement {

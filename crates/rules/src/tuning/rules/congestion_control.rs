@@ -12,7 +12,6 @@ use super::super::{HostEnd, RuleAnswer, TuningInputs, TuningRule};
 
 const ID: &str = "congestion-control";
 const KEY: &str = "net.ipv4.tcp_congestion_control";
-const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 /// Switch of CUBIC's early exit from slow start (`HyStart`).
 const HYSTART_SWITCH: &str = "/sys/module/tcp_cubic/parameters/hystart";
 /// Alternatives for lossy paths, tried only where the first choice gains nothing.
@@ -28,8 +27,10 @@ pub(super) const RULE: TuningRule = TuningRule {
     explanation: "CUBIC takes each loss for congestion. For other losses, its response function (RFC 9438) gives the \
     rate that it reaches; below four fifths of the capacity another one is tried: CUBIC instead of Reno where that is \
     enough, BBR otherwise. Never where a policer was found: BBR loses several percent there, and pacing is the \
-    remedy.\n\nA change for this destination only is proposed for its route, where that is known.",
-    citation: "RFC 9438 section 5.2; Cardwell et al. 2016; lab:300m-20ms-loss-cubic, lab:transatlantic-1g-59ms-reno",
+    remedy.\n\nA change for this destination only is proposed for its route, where that is known. One that is not loaded is \
+    tried, too: tcp_available_congestion_control lists loaded modules only, and the kernel loads tcp_NAME when the name \
+    is written.",
+    citation: "RFC 9438 section 5.2; net/ipv4/tcp_cong.c, tcp_ca_find_autoload; Cardwell et al. 2016; lab:300m-20ms-loss-cubic, lab:transatlantic-1g-59ms-reno",
     causes: &[Cause::CongestionControl, Cause::Loss, Cause::BurstyLoss, Cause::SlowStartExit],
     unmeasured: true,
     propose,
@@ -81,11 +82,6 @@ fn sender_answers(inputs: &TuningInputs, transfer: &DataFlow<'_>) -> Option<Vec<
     };
     if host.settings.get(KEY).is_some_and(|set| set == choice.name) || is_on_route(host, choice.name) {
         return None;
-    }
-    let offered = host.settings.get(AVAILABLE);
-    if offered.is_some_and(|names| names.split_ascii_whitespace().all(|name| name != choice.name)) {
-        let text = format!("{} may be faster, but its module is not loaded: modprobe tcp_{0}.", choice.name);
-        return Some(vec![refuse(ID, Some(end), inputs, text)]);
     }
     Some(answers(inputs, transfer, host, &choice))
 }
@@ -188,7 +184,7 @@ fn answers(
     answers
 }
 
-/// Returns the same change with other congestion controls that are loaded and not in use.
+/// Returns the same change with other congestion controls that are not in use.
 fn others(
     inputs: &TuningInputs,
     transfer: &DataFlow<'_>,
@@ -196,11 +192,8 @@ fn others(
     chosen: &str,
     change: &HostChange,
 ) -> Vec<HostChange> {
-    let offered = host.settings.get(AVAILABLE).map_or("", String::as_str);
     let now = inputs.congestion_control(transfer.sender);
-    let is_free = |name: &&str| {
-        offered.split_ascii_whitespace().any(|other| other == *name) && *name != chosen && now != Some(*name)
-    };
+    let is_free = |name: &&str| *name != chosen && now != Some(*name);
     let with = |name: &str| {
         let reason = ChangeReason {
             text: format!("{name}, if {chosen} gains nothing over the current one."),

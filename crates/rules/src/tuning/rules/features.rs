@@ -62,7 +62,7 @@ const FEATURES: &[FeatureRule] = &[
         explanation: "The window field has 16 bits. Both ends must offer the option in the handshake, so it must be \
             on at both.",
         citation: "RFC 7323 section 2; lab:rhel-1g-1500us-no-window-scaling",
-        causes: &[Cause::WindowScalingOff],
+        causes: &[Cause::WindowScalingOff, Cause::ReceiveWindow],
         text: "Without the window scale option at most 65535 bytes are in flight.",
         risk: "none known: all systems of the last twenty years support it",
         concerns: both_ends,
@@ -99,7 +99,7 @@ const FEATURES: &[FeatureRule] = &[
         group: ChangeGroup::Buffers,
         explanation: "With tcp_moderate_rcvbuf = 0 each receive buffer keeps its initial size.",
         citation: "Documentation/networking/ip-sysctl.rst (tcp_moderate_rcvbuf)",
-        causes: &[Cause::AutotuningOff, Cause::ReceiveWindow, Cause::SocketBuffer],
+        causes: &[Cause::AutotuningOff, Cause::ReceiveWindow, Cause::SocketBuffer, Cause::WindowScalingOff],
         text: "Receive buffers keep the second number of tcp_rmem, whatever the path needs.",
         risk: "memory for each fast connection, within tcp_rmem",
         concerns: |transfer, end| transfer.receiver == end,
