@@ -196,6 +196,8 @@ mod tests {
             goodput: rate(100.0),
             bounds: Vec::new(),
             next: None,
+            contradictions: Vec::new(),
+            notes: Vec::new(),
         });
         inputs
     }
