@@ -71,27 +71,30 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs root, ip and ethtool: devices in a network namespace"]
-    fn a_pair_of_devices_and_a_tunnel() {
+    #[ignore = "needs root and ip: devices in a network namespace"]
+    fn a_pair_of_devices_and_one_above() {
         let chain = crate::test_network::NamespaceChain::new(1400);
         let within = || {
             let ten_seconds = core::time::Duration::from_secs(10);
             let run = |program: &str, arguments: &[&str]| {
                 crate::command::run_checked(program, arguments, None, ten_seconds).expect("runs");
             };
-            run("ethtool", &["-K", "near0", "gro", "off"]);
+            features::turn_aggregation_off("near0").expect("root");
             let (_, link) = link_towards("10.99.2.2".parse().expect("valid")).expect("a route");
             assert_eq!(
                 (link.interface.as_str(), link.kind.as_deref(), link.mtu_bytes),
                 ("near0", Some("veth"), Some(1500))
             );
             assert_eq!((link.speed_bits_per_second, link.is_half_duplex), (Some(10_000_000_000), Some(false)));
-            assert_eq!((link.offloads.get("rx-gro"), link.max_speed_bits_per_second), (Some(&false), None));
-            run("ip", &["tunnel", "add", "ip0", "mode", "gre", "remote", "10.99.2.2", "local", "10.99.1.1"]);
-            run("ip", &["link", "set", "ip0", "up"]);
-            run("ip", &["route", "add", "192.0.2.0/24", "dev", "ip0"]);
-            let (_, tunnel) = link_towards("192.0.2.1".parse().expect("valid")).expect("a route");
-            assert_eq!((tunnel.kind.as_deref(), tunnel.interface.as_str()), (Some("gre"), "ip0"));
+            assert_eq!(
+                (link.offloads.get("tx-tcp-segmentation"), link.max_speed_bits_per_second),
+                (Some(&false), None)
+            );
+            run("ip", &["link", "add", "link", "near0", "name", "upper0", "type", "macvlan"]);
+            run("ip", &["link", "set", "upper0", "up"]);
+            run("ip", &["route", "add", "192.0.2.0/24", "dev", "upper0"]);
+            let (_, upper) = link_towards("192.0.2.1".parse().expect("valid")).expect("a route");
+            assert_eq!((upper.kind.as_deref(), upper.interface.as_str()), (Some("macvlan"), "upper0"));
         };
         chain.near.within(within).expect("entered");
     }
