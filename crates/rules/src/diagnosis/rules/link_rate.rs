@@ -21,6 +21,10 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 };
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
+    // The search passed the same queue: the capacity is that of the queue.
+    if evidence.limiting_queue().is_some() {
+        return None;
+    }
     let Some(used) = evidence.used() else { return by_its_queue(evidence) };
     // While a window recovers from slow start's overshoot, the queue shows that the path is full.
     let has_queue = evidence

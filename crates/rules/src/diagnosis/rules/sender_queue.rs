@@ -51,7 +51,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
             )
             .advice(format!(
                 "on the sender, `tc -s {shown} show dev {device}` shows the limit; remove it if it is left over \
-                (`linerate shape status` tells whether linerate set it up), or raise its rate"
+                (`linerate shape status` lists those that linerate set up), or raise its rate"
             ))
             .advice(
                 "the path beyond it is unknown: every measurement from this host passes the same limit; measure again \
