@@ -58,7 +58,7 @@ fn a_stock_server_leaves_the_statistics_of_this_host() {
     assert!(down["diagnosis"].is_null() && down.as_object().is_some_and(|run| run.contains_key("diagnosis")), "{down}");
     let shown = run(against(&server, &["--quiet"]), LIMIT).expect_code(0).stdout;
     // The host's load decides on the limit.
-    assert!(shown.contains("-limited") && shown.contains("Next: linerate diagnose 127.0.0.1"), "{shown}");
+    assert!(shown.contains("limited") && shown.contains("Next: linerate diagnose 127.0.0.1"), "{shown}");
     assert!(shown.contains("limit unknown"), "{shown}");
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
 }

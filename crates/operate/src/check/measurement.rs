@@ -16,6 +16,8 @@ const GROUP: CheckGroup = CheckGroup::Measurement;
 
 /// Maximum wait for a datagram over loopback.
 const LOOPBACK_WAIT: Duration = Duration::from_secs(2);
+/// Datagrams over loopback after which one has a stamp of the kernel, if any gets one.
+const MAX_STAMP_ATTEMPTS: u32 = 1000;
 
 pub(super) fn items() -> Vec<CheckedItem> {
     let mut items = match loopback_tcp_info() {
@@ -78,19 +80,23 @@ fn echo(family: &str, to: IpAddr) -> CheckedItem {
         .with_remedy("sysctl -w net.ipv4.ping_group_range='0 2147483647', or run it as root".to_owned())
 }
 
-/// Sends a datagram to itself over loopback.
+/// Sends datagrams to itself over loopback until one is stamped: the kernel begins to stamp a moment after the first
+/// socket asks for it (`net_enable_timestamp`).
 fn loopback_stamp() -> Result<String, String> {
     let text = |error: io::Error| error.to_string();
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(text)?;
     let to = socket.local_addr().map_err(text)?;
     let socket = ProbeSocket::new(socket, ProbeOptions::default()).map_err(|error| error.to_string())?;
-    socket.send(b"check", &OutgoingDatagram { to: Some(to), ..OutgoingDatagram::default() }).map_err(text)?;
-    let arrival = socket.receive(&mut [0; 16], Some(LOOPBACK_WAIT)).map_err(text)?;
-    match arrival.map(|arrival| arrival.arrived.source) {
-        Some(StampSource::Kernel | StampSource::Hardware) => Ok("SO_TIMESTAMPING".to_owned()),
-        Some(StampSource::Program) => Err("the kernel does not stamp datagrams".to_owned()),
-        None => Err("a datagram over loopback did not arrive".to_owned()),
+    for _ in 0..MAX_STAMP_ATTEMPTS {
+        socket.send(b"check", &OutgoingDatagram { to: Some(to), ..OutgoingDatagram::default() }).map_err(text)?;
+        let arrival = socket.receive(&mut [0; 16], Some(LOOPBACK_WAIT)).map_err(text)?;
+        match arrival.map(|arrival| arrival.arrived.source) {
+            Some(StampSource::Kernel | StampSource::Hardware) => return Ok("SO_TIMESTAMPING".to_owned()),
+            Some(StampSource::Program) => std::thread::yield_now(),
+            None => return Err("a datagram over loopback did not arrive".to_owned()),
+        }
     }
+    Err("the kernel does not stamp datagrams".to_owned())
 }
 
 #[cfg(test)]
