@@ -12,7 +12,7 @@ use super::counterfactual::time_in;
 /// Share of the capacity from which a path is full, unless a cause gains by its removal: windows, queues and
 /// retransmissions take the remainder.
 pub(crate) const FULL: f64 = 0.9;
-/// Share of the capacity from which no removal of a cause can gain [`super::MIN_GAIN`].
+/// Share of the capacity from which no removal of a cause can gain a twentieth.
 const FULL_DESPITE_ALL: f64 = 0.95;
 /// Share of a measured capacity above which the transfer refutes it.
 const MAX_CAPACITY_SHARE: f64 = 1.05;

@@ -1,7 +1,7 @@
 //! Diagnosis of a transfer's limit: rules over the observations of both ends, ranked by what each cause costs.
 //!
 //! [`TransferEvidence`] is computed once from an observation; each rule of [`RULES`] checks it and returns a verdict, or
-//! none. [`counterfactual`] estimates the goodput without each cause found, and [`ranking`] puts the one first whose
+//! none. `counterfactual` estimates the goodput without each cause found, and `ranking` puts the one first whose
 //! removal gains most.
 
 mod bounds;
