@@ -226,7 +226,7 @@ mod tests {
         fn new() -> Self {
             let scratch = Scratch::new();
             let store = ChangeStore::at(&scratch.path().join("state"));
-            let _lock = store.lock().expect("nobody has it");
+            let _lock = store.lock().expect("no panic holds it");
             let id = store.create_next().expect("room");
             Self { _alone: ALONE.lock().unwrap_or_else(PoisonError::into_inner), scratch, store, id }
         }

@@ -210,7 +210,7 @@ impl Confidence {
     }
 }
 
-/// Goodput expected without a cause, with the range that contains it in nine of ten cases.
+/// Goodput expected without a cause, with a range for the errors of its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GoodputEstimate {
