@@ -172,6 +172,7 @@ impl ChangeError {
                 | Self::Journal { .. }
                 | Self::Damaged { .. }
                 | Self::Foreign { .. }
+                | Self::NewerSchema { .. }
                 | Self::NoSuchSet(_)
         )
     }

@@ -34,7 +34,7 @@ pub use id::ChangeId;
 pub use journal::WriteOutcome;
 pub use rollback::{
     FileRollbackReport, RestoreOutcome, RollbackMode, RollbackReport, TargetReport, latest_in_effect, pending, recover,
-    roll_back,
+    roll_back, unfinished,
 };
 pub use set::{ChangePhase, ChangeSet, ChangeSetState, KeptFile, PlannedChange};
 pub use store::{ChangeStore, ListedChangeSet, STATE_VARIABLE};

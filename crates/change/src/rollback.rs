@@ -166,25 +166,43 @@ pub fn pending(store: &ChangeStore, host: &dyn HostAccess) -> Result<Vec<ChangeS
     Ok(all.filter(|set| set.state(&here) == ChangeSetState::Pending).collect())
 }
 
+/// Returns the sets that [`recover`] rolls back, the latest first: [`pending`] ones, and those of which something could
+/// not be restored before.
+pub fn unfinished(store: &ChangeStore, host: &dyn HostAccess) -> Result<Vec<ChangeSet>> {
+    let here = host.identity()?;
+    let all = store.list()?.into_iter().rev().filter_map(|(_, set)| set.ok());
+    Ok(all.filter(|set| set.is_unfinished(&here)).collect())
+}
+
 /// Returns the latest set that is in effect. Fails at a later one that cannot be read, as that may be it.
 pub fn latest_in_effect(store: &ChangeStore, host: &dyn HostAccess) -> Result<ChangeSet> {
     let here = host.identity()?;
     let in_force = |set: &ChangeSet| {
-        matches!(set.state(&here), ChangeSetState::Pending | ChangeSetState::UntilReboot | ChangeSetState::Kept)
+        set.is_unfinished(&here) || matches!(set.state(&here), ChangeSetState::UntilReboot | ChangeSetState::Kept)
     };
     let latest = store.list()?.into_iter().rev().find(|(_, set)| set.as_ref().map_or(true, in_force));
     latest.map_or(Err(ChangeError::NothingInForce), |(_, set)| set)
 }
 
-/// Rolls back all readable interrupted sets (see [`ChangeStore::check_readable`]), the latest first, as every command that changes a host does first. Fails with
-/// [`ChangeError::Busy`] while a trial runs.
+/// Rolls back all readable [`unfinished`] sets (see [`ChangeStore::check_readable`]), the latest first, as every command
+/// that changes a host does first. All are tried; the first error is returned. Fails with [`ChangeError::Busy`] while a
+/// trial runs.
 pub fn recover(store: &ChangeStore, host: &dyn HostAccess) -> Result<Vec<RollbackReport>> {
-    if pending(store, host)?.is_empty() {
+    if unfinished(store, host)?.is_empty() {
         return Ok(Vec::new());
     }
     let _lock = store.lock()?;
-    let sets = pending(store, host)?;
-    sets.iter().map(|set| roll_back_locked(store, host, set.id, RollbackMode::ForReal, "it was interrupted")).collect()
+    let (mut reports, mut failure) = (Vec::new(), None);
+    for set in unfinished(store, host)? {
+        let is_repeated = set.closed.is_some();
+        match roll_back_read(store, host, set, "it was interrupted") {
+            Ok(report) => reports.push(report),
+            // Its rollback was reported there, and is repeated there.
+            Err(ChangeError::OtherNamespace { .. } | ChangeError::OtherMachine(_)) if is_repeated => {}
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    failure.map_or(Ok(reports), Err)
 }
 
 /// Rolls back one set in any state. Fails with [`ChangeError::Busy`] while a trial runs; a dry run does not.
@@ -195,16 +213,29 @@ pub fn roll_back(
     mode: RollbackMode,
     reason: &str,
 ) -> Result<RollbackReport> {
-    store.get(id)?;
-    let _lock = match mode {
-        RollbackMode::ForReal => Some(store.lock()?),
-        RollbackMode::DryRun => None,
-    };
-    roll_back_locked(store, host, id, mode, reason)
+    let set = store.get(id)?;
+    if mode == RollbackMode::DryRun {
+        return roll_back_locked(store, host, id, mode, reason);
+    }
+    let _lock = store.lock()?;
+    roll_back_read(store, host, set, reason)
 }
 
-/// [`roll_back`] for callers that hold the lock.
-pub(crate) fn roll_back_locked(
+/// Rolls back a set that was read before, also when its journal has been removed or damaged since. The caller holds the
+/// lock.
+pub(crate) fn roll_back_read(
+    store: &ChangeStore,
+    host: &dyn HostAccess,
+    set: ChangeSet,
+    reason: &str,
+) -> Result<RollbackReport> {
+    match roll_back_locked(store, host, set.id, RollbackMode::ForReal, reason) {
+        Err(error) if error.is_of_journal() => roll_back_unrecorded(host, set, reason, &error),
+        other => other,
+    }
+}
+
+fn roll_back_locked(
     store: &ChangeStore,
     host: &dyn HostAccess,
     id: ChangeId,
@@ -223,7 +254,7 @@ pub(crate) fn roll_back_locked(
 }
 
 /// Rolls back a set whose journal cannot be written: the host matters more than the record.
-pub(crate) fn roll_back_unrecorded(
+fn roll_back_unrecorded(
     host: &dyn HostAccess,
     set: ChangeSet,
     reason: &str,

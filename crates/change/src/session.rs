@@ -221,8 +221,14 @@ impl ChangeSession<'_> {
     }
 
     fn taken_back(&mut self, index: usize, back: &RestoreOutcome) {
-        let message = back.with_display_values(&self.set.items[index].change.target).to_string();
-        self.append_if_possible(&JournalRecord::TakenBack { index, is_back: back.is_restored(), message });
+        let item = &self.set.items[index];
+        let message = back.with_display_values(&item.change.target).to_string();
+        let (is_back, is_foreign) = (back.is_restored(), matches!(back, RestoreOutcome::ChangedByOthers { .. }));
+        let left = match &item.phase {
+            ChangePhase::TakingBack { now: Some(now) } if !is_back => now.clone(),
+            _ => None,
+        };
+        self.append_if_possible(&JournalRecord::TakenBack { index, is_back, message, is_foreign, left });
     }
 
     /// Restores the previous value of the target of one change, if the present value is linerate's.
@@ -278,12 +284,9 @@ impl ChangeSession<'_> {
             (Ok(now), Ok(())) => {
                 // The present value is the one just written, in the kernel's form.
                 self.set.items[index].phase = ChangePhase::TakingBack { now: Some(now.clone()) };
-                let now = now.unwrap_or_else(|| "nothing".to_owned());
-                let (now, from) = (shown(&target, &now), from.unwrap_or_default());
-                RestoreOutcome::Failed(format!(
-                    "the value is \"{now}\" after \"{}\" was written",
-                    shown(&target, &from)
-                ))
+                let text = |value: Option<&str>| shown(&target, value.unwrap_or("nothing")).into_owned();
+                let (now, from) = (text(now.as_deref()), text(from.as_deref()));
+                RestoreOutcome::Failed(format!("the value is \"{now}\" after \"{from}\" was written"))
             }
         }
     }

@@ -54,6 +54,8 @@ pub struct PlannedChange {
     pub phase: ChangePhase,
     /// Latest message about it, for the user; may be empty.
     pub message: String,
+    /// True when the latest rollback left it alone, as its value is another program's.
+    pub is_foreign: bool,
 }
 
 /// Progress of a change.
@@ -231,6 +233,7 @@ impl ChangeSet {
                     interfaces: interfaces.clone(),
                     phase: ChangePhase::Planned,
                     message: String::new(),
+                    is_foreign: false,
                 });
                 Some(())
             }
@@ -245,9 +248,15 @@ impl ChangeSet {
                 self.advance(*index, phase, Some(message.clone().unwrap_or_default()))
             }
             JournalRecord::TakingBack { index } => self.advance(*index, to_rolling_back, None),
-            JournalRecord::TakenBack { index, is_back, message } => {
-                let phase = |phase| if *is_back { ChangePhase::Back } else { phase };
-                self.advance(*index, phase, Some(message.clone()))
+            JournalRecord::TakenBack { index, is_back, message, is_foreign, left } => {
+                let phase = |phase| match left {
+                    _ if *is_back => ChangePhase::Back,
+                    Some(left) => ChangePhase::TakingBack { now: Some(Some(left.clone())) },
+                    None => phase,
+                };
+                self.advance(*index, phase, Some(message.clone()))?;
+                self.items[*index].is_foreign = *is_foreign;
+                Some(())
             }
             JournalRecord::Keeping { path, before, after, settings } => {
                 let (path, before, after) = (PathBuf::from(path), before.clone(), after.clone());
@@ -300,8 +309,8 @@ impl ChangeSet {
             (Some((_, false, _)), _) => ChangeSetState::Partly,
             (None, Some(_)) if self.file.is_some() => ChangeSetState::Kept,
             (None, kept) => {
-                let leaves_a_file = self.file.as_ref().is_some_and(|file| !file.is_reverted);
-                if self.identity.boot != here.boot && !leaves_a_file {
+                // A boot has applied the file, though it may be reverted since.
+                if self.identity.boot != here.boot && self.file.is_none() {
                     ChangeSetState::LostAtReboot
                 } else if kept.is_some() || self.is_confirmed {
                     ChangeSetState::UntilReboot
@@ -333,8 +342,23 @@ impl ChangeSet {
     /// True when something of the set may be on the host, or in its files.
     #[must_use]
     pub fn has_residue(&self) -> bool {
-        self.items.iter().any(|item| item.phase.is_on_the_host())
-            || self.file.as_ref().is_some_and(|file| !file.is_reverted)
+        self.items.iter().any(|item| item.phase.is_on_the_host()) || self.is_in_its_file()
+    }
+
+    fn is_in_its_file(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| !file.is_reverted)
+    }
+
+    /// True when the set was begun and is neither kept nor rolled back completely: it is in progress, was interrupted, or
+    /// something of it could not be restored.
+    #[must_use]
+    pub fn is_unfinished(&self, here: &HostIdentity) -> bool {
+        let is_own = |item: &PlannedChange| item.phase.is_on_the_host() && !item.is_foreign;
+        match self.state(here) {
+            ChangeSetState::Pending => true,
+            ChangeSetState::Partly => self.is_in_its_file() || self.items.iter().any(is_own),
+            _ => false,
+        }
     }
 }
 

@@ -246,15 +246,22 @@ impl<'a> ChangeTrial<'a> {
         self.is_over = true;
         let file = self.session.set.file.as_ref().map(|file| file.path.clone());
         let modules = self.session.set.module_note(&self.session.host.modules());
-        let warnings = keep.warnings.iter().cloned().chain(modules).collect();
+        let warnings = keep.warnings.iter().cloned().chain(self.unrestored()).chain(modules).collect();
         Ok(KeptChanges { id: self.id(), file, lasting, until_reboot, warnings })
     }
 
     fn changes_in_effect(&self) -> impl Iterator<Item = (&HostChange, Option<&str>)> {
         self.session.set.items.iter().filter_map(|item| match &item.phase {
-            ChangePhase::InForce { now } => Some((&item.change, now.as_deref())),
+            ChangePhase::InForce { now } if !item.is_foreign => Some((&item.change, now.as_deref())),
             _ => None,
         })
+    }
+
+    /// Changes that should have been rolled back, and could not.
+    fn unrestored(&self) -> impl Iterator<Item = String> {
+        let items = self.session.set.items.iter();
+        let left = items.filter(|item| matches!(item.phase, ChangePhase::TakingBack { .. }) && !item.is_foreign);
+        left.map(|item| format!("{}: {}", item.change.target, item.message))
     }
 
     fn write_file(&mut self, path: &Path, keep: &KeepOptions) -> Result<(Vec<ChangeTarget>, Vec<ChangeTarget>)> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use linerate_change::{
     ChangeError, ChangeId, ChangeSetState, ChangeStore, ChangeTrial, RestoreOutcome, RollbackGuard, RollbackMode,
-    TrialOptions, latest_in_effect, pending, recover, roll_back,
+    TrialOptions, latest_in_effect, pending, recover, roll_back, unfinished,
 };
 use linerate_model::change::ChangePlan;
 use linerate_sys::host_access::{FakeHost, HostAccess, WriteFault};
@@ -180,6 +180,76 @@ fn loaded_modules_are_named() {
     let again = kept(&store, &host, &plan(&[(0, 1)]));
     let report = roll_back(&store, &host, again, RollbackMode::ForReal, "a test").expect("readable");
     assert!(report.is_clean() && report.notes.is_empty(), "{report:?}");
+}
+
+/// The kernel refuses the writes of these numbers.
+fn refusing(writes: impl IntoIterator<Item = usize>) -> FakeHost {
+    writes.into_iter().fold(host(), |host, write| host.with_fault(write, WriteFault::Refused(16)))
+}
+
+#[test]
+fn a_failed_rollback_is_listed_and_repeated() {
+    let (host, scratch) = (refusing(1..4), Scratch::new());
+    let (store, before) = (scratch.store(), state(&host));
+    let mut trial = ChangeTrial::begin(&store, &host, &plan(&[(0, 1)]), &options()).expect("begun");
+    trial.apply(|_| true).expect("applied");
+    let report = trial.roll_back("a test");
+    assert_eq!((report.state, report.is_clean(), host.writes()), (ChangeSetState::Partly, false, 4), "{report:?}");
+    let listed: Vec<ChangeId> = unfinished(&store, &host).expect("readable").iter().map(|set| set.id).collect();
+    assert_eq!((listed, pending(&store, &host).expect("readable").len()), (vec![report.id], 0));
+    assert_eq!(latest_in_effect(&store, &host).expect("this one").id, report.id);
+    let again = recover(&store, &host).expect("readable");
+    assert_eq!((again.len(), again[0].state, state(&host)), (1, ChangeSetState::RolledBack, before), "{again:?}");
+    assert!(recover(&store, &host).expect("readable").is_empty());
+    assert!(matches!(latest_in_effect(&store, &host), Err(ChangeError::NothingInForce)));
+}
+
+#[test]
+fn the_value_of_another_program_is_not_unfinished() {
+    let (host, scratch) = (host(), Scratch::new());
+    let store = scratch.store();
+    let mut trial = ChangeTrial::begin(&store, &host, &plan(&[(0, 1)]), &options()).expect("begun");
+    trial.apply(|_| true).expect("applied");
+    host.foreign_write(&target(0), Some("4096 55 6291456"));
+    assert_eq!(trial.roll_back("a test").state, ChangeSetState::Partly);
+    assert!(unfinished(&store, &host).expect("readable").is_empty());
+    assert!(matches!(latest_in_effect(&store, &host), Err(ChangeError::NothingInForce)));
+}
+
+/// Neither what could not be rolled back nor the value of another program is made persistent.
+#[test]
+fn only_wanted_changes_are_kept() {
+    let (host, scratch) = (refusing(3..6), Scratch::new());
+    let store = scratch.store();
+    let mut trial = ChangeTrial::begin(&store, &host, &plan(&[(0, 1), (1, 1), (2, 1)]), &options()).expect("begun");
+    trial.apply(|_| true).expect("applied");
+    let left = trial.roll_back_selected(|change| change.target == target(0));
+    assert!(matches!(left[0].result, RestoreOutcome::Failed(_)), "{left:?}");
+    host.foreign_write(&target(1), Some("4096 55 6291456"));
+    trial.roll_back_selected(|change| change.target == target(1));
+    let done = trial.keep(&keep()).expect("kept");
+    let text = host.files()[Path::new(FILE)].clone();
+    assert!(text.contains("key2") && !text.contains("key0") && !text.contains("key1"), "{text}");
+    assert_eq!(done.lasting, [target(2)]);
+    assert!(done.warnings.iter().any(|warning| warning.starts_with("net.ipv4.key0: not restored: ")), "{done:?}");
+}
+
+#[test]
+fn a_trial_whose_record_is_gone_is_rolled_back() {
+    for is_moved in [false, true] {
+        let (host, scratch) = (host(), Scratch::new());
+        let (store, before) = (scratch.store(), state(&host));
+        let mut trial = ChangeTrial::begin(&store, &host, &everything(), &options()).expect("begun");
+        trial.apply(|_| true).expect("applied");
+        if is_moved {
+            std::fs::rename(scratch.path().join("changes"), scratch.path().join("elsewhere")).expect("ours");
+        } else {
+            std::fs::remove_dir_all(scratch.path().join("changes")).expect("ours");
+        }
+        let error = trial.keep(&keep()).expect_err("nothing could roll it back later").to_string();
+        assert!(error.starts_with("writing the journal ") && error.contains("No such file"), "{error}");
+        assert_eq!(state(&host), before);
+    }
 }
 
 #[test]

@@ -50,6 +50,15 @@ pub(super) fn decode(line: &[u8], sequence: u64) -> Result<JournalRecord, LineEr
     serde_json::from_value(value["entry"].take()).map_err(|_| LineError::Damaged("a line is not a record"))
 }
 
+/// The line as a newer linerate writes it, with a right checksum.
+#[cfg(test)]
+pub(crate) fn in_newer_schema(line: &[u8]) -> Vec<u8> {
+    let text = core::str::from_utf8(line).expect("text");
+    let (head, _) = text.rsplit_once(CHECKSUM).expect("a line");
+    let head = head.replacen(&format!("\"schema\":{SCHEMA},"), &format!("\"schema\":{},", SCHEMA + 1), 1);
+    format!("{head}{CHECKSUM}{:08x}\"}}", checksum(head.as_bytes())).into_bytes()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

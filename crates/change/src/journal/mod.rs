@@ -9,6 +9,8 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+#[cfg(test)]
+pub(crate) use line::in_newer_schema;
 pub(crate) use record::JournalRecord;
 pub use record::WriteOutcome;
 
@@ -56,12 +58,14 @@ impl Journal {
         Ok((journal, records))
     }
 
-    /// Appends a record, and returns when it is on the disk.
+    /// Appends a record, and returns when it is on the disk. Fails when the journal is no longer in its directory: no one
+    /// would find the record.
     pub(crate) fn append(&mut self, record: &JournalRecord) -> Result<()> {
         let failed = |path: &Path, cause| ChangeError::Journal { path: path.to_owned(), cause };
         let line = line::encode(self.sequence, record).map_err(|cause| failed(&self.path, cause.into()))?;
         let mut write = || {
             state_disk::check()?;
+            check_present(&self.file, &self.path)?;
             self.file.write_all(line.as_bytes())?;
             self.file.sync_data()
         };
@@ -74,6 +78,12 @@ impl Journal {
         self.length += u64::try_from(line.len()).unwrap_or_default();
         Ok(())
     }
+}
+
+/// Fails when the name of an open journal is gone, or leads to another file.
+fn check_present(file: &File, path: &Path) -> io::Result<()> {
+    let [open, named] = [file.metadata()?, fs::metadata(path)?].map(|found| (found.dev(), found.ino()));
+    if open == named { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
 /// Reads all records of a journal.
@@ -100,7 +110,7 @@ pub(crate) fn read_open(file: &mut File, path: &Path) -> Result<Vec<JournalRecor
 /// left to the reader.
 fn check_owner(path: &Path) -> Result<()> {
     for path in [path.parent(), Some(path)].into_iter().flatten() {
-        let owner = fs::metadata(path).map(|found| found.uid()).ok();
+        let owner = state_disk::owner(path);
         if let Some(owner) = owner.filter(|owner| ![0, process::effective_user()].contains(owner)) {
             return Err(ChangeError::Foreign { path: path.to_owned(), owner });
         }

@@ -77,6 +77,12 @@ pub(crate) enum JournalRecord {
         is_back: bool,
         /// Result, as text for the user.
         message: String,
+        /// True when the value is another program's, so that nothing is left to do.
+        #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+        is_foreign: bool,
+        /// Value that a failed attempt has left, which counts as the set's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        left: Option<String>,
     },
     /// The file that makes settings persistent is about to be written.
     Keeping {

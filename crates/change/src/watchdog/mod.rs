@@ -14,7 +14,8 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use linerate_sys::clock::{monotonic_now, sleep_until};
-use linerate_sys::host_access::HostAccess;
+use linerate_sys::file_lock::LockFile;
+use linerate_sys::host_access::{HostAccess, HostIdentity};
 use linerate_sys::process::ProcessIdentity;
 use linerate_units::MonotonicTime;
 
@@ -24,7 +25,7 @@ use start::{ServiceManager, WatchdogStart};
 use crate::error::{ChangeError, Result};
 use crate::id::ChangeId;
 use crate::journal;
-use crate::rollback::{RollbackMode, RollbackReport, roll_back_locked, roll_back_unrecorded};
+use crate::rollback::{RollbackReport, roll_back_read};
 use crate::set::{ChangeSet, ChangeSetState};
 use crate::store::ChangeStore;
 
@@ -64,34 +65,56 @@ pub(crate) fn arm(guard: &RollbackGuard, store: &ChangeStore, id: ChangeId) -> R
 
 /// Runs the watchdog. Returns when nothing is left to watch, with a report if it rolled the set back.
 pub fn watch(store: &ChangeStore, host: &dyn HostAccess, id: ChangeId) -> Result<Option<RollbackReport>> {
-    let mut watched = WatchedSet::open(store, id)?;
-    let mut lock = store.lock_file()?;
-    store.write_note(id, WATCHDOG_NOTE, &std::process::id().to_string())?;
-    let mut asked_at = None;
-    loop {
+    Watchdog::start(store, host, id)?.run()
+}
+
+/// A watchdog that has reported, so that the trial may begin to write.
+pub(crate) struct Watchdog<'a> {
+    store: &'a ChangeStore,
+    host: &'a dyn HostAccess,
+    here: HostIdentity,
+    watched: WatchedSet,
+    lock: LockFile,
+}
+
+impl<'a> Watchdog<'a> {
+    pub(crate) fn start(store: &'a ChangeStore, host: &'a dyn HostAccess, id: ChangeId) -> Result<Self> {
         let here = host.identity()?;
-        lock = match lock.try_lock()? {
-            Ok(lock) => {
-                lock.share_with_programs();
-                watched.refresh(store);
-                let is_pending = watched.set.state(&here) == ChangeSetState::Pending;
-                let reason = if asked_at.is_some() { "its time limit expired" } else { "its process had ended" };
-                return is_pending.then(|| watched.roll_back(store, host, reason)).transpose();
+        let watched = WatchedSet::open(store, id)?;
+        let lock = store.lock_file()?;
+        store.write_note(id, WATCHDOG_NOTE, &std::process::id().to_string())?;
+        Ok(Self { store, host, here, watched, lock })
+    }
+
+    pub(crate) fn run(self) -> Result<Option<RollbackReport>> {
+        let Self { store, host, here, mut watched, mut lock } = self;
+        let mut expiry = Expiry::default();
+        loop {
+            lock = match lock.try_lock()? {
+                Ok(lock) => {
+                    lock.share_with_programs();
+                    watched.refresh(store);
+                    let is_pending = watched.set.state(&here) == ChangeSetState::Pending;
+                    let reason =
+                        if expiry.asked_at.is_some() { "its time limit expired" } else { "its process had ended" };
+                    return is_pending.then(|| watched.roll_back(store, host, reason)).transpose();
+                }
+                Err(held) => held,
+            };
+            watched.refresh(store);
+            if watched.set.state(&here) != ChangeSetState::Pending {
+                return Ok(None);
             }
-            Err(held) => held,
-        };
-        watched.refresh(store);
-        if watched.set.state(&here) != ChangeSetState::Pending {
-            return Ok(None);
+            let now = monotonic_now();
+            let process = ProcessIdentity { number: watched.set.process, began: watched.set.process_began };
+            // While it exists, it could write again. One that cannot be signalled keeps the lock, and is retried.
+            let _ = match expiry.next(now, watched.deadline) {
+                None => Ok(()),
+                Some(EndSignal::Terminate) => process.terminate(),
+                Some(EndSignal::Kill) => process.kill(),
+            };
+            sleep_until(now + POLL_INTERVAL);
         }
-        let now = monotonic_now();
-        if watched.deadline.is_none_or(|deadline| now > deadline) {
-            end_process(&watched.set, now, &mut asked_at);
-        } else {
-            // It was late, and has renewed its time.
-            asked_at = None;
-        }
-        sleep_until(now + POLL_INTERVAL);
     }
 }
 
@@ -129,30 +152,56 @@ impl WatchedSet {
     }
 
     fn roll_back(mut self, store: &ChangeStore, host: &dyn HostAccess, reason: &str) -> Result<RollbackReport> {
-        match roll_back_locked(store, host, self.set.id, RollbackMode::ForReal, reason) {
-            Err(error) if error.is_of_journal() => {
-                if !self.is_current {
-                    self.set.assume_attempts();
-                }
-                roll_back_unrecorded(host, self.set, reason, &error)
-            }
-            other => other,
+        if !self.is_current {
+            self.set.assume_attempts();
         }
+        roll_back_read(store, host, self.set, reason)
     }
 }
 
-/// Sends SIGTERM to the process whose time limit has expired, and SIGKILL later: while it exists, it could write again.
-fn end_process(set: &ChangeSet, now: MonotonicTime, asked_at: &mut Option<MonotonicTime>) {
-    let process = ProcessIdentity { number: set.process, began: set.process_began };
-    // A process that cannot be signalled keeps the lock, and is retried at the next poll.
-    match asked_at {
-        None => {
-            let _ = process.terminate();
-            *asked_at = Some(now);
+/// Signal for a process whose time limit has expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EndSignal {
+    Terminate,
+    Kill,
+}
+
+/// End of a process whose time limit has expired: SIGTERM, and SIGKILL after [`TERMINATION_GRACE`].
+#[derive(Debug, Default)]
+struct Expiry {
+    asked_at: Option<MonotonicTime>,
+}
+
+impl Expiry {
+    fn next(&mut self, now: MonotonicTime, deadline: Option<MonotonicTime>) -> Option<EndSignal> {
+        if deadline.is_some_and(|deadline| now <= deadline) {
+            // It was late, and has renewed its time.
+            self.asked_at = None;
+            return None;
         }
-        Some(asked) if now - *asked > TERMINATION_GRACE => {
-            let _ = process.kill();
+        let asked_at = *self.asked_at.get_or_insert(now);
+        if asked_at == now {
+            return Some(EndSignal::Terminate);
         }
-        Some(_) => {}
+        (now - asked_at > TERMINATION_GRACE).then_some(EndSignal::Kill)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_late_again_is_asked_again() {
+        let at = |seconds: u64| MonotonicTime::from_nanos(seconds * 1_000_000_000);
+        let mut expiry = Expiry::default();
+        let mut next = |now: u64, deadline: u64| expiry.next(at(now), Some(at(deadline)));
+        assert_eq!(next(9, 10), None);
+        assert_eq!(next(11, 10), Some(EndSignal::Terminate));
+        assert_eq!(next(12, 10), None, "it has time to end");
+        assert_eq!(next(13, 30), None, "it has renewed its time");
+        assert_eq!(next(31, 30), Some(EndSignal::Terminate), "not killed at once");
+        assert_eq!(next(34, 30), Some(EndSignal::Kill));
+        assert_eq!(Expiry::default().next(at(1), None), Some(EndSignal::Terminate), "no deadline is known");
     }
 }

@@ -15,7 +15,8 @@ use crate::values::duration;
                   read again, and reported. A target whose value is not the one that linerate wrote was changed by \
                   another program: it is reported and left unchanged. A second rollback has no effect.\n\nChanges on \
                   trial are rolled back automatically when their process ends or their time limit expires; changes \
-                  interrupted before that are `pending`.",
+                  interrupted before that are `pending`. Commands that change this host roll those back first, and \
+                  repeat a rollback that could not restore everything.",
     after_help = "Examples:\n  linerate rollback --list     changes, their times and their states\n  \
                   sudo linerate rollback       roll back the latest changes in effect\n  \
                   sudo linerate rollback 7     roll back changes 7\n  \
@@ -29,7 +30,7 @@ pub(crate) struct RollbackArguments {
     /// List all changes with their states, the latest first
     #[arg(short, long, conflicts_with_all = ["pending", "dry_run"])]
     pub(super) list: bool,
-    /// Roll back all changes that were interrupted during their trial
+    /// Roll back all changes that were interrupted during their trial, or only rolled back in part
     #[arg(long)]
     pub(super) pending: bool,
     /// Print the rollback without doing it

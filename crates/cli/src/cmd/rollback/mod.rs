@@ -6,7 +6,8 @@ mod text;
 mod trial;
 
 use linerate_change::{
-    ChangeError, ChangeId, ChangeStore, RollbackMode, RollbackReport, latest_in_effect, recover, roll_back, watch,
+    ChangeError, ChangeId, ChangeStore, RollbackMode, RollbackReport, latest_in_effect, recover, roll_back, unfinished,
+    watch,
 };
 use linerate_sys::host_access::{HostAccess, RealHost};
 use linerate_sys::process::is_root;
@@ -73,7 +74,7 @@ fn roll_back_pending(
     if mode == RollbackMode::ForReal {
         return recover(store, host);
     }
-    let sets = linerate_change::pending(store, host)?;
+    let sets = unfinished(store, host)?;
     sets.iter().map(|set| roll_back(store, host, set.id, mode, REQUESTED_REASON)).collect()
 }
 
