@@ -215,13 +215,107 @@ fn foreign_changes_are_reported_and_left_alone() {
     assert_eq!(namespace.read(SETTING), "4096 131072 5000000");
 }
 
+/// Script that runs its arguments where settings cannot be written.
+const READ_ONLY_SETTINGS: &str =
+    "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && exec \"$@\"";
+
+/// A host that refuses a rollback is named at each start, until it allows it.
+#[test]
+fn a_failed_rollback_is_reported_until_it_succeeds() {
+    let (namespace, scratch) = (Namespace::new(), Scratch::new());
+    let before = namespace.read(SETTING);
+    let plan = plan(&scratch, &[change(&setting(SETTING), WANTED)]);
+    let linerate = |arguments: &[&str]| run(inside(&namespace, &scratch, arguments), LIMIT);
+    let refused = |arguments: &[&str]| {
+        let mut command = namespace.command("unshare");
+        command.args(["--mount", "sh", "-c", READ_ONLY_SETTINGS, "sh", env!("CARGO_BIN_EXE_linerate")]);
+        command.args(arguments).env("LINERATE_STATE", scratch.path("state"));
+        run(command, LIMIT)
+    };
+    linerate(&["__trial", &plan, "--keep-in", &scratch.path("file")]).expect_code(0);
+    for arguments in [&["rollback", "1"][..], &["rollback", "--pending"], &["rollback"]] {
+        let done = refused(arguments).expect_code(1);
+        for part in [SETTING, "not restored", "Read-only file system"] {
+            assert!(done.stdout.contains(part), "{part:?} is not in\n{done:#?}");
+        }
+        assert_eq!(namespace.read(SETTING), WANTED);
+    }
+    assert_eq!(state_of(&namespace, &scratch).0, "partly_rolled_back");
+    let rehearsal = linerate(&["rollback", "--pending", "--dry-run"]).expect_code(0).stdout;
+    assert!(rehearsal.contains(&format!("{SETTING}: would be restored to {before}")), "{rehearsal}");
+    linerate(&["rollback", "--pending"]).expect_code(0);
+    assert_eq!((namespace.read(SETTING), state_of(&namespace, &scratch).0), (before, "rolled_back".to_owned()));
+}
+
+/// Changes that are kept; `alter` makes their journal unusable. No command that reads the changes of this host says that all
+/// is well, each names the way out, and none changes anything.
+fn with_an_unusable_journal(way_out: &str, alter: impl FnOnce(&str)) {
+    let (namespace, scratch) = (Namespace::new(), Scratch::new());
+    let before = namespace.read(SETTING);
+    let plan = plan(&scratch, &[change(&setting(SETTING), WANTED)]);
+    let linerate = |arguments: &[&str]| run(inside(&namespace, &scratch, arguments), LIMIT);
+    linerate(&["__trial", &plan, "--keep-in", &scratch.path("file")]).expect_code(0);
+    let journal = scratch.path("state/changes/1/journal");
+    let whole = std::fs::read(&journal).expect("there");
+    alter(&journal);
+    for arguments in [
+        &["rollback"][..],
+        &["rollback", "1"],
+        &["rollback", "--pending"],
+        &["rollback", "--pending", "--json"],
+        &["__trial", &plan],
+        &["shape", "lo", "off"],
+        &["shape", "lo", "confirm"],
+        &["shape", "status"],
+        &["shape", "lo", "--up", "10M"],
+        &["tune", "undo"],
+        &["tune", "export", "--format", "sysctl.d"],
+    ] {
+        let done = linerate(arguments).expect_code(2);
+        assert!(done.stderr.contains(way_out), "{arguments:?}: {done:#?}");
+        assert!(!done.stderr.contains("no changes of linerate"), "{arguments:?}: {done:#?}");
+    }
+    let listed = linerate(&["rollback", "--list", "--json"]).expect_code(0).json();
+    assert!(text(&listed, "/unreadable/0/reason").contains(way_out), "{listed}");
+    assert_eq!(namespace.read(SETTING), WANTED);
+    std::fs::remove_file(&journal).expect("there");
+    std::fs::write(&journal, whole).expect("writable");
+    linerate(&["rollback"]).expect_code(0);
+    assert_eq!(namespace.read(SETTING), before);
+}
+
+#[test]
+fn a_damaged_journal_is_an_error_of_each_command() {
+    with_an_unusable_journal("by hand", |journal| {
+        let mut bytes = std::fs::read(journal).expect("there");
+        bytes[40] ^= 4;
+        std::fs::write(journal, bytes).expect("writable");
+    });
+}
+
+#[test]
+#[ignore = "needs root: a journal that belongs to another user"]
+fn a_journal_of_another_user_is_an_error_of_each_command() {
+    with_an_unusable_journal("change its owner", |journal| {
+        std::os::unix::fs::chown(journal, Some(4242), None).expect("root may");
+    });
+}
+
 #[test]
 fn settings_on_a_read_only_mount_are_explained() {
     let scratch = Scratch::new();
     let plan = plan(&scratch, &[change(&setting("net.ipv4.tcp_sack"), "0")]);
-    let script = "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && exec \"$@\"";
     let mut command = Command::new("unshare");
-    command.args([&unshare("nm"), "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_linerate"), "__trial", &plan]);
+    command.args([
+        &unshare("nm"),
+        "sh",
+        "-c",
+        READ_ONLY_SETTINGS,
+        "sh",
+        env!("CARGO_BIN_EXE_linerate"),
+        "__trial",
+        &plan,
+    ]);
     command.env("LINERATE_STATE", scratch.path("state"));
     let refused: FinishedChild = run(command, LIMIT).expect_code(2);
     for part in ["net.ipv4.tcp_sack", "Read-only file system", "docker run --sysctl"] {

@@ -170,6 +170,8 @@ pub fn set_up(
     for report in recover(&store, &host)? {
         guide.event(ShapeEvent::RolledBack { store: &store, report: &report });
     }
+    // One that cannot be read may be the shaper of this interface.
+    store.check_readable()?;
     let mut course = ShapingCourse { store: &store, host: &host, request, guide, stop };
     if let Some(standing) = record::of_device(&store, &host, &device)? {
         return course.replace(shaper, &standing);

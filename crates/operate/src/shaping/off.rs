@@ -7,7 +7,8 @@ use linerate_sys::signals::InterruptSignals;
 use super::error::ShapeError;
 use super::record;
 
-/// Restores the previous configuration. Nothing to remove is no error: then there is no report.
+/// Restores the previous configuration. Nothing to remove is no error: then there is no report. Changes that cannot be read
+/// are left to [`ChangeStore::check_readable`].
 pub fn off(device: &str, mode: RollbackMode) -> Result<Vec<RollbackReport>, ShapeError> {
     // Half of it is of no use: the first Ctrl-C lets it come to its end.
     let _interrupts = InterruptSignals::install()?;
@@ -34,6 +35,7 @@ pub fn confirm(device: &str) -> Result<bool, ShapeError> {
     let (store, host) = (ChangeStore::from_environment()?, RealHost);
     let here = host.identity()?;
     let Some(standing) = record::of_device(&store, &host, device)? else {
+        store.check_readable()?;
         let text = format!("confirming the shaper of {device}: linerate has none there");
         return Err(ShapeError::impossible(text)
             .with_advice("it may have been rolled back already: `linerate rollback --list`"));

@@ -29,6 +29,8 @@ fn sets(id: Option<ChangeId>) -> Result<Vec<ChangeSet>, ChangeError> {
     if let Some(id) = id {
         return store.get(id).map(|set| vec![set]);
     }
+    // One that cannot be read may be kept, too.
+    store.check_readable()?;
     let here = RealHost.identity()?;
     let kept = |set: &ChangeSet| matches!(set.state(&here), ChangeSetState::Kept | ChangeSetState::UntilReboot);
     Ok(store.list()?.into_iter().filter_map(|(_, set)| set.ok().filter(kept)).collect())

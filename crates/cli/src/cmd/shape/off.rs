@@ -14,16 +14,21 @@ use crate::exit::ExitStatus;
 pub(crate) fn off(device: &str, how: &ShapeOptions) -> Result<ExitStatus, ShapeError> {
     let mode = if how.dry_run { RollbackMode::DryRun } else { RollbackMode::ForReal };
     let reports = shaping::off(device, mode)?;
+    let store = ChangeStore::from_environment()?;
+    if reports.is_empty() {
+        // One that cannot be read may be its shaper.
+        store.check_readable()?;
+    }
     if how.json {
         print_json(DocumentKind::ChangeReports, &rollback::reports_document(&reports, mode));
     } else if reports.is_empty() {
         console::note(&format!("{device} has no shaper of linerate"));
     } else {
-        let store = ChangeStore::from_environment()?;
         for report in &reports {
             console::data(&rollback::report_text(&store, report, mode));
         }
     }
+    store.check_readable()?;
     if reports.iter().all(RollbackReport::is_clean) {
         return Ok(ExitStatus::Success);
     }

@@ -24,12 +24,20 @@ const COMPARISON_PERIOD: u32 = 5;
 
 /// Shows them: again and again on a terminal, else once.
 pub(crate) fn run(device: Option<&str>, how: &ShapeOptions) -> Result<ExitStatus, ShapeError> {
-    let stop = InterruptSignals::install()?;
     let (store, host) = (ChangeStore::from_environment()?, RealHost);
-    let mut looked = status::begin(&store, &host, device)?;
+    let looked = status::begin(&store, &host, device)?;
     if looked.is_empty() {
+        // One that cannot be read may be a shaper.
+        store.check_readable()?;
         return Ok(report_no_shaper(device, how));
     }
+    let exit = show(looked, how)?;
+    store.check_readable()?;
+    Ok(exit)
+}
+
+fn show(mut looked: Vec<ObservedShaper<'_>>, how: &ShapeOptions) -> Result<ExitStatus, ShapeError> {
+    let stop = InterruptSignals::install()?;
     if !how.json && !how.once && terminal::is_terminal(&io::stdout()) {
         return show_live(&mut looked, stop);
     }
