@@ -60,14 +60,47 @@ fn plans() -> [HostPlan; 2] {
     })
 }
 
+/// Names that a shell, a pattern, a file system or YAML would take for something else.
+const ODD_HOSTS: [&str; 12] = [
+    "web db",
+    "web-db",
+    "*",
+    "all",
+    "!web",
+    "-rf",
+    "it's \"x\"",
+    "line\nbreak: {{ x }}",
+    "büro",
+    "fe80::1%eth0",
+    "../etc",
+    "$(reboot)",
+];
+
+/// Two settings that all formats of settings express, on each of these hosts.
+fn plans_of_odd_hosts() -> Vec<HostPlan> {
+    let plan = |host: &str| {
+        let changes = vec![
+            setting("net.ipv4.tcp_rmem", "4096 131072 67108864"),
+            setting("net.ipv4.tcp_wmem", "4096 16384 67108864"),
+        ];
+        let plan = ChangePlan { made_at: WallTime::from_unix(Duration::ZERO), changes };
+        HostPlan { host: host.to_owned(), plan }
+    };
+    ODD_HOSTS.map(plan).into()
+}
+
 /// Exports to this directory; returns the names of the files.
 fn write(format: &str, directory: &Scratch) -> Vec<String> {
+    write_plans(format, directory, &plans())
+}
+
+fn write_plans(format: &str, directory: &Scratch, plans: &[HostPlan]) -> Vec<String> {
     let heading = ExportHeading {
         linerate_version: "0.1.0".to_owned(),
         date: "2026-11-22 10:00 UTC".to_owned(),
         evidence: "measured to 2001:db8::7".to_owned(),
     };
-    let files = export::format(format).expect("a format").export(&plans(), &heading).files;
+    let files = export::format(format).expect("a format").export(plans, &heading).files;
     for file in &files {
         let path = directory.path(&file.name);
         std::fs::create_dir_all(Path::new(&path).parent().expect("a directory")).expect("a directory");
@@ -120,6 +153,58 @@ fn ansible_accepts_the_playbook() {
     lint(&directory, "ansible-lint", &["--offline", "--strict", "linerate.yml"]).expect_code(0);
     damage(&directory, "linerate.yml", "ansible.builtin.copy:", "ansible.builtin.copied:");
     lint(&directory, "ansible-playbook", &["-i", "hosts", "--syntax-check", "linerate.yml"]).expect_code(4);
+}
+
+/// Each play is for one host of the inventory, whatever the host's name is.
+#[test]
+fn ansible_takes_no_name_for_a_pattern() {
+    let directory = Scratch::new();
+    write_plans("ansible", &directory, &plans_of_odd_hosts());
+    let text = std::fs::read_to_string(directory.path("linerate.yml")).expect("the playbook");
+    let hosts: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("  hosts: \"")?.strip_suffix('"')).collect();
+    assert_eq!(hosts.len(), ODD_HOSTS.len(), "{text}");
+    std::fs::write(directory.path("hosts"), "innocent\nweb\ndb\n".to_owned() + &hosts.join("\n") + "\n")
+        .expect("an inventory");
+    assert_silent(lint(&directory, "yamllint", &["linerate.yml"]));
+    let listed = lint(&directory, "ansible-playbook", &["-i", "hosts", "--list-hosts", "linerate.yml"]).expect_code(0);
+    assert_eq!(listed.stdout.matches("hosts (1):").count(), ODD_HOSTS.len(), "{}", listed.stdout);
+    assert!(!listed.stdout.contains("innocent"), "{}", listed.stdout);
+    lint(&directory, "ansible-lint", &["--offline", "--strict", "linerate.yml"]).expect_code(0);
+}
+
+/// The files of each host, by the readers of all other formats.
+#[test]
+fn files_of_hosts_with_odd_names_are_accepted() {
+    let (directory, plans) = (Scratch::new(), plans_of_odd_hosts());
+    let one_each = |format: &str| {
+        let files = write_plans(format, &directory, &plans);
+        assert_eq!(files.len(), ODD_HOSTS.len(), "{files:?}");
+        files
+    };
+    write_plans("kubernetes", &directory, &plans);
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/linters/venv/bin/kubernetes-validate");
+    let accepted = lint(&directory, program, &["--strict", "-k", "1.32", "linerate-pods.yaml"]).expect_code(0).stdout;
+    assert_eq!(accepted.matches("passed").count(), ODD_HOSTS.len(), "{accepted}");
+    assert_silent(lint(&directory, "yamllint", &["linerate-pods.yaml"]));
+    for file in one_each("sysctl.d") {
+        let shown = lint(&directory, "sysctl", &["--dry-run", "-p", &file]);
+        assert_eq!(shown.stdout.matches(" 67108864").count(), 2, "{file}: {shown:?}");
+        assert!(!shown.stderr.contains("invalid syntax"), "{}", shown.stderr);
+    }
+    for file in one_each("docker") {
+        assert_silent(lint(&directory, "shellcheck", &[&file]));
+    }
+    for file in one_each("nixos") {
+        let parsed = lint(&directory, "nix-instantiate", &["--parse", &file]).expect_code(0).stdout;
+        assert!(parsed.contains("\"net.ipv4.tcp_rmem\" = \"4096 131072 "), "{parsed}");
+    }
+    for file in one_each("tuned") {
+        let read = "import configparser, sys; p = configparser.ConfigParser(interpolation=None); p.read(sys.argv[1]); \
+                    print(p['sysctl']['net.ipv4.tcp_rmem'])";
+        let shown = lint(&directory, "python3", &["-c", read, &file]).expect_code(0).stdout;
+        assert_eq!(shown, "4096 131072 67108864\n");
+    }
 }
 
 #[test]

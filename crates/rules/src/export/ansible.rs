@@ -1,10 +1,11 @@
 //! Playbook of Ansible, with built-in modules only.
 
 use core::fmt::Write;
+use core::net::IpAddr;
 
 use linerate_model::change::{ChangeTarget, HostChange};
 
-use super::text::{file_name, yaml_document, yaml_quoted};
+use super::text::{comment, file_name, unique_names, yaml_document, yaml_quoted};
 use super::{ExportedFile, HostChanges, PlanFormat, sysctl_d, sysfs, systemd_link};
 
 pub(super) const FORMAT: PlanFormat = PlanFormat {
@@ -27,10 +28,28 @@ fn supports(change: &HostChange) -> Result<(), &'static str> {
 }
 
 fn write(hosts: &[HostChanges<'_>]) -> Vec<ExportedFile> {
-    let plays: Vec<String> = hosts.iter().map(play).collect();
+    let inventory = unique_names(hosts.iter().map(|host| inventory_name(host.host)), usize::MAX);
+    let plays: Vec<String> = hosts.iter().zip(&inventory).map(|(host, name)| play(host, name)).collect();
     let names: Vec<&str> = hosts.iter().map(|host| host.host).collect();
     let text = yaml_document(&format!("---\n{}", plays.join("\n")));
     vec![ExportedFile { hosts: names.join(", "), name: "linerate.yml".to_owned(), text }]
+}
+
+/// Groups of every inventory.
+const GROUPS: [&str; 2] = ["all", "ungrouped"];
+
+/// Name of a host in an inventory: its own, unless Ansible would take it for a pattern or a group.
+fn inventory_name(host: &str) -> String {
+    let is_plain = |name: &str| {
+        name.starts_with(char::is_alphanumeric)
+            && name.chars().all(|letter| letter.is_alphanumeric() || "._-".contains(letter))
+    };
+    let (address, zone) = host.split_once('%').unwrap_or((host, "lo"));
+    let is_address = address.parse::<IpAddr>().is_ok() && is_plain(zone);
+    if is_address || is_plain(host) && !GROUPS.contains(&host) {
+        return host.to_owned();
+    }
+    format!("host-{}", file_name(host))
 }
 
 /// File that a play installs, with the command that applies it.
@@ -58,11 +77,16 @@ fn files(changes: &[&HostChange]) -> Vec<InstalledFile> {
     files
 }
 
-fn play(host: &HostChanges<'_>) -> String {
-    let mut text = format!(
+fn play(host: &HostChanges<'_>, name: &str) -> String {
+    let mut text = String::new();
+    if name != host.host {
+        text.push_str(&comment(0, &format!("In the inventory, {name} is the host \"{}\".", host.host)));
+    }
+    let _ = write!(
+        text,
         "- name: Configure the network of {}\n  hosts: {}\n  become: true\n  tasks:\n",
         file_name(host.host),
-        yaml_quoted(host.host)
+        yaml_quoted(name)
     );
     let files = files(&host.changes);
     let tasks: Vec<String> = files.iter().map(task).collect();

@@ -4,7 +4,7 @@ use core::fmt::Write;
 
 use linerate_model::change::HostChange;
 
-use super::text::{yaml_document, yaml_quoted};
+use super::text::{comment, unique_names, yaml_document, yaml_quoted};
 use super::{ExportedFile, HostChanges, PlanFormat, namespaced};
 
 pub(super) const FORMAT: PlanFormat = PlanFormat {
@@ -43,15 +43,18 @@ fn supports(change: &HostChange) -> Result<(), &'static str> {
 }
 
 fn write(hosts: &[HostChanges<'_>]) -> Vec<ExportedFile> {
-    let pods: String = hosts.iter().map(pod).collect();
+    let names = unique_names(hosts.iter().map(|host| object_name(host.host)), MAX_LABEL_LENGTH);
+    let pods: String = hosts.iter().zip(&names).map(|(host, name)| pod(host, name)).collect();
     let names: Vec<&str> = hosts.iter().map(|host| host.host).collect();
     vec![ExportedFile { hosts: names.join(", "), name: "linerate-pods.yaml".to_owned(), text: yaml_document(&pods) }]
 }
 
-fn pod(host: &HostChanges<'_>) -> String {
-    let mut text = format!("---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: {}\nspec:\n", object_name(host.host));
+fn pod(host: &HostChanges<'_>, name: &str) -> String {
+    let mut text = format!("---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\nspec:\n");
     if is_label(host.host) {
         let _ = writeln!(text, "  nodeSelector:\n    kubernetes.io/hostname: {}", yaml_quoted(host.host));
+    } else {
+        text.push_str(&comment(2, &format!("\"{}\" is no node's label: add a nodeSelector.", host.host)));
     }
     text.push_str("  securityContext:\n    sysctls:\n");
     for change in &host.changes {

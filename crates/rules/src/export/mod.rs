@@ -21,7 +21,7 @@ use core::fmt;
 
 use linerate_model::change::{ChangePlan, ChangeTarget, HostChange};
 
-use text::{comment, file_name, one_line};
+use text::{comment, file_name, one_line, unique_names};
 
 use crate::advisable::{ValueContext, refusal};
 
@@ -118,13 +118,15 @@ pub struct Export {
 /// Supported changes of a host, at least one, with unique targets.
 struct HostChanges<'a> {
     host: &'a str,
+    /// Unique directory of its files.
+    directory: String,
     changes: Vec<&'a HostChange>,
 }
 
 impl HostChanges<'_> {
     /// Creates a file of this host, at its location below the root directory.
     fn file(&self, location: &str, text: String) -> ExportedFile {
-        ExportedFile { hosts: self.host.to_owned(), name: format!("{}/{location}", file_name(self.host)), text }
+        ExportedFile { hosts: self.host.to_owned(), name: format!("{}/{location}", self.directory), text }
     }
 }
 
@@ -148,7 +150,9 @@ impl PlanFormat {
     #[must_use]
     pub fn export(&self, plans: &[HostPlan], heading: &ExportHeading) -> Export {
         let (mut supported, mut omitted) = (Vec::new(), Vec::new());
-        for (host, changes) in effective_changes(plans) {
+        let hosts = effective_changes(plans);
+        let directories = unique_names(hosts.iter().map(|(host, _)| file_name(host)), usize::MAX);
+        for ((host, changes), directory) in hosts.into_iter().zip(directories) {
             let (taken, left): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| self.supports(change).is_ok());
             omitted.extend(left.into_iter().map(|change| OmittedChange {
                 host: host.to_owned(),
@@ -156,7 +160,7 @@ impl PlanFormat {
                 reason: self.supports(change).err().unwrap_or_default(),
             }));
             if !taken.is_empty() {
-                supported.push(HostChanges { host, changes: taken });
+                supported.push(HostChanges { host, directory, changes: taken });
             }
         }
         let mut files = if supported.is_empty() { Vec::new() } else { (self.write)(&supported) };
@@ -169,9 +173,13 @@ impl PlanFormat {
         Export { files, omitted }
     }
 
-    /// Checks that linerate may set the value ([`crate::advisable`]) and that the format can express the change.
+    /// Checks that linerate may set the value ([`crate::advisable`]), that no name is a pattern or an option anywhere, and
+    /// that the format can express the change.
     fn supports(&self, change: &HostChange) -> Result<(), &'static str> {
         match &change.target {
+            _ if !has_plain_names(&change.target) => {
+                Err("its name has characters that have a meaning in configuration files")
+            }
             ChangeTarget::Setting { key } if refusal(&ValueContext::default(), key, &change.to).is_some() => {
                 Err("linerate never sets this value")
             }
@@ -193,6 +201,22 @@ impl PlanFormat {
         }
         text
     }
+}
+
+/// Checks the names of a target: several formats take `*`, `?`, `[`, `!`, `-` at the start, `=` or `#` for something else,
+/// and the kernel allows them in the name of an interface.
+fn has_plain_names(target: &ChangeTarget) -> bool {
+    let is_plain = |name: &str, more: &str| {
+        name.starts_with(|first: char| first.is_alphanumeric() || first == '_')
+            && name.chars().all(|letter| letter.is_alphanumeric() || "._-".contains(letter) || more.contains(letter))
+    };
+    let own = match target {
+        ChangeTarget::Setting { key } => Some((key.as_str(), "/")),
+        ChangeTarget::Offload { feature, .. } => Some((feature.as_str(), "")),
+        _ => None,
+    };
+    let names = target.interface().map(|interface| (interface, "")).into_iter().chain(own);
+    names.into_iter().all(|(name, more)| is_plain(name, more))
 }
 
 /// Returns the changes of each host; of two for the same target the later one.

@@ -181,10 +181,55 @@ fn files_are_at_their_locations() {
     let mtu = |interface: &str| {
         change(ChangeTarget::Link { interface: interface.into(), attribute: LinkAttribute::Mtu }, "9000")
     };
-    let export = exported("systemd-link", &[plan("../x", vec![mtu("eth0"), mtu("eth0:1")])]);
+    let export = exported("systemd-link", &[plan("../x", vec![mtu("eth0"), mtu("eth0.1")])]);
     let expected =
-        ["-.-x/etc/systemd/network/10-linerate-eth0.link", "-.-x/etc/systemd/network/10-linerate-eth0-1.link"];
+        ["_.-x/etc/systemd/network/10-linerate-eth0.link", "_.-x/etc/systemd/network/10-linerate-eth0.1.link"];
     assert_eq!(names(&export), expected);
+}
+
+/// Two names that become one file name, pod or host of an inventory: no host overwrites the other.
+#[test]
+fn similar_names_stay_apart() {
+    let of = |host: &str, value: &str| plan(host, vec![setting("net.ipv4.tcp_wmem", value)]);
+    let plans = [of("db 1", "4096 16384 4194305"), of("db-1", "4096 16384 4194306"), of("DB*1", "4096 16384 4194307")];
+    for form in FORMATS.iter().filter(|form| (form.takes)(&plans[0].plan.changes[0]).is_ok()) {
+        let export = form.export(&plans, &heading());
+        let names: std::collections::BTreeSet<String> = names(&export).iter().map(|name| name.to_lowercase()).collect();
+        assert_eq!(names.len(), export.files.len(), "{}: {names:?}", form.name);
+        let text: String = export.files.iter().map(|file| file.text.as_str()).collect();
+        assert!((5..8).all(|end| text.contains(&format!("4096 16384 419430{end}"))), "{text}");
+    }
+    let playbook = &exported("ansible", &plans).files[0].text;
+    for line in ["  hosts: \"host-db-1\"", "  hosts: \"db-1\"", "  hosts: \"host-DB-1-2\""] {
+        assert!(playbook.lines().any(|found| found == line), "{line} is not in {playbook}");
+    }
+    assert!(playbook.contains("# In the inventory, host-DB-1-2 is the host \"DB*1\".\n"), "{playbook}");
+    let pods = &exported("kubernetes", &plans).files[0].text;
+    assert!((2..4).all(|number| pods.contains(&format!("  name: linerate-db-1-{number}\n"))), "{pods}");
+}
+
+/// Names that are patterns or options in some format are in none.
+#[test]
+fn names_with_a_meaning_are_omitted() {
+    let mtu = |interface: &str| {
+        change(ChangeTarget::Link { interface: interface.into(), attribute: LinkAttribute::Mtu }, "9000")
+    };
+    let odd = [
+        mtu("eth*"),
+        mtu("!lo"),
+        mtu("-x"),
+        mtu("a=b"),
+        mtu("a#b"),
+        setting("net.ipv4.conf.*.rp_filter", "1"),
+        setting("-net.ipv4.tcp_sack", "1"),
+    ];
+    for form in FORMATS {
+        let export = form.export(&[plan("near", odd.to_vec())], &heading());
+        assert_eq!(export.omitted.len(), odd.len(), "{}: {:?}", form.name, export.files);
+        assert!(export.omitted.iter().all(|change| change.reason.contains("have a meaning")), "{:?}", export.omitted);
+    }
+    let taken = exported("systemd-link", &[plan("near", vec![mtu("büro0.100"), mtu("wl_0-a")])]);
+    assert_eq!(taken.omitted, []);
 }
 
 #[test]

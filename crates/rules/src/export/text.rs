@@ -55,15 +55,32 @@ pub(super) fn shell_quoted(text: &str) -> String {
     format!("'{}'", one_line(text).replace('\'', r"'\''"))
 }
 
-/// Returns a name as part of a file name: letters, digits, and `.-_`, without a dot at the start.
+/// Returns a name as part of a file name: letters, digits, and `.-_`. At the start is no dot, which hides files, and no
+/// hyphen, which programs take for an option.
 pub(super) fn file_name(name: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || ".-_".contains(letter) { letter } else { '-' };
     let name: String = name.chars().map(plain).collect();
-    match name.strip_prefix('.') {
-        Some(rest) => format!("-{rest}"),
+    match name.strip_prefix(['.', '-']) {
+        Some(rest) => format!("_{rest}"),
         None if name.is_empty() => "host".to_owned(),
         None => name,
     }
+}
+
+/// Numbers those of these ASCII names that are there already, also where case does not count.
+pub(super) fn unique_names(names: impl Iterator<Item = String>, max_length: usize) -> Vec<String> {
+    let mut taken: Vec<String> = Vec::new();
+    for name in names {
+        let is_free = |candidate: &str| !taken.iter().any(|other| other.eq_ignore_ascii_case(candidate));
+        let numbered = (2..).map(|number: u32| {
+            let suffix = format!("-{number}");
+            let start: String = name.chars().take(max_length.saturating_sub(suffix.len())).collect();
+            start.trim_end_matches('-').to_owned() + &suffix
+        });
+        let free = core::iter::once(name.clone()).chain(numbered).find(|candidate| is_free(candidate));
+        taken.extend(free);
+    }
+    taken
 }
 
 /// Returns a YAML document; its lines may be long only where they cannot be wrapped.
@@ -93,8 +110,13 @@ mod tests {
         assert_eq!(yaml_quoted(hostile), r#""a'\" $(x)${y}\\""#);
         assert_eq!(nix_quoted(hostile), r#""a'\" $(x)\${y}\\""#);
         assert_eq!(shell_quoted(hostile), r#"'a'\''" $(x)${y}\'"#);
-        for (name, expected) in [("fe80::1%eth0", "fe80--1-eth0"), ("../x", "-.-x"), ("", "host"), ("a.b", "a.b")] {
+        for (name, expected) in
+            [("fe80::1%eth0", "fe80--1-eth0"), ("../x", "_.-x"), ("-rf", "_rf"), ("", "host"), ("a.b", "a.b")]
+        {
             assert_eq!(file_name(name), expected);
         }
+        let names = ["a-b", "A-b", "c", "a-b", "a-b-2"].map(str::to_owned);
+        assert_eq!(unique_names(names.clone().into_iter(), 63), ["a-b", "A-b-2", "c", "a-b-3", "a-b-2-2"]);
+        assert_eq!(unique_names(names.into_iter(), 4), ["a-b", "A-2", "c", "a-3", "a-b-2"]);
     }
 }

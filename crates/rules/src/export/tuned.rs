@@ -5,7 +5,7 @@ use core::fmt::Write;
 use linerate_model::change::{ChangeTarget, DeviceAttribute, HostChange, LinkAttribute};
 
 use super::text::one_line;
-use super::{ExportedFile, HostChanges, PlanFormat, by_interface};
+use super::{ExportedFile, HostChanges, PlanFormat, by_interface, sysfs};
 
 pub(super) const FORMAT: PlanFormat = PlanFormat {
     name: "tuned",
@@ -19,11 +19,12 @@ pub(super) const FORMAT: PlanFormat = PlanFormat {
 
 fn supports(change: &HostChange) -> Result<(), &'static str> {
     match &change.target {
+        _ if change.to.contains("${") => Err("tuned would evaluate its value"),
         ChangeTarget::Setting { .. }
         | ChangeTarget::Offload { .. }
         | ChangeTarget::Device { .. }
         | ChangeTarget::Link { attribute: LinkAttribute::Mtu | LinkAttribute::TransmitQueueLength, .. } => Ok(()),
-        ChangeTarget::File { path } if path.starts_with("/sys/") => Ok(()),
+        ChangeTarget::File { .. } if sysfs::line(change).is_some() => Ok(()),
         _ => Err("tuned has no plugin for it except scripts"),
     }
 }
