@@ -2,6 +2,7 @@
 
 use linerate_model::direction::Direction;
 use linerate_model::load::PhaseKind;
+use linerate_shape::back_ends::BackEndId;
 use linerate_shape::link::Framing;
 use linerate_shape::policy::TrafficImportance;
 use serde::{Deserialize, Serialize};
@@ -27,8 +28,8 @@ pub struct ShaperDocument {
     pub outcome: ShaperOutcome,
     /// Number of the change set (`linerate rollback --list`); `null` where nothing was changed.
     pub changes: Option<u64>,
-    /// Back end: `cake`, `htb+fq_codel`, …
-    pub back_end: String,
+    /// Back end.
+    pub back_end: BackEndId,
     /// Preferred back ends that were rejected, with the reason.
     pub rejected: Vec<RejectedBackEnd>,
     /// Access link.
@@ -71,7 +72,7 @@ pub enum ShaperOutcome {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RejectedBackEnd {
     /// Back end.
-    pub back_end: String,
+    pub back_end: BackEndId,
     /// Reason.
     pub reason: String,
 }

@@ -1,6 +1,8 @@
 //! Document of `linerate shape status --json`: present state of the shapers of this host.
 
 use linerate_model::direction::Direction;
+use linerate_shape::back_ends::BackEndId;
+use linerate_shape::policy::TrafficImportance;
 use serde::{Deserialize, Serialize};
 
 /// Version of this document's schema.
@@ -26,8 +28,8 @@ pub struct ShaperStatusDocument {
 pub struct ShaperStatus {
     /// Interface.
     pub device: String,
-    /// Back end.
-    pub back_end: String,
+    /// Back end; `null` where its record is lost.
+    pub back_end: Option<BackEndId>,
     /// Arguments of `linerate shape` for the same shaper.
     pub arguments: Vec<String>,
     /// Number of its change set (`linerate rollback --list`).
@@ -66,8 +68,8 @@ pub struct DirectionStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClassStatus {
-    /// Name: `interactive`, `default`, `bulk`, or `all`.
-    pub name: String,
+    /// Name.
+    pub name: ShaperClassName,
     /// Rate that left the class.
     pub carried_bits_per_second: f64,
     /// Bytes in the queue.
@@ -82,4 +84,51 @@ pub struct ClassStatus {
     pub marked: Option<u64>,
     /// Packets dropped during the interval.
     pub dropped_now: u64,
+}
+
+/// Classes of a shaper: the classes of importance, or CAKE's tins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ShaperClassName {
+    /// All traffic: the shaper has no classes.
+    All,
+    /// Interactive traffic.
+    Interactive,
+    /// Traffic without a rule.
+    Default,
+    /// Background traffic; also CAKE's lowest tin.
+    Bulk,
+    /// CAKE's tin of unmarked traffic.
+    BestEffort,
+    /// CAKE's tin of streaming.
+    Video,
+    /// CAKE's tin of speech.
+    Voice,
+}
+
+impl ShaperClassName {
+    /// Display name; of tins as in `tc -s qdisc`.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Interactive => "interactive",
+            Self::Default => "default",
+            Self::Bulk => "bulk",
+            Self::BestEffort => "best effort",
+            Self::Video => "video",
+            Self::Voice => "voice",
+        }
+    }
+}
+
+impl From<TrafficImportance> for ShaperClassName {
+    fn from(importance: TrafficImportance) -> Self {
+        match importance {
+            TrafficImportance::Interactive => Self::Interactive,
+            TrafficImportance::Default => Self::Default,
+            TrafficImportance::Bulk => Self::Bulk,
+        }
+    }
 }

@@ -2,11 +2,13 @@
 
 use core::fmt;
 
+use crate::back_ends::BackEndId;
+
 /// Refusal of a back end, with its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShaperRefusal {
-    /// Id of the back end; `None` before one was considered.
-    pub back_end: Option<&'static str>,
+    /// Back end; `None` before one was considered.
+    pub back_end: Option<BackEndId>,
     /// Reason with the kernel's message, as a phrase without a full stop.
     pub reason: String,
     /// Remedy, as a phrase without a full stop.

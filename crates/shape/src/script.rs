@@ -5,7 +5,6 @@ use linerate_model::direction::Direction;
 
 use linerate_units::display;
 
-use crate::back_ends::by_id;
 use crate::link::AccessLink;
 use crate::plan::{AggregatedPackets, PlanCommand, PlannedObject, ShaperPlan, TcParent};
 
@@ -60,10 +59,9 @@ fn head(plan: &ShaperPlan, line: &AccessLink) -> String {
     let rate = |direction| line.rate(direction).map_or("unchanged".to_owned(), display::rate);
     let (up, down) = (rate(Direction::Up), rate(Direction::Down));
     comment(&mut text, &format!("Shapes {}: {up} up, {down} down, with {}.", plan.device, plan.back_end));
-    if let Some(back_end) = by_id(plan.back_end) {
-        comment(&mut text, back_end.explanation);
-        comment(&mut text, &format!("Source: {}.", back_end.citation));
-    }
+    let back_end = plan.back_end.back_end();
+    comment(&mut text, back_end.explanation);
+    comment(&mut text, &format!("Source: {}.", back_end.citation));
     for entry in &plan.prediction.classes {
         let (direction, class) = (entry.load.name(), entry.importance.name());
         comment(&mut text, &format!("Expected while {direction} is full, {class}: {}.", entry.arithmetic));

@@ -300,7 +300,7 @@ impl TestBed {
 mod tests {
     use std::collections::BTreeSet;
 
-    use linerate_shape::back_ends::by_id;
+    use linerate_shape::back_ends::BackEndId;
 
     use super::*;
 
@@ -309,7 +309,7 @@ mod tests {
         let names: BTreeSet<_> = BEDS.iter().map(|bed| bed.name).collect();
         assert_eq!(names.len(), BEDS.len());
         for bed in BEDS {
-            assert!(bed.back_ends.iter().all(|id| *id == "none" || by_id(id).is_some()), "{}", bed.name);
+            assert!(bed.back_ends.iter().all(|id| *id == "none" || BackEndId::from_name(id).is_some()), "{}", bed.name);
             assert!(!bed.cases.is_empty() && bed.durations.1 > 0 && bed.flows > 0, "{}", bed.name);
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use linerate_shape::back_ends::{DeviceProperties, PlanInputs};
+use linerate_shape::back_ends::{BackEndId, DeviceProperties, PlanInputs};
 use linerate_shape::capability::{KernelCapabilities, choose};
 use linerate_shape::link::{AccessLink, parse_keywords};
 use linerate_shape::plan::ShaperPlan;
@@ -153,7 +153,8 @@ pub(super) fn plan(bed: &TestBed, back_end: &str) -> Result<Option<(AccessLink, 
     let device = DeviceProperties::ethernet("eth0");
     let (policy, capabilities) = (TrafficPolicy::default(), KernelCapabilities::all_features());
     let inputs = PlanInputs { line: &line, policy: &policy, capabilities: &capabilities, device: &device };
-    let choice = choose(&inputs, Some(back_end)).map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
+    let id = BackEndId::from_name(back_end).ok_or_else(|| anyhow::anyhow!("unknown back end {back_end}"))?;
+    let choice = choose(&inputs, Some(id)).map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
     Ok(Some((line, choice.plan)))
 }
 

@@ -5,7 +5,7 @@ use linerate_analysis::statistics::ComparisonVerdict;
 use linerate_model::address_family::AddressFamily;
 use linerate_model::diagnosis::Confidence;
 use linerate_model::direction::Direction;
-use linerate_shape::verify::{DelayOrigin, FindingKind, PlanDifferenceKind};
+use linerate_shape::verify::{DelayOrigin, FigureName, FindingKind, PlanDifferenceKind};
 use serde::{Deserialize, Serialize};
 
 use crate::run::FigureUnit;
@@ -204,7 +204,7 @@ pub struct VerificationFinding {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VerificationFigure {
     /// Name.
-    pub name: String,
+    pub name: FigureName,
     /// Value.
     pub value: f64,
     /// Unit.

@@ -149,7 +149,7 @@ pub fn set_up(
     let device = recorded.device.clone();
     let (store, host) = (ChangeStore::from_environment()?, RealHost);
     let guard = RollbackGuard::Program(own_program()?);
-    let found = match trials::capabilities(recorded.line.back_end.as_deref()) {
+    let found = match trials::capabilities(recorded.line.back_end) {
         // A plan is something to look at for whoever may not carry it out, too.
         Err(error) if request.dry_run => {
             let text = format!("{}; this is the plan for a kernel that has everything", error.text);
@@ -418,7 +418,7 @@ impl<'a> ShapingCourse<'a> {
         let again = || -> Result<(), ShapeError> {
             let guard = RollbackGuard::Program(own_program()?);
             let facts = facts(&recorded.device)?;
-            let found = trials::capabilities(recorded.line.back_end.as_deref())?;
+            let found = trials::capabilities(recorded.line.back_end)?;
             let mtu = recorded.line.route_mtu;
             let mut old = Shaper::plan((self.store, self.host, guard), recorded, facts, found)?;
             if let Some(mtu) = mtu {

@@ -51,10 +51,8 @@ pub fn of(
         arguments: recorded.arguments(),
         outcome: became.outcome,
         changes: became.changes,
-        back_end: plan.back_end.to_owned(),
-        rejected: rejected
-            .map(|one| RejectedBackEnd { back_end: one.back_end.to_owned(), reason: one.reason.clone() })
-            .collect(),
+        back_end: plan.back_end,
+        rejected: rejected.map(|one| RejectedBackEnd { back_end: one.back_end, reason: one.reason.clone() }).collect(),
         link: link_description(line),
         receiving: receiving(&plan.receiving),
         steps: steps(plan),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_shape::back_ends::BACK_ENDS;
+use linerate_shape::back_ends::BackEndId;
 use linerate_shape::link::{AccessLink, Framing, KEYWORDS, LinkLayer, parse_keywords};
 use linerate_shape::policy::{FairnessUnit, TrafficImportance, TrafficPolicy, TrafficRule};
 use linerate_units::{BitRate, ByteCount, Mtu, parse};
@@ -17,7 +17,7 @@ pub struct LineRequest {
     /// Rate to which what it receives is held
     pub down: Option<BitRate>,
     /// Shaper to use, instead of the best that this kernel has
-    pub back_end: Option<String>,
+    pub back_end: Option<BackEndId>,
     /// Link-layer overhead preset (CAKE keywords): pppoe-ptm, pppoe-llcsnap, bridged-ptm, docsis, ethernet, …; with
     /// `,ether-vlan` behind it where packets have a VLAN's tag
     pub link_layer: Option<String>,
@@ -121,8 +121,8 @@ impl LineRequest {
                 pair(name, whole_bits(rate.bits_per_second()));
             }
         }
-        if let Some(back_end) = &self.back_end {
-            pair("back-end", back_end.clone());
+        if let Some(back_end) = self.back_end {
+            pair("back-end", back_end.name().to_owned());
         }
         if let Some(name) = &self.link_layer {
             pair("link-layer", name.clone());
@@ -229,10 +229,8 @@ pub fn overhead(text: &str) -> Result<ByteCount, String> {
 }
 
 /// Reads the name of a back end.
-pub fn back_end(text: &str) -> Result<String, String> {
-    let names = || BACK_ENDS.iter().map(|one| one.id).collect::<Vec<_>>().join(", ");
-    let known = linerate_shape::back_ends::by_id(text).map(|one| one.id.to_owned());
-    known.ok_or_else(|| format!("there are {}", names()))
+pub fn back_end(text: &str) -> Result<BackEndId, String> {
+    BackEndId::from_name(text).ok_or_else(|| format!("there are {}", BackEndId::names()))
 }
 
 /// Reads the keywords of a link layer.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use linerate_change::{ChangeId, ChangePhase, ChangeSet, ChangeSetState, ChangeStore};
 use linerate_model::change::{ChangeTarget, intermediate_device};
+use linerate_shape::back_ends::BackEndId;
 use linerate_sys::host_access::{HostAccess, InterfaceLocation, RealHost};
 use linerate_sys::traffic_control;
 use linerate_sys::whole_file::{self, FileMode};
@@ -27,7 +28,7 @@ pub(crate) struct ActiveShaper {
     /// Recorded arguments; `None` when they are lost.
     pub(crate) recorded: Option<RecordedShaper>,
     /// Chosen back end.
-    pub(crate) back_end: Option<String>,
+    pub(crate) back_end: Option<BackEndId>,
 }
 
 /// Record stored with a journal.
@@ -35,7 +36,7 @@ pub(crate) struct ActiveShaper {
 struct ShaperRecord {
     schema: u32,
     words: Vec<String>,
-    back_end: String,
+    back_end: BackEndId,
 }
 
 fn path(store: &ChangeStore, id: ChangeId) -> PathBuf {
@@ -47,9 +48,9 @@ pub(crate) fn keep(
     store: &ChangeStore,
     id: ChangeId,
     recorded: &RecordedShaper,
-    back_end: &str,
+    back_end: BackEndId,
 ) -> Result<(), ShapeError> {
-    let note = ShaperRecord { schema: 1, words: recorded.arguments(), back_end: back_end.to_owned() };
+    let note = ShaperRecord { schema: 1, words: recorded.arguments(), back_end };
     let path = path(store, id);
     let text = serde_json::to_string(&note).map_err(|cause| ShapeError::impossible(cause.to_string()))?;
     if let Some(directory) = path.parent() {

@@ -66,7 +66,7 @@ impl<'a> Shaper<'a> {
     ) -> Result<Self, ShapeError> {
         let (line, policy) = (recorded.line.link(facts.mtu), recorded.line.policy());
         let inputs = PlanInputs { line: &line, policy: &policy, capabilities: &capabilities, device: &facts };
-        let choice = choose(&inputs, recorded.line.back_end.as_deref())
+        let choice = choose(&inputs, recorded.line.back_end)
             .map_err(|refusal| ShapeError::impossible(format!("cannot shape {}: {refusal}", facts.name)))?;
         let besides = Vec::new();
         Ok(Self {
@@ -100,8 +100,8 @@ impl<'a> Shaper<'a> {
             return Err(ShapeError::impossible(text).with_advice("`linerate shape DEV off` still removes it"));
         };
         let mut planned = recorded.clone();
-        planned.line.back_end = standing.back_end.clone().or(planned.line.back_end);
-        let found = trials::capabilities(planned.line.back_end.as_deref())?;
+        planned.line.back_end = standing.back_end.or(planned.line.back_end);
+        let found = trials::capabilities(planned.line.back_end)?;
         let facts = DeviceProperties { intermediate: standing.intermediate.clone(), ..facts(device)? };
         let shaper = Self::plan(host, planned, facts, found)?;
         Ok(Self { recorded: recorded.clone(), is_up: true, kept: Some(standing.set.id), was_kept: true, ..shaper })
@@ -155,7 +155,7 @@ impl<'a> Shaper<'a> {
             device: &self.facts,
         };
         let standing = self.is_up.then_some(self.choice.back_end.id);
-        let wanted = standing.or(self.recorded.line.back_end.as_deref());
+        let wanted = standing.or(self.recorded.line.back_end);
         let choice = choose(&inputs, wanted).map_err(|refusal| ShapeError::impossible(refusal.to_string()))?;
         let rejected =
             if standing.is_some() { core::mem::take(&mut self.choice.rejected) } else { choice.rejected.clone() };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_shape::back_ends;
+use linerate_shape::back_ends::BackEndId;
 use linerate_shape::capability::{FeatureProbe, KernelCapabilities, KernelFeature, probes};
 use linerate_sys::{command, iproute2, traffic_control};
 
@@ -12,8 +12,8 @@ use super::error::{ShapeError, ShapeErrorKind};
 const TC_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Probes every feature once; for a named back end, only the queueing disciplines that it needs.
-pub(crate) fn capabilities(wanted: Option<&str>) -> Result<KernelCapabilities, ShapeError> {
-    let needs = wanted.and_then(back_ends::by_id).map(|back_end| back_end.needs);
+pub(crate) fn capabilities(wanted: Option<BackEndId>) -> Result<KernelCapabilities, ShapeError> {
+    let needs = wanted.map(|id| id.back_end().needs);
     run_probes(probes().into_iter().filter(|probe| is_needed(probe.feature, needs)))
 }
 

@@ -10,7 +10,7 @@ use linerate_units::BitRate;
 
 use super::builder::DirectionBuilder;
 use super::classify::{self, ROOT};
-use super::{BackEnd, PlanInputs, builder, htb_fq_codel, sizes};
+use super::{BackEnd, BackEndId, PlanInputs, builder, htb_fq_codel, sizes};
 use crate::capability::KernelFeature;
 use crate::link::{AccessLink, LinkLayer};
 use crate::plan::{FilterTarget, ShaperPlan, TcParent};
@@ -18,7 +18,7 @@ use crate::policy::{FairnessUnit, TrafficImportance};
 use crate::prediction::ShaperTurn;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
-    id: "cake",
+    id: BackEndId::Cake,
     title: "CAKE: shaper, queue per flow and fairness between hosts in one",
     explanation: "One queueing discipline that shapes with link-layer compensation, keeps a short queue for each flow, \
                   shares between hosts and splits aggregated packets. Interactive traffic needs no filter: a sparse \

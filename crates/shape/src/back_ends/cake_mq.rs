@@ -1,12 +1,12 @@
 //! CAKE on each transmit queue, one rate for all.
 
-use super::{BackEnd, PlanInputs, builder, cake};
+use super::{BackEnd, BackEndId, PlanInputs, builder, cake};
 use crate::capability::KernelFeature;
 use crate::plan::ShaperPlan;
 use linerate_model::direction::Direction;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
-    id: "cake_mq",
+    id: BackEndId::CakeMq,
     title: "CAKE on each transmit queue, with one rate for all of them",
     explanation: "One CAKE per transmit queue of the interface, each on its own processor, with a common rate. \
                   Received packets pass an intermediate device, which has one queue and plain CAKE. Since Linux 7.0.",

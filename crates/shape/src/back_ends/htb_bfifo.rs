@@ -8,14 +8,14 @@ use linerate_units::BitRate;
 use super::builder::DirectionBuilder;
 use super::classify::{self, PLAIN_IPV4, ROOT};
 use super::htb_tree::{self, LINK_CLASS, LeafQueue, tier_class};
-use super::{BackEnd, PlanInputs, builder, sizes};
+use super::{BackEnd, BackEndId, PlanInputs, builder, sizes};
 use crate::capability::KernelFeature;
 use crate::plan::{FilterProtocol, FilterTarget, PlannedClass, QdiscHandle, ShaperPlan, TcParent};
 use crate::policy::{PortTransport, TrafficImportance};
 use crate::prediction::ShaperTurn;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
-    id: "htb+bfifo",
+    id: BackEndId::HtbBfifo,
     title: "HTB with 64 short queues, selected by a flow's port",
     explanation: "For kernels that have only HTB. Between the interactive and the bulk class are 64 leaves of 20 ms \
                   each; a hash table of u32 picks one by the higher of a flow's ports, the one that differs between \

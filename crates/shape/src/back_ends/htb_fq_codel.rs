@@ -7,12 +7,12 @@ use linerate_units::BitRate;
 
 use super::builder::{DirectionBuilder, OWN_PACKETS};
 use super::htb_tree::{self, LeafQueue};
-use super::{BackEnd, PlanInputs, builder, sizes};
+use super::{BackEnd, BackEndId, PlanInputs, builder, sizes};
 use crate::capability::KernelFeature;
 use crate::plan::ShaperPlan;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
-    id: "htb+fq_codel",
+    id: BackEndId::HtbFqCodel,
     title: "HTB with four classes, each with short per-flow queues",
     explanation: "HTB shapes to the rate and lets interactive traffic pass at once, up to a third of it. In each class \
                   fq_codel keeps a queue for each flow, prioritises sparse flows, and drops or marks early in those \

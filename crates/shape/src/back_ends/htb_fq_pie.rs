@@ -7,12 +7,12 @@ use linerate_units::BitRate;
 
 use super::builder::{DirectionBuilder, OWN_PACKETS};
 use super::htb_tree::{self, LeafQueue};
-use super::{BackEnd, PlanInputs, builder, sizes};
+use super::{BackEnd, BackEndId, PlanInputs, builder, sizes};
 use crate::capability::KernelFeature;
 use crate::plan::ShaperPlan;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
-    id: "htb+fq_pie",
+    id: BackEndId::HtbFqPie,
     title: "HTB with four classes, each with per-flow queues kept short by PIE",
     explanation: "As htb+fq_codel, with PIE instead of CoDel in each flow's queue. PIE's target is 15 ms instead of 5, \
                   and it reacts more slowly; chosen where fq_codel is missing. Linux has it since 5.6.",

@@ -7,12 +7,12 @@ use linerate_units::BitRate;
 
 use super::builder::{DirectionBuilder, OWN_PACKETS};
 use super::htb_tree::{self, LeafQueue};
-use super::{BackEnd, PlanInputs, builder, sizes};
+use super::{BackEnd, BackEndId, PlanInputs, builder, sizes};
 use crate::capability::KernelFeature;
 use crate::plan::ShaperPlan;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
-    id: "htb+sfq",
+    id: BackEndId::HtbSfq,
     title: "HTB with four classes and SFQ leaves: the LARTC conditioner, corrected",
     explanation: "LARTC's tree without its flaws: IPv6 like IPv4; acknowledgements detected by their empty payload \
                   instead of a length below 64; codepoints compared without the ECN bits; guarantees that add up to \

@@ -7,13 +7,13 @@ use super::builder::DirectionBuilder;
 use super::classify::ROOT;
 use super::htb_tree::{LINK_CLASS, tier_class};
 use super::lartc_htb::{NOTE, filters, from_kilobits, kilobits, leaves, police, predict};
-use super::{BackEnd, PlanInputs};
+use super::{BackEnd, BackEndId, PlanInputs};
 use crate::capability::KernelFeature;
 use crate::plan::{FilterProtocol, FilterTarget, PlannedClass, QdiscHandle, ShaperPlan, TcParent, arguments};
 use crate::policy::TrafficImportance;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
-    id: "lartc-cbq",
+    id: BackEndId::LartcCbq,
     title: "the LARTC conditioner of 2002 with CBQ, unchanged, for kernels that have it",
     explanation: "The original for kernels without HTB. CBQ left Linux in 6.3, and the stable kernels with 6.1.80, \
                   5.15.150 and 5.10.211: there it is refused; use lartc-htb or htb+sfq instead. A script for an old \

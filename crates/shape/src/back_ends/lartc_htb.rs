@@ -8,7 +8,7 @@ use linerate_units::BitRate;
 use super::builder::{DirectionBuilder, OWN_PACKETS};
 use super::classify::ROOT;
 use super::htb_tree::{LINK_CLASS, tier_class};
-use super::{BackEnd, PlanInputs};
+use super::{BackEnd, BackEndId, PlanInputs};
 use crate::capability::KernelFeature;
 use crate::plan::{
     FilterProtocol, FilterTarget, IngressControl, PlannedClass, QdiscHandle, ShaperPlan, TcParent, arguments,
@@ -17,7 +17,7 @@ use crate::policy::TrafficImportance;
 use crate::prediction::ShaperTurn;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
-    id: "lartc-htb",
+    id: BackEndId::LartcHtb,
     title: "the LARTC conditioner of 2002 with HTB, unchanged",
     explanation: "The original script, for comparison: two classes with SFQ, IPv4's minimise-delay, ICMP and short \
                   acknowledgements first, and a policer with a bucket of 10 kB. It does not know IPv6, lets 6 kB pass at \

@@ -9,6 +9,7 @@ mod htb_fq_codel;
 mod htb_fq_pie;
 mod htb_sfq;
 mod htb_tree;
+mod id;
 mod ingress;
 mod lartc_cbq;
 mod lartc_htb;
@@ -25,6 +26,8 @@ use crate::plan::{ShaperPlan, intermediate_device};
 use crate::policy::TrafficPolicy;
 use crate::prediction::PredictedDelays;
 use crate::refusal::ShaperRefusal;
+
+pub use id::BackEndId;
 
 /// Properties of the interface to shape.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,8 +103,8 @@ impl PlanInputs<'_> {
 /// A back end.
 #[derive(Debug)]
 pub struct BackEnd {
-    /// Name on the command line: `cake`, `htb+fq_codel`, …
-    pub id: &'static str,
+    /// Identifier.
+    pub id: BackEndId,
     /// Title: one line without a full stop.
     pub title: &'static str,
     /// Method and purpose, in some sentences.
@@ -168,9 +171,3 @@ pub static BACK_ENDS: &[&BackEnd] = &[
     &lartc_htb::BACK_END,
     &lartc_cbq::BACK_END,
 ];
-
-/// Finds the back end with this name.
-#[must_use]
-pub fn by_id(id: &str) -> Option<&'static BackEnd> {
-    BACK_ENDS.iter().copied().find(|back_end| back_end.id == id)
-}

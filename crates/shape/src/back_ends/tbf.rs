@@ -4,14 +4,14 @@ use linerate_units::BitRate;
 
 use super::builder::DirectionBuilder;
 use super::classify::ROOT;
-use super::{BackEnd, PlanInputs, builder, htb_tree, sizes};
+use super::{BackEnd, BackEndId, PlanInputs, builder, htb_tree, sizes};
 use crate::capability::KernelFeature;
 use crate::plan::{ShaperPlan, TcParent};
 use crate::policy::TrafficImportance;
 use crate::prediction::ShaperTurn;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
-    id: "tbf",
+    id: BackEndId::Tbf,
     title: "a token bucket with one short queue for everything",
     explanation: "The last resort: it shapes to the rate and keeps its only queue at 20 ms or four packets. Nothing is \
                   prioritised and flows are not separated, but the modem's queue of seconds is avoided.",

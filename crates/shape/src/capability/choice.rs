@@ -1,6 +1,6 @@
 //! Choice of a back end.
 
-use crate::back_ends::{BACK_ENDS, BackEnd, PlanInputs, by_id};
+use crate::back_ends::{BACK_ENDS, BackEnd, BackEndId, PlanInputs};
 use crate::plan::ShaperPlan;
 use crate::refusal::ShaperRefusal;
 
@@ -18,21 +18,17 @@ pub struct ChosenBackEnd {
 /// Rejected back end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackEndRejection {
-    /// Id of the back end.
-    pub back_end: &'static str,
+    /// Back end.
+    pub back_end: BackEndId,
     /// Reason, as a phrase without a full stop.
     pub reason: String,
 }
 
 /// Chooses the first available back end, or the requested one. Availability is decided by probes, never by the kernel's
 /// version.
-pub fn choose(inputs: &PlanInputs<'_>, wanted: Option<&str>) -> Result<ChosenBackEnd, ShaperRefusal> {
+pub fn choose(inputs: &PlanInputs<'_>, wanted: Option<BackEndId>) -> Result<ChosenBackEnd, ShaperRefusal> {
     if let Some(id) = wanted {
-        let back_end = by_id(id).ok_or_else(|| ShaperRefusal {
-            back_end: None,
-            reason: format!("unknown back end '{id}'"),
-            way_out: format!("expected one of: {}", BACK_ENDS.iter().map(|one| one.id).collect::<Vec<_>>().join(", ")),
-        })?;
+        let back_end = id.back_end();
         return back_end.plan(inputs).map(|plan| ChosenBackEnd { back_end, plan, rejected: vec![] });
     }
     let mut rejected = Vec::new();

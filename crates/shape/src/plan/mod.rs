@@ -12,6 +12,7 @@ pub use self::changes::changes;
 pub use self::command::PlanCommand;
 pub(crate) use self::command::arguments;
 pub use self::handle::QdiscHandle;
+use crate::back_ends::BackEndId;
 use crate::policy::TrafficImportance;
 use crate::prediction::{ClassBehaviour, PredictedDelays};
 
@@ -21,8 +22,8 @@ use crate::prediction::{ClassBehaviour, PredictedDelays};
 /// usual route, and from then on their intermediate device is up and shaped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShaperPlan {
-    /// Back end of the plan: an id of [`BACK_ENDS`](crate::back_ends::BACK_ENDS).
-    pub back_end: &'static str,
+    /// Back end of the plan.
+    pub back_end: BackEndId,
     /// Interface.
     pub device: String,
     /// Intermediate device for received packets; `None` without one.
@@ -222,7 +223,7 @@ impl AggregatedPackets {
 
 impl ShaperPlan {
     /// Creates a plan without steps.
-    pub(crate) fn empty(back_end: &'static str, device: &str) -> Self {
+    pub(crate) fn empty(back_end: BackEndId, device: &str) -> Self {
         Self {
             back_end,
             device: device.to_owned(),

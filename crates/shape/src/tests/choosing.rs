@@ -3,12 +3,12 @@
 use linerate_units::Ratio;
 
 use super::{device, line, own_policy, plan_with, without};
-use crate::back_ends::{DeviceProperties, PlanInputs, by_id};
+use crate::back_ends::{BackEndId, DeviceProperties, PlanInputs};
 use crate::capability::{FeatureSupport, KernelCapabilities, KernelFeature, choose};
 use crate::plan::{FilterTarget, IngressControl};
 use crate::policy::TrafficPolicy;
 
-fn chosen(capabilities: &KernelCapabilities, device: &DeviceProperties, policy: &TrafficPolicy) -> &'static str {
+fn chosen(capabilities: &KernelCapabilities, device: &DeviceProperties, policy: &TrafficPolicy) -> BackEndId {
     let usual = line(10e3, 50e3);
     choose(&PlanInputs { line: &usual, policy, capabilities, device }, None).expect("a back end").back_end.id
 }
@@ -29,14 +29,14 @@ fn kernel(disciplines: &[&str]) -> KernelCapabilities {
 #[test]
 fn the_table_of_kernels() {
     let policy = TrafficPolicy::default();
-    let rows: [(&[&str], &str); 7] = [
-        (&["cake_mq", "cake", "htb", "fq_codel"], "cake_mq"),
-        (&["cake", "htb", "fq_codel"], "cake"),
-        (&["htb", "fq_codel", "fq_pie", "sfq"], "htb+fq_codel"),
-        (&["htb", "fq_pie", "sfq"], "htb+fq_pie"),
-        (&["htb", "sfq", "bfifo"], "htb+sfq"),
-        (&["htb", "tbf", "bfifo", "pfifo"], "htb+bfifo"),
-        (&["tbf", "cbq", "sfq"], "tbf"),
+    let rows: [(&[&str], BackEndId); 7] = [
+        (&["cake_mq", "cake", "htb", "fq_codel"], BackEndId::CakeMq),
+        (&["cake", "htb", "fq_codel"], BackEndId::Cake),
+        (&["htb", "fq_codel", "fq_pie", "sfq"], BackEndId::HtbFqCodel),
+        (&["htb", "fq_pie", "sfq"], BackEndId::HtbFqPie),
+        (&["htb", "sfq", "bfifo"], BackEndId::HtbSfq),
+        (&["htb", "tbf", "bfifo", "pfifo"], BackEndId::HtbBfifo),
+        (&["tbf", "cbq", "sfq"], BackEndId::Tbf),
     ];
     for (disciplines, expected) in rows {
         assert_eq!(chosen(&kernel(disciplines), &device(), &policy), expected, "{disciplines:?}");
@@ -52,20 +52,20 @@ fn the_table_of_kernels() {
 fn reasons_against_cake() {
     let everything = KernelCapabilities::all_features();
     let one_queue = DeviceProperties { transmit_queues: Some(1), ..device() };
-    assert_eq!(chosen(&everything, &one_queue, &TrafficPolicy::default()), "cake");
+    assert_eq!(chosen(&everything, &one_queue, &TrafficPolicy::default()), BackEndId::Cake);
     let busy = DeviceProperties { busiest_processor: Ratio::from_percent(97.0), ..device() };
-    assert_eq!(chosen(&everything, &busy, &TrafficPolicy::default()), "htb+fq_codel");
-    assert_eq!(chosen(&everything, &device(), &own_policy()), "cake");
+    assert_eq!(chosen(&everything, &busy, &TrafficPolicy::default()), BackEndId::HtbFqCodel);
+    assert_eq!(chosen(&everything, &device(), &own_policy()), BackEndId::Cake);
     // Slow in one direction is slow, unless the better back end is unavailable.
     let (slow, usual) = (line(220.0, 850.0), TrafficPolicy::default());
     let on_slow = |capabilities: &KernelCapabilities| {
         let inputs = PlanInputs { line: &slow, policy: &usual, capabilities, device: &one_queue };
         choose(&inputs, None).expect("a back end").back_end.id
     };
-    assert_eq!(on_slow(&everything), "htb+fq_codel");
-    assert_eq!(on_slow(&without(KernelFeature::Discipline("fq_codel"))), "cake");
-    assert_eq!(on_slow(&without(KernelFeature::Filter("u32"))), "cake");
-    assert_eq!(chosen(&without(KernelFeature::Action("skbedit")), &device(), &own_policy()), "htb+fq_codel");
+    assert_eq!(on_slow(&everything), BackEndId::HtbFqCodel);
+    assert_eq!(on_slow(&without(KernelFeature::Discipline("fq_codel"))), BackEndId::Cake);
+    assert_eq!(on_slow(&without(KernelFeature::Filter("u32"))), BackEndId::Cake);
+    assert_eq!(chosen(&without(KernelFeature::Action("skbedit")), &device(), &own_policy()), BackEndId::HtbFqCodel);
 }
 
 #[test]
@@ -73,11 +73,11 @@ fn requests_by_name() {
     let (usual, policy) = (line(10e3, 0.0), TrafficPolicy::default());
     let capabilities = without(KernelFeature::Discipline("cbq"));
     let inputs = PlanInputs { line: &usual, policy: &policy, capabilities: &capabilities, device: &device() };
-    assert_eq!(choose(&inputs, Some("tbf")).expect("available").back_end.id, "tbf");
-    let refusal = choose(&inputs, Some("lartc-cbq")).expect_err("no CBQ");
+    assert_eq!(choose(&inputs, Some(BackEndId::Tbf)).expect("available").back_end.id, BackEndId::Tbf);
+    let refusal = choose(&inputs, Some(BackEndId::LartcCbq)).expect_err("no CBQ");
     assert!(refusal.way_out.contains("6.3") && refusal.way_out.contains("lartc-htb"), "{refusal}");
-    let refusal = choose(&inputs, Some("wonder")).expect_err("unknown");
-    assert!(refusal.way_out.contains("htb+fq_codel"), "{refusal}");
+    assert_eq!(BackEndId::from_name("wonder"), None);
+    assert!(BackEndId::names().contains("htb+fq_codel"));
     let rejected = choose(&inputs, None).expect("a back end").rejected;
     assert!(rejected.iter().all(|one| !one.reason.is_empty()));
 }
@@ -86,7 +86,7 @@ fn requests_by_name() {
 #[test]
 fn received_packets_kernel_by_kernel() {
     let usual = line(1000.0, 8000.0);
-    let back_end = by_id("htb+fq_codel").expect("listed");
+    let back_end = BackEndId::HtbFqCodel.back_end();
     let plan = |capabilities: &KernelCapabilities| {
         plan_with(back_end, &usual, &TrafficPolicy::default(), capabilities).expect("a plan")
     };

@@ -4,7 +4,7 @@ use linerate_model::direction::Direction;
 use std::collections::BTreeSet;
 
 use super::{line, of_today, own_policy, plan, plan_with, without};
-use crate::back_ends::{BACK_ENDS, by_id};
+use crate::back_ends::{BACK_ENDS, BackEndId};
 use crate::capability::KernelCapabilities;
 use crate::plan::{FilterProtocol, FilterTarget, IngressControl, PlannedObject, QdiscHandle, ShaperPlan, TcParent};
 use crate::policy::{TrafficImportance, TrafficPolicy};
@@ -15,7 +15,9 @@ fn each_has_a_name_words_and_a_source() {
     let ids: BTreeSet<_> = BACK_ENDS.iter().map(|back_end| back_end.id).collect();
     assert_eq!(ids.len(), BACK_ENDS.len());
     for back_end in BACK_ENDS {
-        assert!(by_id(back_end.id).is_some_and(|found| found.id == back_end.id));
+        assert_eq!(back_end.id.back_end().id, back_end.id);
+        assert_eq!(BackEndId::from_name(back_end.id.name()), Some(back_end.id));
+        assert_eq!(serde_json::to_value(back_end.id).expect("serialises"), back_end.id.name());
         assert!(!back_end.title.is_empty() && !back_end.title.ends_with('.'), "{}", back_end.id);
         assert!(back_end.explanation.ends_with('.') && back_end.explanation.len() > 100, "{}", back_end.id);
         assert!(!back_end.explanation.contains("  "), "{}", back_end.id);
@@ -183,7 +185,7 @@ fn predictions_are_ordered() {
 /// `LARTC howto` §15.8.3 line by line, with its own rates.
 #[test]
 fn the_original_is_the_original() {
-    let plan = plan(by_id("lartc-htb").expect("listed"), &line(220.0, 800.0));
+    let plan = plan(BackEndId::LartcHtb.back_end(), &line(220.0, 800.0));
     let commands: Vec<_> = plan.steps.iter().map(|step| step.part.command().to_string()).collect();
     let expected = [
         "tc qdisc add dev eth0 root handle 1: htb default 20",

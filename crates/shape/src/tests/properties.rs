@@ -5,7 +5,7 @@ use linerate_units::{BitRate, ByteCount, Mtu};
 use proptest::prelude::*;
 
 use super::of_today;
-use crate::back_ends::{BackEnd, DeviceProperties, PlanInputs};
+use crate::back_ends::{BackEnd, BackEndId, DeviceProperties, PlanInputs};
 use crate::capability::KernelCapabilities;
 use crate::link::{AccessLink, Framing, LinkLayer};
 use crate::plan::{PlannedClass, QdiscHandle, ShaperPlan, TcParent, changes};
@@ -130,11 +130,11 @@ proptest! {
 #[test]
 fn another_back_end_is_no_change() {
     let usual = super::line(1000.0, 8000.0);
-    let of = |id| plan(crate::back_ends::by_id(id).expect("listed"), &usual);
-    assert_eq!(changes(&of("cake"), &of("tbf")), None);
-    assert_eq!(changes(&of("htb+sfq"), &of("htb+fq_codel")), None);
+    let of = |id: BackEndId| plan(id.back_end(), &usual);
+    assert_eq!(changes(&of(BackEndId::Cake), &of(BackEndId::Tbf)), None);
+    assert_eq!(changes(&of(BackEndId::HtbSfq), &of(BackEndId::HtbFqCodel)), None);
     let roots = |plan: &ShaperPlan| {
         plan.disciplines().filter(|one| one.parent == TcParent::At(QdiscHandle::class(1, 1))).count()
     };
-    assert_eq!(roots(&of("htb+sfq")), 0);
+    assert_eq!(roots(&of(BackEndId::HtbSfq)), 0);
 }

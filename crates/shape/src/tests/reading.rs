@@ -1,7 +1,7 @@
 //! Comparison of `tc` output with plans. The output is from iproute2 6.1 on Linux 6.12.
 
 use super::{line, plan};
-use crate::back_ends::by_id;
+use crate::back_ends::BackEndId;
 use crate::plan::{FilterTarget, QdiscHandle, ShaperPlan, TcParent};
 use crate::read_back::{
     FoundClass, FoundDiscipline, FoundFilter, FoundQueueing, QueueingFault, classes, compare, disciplines, filters,
@@ -43,8 +43,8 @@ fn standing(plan: &ShaperPlan) -> FoundQueueing {
     }
 }
 
-fn usual(id: &str) -> ShaperPlan {
-    plan(by_id(id).expect("listed"), &line(220.0, 850.0))
+fn usual(id: BackEndId) -> ShaperPlan {
+    plan(id.back_end(), &line(220.0, 850.0))
 }
 
 fn faults(plan: &ShaperPlan, standing: &FoundQueueing) -> Vec<QueueingFault> {
@@ -118,7 +118,7 @@ fn each_missing_object_is_found() {
 
 #[test]
 fn a_shaper_that_does_nothing_is_found() {
-    let plan = usual("cake");
+    let plan = usual(BackEndId::Cake);
     let mut changed = standing(&plan);
     changed.filters.clear();
     let found = compare(&plan, &changed);
@@ -142,7 +142,7 @@ fn a_shaper_that_does_nothing_is_found() {
 
 #[test]
 fn foreign_objects_are_found() {
-    let plan = usual("htb+fq_codel");
+    let plan = usual(BackEndId::HtbFqCodel);
     let mut more = standing(&plan);
     let (mut class, mut filter) = (more.classes[1].clone(), more.filters[0].clone());
     class.handle = QdiscHandle::class(1, 0x99);

@@ -6,7 +6,7 @@ use linerate_model::load::PhaseKind;
 use linerate_units::{BitRate, Ratio, display};
 
 use super::evidence::{PathMeasurement, PhaseMeasurement, PlanDifferenceKind, ShaperEvidence, loading_phase};
-use super::finding::{FindingFigure, FindingKind, ShaperFinding, direction_name};
+use super::finding::{FigureName, FindingFigure, FindingKind, ShaperFinding, direction_name};
 
 pub(super) const DIRECTIONS: [Direction; 2] = [Direction::Up, Direction::Down];
 
@@ -79,8 +79,8 @@ fn wrong_interface(evidence: &ShaperEvidence, shares: [Option<Ratio>; 2], found:
     let [up, down] = shares;
     found.push(
         ShaperFinding::new(FindingKind::WrongInterface, None, words)
-            .with_share("counted_up", up)
-            .with_share("counted_down", down),
+            .with_share(FigureName::CountedUp, up)
+            .with_share(FigureName::CountedDown, down),
     );
 }
 
@@ -97,7 +97,7 @@ fn check_bypass(evidence: &ShaperEvidence, direction: Direction, share: Option<R
     } else {
         bypassed(direction)
     };
-    found.push(finding.with_share("counted_by_the_tree", share));
+    found.push(finding.with_share(FigureName::CountedByTheTree, share));
 }
 
 fn missing_redirect(evidence: &ShaperEvidence) -> ShaperFinding {
@@ -140,7 +140,12 @@ fn goodput(evidence: &ShaperEvidence, direction: Direction, found: &mut Vec<Shap
             display::percent(floor)
         );
         let finding = ShaperFinding::new(FindingKind::GoodputBelowFloor, Some(direction), words);
-        found.push(finding.with_rate("before", before).with_rate("after", after).with_share("left", after / before));
+        found.push(
+            finding
+                .with_rate(FigureName::Before, before)
+                .with_rate(FigureName::After, after)
+                .with_share(FigureName::Left, after / before),
+        );
     }
     let Some(realised) = after / set else { return };
     // A link that never carried the set rate cannot realise it: the rate is above its capacity, which delays show.
@@ -153,7 +158,12 @@ fn goodput(evidence: &ShaperEvidence, direction: Direction, found: &mut Vec<Shap
             display::rate(set)
         );
         let finding = ShaperFinding::new(FindingKind::NotInControl, Some(direction), words);
-        found.push(finding.with_rate("set", set).with_rate("carried", after).with_share("realised", Some(realised)));
+        found.push(
+            finding
+                .with_rate(FigureName::Set, set)
+                .with_rate(FigureName::Carried, after)
+                .with_share(FigureName::Realised, Some(realised)),
+        );
     }
 }
 
@@ -178,9 +188,10 @@ fn swapped(evidence: &ShaperEvidence, found: &mut Vec<ShaperFinding>) {
         direction_name(slow),
         direction_name(slow)
     );
-    let finding =
-        ShaperFinding::new(FindingKind::RatesSwapped, None, words).with_rate("set_up", up).with_rate("set_down", down);
-    found.push(finding.with_rate("carried_by_the_faster", fast_after));
+    let finding = ShaperFinding::new(FindingKind::RatesSwapped, None, words)
+        .with_rate(FigureName::SetUp, up)
+        .with_rate(FigureName::SetDown, down);
+    found.push(finding.with_rate(FigureName::CarriedByTheFaster, fast_after));
 }
 
 /// True when a direction's leaves were empty; `None` when unknown.
@@ -213,7 +224,7 @@ fn contaminated(evidence: &ShaperEvidence, found: &mut Vec<ShaperFinding>) {
         direction_name(direction)
     );
     let finding = ShaperFinding::new(FindingKind::Contaminated, Some(direction), words);
-    found.push(finding.with_rate("others", seen.others).with_share("share", seen.share));
+    found.push(finding.with_rate(FigureName::Others, seen.others).with_share(FigureName::Share, seen.share));
 }
 
 fn contamination(
@@ -235,6 +246,6 @@ fn processor(evidence: &ShaperEvidence, found: &mut Vec<ShaperFinding>) {
     let words = "A processor was saturated by the shaper: a lighter queueing discipline or a lower rate may help.";
     found.push(
         ShaperFinding::new(FindingKind::ProcessorFull, None, words)
-            .with("busiest_processor", FindingFigure::Share(most)),
+            .with(FigureName::BusiestProcessor, FindingFigure::Share(most)),
     );
 }

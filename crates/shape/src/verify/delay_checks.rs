@@ -13,7 +13,7 @@ use linerate_units::{BitRate, Ratio, display};
 
 use super::counter_checks::{DIRECTIONS, idle_leaves, loaded};
 use super::evidence::{PathMeasurement, PhaseMeasurement, ShaperEvidence, loading_phase};
-use super::finding::{FindingFigure, FindingKind, ShaperFinding, direction_name};
+use super::finding::{FigureName, FindingFigure, FindingKind, ShaperFinding, direction_name};
 
 /// Loaded phases.
 pub(super) const LOADED_PHASES: [PhaseKind; 3] = [PhaseKind::Down, PhaseKind::Up, PhaseKind::Both];
@@ -82,7 +82,7 @@ fn check_gain(evidence: &ShaperEvidence, found: &mut Vec<ShaperFinding>) {
     };
     let finding = |kind, words: String| {
         let finding = ShaperFinding::new(kind, None, words);
-        finding.with_time("before", before.graded).with_time("after", after.graded)
+        finding.with_time(FigureName::Before, before.graded).with_time(FigureName::After, after.graded)
     };
     let both = format!("{} before, {} after", display::duration(before.graded), display::duration(after.graded));
     if LatencyGrade::of(before.graded) == LatencyGrade::APlus && after.graded <= before.graded + UNNOTICED {
@@ -166,10 +166,10 @@ fn check_rate_above_capacity(evidence: &ShaperEvidence, direction: Direction, fo
         display::duration(added)
     );
     let finding = ShaperFinding::new(FindingKind::RateAboveCapacity, Some(direction), words)
-        .with_rate("set", set)
-        .with_time("added", added);
+        .with_rate(FigureName::Set, set)
+        .with_time(FigureName::Added, added);
     found.push(match before {
-        Some(before) => finding.with_rate("carried_before", before),
+        Some(before) => finding.with_rate(FigureName::CarriedBefore, before),
         None => finding,
     });
 }
@@ -190,7 +190,7 @@ fn prediction(evidence: &ShaperEvidence, direction: Direction, found: &mut Vec<S
         display::duration(predicted)
     );
     let finding = ShaperFinding::new(FindingKind::PredictionMissed, Some(direction), words);
-    found.push(finding.with_time("predicted", predicted).with_time("measured", measured));
+    found.push(finding.with_time(FigureName::Predicted, predicted).with_time(FigureName::Measured, measured));
 }
 
 fn only_prioritised(evidence: &ShaperEvidence, found: &mut Vec<ShaperFinding>) {
@@ -215,7 +215,8 @@ fn only_prioritised(evidence: &ShaperEvidence, found: &mut Vec<ShaperFinding>) {
             display::duration(after.graded)
         );
         let finding = ShaperFinding::new(FindingKind::OnlyPrioritisedBetter, None, words);
-        found.push(finding.with_time("first", first_after.graded).with_time("others", after.graded));
+        found
+            .push(finding.with_time(FigureName::First, first_after.graded).with_time(FigureName::Others, after.graded));
         return;
     }
 }
@@ -239,7 +240,7 @@ fn ipv6(evidence: &ShaperEvidence, found: &mut Vec<ShaperFinding>) {
             display::duration(six.1)
         );
         let finding = ShaperFinding::new(FindingKind::Ipv6Unshaped, None, words);
-        found.push(finding.with_time("ipv4", four.1).with_time("ipv6", six.1));
+        found.push(finding.with_time(FigureName::Ipv4, four.1).with_time(FigureName::Ipv6, six.1));
         return;
     }
 }
@@ -259,7 +260,7 @@ fn drift(evidence: &ShaperEvidence, found: &mut Vec<ShaperFinding>) {
                 display::rate(second)
             );
             let finding = ShaperFinding::new(FindingKind::Drift, Some(direction), words);
-            found.push(finding.with_rate("first", first).with_rate("second", second));
+            found.push(finding.with_rate(FigureName::First, first).with_rate(FigureName::Second, second));
             return;
         }
     }
@@ -286,7 +287,7 @@ fn drift_of_delay(evidence: &ShaperEvidence, again: &PathMeasurement) -> Option<
         display::duration(comparison.after)
     );
     let finding = ShaperFinding::new(FindingKind::Drift, None, words);
-    Some(finding.with("difference", FindingFigure::Time(comparison.difference)))
+    Some(finding.with(FigureName::Difference, FindingFigure::Time(comparison.difference)))
 }
 
 /// Goodput of a measurement as a share of the set rate.

@@ -107,6 +107,53 @@ impl FindingKind {
     }
 }
 
+/// Declares the names of figures, each with its name in documents.
+macro_rules! figure_names {
+    ($($variant:ident $name:literal $doc:literal),* $(,)?) => {
+        /// Names of the figures of findings.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub enum FigureName {
+            $(#[doc = $doc] #[serde(rename = $name)] $variant,)*
+        }
+
+        impl FigureName {
+            /// Name in documents.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+        }
+    };
+}
+
+figure_names! {
+    Added "added" "Delay added under load.",
+    After "after" "Value with the shaper.",
+    Before "before" "Value without the shaper.",
+    BusiestProcessor "busiest_processor" "Utilisation of the busiest processor.",
+    Carried "carried" "Rate carried with the shaper.",
+    CarriedBefore "carried_before" "Rate carried without the shaper.",
+    CarriedByTheFaster "carried_by_the_faster" "Rate carried in the direction that was set faster.",
+    CountedByTheTree "counted_by_the_tree" "Share of the interface's bytes that the tree counted.",
+    CountedDown "counted_down" "Share of the downlink's bytes that the tree counted.",
+    CountedUp "counted_up" "Share of the uplink's bytes that the tree counted.",
+    Difference "difference" "Difference of the two measurements without the shaper.",
+    First "first" "Value of the first of two.",
+    Ipv4 "ipv4" "Value over IPv4.",
+    Ipv6 "ipv6" "Value over IPv6.",
+    Left "left" "Share of the rate without the shaper that is left.",
+    Measured "measured" "Measured delay.",
+    Others "others" "Value of the others.",
+    Predicted "predicted" "Predicted delay.",
+    Realised "realised" "Share of the set rate that was carried.",
+    Second "second" "Value of the second of two.",
+    Set "set" "Set rate.",
+    SetDown "set_down" "Set rate of the downlink.",
+    SetUp "set_up" "Set rate of the uplink.",
+    Share "share" "Share of other traffic.",
+}
+
 /// Figure of a finding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FindingFigure {
@@ -147,7 +194,7 @@ pub struct ShaperFinding {
     /// Direction; `None` for both.
     pub direction: Option<Direction>,
     /// Names and values of the figures.
-    pub figures: Vec<(&'static str, FindingFigure)>,
+    pub figures: Vec<(FigureName, FindingFigure)>,
     /// Explanation in one or two sentences.
     pub words: String,
 }
@@ -157,20 +204,20 @@ impl ShaperFinding {
         Self { kind, direction, figures: Vec::new(), words: words.into() }
     }
 
-    pub(super) fn with(mut self, name: &'static str, figure: FindingFigure) -> Self {
+    pub(super) fn with(mut self, name: FigureName, figure: FindingFigure) -> Self {
         self.figures.push((name, figure));
         self
     }
 
-    pub(super) fn with_rate(self, name: &'static str, rate: BitRate) -> Self {
+    pub(super) fn with_rate(self, name: FigureName, rate: BitRate) -> Self {
         self.with(name, FindingFigure::Rate(rate))
     }
 
-    pub(super) fn with_time(self, name: &'static str, time: Duration) -> Self {
+    pub(super) fn with_time(self, name: FigureName, time: Duration) -> Self {
         self.with(name, FindingFigure::Time(SignedDifference { negative: false, magnitude: time }))
     }
 
-    pub(super) fn with_share(self, name: &'static str, share: Option<Ratio>) -> Self {
+    pub(super) fn with_share(self, name: FigureName, share: Option<Ratio>) -> Self {
         match share {
             Some(share) => self.with(name, FindingFigure::Share(share)),
             None => self,

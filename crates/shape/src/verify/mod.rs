@@ -22,5 +22,5 @@ pub use evidence::{
     ClassDelays, PathMeasurement, PerDirection, PhaseMeasurement, PlanDifference, PlanDifferenceKind, ShaperEvidence,
     ShaperRequirements, TreeCounters,
 };
-pub use finding::{FindingFigure, FindingKind, ShaperFinding};
+pub use finding::{FigureName, FindingFigure, FindingKind, ShaperFinding};
 pub use verdict::{ShaperVerdict, verify};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use linerate_operate::shaping::line::{LineRequest, back_end, framing, layer_name, overhead, positive_rate, route_mtu};
 use linerate_operate::shaping::selection::TrafficSelection;
+use linerate_shape::back_ends::BackEndId;
 use linerate_shape::link::Framing;
 use linerate_units::{BitRate, ByteCount, Mtu};
 
@@ -21,7 +22,7 @@ pub(crate) struct LinkArguments {
     pub(crate) down: Option<BitRate>,
     /// Back end instead of the best one that this kernel supports
     #[arg(long, value_name = "BACK_END", value_parser = back_end)]
-    pub(crate) back_end: Option<String>,
+    pub(crate) back_end: Option<BackEndId>,
     /// Link-layer overhead preset (CAKE keywords: pppoe-ptm, pppoe-llcsnap, bridged-ptm, docsis, ethernet, …); append
     /// `,ether-vlan` for packets with a VLAN tag
     #[arg(long, value_name = "KEYWORD", value_parser = layer_name)]
@@ -72,7 +73,7 @@ impl LinkArguments {
         LineRequest {
             up: self.up,
             down: self.down,
-            back_end: self.back_end.clone(),
+            back_end: self.back_end,
             link_layer: self.link_layer.clone(),
             overhead: self.overhead,
             framing: self.framing,

@@ -76,7 +76,7 @@ pub(crate) fn with_terminal_signs(text: String, style: TextStyle) -> String {
 pub(crate) fn plan(document: &ShaperDocument, plan: &ShaperPlan, line: &AccessLink, style: TextStyle) -> String {
     let mut page = PlanPage::new(style);
     page.heading(&format!("{}: {}", plan.device, rates(line)));
-    page.entry(2, "with", 12, plan.back_end);
+    page.entry(2, "with", 12, plan.back_end.name());
     for rejected in &document.rejected {
         page.entry(2, "not", 12, &format!("{}: {}", rejected.back_end, rejected.reason));
     }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::time::Duration;
 
 use linerate_shape::autorate::{AutorateBounds, AutorateLogLine, ControlLaw};
-use linerate_shape::back_ends::{self, DeviceProperties, PlanInputs};
+use linerate_shape::back_ends::{BackEndId, DeviceProperties, PlanInputs};
 use linerate_shape::capability::KernelCapabilities;
 use linerate_shape::link::AccessLink;
 use linerate_shape::plan::{PlanCommand, ShaperPlan, changes};
@@ -28,21 +28,21 @@ struct TestShaper {
     facts: DeviceProperties,
     line: AccessLink,
     plan: ShaperPlan,
-    back_end: &'static str,
+    back_end: BackEndId,
     really: bool,
     control: Option<TrafficControl>,
     rates: Vec<PerDirection<Option<BitRate>>>,
     up: bool,
 }
 
-fn plan(line: &AccessLink, facts: &DeviceProperties, back_end: &str) -> ShaperPlan {
+fn plan(line: &AccessLink, facts: &DeviceProperties, back_end: BackEndId) -> ShaperPlan {
     let (policy, capabilities) = (TrafficPolicy::default(), KernelCapabilities::all_features());
     let inputs = PlanInputs { line, policy: &policy, capabilities: &capabilities, device: facts };
-    back_ends::by_id(back_end).expect("a back end").plan(&inputs).expect("a plan")
+    back_end.back_end().plan(&inputs).expect("a plan")
 }
 
 impl TestShaper {
-    fn new(device: &str, rates: PerDirection<BitRate>, back_end: &'static str, really: bool) -> Self {
+    fn new(device: &str, rates: PerDirection<BitRate>, back_end: BackEndId, really: bool) -> Self {
         let line = AccessLink::new(Some(rates.up), Some(rates.down));
         let facts = DeviceProperties::ethernet(device);
         let plan = plan(&line, &facts, back_end);
@@ -130,7 +130,8 @@ fn the_loop_probes_logs_and_sets_rates() {
     std::fs::create_dir_all(&directory).expect("a directory");
     let log = directory.join("log");
     let stop = InterruptSignals::install().expect("signals can be caught");
-    let mut shaped = TestShaper::new("lo", PerDirection { up: megabits(50.0), down: megabits(50.0) }, "cake", false);
+    let mut shaped =
+        TestShaper::new("lo", PerDirection { up: megabits(50.0), down: megabits(50.0) }, BackEndId::Cake, false);
     let mut settings = settings(ReflectorAddress::Echo([127, 0, 0, 1].into()), Duration::from_millis(1500));
     settings.log = Some(log.clone());
     run(&mut shaped, &settings, stop, &mut |_| {}).expect("follows");
@@ -211,7 +212,7 @@ fn on_a_path_of_the_lab() {
         |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: runs in the lab only"));
     let path = linerate_lab::library::find(&variable("NAME")).expect("in the library").description().expect("readable");
     let (load, reflector) = (variable("LOAD"), variable("REFLECTOR"));
-    let back_end: &'static str = back_ends::by_id(&variable("BACK_END")).expect("a back end").id;
+    let back_end = BackEndId::from_name(&variable("BACK_END")).expect("a back end");
     let link = &path.links[0];
     let rate = |direction: &LinkDirection| direction.rate.expect("the link's");
     let mut shaped =
@@ -366,7 +367,7 @@ fn a_link_outage_is_survived() {
                 }
             });
             let mut shaped =
-                TestShaper::new("v0", PerDirection { up: megabits(20.0), down: megabits(20.0) }, "tbf", true);
+                TestShaper::new("v0", PerDirection { up: megabits(20.0), down: megabits(20.0) }, BackEndId::Tbf, true);
             run(&mut shaped, &settings, stop, &mut |_| {}).expect("follows");
             assert!(!shaped.rates.is_empty() && !shaped.up);
         });

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use linerate_model::direction::Direction;
 
-use linerate_documents::shaper_status::{ClassStatus, DirectionStatus};
+use linerate_documents::shaper_status::{ClassStatus, DirectionStatus, ShaperClassName};
 use linerate_model::host::processors::ProcessorTicks;
 use linerate_shape::link::AccessLink;
 use linerate_shape::plan::{PlannedClass, QdiscHandle, ShaperPlan};
@@ -138,22 +138,22 @@ impl DirectionSamples<'_> {
             .filter(|class| !self.plan.classes().any(|other| is_below(other, class)))
             .collect();
         if leaves.is_empty() {
-            return vec![self.group("all", self.set, &[])];
+            return vec![self.group(ShaperClassName::All, self.set, &[])];
         }
-        let mut groups: Vec<(&str, BitRate, Vec<QdiscHandle>)> = Vec::new();
+        let mut groups: Vec<(ShaperClassName, BitRate, Vec<QdiscHandle>)> = Vec::new();
         for class in leaves {
-            let name = class.importance.map_or("all", linerate_shape::policy::TrafficImportance::name);
+            let name = class.importance.map_or(ShaperClassName::All, ShaperClassName::from);
             let rate = class.ceiling.unwrap_or(class.rate);
             match groups.iter_mut().find(|(known, ..)| *known == name) {
                 Some((_, _, handles)) => handles.push(class.handle),
                 None => groups.push((name, rate, vec![class.handle])),
             }
         }
-        groups.iter().map(|(name, rate, handles)| self.group(name, *rate, handles)).collect()
+        groups.iter().map(|(name, rate, handles)| self.group(*name, *rate, handles)).collect()
     }
 
     /// Sums classes of the same importance; without any, the root alone.
-    fn group(&self, name: &str, rate: BitRate, handles: &[QdiscHandle]) -> ClassStatus {
+    fn group(&self, name: ShaperClassName, rate: BitRate, handles: &[QdiscHandle]) -> ClassStatus {
         let belongs = |one: &&QueueSample| match handles {
             [] => !one.is_class && one.parent.is_none(),
             handles => one.is_class && handles.contains(&handle(one.handle)),
@@ -175,7 +175,7 @@ impl DirectionSamples<'_> {
             .collect();
         let now = dropped(self.after);
         ClassStatus {
-            name: name.to_owned(),
+            name,
             carried_bits_per_second: self.rate(sent(self.before), sent(self.after)).bits_per_second(),
             backlog_bytes: backlog.get(),
             delay_ns: nanoseconds(rate.time_to_send(backlog).unwrap_or_default()),
@@ -190,7 +190,7 @@ impl DirectionSamples<'_> {
         let sent = before.map_or(ByteCount::ZERO, |before| before.sent);
         let dropped = before.map_or(0, |before| before.dropped.get());
         ClassStatus {
-            name: tin_name(number, count).to_owned(),
+            name: tin_name(number, count),
             carried_bits_per_second: self.rate(sent, now.sent).bits_per_second(),
             backlog_bytes: now.backlog.get(),
             delay_ns: nanoseconds(now.average_delay),
@@ -211,12 +211,12 @@ const fn handle((major, minor): (u16, u16)) -> QdiscHandle {
 }
 
 /// CAKE's tin names (`tc -s qdisc`), the lowest first.
-fn tin_name(number: usize, count: usize) -> &'static str {
+fn tin_name(number: usize, count: usize) -> ShaperClassName {
     match (count, number) {
-        (3 | 4, 0) => "bulk",
-        (3 | 4, 1) => "best effort",
-        (4, 2) => "video",
-        (3, 2) | (4, 3) => "voice",
-        _ => "all",
+        (3 | 4, 0) => ShaperClassName::Bulk,
+        (3 | 4, 1) => ShaperClassName::BestEffort,
+        (4, 2) => ShaperClassName::Video,
+        (3, 2) | (4, 3) => ShaperClassName::Voice,
+        _ => ShaperClassName::All,
     }
 }

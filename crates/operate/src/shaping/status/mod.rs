@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use linerate_change::{ChangeStore, RollbackGuard};
 use linerate_documents::shaper_status::{SCHEMA, ShaperStatus, ShaperStatusDocument};
+use linerate_shape::back_ends::BackEndId;
 use linerate_shape::plan::ShaperPlan;
 use linerate_sys::features;
 use linerate_sys::host_access::RealHost;
@@ -31,7 +32,7 @@ pub const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 pub struct ObservedShaper<'a> {
     device: String,
     changes: u64,
-    back_end: String,
+    back_end: Option<BackEndId>,
     arguments: Vec<String>,
     differences: Vec<String>,
     readings: Result<ShaperReadings<'a>, ShapeError>,
@@ -63,7 +64,7 @@ impl<'a> ObservedShaper<'a> {
         Self {
             device: standing.device.clone(),
             changes: standing.set.id.get(),
-            back_end: standing.back_end.clone().unwrap_or_else(|| "unknown back end".to_owned()),
+            back_end: standing.back_end,
             arguments: standing.recorded.as_ref().map(RecordedShaper::arguments).unwrap_or_default(),
             differences: Vec::new(),
             readings,
@@ -88,7 +89,7 @@ impl<'a> ObservedShaper<'a> {
     fn status(&self, figures: ShaperFigures) -> ShaperStatus {
         ShaperStatus {
             device: self.device.clone(),
-            back_end: self.back_end.clone(),
+            back_end: self.back_end,
             arguments: self.arguments.clone(),
             changes: self.changes,
             directions: figures.directions,

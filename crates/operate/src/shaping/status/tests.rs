@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use linerate_documents::shaper_status::ShaperClassName;
 use linerate_model::environment::{DirectionCounters, InterfaceCounters, QueueStatistics};
-use linerate_shape::back_ends::{DeviceProperties, PlanInputs};
+use linerate_shape::back_ends::{BackEndId, DeviceProperties, PlanInputs};
 use linerate_shape::capability::{KernelCapabilities, choose};
 use linerate_shape::link::AccessLink;
 use linerate_shape::plan::ShaperPlan;
@@ -19,7 +20,7 @@ fn line() -> AccessLink {
     AccessLink::new(Some(BitRate::from_bits_per_second(8e6)), Some(BitRate::from_bits_per_second(80e6)))
 }
 
-fn plan(back_end: &str) -> ShaperPlan {
+fn plan(back_end: BackEndId) -> ShaperPlan {
     let (line, policy) = (line(), TrafficPolicy { trust_marks: true, ..TrafficPolicy::default() });
     let (capabilities, device) = (KernelCapabilities::all_features(), DeviceProperties::ethernet("eth0"));
     let inputs = PlanInputs { line: &line, policy: &policy, capabilities: &capabilities, device: &device };
@@ -50,14 +51,14 @@ fn sample(seconds: u64, interface: u64, up: Vec<QueueSample>) -> ShaperSample {
     }
 }
 
-fn figures(back_end: &str, before: &ShaperSample, after: &ShaperSample) -> ShaperFigures {
+fn figures(back_end: BackEndId, before: &ShaperSample, after: &ShaperSample) -> ShaperFigures {
     of(&plan(back_end), &line(), before, after)
 }
 
 /// 1 500 000 bytes in two seconds are 6 Mbit/s: three quarters of 8.
 #[test]
 fn rates_and_backlogs_of_classes() {
-    let plan = plan("htb+fq_codel");
+    let plan = plan(BackEndId::HtbFqCodel);
     let class = plan.classes().find(|class| class.importance == Some(TrafficImportance::Bulk)).expect("there is one");
     let place = (class.handle.major, class.handle.minor);
     let tree = |sent| vec![queue(false, (1, 0), None, sent), queue(true, place, Some((1, 1)), sent)];
@@ -66,15 +67,15 @@ fn rates_and_backlogs_of_classes() {
     let mut leaf = queue(false, (0x30, 0), Some(place), 0);
     (leaf.statistics.dropped, leaf.marked) = (PacketCount::new(7), Some(PacketCount::new(3)));
     after.push(leaf);
-    let figures = figures("htb+fq_codel", &sample(0, 0, tree(0)), &sample(2, 1_500_000, after));
+    let figures = figures(BackEndId::HtbFqCodel, &sample(0, 0, tree(0)), &sample(2, 1_500_000, after));
     let up = &figures.directions[0];
     assert!((up.carried_bits_per_second - 6e6).abs() < 1.0 && (up.realised - 0.75).abs() < 1e-9, "{up:?}");
-    let bulk = up.classes.iter().find(|class| class.name == "bulk").expect("listed");
+    let bulk = up.classes.iter().find(|class| class.name == ShaperClassName::Bulk).expect("listed");
     assert!((bulk.carried_bits_per_second - 6e6).abs() < 1.0);
     // 80 000 bits at the class's ceiling of 8 Mbit/s.
     assert_eq!((bulk.backlog_bytes, bulk.delay_ns), (10_000, 10_000_000));
     assert_eq!((bulk.dropped, bulk.dropped_now, bulk.marked), (7, 7, Some(3)));
-    let others = up.classes.iter().filter(|class| class.name != "bulk");
+    let others = up.classes.iter().filter(|class| class.name != ShaperClassName::Bulk);
     assert!(others.map(|class| class.carried_bits_per_second).sum::<f64>() < 1.0);
     assert!(figures.warnings.is_empty(), "{:?}", figures.warnings);
 }
@@ -83,7 +84,7 @@ fn rates_and_backlogs_of_classes() {
 fn bypassing_traffic_is_warned_of() {
     let tree = |sent| vec![queue(false, (1, 0), None, sent)];
     let warned = |through: u64| {
-        let figures = figures("tbf", &sample(0, 0, tree(0)), &sample(1, 1_000_000, tree(through)));
+        let figures = figures(BackEndId::Tbf, &sample(0, 0, tree(0)), &sample(1, 1_000_000, tree(through)));
         figures.warnings.iter().any(|text| text.contains("bypass"))
     };
     assert!(warned(0) && warned(700_000) && !warned(900_000));
@@ -93,7 +94,7 @@ fn bypassing_traffic_is_warned_of() {
 #[test]
 fn restarted_counters_are_no_gap() {
     let tree = |sent| vec![queue(false, (1, 0), None, sent)];
-    let figures = figures("tbf", &sample(0, 0, tree(9_000_000)), &sample(1, 500_000, tree(500_000)));
+    let figures = figures(BackEndId::Tbf, &sample(0, 0, tree(9_000_000)), &sample(1, 500_000, tree(500_000)));
     assert!((figures.directions[0].carried_bits_per_second - 4e6).abs() < 1.0);
 }
 
@@ -115,9 +116,9 @@ fn tins_have_names_and_their_own_delays() {
         root.tins = (0..4).map(|number| tin(1000 * number * factor, number)).collect();
         vec![root]
     };
-    let figures = figures("cake", &sample(0, 0, tree(1)), &sample(1, 10_000, tree(2)));
+    let figures = figures(BackEndId::Cake, &sample(0, 0, tree(1)), &sample(1, 10_000, tree(2)));
     let classes = &figures.directions[0].classes;
-    let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
+    let names: Vec<&str> = classes.iter().map(|class| class.name.title()).collect();
     assert_eq!(names, ["bulk", "best effort", "video", "voice"]);
     let voice = &classes[3];
     assert!((voice.carried_bits_per_second - 24_000.0).abs() < 1e-6);

@@ -12,7 +12,7 @@ use linerate_documents::shape::{
 };
 use linerate_shape::verify::rate_search::{RateSearchResult, TrialUplift};
 use linerate_shape::verify::{
-    self, DelayRow, FindingFigure, FindingKind, PhaseMeasurement, PlanDifference, RateRow, ShaperFinding,
+    self, DelayRow, FigureName, FindingFigure, FindingKind, PhaseMeasurement, PlanDifference, RateRow, ShaperFinding,
 };
 use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, Ratio};
@@ -112,12 +112,12 @@ fn finding(finding: &ShaperFinding) -> VerificationFinding {
         fails: finding.kind.fails(),
         direction: finding.direction,
         text: finding.words.clone(),
-        figures: finding.figures.iter().map(|(name, value)| figure(name, value)).collect(),
+        figures: finding.figures.iter().map(|(name, value)| figure(*name, value)).collect(),
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53 nanoseconds, which are 104 days, or packets")]
-fn figure(name: &str, figure: &FindingFigure) -> VerificationFigure {
+fn figure(name: FigureName, figure: &FindingFigure) -> VerificationFigure {
     let (value, unit) = match figure {
         FindingFigure::Time(time) => (time.as_nanos() as f64, FigureUnit::Nanoseconds),
         FindingFigure::Rate(rate) => (rate.bits_per_second(), FigureUnit::BitsPerSecond),
@@ -125,7 +125,7 @@ fn figure(name: &str, figure: &FindingFigure) -> VerificationFigure {
         FindingFigure::Size(size) => (size.as_f64(), FigureUnit::Bytes),
         FindingFigure::Packets(count) => (count.get() as f64, FigureUnit::Packets),
     };
-    VerificationFigure { name: name.to_owned(), value, unit }
+    VerificationFigure { name, value, unit }
 }
 
 fn attribution(of: &verify::DelayAttribution) -> DelayAttribution {

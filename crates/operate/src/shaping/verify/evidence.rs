@@ -117,7 +117,7 @@ pub(super) fn redirect_target_down(device: &str) -> PlanDifference {
 
 #[cfg(test)]
 mod tests {
-    use linerate_shape::back_ends::{DeviceProperties, PlanInputs, by_id};
+    use linerate_shape::back_ends::{BackEndId, DeviceProperties, PlanInputs};
     use linerate_shape::capability::KernelCapabilities;
     use linerate_shape::link::{Framing, LinkLayer};
     use linerate_shape::policy::TrafficPolicy;
@@ -136,7 +136,7 @@ mod tests {
             capabilities: &KernelCapabilities::all_features(),
             device: &DeviceProperties::ethernet("eth0"),
         };
-        by_id("htb+bfifo").expect("known").plan(&inputs).expect("everything is there")
+        BackEndId::HtbBfifo.back_end().plan(&inputs).expect("everything is there")
     }
 
     #[test]

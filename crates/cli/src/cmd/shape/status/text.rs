@@ -2,6 +2,7 @@
 
 use linerate_documents::shaper_status::{DirectionStatus, ShaperStatus, ShaperStatusDocument};
 use linerate_report::throughput_text::TextStyle;
+use linerate_shape::back_ends::BackEndId;
 use linerate_units::{BitRate, ByteCount, display};
 
 use crate::cmd::shape::plan_text::PlanPage;
@@ -16,7 +17,8 @@ pub(super) fn of(document: &ShaperStatusDocument, style: TextStyle) -> String {
 }
 
 fn shaper_text(page: &mut PlanPage, shaper: &ShaperStatus) {
-    page.heading(&format!("{}  {}  (changes {})", shaper.device, shaper.back_end, shaper.changes));
+    let back_end = shaper.back_end.map_or("unknown back end", BackEndId::name);
+    page.heading(&format!("{}  {back_end}  (changes {})", shaper.device, shaper.changes));
     for direction in &shaper.directions {
         rates(page, direction);
     }
@@ -57,7 +59,7 @@ fn rates(page: &mut PlanPage, direction: &DirectionStatus) {
         let marked = class.marked.map_or_else(|| "-".to_owned(), |count| count.to_string());
         page.line(&format!(
             "    {:<12}{:>13}{:>11}{:>11}{longest:>11}{:>9}{marked:>8}",
-            class.name,
+            class.name.title(),
             rate(class.carried_bits_per_second),
             display::size(ByteCount::new(class.backlog_bytes)),
             time(class.delay_ns),

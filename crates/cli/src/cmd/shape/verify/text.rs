@@ -132,8 +132,10 @@ fn findings(page: &mut VerificationPage, judged: &ShaperVerdict) {
 
 /// Formats the figures of a finding.
 fn figures(finding: &ShaperFinding) -> String {
-    let each =
-        finding.figures.iter().map(|(name, figure)| format!("{} {}", name.replace('_', " "), figure.display_text()));
+    let each = finding
+        .figures
+        .iter()
+        .map(|(name, figure)| format!("{} {}", name.name().replace('_', " "), figure.display_text()));
     let each = each.collect::<Vec<_>>().join(", ");
     if each.is_empty() { each } else { format!(" [{each}]") }
 }

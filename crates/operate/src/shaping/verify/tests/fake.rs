@@ -9,7 +9,7 @@ use linerate_analysis::statistics::{SampleSummary, SeededRandom};
 use linerate_engine::load::{ClassRoundTrips, LoadTestSamples, PhaseSamples};
 use linerate_engine::probe::ProbeTarget;
 use linerate_model::load::PhaseKind;
-use linerate_shape::back_ends::{DeviceProperties, PlanInputs, by_id};
+use linerate_shape::back_ends::{BackEndId, DeviceProperties, PlanInputs};
 use linerate_shape::capability::KernelCapabilities;
 use linerate_shape::link::AccessLink;
 use linerate_shape::plan::ShaperPlan;
@@ -75,7 +75,7 @@ fn plan(line: &AccessLink) -> ShaperPlan {
         capabilities: &KernelCapabilities::all_features(),
         device: &DeviceProperties::ethernet("eth0"),
     };
-    by_id("htb+bfifo").expect("known").plan(&inputs).expect("everything is there")
+    BackEndId::HtbBfifo.back_end().plan(&inputs).expect("everything is there")
 }
 
 impl FakeShaper {
