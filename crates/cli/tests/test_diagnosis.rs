@@ -42,8 +42,8 @@ fn the_document_has_a_diagnosis_of_both_directions() {
     for one in array(&document, "/runs") {
         assert_shares(one);
         // From both hosts: one direction needs the receiver's settings, the other one the sender's.
-        let bounds: Vec<&str> = array(one, "/diagnosis/bounds").iter().map(|bound| text(bound, "/name")).collect();
-        assert!(bounds.contains(&"the receive window") && bounds.contains(&"the send buffer"), "{bounds:?}");
+        let bounds: Vec<&str> = array(one, "/diagnosis/bounds").iter().map(|bound| text(bound, "/kind")).collect();
+        assert!(bounds.contains(&"receive_window") && bounds.contains(&"send_buffer"), "{bounds:?}");
     }
     let often = run(against(&server, &["--json", "--interval", "50ms"]), LIMIT).expect_code(0).json();
     assert!(array(&often, "/runs").iter().all(|one| one["diagnosis"].is_null()), "sample intervals below that");

@@ -3,7 +3,7 @@
 use linerate_model::direction::Direction;
 use std::collections::BTreeMap;
 
-use linerate_model::diagnosis::{Cause, CauseLocation, Confidence, GoodputEstimate, SenderState};
+use linerate_model::diagnosis::{BoundKind, Cause, CauseLocation, Confidence, GoodputEstimate, SenderState};
 use serde::{Deserialize, Serialize};
 
 use linerate_model::diagnosis;
@@ -99,7 +99,7 @@ pub struct StateShare {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ThroughputLimit {
     /// Resource.
-    pub name: String,
+    pub kind: BoundKind,
     /// Payload bits per second.
     pub bits_per_second: f64,
     /// Formula with its inputs.
@@ -123,11 +123,7 @@ impl From<&diagnosis::DiagnosisVerdict> for CauseVerdict {
 
 impl From<&diagnosis::ThroughputBound> for ThroughputLimit {
     fn from(bound: &diagnosis::ThroughputBound) -> Self {
-        Self {
-            name: bound.name.clone(),
-            bits_per_second: bound.rate.bits_per_second(),
-            arithmetic: bound.arithmetic.clone(),
-        }
+        Self { kind: bound.kind, bits_per_second: bound.rate.bits_per_second(), arithmetic: bound.arithmetic.clone() }
     }
 }
 

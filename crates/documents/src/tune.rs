@@ -6,7 +6,7 @@ pub use linerate_rules::tuning::{HostEnd, TuningGoal};
 use serde::{Deserialize, Serialize};
 
 use super::diagnose::DiagnoseDocument;
-use super::run::FigureUnit;
+use super::run::{FigureUnit, ImprovementDirection};
 use linerate_model::change::{ChangeGroup, HostChange};
 use linerate_model::path::UnknownValue;
 use linerate_model::report::TestTermination;
@@ -201,10 +201,8 @@ pub struct TransferMeasurement {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MeasuredEffect {
-    /// Stable name: `goodput`, `round_trip_p95`, `retransmitted`, `processor`.
-    pub name: String,
-    /// Display title.
-    pub title: String,
+    /// Figure.
+    pub name: EffectFigure,
     /// Unit of all values here.
     pub unit: FigureUnit,
     /// Median without the changes.
@@ -218,6 +216,64 @@ pub struct MeasuredEffect {
     pub low: Option<f64>,
     /// Upper bound of the 95 % confidence interval.
     pub high: Option<f64>,
+}
+
+/// Figures by which changes are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum EffectFigure {
+    /// Goodput of the transfer.
+    Goodput,
+    /// 95th percentile of the round trips of the loaded connections.
+    RoundTripP95,
+    /// Retransmitted share of the segments.
+    Retransmitted,
+    /// Utilisation of the busiest processor.
+    Processor,
+}
+
+impl EffectFigure {
+    /// Name in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Goodput => "goodput",
+            Self::RoundTripP95 => "round_trip_p95",
+            Self::Retransmitted => "retransmitted",
+            Self::Processor => "processor",
+        }
+    }
+
+    /// Display title.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Goodput => "Goodput",
+            Self::RoundTripP95 => "Round trip under load (95 %)",
+            Self::Retransmitted => "Retransmitted",
+            Self::Processor => "Busiest processor",
+        }
+    }
+
+    /// Unit of its values.
+    #[must_use]
+    pub const fn unit(self) -> FigureUnit {
+        match self {
+            Self::Goodput => FigureUnit::BitsPerSecond,
+            Self::RoundTripP95 => FigureUnit::Nanoseconds,
+            Self::Retransmitted | Self::Processor => FigureUnit::Share,
+        }
+    }
+
+    /// Direction of improvement.
+    #[must_use]
+    pub const fn better(self) -> ImprovementDirection {
+        match self {
+            Self::Goodput => ImprovementDirection::Higher,
+            Self::RoundTripP95 | Self::Retransmitted | Self::Processor => ImprovementDirection::Lower,
+        }
+    }
 }
 
 /// Effect of one group of changes.

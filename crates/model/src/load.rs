@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::path::{PathHop, PeerKind, UnknownValue};
 use super::report::TestTermination;
 use super::summary::DurationDistribution;
-pub use linerate_analysis::latency_under_load::{LatencyClass, LatencyGrade};
+pub use linerate_analysis::latency_under_load::{LatencyClass, LatencyGrade, ResponsivenessMethod};
 use linerate_analysis::statistics::SampleSummary;
 use linerate_units::serde::nanoseconds;
 
@@ -197,8 +197,8 @@ pub struct LoadGrade {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseResponsiveness {
-    /// Name of the draft with its version.
-    pub method: String,
+    /// Method.
+    pub method: ResponsivenessMethod,
     /// Downlink loaded.
     pub down: Option<f64>,
     /// Uplink loaded.

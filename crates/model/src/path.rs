@@ -6,6 +6,7 @@
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
+use super::header_mark::HeaderMark;
 use super::report::TestTermination;
 use super::summary::DurationDistribution;
 
@@ -201,8 +202,8 @@ pub struct CapacityMeasurement {
     /// True when the search met cross traffic that yielded in part only.
     #[serde(default)]
     pub shared: Option<bool>,
-    /// Limit other than the path, when `at_least` is true.
-    pub limited_by: Option<String>,
+    /// Limit other than the path; `None` where the path was the limit.
+    pub limited_by: Option<CapacityLimiter>,
     /// IP bytes of the packets of the search.
     pub packet_bytes: u64,
     /// Loss ratio of the search's packets.
@@ -215,6 +216,43 @@ pub struct CapacityMeasurement {
     pub duration_ns: u64,
     /// Method.
     pub method: CapacityMethod,
+}
+
+/// Limits of a capacity search other than the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CapacityLimiter {
+    /// Sending host.
+    Sender,
+    /// Receiving host.
+    Receiver,
+    /// Highest allowed rate.
+    MaximumRate,
+    /// Allowed time.
+    Duration,
+    /// Allowed bytes.
+    Bytes,
+    /// Congestion control of TCP.
+    CongestionControl,
+    /// Undetermined.
+    Unknown,
+}
+
+impl CapacityLimiter {
+    /// Display text.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Sender => "the sending host",
+            Self::Receiver => "the receiving host",
+            Self::MaximumRate => "the rate limit (--max-rate)",
+            Self::Duration => "the time for the search",
+            Self::Bytes => "the traffic limit (--max-traffic)",
+            Self::CongestionControl => "TCP, whose senders back off",
+            Self::Unknown => "an unknown factor",
+        }
+    }
 }
 
 /// Metrics of the probe packets in one direction (RFC 7679, 7680, 5560, 4737, 3393, 5481).
@@ -281,8 +319,8 @@ pub struct PathMarks {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MarkFate {
-    /// Name, for example `ECT(0)` or `EF`.
-    pub name: String,
+    /// Mark.
+    pub name: HeaderMark,
     /// Bits sent.
     pub sent: u8,
     /// Bits that arrived; `None` when no such packet arrived.
@@ -348,9 +386,50 @@ pub struct TcpFeatures {
     /// ECN (RFC 3168).
     pub explicit_congestion_notification: Option<bool>,
     /// Options of the SYN as they arrived at the remote host; `None` where it does not report them.
-    pub syn_options_arrived: Option<Vec<String>>,
-    /// Options that the local host requested and did not get, with the likely reason.
-    pub missing: Vec<String>,
+    pub syn_options_arrived: Option<Vec<TcpFeature>>,
+    /// Window scale of the SYN as it arrived at the remote host; `None` where it had none or is not reported.
+    pub syn_window_scale: Option<u8>,
+    /// Features that the local host requested and did not get.
+    pub missing: Vec<TcpFeature>,
+}
+
+/// Features that the handshake of TCP negotiates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TcpFeature {
+    /// Window scale (RFC 7323).
+    WindowScale,
+    /// Selective acknowledgements (RFC 2018).
+    SelectiveAcknowledgements,
+    /// Timestamps (RFC 7323).
+    Timestamps,
+    /// ECN (RFC 3168).
+    ExplicitCongestionNotification,
+}
+
+impl TcpFeature {
+    /// Display text.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::WindowScale => "window scale",
+            Self::SelectiveAcknowledgements => "selective acknowledgements",
+            Self::Timestamps => "timestamps",
+            Self::ExplicitCongestionNotification => "explicit congestion notification",
+        }
+    }
+
+    /// sysctl that has the kernel request it.
+    #[must_use]
+    pub const fn setting(self) -> &'static str {
+        match self {
+            Self::WindowScale => "net.ipv4.tcp_window_scaling",
+            Self::SelectiveAcknowledgements => "net.ipv4.tcp_sack",
+            Self::Timestamps => "net.ipv4.tcp_timestamps",
+            Self::ExplicitCongestionNotification => "net.ipv4.tcp_ecn",
+        }
+    }
 }
 
 /// Hop of the path.

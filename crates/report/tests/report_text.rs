@@ -126,7 +126,7 @@ fn the_latency_table_has_its_rows() {
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flat.contains(&label), "{label} in {text}");
     }
-    for needed in ["[F]", "draft-ietf-ippm-responsiveness-05", "A+ below 5.00 ms", "7.52 Mbit/s", "17.2 ms"] {
+    for needed in ["[F]", "draft-ietf-ippm-responsiveness-09", "A+ below 5.00 ms", "7.52 Mbit/s", "17.2 ms"] {
         assert!(text.contains(needed), "{needed} in {text}");
     }
 }

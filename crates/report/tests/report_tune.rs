@@ -151,7 +151,6 @@ fn hostile_text_of_a_tuning_stays_text() {
         &mut change.reason.text,
         &mut round.refusals[0].text,
         &mut tried.sentence,
-        &mut tried.effects[0].title,
         &mut document.kept[0].persistent[0],
     ] {
         runs::HOSTILE.clone_into(text);

@@ -7,7 +7,7 @@ use linerate_model::direction::Direction;
 
 use linerate_documents::throughput::ThroughputDocument;
 use linerate_model::diagnosis::{
-    Cause, CauseLocation, Confidence, DiagnosisVerdict, SenderState, ThroughputBound, TransferDiagnosis,
+    BoundKind, Cause, CauseLocation, Confidence, DiagnosisVerdict, SenderState, ThroughputBound, TransferDiagnosis,
 };
 use linerate_model::limit::LimitShares;
 use linerate_model::report::{CpuUtilization, FarReport, TcpReport, TestTermination};
@@ -322,7 +322,7 @@ fn diagnosis(cause: Cause, confidence: Confidence, text: &str, states: &[(Sender
 
 fn bound(rate: f64) -> ThroughputBound {
     let rate = BitRate::from_bits_per_second(rate);
-    ThroughputBound { name: "the send buffer".to_owned(), rate, arithmetic: String::new() }
+    ThroughputBound { kind: BoundKind::SendBuffer, rate, arithmetic: String::new() }
 }
 
 /// The RHEL guide's path, with the figures of both ends.

@@ -22,6 +22,6 @@ pub use classes::{ClassComparison, ClassTreatment, ClassUplift, LatencyClass, wo
 pub use contamination::{InterfaceTraffic, TrafficContamination};
 pub use grade::{LatencyGrade, LossGrade};
 pub use queue_location::{HopUplift, QueueLocation};
-pub use responsiveness::{DRAFT, ForeignProbe, Responsiveness, ResponsivenessRating, trimmed_mean};
+pub use responsiveness::{ForeignProbe, Responsiveness, ResponsivenessMethod, ResponsivenessRating, trimmed_mean};
 pub use stability::StabilityDetector;
 pub use uplift::{LatencyUplift, time_above};

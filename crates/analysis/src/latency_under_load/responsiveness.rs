@@ -1,7 +1,25 @@
 use core::time::Duration;
 
-/// Version of the draft that defines these formulas.
-pub const DRAFT: &str = "draft-ietf-ippm-responsiveness-09";
+use serde::{Deserialize, Serialize};
+
+/// Method of measuring the responsiveness, by the document that defines it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ResponsivenessMethod {
+    /// Version 09 of the IPPM draft, over TCP without TLS.
+    #[serde(rename = "draft-ietf-ippm-responsiveness-09")]
+    Draft09,
+}
+
+impl ResponsivenessMethod {
+    /// Display text.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Draft09 => "draft-ietf-ippm-responsiveness-09, over TCP without TLS",
+        }
+    }
+}
 
 /// Share of samples that the trimmed mean keeps ("TMP").
 const TRIMMED_MEAN_PERCENT: usize = 95;

@@ -5,12 +5,12 @@ use linerate_model::diagnosis::Confidence;
 use linerate_model::direction::Direction;
 
 use linerate_analysis::latency_under_load::{
-    self as model, ClassComparison, ClassUplift, DRAFT, HopUplift, LatencyClass, LatencyUplift,
+    self as model, ClassComparison, ClassUplift, HopUplift, LatencyClass, LatencyUplift,
 };
 use linerate_analysis::statistics::{SampleSummary, SignedDifference};
 use linerate_model::load::{
     LatencyGrade, LoadDocument, LoadGrade, LoadPhase, PhaseKind, PhaseResponsiveness, QueueHost, QueueLocation,
-    TrafficContamination,
+    ResponsivenessMethod, TrafficContamination,
 };
 use linerate_model::path::{PathHop, PeerKind, UnknownValue};
 use linerate_units::serde::nanoseconds;
@@ -228,7 +228,7 @@ fn responsiveness(evidence: &LoadEvidence) -> Option<PhaseResponsiveness> {
     };
     let value = |phase: Option<(f64, bool, bool)>| phase.map(|(value, ..)| value);
     Some(PhaseResponsiveness {
-        method: format!("{DRAFT}, over TCP without TLS"),
+        method: ResponsivenessMethod::Draft09,
         down: value(down),
         up: value(up),
         both: value(both),

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use linerate_analysis::statistics::clopper_pearson;
 use linerate_model::event::TestEvent;
 use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
-use linerate_model::path::{CapacityMeasurement, CapacityMethod, PacketMetrics, PeerKind};
+use linerate_model::path::{CapacityLimiter, CapacityMeasurement, CapacityMethod, PacketMetrics, PeerKind};
 use linerate_model::report::{StreamReport, TestReport, UdpReceived};
 use linerate_sys::net;
 use linerate_units::serde::nanoseconds;
@@ -118,7 +118,7 @@ fn throughput(report: &TestReport, peer: SocketAddr) -> Option<CapacityMeasureme
         low_bits_per_second: None,
         high_bits_per_second: None,
         at_least: true,
-        limited_by: Some("TCP, whose senders back off".to_owned()),
+        limited_by: Some(CapacityLimiter::CongestionControl),
         shared: None,
         packet_bytes: mss.map_or(0, |mss| ByteCount::from_f64(mss + f64::from(headers)).get()),
         loss: None,

@@ -1,8 +1,9 @@
-//! Marks of the IP header on arrival: the four `ECN_CODEPOINTS` codepoints (RFC 3168) and differentiated services (RFC 2474).
+//! Marks of the IP header on arrival: the four ECN codepoints (RFC 3168) and differentiated services (RFC 2474).
 
 use linerate_model::direction::Direction;
+use linerate_model::header_mark::HeaderMark;
 use linerate_model::path::{MarkFate, PathMarks};
-use linerate_units::{Dscp, TypeOfService};
+use linerate_units::TypeOfService;
 
 use super::linerate::{BOTH_DIRECTIONS, PathKnowledge, index, name};
 use super::mtu::{far_send_all, order, send_one};
@@ -11,12 +12,8 @@ use crate::course::AbortReason;
 use crate::probe::ProbeError;
 use crate::probe::messages::{RecordDetail, SendOrder};
 
-/// The `ECN_CODEPOINTS` codepoints by their names (RFC 3168 §5).
-const ECN_CODEPOINTS: [(&str, u8); 4] = [("Not-ECT", 0), ("ECT(1)", 1), ("ECT(0)", 2), ("CE", 3)];
-
-/// Codepoints in use on the internet (RFC 4594, RFC 8622).
-const DSCP_NAMES: [&str; 15] =
-    ["cs0", "le", "cs1", "af11", "cs2", "af21", "cs3", "af31", "cs4", "af41", "cs5", "va", "ef", "cs6", "cs7"];
+/// Number of ECN codepoints, which are the first of all marks.
+const ECN_CODEPOINTS: usize = 4;
 
 /// Packets of each mark, back to back, and the number of repetitions while none has arrived.
 const PACKETS_PER_MARK: u64 = 2;
@@ -28,16 +25,12 @@ const MAX_CONCURRENT_MARKS: usize = 10;
 /// A mark and its value on arrival.
 #[derive(Clone)]
 struct MarkTest {
-    name: String,
-    octet: TypeOfService,
+    mark: HeaderMark,
     arrived: Option<TypeOfService>,
 }
 
 fn all() -> Vec<MarkTest> {
-    let ecn = ECN_CODEPOINTS.into_iter().map(|(name, bits)| (name.to_owned(), TypeOfService::new(bits)));
-    let classes =
-        DSCP_NAMES.into_iter().filter_map(|name| Some((name.to_uppercase(), Dscp::from_name(name)?.type_of_service())));
-    ecn.chain(classes).map(|(name, octet)| MarkTest { name, octet, arrived: None }).collect()
+    HeaderMark::ALL.into_iter().map(|mark| MarkTest { mark, arrived: None }).collect()
 }
 
 pub(super) fn measure(record: &mut PathRecord<'_>, way: &PathKnowledge<'_>) -> Result<(), AbortReason> {
@@ -59,13 +52,13 @@ pub(super) fn measure(record: &mut PathRecord<'_>, way: &PathKnowledge<'_>) -> R
         let fates = |marks: &[MarkTest], shift: u32, mask: u8| -> Vec<MarkFate> {
             let bits = |octet: TypeOfService| octet.get() >> shift & mask;
             let fate = |mark: &MarkTest| MarkFate {
-                name: mark.name.clone(),
-                sent: bits(mark.octet),
+                name: mark.mark,
+                sent: bits(mark.mark.octet()),
                 arrived: mark.arrived.map(bits),
             };
             marks.iter().map(fate).collect()
         };
-        let (ecn, classes) = marks.split_at(ECN_CODEPOINTS.len());
+        let (ecn, classes) = marks.split_at(ECN_CODEPOINTS);
         record.direction(direction).marks = Some(PathMarks { ecn: fates(ecn, 0, 3), dscp: fates(classes, 2, 63) });
     }
     Ok(())
@@ -83,7 +76,7 @@ fn up(
     let socket = session.socket()?;
     for place in some {
         for _ in 0..PACKETS_PER_MARK {
-            send_one(session, socket, stream, *place, SendOrder::MIN_PACKET_SIZE, marks[*place].octet)?;
+            send_one(session, socket, stream, *place, SendOrder::MIN_PACKET_SIZE, marks[*place].mark.octet())?;
             record.count_traffic(Direction::Up, SendOrder::MIN_PACKET_SIZE + way.headers);
         }
     }
@@ -105,7 +98,13 @@ fn down(
     let orders: Vec<SendOrder> = some
         .iter()
         .map(|place| {
-            order(way.session.new_stream(), SendOrder::MIN_PACKET_SIZE, PACKETS_PER_MARK, marks[*place].octet, false)
+            order(
+                way.session.new_stream(),
+                SendOrder::MIN_PACKET_SIZE,
+                PACKETS_PER_MARK,
+                marks[*place].mark.octet(),
+                false,
+            )
         })
         .collect();
     let came = far_send_all(way, &orders)?;

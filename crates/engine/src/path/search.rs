@@ -9,7 +9,7 @@ use linerate_analysis::capacity::{
 };
 use linerate_analysis::statistics::SignedDifference;
 use linerate_documents::run::{ChartPanel, FigureUnit, SampleSeries};
-use linerate_model::path::{CapacityMeasurement, CapacityMethod};
+use linerate_model::path::{CapacityLimiter, CapacityMeasurement, CapacityMethod};
 use linerate_sys::clock;
 use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, Ratio, TypeOfService};
@@ -261,15 +261,15 @@ fn note_capacity(
     let interval = outcome.interval(packet);
     let limited_by = match outcome.bound {
         CapacityBound::Path => None,
-        CapacityBound::AtLeast(reason) => Some(describe(reason).to_owned()),
-        CapacityBound::Unknown => Some("an unknown factor".to_owned()),
+        CapacityBound::AtLeast(reason) => Some(limiter(reason)),
+        CapacityBound::Unknown => Some(CapacityLimiter::Unknown),
     };
     record.direction(direction).capacity = Some(CapacityMeasurement {
         bits_per_second: rate.bits_per_second(),
         low_bits_per_second: interval.map(|(low, _)| low.bits_per_second()),
         high_bits_per_second: interval.map(|(_, high)| high.bits_per_second()),
         at_least: matches!(outcome.bound, CapacityBound::AtLeast(_)),
-        limited_by: limited_by.filter(|_| outcome.bound != CapacityBound::Path),
+        limited_by,
         shared: Some(outcome.shared),
         packet_bytes: packet.size().get(),
         loss: outcome.loss.map(Ratio::get),
@@ -280,13 +280,13 @@ fn note_capacity(
     });
 }
 
-const fn describe(reason: SearchLimiter) -> &'static str {
+const fn limiter(reason: SearchLimiter) -> CapacityLimiter {
     match reason {
-        SearchLimiter::Sender => "the sending host",
-        SearchLimiter::Receiver => "the receiving host",
-        SearchLimiter::MaximumRate => "the rate limit (--max-rate)",
-        SearchLimiter::Duration => "the time for the search",
-        SearchLimiter::Bytes => "the traffic limit (--max-traffic)",
+        SearchLimiter::Sender => CapacityLimiter::Sender,
+        SearchLimiter::Receiver => CapacityLimiter::Receiver,
+        SearchLimiter::MaximumRate => CapacityLimiter::MaximumRate,
+        SearchLimiter::Duration => CapacityLimiter::Duration,
+        SearchLimiter::Bytes => CapacityLimiter::Bytes,
     }
 }
 
@@ -387,12 +387,12 @@ mod tests {
     fn the_document_has_the_capacity_and_its_bound() {
         for (bound, at_least, limited_by) in [
             (CapacityBound::Path, false, None),
-            (CapacityBound::Unknown, false, Some("an unknown factor")),
-            (CapacityBound::AtLeast(SearchLimiter::Sender), true, Some("the sending host")),
-            (CapacityBound::AtLeast(SearchLimiter::Receiver), true, Some("the receiving host")),
-            (CapacityBound::AtLeast(SearchLimiter::MaximumRate), true, Some("the rate limit (--max-rate)")),
-            (CapacityBound::AtLeast(SearchLimiter::Duration), true, Some("the time for the search")),
-            (CapacityBound::AtLeast(SearchLimiter::Bytes), true, Some("the traffic limit (--max-traffic)")),
+            (CapacityBound::Unknown, false, Some(CapacityLimiter::Unknown)),
+            (CapacityBound::AtLeast(SearchLimiter::Sender), true, Some(CapacityLimiter::Sender)),
+            (CapacityBound::AtLeast(SearchLimiter::Receiver), true, Some(CapacityLimiter::Receiver)),
+            (CapacityBound::AtLeast(SearchLimiter::MaximumRate), true, Some(CapacityLimiter::MaximumRate)),
+            (CapacityBound::AtLeast(SearchLimiter::Duration), true, Some(CapacityLimiter::Duration)),
+            (CapacityBound::AtLeast(SearchLimiter::Bytes), true, Some(CapacityLimiter::Bytes)),
         ] {
             let outcome = CapacityEstimate {
                 bound,
@@ -407,7 +407,7 @@ mod tests {
             });
             let capacity = finished.document.down.capacity.expect("found");
             assert_eq!((capacity.bits_per_second, capacity.at_least), (50e6, at_least));
-            assert_eq!(capacity.limited_by.as_deref(), limited_by, "{bound:?}");
+            assert_eq!(capacity.limited_by, limited_by, "{bound:?}");
             assert_eq!((capacity.packet_bytes, capacity.sent_bytes, capacity.loss), (1500, 77, Some(0.25)));
             assert_eq!((capacity.queueing_ns, capacity.duration_ns), (Some(30_000_000), 2_000_000_000));
             let notes = finished.document.notes.join("\n");

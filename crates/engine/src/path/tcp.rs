@@ -2,16 +2,13 @@
 
 use std::net::TcpStream;
 
-use linerate_model::path::TcpFeatures;
+use linerate_model::path::{TcpFeature, TcpFeatures};
 use linerate_model::tcp_info::TcpInfo;
 use linerate_sys::tcp_info;
 use linerate_units::Mss;
 
 use super::record::PathRecord;
 use crate::probe::messages::SynFacts;
-
-/// Directory of Linux's TCP settings.
-const SETTINGS_DIRECTORY: &str = "/proc/sys/net/ipv4";
 
 /// Fills in the features that both ends report of a connection.
 pub(super) fn describe(record: &mut PathRecord<'_>, connection: &TcpStream) {
@@ -23,16 +20,20 @@ pub(super) fn describe(record: &mut PathRecord<'_>, connection: &TcpStream) {
     let far = record.far.as_ref().and_then(|far| far.control.clone());
     let syn = record.far.as_ref().and_then(|far| far.syn);
     let syn_options = syn.as_ref().map(options_of_syn).or_else(|| far.as_ref().map(arrived));
-    record.document.tcp = Some(features(&near, syn_options));
+    let accepted = far.and_then(|far| far.window_scale).map(|scale| scale.send);
+    let syn_window_scale = syn.and_then(|syn| syn.window_scale).or(accepted);
+    record.document.tcp = Some(TcpFeatures { syn_window_scale, ..features(&near, syn_options) });
 }
 
 /// Fills in the features that this end alone reports of a connection.
 pub(super) fn describe_near_end(record: &mut PathRecord<'_>, near: &TcpInfo) {
     record.document.tcp = Some(features(near, None));
-    record.unknown("tcp.syn_options_arrived", "only a linerate at the far end reports the options that arrived there");
+    for key in ["tcp.syn_options_arrived", "tcp.syn_window_scale"] {
+        record.unknown(key, "only a linerate at the far end reports the options that arrived there");
+    }
 }
 
-fn features(near: &TcpInfo, syn_options_arrived: Option<Vec<String>>) -> TcpFeatures {
+fn features(near: &TcpInfo, syn_options_arrived: Option<Vec<TcpFeature>>) -> TcpFeatures {
     TcpFeatures {
         send_mss_bytes: near.send_mss.map(Mss::get).map(u64::from),
         timestamps: near.timestamps,
@@ -41,29 +42,33 @@ fn features(near: &TcpInfo, syn_options_arrived: Option<Vec<String>>) -> TcpFeat
         window_scale_own: near.window_scale.map(|scale| scale.receive),
         explicit_congestion_notification: near.explicit_congestion_notification,
         syn_options_arrived,
+        syn_window_scale: None,
         missing: missing(near),
     }
 }
 
 /// Options of the SYN as the far kernel saved it.
-fn options_of_syn(syn: &SynFacts) -> Vec<String> {
-    let mut options = Vec::new();
-    options.extend(syn.window_scale.map(|scale| format!("window scale {scale}")));
-    options.extend(syn.selective_acknowledgements.then(|| "selective acknowledgements".to_owned()));
-    options.extend(syn.timestamps.then(|| "timestamps".to_owned()));
-    options.extend(syn.asks_for_ecn.then(|| "explicit congestion notification".to_owned()));
-    options
+fn options_of_syn(syn: &SynFacts) -> Vec<TcpFeature> {
+    present([
+        (TcpFeature::WindowScale, syn.window_scale.is_some()),
+        (TcpFeature::SelectiveAcknowledgements, syn.selective_acknowledgements),
+        (TcpFeature::Timestamps, syn.timestamps),
+        (TcpFeature::ExplicitCongestionNotification, syn.asks_for_ecn),
+    ])
 }
 
 /// Options of the SYN that the far kernel accepted, and which therefore arrived.
-fn arrived(far: &TcpInfo) -> Vec<String> {
-    let options = [
-        ("timestamps", far.timestamps == Some(true)),
-        ("selective acknowledgements", far.selective_acknowledgements == Some(true)),
-        ("window scale", far.window_scale.is_some()),
-        ("explicit congestion notification", far.explicit_congestion_notification == Some(true)),
-    ];
-    options.into_iter().filter(|(_, there)| *there).map(|(name, _)| name.to_owned()).collect()
+fn arrived(far: &TcpInfo) -> Vec<TcpFeature> {
+    present([
+        (TcpFeature::WindowScale, far.window_scale.is_some()),
+        (TcpFeature::SelectiveAcknowledgements, far.selective_acknowledgements == Some(true)),
+        (TcpFeature::Timestamps, far.timestamps == Some(true)),
+        (TcpFeature::ExplicitCongestionNotification, far.explicit_congestion_notification == Some(true)),
+    ])
+}
+
+fn present(features: [(TcpFeature, bool); 4]) -> Vec<TcpFeature> {
+    features.into_iter().filter(|(_, is_present)| *is_present).map(|(feature, _)| feature).collect()
 }
 
 /// True when outgoing connections request ECN or `AccECN`. 2, the default, and 5 only accept it (`enum tcp_ecn_mode` of
@@ -72,37 +77,25 @@ const fn requests_ecn(mode: u8) -> bool {
     matches!(mode, 1 | 3 | 4)
 }
 
-/// Options that this end requests by its settings and did not get.
-fn missing(near: &TcpInfo) -> Vec<String> {
-    let asked = |key: &str| {
-        let value = std::fs::read_to_string(format!("{SETTINGS_DIRECTORY}/{key}")).ok()?;
-        value.trim().parse::<u8>().ok()
+/// Features that this end requests by its settings and did not get.
+fn missing(near: &TcpInfo) -> Vec<TcpFeature> {
+    let requested = |feature: TcpFeature| {
+        let text = std::fs::read_to_string(format!("/proc/sys/{}", feature.setting().replace('.', "/"))).ok();
+        let Some(value) = text.and_then(|text| text.trim().parse::<u8>().ok()) else { return false };
+        match feature {
+            TcpFeature::Timestamps => value > 0,
+            TcpFeature::SelectiveAcknowledgements | TcpFeature::WindowScale => value == 1,
+            TcpFeature::ExplicitCongestionNotification => requests_ecn(value),
+        }
     };
-    let wanted = [
-        ("timestamps", "tcp_timestamps", asked("tcp_timestamps").is_some_and(|on| on > 0), near.timestamps),
-        ("selective acknowledgements", "tcp_sack", asked("tcp_sack") == Some(1), near.selective_acknowledgements),
-        (
-            "window scale",
-            "tcp_window_scaling",
-            asked("tcp_window_scaling") == Some(1),
-            Some(near.window_scale.is_some()),
-        ),
-        (
-            "explicit congestion notification",
-            "tcp_ecn",
-            asked("tcp_ecn").is_some_and(requests_ecn),
-            near.explicit_congestion_notification,
-        ),
+    let agreed = [
+        (TcpFeature::Timestamps, near.timestamps),
+        (TcpFeature::SelectiveAcknowledgements, near.selective_acknowledgements),
+        (TcpFeature::WindowScale, Some(near.window_scale.is_some())),
+        (TcpFeature::ExplicitCongestionNotification, near.explicit_congestion_notification),
     ];
-    let lacking = wanted.into_iter().filter(|(_, _, asked, got)| *asked && *got == Some(false));
-    lacking
-        .map(|(name, key, ..)| {
-            format!(
-                "{name}: requested but not agreed, as net.ipv4.{key} is off at the far end, or a middlebox \
-                 removes the option"
-            )
-        })
-        .collect()
+    let refused = agreed.into_iter().filter(|(_, agreed)| *agreed == Some(false));
+    refused.map(|(feature, _)| feature).filter(|feature| requested(*feature)).collect()
 }
 
 #[cfg(test)]
@@ -141,8 +134,12 @@ mod tests {
             timestamps: true,
             ..syn()
         };
-        let expected =
-            ["window scale 0", "selective acknowledgements", "timestamps", "explicit congestion notification"];
+        let expected = [
+            TcpFeature::WindowScale,
+            TcpFeature::SelectiveAcknowledgements,
+            TcpFeature::Timestamps,
+            TcpFeature::ExplicitCongestionNotification,
+        ];
         assert_eq!(options_of_syn(&all), expected);
     }
 
@@ -155,7 +152,7 @@ mod tests {
             explicit_congestion_notification: Some(true),
             ..TcpInfo::default()
         };
-        assert_eq!(arrived(&agreed), ["timestamps", "explicit congestion notification"]);
+        assert_eq!(arrived(&agreed), [TcpFeature::Timestamps, TcpFeature::ExplicitCongestionNotification]);
     }
 
     #[test]
@@ -174,11 +171,7 @@ mod tests {
         for (agreed, expected) in [(Some(false), requested), (Some(true), false), (None, false)] {
             let near = TcpInfo { selective_acknowledgements: agreed, ..TcpInfo::default() };
             let found = missing(&near);
-            assert_eq!(
-                found.iter().any(|text| text.starts_with("selective acknowledgements: ")),
-                expected,
-                "{agreed:?}"
-            );
+            assert_eq!(found.contains(&TcpFeature::SelectiveAcknowledgements), expected, "{agreed:?}");
         }
     }
 }

@@ -156,6 +156,7 @@ mod tests {
             window_scale_own: None,
             explicit_congestion_notification: None,
             syn_options_arrived: None,
+            syn_window_scale: None,
             missing: Vec::new(),
         });
         assert_near(baseline(&without).achievable_up_bits_per_second, payload_rate(30.0, 1500.0, 40.0));

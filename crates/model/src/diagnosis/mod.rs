@@ -311,11 +311,45 @@ impl SenderState {
     }
 }
 
+/// Resources that bound the throughput.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum BoundKind {
+    /// Capacity of the path.
+    Path,
+    /// Receive window.
+    ReceiveWindow,
+    /// Send buffer.
+    SendBuffer,
+    /// Loss rate, by the congestion control's formula.
+    Loss,
+    /// Pacing rate of the socket.
+    Pacing,
+    /// Rate requested by the application.
+    Application,
+}
+
+impl BoundKind {
+    /// Display text.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Path => "the path",
+            Self::ReceiveWindow => "the receive window",
+            Self::SendBuffer => "the send buffer",
+            Self::Loss => "the loss rate",
+            Self::Pacing => "pacing of the socket",
+            Self::Application => "the application",
+        }
+    }
+}
+
 /// Upper bound of the throughput by one resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThroughputBound {
     /// Resource.
-    pub name: String,
+    pub kind: BoundKind,
     /// Maximum goodput that it allows.
     pub rate: BitRate,
     /// Formula with its inputs.

@@ -4,6 +4,7 @@ use linerate_analysis::statistics::StatisticalQuantity;
 use linerate_change::KeptChanges;
 use linerate_documents::diagnose::DiagnoseDocument;
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunEnvironment, RunFigure};
+use linerate_documents::tune::EffectFigure;
 use linerate_documents::{nanoseconds, tune};
 use linerate_engine::surroundings::{LocalEnvironment, OwnTraffic};
 use linerate_model::change::{ChangeGroup, ChangeTarget};
@@ -141,7 +142,7 @@ fn sentence(outcome: &TuningOutcome) -> String {
         TuningEnd::Kept => {
             let rate = |value: Option<f64>| Some(display::rate(BitRate::from_bits_per_second(value?)));
             let effects = overall_effects(outcome);
-            let goodput = effects.iter().find(|effect| effect.name == "goodput");
+            let goodput = effects.iter().find(|effect| effect.name == EffectFigure::Goodput);
             let gain = goodput.and_then(|effect| Some((rate(effect.before)?, rate(effect.after)?)));
             let gain =
                 gain.map_or_else(String::new, |(before, after)| format!("goodput {before} before, {after} after"));
@@ -232,38 +233,23 @@ fn measured(one: &TransferMeasurement) -> tune::TransferMeasurement {
 }
 
 fn effects(judgement: &TrialJudgement) -> Vec<tune::MeasuredEffect> {
-    let rate = judgement
-        .goodput
-        .as_ref()
-        .map(|effect| effect_document("goodput", "Goodput", FigureUnit::BitsPerSecond, effect));
-    let time = judgement.round_trip.as_ref().map(|effect| {
-        effect_document("round_trip_p95", "Round trip under load (95 %)", FigureUnit::Nanoseconds, effect)
-    });
-    let again = judgement
-        .retransmitted
-        .as_ref()
-        .map(|effect| effect_document("retransmitted", "Retransmitted", FigureUnit::Share, effect));
-    let busy = judgement
-        .processor
-        .as_ref()
-        .map(|effect| effect_document("processor", "Busiest processor", FigureUnit::Share, effect));
-    [rate, time, again, busy].into_iter().flatten().collect()
+    let goodput = judgement.goodput.as_ref().map(|effect| effect_document(EffectFigure::Goodput, effect));
+    let round_trip = judgement.round_trip.as_ref().map(|effect| effect_document(EffectFigure::RoundTripP95, effect));
+    let share =
+        |figure, effect: &Option<MeasuredEffect<Ratio>>| effect.as_ref().map(|effect| effect_document(figure, effect));
+    let retransmitted = share(EffectFigure::Retransmitted, &judgement.retransmitted);
+    let processor = share(EffectFigure::Processor, &judgement.processor);
+    [goodput, round_trip, retransmitted, processor].into_iter().flatten().collect()
 }
 
-fn effect_document<Q: StatisticalQuantity>(
-    name: &str,
-    title: &str,
-    unit: FigureUnit,
-    effect: &MeasuredEffect<Q>,
-) -> tune::MeasuredEffect {
+fn effect_document<Q: StatisticalQuantity>(name: EffectFigure, effect: &MeasuredEffect<Q>) -> tune::MeasuredEffect {
     let signed = |value: linerate_analysis::statistics::SignedDifference<Q>| {
         let size = value.magnitude.number();
         if value.negative { -size } else { size }
     };
     tune::MeasuredEffect {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        unit,
+        name,
+        unit: name.unit(),
         before: Some(effect.before.number()),
         after: Some(effect.after.number()),
         difference: Some(signed(effect.difference)),
@@ -361,27 +347,19 @@ fn traffic(outcome: &TuningOutcome) -> OwnTraffic {
 
 /// Figures after kept changes, else of the diagnosis.
 pub fn figures(effects: &[tune::MeasuredEffect], first: Option<&DiagnosedTransfer>) -> Vec<RunFigure> {
-    let better =
-        |name: &str| if name == "goodput" { ImprovementDirection::Higher } else { ImprovementDirection::Lower };
     if effects.is_empty() {
         let goodput = first.map(|seen| seen.diagnosis.goodput.bits_per_second());
         let figure = RunFigure::new("goodput", "Goodput", FigureUnit::BitsPerSecond, ImprovementDirection::Higher);
         return vec![RunFigure { value: goodput, ..figure }];
     }
     let one = |effect: &tune::MeasuredEffect| {
-        let before = RunFigure {
-            value: effect.before,
-            ..RunFigure::new(
-                format!("{}_before", effect.name),
-                format!("{} before", effect.title),
-                effect.unit,
-                better(&effect.name),
-            )
+        let (name, title) = (effect.name.name(), effect.name.title());
+        let figure = |name: String, title: String, value| RunFigure {
+            value,
+            ..RunFigure::new(name, title, effect.unit, effect.name.better())
         };
-        let after = RunFigure {
-            value: effect.after,
-            ..RunFigure::new(effect.name.clone(), format!("{} now", effect.title), effect.unit, better(&effect.name))
-        };
+        let before = figure(format!("{name}_before"), format!("{title} before"), effect.before);
+        let after = figure(name.to_owned(), format!("{title} now"), effect.after);
         [before, after]
     };
     effects.iter().flat_map(one).collect()

@@ -7,7 +7,7 @@ use linerate_documents::run::{
 };
 use linerate_model::diagnosis::Confidence;
 use linerate_model::direction::Direction;
-use linerate_model::load::LatencyClass;
+use linerate_model::load::{LatencyClass, ResponsivenessMethod};
 use linerate_model::load::{
     LatencyGrade, LatencyPercentiles, LoadDocument, LoadGrade, LoadPhase, PhaseKind, PhaseResponsiveness, ProbeClass,
     QueueHost, QueueLocation, TrafficContamination,
@@ -115,7 +115,7 @@ pub(super) fn document(share: f64) -> LoadDocument {
         }),
         ungraded_because: None,
         responsiveness: Some(PhaseResponsiveness {
-            method: "draft-ietf-ippm-responsiveness-05".to_owned(),
+            method: ResponsivenessMethod::Draft09,
             down: Some(131.0 / share),
             up: Some(61.0 / share),
             both: None,

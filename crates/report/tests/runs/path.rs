@@ -4,15 +4,16 @@ use linerate_documents::run::{
     ChartPanel, FigureUnit, ImprovementDirection, RunDocument, RunKind, RunResult, SampleSeries,
 };
 use linerate_model::direction::Direction;
+use linerate_model::header_mark::HeaderMark;
 use linerate_model::path::{
     CapacityMeasurement, CapacityMethod, IdleRtt, MarkFate, PacketMetrics, PathClock, PathDirection, PathDocument,
-    PathHop, PathMarks, PathMtu, PeerKind, Policer, RttMethod, TcpFeatures, TimeStampSource, UnknownValue,
+    PathHop, PathMarks, PathMtu, PeerKind, Policer, RttMethod, TcpFeature, TcpFeatures, TimeStampSource, UnknownValue,
 };
 
 use super::{MILLISECOND, Noise, SECOND, STARTED, complete, figure, run, span, times, unknown_figure};
 
 fn direction(rate: f64, loss: f64) -> PathDirection {
-    let fate = |name: &str, sent, arrived| MarkFate { name: name.to_owned(), sent, arrived };
+    let fate = |name, sent, arrived| MarkFate { name, sent, arrived };
     PathDirection {
         mtu: Some(PathMtu {
             bytes: 1492,
@@ -59,8 +60,12 @@ fn direction(rate: f64, loss: f64) -> PathDirection {
             interval_ns: 10 * MILLISECOND,
         }),
         marks: Some(PathMarks {
-            ecn: vec![fate("ECT(0)", 2, Some(2)), fate("CE", 3, Some(3))],
-            dscp: vec![fate("EF", 46, Some(0)), fate("CS1", 8, Some(8)), fate("AF41", 34, None)],
+            ecn: vec![fate(HeaderMark::Ect0, 2, Some(2)), fate(HeaderMark::Ce, 3, Some(3))],
+            dscp: vec![
+                fate(HeaderMark::Ef, 46, Some(0)),
+                fate(HeaderMark::Cs1, 8, Some(8)),
+                fate(HeaderMark::Af41, 34, None),
+            ],
         }),
         policer: Some(Policer {
             present: false,
@@ -122,11 +127,12 @@ pub(super) fn document() -> PathDocument {
             window_scale_own: Some(10),
             explicit_congestion_notification: Some(false),
             syn_options_arrived: Some(vec![
-                "MSS 1440".to_owned(),
-                "SACK permitted".to_owned(),
-                "Timestamps".to_owned(),
+                TcpFeature::WindowScale,
+                TcpFeature::SelectiveAcknowledgements,
+                TcpFeature::Timestamps,
             ]),
-            missing: vec!["ECN: the far end is not willing (net.ipv4.tcp_ecn)".to_owned()],
+            syn_window_scale: Some(10),
+            missing: vec![TcpFeature::ExplicitCongestionNotification],
         }),
         hops: vec![hop(1, Some("198.51.100.1")), hop(2, None), hop(3, Some("192.0.2.7"))],
         unknown: Vec::new(),

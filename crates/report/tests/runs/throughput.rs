@@ -7,7 +7,7 @@ use linerate_documents::run::{
 use linerate_documents::throughput::{
     RttUnderLoad, SenderLimit, StreamResult, TestDiagnosis, ThroughputDocument, ThroughputTest,
 };
-use linerate_model::diagnosis::{Cause, CauseLocation, Confidence};
+use linerate_model::diagnosis::{BoundKind, Cause, CauseLocation, Confidence};
 use linerate_model::direction::Direction;
 use linerate_model::limit::{LimitShares, TransferLimit};
 use linerate_model::stream::StreamRole;
@@ -84,8 +84,7 @@ fn held_back_by_loss() -> TestDiagnosis {
         evidence: Vec::new(),
         advice: Vec::new(),
     };
-    let next =
-        diagnose::ThroughputLimit { name: "the path".to_owned(), bits_per_second: 957e6, arithmetic: String::new() };
+    let next = diagnose::ThroughputLimit { kind: BoundKind::Path, bits_per_second: 957e6, arithmetic: String::new() };
     TestDiagnosis {
         verdicts: vec![
             verdict(Cause::Loss, Confidence::Medium, "0.02 % of the segments were lost without a queue before."),

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument, StateShare, ThroughputLimit};
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunKind, RunResult};
 use linerate_documents::tune::{
-    GroupContribution, GroupTrial, HostEnd, KeptSet, MeasuredEffect, MeasurementPair, ProposedChange, RefusedChange,
-    TransferMeasurement, TrialDecision, TuneDocument, TuneOutcome, TuneRound, TuningGoal,
+    EffectFigure, GroupContribution, GroupTrial, HostEnd, KeptSet, MeasuredEffect, MeasurementPair, ProposedChange,
+    RefusedChange, TransferMeasurement, TrialDecision, TuneDocument, TuneOutcome, TuneRound, TuningGoal,
 };
 use linerate_model::change::{ChangeGroup, ChangeReason, ChangeTarget, EffectTiming, HostChange};
-use linerate_model::diagnosis::{Cause, CauseLocation, Confidence, SenderState};
+use linerate_model::diagnosis::{BoundKind, Cause, CauseLocation, Confidence, SenderState};
 use linerate_model::path::UnknownValue;
 use linerate_model::report::TestTermination;
 
@@ -19,8 +19,8 @@ use super::{Noise, SECOND, STARTED, complete, figure, run, unknown_figure, whole
 const HOST: &str = "lab:rhel-10g-117ms";
 
 fn diagnosed(cause: Cause, text: &str, goodput: f64) -> DiagnoseDocument {
-    let bound = |name: &str, rate: f64, arithmetic: &str| ThroughputLimit {
-        name: name.to_owned(),
+    let bound = |kind, rate: f64, arithmetic: &str| ThroughputLimit {
+        kind,
         bits_per_second: rate,
         arithmetic: arithmetic.to_owned(),
     };
@@ -50,8 +50,8 @@ fn diagnosed(cause: Cause, text: &str, goodput: f64) -> DiagnoseDocument {
         }],
         states: vec![StateShare { state: SenderState::ReceiveWindow, share: 0.986 }],
         goodput_bits_per_second: Some(goodput),
-        bounds: vec![bound("receive window", 215e6, "3.14 MB x 8 / 117 ms")],
-        next: Some(bound("send buffer", 287e6, "4.19 MB x 8 / 117 ms")),
+        bounds: vec![bound(BoundKind::ReceiveWindow, 215e6, "3.14 MB x 8 / 117 ms")],
+        next: Some(bound(BoundKind::SendBuffer, 287e6, "4.19 MB x 8 / 117 ms")),
         contradictions: Vec::new(),
         figures: BTreeMap::new(),
         path: Some(super::path::document()),
@@ -131,12 +131,11 @@ fn pairs() -> Vec<MeasurementPair> {
     pairs
 }
 
-fn effect(name: &str, title: &str, unit: FigureUnit, values: [f64; 2], interval: Option<[f64; 2]>) -> MeasuredEffect {
+fn effect(name: EffectFigure, values: [f64; 2], interval: Option<[f64; 2]>) -> MeasuredEffect {
     let [before, after] = values;
     MeasuredEffect {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        unit,
+        name,
+        unit: name.unit(),
         before: Some(before),
         after: Some(after),
         difference: Some(after - before),
@@ -147,16 +146,10 @@ fn effect(name: &str, title: &str, unit: FigureUnit, values: [f64; 2], interval:
 
 pub(super) fn effects() -> Vec<MeasuredEffect> {
     vec![
-        effect("goodput", "Goodput", FigureUnit::BitsPerSecond, [267e6, 9.41e9], Some([9.08e9, 9.18e9])),
-        effect(
-            "round_trip_p95",
-            "Round trip under load (95 %)",
-            FigureUnit::Nanoseconds,
-            [117.2e6, 118.4e6],
-            Some([-0.2e6, 1.9e6]),
-        ),
-        effect("retransmitted", "Retransmitted", FigureUnit::Share, [0.0, 0.0], Some([0.0, 0.0])),
-        effect("processor", "Busiest processor", FigureUnit::Share, [0.041, 0.583], Some([0.51, 0.56])),
+        effect(EffectFigure::Goodput, [267e6, 9.41e9], Some([9.08e9, 9.18e9])),
+        effect(EffectFigure::RoundTripP95, [117.2e6, 118.4e6], Some([-0.2e6, 1.9e6])),
+        effect(EffectFigure::Retransmitted, [0.0, 0.0], Some([0.0, 0.0])),
+        effect(EffectFigure::Processor, [0.041, 0.583], Some([0.51, 0.56])),
     ]
 }
 

@@ -3,49 +3,31 @@
 use linerate_analysis::formulas::{
     SEND_MEMORY_FACTOR, SEND_MEMORY_FACTOR_BBR, loss_limited_rate, usable_window, window_rate,
 };
-use linerate_model::diagnosis::ThroughputBound;
+use linerate_model::diagnosis::{BoundKind, ThroughputBound};
 use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
 
 use super::TransferEvidence;
 use super::text::{percent_of, rate, size, time};
 
-/// Resource that a bound belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BoundKind {
-    Path,
-    ReceiveWindow,
-    SendBuffer,
-    Loss,
-    Pacing,
-    Application,
-}
-
 /// Window share of the receive buffer on Linux at an MTU of 1500 (`scaling_ratio`), where no full window was observed.
 const DEFAULT_WINDOW_SHARE: f64 = 0.62;
-
-/// Upper bound by one resource.
-#[derive(Clone, Debug)]
-pub(super) struct ResourceBound {
-    pub(super) kind: BoundKind,
-    pub(super) bound: ThroughputBound,
-}
 
 /// Share of the measured rate below which the measurement refutes a bound.
 const MIN_BOUND_SHARE: f64 = 0.95;
 
 /// Returns the bounds that can be computed and that the measurement does not refute, lowest first; and those that it
 /// refutes.
-pub(super) fn bounds(evidence: &TransferEvidence<'_>) -> (Vec<ResourceBound>, Vec<ResourceBound>) {
+pub(super) fn bounds(evidence: &TransferEvidence<'_>) -> (Vec<ThroughputBound>, Vec<ThroughputBound>) {
     let all = [path(evidence), receive_window(evidence), send_buffer(evidence), loss(evidence), pacing(evidence)];
-    let mut bounds: Vec<ResourceBound> = all.into_iter().chain([application(evidence)]).flatten().collect();
-    bounds.sort_by(|one, other| one.bound.rate.bits_per_second().total_cmp(&other.bound.rate.bits_per_second()));
+    let mut bounds: Vec<ThroughputBound> = all.into_iter().chain([application(evidence)]).flatten().collect();
+    bounds.sort_by(|one, other| one.rate.bits_per_second().total_cmp(&other.rate.bits_per_second()));
     let measured = evidence.steady.bits_per_second();
-    bounds.into_iter().partition(|one| one.bound.rate.bits_per_second() >= MIN_BOUND_SHARE * measured)
+    bounds.into_iter().partition(|one| one.rate.bits_per_second() >= MIN_BOUND_SHARE * measured)
 }
 
 /// Returns the lowest bound that stays without the cause of these bounds.
-pub(super) fn next(bounds: &[ResourceBound], own: &[BoundKind]) -> Option<ThroughputBound> {
-    bounds.iter().find(|one| !own.contains(&one.kind)).map(|one| one.bound.clone())
+pub(super) fn next(bounds: &[ThroughputBound], own: &[BoundKind]) -> Option<ThroughputBound> {
+    bounds.iter().find(|one| !own.contains(&one.kind)).cloned()
 }
 
 /// Number of connections, each of which has a bound of its own.
@@ -59,20 +41,16 @@ fn for_each(evidence: &TransferEvidence<'_>) -> String {
     if count > 1 { format!(", for each of {count} connections") } else { String::new() }
 }
 
-fn bound(kind: BoundKind, name: &str, rate: BitRate, arithmetic: String) -> ResourceBound {
-    ResourceBound { kind, bound: ThroughputBound { name: name.to_owned(), rate, arithmetic } }
-}
-
-fn path(evidence: &TransferEvidence<'_>) -> Option<ResourceBound> {
+fn path(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
     let whole = evidence.path()?.capacity.as_ref()?;
     let capacity = evidence.capacity?;
     let measured = BitRate::from_bits_per_second(whole.bits_per_second);
     let text = format!("{} of IP packets, less headers", rate(measured));
     // A capacity that is only a lower limit is no bound.
-    (!whole.at_least).then(|| bound(BoundKind::Path, "the path", capacity, text))
+    (!whole.at_least).then(|| ThroughputBound { kind: BoundKind::Path, rate: capacity, arithmetic: text })
 }
 
-fn receive_window(evidence: &TransferEvidence<'_>) -> Option<ResourceBound> {
+fn receive_window(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
     let most = ByteCount::new(*evidence.receiver_setting("net.ipv4.tcp_rmem")?.get(2)?);
     let (buffer, changed) = evidence.receive_buffer?;
     // A buffer that a program has set does not grow.
@@ -90,10 +68,10 @@ fn receive_window(evidence: &TransferEvidence<'_>) -> Option<ResourceBound> {
         for_each(evidence)
     );
     let rate = window_rate(window, base)? * connections(evidence);
-    Some(bound(BoundKind::ReceiveWindow, "the receive window", rate, text))
+    Some(ThroughputBound { kind: BoundKind::ReceiveWindow, rate, arithmetic: text })
 }
 
-fn send_buffer(evidence: &TransferEvidence<'_>) -> Option<ResourceBound> {
+fn send_buffer(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
     let most = ByteCount::new(*evidence.sender_setting("net.ipv4.tcp_wmem")?.get(2)?);
     let factor = if evidence.uses("bbr") { SEND_MEMORY_FACTOR_BBR } else { SEND_MEMORY_FACTOR };
     let base = evidence.base?;
@@ -108,10 +86,10 @@ fn send_buffer(evidence: &TransferEvidence<'_>) -> Option<ResourceBound> {
         for_each(evidence)
     );
     let rate = window_rate(window, base)? * connections(evidence);
-    Some(bound(BoundKind::SendBuffer, "the send buffer", rate, text))
+    Some(ThroughputBound { kind: BoundKind::SendBuffer, rate, arithmetic: text })
 }
 
-fn loss(evidence: &TransferEvidence<'_>) -> Option<ResourceBound> {
+fn loss(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
     let control = evidence.observation.congestion_control.as_deref()?;
     let loss = evidence.retransmitted.filter(|loss| loss.get() > 0.0)?;
     // Losses at a full queue are caused by the window itself; where the capacity is unknown, the queue decides.
@@ -127,17 +105,17 @@ fn loss(evidence: &TransferEvidence<'_>) -> Option<ResourceBound> {
         time(base),
         for_each(evidence)
     );
-    Some(bound(BoundKind::Loss, "the loss rate", allowed, text))
+    Some(ThroughputBound { kind: BoundKind::Loss, rate: allowed, arithmetic: text })
 }
 
-fn pacing(evidence: &TransferEvidence<'_>) -> Option<ResourceBound> {
+fn pacing(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
     let each = evidence.sender()?.max_pacing_rate?;
     let text = format!("{} for each connection", rate(each));
-    Some(bound(BoundKind::Pacing, "pacing of the socket", each * connections(evidence), text))
+    Some(ThroughputBound { kind: BoundKind::Pacing, rate: each * connections(evidence), arithmetic: text })
 }
 
-fn application(evidence: &TransferEvidence<'_>) -> Option<ResourceBound> {
+fn application(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
     let each = evidence.observation.asked.rate?;
     let text = format!("{} for each connection", rate(each));
-    Some(bound(BoundKind::Application, "the application", each * connections(evidence), text))
+    Some(ThroughputBound { kind: BoundKind::Application, rate: each * connections(evidence), arithmetic: text })
 }

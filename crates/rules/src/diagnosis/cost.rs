@@ -1,10 +1,9 @@
 //! Cost of a cause: the part of the transfer that it takes, by the evidence.
 
 use linerate_analysis::formulas::loss_limited_rate;
-use linerate_model::diagnosis::{Cause, SenderState};
+use linerate_model::diagnosis::{BoundKind, Cause, SenderState};
 use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
 
-use super::bounds::BoundKind;
 use super::counterfactual::time_in;
 use super::evidence::TransferEvidence;
 

@@ -4,11 +4,10 @@
 //! Without it, that part of the transfer runs at the next bound: the lowest of the resources that are not the cause's
 //! own, and of the rates that the other causes allow alone.
 
-use linerate_model::diagnosis::{Cause, DiagnosisVerdict, GoodputEstimate, SenderState};
+use linerate_model::diagnosis::{BoundKind, Cause, DiagnosisVerdict, GoodputEstimate, SenderState, ThroughputBound};
 use linerate_units::{BitRate, Ratio};
 
 use super::TransferEvidence;
-use super::bounds::{BoundKind, ResourceBound};
 use super::cost::{CauseCost, CostKind};
 
 /// Relative error of an estimate whose next bound is measured.
@@ -27,13 +26,17 @@ pub(super) struct Counterfactuals<'a> {
     pub(super) steady: f64,
     /// Mean of the whole transfer.
     pub(super) whole: f64,
-    pub(super) bounds: &'a [ResourceBound],
+    pub(super) bounds: &'a [ThroughputBound],
     pub(super) all: &'a [CostedVerdict],
 }
 
 impl<'a> Counterfactuals<'a> {
     /// Collects what the estimates of a transfer need.
-    pub(super) fn new(evidence: &TransferEvidence<'_>, bounds: &'a [ResourceBound], all: &'a [CostedVerdict]) -> Self {
+    pub(super) fn new(
+        evidence: &TransferEvidence<'_>,
+        bounds: &'a [ThroughputBound],
+        all: &'a [CostedVerdict],
+    ) -> Self {
         let (steady, whole) = (evidence.steady.bits_per_second(), evidence.goodput.bits_per_second());
         Self { steady, whole, bounds, all }
     }
@@ -42,7 +45,7 @@ impl<'a> Counterfactuals<'a> {
     fn remaining_bound(&self, removed: &[&CauseCost]) -> Option<f64> {
         // Losses count by the verdicts that name them, not by the formula for all of them.
         let stays = |kind: BoundKind| kind != BoundKind::Loss && removed.iter().all(|cost| !cost.own.contains(&kind));
-        let rates = self.bounds.iter().filter(|one| stays(one.kind)).map(|one| one.bound.rate.bits_per_second());
+        let rates = self.bounds.iter().filter(|one| stays(one.kind)).map(|one| one.rate.bits_per_second());
         rates.min_by(f64::total_cmp).map(|rate| rate.max(self.steady))
     }
 

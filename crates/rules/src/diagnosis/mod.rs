@@ -18,9 +18,9 @@ mod rules;
 mod states;
 mod text;
 
-use linerate_model::diagnosis::{CauseLocation, DiagnosisVerdict, TransferDiagnosis, TransferObservation};
-
-use bounds::{BoundKind, ResourceBound};
+use linerate_model::diagnosis::{
+    BoundKind, CauseLocation, DiagnosisVerdict, ThroughputBound, TransferDiagnosis, TransferObservation,
+};
 
 pub use evidence::TransferEvidence;
 pub use rules::RULES;
@@ -61,7 +61,7 @@ pub fn diagnose(observation: &TransferObservation) -> TransferDiagnosis {
         states: states::shares(&evidence),
         goodput: evidence.goodput,
         next: bounds::next(&bounds, own),
-        bounds: bounds.into_iter().map(|one| one.bound).collect(),
+        bounds,
         contradictions,
         notes: host_load::notes(&evidence, &verdicts),
         verdicts,
@@ -81,14 +81,14 @@ fn found(evidence: &TransferEvidence<'_>) -> Vec<DiagnosisVerdict> {
 }
 
 /// Returns the figures that the transfer refutes, each in one sentence.
-fn contradictions(evidence: &TransferEvidence<'_>, refuted: &[ResourceBound]) -> Vec<String> {
+fn contradictions(evidence: &TransferEvidence<'_>, refuted: &[ThroughputBound]) -> Vec<String> {
     let steady = text::rate(evidence.steady);
     let capacity = evidence.refuted_capacity.map(|capacity| {
         format!("the path measurement reported {} of payload, but the transfer reached {steady}", text::rate(capacity))
     });
     // The response to losses is a mean over many of them: a single transfer may reach more.
     let bounds = refuted.iter().filter(|one| !matches!(one.kind, BoundKind::Loss | BoundKind::Path)).map(|one| {
-        format!("{} would allow {}, but the transfer reached {steady}", one.bound.name, text::rate(one.bound.rate))
+        format!("{} would allow {}, but the transfer reached {steady}", one.kind.title(), text::rate(one.rate))
     });
     capacity.into_iter().chain(bounds).collect()
 }

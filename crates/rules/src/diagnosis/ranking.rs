@@ -1,10 +1,9 @@
 //! Order of the verdicts: the cause whose removal gains most comes first, whatever its position in the table of rules.
 
-use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict, ThroughputBound};
 use linerate_units::Ratio;
 
 use super::TransferEvidence;
-use super::bounds::ResourceBound;
 use super::cost::{CauseCost, CostKind, cost};
 use super::counterfactual::{CostedVerdict, Counterfactuals, is_no_fault};
 
@@ -24,7 +23,7 @@ const MIN_RIVAL_SHARE: f64 = 0.7;
 pub(super) fn ranked(
     evidence: &TransferEvidence<'_>,
     verdicts: Vec<DiagnosisVerdict>,
-    bounds: &[ResourceBound],
+    bounds: &[ThroughputBound],
     is_consistent: bool,
 ) -> Vec<DiagnosisVerdict> {
     let costed: Vec<CostedVerdict> =

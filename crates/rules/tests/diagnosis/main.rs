@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use linerate_model::diagnosis::{
-    Cause, CauseLocation, Confidence, ObservedConnection, PathEvidence, SocketInterval, TransferObservation,
+    BoundKind, Cause, CauseLocation, Confidence, ObservedConnection, PathEvidence, SocketInterval, TransferObservation,
     TransferSettings,
 };
 use linerate_model::far::{
@@ -488,7 +488,7 @@ fn the_next_bound_is_not_the_present_one() {
     let diagnosis = diagnose(&small);
     assert!(diagnosis.bounds.is_sorted_by(|one, other| one.rate.bits_per_second() <= other.rate.bits_per_second()));
     let next = diagnosis.next.expect("the path is known");
-    assert_eq!(next.name, "the path");
+    assert_eq!(next.kind, BoundKind::Path);
     assert!((next.rate.bits_per_second() / 287e6 - 1.0).abs() < 0.01, "{next:?}");
     let whole: f64 = diagnosis.states.iter().map(|(_, share)| share.get()).sum();
     assert!((whole - 1.0).abs() < 0.01, "{:?}", diagnosis.states);

@@ -167,8 +167,9 @@ fn responsiveness(document: &LoadDocument) -> [RunFigure; 3] {
         let mut figure =
             RunFigure::new(format!("rpm_{name}"), title, FigureUnit::RoundTripsPerMinute, ImprovementDirection::Higher);
         figure.value = value;
-        let method =
-            known.filter(|_| value.is_some()).map(|known| format!("{}, confidence {}", known.method, known.confidence));
+        let method = known
+            .filter(|_| value.is_some())
+            .map(|known| format!("{}, confidence {}", known.method.title(), known.confidence));
         figure.note =
             Some(method.unwrap_or_else(|| "no new connections or messages were measured in this phase".to_owned()));
         figure

@@ -5,7 +5,7 @@ use std::time::Duration;
 use linerate_analysis::statistics::{BlockSample, BootstrapSettings, DEFAULT_BLOCK, SampleStatistic};
 use linerate_documents::run::{ChartPanel, FigureUnit, ImprovementDirection, RunFigure};
 use linerate_engine::path::PathOutcome;
-use linerate_model::path::{PathDirection, PathDocument, RttMethod};
+use linerate_model::path::{CapacityLimiter, PathDirection, PathDocument, RttMethod};
 use linerate_units::MonotonicTime;
 use linerate_units::serde::nanoseconds;
 
@@ -87,8 +87,8 @@ fn capacity(document: &PathDocument, name: &str, end: &PathDirection) -> RunFigu
         figure.value = Some(capacity.bits_per_second);
         figure.low = capacity.low_bits_per_second;
         figure.high = capacity.high_bits_per_second;
-        let limited = capacity.limited_by.as_deref().unwrap_or("the sender");
-        figure.note = capacity.at_least.then(|| format!("at least: limited by {limited}"));
+        let limiter = capacity.limited_by.unwrap_or(CapacityLimiter::Unknown);
+        figure.note = capacity.at_least.then(|| format!("at least: limited by {}", limiter.title()));
     }
     with_reason(document, figure, &format!("{name}.capacity"))
 }

@@ -2,7 +2,7 @@
 
 use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_model::direction::Direction;
-use linerate_model::load::{LatencyGrade, LoadDocument, PhaseKind};
+use linerate_model::load::{LatencyGrade, LoadDocument, PhaseKind, ResponsivenessMethod};
 use linerate_model::path::PeerKind;
 use linerate_units::ByteCount;
 
@@ -156,7 +156,7 @@ fn responsiveness_is_the_mean_of_new_and_loaded_connections() {
             assert!((value - expected).abs() < 1e-6, "{new:?}, {pings:?}: {value}");
         }
         assert_eq!(found.both, None, "that phase did not run");
-        assert!(found.method.starts_with("draft-ietf-ippm-responsiveness"));
+        assert_eq!(found.method, ResponsivenessMethod::Draft09);
     }
 }
 

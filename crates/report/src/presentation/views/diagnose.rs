@@ -70,7 +70,7 @@ fn bounds(document: &DiagnoseDocument) -> Option<ReportTable> {
     let mut table = ReportTable::new("bounds", "Upper bounds by resource", &["Resource", "Goodput", "Computed from"]);
     for bound in &document.bounds {
         table.push_row(
-            bound.name.clone(),
+            bound.kind.title(),
             vec![
                 TableCell::Value(Quantity::bits_per_second(bound.bits_per_second)),
                 TableCell::text(&bound.arithmetic),
@@ -79,7 +79,7 @@ fn bounds(document: &DiagnoseDocument) -> Option<ReportTable> {
     }
     if let Some(next) = &document.next {
         let rate = Quantity::bits_per_second(next.bits_per_second).display_text();
-        table.note = Some(format!("The next limit is {}, at {rate}.", next.name));
+        table.note = Some(format!("The next limit is {}, at {rate}.", next.kind.title()));
     }
     table.non_empty()
 }

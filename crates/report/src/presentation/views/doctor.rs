@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use linerate_documents::doctor::{DoctorDocument, RecommendationComparison};
 use linerate_documents::run::FigureUnit;
+use linerate_documents::tune::EffectFigure;
 use linerate_model::load::LatencyClass;
 use linerate_model::load::{LoadDocument, PhaseKind, ProbeClass};
 use linerate_model::summary::DurationDistribution;
@@ -53,7 +54,7 @@ fn steps(document: &DoctorDocument) -> Option<ReportTable> {
 
 /// The goodput of the run's transfer before and after.
 fn goodput(document: &DoctorDocument) -> (Option<f64>, Option<f64>) {
-    let effect = document.effects.iter().find(|effect| effect.name == "goodput");
+    let effect = document.effects.iter().find(|effect| effect.name == EffectFigure::Goodput);
     effect.map_or((None, None), |effect| (effect.before, effect.after))
 }
 

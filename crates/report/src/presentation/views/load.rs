@@ -199,7 +199,7 @@ fn responsiveness(document: &LoadDocument, reasons: UnknownReasons<'_>) -> Optio
         let quantity = value.map(|value| Quantity::new(value, FigureUnit::RoundTripsPerMinute));
         table.push_row(name, vec![reasons.cell(&format!("responsiveness.{name}"), quantity)]);
     }
-    table.note = Some(format!("Method: {}; confidence: {}.", responsiveness.method, responsiveness.confidence));
+    table.note = Some(format!("Method: {}; confidence: {}.", responsiveness.method.title(), responsiveness.confidence));
     Some(table)
 }
 

@@ -2,9 +2,10 @@
 
 use core::time::Duration;
 
+use linerate_model::header_mark::HeaderMark;
 use linerate_model::path::{
-    CapacityMeasurement, IdleRtt, MarkFate, PacketMetrics, PathDirection, PathDocument, PathMtu, PeerKind, TcpFeatures,
-    TimeStampSource,
+    CapacityMeasurement, IdleRtt, MarkFate, PacketMetrics, PathDirection, PathDocument, PathMtu, PeerKind, TcpFeature,
+    TcpFeatures, TimeStampSource,
 };
 use linerate_model::summary::DurationDistribution;
 
@@ -129,8 +130,8 @@ fn capacity(capacity: &CapacityMeasurement) -> TableCell {
     let rate = Quantity::bits_per_second(capacity.bits_per_second);
     let shown = |rate| Quantity::bits_per_second(rate).display_text();
     let mut text = if capacity.at_least { format!("at least {}", rate.display_text()) } else { rate.display_text() };
-    if let Some(limited) = capacity.limited_by.as_ref().filter(|_| capacity.at_least) {
-        text = format!("{text} (limited by {limited})");
+    if let Some(limited) = capacity.limited_by.filter(|_| capacity.at_least) {
+        text = format!("{text} (limited by {})", limited.title());
     }
     if let Some((low, high)) = capacity.low_bits_per_second.zip(capacity.high_bits_per_second) {
         text = format!("{text}; 95 % interval {} to {}", shown(low), shown(high));
@@ -222,18 +223,18 @@ fn marks(document: &PathDocument) -> Option<ReportTable> {
         end.marks.iter().flat_map(|marks| marks.ecn.iter().chain(&marks.dscp)).cloned().collect()
     };
     let (up, down) = (of(&document.up), of(&document.down));
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: Vec<HeaderMark> = Vec::new();
     for fate in up.iter().chain(&down) {
-        if !names.contains(&fate.name.as_str()) {
-            names.push(&fate.name);
+        if !names.contains(&fate.name) {
+            names.push(fate.name);
         }
     }
     let reasons = UnknownReasons::of(&document.unknown);
-    let cell = |fates: &[MarkFate], name: &str, key: &str| {
+    let cell = |fates: &[MarkFate], name: HeaderMark, key: &str| {
         fates.iter().find(|fate| fate.name == name).map_or_else(|| reasons.unknown(key), fate)
     };
     for name in names {
-        table.push_row(name, vec![cell(&up, name, "up.marks"), cell(&down, name, "down.marks")]);
+        table.push_row(name.name(), vec![cell(&up, name, "up.marks"), cell(&down, name, "down.marks")]);
     }
     table.non_empty()
 }
@@ -276,11 +277,21 @@ fn tcp(tcp: &TcpFeatures) -> ReportTable {
     let scale = scale.map_or_else(|| "not agreed".to_owned(), |(own, peer)| format!("{own} here, {peer} there"));
     table.push_row("Window scale", vec![TableCell::Text(scale)]);
     table.push_row("Explicit congestion notification", vec![text(tcp.explicit_congestion_notification.map(yes_or_no))]);
-    let arrived = tcp.syn_options_arrived.as_ref().map(|options| options.join(", "));
+    let option = |feature: &TcpFeature| match (feature, tcp.syn_window_scale) {
+        (TcpFeature::WindowScale, Some(scale)) => format!("{} {scale}", feature.title()),
+        _ => feature.title().to_owned(),
+    };
+    let arrived = tcp.syn_options_arrived.as_ref();
+    let arrived = arrived.map(|options| options.iter().map(option).collect::<Vec<_>>().join(", "));
     let arrived = arrived.map_or_else(|| TableCell::Unknown("not reported by the far end".to_owned()), TableCell::Text);
     table.push_row("Received SYN options", vec![arrived]);
     for missing in &tcp.missing {
-        table.push_row("Requested, not granted", vec![TableCell::text(missing)]);
+        let text = format!(
+            "{}: {} is off at the far end, or a middlebox removes the option",
+            missing.title(),
+            missing.setting()
+        );
+        table.push_row("Requested, not granted", vec![TableCell::text(text)]);
     }
     table
 }

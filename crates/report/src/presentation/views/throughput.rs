@@ -83,7 +83,7 @@ fn diagnoses(document: &ThroughputDocument) -> Option<ReportTable> {
         );
         if let Some(bound) = &diagnosis.next {
             let rate = Quantity::bits_per_second(bound.bits_per_second).display_text();
-            notes.push(format!("{}: the next limit is {}, at {rate}.", label(run), bound.name));
+            notes.push(format!("{}: the next limit is {}, at {rate}.", label(run), bound.kind.title()));
         }
         notes.extend(diagnosis.notes.iter().map(|note| format!("{}: {note}", label(run))));
     }

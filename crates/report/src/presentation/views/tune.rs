@@ -98,7 +98,7 @@ fn limits(document: &TuneDocument) -> Option<ReportTable> {
     }
     if let Some(next) = document.before.as_ref().and_then(|before| before.next.as_ref()) {
         let rate = Quantity::bits_per_second(next.bits_per_second).display_text();
-        table.note = Some(format!("The next limit is {}, at {rate}.", next.name));
+        table.note = Some(format!("The next limit is {}, at {rate}.", next.kind.title()));
     }
     table.non_empty()
 }
@@ -193,14 +193,14 @@ fn trial_table(round: &TuneRound, trial: &GroupTrial, number: usize) -> ReportTa
 pub(super) fn effects(name: &str, title: &str, effects: &[MeasuredEffect], unknown: UnknownReasons<'_>) -> ReportTable {
     let mut table = ReportTable::new(name, title, &["Figure", "Before", "After", "Difference", "95 % interval"]);
     for effect in effects {
-        let key = |part: &str| format!("effects.{}.{part}", effect.name);
+        let key = |part: &str| format!("effects.{}.{part}", effect.name.name());
         let quantity = |value: Option<f64>| value.map(|value| Quantity::new(value, effect.unit));
         let difference = quantity(effect.difference).map(|it| TableCell::Qualified(it, it.signed_text()));
         let interval =
             quantity(effect.low).zip(quantity(effect.high)).map(|(low, high)| TableCell::Text(range(low, high)));
         let without_interval = || TableCell::Unknown(unknown.recorded(&key("low")).unwrap_or(NO_INTERVAL).to_owned());
         table.push_row(
-            effect.title.clone(),
+            effect.name.title(),
             vec![
                 unknown.cell(&key("before"), quantity(effect.before)),
                 unknown.cell(&key("after"), quantity(effect.after)),
