@@ -78,8 +78,10 @@ impl PlanBuilder {
     fn finish(self, inputs: &TuningInputs) -> Vec<TuningProposal> {
         let Self { mut proposals, small, refusals, first } = self;
         let is_of_hosts = first.as_ref().and_then(|first| first.cause).is_none_or(Cause::is_of_a_host);
-        if is_of_hosts {
-            proposals.extend(combination(proposals.iter().chain(&small)));
+        if is_of_hosts && !proposals.is_empty() {
+            proposals.extend(combination(proposals.iter().chain(&small), &proposals));
+        } else if is_of_hosts && has_room(inputs) {
+            proposals.extend(combination(small.iter(), &[]));
         }
         if proposals.is_empty() {
             proposals.push(first.unwrap_or_else(|| TuningProposal { cause: inputs.cause(), ..Default::default() }));
@@ -139,9 +141,20 @@ fn names(proposal: &TuningProposal) -> String {
     format!("{} {verb}", names.join(", "))
 }
 
-/// All changes for the causes in the hosts, in one group, as they are tried together; `None` where the changes of one of
-/// the proposals are tried together anyway.
-fn combination<'a>(proposals: impl Iterator<Item = &'a TuningProposal> + Clone) -> Option<TuningProposal> {
+/// True when every bound that was computed allows the least gain of the goal: no single cause accounts for the missing
+/// rate, as two that hold the same rate hide each other.
+fn has_room(inputs: &TuningInputs) -> bool {
+    let Some(diagnosis) = &inputs.diagnosis else { return false };
+    let least = diagnosis.goodput * (1.0 + inputs.goal.objective().least_gain.get());
+    !diagnosis.bounds.is_empty() && diagnosis.bounds.iter().all(|bound| bound.rate >= least)
+}
+
+/// All changes for the causes in the hosts, in one group, as they are tried together; `None` where they are the changes
+/// of one of these `trials`, in one group.
+fn combination<'a>(
+    proposals: impl Iterator<Item = &'a TuningProposal> + Clone,
+    trials: &[TuningProposal],
+) -> Option<TuningProposal> {
     let of_hosts = proposals.filter(|proposal| !proposal.lives_with_the_path());
     let first = of_hosts.clone().next()?;
     let group = first.changes.first()?.change.group;
@@ -154,12 +167,12 @@ fn combination<'a>(proposals: impl Iterator<Item = &'a TuningProposal> + Clone) 
         one.alternatives.clear();
     }
     let is_of_one = |proposal: &TuningProposal| proposal.groups().len() == 1 && has_all(proposal, &all.changes);
-    (!of_hosts.clone().any(is_of_one)).then_some(all)
+    (!trials.iter().any(is_of_one)).then_some(all)
 }
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::diagnosis::Confidence;
+    use linerate_model::diagnosis::{Confidence, ThroughputBound};
     use linerate_model::direction::Direction;
 
     use super::super::test_cases::{host, rhel};
@@ -262,6 +275,23 @@ mod tests {
             let [one, both] = &plan[..] else { panic!("{plan:?}") };
             assert!(!one.is_combination && both.is_combination && one.groups().len() == 2, "{plan:?}");
             assert_eq!((both.groups().len(), both.changes.len()), (1, one.changes.len()));
+        }
+    }
+
+    /// Memory of all sockets that is too low holds the window, which then seems to hold the same rate
+    /// (lab:tcp-memory-and-rare-loss).
+    #[test]
+    fn causes_that_hide_each_other_are_tried_where_the_path_has_room() {
+        let small = [(Cause::SackOff, Some(101.0))];
+        assert!(plan(&inputs(&small))[0].is_empty(), "no bound is known");
+        for (bound, changes) in [(103.0, 0), (400.0, 1)] {
+            let mut inputs = inputs(&small);
+            let rate = BitRate::from_bits_per_second(bound * 1e6);
+            let bounds = &mut inputs.diagnosis.as_mut().expect("known").bounds;
+            bounds.push(ThroughputBound { name: "the path".to_owned(), rate, arithmetic: String::new() });
+            let plan = plan(&inputs);
+            assert_eq!((plan.len(), plan[0].changes.len()), (1, changes), "{plan:?}");
+            assert_eq!(plan[0].is_combination, changes > 0);
         }
     }
 
