@@ -14,6 +14,9 @@ use crate::tuning::{TuningAim, TuningObjective};
 const MAX_RETRANSMISSION_GROWTH: f64 = 2.0;
 /// Growth of the retransmitted share that is always allowed: it costs at most as much goodput, which is measured.
 const MAX_NEGLIGIBLE_RETRANSMISSIONS: f64 = 0.005;
+/// Largest decrease of the retransmitted share that counts, as a multiple of the allowed growth: a transfer that carried
+/// next to nothing retransmits any share, and less of that is no uncertainty about harm.
+const MAX_COUNTED_DECREASE: f64 = 3.0;
 /// Allowed growth of the processor's time per byte, as a multiple of the goal's cost.
 const PROCESSOR_COST_FACTOR: f64 = 2.0;
 /// Growth of the processor's load that is always allowed.
@@ -171,7 +174,8 @@ fn retransmissions(pairs: &[&MeasurementPair]) -> Option<StudentEstimate> {
     let shares = retransmitted(pairs)?;
     let usual = median(shares.iter().map(|(before, _)| *before))?;
     let limit = (usual * (MAX_RETRANSMISSION_GROWTH - 1.0)).max(MAX_NEGLIGIBLE_RETRANSMISSIONS);
-    let beyond: Vec<f64> = shares.iter().map(|(before, after)| after - before - limit).collect();
+    let growth = |(before, after): &(f64, f64)| (after - before).max(-MAX_COUNTED_DECREASE * limit);
+    let beyond: Vec<f64> = shares.iter().map(|pair| growth(pair) - limit).collect();
     StudentEstimate::of_pairs(&beyond, LEAST_SHARE_DEVIATION)
 }
 

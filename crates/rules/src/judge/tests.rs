@@ -103,6 +103,19 @@ fn the_noise_of_equal_runs_is_no_gain() {
     assert!(!more_pairs_needed(&bulk(), &design(), &clean));
 }
 
+/// Without the change 2 Mbit/s arrive, and each lost segment is a large share (lab:tcp-memory-and-rare-loss).
+#[test]
+fn fewer_retransmissions_are_no_uncertainty_about_harm() {
+    let after = measured(285.0, 30.0, 3.5e-4);
+    let shares = [0.0, 0.1675, 0.0, 0.0, 0.0, 0.0578, 0.0, 0.2157];
+    let pairs: Vec<MeasurementPair> = shares.map(|share| pair(measured(2.3, 20.1, share), after.clone())).into();
+    let judgement = judge(&bulk(), &design(), &pairs);
+    assert!(judgement.fills_the_path, "{}", judgement.reason);
+    let more: Vec<MeasurementPair> =
+        shares.map(|share| pair(measured(2.3, 20.1, share), measured(285.0, 20.1, 0.3))).into();
+    assert_ne!(judge(&bulk(), &design(), &more).decision, TrialDecision::Keep);
+}
+
 /// SACK alone: 99 % of the path, with its queue. The limit of bulk goals grows with the gain, up to twice the time.
 #[test]
 fn a_queue_is_allowed_only_for_a_larger_gain_of_a_bulk_goal() {
