@@ -11,6 +11,7 @@
 //! * `interop` runs linerate against other implementations of iperf3's protocol, and writes docs/compatibility.md;
 //! * `truth --random N` measures what limits random paths in the lab by removing each cause, diagnoses them, and writes
 //!   docs/truth-random.md; `truth --library` measures the labels of the library so;
+//! * `simulate` simulates the statistics of `linerate tune` and `linerate history compare`, and writes docs/statistics.md;
 //! * `shaping` measures the shapers on their test beds in the lab, and writes docs/shaping.md;
 //! * the tests that take too long for each run are tasks, too: `diagnosis` diagnoses every path of the library in the lab
 //!   (docs/diagnosis.md), `seeds` repeats the seeds' experiments there (docs/seeds.md), `truth` the reference table of
@@ -32,6 +33,7 @@ mod repository;
 mod rust_file;
 mod schema;
 mod shaping;
+mod simulate;
 mod test_run;
 mod tidy;
 mod truth;
@@ -49,6 +51,7 @@ const USAGE: &str = "usage: cargo xtask tidy
                           [--linerate PATH]
        cargo xtask interop [--quick] [--write] [--newest PATH] [--linerate PATH] [--jobs N] [--only TEXT]
        cargo xtask shaping [--runs N] [--bed NAME]... [--back-end ID]... [--out FILE] [--linerate PATH]
+       cargo xtask simulate [--runs N] [--seed S] [--without-lab] [--out FILE] [--linerate PATH]
        cargo xtask truth --random N [--seed S] [--quick] [--only K | --show K] [--again] [--jobs N] [--out FILE]
                          [--linerate PATH]
        cargo xtask truth --library [--only PATH]... [--jobs N] [--linerate PATH]
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Some((task, options)) if task == "figures" => figures::run(options),
         Some((task, options)) if task == "interop" => interop::run(options),
         Some((task, options)) if task == "shaping" => shaping::run(options),
+        Some((task, options)) if task == "simulate" => simulate::run(options),
         Some((task, options @ [_, ..])) if task == "truth" => truth::run(options),
         Some((task, [])) if long_tests::is_task(task) => long_tests::run(task),
         _ => {

@@ -48,7 +48,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    ("xtask", &["lab", "model", "shape", "units"]),
+    ("xtask", &["analysis", "documents", "lab", "model", "rules", "shape", "units"]),
 ];
 
 fn check(repository: &Repository) -> Vec<InvariantViolation> {

@@ -16,6 +16,11 @@ use linerate_model::summary::DurationDistribution;
 use linerate_model::throughput::{ThroughputResult, ThroughputRun};
 use linerate_units::{BitRate, ByteCount, Port, SegmentCount, StreamCount, WallTime};
 
+/// Largest share of comparisons of equal runs that may call any figure different.
+pub(crate) const MAX_FALSE_DIFFERENCE: f64 = 0.05;
+/// Largest share of comparisons of different runs that may call them equal.
+pub(crate) const MAX_FALSE_EQUAL: f64 = 0.05;
+
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Variation of runs of one path.

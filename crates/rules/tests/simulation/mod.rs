@@ -12,6 +12,13 @@ use linerate_rules::judge::{
 use linerate_rules::tuning::TuningGoal;
 use linerate_units::{BitRate, Ratio};
 
+/// Largest share of runs that may keep a change without an effect.
+pub(crate) const MAX_FALSE_KEEP: f64 = 0.02;
+/// Largest share of runs that may not keep a gain of 30 % without harm.
+pub(crate) const MAX_ROLLED_BACK_GAIN: f64 = 0.05;
+/// Least share of runs that keep a gain of 10 % at a variation of 5 %.
+pub(crate) const MIN_POWER: f64 = 0.85;
+
 /// Distribution of the rates of equal transfers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Noise {
@@ -25,6 +32,8 @@ pub(crate) enum Noise {
     RandomWalk,
     /// 70 % of the rate in half of the transfers.
     Bimodal,
+    /// Independent, the logarithm by Student's t distribution of three degrees of freedom.
+    HeavyTailed,
 }
 
 /// Path on which transfers are measured.
@@ -54,10 +63,12 @@ pub(crate) struct TrueEffect {
     pub(crate) round_trip: f64,
     /// Factor of the processor load.
     pub(crate) processor: f64,
+    /// Factor of the retransmitted share.
+    pub(crate) retransmitted: f64,
 }
 
 impl TrueEffect {
-    pub(crate) const NONE: Self = Self { goodput: 1.0, round_trip: 1.0, processor: 1.0 };
+    pub(crate) const NONE: Self = Self { goodput: 1.0, round_trip: 1.0, processor: 1.0, retransmitted: 1.0 };
 
     pub(crate) const fn gain(goodput: f64) -> Self {
         Self { goodput, ..Self::NONE }
@@ -99,6 +110,11 @@ impl Transfers {
                 let mode = if self.random.unit() < 0.5 { 0.7 } else { 1.0 };
                 mode * (1.0 + 0.01 * self.random.normal())
             }
+            Noise::HeavyTailed => {
+                let squares: f64 = (0..3).map(|_| self.random.normal().powi(2)).sum();
+                // The variance of this distribution is three.
+                (variation * self.random.normal() / squares.max(1e-9).sqrt()).exp()
+            }
         }
     }
 
@@ -112,7 +128,7 @@ impl Transfers {
             goodput: BitRate::from_bits_per_second(rate),
             round_trip_p95: Some(Duration::from_secs_f64(round_trip)),
             base_round_trip: Some(Duration::from_millis(50)),
-            retransmitted: Some(Ratio::from_number(0.001 * (1.0 + 0.3 * self.random.normal()))),
+            retransmitted: Some(Ratio::from_number(0.01 * effect.retransmitted * (1.0 + 0.3 * self.random.normal()))),
             processor: Some(Ratio::from_number(load)),
             disturbed: None,
         }
