@@ -54,7 +54,7 @@ fn with_file(host: &HostFacts, key: &str, now: &str, source: &SettingSource) -> 
     let changed = file_changed_since_boot(host, source);
     if let Some(reason) = refusal_of(host, key, later) {
         let text = format!(
-            "{key} is {now}, but the next boot will set {later}, which linerate never sets: {reason}. {}.",
+            "{key} is {now}, but the next boot will set {later} ({}). linerate never sets that: {reason}.",
             state_of_file(changed)
         );
         let remedy = vec![edit_or_delete(host, source, key, now)];
