@@ -7,7 +7,7 @@ use linerate_documents::shaper::{MtuAdvice, PredictedDelay, ShaperDocument};
 use linerate_report::text::wrap_text;
 use linerate_report::throughput_text::TextStyle;
 use linerate_shape::link::AccessLink;
-use linerate_shape::plan::{IngressControl, PlannedObject, ShaperPlan};
+use linerate_shape::plan::{FilterProtocol, IngressControl, PlannedObject, ShaperPlan};
 use linerate_units::display;
 
 /// Maximum width of a line, also on wider terminals.
@@ -116,7 +116,7 @@ pub(crate) fn rates(line: &AccessLink) -> String {
 fn tree(page: &mut PlanPage, plan: &ShaperPlan, direction: Direction) {
     let steps = plan.steps.iter().filter(|step| step.direction == direction);
     let Some(device) = plan.shaped_device(direction).or(Some(plan.device.as_str())) else { return };
-    let (mut lines, mut filters, mut leaves) = (Vec::new(), 0_usize, 0_usize);
+    let (mut lines, mut protocols, mut leaves) = (Vec::new(), Vec::new(), 0_usize);
     for step in steps {
         match &step.part {
             PlannedObject::Discipline(one) => {
@@ -135,7 +135,7 @@ fn tree(page: &mut PlanPage, plan: &ShaperPlan, direction: Direction) {
                     lines.push((name.to_owned(), text));
                 }
             }
-            PlannedObject::Filter(_) => filters += 1,
+            PlannedObject::Filter(filter) => protocols.push(filter.protocol),
             _ => {}
         }
     }
@@ -150,9 +150,18 @@ fn tree(page: &mut PlanPage, plan: &ShaperPlan, direction: Direction) {
     if leaves > 1 {
         page.paragraph(2, &format!("{leaves} such queues; a flow's addresses and ports select its queue"));
     }
-    if filters > 0 {
-        let noun = if filters == 1 { "filter" } else { "filters" };
-        page.paragraph(2, &format!("{filters} {noun}, for IPv4 and IPv6"));
+    if !protocols.is_empty() {
+        let noun = if protocols.len() == 1 { "filter" } else { "filters" };
+        page.paragraph(2, &format!("{} {noun}, {}", protocols.len(), families(&protocols)));
+    }
+}
+
+/// Families that filters of these protocols see.
+fn families(protocols: &[FilterProtocol]) -> &'static str {
+    match protocols {
+        [FilterProtocol::Ipv4, others @ ..] if others.iter().all(|one| *one == FilterProtocol::Ipv4) => "for IPv4 only",
+        [FilterProtocol::Ipv6, others @ ..] if others.iter().all(|one| *one == FilterProtocol::Ipv6) => "for IPv6 only",
+        _ => "for IPv4 and IPv6",
     }
 }
 
