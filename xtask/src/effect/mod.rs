@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use self::arguments::EffectArguments;
 use self::tuned::{LabelledPath, TunedPath};
-use crate::{bench, workspace};
+use crate::{bench, truth, workspace};
 
 /// Tunes the requested paths and writes the table; returns true if each result matches its label.
 pub(crate) fn run(arguments: &[String]) -> Result<bool> {
@@ -60,7 +60,7 @@ fn tune_all(wanted: &[LabelledPath], arguments: &EffectArguments, linerate: &Pat
                 loop {
                     let Some(path) = next.lock().expect("no panic").next() else { break };
                     let tuned = match tune_one(path, arguments.documents.as_deref(), linerate) {
-                        Ok(document) => TunedPath::read(path, &document),
+                        Ok(document) => with_reach(TunedPath::read(path, &document), arguments, linerate),
                         Err(error) => TunedPath::failed(path, &format!("{error:#}")),
                     };
                     println!("{}", tuned.line());
@@ -72,6 +72,18 @@ fn tune_all(wanted: &[LabelledPath], arguments: &EffectArguments, linerate: &Pat
     let mut done = done.into_inner().expect("no panic");
     done.sort_by(|one, other| one.path.name.cmp(&other.path.name));
     done
+}
+
+/// Measures the goodput without the causes in the hosts, where there are any.
+fn with_reach(tuned: TunedPath, arguments: &EffectArguments, linerate: &Path) -> TunedPath {
+    if !tuned.path.is_limited_by_a_host() {
+        return tuned;
+    }
+    let folder = arguments.documents.clone().unwrap_or_else(|| workspace::root().join("target/effect"));
+    match truth::without_host_causes(linerate, &folder, &tuned.path.name, &tuned.path.label) {
+        Ok(rate) => tuned.with_measured_reach(rate),
+        Err(error) => TunedPath::failed(&tuned.path, &format!("the reachable rate could not be measured: {error:#}")),
+    }
 }
 
 /// Returns the document of one path: the kept one, or a new one.

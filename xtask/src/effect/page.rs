@@ -11,7 +11,8 @@ pub(super) fn page(done: &[TunedPath], all: usize) -> String {
         {} with its label (the built-in cause), the location of that cause, and the result of one run of `linerate \
         tune lab:NAME --yes`. Written by `cargo xtask effect`.\n\n{}\n\
         Rates in Mbit/s of payload, after slow start; \"capacity\" is the payload capacity of the path. The share is \
-        relative to the reachable rate: the capacity, or less where losses or the application allow less. Round trips \
+        relative to the reachable rate: for paths with a cause in a host, the mean of three transfers without these \
+        causes (the settings removed from the path's description, buffers of 1 GiB), at most the capacity. Round trips \
         in ms: 95th percentile under the transfer's own load. A ✗ marks results that do not match the label.\n\n\
         | path | label | place | before | after | capacity | share | round trip before | after | in effect | outcome \
         |\n\
@@ -49,6 +50,13 @@ fn counts(done: &[TunedPath]) -> String {
         * On **{untouched} of {}** other paths nothing was changed or tried.\n",
         hosts.len(),
         others.len()
+    );
+    let harmful = done.iter().filter(|one| one.is_harmful()).count();
+    let lowered: usize = done.iter().map(|one| one.lowered.len()).sum();
+    let _ = writeln!(
+        text,
+        "* **{harmful}** changes stay in effect that cost more than the goal allows; **{lowered}** lower a ceiling of a \
+         whole host."
     );
     let living = others.iter().filter(|one| one.outcome == "kept" && one.works_around_path).count();
     if living > 0 {

@@ -61,6 +61,8 @@ pub(super) struct TunedPath {
     pub(super) round_trip_after: Option<f64>,
     /// Changes in effect at the end.
     pub(super) changes: Vec<String>,
+    /// Those of them that lower a ceiling of the whole host.
+    pub(super) lowered: Vec<String>,
     /// Groups that were tried and rolled back.
     pub(super) rolled_back: Vec<String>,
     /// True when the changes in effect work around a cause on the path.
@@ -94,6 +96,7 @@ impl TunedPath {
             round_trip_after: round_trip(after)
                 .or_else(|| effect(document, "round_trip_p95", "after").map(from_nanoseconds)),
             changes: rounds.iter().flat_map(changes_kept).collect(),
+            lowered: rounds.iter().flat_map(lowered).collect(),
             rolled_back: rounds.iter().flat_map(|round| groups_tried(round, false)).collect(),
             works_around_path: rounds.iter().any(|round| {
                 round["lives_with_the_path"].as_bool() == Some(true) && !groups_tried(round, true).is_empty()
@@ -104,6 +107,13 @@ impl TunedPath {
                 .flat_map(|round| items(&round["refusals"]).iter().map(|refusal| text(&refusal["text"])))
                 .collect(),
         }
+    }
+
+    /// Replaces the reachable rate by the measured goodput of the path without the causes in its hosts, at most the
+    /// capacity.
+    pub(super) fn with_measured_reach(self, without_causes: f64) -> Self {
+        let reachable = self.capacity.map_or(without_causes, |capacity| capacity.min(without_causes));
+        Self { reachable: Some(reachable), ..self }
     }
 
     /// Returns a path without a document.
@@ -118,6 +128,7 @@ impl TunedPath {
             round_trip_before: None,
             round_trip_after: None,
             changes: Vec::new(),
+            lowered: Vec::new(),
             rolled_back: Vec::new(),
             works_around_path: false,
             sentence: error.to_owned(),
@@ -140,6 +151,16 @@ impl TunedPath {
         (!changed || self.after.is_some())
             && self.share().is_some_and(|share| share >= MIN_REACHED_SHARE)
             && waits.is_some_and(|(before, after)| after <= self.allowed_rtt_growth() * before)
+    }
+
+    /// True when a change is in effect that costs more than the goal allows: a longer round trip, or goodput.
+    pub(super) fn is_harmful(&self) -> bool {
+        let grew = |before: Option<f64>, after: Option<f64>, most: f64| {
+            before.zip(after).is_some_and(|(before, after)| after > most * before)
+        };
+        self.outcome == "kept"
+            && (grew(self.round_trip_before, self.round_trip_after, self.allowed_rtt_growth())
+                || grew(self.after, self.before, MIN_REACHED_SHARE.recip()))
     }
 
     /// Returns the allowed growth factor of the loaded round trip.
@@ -276,6 +297,23 @@ fn changes_kept(round: &Value) -> Vec<String> {
     kept.flat_map(|trial| text(&trial["name"]).split("; ").map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
+/// Returns the kept changes of a round that lower the last number of a setting, which serves all paths of its host.
+fn lowered(round: &Value) -> Vec<String> {
+    let last = |value: &str| value.split_ascii_whitespace().last()?.parse::<u64>().ok();
+    let former = |end_and_key: &str| {
+        let is_it = |one: &&Value| {
+            let key = one["change"]["target"]["key"].as_str();
+            key.is_some_and(|key| end_and_key == format!("{} {key}", text(&one["end"])))
+        };
+        last(items(&round["changes"]).iter().find(is_it)?["change"]["from"].as_str()?)
+    };
+    let is_lower = |change: &String| {
+        let parts = change.split_once(" = ");
+        parts.is_some_and(|(place, value)| former(place).zip(last(value)).is_some_and(|(from, to)| to < from))
+    };
+    changes_kept(round).into_iter().filter(is_lower).collect()
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use serde_json::json;
@@ -300,7 +338,7 @@ pub(super) mod tests {
 
     fn change(end: &str, key: &str, to: &str, group: &str) -> Value {
         let target = json!({ "kind": "setting", "key": key });
-        json!({ "end": end, "change": { "target": target, "from": "1", "to": to, "group": group }, "alternatives": [] })
+        json!({ "end": end, "change": { "target": target, "from": "4096 131072 375000", "to": to, "group": group }, "alternatives": [] })
     }
 
     /// Document of a receive window that was too small, repaired in the second of two trials.
@@ -342,6 +380,28 @@ pub(super) mod tests {
         assert_eq!(tuned.changes, ["far net.ipv4.tcp_rmem = 4096 131072 999424"]);
         assert_eq!(tuned.rolled_back, ["congestion_control"]);
         assert_eq!(tuned.line(), "a: kept, 25.0 -> 96.0 Mbit/s");
+    }
+
+    #[test]
+    fn a_lower_ceiling_of_the_whole_host_is_counted() {
+        let host = path("a", "receive-window", "receiver");
+        let mut document = kept(96e6, 0.0239);
+        assert!(TunedPath::read(&host, &document).lowered.is_empty());
+        document["rounds"][0]["changes"][0]["change"]["from"] = json!("4096 131072 6291456");
+        assert_eq!(TunedPath::read(&host, &document).lowered, ["far net.ipv4.tcp_rmem = 4096 131072 999424"]);
+        document["rounds"][0]["trials"][1]["decision"] = json!("roll_back");
+        assert!(TunedPath::read(&host, &document).lowered.is_empty());
+    }
+
+    #[test]
+    fn the_goodput_without_the_causes_is_reachable() {
+        let tuned = TunedPath::read(&path("a", "sack-off", "hosts"), &kept(80e6, 0.0239));
+        assert!(!tuned.is_repaired() && !tuned.is_harmful());
+        assert!(tuned.clone().with_measured_reach(84e6).is_repaired());
+        assert_eq!(tuned.with_measured_reach(120e6).reachable, Some(100e6));
+        let late = TunedPath::read(&path("a", "sack-off", "hosts"), &kept(80e6, 0.0402));
+        let slower = TunedPath::read(&path("a", "sack-off", "hosts"), &kept(20e6, 0.02));
+        assert!(late.is_harmful() && slower.is_harmful());
     }
 
     #[test]

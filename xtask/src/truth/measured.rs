@@ -72,7 +72,7 @@ impl<'a> PathLab<'a> {
 
     /// Goodput of the path's own transfer. One that ends with an error is repeated with other seeds of the path: what
     /// chance has ended once says little. It is nothing where all of them end so.
-    fn goodput(&self, path: &Table, variant: &str) -> Result<MeasuredGoodput> {
+    pub(super) fn goodput(&self, path: &Table, variant: &str) -> Result<MeasuredGoodput> {
         let mut path = path.clone();
         for _ in 0..TRANSFERS {
             let file = self.write(&path, variant)?.display().to_string();

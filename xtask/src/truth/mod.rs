@@ -12,6 +12,7 @@ mod judge;
 mod labels;
 mod measured;
 mod page;
+mod reach;
 mod text;
 
 use std::fs;
@@ -24,6 +25,7 @@ use self::arguments::{TruthArguments, TruthPaths};
 use self::case::TruthCase;
 use self::generator::{RandomPath, random_path};
 use self::measured::PathLab;
+pub(crate) use self::reach::without_host_causes;
 use crate::{bench, workspace};
 
 /// Runs the requested cases; returns true if each verdict is right.
