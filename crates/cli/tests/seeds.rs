@@ -34,10 +34,12 @@ const TABLES: &[fn() -> Table] = &[
     || cesga::mathis_formula(&cesga::LOSS_RATES),
     cesga::frame_size,
     cesga::timestamps,
+    cesga::ten_gigabits,
     walkthrough::frozen_window,
     || walkthrough::window_sweep(&walkthrough::WINDOWS),
     lartc::unshaped,
     lartc::shaped,
+    lartc::both,
 ];
 
 /// One test for each table. Tables and rows with gigabytes of data are verified by `cargo xtask seeds` only.
@@ -58,6 +60,7 @@ reproduced! {
     walkthrough_window_sweep: || walkthrough::window_sweep(&[64.0, 192.0]);
     lartc_unshaped: lartc::unshaped;
     lartc_shaped: lartc::shaped;
+    lartc_both: lartc::both;
 }
 
 /// Writes all tables to the file in `LINERATE_SEEDS`.

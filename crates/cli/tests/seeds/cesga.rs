@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::measure::{AMPLE, arrived, ceiling, path, transfer};
+use crate::measure::{ceiling, goodput};
 use crate::table::{Row, Table};
 
 /// Loss of one packet in 36 000, which explains the slides' 256 Mbit/s by Mathis's formula with a constant of 1.
@@ -22,13 +22,15 @@ fn cubic(segment: f64, round_trip: f64, loss: f64) -> f64 {
 /// Path of the slides without loss.
 pub(crate) fn clean_path() -> Table {
     let full = ceiling(1000.0, 9000.0);
+    let command = "lab run cesga-1g-53ms -- iperf3 -c far -t 20 -O 5 -C cubic";
     Table {
         title: "1 Gbit/s × 53 ms, frames of 9000 bytes",
-        setting: "`lab:cesga-1g-53ms`, `iperf3 -t 20 -O 5 -C cubic`".to_owned(),
+        setting: String::new(),
         rows: vec![Row {
             case: "without loss".to_owned(),
+            command: command.to_owned(),
             seed_report: "780 Mbit/s in the good direction; ideal window “6.75 MB”".to_owned(),
-            figure: arrived(&transfer("cesga-1g-53ms", "-t 20 -O 5 -C cubic")),
+            figure: goodput(command),
             unit: ("Mbit/s", 0),
             bounds: 0.97 * full..=1.002 * full,
             because: format!("8948 of 9014 B per packet: {full:.0} Mbit/s"),
@@ -42,13 +44,15 @@ pub(crate) fn congestion_controls() -> Table {
     let full = ceiling(1000.0, 9000.0);
     let reno = mathis(1.5_f64.sqrt(), 8948.0, 0.053, LOSS);
     let cubic = cubic(8948.0, 0.053, LOSS);
-    let own = path(1000.0, 26.5, "mtu = 9000\nloss = \"0.0028 %\"\n", AMPLE);
     // Rates determined by the loss need many losses; those near the link rate do not.
     let seconds = |name: &str| if ["reno", "cubic"].contains(&name) { 400 } else { 120 };
+    let command =
+        |name: &str| format!("lab run cesga-1g-53ms-lossy -- iperf3 -c far -t {} -O 20 -i 10 -C {name}", seconds(name));
     let row = |name: &str, bounds: RangeInclusive<f64>, because: String, verdict: &str| Row {
         case: name.to_owned(),
+        command: command(name),
         seed_report: if name == "cubic" { "256 Mbit/s in the bad direction" } else { "to be compared" }.to_owned(),
-        figure: arrived(&transfer(&own.file, &format!("-t {} -O 20 -i 10 -C {name}", seconds(name)))),
+        figure: goodput(&command(name)),
         unit: ("Mbit/s", 0),
         bounds,
         because,
@@ -57,9 +61,7 @@ pub(crate) fn congestion_controls() -> Table {
     let between = format!("between 0.7 × Reno's {reno:.0} Mbit/s and the link");
     Table {
         title: "One packet lost in 36 000: six congestion controls",
-        setting: "1 Gbit/s × 53 ms, MTU 9000, loss 0.0028 %, `iperf3 -t 400 -O 20 -C NAME`, 120 s \
-                  from the third on"
-            .to_owned(),
+        setting: "1 Gbit/s × 53 ms, MTU 9000, loss 0.0028 %; rates that losses determine need 400 s.".to_owned(),
         rows: vec![
             row(
                 "reno",
@@ -101,14 +103,16 @@ pub(crate) fn mathis_formula(loss_rates: &[f64]) -> Table {
     let rows = loss_rates
         .iter()
         .map(|percent| {
-            let own = path(1000.0, 10.0, &format!("loss = \"{percent} %\"\n"), AMPLE);
+            let command =
+                format!("lab run --rate 1G --rtt 20ms --loss {percent}% -- iperf3 -c far -t 60 -O 5 -i 10 -C reno");
             let expected = mathis(1.5_f64.sqrt(), 1448.0, 0.02, percent / 100.0);
             // Above half a percent, losses of retransmissions cost timeouts that the formula does not model.
             let low = if *percent > 0.5 { 0.5 } else { 0.75 };
             Row {
                 case: format!("loss {percent} %"),
                 seed_report: format!("C = 1: {:.1} Mbit/s", mathis(1.0, 1448.0, 0.02, percent / 100.0)),
-                figure: arrived(&transfer(&own.file, "-t 60 -O 5 -i 10 -C reno")),
+                figure: goodput(&command),
+                command,
                 unit: ("Mbit/s", 1),
                 bounds: low * expected..=1.2 * expected,
                 because: format!("C = √1.5: {expected:.1} Mbit/s, {low} to 1.2 of it"),
@@ -118,39 +122,41 @@ pub(crate) fn mathis_formula(loss_rates: &[f64]) -> Table {
         .collect();
     Table {
         title: "Mathis's formula against Reno",
-        setting: "1 Gbit/s × 20 ms, MTU 1500, random loss, `iperf3 -t 60 -O 5 -C reno`".to_owned(),
+        setting: "1 Gbit/s × 20 ms, MTU 1500, random loss".to_owned(),
         rows,
     }
 }
 
 /// Frames of 9000 bytes against 1500.
 pub(crate) fn frame_size() -> Table {
-    let lossy = |mtu: u32| path(1000.0, 10.0, &format!("mtu = {mtu}\nloss = \"0.05 %\"\n"), AMPLE);
-    let clean = |mtu: u32| path(1000.0, 10.0, &format!("mtu = {mtu}\n"), AMPLE);
-    let rate = |own: &crate::support::lab::OwnPath, time: &str| arrived(&transfer(&own.file, time));
-    let short = "-t 10 -O 3 -C reno";
-    let long = "-t 60 -O 5 -i 10 -C reno";
+    let command = |mtu: u32, loss: &str, options: &str| {
+        format!("lab run --rate 1G --rtt 20ms --mtu {mtu}{loss} -- iperf3 -c far {options} -C reno")
+    };
+    let clean = |mtu: u32| command(mtu, "", "-t 10 -O 3");
+    let lossy = |mtu: u32| command(mtu, " --loss 0.05%", "-t 60 -O 5 -i 10");
     let row = |mtu: u32| {
         let full = ceiling(1000.0, f64::from(mtu));
         Row {
             case: format!("MTU {mtu}, clean"),
+            command: clean(mtu),
             seed_report: "3.9 Gbit/s became 6.3 with larger frames: the processor was the limit".to_owned(),
-            figure: rate(&clean(mtu), short),
+            figure: goodput(&clean(mtu)),
             unit: ("Mbit/s", 1),
             bounds: 0.98 * full..=1.002 * full,
             because: format!("headers: {full:.1} Mbit/s"),
             verdict: "on the link itself larger frames bring 4 %".to_owned(),
         }
     };
-    let gain = rate(&lossy(9000), long) / rate(&lossy(1500), long);
+    let gain = goodput(&lossy(9000)) / goodput(&lossy(1500));
     Table {
         title: "Frames of 9000 bytes",
-        setting: format!("1 Gbit/s × 20 ms, `iperf3 {short}`; with loss `{long}`"),
+        setting: "1 Gbit/s × 20 ms".to_owned(),
         rows: vec![
             row(1500),
             row(9000),
             Row {
-                case: "with 0.05 % loss: rate at 9000 over rate at 1500".to_owned(),
+                case: "with 0.05 % loss: rate at 9000 over rate at 1500 (`--mtu 1500`)".to_owned(),
+                command: lossy(9000),
                 seed_report: "rate ∝ MSS".to_owned(),
                 figure: gain,
                 unit: ("×", 2),
@@ -164,26 +170,53 @@ pub(crate) fn frame_size() -> Table {
 
 /// Benefit of the slides' advice to disable timestamps.
 pub(crate) fn timestamps() -> Table {
-    let on = path(300.0, 10.05, "buffer = \"0.5 BDP\"", AMPLE);
-    let off = path(
-        300.0,
-        10.05,
-        "buffer = \"0.5 BDP\"",
-        &AMPLE.replace("sysctl = {", "sysctl = { \"net.ipv4.tcp_timestamps\" = \"0\","),
-    );
-    let rate = |own: &crate::support::lab::OwnPath| arrived(&transfer(&own.file, "-t 20 -O 2 -C cubic"));
+    let on = "lab run 300m-20ms-half-buffer -- iperf3 -c far -t 20 -O 2 -C cubic";
+    let off = "lab run 300m-20ms-half-buffer-no-timestamps -- iperf3 -c far -t 20 -O 2 -C cubic";
     Table {
         title: "Timestamps off",
-        setting: "300 Mbit/s × 20.1 ms, drop-tail queue of half a product, `iperf3 -t 20 -O 2 -C cubic`".to_owned(),
+        setting: format!("300 Mbit/s × 20.1 ms, drop-tail queue of half a product; timestamps on: `{on}`"),
         rows: vec![Row {
             case: "rate with timestamps off over rate with them on".to_owned(),
+            command: off.to_owned(),
             seed_report: "switch them off".to_owned(),
-            figure: rate(&off) / rate(&on),
+            figure: goodput(off) / goodput(on),
             unit: ("×", 3),
             bounds: 0.6..=1.25,
             because: "12 of 1448 B are saved: 0.8 %; the remainder is random variation of the losses, 60 to 100 % of the link"
                 .to_owned(),
             verdict: "nothing to gain; protection against wrapped sequence numbers is lost".to_owned(),
         }],
+    }
+}
+
+/// Memory to memory at 10 Gbit/s, when processors and queues do not limit.
+pub(crate) fn ten_gigabits() -> Table {
+    let full = ceiling(10_000.0, 9000.0);
+    let command = |options: &str| {
+        format!("lab run --rate 10G --rtt 200us --mtu 9000 --buffer 2MB -- iperf3 -c far -t 3 -O 1 {options}")
+    };
+    let row = |case: &str, options: &str, seed_report: &str, least: f64, verdict: &str| Row {
+        case: case.to_owned(),
+        command: command(options),
+        seed_report: seed_report.to_owned(),
+        figure: goodput(&command(options)),
+        unit: ("Mbit/s", 0),
+        bounds: least * full..=1.002 * full,
+        because: format!("8948 of 9014 B per packet: {full:.0} Mbit/s"),
+        verdict: verdict.to_owned(),
+    };
+    Table {
+        title: "10 Gbit/s, frames of 9000 bytes",
+        setting: String::new(),
+        rows: vec![
+            row("four flows", "-P 4", "9.92 Gbit/s with several flows", 0.99, "exact: the link was full"),
+            row(
+                "both directions at once, each",
+                "--bidir",
+                "9.5 Gbit/s in both directions",
+                0.85,
+                "acknowledgements and their bursts take the remainder",
+            ),
+        ],
     }
 }

@@ -1,7 +1,10 @@
 //! Guide to tuning TCP for high throughput: 10 Gbit/s over 117 ms, and 1 Gbit/s over 1.5 ms.
 
-use crate::measure::{AMPLE, arrived, ceiling, goodput, path, pings, retransmitted, transfer};
+use crate::measure::{arrived, ceiling, goodput, pings, retransmitted, transfer, typed};
 use crate::table::{Row, Table};
+
+/// Options of a transfer without slow start.
+const STEADY: &str = "-t 10 -O 4 -C cubic -Z -l 1M";
 
 /// Rate in Mbit/s that a window carries over 117 ms.
 fn window_bound(buffer: f64) -> f64 {
@@ -10,12 +13,13 @@ fn window_bound(buffer: f64) -> f64 {
 
 /// The receive buffer is the limit, and its value in the guide comes from a division instead of a product.
 pub(crate) fn windows() -> Table {
-    let steady = "-t 10 -O 4 -C cubic -Z -l 1M";
+    let command = |path: &str| format!("lab run {path} -- iperf3 -c far {STEADY}");
     let full = ceiling(10_000.0, 1500.0);
     let limited = |case: &str, path: &str, buffer: f64, seed_report: &str, verdict: &str| Row {
         case: case.to_owned(),
+        command: command(path),
         seed_report: seed_report.to_owned(),
-        figure: goodput(path, steady),
+        figure: goodput(&command(path)),
         unit: ("Mbit/s", 0),
         bounds: 0.45 * window_bound(buffer)..=window_bound(buffer),
         because: format!(
@@ -26,9 +30,7 @@ pub(crate) fn windows() -> Table {
     };
     Table {
         title: "10 Gbit/s × 117 ms: which window fills it",
-        setting: format!(
-            "`lab:rhel-10g-117ms` and its variants, `iperf3 {steady}`: steady state, 4 s of start omitted."
-        ),
+        setting: "Steady state: 4 s of start are omitted.".to_owned(),
         rows: vec![
             limited(
                 "`tcp_rmem`/`tcp_wmem` maximum 6 291 456 (the default)",
@@ -47,8 +49,9 @@ pub(crate) fn windows() -> Table {
             ),
             Row {
                 case: "maximum 438 750 000 (three times the true product), `tcp_mem` to match".to_owned(),
+                command: command("rhel-10g-117ms-large-window"),
                 seed_report: "“double or triple the product is often enough”".to_owned(),
-                figure: goodput("rhel-10g-117ms-large-window", steady),
+                figure: goodput(&command("rhel-10g-117ms-large-window")),
                 unit: ("Mbit/s", 0),
                 bounds: 0.97 * full..=1.002 * full,
                 because: format!("1448 of 1514 B per packet: {full:.0} Mbit/s"),
@@ -60,13 +63,15 @@ pub(crate) fn windows() -> Table {
 
 /// Exact round-trip time of the path.
 pub(crate) fn round_trip_time() -> Table {
-    let times = pings("rhel-10g-117ms", 10, "");
+    let command = "lab run rhel-10g-117ms -- ping -i 1 -c 10 far";
+    let times = pings(&typed(command).stdout);
     let farthest = times.iter().map(|time| (time - 117.0).abs()).fold(0.0, f64::max);
     Table {
         title: "The round-trip time of that path",
-        setting: "`lab run rhel-10g-117ms -- ping -i 1 -c 10 far`".to_owned(),
+        setting: String::new(),
         rows: vec![Row {
             case: "largest distance of any ping from 117.000 ms".to_owned(),
+            command: command.to_owned(),
             seed_report: "min/avg/max 117.208/117.056/119.333 ms (a minimum above the average)".to_owned(),
             figure: farthest,
             unit: ("ms", 4),
@@ -79,16 +84,17 @@ pub(crate) fn round_trip_time() -> Table {
 
 /// The limit of one connection is useless without the total limit.
 pub(crate) fn total_memory() -> Table {
-    let command = "-t 10 -O 4 -C cubic -Z -l 1M";
-    let with = goodput("rhel-10g-117ms-large-window", command);
-    let without = goodput("rhel-10g-117ms-default-memory", command);
+    let command = |path: &str| format!("lab run {path} -- iperf3 -c far {STEADY}");
+    let without = command("rhel-10g-117ms-default-memory");
+    let share = goodput(&without) / goodput(&command("rhel-10g-117ms-large-window"));
     Table {
         title: "`tcp_mem`: the limit that the guide does not mention",
-        setting: format!("`iperf3 {command}`, the window as large as the path wants, `tcp_mem` as a machine with 6 GiB has it."),
+        setting: "The window is as large as the path wants, `tcp_mem` as a machine with 6 GiB has it.".to_owned(),
         rows: vec![Row {
-            case: "`tcp_mem` at the default of 6 GiB, as a share of what the same window carries with enough".to_owned(),
+            case: "`tcp_mem` at the default of 6 GiB, as a share of what the same window carries with enough (above)".to_owned(),
+            command: without,
             seed_report: "nothing: only `tcp_rmem` and `tcp_wmem` are to be set".to_owned(),
-            figure: without / with,
+            figure: share,
             unit: ("", 2),
             bounds: 0.0..=0.75,
             because: "9.37 % of the memory is about 0.6 GB; sender's and receiver's copies of 2 × 146 MB with their overhead \
@@ -103,15 +109,17 @@ pub(crate) fn total_memory() -> Table {
 pub(crate) fn window_scaling() -> Table {
     let full = ceiling(1000.0, 1500.0);
     let bound = 65_535.0 * 8.0 / 1.5e-3 / 1e6;
+    let on = "lab run rhel-1g-1500us -- iperf3 -c far -t 10 -O 2 -C cubic";
+    let off = "lab run rhel-1g-1500us-no-window-scaling -- iperf3 -c far -t 10 -O 2 -C cubic";
     Table {
         title: "Window scaling on 1 Gbit/s × 1.5 ms",
-        setting: "`lab:rhel-1g-1500us` and `lab:rhel-1g-1500us-no-window-scaling`, `iperf3 -t 10 -O 2 -C cubic`"
-            .to_owned(),
+        setting: String::new(),
         rows: vec![
             Row {
                 case: "on".to_owned(),
+                command: on.to_owned(),
                 seed_report: "630 Mbit/s".to_owned(),
-                figure: goodput("rhel-1g-1500us", "-t 10 -O 2 -C cubic"),
+                figure: goodput(on),
                 unit: ("Mbit/s", 0),
                 bounds: 0.97 * full..=1.002 * full,
                 because: format!("the product is 187 500 B: the link is the limit, {full:.0} Mbit/s"),
@@ -119,8 +127,9 @@ pub(crate) fn window_scaling() -> Table {
             },
             Row {
                 case: "off".to_owned(),
+                command: off.to_owned(),
                 seed_report: "380 Mbit/s".to_owned(),
-                figure: goodput("rhel-1g-1500us-no-window-scaling", "-t 10 -O 2 -C cubic"),
+                figure: goodput(off),
                 unit: ("Mbit/s", 0),
                 bounds: 0.6 * bound..=bound,
                 because: format!("window ≤ 65 535 B: {bound:.1} Mbit/s"),
@@ -133,18 +142,17 @@ pub(crate) fn window_scaling() -> Table {
 /// Benefit of selective acknowledgements when a queue overflows.
 pub(crate) fn selective_acknowledgement() -> Table {
     let full = ceiling(300.0, 1500.0);
-    let link = "buffer = \"0.5 BDP\"";
-    let command = "-t 15 -O 2 -C cubic";
-    let on = path(300.0, 10.05, link, AMPLE);
-    let off = path(300.0, 10.05, link, &AMPLE.replace("sysctl = {", "sysctl = { \"net.ipv4.tcp_sack\" = \"0\","));
-    let (with, without) = (transfer(&on.file, command), transfer(&off.file, command));
+    let on = "lab run 300m-20ms-half-buffer -- iperf3 -c far -t 15 -O 2 -C cubic";
+    let off = "lab run 300m-20ms-half-buffer-no-sack -- iperf3 -c far -t 15 -O 2 -C cubic";
+    let (with, without) = (transfer(on), transfer(off));
     let share = arrived(&without) / arrived(&with);
     Table {
         title: "Selective acknowledgements at a drop-tail queue of half a bandwidth-delay product",
-        setting: format!("300 Mbit/s × 20.1 ms, `iperf3 {command}`"),
+        setting: "300 Mbit/s × 20.1 ms".to_owned(),
         rows: vec![
             Row {
                 case: "on".to_owned(),
+                command: on.to_owned(),
                 seed_report: "“disabling SACK lowers performance”".to_owned(),
                 figure: arrived(&with),
                 unit: ("Mbit/s", 0),
@@ -156,6 +164,7 @@ pub(crate) fn selective_acknowledgement() -> Table {
             },
             Row {
                 case: "off, as a share of that".to_owned(),
+                command: off.to_owned(),
                 seed_report: "the slides switch it off as a “big gainer”".to_owned(),
                 figure: share,
                 unit: ("", 2),

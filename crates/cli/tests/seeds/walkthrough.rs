@@ -1,18 +1,20 @@
 //! Walkthrough of iperf3: a constant window of 2.48 MB, and `-w`.
 
-use crate::measure::{arrived, ceiling, largest_window, path, retransmitted, transfer};
+use crate::measure::{arrived, ceiling, goodput, largest_window, retransmitted, transfer};
 use crate::table::{Row, Table};
 
 /// Constant window without loss.
 pub(crate) fn frozen_window() -> Table {
-    let document = transfer("iperf3-walkthrough-139ms", "-t 10 -O 3 -N -C cubic");
+    let command = "lab run iperf3-walkthrough-139ms -- iperf3 -c far -t 10 -O 3 -N -C cubic";
+    let document = transfer(command);
     let bound = 2.48 * 1_048_576.0 * 8.0 / 0.139 / 1e6;
     Table {
         title: "Constant window",
-        setting: "`lab:iperf3-walkthrough-139ms`, `iperf3 -t 10 -O 3 -N`".to_owned(),
+        setting: String::new(),
         rows: vec![
             Row {
                 case: "rate".to_owned(),
+                command: command.to_owned(),
                 seed_report: "17.9 MB/s (150 Mbit/s), 0 retransmissions".to_owned(),
                 figure: arrived(&document),
                 unit: ("Mbit/s", 0),
@@ -22,6 +24,7 @@ pub(crate) fn frozen_window() -> Table {
             },
             Row {
                 case: "retransmissions".to_owned(),
+                command: command.to_owned(),
                 seed_report: "0".to_owned(),
                 figure: retransmitted(&document),
                 unit: ("segments", 0),
@@ -31,6 +34,7 @@ pub(crate) fn frozen_window() -> Table {
             },
             Row {
                 case: "largest congestion window".to_owned(),
+                command: command.to_owned(),
                 seed_report: "2.48 MB, from the second second on".to_owned(),
                 figure: largest_window(&document) / 1_048_576.0,
                 unit: ("MiB", 2),
@@ -47,17 +51,17 @@ pub(crate) const WINDOWS: [f64; 5] = [64.0, 96.0, 128.0, 160.0, 192.0];
 
 /// Sweep of `-w` over these windows, in KiB.
 pub(crate) fn window_sweep(windows: &[f64]) -> Table {
-    let hosts = "sysctl = { \"net.ipv4.tcp_rmem\" = \"4096 131072 6291456\" }";
-    let own = path(300.0, 10.05, "", hosts);
     let full = ceiling(300.0, 1500.0);
     let rows = windows
         .iter()
         .map(|kibibytes| {
             let bound = kibibytes * 1024.0 * 8.0 / 0.0201 / 1e6;
+            let command = format!("lab run 300m-20ms -- iperf3 -c far -t 10 -O 2 -C cubic -w {kibibytes:.0}K");
             Row {
                 case: format!("`-w {kibibytes:.0}K`"),
                 seed_report: "vary `-w` to find the pressure point".to_owned(),
-                figure: arrived(&transfer(&own.file, &format!("-t 10 -O 2 -C cubic -w {kibibytes:.0}K"))),
+                figure: goodput(&command),
+                command,
                 unit: ("Mbit/s", 1),
                 bounds: 0.8 * bound..=1.002 * full.min(2.0 * bound),
                 because: format!(
@@ -67,5 +71,5 @@ pub(crate) fn window_sweep(windows: &[f64]) -> Table {
             }
         })
         .collect();
-    Table { title: "`-w` decides", setting: "300 Mbit/s × 20.1 ms, `iperf3 -t 10 -O 2 -w SIZE`".to_owned(), rows }
+    Table { title: "`-w` decides", setting: "300 Mbit/s × 20.1 ms".to_owned(), rows }
 }
