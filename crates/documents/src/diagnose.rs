@@ -3,7 +3,9 @@
 use linerate_model::direction::Direction;
 use std::collections::BTreeMap;
 
-use linerate_model::diagnosis::{BoundKind, Cause, CauseLocation, Confidence, GoodputEstimate, SenderState};
+use linerate_model::diagnosis::{
+    BoundKind, Cause, CauseLocation, Confidence, GoodputEstimate, SenderState, TransferObservation,
+};
 use serde::{Deserialize, Serialize};
 
 use linerate_model::diagnosis;
@@ -52,6 +54,10 @@ pub struct DiagnoseDocument {
     pub figures: BTreeMap<String, Option<f64>>,
     /// Idle path, where it was measured.
     pub path: Option<PathDocument>,
+    /// All samples of both hosts that the rules read, where they were requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<BTreeMap<String, serde_json::Value>>"))]
+    pub observation: Option<Box<TransferObservation>>,
     /// Figures that could not be observed: name → reason.
     #[serde(default)]
     pub unknown: Vec<UnknownValue>,

@@ -99,6 +99,7 @@ impl RunStart {
                 })
                 .unwrap_or_default(),
             path: outcome.path.as_ref().map(|path| path.document.clone()),
+            observation: None,
             unknown: unknown(outcome),
             notes: diagnosis.notes.clone(),
         }

@@ -69,6 +69,19 @@ impl<T: InNanoseconds> InNanoseconds for Option<T> {
     }
 }
 
+/// A pair, as a median and a percentile.
+impl<T: InNanoseconds> InNanoseconds for (T, T) {
+    type Number = (T::Number, T::Number);
+
+    fn to_number(&self) -> Self::Number {
+        (self.0.to_number(), self.1.to_number())
+    }
+
+    fn from_number((first, second): Self::Number) -> Self {
+        (T::from_number(first), T::from_number(second))
+    }
+}
+
 /// The form of a [`Duration`] in JSON, for `#[serde(with = "Nanoseconds")]`: whole nanoseconds.
 #[derive(Debug)]
 pub struct Nanoseconds<T = Duration>(PhantomData<T>);

@@ -7,6 +7,7 @@ use core::fmt;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
+use linerate_units::serde::{Nanoseconds, OptionalNanoseconds};
 use linerate_units::{BitRate, ByteCount, Ratio};
 
 use crate::far::HostEvidence;
@@ -21,13 +22,16 @@ mod cause;
 pub use cause::{Cause, CauseLocation};
 
 /// Observations of a transfer at both hosts.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TransferObservation {
     /// Settings of the application.
     pub asked: TransferSettings,
     /// Measured time, without the omitted part.
+    #[serde(rename = "elapsed_ns", with = "Nanoseconds")]
     pub elapsed: Duration,
     /// Payload bytes received in that time.
+    #[serde(rename = "received_bytes")]
     pub received: ByteCount,
     /// Congestion control of the sender.
     pub congestion_control: Option<String>,
@@ -42,13 +46,17 @@ pub struct TransferObservation {
 }
 
 /// Settings that the application chose for the transfer.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TransferSettings {
     /// Maximum rate at which the application wrote.
+    #[serde(rename = "rate_bits_per_second")]
     pub rate: Option<BitRate>,
     /// Pacing rate set on each connection (`SO_MAX_PACING_RATE`).
+    #[serde(rename = "pacing_bits_per_second")]
     pub pacing: Option<BitRate>,
     /// Socket buffer size set by the application, before the kernel doubles it.
+    #[serde(rename = "buffer_bytes")]
     pub buffer: Option<ByteCount>,
     /// Bytes of the whole transfer, where that was its end condition.
     pub bytes: Option<ByteCount>,
@@ -57,7 +65,8 @@ pub struct TransferSettings {
 }
 
 /// One connection of a transfer.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ObservedConnection {
     /// Samples of the sender's socket, in order of time.
     pub sender: Vec<SocketInterval>,
@@ -74,11 +83,14 @@ pub struct ObservedConnection {
 }
 
 /// Socket sample at the end of an interval.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SocketInterval {
     /// Start of the interval, since counting began.
+    #[serde(rename = "from_ns", with = "Nanoseconds")]
     pub from: Duration,
     /// End of the interval.
+    #[serde(rename = "to_ns", with = "Nanoseconds")]
     pub to: Duration,
     /// Payload bytes that this host sent or received in the interval.
     pub bytes: ByteCount,
@@ -87,11 +99,14 @@ pub struct SocketInterval {
 }
 
 /// Properties of a path without the transfer.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct PathEvidence {
     /// Smallest round trip.
+    #[serde(rename = "round_trip_ns", with = "OptionalNanoseconds")]
     pub round_trip: Option<Duration>,
     /// Median and 95th percentile of the round trip.
+    #[serde(rename = "usual_round_trip_ns", with = "Nanoseconds::<Option<(Duration, Duration)>>")]
     pub usual_round_trip: Option<(Duration, Duration)>,
     /// Direction of the data.
     pub with_data: PathDirection,

@@ -55,6 +55,7 @@ fn diagnosed(cause: Cause, text: &str, goodput: f64) -> DiagnoseDocument {
         contradictions: Vec::new(),
         figures: BTreeMap::new(),
         path: Some(super::path::document()),
+        observation: None,
         unknown: Vec::new(),
         notes: Vec::new(),
     }

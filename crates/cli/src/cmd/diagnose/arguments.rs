@@ -43,6 +43,9 @@ pub(crate) struct DiagnoseArguments {
     /// Measure only the transfer, not the path
     #[arg(long)]
     pub(crate) no_path: bool,
+    /// Add all samples of both hosts to the document, so that its verdicts can be derived again
+    #[arg(long, requires = "json")]
+    pub(crate) observation: bool,
     /// Options common to all measurements.
     #[command(flatten)]
     pub(crate) common: MeasurementArguments,

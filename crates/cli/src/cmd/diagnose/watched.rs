@@ -90,6 +90,7 @@ fn print_and_record(arguments: &DiagnoseArguments, begun: &RunStart, watched: &W
         contradictions: diagnosis.contradictions.clone(),
         figures: figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         path: None,
+        observation: arguments.observation.then(|| Box::new(watched.observation.clone())),
         unknown: vec![unknown("far"), unknown("path")],
         notes: diagnosis.notes.clone(),
     };

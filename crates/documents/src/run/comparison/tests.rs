@@ -35,6 +35,7 @@ fn run(figures: Vec<RunFigure>) -> RunDocument {
         contradictions: Vec::new(),
         figures: std::collections::BTreeMap::new(),
         path: None,
+        observation: None,
         unknown: Vec::new(),
         notes: Vec::new(),
     };
