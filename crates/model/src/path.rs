@@ -195,7 +195,7 @@ pub struct CapacityMeasurement {
     pub bits_per_second: f64,
     /// Lower bound of the 95 % confidence interval, where there is more than one sample.
     pub low_bits_per_second: Option<f64>,
-    /// Upper bound.
+    /// Upper bound; `None` where the search met traffic that does not yield, since the path may carry more.
     pub high_bits_per_second: Option<f64>,
     /// True for a lower bound: something other than the path (the sender, the chosen limits) ended the search.
     pub at_least: bool,
@@ -208,6 +208,12 @@ pub struct CapacityMeasurement {
     pub packet_bytes: u64,
     /// Loss ratio of the search's packets.
     pub loss: Option<f64>,
+    /// Loss ratio of an evenly paced stream well below the capacity: the path's own, not that of a full queue.
+    #[serde(default)]
+    pub loss_below: Option<f64>,
+    /// Packets of that stream.
+    #[serde(default)]
+    pub packets_below: Option<u64>,
     /// Maximum delay added by the search's own queue.
     pub queueing_ns: Option<u64>,
     /// Bytes sent by the search.

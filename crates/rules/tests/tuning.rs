@@ -32,6 +32,8 @@ fn direction(megabits: f64) -> PathDirection {
         shared: Some(false),
         packet_bytes: 1500,
         loss: None,
+        loss_below: None,
+        packets_below: None,
         queueing_ns: None,
         sent_bytes: 1_000_000,
         duration_ns: 1,

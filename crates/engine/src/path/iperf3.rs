@@ -122,6 +122,8 @@ fn throughput(report: &TestReport, peer: SocketAddr) -> Option<CapacityMeasureme
         shared: None,
         packet_bytes: mss.map_or(0, |mss| ByteCount::from_f64(mss + f64::from(headers)).get()),
         loss: None,
+        loss_below: None,
+        packets_below: None,
         queueing_ns: None,
         sent_bytes: ByteCount::from_f64(bytes.as_f64() * whole).get(),
         duration_ns: nanoseconds(time),

@@ -18,6 +18,7 @@
 //! | `echo`, `handshake`, `tcp` | measurements that every host allows |
 
 mod bare;
+mod below_capacity;
 mod convert;
 mod echo;
 mod handshake;

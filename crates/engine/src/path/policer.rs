@@ -90,9 +90,10 @@ fn test(
     Ok(describe(found))
 }
 
-type StreamRecord = (PacketCount, Vec<PacketRecord>, Option<PacketCount>);
+pub(super) type StreamRecord = (PacketCount, Vec<PacketRecord>, Option<PacketCount>);
 
-fn stream(
+/// Sends a stream of this duration and collects its packets.
+pub(super) fn stream(
     record: &PathRecord<'_>,
     way: &PathKnowledge<'_>,
     direction: Direction,

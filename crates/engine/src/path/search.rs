@@ -14,6 +14,7 @@ use linerate_sys::clock;
 use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, Ratio, TypeOfService};
 
+use super::below_capacity;
 use super::convert::to_monotonic;
 use super::linerate::{BOTH_DIRECTIONS, PathKnowledge, index, name};
 use super::policer;
@@ -68,6 +69,7 @@ pub(super) fn measure(record: &mut PathRecord<'_>, way: &PathKnowledge<'_>) -> R
         record.check()?;
         if let Some(outcome) = outcome {
             policer::measure(record, way, direction, &outcome)?;
+            below_capacity::measure(record, way, direction, &outcome)?;
         }
     }
     Ok(())
@@ -267,12 +269,14 @@ fn note_capacity(
     record.direction(direction).capacity = Some(CapacityMeasurement {
         bits_per_second: rate.bits_per_second(),
         low_bits_per_second: interval.map(|(low, _)| low.bits_per_second()),
-        high_bits_per_second: interval.map(|(_, high)| high.bits_per_second()),
+        high_bits_per_second: interval.map(|(_, high)| high.bits_per_second()).filter(|_| !outcome.shared),
         at_least: matches!(outcome.bound, CapacityBound::AtLeast(_)),
         limited_by,
         shared: Some(outcome.shared),
         packet_bytes: packet.size().get(),
         loss: outcome.loss.map(Ratio::get),
+        loss_below: None,
+        packets_below: None,
         queueing_ns: outcome.delay_growth.map(|(_, most)| nanoseconds(most)),
         sent_bytes: traffic.get(),
         duration_ns: nanoseconds(outcome.elapsed),

@@ -50,6 +50,8 @@ pub(super) fn capacity(megabits: f64) -> CapacityMeasurement {
         limited_by: None,
         packet_bytes: 1500,
         loss: None,
+        loss_below: None,
+        packets_below: None,
         queueing_ns: None,
         sent_bytes: 0,
         duration_ns: 0,

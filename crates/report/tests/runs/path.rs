@@ -31,6 +31,8 @@ fn direction(rate: f64, loss: f64) -> PathDirection {
             shared: None,
             packet_bytes: 1250,
             loss: Some(0.002),
+            loss_below: None,
+            packets_below: None,
             queueing_ns: Some(21 * MILLISECOND),
             sent_bytes: 12_000_000,
             duration_ns: 10 * SECOND,

@@ -1,0 +1,68 @@
+//! The path's own loss, by an evenly paced stream well below its capacity: there no queue is full.
+
+use core::time::Duration;
+use std::collections::BTreeSet;
+
+use linerate_analysis::capacity::{CapacityEstimate, PacketLayout};
+use linerate_model::direction::Direction;
+use linerate_units::{BitRate, ByteCount, PacketCount};
+
+use super::linerate::PathKnowledge;
+use super::policer::stream;
+use super::record::PathRecord;
+use super::search::{full_packets, packet};
+use crate::course::AbortReason;
+use crate::probe::ProbeError;
+use crate::probe::messages::{PacketRecord, SendLimit, SendOrder};
+
+/// Rate of the stream as a share of the capacity: low enough for an error of the search.
+const RATE_SHARE: f64 = 0.7;
+
+/// Number of packets that show losses of a few in ten thousand, if they fit into the longest time.
+const PACKETS: f64 = 5000.0;
+const LONGEST: Duration = Duration::from_secs(3);
+
+/// Measures the loss, and adds it to the capacity of the direction; a failure leaves it unknown.
+pub(super) fn measure(
+    record: &mut PathRecord<'_>,
+    way: &PathKnowledge<'_>,
+    direction: Direction,
+    outcome: &CapacityEstimate,
+) -> Result<(), AbortReason> {
+    let Some(capacity) = outcome.capacity.filter(|capacity| !capacity.is_zero()) else { return Ok(()) };
+    record.check()?;
+    let layout = packet(record, way, direction);
+    let Ok((sent, packets)) = send(record, way, direction, capacity * RATE_SHARE, &layout) else { return Ok(()) };
+    record.count_traffic(direction, layout.bytes(sent));
+    if let Some(capacity) = &mut record.direction(direction).capacity {
+        let share = lost(sent, &packets).as_f64() / sent.as_f64().max(1.0);
+        capacity.packets_below = Some(sent.get());
+        capacity.loss_below = (!sent.is_zero()).then_some(share);
+        // Loss behind the bottleneck hides its part of the capacity.
+        capacity.high_bits_per_second = capacity.high_bits_per_second.map(|high| high / (1.0 - share.clamp(0.0, 0.5)));
+    }
+    Ok(())
+}
+
+fn send(
+    record: &PathRecord<'_>,
+    way: &PathKnowledge<'_>,
+    direction: Direction,
+    rate: BitRate,
+    layout: &PacketLayout,
+) -> Result<(PacketCount, Vec<PacketRecord>), ProbeError> {
+    let gap = layout.gap(rate).unwrap_or(LONGEST).max(Duration::from_nanos(1));
+    let count = PACKETS.min(LONGEST.as_secs_f64() / gap.as_secs_f64()).max(1.0);
+    let order = SendOrder {
+        limit: SendLimit { count: Some(PacketCount::new(ByteCount::from_f64(count).get().max(1))), duration: None },
+        ..full_packets(way.session.new_stream(), layout, rate, LONGEST)
+    };
+    let time = Duration::from_secs_f64(gap.as_secs_f64() * count);
+    stream(record, way, direction, order, time).map(|(sent, packets, _)| (sent, packets))
+}
+
+/// Packets that never arrived.
+fn lost(sent: PacketCount, packets: &[PacketRecord]) -> PacketCount {
+    let arrived: BTreeSet<u64> = packets.iter().map(|packet| packet.sequence.into()).collect();
+    PacketCount::new(sent.get().saturating_sub(arrived.len() as u64))
+}
