@@ -101,6 +101,10 @@ fn diagnose(name: &str, label: &str) -> Diagnosed {
     if diagnosed.complaint.is_none() && !ends {
         diagnosed.complaint = Some(format!("{name}: ended with {:?}", ended.code()));
     }
+    let contradictions = array(&document, "/contradictions");
+    if diagnosed.complaint.is_none() && !contradictions.is_empty() {
+        diagnosed.complaint = Some(format!("{name}: contradictions {contradictions:?}"));
+    }
     diagnosed.row = row(&document, verdicts.get(1).copied());
     diagnosed
 }

@@ -54,11 +54,16 @@ fn receive_window(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
     let most = ByteCount::new(*evidence.receiver_setting("net.ipv4.tcp_rmem")?.get(2)?);
     let (buffer, changed) = evidence.receive_buffer?;
     // A buffer that a program has set does not grow.
-    let most = if changed || evidence.observation.asked.buffer.is_none() { most.max(buffer) } else { buffer };
+    let is_tuned = evidence.receiver_setting("net.ipv4.tcp_moderate_rcvbuf").is_none_or(|value| value != [0]);
+    let grows = changed || is_tuned && evidence.observation.asked.buffer.is_none();
+    let most = if grows { most.max(buffer) } else { buffer };
     let seen = evidence.largest_window.and_then(|window| window / buffer).map(Ratio::get);
     let share = Ratio::new(seen.filter(|share| (0.2..=0.97).contains(share)).unwrap_or(DEFAULT_WINDOW_SHARE))?;
     let base = evidence.base?;
-    let window = usable_window(most, share);
+    // Without the option, a window has 16 bits (RFC 7323 section 2).
+    let is_scaled = evidence.sender().is_none_or(|info| info.window_scale.is_some() || info.timestamps.is_none());
+    let window =
+        usable_window(most, share).min(if is_scaled { ByteCount::new(u64::MAX) } else { ByteCount::new(65_535) });
     let text = format!(
         "window {} ({} of a buffer of {}) per {}{}",
         size(window),
@@ -78,6 +83,8 @@ fn send_buffer(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
     // The part of a full buffer that is not in flight waits; the kernel reserves space for a second window (a third
     // with BBR).
     let window = ByteCount::from_f64(most.as_f64() / SegmentCount::new(factor).as_f64() * 1.25);
+    // More was in flight where the kernel counts its structures differently.
+    let window = evidence.largest_in_flight.map_or(window, |flight| window.max(flight));
     let text = format!(
         "buffer {}, of which some {} can be in flight, per {}{}",
         size(most),

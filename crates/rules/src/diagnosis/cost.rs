@@ -58,6 +58,26 @@ impl CauseCost {
         }
     }
 
+    /// Cost where round trips are shorter by this factor: a window is sent as many times more often.
+    pub(super) fn without_queue(mut self, stretch: f64) -> Self {
+        let is_window = matches!(self.cause, Cause::ReceiveWindow | Cause::SendBuffer | Cause::SocketBuffer)
+            || matches!(self.cause, Cause::WindowScalingOff | Cause::AutotuningOff);
+        if let CostKind::TimeShare { rate, .. } = &mut self.kind
+            && is_window
+        {
+            *rate *= stretch.max(1.0);
+        }
+        self
+    }
+
+    /// Cost where the repair of losses no longer takes this share of the time.
+    pub(super) fn without_repairs(mut self, share: f64) -> Self {
+        if let CostKind::LossShare { alone, .. } = &mut self.kind {
+            *alone /= (1.0 - share).max(1e-3);
+        }
+        self
+    }
+
     /// True when the other cause is the same limit by another name: it goes with this one.
     pub(super) fn covers(&self, other: &Self) -> bool {
         let windows = [
@@ -111,7 +131,7 @@ pub(super) fn cost(cause: Cause, evidence: &TransferEvidence<'_>) -> Option<Caus
             (costs.lost(costs.random), &[BoundKind::Loss])
         }
         Cause::HostDrops => (costs.lost(costs.dropped()), &[BoundKind::Loss]),
-        Cause::BufferTooSmall => (costs.lost(costs.at_the_window), &[BoundKind::Loss]),
+        Cause::BufferTooSmall => (costs.overflows(), &[BoundKind::Loss]),
         Cause::Incast => (costs.lost(1.0), &[BoundKind::Loss]),
         Cause::Reordering => (costs.lost(costs.spurious()), &[BoundKind::Loss]),
         // A search meets the same traffic: it measures what that leaves.
@@ -154,7 +174,8 @@ impl<'e, 'o> Costs<'e, 'o> {
             steady: evidence.steady.bits_per_second(),
             states: super::states::shares(evidence),
             random: share(losses.random),
-            at_the_window: share(losses.window),
+            // Below capacity, what a full queue drops is lost to a buffer that is too small as well.
+            at_the_window: share(losses.window + if evidence.is_full() { 0 } else { losses.queue }),
         }
     }
 
@@ -230,18 +251,15 @@ impl<'e, 'o> Costs<'e, 'o> {
         CostKind::Stalled { share: if share > 0.0 { share } else { 1.0 } }
     }
 
-    /// Repairs one segment per round trip: the time of stalls and recoveries, at least a round trip for each segment.
+    /// Repairs one segment per round trip: a round trip for each retransmitted segment.
     fn repairs(&self) -> CostKind {
         let elapsed = self.evidence.observation.elapsed.as_secs_f64();
         let round_trip = self.evidence.loaded.map_or(0.0, |(median, _)| median.as_secs_f64());
         let segments = self.evidence.retransmits.map_or(0.0, SegmentCount::as_f64);
         let connections = self.evidence.observation.connections.len().max(1) as u64;
         let connections = ByteCount::new(connections).as_f64();
-        let least = if elapsed > 0.0 { segments * round_trip / elapsed / connections } else { 1.0 };
-        let seen = time_in(&self.states, &[SenderState::Stalled, SenderState::Recovery]);
-        // The window is small after each of them, too: as long again as the repair.
-        let share = (2.0 * least.max(seen)).min(1.0);
-        CostKind::TimeShare { share, rate: if share >= 1.0 { self.steady } else { 0.0 } }
+        let share = if elapsed > 0.0 { segments * round_trip / elapsed / connections } else { 1.0 };
+        CostKind::Stalled { share: share.min(1.0) }
     }
 
     fn exponent(&self) -> f64 {
@@ -258,6 +276,16 @@ impl<'e, 'o> Costs<'e, 'o> {
         let scaled = self.steady / share.max(1e-6).powf(exponent);
         let alone = self.loss_limited(share).map_or(scaled, |rate| rate.max(scaled));
         CostKind::LossShare { share, exponent, time: (1.0 - held).max(0.0), alone }
+    }
+
+    /// Losses at a full buffer. Those of slow start alone limit nothing that comes later.
+    fn overflows(&self) -> CostKind {
+        match self.lost(self.at_the_window) {
+            CostKind::LossShare { share, exponent, time, .. } if self.evidence.loses_only_in_slow_start() => {
+                CostKind::LossShare { share, exponent, time, alone: f64::INFINITY }
+            }
+            kind => kind,
+        }
     }
 
     /// Rate that this share of the losses allows by the formula of the congestion control, over all connections.
@@ -304,7 +332,9 @@ impl<'e, 'o> Costs<'e, 'o> {
         let back = self.evidence.capacity_back.map(BitRate::bits_per_second);
         let segment = self.evidence.segment.map(|segment| f64::from(segment.get()));
         let allowed = back.zip(segment).map(|(back, segment)| back / 66.0 * 2.0 * segment);
-        if allowed.is_some_and(|allowed| self.steady >= MIN_REACHED_SHARE * allowed) {
+        // Acknowledgements that queue lengthen every round trip, although the path of the data is not full.
+        let waits = !self.evidence.is_full() && self.evidence.has_standing_queue();
+        if waits || allowed.is_some_and(|allowed| self.steady >= MIN_REACHED_SHARE * allowed) {
             self.whole()
         } else {
             CostKind::Nothing

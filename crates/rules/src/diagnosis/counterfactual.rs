@@ -4,16 +4,24 @@
 //! Without it, that part of the transfer runs at the next bound: the lowest of the resources that are not the cause's
 //! own, and of the rates that the other causes allow alone.
 
+use core::time::Duration;
+
+use linerate_analysis::formulas::slow_start_time;
 use linerate_model::diagnosis::{BoundKind, Cause, DiagnosisVerdict, GoodputEstimate, SenderState, ThroughputBound};
-use linerate_units::{BitRate, Ratio};
+use linerate_units::{BitRate, Mss, Ratio};
 
 use super::TransferEvidence;
 use super::cost::{CauseCost, CostKind};
 
-/// Relative error of an estimate whose next bound is measured.
-const ERROR_OF_BOUNDS: f64 = 0.1;
-/// Relative error of an estimate by the loss response of a congestion control.
-const ERROR_OF_LOSSES: f64 = 0.4;
+/// Share of the time without any delivery from which nothing else about the path is known.
+const MAX_STALLED_SHARE: f64 = 0.9;
+/// Largest share of a transfer that slow start takes in an estimate.
+const MAX_START_SHARE: f64 = 0.5;
+/// Share of the gain by which an estimate may be too high, and share of the goodput by which it may be too low, where the
+/// next bound is measured: four of five random paths lie between (docs/truth-random.md).
+const ERROR_OF_BOUNDS: (f64, f64) = (0.35, 0.15);
+/// The same where the loss response of a congestion control is reckoned with.
+const ERROR_OF_LOSSES: (f64, f64) = (0.8, 0.4);
 
 /// Verdict with its cost.
 pub(super) struct CostedVerdict {
@@ -26,6 +34,12 @@ pub(super) struct Counterfactuals<'a> {
     pub(super) steady: f64,
     /// Mean of the whole transfer.
     pub(super) whole: f64,
+    /// Seconds of the transfer, round trip at rest and segment size, by which slow start is reckoned.
+    elapsed: f64,
+    base: Option<Duration>,
+    segment: Option<Mss>,
+    /// Loaded round trip as a multiple of the one at rest.
+    stretch: f64,
     pub(super) bounds: &'a [ThroughputBound],
     pub(super) all: &'a [CostedVerdict],
 }
@@ -38,11 +52,22 @@ impl<'a> Counterfactuals<'a> {
         all: &'a [CostedVerdict],
     ) -> Self {
         let (steady, whole) = (evidence.steady.bits_per_second(), evidence.goodput.bits_per_second());
-        Self { steady, whole, bounds, all }
+        let elapsed = evidence.observation.elapsed.as_secs_f64();
+        let round_trips = evidence.loaded.zip(evidence.base);
+        let stretch =
+            round_trips.map_or(1.0, |((loaded, _), base)| loaded.as_secs_f64() / base.as_secs_f64().max(1e-9));
+        Self { steady, whole, elapsed, base: evidence.base, segment: evidence.segment, stretch, bounds, all }
     }
 
-    /// Lowest bound of the resources that stay without these causes; `None` where none is known.
+    /// Lowest bound of the resources that stay without these causes; `None` where none is known, or where the path behind
+    /// a limit was measured through that limit only.
     fn remaining_bound(&self, removed: &[&CauseCost]) -> Option<f64> {
+        let is_behind = |cost: &&CauseCost| {
+            cost.own.contains(&BoundKind::Path) && !matches!(cost.kind, CostKind::OtherTraffic { .. })
+        };
+        if removed.iter().any(is_behind) {
+            return None;
+        }
         // Losses count by the verdicts that name them, not by the formula for all of them.
         let stays = |kind: BoundKind| kind != BoundKind::Loss && removed.iter().all(|cost| !cost.own.contains(&kind));
         let rates = self.bounds.iter().filter(|one| stays(one.kind)).map(|one| one.rate.bits_per_second());
@@ -66,8 +91,18 @@ impl<'a> Counterfactuals<'a> {
     fn next(&self, removed: &[&CauseCost]) -> Option<f64> {
         let hard = self.remaining_bound(removed)?;
         let others = self.all.iter().filter_map(|one| one.cost.as_ref());
+        // Other traffic fills the buffer, too.
+        let is_freed = removed.iter().any(|cost| matches!(cost.kind, CostKind::OtherTraffic { .. }));
+        let others = others.filter(|cost| !(is_freed && cost.cause == Cause::BufferTooSmall));
+        // Without losses there is nothing to repair.
+        let is_lossless = removed.iter().any(|cost| matches!(cost.kind, CostKind::LossShare { .. }));
+        let others = others.filter(|cost| !(is_lossless && cost.cause == Cause::SackOff));
         let others = others.filter(|cost| removed.iter().all(|gone| gone.cause != cost.cause && !gone.covers(cost)));
-        Some(others.map(|cost| self.alone(cost, hard)).fold(hard, f64::min))
+        // Nor do round trips wait behind it: a window allows more.
+        let stretch = if is_freed { self.stretch } else { 1.0 };
+        let repairs = removed.iter().find(|cost| cost.cause == Cause::SackOff).map_or(0.0, |cost| cost.share());
+        let changed = others.map(|cost| cost.without_queue(stretch).without_repairs(repairs));
+        Some(changed.map(|cost| self.alone(&cost, hard)).fold(hard, f64::min))
     }
 
     /// Goodput without these causes; `None` where no next bound is known.
@@ -94,24 +129,44 @@ impl<'a> Counterfactuals<'a> {
         Some(best.min(next).max(self.steady))
     }
 
-    /// Estimate for one cause, with its range.
+    /// Estimate for one cause, with its range; `None` where nothing arrived or the path's
+    /// capacity is unknown, so that nothing is known about what comes next.
     pub(super) fn without(&self, cost: &CauseCost) -> Option<GoodputEstimate> {
-        let expected = self.rate_without(&[cost])?;
-        let error = if matches!(cost.kind, CostKind::LossShare { .. }) { ERROR_OF_LOSSES } else { ERROR_OF_BOUNDS };
-        let gain = expected - self.steady;
+        let is_dead = cost.cause != Cause::SackOff
+            && matches!(cost.kind, CostKind::Stalled { share } if share >= MAX_STALLED_SHARE);
+        let is_path_known = self.bounds.iter().any(|one| one.kind == BoundKind::Path);
+        if is_dead || !is_path_known || self.steady <= 0.0 {
+            return None;
+        }
+        let expected = self.of_whole(self.rate_without(&[cost])?);
+        let (less, more) =
+            if matches!(cost.kind, CostKind::LossShare { .. }) { ERROR_OF_LOSSES } else { ERROR_OF_BOUNDS };
+        let gain = expected - self.whole;
         let bits = BitRate::from_bits_per_second;
         Some(GoodputEstimate {
-            low: bits((expected - gain * error * 2.0).max(self.steady)),
+            low: bits((expected - gain * less).max(self.whole)),
             expected: bits(expected),
-            high: bits(expected * (1.0 + error)),
+            high: bits(expected * (1.0 + more)),
         })
+    }
+
+    /// Mean of a whole transfer that reaches this rate after slow start; never below the measured one.
+    fn of_whole(&self, rate: f64) -> f64 {
+        let start = self.base.zip(self.segment).and_then(|(base, segment)| {
+            let full = slow_start_time(BitRate::from_bits_per_second(rate), base, segment)?;
+            // The last round trips of slow start carry most of a round trip and a half at that rate.
+            Some((full.as_secs_f64() - 1.5 * base.as_secs_f64()).max(0.0))
+        });
+        let idle = start.map_or(0.0, |start| start / self.elapsed.max(f64::MIN_POSITIVE)).min(MAX_START_SHARE);
+        (rate * (1.0 - idle)).max(self.whole)
     }
 
     /// Gain of a removal as a share of the goodput. Where no next bound is known, a cause that explains all of the time
     /// counts as [`UNKNOWN_GAIN`].
     pub(super) fn gain(&self, removed: &[&CauseCost]) -> f64 {
         // A stall counts for the whole transfer, also where its second half had none.
-        if let [CauseCost { kind: CostKind::Stalled { share }, .. }] = removed {
+        let stalled = removed.iter().filter(|cost| cost.cause != Cause::SackOff);
+        if let [CauseCost { kind: CostKind::Stalled { share }, .. }] = stalled.collect::<Vec<_>>()[..] {
             return (share / (1.0 - share).max(1e-3)).min(UNKNOWN_GAIN);
         }
         if self.steady <= 0.0 {

@@ -7,15 +7,15 @@ use linerate_model::far::HostEvidence;
 use linerate_model::limit::LimitShares;
 use linerate_units::{BitRate, ByteCount, Mss, Mtu, Ratio, SegmentCount};
 
+use super::capacity::{capacity_of, known_capacity, low_share};
 use super::counterfactual::time_in;
+use super::path_loss::OwnLoss;
 
 /// Share of the capacity from which a path is full, unless a cause gains by its removal: windows, queues and
 /// retransmissions take the remainder.
 pub(crate) const FULL: f64 = 0.9;
 /// Share of the capacity from which no removal of a cause can gain a twentieth.
 const FULL_DESPITE_ALL: f64 = 0.95;
-/// Share of a measured capacity above which the transfer refutes it.
-const MAX_CAPACITY_SHARE: f64 = 1.05;
 /// Share of the time with a queue from which the queue alone shows that the path is full.
 const MIN_QUEUED_SHARE: f64 = 0.6;
 /// Share of the time under limits of a host up to which a queue belongs to the path.
@@ -38,6 +38,8 @@ pub struct TransferEvidence<'o> {
     pub steady: BitRate,
     /// Payload part of the path's capacity; `None` where the transfer refutes the measurement.
     pub capacity: Option<BitRate>,
+    /// Payload part of the lower end of its interval: from there on the path may be full.
+    pub capacity_low: Option<BitRate>,
     /// Payload part of a measured capacity that the transfer refutes.
     pub refuted_capacity: Option<BitRate>,
     /// Capacity of the reverse direction in IP bits per second.
@@ -136,6 +138,7 @@ impl<'o> TransferEvidence<'o> {
             goodput: observation.goodput(),
             steady,
             capacity,
+            capacity_low: capacity.map(|capacity| capacity * low_share(observation)),
             refuted_capacity,
             capacity_back: observation.path.as_ref().and_then(|path| capacity_of(&path.with_acknowledgements)),
             base: smallest.chain(of_path).min(),
@@ -231,6 +234,12 @@ impl<'o> TransferEvidence<'o> {
         (capacity > 0.0).then(|| self.steady.bits_per_second() / capacity)
     }
 
+    /// Returns the same share of the lower end of the capacity's interval.
+    fn used_at_most(&self) -> Option<f64> {
+        let low = self.capacity_low?.bits_per_second();
+        (low > 0.0).then(|| self.steady.bits_per_second() / low)
+    }
+
     /// True when the transfer fills the path although a window or buffer limits it for part of the time: nine tenths of
     /// the capacity, or 95 % where it limits most of the time.
     #[must_use]
@@ -267,13 +276,15 @@ impl<'o> TransferEvidence<'o> {
     #[must_use]
     pub fn has_free_window(&self) -> bool {
         let pair = self.in_flight.zip(self.congestion_window);
-        pair.is_some_and(|(flight, window)| flight.as_f64() < window.as_f64() * 0.9)
+        // The kernel marks a rate so when it had nothing to send although the window allowed more.
+        self.application_limited.is_some_and(|share| share.get() >= 0.5)
+            || pair.is_some_and(|(flight, window)| flight.as_f64() < window.as_f64() * 0.9)
     }
 
     /// True when the transfer is known to fill the path, so that no removal of a cause would gain anything.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.used().map_or_else(|| self.has_standing_queue(), |used| used >= FULL_DESPITE_ALL)
+        self.used_at_most().map_or_else(|| self.has_standing_queue(), |used| used >= FULL_DESPITE_ALL)
     }
 
     /// True when the sender sends one receive window per round trip, without losses.
@@ -290,7 +301,7 @@ impl<'o> TransferEvidence<'o> {
     pub fn loses_without_queue(&self) -> bool {
         let lost = self.retransmits.is_some_and(|count| count.get() > 0);
         let queue = self.queueing().zip(self.rest()).is_some_and(|((median, _), rest)| median > rest.mul_f64(0.3));
-        lost && !queue && !self.is_full()
+        lost && (!queue || self.own_loss() == OwnLoss::Confirmed) && !self.is_full()
     }
 
     /// True when all losses fell into the first half, although random losses would be expected in the second, too: slow
@@ -381,42 +392,13 @@ fn setting(host: Option<&HostEvidence>, name: &str) -> Option<Vec<u64>> {
     host?.settings.get(name)?.split_ascii_whitespace().map(|word| word.parse().ok()).collect()
 }
 
-fn capacity_of(direction: &linerate_model::path::PathDirection) -> Option<BitRate> {
-    direction.capacity.as_ref().map(|capacity| BitRate::from_bits_per_second(capacity.bits_per_second))
-}
-
-/// Returns the payload part of the capacity, and of one that the transfer refutes: it cannot carry more than the path.
-/// A lower bound that the transfer reaches is no capacity either.
-fn known_capacity(
-    observation: &TransferObservation,
-    segment: Option<Mss>,
-    steady: BitRate,
-) -> (Option<BitRate>, Option<BitRate>) {
-    let Some(capacity) = payload_capacity(observation, segment) else { return (None, None) };
-    let measured = observation.path.as_ref().and_then(|path| path.with_data.capacity.as_ref());
-    let share = steady.bits_per_second() / capacity.bits_per_second().max(1.0);
-    match measured.is_some_and(|capacity| capacity.at_least) {
-        true if share >= FULL => (None, None),
-        false if share > MAX_CAPACITY_SHARE => (None, Some(capacity)),
-        _ => (Some(capacity), None),
-    }
-}
-
-/// Returns the payload part of the IP layer's capacity for segments of this size.
-fn payload_capacity(observation: &TransferObservation, segment: Option<Mss>) -> Option<BitRate> {
-    let whole = capacity_of(&observation.path.as_ref()?.with_data)?;
-    let bytes = f64::from(segment.map_or(1448, Mss::get));
-    let info = observation.connections.first().and_then(|connection| connection.sender.last());
-    let stamps = info.and_then(|moment| moment.socket.info.timestamps) != Some(false);
-    // Headers of IPv4 and TCP; timestamps take 12 bytes.
-    Some(whole * (bytes / (bytes + if stamps { 52.0 } else { 40.0 })))
-}
-
 /// Returns bits per second in the second half, by the receiver's count where known.
 fn steady_rate(observation: &TransferObservation) -> BitRate {
     let of = |connection: &ObservedConnection| {
         let moments = if connection.receiver.is_empty() { &connection.sender } else { &connection.receiver };
         let moments = steady_moments(moments);
+        // The last one also holds what follows the data: the repair of the last segments, and the end of the test.
+        let moments = if moments.len() > 3 { &moments[..moments.len() - 1] } else { moments };
         let bytes: ByteCount = moments.iter().map(|moment| moment.bytes).sum();
         let time = moments.last().zip(moments.first()).map(|(last, first)| last.to.saturating_sub(first.from));
         bytes.rate_over(time.unwrap_or_default()).bits_per_second()

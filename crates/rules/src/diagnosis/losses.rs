@@ -6,6 +6,7 @@ use linerate_model::diagnosis::{ObservedConnection, SocketInterval};
 use linerate_units::{ByteCount, Ratio, SegmentCount};
 
 use super::evidence::TransferEvidence;
+use super::path_loss::OwnLoss;
 
 /// Queueing delay before a loss, as a share of the smallest round trip, from which the queue was full.
 const MIN_QUEUE_SHARE: f64 = 0.3;
@@ -19,10 +20,6 @@ const MIN_RECURRING_SHARE: f64 = 0.7;
 
 /// Share of the loss events at windows below the bandwidth-delay product from which chance is a cause.
 pub(crate) const MIN_RANDOM_SHARE: f64 = 0.2;
-
-/// Share of the transfer's losses below which those of probes on the idle path refute chance; the upper end of their
-/// 95 % interval counts.
-const MAX_PROBE_LOSS_SHARE: f64 = 0.5;
 
 /// Share of the window that CUBIC keeps after a loss.
 const CUBIC_DECREASE: f64 = 0.7;
@@ -93,22 +90,14 @@ impl LossAttribution {
 }
 
 impl TransferEvidence<'_> {
-    /// Attributes the loss events of this transfer.
+    /// Attributes the loss events of this transfer. What the path loses without a full queue decides where it is known.
     pub(crate) fn losses(&self) -> LossAttribution {
-        let mut losses = LossAttribution::of(&self.observation.connections, self.base, self.bandwidth_delay_product());
-        if self.is_chance_refuted() {
-            losses.window += losses.random;
-            losses.random = 0;
+        let found = LossAttribution::of(&self.observation.connections, self.base, self.bandwidth_delay_product());
+        match self.own_loss() {
+            OwnLoss::Confirmed => LossAttribution { queue: 0, window: 0, random: found.events() },
+            OwnLoss::Refuted => LossAttribution { window: found.window + found.random, random: 0, ..found },
+            OwnLoss::Unknown => found,
         }
-        losses
-    }
-
-    /// True when the probes of the idle path were lost so much less often than the transfer's segments that these are
-    /// not lost by chance.
-    fn is_chance_refuted(&self) -> bool {
-        let most = self.path().and_then(|path| path.packets.as_ref()?.loss_high);
-        let lost = self.retransmitted.map(Ratio::get).zip(self.spurious().map(Ratio::get));
-        most.zip(lost).is_some_and(|(most, (lost, spurious))| most < MAX_PROBE_LOSS_SHARE * lost * (1.0 - spurious))
     }
 
     /// Returns the share of the retransmissions that were needless, by the receiver's reports of duplicates (RFC 2883)

@@ -5,6 +5,7 @@
 //! removal gains most.
 
 mod bounds;
+mod capacity;
 mod cost;
 mod counterfactual;
 mod evidence;
@@ -12,6 +13,7 @@ mod figures;
 mod host_load;
 mod losses;
 mod own_queue;
+mod path_loss;
 mod ranking;
 mod remedy;
 mod rules;

@@ -6,9 +6,16 @@ use linerate_units::Ratio;
 use super::TransferEvidence;
 use super::cost::{CauseCost, CostKind, cost};
 use super::counterfactual::{CostedVerdict, Counterfactuals, is_no_fault};
+use super::evidence::FULL;
 
 /// Gain below which a cause costs nothing that one measurement could show.
-pub(super) const MIN_GAIN: f64 = 0.05;
+const MIN_GAIN: f64 = 0.07;
+
+/// Share of the capacity from which the path is full for certain.
+const MIN_CERTAIN_SHARE: f64 = 0.95;
+
+/// Gain below which two runs of the same path may differ as much.
+const MIN_CERTAIN_GAIN: f64 = 0.15;
 
 /// Relative difference between goodputs that an estimate cannot tell apart.
 const STEP: f64 = 0.025;
@@ -41,7 +48,11 @@ pub(super) fn ranked(
     let mut ranked: Vec<DiagnosisVerdict> =
         order.iter().map(|(_, index)| with_cost(&costed[*index], filled[*index])).collect();
     if let Some(first) = ranked.first_mut() {
-        first.confidence = confidence(first, gains, evidence, is_consistent && pair.is_none());
+        // Whatever loses the packets that are repaired slowly may be the cause as well.
+        let loses =
+            costed.iter().filter_map(|one| one.cost).any(|cost| matches!(cost.kind, CostKind::LossShare { .. }));
+        let is_certain = is_consistent && pair.is_none() && !(first.cause == Cause::SackOff && loses);
+        first.confidence = confidence(first, gains, evidence, is_certain);
     }
     if let (Some(_), [first, second, ..]) = (pair, ranked.as_mut_slice()) {
         let title = second.cause.title();
@@ -69,20 +80,26 @@ fn rank(estimates: &Counterfactuals<'_>, one: &CostedVerdict, evidence: &Transfe
     if gain >= MIN_GAIN {
         return gain;
     }
-    if is_fault_of_a_full_path(cost, evidence) || !evidence.is_full() {
+    if is_fault_of_a_full_path(cost, evidence) || !is_nearly_full(evidence) {
         MIN_GAIN * 0.5 + gain * 0.5
     } else {
         gain - MIN_GAIN
     }
 }
 
+/// True when so little of the path is left that a small gain is none.
+fn is_nearly_full(evidence: &TransferEvidence<'_>) -> bool {
+    evidence.is_full() || evidence.used().is_some_and(|used| used >= FULL)
+}
+
 /// True for causes that are worth a report although they take nothing from this transfer.
 fn is_fault_of_a_full_path(cost: &CauseCost, evidence: &TransferEvidence<'_>) -> bool {
     let reordered = evidence.path().and_then(|path| path.packets.as_ref()?.reordering).unwrap_or(0.0);
 
-    matches!(cost.kind, CostKind::Nothing | CostKind::EveryByte { .. }) && cost.cause != Cause::Policer
-        // Of two limits at the same rate, the one that a program chose is reached first.
-        || matches!(cost.cause, Cause::Asymmetric | Cause::SocketPacing)
+    matches!(cost.kind, CostKind::Nothing | CostKind::EveryByte { .. })
+        && !matches!(cost.cause, Cause::Policer | Cause::Asymmetric)
+        // Of two limits at the same rate, the one that a program chose is reached first, unless packets are lost.
+        || cost.cause == Cause::SocketPacing && evidence.late_retransmits.is_none_or(linerate_units::SegmentCount::is_zero)
         || cost.cause == Cause::Reordering && reordered >= MIN_REORDERED_SHARE
 }
 
@@ -92,7 +109,7 @@ fn needed_pair(
     order: &[(f64, usize)],
     evidence: &TransferEvidence<'_>,
 ) -> Option<(usize, usize)> {
-    if evidence.is_full() || order.first().is_none_or(|(gain, _)| *gain >= MIN_GAIN) {
+    if is_nearly_full(evidence) || order.first().is_none_or(|(gain, _)| *gain >= MIN_GAIN) {
         return None;
     }
     let costs: Vec<(usize, &CauseCost)> =
@@ -102,7 +119,11 @@ fn needed_pair(
     let gains = pairs
         .filter(|(one, other)| !one.1.covers(other.1))
         .map(|(one, other)| (estimates.gain(&[one.1, other.1]), (one.0, other.0)));
-    gains.filter(|(gain, _)| *gain >= MIN_GAIN).max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, pair)| pair)
+    // Of equal gains the first counts: the more specific names.
+    let largest = |best: Option<(f64, (usize, usize))>, one: (f64, (usize, usize))| {
+        if best.is_some_and(|best| step(best.0) >= step(one.0)) { best } else { Some(one) }
+    };
+    gains.filter(|(gain, _)| *gain >= MIN_GAIN).fold(None, largest).map(|(_, pair)| pair)
 }
 
 /// Largest gain by another limit than the first verdict's: the same one by another name is no rival.
@@ -129,10 +150,10 @@ fn confidence(
     let most = if may_be_apart {
         Confidence::Medium
     } else if is_no_fault(first.cause) {
-        let losses = evidence.losses();
-        let is_doubtful = !evidence.is_full() && losses.random + losses.window > 0;
+        let loses = evidence.late_retransmits.is_none_or(|count| !count.is_zero());
+        let is_doubtful = loses && evidence.used().is_none_or(|used| used < MIN_CERTAIN_SHARE);
         if is_doubtful { Confidence::Medium } else { Confidence::High }
-    } else if gain >= MIN_GAIN && rival >= MIN_RIVAL_SHARE * gain {
+    } else if gain >= MIN_GAIN && (rival >= MIN_RIVAL_SHARE * gain || gain < MIN_CERTAIN_GAIN) {
         Confidence::Medium
     } else if gain < MIN_GAIN && !evidence.is_full() {
         Confidence::Low

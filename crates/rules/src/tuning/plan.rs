@@ -172,7 +172,7 @@ fn combination<'a>(
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::diagnosis::{Confidence, ThroughputBound};
+    use linerate_model::diagnosis::{BoundKind, Confidence, ThroughputBound};
     use linerate_model::direction::Direction;
 
     use super::super::test_cases::{host, rhel};
@@ -288,7 +288,7 @@ mod tests {
             let mut inputs = inputs(&small);
             let rate = BitRate::from_bits_per_second(bound * 1e6);
             let bounds = &mut inputs.diagnosis.as_mut().expect("known").bounds;
-            bounds.push(ThroughputBound { name: "the path".to_owned(), rate, arithmetic: String::new() });
+            bounds.push(ThroughputBound { kind: BoundKind::Path, rate, arithmetic: String::new() });
             let plan = plan(&inputs);
             assert_eq!((plan.len(), plan[0].changes.len()), (1, changes), "{plan:?}");
             assert_eq!(plan[0].is_combination, changes > 0);

@@ -68,7 +68,8 @@ fn slow_link() -> LinkEvidence {
 
 /// Observations of hosts with the expected cause of the first verdict.
 pub(crate) fn host_cases() -> Vec<(Cause, TransferObservation)> {
-    let window_limited = |size| shaped(move |shape| (shape.buffers, shape.receive_window) = ((size, false), 0.8));
+    let window_limited =
+        |size| shaped(move |shape| (shape.megabits, shape.buffers, shape.receive_window) = (30.0, (size, false), 0.8));
     vec![
         // Of 90 Mbit/s of goodput, 94.2 pass.
         (Cause::SenderQueue, changed(shaped(|_| ()), |o| sender(o).queues = Some(vec![shaper("tbf", 94.2, 0.9)]))),

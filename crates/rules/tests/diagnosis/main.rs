@@ -87,6 +87,8 @@ fn capacity(megabits: f64) -> CapacityMeasurement {
         shared: Some(false),
         packet_bytes: 1500,
         loss: None,
+        loss_below: None,
+        packets_below: None,
         queueing_ns: None,
         sent_bytes: 1_000_000,
         duration_ns: 1,
@@ -236,6 +238,12 @@ fn changed(mut observation: TransferObservation, change: impl FnOnce(&mut Transf
     observation
 }
 
+/// Sets the loss of a stream below the capacity.
+fn below(observation: &mut TransferObservation, loss: f64) {
+    let capacity = path(observation).with_data.capacity.as_mut().expect("there");
+    (capacity.loss_below, capacity.packets_below) = (Some(loss), Some(5000));
+}
+
 fn path(observation: &mut TransferObservation) -> &mut PathEvidence {
     observation.path.as_mut().expect("there")
 }
@@ -293,10 +301,25 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
             Cause::WindowScalingOff,
             no_option(
                 |info| info.window_scale = None,
-                shaped(|shape| (shape.window, shape.in_flight) = (65_535, 65_000)),
+                shaped(|shape| (shape.megabits, shape.window, shape.in_flight) = (25.0, 65_535, 65_000)),
             ),
         ),
-        (Cause::SackOff, no_option(|info| info.selective_acknowledgements = Some(false), losing(|_| ()))),
+        // BBR does not mind the losses, and the repairs took most of the time.
+        (
+            Cause::SackOff,
+            no_option(
+                |info| info.selective_acknowledgements = Some(false),
+                losing(|shape| (shape.control, shape.retransmits) = ("bbr", 450)),
+            ),
+        ),
+        // Random losses cost the same with selective acknowledgements.
+        (
+            Cause::Loss,
+            changed(losing(|_| ()), |o| {
+                senders(o, |info| info.selective_acknowledgements = Some(false));
+                counters(&mut o.sender, &[("TcpExtTCPSackRecovery", 20)]);
+            }),
+        ),
         (Cause::TimestampsOff, no_option(|info| info.timestamps = Some(false), full())),
         (Cause::ShortTransfer, changed(shaped(|_| ()), |o| o.asked.bytes = Some(ByteCount::new(1_000_000)))),
         (
@@ -324,8 +347,14 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
         (Cause::ReceiverProcessor, changed(shaped(|_| ()), |o| o.connections[0].receiver_processor = Ratio::new(0.99))),
         (Cause::SlowReader, shaped(|shape| (shape.unread, shape.receive_window) = (0.6, 0.97))),
         (Cause::SlowReader, shaped(|shape| (shape.unread, shape.receive_window, shape.control) = (0.6, 0.16, "bbr"))),
-        (Cause::SocketBuffer, shaped(|shape| (shape.buffers, shape.receive_window) = ((131_072, false), 0.8))),
-        (Cause::SocketBuffer, shaped(|shape| (shape.buffers, shape.send_buffer) = ((131_072, false), 0.8))),
+        (
+            Cause::SocketBuffer,
+            shaped(|shape| (shape.megabits, shape.buffers, shape.receive_window) = (30.0, (131_072, false), 0.8)),
+        ),
+        (
+            Cause::SocketBuffer,
+            shaped(|shape| (shape.megabits, shape.buffers, shape.send_buffer) = (30.0, (131_072, false), 0.8)),
+        ),
         (Cause::SendBuffer, shaped(|shape| (shape.buffers, shape.send_buffer) = ((4_194_304, true), 0.8))),
         // On a 6.12 kernel the chronograph stays at zero.
         (
@@ -385,7 +414,13 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
                 counters(&mut o.receiver, &[("TcpExtTCPBacklogDrop", 20)]);
             }),
         ),
-        (Cause::Asymmetric, changed(full(), |o| path(o).with_acknowledgements.capacity = Some(capacity(3.0)))),
+        (
+            Cause::Asymmetric,
+            changed(shaped(|shape| shape.queue = Duration::from_millis(9)), |o| {
+                path(o).with_acknowledgements.capacity = Some(capacity(3.0));
+            }),
+        ),
+        (Cause::LinkRate, changed(full(), |o| path(o).with_acknowledgements.capacity = Some(capacity(3.0)))),
         (Cause::SmallPackets, changed(losing(|_| ()), |o| path(o).with_data.mtu.as_mut().expect("there").bytes = 9000)),
         (
             Cause::CongestionControl,
@@ -402,6 +437,38 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
             }),
         ),
         (Cause::Loss, changed(losing(|_| ()), |o| counters(&mut o.sender, &[("TcpExtTCPSackRecovery", 20)]))),
+        // A stream below the capacity lost nothing: the same losses are those of a buffer that no burst fits into.
+        (
+            Cause::BufferTooSmall,
+            changed(losing(|shape| shape.retransmits = 60), |o| {
+                counters(&mut o.sender, &[("TcpExtTCPSackRecovery", 60)]);
+                below(o, 0.0);
+            }),
+        ),
+        // It lost as much: chance, although packets queue.
+        (
+            Cause::Loss,
+            changed(losing(|shape| shape.queue = Duration::from_millis(9)), |o| {
+                counters(&mut o.sender, &[("TcpExtTCPSackRecovery", 20)]);
+                below(o, 0.001);
+            }),
+        ),
+        // Packets are dropped at a queue of a fifth of the product, and the path is not full.
+        (
+            Cause::BufferTooSmall,
+            shaped(|shape| {
+                (shape.megabits, shape.queue, shape.retransmits) = (240.0, Duration::from_millis(7), 60);
+                (shape.in_flight, shape.congestion_window) = (800_000, 800_000);
+            }),
+        ),
+        // More was sent than passed, and no packet waited as long as one takes to send.
+        (
+            Cause::Policer,
+            changed(full(), |o| {
+                let found = path(o).with_data.capacity.as_mut().expect("there");
+                (found.loss, found.queueing_ns) = (Some(0.05), Some(1000));
+            }),
+        ),
         (
             Cause::SlowStartExit,
             changed(shaped(|shape| (shape.congestion_window, shape.in_flight) = (60_000, 59_000)), |o| {
@@ -450,6 +517,7 @@ fn each_cause_is_named_first() {
         if diagnosis.verdicts[0].cause != cause {
             others.push(format!("{cause}: {found:?}"));
         }
+        others.extend(diagnosis.contradictions.iter().map(|text| format!("{cause}: {text}")));
         let first = &diagnosis.verdicts[0];
         assert!(!first.text.is_empty() && !first.text.contains("  ") && first.text.ends_with('.'), "{}", first.text);
     }

@@ -28,7 +28,10 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let (buffer, changed) = evidence.receive_buffer?;
     let waits = shares.receive_window.get() >= MIN_LIMITED_SHARE || evidence.is_window_per_rtt();
     let unread = evidence.unread.is_some_and(|unread| unread.get() >= MAX_UNREAD_SHARE);
-    if changed || unread || !waits || evidence.fills_path_despite(shares.receive_window) {
+    // A buffer at its largest size would not grow in any case.
+    let most = evidence.receiver_setting("net.ipv4.tcp_rmem").and_then(|values| values.get(2).copied());
+    let at_the_end = most.is_some_and(|most| buffer.as_f64() >= 0.9 * ByteCount::new(most).as_f64());
+    if changed || unread || at_the_end || !waits || evidence.fills_path_despite(shares.receive_window) {
         return None;
     }
     let text = format!(

@@ -4,6 +4,7 @@ use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
+use super::super::path_loss::{OwnLoss, SEPARATING_MEASUREMENT};
 use super::super::text::{VerdictBuilder, percent, percent_of, size, time, verdict};
 
 /// Share of the loss events at a full window from which the buffer is a cause.
@@ -19,20 +20,31 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check,
 };
 
+/// Largest buffer, in packets, that is too small for the bursts of any flow.
+const MAX_TINY_BUFFER: f64 = 10.0;
+/// Retransmitted share from which losses hold a window of a few packets down.
+const MIN_RETRANSMITTED_SHARE: f64 = 0.001;
+
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    if !evidence.loses_without_queue() {
+    if evidence.is_full() || evidence.retransmits.is_none_or(linerate_units::SegmentCount::is_zero) {
         return None;
     }
     let flight = evidence.largest_in_flight?;
-    let at_the_start = evidence.loses_only_in_slow_start();
+    let without_queue = evidence.loses_without_queue();
+    let at_the_start = without_queue && evidence.loses_only_in_slow_start();
     // Where the capacity is unknown, slow start alone decides.
     let reached = evidence
         .bandwidth_delay_product()
         .is_some_and(|product| flight.as_f64() >= product.as_f64() * MIN_REACHED_SHARE);
     let losses = evidence.losses();
-    let recurs = losses.share(losses.window).is_some_and(|share| share.get() >= MIN_WINDOW_SHARE);
-    let overflows = reached && recurs;
-    if !(at_the_start || overflows) {
+    let is_share = |events| losses.share(events).is_some_and(|share| share.get() >= MIN_WINDOW_SHARE);
+    // Losses that are not the path's own come from a buffer, at whatever window.
+    let is_refuted = evidence.own_loss() == OwnLoss::Refuted;
+    let overflows = without_queue && (reached || is_refuted) && is_share(losses.window);
+    // A host that drops packets has a queue as well.
+    let is_of_path = super::host_drops::RULE.is_silent(evidence);
+    let runs_empty = is_of_path && is_share(losses.queue + losses.window) && is_small(evidence);
+    if !(at_the_start || overflows || runs_empty) {
         return None;
     }
     let queue = evidence.queueing().map_or("not measured".to_owned(), |(_, high)| time(high));
@@ -41,16 +53,38 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     } else {
         format!("at {} in flight packets are dropped", size(flight))
     };
-    let text = format!("The bottleneck's buffer is too small for one flow: {when}, with hardly any queue ({queue}).");
+    let text = if overflows || at_the_start {
+        format!("The bottleneck's buffer is too small for one flow: {when}, with hardly any queue ({queue}).")
+    } else {
+        format!(
+            "The bottleneck's buffer is too small for one flow: it is full at a queue of {queue}, and runs empty after each loss."
+        )
+    };
+    let found = verdict(Cause::BufferTooSmall, Confidence::Medium, text);
+    let is_open = evidence.own_loss() == OwnLoss::Unknown;
+    let found = if is_open { found.advice(SEPARATING_MEASUREMENT) } else { found };
     Some(
-        verdict(Cause::BufferTooSmall, Confidence::Medium, text)
+        found
             .figure("bandwidth-delay product", evidence.bandwidth_delay_product().map(size))
             .figure("path utilisation", evidence.used().map(percent_of))
             .figure("losses at that window", losses.share(losses.window).map(percent))
+            .figure("losses at a full queue", losses.share(losses.queue).map(percent))
             .figure("retransmitted", evidence.retransmitted.map(percent))
             .advice(
                 "pacing spreads the bursts that the buffer cannot hold (`fq`, BBR); several connections fill each \
                 other's gaps",
             ),
     )
+}
+
+/// True when the queue at which packets are dropped is smaller than a bandwidth-delay product, or a few packets.
+fn is_small(evidence: &TransferEvidence<'_>) -> bool {
+    let Some((_, high)) = evidence.queueing() else { return false };
+    let queue = evidence.steady * high;
+    let lost = evidence.retransmitted.is_some_and(|share| share.get() >= MIN_RETRANSMITTED_SHARE);
+    let late = evidence.late_retransmits.is_none_or(|count| !count.is_zero());
+    let packets = evidence.segment.map(|segment| queue.as_f64() / f64::from(segment.get()).max(1.0));
+    let is_tiny = lost && packets.is_some_and(|packets| packets <= MAX_TINY_BUFFER);
+    let below_product = evidence.bandwidth_delay_product().is_some_and(|product| queue < product);
+    late && (below_product || is_tiny)
 }

@@ -11,6 +11,9 @@ use super::super::text::{VerdictBuilder, percent_of, time, verdict};
 /// Queueing delay from which people notice it.
 const MIN_QUEUE_DELAY: Duration = Duration::from_millis(60);
 
+/// Share of the capacity from which the queue is the path's.
+const MIN_USED_SHARE: f64 = 0.75;
+
 /// The path is full, and its queue adds a multiple of the round trip.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "bufferbloat",
@@ -22,7 +25,9 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let (median, high) = evidence.queueing()?;
     let base = evidence.base?;
-    if high < MIN_QUEUE_DELAY || high < base * 2 {
+    // A queue of acknowledgements, or one that a host stalls, is none of a full path.
+    let is_full = evidence.used().map_or_else(|| evidence.has_standing_queue(), |used| used >= MIN_USED_SHARE);
+    if high < MIN_QUEUE_DELAY || high < base * 2 || !is_full {
         return None;
     }
     let text = format!(

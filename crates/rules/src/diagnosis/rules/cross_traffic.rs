@@ -11,6 +11,8 @@ use super::super::text::{VerdictBuilder, percent_of, rate, verdict};
 const MIN_OTHER_SHARE: f64 = 0.08;
 /// The same where the capacity search met other traffic, too.
 const MIN_OTHER_SHARE_IF_SHARED: f64 = 0.05;
+/// Bytes up to which other traffic is that of the hosts themselves: name resolution, time, sessions of administrators.
+const MIN_OTHER_BYTES: f64 = 100e3;
 /// Headers of Ethernet, IPv4 and TCP with its timestamps.
 const HEADER_BYTES: f64 = 66.0;
 /// Queueing delay at rest, as a share of the round trip, that implies other traffic.
@@ -33,7 +35,8 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let arrived = host.and_then(|host| host.interface_bytes).map(|(received, _)| ByteCount::new(received).as_f64());
     let others = arrived.map_or(0.0, |arrived| arrived - ours * with_headers);
     let met = evidence.path().and_then(|path| path.capacity.as_ref()?.shared).unwrap_or(false);
-    let seen = others > 1e6 && others > ours * if met { MIN_OTHER_SHARE_IF_SHARED } else { MIN_OTHER_SHARE };
+    let seen =
+        others > MIN_OTHER_BYTES && others > ours * if met { MIN_OTHER_SHARE_IF_SHARED } else { MIN_OTHER_SHARE };
     let at_rest = evidence.observation.path.as_ref().and_then(|path| path.usual_round_trip).zip(evidence.base);
     let has_queue = at_rest.is_some_and(|((_, high), base)| high.saturating_sub(base) > base.mul_f64(MIN_QUEUE_SHARE));
     if !(seen || met && has_queue) {

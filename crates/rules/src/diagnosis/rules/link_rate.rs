@@ -12,10 +12,10 @@ use super::super::text::{VerdictBuilder, percent, percent_of, rate, time, verdic
 const MIN_FULL_SHARE_WITH_QUEUE: f64 = 0.75;
 const MIN_QUEUE_DELAY: Duration = Duration::from_millis(1);
 
-/// The transfer gets nine tenths of the path's capacity, or three quarters with a persistent queue.
+/// The transfer gets nine tenths of the path's capacity, or three quarters with a persistent queue and no new losses.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "link-rate",
-    test: "The transfer gets nine tenths of the path's capacity, or three quarters with a persistent queue.",
+    test: "The transfer gets nine tenths of the path's capacity, or three quarters with a persistent queue and no new losses.",
     citation: "RFC 5136 section 2.2 (capacity); RFC 6349 section 3.3",
     check,
 };
@@ -31,7 +31,8 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         .queueing()
         .zip(evidence.base)
         .is_some_and(|((median, _), base)| median > MIN_QUEUE_DELAY && median > base.mul_f64(0.2));
-    if used < if has_queue { MIN_FULL_SHARE_WITH_QUEUE } else { FULL } {
+    let recovers = has_queue && evidence.late_retransmits.is_none_or(linerate_units::SegmentCount::is_zero);
+    if used < if recovers { MIN_FULL_SHARE_WITH_QUEUE } else { FULL } {
         return None;
     }
     let capacity = evidence.capacity?;

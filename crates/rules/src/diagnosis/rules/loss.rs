@@ -6,6 +6,7 @@ use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
 use super::super::losses::MIN_RANDOM_SHARE;
+use super::super::path_loss::{OwnLoss, SEPARATING_MEASUREMENT};
 use super::super::text::{VerdictBuilder, rate, time, verdict};
 
 /// Packets are lost without a preceding queue, and the rate matches the loss-limited rate of the congestion control.
@@ -18,7 +19,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 };
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    if !evidence.loses_without_queue() {
+    if !evidence.loses_without_queue() || evidence.loses_only_in_slow_start() {
         return None;
     }
     let losses = evidence.losses();
@@ -33,14 +34,24 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         let factor = evidence.steady.bits_per_second() / expected.bits_per_second();
         (0.4..2.5).contains(&factor)
     });
+    // Without the path's own loss, bursts that overflow a small buffer look the same.
+    let is_confirmed = evidence.own_loss() == OwnLoss::Confirmed;
+    let sure = if fits && is_confirmed { Confidence::High } else { Confidence::Medium };
+    let below =
+        evidence.path().and_then(|path| path.capacity.as_ref()?.loss_below).and_then(linerate_units::Ratio::new);
+    let own_loss = below.map(|share| format!("{:.4} %", share.percent()));
     let needed = evidence.capacity.and_then(|capacity| loss_for_rate(control, segment, base, capacity));
     let text = format!(
         "Random loss: {:.4} % of the sent packets are lost without a preceding queue, which limits {control} to {}.",
         loss.percent(),
         rate(evidence.steady)
     );
+    let found = verdict(Cause::Loss, sure, text);
+    let is_open = evidence.own_loss() == OwnLoss::Unknown;
+    let found = if is_open { found.advice(SEPARATING_MEASUREMENT) } else { found };
     Some(
-        verdict(Cause::Loss, if fits { Confidence::High } else { Confidence::Medium }, text)
+        found
+            .figure("lost of a stream below the capacity", own_loss)
             .figure("rate expected by the formula", expected.map(rate))
             .figure("loss that the full path rate allows", needed.map(|needed| format!("{:.6} %", needed.percent())))
             .figure("queueing", evidence.queueing().map(|(_, high)| time(high)))

@@ -1,11 +1,19 @@
 //! The path measurement found a token bucket: losses without a queue, at a rate independent of the sending rate.
 
+use core::time::Duration;
+
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
+use linerate_model::path::CapacityMeasurement;
 use linerate_units::{BitRate, ByteCount};
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
-use super::super::text::{VerdictBuilder, percent, rate, size, verdict};
+use super::super::text::{VerdictBuilder, percent, rate, size, time, verdict};
+
+/// Share of a packet's own time up to which a wait is none.
+const MAX_WAIT: f64 = 0.5;
+/// Loss of a search that sends a twentieth more than arrives.
+const MIN_SURPLUS_LOSS: f64 = 0.03;
 
 /// The path measurement found a token bucket: losses without a queue, at a rate independent of the sending rate.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -17,7 +25,10 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 };
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    let found = evidence.path()?.policer.as_ref().filter(|policer| policer.present)?;
+    let path = evidence.path()?;
+    let Some(found) = path.policer.as_ref().filter(|policer| policer.present) else {
+        return drops_without_queue(evidence, path.capacity.as_ref()?);
+    };
     let policed = found.bits_per_second.map(BitRate::from_bits_per_second);
     let text = format!(
         "A policer passes {} and drops the excess without queueing it: TCP sees losses without a preceding delay.",
@@ -28,13 +39,38 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
             .figure("bucket", found.burst_bytes.map(|bytes| size(ByteCount::new(bytes))))
             .figure("detected from", Some(found.evidence.clone()))
             .figure("retransmitted", evidence.retransmitted.map(percent))
-            .advice(policed.map_or("pace below its rate".to_owned(), |policed| {
-                format!(
-                    "pace each connection below it: \
-                {} in all (0.95 of its rate): `fq maxrate`, SO_MAX_PACING_RATE, or iperf3 --fq-rate to try \
-                it",
-                    rate(policed * 0.95)
-                )
-            })),
+            .advice(policed.map_or("pace below its rate".to_owned(), pacing)),
+    )
+}
+
+fn pacing(policed: BitRate) -> String {
+    format!(
+        "pace each connection below it: {} in all (0.95 of its rate): `fq maxrate`, SO_MAX_PACING_RATE, or iperf3 \
+            --fq-rate to try it",
+        rate(policed * 0.95)
+    )
+}
+
+/// Verdict where the search lost what exceeded the capacity, and no packet waited as long as a single one takes to send: no
+/// link can do that, only a limit that counts bytes.
+fn drops_without_queue(evidence: &TransferEvidence<'_>, capacity: &CapacityMeasurement) -> Option<DiagnosisVerdict> {
+    let policed = BitRate::from_bits_per_second(capacity.bits_per_second);
+    let packet = policed.time_to_send(ByteCount::new(capacity.packet_bytes))?;
+    let waited = Duration::from_nanos(capacity.queueing_ns?);
+    let is_queueless = waited < packet.mul_f64(MAX_WAIT) && capacity.loss.is_some_and(|loss| loss >= MIN_SURPLUS_LOSS);
+    if capacity.at_least || capacity.shared != Some(false) || !is_queueless || evidence.limiting_queue().is_some() {
+        return None;
+    }
+    let text = format!(
+        "A policer passes {} and drops the excess without queueing it: packets sent at a higher rate were lost, and none \
+            of them waited.",
+        rate(policed)
+    );
+    Some(
+        verdict(Cause::Policer, Confidence::High, text)
+            .figure("longest wait while more was sent than passed", Some(time(waited)))
+            .figure("time that one packet takes at that rate", Some(time(packet)))
+            .figure("retransmitted", evidence.retransmitted.map(percent))
+            .advice(pacing(policed)),
     )
 }

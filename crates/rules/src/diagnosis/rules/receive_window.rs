@@ -13,6 +13,9 @@ use crate::tuning::{SocketBuffer, measured_buffer_need};
 /// Share of the busy time from which the window limits: it never reaches 1, as the clock stops with each send.
 const MIN_LIMITED_SHARE: f64 = 0.2;
 
+/// Share of the capacity from which a window is large enough for the path.
+const MIN_FILLING_SHARE: f64 = 1.3;
+
 /// The sender waited for the receiver's window, or sends one window per round trip without losses, and the path is not
 /// full.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -28,6 +31,13 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let shares = evidence.shares?;
     let waits = shares.receive_window.get() >= MIN_LIMITED_SHARE;
     if evidence.fills_path_despite(shares.receive_window) || !(waits || evidence.is_window_per_rtt()) {
+        return None;
+    }
+    // A window that fills the path is full of data behind a loss.
+    let allowed = evidence.window.zip(evidence.loaded).and_then(|(window, (median, _))| window_rate(window, median));
+    let fills =
+        allowed.zip(evidence.capacity).is_some_and(|(allowed, capacity)| allowed >= capacity * MIN_FILLING_SHARE);
+    if fills && evidence.retransmits.is_some_and(|count| !count.is_zero()) {
         return None;
     }
     let most =

@@ -1,13 +1,18 @@
 //! Slow start ended without a loss far below the bandwidth-delay product, and the window has hardly grown since.
 
-use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict, SenderState};
 
 use super::super::DiagnosisRule;
+use super::super::counterfactual::time_in;
 use super::super::evidence::TransferEvidence;
+use super::super::states;
 use super::super::text::{VerdictBuilder, size, time, verdict};
 
 /// Share of the bandwidth-delay product up to which a window is far below it.
 const MAX_WINDOW_SHARE: f64 = 0.5;
+
+/// Share of the time without acknowledgements up to which the window is the limit.
+const MAX_STALLED_SHARE: f64 = 0.2;
 
 /// Slow start ended without a loss far below the bandwidth-delay product, and the window has hardly grown since.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -19,7 +24,8 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 };
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    if evidence.is_full() || evidence.retransmitted?.get() > 1e-4 {
+    let stalled = time_in(&states::shares(evidence), &[SenderState::Stalled]);
+    if evidence.is_full() || evidence.retransmitted?.get() > 1e-4 || stalled > MAX_STALLED_SHARE {
         return None;
     }
     let (product, segment) = (evidence.bandwidth_delay_product()?, evidence.segment?);

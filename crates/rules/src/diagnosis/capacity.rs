@@ -1,0 +1,52 @@
+//! Capacity of the path as far as a transfer does not refute it.
+
+use linerate_model::diagnosis::TransferObservation;
+use linerate_model::path::PathDirection;
+use linerate_units::{BitRate, Mss};
+
+use super::evidence::FULL;
+
+/// Share of a measured capacity above which the transfer refutes it.
+const MAX_CAPACITY_SHARE: f64 = 1.05;
+/// Least share of the capacity at the lower end of its interval: a wider interval says too little.
+const MIN_LOW_SHARE: f64 = 0.9;
+
+/// Returns the capacity of the IP layer.
+pub(super) fn capacity_of(direction: &PathDirection) -> Option<BitRate> {
+    direction.capacity.as_ref().map(|capacity| BitRate::from_bits_per_second(capacity.bits_per_second))
+}
+
+/// Returns the payload part of the capacity, and of one that the transfer refutes: it cannot carry more than the path.
+/// A lower bound that the transfer reaches is no capacity either.
+pub(super) fn known_capacity(
+    observation: &TransferObservation,
+    segment: Option<Mss>,
+    steady: BitRate,
+) -> (Option<BitRate>, Option<BitRate>) {
+    let Some(capacity) = payload_capacity(observation, segment) else { return (None, None) };
+    let measured = observation.path.as_ref().and_then(|path| path.with_data.capacity.as_ref());
+    let share = steady.bits_per_second() / capacity.bits_per_second().max(1.0);
+    // Where the search met traffic that does not yield, or took a tiny buffer for it, the path may carry more.
+    match measured.is_some_and(|capacity| capacity.at_least || capacity.shared == Some(true)) {
+        true if share >= FULL => (None, None),
+        false if share > MAX_CAPACITY_SHARE => (None, Some(capacity)),
+        _ => (Some(capacity), None),
+    }
+}
+
+/// Lower end of the capacity's interval as a share of the capacity.
+pub(super) fn low_share(observation: &TransferObservation) -> f64 {
+    let measured = observation.path.as_ref().and_then(|path| path.with_data.capacity.as_ref());
+    let low = measured.and_then(|capacity| Some(capacity.low_bits_per_second? / capacity.bits_per_second.max(1.0)));
+    low.unwrap_or(1.0).clamp(MIN_LOW_SHARE, 1.0)
+}
+
+/// Returns the payload part of the IP layer's capacity for segments of this size.
+fn payload_capacity(observation: &TransferObservation, segment: Option<Mss>) -> Option<BitRate> {
+    let whole = capacity_of(&observation.path.as_ref()?.with_data)?;
+    let bytes = f64::from(segment.map_or(1448, Mss::get));
+    let info = observation.connections.first().and_then(|connection| connection.sender.last());
+    let stamps = info.and_then(|moment| moment.socket.info.timestamps) != Some(false);
+    // Headers of IPv4 and TCP; timestamps take 12 bytes.
+    Some(whole * (bytes / (bytes + if stamps { 52.0 } else { 40.0 })))
+}

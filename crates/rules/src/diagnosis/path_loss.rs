@@ -1,0 +1,64 @@
+//! Loss of the path itself, measured without a full queue, against the transfer's losses.
+
+use linerate_units::{PacketCount, Ratio};
+
+use super::evidence::TransferEvidence;
+
+/// Least number of lost packets that is no accident.
+const MIN_LOST: f64 = 2.0;
+
+/// Share of the transfer's losses from which the path's own loss explains them.
+const MIN_EXPLAINED_SHARE: f64 = 0.3;
+
+/// Share of the transfer's losses below which the path's own loss does not explain them; the upper end of its interval
+/// counts.
+const MAX_EXPLAINED_SHARE: f64 = 0.5;
+
+/// Upper end of the 95 % interval of a count: 3 for none (Hanley and Lippman-Hand 1983), two standard deviations more for
+/// others.
+fn most(lost: f64) -> f64 {
+    lost + 2.0 * lost.sqrt() + 3.0
+}
+
+/// Measurement that tells losses by chance from those of a small buffer.
+pub(crate) const SEPARATING_MEASUREMENT: &str = "`linerate path HOST` sends a stream below the capacity: if it loses \
+    packets, too, they are lost by chance; if not, a buffer drops them that holds too few";
+
+/// Part of the path's own loss in the transfer's losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OwnLoss {
+    /// The path loses packets without a queue about as often as the transfer lost them.
+    Confirmed,
+    /// It loses them much less often: what the transfer lost was lost at a queue that was full.
+    Refuted,
+    /// Too few packets to tell.
+    Unknown,
+}
+
+impl TransferEvidence<'_> {
+    /// Compares the losses of streams that filled no queue with those of the transfer.
+    pub(crate) fn own_loss(&self) -> OwnLoss {
+        let of_transfer = self.retransmitted.map(Ratio::get).zip(self.spurious().map(Ratio::get));
+        let of_transfer = of_transfer.map(|(lost, spurious)| lost * (1.0 - spurious)).filter(|lost| *lost > 0.0);
+        let Some((of_transfer, (lost, sent))) = of_transfer.zip(self.probes()) else { return OwnLoss::Unknown };
+        if lost >= MIN_LOST && lost / sent >= MIN_EXPLAINED_SHARE * of_transfer {
+            OwnLoss::Confirmed
+        } else if most(lost) / sent < MAX_EXPLAINED_SHARE * of_transfer {
+            OwnLoss::Refuted
+        } else {
+            OwnLoss::Unknown
+        }
+    }
+
+    /// Packets that were lost without a full queue, and the number sent: probes of the idle path, and a stream below its
+    /// capacity.
+    fn probes(&self) -> Option<(f64, f64)> {
+        let path = self.path()?;
+        let count = |packets: u64| PacketCount::new(packets).as_f64();
+        let idle = path.packets.as_ref().and_then(|packets| Some((packets.loss?, count(packets.sent))));
+        let stream = path.capacity.as_ref().and_then(|found| Some((found.loss_below?, count(found.packets_below?))));
+        let all = [idle, stream].into_iter().flatten();
+        let (lost, sent) = all.fold((0.0, 0.0), |(lost, sent), (share, count)| (lost + share * count, sent + count));
+        (sent > 0.0).then_some((lost, sent))
+    }
+}
