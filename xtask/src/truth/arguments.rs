@@ -15,6 +15,17 @@ pub(super) enum TruthPaths {
     Library(Vec<String>),
 }
 
+/// Use of what was measured before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeptParts {
+    /// Nothing is measured.
+    Only,
+    /// The truth; the diagnosis is repeated.
+    Truth,
+    /// All of it; what is missing is measured.
+    All,
+}
+
 /// Parsed arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TruthArguments {
@@ -29,6 +40,8 @@ pub(super) struct TruthArguments {
     pub(super) show: Option<u64>,
     /// Repeat the diagnosis of cases whose truth is kept.
     pub(super) again: bool,
+    /// Derive the verdicts from kept observations; no guest is started.
+    pub(super) replay: bool,
     /// Number of guests at a time.
     pub(super) jobs: usize,
     /// Page, relative to the root of the workspace.
@@ -48,6 +61,7 @@ impl TruthArguments {
             only: None,
             show: None,
             again: false,
+            replay: false,
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             out: PathBuf::from("docs/truth-random.md"),
             linerate: None,
@@ -57,6 +71,7 @@ impl TruthArguments {
             match option.as_str() {
                 "--quick" => parsed.quick = true,
                 "--again" => parsed.again = true,
+                "--replay" => parsed.replay = true,
                 "--library" => is_library = true,
                 _ => {
                     let value = remaining
@@ -81,6 +96,15 @@ impl TruthArguments {
         ensure!(is_library != count.is_some(), "write either --random N or --library");
         parsed.paths = count.map_or(TruthPaths::Library(names), TruthPaths::Random);
         Ok(parsed)
+    }
+
+    /// Returns which parts of a kept case are used.
+    pub(super) const fn reuse(&self) -> KeptParts {
+        match (self.replay, self.again) {
+            (true, _) => KeptParts::Only,
+            (false, true) => KeptParts::Truth,
+            (false, false) => KeptParts::All,
+        }
     }
 
     /// Returns what a case may cost.

@@ -4,11 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use linerate_model::diagnosis::GoodputEstimate;
 use serde_json::{Value, json};
 
+use super::arguments::KeptParts;
 use super::cause::RemovableCause;
 use super::generator::RandomPath;
-use super::judge::{Counterfactuals, FirstVerdict, TrueCause, UNEXPLAINED};
+use super::judge::{Counterfactuals, TrueCause, UNEXPLAINED};
+use super::judged::{FirstVerdict, JudgedPath, StatedCapacity};
 use super::measured::{self, PathLab};
 use super::text;
 
@@ -19,6 +22,10 @@ pub(super) struct TruthCase {
     pub(super) injected: Vec<RemovableCause>,
     pub(super) measured: Counterfactuals,
     pub(super) verdict: Option<FirstVerdict>,
+    /// Figures that contradict each other.
+    pub(super) contradictions: Vec<String>,
+    /// Stated capacity, and the true one in bit/s of IP packets.
+    pub(super) capacity: Option<(StatedCapacity, f64)>,
 }
 
 /// Causes that are tried where none of the injected ones explains the goodput, in this order.
@@ -26,20 +33,49 @@ const LIKELY_OTHERS: [RemovableCause; 3] =
     [RemovableCause::CongestionControl, RemovableCause::BufferTooSmall, RemovableCause::ReceiveWindow];
 
 impl TruthCase {
-    /// Measures the path, or takes from `file` what was measured before; the diagnosis is repeated when `again`.
-    pub(super) fn obtain(index: u64, path: &RandomPath, lab: &PathLab<'_>, file: &Path, again: bool) -> Result<Self> {
+    /// Measures the path, or takes from `file` what was measured before.
+    pub(super) fn obtain(
+        index: u64,
+        path: &RandomPath,
+        lab: &PathLab<'_>,
+        file: &Path,
+        reuse: KeptParts,
+    ) -> Result<Self> {
         let description = text::text(&path.description);
         let kept = fs::read_to_string(file).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
         let kept = kept.filter(|document| document["description"] == description.as_str()).unwrap_or_default();
-        let measured = match Counterfactuals::read(&kept["measured"]) {
-            Some(measured) => Counterfactuals { ceiling: measured::ceiling(&path.description), ..measured },
+        let measured = Counterfactuals::read(&kept["measured"]);
+        let diagnosis = Some(&kept["diagnosis"]).filter(|diagnosis| !diagnosis.is_null() && reuse != KeptParts::Truth);
+        if reuse == KeptParts::Only {
+            let kept = measured.zip(diagnosis).context("nothing was kept of it: run it without --replay")?;
+            return Self::of(index, path, kept.0, kept.1);
+        }
+        let measured = match measured {
+            Some(measured) => measured,
             None => measure(path, lab)?,
         };
-        let is_new = again || kept["diagnosis"].is_null();
-        let diagnosis = if is_new { lab.diagnosis(&path.description)? } else { kept["diagnosis"].clone() };
+        let diagnosis = match diagnosis {
+            Some(diagnosis) => diagnosis.clone(),
+            None => lab.diagnosis(&path.description)?,
+        };
         let document = json!({ "description": description, "measured": measured.json(), "diagnosis": diagnosis });
         fs::write(file, document.to_string()).with_context(|| format!("cannot write {}", file.display()))?;
-        Ok(Self { index, injected: path.injected.clone(), measured, verdict: FirstVerdict::read(&diagnosis) })
+        Self::of(index, path, measured, &diagnosis)
+    }
+
+    fn of(index: u64, path: &RandomPath, measured: Counterfactuals, diagnosis: &Value) -> Result<Self> {
+        let judged = JudgedPath::read(diagnosis)?;
+        let ceiling = measured::ceiling(&path.description);
+        let measured = Counterfactuals { ceiling, diagnosed: judged.steady, ..measured };
+        let capacity = judged.capacity.map(|stated| (stated, measured::capacity(&path.description, stated.packet)));
+        Ok(Self {
+            index,
+            injected: path.injected.clone(),
+            measured,
+            verdict: judged.first,
+            contradictions: judged.contradictions,
+            capacity: capacity.and_then(|(stated, truth)| Some((stated, truth?))),
+        })
     }
 
     pub(super) fn truth(&self) -> TrueCause {
@@ -59,8 +95,8 @@ impl TruthCase {
         self.verdict.as_ref().map_or("no verdict", |verdict| &verdict.cause)
     }
 
-    /// Estimated and true goodput without the cause of a right verdict, where the document has an estimate.
-    pub(super) fn estimate(&self) -> Option<(f64, f64)> {
+    /// Estimated and true goodput without the cause of a right verdict, where there is an estimate.
+    pub(super) fn estimate(&self) -> Option<(GoodputEstimate, f64)> {
         let verdict = self.verdict.as_ref().filter(|_| self.is_right())?;
         let is_named = |cause: &RemovableCause| cause.verdicts().contains(&verdict.cause.as_str());
         let (_, rate) = self.measured.without.iter().find(|(cause, _)| is_named(cause))?;
@@ -99,11 +135,13 @@ impl TruthCase {
     }
 }
 
-/// Measures all injected causes; where none of them explains the goodput, further ones.
+/// Measures all injected causes; where none of them explains the goodput or its slow start, further ones.
 fn measure(path: &RandomPath, lab: &PathLab<'_>) -> Result<Counterfactuals> {
     let mut measured = lab.counterfactuals(&path.description, &path.injected)?;
     for cause in LIKELY_OTHERS {
-        if measured.true_cause().first == UNEXPLAINED && !path.injected.contains(&cause) {
+        let first = measured.true_cause().first;
+        let is_open = first == UNEXPLAINED || first == RemovableCause::ShortTransfer.name();
+        if is_open && !path.injected.contains(&cause) {
             lab.add(&mut measured, &path.description, cause)?;
         }
     }

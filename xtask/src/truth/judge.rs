@@ -39,6 +39,8 @@ pub(super) struct Counterfactuals {
     pub(super) without_pair: Option<CausePair>,
     /// Payload rate of the slowest link; `None` where none has a rate.
     pub(super) ceiling: Option<f64>,
+    /// Rate of the diagnosed transfer in its second half.
+    pub(super) diagnosed: Option<f64>,
 }
 
 /// Cause that a diagnosis of the path should come to.
@@ -95,7 +97,10 @@ impl Counterfactuals {
             return TrueCause { first: "link-rate", accepted: verdicts(path) };
         }
         let first = gaining.first().map_or(UNEXPLAINED, |cause| cause.name());
-        TrueCause { first, accepted: verdicts(gaining.into_iter()) }
+        // The transfer that was diagnosed is another one, and may have filled the path.
+        let filled = self.ceiling.zip(self.diagnosed).is_some_and(|(most, rate)| rate >= FULL_AFTER_START * most);
+        let path = filled.then_some(RemovableCause::LinkRate);
+        TrueCause { first, accepted: verdicts(gaining.into_iter().chain(path)) }
     }
 
     /// Keeps the pair if its removal gains more than that of the one before.
@@ -125,6 +130,7 @@ impl Counterfactuals {
             without: without.collect::<Option<_>>()?,
             without_pair: CausePair::read(&document["without_pair"]),
             ceiling: None,
+            diagnosed: None,
         })
     }
 }
@@ -159,38 +165,6 @@ fn verdicts(causes: impl Iterator<Item = RemovableCause>) -> Vec<&'static str> {
     names
 }
 
-/// First verdict of a diagnosis.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct FirstVerdict {
-    pub(super) cause: String,
-    pub(super) confidence: String,
-    /// Estimated goodput without the cause, in bit/s, where the document has it.
-    pub(super) without: Option<f64>,
-    /// Sentence.
-    pub(super) text: String,
-}
-
-impl FirstVerdict {
-    /// Reads it from a document of `linerate diagnose`; `None` without a verdict.
-    pub(super) fn read(diagnosis: &Value) -> Option<Self> {
-        let first = diagnosis["verdicts"].get(0)?;
-        let text = |key: &str| first[key].as_str().unwrap_or_default().to_owned();
-        Some(Self {
-            cause: text("cause"),
-            confidence: text("confidence"),
-            without: estimate(first),
-            text: text("text"),
-        })
-    }
-}
-
-/// The estimated goodput of a verdict: a number under a key that contains `without`, or the middle of an object there.
-fn estimate(verdict: &Value) -> Option<f64> {
-    let (_, value) = verdict.as_object()?.iter().find(|(key, _)| key.contains("without"))?;
-    let inner = |name: &str| value.as_object()?.iter().find(|(key, _)| key.starts_with(name))?.1.as_f64();
-    value.as_f64().or_else(|| ["bits_per_second", "estimate", "middle", "rate"].into_iter().find_map(inner))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,6 +176,7 @@ mod tests {
             without: without.to_vec(),
             without_pair: both.map(|goodput| CausePair { causes: (without[0].0, without[1].0), goodput }),
             ceiling: Some(ceiling),
+            diagnosed: None,
         }
     }
 
@@ -260,6 +235,16 @@ mod tests {
     }
 
     #[test]
+    fn a_diagnosed_transfer_that_fills_the_path_may_be_told_so() {
+        let mut path = measured(&[(Cause::BufferTooSmall, 60.0)], None, 60.0);
+        assert_eq!(path.true_cause().accepted, ["buffer-too-small"]);
+        path.diagnosed = Some(57.5);
+        let truth = path.true_cause();
+        assert_eq!(truth.first, "buffer-too-small");
+        assert!(truth.accepted.contains(&"link-rate") && truth.accepted.contains(&"buffer-too-small"));
+    }
+
+    #[test]
     fn nothing_arriving_is_a_gain_without_limit() {
         let mut path = measured(&[(Cause::BlackHole, 80.0)], None, 100.0);
         path.as_is = MeasuredGoodput { whole: 0.0, steady: 0.0 };
@@ -272,20 +257,5 @@ mod tests {
         path.ceiling = None;
         assert_eq!(Counterfactuals::read(&path.json()), Some(path));
         assert_eq!(Counterfactuals::read(&json!({})), None);
-    }
-
-    #[test]
-    fn estimates_are_read_where_there_are_some() {
-        let verdict = |more: Value| {
-            let mut verdict = json!({ "cause": "loss", "confidence": "high", "text": "Lost." });
-            if let (Some(all), Some(more)) = (verdict.as_object_mut(), more.as_object()) {
-                all.extend(more.clone());
-            }
-            FirstVerdict::read(&json!({ "verdicts": [verdict] })).expect("a verdict").without
-        };
-        assert_eq!(verdict(json!({})), None);
-        assert_eq!(verdict(json!({ "without_bits_per_second": 5.0 })), Some(5.0));
-        assert_eq!(verdict(json!({ "goodput_without": { "bits_per_second": 6.0, "low": 1.0 } })), Some(6.0));
-        assert_eq!(verdict(json!({ "without": null })), None);
     }
 }

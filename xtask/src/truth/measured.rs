@@ -14,6 +14,9 @@ use super::cause::{self, RemovableCause};
 use super::judge::{CausePair, Counterfactuals, MeasuredGoodput};
 use super::text;
 
+/// Bytes that the lab's links count with each packet.
+const ETHERNET_HEADER: f64 = 14.0;
+
 /// Seconds after which a guest is stopped.
 const LONGEST: &str = "240";
 
@@ -37,7 +40,8 @@ impl<'a> PathLab<'a> {
     /// Measures the path as it is and without each of the causes; without each two of them where no single one gains.
     pub(super) fn counterfactuals(&self, path: &Table, causes: &[RemovableCause]) -> Result<Counterfactuals> {
         let as_is = self.goodput(path, "")?;
-        let mut measured = Counterfactuals { as_is, without: Vec::new(), without_pair: None, ceiling: ceiling(path) };
+        let mut measured =
+            Counterfactuals { as_is, without: Vec::new(), without_pair: None, ceiling: ceiling(path), diagnosed: None };
         for cause in causes {
             let without = self.goodput(&cause.removed_from(path), cause.name())?;
             measured.without.push((*cause, without.whole));
@@ -66,7 +70,7 @@ impl<'a> PathLab<'a> {
     pub(super) fn diagnosis(&self, path: &Table) -> Result<Value> {
         let file = self.write(path, "")?;
         let target = format!("lab:{}", file.display());
-        let mut document = self.run(&["--no-history", "diagnose", &target, "--json", "--quiet"])?;
+        let mut document = self.run(&["--no-history", "diagnose", &target, "--json", "--observation", "--quiet"])?;
         Ok(document["result"]["diagnose"].take())
     }
 
@@ -130,4 +134,15 @@ pub(super) fn ceiling(path: &Table) -> Option<f64> {
         if is_reverse { linerate_model::direction::Direction::Down } else { linerate_model::direction::Direction::Up };
     let bounds = bounds(&read, way);
     bounds.goodput_ceiling.map(linerate_units::BitRate::bits_per_second)
+}
+
+/// IP-layer rate of packets of this size: that of the slowest link, of a policer, or of the sender's own queue.
+pub(super) fn capacity(path: &Table, packet: u64) -> Option<f64> {
+    let read = PathDescription::parse("path", &text::text(path)).ok()?;
+    let bounds = bounds(&read, linerate_model::direction::Direction::Up);
+    let lowest = [bounds.goodput_ceiling, bounds.policer_ceiling].into_iter().flatten().min()?;
+    let (segment, mtu) = (f64::from(bounds.segment?.get()), read.links.iter().map(|link| link.mtu).min()?);
+    let of_links = lowest.bits_per_second() * (f64::from(mtu.get()) + ETHERNET_HEADER) / segment;
+    let packet = linerate_units::ByteCount::new(packet).as_f64();
+    Some(of_links * packet / (packet + ETHERNET_HEADER))
 }

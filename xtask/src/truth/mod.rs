@@ -1,7 +1,8 @@
 //! `cargo xtask truth --random N --seed S`: `linerate diagnose` on paths whose limit is measured, not declared; writes
 //! docs/truth-random.md. `--library` measures the labels of the library's paths in the same way.
 //!
-//! What was measured is kept under `target/truth`: an interrupted run goes on, and `--again` repeats the diagnoses alone.
+//! What was measured is kept under `target/truth`: an interrupted run goes on, `--again` repeats the diagnoses alone, and
+//! `--replay` derives the verdicts of the kept observations from the present rules, without the lab.
 
 mod arguments;
 mod case;
@@ -9,6 +10,7 @@ mod cause;
 mod draw;
 mod generator;
 mod judge;
+mod judged;
 mod labels;
 mod measured;
 mod page;
@@ -37,6 +39,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     }
     let linerate = match &arguments.linerate {
         Some(path) => path.clone(),
+        None if arguments.replay => PathBuf::new(),
         None => bench::build()?,
     };
     match &arguments.paths {
@@ -65,7 +68,7 @@ fn run_random(count: u64, arguments: &TruthArguments, linerate: &Path) -> Result
     let results: Vec<Result<TruthCase>> = in_parallel(&indices, arguments.jobs, |index| {
         let path = random_path(arguments.seed, *index, arguments.budget());
         let lab = PathLab::new(linerate, &folder, &format!("path-{index}"))?;
-        let case = TruthCase::obtain(*index, &path, &lab, &folder.join(format!("{index}.json")), arguments.again)?;
+        let case = TruthCase::obtain(*index, &path, &lab, &folder.join(format!("{index}.json")), arguments.reuse())?;
         println!("{}", case.line());
         Ok(case)
     });

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use linerate_model::diagnosis::{Confidence, GoodputEstimate};
+
 use super::arguments::TruthArguments;
 use super::case::TruthCase;
+use super::judged::StatedCapacity;
 
 /// Largest relative error of an estimate that counts as close.
 const CLOSE: f64 = 0.25;
@@ -19,7 +22,7 @@ pub(super) fn page(cases: &[TruthCase], failed: &[(u64, String)], arguments: &Tr
          true one. Causes that gain the same within 5 % are both right; where none gains 5 %, the path itself is the limit, \
          if at least nine tenths of it are used. \
          Where the second half of the transfer fills 95 % of the path, no removal can gain more than 5 % of that: then the path is \
-         right too, whatever a removal gains at the start. Paths on which a transfer would be more packets than the budget of a case \
+         right too, whatever a removal gains at the start; and where the diagnosed transfer itself, which is another one, fills 95 %. Paths on which a transfer would be more packets than the budget of a case \
          are drawn anew. Written by `cargo xtask truth --random N --seed {}{}`; `--show K` prints a path, `--only K` repeats \
          it.\n\n",
         arguments.seed,
@@ -29,6 +32,7 @@ pub(super) fn page(cases: &[TruthCase], failed: &[(u64, String)], arguments: &Tr
     page.push_str(&matrix(cases));
     page.push_str(&calibration(cases));
     page.push_str(&gains(cases));
+    page.push_str(&capacities(cases));
     page.push_str(&exceptions(cases, failed, arguments));
     page
 }
@@ -74,36 +78,89 @@ fn matrix(cases: &[TruthCase]) -> String {
 
 fn calibration(cases: &[TruthCase]) -> String {
     let mut text = String::from("\n## By confidence\n\n| confidence | verdicts | right |\n|---|---:|---:|\n");
-    for level in ["high", "medium", "low"] {
+    for level in [Confidence::High, Confidence::Medium, Confidence::Low] {
         let of_level = cases
             .iter()
             .filter(|case| case.counts() && case.verdict.as_ref().is_some_and(|verdict| verdict.confidence == level));
         let (all, right) = of_level.fold((0, 0), |(all, right), case| (all + 1, right + usize::from(case.is_right())));
-        let _ = writeln!(text, "| {level} | {all} | {right}{} |", percent(right, all));
+        let _ = writeln!(text, "| {} | {all} | {right}{} |", level.name(), percent(right, all));
     }
     text
 }
 
+/// Estimates against the goodput that was measured without the cause, by cause.
 fn gains(cases: &[TruthCase]) -> String {
-    let estimates: Vec<(u64, f64, f64)> =
-        cases.iter().filter_map(|case| case.estimate().map(|(said, truth)| (case.index, said, truth))).collect();
-    let is_close = |(_, said, truth): &&(u64, f64, f64)| (said / truth.max(1.0) - 1.0).abs() <= CLOSE;
-    let close = estimates.iter().filter(is_close).count();
     let mut text = String::from("\n## Goodput without the cause, estimated and true\n\n");
-    if estimates.is_empty() {
-        text.push_str("No document has an estimate.\n");
-        return text;
+    let mut rows: BTreeMap<&str, Accuracy> = BTreeMap::new();
+    let mut all = Accuracy::default();
+    for case in cases {
+        let Some((estimate, truth)) = case.estimate() else { continue };
+        rows.entry(case.said()).or_default().add(&estimate, truth);
+        all.add(&estimate, truth);
     }
     let _ = writeln!(
         text,
-        "Of the right verdicts, {} have an estimate; {close} of them{} are within {:.0} % of the goodput that was measured \
-         without the cause.\n\n| path | estimated | true | ratio |\n|---:|---:|---:|---:|",
-        estimates.len(),
-        percent(close, estimates.len()),
+        "Of the right verdicts, {} have an estimate; {}{} of them are within {:.0} % of the goodput that was measured \
+         without the cause, and {}{} of the stated ranges contain it.\n\n\
+         | cause | estimates | within {:.0} % | in the range |\n|---|---:|---:|---:|",
+        all.count,
+        all.close,
+        percent(all.close, all.count),
+        CLOSE * 100.0,
+        all.inside,
+        percent(all.inside, all.count),
         CLOSE * 100.0,
     );
-    for (index, said, truth) in &estimates {
-        let _ = writeln!(text, "| {index} | {:.2} | {:.2} | {:.2} |", said / 1e6, truth / 1e6, said / truth.max(1.0));
+    for (cause, row) in rows {
+        let _ = writeln!(text, "| {cause} | {} | {} | {} |", row.count, row.close, row.inside);
+    }
+    text
+}
+
+/// Number of estimates, and of those that are close or whose range contains the truth.
+#[derive(Default)]
+struct Accuracy {
+    count: usize,
+    close: usize,
+    inside: usize,
+}
+
+impl Accuracy {
+    fn add(&mut self, estimate: &GoodputEstimate, truth: f64) {
+        let [low, expected, high] =
+            [estimate.low, estimate.expected, estimate.high].map(linerate_units::BitRate::bits_per_second);
+        self.count += 1;
+        self.close += usize::from((expected / truth.max(1.0) - 1.0).abs() <= CLOSE);
+        // A measured goodput has an error of its own.
+        self.inside += usize::from((low * 0.99..=high * 1.01).contains(&truth));
+    }
+}
+
+/// Stated capacities against the true ones, and contradictions.
+fn capacities(cases: &[TruthCase]) -> String {
+    let stated: Vec<_> = cases.iter().filter_map(|case| case.capacity.map(|pair| (case.index, pair))).collect();
+    let contains =
+        |(stated, truth): &(StatedCapacity, f64)| stated.low <= *truth && stated.high.is_none_or(|high| *truth <= high);
+    let inside = stated.iter().filter(|(_, pair)| contains(pair)).count();
+    let refuted = cases.iter().filter(|case| !case.contradictions.is_empty()).count();
+    let mut text = format!(
+        "\n## Capacity\n\n{inside} of {}{} stated intervals contain the configured rate of the slowest link, policer or \
+         sender's queue. In {refuted} paths a figure contradicts another one.\n\n",
+        stated.len(),
+        percent(inside, stated.len()),
+    );
+    for (index, (stated, truth)) in stated.iter().filter(|(_, pair)| !contains(pair)) {
+        let high = stated.high.map_or("no end".to_owned(), |high| format!("{:.2}", high / 1e6));
+        let _ = writeln!(
+            text,
+            "* path {index}: {:.2} ({:.2} to {high}) Mbit/s, configured {:.2}",
+            stated.rate / 1e6,
+            stated.low / 1e6,
+            truth / 1e6
+        );
+    }
+    for case in cases.iter().filter(|case| !case.contradictions.is_empty()) {
+        let _ = writeln!(text, "* path {}: {}", case.index, case.contradictions.join("; "));
     }
     text
 }
@@ -119,7 +176,7 @@ fn exceptions(cases: &[TruthCase], failed: &[(u64, String)], arguments: &TruthAr
             "* **{}** ({}) was reported with confidence {}, but {}. “{}” Built in: {}. `cargo xtask truth {}`",
             case.said(),
             case.index,
-            verdict.map_or("none", |verdict| &verdict.confidence),
+            verdict.map_or("none", |verdict| verdict.confidence.name()),
             case.figures(),
             verdict.map_or("", |verdict| &verdict.text),
             if injected.is_empty() { "nothing".to_owned() } else { injected.join(", ") },
@@ -138,10 +195,13 @@ fn exceptions(cases: &[TruthCase], failed: &[(u64, String)], arguments: &TruthAr
 #[cfg(test)]
 mod tests {
     use super::super::cause::RemovableCause;
-    use super::super::judge::{Counterfactuals, FirstVerdict, MeasuredGoodput};
+    use linerate_units::BitRate;
+
+    use super::super::judge::{Counterfactuals, MeasuredGoodput};
+    use super::super::judged::FirstVerdict;
     use super::*;
 
-    fn case(index: u64, said: &str, confidence: &str, without: f64) -> TruthCase {
+    fn case(index: u64, said: &str, confidence: Confidence, without: f64) -> TruthCase {
         TruthCase {
             index,
             injected: vec![RemovableCause::Loss],
@@ -150,23 +210,30 @@ mod tests {
                 without: vec![(RemovableCause::Loss, without)],
                 without_pair: None,
                 ceiling: Some(90e6),
+                diagnosed: None,
             },
             verdict: Some(FirstVerdict {
                 cause: said.to_owned(),
-                confidence: confidence.to_owned(),
-                without: Some(80e6),
+                confidence,
+                without: Some(GoodputEstimate {
+                    low: BitRate::from_bits_per_second(70e6),
+                    expected: BitRate::from_bits_per_second(80e6),
+                    high: BitRate::from_bits_per_second(90e6),
+                }),
                 text: "So it is.".to_owned(),
             }),
+            contradictions: Vec::new(),
+            capacity: Some((StatedCapacity { rate: 90e6, low: 89e6, high: Some(91e6), packet: 1500 }, 90.5e6)),
         }
     }
 
     #[test]
     fn the_page_counts_what_is_right_by_cause_and_by_confidence() {
         let cases = [
-            case(0, "loss", "high", 85e6),
-            case(1, "link-rate", "high", 85e6),
-            case(2, "loss", "low", 40e6),
-            case(3, "loss", "low", 10e6),
+            case(0, "loss", Confidence::High, 85e6),
+            case(1, "link-rate", Confidence::High, 85e6),
+            case(2, "loss", Confidence::Low, 40e6),
+            case(3, "loss", Confidence::Low, 10e6),
         ];
         let line = ["--random", "5", "--seed", "9"].map(str::to_owned);
         let arguments = TruthArguments::parse(&line).expect("valid");
@@ -177,7 +244,9 @@ mod tests {
             "| high | 2 | 1 (50.0 %) |",
             "| medium | 0 | 0 |",
             "| low | 1 | 1 (100.0 %) |",
-            "2 have an estimate; 1 of them (50.0 %) are within 25 %",
+            "2 have an estimate; 1 (50.0 %) of them are within 25 %",
+            "and 1 (50.0 %) of the stated ranges contain it",
+            "4 of 4 (100.0 %) stated intervals contain",
             "* **link-rate** (1) was reported with confidence high, but loss: 10.00 (10.00 steady) Mbit/s; without loss 85.00, link 90.00.",
             "`cargo xtask truth --random 2 --seed 9 --only 1`",
             "* not counted: unexplained: 10.00",

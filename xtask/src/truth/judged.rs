@@ -1,0 +1,78 @@
+//! Verdicts of a path, derived from the observation that a diagnosis kept, by the rules of this build.
+
+use anyhow::{Context, Result};
+use linerate_model::diagnosis::{Confidence, GoodputEstimate, TransferObservation};
+use linerate_rules::diagnosis::{diagnose, figures};
+use serde_json::Value;
+
+/// First verdict of a diagnosis.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FirstVerdict {
+    pub(super) cause: String,
+    pub(super) confidence: Confidence,
+    /// Estimated goodput without the cause.
+    pub(super) without: Option<GoodputEstimate>,
+    /// Sentence.
+    pub(super) text: String,
+}
+
+/// Capacity that a diagnosis states, in bit/s of IP packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct StatedCapacity {
+    pub(super) rate: f64,
+    /// Ends of the interval; a missing upper one is no bound.
+    pub(super) low: f64,
+    pub(super) high: Option<f64>,
+    /// Bytes of the packets of the search.
+    pub(super) packet: u64,
+}
+
+/// Path as a diagnosis describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct JudgedPath {
+    pub(super) first: Option<FirstVerdict>,
+    /// Rate of the transfer's second half.
+    pub(super) steady: Option<f64>,
+    pub(super) contradictions: Vec<String>,
+    pub(super) capacity: Option<StatedCapacity>,
+}
+
+impl JudgedPath {
+    /// Judges the observation in a document of `linerate diagnose --json --observation`. One without a transfer has no
+    /// verdict.
+    pub(super) fn read(document: &Value) -> Result<Self> {
+        let kept = &document["observation"];
+        if kept.is_null() {
+            return Ok(Self { first: None, steady: None, contradictions: Vec::new(), capacity: None });
+        }
+        let observation: TransferObservation =
+            serde_json::from_value(kept.clone()).context("the kept observation is of another linerate")?;
+        let diagnosis = diagnose(&observation);
+        let steady = figures(&observation).into_iter().find(|(name, _)| *name == "steady_bits_per_second");
+        let first = diagnosis.verdicts.into_iter().next().map(|verdict| FirstVerdict {
+            cause: verdict.cause.name().to_owned(),
+            confidence: verdict.confidence,
+            without: verdict.without,
+            text: verdict.text,
+        });
+        Ok(Self {
+            first,
+            steady: steady.and_then(|(_, rate)| rate),
+            contradictions: diagnosis.contradictions,
+            capacity: stated(&observation),
+        })
+    }
+}
+
+fn stated(observation: &TransferObservation) -> Option<StatedCapacity> {
+    let measured = observation.path.as_ref()?.with_data.capacity.as_ref()?;
+    let low = measured.low_bits_per_second.unwrap_or(measured.bits_per_second);
+    let is_open = measured.at_least || measured.shared == Some(true);
+    let high = measured.high_bits_per_second.unwrap_or(measured.bits_per_second);
+    Some(StatedCapacity {
+        rate: measured.bits_per_second,
+        low,
+        high: Some(high).filter(|_| !is_open),
+        packet: measured.packet_bytes,
+    })
+}
