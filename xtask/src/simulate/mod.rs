@@ -84,7 +84,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
         println!("written: {}", arguments.out.display());
     }
     let missed: Vec<String> = tables.iter().flat_map(RateTable::missed).collect();
-    missed.iter().for_each(|cell| println!("missed: {cell}"));
+    for cell in &missed {
+        println!("missed: {cell}");
+    }
     Ok(missed.is_empty())
 }
 

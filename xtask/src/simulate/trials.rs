@@ -35,13 +35,13 @@ fn rows(
     seed: u64,
     cell: impl Fn(usize, &Rates) -> RateCell,
 ) -> Vec<(String, Vec<RateCell>)> {
-    let (names, cells): (Vec<String>, Vec<Vec<Cell>>) = named.into_iter().unzip();
-    let width = cells.first().map_or(1, Vec::len);
-    let flat: Vec<(u64, Cell)> = (seed..).zip(cells.into_iter().flatten()).collect();
+    let (labels, lines): (Vec<String>, Vec<Vec<Cell>>) = named.into_iter().unzip();
+    let width = lines.first().map_or(1, Vec::len);
+    let flat: Vec<(u64, Cell)> = (seed..).zip(lines.into_iter().flatten()).collect();
     let found =
         in_parallel(&flat, |(seed, (path, effect, candidates))| rates(*path, *effect, *candidates, runs, *seed));
     let rated = found.chunks(width).map(|row| row.iter().enumerate().map(|(column, rates)| cell(column, rates)));
-    names.into_iter().zip(rated.map(Iterator::collect)).collect()
+    labels.into_iter().zip(rated.map(Iterator::collect)).collect()
 }
 
 fn percent(share: f64) -> String {

@@ -47,7 +47,7 @@ fn path(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
     let measured = BitRate::from_bits_per_second(whole.bits_per_second);
     let text = format!("{} of IP packets, less headers", rate(measured));
     // A capacity that is only a lower limit is no bound.
-    (!whole.at_least).then(|| ThroughputBound { kind: BoundKind::Path, rate: capacity, arithmetic: text })
+    (!whole.at_least).then_some(ThroughputBound { kind: BoundKind::Path, rate: capacity, arithmetic: text })
 }
 
 fn receive_window(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
