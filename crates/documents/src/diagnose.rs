@@ -55,7 +55,7 @@ pub struct DiagnoseDocument {
     /// Idle path, where it was measured.
     pub path: Option<PathDocument>,
     /// All samples of both hosts that the rules read, where they were requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     #[cfg_attr(test, schemars(with = "Option<BTreeMap<String, serde_json::Value>>"))]
     pub observation: Option<Box<TransferObservation>>,
     /// Figures that could not be observed: name → reason.
