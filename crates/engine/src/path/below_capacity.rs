@@ -66,3 +66,29 @@ fn lost(sent: PacketCount, packets: &[PacketRecord]) -> PacketCount {
     let arrived: BTreeSet<u64> = packets.iter().map(|packet| packet.sequence.into()).collect();
     PacketCount::new(sent.get().saturating_sub(arrived.len() as u64))
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_units::WallTime;
+
+    use super::*;
+
+    fn packet(sequence: u32) -> PacketRecord {
+        PacketRecord {
+            sequence,
+            sent: WallTime::from_unix(Duration::ZERO),
+            arrived: WallTime::from_unix(Duration::from_millis(1)),
+            size: ByteCount::new(1472),
+            time_to_live: None,
+            type_of_service: None,
+        }
+    }
+
+    #[test]
+    fn copies_and_late_packets_are_no_losses() {
+        let arrived = [packet(0), packet(3), packet(1), packet(3)];
+        assert_eq!(lost(PacketCount::new(5), &arrived), PacketCount::new(2));
+        assert_eq!(lost(PacketCount::new(3), &arrived), PacketCount::ZERO);
+        assert_eq!(lost(PacketCount::new(2), &[]), PacketCount::new(2));
+    }
+}
