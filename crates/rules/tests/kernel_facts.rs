@@ -31,7 +31,7 @@ fn a_backlog_holds_twice_the_receive_buffer_and_half_of_the_send_buffer() {
     );
 }
 
-/// `enum tcp_ecn_mode`: 3 to 5 are AccECN (since 8ae3e8e6ceed), and request or accept marks as 1 and 2 do.
+/// `enum tcp_ecn_mode`: 3 to 5 are `AccECN` (since 8ae3e8e6ceed), and request or accept marks as 1 and 2 do.
 #[test]
 fn only_the_mode_that_refuses_marks_is_ecn_off() {
     let rule = rule("ecn-off");
