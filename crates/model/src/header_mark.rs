@@ -78,6 +78,6 @@ mod tests {
             assert_eq!(mark.octet(), known.type_of_service(), "{mark}");
         }
         let names = HeaderMark::ALL.map(|mark| serde_json::to_value(mark).expect("serialises"));
-        assert_eq!(names.to_vec(), HeaderMark::ALL.map(|mark| mark.name()).to_vec());
+        assert_eq!(names.to_vec(), HeaderMark::ALL.map(HeaderMark::name).to_vec());
     }
 }
