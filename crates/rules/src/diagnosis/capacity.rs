@@ -26,10 +26,12 @@ pub(super) fn known_capacity(
     let Some(capacity) = payload_capacity(observation, segment) else { return (None, None) };
     let measured = observation.path.as_ref().and_then(|path| path.with_data.capacity.as_ref());
     let share = steady.bits_per_second() / capacity.bits_per_second().max(1.0);
+    // The second half may also deliver data that waited behind a loss in the first.
+    let whole = observation.goodput().bits_per_second() / capacity.bits_per_second().max(1.0);
     // Where the search met traffic that does not yield, or took a tiny buffer for it, the path may carry more.
     match measured.is_some_and(|capacity| capacity.at_least || capacity.shared == Some(true)) {
         true if share >= FULL => (None, None),
-        false if share > MAX_CAPACITY_SHARE => (None, Some(capacity)),
+        false if share.min(whole) > MAX_CAPACITY_SHARE => (None, Some(capacity)),
         _ => (Some(capacity), None),
     }
 }

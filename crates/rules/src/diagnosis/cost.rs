@@ -20,6 +20,9 @@ const BBR_EXPONENT: f64 = 0.05;
 /// Share of the receive window or of a rate from which a fixed rate is the limit.
 const MIN_REACHED_SHARE: f64 = 0.75;
 
+/// Spread of the round trips at rest, as a share of the smallest, from which acknowledgements wait behind others' packets.
+const MIN_WAIT_SHARE: f64 = 0.25;
+
 /// Part of a transfer that a cause takes. Rates in bits per second, shares from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum CostKind {
@@ -333,7 +336,11 @@ impl<'e, 'o> Costs<'e, 'o> {
         let segment = self.evidence.segment.map(|segment| f64::from(segment.get()));
         let allowed = back.zip(segment).map(|(back, segment)| back / 66.0 * 2.0 * segment);
         // Acknowledgements that queue lengthen every round trip, although the path of the data is not full.
-        let waits = !self.evidence.is_full() && self.evidence.has_standing_queue();
+        // Other traffic's queue there shows at rest.
+        let rest =
+            self.evidence.observation.path.as_ref().and_then(|path| path.usual_round_trip).zip(self.evidence.base);
+        let varies = rest.is_some_and(|((_, high), base)| high.saturating_sub(base) > base.mul_f64(MIN_WAIT_SHARE));
+        let waits = !self.evidence.is_full() && (varies || self.evidence.has_standing_queue());
         if waits || allowed.is_some_and(|allowed| self.steady >= MIN_REACHED_SHARE * allowed) {
             self.whole()
         } else {
