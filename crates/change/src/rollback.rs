@@ -294,7 +294,7 @@ pub(crate) fn roll_back_all(session: &mut ChangeSession<'_>, here: &HostIdentity
             let came_back = has_file && matches!(target, ChangeTarget::Setting { .. });
             return (!came_back).then_some(RestoreOutcome::LostAtReboot);
         }
-        (began_in.namespace != here.namespace && target.is_of_network_namespace()).then_some(RestoreOutcome::Gone)
+        (!began_in.shares_namespace(here) && target.is_of_network_namespace()).then_some(RestoreOutcome::Gone)
     };
     let targets = session.roll_back(&all, lost);
     if session.mode == RollbackMode::ForReal && !was_closed_clean {

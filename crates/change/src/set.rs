@@ -201,6 +201,7 @@ impl ChangeSet {
             boot,
             machine,
             namespace,
+            namespace_cookie,
             kernel,
         } = record.clone()
         else {
@@ -213,7 +214,7 @@ impl ChangeSet {
             purpose,
             process,
             process_began,
-            identity: HostIdentity { boot, machine, namespace, kernel },
+            identity: HostIdentity { boot, machine, namespace, namespace_cookie, kernel },
             items: Vec::new(),
             file: None,
             modules: BTreeSet::new(),

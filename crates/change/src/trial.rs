@@ -116,6 +116,7 @@ impl<'a> ChangeTrial<'a> {
             boot: identity.boot,
             machine: identity.machine,
             namespace: identity.namespace,
+            namespace_cookie: identity.namespace_cookie,
             kernel: identity.kernel,
         };
         journal.append(&begun)?;

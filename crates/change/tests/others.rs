@@ -279,9 +279,24 @@ fn only_in_the_namespace_of_the_changes() {
     let (host, scratch) = (host(), Scratch::new());
     let store = scratch.store();
     let id = kept(&store, &host, &everything());
-    host.enter_namespace(2);
+    host.enter_namespace(2, 2);
     let error = roll_back(&store, &host, id, RollbackMode::ForReal, "a test").expect_err("elsewhere").to_string();
     assert!(error.contains("nsenter --net=/run/netns/1 linerate rollback 1"), "{error}");
+}
+
+/// The kernel gives the number of a removed namespace to a new one, whose values are nobody's changes.
+#[test]
+fn a_namespace_with_the_number_of_an_earlier_one_is_another() {
+    let (host, scratch) = (host(), Scratch::new());
+    let store = scratch.store();
+    let id = kept(&store, &host, &plan(&[(0, 1), (7, 1)]));
+    host.enter_namespace(1, 2);
+    let (before, writes) = (host.values(), host.writes());
+    let report = roll_back(&store, &host, id, RollbackMode::ForReal, "a test").expect("readable");
+    assert_eq!(report.targets[1].result, RestoreOutcome::Gone, "{report:?}");
+    assert_eq!(report.targets[0].result, RestoreOutcome::Restored, "a processor belongs to no namespace");
+    assert_eq!(host.values()[&target(0)], before[&target(0)], "the setting of the other namespace");
+    assert!(report.is_clean() && host.writes() > writes, "{report:?}");
 }
 
 #[test]

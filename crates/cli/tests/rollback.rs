@@ -201,6 +201,30 @@ fn kept_and_rolled_back() {
     assert_eq!(linerate(&["rollback"]).expect_code(0).stdout, "");
 }
 
+/// `/etc/sysctl.d/90-linerate.conf` may lead into a repository of the host's configuration.
+#[test]
+fn a_linked_file_stays_a_link() {
+    let (namespace, scratch) = (Namespace::new(), Scratch::new());
+    let plan = plan(&scratch, &[change(&setting(SETTING), WANTED)]);
+    let linerate = |arguments: &[&str]| run(inside(&namespace, &scratch, arguments), LIMIT);
+    let link = scratch.path("90-linerate.conf");
+    for before in [Some("# mine\nvm.swappiness = 10\n"), None] {
+        let file = scratch.path("dotfiles.conf");
+        if let Some(text) = before {
+            scratch.file("dotfiles.conf", text);
+        }
+        std::os::unix::fs::symlink("dotfiles.conf", &link).expect("room");
+        linerate(&["__trial", &plan, "--keep-in", &link]).expect_code(0);
+        let kept = std::fs::read_to_string(&file).expect("written");
+        assert!(kept.contains(&format!("\n{SETTING} = {WANTED}\n")) && kept.contains(before.unwrap_or("")), "{kept}");
+        linerate(&["rollback"]).expect_code(0);
+        assert_eq!(std::fs::read_to_string(&file).ok().as_deref(), before);
+        assert_eq!(std::fs::read_link(&link).expect("a link").to_str(), Some("dotfiles.conf"));
+        std::fs::remove_file(&link).expect("there");
+        let _ = std::fs::remove_file(&file);
+    }
+}
+
 #[test]
 fn foreign_changes_are_reported_and_left_alone() {
     let (namespace, scratch) = (Namespace::new(), Scratch::new());
@@ -257,6 +281,10 @@ fn with_an_unusable_journal(way_out: &str, alter: impl FnOnce(&str)) {
     linerate(&["__trial", &plan, "--keep-in", &scratch.path("file")]).expect_code(0);
     let journal = scratch.path("state/changes/1/journal");
     let whole = std::fs::read(&journal).expect("there");
+    // The watchdog rolls back what it does not know to be kept.
+    let watchdog = std::fs::read_to_string(scratch.path("state/changes/1/watchdog")).expect("its number");
+    let process = format!("/proc/{}", watchdog.trim());
+    assert!(eventually(LIMIT, || !Path::new(&process).exists()), "{process}");
     alter(&journal);
     for arguments in [
         &["rollback"][..],
@@ -336,6 +364,13 @@ fn queueing_disciplines_are_restored_in_a_guest() {
             change(&queueing, "qdisc replace dev eth0 root fq maxrate 50mbit"),
         ],
     );
+    // A fair queue for each hardware queue, as `tune` proposes it: `mq` stays.
+    let leaf = |queue| format!("qdisc replace dev multi0 parent 1:{queue} fq maxrate 40mbit");
+    let tree = ["qdisc replace dev multi0 root handle 1: mq".to_owned()].into_iter().chain((1..=4).map(leaf));
+    let tree = tree.collect::<Vec<_>>().join("\n");
+    let many_queues = change(&json!({ "kind": "queueing", "interface": "multi0" }), &tree);
+    let document = json!({ "schema": 1, "made_at_unix_ns": 0, "changes": [many_queues] });
+    let many_queues = scratch.file("queues.json", document.to_string());
     let script = format!(
         "set -e; export LINERATE_STATE=/tmp/state; L={linerate}
          state() {{ tc qdisc show dev eth0 | sed 's/qdisc \\([a-z_]*\\) 8[0-9a-f]*:/qdisc \\1/'; cat /proc/sys/net/ipv4/tcp_rmem \
@@ -349,6 +384,17 @@ fn queueing_disciplines_are_restored_in_a_guest() {
            tc qdisc show dev eth0 | grep -q 'maxrate 50Mbit'
            $L rollback > /tmp/report || {{ cat /tmp/report; exit 1; }}
            state > /tmp/after; diff /tmp/before /tmp/after
+         done
+         ip link add multi0 numtxqueues 4 type ifb; ip link set multi0 up
+         leaves() {{ tc qdisc show dev multi0 | sed 's/ [0-9a-f]*:/ /g' | sort; }}
+         for root in '' mq; do
+           test -z \"$root\" || tc qdisc replace dev multi0 root handle 9: $root
+           leaves > /tmp/queues-before
+           $L __trial {many_queues} --keep-in /tmp/file > /tmp/said
+           test $(tc qdisc show dev multi0 | grep -c '^qdisc fq ') = 4
+           tc qdisc show dev multi0 | grep -q '^qdisc mq 1: root'
+           $L rollback > /tmp/report || {{ cat /tmp/report; exit 1; }}
+           leaves > /tmp/queues-after; diff /tmp/queues-before /tmp/queues-after
          done
          $L __trial {plan} --hold 100s > /tmp/trying & process=$!
          until grep -q applied /tmp/trying; do sleep 0.1; done

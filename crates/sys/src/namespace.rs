@@ -13,6 +13,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, gettid, move_into_link_nam
 use crate::error::{Error, Result};
 use crate::mount;
 use crate::netlink::NetlinkSocket;
+use crate::sockopt::{self, SocketOption};
 
 const NEEDS_ROOT: &str = "namespaces need root (CAP_SYS_ADMIN)";
 
@@ -98,6 +99,18 @@ fn own_file_in(proc: &Path) -> PathBuf {
 pub fn own_number() -> Option<u64> {
     number_of(&own_file()).ok()
 }
+
+/// Number of the calling thread's network namespace that no other has before the next boot, unlike [`own_number`]; `None`
+/// before Linux 5.14.
+#[must_use]
+pub fn own_cookie() -> Option<u64> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None).ok()?;
+    sockopt::get(&socket, NAMESPACE_COOKIE).ok()
+}
+
+/// `SO_NETNS_COOKIE` of `asm-generic/socket.h`.
+const NAMESPACE_COOKIE: SocketOption =
+    SocketOption::new(libc::SOL_SOCKET, 71, "SO_NETNS_COOKIE", "cookie of the network namespace");
 
 /// Number of the network namespace of a file.
 pub fn number_of(file: &Path) -> io::Result<u64> {

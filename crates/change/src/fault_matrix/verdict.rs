@@ -214,7 +214,7 @@ impl Case<'_> {
         self.tested.target.interfaces([self.tested.values[0].as_str()]).contains(INTERFACE)
     }
 
-    /// What was reported, and the messages of all sets.
+    /// The report, and the messages of all sets.
     fn messages(&self) -> String {
         let sets = self.faulty.store.list().expect("readable").into_iter().map(|(_, set)| set.expect("readable"));
         let recorded = sets.flat_map(|set| set.items).map(|item| item.message);

@@ -30,6 +30,9 @@ pub(crate) enum JournalRecord {
         machine: Option<String>,
         /// [`linerate_sys::host_access::HostIdentity::namespace`].
         namespace: u64,
+        /// [`linerate_sys::host_access::HostIdentity::namespace_cookie`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        namespace_cookie: Option<u64>,
         /// Release of the kernel.
         kernel: String,
     },

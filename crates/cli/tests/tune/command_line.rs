@@ -133,6 +133,13 @@ fn a_confirmation_is_not_replaced_by_a_yes() {
         let refused = tune_with_defaults(&arguments).expect_code(2);
         assert_contains(&refused.stderr, &["no terminal to confirm it at", "--confirm-within"]);
     }
+    // Before anything is measured: there is no such host.
+    for command in ["tune", "doctor"] {
+        let mut refused = linerate();
+        refused.args([command, "192.0.2.1", "--yes", "--confirm-within", "4s"]);
+        let refused = run(refused, LIMIT).expect_code(2);
+        assert_contains(&refused.stderr, &["no terminal to confirm them at", "--confirm-within"]);
+    }
 }
 
 #[test]

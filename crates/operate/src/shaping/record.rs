@@ -73,7 +73,7 @@ pub(crate) fn all(store: &ChangeStore, host: &dyn HostAccess) -> Result<Vec<Acti
     let here = host.identity()?;
     let sets = store.list()?.into_iter().rev().filter_map(|(_, set)| set.ok());
     let stands = |set: &ChangeSet| {
-        let is_here = set.identity.boot == here.boot && set.identity.namespace == here.namespace;
+        let is_here = set.identity.shares_namespace(&here);
         match set.state(&here) {
             ChangeSetState::Pending | ChangeSetState::UntilReboot | ChangeSetState::Kept => is_here,
             // A foreign change prevented the rollback, and may be gone now.

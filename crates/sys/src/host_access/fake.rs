@@ -63,6 +63,7 @@ impl FakeHost {
             boot: "boot-0".to_owned(),
             machine: Some("machine".to_owned()),
             namespace: 1,
+            namespace_cookie: Some(1),
             kernel: "6.18.0-fake".to_owned(),
         };
         let names: BTreeSet<String> =
@@ -183,9 +184,10 @@ impl FakeHost {
         state.identity.boot = format!("boot-{}", state.boots);
     }
 
-    /// Moves into another network namespace.
-    pub fn enter_namespace(&self, namespace: u64) {
-        self.state().identity.namespace = namespace;
+    /// Moves into another network namespace; its file may have the number of an earlier one.
+    pub fn enter_namespace(&self, namespace: u64, cookie: u64) {
+        let mut state = self.state();
+        (state.identity.namespace, state.identity.namespace_cookie) = (namespace, Some(cookie));
     }
 }
 

@@ -20,6 +20,7 @@ pub(super) fn identity() -> Result<HostIdentity> {
         boot: read("/proc/sys/kernel/random/boot_id")?,
         machine: read("/etc/machine-id").ok().filter(|id| !id.is_empty()),
         namespace,
+        namespace_cookie: namespace::own_cookie(),
         kernel: host::kernel_release(),
     })
 }
@@ -50,5 +51,10 @@ mod tests {
         assert!(identity.namespace > 0 && !identity.kernel.is_empty());
         assert!(namespace_file(identity.namespace).is_some_and(|path| path.contains("net")));
         assert_eq!(namespace_file(1), None);
+        assert!(identity.shares_namespace(&super::identity().expect("procfs")));
+        let renewed =
+            HostIdentity { namespace_cookie: identity.namespace_cookie.map(|cookie| cookie + 1), ..identity.clone() };
+        let unknown = HostIdentity { namespace_cookie: None, ..identity.clone() };
+        assert!(identity.shares_namespace(&unknown) && (renewed == unknown || !identity.shares_namespace(&renewed)));
     }
 }

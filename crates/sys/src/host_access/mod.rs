@@ -37,8 +37,19 @@ pub struct HostIdentity {
     pub machine: Option<String>,
     /// Number of the network namespace's file (`/proc/thread-self/ns/net`).
     pub namespace: u64,
+    /// Its number that no later namespace of this boot has (`SO_NETNS_COOKIE`); `None` before Linux 5.14.
+    pub namespace_cookie: Option<u64>,
     /// Release of the kernel.
     pub kernel: String,
+}
+
+impl HostIdentity {
+    /// True for the same network namespace of one boot. The kernel reuses the number of a file.
+    #[must_use]
+    pub fn shares_namespace(&self, other: &Self) -> bool {
+        let differs = self.namespace_cookie.zip(other.namespace_cookie).is_some_and(|(own, others)| own != others);
+        self.boot == other.boot && self.namespace == other.namespace && !differs
+    }
 }
 
 /// Present location of an interface.

@@ -37,6 +37,9 @@ fn run_guided(arguments: &DoctorArguments, host: &str) -> ExitStatus {
         Err(exit) => return exit,
     };
     let (how, common) = (&arguments.options, &arguments.common);
+    if let Err(exit) = tune::check_confirmation(how) {
+        return exit;
+    }
     let begun = RunStart::now();
     let surroundings = common.local_environment(host);
     let settings = TuningSettings {

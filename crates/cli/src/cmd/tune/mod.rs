@@ -17,8 +17,8 @@ use linerate_operate::tuning::{FarAddress, HostOptions, agent, carry_out, notes,
 use linerate_rules::export::{HostPlan, PlanFormat};
 use linerate_rules::judge::PairBudget;
 use linerate_rules::tuning::HostEnd;
-use linerate_sys::host;
 use linerate_sys::signals::InterruptSignals;
+use linerate_sys::{host, terminal as sys_terminal};
 
 pub(crate) use arguments::{TuneArguments, TuneOptions};
 
@@ -89,6 +89,11 @@ fn measured(arguments: &TuneArguments, host: &str) -> ExitStatus {
         Err(exit) => return exit,
     };
     let (how, common) = (&arguments.options, &arguments.common);
+    if arguments.export.is_none()
+        && let Err(exit) = check_confirmation(how)
+    {
+        return exit;
+    }
     let options = how.host_options();
     let options = HostOptions { dry_run: options.dry_run || arguments.export.is_some(), ..options };
     let surroundings = common.local_environment(host);
@@ -151,6 +156,18 @@ fn export_plans(
 pub(crate) fn failed(failure: &TuningFailure) -> ExitStatus {
     console::error(&failure.text, None);
     if failure.needs_privilege { ExitStatus::Privilege } else { ExitStatus::Unable }
+}
+
+/// Fails before anything is measured where a confirmation is wanted that no one could give.
+pub(crate) fn check_confirmation(how: &TuneOptions) -> Result<(), ExitStatus> {
+    let is_wanted = how.yes && how.confirm_within.is_some() && !how.dry_run;
+    if !is_wanted || sys_terminal::is_terminal(&io::stdin()) {
+        return Ok(());
+    }
+    let text = "cannot ask whether to keep the changes: there is no terminal to confirm them at\nuse --yes without \
+                --confirm-within to keep without asking what the measurements confirm";
+    console::error(text, None);
+    Err(ExitStatus::Unable)
 }
 
 /// Settings from the command line.
