@@ -44,8 +44,8 @@ impl RowCommand {
         Ok(match (first.as_str(), &others[..]) {
             ("-", []) => Self::Reason,
             ("rule", [id]) => Self::Rule(id.clone()),
-            ("test", [name]) => Self::Test(name.clone()),
-            ("rule" | "test" | "-", _) => bail!("'{text}' takes one name"),
+            ("tested-by", [name]) => Self::Test(name.clone()),
+            ("rule" | "tested-by" | "-", _) => bail!("'{text}' takes one name"),
             ("running", _) => Self::Running(others),
             ("file", _) => Self::File(others),
             ("served", _) => Self::Served(others),
@@ -184,15 +184,15 @@ mod tests {
         assert_eq!(parse("-"), RowCommand::Reason);
         assert_eq!(parse("rule sack-off").text(), "rule `sack-off` on the hosts of its tests");
         assert_eq!(parse("calc bdp 1G 2ms").text(), "`linerate calc bdp 1G 2ms`");
-        assert!(RowCommand::parse("rule").is_err() && RowCommand::parse("test a b").is_err());
+        assert!(RowCommand::parse("rule").is_err() && RowCommand::parse("tested-by a b").is_err());
     }
 
     #[test]
     fn rules_and_tests_are_those_that_exist() {
         let output = |text: &str| RowCommand::parse(text).expect("valid").output(Path::new("/dev/null"), "reason");
         assert!(output("rule sack-off").expect("a rule").contains("net.ipv4.tcp_sack"));
-        assert!(output("rule nothing").is_err() && output("test checklist/command::no_such_test").is_err());
-        assert!(output("test checklist/command::commands_are_parsed").is_ok());
+        assert!(output("rule nothing").is_err() && output("tested-by checklist/command::no_such_test").is_err());
+        assert!(output("tested-by checklist/command::commands_are_parsed").is_ok());
         assert_eq!(output("-").expect("a reason"), "reason");
     }
 }

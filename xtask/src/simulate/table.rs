@@ -87,7 +87,7 @@ tests `judge_rates` and `compare_rates` hold the bounds on a sample of these cel
 * **Harm.** Each figure that may get worse is tested against the limit of the goal, with intervals.
 * **Winner's curse.** Printed gains are midway between the plain estimate and the conditional maximum likelihood.
 * **Comparison of runs.** Three runs or more on each side measure the variation between runs (Welch); with fewer it is
-  assumed, and the text says so. Differences of several figures are tested together (Holm 1979); \"equal\" is an
+  assumed, which is shown. Differences of several figures are tested together (Holm 1979); \"equal\" is an
   equivalence test (two one-sided tests; Schuirmann 1987, <https://doi.org/10.1007/BF01068419>).
 ";
 

@@ -38,7 +38,7 @@ fn row(
     because: String,
     verdict: &str,
 ) -> Row {
-    let times = pings(&typed(&command).stdout);
+    let times = pings(&typed(&command));
     let (least, most) =
         times.iter().fold((f64::MAX, 0.0_f64), |(least, most), time| (least.min(*time), most.max(*time)));
     Row {
@@ -149,7 +149,7 @@ pub(crate) fn both() -> Table {
         (CAKE, "CAKE", IDLE + 4.0 * drain(1.0, 220.0)),
     ] {
         let command = format!("lab run xs4all-adsl -- sh -c '{shaper}{BOTH}ping -c 20 far{RATES}'");
-        let output = typed(&command).stdout;
+        let output = typed(&command);
         let (times, rates) = (pings(&output), received(&output));
         let [up, down] = rates[..] else { panic!("two rates expected:\n{output}") };
         rows.push(Row {

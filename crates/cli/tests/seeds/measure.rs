@@ -1,34 +1,55 @@
 //! Shared parts of the experiments: commands as they are typed, and their figures.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::support::document::number;
 use crate::support::linerate;
-use crate::support::process::{FinishedChild, run};
+use crate::support::process::run;
 
 /// Longest wall time of one command on a busy host.
-const LIMIT: Duration = Duration::from_secs(900);
+const LIMIT: Duration = Duration::from_secs(3600);
 
-/// Runs a command of linerate as a reader types it: arguments, of which the last may be in single quotes.
+/// Folder of outputs while the page is written: an interrupted run goes on.
+pub(crate) fn kept() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("seeds")
+}
+
+/// Runs a command of linerate as a reader types it: arguments, of which the last may be in single quotes. Returns its
+/// standard output.
 ///
 /// # Panics
 ///
 /// Panics if the exit code is not 0.
-pub(crate) fn typed(command: &str) -> FinishedChild {
+pub(crate) fn typed(command: &str) -> String {
+    let is_kept = std::env::var_os("LINERATE_SEEDS").is_some();
+    let mut name = DefaultHasher::new();
+    command.hash(&mut name);
+    let file = kept().join(format!("{:016x}", name.finish()));
+    if let Some(output) = std::fs::read_to_string(&file).ok().filter(|_| is_kept) {
+        return output;
+    }
     let (arguments, script) = match command.split_once('\'') {
         Some((arguments, script)) => (arguments, script.strip_suffix('\'')),
         None => (command, None),
     };
     let mut line = linerate();
     line.args(arguments.split_ascii_whitespace()).args(script);
-    run(line, LIMIT).expect_code(0)
+    let output = run(line, LIMIT).expect_code(0).stdout;
+    if is_kept {
+        std::fs::create_dir_all(kept()).expect("the folder can be made");
+        std::fs::write(&file, &output).expect("the output can be kept");
+    }
+    output
 }
 
 /// Document of a command that ends in a transfer of iperf3's.
 pub(crate) fn transfer(command: &str) -> Value {
-    typed(&format!("{command} -J")).json()
+    let output = typed(&format!("{command} -J"));
+    serde_json::from_str(&output).unwrap_or_else(|cause| panic!("not JSON ({cause}): {output}"))
 }
 
 /// Received rate in Mbit/s, over the measured time.
