@@ -11,7 +11,7 @@ mod schedule;
 mod table;
 
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
@@ -33,11 +33,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     }
     outcomes.sort_by_key(|outcome| std::cmp::Reverse(outcome.time));
     let text = table::table(&outcomes);
-    println!("\n{text}{:.0} s in all", started.elapsed().as_secs_f64());
+    let processor_time = outcomes.iter().map(|outcome| outcome.processor_time).sum();
+    let (all, busy) = (started.elapsed().as_secs_f64(), Duration::as_secs_f64(&processor_time));
+    println!("\n{text}{all:.0} s in all, {busy:.0} s of processor time");
     outcomes.iter().flat_map(|outcome| &outcome.not_run).for_each(|line| println!("not run: {line}"));
     outcomes.iter().flat_map(|outcome| &outcome.unstable).for_each(|test| println!("unstable, passed alone: {test}"));
     if options.write {
-        table::write(&text, started.elapsed())?;
+        table::write(&text, started.elapsed(), processor_time)?;
     }
     let sum = |count: fn(&SuiteOutcome) -> usize| outcomes.iter().map(count).sum::<usize>();
     let (passed, failed) = (sum(|outcome| outcome.passed), sum(|outcome| outcome.failed));

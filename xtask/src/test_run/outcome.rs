@@ -29,6 +29,8 @@ pub(super) struct SuiteOutcome {
     /// Tests that failed beside others and passed alone, each with its suite.
     pub(super) unstable: Vec<String>,
     pub(super) time: Duration,
+    /// Processor time of the suite and all processes that it waited for.
+    pub(super) processor_time: Duration,
     /// Output to be shown: empty when all passed.
     pub(super) complaint: String,
 }
@@ -37,6 +39,7 @@ impl SuiteOutcome {
     /// Adds one run of the suite's program; one without a result, which ended early, is a failure.
     fn add(&mut self, output: &str, is_success: bool) {
         let counts = counts(output);
+        self.processor_time += output.lines().last().and_then(processor_time).unwrap_or_default();
         self.passed += counts.passed;
         self.failed += counts.failed.max(usize::from(!is_success));
         self.failed_tests.extend(output.lines().filter_map(failed_test).map(str::to_owned));
@@ -111,11 +114,26 @@ fn run_both_parts(suite: &TestSuite, options: &TestOptions, outcome: &mut SuiteO
     Ok(())
 }
 
+/// Runs a program, then prints the shell's and its children's processor times (`times` of POSIX).
+const TIMED: &str = "\"$@\"; code=$?; times; exit $code";
+
+/// Parses the times of `times`, user and system: `1m2.25s 0m0.75s`.
+fn processor_time(line: &str) -> Option<Duration> {
+    let parse = |time: &str| {
+        let (minutes, seconds) = time.strip_suffix('s')?.split_once('m')?;
+        Some(60.0 * minutes.parse::<f64>().ok()? + seconds.parse::<f64>().ok()?)
+    };
+    let (user, system) = line.split_once(' ')?;
+    Duration::try_from_secs_f64(parse(user)? + parse(system)?).ok()
+}
+
 /// Runs the test program with its output in a file; returns that, and true when all tests passed.
 fn run_program(suite: &TestSuite, arguments: &[&str]) -> Result<(String, bool)> {
     let path = log_path(suite)?;
     let log = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
-    let status = Command::new(&suite.program)
+    let status = Command::new("sh")
+        .args(["-c", TIMED, "sh"])
+        .arg(&suite.program)
         .args(arguments)
         .current_dir(&suite.folder)
         .env("CARGO_MANIFEST_DIR", &suite.folder)
@@ -202,6 +220,19 @@ mod tests {
         outcome.add("running 2 tests\nsegmentation fault\n", false);
         assert_eq!(outcome.failed, 2);
         assert!(outcome.complaint.contains("segmentation fault"));
+    }
+
+    #[test]
+    fn processor_times_are_those_of_the_program() {
+        assert_eq!(processor_time("1m2.25s 0m0.750000s"), Some(Duration::from_secs(63)));
+        assert_eq!(processor_time("test result: ok. 1 passed"), None);
+        let suite = suite(
+            "busy",
+            "i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done\necho \"test result: ok. 1 passed; 0 failed\"",
+        );
+        let outcome = run_suite(&suite, &options(true));
+        assert!(outcome.passed == 1 && !outcome.processor_time.is_zero(), "{:?}", outcome.processor_time);
+        std::fs::remove_dir_all(&suite.folder).expect("the folder is ours");
     }
 
     fn suite(name: &str, script: &str) -> TestSuite {

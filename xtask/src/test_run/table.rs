@@ -12,24 +12,25 @@ const OUTPUT_FILE: &str = "docs/test-times.md";
 /// Returns the table in Markdown, which is also readable on a terminal.
 pub(super) fn table(outcomes: &[SuiteOutcome]) -> String {
     let width = outcomes.iter().map(|outcome| outcome.name.len()).max().unwrap_or(0).max(5);
-    let head = format!("| {:width$} | seconds | passed | failed | not run |\n", "suite");
-    let rule = format!("|{:-<1$}|--------:|-------:|-------:|--------:|\n", "", width + 2);
-    let row = |SuiteOutcome { name, passed, failed, not_run, time, .. }: &SuiteOutcome| {
-        let (seconds, not_run) = (time.as_secs_f64(), not_run.len());
-        format!("| {name:width$} | {seconds:7.1} | {passed:6} | {failed:6} | {not_run:7} |\n")
+    let head = format!("| {:width$} | seconds | processor seconds | passed | failed | not run |\n", "suite");
+    let rule = format!("|{:-<1$}|--------:|------------------:|-------:|-------:|--------:|\n", "", width + 2);
+    let row = |SuiteOutcome { name, passed, failed, not_run, time, processor_time, .. }: &SuiteOutcome| {
+        let (seconds, processor, not_run) = (time.as_secs_f64(), processor_time.as_secs_f64(), not_run.len());
+        format!("| {name:width$} | {seconds:7.1} | {processor:17.1} | {passed:6} | {failed:6} | {not_run:7} |\n")
     };
     [head, rule].into_iter().chain(outcomes.iter().map(row)).collect()
 }
 
 /// Stores the table in the documentation.
-pub(super) fn write(table: &str, total: Duration) -> Result<()> {
+pub(super) fn write(table: &str, total: Duration, processor_time: Duration) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let text = format!(
-        "# Times of the test suites\n\nWritten by `cargo xtask test --write`: wall time of each suite on {cores} cores, \
-         several at a time, without the build; {:.0} s in\nall. A suite is the unit tests of a crate (`sys`) or one \
-         file of its end-to-end tests (`cli/shape`). Tests that are not run\nhere are run by the task that their reason \
-         names.\n\n{table}",
-        total.as_secs_f64()
+        "# Times of the test suites\n\nWritten by `cargo xtask test --write`: wall time and processor time of each suite on \
+         {cores} cores, several at a time,\nwithout the build; {:.0} s in all, with {:.0} s of processor time. A suite is the \
+         unit tests of a crate (`sys`) or one\nfile of its end-to-end tests (`cli/shape`). Tests that are not run here are \
+         run by the task that their reason names.\n\n{table}",
+        total.as_secs_f64(),
+        processor_time.as_secs_f64()
     );
     std::fs::write(workspace::root().join(OUTPUT_FILE), text).with_context(|| format!("cannot write {OUTPUT_FILE}"))
 }
@@ -45,10 +46,14 @@ mod tests {
             passed: 12,
             not_run: vec!["a".to_owned()],
             time: Duration::from_millis(1250),
+            processor_time: Duration::from_millis(800),
             ..SuiteOutcome::default()
         };
         let text = table(&[outcome]);
-        assert_eq!(text.lines().nth(2), Some("| cli/shape |     1.2 |     12 |      0 |       1 |"));
+        assert_eq!(
+            text.lines().nth(2),
+            Some("| cli/shape |     1.2 |               0.8 |     12 |      0 |       1 |")
+        );
         assert!(text.lines().all(|line| line.len() == text.find('\n').unwrap_or(0)), "{text}");
     }
 }

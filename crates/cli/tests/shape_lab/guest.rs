@@ -6,11 +6,11 @@ use crate::support::document::{array, text};
 use crate::support::lab::{OwnPath, lab};
 pub(crate) use crate::support::script::ScriptOutput;
 
-/// Link on which load adds 300 ms in each direction.
+/// Link on which load adds 150 ms in each direction.
 pub(crate) fn slow_line() -> OwnPath {
     OwnPath::new(
         "[host.near]\ncongestion_control = \"cubic\"\n\n[host.far]\ncongestion_control = \"cubic\"\n\n\
-         [[link]]\nbetween = [\"near\", \"far\"]\nmtu = 1500\ndelay = \"10 ms\"\nbuffer = \"300 ms\"\n\n\
+         [[link]]\nbetween = [\"near\", \"far\"]\nmtu = 1500\ndelay = \"10 ms\"\nbuffer = \"150 ms\"\n\n\
          [link.forward]\nrate = \"2 Mbit/s\"\n\n[link.backward]\nrate = \"6 Mbit/s\"\n",
     )
 }

@@ -11,7 +11,7 @@ const PAYLOADS: [(u32, f64); 4] = [(20, 2.0), (172, 5.0), (173, 6.0), (1464, 32.
 fn goodput_follows_from_the_cells_of_a_packet() {
     let script = PAYLOADS.map(|(payload, cells)| {
         let offered = 1.2 * 8128e3 * f64::from(payload) / (cells * 53.0);
-        format!("echo '== {payload}'; \"$L\" iperf3 -c far -u -R -l {payload} -b {offered:.0} -O 1 -t 2 -J; sleep 1\n")
+        format!("echo '== {payload}'; \"$L\" iperf3 -c far -u -R -l {payload} -b {offered:.0} -O 1 -t 1 -J; sleep 1\n")
     });
     let said = run("adsl-atm-pppoe", &script.concat());
     for (payload, cells) in PAYLOADS {

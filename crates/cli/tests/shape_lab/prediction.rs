@@ -70,8 +70,8 @@ fn delays_of_a_slow_link_are_as_predicted() {
 fn delays_of_a_fast_link_are_as_predicted() {
     let path = OwnPath::new(
         "[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\ndelay = \"10 ms\"\nbuffer = \"500 ms\"\n\n\
-         [link.forward]\nrate = \"10 Mbit/s\"\n\n[link.backward]\nrate = \"50 Mbit/s\"\n",
+         [link.forward]\nrate = \"10 Mbit/s\"\n\n[link.backward]\nrate = \"20 Mbit/s\"\n",
     );
-    let options = "--up 9500k --down 47500k --back-end htb+fq_codel";
+    let options = "--up 9500k --down 19M --back-end htb+fq_codel";
     verify(&path.file, options);
 }
