@@ -96,7 +96,7 @@ fn a_victim_receives_no_more_than_was_sent_in_its_name() {
     let hosts = ThreeHosts::new();
     for arguments in [&["serve", "--no-stamp"][..], &["serve"], &["iperf3", "-s"]] {
         let _server = serve(&hosts.server, arguments);
-        for service in ["probe", "reverse"] {
+        for service in ["probe", "reverse", "forward", "idle"] {
             let (sent, received) = hosts.attack(service);
             let bytes = sent["bytes"].as_u64().expect("counted");
             assert!(received <= bytes, "{arguments:?}, {service}: {received} bytes for {sent}");

@@ -36,6 +36,7 @@ use crate::error::{Error, Result};
 use crate::measurement::{MeasurementIntervals, TestMeasurement};
 use crate::outcome::{self, PeerReport};
 use crate::probe::ProbeTarget;
+use crate::resources::ResourceAccount;
 use crate::stream::{ByteLimits, ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase, TransferFile};
 
 /// iperf3 version whose wire profile this is, announced to the server, which ignores it.
@@ -470,6 +471,7 @@ impl<'a> ClientDriver<'a> {
             splits_blocks: self.hello.is_some(),
             read_rate: None,
             server_rate: None,
+            memory: ResourceAccount::default(),
         };
         let pace = MeasurementIntervals { interval: self.options.interval, sampling: SAMPLING };
         self.measurement = Some(TestMeasurement::start(streams, shared, &stream_options, pace).map_err(failed)?);

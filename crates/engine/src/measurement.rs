@@ -15,19 +15,43 @@ use linerate_sys::options;
 use linerate_units::{ByteCount, MonotonicTime};
 
 use crate::host_watch::HostWatch;
-use crate::stream::{ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase};
+use crate::reservoir::{CLIENT_SAMPLES, SERVER_SAMPLES};
+use crate::stream::{ConnectedStream, SLOW_BURST, SessionState, StreamFailure, StreamOptions, TestPhase};
 use crate::tracked::TrackedStream;
 
 /// Longest wait at the end for a sender's current write, and the polling interval of that wait.
 const MAX_LAST_WRITE_WAIT: Duration = Duration::from_millis(20);
 const LAST_WRITE_POLL_INTERVAL: Duration = Duration::from_micros(100);
 
+/// Number of senders that are sampled at full cadence; with more, each gets fewer samples, so that the sum stays the same: a
+/// sample holds up the connection (`lock_sock`), and of several streams the sum is of interest.
+const SENDERS_AT_FULL_CADENCE: u32 = 2;
+
+/// Longest sampling period that a number of streams or a rate causes.
+const MAX_SAMPLING_PERIOD: Duration = Duration::from_millis(100);
+
+/// Shortest sampling period of a paced sender, whose rate is known.
+const MIN_PACED_PERIOD: Duration = Duration::from_millis(20);
+
+/// Returns the time between samples of `tcp_info` at which every sample has news: `base`, or longer where there are many
+/// senders, or where a paced one sends little in it.
+fn sampling_period(base: Duration, senders: usize, parameters: &TestParameters) -> Duration {
+    if senders == 0 || parameters.protocol == TestProtocol::Udp {
+        return base.max(MAX_SAMPLING_PERIOD);
+    }
+    let senders = u32::try_from(senders).unwrap_or(u32::MAX);
+    let shared = base.saturating_mul(senders.div_ceil(SENDERS_AT_FULL_CADENCE));
+    let paced = parameters.rate.and_then(|rate| rate.time_to_send(SLOW_BURST));
+    let paced = paced.map_or(Duration::ZERO, |time| time.max(MIN_PACED_PERIOD));
+    base.max(shared.max(paced).min(MAX_SAMPLING_PERIOD))
+}
+
 /// Intervals of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MeasurementIntervals {
     /// Time between interval reports; `None` for none.
     pub interval: Option<Duration>,
-    /// Time between samples of `tcp_info`.
+    /// Shortest time between samples of `tcp_info`.
     pub sampling: Duration,
 }
 
@@ -68,14 +92,15 @@ impl TestMeasurement {
     ) -> io::Result<Self> {
         let now = clock::monotonic_now();
         let counting = shared.phase() == TestPhase::Counting;
+        let samples = if options.memory.is_limited() { SERVER_SAMPLES } else { CLIENT_SAMPLES };
+        let senders = streams.iter().filter(|stream| stream.description.role == StreamRole::Sender).count();
+        let sampling = sampling_period(pace.sampling, senders, &options.parameters);
+        let tracked = |stream| TrackedStream::new(stream, options.parameters.far_details, samples);
         let mut measurement = Self {
-            streams: streams
-                .into_iter()
-                .map(|stream| TrackedStream::new(stream, options.parameters.far_details))
-                .collect(),
+            streams: streams.into_iter().map(tracked).collect(),
             parameters: Arc::clone(&options.parameters),
             shared,
-            pace,
+            pace: MeasurementIntervals { sampling, ..pace },
             started: now,
             counting_since: counting.then_some(now),
             interval_start: now,
@@ -122,7 +147,7 @@ impl TestMeasurement {
             return;
         }
         if now >= self.next_sample {
-            self.streams.iter_mut().for_each(TrackedStream::sample);
+            self.streams.iter_mut().for_each(|tracked| tracked.sample_at(now));
             if let Some(host) = &mut self.host {
                 host.sample(now);
             }
@@ -184,6 +209,11 @@ impl TestMeasurement {
             }
         }
         last
+    }
+
+    /// Lets no more data move; the test goes on until the client ends it.
+    pub(crate) fn halt(&self) {
+        self.shared.stop();
     }
 
     /// Stops the streams and waits for them; afterwards their processor time is known.
@@ -354,5 +384,38 @@ impl TestMeasurement {
             && self.streams.iter().all(|tracked| {
                 tracked.stream.description.role == StreamRole::Sender && tracked.stream.counters.finished_at().is_some()
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_units::BitRate;
+
+    use super::*;
+
+    #[test]
+    fn connections_are_sampled_as_often_as_they_have_news() {
+        let tcp = |megabits: Option<f64>| TestParameters {
+            rate: megabits.map(|rate| BitRate::from_bits_per_second(rate * 1e6)),
+            ..TestParameters::default()
+        };
+        let udp = TestParameters { protocol: TestProtocol::Udp, ..TestParameters::default() };
+        for (base, senders, parameters, expected) in [
+            (10, 1, tcp(None), 10),
+            (10, 2, tcp(None), 10),
+            (10, 8, tcp(None), 40),
+            (10, 128, tcp(None), 100),
+            (10, 1, tcp(Some(100.0)), 20),
+            (10, 1, tcp(Some(5.792)), 40),
+            (10, 1, tcp(Some(1.0)), 100),
+            // Nothing to sample but the last one, and nothing at all.
+            (10, 0, tcp(None), 100),
+            (10, 4, udp, 100),
+            // A server with many sessions.
+            (500, 1, tcp(None), 500),
+        ] {
+            let period = sampling_period(Duration::from_millis(base), senders, &parameters);
+            assert_eq!(period, Duration::from_millis(expected), "{base} ms, {senders} senders, {:?}", parameters.rate);
+        }
     }
 }

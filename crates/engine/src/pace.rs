@@ -1,23 +1,36 @@
-//! Deadline pacer of the blocks of a stream: it never bursts above its configured catch-up.
+//! Deadline pacer of the blocks of a stream, with bounded bursts.
 //!
 //! Block `k` of a stream is due at `start + k × interval`. Deadlines are absolute, so timer errors do not add up.
 //! A late sender sends the due blocks, but at most [`PacingOptions::burst`] of them back to back; the remaining backlog is
 //! sent at twice the rate rather than at once, and backlog older than [`MAX_BACKLOG`] is dropped. iperf3 keeps only
 //! the average, and after a stall sends at link rate until it has caught up (esnet/iperf issue 1747).
+//!
+//! Without a configured burst, the blocks due within [`PacingOptions::timer`] leave as one batch, of at most one GSO train.
+//! A host whose timers are late again and again, as where more threads run than processors, would never reach the rate so:
+//! its batches grow by twice the usual lateness ([`PacingOptions::keeps_rate`]). A single stall changes nothing.
 
 use core::time::Duration;
 
+use linerate_model::parameters::TestParameters;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount};
 
 /// Longest backlog that a sender makes up for after a stall.
 pub const MAX_BACKLOG: Duration = Duration::from_secs(1);
 
-/// Blocks due within this time of each other leave together, unless the burst is configured: a shorter sleep wakes late
-/// anyway, and each wake-up costs processor time.
-const TIMER_GRAIN: Duration = Duration::from_micros(100);
+/// Shortest time between two batches for which a sleep pays: a shorter one wakes late anyway. Probe streams batch by it.
+pub const TIMER_GRAIN: Duration = Duration::from_micros(100);
 
-/// Without a configured burst, at most the blocks due in this time leave back to back.
-const DEFAULT_CATCH_UP: Duration = Duration::from_micros(200);
+/// Longest time between two batches, whatever timer was requested.
+pub const MAX_BATCH_TIME: Duration = Duration::from_millis(100);
+
+/// Most bytes of a batch, and one GSO train: rates of which more is due within [`TIMER_GRAIN`] have batches of that time.
+pub const MAX_BATCH_BYTES: ByteCount = ByteCount::new(65_507);
+
+/// Number of latest waits that decide how late the timers of this host are: the second longest counts.
+const LATENESS_SAMPLES: usize = 5;
+
+/// Longest lateness that batches make up for.
+const MAX_USUAL_LATENESS: Duration = Duration::from_millis(20);
 
 /// Configured bursts closer together than this are timed by watching the clock: sleeping is too coarse for them.
 const MIN_SLEEP_INTERVAL: Duration = Duration::from_micros(100);
@@ -29,8 +42,26 @@ pub struct PacingOptions {
     pub rate: BitRate,
     /// Size of one block.
     pub block: ByteCount,
-    /// Most blocks back to back; `None` for the blocks due in 200 µs, at least one.
+    /// Most blocks back to back; `None` for the blocks due in the timer and 100 µs more, at least one.
     pub burst: Option<PacketCount>,
+    /// Time whose blocks leave together, unless the burst is configured (`--pacing-timer`): each wake-up costs processor
+    /// time. Bounded by [`MAX_BATCH_TIME`] and [`MAX_BATCH_BYTES`].
+    pub timer: Duration,
+    /// True when batches grow where timers are late again and again, unless the burst is configured.
+    pub keeps_rate: bool,
+}
+
+impl PacingOptions {
+    /// Pacing of a test's streams in blocks of `block` at `rate`.
+    pub(crate) const fn of(parameters: &TestParameters, rate: BitRate, block: ByteCount) -> Self {
+        Self { rate, block, burst: parameters.burst, timer: parameters.pacing_timer, keeps_rate: true }
+    }
+
+    /// Time whose blocks leave together.
+    fn batch_time(&self) -> Duration {
+        let filled = (MAX_BATCH_BYTES / self.rate).unwrap_or(MAX_BATCH_TIME);
+        self.timer.min(MAX_BATCH_TIME).min(filled.max(TIMER_GRAIN))
+    }
 }
 
 /// The schedule of one stream.
@@ -52,6 +83,8 @@ pub struct StreamPacer {
     waiting_until: Option<MonotonicTime>,
     /// Lateness of the timer, as a moving average.
     lateness_nanos: f64,
+    /// Lateness of the latest waits, in nanoseconds; `None` where batches do not grow with it.
+    latest_waits: Option<[f64; LATENESS_SAMPLES]>,
 }
 
 /// Permission of a sender.
@@ -72,11 +105,12 @@ impl StreamPacer {
             return None;
         }
         let due_within = |time: Duration| whole(nanos(time) / interval_nanos).max(1);
-        let burst = pacing.burst.map_or_else(|| due_within(DEFAULT_CATCH_UP), |burst| burst.get().max(1));
-        // A configured burst leaves whole when its first block is due; otherwise a batch leaves when its last one is.
-        let (ready, group) = match pacing.burst {
-            Some(_) => (1, burst),
-            None => (due_within(TIMER_GRAIN), 1),
+        // A configured burst leaves whole when its first block is due; otherwise a batch leaves when its last one is, and
+        // takes along the blocks that became due while the timer was late.
+        let batch = pacing.batch_time();
+        let (ready, group, burst) = match pacing.burst.map(|burst| burst.get().max(1)) {
+            Some(burst) => (1, burst, burst),
+            None => (due_within(batch), 1, due_within(batch.max(TIMER_GRAIN) + TIMER_GRAIN)),
         };
         let configured = pacing.burst.is_some();
         Some(Self {
@@ -90,10 +124,11 @@ impl StreamPacer {
             not_before: start,
             waiting_until: None,
             lateness_nanos: 0.0,
+            latest_waits: (pacing.keeps_rate && !configured).then_some([0.0; LATENESS_SAMPLES]),
         })
     }
 
-    /// Most blocks that ever leave back to back.
+    /// Most blocks that leave back to back, where timers are on time.
     #[must_use]
     pub fn burst(&self) -> PacketCount {
         PacketCount::new(self.burst)
@@ -114,7 +149,7 @@ impl StreamPacer {
         let is_ready = due >= self.ready || (due > 0 && waited.is_some());
         if is_ready && now >= self.not_before {
             self.learn_lateness(now, waited);
-            return SendPermission::Send(PacketCount::new(due.clamp(self.group, self.burst)));
+            return SendPermission::Send(PacketCount::new(due.clamp(self.group, self.burst + self.made_up())));
         }
         // One wait for both reasons: each wake-up costs processor time.
         let until = if is_ready { self.not_before } else { self.wake_up_time(now).max(self.not_before) };
@@ -130,11 +165,24 @@ impl StreamPacer {
         early.max(self.deadline(self.sent)).max(soonest)
     }
 
+    /// Number of blocks by which a batch may grow, as the timers are late again and again.
+    fn made_up(&self) -> u64 {
+        let Some(mut waits) = self.latest_waits else { return 0 };
+        waits.sort_by(f64::total_cmp);
+        let usual = waits[LATENESS_SAMPLES - 2].min(nanos(MAX_USUAL_LATENESS));
+        if usual < nanos(TIMER_GRAIN) { 0 } else { whole(2.0 * usual / self.interval_nanos) }
+    }
+
     fn learn_lateness(&mut self, now: MonotonicTime, waited: Option<MonotonicTime>) {
         self.waiting_until = None;
         if let Some(until) = waited {
             // A stall is no measure of the timer's lateness.
-            let late = nanos(now.since(until)).min(nanos(TIMER_GRAIN));
+            let late = nanos(now.since(until));
+            if let Some(waits) = &mut self.latest_waits {
+                waits.rotate_left(1);
+                waits[LATENESS_SAMPLES - 1] = late;
+            }
+            let late = late.min(nanos(TIMER_GRAIN));
             self.lateness_nanos += (late - self.lateness_nanos) / 8.0;
         }
     }
@@ -188,7 +236,13 @@ mod tests {
             rate: BitRate::from_bits_per_second(megabits * 1e6),
             block: ByteCount::new(block),
             burst: burst.map(PacketCount::new),
+            timer: TIMER_GRAIN,
+            keeps_rate: false,
         }
+    }
+
+    fn with_timer(micros: u64, pacing: PacingOptions) -> PacingOptions {
+        PacingOptions { timer: Duration::from_micros(micros), ..pacing }
     }
 
     /// Drives the pacer with a timer that wakes `lateness` after each deadline; returns (time, count) of each send.
@@ -231,32 +285,66 @@ mod tests {
     }
 
     #[test]
-    fn no_burst_exceeds_the_configured_one_even_after_a_stall() {
-        for (burst, timer) in [(None, 30), (Some(1), 0), (Some(10), 30)] {
+    fn no_burst_exceeds_its_bound_even_after_a_stall() {
+        // 1 ms of 1 Gbit/s is more than a train, of which 524 µs are left; the bound adds 100 µs of blocks of 11.584 µs.
+        for (burst, timer, late, most) in [
+            (None, 100, 30, 17),
+            (None, 1000, 30, 53),
+            (None, 0, 30, 17),
+            (Some(1), 1000, 0, 1),
+            (Some(10), 1000, 30, 10),
+        ] {
             let mut next_stall = MonotonicTime::from_nanos(1_100_000_000);
             let stall = |now: MonotonicTime| {
                 if now < next_stall {
-                    return Duration::from_micros(timer);
+                    return Duration::from_micros(late);
                 }
                 next_stall = now + Duration::from_millis(100);
                 Duration::from_millis(20)
             };
-            let configured = pacing(1000.0, 1448, burst);
-            let most = burst.unwrap_or(17);
-            let sends = run(configured, Duration::from_secs(1), stall);
+            let options = PacingOptions { keeps_rate: true, ..with_timer(timer, pacing(1000.0, 1448, burst)) };
+            let sends = run(options, Duration::from_secs(1), stall);
             for window in sends.windows(2) {
                 let ((earlier, first), (later, second)) = (window[0], window[1]);
                 let apart = later.since(earlier).as_nanos();
-                assert!(first <= most && second <= most, "{burst:?}: {first}, {second}");
+                assert!(first <= most && second <= most, "{burst:?}, {timer}: {first}, {second}");
                 // Two batches never merge: a late sender waits half the duration of a batch.
                 assert!(
                     apart >= u128::from(first.min(second)) * 11_584 / 2 - 1 || first + second <= most,
-                    "{burst:?}: {apart} ns"
+                    "{burst:?}, {timer}: {apart} ns"
                 );
             }
             let expected = 1e9 / 8.0 / 1448.0;
             let seen = as_f64(total(&sends));
-            assert!(seen > expected * 0.97, "{burst:?}: the sender does not catch up: {seen} of {expected}");
+            assert!(seen > expected * 0.97, "{burst:?}, {timer}: the sender does not catch up: {seen} of {expected}");
+        }
+    }
+
+    #[test]
+    fn a_sender_whose_timers_are_always_late_keeps_its_rate() {
+        for (megabits, block, late) in [(10.0, 1200, 3), (20.0, 1200, 10), (100.0, 1448, 5), (1000.0, 1448, 2)] {
+            let options = with_timer(1000, pacing(megabits, block, None));
+            let seen = |keeps_rate| {
+                let sends = run(PacingOptions { keeps_rate, ..options }, Duration::from_secs(2), |_| {
+                    Duration::from_millis(late)
+                });
+                as_f64(total(&sends)) * as_f64(block) * 8.0 / 2.0 / (megabits * 1e6)
+            };
+            assert!(seen(true) > 0.97, "{megabits} Mbit/s, {late} ms late: {} of the rate", seen(true));
+            assert!(seen(false) < 0.9, "{megabits} Mbit/s, {late} ms late: bounded bursts cannot reach the rate");
+        }
+    }
+
+    #[test]
+    fn a_sender_wakes_once_per_timer_or_train() {
+        // 115.84 µs a block: 8 in a millisecond; 57.9 ms of a train at 10 Mbit/s are longer than any timer here.
+        for (megabits, block, timer, batches) in
+            [(100.0, 1448, 1000, 1079), (100.0, 1448, 0, 8632), (1000.0, 1448, 1000, 1918), (10.0, 1448, 50_000, 20)]
+        {
+            let sends =
+                run(with_timer(timer, pacing(megabits, block, None)), Duration::from_secs(1), |_| Duration::ZERO);
+            let seen = sends.len() as u64;
+            assert!(seen.abs_diff(batches) <= 2 + batches / 50, "{megabits} Mbit/s, {timer} µs: {seen} of {batches}");
         }
     }
 
@@ -297,11 +385,13 @@ mod tests {
             megabits in 1.0_f64..5000.0,
             block in 64_u64..9000,
             burst in proptest::option::of(1_u64..20),
+            timer in 0_u64..200_000,
+            keeps_rate in proptest::bool::ANY,
             lateness in proptest::collection::vec(0_u64..3_000_000, 1..20),
         ) {
             let mut late = lateness.iter().cycle();
-            let configured = pacing(megabits, block, burst);
-            let length = Duration::from_millis(50);
+            let configured = PacingOptions { keeps_rate, ..with_timer(timer, pacing(megabits, block, burst)) };
+            let length = Duration::from_millis(300);
             let sends = run(configured, length, |_| Duration::from_nanos(*late.next().expect("endless")));
             let interval = as_f64(block) * 8e3 / megabits;
             let start = MonotonicTime::from_nanos(1_000_000_000);
@@ -313,7 +403,10 @@ mod tests {
                 proptest::prop_assert!(nanos(time.since(start)) + 1.0 + interval * 1e-5 >= due, "block {last} leaves early");
                 sent += count;
             }
-            let most = burst.map_or((200_000.0 / interval).max(1.0), as_f64);
+            let train = 65_507.0 * 8e3 / megabits;
+            let batch = as_f64(timer * 1000).min(100e6).min(train.max(100e3)).max(100e3) + 100e3;
+            let batch = if keeps_rate { batch + 2.0 * 3e6 } else { batch };
+            let most = burst.map_or((batch / interval + 1e-3).max(1.0), as_f64);
             proptest::prop_assert!(sends.iter().all(|(_, count)| as_f64(*count) <= most));
         }
     }
@@ -334,10 +427,21 @@ mod tests {
     }
 
     #[test]
-    fn the_default_burst_is_what_is_due_in_200_microseconds() {
-        for (megabits, block, burst) in [(1.0, 1448, 1), (1000.0, 1250, 20), (10_000.0, 1250, 200), (57.0, 1448, 1)] {
-            let pacer = StreamPacer::new(pacing(megabits, block, None), MonotonicTime::default()).expect("a rate");
-            assert_eq!(pacer.burst(), PacketCount::new(burst), "{megabits} Mbit/s");
+    fn the_default_burst_is_what_is_due_in_the_timer_and_100_microseconds() {
+        for (megabits, block, timer, burst) in [
+            (1.0, 1448, 1000, 1),
+            (1000.0, 1250, 100, 20),
+            (10_000.0, 1250, 100, 200),
+            (10_000.0, 1250, 1000, 200),
+            (57.0, 1448, 100, 1),
+            (100.0, 1250, 1000, 11),
+            // Not the whole second that the timer asks for.
+            (1.0, 1250, 1_000_000, 10),
+            (100.0, 1250, 1_000_000, 53),
+        ] {
+            let options = with_timer(timer, pacing(megabits, block, None));
+            let pacer = StreamPacer::new(options, MonotonicTime::default()).expect("a rate");
+            assert_eq!(pacer.burst(), PacketCount::new(burst), "{megabits} Mbit/s, {timer} µs");
         }
         let none = StreamPacer::new(pacing(1.0, 1448, Some(0)), MonotonicTime::default()).expect("a rate");
         assert_eq!(none.burst(), PacketCount::new(1), "a burst has a block at least");

@@ -5,28 +5,32 @@ use core::time::Duration;
 use linerate_model::report::RttRange;
 use linerate_model::summary::DurationDistribution;
 
-/// Keeps up to [`CAPACITY`] samples, evenly spread over the test: when full, it drops every other one and halves its
-/// rate.
+/// Keeps a bounded number of round-trip times, evenly spread over the test: when full, it drops every other one and
+/// halves its rate.
 #[derive(Debug)]
 pub(crate) struct SampleReservoir {
-    kept: Vec<Duration>,
+    /// In microseconds, the kernel's unit (`tcpi_rtt`).
+    kept: Vec<u32>,
+    capacity: usize,
     stride: u64,
     seen: u64,
 }
 
-/// 80 seconds at the default cadence before the first thinning; 128 KiB.
-const CAPACITY: usize = 8192;
+/// Samples of a client's stream: 80 seconds at the default cadence before the first thinning.
+pub(crate) const CLIENT_SAMPLES: usize = 8192;
 
-impl Default for SampleReservoir {
-    fn default() -> Self {
-        Self { kept: Vec::new(), stride: 1, seen: 0 }
-    }
-}
+/// Samples of a server's stream, which has many of them.
+pub(crate) const SERVER_SAMPLES: usize = 4096;
 
 impl SampleReservoir {
+    /// A reservoir of up to `capacity` samples.
+    pub(crate) const fn new(capacity: usize) -> Self {
+        Self { kept: Vec::new(), capacity, stride: 1, seen: 0 }
+    }
+
     pub(crate) fn push(&mut self, reading: Duration) {
         if self.seen.is_multiple_of(self.stride) {
-            if self.kept.len() == CAPACITY {
+            if self.kept.len() >= self.capacity {
                 let mut index = 0;
                 self.kept.retain(|_| {
                     index += 1;
@@ -35,19 +39,20 @@ impl SampleReservoir {
                 self.stride *= 2;
             }
             if self.seen.is_multiple_of(self.stride) {
-                self.kept.push(reading);
+                self.kept.push(u32::try_from(reading.as_micros()).unwrap_or(u32::MAX));
             }
         }
         self.seen += 1;
     }
 
     pub(crate) fn distribution(&self) -> Option<DurationDistribution> {
-        DurationDistribution::of(&mut self.kept.clone())
+        let micros = |sample: &u32| Duration::from_micros(u64::from(*sample));
+        DurationDistribution::of(&mut self.kept.iter().map(micros).collect::<Vec<_>>())
     }
 
     /// Returns the distribution so far and starts anew.
     pub(crate) fn take_distribution(&mut self) -> Option<DurationDistribution> {
-        let distribution = DurationDistribution::of(&mut self.kept);
+        let distribution = self.distribution();
         self.kept.clear();
         (self.stride, self.seen) = (1, 0);
         distribution
@@ -82,27 +87,27 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_samples_are_evenly_spread() {
-        let mut reservoir = SampleReservoir::default();
+        let mut reservoir = SampleReservoir::new(SERVER_SAMPLES);
         for reading in 0..1_000_000 {
-            reservoir.push(Duration::from_nanos(reading));
+            reservoir.push(Duration::from_micros(reading));
         }
-        assert!(reservoir.kept.len() <= CAPACITY && reservoir.kept.len() > CAPACITY / 4);
+        assert!(reservoir.kept.len() <= SERVER_SAMPLES && reservoir.kept.len() > SERVER_SAMPLES / 4);
         let gaps: Vec<_> = reservoir.kept.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
         assert!(gaps.iter().all(|gap| *gap == gaps[0]), "the samples are not evenly spread");
         let median = reservoir.distribution().expect("samples").median;
-        assert!(median.abs_diff(Duration::from_micros(500)) < Duration::from_micros(1));
+        assert!(median.abs_diff(Duration::from_millis(500)) < Duration::from_millis(1));
     }
 
     #[test]
     fn taking_the_distribution_begins_anew() {
-        let mut reservoir = SampleReservoir::default();
-        for reading in 0..=CAPACITY as u64 {
-            reservoir.push(Duration::from_nanos(reading));
+        let mut reservoir = SampleReservoir::new(CLIENT_SAMPLES);
+        for reading in 0..=CLIENT_SAMPLES as u64 {
+            reservoir.push(Duration::from_micros(reading));
         }
         assert!(reservoir.take_distribution().is_some());
         assert!(reservoir.take_distribution().is_none());
-        reservoir.push(Duration::from_nanos(7));
-        assert_eq!(reservoir.take_distribution().map(|one| one.median), Some(Duration::from_nanos(7)));
+        reservoir.push(Duration::from_micros(7));
+        assert_eq!(reservoir.take_distribution().map(|one| one.median), Some(Duration::from_micros(7)));
     }
 
     #[test]

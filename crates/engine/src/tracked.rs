@@ -20,6 +20,9 @@ const LATE_DATAGRAM_WAIT: Duration = Duration::from_millis(500);
 /// … if at least this share has arrived: on a path that is silent for half a second in mid-test, the test goes on.
 const MIN_SHARE_ARRIVED: (u128, u128) = (9, 10);
 
+/// Age from which a receiver's sample is renewed.
+const MAX_SAMPLE_AGE: Duration = Duration::from_millis(100);
+
 /// A stream and its driver's state.
 pub(crate) struct TrackedStream {
     pub(crate) stream: ConnectedStream,
@@ -54,8 +57,8 @@ struct CounterSnapshot {
 }
 
 impl TrackedStream {
-    /// With `detailed`, each interval includes a sample of the socket.
-    pub(crate) fn new(stream: ConnectedStream, detailed: bool) -> Self {
+    /// With `detailed`, each interval includes a sample of the socket. `samples` is the number of round-trip times kept.
+    pub(crate) fn new(stream: ConnectedStream, detailed: bool, samples: usize) -> Self {
         Self {
             is_datagram: options::is_datagram(&stream),
             handed_before: tcp_info::read(&stream).ok().as_ref().and_then(handed_to_kernel),
@@ -68,16 +71,25 @@ impl TrackedStream {
             last_info: None,
             last_read: clock::monotonic_now(),
             interval_info: None,
-            interval_rtts: SampleReservoir::default(),
-            all_rtts: SampleReservoir::default(),
+            interval_rtts: SampleReservoir::new(samples),
+            all_rtts: SampleReservoir::new(samples),
             tick_rtts: RunningRange::default(),
             max_congestion_window: None,
             max_send_window: None,
         }
     }
 
+    /// Samples the connection between the ends of intervals: a sender each time, a receiver at times, as only its last
+    /// sample counts.
+    pub(crate) fn sample_at(&mut self, now: MonotonicTime) {
+        let is_sender = self.stream.description.role == StreamRole::Sender;
+        if !self.is_datagram && (is_sender || now.since(self.last_read) >= MAX_SAMPLE_AGE) {
+            self.sample();
+        }
+    }
+
     /// Reads the kernel's view of a TCP connection.
-    pub(crate) fn sample(&mut self) {
+    fn sample(&mut self) {
         // UDP sockets have none, and a closed connection no longer has one: the last sample is kept.
         let Ok(info) = tcp_info::read(&self.stream) else { return };
         if self.stream.description.role == StreamRole::Sender

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use linerate_units::{BitRate, ByteCount, Mss, Port, WallTime};
 
-use crate::parameters::TestParameters;
+use crate::parameters::{ReceiveMethod, TestDirection, TestParameters, TestProtocol};
 use crate::report::TestReport;
 use crate::sample::IntervalReport;
 use crate::stream::{EndpointRole, StreamDescription};
@@ -84,4 +84,58 @@ pub struct TestStart {
     pub peer: Option<SocketAddr>,
     /// True when the peer is linerate and supports the extension.
     pub peer_is_linerate: bool,
+}
+
+impl TestStart {
+    /// Method by which the data's receivers take the payload; `None` where they are in an iperf3, of which it is unknown.
+    #[must_use]
+    pub fn receive_method(&self) -> Option<ReceiveMethod> {
+        let parameters = &self.parameters;
+        let is_ours = match (self.side, parameters.direction) {
+            (EndpointRole::Client, TestDirection::Reverse) | (EndpointRole::Server, TestDirection::Forward) => true,
+            _ => self.peer_is_linerate,
+        };
+        let discards = parameters.skip_receive_copy && parameters.protocol == TestProtocol::Tcp;
+        is_ours.then_some(if discards { ReceiveMethod::Discard } else { ReceiveMethod::Copy })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_units::StreamCount;
+
+    use super::*;
+
+    #[test]
+    fn only_our_own_receivers_are_known() {
+        let copying = TestParameters::default();
+        let discarding = TestParameters::discarding();
+        let udp = TestParameters { protocol: TestProtocol::Udp, ..TestParameters::discarding() };
+        let (forward, reverse) = (TestDirection::Forward, TestDirection::Reverse);
+        let (copy, discard) = (Some(ReceiveMethod::Copy), Some(ReceiveMethod::Discard));
+        for (parameters, direction, peer_is_linerate, expected) in [
+            (&copying, reverse, false, copy),
+            (&discarding, reverse, false, discard),
+            (&discarding, forward, false, None),
+            (&discarding, forward, true, discard),
+            (&copying, forward, true, copy),
+            (&udp, forward, true, copy),
+        ] {
+            let start = TestStart {
+                side: EndpointRole::Client,
+                parameters: TestParameters { direction, parallel: StreamCount::new(1), ..parameters.clone() },
+                cookie: String::new(),
+                at: WallTime::default(),
+                streams: Vec::new(),
+                interval: None,
+                send_buffer: None,
+                receive_buffer: None,
+                derived_block_size: None,
+                target_rate: BitRate::ZERO,
+                peer: None,
+                peer_is_linerate,
+            };
+            assert_eq!(start.receive_method(), expected, "{direction:?}, linerate: {peer_is_linerate}");
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use linerate_units::{BitRate, BlockCount, ByteCount, FlowLabel, Mss, PacketCount, StreamCount, TypeOfService};
 
 /// The transport under test.
@@ -67,7 +69,7 @@ pub struct TestParameters {
     pub burst: Option<PacketCount>,
     /// Kernel pacing rate per stream (`--fq-rate`, `SO_MAX_PACING_RATE`).
     pub fq_rate: Option<BitRate>,
-    /// iperf3's pacing timer (`--pacing-timer`): transmitted, not used.
+    /// Time whose blocks a paced sender sends together (`--pacing-timer`), unless [`TestParameters::burst`] is set.
     pub pacing_timer: Duration,
     /// Socket buffer size on both sides (`-w`).
     pub window: Option<ByteCount>,
@@ -109,6 +111,17 @@ pub struct TestParameters {
     /// True when both hosts report their sockets with each interval, and the server its host at the end. Ignored by
     /// iperf3.
     pub far_details: bool,
+}
+
+/// Method by which a receiver takes the payload from its socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ReceiveMethod {
+    /// Copied to the program, as an application does that uses the data.
+    Copy,
+    /// Discarded in the kernel (`MSG_TRUNC`, tcp(7)): this takes less processor time than any application needs.
+    Discard,
 }
 
 /// Processor index, as in `/proc/cpuinfo`.
@@ -153,6 +166,12 @@ impl Default for TestParameters {
 }
 
 impl TestParameters {
+    /// iperf3's defaults, with receivers that discard the payload, as no measurement of linerate's own wants it.
+    #[must_use]
+    pub fn discarding() -> Self {
+        Self { skip_receive_copy: true, ..Self::default() }
+    }
+
     /// Streams over both directions.
     #[must_use]
     pub fn total_streams(&self) -> StreamCount {

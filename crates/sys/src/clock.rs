@@ -53,6 +53,22 @@ pub fn process_cpu_time() -> CpuTime {
     cpu_time_of(libc::RUSAGE_SELF)
 }
 
+/// Account of the child processes that this process has waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChildUsage {
+    /// Processor time of all their threads.
+    pub cpu: CpuTime,
+    /// Times at which a thread of theirs gave up its processor to wait (`ru_nvcsw`).
+    pub waits: u64,
+}
+
+/// Reads the account of the children.
+#[must_use]
+pub fn child_usage() -> ChildUsage {
+    let usage = usage_of(libc::RUSAGE_CHILDREN);
+    ChildUsage { cpu: cpu_time(&usage), waits: u64::try_from(usage.ru_nvcsw).unwrap_or(0) }
+}
+
 /// Processor time of the calling thread since it began, by mode.
 #[must_use]
 pub fn thread_cpu_usage() -> CpuTime {
@@ -74,13 +90,20 @@ fn parse_run_delay(text: &str) -> Option<Duration> {
 }
 
 fn cpu_time_of(who: libc::c_int) -> CpuTime {
+    cpu_time(&usage_of(who))
+}
+
+fn cpu_time(usage: &libc::rusage) -> CpuTime {
+    CpuTime { user: from_timeval(usage.ru_utime), system: from_timeval(usage.ru_stime) }
+}
+
+fn usage_of(who: libc::c_int) -> libc::rusage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: `usage` is ours alone, and zero is a value of it as it is integers. The call cannot fail for these two.
-    let usage = unsafe {
+    // SAFETY: `usage` is ours alone, and zero is a value of it as it is integers. The call cannot fail for these three.
+    unsafe {
         libc::getrusage(who, usage.as_mut_ptr());
         usage.assume_init()
-    };
-    CpuTime { user: from_timeval(usage.ru_utime), system: from_timeval(usage.ru_stime) }
+    }
 }
 
 /// Sleeps until `deadline`; returns at once when it has passed. Signals do not cut the sleep short.
@@ -175,6 +198,15 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn children_count_once_they_are_waited_for() {
+        let before = child_usage();
+        let loops = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.01";
+        std::process::Command::new("sh").args(["-c", loops]).status().expect("every machine has sh");
+        let after = child_usage();
+        assert!(after.cpu.total() > before.cpu.total() && after.waits > before.waits, "{before:?}, {after:?}");
+    }
 
     #[test]
     fn a_run_delay_is_known_where_the_kernel_counts() {

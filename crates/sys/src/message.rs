@@ -110,6 +110,8 @@ pub(crate) struct ReceiveBatch {
     size: usize,
     control: Box<[BatchControl]>,
     messages: Box<[libc::mmsghdr]>,
+    /// Number of messages that the last call filled.
+    filled: usize,
     /// Pointed to by the messages, as the control buffers and the buffer are.
     _vectors: Box<[libc::iovec]>,
 }
@@ -132,12 +134,12 @@ impl ReceiveBatch {
             message
         };
         let messages = vectors.iter_mut().zip(&mut control).map(message).collect();
-        Ok(Self { buffer, size, control, messages, _vectors: vectors })
+        Ok(Self { buffer, size, control, messages, filled: count, _vectors: vectors })
     }
 
     /// Receives as many messages as there is space for; returns their number.
     pub(crate) fn receive(&mut self, socket: &impl AsFd, flags: libc::c_int) -> io::Result<usize> {
-        for message in &mut self.messages {
+        for message in self.messages.iter_mut().take(self.filled) {
             message.msg_hdr.msg_controllen = BATCH_CONTROL as _;
         }
         let count = libc::c_uint::try_from(self.messages.len()).unwrap_or(0);
@@ -146,7 +148,8 @@ impl ReceiveBatch {
         // none.
         let received =
             retry(|| check(unsafe { libc::recvmmsg(descriptor, messages, count, flags as _, ptr::null_mut()) }))?;
-        Ok(usize::try_from(received).unwrap_or(0))
+        self.filled = usize::try_from(received).unwrap_or(0);
+        Ok(self.filled)
     }
 
     /// A received message: its length, which may exceed the space, its bytes, its control messages.

@@ -1,6 +1,6 @@
 //! JSON documents on the control connection: a 32-bit big-endian length, then the bytes (iperf3 `JSON_write`).
 
-use linerate_units::ByteCount;
+use linerate_units::{ByteCount, StreamCount};
 
 /// Bytes of the length field before a document.
 pub const HEADER_LENGTH: usize = 4;
@@ -8,9 +8,15 @@ pub const HEADER_LENGTH: usize = 4;
 /// Largest parameters document that a server accepts: iperf3's limit since 3.18 (`MAX_PARAMS_JSON_STRING`).
 pub const PARAMETERS_LIMIT: ByteCount = ByteCount::from_kibibytes(8);
 
-/// Largest results document that a server accepts. 256 streams (128 in each direction) of some 300 bytes each are 75
-/// KiB.
-pub const CLIENT_RESULTS_LIMIT: ByteCount = ByteCount::from_kibibytes(256);
+/// Largest results document that a server accepts, without its streams, and for each of these, which take some 300 bytes.
+const RESULTS_LIMIT: ByteCount = ByteCount::from_kibibytes(8);
+const STREAM_RESULTS_LIMIT: ByteCount = ByteCount::from_kibibytes(1);
+
+/// Largest results document that a server accepts for a test of `streams`.
+#[must_use]
+pub fn client_results_limit(streams: StreamCount) -> ByteCount {
+    RESULTS_LIMIT + STREAM_RESULTS_LIMIT * streams.get()
+}
 
 /// Largest results document that a client accepts: it may hold the server's whole output. A day of reports each second
 /// from one stream is 7 MiB of text.

@@ -26,7 +26,7 @@ pub enum ServerEvent<'a> {
         /// The server's hello.
         hello: Option<ServerHello>,
     },
-    /// Refuse the client: busy. Nothing follows.
+    /// Refuse the client, or its parameters: busy. Nothing follows.
     Refuse,
     /// Accept the parameters, in the client's turn: it opens its streams.
     Accept,
@@ -65,7 +65,7 @@ pub enum ServerAction {
     ResultsWanted,
     /// The conversation is complete. Nothing follows.
     Finished,
-    /// The client received a signal. Nothing follows.
+    /// The client received a signal, or gave up. Nothing follows.
     ClientTerminated,
     /// The conversation ended early; an error message was sent before, where it can reach the client. Nothing follows.
     Failed(ControlFailure),
@@ -129,7 +129,12 @@ pub struct ServerMachine {
     streams: StreamCount,
     understands_extension: bool,
     speaks_extension: bool,
+    /// Number of bytes that had no meaning, and were ignored as iperf3 does.
+    ignored: u32,
 }
+
+/// Most bytes without meaning: reading them would cost more than sending them.
+const MAX_IGNORED: u32 = 1024;
 
 impl ServerMachine {
     /// Begins a conversation with a client that has sent its cookie.
@@ -144,6 +149,7 @@ impl ServerMachine {
             streams: StreamCount::ZERO,
             understands_extension: cookie.extension_version() == Some(ExtensionVersion::Tests),
             speaks_extension: false,
+            ignored: 0,
         }
     }
 
@@ -255,7 +261,7 @@ impl ServerMachine {
     }
 
     fn refuse(&mut self) {
-        if matches!(self.phase, ServerPhase::Admission) {
+        if matches!(self.phase, ServerPhase::Admission | ServerPhase::Decision) {
             self.send(vec![ControlState::AccessDenied.byte()]);
             self.end(None);
         }
@@ -285,7 +291,7 @@ impl ServerMachine {
     fn ask_for_results(&mut self, now: MonotonicTime) {
         if matches!(self.phase, ServerPhase::Stopping) {
             self.send(vec![ControlState::ExchangeResults.byte()]);
-            let decoder = JsonFrameDecoder::new(frame::CLIENT_RESULTS_LIMIT);
+            let decoder = JsonFrameDecoder::new(frame::client_results_limit(self.streams));
             self.enter(ServerPhase::PeerResults(decoder), Some(WaitTimer::message(now, &self.deadlines)));
         }
     }
@@ -325,12 +331,11 @@ impl ServerMachine {
             timer.progress(now);
         }
         while !bytes.is_empty() && !self.is_over() {
-            // In place of a document, 0C would begin a length above every limit: a client may be interrupted at any
-            // time.
-            let in_document = self
-                .phase
-                .decoder()
-                .is_some_and(|decoder| !decoder.is_empty() || bytes[0] != ControlState::ClientTerminate.byte());
+            // In place of a document, these bytes would begin a length above every limit: a client may be interrupted at
+            // any time.
+            let ends = [ControlState::ClientTerminate, ControlState::IperfDone].map(ControlState::byte);
+            let in_document =
+                self.phase.decoder().is_some_and(|decoder| !decoder.is_empty() || !ends.contains(&bytes[0]));
             let step = if in_document { self.receive_document(&mut bytes) } else { self.receive_state(&mut bytes) };
             if let Err(failure) = step {
                 self.fail(failure);
@@ -371,14 +376,17 @@ impl ServerMachine {
         let byte = bytes[0];
         *bytes = &bytes[1..];
         match (&self.phase, ControlState::from_byte(byte)) {
-            (_, Some(ControlState::ClientTerminate)) => self.end(Some(ServerAction::ClientTerminated)),
             // iperf3's server ignores it.
-            (_, Some(ControlState::TestStart)) => {}
+            (_, Some(ControlState::TestStart)) if self.ignored < MAX_IGNORED => self.ignored += 1,
             (ServerPhase::TestEnd, Some(ControlState::TestEnd)) => {
                 self.enter(ServerPhase::Stopping, None);
                 self.outputs.push_back(ServerAction::EndRequested);
             }
             (ServerPhase::Done, Some(ControlState::IperfDone)) => self.end(Some(ServerAction::Finished)),
+            // A client of iperf3 that fails, for instance to open its streams, sends it at any time.
+            (_, Some(ControlState::ClientTerminate | ControlState::IperfDone)) => {
+                self.end(Some(ServerAction::ClientTerminated));
+            }
             _ => {
                 let waiting_for = self.phase.awaited();
                 return Err(ControlFailure::Protocol(ProtocolError::UnexpectedByte { byte, waiting_for }));

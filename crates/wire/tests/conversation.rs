@@ -419,7 +419,10 @@ fn inputs_out_of_place_change_nothing() {
             (ServerStep::Stopping, server::ServerEvent::StreamsStopped),
             (ServerStep::OwnResults, server::ServerEvent::Results(results(SERVER_RESULTS))),
         ];
-        for (_, input) in out_of_place.into_iter().filter(|(place, _)| *place != step) {
+        // A test for which there is no memory is refused when its parameters are known.
+        let is_in_place =
+            |input: &server::ServerEvent| step == ServerStep::Decision && matches!(input, server::ServerEvent::Refuse);
+        for (_, input) in out_of_place.into_iter().filter(|(place, input)| *place != step && !is_in_place(input)) {
             assert_eq!(server.give(input), [], "{step:?}");
         }
         let end = server::ServerEvent::Extension(ExtensionMessage::End(End::default()));

@@ -75,11 +75,11 @@ fn every_byte_at_every_step_of_a_server() {
             let mut server = Server::reach(step);
             let outputs = server.receive(&[byte]);
             match (step, byte) {
-                (_, 0x0C) => assert_eq!(outputs, [server::ServerAction::ClientTerminated], "{step:?}"),
+                (ServerStep::Done, 0x10) => assert_eq!(outputs, [server::ServerAction::Finished]),
+                (_, 0x0C | 0x10) => assert_eq!(outputs, [server::ServerAction::ClientTerminated], "{step:?}"),
                 (ServerStep::Parameters | ServerStep::PeerResults, _) => assert_eq!(outputs, []),
                 (_, 0x01) => assert_eq!(outputs, [], "{step:?}: iperf3 ignores it"),
                 (ServerStep::TestEnd, 0x04) => assert_eq!(outputs, [server::ServerAction::EndRequested]),
-                (ServerStep::Done, 0x10) => assert_eq!(outputs, [server::ServerAction::Finished]),
                 _ => {
                     let failure = server_failure(&outputs).expect("not a byte to send here");
                     assert_eq!(failure.code(), ErrorCode::UNKNOWN_MESSAGE, "{step:?}, {byte:#04x}: {failure}");
@@ -87,6 +87,14 @@ fn every_byte_at_every_step_of_a_server() {
             }
         }
     }
+}
+
+#[test]
+fn bytes_without_meaning_are_ignored_only_so_often() {
+    let mut server = Server::reach(ServerStep::TestEnd);
+    assert_eq!(server.receive(&[1; 1024]), [], "iperf3 ignores them");
+    let outputs = server.receive(&[1]);
+    assert_eq!(server_failure(&outputs).map(ControlFailure::code), Some(ErrorCode::UNKNOWN_MESSAGE));
 }
 
 #[test]

@@ -180,6 +180,7 @@ pub(super) const CASES: &[Case] = &[
     client("--json-stream"),
     client("--json-stream -R"),
     client("--json-stream --get-server-output"),
+    client("--json-stream --json-stream-full-output"),
     client("-T title"),
     client("--extra-data more"),
     client("--get-server-output"),
@@ -264,7 +265,10 @@ pub(super) const CASES: &[Case] = &[
     // Authentication.
     authenticated("rossi", ""),
     authenticated("rossi", "-u"),
+    authenticated("rossi", "--use-pkcs1-padding"),
     authenticated("wrong", ""),
+    Case { client: "", server: "--time-skew-threshold 5", password: Some("rossi") },
+    Case { client: "", server: "--use-pkcs1-padding", password: Some("rossi") },
 ];
 
 #[cfg(test)]

@@ -92,9 +92,20 @@ impl Cell<'_> {
         let result = self.run_client(port);
         drop(server);
         match result {
-            Ok((status, stdout, stderr)) => Observation::of(self.case, status, &stdout, &stderr),
+            Ok((status, stdout, stderr)) => {
+                Observation::of(self.case, status, &self.without_paths(&stdout), &self.without_paths(&stderr))
+            }
             Err(cause) => failed(format!("{cause:#}")),
         }
+    }
+
+    /// Output without the paths of this machine: some programs call themselves by theirs.
+    fn without_paths(&self, output: &str) -> String {
+        let programs = [self.client, self.server].map(|program| program.display().to_string());
+        let named = programs.iter().filter(|path| path.contains('/')).fold(output.to_owned(), |text, path| {
+            text.replace(path.as_str(), path.rsplit('/').next().unwrap_or_default())
+        });
+        named.replace(&self.files.directory.display().to_string(), "{directory}")
     }
 
     fn start_server(&self, port: u16) -> Result<StoppedOnDrop> {

@@ -48,7 +48,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    ("xtask", &["analysis", "documents", "lab", "model", "rules", "shape", "units"]),
+    ("xtask", &["analysis", "documents", "lab", "model", "rules", "shape", "sys", "units"]),
 ];
 
 fn check(repository: &Repository) -> Vec<InvariantViolation> {

@@ -1,28 +1,38 @@
-//! docs/threat-model.md names tests that exist.
+//! docs/threat-model.md, docs/compatibility.md and docs/rollback.md name tests that exist.
 
 use std::collections::BTreeSet;
 
 use super::{Invariant, InvariantViolation};
 use crate::repository::Repository;
 
-pub(super) const INVARIANT: Invariant =
-    Invariant { name: "threat-model", statement: "each line of docs/threat-model.md names tests that exist", check };
+pub(super) const INVARIANT: Invariant = Invariant {
+    name: "threat-model",
+    statement: "each row of a table with a column `Test` names tests that exist",
+    check,
+};
 
-const PAGE: &str = "docs/threat-model.md";
+const PAGES: [&str; 3] = ["docs/threat-model.md", "docs/compatibility.md", "docs/rollback.md"];
 
 fn check(repository: &Repository) -> Vec<InvariantViolation> {
-    let Some(page) = repository.text(PAGE) else {
-        return vec![InvariantViolation::new(PAGE, 1, "is missing")];
-    };
     let functions: BTreeSet<&str> = repository.rust_files().flat_map(|(path, _)| functions(repository, path)).collect();
+    PAGES.into_iter().flat_map(|page| check_page(repository, page, &functions)).collect()
+}
+
+fn check_page(repository: &Repository, page: &'static str, functions: &BTreeSet<&str>) -> Vec<InvariantViolation> {
+    let Some(text) = repository.text(page) else {
+        return vec![InvariantViolation::new(page, 1, "is missing")];
+    };
     let mut violations = Vec::new();
-    for (index, line) in page.lines().enumerate() {
-        let Some(tests) = tests_of(line) else { continue };
+    let mut names_tests = false;
+    for (index, line) in text.lines().enumerate() {
+        let last = last_cell(line);
+        names_tests = last == Some("Test") || (names_tests && last.is_some());
+        let Some(tests) = last.filter(|_| names_tests).and_then(tests_of) else { continue };
         if tests.is_empty() {
-            violations.push(InvariantViolation::new(PAGE, index + 1, "names no test"));
+            violations.push(InvariantViolation::new(page, index + 1, "names no test"));
         }
         let missing = tests.into_iter().filter(|test| !functions.contains(test));
-        let reports = missing.map(|test| InvariantViolation::new(PAGE, index + 1, format!("`{test}` is no test")));
+        let reports = missing.map(|test| InvariantViolation::new(page, index + 1, format!("`{test}` is no test")));
         violations.extend(reports);
     }
     violations
@@ -34,10 +44,13 @@ fn functions<'a>(repository: &'a Repository, path: &str) -> impl Iterator<Item =
     text.lines().filter_map(|line| line.trim_start().strip_prefix("fn ")?.split(['(', '<']).next())
 }
 
-/// Tests that the last cell of a table's row names; `None` for other lines.
-fn tests_of(line: &str) -> Option<Vec<&str>> {
-    let cells: Vec<&str> = line.strip_prefix('|')?.strip_suffix('|')?.split('|').collect();
-    let last = cells.last()?.trim();
+/// Last cell of a table's row; `None` for other lines.
+fn last_cell(line: &str) -> Option<&str> {
+    line.strip_prefix('|')?.strip_suffix('|')?.split('|').next_back().map(str::trim)
+}
+
+/// Tests that a cell names; `None` for those of the head.
+fn tests_of(last: &str) -> Option<Vec<&str>> {
     if last == "Test" || last.starts_with("---") {
         return None;
     }
@@ -51,7 +64,9 @@ mod tests {
 
     fn messages(page: &str) -> Vec<(usize, String)> {
         let code = "#[test]\nfn strangers_wait() {}\n";
-        let repository = Repository::from_files(&[(PAGE, page), ("crates/engine/src/tests.rs", code)]);
+        let other = "| a | b |\n|---|---|\n| no | tests |\n";
+        let code = ("crates/engine/src/tests.rs", code);
+        let repository = Repository::from_files(&[(PAGES[0], page), (PAGES[1], other), (PAGES[2], other), code]);
         check(&repository).into_iter().map(|violation| (violation.line, violation.to_string())).collect()
     }
 

@@ -3,12 +3,12 @@
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use linerate_engine::Error;
 use linerate_engine::server::{DEFAULT_MAX_SESSIONS, Server, ServerObserver, ServerOptions, SessionObserver};
 use linerate_model::event::TestEvent;
-use linerate_model::report::ServerOutput;
+use linerate_model::report::{ServerOutput, TestTermination};
 use linerate_report::iperf3_json::{Iperf3Document, Iperf3EventStream};
 use linerate_report::iperf3_text::{Iperf3Renderer, TextOptions};
 use linerate_sys::signals::InterruptSignals;
@@ -23,12 +23,14 @@ use super::client::{bind_address, keepalive, prepare, rendered};
 use super::output::Iperf3Output;
 use super::{FAILURE, version};
 use crate::firewall::FirewallGuard;
-use crate::retained_output::RetainedOutput;
+use crate::retained_output::{RetainedMemory, RetainedOutput};
 
 /// Runs a server until a signal arrives, or with `-1` until one test is over.
 pub(super) fn run(arguments: &ServerArguments) -> ExitCode {
     // Each session has its own threads; an arena per thread would keep its memory for ever.
     process::limit_malloc_arenas();
+    // Without a higher limit of open files, the server only has fewer sessions.
+    let _ = process::raise_open_file_limit();
     let server = match server_options(arguments).and_then(Server::bind) {
         Ok(server) => server,
         Err(error) => return refuse(&arguments.common, &error),
@@ -58,8 +60,6 @@ pub(super) fn run(arguments: &ServerArguments) -> ExitCode {
 fn serve(arguments: &ServerArguments, server: Server, output: &Iperf3Output) -> Result<ExitCode, Error> {
     let failed = |cause: linerate_sys::Error| Error::system(ErrorCode::INIT_TEST, &cause);
     let stop = InterruptSignals::install().map_err(failed)?;
-    // Without a higher limit of open files, the server only has fewer sessions.
-    let _ = process::raise_open_file_limit();
     let port = Port::new(server.address().port()).unwrap_or(arguments.common.port);
     let firewall =
         FirewallGuard::open_if(arguments.open_firewall, port, |text| output.message(text)).map_err(failed)?;
@@ -74,8 +74,8 @@ fn serve(arguments: &ServerArguments, server: Server, output: &Iperf3Output) -> 
     firewall.close(|text| output.message(text));
     result?;
     if let Some(signal) = stop.pending() {
-        let text = format!("iperf3: interrupt - the server has terminated by signal {}", signal.describe());
-        output.message(&text);
+        let text = format!("interrupt - the server has terminated by signal {}", signal.describe());
+        observer.interrupted(&text);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -147,6 +147,8 @@ struct Iperf3ServerObserver {
     text: TextOptions,
     /// Number of sessions with output.
     active: Arc<AtomicU64>,
+    /// True when a session's document states the signal.
+    reported_signal: Arc<AtomicBool>,
 }
 
 impl Iperf3ServerObserver {
@@ -165,6 +167,18 @@ impl Iperf3ServerObserver {
             debug: common.debug.is_some() && common.json.is_none(),
             text,
             active: Arc::default(),
+            reported_signal: Arc::default(),
+        }
+    }
+
+    /// Reports the signal that ended the server; with `-J` in a document, even if there was no session.
+    fn interrupted(&self, text: &str) {
+        let mut form = self.session_renderer();
+        if let SessionRenderer::Text(_) = form {
+            self.output.message(&format!("iperf3: {text}"));
+        } else if !self.reported_signal.load(Ordering::Relaxed) {
+            form.error(text);
+            form.finish(&self.output);
         }
     }
 
@@ -200,8 +214,10 @@ impl ServerObserver for Iperf3ServerObserver {
             debug: self.debug,
             output: self.output.clone(),
             active: Arc::clone(&self.active),
+            reported_signal: Arc::clone(&self.reported_signal),
             form: self.session_renderer(),
             shown: RetainedOutput::default(),
+            intervals: RetainedMemory::default(),
             keep: true,
         })
     }
@@ -218,14 +234,37 @@ enum SessionRenderer {
     Stream(Box<Iperf3EventStream>),
 }
 
+impl SessionRenderer {
+    /// Sets the error of a document.
+    fn error(&mut self, text: &str) {
+        match self {
+            Self::Text(_) => {}
+            Self::Document(document) => document.error(text),
+            Self::Stream(stream) => stream.error(text),
+        }
+    }
+
+    /// Prints a document, or the end of one.
+    fn finish(&self, output: &Iperf3Output) {
+        match self {
+            Self::Text(_) => {}
+            Self::Document(document) => output.raw(&Iperf3Document::clone(document).finish()),
+            Self::Stream(stream) => output.raw(&rendered(|out| Iperf3EventStream::clone(stream).finish(out))),
+        }
+    }
+}
+
 struct Iperf3ServerSession {
     number: u64,
     debug: bool,
     output: Iperf3Output,
     active: Arc<AtomicU64>,
+    reported_signal: Arc<AtomicBool>,
     form: SessionRenderer,
     /// Retained output, for a client that requests it.
     shown: RetainedOutput,
+    /// Memory of the intervals in a document.
+    intervals: RetainedMemory,
     keep: bool,
 }
 
@@ -255,16 +294,31 @@ impl SessionObserver for Iperf3ServerSession {
             }
             _ => {}
         }
-        if let TestEvent::Started(start) = event {
-            self.keep = start.parameters.get_server_output;
+        match event {
+            TestEvent::Started(start) => self.keep = start.parameters.get_server_output,
+            TestEvent::Finished(report) if matches!(report.termination, TestTermination::Interrupted { .. }) => {
+                self.reported_signal.store(true, Ordering::Relaxed);
+            }
+            _ => {}
         }
         match &mut self.form {
             SessionRenderer::Text(renderer) => {
                 let text = rendered(|out| renderer.event(event, out));
                 self.show(&text);
             }
-            SessionRenderer::Document(document) => document.event(event),
-            SessionRenderer::Stream(stream) => self.output.raw(&rendered(|out| stream.event(event, out))),
+            SessionRenderer::Document(document) => match event {
+                TestEvent::Interval(interval) if !self.intervals.admits(interval) => document.leave_interval_out(),
+                _ => document.event(event),
+            },
+            SessionRenderer::Stream(stream) => {
+                let text = match event {
+                    TestEvent::Interval(interval) if !self.intervals.admits(interval) => {
+                        rendered(|out| stream.interval_without_retention(interval, out))
+                    }
+                    _ => rendered(|out| stream.event(event, out)),
+                };
+                self.output.raw(&text);
+            }
         }
     }
 
@@ -277,26 +331,26 @@ impl SessionObserver for Iperf3ServerSession {
     }
 
     fn failed(&mut self, error: &Error) {
-        match &mut self.form {
-            SessionRenderer::Document(document) => document.error(&error.to_string()),
-            SessionRenderer::Stream(stream) => stream.error(&error.to_string()),
-            SessionRenderer::Text(_) if error.code() == ErrorCode::CLIENT_TERMINATED => {
-                self.output.message(&format!("{}iperf3: {error}", self.line_mark()));
-            }
-            SessionRenderer::Text(_) => self.output.message(&format!("{}iperf3: error - {error}", self.line_mark())),
+        let text = error_text(error);
+        if let SessionRenderer::Text(_) = self.form {
+            self.output.message(&format!("{}iperf3: {text}", self.line_mark()));
         }
+        self.form.error(&text);
+    }
+}
+
+/// Text of a session's error as iperf3's server writes it, also into its document.
+fn error_text(error: &Error) -> String {
+    match error.code() {
+        ErrorCode::CLIENT_TERMINATED => error.to_string(),
+        ErrorCode::CONTROL_CLOSED => "the client has unexpectedly closed the connection".to_owned(),
+        _ => format!("error - {error}"),
     }
 }
 
 impl Drop for Iperf3ServerSession {
     fn drop(&mut self) {
         self.active.fetch_sub(1, Ordering::Relaxed);
-        match &self.form {
-            SessionRenderer::Text(_) => {}
-            SessionRenderer::Document(document) => self.output.raw(&Iperf3Document::clone(document).finish()),
-            SessionRenderer::Stream(stream) => {
-                self.output.raw(&rendered(|out| Iperf3EventStream::clone(stream).finish(out)));
-            }
-        }
+        self.form.finish(&self.output);
     }
 }

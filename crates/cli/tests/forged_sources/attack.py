@@ -1,6 +1,6 @@
 """Asks a server for data with datagrams whose source address is another host's.
 
-Arguments: service (probe, reverse or stamp), address of the server, address of the victim, which this host has, too.
+Arguments: service (probe, reverse, forward, idle or stamp), address of the server, address of the victim, which this host has, too.
 Prints what was sent with the victim's address as JSON: packets and bytes with their IP and Ethernet headers.
 """
 
@@ -74,19 +74,38 @@ def probe():
         time.sleep(0.05)
 
 
-def reverse():
-    """Asks for a UDP test in reverse, and requests its stream with the victim's address."""
+def request_streams(**direction):
+    """Asks for a UDP test, and requests its streams with the victim's address, in each form of a request."""
     stream = control(b"f" * 36)
     assert exactly(stream, 1) == b"\x09"
-    parameters = {"udp": True, "omit": 0, "time": 10, "num": 0, "blockcount": 0, "parallel": 1, "reverse": True}
-    document = json.dumps({**parameters, "len": 1448, "bandwidth": 10**9, "client_version": "3.12"}).encode()
+    parameters = {"udp": True, "omit": 0, "time": 10, "num": 0, "blockcount": 0, "parallel": 128, **direction}
+    document = json.dumps({**parameters, "len": 1448, "bandwidth": 10**6, "client_version": "3.12"}).encode()
     stream.sendall(struct.pack("!I", len(document)) + document)
     assert exactly(stream, 1) == b"\x0a"
+    repeated = struct.pack("!III", int(time.monotonic()), 0, 0).ljust(1448, b"\0")
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
-        for request in (struct.pack("<I", 0x36373839), struct.pack("<I", 123456789)):
+        for request in (struct.pack("<I", 0x36373839), struct.pack("<I", 123456789), repeated, b""):
             forge(request, PORT)
         time.sleep(0.05)
+
+
+def reverse():
+    """Asks for a test in which the server sends."""
+    request_streams(reverse=True)
+
+
+def forward():
+    """Asks for a test in which the server receives: it answers the request of each stream."""
+    request_streams()
+
+
+def idle():
+    """Sends requests while no session expects any: the server's host answers for a closed port."""
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        forge(struct.pack("<I", 0x36373839), PORT)
+        time.sleep(0.01)
 
 
 def stamp():
@@ -96,5 +115,5 @@ def stamp():
         forge(bytes(14), STAMP_PORT)
 
 
-{"probe": probe, "reverse": reverse, "stamp": stamp}[service]()
+{"probe": probe, "reverse": reverse, "forward": forward, "idle": idle, "stamp": stamp}[service]()
 print(json.dumps(sent))

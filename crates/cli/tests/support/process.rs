@@ -191,6 +191,17 @@ impl FinishedChild {
         result(self.document())
     }
 
+    /// Parses the documents on stdout, one after another.
+    ///
+    /// # Panics
+    ///
+    /// Panics if one is not valid.
+    #[track_caller]
+    pub fn documents(&self) -> Vec<Value> {
+        let documents = serde_json::Deserializer::from_str(&self.stdout).into_iter::<Value>();
+        documents.collect::<Result<_, _>>().unwrap_or_else(|cause| panic!("not JSON ({cause}): {self:#?}"))
+    }
+
     /// Parses the whole document on stdout.
     ///
     /// # Panics

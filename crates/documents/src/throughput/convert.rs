@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{diagnose, nanoseconds};
 use linerate_model::diagnosis;
+use linerate_model::event::TestStart;
 use linerate_model::limit::LimitShares;
 use linerate_model::report::StreamReport;
 use linerate_model::sample::IntervalReport;
@@ -52,6 +53,7 @@ impl From<&ThroughputRun> for ThroughputTest {
             loaded_rtt: run.loaded_rtt().map(Into::into),
             client_cpu_percent: report.local_cpu.map(|cpu| cpu.total.percent()),
             server_cpu_percent: report.remote_cpu.map(|cpu| cpu.total.percent()),
+            receive_method: run.start.as_ref().and_then(TestStart::receive_method),
             sender_congestion_control: sender,
             receiver_congestion_control: receiver,
             limit: run.limits().map(Into::into),

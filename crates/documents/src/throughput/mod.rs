@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::diagnose;
 use linerate_model::limit::{LimitShares, TransferLimit};
+use linerate_model::parameters::ReceiveMethod;
 use linerate_model::stream::StreamRole;
 use linerate_model::tcp_info::TcpInfo;
 
@@ -77,6 +78,10 @@ pub struct ThroughputTest {
     pub client_cpu_percent: Option<f64>,
     /// Processor time of the server's process over wall time.
     pub server_cpu_percent: Option<f64>,
+    /// Method by which the receiver takes the payload: where it discards it, the processor times contain no copy, which
+    /// an application needs; `null` where the receiver is an iperf3 server.
+    #[serde(default)]
+    pub receive_method: Option<ReceiveMethod>,
     /// Congestion control of the sender.
     pub sender_congestion_control: Option<String>,
     /// Congestion control of the receiver.

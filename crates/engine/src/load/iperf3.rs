@@ -148,7 +148,7 @@ fn client_options(record: &LoadRecord<'_>, kind: PhaseKind, ramp: Duration) -> C
         end: EndCondition::Time(ramp + options.load_time + INTERVAL),
         parallel: options.connections,
         congestion: options.congestion_control.clone(),
-        ..TestParameters::default()
+        ..TestParameters::discarding()
     };
     ClientOptions::new(target, parameters, Some(INTERVAL))
 }

@@ -79,7 +79,7 @@ fn capacities(
             direction: test_direction(direction),
             end: EndCondition::Time(TIME),
             parallel: TEST_STREAMS,
-            ..TestParameters::default()
+            ..TestParameters::discarding()
         };
         match run(record, parameters, handshakes)? {
             Ok(report) => {

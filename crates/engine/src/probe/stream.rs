@@ -15,7 +15,7 @@ use linerate_wire::stamp::{SenderPacket, SessionIdentifier, StampTimestamp, Time
 use super::datagrams::DatagramSocket;
 use super::error::{ProbeError, Result};
 use super::lock;
-use crate::pace::{PacingOptions, SendPermission, StreamPacer};
+use crate::pace::{PacingOptions, SendPermission, StreamPacer, TIMER_GRAIN};
 use crate::resources::{FLOW_MEMORY, MemoryLease, ResourceAccount};
 use crate::server_rate::RateAccount;
 
@@ -103,7 +103,7 @@ impl SendingThread {
         allowance: &Arc<StreamAllowance>,
         ended: Option<Arc<Waker>>,
     ) -> Result<Self> {
-        let memory = allowance.account.lease(FLOW_MEMORY)?;
+        let memory = allowance.account.lease_flows(FLOW_MEMORY, 1)?;
         let rate = allowance.held(order.rate);
         let shared = Arc::new(SendingState {
             allowance: Arc::clone(allowance),
@@ -220,7 +220,8 @@ impl PacketSchedule {
                 // Each packet of a stream with a count matters by itself; a stream with a duration is a load.
                 let loads = order.limit.count.is_none();
                 let burst = if loads { group(rate.time_to_send(order.size)?) } else { None };
-                Self::Periodic(StreamPacer::new(PacingOptions { rate, block: order.size, burst }, start)?)
+                let pacing = PacingOptions { rate, block: order.size, burst, timer: TIMER_GRAIN, keeps_rate: false };
+                Self::Periodic(StreamPacer::new(pacing, start)?)
             }
             PacketSpacing::Poisson { seed } => {
                 Self::Poisson(PoissonProcess::new(seed, rate.time_to_send(order.size)?, start))
@@ -249,10 +250,9 @@ impl PacketSchedule {
 fn group(distance: Duration) -> Option<PacketCount> {
     const MOST: u128 = 8;
     const LONGEST: Duration = Duration::from_micros(500);
-    const GRAIN: Duration = Duration::from_micros(100);
     let count = (LONGEST.as_nanos() / distance.as_nanos().max(1)).min(MOST);
     let takes = distance.as_nanos() * count;
-    (count > 1 && takes > GRAIN.as_nanos()).then(|| PacketCount::new(u64::try_from(count).unwrap_or(1)))
+    (count > 1 && takes > TIMER_GRAIN.as_nanos()).then(|| PacketCount::new(u64::try_from(count).unwrap_or(1)))
 }
 
 /// A Poisson process (RFC 2330 §11.1.1): the intervals are exponentially distributed.
@@ -467,7 +467,7 @@ mod tests {
 
     #[test]
     fn an_allowance_ends() {
-        let server = ServerResources::limited(ByteCount::ZERO, Some(BitRate::from_bits_per_second(1e6)));
+        let server = ServerResources::limited(ByteCount::ZERO, 0, Some(BitRate::from_bits_per_second(1e6)));
         let account = server.account(std::net::Ipv4Addr::LOCALHOST.into());
         let allowance = StreamAllowance::new(ByteCount::new(100), account);
         assert!(allowance.take(60) && !allowance.take(60) && allowance.take(40) && !allowance.take(1));

@@ -116,7 +116,7 @@ fn options(record: &Rfc6349Record<'_>, kind: TransferKind) -> ClientOptions {
         parallel: kind.connections,
         window: kind.window,
         congestion: record.options.congestion_control.clone(),
-        ..TestParameters::default()
+        ..TestParameters::discarding()
     };
     ClientOptions::new(target, parameters, Some(INTERVAL))
 }

@@ -3,15 +3,15 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Weak};
 use std::thread::Scope;
 
 use linerate_sys::poll::{self, PollInterest, PollItem};
 use linerate_sys::signals::InterruptSignals;
 use linerate_sys::{clock, net, process};
 use linerate_units::MonotonicTime;
-use linerate_wire::cookie::{self, Cookie, ExtensionVersion};
+use linerate_wire::cookie::{Cookie, ExtensionVersion};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::state::ControlState;
 
@@ -19,18 +19,26 @@ use super::registry::{SessionInbox, SessionMessage, SessionRegistry, StreamOwner
 use super::session::{self, SessionStart};
 use super::tcp_turns::WindowSteering;
 use super::udp_hub::UdpHub;
+use super::waiting::{
+    ConnectionState, FromPeer, PendingConnection, QueuedClient, gives_way_to, oldest_of_largest_site,
+};
 use super::{Server, ServerObserver, probe_session};
-use crate::control::{ControlConnection, ControlRead};
+use crate::control::ControlConnection;
 use crate::error::{Error, Result};
+use crate::resources::{ClientNetwork, MemoryLease, SessionDisplacer};
 
-/// Most connections that have not yet sent their cookie; a newer one displaces the oldest.
-const MAX_PENDING_CONNECTIONS: usize = 1024;
+/// Most connections that have not yet sent their cookie, and most clients waiting under `--queue`, where the process may
+/// have as many descriptors.
+const MAX_WAITING: u64 = 1024;
+
+/// Descriptors of the server itself: its output, sockets and wakers, and files that it opens for a moment.
+const OWN_DESCRIPTORS: u64 = 24;
 
 /// Time limit of a connection for its 37-byte cookie.
 const COOKIE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Most clients waiting under `--queue`.
-const MAX_QUEUED: usize = 1024;
+/// Time after which a waiting client of another network than those being served displaces a session.
+const MAX_QUEUE_TIME: Duration = Duration::from_secs(60);
 
 /// Most connections accepted in one batch.
 const ACCEPT_BATCH: usize = 256;
@@ -38,13 +46,42 @@ const ACCEPT_BATCH: usize = 256;
 /// Pause of accepting when the process has no file descriptor left.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
+/// Interval of reports of that.
+const EXHAUSTED_REPORT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Bounds of a server's lists, from the number of descriptors that its process may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AcceptorLimits {
+    /// Most connections without a cookie, and most waiting clients.
+    waiting: usize,
+    /// Descriptors that all sessions share.
+    pub(super) session_descriptors: u64,
+}
+
+impl AcceptorLimits {
+    pub(super) fn of(descriptors: u64) -> Self {
+        let waiting = (descriptors / 8).clamp(1, MAX_WAITING);
+        let session_descriptors = descriptors.saturating_sub(2 * waiting + OWN_DESCRIPTORS);
+        Self { waiting: usize::try_from(waiting).unwrap_or(usize::MAX), session_descriptors }
+    }
+}
+
+/// File descriptors of a session with one stream: two sockets, two wakers.
+const FILES_PER_SESSION: u64 = 4;
+
 pub(super) fn run(server: &Server, stop: Option<&InterruptSignals>, observer: &dyn ServerObserver) -> Result<()> {
     let failed = |cause: io::Error| Error::io(ErrorCode::NEW_TEST, &cause);
     let reflector = server.bound_reflector();
     let handle = reflector.map(|reflector| reflector.handle().clone());
     let registry = Arc::new(SessionRegistry::new(handle, Arc::clone(&server.resources)).map_err(failed)?);
+    let displacer: Weak<dyn SessionDisplacer> = Arc::<SessionRegistry>::downgrade(&registry);
+    server.resources.set_displacer(displacer);
     if let Some(Err(note)) = &server.reflector {
         observer.note(note);
+    }
+    let most = if server.options.one_off { 1 } else { server.options.max_sessions.get() as u64 };
+    if let Some(note) = file_limit_note(process::open_file_limit(), most) {
+        observer.note(&note);
     }
     std::thread::scope(|scope| {
         let reflecting =
@@ -62,10 +99,23 @@ pub(super) fn run(server: &Server, stop: Option<&InterruptSignals>, observer: &d
             steering: None,
             next_session: 1,
             announced_idle: 0,
+            looked_at: clock::monotonic_now(),
             last_activity: clock::monotonic_now(),
             paused_until: None,
+            reported_at: None,
         };
         acceptor.serve(stop)
+    })
+}
+
+/// Note for a server whose sessions need more open files than it may have.
+fn file_limit_note(limit: u64, sessions: u64) -> Option<String> {
+    let fitting = limit / FILES_PER_SESSION;
+    (fitting < sessions).then(|| {
+        format!(
+            "about {fitting} of {sessions} sessions fit into the limit of {limit} open files: raise it (LimitNOFILE= of a \
+            systemd unit, or ulimit -n), or lower --max-sessions"
+        )
     })
 }
 
@@ -82,31 +132,12 @@ struct ConnectionAcceptor<'scope, 'env> {
     steering: Option<WindowSteering>,
     next_session: u64,
     announced_idle: u64,
+    /// Time of the last look at the waiting clients.
+    looked_at: MonotonicTime,
     last_activity: MonotonicTime,
     paused_until: Option<MonotonicTime>,
-}
-
-/// A connection whose cookie is not yet complete.
-struct PendingConnection {
-    control: ControlConnection,
-    peer: SocketAddr,
-    cookie: [u8; cookie::LENGTH],
-    read: usize,
-    deadline: MonotonicTime,
-}
-
-/// A client waiting for a session to end.
-struct QueuedClient {
-    control: ControlConnection,
-    peer: SocketAddr,
-    cookie: Cookie,
-}
-
-/// State of a connection after reading from it.
-enum ConnectionState {
-    Unknown,
-    Known(Cookie),
-    Gone,
+    /// Time of the last report that accepting failed.
+    reported_at: Option<MonotonicTime>,
 }
 
 impl ConnectionAcceptor<'_, '_> {
@@ -148,8 +179,9 @@ impl ConnectionAcceptor<'_, '_> {
         turns: Option<MonotonicTime>,
         now: MonotonicTime,
     ) -> Result<()> {
+        self.paused_until = self.paused_until.filter(|until| now < *until);
         let timeout = self.next_deadline(turns).map(|deadline| deadline.since(now));
-        let accepting = self.paused_until.is_none_or(|until| now >= until);
+        let accepting = self.paused_until.is_none();
         let waker = &self.registry.waker;
         let listen_interest = if accepting { PollInterest::READ } else { PollInterest::NONE };
         let (listener, nothing) = (&self.server.listener, &self.registry.waker);
@@ -190,8 +222,10 @@ impl ConnectionAcceptor<'_, '_> {
 
     fn next_deadline(&self, turns: Option<MonotonicTime>) -> Option<MonotonicTime> {
         let idle = self.idle_deadline();
-        let cookie = self.unknown.front().map(|unknown| unknown.deadline);
-        [turns, idle, cookie, self.paused_until, self.udp.next_deadline()].into_iter().flatten().min()
+        let cookie = self.unknown.iter().map(|unknown| unknown.deadline).min();
+        let longest = self.queued.iter().map(|queued| queued.since + MAX_QUEUE_TIME);
+        let queue = longest.filter(|at| *at > self.looked_at).min();
+        [turns, idle, cookie, queue, self.paused_until, self.udp.next_deadline()].into_iter().flatten().min()
     }
 
     fn is_idle(&self) -> bool {
@@ -231,9 +265,13 @@ impl ConnectionAcceptor<'_, '_> {
                 Err(cause) if is_connection_error(&cause) => {}
                 Err(cause) => {
                     // Out of descriptors or memory: connections in the backlog are kept, others must end first.
-                    self.observer.problem(&cause.to_string());
-                    self.unknown.pop_front();
-                    self.paused_until = Some(clock::monotonic_now() + EXHAUSTED_PAUSE);
+                    let now = clock::monotonic_now();
+                    if self.reported_at.is_none_or(|at| now.since(at) >= EXHAUSTED_REPORT_INTERVAL) {
+                        self.observer.problem(&cause.to_string());
+                        self.reported_at = Some(now);
+                    }
+                    self.drop_pending();
+                    self.paused_until = Some(now + EXHAUSTED_PAUSE);
                     return;
                 }
             }
@@ -242,29 +280,37 @@ impl ConnectionAcceptor<'_, '_> {
 
     fn take_connection(&mut self, stream: TcpStream, peer: SocketAddr) {
         let Ok(control) = ControlConnection::new(stream) else { return };
-        if self.unknown.len() >= MAX_PENDING_CONNECTIONS {
-            self.unknown.pop_front();
+        if self.unknown.len() >= self.server.limits.waiting {
+            self.drop_pending();
         }
         let deadline = clock::monotonic_now() + COOKIE_TIMEOUT;
-        let unknown = PendingConnection { control, peer, cookie: [0; cookie::LENGTH], read: 0, deadline };
         // The cookie has nearly always arrived already.
-        self.read_cookie(unknown);
+        self.read_cookie(PendingConnection::new(control, peer, deadline));
+    }
+
+    fn drop_pending(&mut self) {
+        if let Some(position) = oldest_of_largest_site(&self.unknown) {
+            self.unknown.remove(position);
+        }
     }
 
     fn handle_connections(&mut self, ready: &[bool]) {
         let now = clock::monotonic_now();
         let unknown: Vec<PendingConnection> = self.unknown.drain(..).collect();
         let (of_unknown, of_queued) = ready.split_at(unknown.len());
-        for (connection, ready) in unknown.into_iter().zip(of_unknown) {
-            if *ready {
-                self.read_cookie(connection);
-            } else if now < connection.deadline {
-                self.unknown.push_back(connection);
-            }
-        }
         // A waiting client has nothing to send: it has given up, or violates the protocol.
         let mut of_queued = of_queued.iter();
         self.queued.retain(|_| of_queued.next().is_none_or(|ready| !ready));
+        for (connection, ready) in unknown.into_iter().zip(of_unknown) {
+            if now >= connection.deadline {
+                continue;
+            }
+            if *ready {
+                self.read_cookie(connection);
+            } else {
+                self.unknown.push_back(connection);
+            }
+        }
     }
 
     fn read_cookie(&mut self, mut unknown: PendingConnection) {
@@ -289,10 +335,13 @@ impl ConnectionAcceptor<'_, '_> {
     }
 
     fn new_client(&mut self, mut control: ControlConnection, peer: SocketAddr, cookie: Cookie) {
-        if self.has_room() || self.makes_room(peer) {
-            self.start_session(control, peer, cookie);
-        } else if self.server.options.queue && self.queued.len() < MAX_QUEUED {
-            self.queued.push_back(QueuedClient { control, peer, cookie });
+        let client = net::canonical(peer).ip();
+        let descriptors = self.registry.account(client).lease_session();
+        let has_room = self.has_room() && (descriptors.is_ok() || self.registry.sessions() == 0);
+        if has_room || self.makes_room(client) {
+            self.start_session(control, peer, cookie, descriptors.ok());
+        } else if self.server.options.queue && self.has_queue_slot(client) {
+            self.queued.push_back(QueuedClient { control, peer, cookie, since: clock::monotonic_now() });
         } else {
             // A client that does not read the one byte does not need it.
             let _ = control.send(&[ControlState::AccessDenied.byte()]);
@@ -307,25 +356,62 @@ impl ConnectionAcceptor<'_, '_> {
     }
 
     /// Displaces a silent session, one of a network that has more than its share, or an idle one: it must not keep other
-    /// clients away. With `--queue`, such sessions end soon enough.
-    fn makes_room(&self, peer: SocketAddr) -> bool {
-        let client = net::canonical(peer).ip();
+    /// clients away. With `--queue`, one of a network that has more than its share has a while to end.
+    fn makes_room(&self, client: IpAddr) -> bool {
         let now = clock::monotonic_now();
-        !self.server.options.queue
-            && (self.registry.displace_silent(now)
-                || self.registry.displace_for(client)
-                || self.registry.displace_idle(now))
+        self.registry.displace_silent(now)
+            || (!self.server.options.queue && self.registry.displace_for(client))
+            || self.registry.displace_idle(now)
     }
 
+    /// Returns true when one more client may wait. In a full queue, the network with the most gives way.
+    fn has_queue_slot(&mut self, client: IpAddr) -> bool {
+        if self.queued.len() < self.server.limits.waiting {
+            return true;
+        }
+        let Some(position) = gives_way_to(&self.queued, client) else { return false };
+        if let Some(mut refused) = self.queued.remove(position) {
+            let _ = refused.control.send(&[ControlState::AccessDenied.byte()]);
+        }
+        true
+    }
+
+    /// Starts the sessions of waiting clients: first those whose network has the fewest, in the order of their arrival.
     fn admit_queued(&mut self) {
-        while !self.queued.is_empty() && self.has_room() {
-            if let Some(QueuedClient { control, peer, cookie }) = self.queued.pop_front() {
-                self.start_session(control, peer, cookie);
-            }
+        self.looked_at = clock::monotonic_now();
+        while let Some(next) = self.next_queued()
+            && (self.has_room() || self.displaces(next))
+            && let Some(QueuedClient { control, peer, cookie, .. }) = self.queued.remove(next)
+        {
+            let descriptors = self.registry.account(net::canonical(peer).ip()).lease_session().ok();
+            self.start_session(control, peer, cookie, descriptors);
         }
     }
 
-    fn start_session(&mut self, mut control: ControlConnection, peer: SocketAddr, cookie: Cookie) {
+    fn next_queued(&self) -> Option<usize> {
+        if self.queued.is_empty() {
+            return None;
+        }
+        let sessions = self.registry.sessions_by_network();
+        let of = |queued: &QueuedClient| sessions.get(&ClientNetwork::of(queued.client())).copied().unwrap_or(0);
+        self.queued.iter().enumerate().min_by_key(|(position, queued)| (of(queued), *position)).map(|(next, _)| next)
+    }
+
+    /// Displaces a session for a client that has waited for long.
+    fn displaces(&self, next: usize) -> bool {
+        let Some(queued) = self.queued.get(next) else { return false };
+        self.registry.displace_silent(self.looked_at)
+            || self.registry.displace_idle(self.looked_at)
+            || (self.looked_at.since(queued.since) >= MAX_QUEUE_TIME && self.registry.displace_for(queued.client()))
+    }
+
+    fn start_session(
+        &mut self,
+        mut control: ControlConnection,
+        peer: SocketAddr,
+        cookie: Cookie,
+        descriptors: Option<MemoryLease>,
+    ) {
         let number = self.next_session;
         let Ok(inbox) = SessionInbox::new(net::canonical(peer).ip()) else {
             let _ = control.send(&[ControlState::AccessDenied.byte()]);
@@ -333,7 +419,8 @@ impl ConnectionAcceptor<'_, '_> {
         };
         self.next_session += 1;
         self.last_activity = clock::monotonic_now();
-        self.registry.enter(number, Arc::clone(&inbox), net::canonical(peer).ip(), self.last_activity);
+        let client = net::canonical(peer).ip();
+        let account = self.registry.enter(number, Arc::clone(&inbox), client, self.last_activity);
         let start = SessionStart {
             number,
             control,
@@ -343,6 +430,8 @@ impl ConnectionAcceptor<'_, '_> {
             registry: Arc::clone(&self.registry),
             options: Arc::clone(&self.server.options),
             has_windows: self.server.windows.is_some(),
+            account,
+            _descriptors: descriptors,
             observer: self.observer.session(number),
         };
         let registry = Arc::clone(&self.registry);
@@ -354,23 +443,6 @@ impl ConnectionAcceptor<'_, '_> {
         if let Err(cause) = thread.spawn_scoped(self.scope, move || run(start)) {
             self.observer.problem(&format!("starting a thread for client {peer}: {cause}"));
             registry.leave(number, &cookie);
-        }
-    }
-}
-
-impl PendingConnection {
-    fn read(&mut self) -> ConnectionState {
-        match self.control.read(&mut self.cookie[self.read..]) {
-            ControlRead::Closed => ConnectionState::Gone,
-            ControlRead::Nothing => ConnectionState::Unknown,
-            ControlRead::Bytes(count) => {
-                self.read += count;
-                if self.read < cookie::LENGTH {
-                    ConnectionState::Unknown
-                } else {
-                    ConnectionState::Known(Cookie::from_bytes(self.cookie))
-                }
-            }
         }
     }
 }
@@ -388,4 +460,29 @@ fn is_connection_error(cause: &linerate_sys::Error) -> bool {
         cause.kind(),
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_leave_most_descriptors_to_the_sessions() {
+        for (descriptors, waiting, session_descriptors) in
+            [(0, 1, 0), (64, 8, 24), (1024, 128, 744), (20_000, 1024, 17_928), (u64::MAX, 1024, u64::MAX - 2072)]
+        {
+            assert_eq!(
+                AcceptorLimits::of(descriptors),
+                AcceptorLimits { waiting, session_descriptors },
+                "{descriptors}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_limit_below_the_need_of_the_sessions_is_named() {
+        assert_eq!(file_limit_note(20_000, 1000), None);
+        let note = file_limit_note(20_000, 6000).expect("a note");
+        assert!(note.starts_with("about 5000 of 6000 sessions fit into the limit of 20000 open files"), "{note}");
+    }
 }

@@ -18,6 +18,7 @@ mod tcp_turns;
 #[cfg(test)]
 mod tests;
 mod udp_hub;
+mod waiting;
 mod watchdog;
 mod windows;
 
@@ -33,6 +34,7 @@ use linerate_model::parameters::CpuIndex;
 use linerate_model::report::ServerOutput;
 use linerate_sys::net::{self, ListenOptions, PortSharing};
 use linerate_sys::options::KeepaliveSettings;
+use linerate_sys::process;
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::{BitRate, Port};
 use linerate_wire::ControlDeadlines;
@@ -40,6 +42,7 @@ use linerate_wire::authentication::Authenticator;
 use linerate_wire::error::ErrorCode;
 use linerate_wire::parameters::ServerLimits;
 
+use acceptor::AcceptorLimits;
 use reflector::{BoundReflector, ListenParameters};
 use windows::WindowListener;
 
@@ -181,6 +184,7 @@ pub struct Server {
     address: SocketAddr,
     without_ipv6: bool,
     options: Arc<ServerOptions>,
+    limits: AcceptorLimits,
     /// Budget of all sessions.
     pub(crate) resources: Arc<ServerResources>,
     /// The reflector, or the reason why a requested one is missing.
@@ -188,7 +192,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts to listen.
+    /// Starts to listen. The process's limit of open files bounds what the server takes: raise it before.
     ///
     /// # Errors
     ///
@@ -221,13 +225,16 @@ impl Server {
         };
         let reflector = options.stamp.as_ref().map(|stamp| BoundReflector::bind(stamp, &place)).transpose();
         let reflector = reflector.map_err(|cause| failed(&cause))?;
-        let resources = ServerResources::limited(SESSION_MEMORY, options.limits.max_total_rate);
+        let limits = AcceptorLimits::of(process::open_file_limit());
+        let resources =
+            ServerResources::limited(SESSION_MEMORY, limits.session_descriptors, options.limits.max_total_rate);
         Ok(Self {
             listener: listening.listener,
             windows,
             address,
             without_ipv6,
             options: Arc::new(options),
+            limits,
             resources,
             reflector,
         })

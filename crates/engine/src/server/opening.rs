@@ -3,7 +3,7 @@
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 
-use linerate_model::parameters::{TestDirection, TestParameters};
+use linerate_model::parameters::{TestDirection, TestParameters, TestProtocol};
 use linerate_model::stream::{StreamId, StreamRole};
 use linerate_sys::options;
 use linerate_units::ByteCount;
@@ -11,7 +11,25 @@ use linerate_wire::error::ErrorCode;
 
 use crate::client_setup::{describe, setup_error};
 use crate::error::{Error, Result};
-use crate::stream::ConnectedStream;
+use crate::reservoir::SERVER_SAMPLES;
+use crate::resources::STREAM_MEMORY;
+use crate::stream::{ConnectedStream, FIRST_MESSAGES, FIRST_RECEIVE_BUFFER, MESSAGE};
+
+/// Memory that a test needs at its start. Its buffers grow later, as far as there is memory.
+pub(super) fn first_memory(parameters: &TestParameters, reads_file: bool) -> ByteCount {
+    let streams = parameters.total_streams().to_usize();
+    let senders = (0..streams).filter(|index| role_of(parameters, *index) == StreamRole::Sender).count() as u64;
+    let receivers = streams as u64 - senders;
+    let block = parameters.block_size;
+    let samples = ByteCount::from_usize(2 * SERVER_SAMPLES * size_of::<u32>());
+    let (shared, of_sender, of_receiver) = match parameters.protocol {
+        TestProtocol::Tcp if reads_file => (ByteCount::ZERO, block, FIRST_RECEIVE_BUFFER),
+        // The second one may be in memory: a file for `sendfile`.
+        TestProtocol::Tcp => (block * 2 * senders.min(1), ByteCount::ZERO, FIRST_RECEIVE_BUFFER),
+        TestProtocol::Udp => (ByteCount::ZERO, block, MESSAGE * FIRST_MESSAGES as u64),
+    };
+    shared + (STREAM_MEMORY + samples + of_sender) * senders + (STREAM_MEMORY + of_receiver) * receivers
+}
 
 /// Streams accepted so far.
 #[derive(Debug, Default)]
@@ -36,9 +54,8 @@ impl AcceptedStreams {
         if let Some(window) = parameters.window {
             set_window(&stream, window)?;
         }
-        if parameters.no_delay {
-            options::set_no_delay(&stream, true).map_err(failed)?;
-        }
+        // It was a control connection until its cookie was known. Without delay, each write would end in a small segment.
+        options::set_no_delay(&stream, parameters.no_delay).map_err(failed)?;
         if let (Some(rate), StreamRole::Sender) = (parameters.fq_rate, role) {
             options::set_max_pacing_rate(&stream, rate).map_err(failed)?;
         }

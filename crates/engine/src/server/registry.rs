@@ -15,7 +15,7 @@ use linerate_wire::cookie::Cookie;
 use super::gate::{RequestClaim, SessionNumber, UdpOpening, UdpTurns};
 use super::reflector::ReflectorHandle;
 use super::tcp_turns::{TcpOpening, TcpTurns, WindowSteering};
-use crate::resources::{ClientNetwork, ResourceAccount, ServerResources};
+use crate::resources::{ClientNetwork, ResourceAccount, ServerResources, SessionDisplacer};
 
 /// Silence after which a client's session may be displaced: longer than any round trip.
 const MAX_SILENCE: Duration = Duration::from_secs(1);
@@ -123,6 +123,8 @@ pub(super) struct SessionRegistry {
     /// Wakes the acceptor.
     pub(super) waker: Waker,
     running: AtomicU64,
+    /// Streams of all running tests.
+    streams: AtomicU64,
     tests_done: AtomicU64,
     reflector: Option<ReflectorHandle>,
     resources: Arc<ServerResources>,
@@ -143,6 +145,7 @@ struct RegistryState {
 struct SessionEntry {
     inbox: Arc<SessionInbox>,
     network: ClientNetwork,
+    account: ResourceAccount,
     /// Time since which the client owes its parameters; `None` once they have arrived.
     silent_since: Option<MonotonicTime>,
     /// Time of the last activity of a probe session; `None` for a test.
@@ -151,6 +154,8 @@ struct SessionEntry {
     displaced: bool,
     /// Most other tests that ran concurrently with this one; `None` while it runs none.
     overlapping: Option<u64>,
+    /// Streams of its running test.
+    streams: u64,
 }
 
 impl RegistryState {
@@ -162,13 +167,43 @@ impl RegistryState {
         self.leaving += 1;
         true
     }
+
+    /// Session that holds the most memory, of the network that holds the most, if that is more than `own` would with
+    /// `memory` more.
+    fn largest_of_most(&self, own: ClientNetwork, memory: ByteCount) -> Option<SessionNumber> {
+        let mut shares: HashMap<ClientNetwork, (ByteCount, (ByteCount, SessionNumber))> = HashMap::new();
+        for (number, entry) in self.sessions.iter().filter(|(_, entry)| !entry.displaced) {
+            let held = entry.account.held();
+            let (total, largest) = shares.entry(entry.network).or_default();
+            *total += held;
+            *largest = (*largest).max((held, *number));
+        }
+        let own = shares.get(&own).map_or(ByteCount::ZERO, |(total, _)| *total) + memory;
+        shares.into_values().max().filter(|(total, _)| *total > own).map(|(_, (_, number))| number)
+    }
+
+    /// Youngest session of the group of networks that has the most, where the group of `own` has fewer by more than one.
+    fn youngest_of_most(
+        &self,
+        own: ClientNetwork,
+        group: impl Fn(ClientNetwork) -> ClientNetwork,
+    ) -> Option<SessionNumber> {
+        let mut shares: HashMap<ClientNetwork, (usize, SessionNumber)> = HashMap::new();
+        for (number, entry) in self.sessions.iter().filter(|(_, entry)| !entry.displaced) {
+            let (count, youngest) = shares.entry(group(entry.network)).or_default();
+            *count += 1;
+            *youngest = (*youngest).max(*number);
+        }
+        let own = shares.get(&group(own)).map_or(0, |(count, _)| *count);
+        shares.into_values().max().filter(|(largest, _)| *largest > own + 1).map(|(_, youngest)| youngest)
+    }
 }
 
 impl SessionRegistry {
     pub(super) fn new(reflector: Option<ReflectorHandle>, resources: Arc<ServerResources>) -> io::Result<Self> {
         let waker = Waker::new().map_err(io::Error::from)?;
-        let (running, tests_done) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Self { state: Mutex::default(), waker, running, tests_done, reflector, resources })
+        let [running, streams, tests_done] = [0; 3].map(AtomicU64::new);
+        Ok(Self { state: Mutex::default(), waker, running, streams, tests_done, reflector, resources })
     }
 
     /// Account of a client in the budget that all sessions share.
@@ -192,12 +227,27 @@ impl SessionRegistry {
         u64::try_from(count).unwrap_or(u64::MAX).max(1)
     }
 
-    /// Registers a session of `client`.
-    pub(super) fn enter(&self, session: SessionNumber, inbox: Arc<SessionInbox>, client: IpAddr, now: MonotonicTime) {
-        let network = ClientNetwork::of(client);
-        let entry =
-            SessionEntry { inbox, network, silent_since: Some(now), active: None, displaced: false, overlapping: None };
+    /// Registers a session of `client`; returns its account.
+    pub(super) fn enter(
+        &self,
+        session: SessionNumber,
+        inbox: Arc<SessionInbox>,
+        client: IpAddr,
+        now: MonotonicTime,
+    ) -> ResourceAccount {
+        let account = self.account(client);
+        let entry = SessionEntry {
+            inbox,
+            network: ClientNetwork::of(client),
+            account: account.clone(),
+            silent_since: Some(now),
+            active: None,
+            displaced: false,
+            overlapping: None,
+            streams: 0,
+        };
         lock(&self.state).sessions.insert(session, entry);
+        account
     }
 
     /// Records that a session's client has sent its parameters.
@@ -242,23 +292,27 @@ impl SessionRegistry {
     }
 
     /// Displaces the youngest session of the network that has the most, for a client of a network that would still have
-    /// fewer: many sessions of one network do not keep others away. Returns `true` when a slot is free.
+    /// fewer: many sessions of one network do not keep others away, nor do many networks of one site. Returns `true` when
+    /// a slot is free.
     pub(super) fn displace_for(&self, client: IpAddr) -> bool {
         let mut state = lock(&self.state);
         if state.leaving >= MAX_LEAVING {
             return false;
         }
-        let mut shares: HashMap<ClientNetwork, (usize, SessionNumber)> = HashMap::new();
-        for (number, entry) in state.sessions.iter().filter(|(_, entry)| !entry.displaced) {
-            let (count, youngest) = shares.entry(entry.network).or_default();
-            *count += 1;
-            *youngest = (*youngest).max(*number);
+        let network = ClientNetwork::of(client);
+        let youngest = state
+            .youngest_of_most(network, |network| network)
+            .or_else(|| state.youngest_of_most(network, ClientNetwork::site));
+        youngest.is_some_and(|youngest| state.displace(youngest))
+    }
+
+    /// Number of sessions with a slot of each network.
+    pub(super) fn sessions_by_network(&self) -> HashMap<ClientNetwork, usize> {
+        let mut counts = HashMap::new();
+        for entry in lock(&self.state).sessions.values().filter(|entry| !entry.displaced) {
+            *counts.entry(entry.network).or_default() += 1;
         }
-        let own = shares.get(&ClientNetwork::of(client)).map_or(0, |(count, _)| *count);
-        match shares.into_values().max() {
-            Some((largest, youngest)) if largest > own + 1 => state.displace(youngest),
-            _ => false,
-        }
+        counts
     }
 
     /// Unregisters a session, however it ended.
@@ -267,6 +321,7 @@ impl SessionRegistry {
         if let Some(entry) = state.sessions.remove(&session) {
             if entry.overlapping.is_some() {
                 self.running.fetch_sub(1, Ordering::Relaxed);
+                self.streams.fetch_sub(entry.streams, Ordering::Relaxed);
             }
             if entry.displaced {
                 state.leaving -= 1;
@@ -400,12 +455,13 @@ impl SessionRegistry {
     }
 
     /// Records that a session's test starts to move data, and counts it as concurrent for all running ones.
-    pub(super) fn test_begins(&self, session: SessionNumber) {
+    pub(super) fn test_begins(&self, session: SessionNumber, streams: StreamCount) {
         let mut state = lock(&self.state);
         let others = self.running.fetch_add(1, Ordering::Relaxed);
+        self.streams.fetch_add(streams.get(), Ordering::Relaxed);
         for (number, entry) in &mut state.sessions {
             if *number == session {
-                entry.overlapping = Some(others);
+                (entry.overlapping, entry.streams) = (Some(others), streams.get());
             } else if let Some(overlapping) = &mut entry.overlapping {
                 *overlapping = (*overlapping).max(others);
             }
@@ -415,9 +471,11 @@ impl SessionRegistry {
     /// Records that a session's test has ended. Returns the largest number of concurrent tests.
     pub(super) fn test_ends(&self, session: SessionNumber) -> u64 {
         let mut state = lock(&self.state);
-        let overlapping = state.sessions.get_mut(&session).and_then(|entry| entry.overlapping.take());
+        let Some(entry) = state.sessions.get_mut(&session) else { return 0 };
+        let overlapping = entry.overlapping.take();
         if overlapping.is_some() {
             self.running.fetch_sub(1, Ordering::Relaxed);
+            self.streams.fetch_sub(entry.streams, Ordering::Relaxed);
         }
         overlapping.unwrap_or(0)
     }
@@ -432,9 +490,9 @@ impl SessionRegistry {
         self.tests_done.load(Ordering::Relaxed)
     }
 
-    /// Number of tests that move data now.
-    pub(super) fn running(&self) -> u64 {
-        self.running.load(Ordering::Relaxed)
+    /// Number of tests that move data now, and of their streams.
+    pub(super) fn running(&self) -> (u64, u64) {
+        (self.running.load(Ordering::Relaxed), self.streams.load(Ordering::Relaxed))
     }
 
     /// Notifies all sessions that the server is terminating.
@@ -442,6 +500,21 @@ impl SessionRegistry {
         for entry in lock(&self.state).sessions.values() {
             entry.inbox.deliver(SessionMessage::Terminate(signal.to_owned()));
         }
+    }
+}
+
+impl SessionDisplacer for SessionRegistry {
+    fn displace_for_memory(&self, network: ClientNetwork, memory: ByteCount) -> bool {
+        let mut state = lock(&self.state);
+        let returning = state.sessions.values().filter(|entry| entry.displaced).map(|entry| entry.account.held());
+        // A network gets as much as stays free.
+        if returning.sum::<ByteCount>() >= memory * 2 {
+            return true;
+        }
+        if state.leaving >= MAX_LEAVING {
+            return false;
+        }
+        state.largest_of_most(network, memory).is_some_and(|number| state.displace(number))
     }
 }
 

@@ -13,7 +13,7 @@ use linerate_model::sample::IntervalReport;
 use linerate_model::stream::EndpointRole;
 use linerate_sys::poll::{self, PollInterest, PollItem};
 use linerate_sys::{clock, host, net, options, tcp_info};
-use linerate_units::{BitRate, MonotonicTime, Port};
+use linerate_units::{BitRate, ByteCount, MonotonicTime, Port};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::error::ErrorCode;
 use linerate_wire::extension::{ExtensionMessage, ServerHello};
@@ -23,7 +23,7 @@ use linerate_wire::results;
 use linerate_wire::server::{ServerAction, ServerEvent, ServerMachine};
 
 use super::gate::UdpOpening;
-use super::opening::AcceptedStreams;
+use super::opening::{AcceptedStreams, first_memory};
 use super::registry::{SessionInbox, SessionMessage, SessionRegistry};
 use super::tcp_turns::TcpOpening;
 use super::watchdog::TestWatchdog;
@@ -33,6 +33,7 @@ use crate::control::{ControlConnection, ControlRead};
 use crate::error::Error;
 use crate::measurement::{MeasurementIntervals, TestMeasurement};
 use crate::outcome::{self, PeerReport};
+use crate::resources::{MemoryLease, ResourceAccount};
 use crate::server_rate::RateAccount;
 use crate::stream::{SessionState, StreamOptions, TestPhase, TransferFile};
 
@@ -42,6 +43,11 @@ const OPENING_TIMEOUT: Duration = Duration::from_secs(30);
 /// Cadence of `tcp_info` samples with few sessions; with many, each gets fewer, so that the sum stays the same.
 const SAMPLING: Duration = Duration::from_millis(10);
 const SESSIONS_AT_FULL_CADENCE: u64 = 8;
+const STREAMS_AT_FULL_CADENCE: u64 = 128;
+
+/// Reports of streams per second, of each test if all have as many streams as the last one: at 10 to 20 µs each, a fifth
+/// of a processor at most.
+const MAX_REPORTS_PER_SECOND: u32 = 10_000;
 
 /// Time for a client to end a test itself after an error message.
 const REACTION_TIMEOUT: Duration = Duration::from_millis(200);
@@ -58,9 +64,6 @@ const MAX_TCP_DRAIN_GAP: Duration = Duration::from_millis(250);
 /// Time for the client to close its end of the control connection after the last message.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Most bytes of unread messages with which another interval is reported.
-const MAX_UNSENT: usize = 256 << 10;
-
 /// Features of this server, in its hello.
 const FEATURES: &[&str] = &["intervals", "tcp_info"];
 
@@ -75,6 +78,10 @@ pub(super) struct SessionStart {
     pub(super) options: Arc<ServerOptions>,
     /// True when connections can have a window from the handshake on.
     pub(super) has_windows: bool,
+    /// Its account in the budget of the server.
+    pub(super) account: ResourceAccount,
+    /// Its share of the descriptors.
+    pub(super) _descriptors: Option<MemoryLease>,
     pub(super) observer: Box<dyn SessionObserver>,
 }
 
@@ -96,6 +103,8 @@ struct TestSession {
     parameters: Option<Arc<TestParameters>>,
     opening: Option<(AcceptedStreams, MonotonicTime)>,
     measurement: Option<TestMeasurement>,
+    /// Memory and descriptors of the streams.
+    memory: MemoryLease,
     file: Option<Arc<TransferFile>>,
     watchdog: Option<TestWatchdog>,
     peer: PeerReport,
@@ -117,6 +126,7 @@ impl TestSession {
             parameters: None,
             opening: None,
             measurement: None,
+            memory: MemoryLease::default(),
             file: None,
             watchdog: None,
             peer: PeerReport::default(),
@@ -219,6 +229,9 @@ impl TestSession {
     fn perform(&mut self, output: ServerAction) {
         match output {
             ServerAction::Send(bytes) => {
+                if let Some(rate) = self.rate() {
+                    rate.count(ByteCount::from_usize(bytes.len()), clock::monotonic_now());
+                }
                 if self.start.control.queue(&bytes).is_err() {
                     self.handle(ServerEvent::Closed);
                 }
@@ -274,6 +287,9 @@ impl TestSession {
             return;
         }
         let mut parameters = received.parameters;
+        if !self.lease_memory(&parameters) {
+            return;
+        }
         if let Some(name) = &parameters.congestion
             && !self.start.options.choices.grants_congestion(name, &host::allowed_congestion_controls())
         {
@@ -310,6 +326,22 @@ impl TestSession {
                 });
             }
         }
+    }
+
+    /// Takes the memory of a test; returns `false` where it has to be refused.
+    fn lease_memory(&mut self, parameters: &TestParameters) -> bool {
+        let account = &self.start.account;
+        let memory = first_memory(parameters, self.start.options.file.is_some());
+        match account.lease_flows(memory, parameters.total_streams().get()) {
+            Ok(lease) => self.memory = lease,
+            Err(cause) => {
+                self.error = Some(Error::new(ErrorCode::ACCESS_DENIED).with_detail(cause.to_string()));
+                // The client may try again: the server is busy.
+                self.handle(ServerEvent::Refuse);
+                self.done = true;
+            }
+        }
+        !self.done
     }
 
     fn accept(&mut self) {
@@ -369,6 +401,8 @@ impl TestSession {
     fn begin(&mut self) {
         let (Some((opening, _)), Some(parameters)) = (self.opening.take(), self.parameters.clone()) else { return };
         let streams = opening.into_streams();
+        self.start.registry.test_begins(self.start.number, parameters.total_streams());
+        let interval = self.interval(&parameters);
         let first = streams.first();
         let started = TestStart {
             side: EndpointRole::Server,
@@ -376,7 +410,7 @@ impl TestSession {
             cookie: self.start.cookie.to_string(),
             at: clock::realtime_now(),
             streams: streams.iter().map(|stream| stream.description.clone()).collect(),
-            interval: self.interval(&parameters),
+            interval,
             send_buffer: first.and_then(|stream| options::send_buffer(stream).ok()),
             receive_buffer: first.and_then(|stream| options::receive_buffer(stream).ok()),
             derived_block_size: None,
@@ -385,7 +419,6 @@ impl TestSession {
             peer_is_linerate: self.machine.speaks_extension(),
         };
         self.observe(&TestEvent::Started(Box::new(started)));
-        self.start.registry.test_begins(self.start.number);
         let limits = byte_limits(&parameters, EndpointRole::Server, self.machine.speaks_extension());
         let phase = if parameters.omit.is_zero() { TestPhase::Counting } else { TestPhase::Omitted };
         let cpu = parameters.server_affinity.or(self.start.options.cpu);
@@ -397,10 +430,12 @@ impl TestSession {
             splits_blocks: self.machine.speaks_extension(),
             read_rate: self.start.options.read_rate,
             server_rate: self.rate(),
+            memory: self.start.account.clone(),
         };
-        let sessions = self.start.registry.running().div_ceil(SESSIONS_AT_FULL_CADENCE).max(1);
-        let sampling = SAMPLING * u32::try_from(sessions).unwrap_or(u32::MAX);
-        let pace = MeasurementIntervals { interval: self.interval(&parameters), sampling };
+        let (sessions, streams_of_all) = self.start.registry.running();
+        let slower = sessions.div_ceil(SESSIONS_AT_FULL_CADENCE).max(streams_of_all.div_ceil(STREAMS_AT_FULL_CADENCE));
+        let sampling = SAMPLING * u32::try_from(slower.max(1)).unwrap_or(u32::MAX);
+        let pace = MeasurementIntervals { interval, sampling };
         let measurement = SessionState::new(phase, limits)
             .and_then(|shared| TestMeasurement::start(streams, Arc::new(shared), &stream_options, pace));
         match measurement {
@@ -412,14 +447,17 @@ impl TestSession {
 
     /// Account of the client in the rate of the server.
     fn rate(&self) -> Option<RateAccount> {
-        self.start.registry.account(self.start.peer.ip()).rate()
+        self.start.account.rate()
     }
 
-    /// Interval of the reports: the client's request, where this server accepts it, else the server's own.
+    /// Interval of the reports: the client's request, where this server accepts it, else the server's own. With many
+    /// streams, no shorter than their reports need.
     fn interval(&self, parameters: &TestParameters) -> Option<Duration> {
         let options = &self.start.options;
         let wish = parameters.far_interval.filter(|_| options.interval_by_client && self.machine.speaks_extension());
-        wish.or(options.interval)
+        let (_, streams) = self.start.registry.running();
+        let least = Duration::from_secs(1) / MAX_REPORTS_PER_SECOND * u32::try_from(streams).unwrap_or(u32::MAX);
+        wish.or(options.interval).map(|interval| interval.max(least))
     }
 
     /// Keeps the interval clock and the limits.
@@ -431,6 +469,9 @@ impl TestSession {
         let stalled = measurement.stalled_for(now);
         let received = measurement.bytes_received();
         let sessions = || self.start.registry.sessions_with_traffic(self.start.peer.ip(), now);
+        if self.watchdog.as_ref().is_some_and(|watchdog| watchdog.ends_traffic(now)) {
+            measurement.halt();
+        }
         let verdict = self.watchdog.as_mut().and_then(|watchdog| watchdog.check(now, stalled, received, sessions));
         for report in reports {
             self.report_interval(report);
@@ -448,7 +489,7 @@ impl TestSession {
 
     fn report_interval(&mut self, report: IntervalReport) {
         // A client that does not read its reports loses some, and the server no memory.
-        if self.machine.speaks_extension() && self.start.control.unsent() < MAX_UNSENT {
+        if self.machine.speaks_extension() && self.start.control.is_flushed() {
             self.handle(ServerEvent::Extension(ExtensionMessage::Interval(report.clone())));
         }
         self.observe(&TestEvent::Interval(report));
@@ -549,8 +590,10 @@ impl TestSession {
             };
             self.finish(termination);
         }
-        // By now nothing else waits for the client to read.
-        let _ = self.start.control.finish();
+        // By now nothing else waits for the client to read, unless another client waits for its slot.
+        if !self.linger.is_zero() {
+            let _ = self.start.control.finish();
+        }
         if let Some(error) = &self.error {
             self.start.observer.failed(error);
         }

@@ -14,11 +14,16 @@ use crate::server_rate::RateAccount;
 /// Time by which a timed test may exceed its duration (iperf3 `server_timer_proc`: 40 s), for slow paths.
 const GRACE: Duration = Duration::from_secs(40);
 
+/// Time by which the data of a timed test may exceed `--server-max-duration`: the client's clock starts later.
+const TRAFFIC_GRACE: Duration = Duration::from_secs(2);
+
 /// Watches one test.
 #[derive(Debug)]
 pub(super) struct TestWatchdog {
     /// Latest end of a timed test.
     deadline: Option<MonotonicTime>,
+    /// Latest end of its data, where the server limits the duration.
+    traffic_end: Option<MonotonicTime>,
     stall_limit: Duration,
     rate: Option<RateWatch>,
 }
@@ -34,9 +39,15 @@ impl TestWatchdog {
         let longest = options.limits.max_duration.map(|most| now + most + GRACE);
         Self {
             deadline: [deadline, longest].into_iter().flatten().min(),
+            traffic_end: options.limits.max_duration.map(|most| now + most + TRAFFIC_GRACE),
             stall_limit: options.stall_timeout,
             rate: RateWatch::new(rate, options.rate_averaging, now),
         }
+    }
+
+    /// True when no more data may move: the client has only a while left to end the test.
+    pub(super) fn ends_traffic(&self, now: MonotonicTime) -> bool {
+        self.traffic_end.is_some_and(|end| now >= end)
     }
 
     /// Returns the reason to end the test now, if any.

@@ -15,12 +15,20 @@ use linerate_model::stream::{StreamDescription, StreamRole};
 use linerate_sys::{clock, net, process};
 use linerate_units::{BitRate, ByteCount};
 
+use crate::resources::ResourceAccount;
 use crate::server_rate::RateAccount;
+
+pub(crate) use tcp::FIRST_RECEIVE_BUFFER;
+pub(crate) use udp::{FIRST_MESSAGES, MESSAGE};
 
 pub(crate) use payload::{StreamPayload, TransferFile};
 pub(crate) use shared::{
     ByteLimits, ReceivedPackets, SessionState, StreamCounters, StreamFailure, TestPhase, utilization,
 };
+
+/// Most bytes that a slow paced stream without a requested block size sends at once: twenty segments over Ethernet, twice a
+/// sender's initial window (RFC 6928).
+pub(crate) const SLOW_BURST: ByteCount = ByteCount::new(28_960);
 
 /// A stream whose socket is connected.
 #[derive(Debug)]
@@ -51,6 +59,8 @@ pub(crate) struct StreamOptions {
     pub read_rate: Option<BitRate>,
     /// Rate of the server, which its senders share; `None` for any.
     pub(crate) server_rate: Option<RateAccount>,
+    /// Memory for larger buffers than the first; unlimited at a client.
+    pub(crate) memory: ResourceAccount,
 }
 
 impl ConnectedStream {

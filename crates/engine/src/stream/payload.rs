@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use linerate_sys::file::PageBuffer;
+use linerate_sys::file::{self, PageBuffer};
 use linerate_sys::host;
 use linerate_units::ByteCount;
 
@@ -25,20 +25,39 @@ pub(super) fn fill(block: &mut [u8], repeating: bool) -> io::Result<()> {
     host::random_bytes(block).map_err(io::Error::other)
 }
 
-/// Block that all TCP senders of a session send repeatedly: shared, and created on first use.
+/// Block that all TCP senders of a session send repeatedly: shared, and created on first use, once.
 #[derive(Debug, Default)]
-pub(crate) struct StreamPayload(OnceLock<Arc<PageBuffer>>);
+pub(crate) struct StreamPayload {
+    block: Mutex<Option<Arc<PageBuffer>>>,
+    /// File that holds the block, for `sendfile`.
+    file: Mutex<Option<Arc<File>>>,
+}
 
 impl StreamPayload {
     /// Returns the block of `length` bytes; all callers of one payload pass the same length.
     pub(super) fn block(&self, length: ByteCount, repeating: bool) -> io::Result<Arc<PageBuffer>> {
-        if let Some(block) = self.0.get() {
-            return Ok(Arc::clone(block));
-        }
-        let mut block = PageBuffer::new(length)?;
-        fill(&mut block, repeating)?;
-        Ok(Arc::clone(self.0.get_or_init(|| Arc::new(block))))
+        shared(&self.block, || {
+            let mut block = PageBuffer::new(length)?;
+            fill(&mut block, repeating)?;
+            Ok(block)
+        })
     }
+
+    /// Returns the file that holds `block`.
+    pub(super) fn file(&self, block: &[u8]) -> io::Result<Arc<File>> {
+        shared(&self.file, || Ok(file::temporary_file(block)?))
+    }
+}
+
+/// Returns what all threads share; the first one makes it while the others wait.
+fn shared<T>(place: &Mutex<Option<Arc<T>>>, make: impl FnOnce() -> io::Result<T>) -> io::Result<Arc<T>> {
+    let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(existing) = &*place {
+        return Ok(Arc::clone(existing));
+    }
+    let new = Arc::new(make()?);
+    *place = Some(Arc::clone(&new));
+    Ok(new)
 }
 
 /// File of `-F`, shared by all streams: each reads or appends the next piece.
@@ -93,7 +112,28 @@ impl TransferFile {
 
     /// Appends a received piece.
     pub(super) fn append(&self, piece: &[u8]) -> io::Result<()> {
-        let _turn = self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _turn = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         (&self.file).write_all(piece)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_senders_of_a_session_share_one_block_and_one_file() {
+        let payload = StreamPayload::default();
+        let made: Vec<_> = std::thread::scope(|scope| {
+            let make = || {
+                let block = payload.block(ByteCount::new(1000), true).expect("memory");
+                let file = payload.file(&block).expect("a directory for temporary files");
+                (block, file)
+            };
+            let threads: Vec<_> = (0..16).map(|_| scope.spawn(make)).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        });
+        assert!(made.iter().all(|(block, file)| Arc::ptr_eq(block, &made[0].0) && Arc::ptr_eq(file, &made[0].1)));
+        assert_eq!(made[0].1.metadata().expect("a file").len(), 1000);
     }
 }

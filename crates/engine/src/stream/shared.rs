@@ -3,12 +3,12 @@
 use core::time::Duration;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex};
 
 use linerate_model::report::CpuUtilization;
 use linerate_sys::clock::{self, CpuTime};
-use linerate_sys::poll::{self, PollInterest, Waker};
+use linerate_sys::poll::Waker;
 use linerate_units::{ByteCount, MonotonicTime, PacketCount};
 use linerate_wire::sequence::DatagramCounts;
 
@@ -36,8 +36,9 @@ pub(crate) struct SessionState {
     stopping: AtomicBool,
     /// Wakes the driver when a stream has completed or failed.
     waker: Waker,
-    /// Wakes streams that wait for their turn when they must stop.
-    stop_waker: Waker,
+    /// True when streams that wait for their turn must stop, and its signal: waiting for a descriptor would cost more.
+    stopped: Mutex<bool>,
+    stop_signal: Condvar,
     /// Bytes that this end may still send in the counted part.
     pub send_budget: ByteBudget,
     /// Bytes still awaited in the counted part.
@@ -60,7 +61,8 @@ impl SessionState {
             phase: AtomicU8::new(phase as u8),
             stopping: AtomicBool::new(false),
             waker: Waker::new()?,
-            stop_waker: Waker::new()?,
+            stopped: Mutex::new(false),
+            stop_signal: Condvar::new(),
             send_budget: ByteBudget::new(limits.send),
             receive_budget: ByteBudget::new(limits.receive),
         })
@@ -98,7 +100,8 @@ impl SessionState {
     /// Asks all streams to stop; they do within the sockets' timeouts.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
-        self.stop_waker.wake();
+        *lock(&self.stopped) = true;
+        self.stop_signal.notify_all();
     }
 
     /// Sleeps until `deadline`, or until the streams must stop.
@@ -106,9 +109,9 @@ impl SessionState {
         let left = deadline.since(clock::monotonic_now());
         if left < MAX_UNINTERRUPTED_SLEEP {
             clock::sleep_until(deadline);
-        } else if poll::wait_for(&self.stop_waker, PollInterest::READ, Some(left)).is_err() {
-            // Without poll the sleep cannot be interrupted.
-            clock::sleep_until(deadline);
+        } else {
+            // A poisoned lock cannot occur, and would only end the sleep: the caller looks at the clock again.
+            let _ = self.stop_signal.wait_timeout_while(lock(&self.stopped), left, |stopped| !*stopped);
         }
     }
 

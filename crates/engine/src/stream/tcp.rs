@@ -7,18 +7,23 @@ use std::sync::Arc;
 
 use linerate_model::parameters::EndCondition;
 use linerate_sys::data::tcp;
-use linerate_sys::file::{self, PageBuffer};
+use linerate_sys::file::PageBuffer;
 use linerate_sys::{clock, net, options, poll};
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
 use super::payload::TransferFile;
-use super::{StreamFailure, StreamJob};
+use super::{SLOW_BURST, StreamFailure, StreamJob};
 use crate::pace::{PacingOptions, SendPermission, StreamPacer};
+use crate::resources::{MemoryLease, ResourceAccount};
 use crate::server_rate::RateAccount;
 
-/// Most bytes handed to the kernel at once when nothing limits the rate. On loopback this more than doubles the
-/// throughput of single 128 KiB blocks: the receiver sleeps and wakes less.
-const MAX_WRITE: usize = 1 << 20;
+/// Most bytes copied to the kernel at once when nothing limits the rate. Acknowledgements that arrive during a write free
+/// no memory before it ends: a larger one takes pages that no cache holds any more. Over loopback, with receivers that wait for
+/// twice as much (`SO_RCVLOWAT`), 1 MiB cost 1.6 times the processor time, 256 KiB as much, and 64 KiB 1.4 times.
+const MAX_COPY: usize = 128 << 10;
+
+/// Most bytes lent to the kernel at once (`MSG_ZEROCOPY`), which reports each call's completion.
+const MAX_ZERO_COPY: usize = 1 << 20;
 
 /// Smallest block that may be sent several at a time; a user who asks for smaller ones wants small writes.
 const MIN_BULK_BLOCK: usize = 64 << 10;
@@ -30,11 +35,17 @@ const MAX_CALL_TIME: Duration = Duration::from_millis(5);
 /// and is kept.
 const DEFAULT_BLOCK: ByteCount = ByteCount::from_kibibytes(128);
 
-/// Longest sending interval of a paced stream with the default block size.
+/// Longest sending interval of a paced stream with the default block size,
 const MAX_PACED_INTERVAL: Duration = Duration::from_millis(10);
+
+/// … unless less than [`SLOW_BURST`] is due in it: each wake-up costs both hosts processor time.
+const MAX_SLOW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Receive buffer: small enough for a processor's second-level cache.
 const RECEIVE_BUFFER: ByteCount = ByteCount::from_kibibytes(128);
+
+/// First receive buffer at a server, whose streams share its memory.
+pub(crate) const FIRST_RECEIVE_BUFFER: ByteCount = ByteCount::from_kibibytes(16);
 
 /// Most bytes discarded in the kernel at once: nothing is copied, so the cache does not matter.
 const MAX_DISCARD: usize = 1 << 20;
@@ -62,7 +73,7 @@ enum SendMethod {
     /// From a file through `sendfile` (`-Z`).
     SendFile(Arc<TransferFile>),
     /// From a temporary file that holds one block, through `sendfile`.
-    SendTemporary(std::fs::File),
+    SendTemporary(Arc<std::fs::File>),
     /// From a file, read into a block of its own first (`-F` without `-Z`).
     ReadFile(Arc<TransferFile>, PageBuffer),
 }
@@ -93,13 +104,10 @@ impl<'a> TcpSender<'a> {
         let (unit, length) = (parameters.block_size.to_usize().max(1), length.to_usize());
         let method = choose_method(job, &block)?;
         let pacer = parameters.rate.and_then(|rate| {
-            let pacing = PacingOptions { rate, block: ByteCount::from_usize(length), burst: parameters.burst };
+            let pacing = PacingOptions::of(parameters, rate, ByteCount::from_usize(length));
             StreamPacer::new(pacing, clock::monotonic_now())
         });
-        let bulk =
-            pacer.is_none() && length >= MIN_BULK_BLOCK && matches!(method, SendMethod::Copy | SendMethod::ZeroCopy);
-        let large = parameters.window.map_or(MAX_WRITE, |window| MAX_WRITE.min(window.to_usize() / 2));
-        let most_repeat = if bulk { (large / length).clamp(1, tcp::MAX_REPEAT) } else { 1 };
+        let most_repeat = if pacer.is_none() { most_repeat(&method, length, parameters.window) } else { 1 };
         Ok(Self {
             job,
             method,
@@ -125,7 +133,7 @@ impl<'a> TcpSender<'a> {
         if allowed.is_zero() {
             return Ok(false);
         }
-        let before = clock::monotonic_now();
+        let before = (self.most_repeat > 1).then(clock::monotonic_now);
         let sent = match self.send_some(allowed.to_usize()) {
             Ok(sent) => sent,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(0),
@@ -209,16 +217,23 @@ impl<'a> TcpSender<'a> {
         match result {
             // The kernel has no memory to record outstanding pages, or refuses to pin more.
             Err(error) if poll::is_queue_full(&error) => {
-                self.method = SendMethod::Copy;
-                tcp::send_repeated(socket, block, times)
+                let sent = tcp::send_repeated(socket, block, times);
+                self.copy_from_now_on();
+                sent
             }
             other => {
                 if completions.copied {
-                    self.method = SendMethod::Copy;
+                    self.copy_from_now_on();
                 }
                 other
             }
         }
+    }
+
+    fn copy_from_now_on(&mut self) {
+        self.method = SendMethod::Copy;
+        self.most_repeat = most_repeat(&self.method, self.length, self.job.options.parameters.window);
+        self.repeat = self.repeat.min(self.most_repeat);
     }
 
     fn send_from_file(&mut self, most: usize) -> io::Result<Option<usize>> {
@@ -232,10 +247,8 @@ impl<'a> TcpSender<'a> {
     }
 
     /// Enlarges the writes while they are fast, and reduces them when they are slow.
-    fn adapt(&mut self, before: MonotonicTime, moved: usize) {
-        if self.most_repeat == 1 {
-            return;
-        }
+    fn adapt(&mut self, before: Option<MonotonicTime>, moved: usize) {
+        let Some(before) = before else { return };
         if clock::monotonic_now().since(before) > MAX_CALL_TIME || moved == 0 {
             self.repeat = (self.repeat / 2).max(1);
         } else if self.repeat < self.most_repeat {
@@ -253,6 +266,20 @@ impl<'a> TcpSender<'a> {
     }
 }
 
+/// Number of blocks that an unlimited sender passes in one call.
+fn most_repeat(method: &SendMethod, length: usize, window: Option<ByteCount>) -> usize {
+    let large = match method {
+        SendMethod::Copy => MAX_COPY,
+        SendMethod::ZeroCopy => MAX_ZERO_COPY,
+        _ => return 1,
+    };
+    if length < MIN_BULK_BLOCK {
+        return 1;
+    }
+    let large = window.map_or(large, |window| large.min(window.to_usize() / 2));
+    (large / length).clamp(1, tcp::MAX_REPEAT)
+}
+
 fn block_length(job: &StreamJob) -> ByteCount {
     let parameters = &job.options.parameters;
     let most = job.options.server_rate.as_ref().map(RateAccount::most);
@@ -260,10 +287,16 @@ fn block_length(job: &StreamJob) -> ByteCount {
         Some(rate)
             if parameters.block_size == DEFAULT_BLOCK && parameters.burst.is_none() && job.options.splits_blocks =>
         {
-            (rate * MAX_PACED_INTERVAL).clamp(ByteCount::new(1448), DEFAULT_BLOCK)
+            paced_block(rate)
         }
         _ => parameters.block_size.max(ByteCount::new(1)),
     }
+}
+
+/// Bytes that a stream without a requested block size sends at once at `rate`.
+fn paced_block(rate: BitRate) -> ByteCount {
+    let few = (rate * MAX_SLOW_INTERVAL).min(SLOW_BURST);
+    (rate * MAX_PACED_INTERVAL).max(few).clamp(ByteCount::new(1448), DEFAULT_BLOCK)
 }
 
 fn setup_failure(cause: linerate_sys::Error) -> StreamFailure {
@@ -278,7 +311,7 @@ fn choose_method(job: &StreamJob, block: &[u8]) -> Result<SendMethod, StreamFail
             let block = PageBuffer::new(ByteCount::from_usize(block.len())).map_err(setup_failure)?;
             Ok(SendMethod::ReadFile(Arc::clone(file), block))
         }
-        (None, true) => file::temporary_file(block).map(SendMethod::SendTemporary).map_err(setup_failure),
+        (None, true) => job.options.payload.file(block).map(SendMethod::SendTemporary).map_err(StreamFailure::SetUp),
         (None, false) if zero_copy_may_pay(job, block.len()) => Ok(SendMethod::ZeroCopy),
         (None, false) => Ok(SendMethod::Copy),
     }
@@ -332,7 +365,7 @@ fn wait_until_acknowledged(job: &StreamJob) {
 /// Receives until the peer closes or it is stopped. The driver learns of the last byte of an exact test; all that
 /// arrives until the test's end is counted, as in iperf3.
 pub(super) fn receive(job: &StreamJob) -> Result<(), StreamFailure> {
-    let mut buffer = PageBuffer::new(RECEIVE_BUFFER).map_err(setup_failure)?;
+    let mut buffer = ReceiveBuffer::new(&job.options.memory)?;
     let discard = job.options.parameters.skip_receive_copy && job.options.file.is_none();
     let exact = !matches!(job.options.parameters.end, EndCondition::Time(_));
     // It is unknown which of several streams is near its end.
@@ -340,12 +373,12 @@ pub(super) fn receive(job: &StreamJob) -> Result<(), StreamFailure> {
     let mut low_water = LowWaterMark::new(job.options.parameters.window, clock::monotonic_now());
     let mut slow_reader = job.options.read_rate.map(|rate| SlowReader { rate, next: clock::monotonic_now() });
     while !job.shared.stopping() {
-        let most = if discard { MAX_DISCARD } else { buffer.len() };
+        let most = if discard { MAX_DISCARD } else { buffer.bytes.len() };
         let most = slow_reader.as_ref().map_or(most, |reader| most.min(reader.at_once()));
         let result = if discard {
             tcp::receive_discarding(&job.socket, most)
         } else {
-            tcp::receive(&job.socket, &mut buffer[..most])
+            tcp::receive(&job.socket, &mut buffer.bytes[..most])
         };
         let received = match result {
             Ok(0) => return Err(StreamFailure::Closed),
@@ -356,7 +389,10 @@ pub(super) fn receive(job: &StreamJob) -> Result<(), StreamFailure> {
         // Bytes count in the phase in which they arrive: the call may have waited beyond the end of the omitted one.
         let phase = job.shared.phase();
         if let Some(file) = &job.options.file {
-            file.append(&buffer[..received]).map_err(StreamFailure::File)?;
+            file.append(&buffer.bytes[..received]).map_err(StreamFailure::File)?;
+        }
+        if received == buffer.bytes.len() && !discard {
+            buffer.enlarge()?;
         }
         job.counters.add_bytes(phase, received);
         let now = clock::monotonic_now();
@@ -377,6 +413,30 @@ pub(super) fn receive(job: &StreamJob) -> Result<(), StreamFailure> {
         }
     }
     Ok(())
+}
+
+/// Buffer of a receiver. At a server it is small until a read fills it, and stays so when its clients have their share of
+/// the memory.
+struct ReceiveBuffer {
+    bytes: PageBuffer,
+    memory: MemoryLease,
+    may_grow: bool,
+}
+
+impl ReceiveBuffer {
+    fn new(account: &ResourceAccount) -> Result<Self, StreamFailure> {
+        let may_grow = account.is_limited();
+        let size = if may_grow { FIRST_RECEIVE_BUFFER } else { RECEIVE_BUFFER };
+        Ok(Self { bytes: PageBuffer::new(size).map_err(setup_failure)?, memory: account.empty_lease(), may_grow })
+    }
+
+    fn enlarge(&mut self) -> Result<(), StreamFailure> {
+        if self.may_grow && self.memory.grow(RECEIVE_BUFFER - FIRST_RECEIVE_BUFFER) {
+            self.bytes = PageBuffer::new(RECEIVE_BUFFER).map_err(setup_failure)?;
+        }
+        self.may_grow = false;
+        Ok(())
+    }
 }
 
 /// Final part of an exact test, which is not coalesced: less than the threshold would wait for the receive timeout.
@@ -435,6 +495,13 @@ impl LowWaterMark {
         Self { since: now, bytes: 0, current: 1, most }
     }
 
+    /// Threshold where `gathered` bytes arrive in [`Self::GATHER`], at most `most`. None lies between half a sender's write
+    /// and twice a write: there receivers and senders wake each other most, which costs more than no threshold.
+    fn threshold(gathered: usize, most: usize) -> usize {
+        let wanted = if gathered < MAX_COPY { gathered.next_power_of_two().min(MAX_COPY / 2) } else { Self::MOST };
+        if gathered < Self::LEAST.min(most) { 1 } else { wanted.min(most) }
+    }
+
     /// Stops coalescing.
     fn end(&mut self, socket: &impl AsFd) {
         if self.current != 1 && options::set_receive_low_water(socket, ByteCount::new(1)).is_ok() {
@@ -449,11 +516,59 @@ impl LowWaterMark {
             return;
         }
         let gathered = (ByteCount::from_usize(self.bytes) / elapsed * Self::GATHER).to_usize();
-        let wanted =
-            if gathered < Self::LEAST.min(self.most) { 1 } else { gathered.next_power_of_two().min(self.most) };
+        let wanted = Self::threshold(gathered, self.most);
         if wanted != self.current && options::set_receive_low_water(socket, ByteCount::from_usize(wanted)).is_ok() {
             self.current = wanted;
         }
         (self.since, self.bytes) = (now, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_streams_send_a_small_burst_at_most_a_tenth_of_a_second_apart() {
+        for (megabits, block) in [(0.1, 1448), (1.0, 12_500), (10.0, 28_960), (50.0, 62_500), (1000.0, 131_072)] {
+            let rate = BitRate::from_bits_per_second(megabits * 1e6);
+            assert_eq!(paced_block(rate), ByteCount::new(block), "{megabits} Mbit/s");
+        }
+    }
+
+    #[test]
+    fn thresholds_are_no_delay_and_no_pingpong() {
+        let most = LowWaterMark::MOST;
+        for (gathered, most, threshold) in [
+            (0, most, 1),
+            (16_383, most, 1),
+            (16_384, most, 16_384),
+            (40_000, most, 65_536),
+            (131_071, most, 65_536),
+            (131_072, most, 262_144),
+            (5_000_000, most, 262_144),
+            // A requested window of 256 KiB.
+            (5_000_000, 32_768, 32_768),
+            (9000, 8192, 8192),
+        ] {
+            assert_eq!(LowWaterMark::threshold(gathered, most), threshold, "{gathered} of {most}");
+        }
+    }
+
+    #[test]
+    fn writes_without_a_rate_are_as_large_as_pays_and_no_larger_than_half_a_window() {
+        let file = Arc::new(linerate_sys::file::temporary_file(b"x").expect("a file"));
+        for (method, length, window, repeat) in [
+            (SendMethod::Copy, 128 << 10, None, 1),
+            (SendMethod::Copy, 64 << 10, None, 2),
+            (SendMethod::Copy, 1 << 20, None, 1),
+            // Small blocks were asked for.
+            (SendMethod::Copy, 8 << 10, None, 1),
+            (SendMethod::Copy, 64 << 10, Some(ByteCount::from_kibibytes(128)), 1),
+            (SendMethod::ZeroCopy, 128 << 10, None, 8),
+            (SendMethod::SendTemporary(file), 128 << 10, None, 1),
+        ] {
+            assert_eq!(most_repeat(&method, length, window), repeat, "{length} bytes, window {window:?}");
+        }
     }
 }

@@ -133,7 +133,7 @@ fn a_document_that_claims_to_be_huge_is_refused_at_once() {
 #[test]
 fn an_unexpected_state_is_answered_with_an_error() {
     let server = serve();
-    for state in [ControlState::IperfDone, ControlState::ExchangeResults, ControlState::AccessDenied] {
+    for state in [ControlState::DisplayResults, ControlState::ExchangeResults, ControlState::AccessDenied] {
         let (mut client, _streams) = RawClient::running(server.address, &exact(1_000_000));
         client.send_state(state);
         assert_eq!(client.expect_error(), ErrorCode::UNKNOWN_MESSAGE, "{state:?}");

@@ -6,6 +6,7 @@ mod hostile_servers;
 mod limits;
 mod probe_limits;
 mod server_sums;
+mod shared_memory;
 mod silent_servers;
 mod streams;
 pub(crate) mod support;

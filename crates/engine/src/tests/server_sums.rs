@@ -8,13 +8,13 @@ use linerate_model::direction::Direction;
 use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_model::stream::StreamRole;
 use linerate_sys::clock;
-use linerate_units::{BitRate, ByteCount, StreamCount, TypeOfService};
+use linerate_units::{BitRate, ByteCount, PacketCount, StreamCount, TypeOfService};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::error::ErrorCode;
 use linerate_wire::parameters::ServerLimits;
 use linerate_wire::probe::{
     ConnectionNumber, ConnectionRef, EmptyContent, LoadOrder, PacketSpacing, ProbeMessageDecoder, ProbeResponse,
-    SendLimit, SendOrder, StreamRequest,
+    RecordDetail, SendLimit, SendOrder, StreamRequest,
 };
 
 use super::support::{ClientRun, TestServer, bytes_of, client_options, connect, target};
@@ -146,6 +146,33 @@ fn a_probe_session_that_sends_more_than_the_rate_is_ended() {
     };
     let _sending = session.send(order).expect("a free stream");
     assert_eq!(server.failure().code(), ErrorCode::TOTAL_RATE);
+}
+
+#[test]
+fn records_are_sent_no_faster_than_the_rate_of_the_server() {
+    let most = megabits(2.0);
+    let server = server(most);
+    let session = ProbeSession::open(&target(server.address), None).expect("a probe service");
+    session.open_datagrams().expect("nothing is lost on loopback");
+    let order = SendOrder {
+        stream: session.new_stream(),
+        size: ByteCount::new(60),
+        rate: megabits(1.6),
+        spacing: PacketSpacing::Periodic,
+        limit: SendLimit { count: Some(PacketCount::new(12_000)), duration: None },
+        type_of_service: TypeOfService::default(),
+        dont_fragment: false,
+    };
+    session.far_receive(order.stream, RecordDetail::Arrivals).expect("a free stream");
+    let _ = session.send(order).expect("an open channel").wait();
+    let start = clock::monotonic_now();
+    let records = session.far_collect(order.stream).expect("records").packets.len();
+    let took = clock::monotonic_now().since(start);
+    assert!(records > 10_000, "{records} records");
+    // Fourteen bytes each at least; a tenth of a second of the rate may come at once.
+    let least = ByteCount::from_usize(records * 14) / most;
+    let least = least.expect("a rate").saturating_sub(Duration::from_millis(150));
+    assert!(took >= least, "{took:?} for {records} records");
 }
 
 #[test]

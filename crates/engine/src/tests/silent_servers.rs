@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
 
-use linerate_model::parameters::{EndCondition, TestDirection, TestParameters};
+use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_wire::ControlDeadlines;
 use linerate_wire::error::ErrorCode;
 use linerate_wire::state::ControlState;
@@ -123,6 +123,28 @@ fn every_state_has_a_limit() {
                 if reached == ResultsRequest { ErrorCode::RECEIVE_RESULTS } else { ErrorCode::RECEIVE_MESSAGE };
             assert_eq!(code, expected, "{reached:?}, {manner:?}");
         }
+    }
+}
+
+#[test]
+fn every_wait_for_udp_streams_has_a_limit() {
+    let parameters = TestParameters { protocol: TestProtocol::Udp, ..exact(1000) };
+    for (reached, manner) in [
+        (Reached::Streams, Delay::Silence),
+        (Reached::Streams, Delay::Trickle),
+        (Reached::Start, Delay::Silence),
+        (Reached::Start, Delay::Trickle),
+    ] {
+        let (code, _) = given_up(parameters.clone(), move |mut peer| {
+            peer.parameters();
+            peer.send_state(ControlState::CreateStreams);
+            if reached == Reached::Start {
+                peer.send_state(ControlState::TestStart);
+            }
+            // No request for a stream is ever answered.
+            delay(&mut peer.control, manner, &long_error());
+        });
+        assert_eq!(code, ErrorCode::RECEIVE_MESSAGE, "{reached:?}, {manner:?}");
     }
 }
 

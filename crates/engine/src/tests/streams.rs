@@ -15,6 +15,7 @@ use linerate_wire::udp::{CounterWidth, DatagramHeader};
 
 use super::support::{PATIENCE, Scratch};
 use crate::client_setup::describe;
+use crate::resources::ResourceAccount;
 use crate::stream::{
     ByteLimits, ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase, TransferFile, utilization,
 };
@@ -82,6 +83,7 @@ fn options(parameters: TestParameters) -> StreamOptions {
         splits_blocks: true,
         read_rate: None,
         server_rate: None,
+        memory: ResourceAccount::default(),
     }
 }
 
@@ -160,6 +162,20 @@ fn a_closed_connection_is_a_failure_of_its_role() {
     let mut sender = Running::start(socket, StreamRole::Sender, None, &options(blocks(1000)));
     drop(reader);
     assert!(matches!(sender.wait(), Some(StreamFailure::Write(_))));
+}
+
+#[test]
+fn a_stream_of_datagrams_to_an_unreachable_port_ends() {
+    let (socket, gone) = udp_pair();
+    drop(gone);
+    let rate = Some(BitRate::from_bits_per_second(8e6));
+    let parameters = TestParameters { protocol: TestProtocol::Udp, rate, ..blocks(1000) };
+    let mut sender = Running::start(socket, StreamRole::Sender, None, &options(parameters));
+    let failure = sender.wait();
+    assert!(
+        matches!(&failure, Some(StreamFailure::Write(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused),
+        "{failure:?}"
+    );
 }
 
 #[test]

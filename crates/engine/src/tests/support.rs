@@ -16,6 +16,7 @@ use linerate_model::report::Outcome;
 use linerate_model::report::{ServerOutput, TestReport};
 use linerate_model::sample::IntervalReport;
 use linerate_model::stream::{StreamId, StreamRole};
+use linerate_sys::net::{self, ConnectOptions};
 use linerate_units::{ByteCount, PacketCount, Port};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::error::{self, ErrorCode};
@@ -120,7 +121,7 @@ impl TestServer {
     pub(crate) fn start_within(memory: ByteCount, options: ServerOptions) -> Self {
         let server = Server::bind(ServerOptions { address: Some(LOOPBACK), port: None, ..options });
         let mut server = server.expect("a free port");
-        server.resources = ServerResources::limited(memory, None);
+        server.resources = ServerResources::limited(memory, u64::MAX, None);
         Self::run(server, None)
     }
 
@@ -295,6 +296,17 @@ impl RawClient {
     /// Connects and sends the cookie.
     pub(crate) fn connect(address: SocketAddr) -> Self {
         Self::connect_as(address, stock_cookie())
+    }
+
+    /// Connects from another address of this host, and sends the cookie.
+    pub(crate) fn connect_from(address: SocketAddr, from: IpAddr) -> Self {
+        let bind = Some(SocketAddr::new(from, 0));
+        let options = ConnectOptions { bind, ..ConnectOptions::to(address) };
+        let mut stream = net::connect_tcp(&options, None).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("an option");
+        let cookie = stock_cookie();
+        stream.write_all(cookie.as_bytes()).expect("buffer space");
+        Self { stream, cookie, address }
     }
 
     pub(crate) fn connect_as(address: SocketAddr, cookie: Cookie) -> Self {

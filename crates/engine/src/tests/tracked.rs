@@ -13,6 +13,8 @@ use linerate_wire::sequence::DatagramCounts;
 
 use super::support::PATIENCE;
 use crate::client_setup::describe;
+use crate::reservoir::CLIENT_SAMPLES;
+use crate::resources::ResourceAccount;
 use crate::stream::{ByteLimits, ConnectedStream, ReceivedPackets, SessionState, StreamOptions, TestPhase};
 use crate::tracked::TrackedStream;
 
@@ -32,12 +34,12 @@ fn udp(role: StreamRole) -> ConnectedStream {
 
 #[test]
 fn a_connection_that_is_denied_its_information_is_no_udp_stream() {
-    let mut tracked = TrackedStream::new(udp(StreamRole::Receiver), false);
+    let mut tracked = TrackedStream::new(udp(StreamRole::Receiver), false, CLIENT_SAMPLES);
     let description = tracked.stream.description.clone();
     assert!(tracked.close_interval().udp.is_some());
     // Like a TCP connection in a sandbox: a stream socket without `TCP_INFO`.
     let (socket, _peer) = std::os::unix::net::UnixStream::pair().expect("descriptors");
-    let mut tracked = TrackedStream::new(ConnectedStream::new(description, socket.into()), false);
+    let mut tracked = TrackedStream::new(ConnectedStream::new(description, socket.into()), false, CLIENT_SAMPLES);
     let interval = tracked.close_interval();
     assert!(interval.udp.is_none() && interval.tcp.is_none(), "{interval:?}");
 }
@@ -55,7 +57,7 @@ fn counts(expected: u64, received: u64, out_of_order: u64) -> DatagramCounts {
 
 #[test]
 fn intervals_are_differences_and_begin_anew_with_the_counted_part() {
-    let mut tracked = TrackedStream::new(udp(StreamRole::Sender), false);
+    let mut tracked = TrackedStream::new(udp(StreamRole::Sender), false, CLIENT_SAMPLES);
     let counters = Arc::clone(&tracked.stream.counters);
     let mut interval = |phase, bytes: usize, packets: u64| {
         counters.add_bytes(phase, bytes);
@@ -81,7 +83,7 @@ fn intervals_are_differences_and_begin_anew_with_the_counted_part() {
 
 #[test]
 fn a_frozen_stream_keeps_its_figures_whatever_still_moves() {
-    let mut tracked = TrackedStream::new(udp(StreamRole::Receiver), false);
+    let mut tracked = TrackedStream::new(udp(StreamRole::Receiver), false, CLIENT_SAMPLES);
     tracked.start_counting();
     tracked.stream.counters.add_bytes(TestPhase::Counting, 1000);
     tracked.freeze();
@@ -94,7 +96,7 @@ fn a_frozen_stream_keeps_its_figures_whatever_still_moves() {
 
 #[test]
 fn a_receivers_figures_are_without_the_omitted_part() {
-    let tracked = TrackedStream::new(udp(StreamRole::Receiver), false);
+    let tracked = TrackedStream::new(udp(StreamRole::Receiver), false, CLIENT_SAMPLES);
     tracked.stream.counters.set_received(ReceivedPackets {
         total: counts(1000, 950, 7),
         at_start: counts(100, 98, 2),
@@ -109,7 +111,7 @@ fn a_receivers_figures_are_without_the_omitted_part() {
 
 #[test]
 fn an_interval_of_a_receiver_has_the_packets_since_the_last_one() {
-    let mut tracked = TrackedStream::new(udp(StreamRole::Receiver), false);
+    let mut tracked = TrackedStream::new(udp(StreamRole::Receiver), false, CLIENT_SAMPLES);
     tracked.start_counting();
     let set = |tracked: &TrackedStream, total, dropped: Option<u64>| {
         let dropped = dropped.map(PacketCount::new);
@@ -150,7 +152,7 @@ fn an_exact_receiver_waits_for_late_datagrams_and_not_for_lost_ones() {
         // Numbers are the peer's.
         (blocks(u64::MAX), 1, u64::MAX, Some(long_ago), true),
     ] {
-        let tracked = TrackedStream::new(udp(StreamRole::Receiver), false);
+        let tracked = TrackedStream::new(udp(StreamRole::Receiver), false, CLIENT_SAMPLES);
         let total = counts(expected, expected, 0);
         tracked.stream.counters.set_received(ReceivedPackets {
             total,
@@ -165,7 +167,7 @@ fn an_exact_receiver_waits_for_late_datagrams_and_not_for_lost_ones() {
             ..TestParameters::default()
         };
         assert_eq!(tracked.is_complete(&parameters), complete, "{end:?} × {parallel}: {expected}");
-        let sender = TrackedStream::new(udp(StreamRole::Sender), false);
+        let sender = TrackedStream::new(udp(StreamRole::Sender), false, CLIENT_SAMPLES);
         assert!(!sender.is_complete(&parameters), "a sender is complete when its thread has ended");
     }
 }
@@ -173,7 +175,7 @@ fn an_exact_receiver_waits_for_late_datagrams_and_not_for_lost_ones() {
 #[test]
 fn a_sender_reports_what_the_kernel_measured() {
     let (stream, mut reader) = tcp(StreamRole::Sender);
-    let mut tracked = TrackedStream::new(stream, true);
+    let mut tracked = TrackedStream::new(stream, true, CLIENT_SAMPLES);
     tracked.start_counting();
     let parameters = TestParameters { block_size: ByteCount::new(1000), ..TestParameters::default() };
     let options = StreamOptions {
@@ -184,6 +186,7 @@ fn a_sender_reports_what_the_kernel_measured() {
         splits_blocks: true,
         read_rate: None,
         server_rate: None,
+        memory: ResourceAccount::default(),
     };
     let limits = ByteLimits { send: Some(ByteCount::new(200_000)), receive: None };
     let shared = Arc::new(SessionState::new(TestPhase::Counting, limits).expect("wakers"));
@@ -208,7 +211,7 @@ fn a_sender_reports_what_the_kernel_measured() {
 #[test]
 fn a_receiver_has_no_figures_of_a_sender() {
     let (stream, _writer) = tcp(StreamRole::Receiver);
-    let mut tracked = TrackedStream::new(stream, false);
+    let mut tracked = TrackedStream::new(stream, false, CLIENT_SAMPLES);
     tracked.start_counting();
     let interval = tracked.close_interval();
     assert!(interval.tcp.is_none() && interval.udp.is_none() && interval.socket.is_none());

@@ -19,6 +19,7 @@ use super::value::OrderedValue;
 pub(super) fn value(
     intervals: &[IntervalReport],
     far_intervals: &[IntervalReport],
+    intervals_left_out: u64,
     report: Option<&TestReport>,
 ) -> OrderedValue {
     let far = report.and_then(|report| report.far.as_ref());
@@ -32,6 +33,7 @@ pub(super) fn value(
         streams: report.map_or_else(Vec::new, |report| report.streams.iter().map(LinerateStream::of).collect()),
         intervals,
         far_intervals: (!far_intervals.is_empty()).then_some(far_intervals),
+        intervals_left_out: (intervals_left_out > 0).then_some(intervals_left_out),
     };
     let text = serde_json::to_string(&extra).expect("plain data with string keys");
     OrderedValue::parse(&text).expect("just printed")
@@ -47,6 +49,9 @@ struct LinerateObject<'a> {
     streams: Vec<LinerateStream<'a>>,
     intervals: &'a [IntervalReport],
     far_intervals: Option<&'a [IntervalReport]>,
+    /// Present when a server had no memory for all intervals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    intervals_left_out: Option<u64>,
 }
 
 #[derive(Serialize)]

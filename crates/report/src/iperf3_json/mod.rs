@@ -33,6 +33,7 @@ pub struct Iperf3Document {
     context: Option<TestContext>,
     intervals: Vec<IntervalReport>,
     far_intervals: Vec<IntervalReport>,
+    intervals_left_out: u64,
     report: Option<TestReport>,
     error: Option<String>,
 }
@@ -51,6 +52,7 @@ impl Iperf3Document {
             context: None,
             intervals: Vec::new(),
             far_intervals: Vec::new(),
+            intervals_left_out: 0,
             report: None,
             error: None,
         }
@@ -76,6 +78,11 @@ impl Iperf3Document {
             TestEvent::Warning(_) | TestEvent::Debug(_) => {}
             TestEvent::Finished(report) => self.report = Some((**report).clone()),
         }
+    }
+
+    /// Counts an interval that the document does not hold: a server has no memory for any number of them.
+    pub fn leave_interval_out(&mut self) {
+        self.intervals_left_out += 1;
     }
 
     /// Sets the text under `error`; by default it is the report's reason for an early end.
@@ -119,7 +126,11 @@ impl Iperf3Document {
         if let Some((key, output)) = self.server_output() {
             top.push(key, output);
         }
-        top.with("linerate", extra::value(&self.intervals, &self.far_intervals, self.report.as_ref()))
+        top.with("linerate", self.extra())
+    }
+
+    fn extra(&self) -> OrderedValue {
+        extra::value(&self.intervals, &self.far_intervals, self.intervals_left_out, self.report.as_ref())
     }
 
     fn start_object(&self) -> OrderedObject {

@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use linerate_model::event::TestEvent;
+use linerate_model::sample::IntervalReport;
 
 use super::value::{OrderedObject, OrderedValue};
-use super::{Iperf3Document, extra, interval};
+use super::{Iperf3Document, interval};
 
 /// Writes events as they come, each on its own line: `{"event":"interval","data":{…}}`.
 ///
@@ -31,12 +32,20 @@ impl Iperf3EventStream {
         self.document.event(event);
         match event {
             TestEvent::Started(_) => write_line(out, "start", self.document.start_object()),
-            TestEvent::Interval(report) => match &self.document.context {
-                Some(context) if context.shows(report) => {
-                    write_line(out, "interval", interval::object(context, report))
-                }
-                _ => Ok(()),
-            },
+            TestEvent::Interval(report) => self.write_interval(report, out),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the line of an interval that the document does not hold.
+    pub fn interval_without_retention(&mut self, report: &IntervalReport, out: &mut dyn Write) -> io::Result<()> {
+        self.document.leave_interval_out();
+        self.write_interval(report, out)
+    }
+
+    fn write_interval(&self, report: &IntervalReport, out: &mut dyn Write) -> io::Result<()> {
+        match &self.document.context {
+            Some(context) if context.shows(report) => write_line(out, "interval", interval::object(context, report)),
             _ => Ok(()),
         }
     }
@@ -61,8 +70,7 @@ impl Iperf3EventStream {
         if let Some((key, output)) = document.server_output() {
             write_line(out, key, output)?;
         }
-        let extra = extra::value(&document.intervals, &document.far_intervals, document.report.as_ref());
-        write_line(out, "end", document.end_object().with("linerate", extra))?;
+        write_line(out, "end", document.end_object().with("linerate", document.extra()))?;
         if self.full_output { out.write_all(document.finish().as_bytes()) } else { Ok(()) }
     }
 }

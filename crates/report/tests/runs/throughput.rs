@@ -56,6 +56,7 @@ fn one(direction: Direction, streams: u32, rate: f64, known: bool) -> Throughput
         bits_per_second: Some(rate),
         measured_at: Some(StreamRole::Receiver),
         duration_ns: Some(10 * SECOND),
+        receive_method: known.then_some(linerate_model::parameters::ReceiveMethod::Discard),
         sent_bytes: Some(1_234_567_890),
         received_bytes: Some(1_234_000_000),
         retransmitted_segments: known.then_some(41),

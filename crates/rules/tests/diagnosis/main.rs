@@ -335,6 +335,12 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
         (Cause::Application, shaped(|shape| shape.idle = 0.6)),
         (
             Cause::ApplicationPacing,
+            changed(shaped(|shape| shape.idle = 0.6), |observation| {
+                observation.asked.rate = Some(BitRate::from_bits_per_second(90e6));
+            }),
+        ),
+        (
+            Cause::ApplicationPacing,
             no_option(
                 |info| {
                     info.delivery_rate_application_limited = Some(true);

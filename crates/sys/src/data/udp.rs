@@ -8,14 +8,17 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
 
+use rustix::io::retry_on_intr;
+use rustix::net::{self, SendFlags};
+
 use linerate_units::{ByteCount, MonotonicTime, PacketCount, TypeOfService, WallTime};
 
 use super::retry_interrupted;
-use crate::clock;
 use crate::file::PageBuffer;
 use crate::message::{self, EMPTY_MESSAGE, ReceiveBatch};
 use crate::netlink;
 use crate::options;
+use crate::time_stamp::ClockPair;
 
 /// Largest payload of one UDP datagram over IPv4, and so of one offloaded train.
 const MAX_PAYLOAD: usize = 65507;
@@ -99,6 +102,11 @@ impl<'a> DatagramSender<'a> {
     }
 
     fn send_trains(&mut self, count: usize) -> io::Result<PacketCount> {
+        if count <= self.train {
+            let train = &self.buffer[..count * self.datagram];
+            let sent = retry_on_intr(|| net::send(self.socket, train, SendFlags::NOSIGNAL))?;
+            return Ok(PacketCount::new((sent / self.datagram) as u64));
+        }
         let mut messages = [EMPTY_MESSAGE; MAX_MESSAGES];
         let mut vectors = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; MAX_MESSAGES];
         let mut used = 0;
@@ -136,8 +144,8 @@ const RECEIVE_BYTES: usize = 65536;
 pub struct DatagramReceiver<'a> {
     socket: BorrowedFd<'a>,
     batch: ReceiveBatch,
-    /// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC` at the last receive; the kernel stamps in the former.
-    realtime_offset: i128,
+    /// The kernel stamps in civil time.
+    clocks: ClockPair,
     received_at: MonotonicTime,
 }
 
@@ -179,22 +187,20 @@ impl<'a> DatagramReceiver<'a> {
         let _ = options::set_receive_queue_overflow_counter(socket, true);
         let _ = options::set_receive_timestamps(socket, true);
         let batch = ReceiveBatch::new(messages, RECEIVE_BYTES)?;
-        Ok(Self { socket: socket.as_fd(), batch, realtime_offset: 0, received_at: MonotonicTime::default() })
+        Ok(Self { socket: socket.as_fd(), batch, clocks: ClockPair::new(), received_at: MonotonicTime::default() })
     }
 
     /// Waits for at least one message (up to the socket's `SO_RCVTIMEO`) and returns all that have arrived, up to 32 by default.
     pub fn receive(&mut self) -> io::Result<impl Iterator<Item = ReceivedDatagrams<'_>>> {
         let count = self.batch.receive(&self.socket, libc::MSG_WAITFORONE)?;
-        self.received_at = clock::monotonic_now();
-        self.realtime_offset = i128::try_from(clock::realtime_now().since_unix_epoch().as_nanos()).unwrap_or(i128::MAX)
-            - i128::from(self.received_at.as_nanos());
+        self.received_at = self.clocks.now().monotonic;
         Ok((0..count).map(|index| self.message(index)))
     }
 
     fn message(&self, index: usize) -> ReceivedDatagrams<'_> {
         let (_, bytes, control) = self.batch.message(index);
         let control = parse_control(control);
-        let arrived = control.stamp.map_or(self.received_at, |stamp| self.to_monotonic(stamp));
+        let arrived = control.stamp.map_or(self.received_at, |stamp| self.clocks.monotonic(stamp));
         let datagram = control.train_segment.unwrap_or(bytes.len());
         ReceivedDatagrams {
             bytes,
@@ -205,11 +211,6 @@ impl<'a> DatagramReceiver<'a> {
             type_of_service: control.type_of_service,
             dropped: control.dropped,
         }
-    }
-
-    fn to_monotonic(&self, stamp: WallTime) -> MonotonicTime {
-        let realtime_nanos = i128::try_from(stamp.since_unix_epoch().as_nanos()).unwrap_or(i128::MAX);
-        u64::try_from(realtime_nanos - self.realtime_offset).map_or(self.received_at, MonotonicTime::from_nanos)
     }
 }
 
@@ -251,6 +252,7 @@ fn parse_control<'a>(messages: impl Iterator<Item = (libc::c_int, libc::c_int, &
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock;
     use std::net::UdpSocket;
     use std::time::Duration;
 

@@ -29,6 +29,12 @@ pub fn raise_open_file_limit() -> Result<()> {
         .map_err(|cause| Error::system("raising the limit of open files", cause))
 }
 
+/// Number of files and sockets that this process may have open; the largest number where it is not limited.
+#[must_use]
+pub fn open_file_limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 /// Keeps glibc from reserving an arena of memory for each thread, which a server with many short-lived threads would
 /// never get back. Call it before threads are started. Does nothing under other C libraries.
 pub fn limit_malloc_arenas() {
@@ -77,6 +83,8 @@ mod tests {
         let mut fields = line["Max open files".len()..].split_ascii_whitespace();
         let (soft, hard) = (fields.next(), fields.next());
         assert!(soft.is_some());
+        let limit = soft.and_then(|soft| soft.parse().ok()).unwrap_or(u64::MAX);
+        assert_eq!(open_file_limit(), limit);
         assert_eq!(soft, hard);
     }
 }

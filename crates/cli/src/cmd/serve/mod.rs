@@ -31,7 +31,7 @@ use limits::ServeLimits;
 use crate::console;
 use crate::exit::ExitStatus;
 use crate::firewall::FirewallGuard;
-use crate::retained_output::RetainedOutput;
+use crate::retained_output::{RetainedMemory, RetainedOutput};
 
 /// Serves until a signal arrives.
 pub(crate) fn run(arguments: &ServeArguments) -> ExitStatus {
@@ -41,6 +41,8 @@ pub(crate) fn run(arguments: &ServeArguments) -> ExitStatus {
     }
     // Each session has its own threads; an arena per thread would keep its memory for ever.
     process::limit_malloc_arenas();
+    // Without a higher limit of open files, the server only has fewer sessions.
+    let _ = process::raise_open_file_limit();
     let server = match server_options(arguments).and_then(Server::bind) {
         Ok(server) => server,
         Err(error) => {
@@ -59,8 +61,6 @@ pub(crate) fn run(arguments: &ServeArguments) -> ExitStatus {
 
 fn serve(arguments: &ServeArguments, server: Server) -> linerate_sys::Result<ExitStatus> {
     let stop = InterruptSignals::install()?;
-    // Without a higher limit of open files, the server only has fewer sessions.
-    let _ = process::raise_open_file_limit();
     let port = Port::new(server.address().port()).unwrap_or(Port::IPERF3);
     let firewall = FirewallGuard::open_if(arguments.open_firewall, port, console::note)?;
     let reflector = server.reflector_port().filter(|reflector| *reflector != port);
@@ -147,6 +147,7 @@ impl ServerObserver for ServeObserver {
             document: self.json.then(|| Iperf3Document::new(&version, &system_information)),
             renderer: Iperf3Renderer::new(text),
             shown: RetainedOutput::default(),
+            intervals: RetainedMemory::default(),
         })
     }
 
@@ -168,12 +169,17 @@ struct ServeSession {
     /// Renderer for clients that request the server's output, in iperf3's format.
     renderer: Iperf3Renderer,
     shown: RetainedOutput,
+    /// Memory of the intervals in the document.
+    intervals: RetainedMemory,
 }
 
 impl SessionObserver for ServeSession {
     fn event(&mut self, event: &TestEvent) {
         if let Some(document) = &mut self.document {
-            document.event(event);
+            match event {
+                TestEvent::Interval(interval) if !self.intervals.admits(interval) => document.leave_interval_out(),
+                _ => document.event(event),
+            }
         }
         let mut text = Vec::new();
         // Writing into memory does not fail.

@@ -191,7 +191,7 @@ impl TestSeries<'_> {
             congestion: arguments.congestion.clone(),
             far_interval: Some(far_interval),
             far_details: far_interval >= SAMPLE_INTERVAL && self.far_details_fit(flow, streams, far_interval),
-            ..TestParameters::default()
+            ..TestParameters::discarding()
         };
         let target = arguments.common.target(&arguments.host);
         ClientOptions::new(&target, parameters, Some(arguments.interval.unwrap_or(SAMPLE_INTERVAL)))

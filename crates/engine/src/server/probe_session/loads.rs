@@ -61,7 +61,7 @@ impl LoadConnections {
         if self.links.len() >= MAX_SESSION_STREAMS {
             return Err(format!("a session has at most {MAX_SESSION_STREAMS} load connections at once"));
         }
-        let memory = self.account.lease(FLOW_MEMORY).map_err(|error| error.to_string())?;
+        let memory = self.account.lease_flows(FLOW_MEMORY, 1).map_err(|error| error.to_string())?;
         if self.expected.is_none() && !start.registry.expect_another(self.cookie, &start.inbox) {
             return Err("the session's token is in use".to_owned());
         }

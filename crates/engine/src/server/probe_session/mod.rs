@@ -19,7 +19,7 @@ use linerate_model::event::{ConnectionEstablished, TestEvent};
 use linerate_model::stream::EndpointRole;
 use linerate_sys::poll::{self, PollInterest, PollItem, Waker};
 use linerate_sys::{clock, host, net, options};
-use linerate_units::{MonotonicTime, Port};
+use linerate_units::{ByteCount, MonotonicTime, Port};
 use linerate_wire::cookie::{Cookie, SessionToken, TOKEN_LENGTH};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::probe::{
@@ -32,7 +32,7 @@ use super::session::SessionStart;
 use crate::control::ControlRead;
 use crate::error::Error;
 use crate::probe::ProbeError;
-use crate::resources::MemoryLease;
+use crate::resources::{MemoryLease, ResourceAccount};
 use activity::{MAX_IDLE, SessionActivity};
 use facts::CollectedFacts;
 use loads::LoadConnections;
@@ -57,6 +57,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Time since the client's last datagram for which its streams are being received.
 const RECEIVING: Duration = Duration::from_secs(1);
+
+/// Pause of a client's records when they exceed the rate of the server.
+const RECORD_PAUSE: Duration = Duration::from_millis(10);
 
 /// Interval of looking at the rate of what the client sends.
 const RATE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -117,6 +120,9 @@ struct ServedProbeSession {
     facts: CollectedFacts,
     time: TrafficTime,
     rate: Option<RateWatch>,
+    account: ResourceAccount,
+    /// Time until which the client's further requests wait, or its answers.
+    postponed: Option<MonotonicTime>,
     /// Bytes of the client's messages that have not been handled: each has its answer first.
     unread: Vec<u8>,
     outbox: AnswerOutbox,
@@ -152,13 +158,15 @@ impl AnswerOutbox {
 impl ServedProbeSession {
     fn new(start: SessionStart, token: SessionToken, waker: Arc<Waker>) -> Self {
         let now = clock::monotonic_now();
-        let account = start.registry.account(start.peer.ip());
+        let account = start.account.clone();
         Self {
             decoder: ProbeMessageDecoder::of_requests(),
             way: ReturnPath::new(&start, token, Arc::clone(&waker), account.clone()),
             streams: SessionStreams::new(Arc::clone(&waker), account.clone()),
             rate: RateWatch::new(account.rate(), start.options.rate_averaging, now),
-            loads: LoadConnections::new(Cookie::load(token), Arc::clone(&waker), &start.options, account),
+            loads: LoadConnections::new(Cookie::load(token), Arc::clone(&waker), &start.options, account.clone()),
+            account,
+            postponed: None,
             facts: CollectedFacts::default(),
             time: TrafficTime::new(start.options.limits.max_duration),
             waker,
@@ -207,6 +215,7 @@ impl ServedProbeSession {
     fn step(&mut self) -> Result<(), SessionEnd> {
         let (control, inbox, own) = self.wait()?;
         self.waker.drain();
+        self.postponed = self.postponed.filter(|until| clock::monotonic_now() < *until);
         let mut outbox = core::mem::take(&mut self.outbox);
         if inbox {
             self.take_arrivals(&mut outbox)?;
@@ -233,14 +242,26 @@ impl ServedProbeSession {
                 outbox.held.clear();
                 return Ok(());
             };
-            control.queue(&answer.encode()).map_err(|_| SessionEnd::Closed)?;
+            let (bytes, now) = (answer.encode(), clock::monotonic_now());
+            if let Some(rate) = self.account.rate() {
+                let size = ByteCount::from_usize(bytes.len());
+                if !is_record(&answer) {
+                    rate.count(size, now);
+                } else if !rate.admits_reply(size, now) {
+                    outbox.answers.push_front(answer);
+                    self.postponed = Some(now + RECORD_PAUSE);
+                    return Ok(());
+                }
+            }
+            control.queue(&bytes).map_err(|_| SessionEnd::Closed)?;
         }
         Ok(())
     }
 
-    /// True when the client does not read its answers: it gets no further ones, but all deadlines hold.
+    /// True when the client does not read its answers, or gets them no faster: it gets no further ones, but all deadlines
+    /// hold.
     fn is_blocked(&self) -> bool {
-        !self.start.control.is_flushed()
+        self.postponed.is_some() || !self.start.control.is_flushed()
     }
 
     /// Readiness of the control connection, the inbox and the channel's own socket.
@@ -252,7 +273,8 @@ impl ServedProbeSession {
         let progress = (self.loads.are_running() && !self.is_blocked()).then_some(self.next_progress);
         let control = &self.start.control;
         let deadlines = [Some(silence), stops, feedback, progress, self.way.deadline(), self.time.deadline()];
-        let deadlines = deadlines.into_iter().chain([control.write_deadline(), self.next_rate_check(now)]);
+        let deadlines =
+            deadlines.into_iter().chain([control.write_deadline(), self.next_rate_check(now), self.postponed]);
         let timeout = deadlines.flatten().min().map(|deadline| deadline.since(now));
         let mut items = vec![
             PollItem::new(control, control.interest(!self.is_blocked())),
@@ -295,6 +317,10 @@ impl ServedProbeSession {
         let unread = core::mem::take(&mut self.unread);
         let mut bytes = &unread[..];
         while !bytes.is_empty() && !self.is_blocked() {
+            self.postponed = self.account.postpones_request(clock::monotonic_now());
+            if self.postponed.is_some() {
+                break;
+            }
             let nonsense = |error: &dyn core::fmt::Display| SessionEnd::Nonsense(error.to_string());
             let Some(document) = self.decoder.feed(&mut bytes).map_err(|error| nonsense(&error))? else { break };
             let request = StreamRequest::decode(&document).map_err(|error| nonsense(&error))?;
@@ -453,6 +479,11 @@ impl ServedProbeSession {
 fn next(due: MonotonicTime, interval: Duration, now: MonotonicTime) -> MonotonicTime {
     let next = due + interval;
     if next > now { next } else { now + interval }
+}
+
+/// True for messages of a size that the client has chosen.
+const fn is_record(answer: &ProbeResponse) -> bool {
+    matches!(answer, ProbeResponse::Records(_) | ProbeResponse::LoadSamples(_))
 }
 
 fn refusal(request: &StreamRequest, reason: String) -> RequestRefused {

@@ -8,6 +8,7 @@ use linerate_sys::options;
 use linerate_units::{BitRate, ByteCount, StreamCount, TypeOfService};
 use linerate_wire::error::ErrorCode;
 
+use crate::control::ControlConnection;
 use crate::server::opening::AcceptedStreams;
 
 fn tcp_pair() -> (TcpStream, TcpStream) {
@@ -25,6 +26,20 @@ fn udp_pair() -> (UdpSocket, UdpSocket) {
 
 fn parallel(direction: TestDirection, count: u64) -> TestParameters {
     TestParameters { direction, parallel: StreamCount::new(count), ..TestParameters::default() }
+}
+
+#[test]
+fn segments_wait_to_be_full_unless_the_client_asks_otherwise() {
+    for no_delay in [false, true] {
+        let parameters = TestParameters { no_delay, ..TestParameters::default() };
+        let (server, _client) = tcp_pair();
+        let same = server.try_clone().expect("a descriptor");
+        // As it arrives: accepted as a control connection.
+        let control = ControlConnection::new(server).expect("a good socket");
+        assert!(same.nodelay().expect("an option"));
+        AcceptedStreams::default().add_tcp(&parameters, control.into_stream()).expect("a good socket");
+        assert_eq!(same.nodelay().expect("an option"), no_delay);
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use linerate_sys::poll::{self, PollInterest};
 use linerate_units::{ByteCount, MonotonicTime, StreamCount};
 use linerate_wire::cookie::Cookie;
 
-use crate::resources::{SESSION_MEMORY, ServerResources};
+use crate::resources::{ClientNetwork, SESSION_MEMORY, ServerResources, SessionDisplacer};
 use crate::server::gate::UdpOpening;
 use crate::server::registry::{RequestOwner, SessionInbox, SessionMessage, SessionRegistry, StreamOwner};
 
@@ -187,27 +187,27 @@ fn the_number_of_displaced_sessions_that_still_run_is_limited() {
 fn concurrent_tests_are_counted_at_their_maximum() {
     let registry = registry();
     enter(&registry, 1..=4);
-    registry.test_begins(1);
-    registry.test_begins(2);
-    assert_eq!(registry.running(), 2);
-    registry.test_begins(3);
+    registry.test_begins(1, StreamCount::new(1));
+    registry.test_begins(2, StreamCount::new(128));
+    assert_eq!(registry.running(), (2, 129));
+    registry.test_begins(3, StreamCount::new(1));
     assert_eq!(registry.test_ends(2), 2, "1 and 3");
-    registry.test_begins(4);
+    registry.test_begins(4, StreamCount::new(1));
     assert_eq!(registry.test_ends(3), 2, "1 and 4, or 1 and 2");
     assert_eq!(registry.test_ends(4), 2, "1 and 3");
     assert_eq!(registry.test_ends(1), 2, "never more than two others at once");
     assert_eq!(registry.test_ends(1), 0, "it has ended already");
-    assert_eq!(registry.running(), 0);
+    assert_eq!(registry.running(), (0, 0));
 }
 
 #[test]
 fn a_session_that_leaves_during_its_test_ends_it() {
     let registry = registry();
     enter(&registry, 1..=2);
-    registry.test_begins(1);
+    registry.test_begins(1, StreamCount::new(2));
     registry.leave(1, &cookie(1));
-    assert_eq!(registry.running(), 0);
-    registry.test_begins(2);
+    assert_eq!(registry.running(), (0, 0));
+    registry.test_begins(2, StreamCount::new(2));
     assert_eq!(registry.test_ends(2), 0, "it ran alone");
 }
 
@@ -303,4 +303,52 @@ fn the_network_with_the_most_sessions_gives_way_to_others() {
     assert!(!wants("198.51.100.1"), "one and one");
     assert!(few[0].take().is_none() && many[0].take().is_none());
     assert_eq!(registry.sessions(), 2);
+}
+
+#[test]
+fn many_networks_of_one_site_do_not_keep_others_away() {
+    let registry = registry();
+    let inboxes: Vec<_> = (1..=5)
+        .map(|number| {
+            let inbox = SessionInbox::new(Ipv4Addr::LOCALHOST.into()).expect("a waker");
+            let client = format!("2001:db8:7:{number}::1").parse().expect("an address");
+            registry.enter(number, Arc::clone(&inbox), client, at(0));
+            inbox
+        })
+        .collect();
+    let wants = |client: &str| registry.displace_for(client.parse().expect("an address"));
+    assert!(!wants("2001:db8:7:9::1"), "the same /48, and each /64 has one");
+    assert!(wants("2001:db8:8::1") && is_displaced(&inboxes[4]));
+    let by_network = registry.sessions_by_network();
+    assert_eq!((by_network.len(), by_network.values().sum::<usize>()), (4, 4));
+}
+
+#[test]
+fn who_holds_the_most_memory_gives_way_to_those_who_ask_for_less() {
+    let registry = registry();
+    let mut leases = Vec::new();
+    let mut enter = |number: u64, client: &str, kibibytes: u64| {
+        let inbox = SessionInbox::new(Ipv4Addr::LOCALHOST.into()).expect("a waker");
+        let account = registry.enter(number, Arc::clone(&inbox), client.parse().expect("an address"), at(0));
+        leases.push(account.lease(ByteCount::from_kibibytes(kibibytes)).expect("memory"));
+        assert_eq!(account.held(), ByteCount::from_kibibytes(kibibytes));
+        inbox
+    };
+    let small = enter(1, "192.0.2.1", 100);
+    let large = enter(2, "192.0.2.2", 500);
+    let medium = enter(3, "192.0.2.2", 200);
+    let wants = |client: &str, kibibytes| {
+        let network = ClientNetwork::of(client.parse().expect("an address"));
+        registry.displace_for_memory(network, ByteCount::from_kibibytes(kibibytes))
+    };
+    assert!(!wants("192.0.2.2", 1), "it holds the most itself");
+    assert!(!wants("192.0.2.3", 700), "as much as another holds");
+    assert!(wants("192.0.2.3", 300) && is_displaced(&large));
+    assert!(wants("192.0.2.4", 250), "its memory is being returned");
+    assert!(medium.take().is_none());
+    assert!(!wants("192.0.2.4", 251), "no network holds more than that");
+    assert!(wants("192.0.2.1", 50), "it is being returned");
+    registry.leave(2, &cookie(2));
+    assert!(wants("192.0.2.1", 50) && is_displaced(&medium));
+    assert!(small.take().is_none());
 }

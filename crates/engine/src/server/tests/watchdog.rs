@@ -17,7 +17,7 @@ fn at(milliseconds: u64) -> MonotonicTime {
 
 fn watchdog(options: &ServerOptions, end: EndCondition, omit: u64) -> TestWatchdog {
     let parameters = TestParameters { end, omit: Duration::from_secs(omit), ..TestParameters::default() };
-    let server = ServerResources::limited(ByteCount::ZERO, options.limits.max_total_rate);
+    let server = ServerResources::limited(ByteCount::ZERO, 0, options.limits.max_total_rate);
     let account = server.account(std::net::Ipv4Addr::LOCALHOST.into());
     TestWatchdog::new(options, &parameters, account.rate(), at(0))
 }

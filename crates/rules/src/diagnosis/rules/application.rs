@@ -1,7 +1,7 @@
 //! The sender had nothing to send, or was never ahead of the kernel, while no buffer was full.
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
-use linerate_units::Ratio;
+use linerate_units::{Ratio, SegmentCount};
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
@@ -19,6 +19,19 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check,
 };
 
+/// Share of the rate that the program was asked for that counts as reached.
+const MIN_REACHED_SHARE: f64 = 0.9;
+
+/// True when the program sends at the rate that it was asked for: its pauses are how it keeps the rate.
+fn is_at_asked_rate(evidence: &TransferEvidence<'_>) -> bool {
+    let connections = evidence.observation.connections.len();
+    evidence.observation.asked.rate.is_some_and(|each| {
+        let all = each * SegmentCount::new(connections as u64).as_f64();
+        (MIN_REACHED_SHARE..=1.0 / MIN_REACHED_SHARE)
+            .contains(&(evidence.steady.bits_per_second() / all.bits_per_second()))
+    })
+}
+
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let shares = evidence.shares?;
     let idle = shares.application.get();
@@ -29,7 +42,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         return None;
     }
     let asked = evidence.observation.asked.rate;
-    let (cause, text) = if idle >= MIN_IDLE_SHARE {
+    let (cause, text) = if idle >= MIN_IDLE_SHARE && !is_at_asked_rate(evidence) {
         (
             Cause::Application,
             format!("The sending program had nothing to send for {} of the time.", percent(shares.application)),

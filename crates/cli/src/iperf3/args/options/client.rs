@@ -60,10 +60,16 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         },
     )
     .with_alias("bandwidth"),
-    client("", "pacing-timer", Required("#[KMG]"), "microseconds; sent to the server, not used", |draft, value| {
-        draft.client.parameters.pacing_timer = Duration::from_micros(value.scaled_integer()?);
-        Ok(())
-    }),
+    client(
+        "",
+        "pacing-timer",
+        Required("#[KMG]"),
+        "microseconds of which the blocks leave together (default 1000)",
+        |draft, value| {
+            draft.client.parameters.pacing_timer = Duration::from_micros(value.scaled_integer()?);
+            Ok(())
+        },
+    ),
     client(
         "",
         "fq-rate",
