@@ -2,7 +2,7 @@
 //!
 //! * `tidy` checks the invariants of ARCHITECTURE.md that the compiler does not check, one file each in [`tidy`];
 //! * `test` runs all tests from one build, and shows how long each suite takes;
-//! * `bench` measures linerate against the iperf3 on this machine, interleaved, and writes BENCHMARKS.md; `bench lab`
+//! * `bench` measures linerate against other programs and a bare loop, interleaved, and writes BENCHMARKS.md; `bench lab`
 //!   measures the speed of the lab's virtual time, and writes docs/lab-speed.md;
 //! * `figures` prints figures of the code, next to those of other projects and of the past;
 //! * `schema` writes the JSON Schemas of the documents to docs/schema;
@@ -41,8 +41,8 @@ mod workspace;
 
 const USAGE: &str = "usage: cargo xtask tidy
        cargo xtask test [--jobs N] [--without-root] [--long] [--write] [--package NAME]... [SUITE]...
-       cargo xtask bench [--rounds N] [--seconds S] [--only CELL]... [--mixed] [--out FILE] [--linerate PATH]
-                         [--date YYYY-MM-DD]
+       cargo xtask bench [--quick] [--rounds N] [--seconds S] [--seed N] [--only CELL]... [--peer NAME]... [--fresh]
+                         [--iperf3-newest PATH] [--linerate PATH] [--out FILE] [--date YYYY-MM-DD]
        cargo xtask bench lab [--rounds N]
        cargo xtask checklist [--linerate PATH] [--only ROW]...
        cargo xtask schema

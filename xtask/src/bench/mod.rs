@@ -1,18 +1,27 @@
-//! `cargo xtask bench`: linerate against the iperf3 of this machine, interleaved, over loopback.
+//! `cargo xtask bench`: linerate against the other programs of its kind, interleaved, over loopback and veth.
 //!
-//! A machine's speed drifts from minute to minute, so runs of the programs alternate and only runs of the same round
-//! are compared. Each run has a fresh server on a fresh port. CPU time is the kernel's account of the two processes,
-//! not their own.
+//! A machine's speed drifts from minute to minute, so runs of the programs are in random order and only runs of the same
+//! round are compared. Each run has a fresh server on a fresh port. CPU time is the kernel's account of the processes,
+//! not their own. Every run is kept at once, so that an interrupted bench continues with the same command.
 
 mod arguments;
+mod bare;
 mod cell;
+mod checkpoint;
+mod figures;
 mod lab;
 mod machine;
+mod network;
+mod peers;
 mod process;
+mod program;
+mod relay;
 mod report;
 mod result;
 mod run;
+mod series;
 mod statistics;
+mod tables;
 
 use std::fs;
 use std::io::IsTerminal as _;
@@ -20,39 +29,58 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::json;
 
 use self::arguments::BenchArguments;
 use self::cell::BenchCell;
+use self::checkpoint::{Checkpoint, RunKey};
 use self::machine::TestMachine;
-use self::report::CellReport;
-use self::run::{BenchProgram, BenchRun, ProgramPair};
+use self::peers::BenchPeers;
+use self::program::Contender;
+use self::series::{CellSeries, ContenderSeries};
+use self::statistics::XorShift64;
 use crate::workspace;
 
-/// Measures the requested cells, prints the table and writes the report; returns true if every run succeeded.
+/// Kept runs, relative to the root of the workspace.
+const CHECKPOINT: &str = "target/bench/runs.jsonl";
+
+/// Measures the requested cells, prints a line for each and writes the report; returns true if every run succeeded.
 pub(crate) fn run(arguments: &[String]) -> Result<bool> {
-    if let Some((_, remaining)) = arguments.split_first().filter(|(first, _)| *first == "lab") {
-        return lab::run(remaining);
+    match arguments.split_first() {
+        Some((first, remaining)) if first == "lab" => return lab::run(remaining),
+        Some((first, remaining)) if first == "bare" => return bare::run(remaining),
+        _ => {}
     }
     let arguments = BenchArguments::parse(arguments)?;
-    let baseline = BenchProgram::iperf3()?;
-    let candidate = match &arguments.linerate {
-        Some(path) => BenchProgram::linerate(path)?,
-        None => BenchProgram::linerate(&build()?)?,
-    };
+    let peers = peers::find(&arguments)?;
     let machine = TestMachine::read(arguments.date.clone())?;
-    let pairs = ProgramPair::all(&baseline, &candidate, arguments.mixed);
-    let mut reports = Vec::new();
-    for cell in arguments.cells() {
-        let report = measure(cell, &pairs, &arguments);
-        println!("{}", report.line());
-        reports.push(report);
+    let path = workspace::root().join(CHECKPOINT);
+    let mut checkpoint = Checkpoint::open(&path, &heading(&arguments, &peers, &machine), arguments.fresh)?;
+    println!("{} runs are kept in {} (--fresh forgets them)", checkpoint.len(), path.display());
+    let cells = arguments.cells();
+    measure(&cells, &peers, &arguments, &mut checkpoint)?;
+    let series: Vec<CellSeries> =
+        cells.into_iter().map(|cell| collect(cell, &peers, &arguments, &checkpoint)).collect();
+    for cell in &series {
+        println!("{}", tables::line(cell));
     }
-    let document = report::document(&machine, &arguments, &[&baseline, &candidate], &reports);
-    println!("\n{}", report::tables(&reports));
+    let document = report::document(&machine, &arguments, &peers, &series);
     let out = workspace::root().join(&arguments.out);
     fs::write(&out, document).with_context(|| format!("cannot write {}", out.display()))?;
     println!("written: {}", out.display());
-    Ok(reports.iter().all(CellReport::is_complete))
+    Ok(series.iter().all(|cell| cell.failures.is_empty()))
+}
+
+/// Conditions that runs must have in common to be compared.
+fn heading(arguments: &BenchArguments, peers: &BenchPeers, machine: &TestMachine) -> serde_json::Value {
+    let programs: Vec<_> =
+        peers.programs.iter().map(|program| format!("{}: {}", program.name, program.version)).collect();
+    json!({
+        "seconds": arguments.seconds,
+        "seed": arguments.seed,
+        "programs": programs,
+        "machine": format!("{} {} {}", machine.processor, machine.kernel, machine.congestion_control),
+    })
 }
 
 /// Builds the binary as it is shipped and returns its path.
@@ -69,34 +97,62 @@ pub(crate) fn build() -> Result<PathBuf> {
     Ok(PathBuf::from(target).join("release/linerate"))
 }
 
-/// Runs all rounds of one cell: a warm-up of each pair, then rounds whose order alternates (A B, B A, A B, …).
-fn measure<'a>(cell: &'static BenchCell, pairs: &'a [ProgramPair<'a>], arguments: &BenchArguments) -> CellReport<'a> {
-    let mut report = CellReport::new(cell, pairs);
-    for pair in pairs {
-        if let Err(error) = pair.run(cell, 1) {
-            report.fail(pair, &format!("warm-up: {error:#}"));
-        }
-    }
+/// Runs all rounds, but for the kept runs, in the order of the seed.
+fn measure(
+    cells: &[BenchCell],
+    peers: &BenchPeers,
+    arguments: &BenchArguments,
+    checkpoint: &mut Checkpoint,
+) -> Result<()> {
     for round in 0..arguments.rounds {
-        let mut results: Vec<Option<BenchRun>> = vec![None; pairs.len()];
-        let forward: Vec<usize> = (0..pairs.len()).collect();
-        let order: Vec<usize> = if round % 2 == 0 { forward } else { forward.into_iter().rev().collect() };
-        for index in order {
-            progress(&format!("{} round {}/{} {}", cell.name, round + 1, arguments.rounds, pairs[index].name()));
-            match pairs[index].run(cell, arguments.seconds) {
-                Ok(run) => results[index] = Some(run),
-                Err(error) => report.fail(&pairs[index], &format!("round {}: {error:#}", round + 1)),
+        let mut random = XorShift64::new(arguments.seed.wrapping_add(round as u64));
+        let mut order: Vec<&BenchCell> = cells.iter().collect();
+        random.shuffle(&mut order);
+        for cell in order {
+            let mut contenders = contenders(cell, peers);
+            random.shuffle(&mut contenders);
+            for contender in contenders {
+                let key: RunKey = (cell.name.clone(), contender.label(), round);
+                if checkpoint.get(&key).is_some() {
+                    continue;
+                }
+                progress(&format!("round {}/{} {} {}", round + 1, arguments.rounds, cell.name, contender.label()));
+                let result = run::run(&contender, cell, arguments.seconds).map_err(|error| format!("{error:#}"));
+                checkpoint.add(key, result)?;
             }
         }
-        report.add_round(results);
     }
     progress("");
-    report
+    Ok(())
+}
+
+fn contenders<'a>(cell: &BenchCell, peers: &'a BenchPeers) -> Vec<Contender<'a>> {
+    peers.programs.iter().flat_map(|program| program.contenders(cell)).collect()
+}
+
+/// Collects the kept runs of a cell.
+fn collect(cell: BenchCell, peers: &BenchPeers, arguments: &BenchArguments, checkpoint: &Checkpoint) -> CellSeries {
+    let mut failures = Vec::new();
+    let contenders = contenders(&cell, peers).into_iter().map(|contender| {
+        let label = contender.label();
+        let runs =
+            (0..arguments.rounds).map(|round| match checkpoint.get(&(cell.name.clone(), label.clone(), round))? {
+                Ok(run) => Some(*run),
+                Err(reason) => {
+                    failures.push(format!("{}, {label}, round {}: {reason}", cell.name, round + 1));
+                    None
+                }
+            });
+        let runs = runs.collect();
+        ContenderSeries { label, program: contender.program.name, dialect: contender.program.dialect, runs }
+    });
+    let contenders = contenders.collect();
+    CellSeries { cell, contenders, failures }
 }
 
 /// Shows the progress on a terminal, in one line that is overwritten.
 fn progress(text: &str) {
     if std::io::stderr().is_terminal() {
-        eprint!("\r{text:70}\r");
+        eprint!("\r{text:78}\r");
     }
 }

@@ -1,24 +1,26 @@
-//! Child processes that always end, with their CPU time.
+//! Child processes that always end, and the processor time of all of them.
 
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use linerate_sys::clock::{self, ChildUsage};
+
+/// Interval at which the end of a child is polled after the end of its output.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Clock ticks per second in /proc (`USER_HZ`), 100 on every platform of Rust's Linux targets (proc(5)).
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Interval at which a child's state is polled.
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
-
 /// Running child process. It is killed on drop, and by the kernel when this process dies first.
 pub(super) struct RunningChild {
     child: Child,
-    output: Option<JoinHandle<Vec<u8>>>,
+    output: Receiver<Vec<u8>>,
     name: String,
 }
 
@@ -26,61 +28,62 @@ pub(super) struct RunningChild {
 pub(super) struct FinishedChild {
     /// Output on stdout.
     pub(super) output: String,
-    /// CPU time of all its threads, user and system, in seconds.
-    pub(super) cpu_seconds: f64,
     /// True if it ended with status 0.
     pub(super) success: bool,
 }
 
 impl RunningChild {
-    /// Starts `program`. Through setpriv(1), where there is one, so that an interrupted bench leaves no server behind;
-    /// setpriv becomes the program, so the process is the same.
-    pub(super) fn start(program: &Path, arguments: &[String]) -> Result<Self> {
+    /// Starts a command line. Through setpriv(1), where there is one, so that an interrupted bench leaves no server
+    /// behind; setpriv becomes the program, so the process is the same.
+    pub(super) fn start(line: &[String]) -> Result<Self> {
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL"]).arg(program);
-        let child = match spawn(command.args(arguments)) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => spawn(Command::new(program).args(arguments)),
-            other => other,
+        command.args(["--pdeathsig", "KILL"]).args(line);
+        let name = line.join(" ");
+        let child = match (spawn(&mut command), line) {
+            (Err(error), [program, arguments @ ..]) if error.kind() == std::io::ErrorKind::NotFound => {
+                spawn(Command::new(program).args(arguments))
+            }
+            (other, _) => other,
         };
-        let name = format!("{} {}", program.display(), arguments.join(" "));
         let mut child = child.with_context(|| format!("cannot start {name}"))?;
-        let output = child.stdout.take().map(|mut stdout| {
-            thread::spawn(move || {
-                let mut bytes = Vec::new();
+        let (ended, output) = channel();
+        let stdout = child.stdout.take();
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            if let Some(mut stdout) = stdout {
                 // A broken pipe ends the output; earlier output is kept.
                 let _ = stdout.read_to_end(&mut bytes);
-                bytes
-            })
+            }
+            // Nobody listens after the time limit.
+            let _ = ended.send(bytes);
         });
         Ok(Self { child, output, name })
     }
 
+    /// Process number.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// True while it runs.
-    pub(super) fn is_running(&self) -> bool {
-        stat(self.child.id()).is_ok_and(|stat| !stat.ended)
+    pub(super) fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Waits until it ends by itself; kills it and returns an error after `limit`.
     pub(super) fn finish(mut self, limit: Duration) -> Result<FinishedChild> {
         let deadline = Instant::now() + limit;
-        // An ended child keeps its account in /proc until it is waited for: read it in between.
-        let cpu_seconds = loop {
-            let stat = stat(self.child.id())?;
-            if stat.ended {
-                break stat.cpu_seconds;
-            }
-            if Instant::now() >= deadline {
-                bail!("{} did not end within {} s", self.name, limit.as_secs());
-            }
-            thread::sleep(POLL_INTERVAL);
+        let Ok(bytes) = self.output.recv_timeout(limit) else {
+            bail!("{} did not end within {} s", self.name, limit.as_secs());
         };
-        let status = self.child.wait().with_context(|| format!("cannot wait for {}", self.name))?;
-        let bytes = self.output.take().and_then(|reader| reader.join().ok()).unwrap_or_default();
-        Ok(FinishedChild {
-            output: String::from_utf8_lossy(&bytes).into_owned(),
-            cpu_seconds,
-            success: status.success(),
-        })
+        let status = loop {
+            match self.child.try_wait().with_context(|| format!("cannot wait for {}", self.name))? {
+                Some(status) => break status,
+                None if Instant::now() >= deadline => bail!("{} closed its output and did not end", self.name),
+                None => thread::sleep(POLL_INTERVAL),
+            }
+        };
+        Ok(FinishedChild { output: String::from_utf8_lossy(&bytes).into_owned(), success: status.success() })
     }
 }
 
@@ -96,55 +99,88 @@ impl Drop for RunningChild {
     }
 }
 
-/// State and CPU time of a process.
-#[derive(Debug, PartialEq)]
-struct ProcessStat {
-    ended: bool,
-    cpu_seconds: f64,
+/// Account of the children that ended, and of the whole machine.
+#[derive(Clone, Copy)]
+pub(super) struct CpuAccount {
+    children: ChildUsage,
+    /// Seconds in which any processor worked.
+    machine: f64,
 }
 
-fn stat(id: u32) -> Result<ProcessStat> {
-    let path = format!("/proc/{id}/stat");
-    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-    parse_stat(&text).with_context(|| format!("cannot understand {path}: {text}"))
+/// Growth of the account.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CpuUse {
+    /// Processor seconds of the children, user and system.
+    pub(super) children: f64,
+    /// Processor seconds of the machine, interrupts and their deferred part included.
+    pub(super) machine: f64,
+    /// Times at which a child's thread waited for something.
+    pub(super) waits: f64,
 }
 
-/// Reads state, utime and stime: fields 3, 14 and 15 of proc(5). The name in field 2 may hold anything, so counting
-/// starts behind its closing parenthesis.
-fn parse_stat(text: &str) -> Option<ProcessStat> {
-    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
-    let ticks = |index: usize| fields.get(index)?.parse::<u32>().ok();
-    let cpu_seconds = f64::from(ticks(11)?.checked_add(ticks(12)?)?) / TICKS_PER_SECOND;
-    Some(ProcessStat { ended: matches!(*fields.first()?, "Z" | "X"), cpu_seconds })
+impl CpuAccount {
+    /// Reads the account.
+    pub(super) fn read() -> Result<Self> {
+        let text = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
+        let machine = busy_seconds(&text).context("cannot understand /proc/stat")?;
+        Ok(Self { children: clock::child_usage(), machine })
+    }
+
+    /// Returns the growth since `self`.
+    pub(super) fn since_then(&self) -> Result<CpuUse> {
+        let now = Self::read()?;
+        Ok(CpuUse {
+            children: (now.children.cpu.total().saturating_sub(self.children.cpu.total())).as_secs_f64(),
+            machine: now.machine - self.machine,
+            waits: u32::try_from(now.children.waits.saturating_sub(self.children.waits)).map_or(f64::NAN, f64::from),
+        })
+    }
+}
+
+/// Seconds that are neither idle, nor waits for a disk, nor stolen by the host: fields of the first line of /proc/stat
+/// (proc(5)): user, nice, system, idle, iowait, irq, softirq.
+fn busy_seconds(text: &str) -> Option<f64> {
+    let line = text.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<u32> = line.split_whitespace().take(7).map(|field| field.parse().ok()).collect::<Option<_>>()?;
+    let [user, nice, system, _, _, interrupts, deferred] = ticks[..] else { return None };
+    Some([user, nice, system, interrupts, deferred].into_iter().map(f64::from).sum::<f64>() / TICKS_PER_SECOND)
+}
+
+/// Text of a table of the network namespace of a process.
+pub(super) fn network_table(id: u32, table: &str) -> String {
+    fs::read_to_string(Path::new("/proc").join(id.to_string()).join("net").join(table)).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn shell(script: &str) -> RunningChild {
+        RunningChild::start(&["sh", "-c", script].map(str::to_owned)).expect("every machine has sh")
+    }
+
     #[test]
-    fn the_account_of_a_process_is_read_behind_its_name() {
-        let text = "42 (a ) S b) Z 1 42 42 0 -1 4194304 100 0 0 0 150 25 0 0 20 0 1 0 1000 0 0\n";
-        let stat = parse_stat(text).expect("the line is complete");
-        assert_eq!(stat, ProcessStat { ended: true, cpu_seconds: 1.75 });
-        assert!(!parse_stat(&text.replace(" Z ", " R ")).expect("the line is complete").ended);
-        assert_eq!(parse_stat("42 (a) Z 1"), None);
+    fn idle_time_is_not_work() {
+        let text = "cpu  100 20 300 4000 50 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\n";
+        assert_eq!(busy_seconds(text), Some(4.33));
+        assert_eq!(busy_seconds("cpu  100 20 300\n"), None);
     }
 
     #[test]
     fn the_work_of_a_child_is_counted_and_its_output_kept() {
-        let work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done; exit 3".to_owned();
-        let child = RunningChild::start(Path::new("sh"), &["-c".to_owned(), work]).expect("every machine has sh");
-        let finished = child.finish(Duration::from_secs(20)).expect("the loop ends");
+        let before = CpuAccount::read().expect("this is Linux");
+        let child = shell("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done; exit 3");
+        let finished = child.finish(Duration::from_secs(60)).expect("the loop ends");
         assert_eq!(finished.output, "done\n");
         assert!(!finished.success);
-        assert!(finished.cpu_seconds > 0.0, "a loop of 200000 turns costs something");
+        let used = before.since_then().expect("this is Linux");
+        assert!(used.children > 0.0, "a loop of 200000 turns costs something");
     }
 
     #[test]
     fn a_child_that_does_not_end_is_killed() {
-        let child = RunningChild::start(Path::new("sleep"), &["600".to_owned()]).expect("every machine has sleep");
-        let id = child.child.id();
+        let mut child = shell("exec sleep 600");
+        let id = child.id();
         assert!(child.is_running());
         assert!(child.finish(Duration::ZERO).is_err());
         assert!(!Path::new(&format!("/proc/{id}")).exists(), "killed and waited for");

@@ -1,18 +1,18 @@
-//! Single run: a server of one program, a client of one program, a fresh port.
+//! Single run: servers and clients of one program, on fresh ports.
 
-use std::fs;
 use std::net::{TcpListener, UdpSocket};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::cell::BenchCell;
-use super::process::RunningChild;
-use super::result;
-use crate::workspace::output_of;
+use super::cell::{BenchCell, BenchLink, CellKind};
+use super::figures::{BenchRun, Figure};
+use super::network::{self, VethPair};
+use super::process::{CpuAccount, CpuUse, RunningChild, network_table};
+use super::program::Contender;
+use super::relay::FirstByteRelay;
+use super::result::{self, ClientFigures};
 
 /// Time limit of a program beyond the time of the test itself.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(15);
@@ -20,113 +20,131 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time limit of a server until it listens.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Program that implements the iperf3 protocol.
-#[derive(Debug)]
-pub(super) struct BenchProgram {
-    /// Name in the tables.
-    pub(super) name: &'static str,
-    /// First line of its version output.
-    pub(super) version: String,
-    path: PathBuf,
-    leading_arguments: &'static [&'static str],
-}
-
-impl BenchProgram {
-    /// Returns the iperf3 of this machine, or the one in `IPERF3_BIN`.
-    pub(super) fn iperf3() -> Result<Self> {
-        let path = std::env::var_os("IPERF3_BIN").map_or_else(|| PathBuf::from("iperf3"), PathBuf::from);
-        let version = output_of(Command::new(&path).arg("--version"))
-            .context("no iperf3 to compare with: apt-get install iperf3, or name one in IPERF3_BIN")?;
-        Ok(Self { name: "iperf3", version: first_line(&version), path, leading_arguments: &[] })
-    }
-
-    /// Returns the linerate at `path`.
-    pub(super) fn linerate(path: &Path) -> Result<Self> {
-        let path = fs::canonicalize(path).with_context(|| format!("no linerate at {}", path.display()))?;
-        let version = output_of(Command::new(&path).arg("--version"))?;
-        Ok(Self { name: "linerate", version: first_line(&version), path, leading_arguments: &["iperf3"] })
-    }
-
-    fn start(&self, arguments: &[String]) -> Result<RunningChild> {
-        let all: Vec<String> =
-            self.leading_arguments.iter().map(|argument| (*argument).to_owned()).chain(arguments.to_vec()).collect();
-        RunningChild::start(&self.path, &all)
+/// Measures `contender` once in `cell` for `seconds`.
+pub(super) fn run(contender: &Contender<'_>, cell: &BenchCell, seconds: u64) -> Result<BenchRun> {
+    match cell.kind {
+        CellKind::Unlimited | CellKind::Paced => transfer(contender, cell, seconds),
+        CellKind::StartUp => start_up(contender),
+        CellKind::FirstByte => first_byte(contender, cell),
+        CellKind::Overhead => overhead(contender, cell),
     }
 }
 
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().trim().to_owned()
-}
-
-/// Server and client program of a run.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ProgramPair<'a> {
-    server: &'a BenchProgram,
-    client: &'a BenchProgram,
-}
-
-/// Figures of one run.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BenchRun {
-    /// Rate at the receivers, in bit/s.
-    pub(super) goodput: f64,
-    /// Lost datagrams over sent ones; `None` for TCP.
-    pub(super) loss: Option<f64>,
-    /// Datagrams that reached the receiver, per second; `None` for TCP.
-    pub(super) packet_rate: Option<f64>,
-    /// CPU time of both processes, in seconds.
-    pub(super) cpu_seconds: f64,
-    /// The same per received gigabit.
-    pub(super) cpu_seconds_per_gigabit: f64,
-}
-
-impl<'a> ProgramPair<'a> {
-    /// Returns the baseline with itself first, the candidate with itself second, then the two mixed pairs.
-    pub(super) fn all(baseline: &'a BenchProgram, candidate: &'a BenchProgram, mixed: bool) -> Vec<Self> {
-        let mut pairs =
-            vec![Self { server: baseline, client: baseline }, Self { server: candidate, client: candidate }];
-        if mixed {
-            pairs.push(Self { server: candidate, client: baseline });
-            pairs.push(Self { server: baseline, client: candidate });
-        }
-        pairs
+fn transfer(contender: &Contender<'_>, cell: &BenchCell, seconds: u64) -> Result<BenchRun> {
+    let place = Place::of(cell.link)?;
+    let before = CpuAccount::read()?;
+    let started = Instant::now();
+    let mut servers = Vec::new();
+    for _ in 0..cell.clients {
+        servers.push(place.serve(contender)?);
     }
-
-    /// Returns client and server for the tables.
-    pub(super) fn name(&self) -> String {
-        format!("{} → {}", self.client.name, self.server.name)
-    }
-
-    /// Measures `cell` once for `seconds`.
-    pub(super) fn run(&self, cell: &BenchCell, seconds: u64) -> Result<BenchRun> {
-        let port = free_port()?;
-        let server = self.server.start(&server_arguments(port))?;
-        wait_until_listening(&server, port)?;
-        let client = self.client.start(&client_arguments(cell, port, seconds))?;
+    let clients: Vec<RunningChild> = servers
+        .iter()
+        .map(|(_, port)| {
+            RunningChild::start(&place.client_line(contender.client_line(cell, place.host(), *port, seconds)))
+        })
+        .collect::<Result<_>>()?;
+    let mut sum = ClientFigures::default();
+    for client in clients {
         let client = client.finish(Duration::from_secs(seconds) + FINISH_TIMEOUT)?;
-        let figures = result::figures(&client.output).with_context(|| format!("client {}", self.client.name))?;
-        ensure!(client.success, "client {} failed", self.client.name);
-        let server = server.finish(FINISH_TIMEOUT).with_context(|| format!("server {}", self.server.name))?;
-        ensure!(server.success, "server {} failed: {}", self.server.name, server.output.trim());
-        let cpu_seconds = client.cpu_seconds + server.cpu_seconds;
-        Ok(BenchRun {
-            goodput: figures.goodput,
-            loss: figures.loss,
-            packet_rate: cell.datagram.map(|bytes| figures.goodput / 8.0 / f64::from(bytes)),
-            cpu_seconds,
-            cpu_seconds_per_gigabit: cpu_seconds / (figures.received_bits / 1e9),
+        let figures = result::figures(contender.program.dialect, &client.output).context("client")?;
+        ensure!(client.success, "the client failed");
+        sum.goodput += figures.goodput;
+        sum.received_bits += figures.received_bits;
+        (sum.loss, sum.jitter) = (figures.loss, figures.jitter);
+    }
+    for (server, _) in servers {
+        let server = server.finish(FINISH_TIMEOUT).context("server")?;
+        ensure!(server.success, "the server failed: {}", server.output.trim());
+    }
+    Ok(figures_of(cell, &sum, before.since_then()?, started.elapsed()))
+}
+
+fn figures_of(cell: &BenchCell, sum: &ClientFigures, used: CpuUse, elapsed: Duration) -> BenchRun {
+    let gigabits = sum.received_bits / 1e9;
+    BenchRun::default()
+        .with(Figure::Goodput, Some(sum.goodput))
+        .with(Figure::PacketRate, cell.datagram.map(|bytes| sum.goodput / 8.0 / f64::from(bytes)))
+        .with(Figure::Loss, sum.loss)
+        .with(Figure::Jitter, sum.jitter)
+        .with(Figure::Cpu, Some(used.children / gigabits))
+        .with(Figure::MachineCpu, Some(used.machine / gigabits))
+        .with(Figure::Waits, Some(used.waits / elapsed.as_secs_f64()))
+}
+
+fn start_up(contender: &Contender<'_>) -> Result<BenchRun> {
+    let started = Instant::now();
+    let child = RunningChild::start(&contender.program.version_line())?.finish(FINISH_TIMEOUT)?;
+    ensure!(child.success, "`--version` failed");
+    Ok(BenchRun::default().with(Figure::Wait, Some(milliseconds(started.elapsed()))))
+}
+
+fn overhead(contender: &Contender<'_>, cell: &BenchCell) -> Result<BenchRun> {
+    let place = Place::of(cell.link)?;
+    let (server, port) = place.serve(contender)?;
+    let started = Instant::now();
+    let client = RunningChild::start(&contender.client_line(cell, place.host(), port, 1))?.finish(FINISH_TIMEOUT)?;
+    let elapsed = started.elapsed();
+    ensure!(client.success, "the client failed");
+    server.finish(FINISH_TIMEOUT).context("server")?;
+    Ok(BenchRun::default().with(Figure::Wait, Some(milliseconds(elapsed) - 1000.0)))
+}
+
+fn first_byte(contender: &Contender<'_>, cell: &BenchCell) -> Result<BenchRun> {
+    let place = Place::of(cell.link)?;
+    let (server, port) = place.serve(contender)?;
+    let relay = FirstByteRelay::start(port)?;
+    let client = RunningChild::start(&contender.client_line(cell, place.host(), relay.port(), 1))?;
+    ensure!(client.finish(FINISH_TIMEOUT)?.success, "the client failed");
+    server.finish(FINISH_TIMEOUT).context("server")?;
+    let waited = relay.finish().context("no data arrived")?;
+    Ok(BenchRun::default().with(Figure::Wait, Some(milliseconds(waited))))
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// Network in which a run takes place.
+enum Place {
+    Here(&'static str),
+    Veth(VethPair),
+}
+
+impl Place {
+    fn of(link: BenchLink) -> Result<Self> {
+        Ok(match link {
+            BenchLink::Loopback => Self::Here("127.0.0.1"),
+            BenchLink::LoopbackV6 => Self::Here("::1"),
+            BenchLink::Veth(mtu) => Self::Veth(VethPair::new(mtu)?),
         })
     }
-}
 
-fn server_arguments(port: u16) -> Vec<String> {
-    ["-s", "-p", &port.to_string(), "-1", "-J"].map(str::to_owned).to_vec()
-}
+    fn host(&self) -> &'static str {
+        match self {
+            Self::Here(host) => host,
+            Self::Veth(_) => network::SERVER_ADDRESS,
+        }
+    }
 
-fn client_arguments(cell: &BenchCell, port: u16, seconds: u64) -> Vec<String> {
-    let (port, seconds) = (port.to_string(), seconds.to_string());
-    let common = ["-c", "127.0.0.1", "-p", &port, "-t", &seconds, "-J"];
-    common.iter().chain(cell.options).map(|option| (*option).to_owned()).collect()
+    fn client_line(&self, line: Vec<String>) -> Vec<String> {
+        match self {
+            Self::Here(_) => line,
+            Self::Veth(pair) => pair.in_client(line),
+        }
+    }
+
+    /// Starts a server for one test, and waits until it listens.
+    fn serve(&self, contender: &Contender<'_>) -> Result<(RunningChild, u16)> {
+        let port = free_port()?;
+        let line = contender.program.server_line(port);
+        let mut server = RunningChild::start(&match self {
+            Self::Here(_) => line,
+            Self::Veth(pair) => pair.in_server(line),
+        })?;
+        wait_until_listening(&mut server, port)?;
+        Ok((server, port))
+    }
 }
 
 /// Returns a port that is free for TCP and UDP at this moment.
@@ -141,10 +159,10 @@ fn free_port() -> Result<u16> {
 }
 
 /// Waits until a server listens on `port`. It reads /proc, because a connection would count as a client.
-fn wait_until_listening(server: &RunningChild, port: u16) -> Result<()> {
+fn wait_until_listening(server: &mut RunningChild, port: u16) -> Result<()> {
     let deadline = Instant::now() + LISTEN_TIMEOUT;
     while Instant::now() < deadline {
-        let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
+        let tables = ["tcp", "tcp6"].map(|table| network_table(server.id(), table));
         if tables.iter().any(|table| has_listener(table, port)) {
             return Ok(());
         }
@@ -164,17 +182,9 @@ fn has_listener(table: &str, port: u16) -> bool {
 }
 
 #[cfg(test)]
-impl BenchProgram {
-    /// Returns a program for tests that start none.
-    pub(super) fn named(name: &'static str) -> Self {
-        Self { name, version: name.to_owned(), path: PathBuf::from(name), leading_arguments: &[] }
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::cell::CELLS;
+    use crate::bench::cell::cells;
 
     const TABLE: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when\n\
                          0: 0100007F:1451 00000000:0000 0A 00000000:00000000 00:00000000\n\
@@ -191,14 +201,16 @@ mod tests {
     fn a_listener_is_seen_in_the_kernel_s_table() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let port = listener.local_addr().expect("it is bound").port();
-        let table = fs::read_to_string("/proc/net/tcp").expect("this is Linux");
-        assert!(has_listener(&table, port));
+        assert!(has_listener(&network_table(std::process::id(), "tcp"), port));
     }
 
     #[test]
-    fn the_client_gets_the_options_of_its_cell() {
-        let cell = CELLS.iter().find(|cell| cell.name == "tcp-p4").expect("it is in the list");
-        assert_eq!(client_arguments(cell, 5201, 2).join(" "), "-c 127.0.0.1 -p 5201 -t 2 -J -P 4");
-        assert_eq!(server_arguments(5201).join(" "), "-s -p 5201 -1 -J");
+    fn processor_time_is_per_received_gigabit() {
+        let cell = cells().into_iter().find(|cell| cell.name == "udp-1448").expect("a cell");
+        let sum = ClientFigures { goodput: 2e9, received_bits: 4e9, loss: Some(0.0), jitter: None };
+        let run = figures_of(&cell, &sum, CpuUse { children: 2.0, machine: 3.0, waits: 100.0 }, Duration::from_secs(2));
+        assert_eq!((run.get(Figure::Cpu), run.get(Figure::MachineCpu)), (Some(0.5), Some(0.75)));
+        assert_eq!(run.get(Figure::Waits), Some(50.0));
+        assert_eq!(run.get(Figure::PacketRate).map(f64::round), Some(172_652.0));
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn median(values: &[f64]) -> Option<f64> {
 /// interval.
 pub(super) fn bootstrap_median(values: &[f64]) -> Option<MedianEstimate> {
     let median_of_all = median(values)?;
-    let mut random = XorShift64::new(0x9E37_79B9_7F4A_7C15);
+    let mut random = XorShift64::new(1);
     let mut medians: Vec<f64> = (0..DRAWS)
         .filter_map(|_| median(&(0..values.len()).map(|_| values[random.below(values.len())]).collect::<Vec<_>>()))
         .collect();
@@ -48,11 +48,20 @@ pub(super) fn ratios(candidate: &[Option<f64>], baseline: &[Option<f64>]) -> Vec
 }
 
 /// Marsaglia's xorshift64 generator: enough to draw rounds, and the same on every machine.
-struct XorShift64(u64);
+pub(super) struct XorShift64(u64);
 
 impl XorShift64 {
-    fn new(seed: u64) -> Self {
-        Self(seed)
+    /// Returns a generator; of seeds that differ little, the first numbers do, too.
+    pub(super) fn new(seed: u64) -> Self {
+        // The state must not be zero; an odd factor keeps seeds apart.
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).max(1))
+    }
+
+    /// Puts `items` into a random order (Fisher and Yates).
+    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
     }
 
     fn below(&mut self, limit: usize) -> usize {
@@ -98,6 +107,20 @@ mod tests {
     fn the_interval_is_the_same_each_time() {
         let values = [3.0, 1.0, 2.0, 5.0, 4.0];
         assert_eq!(bootstrap_median(&values), bootstrap_median(&values));
+    }
+
+    #[test]
+    fn orders_follow_from_the_seed_and_differ_between_seeds() {
+        let order = |seed| {
+            let mut items: Vec<usize> = (0..20).collect();
+            XorShift64::new(seed).shuffle(&mut items);
+            items
+        };
+        assert_eq!(order(7), order(7));
+        assert_ne!(order(7), order(8));
+        let mut sorted = order(0);
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..20).collect::<Vec<_>>());
     }
 
     #[test]

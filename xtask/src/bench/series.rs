@@ -1,0 +1,128 @@
+//! Rounds of one cell, and comparisons between its contenders.
+
+use super::cell::{BenchCell, CellKind};
+use super::figures::{BenchRun, Figure};
+use super::program::Dialect;
+use super::statistics::{MedianEstimate, bootstrap_median, median, ratios};
+
+/// Rounds of one contender; `None` where a run failed.
+pub(super) struct ContenderSeries {
+    /// Program with its additional options.
+    pub(super) label: String,
+    pub(super) program: &'static str,
+    pub(super) dialect: Dialect,
+    pub(super) runs: Vec<Option<BenchRun>>,
+}
+
+/// Rounds of one cell.
+pub(super) struct CellSeries {
+    pub(super) cell: BenchCell,
+    pub(super) contenders: Vec<ContenderSeries>,
+    /// Failed runs, excluded from all medians.
+    pub(super) failures: Vec<String>,
+}
+
+/// Outcome of a cell for linerate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CellOutcome {
+    Ahead,
+    /// The interval of the ratio holds 1.
+    Equal,
+    Behind,
+}
+
+impl ContenderSeries {
+    /// Returns the values of a figure, one per round.
+    pub(super) fn values(&self, figure: Figure) -> Vec<Option<f64>> {
+        self.runs.iter().map(|run| run.as_ref().and_then(|run| run.get(figure))).collect()
+    }
+
+    /// Returns the median of a figure.
+    pub(super) fn median(&self, figure: Figure) -> Option<f64> {
+        median(&self.values(figure).into_iter().flatten().collect::<Vec<_>>())
+    }
+
+    /// Returns the ratio of this contender to `other`, round by round.
+    pub(super) fn ratio(&self, other: &Self, figure: Figure) -> Option<MedianEstimate> {
+        bootstrap_median(&ratios(&self.values(figure), &other.values(figure)))
+    }
+}
+
+impl CellSeries {
+    /// Figure that decides the cell, and true when more of it is better.
+    pub(super) const fn deciding(&self) -> (Figure, bool) {
+        match self.cell.kind {
+            CellKind::Unlimited => (Figure::Goodput, true),
+            CellKind::Paced => (Figure::Cpu, false),
+            CellKind::StartUp | CellKind::FirstByte | CellKind::Overhead => (Figure::Wait, false),
+        }
+    }
+
+    /// Returns linerate with its best options: its last contender.
+    pub(super) fn own(&self) -> Option<&ContenderSeries> {
+        self.contenders.iter().rfind(|contender| contender.program == "linerate")
+    }
+
+    /// Returns the best contender among the others, by the deciding figure.
+    pub(super) fn best_peer(&self) -> Option<&ContenderSeries> {
+        let (figure, more_is_better) = self.deciding();
+        let is_peer =
+            |contender: &&ContenderSeries| contender.program != "linerate" && contender.dialect != Dialect::Bare;
+        let known = self.contenders.iter().filter(is_peer).filter_map(|peer| Some((peer.median(figure)?, peer)));
+        let order = |one: &(f64, _), other: &(f64, _)| one.0.total_cmp(&other.0);
+        if more_is_better { known.max_by(order) } else { known.min_by(order) }.map(|(_, peer)| peer)
+    }
+
+    /// Returns the bare loop that receives as linerate with its best options does.
+    pub(super) fn bare(&self) -> Option<&ContenderSeries> {
+        self.contenders.iter().rfind(|contender| contender.dialect == Dialect::Bare)
+    }
+
+    /// Returns the outcome of the deciding figure; `None` where one side is missing.
+    pub(super) fn outcome(&self) -> Option<CellOutcome> {
+        let (figure, more_is_better) = self.deciding();
+        let ratio = self.own()?.ratio(self.best_peer()?, figure)?;
+        Some(match (ratio.low > 1.0, ratio.high < 1.0) {
+            (false, false) => CellOutcome::Equal,
+            (above, _) if above == more_is_better => CellOutcome::Ahead,
+            _ => CellOutcome::Behind,
+        })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::bench::cell::cells;
+
+    /// A cell in which each program has the same value of the deciding figure, plus a little each round.
+    pub(in crate::bench) fn series(cell: &str, values: &[(&'static str, Dialect, f64)]) -> CellSeries {
+        let cell = cells().into_iter().find(|known| known.name == cell).expect("a cell");
+        let mut series = CellSeries { cell, contenders: Vec::new(), failures: Vec::new() };
+        let (figure, _) = series.deciding();
+        for (program, dialect, value) in values {
+            let run = |round: f64| Some(BenchRun::default().with(figure, Some(value * (1.0 + round / 1000.0))));
+            let runs = [0.0, 1.0, 2.0].map(run).to_vec();
+            series.contenders.push(ContenderSeries { label: (*program).to_owned(), program, dialect: *dialect, runs });
+        }
+        series
+    }
+
+    #[test]
+    fn linerate_is_compared_with_the_best_of_the_others_and_not_with_the_limit() {
+        let values = [
+            ("linerate", Dialect::Iperf3, 10.0),
+            ("iperf3", Dialect::Iperf3, 7.0),
+            ("xfr", Dialect::Xfr, 8.0),
+            ("bare loop", Dialect::Bare, 11.0),
+        ];
+        let fast = series("tcp-p1-up", &values);
+        assert_eq!(fast.best_peer().map(|peer| peer.program), Some("xfr"));
+        assert_eq!(fast.outcome(), Some(CellOutcome::Ahead));
+        assert_eq!(fast.bare().map(|bare| bare.program), Some("bare loop"));
+        let dear = series("tcp-100M", &values);
+        assert_eq!(dear.best_peer().map(|peer| peer.program), Some("iperf3"));
+        assert_eq!(dear.outcome(), Some(CellOutcome::Behind));
+        assert_eq!(series("tcp-100M", &values[..1]).outcome(), None);
+    }
+}
