@@ -17,6 +17,8 @@ mod ineffective;
 mod killed;
 #[path = "shape_lab/link_layer.rs"]
 mod link_layer;
+#[path = "shape_lab/one_flow.rs"]
+mod one_flow;
 #[path = "shape_lab/prediction.rs"]
 mod prediction;
 #[path = "shape_lab/traces.rs"]

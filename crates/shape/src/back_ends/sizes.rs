@@ -95,9 +95,10 @@ pub(super) fn interval(inputs: &PlanInputs<'_>, target: Duration) -> Duration {
     (inputs.line.round_trip / 20 * 19).saturating_add(target)
 }
 
-/// Limit of a plain queue: 20 ms, but at least two full packets.
+/// Limit of a plain queue: 20 ms, but at least four full packets. With two, one flow at 2 Mbit/s and 50 ms carried 91 %
+/// of the rate, and at 200 kbit/s and 0.05 ms 94 %; with four, 97 % and 98 % (docs/shaping.md, "One flow").
 pub(super) fn plain_limit(inputs: &PlanInputs<'_>, rate: BitRate) -> ByteCount {
-    (inputs.full_frame() * 2).max(rate * MAX_QUEUE_DELAY)
+    (inputs.full_frame() * 4).max(rate * MAX_QUEUE_DELAY)
 }
 
 /// Limit of a flow-queueing leaf in packets: 1001 below 100 Mbit/s, 10 240 (the kernel's) from there on.

@@ -1,7 +1,5 @@
 //! Token bucket with one short queue.
 
-use linerate_units::BitRate;
-
 use super::builder::DirectionBuilder;
 use super::classify::ROOT;
 use super::{BackEnd, BackEndId, PlanInputs, builder, htb_tree, sizes};
@@ -23,11 +21,6 @@ pub(super) static BACK_END: BackEnd = BackEnd {
     make,
 };
 
-/// Queue limit: at least four packets, for the bursts of a single flow.
-fn limit(inputs: &PlanInputs<'_>, rate: BitRate) -> linerate_units::ByteCount {
-    sizes::plain_limit(inputs, rate).max(inputs.full_frame() * 4)
-}
-
 /// Mean share of a queue that a flow fills which halves its window whenever the queue is full.
 const MEAN_FILL: f64 = 0.6;
 
@@ -38,7 +31,7 @@ fn shape(builder: &mut DirectionBuilder<'_>) {
         "rate {} burst {} limit {}{}",
         sizes::rate_argument(rate),
         sizes::burst(inputs, rate).get(),
-        limit(inputs, rate).get(),
+        sizes::plain_limit(inputs, rate).get(),
         sizes::link_layer_options(inputs.line.layer, inputs.device.header),
     );
     builder.discipline(
@@ -48,7 +41,7 @@ fn shape(builder: &mut DirectionBuilder<'_>) {
         &words,
         "the link's rate, and one short queue before it",
     );
-    let queue = builder.rate.time_to_send(limit(inputs, rate)).unwrap_or_default();
+    let queue = builder.rate.time_to_send(sizes::plain_limit(inputs, rate)).unwrap_or_default();
     for importance in [TrafficImportance::Interactive, TrafficImportance::Default] {
         builder.predict(importance, (ShaperTurn::Next, queue.mul_f64(MEAN_FILL)), queue);
     }
