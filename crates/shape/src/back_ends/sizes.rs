@@ -16,8 +16,8 @@ const MAX_QUANTUM: ByteCount = ByteCount::new(60_000);
 /// Serialisation time of a packet that causes no relevant delay: 1500 bytes at 3 Mbit/s.
 pub(super) const SHORT: Duration = Duration::from_millis(4);
 
-/// Serialisation time from which a packet dominates the delay of others: 1500 bytes at 1.2 Mbit/s.
-pub(super) const SLOW: Duration = Duration::from_millis(10);
+/// Serialisation time from which a packet dominates the delay of others: 1500 bytes at 0.4 Mbit/s.
+pub(super) const SLOW: Duration = Duration::from_millis(30);
 
 /// Maximum delay of a queue without active queue management.
 pub(super) const MAX_QUEUE_DELAY: Duration = Duration::from_millis(20);
