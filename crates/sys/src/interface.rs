@@ -54,6 +54,7 @@ pub(crate) const IFLA_IFNAME: u16 = 3;
 pub(crate) const IFLA_MTU: u16 = 4;
 pub(crate) const IFLA_TXQLEN: u16 = 13;
 pub(crate) const IFLA_LINKINFO: u16 = 18;
+pub(crate) const IFLA_IFALIAS: u16 = 20;
 pub(crate) const IFLA_STATS64: u16 = 23;
 pub(crate) const IFLA_NUM_TX_QUEUES: u16 = 31;
 pub(crate) const IFLA_NUM_RX_QUEUES: u16 = 32;

@@ -70,6 +70,9 @@ pub enum ChangeTarget {
 /// Maximum length of an interface name in bytes (`IFNAMSIZ` - 1).
 const MAX_NAME_LENGTH: usize = 15;
 
+/// Alias of the intermediate devices that plans make: it stays when one is renamed.
+pub const INTERMEDIATE_ALIAS: &str = "line-shaper";
+
 /// Name of the intermediate device for received traffic of `device`: prefixed with `ifb4`, as sqm-scripts does, so that
 /// other tools find it.
 ///

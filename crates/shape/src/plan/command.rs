@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use linerate_model::change::INTERMEDIATE_ALIAS;
+
 use super::{
     AggregatedPackets, DeviceName, PlannedClass, PlannedDiscipline, PlannedFilter, PlannedObject, PlannedOffload,
     QdiscHandle, TcParent,
@@ -68,7 +70,9 @@ impl PlannedObject {
     pub fn command(&self) -> PlanCommand {
         match self {
             Self::Create(DeviceName(name)) => PlanCommand::ip(["link", "add", "name", name, "type", "ifb"]),
-            Self::SetUp(DeviceName(name)) => PlanCommand::ip(["link", "set", "dev", name, "up"]),
+            Self::SetUp(DeviceName(name)) => {
+                PlanCommand::ip(["link", "set", "dev", name, "alias", INTERMEDIATE_ALIAS, "up"])
+            }
             Self::Discipline(discipline) => discipline.command("add"),
             Self::Class(class) => class.command("add"),
             Self::Filter(filter) => filter.command(),

@@ -10,14 +10,16 @@ use super::record::{
 use super::{intermediate, volatile};
 use crate::error::{Error, Result};
 use crate::interface::{
-    IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES,
-    IFLA_TXQLEN, LINK_DESCRIPTION, TCMSG_LENGTH, text,
+    IFLA_ADDRESS, IFLA_IFALIAS, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NUM_RX_QUEUES,
+    IFLA_NUM_TX_QUEUES, IFLA_TXQLEN, LINK_DESCRIPTION, TCMSG_LENGTH, text,
 };
 use crate::namespace::device_index;
 use crate::netlink::{ATTRIBUTE_TYPE_MASK, NetlinkMessage, NetlinkSocket, attribute, attributes, number};
 
 pub(super) const TCA_KIND: u16 = 1;
 pub(super) const TCA_OPTIONS: u16 = 2;
+const TCA_STATS2: u16 = 7;
+const TCA_STATS_RATE_EST: u16 = 2;
 pub(super) const TCA_STAB: u16 = 8;
 pub(super) const TCA_STAB_BASE: u16 = 1;
 pub(super) const TCA_CHAIN: u16 = 11;
@@ -40,13 +42,25 @@ struct RawObject {
     sizes: Option<Vec<u8>>,
     chain: u32,
     has_block: bool,
+    /// True when the kernel estimates its rate, over times that it does not report.
+    has_estimator: bool,
 }
 
 impl RawObject {
     fn parse(body: &[u8]) -> Option<Self> {
         let (handle, parent, information) = (number(body, 8)?, number(body, 12)?, number(body, 16)?);
         let (kind, options, sizes) = (String::new(), None, None);
-        let mut raw = Self { handle, parent, information, kind, options, sizes, chain: 0, has_block: false };
+        let mut raw = Self {
+            handle,
+            parent,
+            information,
+            kind,
+            options,
+            sizes,
+            chain: 0,
+            has_block: false,
+            has_estimator: false,
+        };
         for (kind, content) in attributes(body.get(TCMSG_LENGTH..)?) {
             match kind & ATTRIBUTE_TYPE_MASK {
                 TCA_KIND => raw.kind = text(content),
@@ -56,6 +70,9 @@ impl RawObject {
                 }
                 TCA_CHAIN => raw.chain = number(content, 0).unwrap_or(0),
                 TCA_INGRESS_BLOCK | TCA_EGRESS_BLOCK => raw.has_block = true,
+                TCA_STATS2 => {
+                    raw.has_estimator = attribute(content, TCA_STATS_RATE_EST).is_some();
+                }
                 _ => {}
             }
         }
@@ -103,12 +120,14 @@ impl DumpedDevice {
             queue_length: 0,
             address: Vec::new(),
             queues: (1, 1),
+            alias: String::new(),
         };
         for (kind, content) in attributes(body.get(LINK_DESCRIPTION..)?) {
             let value = number(content, 0).unwrap_or(0);
             match kind & ATTRIBUTE_TYPE_MASK {
                 IFLA_ADDRESS => link.address = content.to_vec(),
                 IFLA_IFNAME => link.name = text(content),
+                IFLA_IFALIAS => link.alias = text(content),
                 IFLA_MTU => link.mtu = value,
                 IFLA_TXQLEN => link.queue_length = value,
                 IFLA_NUM_TX_QUEUES => link.queues.0 = value,
@@ -203,6 +222,12 @@ impl TrafficControlReader<'_> {
             let what = format!("the {} of {}", raw.kind, link.name);
             return Err(self.refused(&what, "its filters belong to several interfaces (a shared block)"));
         }
+        // Classes of HTB have one by an option of its module, and have it again when they are restored.
+        let mut both = disciplines.iter().chain(classes.iter().filter(|raw| raw.kind != "htb"));
+        if let Some(raw) = both.find(|raw| raw.has_estimator) {
+            let what = format!("the {} of {}", raw.kind, link.name);
+            return Err(self.refused(&what, "the kernel does not report the times of its rate estimator"));
+        }
         let own = |raw: &&RawObject| CLASSFUL_KINDS.contains(&raw.kind.as_str()) && raw.handle & 0xffff != 0;
         let hooks: Vec<u32> =
             disciplines.iter().flat_map(hooks).chain(classes.iter().filter(own).map(|raw| raw.handle)).collect();
@@ -251,6 +276,8 @@ impl TrafficControlReader<'_> {
         for ((place, kind), mut group) in groups {
             let rank = if kind == "u32" { order_tables(&mut group) } else { u32::MAX };
             for raw in group {
+                // `ingress` and `parent ffff:` are the same hook, which the kernel calls as the latest command did.
+                let parent = if parent >> 16 == 0xffff { raw.parent } else { parent };
                 let object = TrafficControlObject { parent, ..raw.object(&link.name, ObjectCategory::Filter(place)) };
                 ordered.push((rank, self.filter(object)?));
             }

@@ -1,9 +1,9 @@
-//! Finding the intermediate device of an interface. Its name is that of the interface when it was made; the interface may
-//! have been renamed since, and another one may have the name.
+//! Finding the intermediate device of an interface. Its name is that of the interface when it was made; either may have
+//! been renamed since, and another interface may have the name. Its alias stays.
 
 use std::collections::BTreeSet;
 
-use linerate_model::change::intermediate_device;
+use linerate_model::change::{INTERMEDIATE_ALIAS, intermediate_device};
 
 use super::dump::{DumpedDevice, TCA_KIND, TCA_OPTIONS, request};
 use super::record::RecordedLink;
@@ -31,7 +31,9 @@ pub(super) fn find<'a>(
     let own = links().find(|link| link.name == interface);
     let redirects = own.map(|own| redirect_targets(socket, own)).transpose()?.unwrap_or_default();
     let is_intermediate = |link: &&RecordedLink| {
-        link.kind == INTERMEDIATE && link.name.starts_with(NAME_PREFIX) && redirects.contains(&link.index)
+        link.kind == INTERMEDIATE
+            && (link.name.starts_with(NAME_PREFIX) || link.alias == INTERMEDIATE_ALIAS)
+            && redirects.contains(&link.index)
     };
     let named = links().find(|link| link.name == name);
     if let Some(link) = named.filter(|link| redirects.contains(&link.index)).or_else(|| links().find(is_intermediate)) {

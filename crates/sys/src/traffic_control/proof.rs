@@ -88,6 +88,7 @@ fn stand_in(name: &str) -> RecordedLink {
         is_up: false,
         mtu: 1500,
         queue_length: 1000,
+        alias: String::new(),
         address: Vec::new(),
         queues: (1, 1),
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! traffic control of eth0
-//! link dev ifb4eth0 kind ifb index 7 state up mtu 1500 txqueuelen 32 address 02:00:00:00:00:01 queues 1 1
+//! link dev ifb4eth0 kind ifb index 7 state up mtu 1500 txqueuelen 32 address 020000000001 queues 1 1 alias 6c696e65…
 //! qdisc dev eth0 parent root handle 1: kind htb options 180002000300…
 //! class dev eth0 parent root handle 1:1 kind htb options 300001…
 //! filter dev eth0 parent 1: protocol 0x0800 preference 10 chain 0 handle 0x80000800 kind u32 options 0800…
@@ -48,6 +48,8 @@ pub(super) struct RecordedLink {
     pub(super) address: Vec<u8>,
     /// For sending and receiving.
     pub(super) queues: (u32, u32),
+    /// `ip link set … alias`; empty without one.
+    pub(super) alias: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -184,7 +186,8 @@ impl fmt::Display for RecordedLink {
         let Self { name, kind, index, mtu, queue_length, queues: (sending, receiving), .. } = self;
         let address = or_dash(hexadecimal(&self.address));
         write!(formatter, "link dev {name} kind {kind} index {index} state {state} mtu {mtu} ")?;
-        write!(formatter, "txqueuelen {queue_length} address {address} queues {sending} {receiving}")
+        write!(formatter, "txqueuelen {queue_length} address {address} queues {sending} {receiving}")?;
+        if self.alias.is_empty() { Ok(()) } else { write!(formatter, " alias {}", hexadecimal(self.alias.as_bytes())) }
     }
 }
 
@@ -288,8 +291,13 @@ impl RecordedLink {
             queue_length: words.number("txqueuelen")?,
             address: bytes_or_dash(words.after("address")?)?,
             queues: (words.number("queues")?, words.0.next()?.parse().ok()?),
+            alias: String::new(),
         };
-        words.0.next().is_none().then_some(link)
+        let alias = match words.after("alias") {
+            Some(alias) => String::from_utf8(bytes(alias)?).ok().filter(|alias| !alias.is_empty())?,
+            None => String::new(),
+        };
+        words.0.next().is_none().then_some(Self { alias, ..link })
     }
 }
 
@@ -389,8 +397,8 @@ mod tests {
 
     fn links() -> impl Strategy<Value = RecordedLink> {
         let parts = (name(), name(), any::<u32>(), any::<bool>(), any::<u32>(), any::<u32>());
-        (parts, prop::collection::vec(any::<u8>(), 0..8), any::<(u32, u32)>()).prop_map(
-            |((name, kind, index, is_up, mtu, queue_length), address, queues)| RecordedLink {
+        (parts, prop::collection::vec(any::<u8>(), 0..8), any::<(u32, u32)>(), ".{0,9}").prop_map(
+            |((name, kind, index, is_up, mtu, queue_length), address, queues, alias)| RecordedLink {
                 name,
                 kind,
                 index,
@@ -399,6 +407,7 @@ mod tests {
                 queue_length,
                 address,
                 queues,
+                alias,
             },
         )
     }

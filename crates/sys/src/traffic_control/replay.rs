@@ -13,8 +13,8 @@ use super::{inputs, intermediate, volatile};
 use crate::error::{Error, Result, describe_os_error};
 use crate::host_access::write_link;
 use crate::interface::{
-    IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES,
-    IFLA_TXQLEN, LINK_DESCRIPTION,
+    IFLA_ADDRESS, IFLA_IFALIAS, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NUM_RX_QUEUES,
+    IFLA_NUM_TX_QUEUES, IFLA_TXQLEN, LINK_DESCRIPTION,
 };
 use crate::namespace::device_index;
 use crate::netlink::{NetlinkSocket, append_attribute};
@@ -150,7 +150,16 @@ impl RecordReplayer {
             other => other,
         };
         made.map_err(|cause| Error::system(format!("making the interface {} ({})", link.name, link.kind), cause))?;
-        self.look().map(drop)
+        self.look()?;
+        if link.alias.is_empty() { Ok(()) } else { self.set_alias(link) }
+    }
+
+    /// The kernel takes it from an existing interface only; an empty one removes it.
+    fn set_alias(&mut self, link: &RecordedLink) -> Result<()> {
+        let failed = |cause| Error::system(format!("setting the alias of {}", link.name), cause);
+        let mut body = by_number(self.number(&link.name)?);
+        append_attribute(&mut body, IFLA_IFALIAS, link.alias.as_bytes()).map_err(failed)?;
+        self.socket.change(libc::RTM_NEWLINK, &body).map_err(failed)
     }
 
     fn try_to_make_link(&mut self, link: &RecordedLink, index: u32) -> io::Result<()> {
@@ -221,6 +230,9 @@ impl RecordReplayer {
         }
         if link.queue_length != wanted.queue_length {
             set(wanted, LinkAttribute::TransmitQueueLength, wanted.queue_length)?;
+        }
+        if link.alias != wanted.alias {
+            self.set_alias(wanted)?;
         }
         Ok(())
     }

@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::commands;
 use super::record::{INGRESS, ObjectCategory, ROOT, TrafficControlObject, TrafficControlRecord};
 
+/// Parent of filters for received packets of `clsact` (`TC_H_MIN_INGRESS`), and of `ingress` by another name.
+const INGRESS_HOOK: u32 = 0xffff_fff2;
+
 /// One line for users: the origin of the disciplines, and their contents. Values that are neither a record nor commands
 /// are returned as they are.
 #[must_use]
@@ -80,12 +83,13 @@ fn parts(record: &TrafficControlRecord) -> BTreeMap<(bool, bool), BTreeSet<Strin
     parts
 }
 
+/// The head of an object without the name of its device, which may be another one by now.
 fn skeleton(object: &TrafficControlObject) -> String {
-    match object.what {
-        // Numbers of filters change when one is replaced by a better one.
-        ObjectCategory::Filter(_) => TrafficControlObject { handle: 0, ..object.clone() }.head(),
-        _ => object.head(),
-    }
+    // Numbers of filters change when one is replaced by a better one.
+    let handle = if matches!(object.what, ObjectCategory::Filter(_)) { 0 } else { object.handle };
+    // Another name of the same hook.
+    let parent = if object.parent == INGRESS_HOOK { 0xffff_0000 } else { object.parent };
+    TrafficControlObject { handle, parent, device: String::new(), ..object.clone() }.head()
 }
 
 /// True when the present state `now` is still the one of `put`: rates and other options may have changed, and parts may

@@ -55,7 +55,7 @@ fn batch(lines: &str) {
 }
 
 /// Trees that may have existed before.
-const FOREIGN: [&str; 9] = [
+const FOREIGN: [&str; 10] = [
     "",
     "tc qdisc add dev near0 root pfifo limit 7",
     "tc qdisc add dev near0 root handle 8007: bfifo limit 12345",
@@ -79,7 +79,7 @@ const FOREIGN: [&str; 9] = [
      tc filter add dev near0 parent 1: protocol ip prio 5 u32 ht 7:3 match ip src 192.0.2.3 flowid 1:1
      tc filter add dev near0 parent 1: protocol ip prio 5 u32 match ip src 192.0.2.0/24 link 7: hashkey mask 0xf at 12",
     "ip link add name ifb4near0 type ifb
-     ip link set dev ifb4near0 mtu 1400 txqueuelen 77 up
+     ip link set dev ifb4near0 mtu 1400 txqueuelen 77 alias theirs up
      tc qdisc add dev ifb4near0 root handle 1: htb default 1
      tc class add dev ifb4near0 parent 1: classid 1:1 htb rate 3mbit
      tc qdisc add dev near0 handle ffff: ingress
@@ -89,6 +89,8 @@ const FOREIGN: [&str; 9] = [
      tc qdisc add dev near0 clsact
      tc filter add dev near0 ingress protocol all prio 10 bpf bytecode 1,6\\x200\\x200\\x200 action mirred egress mirror dev other0
      tc filter add dev near0 egress chain 3 protocol ip prio 1 u32 match ip dport 53 0xffff flowid 1:8",
+    "tc qdisc add dev near0 handle ffff: ingress
+     tc filter add dev near0 ingress protocol ip prio 5 u32 match ip dport 53 0xffff flowid 1:8",
 ];
 
 /// The plan that replaces them.
@@ -101,7 +103,7 @@ tc qdisc add dev near0 parent 1:20 handle 20: bfifo limit 11250
 tc filter add dev near0 parent 1: protocol ip prio 10 u32 match ip dsfield 0xb8 0xfc flowid 1:10
 tc filter add dev near0 parent 1: protocol ipv6 prio 11 u32 match u16 0x0b80 0x0fc0 at 0 flowid 1:10
 ip link add name ifb4near0 type ifb
-ip link set dev ifb4near0 up
+ip link set dev ifb4near0 alias line-shaper up
 tc qdisc add dev ifb4near0 root handle 1: tbf rate 20mbit burst 10k limit 50000
 tc qdisc add dev near0 handle ffff: ingress
 tc filter add dev near0 parent ffff: protocol all prio 10 u32 match u32 0 0 action mirred egress redirect dev ifb4near0";
@@ -224,7 +226,10 @@ fn objects_that_cannot_be_restored_are_refused() {
         batch("tc qdisc add dev near0 ingress_block 7 clsact");
         let error = read("near0").expect_err("shared").to_string();
         assert!(error.contains("shared block") && error.contains("clsact of near0"), "{error}");
-        batch("tc qdisc del dev near0 clsact");
+        batch("tc qdisc del dev near0 clsact\ntc qdisc add dev near0 root estimator 1s 8s pfifo limit 7");
+        let error = read("near0").expect_err("an estimator").to_string();
+        assert!(error.contains("rate estimator") && error.contains("pfifo of near0"), "{error}");
+        batch("tc qdisc del dev near0 root");
         let record = |line: &str| format!("traffic control of near0\n{line}");
         let unknown = record("qdisc dev near0 parent root handle 1: kind of_tomorrow");
         let error = check_restorable("near0", &unknown).expect_err("unknown").to_string();
