@@ -2,12 +2,12 @@
 
 mod parse;
 
-use core::fmt;
+use core::fmt::{self, Write as _};
 
 use linerate_units::{BitRate, display};
 
 pub use self::parse::{ReadBackError, classes, disciplines, filters, filters_of_text};
-use crate::plan::{FilterTarget, PlannedFilter, QdiscHandle, ShaperPlan, TcParent};
+use crate::plan::{FilterTarget, PlannedDiscipline, PlannedFilter, QdiscHandle, ShaperPlan, TcParent};
 
 /// Queueing discipline found on a host.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,7 +110,11 @@ fn are_equal(planned: BitRate, seen: BitRate) -> bool {
     apart <= 8.0 || apart <= planned.bits_per_second() * TOLERANCE
 }
 
-/// Returns the differences: empty when exactly the plan's objects exist on its interfaces.
+/// Number of differences of one kind that are listed for a device; the others are counted.
+const MAX_LISTED: usize = 4;
+
+/// Returns the differences: empty when exactly the plan's objects exist on its interfaces. Below a missing discipline
+/// nothing else is reported missing.
 #[must_use]
 pub fn compare(plan: &ShaperPlan, standing: &FoundQueueing) -> Vec<QueueingDifference> {
     let mut found = DifferenceList::default();
@@ -118,7 +122,18 @@ pub fn compare(plan: &ShaperPlan, standing: &FoundQueueing) -> Vec<QueueingDiffe
     compare_classes(plan, standing, &mut found);
     compare_filters(plan, standing, &mut found);
     compare_foreign(plan, standing, &mut found);
-    found.0
+    found.shortened()
+}
+
+/// True when the device has the discipline at the root to which classes and filters of the plan belong.
+fn has_root(plan: &ShaperPlan, standing: &FoundQueueing, device: &str) -> bool {
+    let root = |one: &&PlannedDiscipline| one.device == device && one.parent == TcParent::Root;
+    plan.disciplines().find(root).is_none_or(|planned| {
+        standing
+            .disciplines
+            .iter()
+            .any(|one| one.device == device && one.parent == Some(TcParent::Root) && one.kind == planned.kind)
+    })
 }
 
 #[derive(Default)]
@@ -127,6 +142,31 @@ struct DifferenceList(Vec<QueueingDifference>);
 impl DifferenceList {
     fn add(&mut self, device: &str, fault: QueueingFault, words: String) {
         self.0.push(QueueingDifference { device: device.to_owned(), fault, words });
+    }
+
+    /// The differences, of which those of a kind on one device are counted from the [`MAX_LISTED`]th on.
+    fn shortened(self) -> Vec<QueueingDifference> {
+        let mut short: Vec<(QueueingDifference, usize)> = Vec::new();
+        for difference in self.0 {
+            let is_alike = |(one, _): &&mut (QueueingDifference, usize)| {
+                one.device == difference.device && one.fault == difference.fault
+            };
+            let listed = short.iter_mut().filter(|one| is_alike(one)).count();
+            match short.iter_mut().rfind(is_alike) {
+                Some((_, others)) if listed == MAX_LISTED => *others += 1,
+                _ => short.push((difference, 0)),
+            }
+        }
+        short.into_iter().map(|(one, others)| one.with_others(others)).collect()
+    }
+}
+
+impl QueueingDifference {
+    fn with_others(mut self, others: usize) -> Self {
+        if others > 0 {
+            let _ = write!(self.words, ", and {others} more like it");
+        }
+        self
     }
 }
 
@@ -139,7 +179,10 @@ fn parent_text(parent: TcParent) -> String {
 }
 
 fn compare_disciplines(plan: &ShaperPlan, standing: &FoundQueueing, found: &mut DifferenceList) {
-    for planned in plan.disciplines() {
+    let is_compared = |planned: &&PlannedDiscipline| {
+        !matches!(planned.parent, TcParent::At(_)) || has_root(plan, standing, &planned.device)
+    };
+    for planned in plan.disciplines().filter(is_compared) {
         let at = parent_text(planned.parent);
         let here = |one: &&FoundDiscipline| one.device == planned.device && one.parent == Some(planned.parent);
         let Some(seen) = standing.disciplines.iter().find(here) else {
@@ -174,7 +217,7 @@ fn compare_rate(found: &mut DifferenceList, device: &str, what: &str, planned: B
 }
 
 fn compare_classes(plan: &ShaperPlan, standing: &FoundQueueing, found: &mut DifferenceList) {
-    for planned in plan.classes() {
+    for planned in plan.classes().filter(|planned| has_root(plan, standing, &planned.device)) {
         let here = |one: &&FoundClass| one.device == planned.device && one.handle == planned.handle;
         let Some(seen) = standing.classes.iter().find(here) else {
             found.add(&planned.device, QueueingFault::Missing, format!("no class {}", planned.handle));
@@ -202,7 +245,9 @@ fn compare_filters(plan: &ShaperPlan, standing: &FoundQueueing, found: &mut Diff
         standing.filters.iter().filter(move |one| one.device == device && one.parent == parent)
     };
     let mut told: Vec<(&str, &str, Option<&FilterTarget>)> = Vec::new();
-    for planned in plan.filters() {
+    let is_compared =
+        |planned: &&PlannedFilter| planned.parent == TcParent::Ingress || has_root(plan, standing, &planned.device);
+    for planned in plan.filters().filter(is_compared) {
         let key = (planned.device.as_str(), planned.protocol.keyword(), planned.target.as_ref());
         if told.contains(&key) {
             continue;

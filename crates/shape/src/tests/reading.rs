@@ -116,6 +116,25 @@ fn each_missing_object_is_found() {
     }
 }
 
+/// A device without its tree, or without many of its objects, is no page of differences.
+#[test]
+fn many_missing_objects_are_counted() {
+    let plan = usual("htb+bfifo");
+    let whole = standing(&plan);
+    let mut without_tree = whole.clone();
+    without_tree.disciplines.retain(|one| one.device != "ifb4eth0");
+    without_tree.classes.retain(|one| one.device != "ifb4eth0");
+    without_tree.filters.retain(|one| one.device != "ifb4eth0");
+    let found = compare(&plan, &without_tree);
+    assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), ["ifb4eth0: no htb at the root"]);
+    let mut without_classes = whole.clone();
+    without_classes.classes.retain(|one| one.device != "eth0");
+    let found = compare(&plan, &without_classes);
+    let missing = plan.classes().filter(|class| class.device == "eth0").count();
+    let last = format!("and {} more like it", missing - 4);
+    assert!(found.len() == 4 && found[3].to_string().ends_with(&last), "{found:?}");
+}
+
 #[test]
 fn a_shaper_that_does_nothing_is_found() {
     let plan = usual(BackEndId::Cake);

@@ -123,7 +123,7 @@ fn intermediate_device_warning(plan: &ShaperPlan) -> Option<String> {
     let (device, intermediate) = (&plan.device, plan.intermediate.as_ref()?);
     if NetworkInterface::by_name(intermediate).is_err() {
         return Some(format!(
-            "{intermediate} is gone, and all packets that {device} receives are lost: run `linerate shape {device} off`, \
+            "{intermediate} is gone or renamed, and packets that {device} receives may be lost: run `linerate shape {device} off`, \
              then set the shaper up again"
         ));
     }
