@@ -430,33 +430,168 @@ fn a_shaper_whose_interface_is_gone_hides_no_other() {
     }
 }
 
-/// Aggregated packets of 64 KiB, larger than a queue of 20 ms, would all be dropped.
-#[test]
-fn one_flow_fills_the_rate() {
+/// Two hosts with addresses on `line0` and `line1`, and a server on the far one.
+fn connected_hosts() -> (Host, Namespace, Process) {
     let (host, far) = (Host::new(), Namespace::new());
     let far_host = |program: &str, line: &str| {
         let output = far.command(program).args(line.split(' ')).output().expect("it runs");
         assert!(output.status.success(), "{program} {line}: {}", String::from_utf8_lossy(&output.stderr));
     };
     host.program("ip", &format!("link set line1 netns {}", far.id()));
-    host.program("ip", "address add 10.9.0.1/24 dev line0");
     far_host("ip", "address add 10.9.0.2/24 dev line1");
     far_host("ip", "link set line1 up");
     let mut server = far.command(env!("CARGO_BIN_EXE_linerate"));
     server.arg("serve");
     let server = Process::start(server);
     assert!(eventually(LIMIT, || server.stderr().contains("port 5201")), "{server:?}");
-    for rate in [500_000.0, 5e6, 50e6] {
-        host.shape(&["line0", "--up", &format!("{rate}"), "--back-end", "htb+bfifo", "--quiet"]).expect_code(0);
-        let mut client = host.namespace.command(env!("CARGO_BIN_EXE_linerate"));
-        client.args(["iperf3", "-c", "10.9.0.2", "-C", "cubic", "-t", "3", "-J"]).env("LINERATE_HISTORY", "off");
-        let received = run(client, LIMIT).expect_code(0).json();
-        let received = number(&received, "/end/sum_received/bits_per_second");
-        // 1448 of 1514 bytes are payload; a busy machine delays a sender.
-        assert!((0.8..=0.97).contains(&(received / rate)), "{received} of {rate} bit/s");
+    (host, far, server)
+}
+
+/// Aggregated packets of 64 KiB, larger than a queue of 20 ms, would all be dropped. docs/shaping.md has all rates.
+#[test]
+fn one_flow_fills_the_rate() {
+    let (host, _far, _server) = connected_hosts();
+    host.program("ip", "address add 10.9.0.1/24 dev line0");
+    // Received packets of 4 to 14 ms are shaped up to 5 % below the given rate.
+    for (rate, margin, seconds) in [(200e3, 0.05, "12"), (2e6, 0.01, "4"), (50e6, 0.0, "4")] {
+        let shaper =
+            ["line0", "--up", &format!("{rate}"), "--down", &format!("{rate}"), "--back-end", "htb+bfifo", "-q"];
+        host.shape(&shaper).expect_code(0);
+        for direction in [&[][..], &["-R"]] {
+            let mut client = host.namespace.command(env!("CARGO_BIN_EXE_linerate"));
+            client.args(["iperf3", "-c", "10.9.0.2", "-C", "cubic", "-t", seconds, "-J"]).args(direction);
+            client.env("LINERATE_HISTORY", "off");
+            let received = run(client, LIMIT).expect_code(0).json();
+            let received = number(&received, "/end/sum_received/bits_per_second");
+            // 1448 of 1514 bytes are payload; at the lowest rate the test ends with some of 200 packets in the queue.
+            let share = received * 1514.0 / 1448.0 / rate;
+            let least = 0.94 * (1.0 - margin);
+            assert!((least..=1.03).contains(&share), "{share:.3} of {rate} bit/s, {direction:?}");
+        }
         host.shape(&["line0", "off", "--quiet"]).expect_code(0);
     }
     assert!(host.program("ip", "-d link show dev line0").contains("gso_max_segs 65535"), "restored");
+}
+
+/// A packet that this host sends or receives is one segment in the queues.
+#[test]
+fn no_packet_of_several_segments_is_queued() {
+    let (host, _far, _server) = connected_hosts();
+    host.program("ip", "address add 10.9.0.1/24 dev line0");
+    let script = ["line0", "--up", "50M", "--back-end", "htb+bfifo", "--script"];
+    let file = host.state.file("shaper.sh", &host.shape(&script).expect_code(0).stdout);
+    let largest = || {
+        let mut client = host.namespace.command(env!("CARGO_BIN_EXE_linerate"));
+        client.args(["iperf3", "-c", "10.9.0.2", "-C", "cubic", "-t", "1"]).env("LINERATE_HISTORY", "off");
+        run(client, LIMIT).expect_code(0);
+        // ` Sent 5932 bytes 4 pkt (dropped 0, …`: segments, not packets, of which the classes count the dequeued ones.
+        let classes = host.program("tc", "-s class show dev line0");
+        let tokens = |line: &str| line.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<f64>>();
+        let sent = classes.lines().filter(|line| line.trim_start().starts_with("Sent ")).map(tokens);
+        let borrowed = classes.lines().filter(|line| line.trim_start().starts_with("lended: ")).map(tokens);
+        let busiest = sent.zip(borrowed).filter(|(_, dequeued)| dequeued[1] > 0.0);
+        busiest.map(|(sent, dequeued)| sent[0] / (dequeued[0] + dequeued[1])).fold(0.0, f64::max)
+    };
+    host.shape(&["line0", "--up", "50M", "--back-end", "htb+bfifo", "--quiet"]).expect_code(0);
+    let by_command = largest();
+    host.shape(&["line0", "off", "--quiet"]).expect_code(0);
+    host.program("sh", &format!("{file} start"));
+    let by_script = largest();
+    host.program("sh", &format!("{file} stop"));
+    for size in [by_command, by_script] {
+        // Those in the queue are counted, too; two segments would have 2962 bytes.
+        assert!((500.0..=1600.0).contains(&size), "{by_command} and {by_script} B");
+    }
+}
+
+/// The tree is lost with the move, its offloads are not.
+#[test]
+fn an_interface_that_comes_back_from_another_namespace_is_restored() {
+    let (host, other) = (Host::new(), Namespace::new());
+    let state = || host.program("ip", "-d link show dev line0");
+    assert!(state().contains("gso_max_segs 65535"), "{}", state());
+    host.shape(&["line0", "--up", "20M", "--down", "50M", "--quiet"]).expect_code(0);
+    host.program("ip", &format!("link set line0 netns {}", other.id()));
+    let warned = host.shape(&["line0", "status"]).expect_code(1).stdout;
+    assert!(warned.contains("`linerate shape line0 off`"), "{warned}");
+    let left = host.shape(&["line0", "off"]).expect_code(1);
+    assert!(left.stdout.contains("in another network namespace"), "{}", left.stdout);
+    let back = other.command("ip").args(["link", "set", "line0", "netns", &host.namespace.id().to_string()]).output();
+    assert!(back.expect("ip").status.success());
+    assert!(state().contains("gso_max_segs 1 "), "{}", state());
+    host.shape(&["line0", "off"]).expect_code(0);
+    assert!(state().contains("gso_max_segs 65535"), "{}", state());
+    assert!(array(&host.shape(&["status", "--json"]).expect_code(0).json(), "/shapers").is_empty());
+}
+
+/// Packets still pass it, as the kernel knows it by its number.
+#[test]
+fn a_renamed_intermediate_device_is_removed() {
+    let host = Host::new();
+    let before = host.tree();
+    let rename = || {
+        host.shape(&["line0", "--up", "20M", "--down", "50M", "--quiet"]).expect_code(0);
+        for line in ["set ifb4line0 down", "set ifb4line0 name other0", "set other0 up"] {
+            host.program("ip", &format!("link {line}"));
+        }
+    };
+    rename();
+    let status = host.shape(&["line0", "status", "--json"]).expect_code(1).json();
+    let differences = array(&status, "/shapers/0/differences");
+    assert!((1..=6).contains(&differences.len()), "{status:#}");
+    host.shape(&["line0", "--up", "10M", "--down", "50M", "--quiet"]).expect_code(0);
+    host.shape(&["line0", "status", "--json"]).expect_code(0);
+    host.shape(&["line0", "off", "--quiet"]).expect_code(0);
+    assert_eq!(host.tree(), before);
+    rename();
+    host.shape(&["line0", "off", "--quiet"]).expect_code(0);
+    assert_eq!(host.tree(), before);
+}
+
+/// A new interface has the name, with another number.
+#[test]
+fn another_interface_of_the_same_name_is_shaped_anew() {
+    let host = Host::new();
+    let queueing = || (host.program("tc", "qdisc show dev line0"), host.program("ip", "-o link show type ifb"));
+    let before = queueing();
+    let shaper = ["line0", "--up", "20M", "--down", "50M", "--quiet"];
+    let exchange = || {
+        host.shape(&shaper).expect_code(0);
+        host.program("ip", "link del line0");
+        host.program("ip", "link add line0 type veth peer name line1");
+        host.program("ip", "link set line0 up");
+    };
+    exchange();
+    host.shape(&["line0", "status"]).expect_code(1);
+    host.shape(&shaper).expect_code(0);
+    host.shape(&["line0", "status"]).expect_code(0);
+    host.shape(&["line0", "off"]).expect_code(0);
+    assert_eq!(queueing(), before);
+    exchange();
+    host.shape(&["line0", "off"]).expect_code(0);
+    assert_eq!(queueing(), before);
+}
+
+/// Received packets pass the intermediate device before the bridge.
+#[test]
+fn a_port_of_a_bridge_is_shaped() {
+    let (host, _far, _server) = connected_hosts();
+    for line in ["add br0 type bridge", "set line0 master br0", "set br0 up"] {
+        host.program("ip", &format!("link {line}"));
+    }
+    host.program("ip", "address add 10.9.0.1/24 dev br0");
+    let before = host.program("tc", "qdisc show dev line0");
+    host.shape(&["line0", "--up", "5M", "--down", "5M", "--quiet"]).expect_code(0);
+    for direction in [&[][..], &["-R"]] {
+        let mut client = host.namespace.command(env!("CARGO_BIN_EXE_linerate"));
+        client.args(["iperf3", "-c", "10.9.0.2", "-C", "cubic", "-t", "2", "-J"]).args(direction);
+        client.env("LINERATE_HISTORY", "off");
+        let received = run(client, LIMIT).expect_code(0).json();
+        let received = number(&received, "/end/sum_received/bits_per_second");
+        assert!((4e6..5e6).contains(&received), "{received} bit/s, {direction:?}");
+    }
+    host.shape(&["line0", "off", "--quiet"]).expect_code(0);
+    assert_eq!(host.program("tc", "qdisc show dev line0"), before);
 }
 
 /// Number of lines of all files below a directory.

@@ -115,26 +115,31 @@ pub fn recorded_of(device: &str) -> Result<RecordedShaper, ShapeError> {
     })
 }
 
-/// True when the current state matches these changes.
+/// True when a value of these changes is still on the host: traffic control, or an offload of an interface that has
+/// come back from another network namespace.
 fn is_unchanged(set: &ChangeSet, host: &dyn HostAccess) -> bool {
     let Some((then, now)) = device_of(set, host) else { return false };
-    set.items.iter().any(|item| match (&item.change.target, &item.phase) {
-        (
-            target @ ChangeTarget::TrafficControl { .. },
-            ChangePhase::InForce { now: Some(put) } | ChangePhase::TakingBack { now: Some(Some(put)) },
-        ) => {
-            let (put, target) = (target.value_with_renamed(put, &then, &now), target.with_renamed(&then, &now));
-            let found = host.read(&target).ok().flatten();
-            found.is_some_and(|found| traffic_control::is_still_installed(&put, &found))
-        }
-        _ => false,
+    set.items.iter().any(|item| {
+        let (ChangePhase::InForce { now: Some(put) } | ChangePhase::TakingBack { now: Some(Some(put)) }) = &item.phase
+        else {
+            return false;
+        };
+        let target = &item.change.target;
+        let (put, target) = (target.value_with_renamed(put, &then, &now), target.with_renamed(&then, &now));
+        let found = host.read(&target).ok().flatten();
+        found.is_some_and(|found| match target {
+            ChangeTarget::TrafficControl { .. } => traffic_control::is_still_installed(&put, &found),
+            _ => found == put,
+        })
     })
 }
 
 /// Names of the shaped interface, when it was shaped and now.
 fn device_of(set: &ChangeSet, host: &dyn HostAccess) -> Option<(String, String)> {
+    // Of a shaper that was partly rolled back, the tree itself may be gone.
+    let was_closed = set.closed.is_some();
     set.items.iter().find_map(|item| match &item.change.target {
-        ChangeTarget::TrafficControl { interface } if item.phase.is_on_the_host() => {
+        ChangeTarget::TrafficControl { interface } if was_closed || item.phase.is_on_the_host() => {
             let identity = item.interfaces.iter().find(|identity| identity.name == *interface);
             let now = match identity.map(|identity| host.locate_interface(identity)) {
                 Some(Ok(InterfaceLocation::Here { name })) => name,
