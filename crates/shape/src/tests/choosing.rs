@@ -1,12 +1,13 @@
 //! Choice of the back end per kernel.
 
+use linerate_model::fact::Fact;
 use linerate_units::Ratio;
 
 use super::{device, line, own_policy, plan_with, without};
 use crate::back_ends::{BackEndId, DeviceProperties, PlanInputs};
 use crate::capability::{FeatureSupport, KernelCapabilities, KernelFeature, choose};
 use crate::plan::{FilterTarget, IngressControl};
-use crate::policy::TrafficPolicy;
+use crate::policy::{FairnessUnit, TrafficPolicy};
 
 fn chosen(capabilities: &KernelCapabilities, device: &DeviceProperties, policy: &TrafficPolicy) -> BackEndId {
     let usual = line(10e3, 50e3);
@@ -105,4 +106,36 @@ fn received_packets_kernel_by_kernel() {
     let matched = plan(&without(KernelFeature::Filter("u32")));
     assert_eq!(matched.receiving, IngressControl::Redirected);
     assert!(matched.filters().all(|one| one.kind == "matchall"), "one class, one redirect");
+}
+
+/// Found by the host's rules, or stated; `None` leaves it to what was found.
+#[test]
+fn hosts_behind_nat_are_distinguished_or_noted() {
+    let usual = line(20e3, 80e3);
+    let plan = |back_end: &str, found: Fact<bool>, stated: Option<bool>, fairness| {
+        let policy = TrafficPolicy { translates_addresses: stated, fairness, ..TrafficPolicy::default() };
+        let capabilities = KernelCapabilities::all_features();
+        let device = DeviceProperties { translates_addresses: found, ..device() };
+        let inputs = PlanInputs { line: &usual, policy: &policy, capabilities: &capabilities, device: &device };
+        by_id(back_end).expect("listed").plan(&inputs).expect("a plan")
+    };
+    let unread = || Fact::absent("neither nft nor iptables-save is installed");
+    let hosts = FairnessUnit::Hosts;
+    for (found, stated, fairness, has_option, note) in [
+        (Fact::Known(true), None, hosts, true, Some("translates addresses (NAT)")),
+        (Fact::Known(true), Some(false), hosts, false, None),
+        (Fact::Known(false), None, hosts, false, None),
+        (Fact::Known(false), Some(true), hosts, true, None),
+        (unread(), None, hosts, false, Some("--nat distinguishes the hosts")),
+        (Fact::Known(false), None, FairnessUnit::Flows, false, None),
+    ] {
+        let plan = plan("cake", found, stated, fairness);
+        let sending = plan.disciplines().find(|one| one.device == "eth0" && one.kind == "cake").expect("planned");
+        assert_eq!(sending.options.iter().any(|option| option == "nat"), has_option, "{:?}", sending.options);
+        let noted = |words: &str| plan.notes.iter().any(|note| note.contains(words));
+        assert!(note.map_or(!noted("NAT") && !noted("--nat"), noted), "{:?}", plan.notes);
+    }
+    // Without CAKE the plan says that hosts are not distinguished.
+    let plan = plan("htb+fq_codel", Fact::Known(true), None, hosts);
+    assert!(plan.notes.iter().any(|note| note.contains("also behind this host's NAT")), "{:?}", plan.notes);
 }
