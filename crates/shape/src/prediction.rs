@@ -62,6 +62,8 @@ pub(crate) struct ClassBehaviour {
     pub(crate) packet: Duration,
     /// Turn of a sparse flow's packet.
     pub(crate) turn: ShaperTurn,
+    /// Time of the acknowledgements that accumulate between two turns of their class while the other direction is full.
+    pub(crate) acknowledgements: Duration,
     /// Further wait in a queue that all flows of the class share.
     pub(crate) shared_queue: Duration,
     /// Delay of a flow that fills the class, in its own queue.
@@ -89,26 +91,36 @@ const EARLY: Duration = Duration::from_millis(1);
 
 impl ClassBehaviour {
     /// Mean and longest wait of a packet that is sent while this direction is full.
-    fn sending(&self, is_both: bool) -> (Duration, Duration) {
-        // The quantum of a class is a full packet, of acknowledgements too.
-        let turns = u32::from(self.turn == ShaperTurn::NextAfterAcknowledgement && is_both);
-        let early = if self.turn == ShaperTurn::Next { Duration::ZERO } else { EARLY };
-        let (mean, longest) = (self.packet / 2 + self.packet * turns, self.packet * (turns + 1) + early);
+    fn sending(&self, line: &AccessLink, is_both: bool) -> (Duration, Duration) {
+        let acknowledgements = if is_both { self.acknowledgements } else { Duration::ZERO };
+        let (mean, longest) = match self.turn {
+            // The link behind sends it at once, too.
+            ShaperTurn::AtOnce | ShaperTurn::AtOnceAmongAcknowledgements if line.limits_faster_link => {
+                (Duration::ZERO, self.packet)
+            }
+            ShaperTurn::AtOnce | ShaperTurn::AtOnceAmongAcknowledgements => (self.packet / 2, self.packet + EARLY),
+            ShaperTurn::Next => (self.packet / 2, self.packet),
+            // A bulk flow whose queue was empty for a moment counts as sparse, too.
+            ShaperTurn::NextAfterAcknowledgement => {
+                (self.packet / 2 + acknowledgements, self.packet * 2 + acknowledgements + EARLY)
+            }
+        };
         (mean + self.shared_queue, longest + self.shared_queue * 2)
     }
 
     /// Mean and longest wait of a received packet while this direction is full, with bursts of so many packets.
     ///
-    /// On average half of a burst is ahead. Bursts of other flows meet it at random, so that their squares add up; the
-    /// longest wait is for all of them, and for the packet by which a window has grown.
-    fn receiving(&self, flows: StreamCount, (burst, is_both): (f64, bool)) -> (Duration, Duration) {
-        let ahead = self.packets_ahead(flows, (burst, is_both));
+    /// Bursts of other flows meet it at random, so that their squares add up; the longest wait is for all of them, and for
+    /// the packet by which a window has grown.
+    fn receiving(&self, line: &AccessLink, (burst, is_both): (f64, bool)) -> (Duration, Duration) {
+        let ahead = if line.limits_faster_link { 0.0 } else { self.packets_ahead(line.flows, (burst, is_both)) };
         let longest = self.packet.mul_f64(ahead + 1.0);
         let shaper = match self.turn {
             ShaperTurn::AtOnce | ShaperTurn::AtOnceAmongAcknowledgements => Duration::ZERO,
             ShaperTurn::Next | ShaperTurn::NextAfterAcknowledgement => self.packet,
         };
-        (self.packet.mul_f64(ahead / 2.0) + shaper / 2 + self.shared_queue, longest + shaper + self.shared_queue * 2)
+        let mean = self.packet.mul_f64(ahead * self.turn.share_of_burst(is_both));
+        (mean + shaper / 2 + self.shared_queue, longest + shaper + self.shared_queue * 2)
     }
 
     /// Packets of a burst on the link, and of those that meet it.
@@ -121,9 +133,23 @@ impl ClassBehaviour {
     }
 
     /// Delay of a flow that fills this direction: in its own queue, and received packets among the bursts before it.
-    fn filling(&self, flows: StreamCount, bursts: (f64, bool)) -> Duration {
-        let link = self.packet.mul_f64(self.packets_ahead(flows, bursts) / 2.0);
+    fn filling(&self, line: &AccessLink, bursts: (f64, bool)) -> Duration {
+        let ahead = if line.limits_faster_link { 0.0 } else { self.packets_ahead(line.flows, bursts) };
+        let link = self.packet.mul_f64(ahead / 2.0);
         self.own_queue + if self.direction == Direction::Down { link } else { Duration::ZERO }
+    }
+}
+
+impl ShaperTurn {
+    /// Mean share of a burst that is ahead of an answer: half of it at random. A request that leaves in turn follows the
+    /// acknowledgements that cause the burst, so that its answer meets all of it, and with a queue for all kinds of packets
+    /// often.
+    const fn share_of_burst(self, is_both: bool) -> f64 {
+        match self {
+            Self::NextAfterAcknowledgement if is_both => 1.0,
+            Self::Next if is_both => 0.75,
+            _ => 0.5,
+        }
     }
 }
 
@@ -180,10 +206,10 @@ impl ClassPrediction {
             (None, Some(_)) => PhaseKind::Down,
             (_, None) => PhaseKind::Up,
         };
-        let sent = up.map(|up| up.sending(down.is_some()));
+        let sent = up.map(|up| up.sending(line, down.is_some()));
         let bursts = |down: &ClassBehaviour| (burst_packets(up, down), up.is_some());
-        let received = down.map(|down| down.receiving(line.flows, bursts(down)));
-        let filling = |down: &ClassBehaviour| down.filling(line.flows, bursts(down));
+        let received = down.map(|down| down.receiving(line, bursts(down)));
+        let filling = |down: &ClassBehaviour| down.filling(line, bursts(down));
         let sum = |idle: Duration, part: fn(&(Duration, Duration)) -> Duration| {
             [sent, received].iter().flatten().map(part).fold(idle, Duration::saturating_add)
         };
@@ -241,6 +267,7 @@ mod tests {
             importance: TrafficImportance::Default,
             packet: Duration::from_millis(milliseconds),
             turn,
+            acknowledgements: Duration::from_millis(milliseconds / 5),
             shared_queue: Duration::ZERO,
             own_queue: Duration::from_millis(3 * milliseconds),
         }
@@ -252,17 +279,20 @@ mod tests {
         let mut line = AccessLink::new(Some(BitRate::from_bits_per_second(240e3)), None);
         line.flows = StreamCount::new(4);
         let all = |turn| [behaviour(Direction::Up, 50, turn), behaviour(Direction::Down, 10, turn)];
-        let milliseconds = |turn, load| {
-            let delays = PredictedDelays::new(&line, &all(turn));
+        let milliseconds = |line: &AccessLink, turn, load| {
+            let delays = PredictedDelays::new(line, &all(turn));
             let entry = delays.under(load, TrafficImportance::Default).expect("predicted").clone();
             (entry.mean.as_millis(), entry.max.as_millis(), entry.own_queue.as_millis())
         };
-        assert_eq!(milliseconds(ShaperTurn::AtOnce, PhaseKind::Up), (25, 51, 150));
-        assert_eq!(milliseconds(ShaperTurn::AtOnce, PhaseKind::Down), (20, 50, 50));
-        assert_eq!(milliseconds(ShaperTurn::Next, PhaseKind::Down), (25, 60, 50));
+        assert_eq!(milliseconds(&line, ShaperTurn::AtOnce, PhaseKind::Up), (25, 51, 150));
+        assert_eq!(milliseconds(&line, ShaperTurn::AtOnce, PhaseKind::Down), (20, 50, 50));
+        assert_eq!(milliseconds(&line, ShaperTurn::Next, PhaseKind::Down), (25, 60, 50));
         // Five packets down during one up, and three other flows: √(25 + 3 × 4) packets of 10 ms.
-        assert_eq!(milliseconds(ShaperTurn::AtOnce, PhaseKind::Both), (55, 121, (150 + 30 + 30 + 30 + 25) / 2));
-        assert_eq!(milliseconds(ShaperTurn::NextAfterAcknowledgement, PhaseKind::Both).0, 110);
+        assert_eq!(milliseconds(&line, ShaperTurn::AtOnce, PhaseKind::Both), (55, 121, (150 + 30 + 30 + 30 + 25) / 2));
+        // 25 for the current packet, 10 for acknowledgements, 61 for the burst that they cause, 5 in the shaper.
+        assert_eq!(milliseconds(&line, ShaperTurn::NextAfterAcknowledgement, PhaseKind::Both).0, 100);
+        line.limits_faster_link = true;
+        assert_eq!(milliseconds(&line, ShaperTurn::NextAfterAcknowledgement, PhaseKind::Both).0, 40);
     }
 
     #[test]

@@ -19,9 +19,6 @@ use super::beds::{self, SaturatedDirections, TestBed};
 const GUEST: &str = include_str!("guest.sh");
 const PROBES: &str = include_str!("probes.sh");
 
-/// Duration of linerate's own probes in seconds.
-const PROBE_SECONDS: u32 = 20;
-
 /// Repetition of a case of a test bed with one back end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ShapingRun<'a> {
@@ -118,7 +115,7 @@ impl ShapingRun<'_> {
         figures["ticks"] = json!(ticks);
         figures["shaper"] = shaper.clone();
         if seconds >= 10 {
-            let time = PROBE_SECONDS.to_string();
+            let time = seconds.to_string();
             let arguments = ["probes.sh".to_owned(), self.mode.name().to_owned(), time, self.bed.flows.to_string()];
             self.lab(linerate, work, &path, &arguments)?;
             let text = fs::read_to_string(work.join("load.json")).context("linerate load wrote no document")?;
@@ -150,6 +147,7 @@ pub(super) fn plan(bed: &TestBed, back_end: &str) -> Result<Option<(AccessLink, 
     line.mtu = Mtu::new(bed.mtu.unwrap_or(1500));
     line.layer = parse_keywords(bed.options.trim_start_matches(" --link-layer ")).unwrap_or_default();
     line.flows = StreamCount::new(bed.flows.into());
+    line.limits_faster_link = bed.link_rates.is_none();
     let device = DeviceProperties::ethernet("eth0");
     let (policy, capabilities) = (TrafficPolicy::default(), KernelCapabilities::all_features());
     let inputs = PlanInputs { line: &line, policy: &policy, capabilities: &capabilities, device: &device };

@@ -28,6 +28,9 @@ const CROWDED_PACKETS: f64 = 1.1;
 /// Packets that the kernel queues of a connection of this host.
 const SMALL_QUEUE_PACKETS: f64 = 3.0;
 
+/// Acknowledgement with timestamps over IPv4.
+const ACKNOWLEDGEMENT: ByteCount = ByteCount::new(52);
+
 /// Steps of one direction on one device.
 pub(super) struct DirectionBuilder<'a> {
     pub(super) inputs: &'a PlanInputs<'a>,
@@ -99,9 +102,27 @@ impl<'a> DirectionBuilder<'a> {
         (turn, shared_queue): (ShaperTurn, Duration),
         own_queue: Duration,
     ) {
-        let (direction, packet) = (self.direction, self.packet_time());
-        let behaviour = ClassBehaviour { direction, importance, packet, turn, shared_queue, own_queue };
+        let (direction, packet, acknowledgements) = (self.direction, self.packet_time(), self.acknowledgement_time());
+        let behaviour =
+            ClassBehaviour { direction, importance, packet, turn, acknowledgements, shared_queue, own_queue };
         self.behaviours.push(behaviour);
+    }
+
+    /// Time of the acknowledgements of the other direction that accumulate during one full packet and themselves: one for
+    /// every two packets (RFC 5681 §4.2). At most a packet, the quantum of their class.
+    fn acknowledgement_time(&self) -> Duration {
+        let line = self.inputs.line;
+        let other = match self.direction {
+            Direction::Up => line.down,
+            Direction::Down => line.up,
+        };
+        let own_header = self.inputs.device.header;
+        let size = line.layer.wire_length(ACKNOWLEDGEMENT).max(ACKNOWLEDGEMENT + own_header);
+        let needed = other.map_or(0.0, |other| {
+            size.as_f64() / (2.0 * self.inputs.full_packet().as_f64())
+                * (other.bits_per_second() / self.rate.bits_per_second())
+        });
+        self.packet_time().mul_f64((needed / (1.0 - needed.min(0.5))).min(1.0))
     }
 
     /// Delay of a flow that fills the link, in its own queue that aims at `target`.

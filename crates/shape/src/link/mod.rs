@@ -89,6 +89,9 @@ pub struct AccessLink {
     pub idle: Option<Duration>,
     /// Number of flows that fill a direction, for which delays are predicted.
     pub flows: StreamCount,
+    /// True when the link behind the shaper is much faster, so that nothing waits there; false for an access link, which
+    /// runs a little above the shaper's rates.
+    pub limits_faster_link: bool,
 }
 
 impl AccessLink {
@@ -110,6 +113,7 @@ impl AccessLink {
             variable: false,
             idle: None,
             flows: Self::USUAL_FLOWS,
+            limits_faster_link: false,
         }
     }
 
