@@ -75,7 +75,7 @@ pub struct TrialJudgement {
     pub reason: String,
     /// Decision and reason with the figures, as one sentence.
     pub sentence: String,
-    /// True when a longer round trip is the only reason against it.
+    /// True when a longer round trip, shown or probable, is the only reason against it.
     pub fills_the_path: bool,
     /// Number of pairs that count.
     pub counted: usize,
@@ -206,11 +206,13 @@ fn decide(objective: &TuningObjective, look: Look, pairs: &[&MeasurementPair]) -
         all.iter().map(|harm| (harm.figure, harm.conclusion(look, all.len()))).collect();
     let first = |wanted| concluded.iter().find(|(_, conclusion)| *conclusion == wanted).map(|(figure, _)| *figure);
     let is_gained = gain.is_some_and(|gain| gain.is_significant());
+    // A longer round trip alone, which is the price of a path in use: candidates that cap the window may be better.
+    let others_are_excluded = concluded
+        .iter()
+        .all(|(other, conclusion)| *other == HarmedFigure::RoundTrip || *conclusion == HarmConclusion::Excluded);
+    let fills = |figure| is_gained && figure == HarmedFigure::RoundTrip && others_are_excluded;
     if let Some(figure) = first(HarmConclusion::Shown) {
-        let others_are_excluded = concluded
-            .iter()
-            .all(|(other, conclusion)| *other == HarmedFigure::RoundTrip || *conclusion == HarmConclusion::Excluded);
-        let fills_the_path = is_gained && figure == HarmedFigure::RoundTrip && others_are_excluded;
+        let fills_the_path = fills(figure);
         return Conclusion { fills_the_path, ..closed(TrialDecision::RollBack, figure.reason(objective)) };
     }
     let (aim, least) = (aim_name(objective), objective.least_gain.percent());
@@ -229,7 +231,8 @@ fn decide(objective: &TuningObjective, look: Look, pairs: &[&MeasurementPair]) -
     }
     if let Some(figure) = first(HarmConclusion::Open) {
         let reason = format!("{aim} gains, but it is not excluded that {}", figure.reason(objective));
-        return open(TrialDecision::Unclear, reason);
+        let fills_the_path = look.is_last && fills(figure);
+        return Conclusion { fills_the_path, ..open(TrialDecision::Unclear, reason) };
     }
     let kept = if objective.allows_queue {
         let most = objective.justified_queue.percent();

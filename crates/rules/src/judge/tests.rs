@@ -116,6 +116,19 @@ fn fewer_retransmissions_are_no_uncertainty_about_harm() {
     assert_ne!(judge(&bulk(), &design(), &more).decision, TrialDecision::Keep);
 }
 
+/// After the last pair the estimate decides: a round trip that is probably too long is a queue, too.
+#[test]
+fn a_queue_in_most_of_the_last_pairs_fills_the_path() {
+    let without = measured(13.0, 89.7, 6e-4);
+    let with = |number: usize| measured(17.8, if number.is_multiple_of(4) { 95.6 } else { 117.6 }, 1.2e-3);
+    let pairs: Vec<MeasurementPair> = (0..20).map(|number| pair(without.clone(), with(number))).collect();
+    let judgement = judge(&bulk(), &design(), &pairs);
+    assert!(!more_pairs_needed(&bulk(), &design(), &pairs));
+    assert!(judgement.decision == TrialDecision::Unclear && judgement.fills_the_path, "{}", judgement.sentence);
+    let with_queue = bulk().with_queue().expect("a bulk goal");
+    assert_eq!(judge(&with_queue, &design(), &pairs).decision, TrialDecision::Keep);
+}
+
 /// SACK alone: 99 % of the path, with its queue. The limit of bulk goals grows with the gain, up to twice the time.
 #[test]
 fn a_queue_is_allowed_only_for_a_larger_gain_of_a_bulk_goal() {
