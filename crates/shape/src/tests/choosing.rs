@@ -112,12 +112,12 @@ fn received_packets_kernel_by_kernel() {
 #[test]
 fn hosts_behind_nat_are_distinguished_or_noted() {
     let usual = line(20e3, 80e3);
-    let plan = |back_end: &str, found: Fact<bool>, stated: Option<bool>, fairness| {
+    let plan = |id: BackEndId, found: Fact<bool>, stated: Option<bool>, fairness| {
         let policy = TrafficPolicy { translates_addresses: stated, fairness, ..TrafficPolicy::default() };
         let capabilities = KernelCapabilities::all_features();
         let device = DeviceProperties { translates_addresses: found, ..device() };
         let inputs = PlanInputs { line: &usual, policy: &policy, capabilities: &capabilities, device: &device };
-        by_id(back_end).expect("listed").plan(&inputs).expect("a plan")
+        id.back_end().plan(&inputs).expect("a plan")
     };
     let unread = || Fact::absent("neither nft nor iptables-save is installed");
     let hosts = FairnessUnit::Hosts;
@@ -129,13 +129,13 @@ fn hosts_behind_nat_are_distinguished_or_noted() {
         (unread(), None, hosts, false, Some("--nat distinguishes the hosts")),
         (Fact::Known(false), None, FairnessUnit::Flows, false, None),
     ] {
-        let plan = plan("cake", found, stated, fairness);
+        let plan = plan(BackEndId::Cake, found, stated, fairness);
         let sending = plan.disciplines().find(|one| one.device == "eth0" && one.kind == "cake").expect("planned");
         assert_eq!(sending.options.iter().any(|option| option == "nat"), has_option, "{:?}", sending.options);
         let noted = |words: &str| plan.notes.iter().any(|note| note.contains(words));
         assert!(note.map_or(!noted("NAT") && !noted("--nat"), noted), "{:?}", plan.notes);
     }
     // Without CAKE the plan says that hosts are not distinguished.
-    let plan = plan("htb+fq_codel", Fact::Known(true), None, hosts);
+    let plan = plan(BackEndId::HtbFqCodel, Fact::Known(true), None, hosts);
     assert!(plan.notes.iter().any(|note| note.contains("also behind this host's NAT")), "{:?}", plan.notes);
 }

@@ -119,7 +119,7 @@ fn each_missing_object_is_found() {
 /// A device without its tree, or without many of its objects, is no page of differences.
 #[test]
 fn many_missing_objects_are_counted() {
-    let plan = usual("htb+bfifo");
+    let plan = usual(BackEndId::HtbBfifo);
     let whole = standing(&plan);
     let mut without_tree = whole.clone();
     without_tree.disciplines.retain(|one| one.device != "ifb4eth0");
