@@ -34,6 +34,13 @@ pub(super) struct CaseBounds {
     pub(super) goodput: Option<f64>,
 }
 
+impl CaseBounds {
+    /// True when delays are bounded.
+    pub(super) fn has_delays(&self) -> bool {
+        self.mean.or(self.longest).or(self.p99).is_some()
+    }
+}
+
 /// Load on a test bed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoadCase {
@@ -96,6 +103,11 @@ const CURRENT_BACK_ENDS: &[&str] =
 const WITHOUT_POLICER: &[&str] = &["htb+fq_codel", "cake", "htb+fq_pie", "htb+sfq", "htb+bfifo"];
 
 const MODERN: &[&str] = &["htb+fq_codel", "cake", "htb+bfifo"];
+
+const ONE_DIRECTION: &[LoadCase] = &[
+    LoadCase { mode: SaturatedDirections::Up, bounds: NO_BOUNDS },
+    LoadCase { mode: SaturatedDirections::Down, bounds: NO_BOUNDS },
+];
 
 const EACH_DIRECTION: &[LoadCase] = &[
     LoadCase { mode: SaturatedDirections::Up, bounds: NO_BOUNDS },
@@ -258,7 +270,7 @@ pub(super) static BEDS: &[TestBed] = &[
         back_ends: MODERN,
         flows: 64,
         durations: (10, 30),
-        cases: &[LoadCase { mode: SaturatedDirections::Up, bounds: NO_BOUNDS }],
+        cases: ONE_DIRECTION,
         remark: "A connection in CUBIC keeps at least two packets in flight: those of 64 connections take 82 ms on this link, more \
         than a shaper of received packets can take out of the modem's queue (UDP probes 129 ms with htb+fq_codel). The leaves \
         of htb+bfifo are all in use, so that probes without a DSCP wait as the load does. The predictions are for fewer flows than \

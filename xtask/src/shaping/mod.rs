@@ -2,6 +2,7 @@
 //! docs/shaping.md. Each run is kept under target/shaping, and measured again only when its script has changed.
 
 mod beds;
+mod one_flow;
 mod page;
 mod run;
 
@@ -58,7 +59,7 @@ impl ShapingArguments {
         }
         ensure!((1..=1000).contains(&parsed.runs), "--runs must be 1 to 1000");
         for name in &parsed.beds {
-            ensure!(BEDS.iter().any(|bed| bed.name == name), "unknown test bed '{name}'");
+            ensure!(name == one_flow::NAME || BEDS.iter().any(|bed| bed.name == name), "unknown test bed '{name}'");
         }
         Ok(parsed)
     }
@@ -99,16 +100,22 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
             }
         }
     }
+    let (one_flow, too_little) = if is_wanted(&arguments.beds, one_flow::NAME) {
+        one_flow::section(arguments.measure.then_some(&linerate), &kept)
+    } else {
+        Default::default()
+    };
     let out = workspace::root().join(&arguments.out);
-    fs::write(&out, page::page(&rows)).with_context(|| format!("cannot write {}", out.display()))?;
+    fs::write(&out, page::page(&rows, &one_flow)).with_context(|| format!("cannot write {}", out.display()))?;
     println!("written: {}", out.display());
-    let missed: Vec<&CaseRow> =
-        rows.iter().filter(|row| row.missed().is_some_and(|missed| !missed.is_empty())).collect();
+    let missed: Vec<&CaseRow> = rows.iter().filter(|row| !row.misses().is_empty()).collect();
     for row in &missed {
-        let what = row.missed().unwrap_or_default().join(", ");
-        println!("{}: {}, {}: {what}", row.bed.name, row.case.mode.name(), row.back_end);
+        println!("{}: {}, {}: {}", row.bed.name, row.case.mode.name(), row.back_end, row.misses().join("; "));
     }
-    Ok(missed.is_empty())
+    for one in &too_little {
+        println!("{one}");
+    }
+    Ok(missed.is_empty() && too_little.is_empty())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Markdown page: figures over all repetitions, with their bounds.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use linerate_shape::policy::TrafficImportance;
@@ -120,47 +120,81 @@ impl CaseRow {
         })
     }
 
-    /// Returns the bounds that the medians miss; `None` when this back end has no bounds.
-    pub(super) fn missed(&self) -> Option<Vec<String>> {
+    /// Judges the medians of each probe, and the rates, by the bounds; `None` when this back end has no bounds.
+    pub(super) fn verdicts(&self) -> Option<Vec<ProbeVerdict>> {
         let bounds = self.case.bounds;
         if bounds == CaseBounds::default() || !has_bounds(self.bed, self.back_end) {
             return None;
         }
-        let mut missed = Vec::new();
         let slack = if self.bed.name.starts_with("cake-") && self.back_end == "htb+bfifo" { 5.0 } else { 0.0 };
-        let most = [
-            ("mean", bounds.mean, self.mean()),
-            ("longest", bounds.longest, self.longest()),
-            ("p99", bounds.p99, self.p99()),
-        ];
-        for (what, bound, measured) in most {
-            if let Some(bound) = bound
-                && measured.is_none_or(|measured| measured.median > bound + slack)
-            {
-                missed.push(what.to_owned());
+        let figures = [("mean", "mean", bounds.mean), ("99 %", "p99", bounds.p99), ("longest", "max", bounds.longest)];
+        let mut verdicts = Vec::new();
+        for (probe, name) in PROBES {
+            let mut verdict = ProbeVerdict { name, missed: Vec::new() };
+            for (what, key, bound) in figures {
+                let measured = match probe {
+                    Some(class) => self.probe(class, key),
+                    None if key == "mean" => self.mean(),
+                    None if key == "p99" => self.p99(),
+                    None => self.longest(),
+                };
+                verdict.judge(what.to_owned(), bound, |bound| measured.is_some_and(|one| one.median <= bound + slack));
             }
+            verdicts.push(verdict);
         }
-        for (probe, name) in [("udp_best_effort", "UDP"), ("tcp_info", "TCP")] {
-            for (key, bound) in [("mean", bounds.mean), ("p99", bounds.p99), ("max", bounds.longest)] {
-                if let Some(bound) = bound
-                    && self.probe(probe, key).is_none_or(|measured| measured.median > bound + slack)
-                {
-                    missed.push(format!("{name} {key}"));
-                }
-            }
-        }
+        let mut rates = ProbeVerdict { name: "rate", missed: Vec::new() };
         for direction in self.directions() {
             let least =
                 [("rate", bounds.wire, self.wire(direction)), ("goodput", bounds.goodput, self.goodput(direction))];
             for (what, bound, measured) in least {
-                if let Some(bound) = bound
-                    && measured.is_none_or(|measured| measured.median < bound)
-                {
-                    missed.push(format!("{what} {direction}"));
-                }
+                let is_met = |bound| measured.is_some_and(|measured| measured.median >= bound);
+                rates.judge(format!("{what} {direction}"), bound, is_met);
             }
         }
-        Some(missed)
+        if bounds.wire.is_some() || bounds.goodput.is_some() {
+            verdicts.push(rates);
+        }
+        Some(verdicts.into_iter().filter(|verdict| verdict.name == "rate" || bounds.has_delays()).collect())
+    }
+
+    /// Verdicts with missed bounds, as text.
+    pub(super) fn misses(&self) -> Vec<String> {
+        let missed = self.verdicts().unwrap_or_default().into_iter().filter(|verdict| !verdict.missed.is_empty());
+        missed.map(|verdict| verdict.to_string()).collect()
+    }
+}
+
+/// Probes whose delays are judged: ping, and classes of `linerate load` without a DSCP.
+const PROBES: [(Option<&str>, &str); 4] = [
+    (None, "ping"),
+    (Some("udp_best_effort"), "UDP"),
+    (Some("tcp_handshake"), "new TCP"),
+    (Some("tcp_info"), "loaded TCP"),
+];
+
+/// Judgement of one probe.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ProbeVerdict {
+    name: &'static str,
+    /// Figures that miss their bounds.
+    missed: Vec<String>,
+}
+
+impl ProbeVerdict {
+    fn judge(&mut self, what: String, bound: Option<f64>, is_met: impl Fn(f64) -> bool) {
+        if bound.is_some_and(|bound| !is_met(bound)) {
+            self.missed.push(what);
+        }
+    }
+}
+
+impl fmt::Display for ProbeVerdict {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.missed.is_empty() {
+            write!(formatter, "{} met", self.name)
+        } else {
+            write!(formatter, "{} ✗ {}", self.name, self.missed.join(", "))
+        }
     }
 }
 
@@ -191,18 +225,24 @@ fn share(value: Option<RunSpread>) -> String {
 /// Results of tests and of the rate controller's own runs.
 const FURTHER_RESULTS: &str = include_str!("rest.md");
 
-/// Formats the whole page.
-pub(super) fn page(rows: &[CaseRow]) -> String {
-    let mut text = "# Shapers on the test beds\n\n\
-    Written by `cargo xtask shaping`, in the lab: a real Linux kernel in exact virtual time. Load: TCP with CUBIC at \
-    both ends. The shaper is set up by `linerate shape`. Each figure is the median over the repetitions, with the least and the largest in brackets; round-trip \
-    times in ms. A shaper may prioritise `ping`: the table also has linerate's own probes of the same test bed, UDP \
-    without a DSCP, and the round trips of the load's own TCP connections. Bounds are judged on all three: the load's own \
-    connections also wait in their own queues, which the bounds of the sources do not count. *Predicted* is what the plan \
-    expects of the column before, for the number of flows of the test bed. Rates are shares of the configured rate, as bytes on the \
-    wire with Ethernet's header; goodput is payload in Mbit/s. A bound is met when the median meets it; ✗ names the \
-    missed ones.\n"
-        .to_owned();
+const INTRODUCTION: &str = "# Shapers on the test beds
+
+Written by `cargo xtask shaping`, in the lab: a real Linux kernel in exact virtual time. Load: TCP with CUBIC at both ends.
+Every shaper is set up by `linerate shape`. Each figure is the median over the runs, with the least and the largest in
+brackets; round-trip times in ms. Rates are shares of the configured rate, as bytes on the wire with Ethernet's header;
+goodput is payload in Mbit/s.
+
+Each bound is judged for four probes: `ping`, which some shapers prioritise; *UDP*, probes of linerate without a DSCP; *new
+TCP*, handshakes of new connections; and *loaded TCP*, the round trips of the load's own connections as the kernel measures
+them. The last ones also wait in their own queues, which the bounds of the sources do not count. A bound is met when the
+median meets it; ✗ names the missed figures.
+
+*Predicted* is what the plan expects of the column before, for the number of flows of the test bed.
+";
+
+/// Formats the whole page; `one_flow` is the section on single flows.
+pub(super) fn page(rows: &[CaseRow], one_flow: &str) -> String {
+    let mut text = INTRODUCTION.to_owned();
     let mut bed = "";
     for row in rows {
         if row.bed.name != bed {
@@ -214,6 +254,7 @@ pub(super) fn page(rows: &[CaseRow]) -> String {
             let _ = writeln!(text, "\n{}", row.bed.remark);
         }
     }
+    text.push_str(one_flow);
     text.push_str(FURTHER_RESULTS);
     text
 }
@@ -268,11 +309,9 @@ fn line(text: &mut String, row: &CaseRow) {
     let predicted = |which: usize| {
         known.map_or("–".to_owned(), |(probe, own)| format!("{:.1}", if which == 0 { probe } else { own }))
     };
-    let verdict = match row.missed() {
-        None => "–".to_owned(),
-        Some(missed) if missed.is_empty() => "met".to_owned(),
-        Some(missed) => format!("✗ {}", missed.join(", ")),
-    };
+    let verdict = row
+        .verdicts()
+        .map_or("–".to_owned(), |verdicts| verdicts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
     let _ = writeln!(
         text,
         "| {} | `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {last} | {} | {verdict} |",
@@ -303,21 +342,19 @@ mod tests {
     fn row(times: &[f64], wire: f64) -> CaseRow {
         let longest = times.iter().copied().reduce(f64::max);
         let probe = json!({ "mean": mean(times), "p99": longest, "max": longest });
-        let probes = json!({ "udp_best_effort": probe, "tcp_info": { "mean": 20.0, "p99": 20.0, "max": 20.0 } });
+        let quick = json!({ "mean": 20.0, "p99": 20.0, "max": 20.0 });
+        let probes = json!({ "udp_best_effort": probe, "tcp_info": quick, "tcp_handshake": quick });
         let run = json!({ "pings_ms": times, "wire_up": wire, "policed": false, "probes": probes });
         CaseRow { bed: &BEDS[0], case: BEDS[0].cases[0], back_end: "htb+fq_codel", runs: vec![run] }
     }
 
     #[test]
     fn bounds_are_met_or_named() {
-        assert_eq!(row(&[18.0, 60.0], 220e3).missed(), Some(vec![]));
-        assert_eq!(
-            row(&[18.0, 81.0], 220e3).missed(),
-            Some(["mean", "longest", "UDP mean", "UDP max"].map(str::to_owned).into())
-        );
-        assert_eq!(row(&[18.0, 30.0], 200e3).missed(), Some(vec!["rate up".to_owned()]));
-        assert_eq!(row(&[], 220e3).missed().map(|missed| missed.len()), Some(4), "no measurement meets no bound");
-        assert_eq!(CaseRow { back_end: "lartc-htb", ..row(&[99.0], 0.0) }.missed(), None);
+        assert_eq!(row(&[18.0, 60.0], 220e3).misses(), [""; 0]);
+        assert_eq!(row(&[18.0, 81.0], 220e3).misses(), ["ping ✗ mean, longest", "UDP ✗ mean, longest"]);
+        assert_eq!(row(&[18.0, 30.0], 200e3).misses(), ["rate ✗ rate up"]);
+        assert_eq!(row(&[], 220e3).misses(), ["ping ✗ mean, longest", "UDP ✗ mean, longest"], "unmeasured is not met");
+        assert_eq!(CaseRow { back_end: "lartc-htb", ..row(&[99.0], 0.0) }.verdicts(), None);
     }
 
     #[test]
@@ -329,8 +366,8 @@ mod tests {
 
     #[test]
     fn the_page_shows_met_bounds() {
-        let text = page(&[row(&[18.0, 60.0], 220e3)]);
+        let text = page(&[row(&[18.0, 60.0], 220e3)], "");
         assert!(text.contains("| up | `htb+fq_codel` | 1 | 39.0 | 60.0 | 60.0 | 100.0 % |"), "{text}");
-        assert!(text.contains("| met |\n\nLARTC's own figures"), "{text}");
+        assert!(text.contains("| ping met; UDP met; new TCP met; loaded TCP met; rate met |\n"), "{text}");
     }
 }
