@@ -99,7 +99,6 @@ fn a_victim_receives_no_more_than_was_sent_in_its_name() {
         for service in ["probe", "reverse", "forward", "idle"] {
             let (sent, received) = hosts.attack(service);
             let bytes = sent["bytes"].as_u64().expect("counted");
-            println!("{arguments:?}, {service}: {received} bytes for {bytes}");
             assert!(received <= bytes, "{arguments:?}, {service}: {received} bytes for {sent}");
         }
     }
@@ -114,6 +113,5 @@ fn stamp_answers_what_its_standard_asks_for_at_a_limited_rate() {
     let packets = sent["packets"].as_u64().expect("counted");
     // 5000 a second of each source for 3 s, the burst of the first second, and ARP.
     let most = packets.min(20_000) * STAMP_ANSWER + 1000;
-    println!("STAMP: {received} bytes for {sent}");
     assert!(received > 0 && received <= most, "{received} bytes of {most} for {sent}");
 }

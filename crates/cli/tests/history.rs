@@ -243,6 +243,24 @@ fn deleting_asks_first() {
     history(&scratch, &["delete", "1", "--yes"]).expect_code(2);
 }
 
+/// The oldest runs without a tag go, and the file becomes smaller; nothing is deleted without asking.
+#[test]
+fn a_size_limit_deletes_the_oldest_runs() {
+    let scratch = filled();
+    assert!(history(&scratch, &["limit"]).expect_code(0).stdout.ends_with("of no limit\n"));
+    let refused = history(&scratch, &["limit", "1kB"]).expect_code(2);
+    assert!(refused.stderr.contains("--yes"), "{refused:#?}");
+    history(&scratch, &["tag", "1", "keep"]).expect_code(0);
+    let done = history(&scratch, &["limit", "1kB", "--yes"]).expect_code(0);
+    assert!(done.stderr.contains("the 2 oldest runs without a tag"), "{done:#?}");
+    let left = history(&scratch, &["--json"]).expect_code(0).json();
+    let ids: Vec<_> = left["runs"].as_array().expect("runs").iter().map(|run| run["id"].as_u64()).collect();
+    assert_eq!(ids, [Some(4), Some(1)], "the latest, and the one with a tag");
+    assert!(history(&scratch, &["limit"]).expect_code(0).stdout.ends_with("of 1.00 kB\n"));
+    history(&scratch, &["limit", "none"]).expect_code(0);
+    assert!(history(&scratch, &["limit", "500"]).expect_code(2).stderr.contains("with its unit"));
+}
+
 #[test]
 fn the_location_is_printed() {
     let scratch = Scratch::new();

@@ -301,7 +301,6 @@ fn the_worst_mix_of_a_thousand_sessions_stays_within_its_memory_and_one_processo
         let memory = wire::peak_memory(process).expect("it runs");
         let figures =
             format!("{kinds}: {memory} KiB, {processors:.2} processors, {median:?} and at most {longest:?} to serve");
-        println!("{figures}");
         assert!(memory <= MAX_MEMORY && processors <= 1.0 && median < MAX_DELAY, "{figures}");
         drop((tests, loaded, recorded, alive, cookies));
     });
