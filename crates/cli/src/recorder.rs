@@ -13,6 +13,7 @@ use linerate_lab::plan::FAR;
 use linerate_sys::clock;
 use linerate_units::WallTime;
 
+use crate::cmd::history::note_deleted;
 use crate::console;
 
 /// Environment variable with the file for runs, in a guest of the lab: the user's history is the host's and must not be
@@ -132,7 +133,13 @@ fn warn(problem: &str) {
 /// Stores the run; `None` when the history is switched off.
 fn store(run: &RunDocument) -> Result<Option<RunId>, HistoryError> {
     let HistoryLocation::File(file) = HistoryLocation::from_environment()? else { return Ok(None) };
-    History::open(&file)?.add(run).map(Some)
+    let mut history = History::open(&file)?;
+    let id = history.add(run)?;
+    match history.delete_excess() {
+        Ok(deleted) => note_deleted(deleted),
+        Err(error) => console::note(&format!("warning: the history's size limit: {}", explained(&error))),
+    }
+    Ok(Some(id))
 }
 
 /// Appends the run to the file that the host reads.

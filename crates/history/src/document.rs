@@ -27,12 +27,18 @@ pub(crate) fn encode(run: &RunDocument) -> Result<Vec<u8>, HistoryError> {
 
 /// Decodes the result of [`encode`].
 pub(crate) fn decode(id: RunId, bytes: &[u8]) -> Result<RunDocument, HistoryError> {
-    let damaged = |detail: String| HistoryError::DamagedRun { id, detail };
+    parse(&unpack(id, bytes)?).map_err(|detail| HistoryError::DamagedRun { id, detail })
+}
+
+/// Unpacks the JSON of a run; its checksum is verified.
+pub(crate) fn unpack(id: RunId, bytes: &[u8]) -> Result<Vec<u8>, HistoryError> {
     let mut text = Vec::new();
-    ZlibDecoder::new(bytes)
-        .read_to_end(&mut text)
-        .map_err(|cause| damaged(format!("its document cannot be unpacked: {cause}")))?;
-    parse(&text).map_err(damaged)
+    let unpacked = ZlibDecoder::new(bytes).read_to_end(&mut text);
+    unpacked.map_err(|cause| {
+        let detail = format!("its document cannot be unpacked: {cause}");
+        HistoryError::DamagedRun { id, detail }
+    })?;
+    Ok(text)
 }
 
 /// Parses a run from JSON; the error describes the damage.

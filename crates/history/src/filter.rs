@@ -58,6 +58,17 @@ impl RunFilter {
         (terms.join(" AND "), values)
     }
 
+    /// SQL condition of the selected runs, with the limit, and its parameters.
+    pub(crate) fn selection(&self) -> (String, Vec<Value>) {
+        let (condition, mut values) = self.condition();
+        if self.limit.is_none() {
+            return (condition, values);
+        }
+        values.push(self.limit().into());
+        let latest = format!("SELECT id FROM runs WHERE {condition} ORDER BY started_at_unix_ns DESC, id DESC LIMIT ?");
+        (format!("id IN ({latest})"), values)
+    }
+
     /// Limit for `SQLite`: negative for none.
     pub(crate) fn limit(&self) -> i64 {
         self.limit.map_or(-1, |limit| i64::from(limit.get()))

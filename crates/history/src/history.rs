@@ -3,16 +3,16 @@
 use core::time::Duration;
 use std::path::{Path, PathBuf};
 
-use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunFigure, RunKind};
+use linerate_documents::run::{RunDocument, RunFigure, RunKind};
 use linerate_model::report::Outcome;
 use linerate_units::WallTime;
-use rusqlite::types::Type;
+use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params, params_from_iter};
 
-use crate::document::{self, integer};
 use crate::filter::RunFilter;
 use crate::id::{RunId, RunReference};
-use crate::{HistoryError, migration, open_file};
+use crate::row::{FIGURE_COLUMNS, RunRow, RunWriter, SUMMARY_COLUMNS, figure_sample, run_summary};
+use crate::{HistoryError, document, migration, open_file};
 
 /// The history: one connection to its file. Each thread and each process opens its own.
 #[derive(Debug)]
@@ -99,8 +99,8 @@ impl History {
     ///
     /// The file cannot be written, the disk is full, or another process holds the file for longer than 20 s.
     pub fn add(&mut self, run: &RunDocument) -> Result<RunId, HistoryError> {
-        let document = document::encode(run)?;
-        self.writing("storing a run", |transaction| insert(transaction, run, &document))
+        let row = RunRow::new(run)?;
+        self.writing("storing a run", |transaction| RunWriter::new(transaction)?.insert(&row, &[]))
     }
 
     /// Stores a run with tags, unless one of the same command, host, time and duration exists.
@@ -109,16 +109,15 @@ impl History {
     ///
     /// As [`Self::add`].
     pub fn add_unless_known(&mut self, run: &RunDocument, tags: &[String]) -> Result<AddOutcome, HistoryError> {
-        let document = document::encode(run)?;
-        self.writing("storing a run", |transaction| {
-            if let Some(id) = find_duplicate(transaction, run)? {
-                return Ok(AddOutcome::Known(id));
-            }
-            let id = insert(transaction, run, &document)?;
-            for tag in tags {
-                transaction.execute("INSERT OR IGNORE INTO tags VALUES (?1, ?2)", params![id.get(), tag])?;
-            }
-            Ok(AddOutcome::New(id))
+        let added = self.add_unknown(&[(RunRow::new(run)?, tags.to_vec())])?;
+        added.first().copied().ok_or_else(|| HistoryError::Unwritable("no run was stored".to_owned()))
+    }
+
+    /// Stores those runs that are not known, in one transaction; returns an outcome for each.
+    pub(crate) fn add_unknown(&mut self, runs: &[(RunRow, Vec<String>)]) -> Result<Vec<AddOutcome>, HistoryError> {
+        self.writing("storing runs", |transaction| {
+            let mut writer = RunWriter::new(transaction)?;
+            runs.iter().map(|(run, tags)| writer.insert_unless_known(run, tags)).collect()
         })
     }
 
@@ -130,7 +129,7 @@ impl History {
     pub fn get(&self, id: RunId) -> Result<RunDocument, HistoryError> {
         let bytes: Option<Vec<u8>> = self
             .connection
-            .query_row("SELECT document FROM runs WHERE id = ?1", [id.get()], |row| row.get(0))
+            .query_row("SELECT document FROM documents WHERE run = ?1", [id.get()], |row| row.get(0))
             .optional()
             .map_err(|cause| self.failed("reading a run", cause))?;
         document::decode(id, &bytes.ok_or(HistoryError::NoSuchRun(RunReference::Id(id)))?)
@@ -163,9 +162,7 @@ impl History {
         let (condition, mut values) = filter.condition();
         values.push(filter.limit().into());
         let query = format!(
-            "SELECT id, started_at_unix_ns, duration_ns, kind, host, outcome, verdict, lab_path, \
-             (SELECT json_group_array(text) FROM (SELECT text FROM tags WHERE run = id ORDER BY text)) \
-             FROM runs WHERE {condition} ORDER BY started_at_unix_ns DESC, id DESC LIMIT ?"
+            "SELECT {SUMMARY_COLUMNS} FROM runs WHERE {condition} ORDER BY started_at_unix_ns DESC, id DESC LIMIT ?"
         );
         let list = || {
             let mut statement = self.connection.prepare(&query)?;
@@ -195,13 +192,13 @@ impl History {
         values.insert(0, name.to_owned().into());
         values.push(filter.limit().into());
         let query = format!(
-            "SELECT id, started_at_unix_ns, host, title, unit, better, value, low, high, count \
-             FROM figures JOIN runs ON runs.id = figures.run WHERE name = ? AND {condition} \
+            "SELECT id, started_at_unix_ns, host, {FIGURE_COLUMNS} FROM figures \
+             JOIN runs ON runs.id = figures.run WHERE name = ? AND {condition} \
              ORDER BY started_at_unix_ns DESC, id DESC LIMIT ?"
         );
         let read = || {
             let mut statement = self.connection.prepare(&query)?;
-            let rows = statement.query_map(params_from_iter(values), |row| figure_sample(name, row))?;
+            let rows = statement.query_map(params_from_iter(values), figure_sample)?;
             rows.collect::<rusqlite::Result<Vec<_>>>()
         };
         let mut samples = read().map_err(|cause| self.failed("reading figures", cause))?;
@@ -216,7 +213,12 @@ impl History {
     /// The file cannot be read.
     pub fn figure_names(&self) -> Result<Vec<String>, HistoryError> {
         let read = || {
-            let mut statement = self.connection.prepare("SELECT DISTINCT name FROM figures ORDER BY name")?;
+            // One lookup for each name, not one for each figure of each run.
+            let mut statement = self.connection.prepare(
+                "WITH RECURSIVE names (name) AS (SELECT min(name) FROM figures UNION ALL \
+                 SELECT (SELECT min(name) FROM figures WHERE figures.name > names.name) FROM names \
+                 WHERE names.name IS NOT NULL) SELECT name FROM names WHERE name IS NOT NULL",
+            )?;
             let rows = statement.query_map([], |row| row.get(0))?;
             rows.collect::<rusqlite::Result<Vec<String>>>()
         };
@@ -238,7 +240,9 @@ impl History {
             }
             Ok(())
         });
-        missing.map_err(restore_missing_run)
+        missing.map_err(restore_missing_run)?;
+        self.release_free_pages();
+        Ok(())
     }
 
     /// Adds the tag `text` to a run; adding it again has no effect.
@@ -267,12 +271,59 @@ impl History {
         })
     }
 
+    /// Runs `read`.
+    pub(crate) fn reading<T>(
+        &self,
+        operation: &'static str,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, HistoryError> {
+        read(&self.connection).map_err(|cause| self.failed(operation, cause))
+    }
+
+    /// Reads each row of `query` and passes it on, as the file was at the start.
+    pub(crate) fn for_each_row<T>(
+        &self,
+        query: &str,
+        values: Vec<Value>,
+        read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+        each: &mut dyn FnMut(T) -> Result<(), HistoryError>,
+    ) -> Result<(), HistoryError> {
+        let failed = |cause| self.failed("reading the runs", cause);
+        let mut statement = self.connection.prepare(query).map_err(failed)?;
+        let mut rows = statement.query(params_from_iter(values)).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            each(read(row).map_err(failed)?)?;
+        }
+        Ok(())
+    }
+
     /// Runs `change` in a transaction.
-    fn writing<T>(
+    pub(crate) fn writing<T>(
         &mut self,
         operation: &'static str,
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, HistoryError> {
+        let (result, transaction) = self.changed(operation, change)?;
+        transaction.commit().map_err(|cause| HistoryError::from_sqlite(operation, &self.file, cause))?;
+        Ok(result)
+    }
+
+    /// Runs `change` in a transaction that is rolled back.
+    pub(crate) fn trying<T>(
+        &mut self,
+        operation: &'static str,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, HistoryError> {
+        // Dropping the transaction rolls it back.
+        self.changed(operation, change).map(|(result, _transaction)| result)
+    }
+
+    /// Runs `change` in a transaction that is neither committed nor rolled back.
+    fn changed<T>(
+        &mut self,
+        operation: &'static str,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<(T, Transaction<'_>), HistoryError> {
         let file = &self.file;
         let failed = |cause| HistoryError::from_sqlite(operation, file, cause);
         // Immediately: a transaction that began with reading could not wait for the write lock.
@@ -280,8 +331,7 @@ impl History {
         // A newer linerate may have changed the schema since this one opened the file.
         migration::schema_version(&transaction, file, migration::STEPS)?;
         let result = change(&transaction).map_err(failed)?;
-        transaction.commit().map_err(failed)?;
-        Ok(result)
+        Ok((result, transaction))
     }
 
     fn failed(&self, operation: &'static str, cause: rusqlite::Error) -> HistoryError {
@@ -310,96 +360,4 @@ fn restore_missing_run(error: HistoryError) -> HistoryError {
         }
         _ => error,
     }
-}
-
-fn insert(transaction: &Transaction<'_>, run: &RunDocument, document: &[u8]) -> rusqlite::Result<RunId> {
-    transaction.execute(
-        "INSERT INTO runs (started_at_unix_ns, duration_ns, kind, host, port, outcome, verdict, lab_path, \
-         linerate_version, document) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-        params![
-            integer(run.started_at_unix_ns),
-            integer(run.duration_ns),
-            document::kind_name(run.kind),
-            run.host,
-            run.port,
-            document::outcome_name(run.termination.outcome()),
-            run.verdict,
-            run.environment.lab.as_ref().map(|lab| &lab.name),
-            run.linerate_version,
-            document,
-        ],
-    )?;
-    let id = RunId::new(transaction.last_insert_rowid());
-    let mut statement = transaction.prepare("INSERT INTO figures VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?;
-    for (position, figure) in (0_i64..).zip(&run.figures) {
-        statement.execute(params![
-            id.get(),
-            position,
-            figure.name,
-            figure.title,
-            document::unit_name(figure.unit),
-            document::better_name(figure.better),
-            figure.value,
-            figure.low,
-            figure.high,
-            figure.count.map(integer),
-        ])?;
-    }
-    Ok(id)
-}
-
-fn find_duplicate(transaction: &Transaction<'_>, run: &RunDocument) -> rusqlite::Result<Option<RunId>> {
-    let query = "SELECT id FROM runs WHERE host = ?1 AND started_at_unix_ns = ?2 AND duration_ns = ?3 AND kind = ?4 \
-                 AND port = ?5 LIMIT 1";
-    let (started, lasted) = (integer(run.started_at_unix_ns), integer(run.duration_ns));
-    let values = params![run.host, started, lasted, document::kind_name(run.kind), run.port];
-    transaction.query_row(query, values, |row| row.get(0).map(RunId::new)).optional()
-}
-
-fn run_summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
-    let tags: String = row.get(8)?;
-    Ok(RunSummary {
-        id: RunId::new(row.get(0)?),
-        started_at: WallTime::from_unix(duration_column(row, 1)?),
-        duration: duration_column(row, 2)?,
-        kind: name_column(row, 3, document::parse_kind)?,
-        host: row.get(4)?,
-        outcome: name_column(row, 5, document::parse_outcome)?,
-        verdict: row.get(6)?,
-        lab_path: row.get(7)?,
-        tags: serde_json::from_str(&tags)
-            .map_err(|cause| rusqlite::Error::FromSqlConversionFailure(8, Type::Text, Box::new(cause)))?,
-    })
-}
-
-fn figure_sample(name: &str, row: &Row<'_>) -> rusqlite::Result<FigureSample> {
-    Ok(FigureSample {
-        id: RunId::new(row.get(0)?),
-        started_at: WallTime::from_unix(duration_column(row, 1)?),
-        host: row.get(2)?,
-        figure: RunFigure {
-            name: name.to_owned(),
-            title: row.get(3)?,
-            unit: name_column::<FigureUnit>(row, 4, document::parse_unit)?,
-            better: name_column::<ImprovementDirection>(row, 5, document::parse_better)?,
-            value: row.get(6)?,
-            low: row.get(7)?,
-            high: row.get(8)?,
-            count: row.get::<_, Option<i64>>(9)?.and_then(|count| u64::try_from(count).ok()),
-            note: None,
-        },
-    })
-}
-
-fn duration_column(row: &Row<'_>, column: usize) -> rusqlite::Result<Duration> {
-    let nanoseconds: i64 = row.get(column)?;
-    Ok(Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(0)))
-}
-
-/// Parses a name of a closed set; an unknown name means that another program has changed the file.
-fn name_column<T>(row: &Row<'_>, column: usize, read: fn(&str) -> Option<T>) -> rusqlite::Result<T> {
-    let text: String = row.get(column)?;
-    read(&text).ok_or_else(|| {
-        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, format!("unknown value {text:?}").into())
-    })
 }

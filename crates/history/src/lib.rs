@@ -17,6 +17,8 @@ mod id;
 mod location;
 mod migration;
 mod open_file;
+mod row;
+mod size;
 pub mod transfer;
 pub mod utc_time;
 
@@ -25,3 +27,4 @@ pub use filter::RunFilter;
 pub use history::{AddOutcome, FigureSample, History, RunSummary};
 pub use id::{InvalidRunReference, RunId, RunReference, RunReferences};
 pub use location::{HistoryLocation, LOCATION_VARIABLE};
+pub use size::DeletedRuns;

@@ -10,8 +10,8 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use crate::HistoryError;
 use crate::open_file::MAX_BUSY_WAIT;
 
-/// The steps: the first creates schema 1 in an empty file.
-pub(crate) const STEPS: &[&str] = &[include_str!("schema1.sql")];
+/// The steps: the first creates schema 1 in an empty file, the second moves the documents to a table of their own.
+pub(crate) const STEPS: &[&str] = &[include_str!("schema1.sql"), include_str!("schema2.sql")];
 
 /// Application ID of linerate's files (`PRAGMA application_id`): "linR".
 pub(crate) const APPLICATION_ID: i64 = 0x6c69_6e52;
@@ -37,7 +37,12 @@ pub(crate) fn migrate(connection: &mut Connection, file: &Path, steps: &[&str]) 
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
     transaction.pragma_update(None, "user_version", known).map_err(failed)?;
-    transaction.commit().map_err(failed)
+    transaction.commit().map_err(failed)?;
+    if present > 0 {
+        // Without room, or beside other readers, the file stays as large as it is.
+        let _ = connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; VACUUM");
+    }
+    Ok(())
 }
 
 /// Schema of the file; 0 for an empty file. Refuses files of other programs and of a newer linerate.

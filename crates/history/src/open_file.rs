@@ -45,7 +45,11 @@ fn open(file: &Path, flags: OpenFlags, steps: &[&str]) -> Result<Connection, His
     let mut connection = Connection::open_with_flags(file, flags).map_err(failed)?;
     connection.busy_timeout(MAX_BUSY_WAIT).map_err(failed)?;
     // Before anything is changed: refuse files of other programs.
-    migration::schema_version(&connection, file, steps)?;
+    let is_new = migration::schema_version(&connection, file, steps)? == 0;
+    if is_new {
+        // So that deleting runs makes the file smaller. It has an effect, and writes, before the first table only.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(failed)?;
+    }
     enable_write_ahead_log(&connection, file)?;
     connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;

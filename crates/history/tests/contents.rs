@@ -175,11 +175,11 @@ proptest! {
         history.tag(id, "a, \"tag\"").expect("tagged");
         transfer::write_json_lines(&history, &RunFilter::default(), &mut text).expect("written");
         let mut other = History::open(&scratch.file("other.sqlite")).expect("opened");
-        let imported = transfer::read_runs(&mut other, &mut &text[..]).expect("read");
+        let imported = transfer::read_runs(&mut other, &mut &text[..], &mut |_| {}).expect("read");
         prop_assert_eq!(imported.added.len(), 1);
         prop_assert_eq!(other.get(imported.added[0]).expect("there"), run.clone());
         prop_assert_eq!(&other.list(&RunFilter::default()).expect("listed")[0].tags, &["a, \"tag\""]);
-        let again = transfer::read_runs(&mut other, &mut &text[..]).expect("read");
+        let again = transfer::read_runs(&mut other, &mut &text[..], &mut |_| {}).expect("read");
         prop_assert_eq!((again.added.len(), again.known.len()), (0, 1));
         for figure in &run.figures {
             let samples = history.figures(&figure.name, &RunFilter::default()).expect("read");
@@ -297,7 +297,7 @@ fn an_import_names_the_invalid_line() {
     let newer = serde_json::to_string(&newer).expect("JSON");
     for (bad, expected) in [("{}", "schema"), ("nonsense", "expected"), (newer.as_str(), "schema is 2")] {
         let text = format!("{good}\n\n{bad}\n{good}\n");
-        let error = transfer::read_runs(&mut history, &mut text.as_bytes()).expect_err("line 3 is wrong");
+        let error = transfer::read_runs(&mut history, &mut text.as_bytes(), &mut |_| {}).expect_err("line 3 is wrong");
         assert!(matches!(error, HistoryError::InvalidRun { line: 3, .. }), "{error:?}");
         assert!(error.to_string().contains(expected), "{error}");
     }

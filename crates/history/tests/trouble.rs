@@ -168,7 +168,7 @@ fn a_newer_file_is_refused_and_unchanged() {
     newer.pragma_update(None, "user_version", 7).expect("written");
     drop(newer);
     for error in open_errors(&file) {
-        assert!(matches!(error, HistoryError::Newer { found: 7, known: 1, .. }), "{error:?}");
+        assert!(matches!(error, HistoryError::Newer { found: 7, known: 2, .. }), "{error:?}");
         assert!(error.advice().is_some_and(|advice| advice.contains("newer linerate")));
     }
     // A connection that was open when the schema changed does not write either.
@@ -191,7 +191,7 @@ fn a_damaged_run_does_not_hide_the_others() {
     let mut history = History::open(&file).expect("opened");
     let ids = [0, 1].map(|seconds| history.add(&run("host", seconds, 1e9)).expect("added"));
     let other = rusqlite::Connection::open(&file).expect("opened");
-    other.execute("UPDATE runs SET document = x'00' WHERE id = ?1", [ids[0].get()]).expect("written");
+    other.execute("UPDATE documents SET document = x'00' WHERE run = ?1", [ids[0].get()]).expect("written");
     assert!(matches!(history.get(ids[0]), Err(HistoryError::DamagedRun { .. })));
     history.get(ids[1]).expect("whole");
     assert_eq!(history.list(&RunFilter::default()).expect("listed").len(), 2);

@@ -10,6 +10,8 @@ use linerate_history::{RunFilter, RunReference, RunReferences, utc_time};
 use linerate_sys::clock;
 use linerate_units::{WallTime, parse};
 
+use super::limit::{SizeLimit, parse_limit};
+
 /// `linerate history`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -84,10 +86,22 @@ pub(super) enum HistoryCommand {
     },
     /// Delete runs, after asking
     Delete {
-        /// The runs
-        #[arg(required = true, value_name = "RUN")]
-        runs: Vec<RunReference>,
+        /// The runs: 7, 1..900, last
+        #[arg(required = true, value_name = "RUNS")]
+        runs: Vec<RunReferences>,
         /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Limit the size of the history, or show it
+    ///
+    /// From then on the oldest runs without a tag are deleted when a new one exceeds the limit. Without a limit nothing
+    /// is ever deleted.
+    Limit {
+        /// Largest size (500MB, 2GB), or none
+        #[arg(value_parser = parse_limit)]
+        size: Option<SizeLimit>,
+        /// Do not ask before runs are deleted
         #[arg(short, long)]
         yes: bool,
     },

@@ -2,19 +2,20 @@
 
 use std::io;
 
-use linerate_history::{History, HistoryError, RunId, RunReference};
+use linerate_history::{History, HistoryError, RunId, RunReference, RunReferences};
 use linerate_sys::terminal;
 
 use crate::console;
 use crate::exit::ExitStatus;
 
-pub(super) fn delete(references: &[RunReference], yes: bool) -> Result<ExitStatus, HistoryError> {
+pub(super) fn delete(references: &[RunReferences], yes: bool) -> Result<ExitStatus, HistoryError> {
     let mut history = open_existing_for_writing()?;
-    let mut ids: Vec<RunId> = references.iter().map(|run| history.resolve(*run)).collect::<Result<_, _>>()?;
+    let runs = references.iter().flat_map(RunReferences::as_slice);
+    let mut ids: Vec<RunId> = runs.map(|run| history.resolve(*run)).collect::<Result<_, _>>()?;
     ids.sort_unstable();
     ids.dedup();
     if !yes {
-        match confirm_deletion(&ids) {
+        match confirm_deletion(&run_list(&ids)) {
             None => return Ok(ExitStatus::Unable),
             Some(false) => {
                 console::note("nothing was deleted");
@@ -41,24 +42,46 @@ pub(super) fn tag(reference: RunReference, text: &str, remove: bool) -> Result<E
 }
 
 /// Opens an existing history for writing.
-fn open_existing_for_writing() -> Result<History, HistoryError> {
+pub(super) fn open_existing_for_writing() -> Result<History, HistoryError> {
     drop(super::open_existing()?);
     super::open()
 }
 
 /// Confirmation from the user; `None` when there is no terminal, after reporting that.
-fn confirm_deletion(ids: &[RunId]) -> Option<bool> {
+pub(super) fn confirm_deletion(runs: &str) -> Option<bool> {
     if !terminal::is_terminal(&io::stdin()) {
         console::error("cannot ask before deleting runs: there is no terminal\n--yes deletes without asking", None);
         return None;
     }
-    console::ask(&format!("Delete {} permanently? [y/N] ", run_list(ids)));
+    console::ask(&format!("Delete {runs} permanently? [y/N] "));
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).ok()?;
     Some(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
+/// Runs in ascending order, as ranges where numbers follow each other: `3 runs: 1, 4..5`.
 fn run_list(ids: &[RunId]) -> String {
-    let numbers: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    format!("{} {}", if ids.len() == 1 { "run" } else { "runs" }, numbers.join(", "))
+    let follows = |first: &RunId, second: &RunId| first.get() + 1 == second.get();
+    let ranges = ids.chunk_by(follows).map(|range| match range {
+        [first, .., last] => format!("{first}..{last}"),
+        one => one.iter().map(ToString::to_string).collect(),
+    });
+    let ranges = ranges.collect::<Vec<_>>().join(", ");
+    match ids.len() {
+        1 => format!("run {ranges}"),
+        count => format!("{count} runs ({ranges})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_runs_are_listed_as_ranges() {
+        let list = |ids: &[i64]| run_list(&ids.iter().copied().map(RunId::new).collect::<Vec<_>>());
+        assert_eq!(list(&[7]), "run 7");
+        assert_eq!(list(&[1, 4, 5, 6, 9]), "5 runs (1, 4..6, 9)");
+        assert_eq!(list(&(1..=900).collect::<Vec<_>>()), "900 runs (1..900)");
+    }
 }

@@ -3,6 +3,7 @@
 mod arguments;
 mod change;
 mod compare;
+mod limit;
 mod list;
 mod show;
 mod transfer;
@@ -12,6 +13,7 @@ use linerate_history::{History, HistoryError, HistoryLocation};
 
 pub(crate) use arguments::HistoryArguments;
 use arguments::{HistoryCommand, ListArguments};
+pub(crate) use limit::note_deleted;
 
 use crate::console;
 use crate::exit::ExitStatus;
@@ -30,6 +32,7 @@ pub(crate) fn run(arguments: &HistoryArguments) -> ExitStatus {
         HistoryCommand::Export { format, out, filter } => transfer::export(*format, out.as_deref(), filter),
         HistoryCommand::Import { files } => transfer::import(files),
         HistoryCommand::Delete { runs, yes } => change::delete(runs, *yes),
+        HistoryCommand::Limit { size, yes } => limit::run(*size, *yes),
         HistoryCommand::Tag { run, text, remove } => change::tag(*run, text, *remove),
         HistoryCommand::Path => path(),
     };

@@ -4,9 +4,11 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use linerate_history::{HistoryError, transfer};
+use linerate_history::HistoryError;
+use linerate_history::transfer::{self, ImportReport};
 
 use super::arguments::{ExportFormat, FilterArguments};
+use super::limit::note_deleted;
 use crate::console;
 use crate::exit::ExitStatus;
 
@@ -42,14 +44,24 @@ pub(super) fn export(
 pub(super) fn import(files: &[PathBuf]) -> Result<ExitStatus, HistoryError> {
     let mut history = super::open()?;
     for file in files {
+        let shown = console::progress_style().is_some();
+        let mut progress = |report: &ImportReport| {
+            if shown {
+                let count = report.added.len() + report.known.len();
+                console::progress(&format!("{}: {count} runs", file.display()));
+            }
+        };
         let imported = if file == Path::new("-") {
-            transfer::read_runs(&mut history, &mut io::stdin().lock())
+            transfer::read_runs(&mut history, &mut io::stdin().lock(), &mut progress)
         } else {
             match File::open(file) {
-                Ok(open) => transfer::read_runs(&mut history, &mut BufReader::new(open)),
+                Ok(open) => transfer::read_runs(&mut history, &mut BufReader::new(open), &mut progress),
                 Err(cause) => return Ok(report_file_error("opening", file, &cause)),
             }
         };
+        if shown {
+            console::progress("");
+        }
         match imported {
             Ok(imported) => {
                 let known = match imported.known.len() {
@@ -64,6 +76,7 @@ pub(super) fn import(files: &[PathBuf]) -> Result<ExitStatus, HistoryError> {
             }
         }
     }
+    note_deleted(history.delete_excess()?);
     Ok(ExitStatus::Success)
 }
 
