@@ -158,6 +158,7 @@ fn clients_that_wait_for_udp_streams_delay_others_a_little() {
         drop((honest, silent));
         assert!(target.is_idle());
     }
-    assert!(fastest < Duration::from_millis(300), "after {fastest:?}");
+    // 800 ms, then 400 ms: a busy client must not lose its turn to the next one.
+    assert!(fastest < Duration::from_millis(1500), "after {fastest:?}");
     target.must_be_unharmed();
 }

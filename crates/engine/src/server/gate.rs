@@ -23,6 +23,8 @@ pub(crate) type SessionNumber = u64;
 const TURN_ROUND_TRIPS: u32 = 4;
 /// Shortest turn: schedulers need it even where the network does not.
 const MIN_TURN: Duration = Duration::from_millis(50);
+/// Turn of the first session of a host, which may be busy; of each further one half, while earlier ones stay silent.
+const PATIENT_TURN: Duration = Duration::from_millis(800);
 /// Longest turn: other clients of that host wait meanwhile.
 const MAX_TURN: Duration = Duration::from_secs(2);
 /// Time, or a turn if that is longer, for which a session's own address precedes unknown ones.
@@ -87,12 +89,16 @@ impl UdpTurns {
         let mut begun = Vec::new();
         for index in 0..self.sessions.len() {
             let client = self.sessions[index].opening.client;
-            let taken = self.sessions.iter().any(|other| other.opening.client == client && other.is_in_turn(now));
-            let waiting = &mut self.sessions[index];
-            if waiting.until.is_none() && !taken {
-                waiting.until = Some(now + waiting.turn);
-                begun.push(waiting.opening.session);
+            let of_client = || self.sessions.iter().filter(|other| other.opening.client == client);
+            if self.sessions[index].until.is_some() || of_client().any(|other| other.is_in_turn(now)) {
+                continue;
             }
+            let silent = u32::try_from(of_client().filter(|other| other.until.is_some()).count()).unwrap_or(u32::MAX);
+            let patience = PATIENT_TURN / 2_u32.checked_pow(silent).unwrap_or(u32::MAX);
+            let waiting = &mut self.sessions[index];
+            waiting.turn = waiting.turn.max(patience);
+            waiting.until = Some(now + waiting.turn);
+            begun.push(waiting.opening.session);
         }
         begun
     }
@@ -229,10 +235,24 @@ mod tests {
     fn a_silent_session_delays_the_next_one_by_one_turn_only() {
         let mut gate = gate(&[(1, A, 1), (2, A, 1)]);
         assert_eq!(gate.advance(at(0)), [1]);
-        assert_eq!(gate.next_deadline(at(0)), Some(at(50)));
-        assert_eq!(gate.advance(at(50)), [2]);
-        assert_eq!(gate.claim(A, None, at(51)), RequestClaim::Session(2), "the session in turn comes first");
-        assert_eq!(gate.claim(A, None, at(900)), RequestClaim::Session(1), "the late one is still served");
+        assert_eq!(gate.next_deadline(at(0)), Some(at(800)));
+        assert_eq!(gate.advance(at(800)), [2]);
+        assert_eq!(gate.claim(A, None, at(801)), RequestClaim::Session(2), "the session in turn comes first");
+        assert_eq!(gate.claim(A, None, at(9000)), RequestClaim::Session(1), "the late one is still served");
+    }
+
+    /// The first clients of a busy host have time; those after many silent ones do not wait for all of them as long.
+    #[test]
+    fn silent_sessions_lose_their_time() {
+        let sessions: Vec<(SessionNumber, IpAddr, u64)> = (0..100).map(|number| (number, A, 1)).collect();
+        let mut gate = gate(&sessions);
+        let mut now = at(0);
+        for (session, _, _) in &sessions {
+            assert_eq!(gate.advance(now), [*session]);
+            now = gate.next_deadline(now).unwrap_or(now);
+        }
+        let took = now.since(at(0));
+        assert!(took <= 2 * PATIENT_TURN + 100 * MIN_TURN, "{took:?}");
     }
 
     #[test]
@@ -250,8 +270,8 @@ mod tests {
     fn expired_turns_cause_no_wake_up() {
         let mut gate = gate(&[(1, A, 1), (2, A, 1), (3, A, 1)]);
         gate.advance(at(0));
-        gate.advance(at(50));
-        assert_eq!(gate.next_deadline(at(60)), Some(at(100)));
+        gate.advance(at(800));
+        assert_eq!(gate.next_deadline(at(900)), Some(at(1200)));
     }
 
     #[test]

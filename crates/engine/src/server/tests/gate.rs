@@ -26,7 +26,7 @@ fn opening(session: SessionNumber, client: IpAddr, streams: u64) -> UdpOpening {
 #[test]
 fn the_length_of_a_turn_follows_the_round_trip_within_bounds() {
     for (round_trip, turn) in
-        [(None, 50), (Some(0), 50), (Some(12), 50), (Some(13), 52), (Some(500), 2000), (Some(501), 2000)]
+        [(None, 800), (Some(0), 800), (Some(200), 800), (Some(201), 804), (Some(500), 2000), (Some(501), 2000)]
     {
         let mut gate = UdpTurns::default();
         let round_trip = round_trip.map(Duration::from_millis);
@@ -45,11 +45,11 @@ fn each_stream_extends_the_turn() {
     gate.request(opening(1, host(1), 3));
     gate.request(opening(2, host(1), 1));
     assert_eq!(gate.advance(at(0)), [1]);
-    for moment in [40, 80] {
+    for moment in [400, 800] {
         assert_eq!(gate.claim(host(1), None, at(moment)), RequestClaim::Session(1));
-        assert!(gate.advance(at(moment + 49)).is_empty(), "the turn lasts 50 ms from the last stream");
+        assert!(gate.advance(at(moment + 799)).is_empty(), "the turn lasts 800 ms from the last stream");
     }
-    assert_eq!(gate.advance(at(130)), [2]);
+    assert_eq!(gate.advance(at(1600)), [2]);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn among_expired_turns_the_latest_one_is_served_first() {
     for session in 1..=3 {
         gate.request(opening(session, host(1), 1));
     }
-    for (moment, session) in [(0, 1), (50, 2), (100, 3)] {
+    for (moment, session) in [(0, 1), (800, 2), (1200, 3)] {
         assert_eq!(gate.advance(at(moment)), [session]);
     }
     for session in [3, 2, 1] {
@@ -99,11 +99,11 @@ fn repeated_requests_are_distinguished_by_their_size() {
         gate.request(UdpOpening { block_size: ByteCount::new(size), ..opening(session, host(1), 1) });
     }
     gate.advance(at(0));
-    gate.advance(at(50));
+    gate.advance(at(800));
     // Session 2 is in turn, but the size is that of session 1.
-    assert_eq!(gate.claim(host(1), Some(ByteCount::new(1000)), at(51)), RequestClaim::Session(1));
-    assert_eq!(gate.claim(host(1), Some(ByteCount::new(1000)), at(51)), RequestClaim::NoSession);
-    assert_eq!(gate.claim(host(1), Some(ByteCount::new(2000)), at(51)), RequestClaim::Session(2));
+    assert_eq!(gate.claim(host(1), Some(ByteCount::new(1000)), at(801)), RequestClaim::Session(1));
+    assert_eq!(gate.claim(host(1), Some(ByteCount::new(1000)), at(801)), RequestClaim::NoSession);
+    assert_eq!(gate.claim(host(1), Some(ByteCount::new(2000)), at(801)), RequestClaim::Session(2));
 }
 
 #[test]

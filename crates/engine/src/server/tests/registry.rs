@@ -227,7 +227,7 @@ fn turns_are_granted_to_the_inboxes_of_their_sessions() {
         });
     }
     assert!(registry.needs_udp() && registry.waker.drain());
-    assert_eq!(registry.advance_turns(at(0)), Some(at(50)));
+    assert_eq!(registry.advance_turns(at(0)), Some(at(800)));
     assert!(matches!(inboxes[0].take(), Some(SessionMessage::Turn)));
     assert!(inboxes[1].take().is_none());
     let owner = registry.session_for_request(CLIENT, None, at(1));
