@@ -14,7 +14,7 @@ use linerate_model::sample::IntervalReport;
 use linerate_model::stream::{EndpointRole, StreamRole};
 use linerate_sys::net::{self, ConnectOptions, SocketSettings};
 use linerate_sys::options::{self, KeepaliveSettings};
-use linerate_sys::poll::{self, PollInterest, PollItem};
+use linerate_sys::poll::{self, PollInterest, PollItem, Waker};
 use linerate_sys::signals::InterruptSignals;
 use linerate_sys::{clock, host, tcp_info};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Port};
@@ -459,7 +459,8 @@ impl<'a> ClientDriver<'a> {
         let failed = |cause: std::io::Error| Error::io(ErrorCode::THREAD_CREATE, &cause);
         let limits = byte_limits(parameters, EndpointRole::Client, self.hello.is_some());
         let phase = if parameters.omit.is_zero() { TestPhase::Counting } else { TestPhase::Omitted };
-        let shared = Arc::new(SessionState::new(phase, limits).map_err(failed)?);
+        let waker = Arc::new(Waker::new().map_err(|cause| failed(cause.into()))?);
+        let shared = Arc::new(SessionState::new(phase, limits, waker));
         let streams = core::mem::take(&mut self.streams);
         let started = self.describe_start(&streams);
         (self.observer)(&TestEvent::Started(Box::new(started)));

@@ -24,11 +24,20 @@ pub(crate) const SESSION_MEMORY: ByteCount = ByteCount::from_mebibytes(144);
 /// Memory of one stream of a test, without its buffers: its thread's stack in use, its counters, its part of a report.
 pub(crate) const STREAM_MEMORY: ByteCount = ByteCount::from_kibibytes(32);
 
-/// Most descriptors of one flow: its socket, and the waker of its thread.
-const DESCRIPTORS_PER_FLOW: u64 = 2;
+/// Sessions that share [`SESSION_MEMORY`]. A server that is told to admit more has as much for each of them.
+const SESSIONS_OF_MEMORY: u64 = 1000;
 
-/// Most descriptors of a session: its connection, wakers, the socket of its datagrams, a file.
-pub(crate) const DESCRIPTORS_PER_SESSION: u64 = 6;
+/// Descriptors of a stream of a test: its socket.
+pub(crate) const DESCRIPTORS_PER_STREAM: u64 = 1;
+
+/// Descriptors of a stream of probes or a load connection: its socket, and the waker of its thread.
+pub(crate) const DESCRIPTORS_PER_FLOW: u64 = 2;
+
+/// Descriptors of a test without its streams: its connection, and a waker.
+pub(crate) const DESCRIPTORS_PER_TEST: u64 = 2;
+
+/// Most descriptors of a probe session: its connection, wakers, the socket of its datagrams.
+pub(crate) const DESCRIPTORS_PER_PROBE_SESSION: u64 = 6;
 
 /// Memory of one stream or load connection: its thread's stack in use, its buffers, its first samples.
 pub(crate) const FLOW_MEMORY: ByteCount = ByteCount::from_kibibytes(128);
@@ -41,6 +50,12 @@ const MAX_SAMPLES_PER_SECOND: u32 = 20_000;
 
 /// Requests per second of all probe sessions: at up to 50 µs each, a quarter of a processor at most.
 const MAX_REQUESTS_PER_SECOND: u64 = 5000;
+
+/// Memory that the sessions of a server share: in proportion to their number, above the usual one.
+pub(crate) fn session_memory(max_sessions: u64) -> ByteCount {
+    let memory = SESSION_MEMORY.get() / SESSIONS_OF_MEMORY * max_sessions.max(SESSIONS_OF_MEMORY);
+    SESSION_MEMORY.max(ByteCount::new(memory))
+}
 
 /// Clients that share one quota: an IPv4 address, or an IPv6 /64, which is one customer's (RFC 6177).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -250,11 +265,11 @@ impl ResourceAccount {
         self.lease_flows(memory, 0)
     }
 
-    /// Takes `memory` for `flows`, each with a thread and a socket.
-    pub(crate) fn lease_flows(&self, memory: ByteCount, flows: u64) -> Result<MemoryLease, MemoryExhausted> {
+    /// Takes `memory` and descriptors for flows.
+    pub(crate) fn lease_flows(&self, memory: ByteCount, descriptors: u64) -> Result<MemoryLease, MemoryExhausted> {
         let deadline = clock::monotonic_now() + MAX_LEASE_WAIT;
         loop {
-            let lease = self.lease_with(memory, flows.saturating_mul(DESCRIPTORS_PER_FLOW));
+            let lease = self.lease_with(memory, descriptors);
             let Some(share) = self.0.as_ref().filter(|_| lease.is_err()) else { return lease };
             if clock::monotonic_now() >= deadline || !share.server.makes_room(share.network, memory) {
                 return lease;
@@ -263,8 +278,8 @@ impl ResourceAccount {
     }
 
     /// Takes the descriptors of a session. Does not wait.
-    pub(crate) fn lease_session(&self) -> Result<MemoryLease, MemoryExhausted> {
-        self.lease_with(ByteCount::ZERO, DESCRIPTORS_PER_SESSION)
+    pub(crate) fn lease_session(&self, descriptors: u64) -> Result<MemoryLease, MemoryExhausted> {
+        self.lease_with(ByteCount::ZERO, descriptors)
     }
 
     fn lease_with(&self, memory: ByteCount, descriptors: u64) -> Result<MemoryLease, MemoryExhausted> {
@@ -464,12 +479,12 @@ mod tests {
     fn descriptors_are_shared_like_memory() {
         let server = ServerResources::limited(MIB * 8, 64, None);
         let [one, other] = ["192.0.2.1", "192.0.2.2"].map(|at| account(&server, at));
-        let session = one.lease_session().expect("free");
-        let most = one.lease_flows(ByteCount::ZERO, 13).expect("half of 64, with the session's");
-        assert!(one.lease_flows(ByteCount::ZERO, 1).is_err());
+        let session = one.lease_session(6).expect("free");
+        let most = one.lease_flows(ByteCount::ZERO, 26).expect("half of 64, with the session's");
+        assert!(one.lease_flows(ByteCount::ZERO, 2).is_err());
         assert!(one.lease(MIB).is_ok(), "memory without a descriptor");
-        let others = other.lease_flows(ByteCount::ZERO, 8).expect("half of the remainder");
-        assert!(other.lease_session().is_err());
+        let others = other.lease_flows(ByteCount::ZERO, 16).expect("half of the remainder");
+        assert!(other.lease_session(6).is_err());
         drop((session, most, others));
         assert!(server.lock().is_empty());
     }

@@ -16,7 +16,7 @@ use super::datagrams::DatagramSocket;
 use super::error::{ProbeError, Result};
 use super::lock;
 use crate::pace::{PacingOptions, SendPermission, StreamPacer, TIMER_GRAIN};
-use crate::resources::{FLOW_MEMORY, MemoryLease, ResourceAccount};
+use crate::resources::{DESCRIPTORS_PER_FLOW, FLOW_MEMORY, MemoryLease, ResourceAccount};
 use crate::server_rate::RateAccount;
 
 /// Longest sleep between two looks at the orders.
@@ -103,7 +103,7 @@ impl SendingThread {
         allowance: &Arc<StreamAllowance>,
         ended: Option<Arc<Waker>>,
     ) -> Result<Self> {
-        let memory = allowance.account.lease_flows(FLOW_MEMORY, 1)?;
+        let memory = allowance.account.lease_flows(FLOW_MEMORY, DESCRIPTORS_PER_FLOW)?;
         let rate = allowance.held(order.rate);
         let shared = Arc::new(SendingState {
             allowance: Arc::clone(allowance),

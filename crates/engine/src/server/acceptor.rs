@@ -25,7 +25,10 @@ use super::waiting::{
 use super::{Server, ServerObserver, probe_session};
 use crate::control::ControlConnection;
 use crate::error::{Error, Result};
-use crate::resources::{ClientNetwork, MemoryLease, SessionDisplacer};
+use crate::resources::{
+    ClientNetwork, DESCRIPTORS_PER_PROBE_SESSION, DESCRIPTORS_PER_STREAM, DESCRIPTORS_PER_TEST, MemoryLease,
+    SessionDisplacer,
+};
 
 /// Most connections that have not yet sent their cookie, and most clients waiting under `--queue`, where the process may
 /// have as many descriptors.
@@ -66,8 +69,16 @@ impl AcceptorLimits {
     }
 }
 
-/// File descriptors of a session with one stream: two sockets, two wakers.
-const FILES_PER_SESSION: u64 = 4;
+/// File descriptors of a test with one stream.
+const FILES_PER_SESSION: u64 = DESCRIPTORS_PER_TEST + DESCRIPTORS_PER_STREAM;
+
+/// Descriptors of the session of a client with this cookie, without its streams.
+fn session_descriptors(cookie: &Cookie) -> u64 {
+    match cookie.extension_version() {
+        Some(ExtensionVersion::Probes) => DESCRIPTORS_PER_PROBE_SESSION,
+        _ => DESCRIPTORS_PER_TEST,
+    }
+}
 
 pub(super) fn run(server: &Server, stop: Option<&InterruptSignals>, observer: &dyn ServerObserver) -> Result<()> {
     let failed = |cause: io::Error| Error::io(ErrorCode::NEW_TEST, &cause);
@@ -110,7 +121,7 @@ pub(super) fn run(server: &Server, stop: Option<&InterruptSignals>, observer: &d
 
 /// Note for a server whose sessions need more open files than it may have.
 fn file_limit_note(limit: u64, sessions: u64) -> Option<String> {
-    let fitting = limit / FILES_PER_SESSION;
+    let fitting = AcceptorLimits::of(limit).session_descriptors / FILES_PER_SESSION;
     (fitting < sessions).then(|| {
         format!(
             "about {fitting} of {sessions} sessions fit into the limit of {limit} open files: raise it (LimitNOFILE= of a \
@@ -336,7 +347,7 @@ impl ConnectionAcceptor<'_, '_> {
 
     fn new_client(&mut self, mut control: ControlConnection, peer: SocketAddr, cookie: Cookie) {
         let client = net::canonical(peer).ip();
-        let descriptors = self.registry.account(client).lease_session();
+        let descriptors = self.registry.account(client).lease_session(session_descriptors(&cookie));
         let has_room = self.has_room() && (descriptors.is_ok() || self.registry.sessions() == 0);
         if has_room || self.makes_room(client) {
             self.start_session(control, peer, cookie, descriptors.ok());
@@ -383,7 +394,8 @@ impl ConnectionAcceptor<'_, '_> {
             && (self.has_room() || self.displaces(next))
             && let Some(QueuedClient { control, peer, cookie, .. }) = self.queued.remove(next)
         {
-            let descriptors = self.registry.account(net::canonical(peer).ip()).lease_session().ok();
+            let account = self.registry.account(net::canonical(peer).ip());
+            let descriptors = account.lease_session(session_descriptors(&cookie)).ok();
             self.start_session(control, peer, cookie, descriptors);
         }
     }
@@ -483,6 +495,6 @@ mod tests {
     fn a_limit_below_the_need_of_the_sessions_is_named() {
         assert_eq!(file_limit_note(20_000, 1000), None);
         let note = file_limit_note(20_000, 6000).expect("a note");
-        assert!(note.starts_with("about 5000 of 6000 sessions fit into the limit of 20000 open files"), "{note}");
+        assert!(note.starts_with("about 5976 of 6000 sessions fit into the limit of 20000 open files"), "{note}");
     }
 }

@@ -50,7 +50,7 @@ pub use client_choices::ClientChoices;
 pub use reflector::StampOptions;
 
 use crate::error::{Error, Result};
-use crate::resources::{SESSION_MEMORY, ServerResources};
+use crate::resources::{ServerResources, session_memory};
 
 /// Options of a server. The defaults are iperf3's, but for many clients at once.
 #[derive(Debug)]
@@ -226,8 +226,8 @@ impl Server {
         let reflector = options.stamp.as_ref().map(|stamp| BoundReflector::bind(stamp, &place)).transpose();
         let reflector = reflector.map_err(|cause| failed(&cause))?;
         let limits = AcceptorLimits::of(process::open_file_limit());
-        let resources =
-            ServerResources::limited(SESSION_MEMORY, limits.session_descriptors, options.limits.max_total_rate);
+        let memory = session_memory(u64::try_from(options.max_sessions.get()).unwrap_or(u64::MAX));
+        let resources = ServerResources::limited(memory, limits.session_descriptors, options.limits.max_total_rate);
         Ok(Self {
             listener: listening.listener,
             windows,

@@ -52,7 +52,8 @@ pub(super) enum SessionMessage {
 #[derive(Debug)]
 pub(super) struct SessionInbox {
     queue: Mutex<VecDeque<SessionMessage>>,
-    waker: Waker,
+    /// Woken by messages, and by streams that end.
+    waker: Arc<Waker>,
     /// Data connections that the session still expects; the acceptor refuses more.
     expected: AtomicUsize,
     /// Network of the control connection, from which they come.
@@ -63,7 +64,7 @@ pub(super) struct SessionInbox {
 
 impl SessionInbox {
     pub(super) fn new(client: IpAddr) -> io::Result<Arc<Self>> {
-        let waker = Waker::new().map_err(io::Error::from)?;
+        let waker = Arc::new(Waker::new().map_err(io::Error::from)?);
         let (expected, strangers) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Ok(Arc::new(Self { queue: Mutex::default(), waker, expected, network: ClientNetwork::of(client), strangers }))
     }
@@ -71,6 +72,11 @@ impl SessionInbox {
     /// Number of connections with the session's cookie that came from other networks.
     pub(super) fn strangers(&self) -> usize {
         self.strangers.load(Ordering::Relaxed)
+    }
+
+    /// Waker of the session, for its streams.
+    pub(super) fn waker(&self) -> Arc<Waker> {
+        Arc::clone(&self.waker)
     }
 
     pub(super) fn deliver(&self, arrived: SessionMessage) {

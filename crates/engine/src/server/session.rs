@@ -33,7 +33,7 @@ use crate::control::{ControlConnection, ControlRead};
 use crate::error::Error;
 use crate::measurement::{MeasurementIntervals, TestMeasurement};
 use crate::outcome::{self, PeerReport};
-use crate::resources::{MemoryLease, ResourceAccount};
+use crate::resources::{DESCRIPTORS_PER_STREAM, MemoryLease, ResourceAccount};
 use crate::server_rate::RateAccount;
 use crate::stream::{SessionState, StreamOptions, TestPhase, TransferFile};
 
@@ -182,6 +182,7 @@ impl TestSession {
     fn wait(&mut self) {
         let now = clock::monotonic_now();
         let running = self.measurement.as_ref().filter(|_| !self.over);
+        // Streams that end wake the inbox, too.
         let deadlines = [
             self.machine.deadline(),
             self.start.control.write_deadline(),
@@ -189,21 +190,13 @@ impl TestSession {
             running.map(TestMeasurement::next_duty),
         ];
         let timeout = deadlines.into_iter().flatten().min().map(|deadline| deadline.since(now));
-        let (control_ready, inbox_ready) = {
-            let mut items = vec![
-                PollItem::new(&self.start.control, self.start.control.interest(true)),
-                PollItem::new(&*self.start.inbox, PollInterest::READ),
-            ];
-            items.extend(running.map(|running| PollItem::new(running.shared().waker(), PollInterest::READ)));
-            match poll::wait(&mut items, timeout) {
-                Ok(_) => (items[0].is_readable(), items[1].is_readable()),
-                // Without poll, no other wait is possible.
-                Err(_) => (true, false),
-            }
-        };
-        if let Some(measurement) = &self.measurement {
-            measurement.shared().drain_waker();
-        }
+        let mut items = [
+            PollItem::new(&self.start.control, self.start.control.interest(true)),
+            PollItem::new(&*self.start.inbox, PollInterest::READ),
+        ];
+        // Without poll, no other wait is possible.
+        let (control_ready, inbox_ready) =
+            poll::wait(&mut items, timeout).map_or((true, true), |_| (items[0].is_readable(), items[1].is_readable()));
         if inbox_ready {
             self.take_arrivals();
         }
@@ -331,8 +324,10 @@ impl TestSession {
     /// Takes the memory of a test; returns `false` where it has to be refused.
     fn lease_memory(&mut self, parameters: &TestParameters) -> bool {
         let account = &self.start.account;
-        let memory = first_memory(parameters, self.start.options.file.is_some());
-        match account.lease_flows(memory, parameters.total_streams().get()) {
+        let has_file = self.start.options.file.is_some();
+        let memory = first_memory(parameters, has_file);
+        let descriptors = DESCRIPTORS_PER_STREAM + u64::from(has_file);
+        match account.lease_flows(memory, parameters.total_streams().get().saturating_mul(descriptors)) {
             Ok(lease) => self.memory = lease,
             Err(cause) => {
                 self.error = Some(Error::new(ErrorCode::ACCESS_DENIED).with_detail(cause.to_string()));
@@ -436,8 +431,8 @@ impl TestSession {
         let slower = sessions.div_ceil(SESSIONS_AT_FULL_CADENCE).max(streams_of_all.div_ceil(STREAMS_AT_FULL_CADENCE));
         let sampling = SAMPLING * u32::try_from(slower.max(1)).unwrap_or(u32::MAX);
         let pace = MeasurementIntervals { interval, sampling };
-        let measurement = SessionState::new(phase, limits)
-            .and_then(|shared| TestMeasurement::start(streams, Arc::new(shared), &stream_options, pace));
+        let shared = Arc::new(SessionState::new(phase, limits, self.start.inbox.waker()));
+        let measurement = TestMeasurement::start(streams, shared, &stream_options, pace);
         match measurement {
             Ok(measurement) => self.measurement = Some(measurement),
             Err(cause) => self.give_up(Error::io(ErrorCode::THREAD_CREATE, &cause)),

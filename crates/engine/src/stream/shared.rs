@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 
 use linerate_model::report::CpuUtilization;
 use linerate_sys::clock::{self, CpuTime};
@@ -35,7 +35,7 @@ pub(crate) struct SessionState {
     phase: AtomicU8,
     stopping: AtomicBool,
     /// Wakes the driver when a stream has completed or failed.
-    waker: Waker,
+    waker: Arc<Waker>,
     /// True when streams that wait for their turn must stop, and its signal: waiting for a descriptor would cost more.
     stopped: Mutex<bool>,
     stop_signal: Condvar,
@@ -55,17 +55,17 @@ pub(crate) struct ByteLimits {
 }
 
 impl SessionState {
-    /// State for streams that begin in `phase`, with `limits` for the counted part.
-    pub(crate) fn new(phase: TestPhase, limits: ByteLimits) -> io::Result<Self> {
-        Ok(Self {
+    /// State for streams that begin in `phase`, with `limits` for the counted part, and wake the driver by `waker`.
+    pub(crate) fn new(phase: TestPhase, limits: ByteLimits, waker: Arc<Waker>) -> Self {
+        Self {
             phase: AtomicU8::new(phase as u8),
             stopping: AtomicBool::new(false),
-            waker: Waker::new()?,
+            waker,
             stopped: Mutex::new(false),
             stop_signal: Condvar::new(),
             send_budget: ByteBudget::new(limits.send),
             receive_budget: ByteBudget::new(limits.receive),
-        })
+        }
     }
 
     /// Busy-waits until `deadline`, or until the streams must stop: exact to a microsecond, at the cost of a processor.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use linerate_model::parameters::{TestParameters, TestProtocol};
 use linerate_model::stream::{StreamId, StreamRole};
 use linerate_sys::clock::CpuTime;
-use linerate_sys::poll::{self, PollInterest};
+use linerate_sys::poll::{self, PollInterest, Waker};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount};
 use linerate_wire::udp::{CounterWidth, DatagramHeader};
 
@@ -55,7 +55,8 @@ impl Running {
     ) -> Self {
         let limit = limit.map(ByteCount::new);
         let mut stream = describe(socket.into(), StreamId::nth(0), role).expect("a connected socket");
-        let shared = Arc::new(SessionState::new(phase, ByteLimits { send: limit, receive: limit }).expect("wakers"));
+        let waker = Arc::new(Waker::new().expect("eventfd"));
+        let shared = Arc::new(SessionState::new(phase, ByteLimits { send: limit, receive: limit }, waker));
         stream.start(&shared, options).expect("a thread");
         Self { stream, shared }
     }

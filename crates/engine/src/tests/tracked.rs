@@ -8,6 +8,7 @@ use std::sync::Arc;
 use linerate_model::parameters::{EndCondition, TestParameters, TestProtocol};
 use linerate_model::stream::{StreamId, StreamRole};
 use linerate_sys::clock;
+use linerate_sys::poll::Waker;
 use linerate_units::{BlockCount, ByteCount, MonotonicTime, PacketCount, StreamCount};
 use linerate_wire::sequence::DatagramCounts;
 
@@ -189,7 +190,7 @@ fn a_sender_reports_what_the_kernel_measured() {
         memory: ResourceAccount::default(),
     };
     let limits = ByteLimits { send: Some(ByteCount::new(200_000)), receive: None };
-    let shared = Arc::new(SessionState::new(TestPhase::Counting, limits).expect("wakers"));
+    let shared = Arc::new(SessionState::new(TestPhase::Counting, limits, Arc::new(Waker::new().expect("eventfd"))));
     tracked.stream.start(&shared, &options).expect("a thread");
     reader.read_exact(&mut vec![0; 200_000]).expect("all bytes");
     tracked.stream.join();

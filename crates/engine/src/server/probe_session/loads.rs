@@ -17,7 +17,7 @@ use linerate_wire::probe::{
 
 use super::{AnswerOutbox, RequestOutcome, error_text};
 use crate::probe::load_link::{LinkOrder, LoadLink};
-use crate::resources::{FLOW_MEMORY, MemoryLease, ResourceAccount};
+use crate::resources::{DESCRIPTORS_PER_FLOW, FLOW_MEMORY, MemoryLease, ResourceAccount};
 use crate::server::session::SessionStart;
 use crate::server::{ClientChoices, ServerOptions};
 
@@ -61,7 +61,7 @@ impl LoadConnections {
         if self.links.len() >= MAX_SESSION_STREAMS {
             return Err(format!("a session has at most {MAX_SESSION_STREAMS} load connections at once"));
         }
-        let memory = self.account.lease_flows(FLOW_MEMORY, 1).map_err(|error| error.to_string())?;
+        let memory = self.account.lease_flows(FLOW_MEMORY, DESCRIPTORS_PER_FLOW).map_err(|error| error.to_string())?;
         if self.expected.is_none() && !start.registry.expect_another(self.cookie, &start.inbox) {
             return Err("the session's token is in use".to_owned());
         }
