@@ -12,6 +12,7 @@
 //! * `truth --random N` measures what limits random paths in the lab by removing each cause, diagnoses them, and writes
 //!   docs/truth-random.md; `truth --library` measures the labels of the library so;
 //! * `simulate` simulates the statistics of `linerate tune` and `linerate history compare`, and writes docs/statistics.md;
+//! * `scale` measures how costs grow with the work, and writes docs/scale.md;
 //! * `shaping` measures the shapers on their test beds in the lab, and writes docs/shaping.md;
 //! * the tests that take too long for each run are tasks, too: `diagnosis` diagnoses every path of the library in the lab
 //!   (docs/diagnosis.md), `seeds` repeats the seeds' experiments there (docs/seeds.md), `truth` the reference table of
@@ -31,6 +32,7 @@ mod interop;
 mod long_tests;
 mod repository;
 mod rust_file;
+mod scale;
 mod schema;
 mod shaping;
 mod simulate;
@@ -50,6 +52,7 @@ const USAGE: &str = "usage: cargo xtask tidy
        cargo xtask effect [--only PATH]... [--label LABEL]... [--jobs N] [--documents DIRECTORY] [--out FILE]
                           [--linerate PATH]
        cargo xtask interop [--quick] [--write] [--newest PATH] [--linerate PATH] [--jobs N] [--only TEXT]
+       cargo xtask scale [--only SECTION]... [--out FILE] [--linerate PATH]
        cargo xtask shaping [--runs N] [--bed NAME]... [--back-end ID]... [--out FILE] [--linerate PATH]
        cargo xtask simulate [--runs N] [--seed S] [--without-lab] [--out FILE] [--linerate PATH]
        cargo xtask truth --random N [--seed S] [--quick] [--only K | --show K] [--again] [--jobs N] [--out FILE]
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Some((task, options)) if task == "effect" => effect::run(options),
         Some((task, options)) if task == "figures" => figures::run(options),
         Some((task, options)) if task == "interop" => interop::run(options),
+        Some((task, options)) if task == "scale" => scale::run(options),
         Some((task, options)) if task == "shaping" => shaping::run(options),
         Some((task, options)) if task == "simulate" => simulate::run(options),
         Some((task, options @ [_, ..])) if task == "truth" => truth::run(options),

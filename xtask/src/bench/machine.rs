@@ -8,22 +8,22 @@ use anyhow::{Context, Result};
 
 /// Description of the machine, with the date.
 #[derive(Debug)]
-pub(super) struct TestMachine {
+pub(crate) struct TestMachine {
     /// Processor model.
-    pub(super) processor: String,
+    pub(crate) processor: String,
     /// Number of processors that a program may use.
-    pub(super) processors: usize,
+    pub(crate) processors: usize,
     /// Kernel release.
-    pub(super) kernel: String,
+    pub(crate) kernel: String,
     /// Default congestion control of TCP.
-    pub(super) congestion_control: String,
+    pub(crate) congestion_control: String,
     /// Date as year, month and day.
-    pub(super) date: String,
+    pub(crate) date: String,
 }
 
 impl TestMachine {
     /// Reads the description from /proc; `date` overrides the system's.
-    pub(super) fn read(date: Option<String>) -> Result<Self> {
+    pub(crate) fn read(date: Option<String>) -> Result<Self> {
         let processors = fs::read_to_string("/proc/cpuinfo").context("cannot read /proc/cpuinfo")?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the system's date is before 1970")?;
         Ok(Self {

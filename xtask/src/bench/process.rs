@@ -18,7 +18,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Running child process. It is killed on drop, and by the kernel when this process dies first.
-pub(super) struct RunningChild {
+pub(crate) struct RunningChild {
     child: Child,
     output: Receiver<Vec<u8>>,
     name: String,
@@ -35,7 +35,7 @@ pub(super) struct FinishedChild {
 impl RunningChild {
     /// Starts a command line. Through setpriv(1), where there is one, so that an interrupted bench leaves no server
     /// behind; setpriv becomes the program, so the process is the same.
-    pub(super) fn start(line: &[String]) -> Result<Self> {
+    pub(crate) fn start(line: &[String]) -> Result<Self> {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]).args(line);
         let name = line.join(" ");
@@ -61,7 +61,7 @@ impl RunningChild {
     }
 
     /// Process number.
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 

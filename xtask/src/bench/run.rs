@@ -148,7 +148,7 @@ impl Place {
 }
 
 /// Returns a port that is free for TCP and UDP at this moment.
-fn free_port() -> Result<u16> {
+pub(crate) fn free_port() -> Result<u16> {
     for _ in 0..100 {
         let port = TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0"))?.local_addr()?.port();
         if UdpSocket::bind(("0.0.0.0", port)).is_ok() {
@@ -159,7 +159,7 @@ fn free_port() -> Result<u16> {
 }
 
 /// Waits until a server listens on `port`. It reads /proc, because a connection would count as a client.
-fn wait_until_listening(server: &mut RunningChild, port: u16) -> Result<()> {
+pub(crate) fn wait_until_listening(server: &mut RunningChild, port: u16) -> Result<()> {
     let deadline = Instant::now() + LISTEN_TIMEOUT;
     while Instant::now() < deadline {
         let tables = ["tcp", "tcp6"].map(|table| network_table(server.id(), table));
