@@ -1,5 +1,6 @@
 //! Document of `linerate doctor --check`: requirements of this host, each tried.
 
+use linerate_units::CompactSort;
 use serde::{Deserialize, Serialize};
 
 /// Version of this document's schema.
@@ -129,7 +130,7 @@ impl HostCheckDocument {
         distribution: Option<String>,
         mut items: Vec<CheckedItem>,
     ) -> Self {
-        items.sort_by_key(|item| item.group);
+        items.sort_compactly_by_key(|item| item.group);
         let can_change_safely = items.iter().all(|item| item.works || !item.needed);
         let linerate_version = linerate_version.to_owned();
         Self { schema: SCHEMA, linerate_version, kernel, distribution, can_change_safely, items }

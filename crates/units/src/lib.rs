@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod compact_sort;
 mod count;
 pub mod display;
 pub mod fuzzing;
@@ -27,6 +28,7 @@ pub mod serde;
 mod size;
 mod time;
 
+pub use compact_sort::CompactSort;
 pub use count::{BlockCount, PacketCount, SegmentCount, StreamCount};
 pub use internet::{Dscp, FlowLabel, Mss, Mtu, Port, TypeOfService};
 pub use rate::BitRate;

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use linerate_units::{PacketCount, TypeOfService};
+use linerate_units::{CompactSort, PacketCount, TypeOfService};
 
 use super::PacketStream;
 
@@ -31,7 +31,7 @@ fn counted(values: impl Iterator<Item = u8>) -> Vec<(u8, PacketCount)> {
     let mut counts = BTreeMap::<u8, u64>::new();
     values.for_each(|value| *counts.entry(value).or_default() += 1);
     let mut counts: Vec<_> = counts.into_iter().map(|(value, count)| (value, PacketCount::new(count))).collect();
-    counts.sort_by_key(|(_, count)| core::cmp::Reverse(*count));
+    counts.sort_compactly_by_key(|(_, count)| core::cmp::Reverse(*count));
     counts
 }
 

@@ -1,4 +1,4 @@
-use linerate_units::Ratio;
+use linerate_units::{CompactSort, Ratio};
 
 /// Returns for each test of a family if its null hypothesis is rejected, with this error probability for all of them
 /// together (Holm 1979). Tests without a probability are not rejected, and do not count.
@@ -6,7 +6,7 @@ use linerate_units::Ratio;
 pub fn holm(probabilities: &[Option<Ratio>], error: Ratio) -> Vec<bool> {
     let mut order: Vec<(usize, f64)> =
         probabilities.iter().enumerate().filter_map(|(index, p)| Some((index, (*p)?.get()))).collect();
-    order.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+    order.sort_compactly_by(|(_, one), (_, other)| one.total_cmp(other));
     let mut rejected = vec![false; probabilities.len()];
     for (left, (index, p)) in (1_u32..=u32::try_from(order.len()).unwrap_or(u32::MAX)).rev().zip(order) {
         if p > error.get() / f64::from(left) {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use linerate_model::environment::QueueStatistics;
 use linerate_model::far::QueueEvidence;
 use linerate_sys::queue_statistics::{QueueSample, QueueWatch};
-use linerate_units::{MonotonicTime, Ratio};
+use linerate_units::{CompactSort, MonotonicTime, Ratio};
 
 /// Time between two looks at the backlog.
 const SAMPLING_INTERVAL: Duration = Duration::from_millis(100);
@@ -59,9 +59,9 @@ impl EgressWatch {
         let queues = self.watch.read().ok()?;
         let mut found: Vec<QueueEvidence> = queues.iter().map(|queue| self.evidence(queue)).collect();
         found.retain(|queue| queue.sent_bytes > 0 || queue.limit.is_some());
-        found.sort_by_key(|queue| core::cmp::Reverse(queue.sent_bytes));
+        found.sort_compactly_by_key(|queue| core::cmp::Reverse(queue.sent_bytes));
         found.truncate(MAX_QUEUES);
-        found.sort_by_key(|queue| queue.is_class);
+        found.sort_compactly_by_key(|queue| queue.is_class);
         Some(found)
     }
 

@@ -3,6 +3,7 @@
 use core::time::Duration;
 use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_model::direction::Direction;
+use linerate_units::CompactSort;
 
 use linerate_analysis::statistics::SampleSummary;
 use linerate_model::load::PhaseKind;
@@ -245,7 +246,7 @@ impl LoadTest<'_> {
             (LatencyClass::TcpInfo, self.infos),
             (LatencyClass::TcpHandshake, handshakes),
         ] {
-            readings.sort_by_key(|reading| reading.sent);
+            readings.sort_compactly_by_key(|reading| reading.sent);
             classes.push(ClassSamples { class, readings, counts_losses: false });
         }
         record.evidence.classes = classes;

@@ -4,7 +4,7 @@
 //! filter redirects them to the next. Between hosts, only unicast packets pass: multicast to all neighbours would be
 //! counted, delayed and lost like other packets, and change the measurement.
 
-use linerate_units::{ByteCount, PacketCount};
+use linerate_units::{ByteCount, CompactSort, PacketCount};
 
 use super::address::{self, LinkEnd};
 use super::queue::{self, QueueContext};
@@ -38,7 +38,7 @@ pub(super) fn wire(path: &PathDescription) -> (NamespacePlan, Vec<DevicePair>, V
         seeds: wire.seeds,
         server: None,
     };
-    wire.changes.sort_by_key(|change| change.at_milliseconds);
+    wire.changes.sort_compactly_by_key(|change| change.at_milliseconds);
     (namespace, wire.pairs, wire.changes)
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use linerate_sys::launch::{self, LaunchParameters, LaunchedProcess, OutputTarget};
 use linerate_sys::poll::{self, PollInterest};
 use linerate_sys::{clock, describe_os_error};
-use linerate_units::MonotonicTime;
+use linerate_units::{CompactSort, MonotonicTime};
 
 use super::failure::GuestFailure;
 use super::network::NamespaceSet;
@@ -48,7 +48,7 @@ impl<'a> GuestServices<'a> {
         })?;
         fs::create_dir_all(OUTPUT_DIRECTORY).map_err(|cause| in_outputs(&cause))?;
         let mut pending: Vec<_> = job.plan.traffic.iter().collect();
-        pending.sort_by_key(|traffic| traffic.start_milliseconds);
+        pending.sort_compactly_by_key(|traffic| traffic.start_milliseconds);
         let mut services = Self { linerate, give_way: job.own_kernel, running: Vec::new(), pending };
         for namespace in &job.plan.namespaces {
             if let Some(more) = &namespace.server {

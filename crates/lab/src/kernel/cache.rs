@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use linerate_units::ByteCount;
+use linerate_units::{ByteCount, CompactSort};
 use serde::{Deserialize, Serialize};
 
 use super::error::KernelError;
@@ -117,7 +117,7 @@ fn status_of(directory: PathBuf) -> Result<CacheStatus, KernelError> {
             Err(error) => status.unreadable.push((entry.path(), error.to_string())),
         }
     }
-    status.kernels.sort_by_key(|kernel| Reverse((kernel.current, kernel.metadata.order())));
+    status.kernels.sort_compactly_by_key(|kernel| Reverse((kernel.current, kernel.metadata.order())));
     status.unreadable.sort();
     Ok(status)
 }

@@ -4,6 +4,7 @@
 //! another processor costs five times as much. So all of it is bound to one processor; guests that run at the same time
 //! take different ones.
 
+use linerate_units::CompactSort;
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -33,7 +34,7 @@ pub(super) fn claim_processor() -> Option<CpuClaim> {
 /// The least busy first; of equally busy ones the last, as interrupts tend to go to the first.
 fn by_load(mut allowed: Vec<CpuIndex>, running: &[CpuIndex]) -> Vec<CpuIndex> {
     let load = |processor: CpuIndex| running.iter().filter(|busy| **busy == processor).count();
-    allowed.sort_by_key(|processor| (load(*processor), core::cmp::Reverse(*processor)));
+    allowed.sort_compactly_by_key(|processor| (load(*processor), core::cmp::Reverse(*processor)));
     allowed
 }
 

@@ -1,5 +1,6 @@
 //! Load of a host's processors during a test.
 
+use linerate_units::CompactSort;
 use serde::{Deserialize, Serialize};
 
 use crate::host::processors::ProcessorTicks;
@@ -53,7 +54,7 @@ impl ProcessorLoad {
                 Some(InterruptedProcessor { number: *number, interrupts, busy })
             })
             .collect();
-        shares.sort_by(|one, other| other.interrupts.total_cmp(&one.interrupts));
+        shares.sort_compactly_by(|one, other| other.interrupts.total_cmp(&one.interrupts));
         Some(Self {
             processors: u32::try_from(each.len()).unwrap_or(u32::MAX),
             others: own.map(|own| (busy - interrupts - stolen - own).clamp(0.0, 1.0)),

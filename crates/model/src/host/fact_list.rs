@@ -2,6 +2,7 @@
 
 use super::HostFacts;
 use crate::fact::{Fact, ReadObstacle};
+use linerate_units::CompactSort;
 
 impl HostFacts {
     /// Lists every fact, sorted by name. Settings have sysctl's names, files begin with `files.`.
@@ -18,7 +19,7 @@ impl HostFacts {
         facts.extend(self.applications.listed());
         facts.extend(super::hardware_facts::routes_listed(&self.routes));
         facts.retain(|(_, fact)| fact.unread().is_none_or(|unread| unread.obstacle != ReadObstacle::NotRead));
-        facts.sort_by(|one, other| one.0.cmp(&other.0));
+        facts.sort_compactly_by(|one, other| one.0.cmp(&other.0));
         facts
     }
 }

@@ -9,7 +9,7 @@ use linerate_model::host::counters::ProtocolCounters;
 use linerate_model::host::link::{LinkCounters, LinkState, NetworkLink, OffloadState, QdiscNode};
 use linerate_model::host::processors::ProcessorSet;
 use linerate_model::host::settings::{KernelSetting, SettingWritability};
-use linerate_units::{BitRate, Mtu, PacketCount, Ratio};
+use linerate_units::{BitRate, CompactSort, Mtu, PacketCount, Ratio};
 
 /// Finding of a rule about a device, counter or program.
 #[derive(Debug)]
@@ -133,7 +133,7 @@ pub(super) fn driver_counters(link: &NetworkLink, is_meant: impl Fn(&str) -> boo
     let all = link.driver_counters.known().into_iter().flatten();
     let mut found: Vec<(&String, u64)> =
         all.filter(|(name, value)| **value > 0 && is_meant(name)).map(|(name, value)| (name, *value)).collect();
-    found.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(other.0)));
+    found.sort_compactly_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(other.0)));
     let sum = found.iter().fold(0_u64, |sum, (_, value)| sum.saturating_add(*value));
     // Some drivers have a set for each of a hundred queues.
     let shown = found.iter().take(4).map(|(name, value)| format!("{}: {name} = {value}", link.name));

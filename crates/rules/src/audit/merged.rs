@@ -1,5 +1,6 @@
 //! Findings about one setting, merged into one.
 
+use linerate_units::CompactSort;
 use std::collections::BTreeMap;
 
 use linerate_model::finding::AuditFinding;
@@ -29,7 +30,7 @@ fn is_setting(subject: &str) -> bool {
 }
 
 fn merge_setting(mut findings: Vec<AuditFinding>) -> Option<AuditFinding> {
-    findings.sort_by_key(|finding| (core::cmp::Reverse(finding.severity), generality(&finding.rule)));
+    findings.sort_compactly_by_key(|finding| (core::cmp::Reverse(finding.severity), generality(&finding.rule)));
     let mut findings = findings.into_iter();
     let mut first = findings.next()?;
     for other in findings {

@@ -70,6 +70,7 @@ use expected_values::{row, rule as expected_value};
 use linerate_model::finding::AuditFinding;
 use linerate_model::host::HostFacts;
 use linerate_model::host::catalogue::CATALOGUE;
+use linerate_units::CompactSort;
 #[cfg(test)]
 pub(crate) use settings_support::host as test_host;
 
@@ -174,7 +175,7 @@ pub const RULES: &[AuditRule] = &[
 pub fn audit(host: &HostFacts) -> Vec<AuditFinding> {
     let findings: Vec<AuditFinding> = RULES.iter().flat_map(|rule| (rule.check)(host)).collect();
     let mut findings = merged::merge(findings);
-    findings.sort_by(|one, other| {
+    findings.sort_compactly_by(|one, other| {
         other.severity.cmp(&one.severity).then_with(|| (&one.rule, &one.subject).cmp(&(&other.rule, &other.subject)))
     });
     findings

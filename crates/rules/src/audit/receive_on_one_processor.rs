@@ -6,7 +6,7 @@ use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 use linerate_model::host::link::{DeviceChannels, NetworkLink, ReceiveQueue};
 use linerate_model::host::processors::{ProcessorSet, ProcessorTicks};
-use linerate_units::Ratio;
+use linerate_units::{CompactSort, Ratio};
 
 use super::AuditRule;
 use super::link_support::{FindingChange, FindingDraft, host_with, link, processors, working};
@@ -63,7 +63,7 @@ fn busiest_processor(host: &HostFacts) -> Option<(u32, Ratio)> {
     let each = host.processors.ticks_by_processor.known()?;
     let mut shares: Vec<(u32, Ratio)> =
         each.iter().filter_map(|(number, ticks)| Some((*number, ticks.interrupted()?))).collect();
-    shares.sort_by(|(_, one), (_, other)| other.get().total_cmp(&one.get()));
+    shares.sort_compactly_by(|(_, one), (_, other)| other.get().total_cmp(&one.get()));
     let (first, second) = (*shares.first()?, *shares.get(1)?);
     (first.1.get() >= MIN_LOAD && first.1.get() >= MIN_LOAD_RATIO * second.1.get()).then_some(first)
 }

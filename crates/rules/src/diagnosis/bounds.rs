@@ -4,7 +4,7 @@ use linerate_analysis::formulas::{
     SEND_MEMORY_FACTOR, SEND_MEMORY_FACTOR_BBR, loss_limited_rate, usable_window, window_rate,
 };
 use linerate_model::diagnosis::{BoundKind, ThroughputBound};
-use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
+use linerate_units::{BitRate, ByteCount, CompactSort, Ratio, SegmentCount};
 
 use super::TransferEvidence;
 use super::text::{percent_of, rate, size, time};
@@ -20,7 +20,7 @@ const MIN_BOUND_SHARE: f64 = 0.95;
 pub(super) fn bounds(evidence: &TransferEvidence<'_>) -> (Vec<ThroughputBound>, Vec<ThroughputBound>) {
     let all = [path(evidence), receive_window(evidence), send_buffer(evidence), loss(evidence), pacing(evidence)];
     let mut bounds: Vec<ThroughputBound> = all.into_iter().chain([application(evidence)]).flatten().collect();
-    bounds.sort_by(|one, other| one.rate.bits_per_second().total_cmp(&other.rate.bits_per_second()));
+    bounds.sort_compactly_by(|one, other| one.rate.bits_per_second().total_cmp(&other.rate.bits_per_second()));
     let measured = evidence.steady.bits_per_second();
     bounds.into_iter().partition(|one| one.rate.bits_per_second() >= MIN_BOUND_SHARE * measured)
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use linerate_model::diagnosis::{ObservedConnection, SenderState, SocketInterval, TransferObservation};
 use linerate_model::far::HostEvidence;
 use linerate_model::limit::LimitShares;
-use linerate_units::{BitRate, ByteCount, Mss, Mtu, Ratio, SegmentCount};
+use linerate_units::{BitRate, ByteCount, CompactSort, Mss, Mtu, Ratio, SegmentCount};
 
 use super::capacity::{capacity_of, known_capacity, low_share};
 use super::counterfactual::time_in;
@@ -464,7 +464,7 @@ fn share_of(values: impl Iterator<Item = bool>) -> Option<Ratio> {
 
 fn median_ratio(values: impl Iterator<Item = Ratio>) -> Option<Ratio> {
     let mut values: Vec<Ratio> = values.collect();
-    values.sort_by(|one, other| one.get().total_cmp(&other.get()));
+    values.sort_compactly_by(|one, other| one.get().total_cmp(&other.get()));
     values.get(values.len() / 2).copied()
 }
 

@@ -1,7 +1,7 @@
 //! Order of the verdicts: the cause whose removal gains most comes first, whatever its position in the table of rules.
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict, ThroughputBound};
-use linerate_units::Ratio;
+use linerate_units::{CompactSort, Ratio};
 
 use super::TransferEvidence;
 use super::cost::{CauseCost, CostKind, cost};
@@ -38,10 +38,11 @@ pub(super) fn ranked(
     let estimates = Counterfactuals::new(evidence, bounds, &costed);
     let mut order: Vec<(f64, usize)> =
         costed.iter().enumerate().map(|(index, one)| (rank(&estimates, one, evidence), index)).collect();
-    order.sort_by(|(one, first), (other, second)| step(*other).total_cmp(&step(*one)).then(first.cmp(second)));
+    order
+        .sort_compactly_by(|(one, first), (other, second)| step(*other).total_cmp(&step(*one)).then(first.cmp(second)));
     let pair = needed_pair(&estimates, &order, evidence);
     if let Some((one, other)) = pair {
-        order.sort_by_key(|(_, index)| (*index != one, *index != other));
+        order.sort_compactly_by_key(|(_, index)| (*index != one, *index != other));
     }
     let filled: Vec<Option<_>> = costed.iter().map(|one| estimates.without(one.cost.as_ref()?)).collect();
     let gains = (order.first().map_or(0.0, |(rank, _)| *rank), rival(&costed, &order));

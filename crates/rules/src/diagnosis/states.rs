@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::diagnosis::{SenderState, SocketInterval};
 use linerate_model::limit::LimitShares;
-use linerate_units::{Ratio, SegmentCount};
+use linerate_units::{CompactSort, Ratio, SegmentCount};
 
 use super::TransferEvidence;
 
@@ -25,7 +25,7 @@ pub(super) fn shares(evidence: &TransferEvidence<'_>) -> Vec<(SenderState, Ratio
     let whole: f64 = times.values().sum();
     let mut shares: Vec<(SenderState, Ratio)> =
         times.into_iter().filter_map(|(state, time)| Some((state, Ratio::of(time, whole)?))).collect();
-    shares.sort_by(|one, other| other.1.get().total_cmp(&one.1.get()));
+    shares.sort_compactly_by(|one, other| other.1.get().total_cmp(&one.1.get()));
     shares.retain(|(_, share)| share.get() >= 0.001);
     shares
 }

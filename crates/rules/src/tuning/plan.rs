@@ -1,7 +1,7 @@
 //! Order of trials: the proposals for all measured causes, by the goodput expected without each.
 
 use linerate_model::diagnosis::{Cause, DiagnosisVerdict, GoodputEstimate, TransferDiagnosis};
-use linerate_units::{BitRate, display};
+use linerate_units::{BitRate, CompactSort, display};
 
 use super::goal::TuningAim;
 use super::inputs::TuningInputs;
@@ -31,7 +31,7 @@ fn by_expected_goodput(diagnosis: &TransferDiagnosis) -> Vec<&DiagnosisVerdict> 
         last = verdict.without.map_or(last, |without| without.expected);
         keyed.push((last, verdict));
     }
-    keyed.sort_by(|one, other| other.0.bits_per_second().total_cmp(&one.0.bits_per_second()));
+    keyed.sort_compactly_by(|one, other| other.0.bits_per_second().total_cmp(&one.0.bits_per_second()));
     keyed.into_iter().map(|(_, verdict)| verdict).collect()
 }
 

@@ -1,5 +1,6 @@
 use linerate_analysis::latency_under_load::{LatencyClass, LatencyGrade};
 use linerate_model::diagnosis::Confidence;
+use linerate_units::CompactSort;
 
 use super::attribution::DelayAttribution;
 use super::comparison_table::{self, DelayRow, RateRow};
@@ -46,7 +47,7 @@ pub fn verify(evidence: &ShaperEvidence) -> ShaperVerdict {
     let mut findings = Vec::new();
     counter_checks::check(evidence, &mut findings);
     delay_checks::check(evidence, &mut findings);
-    findings.sort_by_key(|finding| !finding.kind.fails());
+    findings.sort_compactly_by_key(|finding| !finding.kind.fails());
     let found = |kind| findings.iter().any(|finding: &ShaperFinding| finding.kind == kind);
     let pass = !findings.iter().any(|finding| finding.kind.fails());
     let grade = |of: &PathMeasurement| {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use linerate_model::environment::QueueStatistics;
 use linerate_model::fact::{Fact, UnreadFact};
 use linerate_model::host::link::{NetworkLink, QdiscNode};
-use linerate_units::{ByteCount, PacketCount};
+use linerate_units::{ByteCount, CompactSort, PacketCount};
 use serde_json::{Map, Value};
 
 use super::reading::fact;
@@ -46,7 +46,7 @@ fn parse(json: &[u8]) -> Option<DisciplineTrees> {
         }
     }
     for tree in trees.values_mut() {
-        tree.sort_by_key(|discipline| discipline.parent.is_some());
+        tree.sort_compactly_by_key(|discipline| discipline.parent.is_some());
     }
     Some(trees)
 }

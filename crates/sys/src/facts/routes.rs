@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use linerate_model::fact::Fact;
 use linerate_model::host::link::NetworkLink;
 use linerate_model::host::routes::RouteEntry;
-use linerate_units::Mtu;
+use linerate_units::{CompactSort, Mtu};
 
 use super::reading::fact;
 use crate::error::{Error, Result};
@@ -63,7 +63,7 @@ fn list(names: &BTreeMap<u32, &str>) -> Result<Vec<RouteEntry>> {
             Err(cause) if family == libc::AF_INET6 && cause.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
             outcome => outcome.map_err(failed)?,
         }
-        routes.sort_by_key(|route: &RouteEntry| (!route.is_default(), route.metric));
+        routes.sort_compactly_by_key(|route: &RouteEntry| (!route.is_default(), route.metric));
         all.append(&mut routes);
     }
     Ok(all)

@@ -1,5 +1,6 @@
 //! Reading the traffic control of an interface over rtnetlink (rtnetlink(7), `linux/rtnetlink.h`).
 
+use linerate_units::CompactSort;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -178,7 +179,7 @@ pub(super) fn dump(interface: &str) -> Result<TrafficControlRecord> {
     for link in intermediate.iter().chain([own]) {
         objects.extend(reader.tree(link)?);
     }
-    objects.sort_by_key(|object| object.device == interface && object.is_ingress());
+    objects.sort_compactly_by_key(|object| object.device == interface && object.is_ingress());
     Ok(TrafficControlRecord {
         interface: interface.to_owned(),
         has_no_queue: own.queue_length == 0,
@@ -243,7 +244,7 @@ impl TrafficControlReader<'_> {
             filters.append(&mut self.filters(link, parent)?);
         }
         // Tables are counted over all hooks of one discipline.
-        filters.sort_by_key(|(rank, object)| (object.parent >> 16, *rank));
+        filters.sort_compactly_by_key(|(rank, object)| (object.parent >> 16, *rank));
         objects.extend(filters.into_iter().map(|(_, object)| object));
         Ok(objects)
     }
@@ -311,13 +312,13 @@ fn order_tables(group: &mut Vec<RawObject>) -> u32 {
     // The latest table comes first, so the last one is the first.
     let Some(root) = group.iter().rev().find(|raw| is_table(raw)).map(|raw| raw.handle) else { return u32::MAX };
     group.retain(|raw| raw.handle != root);
-    group.sort_by_key(|raw| (!is_table(raw), raw.handle));
+    group.sort_compactly_by_key(|raw| (!is_table(raw), raw.handle));
     root
 }
 
 /// Sorts disciplines and classes so that each comes after its parent; the kernel's own come first.
 fn parents_first(mut left: Vec<TrafficControlObject>) -> Vec<TrafficControlObject> {
-    left.sort_by_key(|object| (!object.is_kernels, object.what, object.handle, object.parent));
+    left.sort_compactly_by_key(|object| (!object.is_kernels, object.what, object.handle, object.parent));
     let mut ordered = Vec::with_capacity(left.len());
     while !left.is_empty() {
         let waiting: BTreeSet<u32> =

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use linerate_model::direction::Direction;
 
-use linerate_units::{ByteCount, Ratio, SegmentCount, WallTime};
+use linerate_units::{ByteCount, CompactSort, Ratio, SegmentCount, WallTime};
 
 use super::counting_since;
 use crate::nanoseconds;
@@ -185,7 +185,7 @@ impl AllSeries {
             }
         }
         let place = |series: &SampleSeries| PANELS.iter().position(|panel| *panel == series.panel);
-        all.sort_by_key(place);
+        all.sort_compactly_by_key(place);
         all
     }
 }

@@ -17,8 +17,8 @@ use linerate_documents::run::{ChartPanel, FigureUnit, SampleSeries};
 use linerate_model::path::{PacketMetrics, PathClock, RttMethod};
 use linerate_model::summary::DurationDistribution;
 use linerate_sys::clock;
-use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, Ratio, TypeOfService, WallTime};
+use linerate_units::{CompactSort, serde::nanoseconds};
 
 use super::convert::{self, to_monotonic};
 use super::linerate::{BOTH_DIRECTIONS, PathKnowledge, index, name};
@@ -474,7 +474,7 @@ fn one_way_series(
     let base = stream.arrivals.iter().map(|arrival| arrival.difference().as_nanos()).min();
     let (Some(base), Some(zero)) = (base, start_on_sender_clock(record, direction, clocks)) else { return };
     let mut arrivals: Vec<_> = stream.first_copies().collect();
-    arrivals.sort_by_key(|arrival| arrival.sent);
+    arrivals.sort_compactly_by_key(|arrival| arrival.sent);
     record.series.push(SampleSeries {
         panel: ChartPanel::OneWayDelay,
         name: format!("UDP {}", name(direction)),

@@ -8,6 +8,7 @@
 
 use super::syntax::SettingAssignment;
 use super::{KernelSettings, SettingsFile};
+use linerate_units::CompactSort;
 
 /// Program whose order applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -112,7 +113,7 @@ impl KernelSettings {
     #[must_use]
     pub fn files_read(&self, order: ReadOrder) -> Vec<&SettingsFile> {
         let mut files: Vec<&SettingsFile> = self.drop_ins().filter(|file| self.hidden_by(file).is_none()).collect();
-        files.sort_by(|one, other| one.name().as_bytes().cmp(other.name().as_bytes()));
+        files.sort_compactly_by(|one, other| one.name().as_bytes().cmp(other.name().as_bytes()));
         if order == ReadOrder::Procps {
             files.extend(self.files.iter().find(|file| file.path == SYSCTL_CONF));
         }
