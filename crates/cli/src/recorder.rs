@@ -10,6 +10,7 @@ use std::time::Duration;
 use linerate_documents::run::{LabPath, RunDocument};
 use linerate_history::{History, HistoryError, HistoryLocation, RunId};
 use linerate_lab::plan::FAR;
+use linerate_model::json;
 use linerate_sys::clock;
 use linerate_units::WallTime;
 
@@ -204,7 +205,7 @@ impl GuestMailbox {
         };
         let mut first = None;
         for line in text.lines() {
-            match serde_json::from_slice::<IncomingRun>(line.as_bytes()) {
+            match json::from_str::<IncomingRun>(line) {
                 Ok(IncomingRun { quietly, page, mut run }) => {
                     let first = *first.get_or_insert(run.started_at_unix_ns);
                     convert_to_host_run(&mut run, path, started_at, first);

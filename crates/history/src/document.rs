@@ -6,6 +6,7 @@ use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunKind, SCHEMA};
+use linerate_model::json;
 use linerate_model::report::Outcome;
 use linerate_units::WallTime;
 
@@ -17,12 +18,10 @@ const COMPRESSION: u32 = 5;
 
 /// Encodes a run as compressed JSON.
 pub(crate) fn encode(run: &RunDocument) -> Result<Vec<u8>, HistoryError> {
+    let text = serde_json::to_string(run).map_err(|cause| HistoryError::Unwritable(cause.to_string()))?;
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(COMPRESSION));
-    let mut buffered = std::io::BufWriter::new(&mut encoder);
-    serde_json::to_writer(&mut buffered, run).map_err(|cause| HistoryError::Unwritable(cause.to_string()))?;
-    buffered.flush().map_err(|cause| HistoryError::Unwritable(cause.to_string()))?;
-    drop(buffered);
-    encoder.finish().map_err(|cause| HistoryError::Unwritable(cause.to_string()))
+    let written = encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish());
+    written.map_err(|cause| HistoryError::Unwritable(cause.to_string()))
 }
 
 /// Decodes the result of [`encode`].
@@ -43,7 +42,7 @@ pub(crate) fn unpack(id: RunId, bytes: &[u8]) -> Result<Vec<u8>, HistoryError> {
 
 /// Parses a run from JSON; the error describes the damage.
 pub(crate) fn parse(text: &[u8]) -> Result<RunDocument, String> {
-    let run: RunDocument = serde_json::from_slice(text).map_err(|cause| cause.to_string())?;
+    let run: RunDocument = json::from_slice(text).map_err(|cause| cause.to_string())?;
     if run.schema > SCHEMA {
         return Err(format!("its schema is {}; this version supports up to {SCHEMA}", run.schema));
     }

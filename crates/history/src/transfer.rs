@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io::{self, BufRead, Read, Write};
 
 use linerate_documents::run::RunFigure;
+use linerate_model::json;
 use rusqlite::Row;
 use serde_json::Deserializer;
 use serde_json::error::Category;
@@ -212,7 +213,7 @@ fn tags_of(text: &[u8]) -> Result<Vec<String>, String> {
         #[serde(default)]
         tags: Vec<String>,
     }
-    serde_json::from_slice(text).map(|read: RunTags| read.tags).map_err(|cause| cause.to_string())
+    json::from_slice(text).map(|read: RunTags| read.tags).map_err(|cause| cause.to_string())
 }
 
 /// A cell of a CSV file, quoted where it contains a separator.

@@ -3,6 +3,8 @@
 //! A frame is one byte for its kind, four for the length of its content (little-endian, at most [`MAX_CONTENT`]),
 //! and the content: bytes as the command wrote them, or a [`GuestMessage`] in JSON.
 
+use linerate_model::json;
+
 use crate::job::{GuestFrame, GuestMessage};
 
 /// The longest content of a frame, in bytes. Longer outputs go in several frames.
@@ -123,7 +125,7 @@ impl FrameDecoder {
 }
 
 fn read_message(content: &[u8]) -> Result<GuestMessage, FrameError> {
-    serde_json::from_slice(content).map_err(|cause| FrameError::Message(cause.to_string()))
+    json::from_slice(content).map_err(|cause| FrameError::Message(cause.to_string()))
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ pub mod finding;
 pub mod flow;
 pub mod header_mark;
 pub mod host;
+pub mod json;
 pub mod limit;
 pub mod load;
 pub mod parameters;

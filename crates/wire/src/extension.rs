@@ -12,8 +12,8 @@
 //! document accepted there begins with 01. A message with an unknown name or schema is skipped. The client replies with
 //! its parameters only, which then have the key `"linerate"`.
 
-use linerate_model::far;
 use linerate_model::sample::IntervalReport;
+use linerate_model::{far, json};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -77,14 +77,14 @@ struct ExtensionEnvelope {
     end: Option<Value>,
 }
 
-fn json(message: &impl Serialize) -> Value {
-    serde_json::to_value(message).expect("plain data with string keys is JSON")
+fn value(message: &impl Serialize) -> Value {
+    json::to_value(message).expect("plain data with string keys is JSON")
 }
 
 /// Reads a report of this version's schema; `None` for another one.
 fn current<T: DeserializeOwned>(report: Option<Value>) -> Result<Option<T>, UnreadableMessage> {
     let current = report.filter(|report| report.get("schema").and_then(Value::as_u64) == Some(far::SCHEMA.into()));
-    current.map(serde_json::from_value).transpose().map_err(UnreadableMessage::new)
+    current.map(json::from_value).transpose().map_err(UnreadableMessage::new)
 }
 
 impl ExtensionMessage {
@@ -95,8 +95,8 @@ impl ExtensionMessage {
         let mut envelope = ExtensionEnvelope::default();
         match self {
             Self::Hello(hello) => envelope.hello = Some(hello.clone()),
-            Self::Interval(report) => envelope.interval = Some(json(&far::FarInterval::new(report.clone()))),
-            Self::End(end) => envelope.end = Some(json(&far::FarClosing::new(end.clone()))),
+            Self::Interval(report) => envelope.interval = Some(value(&far::FarInterval::new(report.clone()))),
+            Self::End(end) => envelope.end = Some(value(&far::FarClosing::new(end.clone()))),
         }
         let document = serde_json::to_string(&envelope).expect("plain data with string keys is JSON");
         let mut bytes = vec![MARKER];

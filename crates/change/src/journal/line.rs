@@ -1,5 +1,6 @@
 //! Lines of a journal: one JSON object each, with its number and a checksum of all before it in the line.
 
+use linerate_model::json;
 use serde_json::Value;
 
 use super::record::{JournalRecord, SCHEMA};
@@ -47,7 +48,7 @@ pub(super) fn decode(line: &[u8], sequence: u64) -> Result<JournalRecord, LineEr
     if value["sequence"].as_u64() != Some(sequence) {
         return Err(LineError::Damaged("a line is missing or duplicated"));
     }
-    serde_json::from_value(value["entry"].take()).map_err(|_| LineError::Damaged("a line is not a record"))
+    json::from_value(value["entry"].take()).map_err(|_| LineError::Damaged("a line is not a record"))
 }
 
 /// The line as a newer linerate writes it, with a right checksum.

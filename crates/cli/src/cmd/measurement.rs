@@ -10,6 +10,7 @@ use linerate_documents::run::RunDocument;
 use linerate_engine::probe::{ProbeError, ProbeTarget};
 use linerate_engine::surroundings::LocalEnvironment;
 use linerate_model::address_family::AddressFamily;
+use linerate_model::json;
 use linerate_report::throughput_text::TextStyle;
 use linerate_report::{presentation, text};
 use linerate_sys::clock;
@@ -135,7 +136,7 @@ pub(crate) fn print_run(run: &RunDocument) {
 }
 
 fn print_labelled(document: &impl Serialize) {
-    match serde_json::to_string_pretty(document) {
+    match json::to_string_pretty(document) {
         Ok(text) => console::data(&format!("{text}\n")),
         Err(cause) => console::error(&format!("writing the result as JSON: {cause}"), None),
     }

@@ -17,6 +17,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use linerate_model::json;
 use linerate_sys::machine;
 
 use crate::job::{GuestFrame, GuestJob, GuestMessage};
@@ -100,7 +101,7 @@ pub fn run(job_file: &Path, channel: &GuestChannel) -> ExitCode {
 fn read_job(file: &Path) -> Result<GuestJob, GuestFailure> {
     let failed = |cause: String| GuestFailure::new(format!("reading the job {}: {cause}", file.display()));
     let text = std::fs::read(file).map_err(|cause| failed(linerate_sys::describe_os_error(&cause)))?;
-    serde_json::from_slice(&text).map_err(|cause| failed(cause.to_string()))
+    json::from_slice(&text).map_err(|cause| failed(cause.to_string()))
 }
 
 fn carry_out(job: &GuestJob, voice: &mut FrameWriter) -> Result<(), GuestFailure> {

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use linerate_model::json;
 use linerate_units::{ByteCount, CompactSort};
 use serde::{Deserialize, Serialize};
 
@@ -126,7 +127,7 @@ fn load(directory: &Path, recipe: &str) -> Result<CachedKernel, KernelError> {
     let file = directory.join(METADATA_FILE);
     let text = fs::read_to_string(&file).map_err(|cause| KernelError::file("reading", &file, cause))?;
     let metadata: KernelMetadata =
-        serde_json::from_str(&text).map_err(|error| KernelError::Description { file, reason: error.to_string() })?;
+        json::from_str(&text).map_err(|error| KernelError::Description { file, reason: error.to_string() })?;
     let path = directory.join(KERNEL_FILE);
     let size = path.metadata().map_err(|cause| KernelError::file("reading", &path, cause))?.len();
     Ok(CachedKernel { size: ByteCount::new(size), current: metadata.recipe == recipe, path, metadata })
@@ -146,7 +147,7 @@ pub(super) fn store(
     let task =
         BuildTask { what: None, program: "strip", arguments: &arguments, directory: &directory, environment: &[] };
     workshop.run(task, &mut |_| None)?;
-    let text = serde_json::to_string_pretty(metadata)
+    let text = json::to_string_pretty(metadata)
         .map_err(|error| KernelError::Description { file: new.join(METADATA_FILE), reason: error.to_string() })?;
     let description = new.join(METADATA_FILE);
     fs::write(&description, text + "\n").map_err(|cause| KernelError::file("writing", &description, cause))?;

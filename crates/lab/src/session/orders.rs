@@ -3,6 +3,7 @@
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 
+use linerate_model::json;
 use serde::{Deserialize, Serialize};
 
 /// Orders to the supervisor.
@@ -69,7 +70,7 @@ impl SupervisorReport {
 
     /// A line as a report; `None` for anything else.
     pub(super) fn parse(line: &[u8]) -> Option<Self> {
-        serde_json::from_slice(line).ok()
+        json::from_slice(line).ok()
     }
 }
 

@@ -19,6 +19,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use linerate_model::json;
 use linerate_model::parameters::CpuIndex;
 use linerate_sys::poll::{self, PollInterest, PollItem};
 use linerate_sys::process::pin_thread;
@@ -55,7 +56,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
         }
         _ => return EXIT_UNABLE,
     };
-    let read = fs::read(path).ok().and_then(|text| serde_json::from_slice::<SupervisorOrders>(&text).ok());
+    let read = fs::read(path).ok().and_then(|text| json::from_slice::<SupervisorOrders>(&text).ok());
     // Without these there is no channel for a report: the session sees the exit code.
     let Some(orders) = read else { return EXIT_UNABLE };
     match SessionChannels::take(&orders) {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use linerate_documents::tune;
+use linerate_model::json;
 use linerate_model::load::LoadDocument;
 use linerate_model::path::PathDocument;
 use linerate_rules::tuning::TuningGoal;
@@ -101,7 +102,7 @@ impl DoctorCheckpoint {
 }
 
 fn read(file: &Path, asked: &RunParameters, now: WallTime) -> Option<CheckpointContent> {
-    let content: CheckpointContent = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
+    let content: CheckpointContent = json::from_slice(&fs::read(file).ok()?).ok()?;
     let age = now.since_unix_epoch().checked_sub(Duration::from_nanos(content.started_at_unix_ns))?;
     (content.schema == SCHEMA && content.asked == *asked && age < MAX_AGE).then_some(content)
 }

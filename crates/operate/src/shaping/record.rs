@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use linerate_change::{ChangeId, ChangePhase, ChangeSet, ChangeSetState, ChangeStore};
 use linerate_model::change::{ChangeTarget, intermediate_device};
+use linerate_model::json;
 use linerate_shape::back_ends::BackEndId;
 use linerate_sys::host_access::{HostAccess, InterfaceLocation, RealHost};
 use linerate_sys::traffic_control;
@@ -154,7 +155,7 @@ fn device_of(set: &ChangeSet, host: &dyn HostAccess) -> Option<(String, String)>
 
 fn standing(store: &ChangeStore, set: ChangeSet, (device_then, device): (String, String)) -> ActiveShaper {
     let text = fs::read_to_string(path(store, set.id)).ok();
-    let note = text.and_then(|text| serde_json::from_str::<ShaperRecord>(&text).ok());
+    let note = text.and_then(|text| json::from_str::<ShaperRecord>(&text).ok());
     let recorded = note.as_ref().and_then(|note| RecordedShaper::from_arguments(&note.words).ok());
     let recorded = recorded.map(|recorded| RecordedShaper { device: device.clone(), ..recorded });
     let intermediate = intermediate_device(&device_then);

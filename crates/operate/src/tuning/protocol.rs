@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use linerate_change::{ApplyOutcome, KeptChanges};
 use linerate_model::change::ChangeGroup;
 use linerate_model::change::document::PlanDocument;
+use linerate_model::json;
 use linerate_report::escape;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -106,7 +107,7 @@ impl fmt::Display for AgentProtocolError {
 
 /// Encodes a message as one line with its line feed.
 pub(super) fn encode(message: &impl Serialize) -> Result<String, AgentProtocolError> {
-    let value = serde_json::to_value(message).map_err(|cause| AgentProtocolError::NotJson(cause.to_string()))?;
+    let value = json::to_value(message).map_err(|cause| AgentProtocolError::NotJson(cause.to_string()))?;
     let Value::Object(mut object) = value else { return Err(AgentProtocolError::NotJson("not an object".to_owned())) };
     object.insert("schema".to_owned(), SCHEMA.into());
     let line = Value::Object(object).to_string() + "\n";
@@ -123,8 +124,7 @@ pub(super) fn decode<T: DeserializeOwned>(line: &str) -> Result<T, AgentProtocol
     }
     let mut value = Value::Object(object);
     escape_texts(&mut value);
-    serde_json::from_value(value)
-        .map_err(|cause| AgentProtocolError::Unknown(escape::line(&cause.to_string()).into_owned()))
+    json::from_value(value).map_err(|cause| AgentProtocolError::Unknown(escape::line(&cause.to_string()).into_owned()))
 }
 
 fn escape_texts(value: &mut Value) {

@@ -82,8 +82,8 @@ fn render(arguments: &ReportArguments, found: &[NamedDocument]) -> Result<String
     if arguments.format == ReportFormat::Json {
         let documents: Vec<_> = found.iter().map(|found| json(&found.document)).collect();
         let text = match documents.as_slice() {
-            [one] => serde_json::to_string_pretty(one),
-            several => serde_json::to_string_pretty(several),
+            [one] => linerate_model::json::to_string_pretty(one),
+            several => linerate_model::json::to_string_pretty(&several),
         };
         return text.map(|text| text + "\n").map_err(|error| format!("cannot write the runs as JSON: {error}"));
     }

@@ -6,7 +6,8 @@ use std::path::Path;
 use linerate_documents::label::DocumentKind;
 use linerate_documents::run::{RunDocument, SCHEMA};
 use linerate_history::{HistoryError, RunReference};
-use serde::Deserialize;
+use linerate_model::json::{self, JsonError};
+use serde::de::Error as _;
 use serde_json::{Map, Value};
 
 /// Document, and its name in a file name.
@@ -49,17 +50,10 @@ pub(super) enum SourceError {
     Read { name: String, cause: io::Error },
     /// The file is not a document of linerate.
     #[error("{name} is not what a command of linerate prints with --json: {cause}")]
-    NotADocument { name: String, cause: serde_json::Error },
+    NotADocument { name: String, cause: JsonError },
     /// The schema version is another one.
     #[error("{name} has schema {found}; this linerate supports {SCHEMA}; use the newer linerate that wrote it")]
-    Schema { name: String, found: u32 },
-}
-
-/// Head of a document: one of another schema cannot be parsed as a whole.
-#[derive(Deserialize)]
-struct DocumentHead {
-    schema: Option<u32>,
-    kind: Option<String>,
+    Schema { name: String, found: Value },
 }
 
 /// Reads the runs named in `wanted`.
@@ -94,7 +88,7 @@ fn documents(stem: &str, name: &str, text: &str) -> Result<Vec<NamedDocument>, S
     let invalid = |cause| SourceError::NotADocument { name: name.to_owned(), cause };
     let mut values = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
-        match value.map_err(invalid)? {
+        match value.map_err(|cause| invalid(cause.into()))? {
             Value::Array(several) => values.extend(several),
             one => values.push(one),
         }
@@ -102,7 +96,7 @@ fn documents(stem: &str, name: &str, text: &str) -> Result<Vec<NamedDocument>, S
     let found: Vec<ReportedDocument> =
         values.into_iter().map(|value| document(name, value)).collect::<Result<_, _>>()?;
     if found.is_empty() {
-        return Err(invalid(serde::de::Error::custom("it is empty")));
+        return Err(invalid(JsonError::custom("it is empty")));
     }
     let several = found.len() > 1;
     let name_of = |index: usize| if several { format!("{stem}-{}", index + 1) } else { stem.to_owned() };
@@ -111,22 +105,15 @@ fn documents(stem: &str, name: &str, text: &str) -> Result<Vec<NamedDocument>, S
 }
 
 fn document(name: &str, value: Value) -> Result<ReportedDocument, SourceError> {
-    let invalid = |cause| SourceError::NotADocument { name: name.to_owned(), cause };
-    let head = DocumentHead::deserialize(&value).map_err(invalid)?;
-    if let Some(found) = head.schema.filter(|schema| *schema != SCHEMA) {
-        return Err(SourceError::Schema { name: name.to_owned(), found });
+    // One of another schema cannot be parsed as a whole.
+    if let Some(found) = value.get("schema").filter(|schema| schema.as_u64() != Some(SCHEMA.into())) {
+        return Err(SourceError::Schema { name: name.to_owned(), found: found.clone() });
     }
-    match (head.kind.as_deref().and_then(DocumentKind::from_name), value) {
+    match (value.get("kind").and_then(Value::as_str).and_then(DocumentKind::from_name), value) {
         (Some(kind), Value::Object(document)) => Ok(ReportedDocument::Other(kind, document)),
-        (_, value) => Ok(ReportedDocument::Run(Box::new(run(&value).map_err(invalid)?))),
+        (_, value) => match json::from_value(value) {
+            Ok(run) => Ok(ReportedDocument::Run(Box::new(run))),
+            Err(cause) => Err(SourceError::NotADocument { name: name.to_owned(), cause }),
+        },
     }
-}
-
-/// Reads a run as every run is read, from bytes: each further source of values is a second copy of all readers of
-/// documents in the program. Positions are those of the bytes, not of the file, and are left out.
-fn run(value: &Value) -> Result<RunDocument, serde_json::Error> {
-    serde_json::from_slice(&serde_json::to_vec(value)?).map_err(|cause: serde_json::Error| {
-        let text = cause.to_string();
-        serde::de::Error::custom(text.split(" at line ").next().unwrap_or(&text))
-    })
 }

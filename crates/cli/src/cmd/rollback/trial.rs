@@ -6,6 +6,7 @@ use std::time::Duration;
 use linerate_change::{ChangeError, ChangeStore, ChangeTrial, KeepOptions, RollbackGuard, TrialOptions, recover};
 use linerate_model::change::ChangePlan;
 use linerate_model::change::document::PlanDocument;
+use linerate_model::json;
 use linerate_sys::host_access::RealHost;
 use linerate_sys::poll::{self, PollInterest};
 use linerate_sys::process::own_program;
@@ -18,7 +19,7 @@ use crate::exit::ExitStatus;
 /// Carries out the plan and waits.
 pub(crate) fn run(arguments: &TrialArguments) -> ExitStatus {
     let read = std::fs::read(&arguments.plan).map_err(|cause| cause.to_string());
-    let parsed = read.and_then(|bytes| serde_json::from_slice(&bytes).map_err(|cause| cause.to_string()));
+    let parsed = read.and_then(|bytes| json::from_slice(&bytes).map_err(|cause| cause.to_string()));
     let plan =
         parsed.and_then(|document: PlanDocument| ChangePlan::try_from(&document).map_err(|cause| cause.to_string()));
     match plan {
