@@ -17,7 +17,7 @@ use support::{Scratch, options};
 fn run(line: &str) -> String {
     let (program, arguments) = line.split_once(' ').expect("a command");
     let arguments: Vec<&str> = arguments.split(' ').collect();
-    command::run_checked(program, &arguments, None, Duration::from_secs(20)).expect(line).stdout_text()
+    command::run_checked(program, &arguments, None, Duration::from_secs(300)).expect(line).stdout_text()
 }
 
 const SHAPER: &str = "tc qdisc add dev dev1 root handle 1: tbf rate 20mbit burst 10k limit 50000

@@ -27,7 +27,7 @@ const WRITE_VARIABLE: &str = "LINERATE_TEST_WRITE";
 fn run(line: &str) -> String {
     let (program, arguments) = line.split_once(' ').expect("a command");
     let arguments: Vec<&str> = arguments.split(' ').collect();
-    command::run_checked(program, &arguments, None, Duration::from_secs(60)).expect(line).stdout_text()
+    command::run_checked(program, &arguments, None, Duration::from_secs(300)).expect(line).stdout_text()
 }
 
 /// Two devices, of which one has four queues, with default routes of both families.
@@ -261,7 +261,7 @@ fn a_process_killed_at_any_write() {
             let place = format!("{DIRECTORY_VARIABLE}={}", scratch.path().display());
             let arguments =
                 [&place, &format!("{WRITE_VARIABLE}={at}"), &own, "--ignored", "--exact", "child_that_is_killed"];
-            let child = command::run("env", &arguments, None, Duration::from_secs(120)).expect("started");
+            let child = command::run("env", &arguments, None, Duration::from_secs(300)).expect("started");
             roll_back_the_rest(&scratch.store());
             let is_removed = !scratch.path().join("90-linerate.conf").exists();
             assert!(is_removed && shown() == expected, "{at}: {}\n{}\n{expected}", child.stdout_text(), shown());

@@ -49,7 +49,7 @@ tc filter add dev dev0 ingress protocol ip prio 7 u32 match ip src 192.0.2.0/24 
 fn run(line: &str) -> String {
     let (program, arguments) = line.split_once(' ').expect("a command");
     let arguments: Vec<&str> = arguments.split(' ').collect();
-    command::run_checked(program, &arguments, None, Duration::from_secs(20)).expect(line).stdout_text()
+    command::run_checked(program, &arguments, None, Duration::from_secs(300)).expect(line).stdout_text()
 }
 
 fn shown_traffic_control() -> String {
@@ -248,7 +248,7 @@ fn killed_after_any_command() {
             let place = format!("{DIRECTORY_VARIABLE}={}", scratch.path().display());
             let count = format!("{COMMANDS_VARIABLE}={commands}");
             let arguments = [&place, &count, &own, "--ignored", "--exact", "child_that_is_killed"];
-            let child = command::run("env", &arguments, None, Duration::from_secs(60)).expect("started");
+            let child = command::run("env", &arguments, None, Duration::from_secs(300)).expect("started");
             assert!(!child.status.success(), "{}", child.stdout_text());
             assert!(commands == 0 || shown_traffic_control() != was, "{commands}: {}", child.stdout_text());
             let reports = recover(&scratch.store(), &RealHost).expect("recovered");

@@ -9,7 +9,7 @@ use support::document::{array, number, text};
 use support::linerate;
 use support::process::{FinishedChild, run};
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(300);
 
 fn calc(arguments: &str) -> FinishedChild {
     let mut command = linerate();

@@ -81,7 +81,7 @@ fn pid_file() {
     let server = Server::start(LINERATE, &["-I", &path]);
     let written = || std::fs::read_to_string(&path).unwrap_or_default();
     let expected = server.process.id().to_string();
-    assert!(eventually(Duration::from_secs(5), || written().trim_matches(['\n', '\0']) == expected), "{:?}", written());
+    assert!(eventually(LIMIT, || written().trim_matches(['\n', '\0']) == expected), "{:?}", written());
     let client_path = scratch.path("client");
     let client = Process::start(server.client(LINERATE, &[&SMALL[..], &["-I", &client_path]].concat()));
     assert!(eventually(LIMIT, || std::path::Path::new(&client_path).exists()));
@@ -100,13 +100,13 @@ fn daemon() {
     let started = run(LINERATE.with(&["-s", "-p", &line, "-D", "-I", &pid, "--logfile", &log]), LIMIT).expect_code(0);
     assert_eq!((started.stdout.as_str(), started.stderr.as_str()), ("", ""));
     let id = || std::fs::read_to_string(&pid).ok()?.trim_matches(['\n', '\0']).parse::<u32>().ok();
-    assert!(eventually(Duration::from_secs(5), || id().is_some() && support::server::is_listening(port)));
+    assert!(eventually(LIMIT, || id().is_some() && support::server::is_listening(port)));
     let id = id().expect("a process number");
     let daemon = SignalAtEnd(id, "TERM");
     run(LINERATE.with(&["-c", "127.0.0.1", "-p", &line, "-n", "1M"]), LIMIT).expect_code(0);
     drop(daemon);
     let gone = || !std::path::Path::new(&format!("/proc/{id}")).exists();
-    assert!(eventually(Duration::from_secs(5), gone), "the daemon ends on a signal");
+    assert!(eventually(LIMIT, gone), "the daemon ends on a signal");
     assert!(std::fs::read_to_string(&log).expect("a log").contains("Accepted connection from"));
     assert!(!std::path::Path::new(&pid).exists());
 }
@@ -190,7 +190,7 @@ fn a_server_refuses_more_than_its_rate() {
         for program in [LINERATE, Program::Iperf3] {
             let refused = run(server.client(program, arguments), LIMIT).expect_code(1);
             assert!(refused.stderr.contains(expected), "{refused:#?}");
-            assert!(refused.elapsed < Duration::from_secs(2), "{refused:#?}");
+            assert!(!refused.stdout.contains("connected to"), "refused before its streams: {refused:#?}");
         }
     }
     run(server.client(LINERATE, &["-t", "1", "-b", "20M"]), LIMIT).expect_code(0);
@@ -217,9 +217,8 @@ fn a_server_ends_a_test_that_is_faster_than_it_allows() {
     let server = Server::start(LINERATE, &["--server-bitrate-limit", "50M/0.5"]);
     let expected = "total required bandwidth is larger than server limit";
     for program in [LINERATE, Program::Iperf3] {
-        let ended = run(server.client(program, &["-t", "10"]), LIMIT).expect_code(1);
+        let ended = run(server.client(program, &["-t", "600"]), LIMIT).expect_code(1);
         assert!(ended.stderr.contains(expected), "{ended:#?}");
-        assert!(ended.elapsed < Duration::from_secs(5), "{ended:#?}");
     }
     let ended = run(server.client(LINERATE, &["-t", "10", "-J"]), LIMIT).expect_code(1);
     let document = ended.json();

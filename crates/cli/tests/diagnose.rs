@@ -9,7 +9,7 @@ use support::lab::lab_command;
 use support::linerate;
 use support::process::run;
 
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 #[test]
 fn invalid_transfers_are_refused_with_a_remedy() {

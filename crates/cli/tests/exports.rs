@@ -14,7 +14,7 @@ use linerate_units::WallTime;
 use support::process::run;
 use support::{FinishedChild, Scratch, namespace};
 
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 fn change(target: ChangeTarget, to: &str) -> HostChange {
     let text = "the receive window of 6.29 MB limits each connection to 430 Mbit/s over this round trip of 117 ms";

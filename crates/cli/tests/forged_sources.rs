@@ -11,7 +11,7 @@ use serde_json::Value;
 use support::namespace::Namespace;
 use support::process::{Process, run};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 const ATTACK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/forged_sources/attack.py");
 const SERVER: &str = "10.1.0.2";
 const VICTIM: &str = "10.2.0.1";

@@ -9,7 +9,7 @@ use serde_json::Value;
 use support::process::{FinishedChild, run};
 use support::{Scratch, Server, free_port, linerate};
 
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// linerate with a separate history.
 fn with_history(scratch: &Scratch, arguments: &[&str]) -> Command {

@@ -12,7 +12,7 @@ use support::namespace::Namespace;
 use support::process::run;
 use support::{Scratch, linerate};
 
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 fn item<'d>(document: &'d Value, name: &str) -> &'d Value {
     let found = array(document, "/items").iter().find(|item| item["name"] == name);

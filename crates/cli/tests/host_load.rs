@@ -11,7 +11,7 @@ use support::document::{array, text};
 use support::namespace::Namespace;
 use support::process::{FinishedChild, Process, eventually, run};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 const PORT: u16 = 5201;
 const FAR: &str = "10.92.2.1";
 /// Rate of the bucket, and the payload that it leaves: 1448 of 1514 bytes of each packet.

@@ -24,8 +24,8 @@ use wire::{Listener, Served, Step, error, state};
 /// Largest memory of the client in KiB against any hostile server. In a test of a second it uses about 7 MiB.
 const MEMORY_LIMIT: u64 = 24 << 10;
 
-/// Time in which a client ends after it has detected an error, including its start.
-const PROMPT: Duration = Duration::from_secs(3);
+/// Time in which a client ends after it has detected an error, including its start: less than its shortest time limit.
+const PROMPT: Duration = Duration::from_secs(9);
 
 /// Longest time in which the memory of a client is observed.
 const WATCH_LIMIT: Duration = Duration::from_secs(120);

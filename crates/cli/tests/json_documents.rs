@@ -10,7 +10,7 @@ use serde_json::Value;
 use support::process::run;
 use support::{Scratch, Server, free_port, linerate};
 
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 fn recorded(scratch: &Scratch) -> Command {
     let mut command = linerate();

@@ -20,10 +20,10 @@ use linerate_lab::{frame, job::CommandEnd::Code};
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::ByteCount;
 use support::lab::OwnPath;
-use support::process::{eventually, send_signal};
+use support::process::{assert_some_within, eventually, send_signal};
 use support::{Process, Scratch};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Containment of the guest's processes: all tests apply to both.
 const CONTAINMENTS: [ProcessContainment; 2] = [ProcessContainment::Best, ProcessContainment::ProcessTree];
@@ -277,7 +277,7 @@ fn the_first_signal_requests_a_partial_result_and_the_second_ends() {
         send_signal(tool.id(), "INT");
         let finished = tool.finish(LIMIT);
         assert!(finished.stdout.contains("end: Some(Signal(2)), interrupted: Some(Interrupt)"), "{}", finished.stdout);
-        for signals in [1, 2] {
+        let time_to_end = |signals| {
             let ignores = FakeKernel::new(IGNORES);
             let was_asked = || Path::new(&ignores.folder.path("asked")).exists();
             let tool = ignores.tool(containment);
@@ -289,11 +289,14 @@ fn the_first_signal_requests_a_partial_result_and_the_second_ends() {
                 send_signal(tool.id(), "TERM");
             }
             let finished = tool.finish(LIMIT);
+            let time = start.elapsed();
             assert!(finished.stdout.contains("end: None, interrupted: Some(Interrupt)"), "{}", finished.stdout);
-            let at_once = start.elapsed() < Duration::from_secs(5);
-            assert_eq!(at_once, signals == 2, "{:?}", start.elapsed());
             expect_nothing_left(&ignores.folder, "after a kill");
-        }
+            time
+        };
+        let patience = Duration::from_secs(5);
+        assert!(time_to_end(1) >= patience, "a guest has five seconds after a request");
+        assert_some_within(patience, || time_to_end(2));
         expect_nothing_left(&obeys.folder, "after an interrupt");
     }
 }
@@ -334,12 +337,10 @@ fn a_program_that_never_sleeps_is_reported_and_can_be_interrupted() {
     let finished = support::process::run(busy_guest(&path, &folder, "2s"), LIMIT).expect_code(2);
     assert!(finished.stderr.contains("the guest has not advanced for "), "{}", finished.stderr);
     assert!(finished.stderr.contains("sh -c echo READY"), "{}", finished.stderr);
-    let tool = Process::start(busy_guest(&path, &folder, "60s"));
-    tool.wait_for_output("READY", LIMIT);
-    let start = std::time::Instant::now();
-    send_signal(tool.id(), "INT");
-    let finished = tool.finish(LIMIT);
     // A program that never yields the processor is killed after five seconds, long before its stall limit.
-    assert!(start.elapsed() < Duration::from_secs(30), "{:?}: {}", start.elapsed(), finished.stderr);
+    let tool = Process::start(busy_guest(&path, &folder, "1h"));
+    tool.wait_for_output("READY", LIMIT);
+    send_signal(tool.id(), "INT");
+    tool.finish(LIMIT);
     expect_nothing_left(&folder, "after the end");
 }

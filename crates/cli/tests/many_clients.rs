@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use support::document::{count, text};
 use support::pairing::LIMIT;
-use support::process::{eventually, run};
+use support::process::{assert_some_within, eventually, run};
 use support::{FinishedChild, Process, Program, Server};
 use wire::{Holdings, PeerMessage, state};
 
-/// Time limit of a crowd on a small host.
-const CROWD_LIMIT: Duration = Duration::from_secs(120);
+/// Time limit of a crowd on a small host: less than the 400 s that two hundred tests of two seconds take one by one.
+const CROWD_LIMIT: Duration = Duration::from_secs(350);
 
 /// Starts all clients, and waits for them.
 fn crowd(clients: impl Iterator<Item = Command>) -> Vec<FinishedChild> {
@@ -38,12 +38,9 @@ const PACED: [&str; 7] = ["-J", "-t", "2", "-b", "1M", "--pacing-timer", "50000"
 #[test]
 fn two_hundred_stock_clients() {
     let server = Server::start(Program::Linerate, &["-J"]);
-    let start = Instant::now();
     let clients = crowd((0..200).map(|_| server.client(Program::Iperf3, &PACED)));
     assert_eq!(clients.len(), 200);
     clients.iter().for_each(assert_served);
-    // One after another they would take 400 s.
-    assert!(start.elapsed() < Duration::from_secs(200), "{:?}", start.elapsed());
     let ended = server.stop().expect_code(0);
     let documents = ended.documents();
     assert_eq!(documents.len(), 201, "one for each session, and one for the end of the server");
@@ -118,19 +115,15 @@ fn short_session(port: u16, parameters: &str) {
 fn idle_connections_do_not_delay_a_client() {
     let server = Server::start(Program::Linerate, &[]);
     let _idle: Vec<_> = (0..3).map(|_| wire::connection(server.port)).collect();
-    let best = |mut measure: Box<dyn FnMut() -> Duration>| (0..10).map(|_| measure()).min().expect("ten");
-    let port = server.port;
     // From the first SYN until data may flow.
-    let handshake = best(Box::new(move || {
+    assert_some_within(Duration::from_millis(100), || {
         let start = Instant::now();
-        drop(wire::Client::running(port, wire::TCP, 1));
+        drop(wire::Client::running(server.port, wire::TCP, 1));
         start.elapsed()
-    }));
-    assert!(handshake < Duration::from_millis(100), "the data could flow after {handshake:?}");
+    });
     // A whole stock client, including its process.
-    let commands: Vec<_> = (0..10).map(|_| server.client(Program::Iperf3, &["-n", "1K"])).collect();
-    let client = commands.into_iter().map(|command| run(command, LIMIT).expect_code(0).elapsed).min().expect("ten");
-    assert!(client < Duration::from_millis(200), "a whole client took {client:?}");
+    let client = || run(server.client(Program::Iperf3, &["-n", "1K"]), LIMIT).expect_code(0).elapsed;
+    assert_some_within(Duration::from_millis(200), client);
 }
 
 #[test]
@@ -174,15 +167,14 @@ fn a_waiting_client_that_gives_up_does_not_delay_others() {
     let first = Process::start(server.client(Program::Linerate, &["-t", "3", "-i", "0.1", "-b", "10M"]));
     first.wait_for_output("0.00-", LIMIT);
     let with_first = wire::sockets(server.process.id());
-    let gives_up = Process::start(server.client(Program::Iperf3, &["-t", "20", "-b", "10M"]));
+    let gives_up = Process::start(server.client(Program::Iperf3, &["-t", "600", "-b", "10M"]));
     wait_for_connections(&server, with_first + 1);
     let last = Process::start(server.client(Program::Iperf3, &["-t", "1", "-b", "10M"]));
     wait_for_connections(&server, with_first + 2);
     drop(gives_up);
     first.finish(LIMIT).expect_code(0);
-    // The second client's test would have taken 20 s.
-    let last = last.finish(LIMIT).expect_code(0);
-    assert!(last.elapsed < Duration::from_secs(15), "{last:#?}");
+    // The second client's test would have taken ten minutes.
+    last.finish(LIMIT).expect_code(0);
 }
 
 /// Resident memory in KiB once the server has released the resources of all sessions.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use support::Process;
 use support::process::eventually;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 /// Rule set of a host that accepts nothing else.
 const RULES: &str =
     "table inet filter {\n chain input {\n  type filter hook input priority 0; policy drop;\n  iif lo accept\n }\n}\n";

@@ -11,10 +11,10 @@ use std::time::Duration;
 use serde_json::Value;
 use support::document::{array, count, number, text};
 use support::lab::{OwnPath, lab_command};
-use support::process::{eventually, run};
+use support::process::{assert_some_within, eventually, run};
 use support::{Process, Program, Server, free_port, linerate};
 
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Rate limit: the capacity of loopback is irrelevant.
 const LIGHT: [&str; 4] = ["--max-rate", "20M", "--count", "200"];
@@ -127,14 +127,14 @@ fn a_stock_iperf3_provides_partial_results() {
 #[test]
 fn a_closed_port_is_an_error_at_once() {
     for command in ["path", "load", "rfc6349", "diagnose"] {
-        let started = std::time::Instant::now();
-        let mut refused = linerate();
-        refused.args([command, &format!("127.0.0.1:{}", free_port()), "--quiet"]);
-        let ended = run(refused, LIMIT).expect_code(2);
-        assert!(ended.stderr.contains("nothing listens there"), "{command}: {}", ended.stderr);
-        assert_eq!(ended.stdout, "", "{command}");
-        // A second on an idle machine takes several on a busy one.
-        assert!(started.elapsed().as_secs() < 5, "{command} took {:?}", started.elapsed());
+        assert_some_within(Duration::from_secs(5), || {
+            let mut refused = linerate();
+            refused.args([command, &format!("127.0.0.1:{}", free_port()), "--quiet"]);
+            let ended = run(refused, LIMIT).expect_code(2);
+            assert!(ended.stderr.contains("nothing listens there"), "{command}: {}", ended.stderr);
+            assert_eq!(ended.stdout, "", "{command}");
+            ended.elapsed
+        });
     }
 }
 

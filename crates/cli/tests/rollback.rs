@@ -14,7 +14,7 @@ use support::namespace::{Namespace, unshare};
 use support::process::{FinishedChild, Process, eventually, run, send_signal};
 use support::{Scratch, linerate};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 const SETTING: &str = "net.ipv4.tcp_rmem";
 const WANTED: &str = "4096 131072 67108864";
 
@@ -43,7 +43,7 @@ fn plan(scratch: &Scratch, changes: &[Value]) -> String {
 /// Starts a process that has carried out a plan and waits.
 fn trying(namespace: &Namespace, scratch: &Scratch, more: &[&str]) -> Process {
     let plan = plan(scratch, &[change(&setting(SETTING), WANTED)]);
-    let arguments = [&["__trial", &plan, "--hold", "50s"], more].concat();
+    let arguments = [&["__trial", &plan, "--hold", "600s"], more].concat();
     let process = Process::start(inside(namespace, scratch, &arguments));
     process.wait_for_output("applied 1\n", LIMIT);
     assert_eq!(namespace.read(SETTING), WANTED);
@@ -130,7 +130,7 @@ fn changes_come_back_although_the_state_directory_is_read_only() {
     };
     let linerate = env!("CARGO_BIN_EXE_linerate");
     let plan = plan(&scratch, &[change(&setting(SETTING), WANTED)]);
-    let process = Process::start(inside(linerate, &["__trial", &plan, "--hold", "50s"]));
+    let process = Process::start(inside(linerate, &["__trial", &plan, "--hold", "600s"]));
     process.wait_for_output("applied 1\n", LIMIT);
     let watchdog = run(inside("cat", &[&format!("{state}/changes/1/watchdog")]), LIMIT).expect_code(0).stdout;
     for id in [watchdog.trim().parse().expect("a number"), process.id()] {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use support::process::run;
 use support::{Program, Scratch, Server, linerate};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Commands that print without a network or a change, with arguments for each of their outputs.
 const PRINTING: &[&str] = &[

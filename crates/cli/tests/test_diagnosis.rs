@@ -9,7 +9,7 @@ use support::lab::lab;
 use support::process::run;
 use support::{Program, Server, linerate};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Command `linerate test` against a server on this host.
 fn against(server: &Server, arguments: &[&str]) -> std::process::Command {

@@ -14,7 +14,7 @@ use support::namespace::Namespace;
 use support::process::{eventually, run, send_signal};
 use support::{Scratch, linerate};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 const SETTING: &str = "net.ipv4.tcp_rmem";
 const WANTED: &str = "4096 131072 67108864";
 

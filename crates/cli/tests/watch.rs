@@ -13,7 +13,7 @@ use serde_json::Value;
 use support::linerate;
 use support::process::{Process, eventually, run};
 
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Directory of this test's programs.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/watch");

@@ -14,10 +14,8 @@ fn interrupts(arguments: &[&str], what: &str, serve: impl FnOnce(&Arc<Listener>)
     let client = Attack::on(arguments).start(listener.port);
     let mut served = serve(&listener);
     served.wait_until_read();
-    let start = Instant::now();
     client.signal("INT");
-    let end = client.finish(Duration::from_secs(10)).expect_code(0);
-    assert!(start.elapsed() < REPLY_TIMEOUT, "{what}: after {:?}", start.elapsed());
+    let end = client.finish(REPLY_TIMEOUT).expect_code(0);
     assert!(end.stderr.contains("interrupt - the client has terminated by signal Interrupt(2)"), "{what}: {end:#?}");
     check_output(&end);
     // An unread message of the extension may precede it.
@@ -67,14 +65,14 @@ enum Silence {
 }
 
 impl Silence {
-    /// Error, and the seconds until it.
+    /// Error, and the seconds until it: a time limit of the client, or later on a busy host, and before the next one.
     fn end(self) -> (&'static str, std::ops::Range<u64>) {
         const NO_MESSAGE: &str = "unable to receive control message";
         match self {
-            Self::At(Step::Results) | Self::HalfResults => (NO_RESULTS, 9..14),
-            Self::SlowResults => (NO_RESULTS, 29..35),
-            Self::Error | Self::HalfHello => (NO_MESSAGE, 9..14),
-            Self::At(_) | Self::Start => (NO_MESSAGE, 59..66),
+            Self::At(Step::Results) | Self::HalfResults => (NO_RESULTS, 10..30),
+            Self::SlowResults => (NO_RESULTS, 30..60),
+            Self::Error | Self::HalfHello => (NO_MESSAGE, 10..30),
+            Self::At(_) | Self::Start => (NO_MESSAGE, 60..120),
         }
     }
 
@@ -122,7 +120,7 @@ fn a_missing_answer_ends_the_client() {
             scope.spawn(move || {
                 let (text, due) = case.end();
                 let start = Instant::now();
-                let attack = Attack::on(&["-n1K", "-l1K"]).within(Duration::from_secs(70));
+                let attack = Attack::on(&["-n1K", "-l1K"]).within(Duration::from_secs(120));
                 attack.fails(text, |listener| case.serve(listener));
                 let seconds = start.elapsed().as_secs();
                 assert!(due.contains(&seconds), "{case:?}: {text:?} after {seconds} s");

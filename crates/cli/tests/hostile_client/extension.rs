@@ -2,11 +2,10 @@
 
 use std::io::Write;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::support::process::eventually;
 use super::support::{self, Process, free_port};
-use super::wire::{Listener, PeerMessage, SERVER_RESULTS, Served, Step, framed, state};
+use super::wire::{Listener, PeerMessage, REPLY_TIMEOUT, SERVER_RESULTS, Served, Step, framed, state};
 use super::{Attack, UNKNOWN, arguments_for, check_output, drain};
 
 /// Introduction of a linerate server, with a version text that is unsafe for terminals.
@@ -85,7 +84,7 @@ fn serve_nonsense(listener: &Arc<Listener>) {
         let interval = format!(r#"{{"interval":{{"schema":1,"start":{start},"end":{end},"streams":[{streams}]}}}}"#);
         client.control.send([b"L".as_slice(), &framed(interval)].concat());
     }
-    assert_eq!(client.control.next_message_within(Duration::from_secs(5)), PeerMessage::State(state::TEST_END));
+    assert_eq!(client.control.next_message(), PeerMessage::State(state::TEST_END));
     let limits = r#"{"application":1e308,"send_buffer":-1e308,"receive_window":1e308,"network":-5,"sender_cpu":1e308,"receiver_cpu":-1}"#;
     let info = format!(
         r#"{{"rtt":{most},"rttvar":{most},"min_rtt":{most},"congestion_window":{most},"pacing_rate":{most},"sent":{most}}}"#
@@ -117,7 +116,7 @@ fn a_linerate_with_impossible_figures() {
         command.args(["test", "127.0.0.1", "-t", "1s", "-P", "2", "-p", &listener.port.to_string()]).args(form);
         let client = Process::start(command);
         (0..4).for_each(|_| serve_nonsense(&listener));
-        let end = client.finish(Duration::from_secs(12)).expect_code(0);
+        let end = client.finish(REPLY_TIMEOUT).expect_code(0);
         check_output(&end);
     }
 }
@@ -129,7 +128,7 @@ fn flood(client: &mut Served, message: &[u8]) -> usize {
     let block = message.repeat((64 << 10) / message.len() + 1);
     let mut sent = 0;
     let mut rest = &block[..];
-    eventually(Duration::from_secs(20), || {
+    eventually(REPLY_TIMEOUT, || {
         while client.control.0.peek(&mut [0]).is_err() {
             match stream.write(rest) {
                 Ok(count) => (sent, rest) = (sent + count, &rest[count..]),
@@ -161,7 +160,7 @@ fn messages_without_end_cost_bounded_memory() {
         ("ends", message(r#"{"end":{"schema":1,"streams":[{"stream":1}]}}"#)),
     ] {
         for arguments in [&["-t", "2"][..], &["-t", "2", "-J"]] {
-            let attack = Attack { memory_limit: 48 << 10, ..Attack::on(arguments).within(Duration::from_secs(20)) };
+            let attack = Attack { memory_limit: 48 << 10, ..Attack::on(arguments).within(REPLY_TIMEOUT) };
             let end = attack.by(|listener| {
                 let mut client = linerate_running(listener);
                 drain(&client);
@@ -170,7 +169,6 @@ fn messages_without_end_cost_bounded_memory() {
                 client.conclude(SERVER_RESULTS);
             });
             assert_eq!(end.code(), Some(0), "{what}: {end:#?}");
-            assert!(end.elapsed < Duration::from_secs(15), "{what}: {:?}", end.elapsed);
         }
     }
 }

@@ -1,10 +1,9 @@
 //! Invalid results, and results that are unsafe for a terminal.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::extension::linerate_running;
-use super::wire::{Listener, SERVER_RESULTS, Served, Step, framed, state, with};
+use super::wire::{Listener, REPLY_TIMEOUT, SERVER_RESULTS, Served, Step, framed, state, with};
 use super::{Attack, NO_RESULTS, drain};
 
 #[test]
@@ -88,7 +87,7 @@ fn the_largest_results_fit_and_do_no_harm() {
     // 15 MiB that expand to 2.6 million escape characters.
     let output = "\\u001b".repeat((15 << 20) / 6);
     let results = with(SERVER_RESULTS, "server_output_text", &format!("\"{output}\""));
-    let attack = Attack::on(&["-n1K", "-l1K", "--get-server-output"]).within(Duration::from_secs(20));
+    let attack = Attack::on(&["-n1K", "-l1K", "--get-server-output"]).within(REPLY_TIMEOUT);
     let end = Attack { memory_limit: 160 << 10, ..attack }
         .by(|listener| listener.client_at(Step::Running).conclude(&results))
         .expect_code(0);

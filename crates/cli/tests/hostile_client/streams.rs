@@ -4,14 +4,14 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use super::Attack;
-use super::wire::{SERVER_RESULTS, Step, datagram, error, state};
+use super::wire::{REPLY_TIMEOUT, SERVER_RESULTS, Step, datagram, error, state};
 
 #[test]
 fn stalled_and_broken_streams() {
     // Sender: a server that never reads cannot prevent the end of a timed test; a test by bytes ends with a limit.
     let end = Attack::on(&["-t", "1"]).by(|listener| listener.client_at(Step::Running).conclude(SERVER_RESULTS));
     assert_eq!(end.code(), Some(0), "{end:#?}");
-    let limited = Attack::on(&["-n", "1G", "--snd-timeout", "1000"]).within(Duration::from_secs(10));
+    let limited = Attack::on(&["-n", "1G", "--snd-timeout", "1000"]).within(REPLY_TIMEOUT);
     limited.fails("unable to write to stream socket", |listener| listener.client_at(Step::Running));
     // Receiver.
     let idle = Attack::on(&["-R", "-t", "10", "--rcv-timeout", "1000"]);
@@ -86,7 +86,7 @@ fn invalid_datagrams() {
 #[test]
 fn invalid_replies_to_the_udp_handshake() {
     for arguments in [&["-u", "-t", "1", "-b", "1M"][..], &["-u", "-R", "-t", "1"]] {
-        let attack = Attack::on(arguments).within(Duration::from_secs(8));
+        let attack = Attack::on(arguments).within(REPLY_TIMEOUT);
         // The client continues when the server reports that all streams are open.
         let end = attack.by(|listener| {
             let mut client = listener.client_at(Step::Parameters);

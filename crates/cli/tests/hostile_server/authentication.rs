@@ -6,8 +6,9 @@ use linerate_units::WallTime;
 use linerate_wire::authentication::{RsaPadding, encrypt_token};
 
 use super::support::Scratch;
+use super::support::process::assert_some_within;
 use super::wire::{Client, Holdings, PeerMessage, REPLY_TIMEOUT, TCP, state, with};
-use super::{Target, at_once};
+use super::{AT_ONCE, Target};
 
 const PUBLIC: &str = include_str!("../../../wire/testdata/keys/public.pem");
 const PRIVATE: &str = include_str!("../../../wire/testdata/keys/private_pkcs8.pem");
@@ -32,7 +33,7 @@ fn answer(target: &Target, token: &str) -> PeerMessage {
 
 /// Same as [`Target::serves_at_once`], with a token.
 fn serves_at_once(target: &Target) {
-    at_once(|| {
+    assert_some_within(AT_ONCE, || {
         let token = token("rossi", 0);
         let start = Instant::now();
         assert_eq!(answer(target, &token), PeerMessage::State(state::CREATE_STREAMS));

@@ -3,13 +3,16 @@
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::Target;
 use super::support::pairing::LIMIT;
 use super::support::process::eventually;
 use super::support::{Process, Program};
 use super::wire::{
     self, Client, Control, Holdings, PeerMessage, REPLY_TIMEOUT, TCP, UDP, connection, framed, state, with,
 };
+use super::{PROMPT, Target};
+
+/// Silence that costs a client its slot when another one needs it.
+const MAX_SILENCE: Duration = Duration::from_secs(1);
 
 /// Connected client, and its expected end.
 struct Held {
@@ -18,19 +21,29 @@ struct Held {
     /// Bytes that are sent one at a time.
     drip: Vec<u8>,
     end: PeerMessage,
-    /// Expected seconds after the start.
+    /// Before its connection.
+    since: Instant,
+    /// Expected end in seconds after that: a time limit of the server, or later on a busy host, and before the next one.
     due: std::ops::Range<u64>,
     _rest: Option<Client>,
 }
 
 impl Held {
-    fn new(what: impl Into<String>, control: Control, end: PeerMessage, due: std::ops::Range<u64>) -> Self {
-        Self { what: what.into(), control, drip: Vec::new(), end, due, _rest: None }
+    fn new(
+        what: impl Into<String>,
+        connect: impl FnOnce() -> Control,
+        end: PeerMessage,
+        due: std::ops::Range<u64>,
+    ) -> Self {
+        let since = Instant::now();
+        Self { what: what.into(), control: connect(), drip: Vec::new(), end, since, due, _rest: None }
     }
 
-    fn client(what: &str, client: Client, end: PeerMessage, due: std::ops::Range<u64>) -> Self {
-        let control = Control(client.control.0.try_clone().expect("a descriptor"));
-        Self { _rest: Some(client), ..Self::new(what, control, end, due) }
+    fn client(what: &str, reach: impl FnOnce() -> Client, end: PeerMessage, due: std::ops::Range<u64>) -> Self {
+        let mut client = None;
+        let connect = || Control(client.insert(reach()).control.0.try_clone().expect("a descriptor"));
+        let held = Self::new(what, connect, end, due);
+        Self { _rest: client, ..held }
     }
 
     fn dripping(self, bytes: impl Into<Vec<u8>>) -> Self {
@@ -40,15 +53,19 @@ impl Held {
 
 /// Clients that stop in the middle, or send a byte per second.
 fn stalling_clients(port: u16) -> Vec<Held> {
+    const NO_STREAMS: PeerMessage = PeerMessage::Error(204);
     let mut held: Vec<Held> = (0..wire::COOKIE)
         .map(|length| {
-            let mut control = Control(connection(port));
-            control.send(&wire::cookie()[..length]);
-            Held::new(format!("{length} bytes of a cookie"), control, PeerMessage::Closed, 9..14)
+            let connect = || {
+                let mut control = Control(connection(port));
+                control.send(&wire::cookie()[..length]);
+                control
+            };
+            Held::new(format!("{length} bytes of a cookie"), connect, PeerMessage::Closed, 10..15)
         })
         .collect();
     held.push(
-        Held::new("a cookie a byte a second", Control(connection(port)), PeerMessage::Closed, 9..14)
+        Held::new("a cookie a byte a second", || Control(connection(port)), PeerMessage::Closed, 10..15)
             .dripping([b'a'; 37]),
     );
     for (what, piece) in [
@@ -57,22 +74,26 @@ fn stalling_clients(port: u16) -> Vec<Held> {
         ("a length", &[0, 0, 0, 100]),
         ("half of the parameters", &framed(TCP)[..60]),
     ] {
-        let mut client = Client::admitted(port);
-        client.control.send(piece);
-        held.push(Held::client(what, client, PeerMessage::Error(114), 4..8));
+        let reach = || {
+            let mut client = Client::admitted(port);
+            client.control.send(piece);
+            client
+        };
+        held.push(Held::client(what, reach, PeerMessage::Error(114), 5..10));
     }
-    let dripping = Client::admitted(port);
+    let dripping = || Client::admitted(port);
     held.push(
-        Held::client("parameters a byte a second", dripping, PeerMessage::Error(114), 14..18).dripping(framed(TCP)),
+        Held::client("parameters a byte a second", dripping, PeerMessage::Error(114), 15..30).dripping(framed(TCP)),
     );
-    let (two, one) = (with(TCP, "parallel", "2"), Client::accepted(port, TCP));
-    held.push(Held::client("no stream", one, PeerMessage::Error(204), 29..34));
-    let mut half = Client::accepted(port, &two);
-    half.open_stream();
-    held.push(Held::client("one stream of two", half, PeerMessage::Error(204), 29..34));
-    held.push(Held::client("no UDP stream", Client::accepted(port, UDP), PeerMessage::Error(204), 29..34));
-    let ended = Client::ended(port, TCP);
-    held.push(Held::client("no results", ended, PeerMessage::Error(117), 4..8));
+    let half = || {
+        let mut client = Client::accepted(port, &with(TCP, "parallel", "2"));
+        client.open_stream();
+        client
+    };
+    held.push(Held::client("no stream", || Client::accepted(port, TCP), NO_STREAMS, 30..60));
+    held.push(Held::client("one stream of two", half, NO_STREAMS, 30..60));
+    held.push(Held::client("no UDP stream", || Client::accepted(port, UDP), NO_STREAMS, 30..60));
+    held.push(Held::client("no results", || Client::ended(port, TCP), PeerMessage::Error(117), 5..10));
     held
 }
 
@@ -85,10 +106,10 @@ fn a_stalled_client_is_ended_in_time_and_delays_no_other() {
     let (ticks, from) = (wire::processor_ticks(target.id()), Instant::now());
     let mut watched = false;
     let mut dripped = 0;
-    while !held.is_empty() && start.elapsed() < Duration::from_secs(40) {
+    while !held.is_empty() && start.elapsed() < Duration::from_secs(90) {
         if !watched && from.elapsed() > Duration::from_secs(1) {
-            let used = wire::processor_ticks(target.id()) - ticks;
-            assert!(used < 30, "waiting for silent clients took {used} ticks of processor time in a second");
+            let used = Duration::from_millis(10 * (wire::processor_ticks(target.id()) - ticks));
+            assert!(used < from.elapsed() * 3 / 10, "waiting for silent clients took {used:?} of processor time");
             watched = true;
         }
         let seconds = usize::try_from(start.elapsed().as_secs()).expect("few");
@@ -101,7 +122,12 @@ fn a_stalled_client_is_ended_in_time_and_delays_no_other() {
                 return true;
             }
             assert_eq!(said, held.end, "{}", held.what);
-            assert!(held.due.contains(&start.elapsed().as_secs()), "{}: after {:?}", held.what, start.elapsed());
+            assert!(
+                held.due.contains(&held.since.elapsed().as_secs()),
+                "{}: after {:?}",
+                held.what,
+                held.since.elapsed()
+            );
             false
         });
         if seconds > dripped && seconds % 7 == 0 {
@@ -200,7 +226,7 @@ fn the_end_of_a_connection_at_every_state() {
                 _ => drop(client),
             }
             let waited = target.time_to_serve();
-            assert!(waited < REPLY_TIMEOUT, "{how} instead of {awaited}: {waited:?}");
+            assert!(waited < PROMPT, "{how} instead of {awaited}: {waited:?}");
         }
         target.serves_at_once();
     }
@@ -269,8 +295,17 @@ fn an_invalid_probe_session() {
 #[test]
 fn a_silent_client_does_not_hold_a_slot() {
     let target = Target::start(&["--max-sessions", "1"]);
-    let mut silent = Client::admitted(target.port);
-    Client::connect(target.port).expect(state::ACCESS_DENIED);
+    let mut silent = None;
+    let refused = eventually(REPLY_TIMEOUT, || {
+        let since = Instant::now();
+        silent = Some(Client::admitted(target.port));
+        let answer = Client::connect(target.port).control.next_message();
+        // On a busy host, the second client may be too late.
+        assert!(answer == PeerMessage::State(state::ACCESS_DENIED) || since.elapsed() >= MAX_SILENCE, "{answer:?}");
+        answer == PeerMessage::State(state::ACCESS_DENIED)
+    });
+    assert!(refused, "each client had the slot");
+    let mut silent = silent.expect("at least one attempt");
     let admitted = || Client::connect(target.port).control.next_message() == PeerMessage::State(state::PARAM_EXCHANGE);
     assert!(eventually(REPLY_TIMEOUT, admitted), "silent for longer than any round trip");
     assert_eq!(silent.control.next_message(), PeerMessage::Error(121));
@@ -322,10 +357,7 @@ fn a_server_without_descriptors_waits_without_work_and_serves_again() {
     assert!(eventually(REPLY_TIMEOUT, reported), "{}", target.server.process.stderr());
     limit_descriptors(target.id(), "20000:20000");
     for client in &mut waiting {
-        assert_eq!(
-            client.control.next_message_within(Duration::from_secs(20)),
-            PeerMessage::State(state::PARAM_EXCHANGE)
-        );
+        assert_eq!(client.control.next_message(), PeerMessage::State(state::PARAM_EXCHANGE));
     }
     drop(waiting);
     assert!(target.is_idle());

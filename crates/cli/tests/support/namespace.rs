@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::process::Process;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Options of `unshare` for these namespaces.
 #[track_caller]

@@ -12,7 +12,7 @@ use super::Program;
 use super::process::{FinishedChild, Process, eventually};
 
 /// Longest time until a server listens, on a busy host.
-const START: Duration = Duration::from_secs(10);
+const START: Duration = Duration::from_secs(60);
 
 /// Ports below the kernel's range of ephemeral ports.
 const PORTS: std::ops::Range<u32> = 10_000..32_000;

@@ -31,8 +31,8 @@ pub mod state {
 /// Length of a cookie in bytes.
 pub const COOKIE: usize = 37;
 
-/// Time limit of an immediate reply, on a host that is busy with other tests.
-pub const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
+/// Longest wait for an expected event. It only ends a hang: a busy host can delay each event by seconds.
+pub const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Parameters of an ordinary test, without an end condition.
 pub const TCP: &str = r#"{"tcp":true,"omit":0,"time":0,"num":0,"blockcount":0,"parallel":1,"len":131072,"pacing_timer":1000,"client_version":"3.21"}"#;
@@ -449,10 +449,7 @@ impl Served {
                 }
                 Step::Running => self.control.send([state::TEST_START, state::TEST_RUNNING]),
                 Step::Ended => {
-                    assert_eq!(
-                        self.control.next_message_within(Duration::from_secs(20)),
-                        PeerMessage::State(state::TEST_END)
-                    );
+                    assert_eq!(self.control.next_message(), PeerMessage::State(state::TEST_END));
                 }
                 Step::Results => {
                     self.control.send([state::EXCHANGE_RESULTS]);
@@ -465,7 +462,7 @@ impl Served {
 
     /// Behaves correctly from `Step::Running` to the end.
     pub fn conclude(&mut self, results: &str) {
-        assert_eq!(self.control.next_message_within(Duration::from_secs(20)), PeerMessage::State(state::TEST_END));
+        assert_eq!(self.control.next_message(), PeerMessage::State(state::TEST_END));
         self.control.send([state::EXCHANGE_RESULTS]);
         self.control.document();
         self.control.send_document(results);

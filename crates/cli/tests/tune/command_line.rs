@@ -10,7 +10,7 @@ use crate::support::document::{array, text};
 use crate::support::process::{FinishedChild, run};
 use crate::support::{Scratch, linerate};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 
 fn tune(arguments: &[&str]) -> FinishedChild {
     let scratch = Scratch::new();
