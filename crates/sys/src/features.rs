@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use linerate_units::BitRate;
+use linerate_units::{BitRate, CompactCollect};
 
 use crate::error::{Error, Result, check};
 use crate::namespace::device_name;
@@ -54,7 +54,7 @@ pub fn features(device: &str) -> Result<BTreeMap<String, bool>> {
     let names = asker.names().map_err(failed)?;
     let state = asker.state(names.len()).map_err(failed)?;
     let is_on = |index: usize| state.get(index / 32).is_some_and(|block| block.active >> (index % 32) & 1 == 1);
-    Ok(names.into_iter().enumerate().map(|(index, name)| (name, is_on(index))).collect())
+    Ok(names.into_iter().enumerate().map(|(index, name)| (name, is_on(index))).collect_compactly())
 }
 
 /// The name of a device's driver. The loopback device and some virtual ones have none: not supported.

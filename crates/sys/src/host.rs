@@ -1,6 +1,7 @@
 //! Facts about this host.
 
 use core::num::NonZeroUsize;
+use linerate_units::CompactCollect;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 
@@ -60,7 +61,7 @@ pub fn all_processor_ticks() -> BTreeMap<Option<u32>, ProcessorTicks> {
 /// reported.
 #[must_use]
 pub fn ticks_of_each_processor() -> BTreeMap<u32, ProcessorTicks> {
-    all_processor_ticks().into_iter().filter_map(|(number, ticks)| Some((number?, ticks))).collect()
+    all_processor_ticks().into_iter().filter_map(|(number, ticks)| Some((number?, ticks))).collect_compactly()
 }
 
 /// Fills `buffer` with random bytes fit for secrets (`getrandom(2)`).

@@ -1,4 +1,4 @@
-//! Sorting with one copy of the algorithm in the program.
+//! Sorting and collecting with little code for each type.
 
 use core::cmp::Ordering;
 
@@ -23,6 +23,19 @@ impl<T> CompactSort<T> for [T] {
     }
 }
 
+/// Collecting of few items into a map or set, one by one: the standard library sorts them first, with code of its own for
+/// each type.
+pub trait CompactCollect: Iterator + Sized {
+    /// Collects the items.
+    fn collect_compactly<C: Default + Extend<Self::Item>>(self) -> C {
+        let mut collection = C::default();
+        collection.extend(self);
+        collection
+    }
+}
+
+impl<I: Iterator> CompactCollect for I {}
+
 /// Indices of the items in their order.
 fn order(length: usize, compare: &mut dyn FnMut(usize, usize) -> Ordering) -> Vec<usize> {
     let mut order: Vec<usize> = (0..length).collect();
@@ -46,6 +59,8 @@ fn permute(order: &mut [usize], swap: &mut dyn FnMut(usize, usize)) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -61,7 +76,9 @@ mod tests {
             prop_assert_eq!(&items, &expected);
             expected.sort_by(|one, other| other.cmp(one));
             items.sort_compactly_by(|one, other| other.cmp(one));
-            prop_assert_eq!(items, expected);
+            prop_assert_eq!(&items, &expected);
+            let map: BTreeMap<u8, u16> = items.iter().copied().collect_compactly();
+            prop_assert_eq!(map, items.into_iter().collect());
         }
     }
 }

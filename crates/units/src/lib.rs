@@ -28,7 +28,7 @@ pub mod serde;
 mod size;
 mod time;
 
-pub use compact_sort::CompactSort;
+pub use compact_sort::{CompactCollect, CompactSort};
 pub use count::{BlockCount, PacketCount, SegmentCount, StreamCount};
 pub use internet::{Dscp, FlowLabel, Mss, Mtu, Port, TypeOfService};
 pub use rate::BitRate;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use linerate_analysis::capacity::{CapacityEstimate, PacketLayout};
 use linerate_model::direction::Direction;
-use linerate_units::{BitRate, ByteCount, PacketCount};
+use linerate_units::{BitRate, ByteCount, CompactCollect, PacketCount};
 
 use super::linerate::PathKnowledge;
 use super::policer::stream;
@@ -63,7 +63,7 @@ fn send(
 
 /// Packets that never arrived.
 fn lost(sent: PacketCount, packets: &[PacketRecord]) -> PacketCount {
-    let arrived: BTreeSet<u64> = packets.iter().map(|packet| packet.sequence.into()).collect();
+    let arrived: BTreeSet<u64> = packets.iter().map(|packet| u64::from(packet.sequence)).collect_compactly();
     PacketCount::new(sent.get().saturating_sub(arrived.len() as u64))
 }
 

@@ -1,5 +1,6 @@
 //! Interfaces in targets and values: their names may change while a change is in effect.
 
+use linerate_units::CompactCollect;
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
@@ -32,10 +33,10 @@ impl ChangeTarget {
     /// Names of the interfaces that the target, or the values of a route, belong to.
     pub fn interfaces<'a>(&self, values: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
         match self {
-            Self::Setting { key } => setting_parts(key).1.into_iter().collect(),
-            Self::File { path } => file_interface(path).map(str::to_owned).into_iter().collect(),
-            Self::Route { .. } => values.into_iter().flat_map(route_devices).map(str::to_owned).collect(),
-            _ => self.interface().map(str::to_owned).into_iter().collect(),
+            Self::Setting { key } => setting_parts(key).1.into_iter().collect_compactly(),
+            Self::File { path } => file_interface(path).map(str::to_owned).into_iter().collect_compactly(),
+            Self::Route { .. } => values.into_iter().flat_map(route_devices).map(str::to_owned).collect_compactly(),
+            _ => self.interface().map(str::to_owned).into_iter().collect_compactly(),
         }
     }
 

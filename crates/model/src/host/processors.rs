@@ -3,7 +3,7 @@
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_units::Ratio;
+use linerate_units::{CompactCollect, Ratio};
 
 use crate::fact::Fact;
 
@@ -136,7 +136,7 @@ impl ProcessorTicks {
             let number = if name.is_empty() { None } else { Some(name.parse().ok()?) };
             Some((number, Self::parse(numbers)?))
         };
-        text.lines().filter_map(read).collect()
+        text.lines().filter_map(read).collect_compactly()
     }
 
     /// Difference from an earlier sample. The kernel's idle time may run backwards a little; that counts as zero.

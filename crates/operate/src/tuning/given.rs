@@ -11,7 +11,7 @@ use linerate_rules::tuning::{TuningGoal, TuningHost, TuningInputs, TuningProposa
 use linerate_sys::facts;
 use linerate_sys::host_access::RealHost;
 use linerate_sys::process::own_program;
-use linerate_units::{BitRate, Port, StreamCount};
+use linerate_units::{BitRate, CompactCollect, Port, StreamCount};
 
 use super::near::NearHost;
 use super::party::{TunedHost, TunedHostError};
@@ -102,7 +102,7 @@ pub fn apply(
     for text in &left {
         guide.note(text);
     }
-    let groups: BTreeSet<ChangeGroup> = plan.changes.iter().map(|change| change.group).collect();
+    let groups: BTreeSet<ChangeGroup> = plan.changes.iter().map(|change| change.group).collect_compactly();
     for group in groups {
         near.apply(group)?;
     }

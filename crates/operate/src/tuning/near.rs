@@ -1,6 +1,7 @@
 //! The near host, changed by this process.
 
 use core::time::Duration;
+use linerate_units::CompactCollect;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::IpAddr;
@@ -39,7 +40,7 @@ impl<'a> NearHost<'a> {
 
     /// Records a group's latest plan, which replaces earlier ones.
     fn record_plan(&mut self, plan: &ChangePlan) {
-        let groups: BTreeSet<ChangeGroup> = plan.changes.iter().map(|change| change.group).collect();
+        let groups: BTreeSet<ChangeGroup> = plan.changes.iter().map(|change| change.group).collect_compactly();
         for group in groups {
             let targets = plan.changes.iter().filter(|change| change.group == group);
             self.planned.insert(group, targets.map(|change| change.target.clone()).collect());

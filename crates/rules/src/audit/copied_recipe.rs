@@ -1,5 +1,6 @@
 //! Blocks of settings that are copied from guide to guide.
 
+use linerate_units::CompactCollect;
 use std::collections::BTreeSet;
 
 use linerate_model::finding::{AuditFinding, FindingSeverity};
@@ -129,8 +130,11 @@ fn recipe_findings(host: &HostFacts, lines: &[SettingSource], recipe: &KnownReci
     if written.len().max(running.len()) < recipe.enough {
         return Vec::new();
     }
-    let keys: BTreeSet<&str> =
-        written.iter().map(|line| line.assignment.key.as_str()).chain(running.iter().map(|line| line.key)).collect();
+    let keys: BTreeSet<&str> = written
+        .iter()
+        .map(|line| line.assignment.key.as_str())
+        .chain(running.iter().map(|line| line.key))
+        .collect_compactly();
     keys.into_iter().filter_map(|key| key_finding(host, &written, key, recipe)).collect()
 }
 

@@ -1,5 +1,6 @@
 //! Settings files with different results at boot and for `sysctl --system`.
 
+use linerate_units::CompactCollect;
 use std::collections::BTreeSet;
 
 use linerate_model::finding::{AuditFinding, FindingSeverity};
@@ -53,7 +54,7 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
         .filter(|line| line.file.as_deref() == Some(SYSCTL_CONF) && !line.assignment.is_pattern())
         .map(|line| line.assignment.key)
         .filter(|key| key.starts_with("net."))
-        .collect();
+        .collect_compactly();
     keys.iter().filter_map(|key| key_finding(host, key)).collect()
 }
 

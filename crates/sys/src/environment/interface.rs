@@ -1,6 +1,7 @@
 //! The interface on the route to the other end.
 
 use core::time::Duration;
+use linerate_units::CompactCollect;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -95,7 +96,7 @@ fn parse_settings(json: &[u8], kind: &str) -> Option<BTreeMap<String, String>> {
         disciplines.as_array()?.iter().find(|discipline| discipline["root"] == true && discipline["kind"] == kind)?;
     let options = root.get("options")?.as_object()?;
     let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    Some(options.iter().map(|(name, value)| (name.clone(), text(value))).collect())
+    Some(options.iter().map(|(name, value)| (name.clone(), text(value))).collect_compactly())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Kernel settings that affect a measurement.
 
+use linerate_units::CompactCollect;
 use std::collections::BTreeMap;
 
 use super::UnreadableNotes;
@@ -63,7 +64,7 @@ const NAMES: &[&str] = &[
 
 pub(super) fn read(notes: &mut UnreadableNotes) -> BTreeMap<String, String> {
     let value = |name: &&str| Some(((*name).to_owned(), notes.file(name, &path(name))?));
-    NAMES.iter().filter_map(value).collect()
+    NAMES.iter().filter_map(value).collect_compactly()
 }
 
 fn path(name: &str) -> String {

@@ -8,7 +8,7 @@ use linerate_model::host::link::{
     DescriptorRings, DeviceChannels, DuplexMode, InterruptCoalescing, NetworkLink, OffloadState, PauseSettings,
     RingSizes,
 };
-use linerate_units::BitRate;
+use linerate_units::{BitRate, CompactCollect};
 
 use super::reading::fact;
 use crate::error::{Error, Result};
@@ -98,7 +98,7 @@ impl EthtoolDevice<'_> {
             })
         };
         let features = names.into_iter().enumerate().filter(|(_, name)| !name.is_empty());
-        Ok(features.filter_map(|(index, name)| Some((name, offload(index)?))).collect())
+        Ok(features.filter_map(|(index, name)| Some((name, offload(index)?))).collect_compactly())
     }
 
     fn rings(&self) -> Result<DescriptorRings> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::fact::Fact;
 use linerate_model::host::link::{BondSettings, LinkCounters, LinkMembership, LinkState, NetworkLink, ReceiveErrors};
-use linerate_units::{ByteCount, Mtu, PacketCount};
+use linerate_units::{ByteCount, CompactCollect, Mtu, PacketCount};
 
 use super::reading::{file, names};
 use super::{ethtool, placement, queueing};
@@ -66,7 +66,8 @@ pub(super) fn all_counters() -> Result<BTreeMap<String, LinkCounters>> {
 fn list() -> Result<Vec<NetworkLink>> {
     let mut found: Vec<(NetworkLink, LinkRelations)> = Vec::new();
     dump(|body| found.extend(parse(body)))?;
-    let names: BTreeMap<u32, String> = found.iter().map(|(link, _)| (link.index, link.name.clone())).collect();
+    let names: BTreeMap<u32, String> =
+        found.iter().map(|(link, _)| (link.index, link.name.clone())).collect_compactly();
     let resolve = |(mut link, relations): (NetworkLink, LinkRelations)| {
         link.membership.master = relations.master.and_then(|index| names.get(&index).cloned());
         let lower = relations.lower.filter(|index| *index != link.index && !relations.lower_is_elsewhere);
@@ -188,8 +189,8 @@ fn files_are_of_this_namespace(links: &[NetworkLink]) -> Fact<()> {
     };
     let index = |name: &String| file(format!("/sys/class/net/{name}/ifindex")).known()?.parse::<u32>().ok();
     let there: BTreeMap<String, u32> =
-        there.into_iter().filter_map(|name| index(&name).map(|index| (name, index))).collect();
-    let here: BTreeMap<String, u32> = links.iter().map(|link| (link.name.clone(), link.index)).collect();
+        there.into_iter().filter_map(|name| index(&name).map(|index| (name, index))).collect_compactly();
+    let here: BTreeMap<String, u32> = links.iter().map(|link| (link.name.clone(), link.index)).collect_compactly();
     if there == here {
         return Fact::Known(());
     }

@@ -1,5 +1,6 @@
 //! Programs that manage this host's settings.
 
+use linerate_units::CompactCollect;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -39,7 +40,7 @@ fn interfaces(links: &[NetworkLink]) -> BTreeMap<String, InterfaceOwnership> {
         !link.is_loopback && index.known().and_then(|index| index.parse().ok()) == Some(link.index)
     };
     let owned = |link: &NetworkLink| Some((link.name.clone(), owner(root, link, &ifupdown)?));
-    links.iter().filter(is_host).filter_map(owned).collect()
+    links.iter().filter(is_host).filter_map(owned).collect_compactly()
 }
 
 fn owner(root: &Path, link: &NetworkLink, ifupdown: &BTreeMap<String, String>) -> Option<InterfaceOwnership> {

@@ -1,5 +1,6 @@
 //! The processors of this host: `/sys/devices/system/cpu`, `/proc/stat`, `/proc/pressure`.
 
+use linerate_units::CompactCollect;
 use std::collections::BTreeMap;
 
 use linerate_model::fact::Fact;
@@ -39,7 +40,7 @@ pub(super) fn ticks() -> Fact<BTreeMap<Option<u32>, ProcessorTicks>> {
 
 /// Ticks by processor, without the total.
 pub(super) fn each(ticks: BTreeMap<Option<u32>, ProcessorTicks>) -> BTreeMap<u32, ProcessorTicks> {
-    ticks.into_iter().filter_map(|(number, ticks)| Some((number?, ticks))).collect()
+    ticks.into_iter().filter_map(|(number, ticks)| Some((number?, ticks))).collect_compactly()
 }
 
 /// A setting of the processors that share a clock rate, by its value.
@@ -72,7 +73,7 @@ fn nodes() -> Fact<BTreeMap<u32, ProcessorSet>> {
             let list = file(format!("{NODES}/node{node}/cpulist"));
             list.known().and_then(|list| ProcessorSet::parse_list(list)).map(|processors| (node, processors))
         };
-        entry_numbers(&names, "node").into_iter().filter_map(processors).collect()
+        entry_numbers(&names, "node").into_iter().filter_map(processors).collect_compactly()
     })
 }
 

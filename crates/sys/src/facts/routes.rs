@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use linerate_model::fact::Fact;
 use linerate_model::host::link::NetworkLink;
 use linerate_model::host::routes::RouteEntry;
-use linerate_units::{CompactSort, Mtu};
+use linerate_units::{CompactCollect, CompactSort, Mtu};
 
 use super::reading::fact;
 use crate::error::{Error, Result};
@@ -41,7 +41,7 @@ const MAX_ROUTES: usize = 1000;
 
 /// The routes of the main tables, at most 1000 of each family.
 pub(super) fn read(links: &[NetworkLink]) -> Fact<Vec<RouteEntry>> {
-    let names: BTreeMap<u32, &str> = links.iter().map(|link| (link.index, link.name.as_str())).collect();
+    let names: BTreeMap<u32, &str> = links.iter().map(|link| (link.index, link.name.as_str())).collect_compactly();
     fact(list(&names))
 }
 

@@ -1,5 +1,6 @@
 //! Current kernel settings, and the files that set them.
 
+use linerate_units::CompactCollect;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
@@ -75,7 +76,7 @@ fn assigned_keys(settings: &KernelSettings) -> BTreeSet<String> {
     let assignments = of_files.flat_map(|content| &content.assignments);
     let all = assignments.chain(settings.command_line.known().into_iter().flatten());
     let named = all.filter(|assignment| !assignment.is_pattern() && !assignment.key.split('.').any(|word| word == "/"));
-    named.map(|assignment| assignment.key.clone()).filter(|key| key.starts_with("net.")).collect()
+    named.map(|assignment| assignment.key.clone()).filter(|key| key.starts_with("net.")).collect_compactly()
 }
 
 fn read_directory(root: &Path, directory: &str, settings: &mut KernelSettings) {

@@ -1,5 +1,6 @@
 //! Interfaces by their numbers: names change, and an interface can move to another network namespace.
 
+use linerate_units::CompactCollect;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -55,7 +56,7 @@ fn is_same(wanted: &InterfaceIdentity, found: &InterfaceIdentity) -> bool {
 
 /// Looks at all other namespaces that can be entered.
 fn elsewhere(wanted: &InterfaceIdentity) -> Option<InterfaceLocation> {
-    let mut seen: BTreeSet<u64> = namespace::own_number().into_iter().collect();
+    let mut seen: BTreeSet<u64> = namespace::own_number().into_iter().collect_compactly();
     for (number, file) in identity::namespaces() {
         if seen.insert(number)
             && let Some(name) = name_within(wanted, &file)

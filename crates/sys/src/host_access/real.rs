@@ -1,5 +1,6 @@
 //! This machine.
 
+use linerate_units::CompactCollect;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -102,7 +103,7 @@ impl HostAccess for RealHost {
 
     fn modules(&self) -> BTreeSet<String> {
         let list = fs::read_to_string("/proc/modules").unwrap_or_default();
-        list.lines().filter_map(|line| line.split_ascii_whitespace().next()).map(str::to_owned).collect()
+        list.lines().filter_map(|line| line.split_ascii_whitespace().next()).map(str::to_owned).collect_compactly()
     }
 
     fn locate_interface(&self, interface: &InterfaceIdentity) -> Result<InterfaceLocation> {

@@ -1,6 +1,6 @@
 //! Reading the traffic control of an interface over rtnetlink (rtnetlink(7), `linux/rtnetlink.h`).
 
-use linerate_units::CompactSort;
+use linerate_units::{CompactCollect, CompactSort};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -172,7 +172,7 @@ pub(super) fn dump(interface: &str) -> Result<TrafficControlRecord> {
     let own = find(interface).ok_or_else(gone)?;
     let intermediate = intermediate::find(&mut socket, &devices, interface)?.cloned();
     let by_number: BTreeMap<u32, &str> =
-        devices.iter().map(|device| (device.link.index, device.link.name.as_str())).collect();
+        devices.iter().map(|device| (device.link.index, device.link.name.as_str())).collect_compactly();
     let mut reader = TrafficControlReader { socket, names: by_number, interface };
     let mut objects = Vec::new();
     // The intermediate device first: it has to be ready when packets are sent there.
@@ -322,7 +322,7 @@ fn parents_first(mut left: Vec<TrafficControlObject>) -> Vec<TrafficControlObjec
     let mut ordered = Vec::with_capacity(left.len());
     while !left.is_empty() {
         let waiting: BTreeSet<u32> =
-            left.iter().filter(|object| !object.is_kernels).map(|object| object.handle).collect();
+            left.iter().filter(|object| !object.is_kernels).map(|object| object.handle).collect_compactly();
         let is_ready = |object: &TrafficControlObject| {
             let class_is_there = object.parent == ROOT || !waiting.contains(&object.parent);
             let above = match object.what {

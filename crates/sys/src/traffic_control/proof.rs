@@ -1,6 +1,7 @@
 //! Verification that a record can be restored: it is tried in a network namespace of its own, before anything is
 //! removed.
 
+use linerate_units::CompactCollect;
 use std::collections::BTreeSet;
 
 use super::dump::dump;
@@ -68,7 +69,8 @@ fn try_restore(record: &TrafficControlRecord, queues: Option<(u32, u32)>) -> Res
     let mut maker = RecordReplayer::new()?;
     let own = RecordedLink { queues: queues.unwrap_or((1, 1)), ..stand_in(&record.interface) };
     let others = record.objects.iter().flat_map(|object| &object.towards);
-    let others: BTreeSet<&String> = others.filter(|name| **name != record.interface && *name != "lo").collect();
+    let others: BTreeSet<&String> =
+        others.filter(|name| **name != record.interface && *name != "lo").collect_compactly();
     let intermediate = record.intermediate.as_ref();
     let is_made = |name: &str| intermediate.is_some_and(|link| link.name == name);
     let others = others.into_iter().filter(|name| !is_made(name)).map(|name| stand_in(name));

@@ -1,5 +1,6 @@
 //! Differences between the environments of two runs.
 
+use linerate_units::CompactCollect;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -23,7 +24,7 @@ type FactMap = BTreeMap<String, String>;
 /// Facts that differ, by name. Values that vary from moment to moment, such as the load average, are left out.
 pub(super) fn differences(before: &RunDocument, after: &RunDocument) -> Vec<EnvironmentDifference> {
     let (was, is) = (facts(before), facts(after));
-    let keys: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
+    let keys: BTreeSet<&String> = was.keys().chain(is.keys()).collect_compactly();
     keys.into_iter()
         .filter(|key| was.get(*key) != is.get(*key))
         .map(|key| EnvironmentDifference {
