@@ -156,9 +156,9 @@ fn records_are_sent_no_faster_than_the_rate_of_the_server() {
     session.open_datagrams().expect("nothing is lost on loopback");
     let order = SendOrder {
         stream: session.new_stream(),
-        size: ByteCount::new(60),
-        // Half of the limit: a sender that catches up after a pause stays below it.
-        rate: megabits(1.0),
+        size: SendOrder::MIN_PACKET_SIZE,
+        // A quarter of the limit: a sender that catches up after a pause of a second stays below it.
+        rate: megabits(0.5),
         spacing: PacketSpacing::Periodic,
         limit: SendLimit { count: Some(PacketCount::new(12_000)), duration: None },
         type_of_service: TypeOfService::default(),
