@@ -51,6 +51,17 @@ pub(super) fn add_filters<'r>(
     }
 }
 
+/// Adds filters that lead the datagrams without a rule into a class.
+pub(super) fn add_datagram_filters(builder: &mut DirectionBuilder<'_>, class: QdiscHandle) {
+    for family in FAMILIES {
+        let matched = protocol_match(PortTransport::Udp.number(), family == FilterProtocol::Ipv6);
+        let words = format!("{matched} flowid {class}");
+        let place = (family, preference(family));
+        let reason = "datagrams without a rule of their own";
+        builder.filter(TcParent::At(ROOT), place, ("u32", &words), Some(FilterTarget::Class(class)), reason);
+    }
+}
+
 /// Matches that together select these packets in one family.
 fn matches(selector: &PacketSelector, family: FilterProtocol, direction: Direction) -> Vec<String> {
     let ipv6 = family == FilterProtocol::Ipv6;

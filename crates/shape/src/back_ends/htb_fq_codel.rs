@@ -13,11 +13,11 @@ use crate::plan::ShaperPlan;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
     id: BackEndId::HtbFqCodel,
-    title: "HTB with four classes, each with short per-flow queues",
-    explanation: "HTB shapes to the rate and lets interactive traffic pass at once, up to a third of it. In each class \
-                  fq_codel keeps a queue for each flow, prioritises sparse flows, and drops or marks early in those \
-                  that fill the link. It needs less processor time than CAKE, and delays interactive packets less on \
-                  slow links.",
+    title: "HTB with five classes, each with short per-flow queues",
+    explanation: "HTB shapes to the rate and lets interactive traffic pass at once, up to a third of it, and other \
+                  datagrams up to a quarter; beyond that TCP and UDP take turns. In each class fq_codel keeps a queue \
+                  for each flow, prioritises sparse flows, and drops or marks early in those that fill the link. It \
+                  needs less processor time than CAKE, and delays interactive packets less on slow links.",
     citation: "RFC 8290 (fq_codel); sqm-scripts, simple.qos; man tc-htb, tc-fq_codel",
     needs: &[KernelFeature::Discipline("htb"), KernelFeature::Discipline("fq_codel")],
     unsuitable: |_| None,

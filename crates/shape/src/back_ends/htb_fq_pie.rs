@@ -13,7 +13,7 @@ use crate::plan::ShaperPlan;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
     id: BackEndId::HtbFqPie,
-    title: "HTB with four classes, each with per-flow queues kept short by PIE",
+    title: "HTB with five classes, each with per-flow queues kept short by PIE",
     explanation: "As htb+fq_codel, with PIE instead of CoDel in each flow's queue. PIE's target is 15 ms instead of 5, \
                   and it reacts more slowly; chosen where fq_codel is missing. Linux has it since 5.6.",
     citation: "RFC 8033 (PIE); man tc-fq_pie",

@@ -13,7 +13,7 @@ use crate::plan::ShaperPlan;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
     id: BackEndId::HtbSfq,
-    title: "HTB with four classes and SFQ leaves: the LARTC conditioner, corrected",
+    title: "HTB with five classes and SFQ leaves: the LARTC conditioner, corrected",
     explanation: "LARTC's tree without its flaws: IPv6 like IPv4; acknowledgements detected by their empty payload \
                   instead of a length below 64; codepoints compared without the ECN bits; guarantees that add up to \
                   the link's rate instead of a ladder that wastes a tenth; buckets of one packet instead of 6 kB, \
