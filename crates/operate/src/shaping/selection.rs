@@ -21,7 +21,7 @@ impl fmt::Display for TrafficSelection {
 }
 
 const SELECTOR_FORMS: &str =
-    "tcp/PORT, udp/PORT, dscp/0 to 63 or a name (ef), host/ADDRESS[/LENGTH], protocol/0 to 255, icmp or ack";
+    "tcp/PORT, udp/PORT, dscp/0 to 63 or a name (ef), host/ADDRESS[/LENGTH], protocol/0 to 255, icmp, ack or syn";
 
 impl FromStr for TrafficSelection {
     type Err = String;
@@ -38,6 +38,7 @@ impl FromStr for TrafficSelection {
             "protocol" => value.parse().ok().map(|number| PacketSelector::Protocol(IpProtocol::new(number))),
             "icmp" if value.is_empty() => Some(PacketSelector::Icmp),
             "ack" if value.is_empty() => Some(PacketSelector::PureAcknowledgement),
+            "syn" if value.is_empty() => Some(PacketSelector::ConnectionRequest),
             "host" => match value.parse() {
                 Ok(prefix) => Some(PacketSelector::Host(prefix)),
                 Err(error) => return Err(format!("{error}")),
@@ -65,6 +66,7 @@ mod tests {
             "protocol/47",
             "icmp",
             "ack",
+            "syn",
         ] {
             assert_eq!(text.parse::<TrafficSelection>().map(|one| one.to_string()), Ok(text.to_owned()));
         }

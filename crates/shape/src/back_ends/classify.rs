@@ -78,6 +78,7 @@ fn matches(selector: &PacketSelector, family: FilterProtocol, direction: Directi
         PacketSelector::Protocol(number) => vec![protocol_match(*number, ipv6)],
         PacketSelector::Icmp => vec![protocol_match(IpProtocol::new(if ipv6 { 58 } else { 1 }), ipv6)],
         PacketSelector::PureAcknowledgement => pure_acknowledgements(ipv6),
+        PacketSelector::ConnectionRequest => vec![connection_requests(ipv6)],
     }
 }
 
@@ -119,6 +120,13 @@ fn pure_acknowledgements(ipv6: bool) -> Vec<String> {
         }
     };
     (5..=15).map(one).collect()
+}
+
+/// Match of segments with SYN and without ACK.
+fn connection_requests(ipv6: bool) -> String {
+    let tcp = protocol_match(IpProtocol::new(6), ipv6);
+    let (plain, at) = if ipv6 { (String::new(), 53) } else { (format!("{PLAIN_IPV4} "), 33) };
+    format!("{plain}{tcp} match u8 0x02 0x12 at {at}")
 }
 
 /// Evaluates `u32` matches on a packet in tests: keys are value, mask and offset of 1, 2 or 4 bytes.
@@ -195,6 +203,14 @@ mod tests {
             let selector = PacketSelector::PureAcknowledgement;
             prop_assert_eq!(fits(&selector, FilterProtocol::Ipv4, &tcp_ipv4(header, payload, flags, class)), pure);
             prop_assert_eq!(fits(&selector, FilterProtocol::Ipv6, &tcp_ipv6(header, payload, flags, class)), pure);
+        }
+
+        #[test]
+        fn connection_requests_are_those_with_syn_alone(header in 5_u8..=15, payload in 0..1400_u16, flags: u8, class: u8) {
+            let opens = flags & 0x12 == 0x02;
+            let selector = PacketSelector::ConnectionRequest;
+            prop_assert_eq!(fits(&selector, FilterProtocol::Ipv4, &tcp_ipv4(header, payload, flags, class)), opens);
+            prop_assert_eq!(fits(&selector, FilterProtocol::Ipv6, &tcp_ipv6(header, payload, flags, class)), opens);
         }
 
         #[test]

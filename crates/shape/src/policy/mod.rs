@@ -102,6 +102,8 @@ pub enum PacketSelector {
     /// TCP segments with the ACK flag and without payload: header lengths add up to the packet length. Includes
     /// segments with timestamps and selective acknowledgements, which a bound on the length misses.
     PureAcknowledgement,
+    /// TCP segments with the SYN flag and without the ACK flag, which open a connection.
+    ConnectionRequest,
     /// ICMP and `ICMPv6`.
     Icmp,
 }
@@ -148,14 +150,19 @@ pub struct TrafficPolicy {
 }
 
 impl Default for TrafficPolicy {
-    /// LARTC's priorities in a current form: key strokes, acknowledgements and ICMP first, in both families, limited to
-    /// their share; marked bulk last.
+    /// LARTC's priorities in a current form: key strokes, acknowledgements, new connections and ICMP first, in both
+    /// families, limited to their share; marked bulk last.
     fn default() -> Self {
         let mut rules = vec![
             TrafficRule::new(
                 PacketSelector::PureAcknowledgement,
                 TrafficImportance::Interactive,
                 "acknowledgements that wait behind an upload slow the download that they acknowledge",
+            ),
+            TrafficRule::new(
+                PacketSelector::ConnectionRequest,
+                TrafficImportance::Interactive,
+                "requests of new connections, for which each page waits",
             ),
             TrafficRule::new(
                 PacketSelector::Icmp,
@@ -219,7 +226,7 @@ mod tests {
     #[test]
     fn the_default_policy_is_complete() {
         let policy = TrafficPolicy::default();
-        assert_eq!(policy.rules.len(), 2 + MARKS.len() + PORTS.len(), "each constant is a valid codepoint or port");
+        assert_eq!(policy.rules.len(), 3 + MARKS.len() + PORTS.len(), "each constant is a valid codepoint or port");
         assert!(!policy.has_own_rules());
         assert!(policy.rules.iter().all(|rule| !rule.reason.is_empty() && !rule.reason.ends_with('.')));
         for importance in TrafficImportance::ALL {
