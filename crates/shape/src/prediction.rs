@@ -132,6 +132,13 @@ impl ClassBehaviour {
         }
     }
 
+    /// Delay of a flow that fills this direction, in its own queue, which drains slower by the acknowledgements between its
+    /// packets.
+    fn own_queue_among_acknowledgements(&self) -> Duration {
+        let share = self.acknowledgements.as_secs_f64() / self.packet.as_secs_f64().max(1e-9);
+        self.own_queue.mul_f64(1.0 + share)
+    }
+
     /// Delay of a flow that fills this direction: in its own queue, and received packets among the bursts before it.
     fn filling(&self, line: &AccessLink, bursts: (f64, bool)) -> Duration {
         let ahead = if line.limits_faster_link { 0.0 } else { self.packets_ahead(line.flows, bursts) };
@@ -143,11 +150,12 @@ impl ClassBehaviour {
 impl ShaperTurn {
     /// Mean share of a burst that is ahead of an answer: half of it at random. A request that leaves in turn follows the
     /// acknowledgements that cause the burst, so that its answer meets all of it, and with a queue for all kinds of packets
-    /// often.
+    /// often. One that leaves at once is ahead of them, and its answer meets the end of the burst before.
     const fn share_of_burst(self, is_both: bool) -> f64 {
         match self {
             Self::NextAfterAcknowledgement if is_both => 1.0,
             Self::Next if is_both => 0.75,
+            Self::AtOnce if is_both => 1.0 / 3.0,
             _ => 0.5,
         }
     }
@@ -216,8 +224,10 @@ impl ClassPrediction {
         let idle = line.idle.unwrap_or_default();
         let (mean, max) = (sum(idle, |wait| wait.0), sum(idle, |wait| wait.1));
         let own_queue = match (up.zip(received), down.zip(sent)) {
-            // Acknowledgements of either direction wait in the other one.
-            (Some((up, received)), Some((down, sent))) => (up.own_queue + received.0 + filling(down) + sent.0) / 2,
+            // Acknowledgements of either direction wait in the other one, and take their share of a slow uplink.
+            (Some((up, received)), Some((down, sent))) => {
+                (up.own_queue_among_acknowledgements() + received.0 + filling(down) + sent.0) / 2
+            }
             _ => up.map(|up| up.own_queue).or(down.map(filling)).unwrap_or_default(),
         };
         let behaviours = || [up, down].into_iter().flatten();
@@ -287,8 +297,9 @@ mod tests {
         assert_eq!(milliseconds(&line, ShaperTurn::AtOnce, PhaseKind::Up), (25, 51, 150));
         assert_eq!(milliseconds(&line, ShaperTurn::AtOnce, PhaseKind::Down), (20, 50, 50));
         assert_eq!(milliseconds(&line, ShaperTurn::Next, PhaseKind::Down), (25, 60, 50));
-        // Five packets down during one up, and three other flows: √(25 + 3 × 4) packets of 10 ms.
-        assert_eq!(milliseconds(&line, ShaperTurn::AtOnce, PhaseKind::Both), (55, 121, (150 + 30 + 30 + 30 + 25) / 2));
+        // Five packets down during one up, and three other flows: √(25 + 3 × 4) packets of 10 ms, a third of them ahead; a
+        // fifth of the uplink is acknowledgements.
+        assert_eq!(milliseconds(&line, ShaperTurn::AtOnce, PhaseKind::Both), (45, 121, (180 + 20 + 30 + 30 + 25) / 2));
         // 25 for the current packet, 10 for acknowledgements, 61 for the burst that they cause, 5 in the shaper.
         assert_eq!(milliseconds(&line, ShaperTurn::NextAfterAcknowledgement, PhaseKind::Both).0, 100);
         line.limits_faster_link = true;

@@ -112,8 +112,8 @@ pub(super) fn police(inputs: &PlanInputs<'_>, plan: &mut ShaperPlan, rate: BitRa
     );
     let queue = builder.packet_time();
     for importance in [TrafficImportance::Interactive, TrafficImportance::Default] {
-        // What the bucket passes at once waits in the queue at the link's far end.
-        builder.predict(importance, (ShaperTurn::AtOnce, queue), queue.saturating_mul(OWN_PACKETS));
+        // There is no queue but that at the link's far end, for what the bucket passes at once.
+        builder.predict(importance, (ShaperTurn::AtOnce, queue), queue * 2);
     }
     builder.finish(plan);
     plan.receiving = IngressControl::Policed;
