@@ -313,26 +313,47 @@ fn a_rate_above_the_links_is_noted() {
     assert!(noted("90G") && !noted("9G"));
 }
 
-/// CAKE distinguishes the hosts behind this one.
+/// Chosen by itself, and reported: CAKE distinguishes the hosts behind this one, HTB cannot.
 #[test]
 fn a_host_that_masquerades_is_recognised() {
     let host = Host::new();
-    let arguments = |options: &[&str]| {
-        let document = host.shape(&[&["line0", "--up", "20M", "--dry-run", "--json"][..], options].concat());
-        array(&document.expect_code(0).json(), "/arguments")
-            .iter()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
+    let plan = |options: &[&str]| {
+        let line = ["line0", "--up", "20M", "--dry-run", "--json"];
+        host.shape(&[&line[..], options].concat()).expect_code(0).json()
     };
-    let has = |options: &[&str], wanted: &str| arguments(options).iter().any(|argument| argument == wanted);
-    assert!(!has(&[], "--nat"));
+    let has = |plan: &Value, wanted: &str| array(plan, "/arguments").iter().any(|argument| argument == wanted);
+    assert!(!has(&plan(&[]), "--nat"));
     host.program("nft", "add table ip out");
     host.program("nft", "add chain ip out post { type nat hook postrouting priority 100 ; }");
     host.program("nft", "add rule ip out post oifname line1 masquerade");
-    assert!(!has(&[], "--nat"), "another interface's");
+    assert!(!has(&plan(&[]), "--nat"), "another interface's");
     host.program("nft", "add rule ip out post oifname line0 masquerade");
-    assert!(has(&[], "--nat") && has(&["--no-nat"], "--no-nat") && !has(&["--per-flow"], "--nat"));
+    let found = plan(&[]);
+    let note = match text(&found, "/back_end") {
+        "cake" => "hosts behind it are distinguished",
+        _ => "not hosts, also behind this host's NAT",
+    };
+    let is_noted = array(&found, "/notes").iter().filter_map(Value::as_str).any(|one| one.contains(note));
+    assert!(has(&found, "--nat") && is_noted, "{found:#}");
+    assert!(has(&plan(&["--no-nat"]), "--no-nat") && !has(&plan(&["--per-flow"]), "--nat"));
+    let shown = host.shape(&["line0", "--up", "20M"]).expect_code(0).stdout;
+    assert!(shown.contains("NAT"), "{shown}");
+    host.shape(&["line0", "off", "--quiet"]).expect_code(0);
+}
+
+/// Rules of iptables' own tables, which nft does not list.
+#[test]
+fn a_host_that_masquerades_by_iptables_is_recognised() {
+    let host = Host::new();
+    let has_option = |rule: &str| {
+        host.state.script("iptables-save", format!("#!/bin/sh\necho '{rule}'\n"));
+        let mut command = host.command(&["line0", "--up", "20M", "--dry-run", "--json"]);
+        let others = std::env::var("PATH").expect("set");
+        command.env("PATH", format!("{}:{others}:/usr/sbin:/sbin", host.state.path("")));
+        array(&run(command, LIMIT).expect_code(0).json(), "/arguments").iter().any(|argument| argument == "--nat")
+    };
+    assert!(has_option("-A POSTROUTING -s 10.0.0.0/8 -o line0 -j MASQUERADE"));
+    assert!(!has_option("-A POSTROUTING -s 10.0.0.0/8 -o line1 -j MASQUERADE"));
 }
 
 #[test]

@@ -267,6 +267,7 @@ mod tests {
     fn words_lead_back() {
         for text in [
             "eth0 --up 220k --down 850k",
+            "eth0 --up 1k --down 1T",
             "ppp0 --up 20M --link-layer pppoe-ptm,ether-vlan --overhead 34 --rtt 50ms --trust-marks --nat --per-flow --variable --route-mtu 576",
             "eth0 --down 1G --back-end htb+fq_codel --framing atm --minimum 64 --interactive tcp/22 --interactive dscp/34 \
              --bulk host/192.0.2.0/24 --bulk protocol/47 --no-nat",
@@ -293,6 +294,9 @@ mod tests {
             assert!(RecordedShaper::from_arguments(&words).is_err(), "{text}");
         };
         refused("eth0 --up 0");
+        refused("eth0 --up 999");
+        refused("eth0 --up 10000T");
+        refused("eth0 --up 18446744073709551616");
         refused("eth0 --up 20Q");
         refused("eth0 --up 1M --back-end wred");
         refused("eth0 --up 1M --link-layer isdn");
