@@ -100,8 +100,6 @@ const fn cake(mean: f64, p99: f64, goodput: Option<f64>) -> LoadCase {
 
 const CURRENT_BACK_ENDS: &[&str] =
     &["none", "lartc-htb", "htb+fq_codel", "cake", "htb+fq_pie", "htb+sfq", "htb+bfifo", "tbf"];
-const WITHOUT_POLICER: &[&str] = &["htb+fq_codel", "cake", "htb+fq_pie", "htb+sfq", "htb+bfifo"];
-
 const MODERN: &[&str] = &["htb+fq_codel", "cake", "htb+bfifo"];
 
 const ONE_DIRECTION: &[LoadCase] = &[
@@ -114,6 +112,10 @@ const EACH_DIRECTION: &[LoadCase] = &[
     LoadCase { mode: SaturatedDirections::Down, bounds: NO_BOUNDS },
     LoadCase { mode: SaturatedDirections::Both, bounds: NO_BOUNDS },
 ];
+
+/// Packets of a connection that fills a link: with fewer than four in flight a loss takes a timeout (three duplicate
+/// acknowledgements, RFC 5681 §3.2), and one is in transmission.
+const LOADED_PACKETS: f64 = 5.0;
 
 /// All test beds.
 pub(super) static BEDS: &[TestBed] = &[
@@ -169,7 +171,7 @@ pub(super) static BEDS: &[TestBed] = &[
         packet: (1514.0, 1514.0),
         idle: 50.0,
         options: "",
-        back_ends: WITHOUT_POLICER,
+        back_ends: MODERN,
         flows: 4,
         durations: (20, 60),
         cases: &[cake(51.7, 53.0, Some(9.2))],
@@ -186,7 +188,7 @@ pub(super) static BEDS: &[TestBed] = &[
         packet: (1514.0, 1514.0),
         idle: 50.0,
         options: "",
-        back_ends: WITHOUT_POLICER,
+        back_ends: MODERN,
         flows: 4,
         durations: (20, 60),
         cases: &[cake(58.0, 64.0, None)],
@@ -202,7 +204,7 @@ pub(super) static BEDS: &[TestBed] = &[
         packet: (1514.0, 1514.0),
         idle: 50.1,
         options: "",
-        back_ends: WITHOUT_POLICER,
+        back_ends: MODERN,
         flows: 4,
         durations: (20, 60),
         cases: &[LoadCase { mode: SaturatedDirections::Both, bounds: NO_BOUNDS }],
@@ -218,7 +220,7 @@ pub(super) static BEDS: &[TestBed] = &[
         packet: (1514.0, 1514.0),
         idle: 50.8,
         options: "",
-        back_ends: WITHOUT_POLICER,
+        back_ends: MODERN,
         flows: 4,
         durations: (20, 60),
         cases: &[LoadCase { mode: SaturatedDirections::Both, bounds: NO_BOUNDS }],
@@ -306,6 +308,22 @@ impl TestBed {
         let (up, down) = self.link_rates.unwrap_or(self.rates);
         (bits / up, bits / down)
     }
+
+    /// Largest mean round trip of the load's own connections in ms: five full packets of each flow at the set rate, and
+    /// with queues that drop at their end only 20 ms of each where that is longer; with both directions full the mean of
+    /// both, each with a packet of the other one.
+    pub(super) fn loaded_mean(&self, mode: SaturatedDirections, back_end: &str) -> f64 {
+        let packet = |rate: f64| self.packet.1 * 8.0 / rate;
+        let least = if back_end == "htb+bfifo" { 20.0 } else { 0.0 };
+        let own = |rate: f64| f64::from(self.flows) * (LOADED_PACKETS * packet(rate)).max(least);
+        let (up, down) = self.rates;
+        self.idle
+            + match mode {
+                SaturatedDirections::Up => own(up),
+                SaturatedDirections::Down => own(down),
+                SaturatedDirections::Both => f64::midpoint(own(up) + packet(down), own(down) + packet(up)),
+            }
+    }
 }
 
 #[cfg(test)]
@@ -331,5 +349,15 @@ mod tests {
     fn serialisation_time_of_a_packet() {
         assert!((BEDS[0].packet_times().0 - 50.47).abs() < 0.01);
         assert!((BEDS[1].packet_times().0 - 19.67).abs() < 0.01);
+    }
+
+    /// 18.1 + 5 × 55.05; 50 + 4 × 20; 50 + (4 × 5 × 1.2112 × 2 + 1.2112 × 2) / 2.
+    #[test]
+    fn bounds_of_loaded_connections() {
+        let bed = |name: &str| BEDS.iter().find(|bed| bed.name == name).expect("known");
+        let of = |name, mode, back_end| bed(name).loaded_mean(mode, back_end);
+        assert!((of("lartc", SaturatedDirections::Up, "htb+fq_codel") - 293.4).abs() < 0.1);
+        assert!((of("cake-10-10", SaturatedDirections::Down, "htb+bfifo") - 130.0).abs() < 0.1);
+        assert!((of("cake-10-10", SaturatedDirections::Both, "cake") - 75.4).abs() < 0.1);
     }
 }
