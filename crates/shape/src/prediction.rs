@@ -155,7 +155,7 @@ impl ShaperTurn {
         match self {
             Self::NextAfterAcknowledgement if is_both => 1.0,
             Self::Next if is_both => 0.75,
-            Self::AtOnce if is_both => 1.0 / 3.0,
+            Self::AtOnce | Self::AtOnceAmongAcknowledgements if is_both => 1.0 / 3.0,
             _ => 0.5,
         }
     }
