@@ -55,11 +55,10 @@ pub(super) fn unsuitable(inputs: &PlanInputs<'_>) -> Option<String> {
 }
 
 /// Reason against CAKE on a slow link: a packet of a sparse flow waits for the packet in transmission as for any other,
-/// and in the modem again; HTB guarantees interactive packets a rate. In the lab with both directions full, mean of a ping
-/// and of an unmarked datagram: 92 and 96 ms with CAKE, 58 and 101 with HTB and `fq_codel` at 220 and 850 kbit/s; 54 and
-/// 56, 37 and 61 at 0.5 and 4 Mbit/s; 57 and 58, 50 and 61 at 1 and 10 Mbit/s. So the faster the link, the more an
-/// unmarked flow has of CAKE, whose bulk flows stay bulk between two packets, and the less a marked one of HTB. Only where
-/// the alternative is available.
+/// and in the modem again; HTB guarantees interactive packets and datagrams a rate. In the lab with both directions full,
+/// mean of a ping and of an unmarked datagram: 97 and 98 ms with CAKE, 56 and 59 with HTB and `fq_codel` at 220 and 850
+/// kbit/s; 70 and 71, 62 and 61 at 1 and 10 Mbit/s. The faster the link, the smaller the difference, and CAKE also shares
+/// between hosts. Only where the alternative is available.
 fn slow(inputs: &PlanInputs<'_>) -> Option<String> {
     let better = htb_fq_codel::BACK_END.needs.iter().chain(&[KernelFeature::Filter("u32")]);
     let has_better = better.into_iter().all(|feature| inputs.capabilities.has(*feature));
