@@ -110,6 +110,22 @@ impl CaseRow {
         Some((above_idle(entry.mean), above_idle(entry.own_queue)))
     }
 
+    /// Predictions of mean delays above the idle link's that are off by more than [`MAX_FACTOR`], as text.
+    fn missed_predictions(&self) -> Vec<String> {
+        let Some((probe, own)) = self.predicted().filter(|_| self.bed.name != "gigabit") else { return vec![] };
+        let figures = [("UDP", "udp_best_effort", probe), ("loaded TCP", LOADED, own)];
+        let case = format!("`{}`, {} loaded, `{}`", self.bed.name, self.case.mode.name(), self.back_end);
+        let missed = figures.into_iter().filter_map(|(name, class, predicted)| {
+            let measured = self.probe(class, "mean")?.median;
+            let (predicted, measured) = (predicted - self.bed.idle, measured - self.bed.idle);
+            let is_within =
+                predicted <= measured * MAX_FACTOR + RESOLUTION && measured <= predicted * MAX_FACTOR + RESOLUTION;
+            (!is_within)
+                .then(|| format!("{case}, {name}: {predicted:.1} ms above idle predicted, {measured:.1} measured"))
+        });
+        missed.collect()
+    }
+
     /// Processor time of the whole lab per full packet on the wire, in µs.
     fn processor(&self) -> Option<RunSpread> {
         let seconds = f64::from(self.bed.durations.0 + self.bed.durations.1 + 3);
@@ -164,6 +180,10 @@ impl CaseRow {
         missed.map(|verdict| verdict.to_string()).collect()
     }
 }
+
+/// Largest factor between a predicted and a measured delay, and the time in ms that no probe resolves.
+const MAX_FACTOR: f64 = 1.5;
+const RESOLUTION: f64 = 0.3;
 
 /// Probes whose delays are judged: ping, and classes of `linerate load` without a DSCP.
 const PROBES: [(Option<&str>, &str); 4] = [
@@ -260,8 +280,26 @@ pub(super) fn page(rows: &[CaseRow], one_flow: &str) -> String {
             let _ = writeln!(text, "\n{}", row.bed.remark);
         }
     }
+    text.push_str(&predictions(rows));
     text.push_str(one_flow);
     text.push_str(FURTHER_RESULTS);
+    text
+}
+
+/// Formats the section on predictions.
+fn predictions(rows: &[CaseRow]) -> String {
+    let missed: Vec<String> = rows.iter().flat_map(CaseRow::missed_predictions).collect();
+    let mut text = format!(
+        "\n## Predictions\n\nMean delays above the idle link's that are off by more than a factor of {MAX_FACTOR} and \
+         {RESOLUTION} ms, of {} cases with UDP and loaded TCP each:\n\n",
+        rows.iter().filter(|row| row.predicted().is_some() && row.bed.name != "gigabit").count()
+    );
+    if missed.is_empty() {
+        text.push_str("* none\n");
+    }
+    for one in missed {
+        let _ = writeln!(text, "* {one}");
+    }
     text
 }
 
@@ -366,6 +404,17 @@ mod tests {
         assert_eq!(row(&[18.0, 30.0], 200e3).misses(), ["rate ✗ rate up"]);
         assert_eq!(row(&[], 220e3).misses(), ["ping ✗ mean, longest", "UDP ✗ mean, longest"], "unmeasured is not met");
         assert_eq!(CaseRow { back_end: "lartc-htb", ..row(&[99.0], 0.0) }.verdicts(), None);
+    }
+
+    /// 45.6 ms are predicted of a link with 18.1.
+    #[test]
+    fn predictions_that_are_far_off_are_listed() {
+        let far_off =
+            |time: f64| row(&[time], 220e3).missed_predictions().iter().any(|one| one.contains(", UDP: 27.5 ms"));
+        assert_eq!([34.0, 38.0, 59.0, 61.0].map(far_off), [true, false, false, true]);
+        let text = predictions(&[row(&[61.0], 220e3)]);
+        assert!(text.contains("of 1 cases") && text.contains("`lartc`, up loaded, `htb+fq_codel`, UDP"), "{text}");
+        assert!(predictions(&[]).ends_with("* none\n"));
     }
 
     #[test]
