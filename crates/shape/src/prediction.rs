@@ -142,8 +142,8 @@ impl ClassBehaviour {
     /// Delay of a flow that fills this direction: in its own queue, and received packets among the bursts before it.
     fn filling(&self, line: &AccessLink, bursts: (f64, bool)) -> Duration {
         let ahead = if line.limits_faster_link { 0.0 } else { self.packets_ahead(line.flows, bursts) };
-        let burst_wait = self.packet.mul_f64(ahead / 2.0);
-        self.own_queue + if self.direction == Direction::Down { burst_wait } else { Duration::ZERO }
+        let burst = self.packet.mul_f64(ahead / 2.0);
+        self.own_queue + if self.direction == Direction::Down { burst } else { Duration::ZERO }
     }
 }
 
