@@ -139,7 +139,8 @@ pub(super) static BEDS: &[TestBed] = &[
         ],
         remark: "LARTC's own figures (2002, another access link): 51.8 (79.9) for an upload, 46.9 (74.0) for a \
         download, 850 for both. On a slow link linerate's shaper limits the download to up to 5 % below the configured \
-        rate. The plan of `lartc-htb` does not predict its bursts of 6 kB with both directions full.",
+        rate. With both directions full `lartc-htb` sends acknowledgements ahead of everything, and up to 6 kB at once: \
+        those let the download fill the modem in bursts, which its plan does not predict.",
     },
     TestBed {
         name: "lartc-small-packets",
