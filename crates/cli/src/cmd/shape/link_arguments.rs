@@ -39,8 +39,8 @@ pub(crate) struct LinkArguments {
     /// Round trip for which queues are tuned [default: 100ms, typical of the Internet]
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     pub(crate) rtt: Option<Duration>,
-    /// Prioritise this traffic, in addition to key strokes, acknowledgements, pings and DNS: tcp/22, udp/5060, dscp/34,
-    /// host/192.0.2.0/24, protocol/47
+    /// Prioritise this traffic, in addition to key strokes, acknowledgements, new connections, pings and DNS: tcp/22,
+    /// udp/5060, dscp/34, host/192.0.2.0/24, protocol/47
     #[arg(long, value_name = "WHAT")]
     pub(crate) interactive: Vec<TrafficSelection>,
     /// Send this traffic last
