@@ -10,7 +10,7 @@ use super::TransferEvidence;
 use super::text::{percent_of, rate, size, time};
 
 /// Window share of the receive buffer on Linux at an MTU of 1500 (`scaling_ratio`), where no full window was observed.
-const DEFAULT_WINDOW_SHARE: f64 = 0.62;
+pub(super) const DEFAULT_WINDOW_SHARE: f64 = 0.62;
 
 /// Share of the measured rate below which the measurement refutes a bound.
 const MIN_BOUND_SHARE: f64 = 0.95;

@@ -10,6 +10,7 @@ use linerate_units::{BitRate, ByteCount, CompactSort, Mss, Mtu, Ratio, SegmentCo
 use super::capacity::{capacity_of, known_capacity, low_share};
 use super::counterfactual::time_in;
 use super::path_loss::OwnLoss;
+use super::steady::{arrival_rate, steady_moments, steady_rate};
 
 /// Share of the capacity from which a path is full, unless a cause gains by its removal: windows, queues and
 /// retransmissions take the remainder.
@@ -103,13 +104,6 @@ fn percentile_95<T: Ord + Copy>(values: impl IntoIterator<Item = T>) -> Option<T
     values.get((values.len() * 95 / 100).min(values.len().checked_sub(1)?)).copied()
 }
 
-/// Returns the moments of the second half of a transfer; all, where there are only a few.
-fn steady_moments(moments: &[SocketInterval]) -> &[SocketInterval] {
-    let end = moments.last().map_or(Duration::ZERO, |moment| moment.to);
-    let from = moments.partition_point(|moment| moment.from < end / 2);
-    if moments.len() - from >= 3 { &moments[from..] } else { moments }
-}
-
 impl<'o> TransferEvidence<'o> {
     /// Computes the figures of an observation.
     #[must_use]
@@ -132,6 +126,7 @@ impl<'o> TransferEvidence<'o> {
         let retransmitted = sum(|moment| moment.socket.info.bytes_retransmitted.map(ByteCount::get));
         let steady = steady_rate(observation);
         let (capacity, refuted_capacity) = known_capacity(observation, segment, steady);
+        let steady = arrival_rate(observation, capacity);
         let sent = sum(|moment| moment.socket.info.bytes_sent.map(ByteCount::get));
         Self {
             observation,
@@ -390,21 +385,6 @@ fn counter(host: Option<&HostEvidence>, name: &str) -> Option<u64> {
 
 fn setting(host: Option<&HostEvidence>, name: &str) -> Option<Vec<u64>> {
     host?.settings.get(name)?.split_ascii_whitespace().map(|word| word.parse().ok()).collect()
-}
-
-/// Returns bits per second in the second half, by the receiver's count where known.
-fn steady_rate(observation: &TransferObservation) -> BitRate {
-    let of = |connection: &ObservedConnection| {
-        let moments = if connection.receiver.is_empty() { &connection.sender } else { &connection.receiver };
-        let moments = steady_moments(moments);
-        // The last one also holds what follows the data: the repair of the last segments, and the end of the test.
-        let moments = if moments.len() > 3 { &moments[..moments.len() - 1] } else { moments };
-        let bytes: ByteCount = moments.iter().map(|moment| moment.bytes).sum();
-        let time = moments.last().zip(moments.first()).map(|(last, first)| last.to.saturating_sub(first.from));
-        bytes.rate_over(time.unwrap_or_default()).bits_per_second()
-    };
-    let sum: f64 = observation.connections.iter().map(of).sum();
-    if sum > 0.0 { BitRate::from_bits_per_second(sum) } else { observation.goodput() }
 }
 
 fn shares(connections: &[ObservedConnection]) -> Option<LimitShares> {

@@ -18,6 +18,7 @@ mod ranking;
 mod remedy;
 mod rules;
 mod states;
+mod steady;
 mod text;
 
 use linerate_model::diagnosis::{
