@@ -15,7 +15,7 @@ use linerate_wire::stamp::{SenderPacket, SessionIdentifier, StampTimestamp, Time
 use super::datagrams::DatagramSocket;
 use super::error::{ProbeError, Result};
 use super::lock;
-use crate::pace::{PacingOptions, SendPermission, StreamPacer, TIMER_GRAIN};
+use crate::pace::{PacingOptions, SendPermission, StreamPacer};
 use crate::resources::{DESCRIPTORS_PER_FLOW, FLOW_MEMORY, MemoryLease, ResourceAccount};
 use crate::server_rate::RateAccount;
 
@@ -27,6 +27,10 @@ const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(1);
 
 /// Timer slack; by default sleeping is late by up to 50 µs (`PR_SET_TIMERSLACK`).
 const TIMER_SLACK: Duration = Duration::from_nanos(1);
+
+/// Shortest time between two wake-ups. What is due meanwhile leaves together, and must fit into the smallest buffers: a
+/// burst that is dropped there looks like a slow path.
+const GRAIN: Duration = Duration::from_micros(50);
 
 /// Limits of the streams of a session, in addition to their orders.
 #[derive(Debug)]
@@ -220,7 +224,7 @@ impl PacketSchedule {
                 // Each packet of a stream with a count matters by itself; a stream with a duration is a load.
                 let loads = order.limit.count.is_none();
                 let burst = if loads { group(rate.time_to_send(order.size)?) } else { None };
-                let pacing = PacingOptions { rate, block: order.size, burst, timer: TIMER_GRAIN, keeps_rate: false };
+                let pacing = PacingOptions { rate, block: order.size, burst, timer: GRAIN, keeps_rate: false };
                 Self::Periodic(StreamPacer::new(pacing, start)?)
             }
             PacketSpacing::Poisson { seed } => {
@@ -248,11 +252,11 @@ impl PacketSchedule {
 /// Number of packets with this interval that leave together: each wake-up of sender and receiver costs as much as
 /// sending several. Few enough for the smallest buffers; `None` where the pacer's own grain is longer.
 fn group(distance: Duration) -> Option<PacketCount> {
-    const MOST: u128 = 8;
+    const MOST: u128 = 4;
     const LONGEST: Duration = Duration::from_micros(500);
     let count = (LONGEST.as_nanos() / distance.as_nanos().max(1)).min(MOST);
     let takes = distance.as_nanos() * count;
-    (count > 1 && takes > TIMER_GRAIN.as_nanos()).then(|| PacketCount::new(u64::try_from(count).unwrap_or(1)))
+    (count > 1 && takes > GRAIN.as_nanos()).then(|| PacketCount::new(u64::try_from(count).unwrap_or(1)))
 }
 
 /// A Poisson process (RFC 2330 §11.1.1): the intervals are exponentially distributed.
@@ -463,6 +467,16 @@ mod tests {
         };
         assert_eq!(again(7), again(7));
         assert_ne!(again(7), again(8));
+    }
+
+    #[test]
+    fn bursts_of_a_load_fit_into_four_packets_of_buffer() {
+        for (megabits, burst) in [(1.0, None), (20.0, None), (24.1, Some(2)), (100.0, Some(4)), (900.0, Some(4))] {
+            let distance = BitRate::from_bits_per_second(megabits * 1e6).time_to_send(ByteCount::new(1500));
+            assert_eq!(group(distance.expect("a rate")), burst.map(PacketCount::new), "{megabits} Mbit/s");
+        }
+        // Beyond that, what is due within the grain.
+        assert_eq!(group(Duration::from_micros(12)), None);
     }
 
     #[test]
