@@ -9,7 +9,7 @@ use super::generator::CaseBudget;
 /// Paths whose causes are removed in turn.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum TruthPaths {
-    /// This number of paths, drawn from a seed.
+    /// This number of paths, drawn from each seed.
     Random(u64),
     /// Paths of the library: these, or all.
     Library(Vec<String>),
@@ -30,8 +30,8 @@ pub(super) enum KeptParts {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TruthArguments {
     pub(super) paths: TruthPaths,
-    /// Seed of the paths.
-    pub(super) seed: u64,
+    /// Seeds of the paths.
+    pub(super) seeds: Vec<u64>,
     /// Shorter transfers, and no fast path with long ones.
     pub(super) quick: bool,
     /// Case to measure; `None` for all.
@@ -56,7 +56,7 @@ impl TruthArguments {
         let (mut count, mut names, mut is_library) = (None, Vec::new(), false);
         let mut parsed = Self {
             paths: TruthPaths::Library(Vec::new()),
-            seed: 1,
+            seeds: Vec::new(),
             quick: false,
             only: None,
             show: None,
@@ -80,7 +80,7 @@ impl TruthArguments {
                     let number = || value.parse::<u64>().with_context(|| format!("{option} takes a whole number"));
                     match option.as_str() {
                         "--random" => count = Some(number()?),
-                        "--seed" => parsed.seed = number()?,
+                        "--seed" => parsed.seeds.push(number()?),
                         "--only" if is_library => names.push(value.clone()),
                         "--only" => parsed.only = Some(number()?),
                         "--show" => parsed.show = Some(number()?),
@@ -94,6 +94,13 @@ impl TruthArguments {
         }
         ensure!((1..=64).contains(&parsed.jobs), "--jobs must be 1 to 64");
         ensure!(is_library != count.is_some(), "write either --random N or --library");
+        if parsed.seeds.is_empty() {
+            parsed.seeds.push(1);
+        }
+        ensure!(
+            parsed.seeds.len() == 1 || parsed.only.or(parsed.show).is_none(),
+            "write one --seed with --only or --show"
+        );
         parsed.paths = count.map_or(TruthPaths::Library(names), TruthPaths::Random);
         Ok(parsed)
     }
@@ -112,10 +119,19 @@ impl TruthArguments {
         if self.quick { CaseBudget::QUICK } else { CaseBudget::FULL }
     }
 
-    /// Returns the options that select these paths again.
-    pub(super) fn repeat(&self, index: u64) -> String {
-        let quick = if self.quick { " --quick" } else { "" };
-        format!("--random {} --seed {}{quick} --only {index}", index + 1, self.seed)
+    /// Returns the options that select a path again.
+    pub(super) fn repeat(&self, seed: u64, index: u64) -> String {
+        format!("--random {} --seed {seed}{} --only {index}", index + 1, self.length())
+    }
+
+    /// Returns the options that select all paths.
+    pub(super) fn selection(&self) -> String {
+        let seeds: Vec<String> = self.seeds.iter().map(|seed| format!(" --seed {seed}")).collect();
+        format!("--random N{}{}", seeds.concat(), self.length())
+    }
+
+    const fn length(&self) -> &'static str {
+        if self.quick { " --quick" } else { "" }
     }
 }
 
@@ -130,17 +146,30 @@ mod tests {
     #[test]
     fn paths_are_drawn_or_of_the_library() {
         let drawn = parse("--random 40 --seed 7 --quick --only 3").expect("valid");
-        assert_eq!((drawn.paths.clone(), drawn.seed, drawn.only), (TruthPaths::Random(40), 7, Some(3)));
-        assert_eq!(drawn.repeat(3), "--random 4 --seed 7 --quick --only 3");
+        assert_eq!(
+            (drawn.paths.clone(), drawn.seeds.as_slice(), drawn.only),
+            (TruthPaths::Random(40), &[7][..], Some(3))
+        );
+        assert_eq!(drawn.repeat(7, 3), "--random 4 --seed 7 --quick --only 3");
+        let both = parse("--random 40 --seed 1 --seed 2").expect("valid");
+        assert_eq!((both.seeds.as_slice(), both.selection().as_str()), (&[1, 2][..], "--random N --seed 1 --seed 2"));
+        assert_eq!(parse("--random 1").expect("valid").seeds, [1]);
         let library = parse("--library --only lte --only wifi").expect("valid");
         assert_eq!(library.paths, TruthPaths::Library(vec!["lte".to_owned(), "wifi".to_owned()]));
     }
 
     #[test]
     fn invalid_arguments_are_refused() {
-        for wrong in
-            ["", "--seed 1", "--random", "--random x", "--random 1 --library", "--random 1 --jobs 0", "--what 1"]
-        {
+        for wrong in [
+            "",
+            "--seed 1",
+            "--random",
+            "--random x",
+            "--random 1 --library",
+            "--random 1 --jobs 0",
+            "--what 1",
+            "--random 9 --seed 1 --seed 2 --only 3",
+        ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

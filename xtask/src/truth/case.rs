@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use linerate_model::diagnosis::GoodputEstimate;
+use linerate_model::diagnosis::{Confidence, GoodputEstimate};
 use serde_json::{Value, json};
 
 use super::arguments::KeptParts;
@@ -18,6 +18,7 @@ use super::text;
 /// Measured case.
 #[derive(Clone, Debug)]
 pub(super) struct TruthCase {
+    pub(super) seed: u64,
     pub(super) index: u64,
     pub(super) injected: Vec<RemovableCause>,
     pub(super) measured: Counterfactuals,
@@ -35,7 +36,7 @@ const LIKELY_OTHERS: [RemovableCause; 3] =
 impl TruthCase {
     /// Measures the path, or takes from `file` what was measured before.
     pub(super) fn obtain(
-        index: u64,
+        (seed, index): (u64, u64),
         path: &RandomPath,
         lab: &PathLab<'_>,
         file: &Path,
@@ -48,7 +49,7 @@ impl TruthCase {
         let diagnosis = Some(&kept["diagnosis"]).filter(|diagnosis| !diagnosis.is_null() && reuse != KeptParts::Truth);
         if reuse == KeptParts::Only {
             let kept = measured.zip(diagnosis).context("nothing was kept of it: run it without --replay")?;
-            return Self::of(index, path, kept.0, kept.1);
+            return Self::of((seed, index), path, kept.0, kept.1);
         }
         let measured = match measured {
             Some(measured) => measured,
@@ -60,15 +61,16 @@ impl TruthCase {
         };
         let document = json!({ "description": description, "measured": measured.json(), "diagnosis": diagnosis });
         fs::write(file, document.to_string()).with_context(|| format!("cannot write {}", file.display()))?;
-        Self::of(index, path, measured, &diagnosis)
+        Self::of((seed, index), path, measured, &diagnosis)
     }
 
-    fn of(index: u64, path: &RandomPath, measured: Counterfactuals, diagnosis: &Value) -> Result<Self> {
+    fn of((seed, index): (u64, u64), path: &RandomPath, measured: Counterfactuals, diagnosis: &Value) -> Result<Self> {
         let judged = JudgedPath::read(diagnosis)?;
         let ceiling = measured::ceiling(&path.description);
         let measured = Counterfactuals { ceiling, diagnosed: judged.steady, ..measured };
         let capacity = judged.capacity.map(|stated| (stated, measured::capacity(&path.description, stated.packet)));
         Ok(Self {
+            seed,
             index,
             injected: path.injected.clone(),
             measured,
@@ -89,6 +91,15 @@ impl TruthCase {
 
     pub(super) fn is_right(&self) -> bool {
         self.verdict.as_ref().is_some_and(|verdict| self.truth().accepted.contains(&verdict.cause.as_str()))
+    }
+
+    /// Seed and number: `1/17`.
+    pub(super) fn place(&self) -> String {
+        format!("{}/{}", self.seed, self.index)
+    }
+
+    pub(super) fn confidence(&self) -> Option<Confidence> {
+        self.verdict.as_ref().map(|verdict| verdict.confidence)
     }
 
     pub(super) fn said(&self) -> &str {

@@ -2,7 +2,7 @@
 //! docs/truth-random.md. `--library` measures the labels of the library's paths in the same way.
 //!
 //! What was measured is kept under `target/truth`: an interrupted run goes on, `--again` repeats the diagnoses alone, and
-//! `--replay` derives the verdicts of the kept observations from the present rules, without the lab.
+//! `--replay` derives the verdicts of the kept observations from the present rules, without the lab and the other paths.
 
 mod arguments;
 mod case;
@@ -34,7 +34,7 @@ use crate::{bench, workspace};
 pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     let arguments = TruthArguments::parse(arguments)?;
     if let Some(index) = arguments.show {
-        show(&random_path(arguments.seed, index, arguments.budget()));
+        show(&random_path(arguments.seeds[0], index, arguments.budget()));
         return Ok(true);
     }
     let linerate = match &arguments.linerate {
@@ -63,24 +63,30 @@ fn show(path: &RandomPath) {
 }
 
 fn run_random(count: u64, arguments: &TruthArguments, linerate: &Path) -> Result<bool> {
-    let folder = kept(&format!("seed-{}{}", arguments.seed, if arguments.quick { "-quick" } else { "" }));
-    let indices: Vec<u64> = arguments.only.map_or_else(|| (0..count).collect(), |index| vec![index]);
-    let results: Vec<Result<TruthCase>> = in_parallel(&indices, arguments.jobs, |index| {
-        let path = random_path(arguments.seed, *index, arguments.budget());
+    let of_seed = |seed: u64| arguments.only.map_or(0..count, |index| index..index + 1).map(move |index| (seed, index));
+    let mut places: Vec<(u64, u64)> = arguments.seeds.iter().copied().flat_map(of_seed).collect();
+    let folder_of = |seed: u64| kept(&format!("seed-{seed}{}", if arguments.quick { "-quick" } else { "" }));
+    if arguments.replay {
+        places.retain(|(seed, index)| folder_of(*seed).join(format!("{index}.json")).exists());
+    }
+    let results: Vec<Result<TruthCase>> = in_parallel(&places, arguments.jobs, |(seed, index)| {
+        let folder = folder_of(*seed);
+        let path = random_path(*seed, *index, arguments.budget());
         let lab = PathLab::new(linerate, &folder, &format!("path-{index}"))?;
-        let case = TruthCase::obtain(*index, &path, &lab, &folder.join(format!("{index}.json")), arguments.reuse())?;
+        let file = folder.join(format!("{index}.json"));
+        let case = TruthCase::obtain((*seed, *index), &path, &lab, &file, arguments.reuse())?;
         println!("{}", case.line());
         Ok(case)
     });
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
-    for (index, result) in indices.iter().zip(results) {
+    for (place, result) in places.iter().zip(results) {
         match result {
             Ok(case) => cases.push(case),
-            Err(error) => failed.push((*index, format!("{error:#}"))),
+            Err(error) => failed.push((*place, format!("{error:#}"))),
         }
     }
-    for (index, reason) in &failed {
-        println!("? case {index}: {reason}");
+    for ((seed, index), reason) in &failed {
+        println!("? case {index} of seed {seed}: {reason}");
     }
     if arguments.only.is_none() {
         let out = workspace::root().join(&arguments.out);

@@ -12,8 +12,8 @@ use super::judged::StatedCapacity;
 /// Largest relative error of an estimate that counts as close.
 const CLOSE: f64 = 0.25;
 
-/// Formats the page of these cases; `failed` are the numbers of cases without a result, and their reasons.
-pub(super) fn page(cases: &[TruthCase], failed: &[(u64, String)], arguments: &TruthArguments) -> String {
+/// Formats the page of these cases; `failed` are the seeds and numbers of cases without a result, and their reasons.
+pub(super) fn page(cases: &[TruthCase], failed: &[((u64, u64), String)], arguments: &TruthArguments) -> String {
     let mut page = format!(
         "# Verdicts of `linerate diagnose` on random paths\n\n\
          Paths are drawn from a seed: rate (1 Mbit/s to 10 Gbit/s), round trip (0.2 to 300 ms), buffer (0.05 to 4 \
@@ -23,12 +23,13 @@ pub(super) fn page(cases: &[TruthCase], failed: &[(u64, String)], arguments: &Tr
          if at least nine tenths of it are used. \
          Where the second half of the transfer fills 95 % of the path, no removal can gain more than 5 % of that: then the path is \
          right too, whatever a removal gains at the start; and where the diagnosed transfer itself, which is another one, fills 95 %. Paths on which a transfer would be more packets than the budget of a case \
-         are drawn anew. Written by `cargo xtask truth --random N --seed {}{}`; `--show K` prints a path, `--only K` repeats \
-         it.\n\n",
-        arguments.seed,
-        if arguments.quick { " --quick" } else { "" },
+         are drawn anew. Written by `cargo xtask truth {}`; `--show K` prints a path, `--only K` repeats it.\n\n",
+        arguments.selection(),
     );
     page.push_str(&counts(cases, failed));
+    if arguments.seeds.len() > 1 {
+        page.push_str(&by_seed(cases, &arguments.seeds));
+    }
     page.push_str(&matrix(cases));
     page.push_str(&calibration(cases));
     page.push_str(&gains(cases));
@@ -37,7 +38,7 @@ pub(super) fn page(cases: &[TruthCase], failed: &[(u64, String)], arguments: &Tr
     page
 }
 
-fn counts(cases: &[TruthCase], failed: &[(u64, String)]) -> String {
+fn counts(cases: &[TruthCase], failed: &[((u64, u64), String)]) -> String {
     let counted = cases.iter().filter(|case| case.counts()).count();
     let right = cases.iter().filter(|case| case.counts() && case.is_right()).count();
     format!(
@@ -47,6 +48,26 @@ fn counts(cases: &[TruthCase], failed: &[(u64, String)]) -> String {
         cases.len() - counted,
         failed.len(),
     )
+}
+
+/// Counts of right verdicts of each seed, of all and of those with high confidence.
+fn by_seed(cases: &[TruthCase], seeds: &[u64]) -> String {
+    let mut text =
+        String::from("\n## By seed\n\n| seed | paths | right | high | of these right |\n|---:|---:|---:|---:|---:|\n");
+    for seed in seeds {
+        let of_seed = || cases.iter().filter(|case| case.seed == *seed && case.counts());
+        let high = || of_seed().filter(|case| case.confidence() == Some(Confidence::High));
+        let right = |cases: &mut dyn Iterator<Item = &TruthCase>| cases.filter(|case| case.is_right()).count();
+        let (all, certain) = (of_seed().count(), high().count());
+        let (right, certainly) = (right(&mut of_seed()), right(&mut high()));
+        let _ = writeln!(
+            text,
+            "| {seed} | {all} | {right}{} | {certain} | {certainly}{} |",
+            percent(right, all),
+            percent(certainly, certain)
+        );
+    }
+    text
 }
 
 fn percent(part: usize, all: usize) -> String {
@@ -79,9 +100,7 @@ fn matrix(cases: &[TruthCase]) -> String {
 fn calibration(cases: &[TruthCase]) -> String {
     let mut text = String::from("\n## By confidence\n\n| confidence | verdicts | right |\n|---|---:|---:|\n");
     for level in [Confidence::High, Confidence::Medium, Confidence::Low] {
-        let of_level = cases
-            .iter()
-            .filter(|case| case.counts() && case.verdict.as_ref().is_some_and(|verdict| verdict.confidence == level));
+        let of_level = cases.iter().filter(|case| case.counts() && case.confidence() == Some(level));
         let (all, right) = of_level.fold((0, 0), |(all, right), case| (all + 1, right + usize::from(case.is_right())));
         let _ = writeln!(text, "| {} | {all} | {right}{} |", level.name(), percent(right, all));
     }
@@ -138,7 +157,7 @@ impl Accuracy {
 
 /// Stated capacities against the true ones, and contradictions.
 fn capacities(cases: &[TruthCase]) -> String {
-    let stated: Vec<_> = cases.iter().filter_map(|case| case.capacity.map(|pair| (case.index, pair))).collect();
+    let stated: Vec<_> = cases.iter().filter_map(|case| case.capacity.map(|pair| (case, pair))).collect();
     let contains =
         |(stated, truth): &(StatedCapacity, f64)| stated.low <= *truth && stated.high.is_none_or(|high| *truth <= high);
     let inside = stated.iter().filter(|(_, pair)| contains(pair)).count();
@@ -149,24 +168,25 @@ fn capacities(cases: &[TruthCase]) -> String {
         stated.len(),
         percent(inside, stated.len()),
     );
-    for (index, (stated, truth)) in stated.iter().filter(|(_, pair)| !contains(pair)) {
+    for (case, (stated, truth)) in stated.iter().filter(|(_, pair)| !contains(pair)) {
         let high = stated.high.map_or("no end".to_owned(), |high| format!("{:.2}", high / 1e6));
         let _ = writeln!(
             text,
-            "* path {index}: {:.2} ({:.2} to {high}) Mbit/s, configured {:.2}",
+            "* path {}: {:.2} ({:.2} to {high}) Mbit/s, configured {:.2}",
+            case.place(),
             stated.rate / 1e6,
             stated.low / 1e6,
             truth / 1e6
         );
     }
     for case in cases.iter().filter(|case| !case.contradictions.is_empty()) {
-        let _ = writeln!(text, "* path {}: {}", case.index, case.contradictions.join("; "));
+        let _ = writeln!(text, "* path {}: {}", case.place(), case.contradictions.join("; "));
     }
     text
 }
 
 /// Wrong verdicts, paths that are not counted, and paths without a result.
-fn exceptions(cases: &[TruthCase], failed: &[(u64, String)], arguments: &TruthArguments) -> String {
+fn exceptions(cases: &[TruthCase], failed: &[((u64, u64), String)], arguments: &TruthArguments) -> String {
     let mut text = String::from("\n## Not as measured\n\nRates in Mbit/s.\n\n");
     for case in cases.iter().filter(|case| case.counts() && !case.is_right()) {
         let injected: Vec<&str> = case.injected.iter().map(|cause| cause.name()).collect();
@@ -175,19 +195,19 @@ fn exceptions(cases: &[TruthCase], failed: &[(u64, String)], arguments: &TruthAr
             text,
             "* **{}** ({}) was reported with confidence {}, but {}. “{}” Built in: {}. `cargo xtask truth {}`",
             case.said(),
-            case.index,
+            case.place(),
             verdict.map_or("none", |verdict| verdict.confidence.name()),
             case.figures(),
             verdict.map_or("", |verdict| &verdict.text),
             if injected.is_empty() { "nothing".to_owned() } else { injected.join(", ") },
-            arguments.repeat(case.index),
+            arguments.repeat(case.seed, case.index),
         );
     }
     for case in cases.iter().filter(|case| !case.counts()) {
-        let _ = writeln!(text, "* not counted: {} ({}); reported {}", case.figures(), case.index, case.said());
+        let _ = writeln!(text, "* not counted: {} ({}); reported {}", case.figures(), case.place(), case.said());
     }
-    for (index, reason) in failed {
-        let _ = writeln!(text, "* no result: {index}: {}", reason.replace('\n', " "));
+    for ((seed, index), reason) in failed {
+        let _ = writeln!(text, "* no result: {seed}/{index}: {}", reason.replace('\n', " "));
     }
     text
 }
@@ -203,6 +223,7 @@ mod tests {
 
     fn case(index: u64, said: &str, confidence: Confidence, without: f64) -> TruthCase {
         TruthCase {
+            seed: 9,
             index,
             injected: vec![RemovableCause::Loss],
             measured: Counterfactuals {
@@ -237,7 +258,7 @@ mod tests {
         ];
         let line = ["--random", "5", "--seed", "9"].map(str::to_owned);
         let arguments = TruthArguments::parse(&line).expect("valid");
-        let page = page(&cases, &[(4, "no\nkernel".to_owned())], &arguments);
+        let page = page(&cases, &[((9, 4), "no\nkernel".to_owned())], &arguments);
         for part in [
             "**2 of 3** first verdicts are right (66.7 %). 1 paths are not counted",
             "| loss | 3 | 2 | loss 2, link-rate 1 |",
@@ -247,12 +268,23 @@ mod tests {
             "2 have an estimate; 1 (50.0 %) of them are within 25 %",
             "and 1 (50.0 %) of the stated ranges contain it",
             "4 of 4 (100.0 %) stated intervals contain",
-            "* **link-rate** (1) was reported with confidence high, but loss: 10.00 (10.00 steady) Mbit/s; without loss 85.00, link 90.00.",
+            "* **link-rate** (9/1) was reported with confidence high, but loss: 10.00 (10.00 steady) Mbit/s; without loss 85.00, link 90.00.",
             "`cargo xtask truth --random 2 --seed 9 --only 1`",
             "* not counted: unexplained: 10.00",
-            "* no result: 4: no kernel",
+            "* no result: 9/4: no kernel",
         ] {
             assert!(page.contains(part), "'{part}' in\n{page}");
         }
+        assert!(!page.contains("By seed"), "of one seed");
+    }
+
+    #[test]
+    fn each_seed_has_a_row() {
+        let other = TruthCase { seed: 2, ..case(0, "link-rate", Confidence::High, 85e6) };
+        let cases = [case(0, "loss", Confidence::High, 85e6), case(1, "loss", Confidence::Low, 85e6), other];
+        let line = ["--random", "2", "--seed", "9", "--seed", "2"].map(str::to_owned);
+        let page = page(&cases, &[], &TruthArguments::parse(&line).expect("valid"));
+        assert!(page.contains("| 9 | 2 | 2 (100.0 %) | 1 | 1 (100.0 %) |"), "{page}");
+        assert!(page.contains("| 2 | 1 | 0 (0.0 %) | 1 | 0 (0.0 %) |"), "{page}");
     }
 }
