@@ -3,14 +3,18 @@
 //! A label `none` means a path without a fault; its verdict is `link-rate`, as for a path that is full with a queue.
 //!
 //! With `LINERATE_DIAGNOSIS_TABLE=FILE`, the table of all verdicts is written to that file as Markdown (`cargo xtask
-//! diagnosis`).
+//! diagnosis`). With `LINERATE_DIAGNOSES=DIRECTORY`, documents are kept there; from a kept one's observation the verdicts
+//! are derived again, by the rules of this build and without the lab; with `LINERATE_DIAGNOSES_KEPT` of these paths alone.
 
 mod support;
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::Value;
+use linerate_model::diagnosis::TransferObservation;
+use linerate_rules::diagnosis::{diagnose as judge, figures};
+use serde_json::{Value, json};
 use support::document::{array, text};
 use support::lab::in_parallel;
 use support::linerate;
@@ -48,10 +52,16 @@ fn each_kind_of_limit_is_named() {
 #[test]
 #[ignore = "long: cargo xtask diagnosis"]
 fn every_limit_is_named() {
-    let names: Vec<String> = library().into_iter().map(|(name, _)| name).collect();
+    let mut names: Vec<String> = library().into_iter().map(|(name, _)| name).collect();
     assert!(names.len() >= 40, "{} paths", names.len());
     assert!(KINDS.iter().all(|kind| names.iter().any(|name| name == kind)), "{names:?}");
+    names.retain(|name| is_wanted(name));
     verify(&names);
+}
+
+/// True for each path, or for those with a kept document.
+fn is_wanted(name: &str) -> bool {
+    std::env::var_os("LINERATE_DIAGNOSES_KEPT").is_none() || kept(name).is_some_and(|file| file.exists())
 }
 
 /// Names and labels of the paths. Paths with a variable rate are excluded: their diagnosis depends on the time of
@@ -72,21 +82,57 @@ fn verify(names: &[String]) {
         diagnose(name, label)
     });
     done.sort_by(|one, other| one.name.cmp(&other.name));
-    publish(&done);
+    publish(&done, labels.len());
     let complaints: Vec<&String> = done.iter().filter_map(|one| one.complaint.as_ref()).collect();
     assert!(complaints.is_empty(), "{} of {}: {complaints:#?}", complaints.len(), done.len());
 }
 
-fn diagnose(name: &str, label: &str) -> Diagnosed {
+/// File in which the document of a path is kept.
+fn kept(name: &str) -> Option<PathBuf> {
+    Some(PathBuf::from(std::env::var_os("LINERATE_DIAGNOSES")?).join(format!("{name}.json")))
+}
+
+/// Document of a path, kept or new, with the exit code that it came with or stands for.
+fn document(name: &str) -> Result<(Value, Option<i32>), String> {
+    if let Some(text) = kept(name).and_then(|file| std::fs::read_to_string(file).ok()) {
+        let kept = serde_json::from_str(&text).map_err(|error| format!("{name}: the kept document: {error}"))?;
+        return judged_again(result(kept)).map_err(|error| format!("{name}: {error}"));
+    }
     let mut command = linerate();
-    command.args(["--no-history", "diagnose", &format!("lab:{name}"), "--json", "--quiet"]);
+    command.args(["--no-history", "diagnose", &format!("lab:{name}"), "--json", "--observation", "--quiet"]);
     let ended = run(command, LIMIT);
+    let parsed = serde_json::from_str(&ended.stdout);
+    let document = parsed.map_err(|error| format!("{name}: no JSON ({error}): {}", ended.stderr))?;
+    if let Some(file) = kept(name) {
+        std::fs::write(file, &ended.stdout).map_err(|error| format!("{name}: {error}"))?;
+    }
+    Ok((result(document), ended.code()))
+}
+
+/// Replaces what the rules derive from the observation of a document.
+fn judged_again(mut document: Value) -> Result<(Value, Option<i32>), serde_json::Error> {
+    let observation: TransferObservation = serde_json::from_value(document["observation"].take())?;
+    let found = judge(&observation);
+    let verdicts = found.verdicts.iter().map(|one| {
+        let (cause, location) = (one.cause.name(), one.cause.location().name());
+        json!({ "cause": cause, "location": location, "confidence": one.confidence.name(), "text": one.text })
+    });
+    document["verdicts"] = verdicts.collect();
+    document["figures"] =
+        figures(&observation).into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect();
+    document["contradictions"] = json!(found.contradictions);
+    document["next"] = found.next.map_or(Value::Null, |next| json!({ "name": next.kind.title() }));
+    let code = i32::from(document["verdicts"][0]["location"] != "nowhere");
+    Ok((document, Some(code)))
+}
+
+fn diagnose(name: &str, label: &str) -> Diagnosed {
     let mut diagnosed =
         Diagnosed { name: name.to_owned(), label: label.to_owned(), row: String::new(), complaint: None };
-    let document: Value = match serde_json::from_str(&ended.stdout) {
-        Ok(document) => result(document),
+    let (document, code) = match document(name) {
+        Ok(found) => found,
         Err(error) => {
-            diagnosed.complaint = Some(format!("{name}: no JSON ({error}): {}", ended.stderr));
+            diagnosed.complaint = Some(error);
             return diagnosed;
         }
     };
@@ -97,9 +143,9 @@ fn diagnose(name: &str, label: &str) -> Diagnosed {
     if first.0 != wanted {
         diagnosed.complaint = Some(format!("{name}: {verdicts:?} instead of {wanted}"));
     }
-    let ends = ended.code() == Some(i32::from(first.1 != "nowhere"));
+    let ends = code == Some(i32::from(first.1 != "nowhere"));
     if diagnosed.complaint.is_none() && !ends {
-        diagnosed.complaint = Some(format!("{name}: ended with {:?}", ended.code()));
+        diagnosed.complaint = Some(format!("{name}: ended with {code:?}"));
     }
     let contradictions = array(&document, "/contradictions");
     if diagnosed.complaint.is_none() && !contradictions.is_empty() {
@@ -128,17 +174,22 @@ fn row(document: &Value, second: Option<(&str, &str)>) -> String {
     )
 }
 
-fn publish(done: &[Diagnosed]) {
+fn publish(done: &[Diagnosed], all: usize) {
     let Some(file) = std::env::var_os("LINERATE_DIAGNOSIS_TABLE") else { return };
     let wrong = done.iter().filter(|one| one.complaint.is_some()).count();
     let mut page = format!(
         "# Verdicts of `linerate diagnose` in the lab\n\n\
-         Every path of the library with the label of what was built in, and the first verdict of `linerate diagnose \
-         lab:NAME` in one run: {} of {} agree. A label `none` (nothing is wrong) is met by `link-rate` (the path is full). \
+         {} with the label of what was built in, and the first verdict of `linerate diagnose lab:NAME` in one run: {} of \
+         {} agree. A label `none` (nothing is wrong) is met by `link-rate` (the path is full). \
          Rates in Mbit/s of payload; \"next\" is the bound that would come without the cause. Made by `cargo xtask \
          diagnosis`.\n\n\
          | path | label | verdict | confidence | also | goodput | carries | next | because |\n\
          |---|---|---|---|---|---:|---:|---|---|\n",
+        if done.len() == all {
+            "Every path of the library".to_owned()
+        } else {
+            format!("{} of the library's {all} paths, each", done.len())
+        },
         done.len() - wrong,
         done.len()
     );
