@@ -23,6 +23,12 @@ const MIN_REACHED_SHARE: f64 = 0.75;
 /// Spread of the round trips at rest, as a share of the smallest, from which acknowledgements wait behind others' packets.
 const MIN_WAIT_SHARE: f64 = 0.25;
 
+/// Unread share of the receive buffer from which the receiving program is slow.
+const MIN_UNREAD_SHARE: f64 = 0.4;
+
+/// Largest probe at rest; acknowledgements are smaller, and take less time on a narrow link.
+const PROBE: ByteCount = ByteCount::new(128);
+
 /// Part of a transfer that a cause takes. Rates in bits per second, shares from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum CostKind {
@@ -197,9 +203,10 @@ impl<'e, 'o> Costs<'e, 'o> {
 
     /// Share of the time in which a host holds the transfer back, not the congestion window.
     fn held(&self) -> f64 {
+        let behind_a_loss = super::rules::is_window_behind_a_loss(self.evidence);
         let shares = [
             self.share_of(|shares| shares.application),
-            self.share_of(|shares| shares.receive_window),
+            if behind_a_loss { 0.0 } else { self.share_of(|shares| shares.receive_window) },
             self.share_of(|shares| shares.send_buffer),
         ];
         let window = if self.evidence.is_window_per_rtt() { 1.0 } else { 0.0 };
@@ -212,15 +219,20 @@ impl<'e, 'o> Costs<'e, 'o> {
     }
 
     fn receive_window(&self) -> CostKind {
-        let reader = self.evidence.unread.is_some_and(|unread| unread.get() >= 0.4);
-        if self.evidence.is_window_per_rtt() || reader {
+        if self.evidence.is_window_per_rtt() || self.is_reader_slow() {
             return self.whole();
         }
         self.for_share(self.share_of(|shares| shares.receive_window))
     }
 
+    /// True when data waits for the receiving program: it has passed the path.
+    fn is_reader_slow(&self) -> bool {
+        self.evidence.unread.is_some_and(|unread| unread.get() >= MIN_UNREAD_SHARE)
+            || self.evidence.waits_at_the_receiver()
+    }
+
     fn send_buffer(&self) -> CostKind {
-        if self.evidence.is_send_buffer_full() {
+        if self.evidence.waits_for_send_buffer() {
             return self.whole();
         }
         self.for_share(self.share_of(|shares| shares.send_buffer))
@@ -241,12 +253,10 @@ impl<'e, 'o> Costs<'e, 'o> {
         if windows + stalls > 0.0 { self.for_share((windows + stalls).min(1.0)) } else { self.whole() }
     }
 
+    /// A policer limits by what it drops.
     fn policer(&self) -> CostKind {
-        let found = self.evidence.path().and_then(|path| path.policer.as_ref());
-        let passed = found.and_then(|policer| policer.bits_per_second);
-        let is_reached = passed.is_none_or(|rate| self.steady >= MIN_REACHED_SHARE * rate);
-        let loses = self.evidence.retransmits.is_some_and(|count| !count.is_zero());
-        if is_reached || loses { self.whole() } else { CostKind::Nothing }
+        let loses = self.evidence.retransmits.is_none_or(|count| !count.is_zero());
+        if loses && !self.is_reader_slow() { self.whole() } else { CostKind::Nothing }
     }
 
     fn stalled(&self) -> CostKind {
@@ -314,6 +324,13 @@ impl<'e, 'o> Costs<'e, 'o> {
 
     fn others(&self) -> CostKind {
         let observation = self.evidence.observation;
+        let searched = self.evidence.path().and_then(|path| path.capacity.as_ref());
+        // A search that met no one else came to the same rate, and nothing queued at rest: the other traffic passes
+        // elsewhere.
+        let is_alone = searched.is_some_and(|found| found.shared == Some(false)) && !self.evidence.queues_at_rest();
+        if self.evidence.is_full() && is_alone {
+            return CostKind::OtherTraffic { rate: 0.0 };
+        }
         let ours = self.evidence.sent.unwrap_or(observation.received).as_f64();
         let host = observation.receiver.as_ref();
         let arrived = host.and_then(|host| host.interface_bytes).map(|(received, _)| ByteCount::new(received).as_f64());
@@ -336,10 +353,16 @@ impl<'e, 'o> Costs<'e, 'o> {
         let segment = self.evidence.segment.map(|segment| f64::from(segment.get()));
         let allowed = back.zip(segment).map(|(back, segment)| back / 66.0 * 2.0 * segment);
         // Acknowledgements that queue lengthen every round trip, although the path of the data is not full.
-        // Other traffic's queue there shows at rest.
-        let rest =
-            self.evidence.observation.path.as_ref().and_then(|path| path.usual_round_trip).zip(self.evidence.base);
-        let varies = rest.is_some_and(|((_, high), base)| high.saturating_sub(base) > base.mul_f64(MIN_WAIT_SHARE));
+        // Other traffic's queue there shows at rest, beyond the time that a probe takes to send.
+        let path = self.evidence.observation.path.as_ref();
+        let rest = path.and_then(|path| path.usual_round_trip).zip(self.evidence.base);
+        let sending = self.evidence.capacity_back.and_then(|back| back.time_to_send(PROBE)).unwrap_or_default();
+        let varies =
+            rest.is_some_and(|((_, high), base)| high.saturating_sub(base) > base.mul_f64(MIN_WAIT_SHARE) + sending);
+        // While nothing is delivered, nothing is acknowledged either.
+        if time_in(&self.states, &[SenderState::Stalled]) >= MIN_WHOLE_SHARE {
+            return CostKind::Nothing;
+        }
         let waits = !self.evidence.is_full() && (varies || self.evidence.has_standing_queue());
         if waits || allowed.is_some_and(|allowed| self.steady >= MIN_REACHED_SHARE * allowed) {
             self.whole()

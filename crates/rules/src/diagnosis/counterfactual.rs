@@ -161,6 +161,13 @@ impl<'a> Counterfactuals<'a> {
         (rate * (1.0 - idle)).max(self.whole)
     }
 
+    /// Gain of a removal as a share of the mean of the whole transfer; 0 where it cannot be estimated.
+    pub(super) fn gain_of_whole(&self, cost: &CauseCost) -> f64 {
+        let takes = !matches!(cost.kind, CostKind::Nothing);
+        let without = self.without(cost).filter(|_| takes && self.whole > 0.0);
+        without.map_or(0.0, |without| without.expected.bits_per_second() / self.whole - 1.0)
+    }
+
     /// Gain of a removal as a share of the goodput. Where no next bound is known, a cause that explains all of the time
     /// counts as [`UNKNOWN_GAIN`].
     pub(super) fn gain(&self, removed: &[&CauseCost]) -> f64 {

@@ -24,6 +24,10 @@ const MAX_HELD_SHARE: f64 = 0.2;
 /// Queueing delay that a full path has at least, and the same as a share of the round trip.
 const MIN_QUEUE_DELAY: Duration = Duration::from_millis(1);
 const MIN_QUEUE_SHARE: f64 = 0.2;
+/// Queueing delay at rest, as a share of the round trip, that implies other traffic.
+const MIN_REST_QUEUE_SHARE: f64 = 0.1;
+/// Retransmitted share up to which a full send buffer holds the transfer back by itself.
+const MAX_RETRANSMITTED: f64 = 0.01;
 /// Expected number of losses from which zero losses are no chance (e^-10).
 const MIN_EXPECTED_LOSSES: u64 = 10;
 
@@ -215,11 +219,8 @@ impl<'o> TransferEvidence<'o> {
         let states = super::states::shares(self);
         let queued = time_in(&states, &[SenderState::Queueing, SenderState::Recovery]);
         let held = time_in(&states, &[SenderState::Application, SenderState::SendBuffer, SenderState::ReceiveWindow]);
-        let has_queue = self
-            .queueing()
-            .zip(self.rest())
-            .is_some_and(|((median, _), rest)| median > MIN_QUEUE_DELAY && median > rest.mul_f64(MIN_QUEUE_SHARE));
-        has_queue && queued >= MIN_QUEUED_SHARE && held <= MAX_HELD_SHARE
+        let is_long = self.queueing().is_some_and(|(median, _)| median > MIN_QUEUE_DELAY);
+        is_long && self.usually_queues() && queued >= MIN_QUEUED_SHARE && held <= MAX_HELD_SHARE
     }
 
     /// Returns the share of the capacity that the transfer used in its second half.
@@ -256,6 +257,12 @@ impl<'o> TransferEvidence<'o> {
         filled && self.is_send_buffer_final() && self.is_all_sent() && self.has_free_window()
     }
 
+    /// True when the send buffer is full, and not of data behind a loss.
+    #[must_use]
+    pub fn waits_for_send_buffer(&self) -> bool {
+        self.is_send_buffer_full() && self.retransmitted.is_none_or(|share| share.get() < MAX_RETRANSMITTED)
+    }
+
     /// True when the send buffer cannot grow: it is as large as the host allows, or a program has set it. One that is
     /// small because little is in flight grows as soon as more is.
     fn is_send_buffer_final(&self) -> bool {
@@ -276,10 +283,27 @@ impl<'o> TransferEvidence<'o> {
             || pair.is_some_and(|(flight, window)| flight.as_f64() < window.as_f64() * 0.9)
     }
 
-    /// True when the transfer is known to fill the path, so that no removal of a cause would gain anything.
+    /// True when the transfer is known to fill the path, so that no removal of a cause would gain anything: 95 % of the
+    /// capacity; of the lower end of its interval, while packets queue; or nine tenths, while they always do.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.used_at_most().map_or_else(|| self.has_standing_queue(), |used| used >= FULL_DESPITE_ALL)
+        let Some((used, most)) = self.used().zip(self.used_at_most()) else { return self.has_standing_queue() };
+        used >= FULL_DESPITE_ALL
+            || most >= FULL_DESPITE_ALL && self.usually_queues()
+            || used >= FULL && self.has_standing_queue()
+    }
+
+    /// True when packets queue before the transfer: other traffic fills the path.
+    pub(super) fn queues_at_rest(&self) -> bool {
+        let path = self.observation.path.as_ref();
+        let at_rest = path.and_then(|path| path.usual_round_trip).zip(self.base);
+        at_rest.is_some_and(|((_, high), base)| high.saturating_sub(base) > base.mul_f64(MIN_REST_QUEUE_SHARE))
+    }
+
+    /// True when packets usually queue for a fifth of the round trip.
+    fn usually_queues(&self) -> bool {
+        let queue = self.queueing().zip(self.rest());
+        queue.is_some_and(|((median, _), rest)| median > rest.mul_f64(MIN_QUEUE_SHARE))
     }
 
     /// True when the sender sends one receive window per round trip, without losses.

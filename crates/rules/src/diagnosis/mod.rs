@@ -15,6 +15,7 @@ mod losses;
 mod own_queue;
 mod path_loss;
 mod ranking;
+mod receiver_wait;
 mod remedy;
 mod rules;
 mod states;

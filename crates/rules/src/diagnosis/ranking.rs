@@ -40,6 +40,7 @@ pub(super) fn ranked(
         costed.iter().enumerate().map(|(index, one)| (rank(&estimates, one, evidence), index)).collect();
     order
         .sort_compactly_by(|(one, first), (other, second)| step(*other).total_cmp(&step(*one)).then(first.cmp(second)));
+    order_losses_and_repairs(&costed, &mut order, evidence);
     let pair = needed_pair(&estimates, &order, evidence);
     if let Some((one, other)) = pair {
         order.sort_compactly_by_key(|(_, index)| (*index != one, *index != other));
@@ -62,6 +63,29 @@ pub(super) fn ranked(
     ranked
 }
 
+/// Orders the cause of losses and their slow repair. Without losses there is nothing to repair, but repaired ones still slow
+/// the sender: where losses go on, their cause comes first if it gains about as much. Those of slow start alone cost little
+/// where they are repaired at once: then the repair comes first.
+fn order_losses_and_repairs(costed: &[CostedVerdict], order: &mut [(f64, usize)], evidence: &TransferEvidence<'_>) {
+    let is_repair = |index: usize| costed[index].verdict.cause == Cause::SackOff;
+    let is_loss = |index: usize| {
+        let cost = costed[index].cost.as_ref();
+        cost.is_some_and(|cost| matches!(cost.kind, CostKind::LossShare { .. }))
+    };
+    let Some((gain, first)) = order.first().copied().filter(|(gain, _)| *gain >= MIN_GAIN) else { return };
+    let goes_on = evidence.late_retransmits.is_some_and(|count| !count.is_zero());
+    let rival = if is_repair(first) && goes_on {
+        order.iter().position(|(rank, index)| is_loss(*index) && *rank >= MIN_RIVAL_SHARE * gain)
+    } else if is_loss(first) && evidence.loses_only_in_slow_start() {
+        order.iter().position(|(rank, index)| is_repair(*index) && *rank >= MIN_GAIN)
+    } else {
+        None
+    };
+    if let Some(place) = rival {
+        order[..=place].rotate_right(1);
+    }
+}
+
 /// Gains that differ by less than an estimate can tell are equal: then the more specific name comes first, which is the
 /// order of the rules.
 fn step(gain: f64) -> f64 {
@@ -77,7 +101,11 @@ fn with_cost(costed: &CostedVerdict, without: Option<linerate_model::diagnosis::
 /// after it.
 fn rank(estimates: &Counterfactuals<'_>, one: &CostedVerdict, evidence: &TransferEvidence<'_>) -> f64 {
     let Some(cost) = &one.cost else { return 0.0 };
-    let gain = estimates.gain(&[cost]);
+    let mut gain = estimates.gain(&[cost]);
+    if cost.cause == Cause::Asymmetric {
+        // Acknowledgements slow the start most, where the window grows by each.
+        gain = Some(estimates.gain_of_whole(cost)).filter(|whole| *whole >= MIN_GAIN).unwrap_or_default().max(gain);
+    }
     if gain >= MIN_GAIN {
         return gain;
     }
@@ -101,7 +129,8 @@ fn is_fault_of_a_full_path(cost: &CauseCost, evidence: &TransferEvidence<'_>) ->
         && !matches!(cost.cause, Cause::Policer | Cause::Asymmetric)
         // Of two limits at the same rate, the one that a program chose is reached first, unless packets are lost.
         || cost.cause == Cause::SocketPacing && evidence.late_retransmits.is_none_or(linerate_units::SegmentCount::is_zero)
-        || cost.cause == Cause::Reordering && reordered >= MIN_REORDERED_SHARE
+        || cost.cause == Cause::Reordering
+            && (reordered >= MIN_REORDERED_SHARE || super::rules::is_reordering_seen(evidence))
 }
 
 /// Two causes that hold the transfer at the same rate, so that only the removal of both gains.
@@ -152,7 +181,9 @@ fn confidence(
         Confidence::Medium
     } else if is_no_fault(first.cause) {
         let loses = evidence.late_retransmits.is_none_or(|count| !count.is_zero());
-        let is_doubtful = loses && evidence.used().is_none_or(|used| used < MIN_CERTAIN_SHARE);
+        // A search that met the same traffic measured what that leaves.
+        let is_doubtful = loses && evidence.used().is_none_or(|used| used < MIN_CERTAIN_SHARE)
+            || super::rules::is_path_shared(evidence);
         if is_doubtful { Confidence::Medium } else { Confidence::High }
     } else if gain >= MIN_GAIN && (rival >= MIN_RIVAL_SHARE * gain || gain < MIN_CERTAIN_GAIN) {
         Confidence::Medium

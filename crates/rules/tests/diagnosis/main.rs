@@ -238,6 +238,14 @@ fn changed(mut observation: TransferObservation, change: impl FnOnce(&mut Transf
     observation
 }
 
+/// Transfer that loses a lot with a small window, of which this share of the receive buffer is unread.
+fn small_window(unread: f64) -> TransferObservation {
+    shaped(|shape| {
+        (shape.queue, shape.retransmits, shape.unread) = (Duration::from_millis(15), 2000, unread);
+        (shape.in_flight, shape.congestion_window) = (60_000, 80_000);
+    })
+}
+
 /// Sets the loss of a stream below the capacity.
 fn below(observation: &mut TransferObservation, loss: f64) {
     let capacity = path(observation).with_data.capacity.as_mut().expect("there");
@@ -297,6 +305,14 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
         ),
         (Cause::BlackHole, changed(stalled(shaped(|_| ())), |o| o.path = None)),
         (Cause::KernelMemory, changed(shaped(|_| ()), |o| counters(&mut o.sender, &[("TcpExtTCPMemoryPressures", 3)]))),
+        // The program waits for memory, and seems to write too slowly.
+        (
+            Cause::KernelMemory,
+            changed(shaped(|shape| shape.idle = 0.6), |o| {
+                counters(&mut o.sender, &[("TcpExtTCPMemoryPressures", 3)]);
+                senders(o, |info| info.delivery_rate_application_limited = Some(true));
+            }),
+        ),
         (
             Cause::WindowScalingOff,
             no_option(
@@ -310,6 +326,25 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
             no_option(
                 |info| info.selective_acknowledgements = Some(false),
                 losing(|shape| (shape.control, shape.retransmits) = ("bbr", 450)),
+            ),
+        ),
+        // What slow start alone loses would cost little, repaired at once.
+        (
+            Cause::SackOff,
+            no_option(
+                |info| {
+                    info.selective_acknowledgements = Some(false);
+                    info.retransmits = Some(SegmentCount::new(60));
+                },
+                losing(|shape| shape.retransmits = 60),
+            ),
+        ),
+        // A buffer that goes on to drop packets limits with selective acknowledgements, too.
+        (
+            Cause::BufferTooSmall,
+            no_option(
+                |info| info.selective_acknowledgements = Some(false),
+                changed(losing(|shape| shape.retransmits = 450), |o| below(o, 0.0)),
             ),
         ),
         // Random losses cost the same with selective acknowledgements.
@@ -332,9 +367,30 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
             Cause::SocketPacing,
             no_option(|info| info.max_pacing_rate = Some(BitRate::from_bits_per_second(95e6)), shaped(|_| ())),
         ),
+        // A policer that drops nothing limits nothing.
+        (
+            Cause::SocketPacing,
+            changed(shaped(|_| ()), |o| {
+                senders(o, |info| info.max_pacing_rate = Some(BitRate::from_bits_per_second(92e6)));
+                path(o).with_data.policer = Some(Policer {
+                    present: true,
+                    bits_per_second: Some(100e6),
+                    burst_bytes: Some(200_000),
+                    evidence: "losses without a queue".to_owned(),
+                });
+            }),
+        ),
         (Cause::Application, shaped(|shape| shape.idle = 0.6)),
         (
             Cause::ApplicationPacing,
+            changed(shaped(|shape| shape.idle = 0.6), |observation| {
+                observation.asked.rate = Some(BitRate::from_bits_per_second(90e6));
+                senders(observation, |info| info.delivery_rate_application_limited = Some(true));
+            }),
+        ),
+        // It keeps its rate by bursts and pauses.
+        (
+            Cause::Application,
             changed(shaped(|shape| shape.idle = 0.6), |observation| {
                 observation.asked.rate = Some(BitRate::from_bits_per_second(90e6));
             }),
@@ -353,6 +409,22 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
         (Cause::ReceiverProcessor, changed(shaped(|_| ()), |o| o.connections[0].receiver_processor = Ratio::new(0.99))),
         (Cause::SlowReader, shaped(|shape| (shape.unread, shape.receive_window) = (0.6, 0.97))),
         (Cause::SlowReader, shaped(|shape| (shape.unread, shape.receive_window, shape.control) = (0.6, 0.16, "bbr"))),
+        // A small window never fills the buffer: what is in flight waits in it, longer than the path's queue explains.
+        (
+            Cause::SlowReader,
+            changed(small_window(0.01), |o| {
+                let found = path(o).with_data.capacity.as_mut().expect("there");
+                (found.loss, found.queueing_ns) = (Some(0.05), Some(1_000_000));
+            }),
+        ),
+        (Cause::BufferTooSmall, small_window(0.01)),
+        (
+            Cause::BufferTooSmall,
+            changed(small_window(0.001), |o| {
+                let found = path(o).with_data.capacity.as_mut().expect("there");
+                (found.loss, found.queueing_ns) = (Some(0.05), Some(1_000_000));
+            }),
+        ),
         (
             Cause::SocketBuffer,
             shaped(|shape| (shape.megabits, shape.buffers, shape.receive_window) = (30.0, (131_072, false), 0.8)),
@@ -369,6 +441,20 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
                 |info| info.not_sent = Some(ByteCount::ZERO),
                 shaped(|shape| {
                     (shape.buffers, shape.send_fill, shape.in_flight) = ((4_194_304, true), 0.97, 700_000);
+                }),
+            ),
+        ),
+        // While much is repaired, a full send buffer holds data behind a loss.
+        (
+            Cause::BufferTooSmall,
+            no_option(
+                |info| info.not_sent = Some(ByteCount::ZERO),
+                changed(small_window(0.0), |o| {
+                    for moment in &mut o.connections[0].sender {
+                        let memory = moment.socket.memory.as_mut().expect("there");
+                        (memory.send_buffer, memory.send_queued) =
+                            (ByteCount::new(4_194_304), ByteCount::new(4_000_000));
+                    }
                 }),
             ),
         ),
@@ -414,6 +500,21 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
                 o.receiver.as_mut().expect("there").interface_bytes = Some((370_000_000, 1_000_000));
             }),
         ),
+        // A fair queue leaves the search and the transfer the same rate, but the path queues at rest.
+        (
+            Cause::CrossTraffic,
+            changed(full(), |o| {
+                o.receiver.as_mut().expect("there").interface_bytes = Some((870_000_000, 1_000_000));
+                path(o).usual_round_trip = Some((Duration::from_millis(21), Duration::from_millis(24)));
+            }),
+        ),
+        // The search came to the same rate: it passes elsewhere.
+        (
+            Cause::LinkRate,
+            changed(full(), |o| {
+                o.receiver.as_mut().expect("there").interface_bytes = Some((870_000_000, 1_000_000));
+            }),
+        ),
         (
             Cause::HostDrops,
             changed(losing(|shape| shape.queue = Duration::from_millis(9)), |o| {
@@ -427,6 +528,18 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
             }),
         ),
         (Cause::LinkRate, changed(full(), |o| path(o).with_acknowledgements.capacity = Some(capacity(3.0)))),
+        // While nothing arrives, acknowledgements limit nothing.
+        (
+            Cause::Loss,
+            changed(losing(|shape| shape.queue = Duration::from_millis(9)), |o| {
+                path(o).with_acknowledgements.capacity = Some(capacity(3.0));
+                below(o, 0.001);
+                counters(&mut o.sender, &[("TcpExtTCPSackRecovery", 20)]);
+                let samples = &mut o.connections[0].sender;
+                let before = samples[10].socket.info.bytes_acknowledged;
+                samples[10..35].iter_mut().for_each(|sample| sample.socket.info.bytes_acknowledged = before);
+            }),
+        ),
         (Cause::SmallPackets, changed(losing(|_| ()), |o| path(o).with_data.mtu.as_mut().expect("there").bytes = 9000)),
         (
             Cause::CongestionControl,
@@ -459,6 +572,14 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
                 below(o, 0.001);
             }),
         ),
+        // One of three quarters of it keeps the link busy: CUBIC needs less.
+        (
+            Cause::LinkRate,
+            shaped(|shape| {
+                (shape.megabits, shape.queue, shape.retransmits) = (245.0, Duration::from_millis(15), 60);
+                (shape.in_flight, shape.congestion_window) = (1_000_000, 1_000_000);
+            }),
+        ),
         // Packets are dropped at a queue of a fifth of the product, and the path is not full.
         (
             Cause::BufferTooSmall,
@@ -470,7 +591,7 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
         // More was sent than passed, and no packet waited as long as one takes to send.
         (
             Cause::Policer,
-            changed(full(), |o| {
+            changed(TransferShape { retransmits: 60, ..TransferShape::default() }.observation(), |o| {
                 let found = path(o).with_data.capacity.as_mut().expect("there");
                 (found.loss, found.queueing_ns) = (Some(0.05), Some(1000));
             }),
@@ -488,6 +609,11 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
                 senders(o, |info| info.reordering_seen = Some(SegmentCount::new(40)));
                 path(o).with_data.packets.as_mut().expect("there").reordering = Some(0.2);
             }),
+        ),
+        // Rarer than a few hundred probes show, but TCP saw it without a loss.
+        (
+            Cause::Reordering,
+            changed(full(), |o| senders(o, |info| info.reordering_seen = Some(SegmentCount::new(9000)))),
         ),
         (
             Cause::Duplication,

@@ -21,6 +21,8 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 
 /// Share of the rate that the program was asked for that counts as reached.
 const MIN_REACHED_SHARE: f64 = 0.9;
+/// Share of the samples that the kernel marks as limited by the application from which it always is.
+const MIN_MARKED_SHARE: f64 = 0.5;
 
 /// True when the program sends at the rate that it was asked for: its pauses are how it keeps the rate.
 fn is_at_asked_rate(evidence: &TransferEvidence<'_>) -> bool {
@@ -38,11 +40,15 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let limited = evidence.application_limited.map_or(0.0, Ratio::get);
     let held = shares.send_buffer.get() >= 0.05 || shares.receive_window.get() >= 0.05;
     let ahead = !evidence.is_all_sent() || evidence.is_send_buffer_full() || !evidence.has_free_window();
-    if held || evidence.is_full() || (idle < MIN_IDLE_SHARE && ahead) {
+    // A program that waits for the kernel's memory writes no sooner.
+    let waits = !super::kernel_memory::RULE.is_silent(evidence);
+    if held || waits || evidence.is_full() || (idle < MIN_IDLE_SHARE && ahead) {
         return None;
     }
     let asked = evidence.observation.asked.rate;
-    let (cause, text) = if idle >= MIN_IDLE_SHARE && !is_at_asked_rate(evidence) {
+    // A program that keeps its rate by bursts is ahead of the kernel while one is sent.
+    let is_even = is_at_asked_rate(evidence) && limited >= MIN_MARKED_SHARE;
+    let (cause, text) = if idle >= MIN_IDLE_SHARE && !is_even {
         (
             Cause::Application,
             format!("The sending program had nothing to send for {} of the time.", percent(shares.application)),
@@ -57,7 +63,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         )
     };
     Some(
-        verdict(cause, if limited >= 0.5 { Confidence::High } else { Confidence::Medium }, text)
+        verdict(cause, if limited >= MIN_MARKED_SHARE { Confidence::High } else { Confidence::Medium }, text)
             .figure("samples limited by the application", evidence.application_limited.map(percent))
             .figure("written but not sent", evidence.not_sent.map(size))
             .figure("rate requested by the program", asked.map(rate))

@@ -20,6 +20,9 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check,
 };
 
+/// Share of a bandwidth-delay product that CUBIC needs: it keeps 0.7 of its window, so that the link stays busy from a
+/// window of 1 / 0.7 on (RFC 9438 section 4.6).
+const CUBIC_NEED: f64 = 0.43;
 /// Largest buffer, in packets, that is too small for the bursts of any flow.
 const MAX_TINY_BUFFER: f64 = 10.0;
 /// Retransmitted share from which losses hold a window of a few packets down.
@@ -85,6 +88,8 @@ fn is_small(evidence: &TransferEvidence<'_>) -> bool {
     let late = evidence.late_retransmits.is_none_or(|count| !count.is_zero());
     let packets = evidence.segment.map(|segment| queue.as_f64() / f64::from(segment.get()).max(1.0));
     let is_tiny = lost && packets.is_some_and(|packets| packets <= MAX_TINY_BUFFER);
-    let below_product = evidence.bandwidth_delay_product().is_some_and(|product| queue < product);
+    let needed = if evidence.uses("cubic") { CUBIC_NEED } else { 1.0 };
+    let below_product =
+        evidence.bandwidth_delay_product().is_some_and(|product| queue.as_f64() < product.as_f64() * needed);
     late && (below_product || is_tiny)
 }

@@ -8,16 +8,11 @@ use super::super::evidence::TransferEvidence;
 use super::super::text::{VerdictBuilder, percent_of, rate, verdict};
 
 /// Share of the transfer up to which other traffic is background noise.
-const MIN_OTHER_SHARE: f64 = 0.08;
-/// The same where the capacity search met other traffic, too.
-const MIN_OTHER_SHARE_IF_SHARED: f64 = 0.05;
+const MIN_OTHER_SHARE: f64 = 0.05;
 /// Bytes up to which other traffic is that of the hosts themselves: name resolution, time, sessions of administrators.
 const MIN_OTHER_BYTES: f64 = 100e3;
 /// Headers of Ethernet, IPv4 and TCP with its timestamps.
 const HEADER_BYTES: f64 = 66.0;
-/// Queueing delay at rest, as a share of the round trip, that implies other traffic.
-const MIN_QUEUE_SHARE: f64 = 0.1;
-
 /// Other traffic uses the path: the receiver's interface received more, or the capacity itself is shared.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "cross-traffic",
@@ -35,11 +30,8 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let arrived = host.and_then(|host| host.interface_bytes).map(|(received, _)| ByteCount::new(received).as_f64());
     let others = arrived.map_or(0.0, |arrived| arrived - ours * with_headers);
     let met = evidence.path().and_then(|path| path.capacity.as_ref()?.shared).unwrap_or(false);
-    let seen =
-        others > MIN_OTHER_BYTES && others > ours * if met { MIN_OTHER_SHARE_IF_SHARED } else { MIN_OTHER_SHARE };
-    let at_rest = evidence.observation.path.as_ref().and_then(|path| path.usual_round_trip).zip(evidence.base);
-    let has_queue = at_rest.is_some_and(|((_, high), base)| high.saturating_sub(base) > base.mul_f64(MIN_QUEUE_SHARE));
-    if !(seen || met && has_queue) {
+    let seen = others > MIN_OTHER_BYTES && others > ours * MIN_OTHER_SHARE;
+    if !(seen || met && evidence.queues_at_rest()) {
         return None;
     }
     let share = ByteCount::from_f64(others) / ByteCount::from_f64(ours);

@@ -21,7 +21,9 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 };
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    let drops: Vec<(&str, u64)> = DROP_COUNTERS
+    // Where all sockets' memory was short, packets that were pruned were dropped for it.
+    let names = if super::kernel_memory::RULE.is_silent(evidence) { &DROP_COUNTERS[..] } else { &DROP_COUNTERS[..1] };
+    let drops: Vec<(&str, u64)> = names
         .iter()
         .filter_map(|name| Some((*name, evidence.receiver_counter(name).filter(|count| *count > 0)?)))
         .collect();

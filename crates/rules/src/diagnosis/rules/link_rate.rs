@@ -31,7 +31,9 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         .queueing()
         .zip(evidence.base)
         .is_some_and(|((median, _), base)| median > MIN_QUEUE_DELAY && median > base.mul_f64(0.2));
-    let recovers = has_queue && evidence.late_retransmits.is_none_or(linerate_units::SegmentCount::is_zero);
+    let is_small = !super::buffer_too_small::RULE.is_silent(evidence);
+    let recovers = has_queue && evidence.late_retransmits.is_none_or(linerate_units::SegmentCount::is_zero)
+        || evidence.has_standing_queue() && !is_small;
     if used < if recovers { MIN_FULL_SHARE_WITH_QUEUE } else { FULL } {
         return None;
     }

@@ -48,6 +48,14 @@ mod window_scaling_off;
 
 use super::DiagnosisRule;
 
+pub(super) use receive_window::is_behind_a_loss as is_window_behind_a_loss;
+pub(super) use reordering::is_seen_without_losses as is_reordering_seen;
+
+/// True when other traffic uses the path, too.
+pub(super) fn is_path_shared(evidence: &super::TransferEvidence<'_>) -> bool {
+    !cross_traffic::RULE.is_silent(evidence)
+}
+
 /// All rules. Their order decides nothing but ties: `ranking` compares what each cause costs.
 pub const RULES: &[DiagnosisRule] = &[
     black_hole::RULE,

@@ -33,11 +33,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if evidence.fills_path_despite(shares.receive_window) || !(waits || evidence.is_window_per_rtt()) {
         return None;
     }
-    // A window that fills the path is full of data behind a loss.
-    let allowed = evidence.window.zip(evidence.loaded).and_then(|(window, (median, _))| window_rate(window, median));
-    let fills =
-        allowed.zip(evidence.capacity).is_some_and(|(allowed, capacity)| allowed >= capacity * MIN_FILLING_SHARE);
-    if fills && evidence.retransmits.is_some_and(|count| !count.is_zero()) {
+    if is_behind_a_loss(evidence) {
         return None;
     }
     let most =
@@ -67,4 +63,12 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         "only the receiving host can distinguish a small buffer from a program that reads too slowly: `linerate watch` \
             there",
     ))
+}
+
+/// True when the window fills the path, so that only data behind a loss can fill it.
+pub(in super::super) fn is_behind_a_loss(evidence: &TransferEvidence<'_>) -> bool {
+    let allowed = evidence.window.zip(evidence.loaded).and_then(|(window, (median, _))| window_rate(window, median));
+    let fills =
+        allowed.zip(evidence.capacity).is_some_and(|(allowed, capacity)| allowed >= capacity * MIN_FILLING_SHARE);
+    fills && evidence.retransmits.is_some_and(|count| !count.is_zero())
 }

@@ -23,8 +23,9 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if events == 0 && share < MIN_REORDERED_SHARE {
         return None;
     }
+    let is_certain = is_seen_without_losses(evidence);
     // After a loss the kernel counts reordering that the path does not have.
-    if share < MIN_REORDERED_SHARE && (evidence.path().is_some() || evidence.retransmits?.get() > 0) {
+    if share < MIN_REORDERED_SHARE && !is_certain && (evidence.path().is_some() || evidence.retransmits?.get() > 0) {
         return None;
     }
     let text = format!(
@@ -41,4 +42,13 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
                 per-flow balancing keeps the order",
             ),
     )
+}
+
+/// True when TCP saw reordering in a hundredth of its segments, and much more often than it lost one.
+pub(in super::super) fn is_seen_without_losses(evidence: &TransferEvidence<'_>) -> bool {
+    let events = evidence.sender().and_then(|info| info.reordering_seen).map_or(0, linerate_units::SegmentCount::get);
+    let (lost, sent) = (evidence.retransmits, evidence.segments);
+    lost.zip(sent).is_some_and(|(lost, sent)| {
+        events > lost.get().saturating_mul(10) && events.saturating_mul(100) >= sent.get().max(1)
+    })
 }

@@ -1,4 +1,4 @@
-//! Selective acknowledgements were not negotiated, and segments were lost.
+//! Selective acknowledgements were not negotiated, segments were lost, and the path is not full.
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
@@ -6,10 +6,10 @@ use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
 use super::super::text::{VerdictBuilder, percent, time, verdict};
 
-/// Selective acknowledgements were not negotiated, and segments were lost.
+/// Selective acknowledgements were not negotiated, segments were lost, and the path is not full.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "sack-off",
-    test: "Selective acknowledgements were not negotiated, and segments were lost.",
+    test: "Selective acknowledgements were not negotiated, segments were lost, and the path is not full.",
     citation: "RFC 2018; RFC 6675",
     check,
 };
@@ -17,7 +17,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let info = evidence.sender()?;
     let lost = evidence.retransmits?;
-    if info.selective_acknowledgements? || lost.is_zero() {
+    if info.selective_acknowledgements? || lost.is_zero() || evidence.is_full() {
         return None;
     }
     let off = |value: Option<Vec<u64>>| value.as_deref() == Some(&[0]);

@@ -24,7 +24,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let shares = evidence.shares?;
     let waits = shares.send_buffer.get() >= MIN_LIMITED_SHARE;
-    if !(waits || evidence.is_send_buffer_full()) || evidence.fills_path_despite(shares.send_buffer) {
+    if !(waits || evidence.waits_for_send_buffer()) || evidence.fills_path_despite(shares.send_buffer) {
         return None;
     }
     // The data in flight reaches the window, so that a larger send buffer would change nothing.

@@ -4,10 +4,13 @@ use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
-use super::super::text::{VerdictBuilder, percent, rate, size, verdict};
+use super::super::text::{VerdictBuilder, percent, rate, size, time, verdict};
 
 /// Unread share of the receive buffer that leaves little space for a window.
 const MIN_UNREAD_SHARE: f64 = 0.4;
+
+const ADVICE: &str =
+    "check the receiving program: its disk, its cipher, its processor; larger buffers only hide it briefly";
 
 /// Received data stays unread in the receiver's buffer, and the path is not full.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -19,8 +22,11 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let unread = evidence.unread?;
-    if unread.get() < MIN_UNREAD_SHARE || evidence.is_full() {
+    if evidence.is_full() {
         return None;
+    }
+    if unread.get() < MIN_UNREAD_SHARE {
+        return evidence.waits_at_the_receiver().then(|| with_a_small_window(evidence));
     }
     // The receiving host alone does not know the sender's chronographs.
     let waiting = evidence.shares.map(|shares| shares.receive_window);
@@ -36,8 +42,20 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
             .figure("receive buffer", evidence.receive_buffer.map(|(buffer, _)| size(buffer)))
             .figure("time limited by the receiver's window", waiting.map(percent))
             .figure("read rate", Some(rate(evidence.steady)))
-            .advice(
-                "check the receiving program: its disk, its cipher, its processor; larger buffers only hide it briefly",
-            ),
+            .advice(ADVICE),
     )
+}
+
+/// Verdict where the window is small, so that the buffer never fills: what is in flight waits in it.
+fn with_a_small_window(evidence: &TransferEvidence<'_>) -> DiagnosisVerdict {
+    let text = format!(
+        "The receiving program reads too slowly: at least half of the data in flight waits unread, and round trips take \
+            {}, longer than the path's own queue explains.",
+        evidence.loaded.map_or("longer".to_owned(), |(median, _)| time(median)),
+    );
+    verdict(Cause::SlowReader, Confidence::Medium, text)
+        .figure("in flight", evidence.in_flight.map(size))
+        .figure("queueing", evidence.queueing().map(|(median, _)| time(median)))
+        .figure("read rate", Some(rate(evidence.steady)))
+        .advice(ADVICE)
 }

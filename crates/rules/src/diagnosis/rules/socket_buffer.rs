@@ -38,7 +38,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if evidence.fills_path_despite(limited) {
         return None;
     }
-    let send_limits = shares.send_buffer.get() >= MIN_LIMITED_SHARE || evidence.is_send_buffer_full();
+    let send_limits = shares.send_buffer.get() >= MIN_LIMITED_SHARE || evidence.waits_for_send_buffer();
     let receive_limits = shares.receive_window.get() >= MIN_LIMITED_SHARE || evidence.is_window_per_rtt();
     let unread = evidence.unread.is_some_and(|unread| unread.get() >= 0.4);
     let send = send_buffer(evidence).filter(|_| send_limits);
