@@ -35,6 +35,7 @@ const PRINTING: &[&str] = &[
     "history export",
     "history export --format csv",
     "history compare 1 2",
+    "history limit",
     "history path",
     "history trend goodput_up",
     "history show 1",

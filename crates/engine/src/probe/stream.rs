@@ -471,7 +471,9 @@ mod tests {
 
     #[test]
     fn bursts_of_a_load_fit_into_four_packets_of_buffer() {
-        for (megabits, burst) in [(1.0, None), (20.0, None), (24.1, Some(2)), (100.0, Some(4)), (900.0, Some(4))] {
+        for (megabits, burst) in
+            [(1.0, None), (20.0, None), (24.1, None), (48.1, Some(2)), (100.0, Some(4)), (900.0, Some(4))]
+        {
             let distance = BitRate::from_bits_per_second(megabits * 1e6).time_to_send(ByteCount::new(1500));
             assert_eq!(group(distance.expect("a rate")), burst.map(PacketCount::new), "{megabits} Mbit/s");
         }
