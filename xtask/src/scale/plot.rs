@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use super::curve::{Curve, significant};
 
-const WIDTH: f64 = 420.0;
+const WIDTH: f64 = 436.0;
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 60.0;
-const RIGHT: f64 = 16.0;
+const RIGHT: f64 = 32.0;
 const TOP: f64 = 28.0;
 const BOTTOM: f64 = 36.0;
 
