@@ -5,14 +5,12 @@ mod support;
 use std::time::Duration;
 
 use linerate_change::{ChangeSetState, ChangeTrial, RestoreOutcome, RollbackMode, RollbackReport, roll_back};
-use linerate_model::change::{
-    ChangeGroup, ChangePlan, ChangeReason, ChangeTarget, EffectTiming, HostChange, LinkAttribute,
-};
+use linerate_model::change::{ChangePlan, ChangeTarget, HostChange, LinkAttribute};
 use linerate_sys::command;
 use linerate_sys::host_access::{HostAccess, RealHost};
 use linerate_sys::namespace::NetworkNamespace;
 use linerate_units::WallTime;
-use support::{Scratch, options};
+use support::{Scratch, device_change, options};
 
 fn run(line: &str) -> String {
     let (program, arguments) = line.split_once(' ').expect("a command");
@@ -42,15 +40,7 @@ fn changes() -> Vec<HostChange> {
         (ChangeTarget::Setting { key: "net.ipv4.tcp_rmem".into() }, "4096 100000 7000000"),
         (ChangeTarget::TrafficControl { interface: "dev1".into() }, SHAPER),
     ];
-    let change = |(target, to): (ChangeTarget, &str)| HostChange {
-        target,
-        from: None,
-        to: to.to_owned(),
-        group: ChangeGroup::Device,
-        takes_effect: EffectTiming::Now,
-        reason: ChangeReason { text: "required by a test".to_owned(), ..ChangeReason::default() },
-    };
-    targets.map(change).into()
+    targets.map(|(target, to)| device_change(target, to)).into()
 }
 
 fn offload(interface: &str) -> String {
@@ -130,7 +120,7 @@ fn removed_interfaces_leave_nothing() {
         let (_, report, _scratch) = rolled_back_after(|| {
             run("ip link del dev0");
             run("ip link del dev1");
-            // Another interface with that name has its own values, which are nobody's change.
+            // Another interface with that name has its own values, which no change set has written.
             run("ip link add dev0 mtu 1432 type veth peer name again0");
         });
         assert!(report.is_clean(), "{report:?}");

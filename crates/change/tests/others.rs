@@ -284,7 +284,7 @@ fn only_in_the_namespace_of_the_changes() {
     assert!(error.contains("nsenter --net=/run/netns/1 linerate rollback 1"), "{error}");
 }
 
-/// The kernel gives the number of a removed namespace to a new one, whose values are nobody's changes.
+/// The kernel gives the number of a removed namespace to a new one, whose values no change set has written.
 #[test]
 fn a_namespace_with_the_number_of_an_earlier_one_is_another() {
     let (host, scratch) = (host(), Scratch::new());

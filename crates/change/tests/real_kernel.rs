@@ -11,14 +11,12 @@ use std::time::Duration;
 use linerate_change::{
     ChangeSetState, ChangeStore, ChangeTrial, KeepOptions, RollbackMode, recover, roll_back, unfinished,
 };
-use linerate_model::change::{
-    ChangeGroup, ChangePlan, ChangeReason, ChangeTarget, EffectTiming, HostChange, InterfaceIdentity, LinkAttribute,
-};
+use linerate_model::change::{ChangePlan, ChangeTarget, HostChange, InterfaceIdentity, LinkAttribute};
 use linerate_sys::command;
 use linerate_sys::host_access::{HostAccess, HostIdentity, InterfaceLocation, RealHost};
 use linerate_sys::namespace::NetworkNamespace;
 use linerate_units::WallTime;
-use support::{Scratch, options};
+use support::{Scratch, device_change, options};
 
 /// Environment of the process that is killed: its directory, and the write before or after which it is killed.
 const DIRECTORY_VARIABLE: &str = "LINERATE_TEST_PLACE";
@@ -62,15 +60,7 @@ fn changes() -> Vec<HostChange> {
         (ChangeTarget::Setting { key: "net.ipv4.tcp_rmem".into() }, "4096 100000 7000000"),
         (ChangeTarget::File { path: "/proc/sys/net/ipv4/tcp_retries2".into() }, "13"),
     ];
-    let change = |(target, to): (ChangeTarget, &str)| HostChange {
-        target,
-        from: None,
-        to: to.to_owned(),
-        group: ChangeGroup::Device,
-        takes_effect: EffectTiming::Now,
-        reason: ChangeReason { text: "required by a test".to_owned(), ..ChangeReason::default() },
-    };
-    targets.map(change).into()
+    targets.map(|(target, to)| device_change(target, to)).into()
 }
 
 /// Everything that the changes touch, without numbers that differ.

@@ -10,15 +10,12 @@ use linerate_change::{
     ChangeError, ChangeSetState, ChangeStore, ChangeTrial, RestoreOutcome, RollbackMode, WriteOutcome, recover,
     roll_back,
 };
-use linerate_model::change::{
-    ChangeGroup, ChangePlan, ChangeReason, ChangeTarget, EffectTiming, HostChange, InterfaceIdentity,
-    intermediate_device,
-};
+use linerate_model::change::{ChangePlan, ChangeTarget, InterfaceIdentity, intermediate_device};
 use linerate_sys::command;
 use linerate_sys::host_access::{HostAccess, HostIdentity, InterfaceLocation, RealHost};
 use linerate_sys::namespace::NetworkNamespace;
 use linerate_units::WallTime;
-use support::{Scratch, options};
+use support::{Scratch, device_change, options};
 
 const DEVICE: &str = "dev0";
 /// Environment of the process that is killed: its directory, and the number of commands before it is killed.
@@ -73,14 +70,7 @@ fn target() -> ChangeTarget {
 }
 
 fn plan(to: &str) -> ChangePlan {
-    let change = HostChange {
-        target: target(),
-        from: None,
-        to: to.to_owned(),
-        group: ChangeGroup::Queueing,
-        takes_effect: EffectTiming::Now,
-        reason: ChangeReason { text: "required by a test".to_owned(), ..ChangeReason::default() },
-    };
+    let change = device_change(target(), to);
     ChangePlan { made_at: WallTime::from_unix(Duration::from_secs(1_795_161_279)), changes: vec![change] }
 }
 

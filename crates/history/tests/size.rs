@@ -5,32 +5,13 @@ mod support;
 use std::io::Write as _;
 use std::path::Path;
 
-use linerate_documents::run::{ChartPanel, FigureUnit, RunDocument, SampleSeries};
+use linerate_documents::run::RunDocument;
 use linerate_history::{DeletedRuns, History, RunFilter, RunId, transfer};
 use linerate_units::ByteCount;
-use support::{Scratch, run};
+use support::{Scratch, large, run};
 
-/// A run of about 80 kB that does not compress.
-fn large(seconds: u64) -> RunDocument {
-    let mut state = seconds.wrapping_add(88_172_645_463_325_252);
-    let values = (0..10_000).map(|_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        Some(f64::from_bits(0x3FF0_0000_0000_0000 | (state >> 12)))
-    });
-    let values: Vec<_> = values.collect();
-    let series = SampleSeries {
-        panel: ChartPanel::Throughput,
-        name: "stream 1".to_owned(),
-        direction: None,
-        stream: Some(1),
-        unit: FigureUnit::BitsPerSecond,
-        times_ns: (0..values.len() as u64).collect(),
-        values,
-    };
-    RunDocument { series: vec![series], ..run("large", seconds, 1e9) }
-}
+/// Samples of a run of about 80 kB.
+const SAMPLES: usize = 10_000;
 
 fn length(file: &Path) -> u64 {
     std::fs::metadata(file).expect("there").len()
@@ -51,11 +32,11 @@ fn a_limit_holds_for_the_file_and_spares_tags() {
     assert_eq!(history.size_limit().expect("read"), None);
     let limit = ByteCount::new(1_000_000);
     history.set_size_limit(Some(limit)).expect("set");
-    let first = history.add(&large(0)).expect("added");
+    let first = history.add(&large(0, SAMPLES)).expect("added");
     history.tag(first, "keep").expect("tagged");
     let mut deleted = 0;
     for seconds in 1..40 {
-        history.add(&large(seconds)).expect("added");
+        history.add(&large(seconds, SAMPLES)).expect("added");
         deleted += history.delete_excess().expect("deleted").count;
         assert!(history.size().expect("measured") <= limit);
     }
@@ -80,7 +61,7 @@ fn deleting_makes_the_file_smaller() {
     let scratch = Scratch::new();
     let file = scratch.file("history.sqlite");
     let mut history = History::open(&file).expect("opened");
-    let ids: Vec<RunId> = (0..20).map(|seconds| history.add(&large(seconds)).expect("added")).collect();
+    let ids: Vec<RunId> = (0..20).map(|seconds| history.add(&large(seconds, SAMPLES)).expect("added")).collect();
     let before = length(&file);
     history.delete(&ids[..18]).expect("deleted");
     assert!(length(&file) < before / 5, "{before} bytes before, {} after", length(&file));
@@ -118,7 +99,7 @@ fn a_file_of_the_first_schema_is_migrated() {
     old.execute_batch(include_str!("../src/schema1.sql")).expect("the first schema");
     old.pragma_update(None, "application_id", 0x6c69_6e52).expect("written");
     old.pragma_update(None, "user_version", 1).expect("written");
-    let runs: Vec<RunDocument> = (0..20).map(large).collect();
+    let runs: Vec<RunDocument> = (0..20).map(|seconds| large(seconds, SAMPLES)).collect();
     for run in &runs {
         let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
         packed.write_all(&serde_json::to_vec(run).expect("JSON")).expect("packed");

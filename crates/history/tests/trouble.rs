@@ -4,34 +4,14 @@ mod support;
 
 use std::path::{Path, PathBuf};
 
-use linerate_documents::run::{ChartPanel, FigureUnit, RunDocument, SampleSeries};
 use linerate_history::{History, HistoryError, RunFilter};
-use support::{Scratch, as_process, run, with_own_mounts};
+use support::{Scratch, as_process, large, run, with_own_mounts};
+
+/// Samples of a run of about a megabyte.
+const MEGABYTE: usize = 120_000;
 
 fn place() -> Option<PathBuf> {
     std::env::var_os("HISTORY_PLACE").map(PathBuf::from)
-}
-
-/// A run of about a megabyte that does not compress.
-fn large(seconds: u64) -> RunDocument {
-    let mut state = seconds.wrapping_add(88_172_645_463_325_252);
-    let values = (0..120_000).map(|_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        Some(f64::from_bits(0x3FF0_0000_0000_0000 | (state >> 12)))
-    });
-    let values: Vec<_> = values.collect();
-    let series = SampleSeries {
-        panel: ChartPanel::Throughput,
-        name: "stream 1".to_owned(),
-        direction: None,
-        stream: Some(1),
-        unit: FigureUnit::BitsPerSecond,
-        times_ns: (0..values.len() as u64).collect(),
-        values,
-    };
-    RunDocument { series: vec![series], ..run("large", seconds, 1e9) }
 }
 
 #[test]
@@ -52,7 +32,7 @@ fn child_on_a_small_disk() {
     let mut history = History::open(&file).expect("room for the first");
     let small = history.add(&run("small", 0, 1e9)).expect("room");
     let mut stored = vec![small];
-    let error = (1..).map(|seconds| history.add(&large(seconds))).find_map(|added| match added {
+    let error = (1..).map(|seconds| history.add(&large(seconds, MEGABYTE))).find_map(|added| match added {
         Ok(id) => {
             stored.push(id);
             assert!(stored.len() < 20, "seven megabytes do not hold twenty of them");

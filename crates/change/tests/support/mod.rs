@@ -104,6 +104,11 @@ pub fn change(number: usize, to: u8) -> HostChange {
     }
 }
 
+/// A change of a device.
+pub fn device_change(target: ChangeTarget, to: &str) -> HostChange {
+    HostChange { to: to.to_owned(), target, group: ChangeGroup::Device, ..change(0, 0) }
+}
+
 pub fn plan(changes: &[(usize, u8)]) -> ChangePlan {
     let changes = changes.iter().map(|(number, to)| change(*number, *to)).collect();
     ChangePlan { made_at: WallTime::from_unix(Duration::from_secs(1_795_161_279)), changes }

@@ -6,7 +6,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use linerate_documents::run::{
-    FigureUnit, ImprovementDirection, RunDocument, RunEnvironment, RunFigure, RunKind, RunResult, SCHEMA,
+    ChartPanel, FigureUnit, ImprovementDirection, RunDocument, RunEnvironment, RunFigure, RunKind, RunResult, SCHEMA,
+    SampleSeries,
 };
 use linerate_documents::throughput::ThroughputDocument;
 use linerate_model::report::TestTermination;
@@ -81,6 +82,29 @@ pub fn run(host: &str, seconds: u64, goodput: f64) -> RunDocument {
             runs: Vec::new(),
         })),
     }
+}
+
+/// A run to `large` with so many samples, of about 8 bytes each, that do not compress.
+pub fn large(seconds: u64, samples: usize) -> RunDocument {
+    let mut state = seconds.wrapping_add(88_172_645_463_325_252);
+    let values: Vec<_> = (0..samples)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            Some(f64::from_bits(0x3FF0_0000_0000_0000 | (state >> 12)))
+        })
+        .collect();
+    let series = SampleSeries {
+        panel: ChartPanel::Throughput,
+        name: "stream 1".to_owned(),
+        direction: None,
+        stream: Some(1),
+        unit: FigureUnit::BitsPerSecond,
+        times_ns: (0..values.len() as u64).collect(),
+        values,
+    };
+    RunDocument { series: vec![series], ..run("large", seconds, 1e9) }
 }
 
 /// Runs `command` with these variables, and returns its output.
