@@ -62,7 +62,7 @@ pub(crate) fn session_memory(max_sessions: u64) -> ByteCount {
 pub(crate) struct ClientNetwork(IpAddr);
 
 impl ClientNetwork {
-    /// All senders of STAMP packets, whose addresses nobody has verified.
+    /// All senders of STAMP packets, whose addresses are not verified.
     const STAMP_SENDERS: Self = Self(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED));
 
     pub(crate) fn of(client: IpAddr) -> Self {
@@ -490,6 +490,14 @@ mod tests {
     }
 
     #[test]
+    fn memory_grows_with_the_sessions_above_the_usual_number() {
+        for (sessions, mebibytes) in [(1, 144), (1000, 144), (2000, 288), (5000, 720)] {
+            let (memory, expected) = (session_memory(sessions), ByteCount::from_mebibytes(mebibytes));
+            assert!(memory <= expected && memory.get() + 1_000_000 > expected.get(), "{sessions}: {memory:?}");
+        }
+    }
+
+    #[test]
     fn half_of_the_processors_watch_the_clock_at_most() {
         let server = ServerResources::new(MIB);
         let one = account(&server, "192.0.2.1");
@@ -497,7 +505,7 @@ mod tests {
         assert_eq!(claims.len(), host::cpu_count().get() / 2);
         drop(claims);
         assert_eq!(one.claim_busy_wait().is_some(), host::cpu_count().get() > 1);
-        assert!(ResourceAccount::default().claim_busy_wait().is_some(), "a client serves nobody else");
+        assert!(ResourceAccount::default().claim_busy_wait().is_some(), "a client has no other clients to spare");
     }
 
     #[test]

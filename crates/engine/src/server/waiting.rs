@@ -1,6 +1,6 @@
 //! Connections that are no sessions yet: those whose cookie has not arrived, and clients that wait for a session.
 //!
-//! Both lists are bounded. When one is full, the network with the most entries gives way, not whoever is next.
+//! Both lists are bounded. When one is full, the network with the most entries gives way, not the next client.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
