@@ -247,7 +247,7 @@ fn deleting_asks_first() {
 #[test]
 fn a_size_limit_deletes_the_oldest_runs() {
     let scratch = filled();
-    assert!(history(&scratch, &["limit"]).expect_code(0).stdout.ends_with("of no limit\n"));
+    assert!(history(&scratch, &["limit"]).expect_code(0).stdout.ends_with(", no limit\n"));
     let refused = history(&scratch, &["limit", "1kB"]).expect_code(2);
     assert!(refused.stderr.contains("--yes"), "{refused:#?}");
     history(&scratch, &["tag", "1", "keep"]).expect_code(0);
@@ -256,7 +256,7 @@ fn a_size_limit_deletes_the_oldest_runs() {
     let left = history(&scratch, &["--json"]).expect_code(0).json();
     let ids: Vec<_> = left["runs"].as_array().expect("runs").iter().map(|run| run["id"].as_u64()).collect();
     assert_eq!(ids, [Some(4), Some(1)], "the latest, and the one with a tag");
-    assert!(history(&scratch, &["limit"]).expect_code(0).stdout.ends_with("of 1.00 kB\n"));
+    assert!(history(&scratch, &["limit"]).expect_code(0).stdout.ends_with("of at most 1.00 kB\n"));
     history(&scratch, &["limit", "none"]).expect_code(0);
     assert!(history(&scratch, &["limit", "500"]).expect_code(2).stderr.contains("with its unit"));
 }

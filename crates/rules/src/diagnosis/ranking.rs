@@ -124,7 +124,6 @@ fn is_nearly_full(evidence: &TransferEvidence<'_>) -> bool {
 /// True for causes that are worth a report although they take nothing from this transfer.
 fn is_fault_of_a_full_path(cost: &CauseCost, evidence: &TransferEvidence<'_>) -> bool {
     let reordered = evidence.path().and_then(|path| path.packets.as_ref()?.reordering).unwrap_or(0.0);
-
     matches!(cost.kind, CostKind::Nothing | CostKind::EveryByte { .. })
         && !matches!(cost.cause, Cause::Policer | Cause::Asymmetric)
         // Of two limits at the same rate, the one that a program chose is reached first, unless packets are lost.

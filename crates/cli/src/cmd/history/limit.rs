@@ -32,8 +32,11 @@ pub(super) fn run(limit: Option<SizeLimit>, yes: bool) -> Result<ExitStatus, His
     let mut history = change::open_existing_for_writing()?;
     match limit {
         None => {
-            let limit = history.size_limit()?.map_or_else(|| "no limit".to_owned(), display::size);
-            console::data(&format!("{} of {limit}\n", display::size(history.size()?)));
+            let size = display::size(history.size()?);
+            let limit = history.size_limit()?.map(display::size);
+            console::data(
+                &limit.map_or_else(|| format!("{size}, no limit\n"), |limit| format!("{size} of at most {limit}\n")),
+            );
             return Ok(ExitStatus::Success);
         }
         Some(SizeLimit::None) => history.set_size_limit(None)?,
