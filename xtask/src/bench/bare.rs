@@ -18,7 +18,9 @@ use linerate_units::{ByteCount, PacketCount};
 
 /// Bytes of a write, and of the data that wake a receiver.
 const WRITE: usize = 128 << 10;
-const LOW_WATER: ByteCount = ByteCount::from_kibibytes(256);
+const LOW_WATER: ByteCount = ByteCount::from_mebibytes(1);
+/// Bytes that one call discards.
+const DISCARD: usize = 8 << 20;
 const UDP_TRAIN: u64 = 65_507;
 const RECEIVE_BUFFER: ByteCount = ByteCount::from_mebibytes(32);
 
@@ -171,7 +173,7 @@ fn receive_blocks(stream: &TcpStream, order: BareOrder) -> u64 {
     let _ = options::set_receive_low_water(stream, LOW_WATER);
     let mut total = 0;
     let mut receive = || {
-        if order.discards { tcp::receive_discarding(stream, 1 << 20) } else { tcp::receive(stream, &mut buffer) }
+        if order.discards { tcp::receive_discarding(stream, DISCARD) } else { tcp::receive(stream, &mut buffer) }
     };
     while let Ok(count @ 1..) = receive() {
         total += count as u64;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use linerate_model::parameters::EndCondition;
 use linerate_sys::data::tcp;
 use linerate_sys::file::PageBuffer;
-use linerate_sys::{clock, net, options, poll};
+use linerate_sys::{clock, host, net, options, poll};
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
 use super::payload::TransferFile;
@@ -48,7 +48,7 @@ const RECEIVE_BUFFER: ByteCount = ByteCount::from_kibibytes(128);
 pub(crate) const FIRST_RECEIVE_BUFFER: ByteCount = ByteCount::from_kibibytes(16);
 
 /// Most bytes discarded in the kernel at once: nothing is copied, so the cache does not matter.
-const MAX_DISCARD: usize = 1 << 20;
+const MAX_DISCARD: usize = 8 << 20;
 
 /// Sends until the budget is used up, the file ends, or it is stopped.
 pub(super) fn send(job: &StreamJob) -> Result<(), StreamFailure> {
@@ -370,7 +370,9 @@ pub(super) fn receive(job: &StreamJob) -> Result<(), StreamFailure> {
     let exact = !matches!(job.options.parameters.end, EndCondition::Time(_));
     // It is unknown which of several streams is near its end.
     let several = job.options.parameters.parallel.get() > 1;
-    let mut low_water = LowWaterMark::new(job.options.parameters.window, clock::monotonic_now());
+    let streams = job.options.parameters.parallel.to_usize();
+    let is_crowded = streams > host::cpu_count().get();
+    let mut low_water = LowWaterMark::new(job.options.parameters.window, is_crowded, clock::monotonic_now());
     let mut slow_reader = job.options.read_rate.map(|rate| SlowReader { rate, next: clock::monotonic_now() });
     while !job.shared.stopping() {
         let most = if discard { MAX_DISCARD } else { buffer.bytes.len() };
@@ -475,9 +477,13 @@ impl SlowReader {
 /// Most of a receiver's time goes into sleeping and waking: at tens of gigabits, and in the lab at any rate, where each
 /// of these steps costs a dozen of the host's. A threshold of a millisecond's worth of data changes no visible figure
 /// and no acknowledgement; the receive timeout bounds it on a stall.
+///
+/// Where streams share processors, receivers run late and find more than the threshold at each wake. A larger one would
+/// only move their data out of the cache.
 struct LowWaterMark {
     since: MonotonicTime,
     bytes: usize,
+    reads: usize,
     current: usize,
     most: usize,
 }
@@ -486,19 +492,26 @@ impl LowWaterMark {
     const PERIOD: Duration = Duration::from_millis(20);
     const GATHER: Duration = Duration::from_millis(1);
     const LEAST: usize = 16 << 10;
-    const MOST: usize = 256 << 10;
+    /// Least above the copy of one write.
+    const LARGE: usize = 256 << 10;
+    /// Above 8 Gbit/s. A sender that need not wake a receiver more often reaches the rate at which it can copy.
+    const MOST: usize = 1 << 20;
 
     /// With a requested `window`, the threshold stays well below it, so that the sender never waits for a receiver that
     /// waits for more.
-    fn new(window: Option<ByteCount>, now: MonotonicTime) -> Self {
-        let most = window.map_or(Self::MOST, |window| Self::MOST.min(window.to_usize() / 8));
-        Self { since: now, bytes: 0, current: 1, most }
+    fn new(window: Option<ByteCount>, is_crowded: bool, now: MonotonicTime) -> Self {
+        let most = if is_crowded { Self::LARGE } else { Self::MOST };
+        let most = window.map_or(most, |window| most.min(window.to_usize() / 8));
+        Self { since: now, bytes: 0, reads: 0, current: 1, most }
     }
 
     /// Threshold where `gathered` bytes arrive in [`Self::GATHER`], at most `most`. None lies between half a sender's write
     /// and twice a write: there receivers and senders wake each other most, which costs more than no threshold.
     fn threshold(gathered: usize, most: usize) -> usize {
-        let wanted = if gathered < MAX_COPY { gathered.next_power_of_two().min(MAX_COPY / 2) } else { Self::MOST };
+        let wanted = match gathered {
+            0..MAX_COPY => gathered.next_power_of_two().min(MAX_COPY / 2),
+            _ => (1 << gathered.ilog2()).max(Self::LARGE),
+        };
         if gathered < Self::LEAST.min(most) { 1 } else { wanted.min(most) }
     }
 
@@ -511,16 +524,19 @@ impl LowWaterMark {
 
     fn received(&mut self, socket: &impl AsFd, bytes: usize, now: MonotonicTime) {
         self.bytes += bytes;
+        self.reads += 1;
         let elapsed = now.since(self.since);
         if elapsed < Self::PERIOD {
             return;
         }
         let gathered = (ByteCount::from_usize(self.bytes) / elapsed * Self::GATHER).to_usize();
-        let wanted = Self::threshold(gathered, self.most);
+        let is_late = self.bytes / self.reads >= 2 * self.current;
+        let most = if self.current >= Self::LARGE && is_late { self.most.min(Self::LARGE) } else { self.most };
+        let wanted = Self::threshold(gathered, most);
         if wanted != self.current && options::set_receive_low_water(socket, ByteCount::from_usize(wanted)).is_ok() {
             self.current = wanted;
         }
-        (self.since, self.bytes) = (now, 0);
+        (self.since, self.bytes, self.reads) = (now, 0, 0);
     }
 }
 
@@ -546,7 +562,8 @@ mod tests {
             (40_000, most, 65_536),
             (131_071, most, 65_536),
             (131_072, most, 262_144),
-            (5_000_000, most, 262_144),
+            (1_000_000, most, 524_288),
+            (5_000_000, most, 1_048_576),
             // A requested window of 256 KiB.
             (5_000_000, 32_768, 32_768),
             (9000, 8192, 8192),
