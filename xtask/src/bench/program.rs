@@ -110,7 +110,7 @@ impl BenchProgram {
         let port = port.to_string();
         let arguments: &[&str] = match self.dialect {
             Dialect::Iperf3 => &["-s", "-p", &port, "-1", "-J"],
-            Dialect::Xfr => &["serve", "-p", &port, "--one-off", "--no-tui"],
+            Dialect::Xfr => &["serve", "-p", &port, "--one-off", "--no-mdns"],
             Dialect::Bare => &["serve", &port],
         };
         self.line(arguments.iter().map(|argument| (*argument).to_owned()))
