@@ -34,8 +34,8 @@ impl TestOptions {
 }
 
 pub(super) fn parse(arguments: &[String]) -> Result<TestOptions> {
-    // One more than processors: suites also wait for peers and clocks.
-    let jobs = std::thread::available_parallelism().map_or(1, usize::from) + 1;
+    // Two more than processors: suites also wait for peers and clocks.
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from) + 2;
     let mut options = TestOptions { jobs, ..TestOptions::default() };
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use super::build::TestSuite;
 use super::options::TestOptions;
 use super::outcome::{self, SuiteOutcome, run_suite};
+use super::table;
 
 /// Suites that run alone, each with the reason.
 const ALONE: [(&str, &str); 2] = [
@@ -12,28 +13,14 @@ const ALONE: [(&str, &str); 2] = [
     ("cli/lab_memory", "fills the memory of a guest"),
 ];
 
-/// Suites that take longest, in the order in which they begin (docs/test-times.md).
-const LONGEST: [&str; 10] = [
-    "cli/shape_lab",
-    "cli/tune",
-    "cli/hostile_client",
-    "cli/seeds",
-    "cli/diagnosis_lab",
-    "cli/path_lab",
-    "cli/report_browser",
-    "cli/interop",
-    "cli/hostile_server",
-    "cli/lab",
-];
-
 /// Runs the chosen suites, as many at a time as asked for; then those that run alone.
 pub(super) fn run_all(suites: &[TestSuite], options: &TestOptions) -> Vec<SuiteOutcome> {
     let is_alone = |suite: &&TestSuite| ALONE.iter().any(|(name, _)| *name == suite.name);
     let chosen = suites.iter().filter(|suite| options.is_chosen(&suite.name));
     let (alone, mut together): (Vec<_>, Vec<_>) = chosen.partition(is_alone);
-    // Begun first, the suites that take longest leave no processor idle at the end.
-    let rank = |suite: &&TestSuite| LONGEST.iter().position(|name| *name == suite.name).unwrap_or(LONGEST.len());
-    together.sort_by_key(|suite| (rank(suite), !suite.name.starts_with("cli")));
+    // Begun first, the suites that took longest leave no processor idle at the end.
+    let longest_first = table::stored_order();
+    together.sort_by_key(|suite| longest_first.iter().position(|name| *name == suite.name).unwrap_or(usize::MAX));
     let run = |suite: &TestSuite| run_suite(suite, options);
     let mut outcomes = run_parallel(&together, options.jobs, run);
     outcomes.extend(run_parallel(&alone, 1, run));

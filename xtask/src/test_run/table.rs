@@ -35,6 +35,16 @@ pub(super) fn write(table: &str, total: Duration, processor_time: Duration) -> R
     std::fs::write(workspace::root().join(OUTPUT_FILE), text).with_context(|| format!("cannot write {OUTPUT_FILE}"))
 }
 
+/// Returns the names of the suites in the stored table, the longest first; empty without a table.
+pub(super) fn stored_order() -> Vec<String> {
+    names(&std::fs::read_to_string(workspace::root().join(OUTPUT_FILE)).unwrap_or_default())
+}
+
+fn names(table: &str) -> Vec<String> {
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| ")).skip(1);
+    rows.filter_map(|row| Some(row.split_once('|')?.0.trim().to_owned())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,6 +64,7 @@ mod tests {
             text.lines().nth(2),
             Some("| cli/shape |     1.2 |               0.8 |     12 |      0 |       1 |")
         );
+        assert_eq!(names(&text), ["cli/shape"]);
         assert!(text.lines().all(|line| line.len() == text.find('\n').unwrap_or(0)), "{text}");
     }
 }
