@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::guest::{ScriptOutput, run, slow_line, with_functions};
+use crate::guest::{ScriptOutput, findings, run, slow_line, with_functions};
 use crate::support::Scratch;
 use crate::support::document::{array, number, text};
 use crate::support::namespace::Namespace;
@@ -44,6 +44,20 @@ fn a_good_shaper_passes_and_stays() {
     assert!(added(&document, "without") > 1000.0 && added(&document, "with") <= 60.0, "{document:#}");
     let status = said.document("status");
     assert!((number(&status, "/shapers/0/directions/0/set_bits_per_second") - 4e6).abs() < 1.0, "{status:#}");
+}
+
+/// A limit that was asked for decides the exit status; the working shaper stays.
+#[test]
+fn a_missed_limit_is_an_exit_status() {
+    let script = r#"tree > before
+        shape eth0 --up 1900k --down 5600k --verify far --quick --time 2s --idle 2s --max-added 1ms --json -q > out
+        echo "code: $?"
+        shape eth0 off -q > gone; compare off; echo '== document'; cat out"#;
+    let said = run(&slow_line().file, script);
+    assert_eq!((said.value("code"), said.value("off")), ("1", "the same"), "{}", said.whole());
+    let document = said.document("document");
+    assert_eq!((text(&document, "/outcome"), text(&document, "/verification/outcome")), ("set_up", "delay_above_limit"));
+    assert!(findings(&document).contains(&"still_late"), "{document:#}");
 }
 
 /// The search itself is tested with made-up links in `operate`.
