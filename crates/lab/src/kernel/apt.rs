@@ -118,17 +118,9 @@ struct AptSession {
 
 impl AptSession {
     fn new(workshop: &BuildWorkspace<'_>) -> Result<Self, KernelError> {
-        let format = "--format=$(REPO_URI)|$(NEWER_RELEASE)|$(COMPONENT)|$(SOURCESENTRY)";
-        let arguments = ["indextargets", "--no-release-info", format, "Created-By: Packages"];
-        let output = command::run("apt-get", &arguments, None, TIMEOUT).map_err(no_apt)?;
+        let targets = system_targets()?;
         let (directory, downloads) = (workshop.subdirectory("apt")?, workshop.subdirectory("downloads")?);
-        Ok(Self {
-            directory,
-            downloads,
-            targets: parse_targets(&output.stdout_text()),
-            fetched: None,
-            unreachable: Vec::new(),
-        })
+        Ok(Self { directory, downloads, targets, fetched: None, unreachable: Vec::new() })
     }
 
     /// Downloads one package from these lists; the inner error is the reason why it is not available.
@@ -263,6 +255,14 @@ fn content_size(directory: &Path) -> ByteCount {
 fn progress(arrived: ByteCount, size: ByteCount) -> (Option<Ratio>, String) {
     let text = format!("{} of {} MB", arrived.get() / 1_000_000, size.get() / 1_000_000);
     (Ratio::of(arrived.get() as f64, size.get() as f64), text)
+}
+
+/// Archives of the system's configuration (apt-get(8), `indextargets`).
+fn system_targets() -> Result<Vec<ArchiveTarget>, KernelError> {
+    let format = "--format=$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(SOURCESENTRY)";
+    let arguments = ["indextargets", "--no-release-info", format, "Created-By: Packages"];
+    let output = command::run("apt-get", &arguments, None, TIMEOUT).map_err(no_apt)?;
+    Ok(parse_targets(&output.stdout_text()))
 }
 
 fn parse_targets(text: &str) -> Vec<ArchiveTarget> {
@@ -407,6 +407,15 @@ mod tests {
             format!("{} {}", target.address.trim_start_matches("http://deb.debian.org"), target.suite)
         };
         archives(&parse_targets(TARGETS), lists).into_iter().map(short).collect()
+    }
+
+    /// The package manager leaves a field that it does not know as it is, which makes each archive unusable.
+    #[test]
+    fn the_package_manager_knows_every_field() {
+        match system_targets() {
+            Ok(targets) => assert!(targets.iter().any(|target| target.component == "main"), "{targets:?}"),
+            Err(error) => assert!(matches!(error, KernelError::NoPackageManager), "{error}"),
+        }
     }
 
     #[test]
