@@ -53,7 +53,11 @@ fn task<'a>(what: &'a str, tree: &'a Path, arguments: &'a [&'a str]) -> BuildTas
 /// Configures the sources, and checks that the result has the wanted options.
 pub(super) fn configure(workshop: &mut BuildWorkspace<'_>, tree: &Path, version: &str) -> Result<(), KernelError> {
     let wanted = tree.join("linerate/fragment.config");
-    fs::write(&wanted, fragment::for_kconfig()).map_err(|cause| KernelError::file("writing", &wanted, cause))?;
+    let mut options = fragment::for_kconfig();
+    if !mounts_without_block_devices(tree) {
+        options.push_str("CONFIG_BLOCK=y\n");
+    }
+    fs::write(&wanted, options).map_err(|cause| KernelError::file("writing", &wanted, cause))?;
     let arguments = ["ARCH=um", "KCONFIG_ALLCONFIG=linerate/fragment.config", "allnoconfig"];
     workshop.run(task("configuring the kernel", tree, &arguments), &mut |_| None)?;
     let result = tree.join(".config");
@@ -67,6 +71,11 @@ pub(super) fn configure(workshop: &mut BuildWorkspace<'_>, tree: &Path, version:
         workshop.tell(&BuildEvent::Note(text));
     }
     Ok(())
+}
+
+/// False for sources that mount no root without block devices, which was added in Linux 5.14 (`mount_nodev_root`).
+fn mounts_without_block_devices(tree: &Path) -> bool {
+    fs::read_to_string(tree.join("init/do_mounts.c")).map_or(true, |text| text.contains("mount_nodev_root"))
 }
 
 /// Compiles; returns the kernel's file.
@@ -169,6 +178,23 @@ mod tests {
             let binary = make(&mut workshop, &tree, NonZeroUsize::MIN).expect("made");
             assert_eq!(fs::read_to_string(binary).expect("there").trim(), expected);
             let _ = fs::remove_file(tree.join(OWN_COMPILER_HEADER));
+        }
+    }
+
+    #[test]
+    fn older_sources_mount_the_root_with_block_devices() {
+        let cache = TestCache::new("root");
+        let configured = "allnoconfig:\n\tcp linerate/fragment.config .config\n";
+        let tree = tree_with(&cache, configured);
+        fs::create_dir(tree.join("init")).expect("writable");
+        for (mounts, expected) in [("static int __init mount_nodev_root(void)", false), ("void mount_root(void)", true)]
+        {
+            fs::write(tree.join("init/do_mounts.c"), mounts).expect("writable");
+            let mut listener = |_: &BuildEvent| {};
+            let mut workshop = cache.open(&mut listener).expect("free");
+            configure(&mut workshop, &tree, "5.10.1").expect("all options");
+            let options = fs::read_to_string(tree.join(".config")).expect("there");
+            assert_eq!(options.contains("CONFIG_BLOCK=y\n"), expected, "{mounts}");
         }
     }
 
