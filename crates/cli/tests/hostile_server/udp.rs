@@ -95,7 +95,6 @@ fn only_the_client_can_claim_its_udp_stream() {
     let target = Target::start(&[]);
     let mut client = Client::accepted(target.port, UDP);
     let stranger = udp_socket(target.port, Ipv4Addr::new(127, 0, 0, 2));
-    stranger.send(&wire::UDP_REQUEST).expect("sent");
     let garbage = udp_socket(target.port, Ipv4Addr::LOCALHOST);
     for length in [0, 1, 2, 3, 4, 5, 8, 11, 12, 16, 999, 1001, 60_000] {
         garbage.send(&vec![0; length]).expect("sent");
@@ -103,6 +102,8 @@ fn only_the_client_can_claim_its_udp_stream() {
     }
     garbage.send(&datagram(1, 1000)).expect("sent");
     wire::wait_until_read(target.id(), target.port);
+    // A client that is silent for a second more would lose its stream.
+    stranger.send(&wire::UDP_REQUEST).expect("sent");
     let own = wire::udp_stream(target.port, Ipv4Addr::LOCALHOST);
     client.expect_start();
     for other in [&stranger, &garbage] {
