@@ -174,6 +174,21 @@ fn lists_fit_and_filters_select() {
 }
 
 #[test]
+fn a_report_of_a_range_contains_its_runs() {
+    let scratch = filled();
+    let reported = |runs: &str| run(with_history(&scratch, &["report", runs, "--format", "json"]), LIMIT);
+    let seconds = |document: &Value| {
+        let runs = document.as_array().expect("several runs").iter();
+        let started = runs.map(|run| run["started_at_unix_ns"].as_u64().expect("a time") / 1_000_000_000);
+        started.map(|second| second - 1_795_000_000).collect::<Vec<_>>()
+    };
+    assert_eq!(seconds(&reported("2..4").expect_code(0).json()), [2, 3, 4]);
+    assert_eq!(seconds(&reported("1,last").expect_code(0).json()), [1, 4]);
+    let missing = reported("3..5").expect_code(2);
+    assert!(missing.stderr.contains("the history has no run 5"), "{missing:#?}");
+}
+
+#[test]
 fn comparisons_report_significant_differences() {
     let scratch = filled();
     let judged = |before: &str, after: &str| {

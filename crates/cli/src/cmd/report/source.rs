@@ -5,7 +5,7 @@ use std::path::Path;
 
 use linerate_documents::label::DocumentKind;
 use linerate_documents::run::{RunDocument, SCHEMA};
-use linerate_history::{HistoryError, RunReference};
+use linerate_history::{HistoryError, RunReferences};
 use linerate_model::json::{self, JsonError};
 use serde::de::Error as _;
 use serde_json::{Map, Value};
@@ -64,11 +64,8 @@ pub(super) fn find(wanted: &[String]) -> Result<Vec<NamedDocument>, SourceError>
             let mut text = String::new();
             io::stdin().read_to_string(&mut text).map_err(|cause| unreadable("the standard input", cause))?;
             found.extend(documents("stdin", "the standard input", &text)?);
-        } else if let Ok(reference) = name.parse::<RunReference>() {
-            let history = crate::cmd::history::open_existing()?;
-            let id = history.resolve(reference)?;
-            let run = Box::new(history.get(id)?);
-            found.push(NamedDocument { name: id.to_string(), document: ReportedDocument::Run(run) });
+        } else if let Ok(references) = name.parse::<RunReferences>() {
+            found.extend(runs(&references)?);
         } else {
             let text = std::fs::read_to_string(name).map_err(|cause| unreadable(name, cause))?;
             let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
@@ -76,6 +73,16 @@ pub(super) fn find(wanted: &[String]) -> Result<Vec<NamedDocument>, SourceError>
         }
     }
     Ok(found)
+}
+
+fn runs(references: &RunReferences) -> Result<Vec<NamedDocument>, HistoryError> {
+    let history = crate::cmd::history::open_existing()?;
+    let named = |reference: &_| {
+        let id = history.resolve(*reference)?;
+        let run = Box::new(history.get(id)?);
+        Ok(NamedDocument { name: id.to_string(), document: ReportedDocument::Run(run) })
+    };
+    references.as_slice().iter().map(named).collect()
 }
 
 fn unreadable(name: &str, cause: io::Error) -> SourceError {
