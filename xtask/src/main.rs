@@ -30,6 +30,7 @@ mod effect;
 mod figures;
 mod interop;
 mod long_tests;
+mod newest_iperf3;
 mod repository;
 mod rust_file;
 mod scale;

@@ -1,4 +1,4 @@
-//! Programs to compare with: of the distribution, of the crate registry, and a newer iperf3 by its path.
+//! Programs to compare with: of the distribution and of the crate registry.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::arguments::BenchArguments;
 use super::program::{BenchProgram, Dialect};
-use crate::workspace;
+use crate::{newest_iperf3, workspace};
 
 /// Program of the crate registry, installed below target/peers.
 struct RegistryPeer {
@@ -17,9 +17,9 @@ struct RegistryPeer {
     dialect: Dialect,
 }
 
-const REGISTRY: [RegistryPeer; 3] = [
-    // It contains a current libiperf.
-    RegistryPeer { name: "iperf3-rs", package: "iperf3-rs", program: "iperf3-rs", dialect: Dialect::Iperf3 },
+const NEWEST: &str = "newest iperf3";
+
+const REGISTRY: [RegistryPeer; 2] = [
     RegistryPeer { name: "riperf3", package: "riperf3-cli", program: "riperf3", dialect: Dialect::Iperf3 },
     RegistryPeer { name: "xfr", package: "xfr", program: "xfr", dialect: Dialect::Xfr },
 ];
@@ -41,10 +41,7 @@ pub(super) fn find(arguments: &BenchArguments) -> Result<BenchPeers> {
     let mut found = BenchPeers { programs: vec![linerate.context("linerate does not start")?], missing: Vec::new() };
     let stock = std::env::var_os("IPERF3_BIN").map_or_else(|| PathBuf::from("iperf3"), PathBuf::from);
     found.add(arguments, "iperf3", Dialect::Iperf3, stock, "apt-get install iperf3, or name one in IPERF3_BIN");
-    match &arguments.iperf3_newest {
-        Some(path) => found.add(arguments, "newest iperf3", Dialect::Iperf3, path.clone(), "it does not start"),
-        None => found.missing.push(("newest iperf3", "give its path with --iperf3-newest".to_owned())),
-    }
+    found.add_newest(arguments);
     for peer in REGISTRY {
         let path = workspace::root().join("target/peers/bin").join(peer.program);
         if arguments.wants(peer.name) && !path.exists() {
@@ -67,6 +64,17 @@ fn install(package: &str) {
 }
 
 impl BenchPeers {
+    fn add_newest(&mut self, arguments: &BenchArguments) {
+        if !arguments.wants(NEWEST) {
+            self.missing.push((NEWEST, "not asked for".to_owned()));
+            return;
+        }
+        match arguments.iperf3_newest.clone().map_or_else(newest_iperf3::find, Ok) {
+            Ok(path) => self.add(arguments, NEWEST, Dialect::Iperf3, path, "it does not start"),
+            Err(error) => self.missing.push((NEWEST, format!("{error:#}"))),
+        }
+    }
+
     fn add(&mut self, arguments: &BenchArguments, name: &'static str, dialect: Dialect, path: PathBuf, remedy: &str) {
         if !arguments.wants(name) {
             self.missing.push((name, "not asked for".to_owned()));

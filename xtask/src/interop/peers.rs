@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::workspace;
+use crate::{newest_iperf3, workspace};
 
 /// Implementation that linerate is run against.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,13 +29,15 @@ pub(super) struct Peers {
     pub(super) missing: Vec<MissingPeer>,
 }
 
-/// Finds the iperf3 of the system, a newer one (`newest`, or `iperf3-newest` in PATH), and riperf3, which is installed
-/// from the registry when it is missing.
+/// Finds the iperf3 of the system, the newest one (`newest`, else the one built from the registry), and riperf3, which is
+/// installed from the registry when it is missing.
 pub(super) fn find(newest: Option<&Path>) -> Peers {
     let mut found = Peers::default();
-    let newest = newest.unwrap_or(Path::new("iperf3-newest"));
     found.add("iperf3", Path::new("iperf3"), "no iperf3 in PATH: install the package iperf3");
-    found.add("newest iperf3", newest, "give its path with --newest, or as iperf3-newest in PATH");
+    match newest.map_or_else(newest_iperf3::find, |path| Ok(path.to_owned())) {
+        Ok(newest) => found.add("newest iperf3", &newest, "it does not start"),
+        Err(error) => found.missing.push(MissingPeer { name: "newest iperf3", reason: format!("{error:#}") }),
+    }
     let riperf3 = workspace::root().join("target/peers/bin/riperf3");
     if !riperf3.exists() {
         install_riperf3();
