@@ -101,6 +101,6 @@ fn with_the_queues_of_this_host() {
     let mut command: Command = namespace.command("sh");
     command.env("TMPDIR", folder.path("")).env("DEVICE", "line0");
     command.args(["-c", &with_functions(&format!("{text}\n{}", script(&back_ends)))]);
-    let finished = run_program(command, Duration::from_secs(120)).expect_code(0);
+    let finished = run_program(command, Duration::from_secs(600)).expect_code(0);
     check(&ScriptOutput(finished), &back_ends);
 }

@@ -121,7 +121,7 @@ fn it_comes_to_a_verdict_on_this_host() {
     let mut command: Command = namespace.command("sh");
     command.env("TMPDIR", folder.path(""));
     command.args(["-c", &with_functions(THREE_HOSTS)]);
-    let said = ScriptOutput(run_program(command, Duration::from_secs(120)).expect_code(0));
+    let said = ScriptOutput(run_program(command, Duration::from_secs(600)).expect_code(0));
     let document = said.document("document");
     let stands = match said.value("code") {
         "0" => "different",
