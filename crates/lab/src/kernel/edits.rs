@@ -21,11 +21,13 @@ struct SourceEdit {
 enum EditChange {
     /// The text `anchor`, which must be there exactly once, becomes `by`.
     Replace { anchor: &'static str, by: &'static str },
+    /// As above, in sources older than Linux 5.14; newer ones have the new text.
+    Backport { anchor: &'static str, by: &'static str },
     /// The text is added at the end.
     Append(&'static str),
 }
 
-const EDITS: [SourceEdit; 7] = [
+const EDITS: [SourceEdit; 8] = [
     SourceEdit {
         name: "seeded-randomness",
         file: "drivers/char/random.c",
@@ -58,6 +60,15 @@ const EDITS: [SourceEdit; 7] = [
             by: "\t\t\ttime_travel_update_time_rel(linerate_look());\n",
         },
         otherwise: WITHOUT_CLOCK,
+    },
+    SourceEdit {
+        name: "files-below-an-overlay",
+        file: "fs/hostfs/hostfs_kern.c",
+        change: EditChange::Backport {
+            anchor: "\t\tr = w = 1;\n\n\tname = dentry_name(file->f_path.dentry);\n",
+            by: "\t\tr = w = 1;\n\n\tname = dentry_name(file_dentry(file));\n",
+        },
+        otherwise: "the guest's programs cannot be started",
     },
     SourceEdit {
         name: "few-drivers",
@@ -95,6 +106,7 @@ pub(super) fn apply(tree: &Path, workshop: &mut BuildWorkspace<'_>) -> Result<Ve
                 write(&path, &text)?;
                 made.push(edit.name.to_owned());
             }
+            None if matches!(edit.change, EditChange::Backport { .. }) => {}
             None => workshop.tell(&BuildEvent::Note(format!(
                 "{} is not as expected, so the change {} is skipped: {}",
                 edit.file, edit.name, edit.otherwise
@@ -114,7 +126,7 @@ fn write(path: &Path, text: &str) -> Result<(), KernelError> {
 /// Text after the change; `None` when its location is missing or ambiguous.
 fn changed(text: &str, change: &EditChange) -> Option<String> {
     match change {
-        EditChange::Replace { anchor, by } => {
+        EditChange::Replace { anchor, by } | EditChange::Backport { anchor, by } => {
             let (before, after) = text.split_once(anchor)?;
             (!after.contains(anchor)).then(|| [before, by, after].concat())
         }
@@ -154,6 +166,14 @@ mod tests {
             text.contains("linerate_look());") && text.contains("\nstatic u64 timer_read(struct clocksource *cs)\n{\n")
         );
         assert_eq!(text.matches('{').count(), text.matches('}').count());
+    }
+
+    #[test]
+    fn older_sources_open_the_file_below_an_overlay() {
+        let older = "\tif (mode & FMODE_WRITE)\n\t\tr = w = 1;\n\n\tname = dentry_name(file->f_path.dentry);\n";
+        let newer = "\tif (mode & FMODE_WRITE)\n\t\tr = w = 1;\n\n\tname = dentry_name(file_dentry(file));\n";
+        assert_eq!(edit("files-below-an-overlay", older).as_deref(), Some(newer));
+        assert_eq!(edit("files-below-an-overlay", newer), None);
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl KernelError {
                  it: `linerate lab kernel build --source linux-6.12.tar.xz`"
                     .into()
             }
-            Self::NotAKernel { .. } => "give an archive or a directory with the whole sources of Linux 6.1 or newer".into(),
+            Self::NotAKernel { .. } => "give an archive or a directory with the whole sources of Linux 5.10 or newer".into(),
             Self::Options { .. } => "build from another version: 6.12 is known to work".into(),
             Self::Failed { log, .. } => format!("the full log is {}", log.display()),
             Self::Architecture { .. } => "use `--back-end namespaces` as root, which needs no such kernel".into(),
