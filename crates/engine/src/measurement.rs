@@ -31,7 +31,10 @@ const SENDERS_AT_FULL_CADENCE: u32 = 2;
 const MAX_SAMPLING_PERIOD: Duration = Duration::from_millis(100);
 
 /// Shortest sampling period of a paced sender, whose rate is known.
-const MIN_PACED_PERIOD: Duration = Duration::from_millis(20);
+const MIN_PACED_PERIOD: Duration = Duration::from_millis(50);
+
+/// Bursts of a slow paced sender in a sampling period: each sample wakes a thread, as each burst does.
+const BURSTS_PER_SAMPLE: u64 = 4;
 
 /// Returns the time between samples of `tcp_info` at which every sample has news: `base`, or longer where there are many
 /// senders, or where a paced one sends little in it.
@@ -41,7 +44,7 @@ fn sampling_period(base: Duration, senders: usize, parameters: &TestParameters) 
     }
     let senders = u32::try_from(senders).unwrap_or(u32::MAX);
     let shared = base.saturating_mul(senders.div_ceil(SENDERS_AT_FULL_CADENCE));
-    let paced = parameters.rate.and_then(|rate| rate.time_to_send(SLOW_BURST));
+    let paced = parameters.rate.and_then(|rate| rate.time_to_send(SLOW_BURST * BURSTS_PER_SAMPLE));
     let paced = paced.map_or(Duration::ZERO, |time| time.max(MIN_PACED_PERIOD));
     base.max(shared.max(paced).min(MAX_SAMPLING_PERIOD))
 }
@@ -405,8 +408,9 @@ mod tests {
             (10, 2, tcp(None), 10),
             (10, 8, tcp(None), 40),
             (10, 128, tcp(None), 100),
-            (10, 1, tcp(Some(100.0)), 20),
-            (10, 1, tcp(Some(5.792)), 40),
+            (10, 1, tcp(Some(100.0)), 50),
+            (10, 1, tcp(Some(11.584)), 80),
+            (10, 1, tcp(Some(5.792)), 100),
             (10, 1, tcp(Some(1.0)), 100),
             // Nothing to sample but the last one, and nothing at all.
             (10, 0, tcp(None), 100),
