@@ -609,7 +609,8 @@ fn a_port_of_a_bridge_is_shaped() {
         client.env("LINERATE_HISTORY", "off");
         let received = run(client, LIMIT).expect_code(0).json();
         let received = number(&received, "/end/sum_received/bits_per_second");
-        assert!((4e6..5e6).contains(&received), "{received} bit/s, {direction:?}");
+        // A busy host sends less than the shaper lets pass, and without a shaper a thousand times more.
+        assert!((1e6..5e6).contains(&received), "{received} bit/s, {direction:?}");
     }
     host.shape(&["line0", "off", "--quiet"]).expect_code(0);
     assert_eq!(host.program("tc", "qdisc show dev line0"), before);
