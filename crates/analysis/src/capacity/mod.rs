@@ -14,7 +14,8 @@
 //! If less arrives in the hold than in the overload, the path is shared with traffic that does not yield: in a FIFO
 //! queue, a sender's share grows with its rate. Both rates then measure what others leave over. The queue is emptied,
 //! the highest rate without loss is found by bisection, and held. Other traffic below about a tenth of the link is not
-//! detected in this way, and is partly pushed out.
+//! detected in this way, and is partly pushed out. Nor is traffic that a fair queue serves in turn: what arrives does not
+//! depend on the sent rate there. Probes that waited at rest show it ([`share_of_others`]), and widen the interval.
 //!
 //! **Loss alone ends nothing.** A path that loses 2 % of its packets loses 2 % at any rate. The criterion is the share
 //! of the sent rate that arrives, compared with that share at lower rates. Rates are measured between the receiver's
@@ -36,5 +37,5 @@ mod window;
 
 pub use feedback::ReceiverFeedback;
 pub use limits::{FEEDBACK_INTERVAL, PacketLayout, SearchLimits};
-pub use outcome::{CapacityBound, CapacityEstimate, RateSample, SearchLimiter};
+pub use outcome::{CapacityBound, CapacityEstimate, ProbeDelays, RateSample, SearchLimiter, share_of_others};
 pub use search::{CapacitySearch, SearchAction};

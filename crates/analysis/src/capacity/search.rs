@@ -3,7 +3,7 @@ use core::time::Duration;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, Ratio};
 
 use super::limits::{HOLD_DURATION, INITIAL_RATE, OVERLOAD_DURATION};
-use super::window::{FeedbackPoint, FeedbackWindow};
+use super::window::{FeedbackPoint, FeedbackWindow, highest_carried};
 use super::{CapacityBound, CapacityEstimate, PacketLayout, RateSample, ReceiverFeedback, SearchLimiter, SearchLimits};
 use crate::statistics::{SampleSummary, StatisticalQuantity};
 
@@ -606,8 +606,10 @@ impl CapacitySearch {
             });
             (Duration::from_number(low), Duration::from_number(high))
         });
+        let measured = window.map(|window| window.received_rate());
         CapacityEstimate {
-            capacity: window.map(|window| rate(window.received_rate())),
+            capacity: measured.map(rate),
+            highest: measured.and_then(|least| highest_carried(&self.points, self.packet.size(), least)).map(rate),
             bound: self.bound,
             sub_interval: window.map_or(Duration::ZERO, |window| Duration::from_secs_f64(window.arrival_time)),
             sent_rate: window.map(|window| rate(window.sent_rate())),

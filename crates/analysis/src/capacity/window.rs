@@ -3,6 +3,7 @@
 use linerate_units::{BitRate, ByteCount, PacketCount, Ratio};
 
 use super::ReceiverFeedback;
+use super::limits::OVERLOAD_DURATION;
 use crate::statistics::{SignedDifference, StatisticalQuantity};
 
 /// Report of a new packet, as plain numbers: nanoseconds and packets.
@@ -98,5 +99,70 @@ impl FeedbackWindow {
     pub(super) fn rates(&self) -> (BitRate, BitRate) {
         let rate = BitRate::from_bits_per_second;
         (rate(self.sent_rate()), rate(self.received_rate()))
+    }
+}
+
+/// Efficiency up to which the path limits a period.
+const MAX_LIMITED_EFFICIENCY: f64 = 0.97;
+/// Packets and seconds by which the ends of a period may be wrong.
+const UNCERTAIN_PACKETS: f64 = 2.0;
+const UNCERTAIN_SECONDS: f64 = 0.002;
+
+/// Returns the highest rate that the path carried, while it limited, for as long as an overload, if that is certainly more
+/// than `rate`: then other traffic took part of it in the mean.
+pub(super) fn highest_carried(points: &[FeedbackPoint], size: ByteCount, rate: f64) -> Option<f64> {
+    let certain = |window: &FeedbackWindow| {
+        let jitter = UNCERTAIN_SECONDS / window.arrival_time;
+        window.received_rate() * (1.0 - UNCERTAIN_PACKETS / window.received - jitter) > rate
+    };
+    let long = |from: &FeedbackPoint| {
+        let end = from.arrival.saturating_add(u64::from(OVERLOAD_DURATION.subsec_nanos()));
+        points.get(points.partition_point(|point| point.arrival < end))
+    };
+    let windows = points.iter().filter_map(|from| FeedbackWindow::between(from, long(from)?, size));
+    let limited = windows.filter(|window| window.efficiency() <= MAX_LIMITED_EFFICIENCY && certain(window));
+    limited.map(|window| window.received_rate()).max_by(f64::total_cmp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reports each 50 ms of 1000-byte packets: sent at 10 Mbit/s, received at these rates.
+    fn points(received: &[f64]) -> Vec<FeedbackPoint> {
+        let mut arrived = 0.0;
+        let point = |(index, rate): (usize, &f64)| {
+            arrived += rate * 1e6 * 0.05 / 8000.0;
+            let number = u64::try_from(index).expect("small") + 1;
+            FeedbackPoint {
+                now: number * 50_000_000,
+                arrival: number * 50_000_000,
+                sent: number * 50_000_000,
+                received: ByteCount::from_f64(arrived).get(),
+                offered: number * 625 / 10,
+                receiver_dropped: None,
+                min_delay: 0.0,
+                max_delay: 0.0,
+                requested_rate: 1e7,
+            }
+        };
+        received.iter().enumerate().map(point).collect()
+    }
+
+    fn highest(received: &[f64], rate: f64) -> Option<f64> {
+        highest_carried(&points(received), ByteCount::new(1000), rate * 1e6).map(|rate| (rate / 1e5).round() / 10.0)
+    }
+
+    #[test]
+    fn what_others_leave_in_their_pauses_is_carried() {
+        let pauses: Vec<f64> = (0..40).map(|index| if index / 10 % 2 == 0 { 4.0 } else { 8.0 }).collect();
+        assert_eq!(highest(&pauses, 6.0), Some(8.0));
+        assert_eq!(highest(&pauses, 7.9), None, "within the error of single packets");
+        assert_eq!(highest(&[6.0; 40], 6.0), None);
+        // A period without a surplus shows nothing, and a short pause only its part.
+        assert_eq!(highest(&[10.0; 40], 6.0), None);
+        let short: Vec<f64> = (0..40).map(|index| if index == 20 { 8.0 } else { 6.0 }).collect();
+        assert_eq!(highest(&short, 6.0), Some(6.3));
+        assert_eq!(highest(&[], 6.0), None);
     }
 }

@@ -4,8 +4,8 @@ use core::time::Duration;
 use linerate_model::direction::Direction;
 
 use linerate_analysis::capacity::{
-    CapacityBound, CapacityEstimate, CapacitySearch, FEEDBACK_INTERVAL, PacketLayout,
-    ReceiverFeedback as SearchFeedback, SearchAction, SearchLimiter, SearchLimits,
+    CapacityBound, CapacityEstimate, CapacitySearch, FEEDBACK_INTERVAL, PacketLayout, ProbeDelays,
+    ReceiverFeedback as SearchFeedback, SearchAction, SearchLimiter, SearchLimits, share_of_others,
 };
 use linerate_analysis::statistics::SignedDifference;
 use linerate_documents::run::{ChartPanel, FigureUnit, SampleSeries};
@@ -260,7 +260,17 @@ fn note_capacity(
             "Capacity {way}: other traffic shares the bottleneck and does not yield: this is the rate that it leaves."
         ));
     }
-    let interval = outcome.interval(packet);
+    let others = others_at_rest(record, direction, rate, packet);
+    if let Some(share) = others {
+        record.note(format!(
+            "Capacity {way}: probes waited for other traffic at rest, which takes up to {:.0} % of the path: a fair queue \
+            leaves only the remainder to the search, and the path may carry more.",
+            share.percent()
+        ));
+    }
+    let interval = outcome
+        .interval(packet)
+        .map(|(low, high)| (low, others.map_or(high, |share| CapacityEstimate::with_others(high, share))));
     let limited_by = match outcome.bound {
         CapacityBound::Path => None,
         CapacityBound::AtLeast(reason) => Some(limiter(reason)),
@@ -282,6 +292,18 @@ fn note_capacity(
         duration_ns: nanoseconds(outcome.elapsed),
         method: CapacityMethod::UdpSearch,
     });
+}
+
+/// Share of the path that other traffic takes at rest, by the waits of the probes sent before the search.
+fn others_at_rest(
+    record: &mut PathRecord<'_>,
+    direction: Direction,
+    rate: BitRate,
+    packet: &PacketLayout,
+) -> Option<Ratio> {
+    let delays = record.direction(direction).packets.as_ref()?.one_way_delay.as_ref()?;
+    let delays = ProbeDelays { least: delays.min, median: delays.median, mean: delays.mean, high: delays.p95 };
+    share_of_others(&delays, packet.gap(rate)?)
 }
 
 const fn limiter(reason: SearchLimiter) -> CapacityLimiter {

@@ -63,6 +63,7 @@ pub(super) fn stream(sent: u64, arrivals: &[(u64, u64)]) -> PacketStream {
 pub(super) fn found(megabits: Option<f64>) -> CapacityEstimate {
     CapacityEstimate {
         capacity: megabits.map(|rate| BitRate::from_bits_per_second(rate * 1e6)),
+        highest: None,
         bound: CapacityBound::Path,
         sub_interval: Duration::from_millis(500),
         sent_rate: None,
