@@ -80,6 +80,10 @@ fn send_buffer(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
     let most = ByteCount::new(*evidence.sender_setting("net.ipv4.tcp_wmem")?.get(2)?);
     let factor = if evidence.uses("bbr") { SEND_MEMORY_FACTOR_BBR } else { SEND_MEMORY_FACTOR };
     let base = evidence.base?;
+    if let Some((write, rate)) = evidence.overfilling_write() {
+        let text = format!("writes of {}, each with a pause of {}{}", size(write), time(base), for_each(evidence));
+        return Some(ThroughputBound { kind: BoundKind::SendBuffer, rate, arithmetic: text });
+    }
     // The part of a full buffer that is not in flight waits; the kernel reserves space for a second window (a third
     // with BBR).
     let window = ByteCount::from_f64(most.as_f64() / SegmentCount::new(factor).as_f64() * 1.25);

@@ -136,7 +136,8 @@ pub(super) fn cost(cause: Cause, evidence: &TransferEvidence<'_>) -> Option<Caus
         Cause::Policer => (costs.policer(), &[BoundKind::Path]),
         Cause::BlackHole | Cause::PathDead | Cause::Outage => (costs.stalled(), &[]),
         Cause::SackOff => (costs.repairs(), &[BoundKind::Loss]),
-        Cause::Loss | Cause::BurstyLoss | Cause::Corruption | Cause::SmallPackets | Cause::CongestionControl => {
+        Cause::CongestionControl => (costs.growth(), &[BoundKind::Loss]),
+        Cause::Loss | Cause::BurstyLoss | Cause::Corruption | Cause::SmallPackets => {
             (costs.lost(costs.random), &[BoundKind::Loss])
         }
         Cause::HostDrops => (costs.lost(costs.dropped()), &[BoundKind::Loss]),
@@ -235,6 +236,9 @@ impl<'e, 'o> Costs<'e, 'o> {
         if self.evidence.waits_for_send_buffer() {
             return self.whole();
         }
+        if let Some((_, rate)) = self.evidence.overfilling_write() {
+            return CostKind::TimeShare { share: 1.0, rate: rate.bits_per_second() };
+        }
         self.for_share(self.share_of(|shares| shares.send_buffer))
     }
 
@@ -289,6 +293,14 @@ impl<'e, 'o> Costs<'e, 'o> {
         let scaled = self.steady / share.max(1e-6).powf(exponent);
         let alone = self.loss_limited(share).map_or(scaled, |rate| rate.max(scaled));
         CostKind::LossShare { share, exponent, time: (1.0 - held).max(0.0), alone }
+    }
+
+    /// Growth of the window: after an early loss for the time until the next, else as long as losses without a queue act.
+    fn growth(&self) -> CostKind {
+        match self.evidence.early_loss() {
+            Some(found) => self.for_share(self.evidence.growth_share(&found)),
+            None => self.lost(self.random),
+        }
     }
 
     /// Losses at a full buffer. Those of slow start alone limit nothing that comes later.
@@ -363,7 +375,8 @@ impl<'e, 'o> Costs<'e, 'o> {
         if time_in(&self.states, &[SenderState::Stalled]) >= MIN_WHOLE_SHARE {
             return CostKind::Nothing;
         }
-        let waits = !self.evidence.is_full() && (varies || self.evidence.has_standing_queue());
+        let waits = !self.evidence.is_full()
+            && (varies || self.evidence.has_standing_queue() || self.evidence.waits_in_reverse());
         if waits || allowed.is_some_and(|allowed| self.steady >= MIN_REACHED_SHARE * allowed) {
             self.whole()
         } else {

@@ -40,6 +40,10 @@ pub(super) struct Counterfactuals<'a> {
     segment: Option<Mss>,
     /// Loaded round trip as a multiple of the one at rest.
     stretch: f64,
+    /// True where acknowledgements wait on their way.
+    waits_in_reverse: bool,
+    /// True where the send buffer makes the sender send in bursts.
+    bursts: bool,
     pub(super) bounds: &'a [ThroughputBound],
     pub(super) all: &'a [CostedVerdict],
 }
@@ -56,7 +60,9 @@ impl<'a> Counterfactuals<'a> {
         let round_trips = evidence.loaded.zip(evidence.base);
         let stretch =
             round_trips.map_or(1.0, |((loaded, _), base)| loaded.as_secs_f64() / base.as_secs_f64().max(1e-9));
-        Self { steady, whole, elapsed, base: evidence.base, segment: evidence.segment, stretch, bounds, all }
+        let (base, segment, waits_in_reverse) = (evidence.base, evidence.segment, evidence.waits_in_reverse());
+        let bursts = evidence.overfilling_write().is_some();
+        Self { steady, whole, elapsed, base, segment, stretch, waits_in_reverse, bursts, bounds, all }
     }
 
     /// Lowest bound of the resources that stay without these causes; `None` where none is known, or where the path behind
@@ -93,13 +99,17 @@ impl<'a> Counterfactuals<'a> {
         let others = self.all.iter().filter_map(|one| one.cost.as_ref());
         // Other traffic fills the buffer, too.
         let is_freed = removed.iter().any(|cost| matches!(cost.kind, CostKind::OtherTraffic { .. }));
-        let others = others.filter(|cost| !(is_freed && cost.cause == Cause::BufferTooSmall));
+        // So does a send buffer that a single write overfills: each leaves at once.
+        let is_smooth = self.bursts && removed.iter().any(|cost| cost.cause == Cause::SendBuffer);
+        let others = others.filter(|cost| !((is_freed || is_smooth) && cost.cause == Cause::BufferTooSmall));
         // Without losses there is nothing to repair.
         let is_lossless = removed.iter().any(|cost| matches!(cost.kind, CostKind::LossShare { .. }));
         let others = others.filter(|cost| !(is_lossless && cost.cause == Cause::SackOff));
         let others = others.filter(|cost| removed.iter().all(|gone| gone.cause != cost.cause && !gone.covers(cost)));
-        // Nor do round trips wait behind it: a window allows more.
-        let stretch = if is_freed { self.stretch } else { 1.0 };
+        // Nor do round trips wait behind it, or acknowledgements in a narrow direction: a window allows more.
+        let is_shorter =
+            is_freed || self.waits_in_reverse && removed.iter().any(|cost| cost.cause == Cause::Asymmetric);
+        let stretch = if is_shorter { self.stretch } else { 1.0 };
         let repairs = removed.iter().find(|cost| cost.cause == Cause::SackOff).map_or(0.0, |cost| cost.share());
         let changed = others.map(|cost| cost.without_queue(stretch).without_repairs(repairs));
         Some(changed.map(|cost| self.alone(&cost, hard)).fold(hard, f64::min))

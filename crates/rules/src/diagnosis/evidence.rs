@@ -265,7 +265,7 @@ impl<'o> TransferEvidence<'o> {
 
     /// True when the send buffer cannot grow: it is as large as the host allows, or a program has set it. One that is
     /// small because little is in flight grows as soon as more is.
-    fn is_send_buffer_final(&self) -> bool {
+    pub(super) fn is_send_buffer_final(&self) -> bool {
         let most = self.sender_setting("net.ipv4.tcp_wmem").and_then(|values| values.get(2).copied());
         let at_the_end = self
             .send_buffer

@@ -25,7 +25,7 @@ pub(crate) const MIN_RANDOM_SHARE: f64 = 0.2;
 const CUBIC_DECREASE: f64 = 0.7;
 
 /// Segments that slow start loses at once where it overflows a buffer: it sends at twice the rate.
-const MIN_OVERSHOOT: u64 = 8;
+pub(super) const MIN_OVERSHOOT: u64 = 8;
 
 /// Shortest time without acknowledgements whose retransmissions belong to an outage.
 const MIN_OUTAGE: Duration = Duration::from_secs(1);
@@ -156,20 +156,20 @@ fn outages(samples: &[SocketInterval]) -> Vec<(Duration, Duration)> {
     found
 }
 
-fn retransmitted(sample: &SocketInterval) -> u64 {
+pub(super) fn retransmitted(sample: &SocketInterval) -> u64 {
     sample.socket.info.retransmits.map_or(0, SegmentCount::get)
 }
 
 /// Window at a loss, by the slow start threshold that it set (RFC 9438 section 4.6): samples are rarely taken at the loss
 /// itself.
-fn window_at_loss(around: &[SocketInterval]) -> Option<f64> {
+pub(super) fn window_at_loss(around: &[SocketInterval]) -> Option<f64> {
     let threshold = |sample: &SocketInterval| sample.socket.info.slow_start_threshold;
     let (before, after) = (around.first()?, around.last()?);
     let set = threshold(after).filter(|after| threshold(before) != Some(*after))?;
     Some((after.socket.info.send_mss?.byte_count() * set.get()).as_f64() / CUBIC_DECREASE)
 }
 
-fn flight(sample: &SocketInterval) -> Option<f64> {
+pub(super) fn flight(sample: &SocketInterval) -> Option<f64> {
     let info = &sample.socket.info;
     Some((info.send_mss?.byte_count() * info.unacknowledged?.get()).as_f64())
 }

@@ -1,6 +1,6 @@
 //! Order of the verdicts: the cause whose removal gains most comes first, whatever its position in the table of rules.
 
-use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict, ThroughputBound};
+use linerate_model::diagnosis::{BoundKind, Cause, Confidence, DiagnosisVerdict, ThroughputBound};
 use linerate_units::{CompactSort, Ratio};
 
 use super::TransferEvidence;
@@ -56,11 +56,28 @@ pub(super) fn ranked(
         let is_certain = is_consistent && pair.is_none() && !(first.cause == Cause::SackOff && loses);
         first.confidence = confidence(first, gains, evidence, is_certain);
     }
-    if let (Some(_), [first, second, ..]) = (pair, ranked.as_mut_slice()) {
-        let title = second.cause.title();
+    let second = match (pair, ranked.as_slice()) {
+        (Some(_), [_, second, ..]) => Some(second.cause.title().to_owned()),
+        _ => order.first().and_then(|(_, index)| next_limit(costed[*index].cost.as_ref()?, gains.0, bounds, evidence)),
+    };
+    if let (Some(title), Some(first)) = (second, ranked.first_mut()) {
         first.text = format!("{} Removed alone, it gains little: {title} holds the same rate.", first.text);
     }
     ranked
+}
+
+/// Bound that leaves hardly a gain to the first cause, where the path would carry more.
+fn next_limit(
+    first: &CauseCost,
+    gain: f64,
+    bounds: &[ThroughputBound],
+    evidence: &TransferEvidence<'_>,
+) -> Option<String> {
+    let takes = !matches!(first.kind, CostKind::Nothing | CostKind::EveryByte { .. });
+    let next =
+        super::bounds::next(bounds, first.own).filter(|_| takes && gain < MIN_GAIN && !is_nearly_full(evidence))?;
+    (next.kind != BoundKind::Path && next.rate <= evidence.steady * (1.0 + MIN_CERTAIN_GAIN))
+        .then(|| next.kind.title().to_owned())
 }
 
 /// Orders the cause of losses and their slow repair. Without losses there is nothing to repair, but repaired ones still slow
@@ -102,8 +119,8 @@ fn with_cost(costed: &CostedVerdict, without: Option<linerate_model::diagnosis::
 fn rank(estimates: &Counterfactuals<'_>, one: &CostedVerdict, evidence: &TransferEvidence<'_>) -> f64 {
     let Some(cost) = &one.cost else { return 0.0 };
     let mut gain = estimates.gain(&[cost]);
-    if cost.cause == Cause::Asymmetric {
-        // Acknowledgements slow the start most, where the window grows by each.
+    if cost.cause == Cause::Asymmetric || cost.cause == Cause::CongestionControl && evidence.early_loss().is_some() {
+        // Acknowledgements slow the start most, where the window grows by each; so does a window that was cut there.
         gain = Some(estimates.gain_of_whole(cost)).filter(|whole| *whole >= MIN_GAIN).unwrap_or_default().max(gain);
     }
     if gain >= MIN_GAIN {

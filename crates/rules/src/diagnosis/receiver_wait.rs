@@ -5,8 +5,9 @@
 
 use core::time::Duration;
 
-use linerate_units::Ratio;
+use linerate_units::{ByteCount, Ratio};
 
+use super::bounds::DEFAULT_WINDOW_SHARE;
 use super::evidence::TransferEvidence;
 
 /// Loss of the search for the capacity, beyond the path's own, from which it filled the path's queue.
@@ -17,15 +18,38 @@ const MIN_SEGMENTS: u64 = 3;
 /// Share of the bytes in flight that wait unread, and share of the round trip beyond the path's longest queue.
 const MIN_UNREAD_SHARE: f64 = 0.5;
 const MIN_BEYOND_SHARE: f64 = 0.3;
+/// Share of the wait under load that unread data explains, from which the wait is at the receiver.
+const MIN_EXPLAINED_SHARE: f64 = 0.6;
 
 impl TransferEvidence<'_> {
     /// True when at least half of the bytes in flight wait unread, and round trips are longer than the path's own queue
-    /// explains: the search for the capacity filled it, and met less.
+    /// explains: the search for the capacity filled it, and met less; or as long as the unread data explains alone.
     pub(super) fn waits_at_the_receiver(&self) -> bool {
-        let beyond = self.beyond_the_queue().zip(self.loaded).is_some_and(|(beyond, (loaded, _))| {
-            Ratio::of(beyond.as_secs_f64(), loaded.as_secs_f64()).is_some_and(|share| share.get() >= MIN_BEYOND_SHARE)
-        });
-        beyond && self.unread_in_flight().is_some_and(|share| share.get() >= MIN_UNREAD_SHARE)
+        let is_long = |wait: Duration| {
+            let share = self.loaded.and_then(|(loaded, _)| Ratio::of(wait.as_secs_f64(), loaded.as_secs_f64()));
+            share.is_some_and(|share| share.get() >= MIN_BEYOND_SHARE)
+        };
+        let is_elsewhere = self.beyond_the_queue().is_some_and(is_long) || self.unread_wait().is_some_and(is_long);
+        is_elsewhere && self.unread_in_flight().is_some_and(|share| share.get() >= MIN_UNREAD_SHARE)
+    }
+
+    /// Usual wait under load, where unread data explains it: by Little's law it waits for its bytes over their rate. The
+    /// sender waits for the window then: where the congestion window limits, samples meet data that is just being read.
+    fn unread_wait(&self) -> Option<Duration> {
+        let (buffer, _) = self.receive_buffer.filter(|_| self.is_window_per_rtt())?;
+        // The buffer counts the kernel's structures as well.
+        let unread = ByteCount::from_f64(buffer.as_f64() * self.unread?.get() * DEFAULT_WINDOW_SHARE);
+        let (waits, _) = self.queueing()?;
+        Some(waits).filter(|waits| (unread / self.steady).is_some_and(|own| own >= waits.mul_f64(MIN_EXPLAINED_SHARE)))
+    }
+
+    /// True when round trips are longer than the path of the data explains: what is in flight takes no longer to pass it,
+    /// and hardly any waits unread. Then acknowledgements wait.
+    pub(super) fn waits_in_reverse(&self) -> bool {
+        let own = self.in_flight.zip(self.capacity).and_then(|(flight, capacity)| flight / capacity);
+        let waits = self.queueing().map(|(median, _)| median);
+        let is_unread = self.unread_in_flight().is_some_and(|share| share.get() >= MIN_UNREAD_SHARE);
+        waits.zip(own).zip(self.rest()).is_some_and(|((waits, own), rest)| waits > own + rest) && !is_unread
     }
 
     /// Unread bytes as a share of those in flight.

@@ -246,6 +246,26 @@ fn small_window(unread: f64) -> TransferObservation {
     })
 }
 
+/// Transfer with this many segments lost in the first sample, and none later.
+fn after_early_loss(lost: u64) -> TransferObservation {
+    let mut observation = shaped(|shape| (shape.in_flight, shape.congestion_window) = (220_000, 225_000));
+    senders(&mut observation, |info| {
+        info.retransmits = Some(SegmentCount::new(lost));
+        info.bytes_retransmitted = Some(ByteCount::new(lost * SEGMENT));
+        info.slow_start_threshold = Some(SegmentCount::new(100));
+    });
+    observation
+}
+
+/// Transfer that sends one window per round trip, 17 ms longer than at rest, of which this share of the buffer is unread.
+fn waiting_window(unread: f64) -> TransferObservation {
+    shaped(|shape| {
+        (shape.megabits, shape.receive_window, shape.unread) = (13.8, 1.0, unread);
+        (shape.window, shape.in_flight, shape.congestion_window) = (64_000, 63_712, 90_000);
+        (shape.queue, shape.buffers) = (Duration::from_millis(17), (131_072, false));
+    })
+}
+
 /// Sets the loss of a stream below the capacity.
 fn below(observation: &mut TransferObservation, loss: f64) {
     let capacity = path(observation).with_data.capacity.as_mut().expect("there");
@@ -380,6 +400,18 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
                 });
             }),
         ),
+        // A rate that the program was asked for, and keeps, whatever is repaired meanwhile.
+        (
+            Cause::ApplicationPacing,
+            changed(losing(|_| ()), |o| o.asked.rate = Some(BitRate::from_bits_per_second(25e6))),
+        ),
+        // Nor does pacing above what the path carries.
+        (
+            Cause::LinkRate,
+            changed(full(), |o| {
+                senders(o, |info| info.max_pacing_rate = Some(BitRate::from_bits_per_second(320e6)));
+            }),
+        ),
         (Cause::Application, shaped(|shape| shape.idle = 0.6)),
         (
             Cause::ApplicationPacing,
@@ -408,6 +440,25 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
         (Cause::SenderProcessor, changed(shaped(|_| ()), |o| o.connections[0].sender_processor = Ratio::new(0.99))),
         (Cause::ReceiverProcessor, changed(shaped(|_| ()), |o| o.connections[0].receiver_processor = Ratio::new(0.99))),
         (Cause::SlowReader, shaped(|shape| (shape.unread, shape.receive_window) = (0.6, 0.97))),
+        // By Little's law the unread data explains the whole wait, and the sender waits for the window.
+        (Cause::SlowReader, waiting_window(0.3)),
+        // The largest size would be too small for the path as well.
+        (
+            Cause::ReceiveWindow,
+            changed(waiting_window(0.01), |o| {
+                let settings = &mut o.receiver.as_mut().expect("there").settings;
+                settings.insert("net.ipv4.tcp_moderate_rcvbuf".to_owned(), "0".to_owned());
+                settings.insert("net.ipv4.tcp_rmem".to_owned(), "4096 131072 300000".to_owned());
+            }),
+        ),
+        // What is in flight passes the path in 2 ms, and round trips take 300 ms longer.
+        (
+            Cause::Asymmetric,
+            changed(waiting_window(0.0), |o| {
+                path(o).with_acknowledgements.capacity = Some(capacity(1.0));
+                senders(o, |info| info.rtt = Some(Duration::from_millis(320)));
+            }),
+        ),
         (Cause::SlowReader, shaped(|shape| (shape.unread, shape.receive_window, shape.control) = (0.6, 0.16, "bbr"))),
         // A small window never fills the buffer: what is in flight waits in it, longer than the path's queue explains.
         (
@@ -548,6 +599,15 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
                 (shape.megabits, shape.in_flight) = (200.0, 1_400_000);
             }),
         ),
+        // The first of forty samples has the only loss, at a fifth of the product: the window grows ever since.
+        (Cause::CongestionControl, after_early_loss(1)),
+        // A delay that grew ended slow start before.
+        (
+            Cause::SlowStartExit,
+            changed(after_early_loss(1), |o| counters(&mut o.sender, &[("TcpExtTCPHystartDelayDetect", 1)])),
+        ),
+        // An overflow loses many at once.
+        (Cause::BufferTooSmall, after_early_loss(40)),
         (Cause::BurstyLoss, changed(losing(|_| ()), |o| counters(&mut o.sender, &[("TcpExtTCPSackRecovery", 2)]))),
         (
             Cause::BufferTooSmall,
@@ -631,6 +691,44 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
         ),
         (Cause::Unclear, shaped(|shape| shape.queue = Duration::from_millis(9))),
     ]
+}
+
+#[test]
+fn a_send_buffer_that_a_write_overfills_limits_at_the_rate_of_writes_with_pauses() {
+    let overfull = |megabits: f64| {
+        changed(
+            shaped(|shape| (shape.megabits, shape.buffers, shape.send_fill) = (megabits, (8192, false), 8.0)),
+            |o| {
+                let settings = &mut o.sender.as_mut().expect("there").settings;
+                settings.insert("net.ipv4.tcp_wmem".to_owned(), "4096 8192 8192".to_owned());
+            },
+        )
+    };
+    // 65.5 kB in 1.8 ms, and a pause of 20 ms: 24 Mbit/s.
+    let found = diagnose(&overfull(21.0));
+    assert_eq!(found.verdicts[0].cause, Cause::SendBuffer);
+    let bound = found.bounds.iter().find(|bound| bound.kind == BoundKind::SendBuffer).expect("a bound");
+    assert!((bound.rate.bits_per_second() / 24.0e6 - 1.0).abs() < 0.02, "{bound:?}");
+    assert_ne!(diagnose(&overfull(10.0)).verdicts[0].cause, Cause::SendBuffer, "far below that rate");
+}
+
+#[test]
+fn a_transfer_within_the_interval_of_a_capacity_contradicts_nothing() {
+    let measured = |high: Option<f64>| {
+        changed(full(), |o| {
+            let found = path(o).with_data.capacity.as_mut().expect("there");
+            (found.bits_per_second, found.high_bits_per_second) = (200e6, high);
+        })
+    };
+    let refuted = diagnose(&measured(Some(210e6)));
+    assert!(refuted.contradictions[0].contains("the path measurement reported"), "{:?}", refuted.contradictions);
+    let within = diagnose(&measured(Some(300e6)));
+    assert_eq!(within.contradictions, Vec::<String>::new());
+    assert!(
+        within.bounds.iter().all(|bound| bound.kind != BoundKind::Path),
+        "no bound that is refuted: {:?}",
+        within.bounds
+    );
 }
 
 #[test]

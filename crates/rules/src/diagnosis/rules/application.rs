@@ -21,16 +21,17 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 
 /// Share of the rate that the program was asked for that counts as reached.
 const MIN_REACHED_SHARE: f64 = 0.9;
+/// The same from which it is the limit, although the kernel has data to send.
+const MIN_KEPT_SHARE: f64 = 0.98;
 /// Share of the samples that the kernel marks as limited by the application from which it always is.
 const MIN_MARKED_SHARE: f64 = 0.5;
 
 /// True when the program sends at the rate that it was asked for: its pauses are how it keeps the rate.
-fn is_at_asked_rate(evidence: &TransferEvidence<'_>) -> bool {
+fn is_at_asked_rate(evidence: &TransferEvidence<'_>, least: f64) -> bool {
     let connections = evidence.observation.connections.len();
     evidence.observation.asked.rate.is_some_and(|each| {
         let all = each * SegmentCount::new(connections as u64).as_f64();
-        (MIN_REACHED_SHARE..=1.0 / MIN_REACHED_SHARE)
-            .contains(&(evidence.steady.bits_per_second() / all.bits_per_second()))
+        (least..=1.0 / least).contains(&(evidence.steady.bits_per_second() / all.bits_per_second()))
     })
 }
 
@@ -42,12 +43,14 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let ahead = !evidence.is_all_sent() || evidence.is_send_buffer_full() || !evidence.has_free_window();
     // A program that waits for the kernel's memory writes no sooner.
     let waits = !super::kernel_memory::RULE.is_silent(evidence);
-    if held || waits || evidence.is_full() || (idle < MIN_IDLE_SHARE && ahead) {
+    // A program that keeps the rate it was asked for limits, whatever is lost and repaired meanwhile.
+    let keeps = is_at_asked_rate(evidence, MIN_KEPT_SHARE);
+    if held || waits || evidence.is_full() || (idle < MIN_IDLE_SHARE && ahead && !keeps) {
         return None;
     }
     let asked = evidence.observation.asked.rate;
     // A program that keeps its rate by bursts is ahead of the kernel while one is sent.
-    let is_even = is_at_asked_rate(evidence) && limited >= MIN_MARKED_SHARE;
+    let is_even = is_at_asked_rate(evidence, MIN_REACHED_SHARE) && limited >= MIN_MARKED_SHARE;
     let (cause, text) = if idle >= MIN_IDLE_SHARE && !is_even {
         (
             Cause::Application,

@@ -28,9 +28,12 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let (buffer, changed) = evidence.receive_buffer?;
     let waits = shares.receive_window.get() >= MIN_LIMITED_SHARE || evidence.is_window_per_rtt();
     let unread = evidence.unread.is_some_and(|unread| unread.get() >= MAX_UNREAD_SHARE);
-    // A buffer at its largest size would not grow in any case.
+    // A buffer at its largest size would not grow in any case, and one whose largest size is too small not enough.
     let most = evidence.receiver_setting("net.ipv4.tcp_rmem").and_then(|values| values.get(2).copied());
-    let at_the_end = most.is_some_and(|most| buffer.as_f64() >= 0.9 * ByteCount::new(most).as_f64());
+    let needed = evidence.bandwidth_delay_product().map(|product| ByteCount::new(product.get().saturating_mul(2)));
+    let at_the_end = most
+        .map(ByteCount::new)
+        .is_some_and(|most| buffer.as_f64() >= 0.9 * most.as_f64() || needed.is_some_and(|needed| most < needed));
     if changed || unread || at_the_end || !waits || evidence.fills_path_despite(shares.receive_window) {
         return None;
     }
@@ -41,14 +44,12 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let initial = evidence.receiver_setting("net.ipv4.tcp_rmem").and_then(|values| values.get(1).copied());
     let is_initial = initial.is_none_or(|initial| initial == buffer.get());
     let sure = if is_initial { Confidence::High } else { Confidence::Medium };
-    let needed =
-        evidence.bandwidth_delay_product().map(|product| size(ByteCount::new(product.get().saturating_mul(2))));
     Some(
         verdict(Cause::AutotuningOff, sure, text)
             .figure("time limited by the receiver's window", Some(percent(shares.receive_window)))
             .figure("advertised window", evidence.window.map(size))
             .figure("net.ipv4.tcp_rmem, initial", initial.map(|initial| size(ByteCount::new(initial))))
-            .figure("buffer needed by the path", needed)
+            .figure("buffer needed by the path", needed.map(size))
             .advice("on the receiver: `sysctl -w net.ipv4.tcp_moderate_rcvbuf=1`, the kernel's default"),
     )
 }

@@ -24,16 +24,17 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let (median, high) = evidence.queueing()?;
-    let base = evidence.base?;
+    // A delay that varies by itself is no part of the queue.
+    let rest = evidence.rest()?;
     // A queue of acknowledgements, or one that a host stalls, is none of a full path.
     let is_full = evidence.used().map_or_else(|| evidence.has_standing_queue(), |used| used >= MIN_USED_SHARE);
-    if high < MIN_QUEUE_DELAY || high < base * 2 || !is_full {
+    if high < MIN_QUEUE_DELAY || high < rest * 2 || !is_full {
         return None;
     }
     let text = format!(
         "The path is full, and its buffer delays all traffic: {} at rest, {} under this load.",
-        time(base),
-        time(base + median)
+        time(rest),
+        time(rest + median)
     );
     Some(
         verdict(Cause::Bufferbloat, Confidence::High, text)

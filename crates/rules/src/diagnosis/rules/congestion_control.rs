@@ -1,25 +1,33 @@
-//! Losses are rare, and the congestion control needs longer to recover from one than most transfers last.
+//! Congestion control that takes long to recover from losses.
 
 use core::time::Duration;
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
 use super::super::DiagnosisRule;
+use super::super::early_loss::EarlyLoss;
 use super::super::evidence::TransferEvidence;
-use super::super::text::{VerdictBuilder, rate, time, verdict};
+use super::super::path_loss::OwnLoss;
+use super::super::text::{VerdictBuilder, rate, size, time, verdict};
 
 /// Recovery time that exceeds most transfers.
 const MIN_RECOVERY_TIME: Duration = Duration::from_secs(30);
 
-/// Losses are rare, and the congestion control needs longer to recover from one than most transfers last.
+/// Losses are rare, and the congestion control needs longer to recover from one than most transfers last; or one ended slow
+/// start early, and the window has grown slowly since.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "congestion-control",
-    test: "Losses are rare, and the congestion control needs longer to recover from one than most transfers last.",
-    citation: "RFC 5681 section 3.1: one segment per round trip; RFC 9438 section 1",
+    test: "Losses are rare, and the congestion control needs longer to recover from one than most transfers last; or one \
+        ended slow start early, and the window has grown slowly since.",
+    citation: "RFC 5681 section 3.1: one segment per round trip; RFC 9438 sections 1 and 4.2; RFC 8289 section 4.2",
     check,
 };
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
+    by_recovery_time(evidence).or_else(|| evidence.early_loss().map(|found| after_early_loss(evidence, &found)))
+}
+
+fn by_recovery_time(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if !evidence.uses("reno") || !evidence.loses_without_queue() {
         return None;
     }
@@ -42,4 +50,30 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
                 shows what they reach",
             ),
     )
+}
+
+fn after_early_loss(evidence: &TransferEvidence<'_>, found: &EarlyLoss) -> DiagnosisVerdict {
+    let control = evidence.observation.congestion_control.as_deref().unwrap_or("the congestion control");
+    let text = format!(
+        "A loss ended slow start at a window of {}, of {} that the path holds; nothing was lost in the next {}, in which \
+            {control} let it grow to {}.",
+        size(found.window),
+        evidence.bandwidth_delay_product().map_or("those".to_owned(), size),
+        time(found.to.saturating_sub(found.from)),
+        size(found.grown),
+    );
+    let found = verdict(Cause::CongestionControl, Confidence::Medium, text)
+        .figure("segments lost then", Some(found.lost.to_string()))
+        .figure("path capacity", evidence.capacity.map(rate))
+        .advice(
+            "BBR does not take a single loss for a full path: `linerate diagnose HOST -- -C bbr` shows what it reaches",
+        )
+        .advice(
+            "a queue that drops early (CAKE, CoDel, FQ-CoDel, PIE) needs an interval of the round trip at long ones: \
+                `tc qdisc change … cake rtt 200ms`",
+        );
+    if evidence.own_loss() == OwnLoss::Refuted {
+        return found;
+    }
+    found.advice("a second run distinguishes the causes: a loss by chance falls at another moment, one of a queue in slow start again")
 }

@@ -56,6 +56,11 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         .figure("net.ipv4.tcp_rmem, largest", most.map(size))
         .figure("bandwidth-delay product", evidence.bandwidth_delay_product().map(size))
         .advice(third_number_advice("receiver", "net.ipv4.tcp_rmem", most, needed));
+    let verdict = if super::autotuning_off::is_off(evidence) {
+        verdict.advice("on the receiver: `sysctl -w net.ipv4.tcp_moderate_rcvbuf=1` as well: its kernel leaves buffers as they are")
+    } else {
+        verdict
+    };
     if evidence.unread.is_some() {
         return Some(verdict);
     }

@@ -24,7 +24,8 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let shares = evidence.shares?;
     let waits = shares.send_buffer.get() >= MIN_LIMITED_SHARE;
-    if !(waits || evidence.waits_for_send_buffer()) || evidence.fills_path_despite(shares.send_buffer) {
+    let overfull = evidence.overfilling_write().is_some();
+    if !(waits || overfull || evidence.waits_for_send_buffer()) || evidence.fills_path_despite(shares.send_buffer) {
         return None;
     }
     // The data in flight reaches the window, so that a larger send buffer would change nothing.
@@ -42,6 +43,8 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let needed = measured_buffer_need(evidence.observation, SocketBuffer::Send);
     let how = if waits {
         format!("for {} of the time", percent(shares.send_buffer))
+    } else if overfull {
+        "of a single write, so that data is sent in bursts with pauses".to_owned()
     } else {
         "of data in flight, and no data waits to be sent".to_owned()
     };
@@ -52,10 +55,14 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     };
     let text = format!("The send buffer is full {how}: {why}.");
     Some(
-        verdict(Cause::SendBuffer, if at_the_end { Confidence::High } else { Confidence::Medium }, text)
-            .figure("send buffer", evidence.send_buffer.map(|(buffer, _)| size(buffer)))
-            .figure("net.ipv4.tcp_wmem, largest", most.map(size))
-            .figure("bandwidth-delay product", evidence.bandwidth_delay_product().map(size))
-            .advice(third_number_advice("sender", "net.ipv4.tcp_wmem", most, needed)),
+        verdict(
+            Cause::SendBuffer,
+            if at_the_end && (waits || !overfull) { Confidence::High } else { Confidence::Medium },
+            text,
+        )
+        .figure("send buffer", evidence.send_buffer.map(|(buffer, _)| size(buffer)))
+        .figure("net.ipv4.tcp_wmem, largest", most.map(size))
+        .figure("bandwidth-delay product", evidence.bandwidth_delay_product().map(size))
+        .advice(third_number_advice("sender", "net.ipv4.tcp_wmem", most, needed)),
     )
 }
