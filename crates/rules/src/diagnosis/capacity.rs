@@ -54,7 +54,7 @@ fn received_alone(observation: &TransferObservation) -> bool {
 }
 
 /// Upper end of the capacity's interval as a multiple of the capacity.
-fn high_share(observation: &TransferObservation) -> f64 {
+pub(super) fn high_share(observation: &TransferObservation) -> f64 {
     let measured = observation.path.as_ref().and_then(|path| path.with_data.capacity.as_ref());
     let high = measured.and_then(|capacity| Some(capacity.high_bits_per_second? / capacity.bits_per_second.max(1.0)));
     high.unwrap_or(1.0).max(1.0)

@@ -230,6 +230,7 @@ impl<'e, 'o> Costs<'e, 'o> {
     fn is_reader_slow(&self) -> bool {
         self.evidence.unread.is_some_and(|unread| unread.get() >= MIN_UNREAD_SHARE)
             || self.evidence.waits_at_the_receiver()
+            || self.evidence.late_acknowledgements().is_some()
     }
 
     fn send_buffer(&self) -> CostKind {

@@ -42,7 +42,7 @@ pub(super) struct Counterfactuals<'a> {
     stretch: f64,
     /// True where acknowledgements wait on their way.
     waits_in_reverse: bool,
-    /// True where the send buffer makes the sender send in bursts.
+    /// True where the send buffer or late acknowledgements make the sender send in bursts.
     bursts: bool,
     pub(super) bounds: &'a [ThroughputBound],
     pub(super) all: &'a [CostedVerdict],
@@ -61,7 +61,7 @@ impl<'a> Counterfactuals<'a> {
         let stretch =
             round_trips.map_or(1.0, |((loaded, _), base)| loaded.as_secs_f64() / base.as_secs_f64().max(1e-9));
         let (base, segment, waits_in_reverse) = (evidence.base, evidence.segment, evidence.waits_in_reverse());
-        let bursts = evidence.overfilling_write().is_some();
+        let bursts = evidence.overfilling_write().is_some() || evidence.late_acknowledgements().is_some();
         Self { steady, whole, elapsed, base, segment, stretch, waits_in_reverse, bursts, bounds, all }
     }
 
@@ -99,8 +99,10 @@ impl<'a> Counterfactuals<'a> {
         let others = self.all.iter().filter_map(|one| one.cost.as_ref());
         // Other traffic fills the buffer, too.
         let is_freed = removed.iter().any(|cost| matches!(cost.kind, CostKind::OtherTraffic { .. }));
-        // So does a send buffer that a single write overfills: each leaves at once.
-        let is_smooth = self.bursts && removed.iter().any(|cost| cost.cause == Cause::SendBuffer);
+        // So does a send buffer that a single write overfills, and a reader that lets acknowledgements leave late: data
+        // leaves in bursts.
+        let is_smooth =
+            self.bursts && removed.iter().any(|cost| matches!(cost.cause, Cause::SendBuffer | Cause::SlowReader));
         let others = others.filter(|cost| !((is_freed || is_smooth) && cost.cause == Cause::BufferTooSmall));
         // Without losses there is nothing to repair.
         let is_lossless = removed.iter().any(|cost| matches!(cost.kind, CostKind::LossShare { .. }));

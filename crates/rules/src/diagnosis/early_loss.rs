@@ -105,7 +105,8 @@ fn first_loss(connection: &ObservedConnection) -> Option<EarlyLoss> {
     let sent = |sample: &SocketInterval| sample.socket.info.bytes_sent.map(ByteCount::as_f64);
     let chance = Ratio::of(sent(&samples[repaired])?, sent(last)?)?;
     let around = &samples[first.saturating_sub(1)..=repaired];
-    let left = threshold(&samples[repaired])?;
+    // The response may go on after the last retransmission was sent.
+    let left = samples[repaired..repaired + clean].iter().filter_map(threshold).reduce(f64::min)?;
     let known = window_at_loss(around).unwrap_or(left);
     let window = around.iter().filter_map(flight).fold(known, f64::max);
     Some(EarlyLoss {

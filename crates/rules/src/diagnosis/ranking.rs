@@ -53,7 +53,15 @@ pub(super) fn ranked(
         // Whatever loses the packets that are repaired slowly may be the cause as well.
         let loses =
             costed.iter().filter_map(|one| one.cost).any(|cost| matches!(cost.kind, CostKind::LossShare { .. }));
-        let is_certain = is_consistent && pair.is_none() && !(first.cause == Cause::SackOff && loses);
+        // So may what stretches the round trip that each repair takes.
+        let repairs = first.cause == Cause::SackOff && (loses || evidence.waits_in_reverse());
+        // A cause of all losses holds the window whoever else uses the path.
+        let is_hidden = |one: &CostedVerdict| {
+            one.cost
+                .is_some_and(|cost| matches!(cost.kind, CostKind::LossShare { share, .. } if share >= MIN_RIVAL_SHARE))
+        };
+        let shares = first.cause == Cause::CrossTraffic && costed.iter().any(is_hidden);
+        let is_certain = is_consistent && pair.is_none() && !repairs && !shares;
         first.confidence = confidence(first, gains, evidence, is_certain);
     }
     let second = match (pair, ranked.as_slice()) {
@@ -198,7 +206,9 @@ fn confidence(
     } else if is_no_fault(first.cause) {
         let loses = evidence.late_retransmits.is_none_or(|count| !count.is_zero());
         // A search that met the same traffic measured what that leaves.
-        let is_doubtful = loses && evidence.used().is_none_or(|used| used < MIN_CERTAIN_SHARE)
+        // Of the upper end of the capacity's interval: less may be left of it than the measured one shows.
+        let most = super::capacity::high_share(evidence.observation);
+        let is_doubtful = loses && evidence.used().is_none_or(|used| used < MIN_CERTAIN_SHARE * most)
             || super::rules::is_path_shared(evidence);
         if is_doubtful { Confidence::Medium } else { Confidence::High }
     } else if gain >= MIN_GAIN && (rival >= MIN_RIVAL_SHARE * gain || gain < MIN_CERTAIN_GAIN) {

@@ -5,7 +5,7 @@
 
 use core::time::Duration;
 
-use linerate_units::{ByteCount, Ratio};
+use linerate_units::{ByteCount, Ratio, SegmentCount};
 
 use super::bounds::DEFAULT_WINDOW_SHARE;
 use super::evidence::TransferEvidence;
@@ -20,6 +20,9 @@ const MIN_UNREAD_SHARE: f64 = 0.5;
 const MIN_BEYOND_SHARE: f64 = 0.3;
 /// Share of the wait under load that unread data explains, from which the wait is at the receiver.
 const MIN_EXPLAINED_SHARE: f64 = 0.6;
+/// Acknowledgements for each segment below which the program reads late, and the segments from which that is no chance.
+const MIN_ACKNOWLEDGED_SHARE: f64 = 0.48;
+const MIN_SEGMENTS_RECEIVED: f64 = 200.0;
 
 impl TransferEvidence<'_> {
     /// True when at least half of the bytes in flight wait unread, and round trips are longer than the path's own queue
@@ -41,6 +44,17 @@ impl TransferEvidence<'_> {
         let unread = ByteCount::from_f64(buffer.as_f64() * self.unread?.get() * DEFAULT_WINDOW_SHARE);
         let (waits, _) = self.queueing()?;
         Some(waits).filter(|waits| (unread / self.steady).is_some_and(|own| own >= waits.mul_f64(MIN_EXPLAINED_SHARE)))
+    }
+
+    /// Returns the acknowledgements that the receiver sent for each segment, if they are so few that it read late: a kernel
+    /// acknowledges at least every second segment (RFC 5681 section 4.2) while the program reads. They leave in bursts
+    /// then, and so does the data. Counted are packets as the kernel received them, coalesced or not, and the
+    /// acknowledgements that it left out because of gaps.
+    pub(super) fn late_acknowledgements(&self) -> Option<Ratio> {
+        let count = |name: &str| self.receiver_counter(name).map(|count| SegmentCount::new(count).as_f64());
+        let segments = count("TcpInSegs").filter(|segments| *segments >= MIN_SEGMENTS_RECEIVED)?;
+        let sent = count("TcpOutSegs")? + count("TcpExtTCPAckCompressed")?;
+        Ratio::of(sent, segments).filter(|share| share.get() < MIN_ACKNOWLEDGED_SHARE)
     }
 
     /// True when round trips are longer than the path of the data explains: what is in flight takes no longer to pass it,

@@ -257,6 +257,14 @@ fn after_early_loss(lost: u64) -> TransferObservation {
     observation
 }
 
+/// Transfer that a small buffer limits as well, with this many acknowledgements for each segment.
+fn reading(acknowledged: f64) -> TransferObservation {
+    changed(small_window(0.0), |o| {
+        let sent = bytes(10_000.0 * acknowledged).get();
+        counters(&mut o.receiver, &[("TcpInSegs", 10_000), ("TcpOutSegs", sent)]);
+    })
+}
+
 /// Transfer that sends one window per round trip, 17 ms longer than at rest, of which this share of the buffer is unread.
 fn waiting_window(unread: f64) -> TransferObservation {
     shaped(|shape| {
@@ -442,6 +450,9 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
         (Cause::SlowReader, shaped(|shape| (shape.unread, shape.receive_window) = (0.6, 0.97))),
         // By Little's law the unread data explains the whole wait, and the sender waits for the window.
         (Cause::SlowReader, waiting_window(0.3)),
+        // Nothing is unread when the buffer is looked at, but a reading program lets the kernel acknowledge each second segment.
+        (Cause::SlowReader, reading(0.3)),
+        (Cause::BufferTooSmall, reading(0.52)),
         // The largest size would be too small for the path as well.
         (
             Cause::ReceiveWindow,

@@ -4,7 +4,8 @@ use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
-use super::super::text::{VerdictBuilder, percent, rate, size, time, verdict};
+use super::super::text::{VerdictBuilder, percent, percent_of, rate, size, time, verdict};
+use linerate_units::Ratio;
 
 /// Unread share of the receive buffer that leaves little space for a window.
 const MIN_UNREAD_SHARE: f64 = 0.4;
@@ -12,11 +13,11 @@ const MIN_UNREAD_SHARE: f64 = 0.4;
 const ADVICE: &str =
     "check the receiving program: its disk, its cipher, its processor; larger buffers only hide it briefly";
 
-/// Received data stays unread in the receiver's buffer, and the path is not full.
+/// Received data stays unread in the receiver's buffer, or is acknowledged late, and the path is not full.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "slow-reader",
-    test: "Received data stays unread in the receiver's buffer, and the path is not full.",
-    citation: "SK_MEMINFO_RMEM_ALLOC against SK_MEMINFO_RCVBUF (sock_diag(7)); RFC 9293 section 3.8.6",
+    test: "Received data stays unread in the receiver's buffer, or is acknowledged late, and the path is not full.",
+    citation: "SK_MEMINFO_RMEM_ALLOC against SK_MEMINFO_RCVBUF (sock_diag(7)); RFC 9293 section 3.8.6; RFC 5681 section 4.2",
     check,
 };
 
@@ -26,7 +27,8 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         return None;
     }
     if unread.get() < MIN_UNREAD_SHARE {
-        return evidence.waits_at_the_receiver().then(|| with_a_small_window(evidence));
+        let late = evidence.late_acknowledgements().map(|share| with_late_acknowledgements(evidence, share));
+        return evidence.waits_at_the_receiver().then(|| with_a_small_window(evidence)).or(late);
     }
     // The receiving host alone does not know the sender's chronographs.
     let waiting = evidence.shares.map(|shares| shares.receive_window);
@@ -44,6 +46,19 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
             .figure("read rate", Some(rate(evidence.steady)))
             .advice(ADVICE),
     )
+}
+
+/// Verdict where the buffer is nearly empty whenever it is looked at: what arrives waits until the next read.
+fn with_late_acknowledgements(evidence: &TransferEvidence<'_>, share: Ratio) -> DiagnosisVerdict {
+    let text = format!(
+        "The receiving program reads too slowly: its kernel sent an acknowledgement for {:.1} segments, where a program that \
+            reads lets it send one for two at least.",
+        1.0 / share.get().max(f64::MIN_POSITIVE),
+    );
+    verdict(Cause::SlowReader, Confidence::Medium, text)
+        .figure("read rate", Some(rate(evidence.steady)))
+        .figure("path utilisation", evidence.used().map(percent_of))
+        .advice(ADVICE)
 }
 
 /// Verdict where the window is small, so that the buffer never fills: what is in flight waits in it.
