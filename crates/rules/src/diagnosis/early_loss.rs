@@ -101,9 +101,9 @@ fn first_loss(connection: &ObservedConnection) -> Option<EarlyLoss> {
     let repaired = (first..samples.len()).find(|index| !grows(*index))?;
     let lost = retransmitted(&samples[repaired]);
     let clean = samples[repaired..].partition_point(|sample| retransmitted(sample) == lost);
-    let last = samples.get((repaired + clean).checked_sub(1)?)?;
+    let end = samples.get((repaired + clean).checked_sub(1)?)?;
     let sent = |sample: &SocketInterval| sample.socket.info.bytes_sent.map(ByteCount::as_f64);
-    let chance = Ratio::of(sent(&samples[repaired])?, sent(last)?)?;
+    let chance = Ratio::of(sent(&samples[repaired])?, sent(end)?)?;
     let around = &samples[first.saturating_sub(1)..=repaired];
     // The response may go on after the last retransmission was sent.
     let left = samples[repaired..repaired + clean].iter().filter_map(threshold).reduce(f64::min)?;
@@ -114,9 +114,9 @@ fn first_loss(connection: &ObservedConnection) -> Option<EarlyLoss> {
         window: ByteCount::from_f64(window),
         left: ByteCount::from_f64(left),
         chance: chance.get(),
-        grown: last.socket.info.congestion_window?,
+        grown: end.socket.info.congestion_window?,
         from: samples[repaired].to,
-        to: last.to,
+        to: end.to,
     })
 }
 

@@ -2,6 +2,7 @@
 //! observation, however odd, makes it fail.
 
 mod hosts;
+mod waits;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use linerate_units::{BitRate, ByteCount, Mss, Mtu, Ratio, SegmentCount};
 use proptest::prelude::*;
 
 use hosts::host_cases;
+use waits::{after_early_loss, reading, waiting_window};
 
 const SAMPLES: u32 = 40;
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
@@ -243,34 +245,6 @@ fn small_window(unread: f64) -> TransferObservation {
     shaped(|shape| {
         (shape.queue, shape.retransmits, shape.unread) = (Duration::from_millis(15), 2000, unread);
         (shape.in_flight, shape.congestion_window) = (60_000, 80_000);
-    })
-}
-
-/// Transfer with this many segments lost in the first sample, and none later.
-fn after_early_loss(lost: u64) -> TransferObservation {
-    let mut observation = shaped(|shape| (shape.in_flight, shape.congestion_window) = (220_000, 225_000));
-    senders(&mut observation, |info| {
-        info.retransmits = Some(SegmentCount::new(lost));
-        info.bytes_retransmitted = Some(ByteCount::new(lost * SEGMENT));
-        info.slow_start_threshold = Some(SegmentCount::new(100));
-    });
-    observation
-}
-
-/// Transfer that a small buffer limits as well, with this many acknowledgements for each segment.
-fn reading(acknowledged: f64) -> TransferObservation {
-    changed(small_window(0.0), |o| {
-        let sent = bytes(10_000.0 * acknowledged).get();
-        counters(&mut o.receiver, &[("TcpInSegs", 10_000), ("TcpOutSegs", sent)]);
-    })
-}
-
-/// Transfer that sends one window per round trip, 17 ms longer than at rest, of which this share of the buffer is unread.
-fn waiting_window(unread: f64) -> TransferObservation {
-    shaped(|shape| {
-        (shape.megabits, shape.receive_window, shape.unread) = (13.8, 1.0, unread);
-        (shape.window, shape.in_flight, shape.congestion_window) = (64_000, 63_712, 90_000);
-        (shape.queue, shape.buffers) = (Duration::from_millis(17), (131_072, false));
     })
 }
 
@@ -702,44 +676,6 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
         ),
         (Cause::Unclear, shaped(|shape| shape.queue = Duration::from_millis(9))),
     ]
-}
-
-#[test]
-fn a_send_buffer_that_a_write_overfills_limits_at_the_rate_of_writes_with_pauses() {
-    let overfull = |megabits: f64| {
-        changed(
-            shaped(|shape| (shape.megabits, shape.buffers, shape.send_fill) = (megabits, (8192, false), 8.0)),
-            |o| {
-                let settings = &mut o.sender.as_mut().expect("there").settings;
-                settings.insert("net.ipv4.tcp_wmem".to_owned(), "4096 8192 8192".to_owned());
-            },
-        )
-    };
-    // 65.5 kB in 1.8 ms, and a pause of 20 ms: 24 Mbit/s.
-    let found = diagnose(&overfull(21.0));
-    assert_eq!(found.verdicts[0].cause, Cause::SendBuffer);
-    let bound = found.bounds.iter().find(|bound| bound.kind == BoundKind::SendBuffer).expect("a bound");
-    assert!((bound.rate.bits_per_second() / 24.0e6 - 1.0).abs() < 0.02, "{bound:?}");
-    assert_ne!(diagnose(&overfull(10.0)).verdicts[0].cause, Cause::SendBuffer, "far below that rate");
-}
-
-#[test]
-fn a_transfer_within_the_interval_of_a_capacity_contradicts_nothing() {
-    let measured = |high: Option<f64>| {
-        changed(full(), |o| {
-            let found = path(o).with_data.capacity.as_mut().expect("there");
-            (found.bits_per_second, found.high_bits_per_second) = (200e6, high);
-        })
-    };
-    let refuted = diagnose(&measured(Some(210e6)));
-    assert!(refuted.contradictions[0].contains("the path measurement reported"), "{:?}", refuted.contradictions);
-    let within = diagnose(&measured(Some(300e6)));
-    assert_eq!(within.contradictions, Vec::<String>::new());
-    assert!(
-        within.bounds.iter().all(|bound| bound.kind != BoundKind::Path),
-        "no bound that is refuted: {:?}",
-        within.bounds
-    );
 }
 
 #[test]
