@@ -60,6 +60,12 @@ impl Target {
         assert_some_within(AT_ONCE, || self.time_to_serve());
     }
 
+    /// Serves an honest client beside many streams, which have their share of the processors.
+    #[track_caller]
+    fn serves(&self) {
+        assert!(self.time_to_serve() < REPLY_TIMEOUT);
+    }
+
     fn time_to_serve(&self) -> Duration {
         let start = Instant::now();
         // A server for one client at a time refuses others until it has detected the end of the last one.
