@@ -63,12 +63,14 @@ fn show(path: &RandomPath) {
 }
 
 fn run_random(count: u64, arguments: &TruthArguments, linerate: &Path) -> Result<bool> {
-    let of_seed = |seed: u64| arguments.only.map_or(0..count, |index| index..index + 1).map(move |index| (seed, index));
-    let mut places: Vec<(u64, u64)> = arguments.seeds.iter().copied().flat_map(of_seed).collect();
     let folder_of = |seed: u64| kept(&format!("seed-{seed}{}", if arguments.quick { "-quick" } else { "" }));
-    if arguments.replay {
-        places.retain(|(seed, index)| folder_of(*seed).join(format!("{index}.json")).exists());
-    }
+    let of_seed = |seed: u64| {
+        let is_kept = |index: &u64| folder_of(seed).join(format!("{index}.json")).exists();
+        // A path without anything kept, among those that were measured, has no result.
+        let measured = if arguments.replay { (0..count).rfind(is_kept).map_or(0, |last| last + 1) } else { count };
+        arguments.only.map_or(0..measured, |index| index..index + 1).map(move |index| (seed, index))
+    };
+    let places: Vec<(u64, u64)> = arguments.seeds.iter().copied().flat_map(of_seed).collect();
     let results: Vec<Result<TruthCase>> = in_parallel(&places, arguments.jobs, |(seed, index)| {
         let folder = folder_of(*seed);
         let path = random_path(*seed, *index, arguments.budget());
