@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use linerate_sys::data::tcp;
 use linerate_sys::data::udp::{DatagramReceiver, DatagramSender};
-use linerate_sys::options;
+use linerate_sys::{host, options};
 use linerate_units::{ByteCount, PacketCount};
 
-/// Bytes of a write, and of the data that wake a receiver.
+/// Bytes of a write, and of the data that wake a receiver, also where streams share processors.
 const WRITE: usize = 128 << 10;
 const LOW_WATER: ByteCount = ByteCount::from_mebibytes(1);
+const LOW_WATER_CROWDED: ByteCount = ByteCount::from_kibibytes(384);
 /// Bytes that one call discards.
 const DISCARD: usize = 8 << 20;
 const UDP_TRAIN: u64 = 65_507;
@@ -170,7 +171,8 @@ fn send_blocks(stream: &TcpStream, order: BareOrder, stop: &AtomicBool) -> u64 {
 fn receive_blocks(stream: &TcpStream, order: BareOrder) -> u64 {
     let mut buffer = vec![0; WRITE];
     // Where the kernel refuses, each segment wakes.
-    let _ = options::set_receive_low_water(stream, LOW_WATER);
+    let is_crowded = order.streams > host::cpu_count().get();
+    let _ = options::set_receive_low_water(stream, if is_crowded { LOW_WATER_CROWDED } else { LOW_WATER });
     let mut total = 0;
     let mut receive = || {
         if order.discards { tcp::receive_discarding(stream, DISCARD) } else { tcp::receive(stream, &mut buffer) }
