@@ -1,6 +1,7 @@
 //! BENCHMARKS.md.
 
 use super::arguments::BenchArguments;
+use super::cell;
 use super::machine::TestMachine;
 use super::peers::BenchPeers;
 use super::series::CellSeries;
@@ -19,7 +20,8 @@ pub(super) fn document(
         "# Benchmarks\n\n\
          Written by `cargo xtask bench` on {date}.\n\n\
          - Machine: {processor}, {processors} processors; Linux {kernel}; congestion control {congestion_control}\n\
-         - Rounds: {rounds} of {seconds} s each per cell and program, in random order (seed {seed})\n\n\
+         - Rounds: {rounds} of {seconds} s each per cell and program, in random order (seed {seed})\n\
+         - Cells: {measured} of {known}\n\n\
          | program | version |\n|---|---|\n{programs}\n\
          ## linerate and the best of the others\n\n{summary}\n\
          ## Every program\n\n{transfers}\n{waits}{failures}\n{METHOD}",
@@ -31,6 +33,8 @@ pub(super) fn document(
         rounds = arguments.rounds,
         seconds = arguments.seconds,
         seed = arguments.seed,
+        measured = cells.len(),
+        known = cell::cells().len(),
         programs = found.chain(missing).collect::<String>(),
         summary = tables::summary(cells),
         transfers = tables::transfers(cells),
