@@ -116,7 +116,7 @@ pub(super) fn highest_carried(points: &[FeedbackPoint], size: ByteCount, rate: f
         window.received_rate() * (1.0 - UNCERTAIN_PACKETS / window.received - jitter) > rate
     };
     let long = |from: &FeedbackPoint| {
-        let end = from.arrival.saturating_add(u64::from(OVERLOAD_DURATION.subsec_nanos()));
+        let end = from.arrival.saturating_add(u64::try_from(OVERLOAD_DURATION.as_nanos()).unwrap_or(u64::MAX));
         points.get(points.partition_point(|point| point.arrival < end))
     };
     let windows = points.iter().filter_map(|from| FeedbackWindow::between(from, long(from)?, size));

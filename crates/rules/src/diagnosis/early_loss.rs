@@ -18,9 +18,6 @@ use super::path_loss::OwnLoss;
 const MAX_CHANCE: f64 = 0.05;
 /// Share of the bandwidth-delay product up to which the window at the loss is far below it.
 const MAX_WINDOW_SHARE: f64 = 0.5;
-/// Share of the window that a response to a loss leaves, from which it is far more than that of any standard (0.5 of Reno,
-/// 0.7 of CUBIC).
-const MAX_CUT: f64 = 0.25;
 /// Share of the transfer without another loss from which its growth limits the whole.
 const MIN_GROWTH_SHARE: f64 = 0.25;
 /// Share of the time under limits of a host up to which the window is the limit.
@@ -33,8 +30,6 @@ pub(super) struct EarlyLoss {
     pub(super) lost: u64,
     /// Window at the loss.
     pub(super) window: ByteCount,
-    /// Slow start threshold that it left.
-    pub(super) left: ByteCount,
     /// Probability of its position, if losses were random.
     pub(super) chance: f64,
     /// Window at the end of the time without losses.
@@ -60,8 +55,7 @@ impl TransferEvidence<'_> {
         let is_early = |found: &EarlyLoss| {
             let drops_early = self.queue_of_search().is_none_or(|queue| queue.as_f64() > found.window.as_f64());
             let is_single = found.lost < MIN_OVERSHOOT && drops_early && found.chance <= MAX_CHANCE;
-            let is_cut = found.left.as_f64() <= found.window.as_f64() * MAX_CUT && self.loses_only_in_slow_start();
-            (is_single || is_cut)
+            is_single
                 && found.window.as_f64() <= product * MAX_WINDOW_SHARE
                 && found.to.saturating_sub(found.from) >= whole.mul_f64(MIN_GROWTH_SHARE)
         };
@@ -112,7 +106,6 @@ fn first_loss(connection: &ObservedConnection) -> Option<EarlyLoss> {
     Some(EarlyLoss {
         lost,
         window: ByteCount::from_f64(window),
-        left: ByteCount::from_f64(left),
         chance: chance.get(),
         grown: end.socket.info.congestion_window?,
         from: samples[repaired].to,

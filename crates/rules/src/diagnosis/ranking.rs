@@ -55,7 +55,7 @@ pub(super) fn ranked(
             costed.iter().filter_map(|one| one.cost).any(|cost| matches!(cost.kind, CostKind::LossShare { .. }));
         // So may what stretches the round trip that each repair takes.
         let repairs = first.cause == Cause::SackOff && (loses || evidence.waits_in_reverse());
-        // A cause of all losses holds the window whoever else uses the path.
+        // A cause of all losses holds the window, with other traffic or without.
         let is_hidden = |one: &CostedVerdict| {
             one.cost
                 .is_some_and(|cost| matches!(cost.kind, CostKind::LossShare { share, .. } if share >= MIN_RIVAL_SHARE))

@@ -44,7 +44,7 @@ pub(super) enum SourceError {
     History(#[from] HistoryError),
     /// The file is unreadable.
     #[error(
-        "cannot read {name}: {}; expected a run number of the history, last, last-1, or a file with the output of --json",
+        "cannot read {name}: {}; expected runs of the history (4..9, last) or a file with the output of --json",
         linerate_sys::describe_os_error(cause)
     )]
     Read { name: String, cause: io::Error },
