@@ -11,6 +11,7 @@ use serde_json::Value;
 use support::Scratch;
 use support::document::{array, number, text};
 use support::namespace::Namespace;
+use support::pairing::undisturbed;
 use support::process::{FinishedChild, Process, eventually, run, send_signal};
 
 const LIMIT: Duration = Duration::from_secs(300);
@@ -479,15 +480,17 @@ fn one_flow_fills_the_rate() {
             ["line0", "--up", &format!("{rate}"), "--down", &format!("{rate}"), "--back-end", "htb+bfifo", "-q"];
         host.shape(&shaper).expect_code(0);
         for direction in [&[][..], &["-R"]] {
-            let mut client = host.namespace.command(env!("CARGO_BIN_EXE_linerate"));
-            client.args(["iperf3", "-c", "10.9.0.2", "-C", "cubic", "-t", seconds, "-J"]).args(direction);
-            client.env("LINERATE_HISTORY", "off");
-            let received = run(client, LIMIT).expect_code(0).json();
-            let received = number(&received, "/end/sum_received/bits_per_second");
-            // 1448 of 1514 bytes are payload; at the lowest rate the test ends with some of 200 packets in the queue.
-            let share = received * 1514.0 / 1448.0 / rate;
-            let least = 0.94 * (1.0 - margin);
-            assert!((least..=1.03).contains(&share), "{share:.3} of {rate} bit/s, {direction:?}");
+            undisturbed(|| {
+                let mut client = host.namespace.command(env!("CARGO_BIN_EXE_linerate"));
+                client.args(["iperf3", "-c", "10.9.0.2", "-C", "cubic", "-t", seconds, "-J"]).args(direction);
+                client.env("LINERATE_HISTORY", "off");
+                let received = run(client, LIMIT).expect_code(0).json();
+                let received = number(&received, "/end/sum_received/bits_per_second");
+                // 1448 of 1514 bytes are payload; at the lowest rate the test ends with some of 200 packets in the queue.
+                let share = received * 1514.0 / 1448.0 / rate;
+                let least = 0.94 * (1.0 - margin);
+                assert!((least..=1.03).contains(&share), "{share:.3} of {rate} bit/s, {direction:?}");
+            });
         }
         host.shape(&["line0", "off", "--quiet"]).expect_code(0);
     }
