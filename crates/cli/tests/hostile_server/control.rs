@@ -331,8 +331,9 @@ fn a_burst_of_connections() {
     assert!(held < 1100, "{held} descriptors for silent connections");
     drop(silent);
     let clients: Vec<Client> = (0..BURST).map(|_| Client::connect(target.port)).collect();
-    let held = Holdings::of(target.id());
-    assert!(held.threads < 1300 && held.descriptors < 4200, "{held:?}");
+    // Sessions that gave way end when their threads run, on a busy host a while later.
+    let is_bounded = |held: &Holdings| held.threads < 1300 && held.descriptors < 4200;
+    assert!(eventually(REPLY_TIMEOUT, || is_bounded(&Holdings::of(target.id()))), "{:?}", Holdings::of(target.id()));
     target.serves_at_once();
     drop(clients);
     target.must_be_unharmed();
