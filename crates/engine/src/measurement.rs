@@ -27,7 +27,7 @@ const LAST_WRITE_POLL_INTERVAL: Duration = Duration::from_micros(100);
 /// sample holds up the connection (`lock_sock`), and of several streams the sum is of interest.
 const SENDERS_AT_FULL_CADENCE: u32 = 2;
 
-/// Longest sampling period that a number of streams or a rate causes.
+/// Longest sampling period that a number of streams, a rate or a round trip causes.
 const MAX_SAMPLING_PERIOD: Duration = Duration::from_millis(100);
 
 /// Shortest sampling period of a paced sender, whose rate is known.
@@ -47,6 +47,12 @@ fn sampling_period(base: Duration, senders: usize, parameters: &TestParameters) 
     let paced = parameters.rate.and_then(|rate| rate.time_to_send(SLOW_BURST * BURSTS_PER_SAMPLE));
     let paced = paced.map_or(Duration::ZERO, |time| time.max(MIN_PACED_PERIOD));
     base.max(shared.max(paced).min(MAX_SAMPLING_PERIOD))
+}
+
+/// Returns the time until a sender's next sample: `period`, or half of its round trip, in which the kernel's view of a
+/// connection changes little.
+fn time_to_news(period: Duration, round_trip: Option<Duration>) -> Duration {
+    round_trip.map_or(period, |time| period.max((time / 2).min(MAX_SAMPLING_PERIOD)))
 }
 
 /// Intervals of a measurement.
@@ -154,7 +160,8 @@ impl TestMeasurement {
             if let Some(host) = &mut self.host {
                 host.sample(now);
             }
-            self.next_sample = now + self.pace.sampling;
+            let shortest = self.streams.iter().filter_map(TrackedStream::round_trip).min();
+            self.next_sample = now + time_to_news(self.pace.sampling, shortest);
         }
         if self.counting_since.is_none() && now >= self.started + self.parameters.omit {
             if self.pace.interval.is_some() {
@@ -420,6 +427,16 @@ mod tests {
         ] {
             let period = sampling_period(Duration::from_millis(base), senders, &parameters);
             assert_eq!(period, Duration::from_millis(expected), "{base} ms, {senders} senders, {:?}", parameters.rate);
+        }
+    }
+
+    #[test]
+    fn a_long_round_trip_has_news_less_often() {
+        for (period, round_trip, expected) in
+            [(10, None, 10), (10, Some(1), 10), (10, Some(117), 58), (10, Some(900), 100), (500, Some(117), 500)]
+        {
+            let until = time_to_news(Duration::from_millis(period), round_trip.map(Duration::from_millis));
+            assert_eq!(until.as_millis(), expected, "{period} ms, {round_trip:?}");
         }
     }
 }

@@ -79,6 +79,12 @@ impl TrackedStream {
         }
     }
 
+    /// Smoothed round trip of a sender at its last sample.
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        let info = self.last_info.as_ref().filter(|_| self.stream.description.role == StreamRole::Sender)?;
+        info.rtt
+    }
+
     /// Samples the connection between the ends of intervals: a sender each time, a receiver at times, as only its last
     /// sample counts.
     pub(crate) fn sample_at(&mut self, now: MonotonicTime) {
