@@ -23,6 +23,9 @@ const MIN_REACHED_SHARE: f64 = 0.75;
 /// Spread of the round trips at rest, as a share of the smallest, from which acknowledgements wait behind others' packets.
 const MIN_WAIT_SHARE: f64 = 0.25;
 
+/// Retransmitted share from which a policer limits, whatever the reader does.
+const MIN_POLICED_SHARE: f64 = 0.05;
+
 /// Unread share of the receive buffer from which the receiving program is slow.
 const MIN_UNREAD_SHARE: f64 = 0.4;
 
@@ -258,10 +261,11 @@ impl<'e, 'o> Costs<'e, 'o> {
         if windows + stalls > 0.0 { self.for_share((windows + stalls).min(1.0)) } else { self.whole() }
     }
 
-    /// A policer limits by what it drops.
+    /// A policer limits by what it drops. A slow reader keeps the rate below it, so that it drops little.
     fn policer(&self) -> CostKind {
         let loses = self.evidence.retransmits.is_none_or(|count| !count.is_zero());
-        if loses && !self.is_reader_slow() { self.whole() } else { CostKind::Nothing }
+        let loses_much = self.evidence.retransmitted.is_some_and(|share| share.get() >= MIN_POLICED_SHARE);
+        if loses && (loses_much || !self.is_reader_slow()) { self.whole() } else { CostKind::Nothing }
     }
 
     fn stalled(&self) -> CostKind {

@@ -1,5 +1,7 @@
 //! Transfers that wait: for a window that was cut early, for a reader, for the next write; and figures that agree with them.
 
+use linerate_model::summary::DurationDistribution;
+
 use super::*;
 
 /// Transfer with this many segments lost in the first sample, and none later.
@@ -66,4 +68,41 @@ fn a_send_buffer_that_a_write_overfills_limits_at_the_rate_of_writes_with_pauses
     let bound = found.bounds.iter().find(|bound| bound.kind == BoundKind::SendBuffer).expect("a bound");
     assert!((bound.rate.bits_per_second() / 24.0e6 - 1.0).abs() < 0.02, "{bound:?}");
     assert_ne!(diagnose(&overfull(10.0)).verdicts[0].cause, Cause::SendBuffer, "far below that rate");
+}
+
+/// Search of a 10 Mbit/s limit that lost 5 %, after which a packet of 1.2 ms waited `queueing`; delays vary by `spread` at rest.
+fn searched(queueing: u64, spread: u64, retransmits: u64) -> TransferObservation {
+    changed(shaped(|shape| (shape.megabits, shape.capacity, shape.retransmits) = (8.0, 9.65, retransmits)), |o| {
+        let path = path(o);
+        let found = path.with_data.capacity.as_mut().expect("there");
+        (found.loss, found.queueing_ns) = (Some(0.05), Some(queueing * 1000));
+        let delay = |micros| Duration::from_micros(10_000 + micros);
+        let (min, most) = (delay(0), delay(spread));
+        let delays = DurationDistribution { count: 100, min, median: min, mean: min, p95: most, p99: most, max: most };
+        path.with_data.packets.as_mut().expect("there").one_way_delay = Some(delays);
+    })
+}
+
+#[test]
+fn no_queue_hides_in_a_variation_of_a_few_packets() {
+    let first = |queueing, spread| diagnose(&searched(queueing, spread, 60)).verdicts[0].clone();
+    let certain = first(500, 0);
+    assert_eq!((certain.cause, certain.confidence), (Cause::Policer, Confidence::High));
+    // The wait is no longer than delays vary at rest, by two packets' time.
+    let varying = first(2600, 2400);
+    assert_eq!((varying.cause, varying.confidence), (Cause::Policer, Confidence::Medium));
+    // A longer one is a queue; and in a variation of ten packets' time a queue can hide.
+    assert_ne!(first(6000, 2400).cause, Cause::Policer);
+    assert_ne!(first(12_000, 12_000).cause, Cause::Policer);
+}
+
+#[test]
+fn a_policer_that_drops_much_limits_whatever_the_reader_does() {
+    let late = |retransmits| {
+        changed(searched(500, 0, retransmits), |o| {
+            counters(&mut o.receiver, &[("TcpInSegs", 10_000), ("TcpOutSegs", 4500)]);
+        })
+    };
+    assert_eq!(diagnose(&late(2000)).verdicts[0].cause, Cause::Policer);
+    assert_ne!(diagnose(&late(4)).verdicts[0].cause, Cause::Policer, "the reader keeps the rate below it");
 }

@@ -12,6 +12,8 @@ use super::super::text::{VerdictBuilder, percent, rate, size, time, verdict};
 
 /// Share of a packet's own time up to which a wait is none.
 const MAX_WAIT: f64 = 0.5;
+/// Delay variation at rest, in packets of the limit's rate, in which no queue can hide.
+const MAX_VARIATION: f64 = 4.0;
 /// Loss of a search that sends a twentieth more than arrives.
 const MIN_SURPLUS_LOSS: f64 = 0.03;
 
@@ -57,20 +59,31 @@ fn drops_without_queue(evidence: &TransferEvidence<'_>, capacity: &CapacityMeasu
     let policed = BitRate::from_bits_per_second(capacity.bits_per_second);
     let packet = policed.time_to_send(ByteCount::new(capacity.packet_bytes))?;
     let waited = Duration::from_nanos(capacity.queueing_ns?);
-    let is_queueless = waited < packet.mul_f64(MAX_WAIT) && capacity.loss.is_some_and(|loss| loss >= MIN_SURPLUS_LOSS);
+    let varies =
+        variation_at_rest(evidence).filter(|spread| *spread <= packet.mul_f64(MAX_VARIATION)).unwrap_or_default();
+    let is_queueless = waited.saturating_sub(varies) < packet.mul_f64(MAX_WAIT)
+        && capacity.loss.is_some_and(|loss| loss >= MIN_SURPLUS_LOSS);
     if capacity.at_least || capacity.shared != Some(false) || !is_queueless || evidence.limiting_queue().is_some() {
         return None;
     }
+    let is_certain = waited < packet.mul_f64(MAX_WAIT);
     let text = format!(
         "A policer passes {} and drops the excess without queueing it: packets sent at a higher rate were lost, and none \
-            of them waited.",
-        rate(policed)
+            of them waited{}.",
+        rate(policed),
+        if is_certain { "" } else { " longer than delays vary at rest" },
     );
     Some(
-        verdict(Cause::Policer, Confidence::High, text)
+        verdict(Cause::Policer, if is_certain { Confidence::High } else { Confidence::Medium }, text)
             .figure("longest wait while more was sent than passed", Some(time(waited)))
             .figure("time that one packet takes at that rate", Some(time(packet)))
             .figure("retransmitted", evidence.retransmitted.map(percent))
             .advice(pacing(policed)),
     )
+}
+
+/// Spread of the one-way delays at rest, up to the 99th percentile.
+fn variation_at_rest(evidence: &TransferEvidence<'_>) -> Option<Duration> {
+    let delays = evidence.path()?.packets.as_ref()?.one_way_delay.as_ref()?;
+    Some(delays.p99.saturating_sub(delays.min))
 }
