@@ -1,10 +1,12 @@
 //! `cargo xtask bench lab`: speed of the lab's virtual time, in guest seconds per second of real time.
 //!
 //! Both times are those of the command, without the boot and the set-up. The paths alternate, and medians
-//! over the rounds are reported with their intervals.
+//! over the rounds are reported with their intervals. Then the slowest paths of the library, each with its own transfer.
+
+mod slowest;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -36,20 +38,41 @@ const REFERENCES: &[LabReference] = &[
 
 const OUTPUT_FILE: &str = "docs/lab-speed.md";
 
-/// Measures each reference `rounds` times; returns true if all succeeded.
+/// Arguments of `cargo xtask bench lab`.
+struct LabArguments {
+    rounds: u32,
+    /// An earlier linerate, whose times stand beside those of this one.
+    before: Option<PathBuf>,
+}
+
+impl LabArguments {
+    fn parse(arguments: &[String]) -> Result<Self> {
+        let mut parsed = Self { rounds: 5, before: None };
+        for pair in arguments.chunks(2) {
+            match pair {
+                [option, number] if option == "--rounds" => {
+                    parsed.rounds = number.parse().context("--rounds takes a whole number")?;
+                }
+                [option, path] if option == "--before" => parsed.before = Some(path.into()),
+                _ => anyhow::bail!("usage: cargo xtask bench lab [--rounds N] [--before LINERATE]"),
+            }
+        }
+        ensure!(parsed.rounds > 0, "--rounds must be at least 1");
+        Ok(parsed)
+    }
+}
+
+/// Measures each reference `rounds` times, and the slowest paths of the library; returns true if all succeeded.
 pub(super) fn run(arguments: &[String]) -> Result<bool> {
-    let rounds = match arguments {
-        [] => 5,
-        [option, number] if option == "--rounds" => number.parse().context("--rounds takes a whole number")?,
-        _ => anyhow::bail!("usage: cargo xtask bench lab [--rounds N]"),
-    };
-    ensure!(rounds > 0, "--rounds must be at least 1");
+    let arguments = LabArguments::parse(arguments)?;
+    let rounds = arguments.rounds;
     let linerate = super::build()?;
     let machine = TestMachine::read(None)?;
     let mut speeds: Vec<Vec<LabSpeed>> = REFERENCES.iter().map(|_| Vec::new()).collect();
     for round in 1..=rounds {
         for (reference, speeds) in REFERENCES.iter().zip(&mut speeds) {
-            let speed = LabSpeed::measure(&linerate, reference)?;
+            let command: Vec<&str> = reference.command.split(' ').collect();
+            let speed = LabSpeed::measure(&linerate, reference.path, &command)?;
             println!(
                 "round {round}: {}: {:.2} s of the guest in {:.2} s",
                 reference.path, speed.guest_seconds, speed.real_seconds
@@ -57,7 +80,8 @@ pub(super) fn run(arguments: &[String]) -> Result<bool> {
             speeds.push(speed);
         }
     }
-    let document = document(&machine, rounds, &speeds);
+    let slowest = slowest::section(&linerate, &arguments)?;
+    let document = document(&machine, rounds, &speeds) + &slowest;
     let out = workspace::root().join(OUTPUT_FILE);
     fs::write(&out, &document).with_context(|| format!("cannot write {}", out.display()))?;
     println!("\n{document}\nwritten: {}", out.display());
@@ -71,19 +95,14 @@ struct LabSpeed {
 }
 
 impl LabSpeed {
-    fn measure(linerate: &Path, reference: &LabReference) -> Result<Self> {
+    fn measure(linerate: &Path, path: &str, command: &[&str]) -> Result<Self> {
         let output = Command::new(linerate)
-            .args(["lab", "run", "--verbose", reference.path, "--"])
-            .args(reference.command.split(' '))
+            .args(["lab", "run", "--verbose", path, "--"])
+            .args(command)
             .output()
             .context("cannot start linerate")?;
         let stderr = String::from_utf8_lossy(&output.stderr);
-        ensure!(
-            output.status.success(),
-            "`linerate lab run {}` ended with {}:\n{stderr}",
-            reference.path,
-            output.status
-        );
+        ensure!(output.status.success(), "`linerate lab run {path}` ended with {}:\n{stderr}", output.status);
         Self::read(&stderr).with_context(|| format!("no line with the times in:\n{stderr}"))
     }
 
