@@ -156,6 +156,11 @@ impl TreeSampler {
     }
 
     fn end(&mut self, now: PerDirection<Option<TreeCounts>>) {
+        // A busy host may report no progress in a short phase.
+        let counting = self.running.as_ref().and_then(|running| running.counting.as_ref());
+        if counting.is_some_and(|counting| counting.ticks.0 == counting.ticks.1) {
+            self.look();
+        }
         let Some(running) = self.running.take() else { return };
         let processor = running.counting.as_ref().and_then(|counting| busiest(&counting.ticks.0, &counting.ticks.1));
         let tree = both(|flow| tree(&running, flow, (*now.of(flow))?));
@@ -303,6 +308,16 @@ mod tests {
         assert_eq!(seen[0].processor, Ratio::new(0.7), "the busiest");
         // The second phase was never measured.
         assert_eq!((seen[1].tree.up, seen[1].processor), (None, None));
+        // A busy host reports no progress in a short one.
+        let mut tick = 0;
+        let ticks = move || {
+            tick += 1;
+            BTreeMap::from([(0, ProcessorTicks { user: tick, idle: tick, ..Default::default() })])
+        };
+        let mut watch = TreeSampler::reading(both(|_| None), Box::new(|_| Ok(Vec::new())), Box::new(ticks));
+        watch.event(&LoadEvent::Phase(PhaseKind::Up));
+        watch.event(&LoadEvent::Counting(PhaseKind::Up, std::time::Duration::from_secs(1)));
+        assert_eq!(watch.finish().0[0].processor, Ratio::new(0.5));
         let devices = PerDirection { up: None, down: Some("gone".to_owned()) };
         let mut watch =
             TreeSampler::reading(devices, Box::new(|_| Err("no such device".into())), Box::new(BTreeMap::new));
