@@ -23,7 +23,7 @@ const MIN_REACHED_SHARE: f64 = 0.75;
 /// Spread of the round trips at rest, as a share of the smallest, from which acknowledgements wait behind others' packets.
 const MIN_WAIT_SHARE: f64 = 0.25;
 
-/// Retransmitted share from which a policer limits, whatever the reader does.
+/// Retransmitted share from which a policer limits a transfer that reaches its rate, whatever the reader does.
 const MIN_POLICED_SHARE: f64 = 0.05;
 
 /// Unread share of the receive buffer from which the receiving program is slow.
@@ -261,11 +261,12 @@ impl<'e, 'o> Costs<'e, 'o> {
         if windows + stalls > 0.0 { self.for_share((windows + stalls).min(1.0)) } else { self.whole() }
     }
 
-    /// A policer limits by what it drops. A slow reader keeps the rate below it, so that it drops little.
+    /// A policer limits by what it drops. A slow reader keeps the rate far below it, so that it drops single bursts.
     fn policer(&self) -> CostKind {
         let loses = self.evidence.retransmits.is_none_or(|count| !count.is_zero());
         let loses_much = self.evidence.retransmitted.is_some_and(|share| share.get() >= MIN_POLICED_SHARE);
-        if loses && (loses_much || !self.is_reader_slow()) { self.whole() } else { CostKind::Nothing }
+        let is_reached = self.evidence.used().is_some_and(|used| used >= MIN_REACHED_SHARE);
+        if loses && (loses_much && is_reached || !self.is_reader_slow()) { self.whole() } else { CostKind::Nothing }
     }
 
     fn stalled(&self) -> CostKind {

@@ -104,5 +104,7 @@ fn a_policer_that_drops_much_limits_whatever_the_reader_does() {
         })
     };
     assert_eq!(diagnose(&late(2000)).verdicts[0].cause, Cause::Policer);
+    let slow = changed(late(2000), |o| path(o).with_data.capacity.as_mut().expect("there").bits_per_second = 60e6);
+    assert_ne!(diagnose(&slow).verdicts[0].cause, Cause::Policer, "only bursts reach it");
     assert_ne!(diagnose(&late(4)).verdicts[0].cause, Cause::Policer, "the reader keeps the rate below it");
 }

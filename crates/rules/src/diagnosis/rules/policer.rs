@@ -14,6 +14,8 @@ use super::super::text::{VerdictBuilder, percent, rate, size, time, verdict};
 const MAX_WAIT: f64 = 0.5;
 /// Delay variation at rest, in packets of the limit's rate, in which no queue can hide.
 const MAX_VARIATION: f64 = 4.0;
+/// Share of the limit's rate from which a transfer meets it: below, delays may vary by other traffic.
+const MIN_USED_SHARE: f64 = 0.5;
 /// Loss of a search that sends a twentieth more than arrives.
 const MIN_SURPLUS_LOSS: f64 = 0.03;
 
