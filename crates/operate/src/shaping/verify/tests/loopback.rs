@@ -13,7 +13,7 @@ use linerate_model::report::ServerOutput;
 use linerate_units::Port;
 
 use super::super::VerifyEvent;
-use super::super::measurement::{LoadMeasurer, MeasurementPlan, PathMeasurer, StopReason};
+use super::super::measurement::{LoadMeasurer, MeasurementPlan, PathMeasurer, StopReason, WatchdogRenewal};
 use super::fake::FakeShaper;
 
 struct SilentObserver;
@@ -79,6 +79,16 @@ fn a_measurement_against_a_server() {
     let a_tenth = goodput * Duration::from_millis(20);
     assert!(phase.tree.up.is_none_or(|tree| tree.bytes < a_tenth), "nothing is shaped there: {:?}", phase.tree.up);
     assert!(phase.processor.is_some());
+}
+
+#[test]
+fn the_watchdog_of_a_removed_shaper_is_renewed() {
+    let mut shaped = FakeShaper::new(9.5, 47.5);
+    assert!(!shaped.stands);
+    let mut renewal = WatchdogRenewal::default();
+    renewal.tick(&mut shaped);
+    renewal.tick(&mut shaped);
+    assert_eq!(shaped.log, ["renew"], "once in three seconds");
 }
 
 #[test]
