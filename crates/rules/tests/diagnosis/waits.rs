@@ -94,6 +94,14 @@ fn no_queue_hides_in_a_variation_of_a_few_packets() {
     // A longer one is a queue; and in a variation of ten packets' time a queue can hide.
     assert_ne!(first(6000, 2400).cause, Cause::Policer);
     assert_ne!(first(12_000, 12_000).cause, Cause::Policer);
+    // Nor is a transfer far below that rate held by it: other traffic makes delays vary.
+    let slow = changed(searched(2600, 2400, 60), |o| {
+        let found = path(o).with_data.capacity.as_mut().expect("there");
+        (found.bits_per_second, found.queueing_ns) = (60e6, Some(450_000));
+        path(o).with_data.packets.as_mut().expect("there").one_way_delay.as_mut().expect("there").p99 =
+            Duration::from_micros(10_400);
+    });
+    assert_ne!(diagnose(&slow).verdicts[0].cause, Cause::Policer);
 }
 
 #[test]

@@ -61,8 +61,10 @@ fn drops_without_queue(evidence: &TransferEvidence<'_>, capacity: &CapacityMeasu
     let policed = BitRate::from_bits_per_second(capacity.bits_per_second);
     let packet = policed.time_to_send(ByteCount::new(capacity.packet_bytes))?;
     let waited = Duration::from_nanos(capacity.queueing_ns?);
-    let varies =
-        variation_at_rest(evidence).filter(|spread| *spread <= packet.mul_f64(MAX_VARIATION)).unwrap_or_default();
+    let varies = variation_at_rest(evidence)
+        .filter(|spread| *spread <= packet.mul_f64(MAX_VARIATION))
+        .filter(|_| evidence.used().is_some_and(|used| used >= MIN_USED_SHARE))
+        .unwrap_or_default();
     let is_queueless = waited.saturating_sub(varies) < packet.mul_f64(MAX_WAIT)
         && capacity.loss.is_some_and(|loss| loss >= MIN_SURPLUS_LOSS);
     if capacity.at_least || capacity.shared != Some(false) || !is_queueless || evidence.limiting_queue().is_some() {
