@@ -20,7 +20,11 @@ fn single_connection_test(document: &Rfc6349Document, direction: Direction) -> O
 
 fn direction_sentence(name: &str, test: &TcpTest) -> String {
     let rate = test.goodput_bits_per_second.map(|rate| display::rate(BitRate::from_bits_per_second(rate)));
-    let share = test.share_of_achievable.map(|share| format!(", {:.0} % of what TCP can reach", share * 100.0));
+    // The bandwidth is a measured one, with an interval: nothing exceeds what can be reached.
+    let share = test.share_of_achievable.map(|share| match share {
+        share if share >= 1.0 => ", all that TCP can reach".to_owned(),
+        share => format!(", {:.0} % of what TCP can reach", share * 100.0),
+    });
     let meaning = test.meaning.trim_end_matches('.');
     let mut meaning = meaning.chars();
     let lower: String = meaning.next().into_iter().flat_map(char::to_lowercase).chain(meaning).collect();
