@@ -21,7 +21,7 @@ use linerate_units::{BitRate, ByteCount, MonotonicTime, Port};
 use linerate_wire::ControlDeadlines;
 use linerate_wire::authentication::{self, RsaPadding};
 use linerate_wire::client::{ClientAction, ClientEvent, ClientMachine};
-use linerate_wire::cookie::{self, Cookie};
+use linerate_wire::cookie::{self, AdmissionKey, Cookie};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::extension::{ExtensionMessage, ServerHello};
 use linerate_wire::failure::ControlFailure;
@@ -92,6 +92,8 @@ pub struct ClientOptions {
     pub send_timeout: Option<Duration>,
     /// Keepalive of the control connection (`--cntl-ka`).
     pub keepalive: Option<KeepaliveSettings>,
+    /// Key of a server that serves only this client.
+    pub key: Option<AdmissionKey>,
     /// Credentials for a server that requires authentication.
     pub credentials: Option<UserCredentials>,
     /// File to send from or receive into (`-F`).
@@ -112,7 +114,7 @@ impl ClientOptions {
     #[must_use]
     pub fn new(target: &ProbeTarget, parameters: TestParameters, interval: Option<Duration>) -> Self {
         Self {
-            host: target.host.clone(),
+            host: target.address().to_owned(),
             port: target.port,
             family: target.family,
             bind: target.bind,
@@ -125,6 +127,7 @@ impl ClientOptions {
             receive_timeout: Some(DEFAULT_RECEIVE_TIMEOUT),
             send_timeout: None,
             keepalive: None,
+            key: target.key,
             credentials: None,
             file: None,
             cpu: None,
@@ -219,7 +222,7 @@ impl<'a> ClientDriver<'a> {
         let stream = connect_control(options, stop)?;
         let handshake_rtts = tcp_info::read(&stream).ok().and_then(|info| info.rtt).into_iter().collect();
         let control = ControlConnection::new(stream).map_err(|cause| Error::io(ErrorCode::SET_NON_BLOCKING, &cause))?;
-        let cookie = new_cookie()?;
+        let cookie = new_cookie(options.key.as_ref())?;
         let parameters = options.parameters.clone();
         Ok(Self {
             options,
@@ -641,10 +644,11 @@ fn stream_error(broken: StreamFailure) -> Error {
     }
 }
 
-fn new_cookie() -> Result<Cookie> {
+fn new_cookie(key: Option<&AdmissionKey>) -> Result<Cookie> {
     let mut entropy = [0; cookie::LENGTH - 1];
     host::random_bytes(&mut entropy).map_err(|cause| Error::system(ErrorCode::INIT_TEST, &cause))?;
-    Ok(Cookie::linerate(entropy))
+    let cookie = Cookie::linerate(entropy);
+    Ok(key.map_or(cookie, |key| cookie.with_key(key)))
 }
 
 fn open_file(options: &ClientOptions) -> Result<Option<Arc<TransferFile>>> {

@@ -96,6 +96,20 @@ impl Cookie {
         cookie
     }
 
+    /// The same cookie with this key in place of its first random characters; 11 of them (55 bits) are left.
+    #[must_use]
+    pub fn with_key(mut self, key: &AdmissionKey) -> Self {
+        self.0[KEY_START..KEY_START + KEY_LENGTH].copy_from_slice(&key.0);
+        self
+    }
+
+    /// True when the cookie is a linerate's and has this key.
+    #[must_use]
+    pub fn has_key(&self, key: &AdmissionKey) -> bool {
+        let shown = self.0[KEY_START..KEY_START + KEY_LENGTH].first_chunk();
+        self.extension_version().is_some() && shown.is_some_and(|shown| constant_time_eq(shown, &key.0))
+    }
+
     /// The bytes on the wire.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; LENGTH] {
@@ -114,6 +128,44 @@ impl Cookie {
         let is_load = self.extension_version() == Some(ExtensionVersion::Load) && self.0[LENGTH - 1] == 0;
         let characters = self.0[LINERATE_PREFIX.len() + 1..LENGTH - 1].try_into().ok()?;
         is_load.then(|| SessionToken::from_characters(characters)).flatten()
+    }
+}
+
+/// Position of an [`AdmissionKey`] in a cookie: after the version letter.
+const KEY_START: usize = LINERATE_PREFIX.len() + 1;
+
+/// Characters of an [`AdmissionKey`].
+pub const KEY_LENGTH: usize = 16;
+
+/// Secret with which the cookies of one client begin: 80 random bits. A server for that client alone refuses all others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct AdmissionKey([u8; KEY_LENGTH]);
+
+impl AdmissionKey {
+    /// Key from random bytes.
+    #[must_use]
+    pub fn random(entropy: [u8; KEY_LENGTH]) -> Self {
+        Self(entropy.map(|random| ALPHABET[usize::from(random % 32)]))
+    }
+
+    /// Key with these characters; `None` for another number of them, or one that is not in the alphabet.
+    #[must_use]
+    pub fn from_text(text: &str) -> Option<Self> {
+        let characters: [u8; KEY_LENGTH] = text.as_bytes().try_into().ok()?;
+        characters.iter().all(|character| ALPHABET.contains(character)).then_some(Self(characters))
+    }
+}
+
+impl fmt::Display for AdmissionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| f.write_char(char::from(*byte)))
+    }
+}
+
+impl fmt::Debug for AdmissionKey {
+    /// Hides the key from logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
     }
 }
 
@@ -251,6 +303,24 @@ mod tests {
             let mut other = *cookie.as_bytes();
             other[index] = wrong;
             assert_eq!(Cookie::from_bytes(other).load_token(), None, "byte {index}");
+        }
+    }
+
+    #[test]
+    fn a_cookie_with_a_key_is_of_one_client() {
+        let key = AdmissionKey::random(core::array::from_fn(|index| u8::try_from(index * 5).expect("small")));
+        assert_eq!(AdmissionKey::from_text(&key.to_string()), Some(key));
+        let (plain, cookie) = (Cookie::probes(entropy()), Cookie::probes(entropy()).with_key(&key));
+        assert_eq!(cookie.to_string(), format!("linerateb{key}{}", &plain.to_string()[25..]));
+        assert!(cookie.has_key(&key) && !plain.has_key(&key));
+        assert_eq!(cookie.extension_version(), Some(ExtensionVersion::Probes));
+        for index in 0..25 {
+            let mut other = *cookie.as_bytes();
+            other[index] ^= 1;
+            assert!(!Cookie::from_bytes(other).has_key(&key) || index == 8, "byte {index}");
+        }
+        for wrong in ["", "abcdefghijklmno", "abcdefghijklmnopq", "abcdefghijklmno1", "ABCDEFGHIJKLMNOP"] {
+            assert_eq!(AdmissionKey::from_text(wrong), None, "{wrong}");
         }
     }
 

@@ -89,6 +89,7 @@ fn client_options(arguments: &ClientArguments) -> Result<ClientOptions, Error> {
         receive_timeout: Some(common.receive_timeout),
         send_timeout: common.send_timeout,
         keepalive: common.control_keep_alive.map(keepalive),
+        key: None,
         credentials: match &arguments.authentication {
             Some(authentication) => Some(credentials(authentication, common.pkcs1_padding)?),
             None => None,

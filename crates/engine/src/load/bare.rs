@@ -15,7 +15,7 @@ use crate::probe::ProbeError;
 /// Measures the idle path by ICMP. `refusal` is the failure of the search for a server.
 pub(super) fn measure(record: &mut LoadRecord<'_>, refusal: &str) -> Result<(), AbortReason> {
     let target = &record.options.target;
-    let peer = match net::resolve(&target.host, target.port, target.family) {
+    let peer = match net::resolve(target.address(), target.port, target.family) {
         Ok(addresses) => addresses.into_iter().next(),
         Err(error) => return Err(AbortReason::Failed(ProbeError::Unreachable(error.to_string()))),
     };

@@ -38,7 +38,7 @@ const DRAIN: Duration = Duration::from_secs(4);
 pub(super) fn measure(record: &mut LoadRecord<'_>) -> Result<(), AbortReason> {
     record.document.peer = PeerKind::Iperf3;
     let target = &record.options.target;
-    let peer = net::resolve(&target.host, target.port, target.family)
+    let peer = net::resolve(target.address(), target.port, target.family)
         .map_err(|error| AbortReason::Failed(ProbeError::Unreachable(error.to_string())))?
         .into_iter()
         .next();

@@ -19,7 +19,7 @@ const ECHO_INTERVAL: Duration = Duration::from_millis(30);
 /// Measures a bare host. `refusal` is the kernel's reason where no connection was established.
 pub(super) fn measure(record: &mut PathRecord<'_>, refusal: Option<String>) -> Result<(), AbortReason> {
     let target = &record.options.target;
-    let peer = match net::resolve(&target.host, target.port, target.family) {
+    let peer = match net::resolve(target.address(), target.port, target.family) {
         Ok(addresses) => addresses.into_iter().next(),
         Err(error) => return Err(AbortReason::Failed(ProbeError::Unreachable(error.to_string()))),
     };

@@ -35,7 +35,7 @@ const PROBE_SIZE: ByteCount = ByteCount::new(200);
 pub(super) fn measure(record: &mut PathRecord<'_>) -> Result<(), AbortReason> {
     record.document.peer = PeerKind::Iperf3;
     let target = &record.options.target;
-    let addresses = net::resolve(&target.host, target.port, target.family)
+    let addresses = net::resolve(target.address(), target.port, target.family)
         .map_err(|error| AbortReason::Failed(ProbeError::Unreachable(error.to_string())))?;
     let Some(peer) = addresses.into_iter().next() else {
         return Err(AbortReason::Failed(ProbeError::Unreachable("the host has no address".to_owned())));

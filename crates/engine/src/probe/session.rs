@@ -99,8 +99,10 @@ impl ProbeSession {
         let remote = stream.peer_addr().map_err(|cause| ProbeError::io("asking for the server's address", &cause))?;
         let mut entropy = [0; cookie::LENGTH - 1];
         host::random_bytes(&mut entropy)?;
+        let cookie = Cookie::probes(entropy);
+        let cookie = target.key.map_or(cookie, |key| cookie.with_key(&key));
         (&stream)
-            .write_all(Cookie::probes(entropy).as_bytes())
+            .write_all(cookie.as_bytes())
             .map_err(|cause| ProbeError::Lost(linerate_sys::describe_os_error(&cause)))?;
         let (link, reading, hello) = ControlLink::start(stream, stop)?;
         if !hello.features.iter().any(|feature| feature == PROBE_FEATURE) {

@@ -9,6 +9,7 @@ use linerate_sys::net::{self, ConnectOptions, SocketSettings};
 use linerate_sys::options::KeepaliveSettings;
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::{Mss, Port};
+use linerate_wire::cookie::AdmissionKey;
 
 use super::error::{ProbeError, Result};
 
@@ -19,8 +20,10 @@ const KEEPALIVE: KeepaliveSettings =
 /// A server, and the local addresses and interface to reach it from.
 #[derive(Clone, Debug)]
 pub struct ProbeTarget {
-    /// Name or address.
+    /// Name or address, as documents show it.
     pub host: String,
+    /// Name or address to connect to, where `host` is neither.
+    pub address: Option<String>,
     /// Its control port.
     pub port: Port,
     /// Address families that may be used.
@@ -33,6 +36,8 @@ pub struct ProbeTarget {
     pub connect_timeout: Option<Duration>,
     /// True when a host without a server is measured, too, as far as ICMP and STAMP allow.
     pub without_server: bool,
+    /// Key of a server that serves only this client.
+    pub key: Option<AdmissionKey>,
 }
 
 /// Segment size of the control connection: it must get through where full packets vanish silently (RFC 2923), as such
@@ -45,20 +50,29 @@ impl ProbeTarget {
     pub fn new(host: impl Into<String>, port: Port) -> Self {
         Self {
             host: host.into(),
+            address: None,
             port,
             family: None,
             bind: None,
             device: None,
             without_server: false,
+            key: None,
             connect_timeout: Some(Duration::from_secs(10)),
         }
+    }
+
+    /// Name or address to connect to.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        self.address.as_deref().unwrap_or(&self.host)
     }
 
     /// Connects to the first of the host's addresses that answers.
     pub(super) fn connect(&self, stop: Option<&InterruptSignals>) -> Result<TcpStream> {
         let unreachable = |cause: &linerate_sys::Error| ProbeError::Unreachable(cause.to_string());
-        let addresses = net::resolve(&self.host, self.port, self.family).map_err(|cause| unreachable(&cause))?;
-        let mut last = ProbeError::Unreachable(format!("\"{}\" has no address of the requested family", self.host));
+        let addresses = net::resolve(self.address(), self.port, self.family).map_err(|cause| unreachable(&cause))?;
+        let mut last =
+            ProbeError::Unreachable(format!("\"{}\" has no address of the requested family", self.address()));
         for remote in addresses {
             let settings = SocketSettings { mss: Some(CONTROL_MSS), ..SocketSettings::default() };
             match self.connect_to(remote, settings, stop) {

@@ -130,6 +130,13 @@ fn file_limit_note(limit: u64, sessions: u64) -> Option<String> {
     })
 }
 
+/// Refuses a client.
+fn deny_access(mut control: ControlConnection) {
+    // A client that does not read the one byte does not need it.
+    let _ = control.send(&[ControlState::AccessDenied.byte()]);
+    let _ = net::shutdown_write(control.stream());
+}
+
 struct ConnectionAcceptor<'scope, 'env> {
     server: &'env Server,
     registry: Arc<SessionRegistry>,
@@ -345,7 +352,10 @@ impl ConnectionAcceptor<'_, '_> {
         }
     }
 
-    fn new_client(&mut self, mut control: ControlConnection, peer: SocketAddr, cookie: Cookie) {
+    fn new_client(&mut self, control: ControlConnection, peer: SocketAddr, cookie: Cookie) {
+        if self.server.options.admission.is_some_and(|key| !cookie.has_key(&key)) {
+            return deny_access(control);
+        }
         let client = net::canonical(peer).ip();
         let descriptors = self.registry.account(client).lease_session(session_descriptors(&cookie));
         let has_room = self.has_room() && (descriptors.is_ok() || self.registry.sessions() == 0);
@@ -354,9 +364,7 @@ impl ConnectionAcceptor<'_, '_> {
         } else if self.server.options.queue && self.has_queue_slot(client) {
             self.queued.push_back(QueuedClient { control, peer, cookie, since: clock::monotonic_now() });
         } else {
-            // A client that does not read the one byte does not need it.
-            let _ = control.send(&[ControlState::AccessDenied.byte()]);
-            let _ = net::shutdown_write(control.stream());
+            deny_access(control);
         }
     }
 

@@ -39,6 +39,7 @@ use linerate_sys::signals::InterruptSignals;
 use linerate_units::{BitRate, Port};
 use linerate_wire::ControlDeadlines;
 use linerate_wire::authentication::Authenticator;
+use linerate_wire::cookie::AdmissionKey;
 use linerate_wire::error::ErrorCode;
 use linerate_wire::parameters::ServerLimits;
 
@@ -79,6 +80,8 @@ pub struct ServerOptions {
     pub choices: ClientChoices,
     /// Time over which `limits.max_total_rate` is averaged while a test runs.
     pub rate_averaging: Duration,
+    /// Key without which no client is served; `None` serves all.
+    pub admission: Option<AdmissionKey>,
     /// Client authentication; `None` admits all clients.
     pub authenticator: Option<Arc<Authenticator>>,
     /// Time between interval reports; `None` for none.
@@ -124,6 +127,7 @@ impl Default for ServerOptions {
             limits: ServerLimits::default(),
             choices: ClientChoices::default(),
             rate_averaging: Duration::from_secs(5),
+            admission: None,
             authenticator: None,
             interval: Some(Duration::from_secs(1)),
             interval_by_client: false,

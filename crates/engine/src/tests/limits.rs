@@ -7,12 +7,14 @@ use linerate_model::event::TestEvent;
 use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_model::report::TestTermination;
 use linerate_units::{BitRate, ByteCount, StreamCount};
+use linerate_wire::cookie::{AdmissionKey, KEY_LENGTH};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::parameters::ServerLimits;
 use linerate_wire::state::ControlState;
 
-use super::support::{ClientRun, RawClient, ServerNews, TestServer, client_options, exact, results_of};
+use super::support::{ClientRun, RawClient, ServerNews, TestServer, client_options, exact, results_of, target};
 use crate::client::ClientOptions;
+use crate::probe::{ProbeSession, ProbeTarget};
 use crate::server::ServerOptions;
 
 fn limited(limits: ServerLimits) -> ServerOptions {
@@ -285,4 +287,21 @@ mod users {
         assert_eq!(run.code(), Some(ErrorCode::CLIENT_AUTHENTICATION));
         assert!(!format!("{options:?}").contains("rossi"), "a password is never shown");
     }
+}
+
+#[test]
+fn only_the_client_with_the_key_is_served() {
+    let key = AdmissionKey::random([3; KEY_LENGTH]);
+    let server = TestServer::start(ServerOptions { admission: Some(key), ..ServerOptions::default() });
+    for other in [None, Some(AdmissionKey::random([4; KEY_LENGTH]))] {
+        let options = ClientOptions { key: other, ..client_options(server.address, exact(1000)) };
+        assert_eq!(ClientRun::with(&options).code(), Some(ErrorCode::ACCESS_DENIED), "{other:?}");
+        let stranger = ProbeTarget { key: other, ..target(server.address) };
+        assert!(ProbeSession::open(&stranger, None).is_err(), "{other:?}");
+    }
+    assert_eq!(RawClient::connect(server.address).remainder(), [ControlState::AccessDenied.byte()]);
+    let options = ClientOptions { key: Some(key), ..client_options(server.address, exact(1000)) };
+    ClientRun::with(&options).successful();
+    let own = ProbeTarget { key: Some(key), ..target(server.address) };
+    assert!(ProbeSession::open(&own, None).is_ok());
 }
