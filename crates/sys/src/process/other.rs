@@ -66,7 +66,9 @@ impl ProcessIdentity {
 /// The file of the program that this process runs.
 pub fn own_program() -> Result<std::path::PathBuf> {
     let failed = |cause: io::Error| Error::system("finding the own program (/proc/self/exe)", cause);
-    std::env::current_exe().map_err(failed)
+    let program = std::env::current_exe().map_err(failed)?;
+    // A file that was removed or replaced can still be started as the program of this process.
+    Ok(if program.exists() { program } else { format!("/proc/{}/exe", std::process::id()).into() })
 }
 
 #[cfg(test)]
