@@ -15,7 +15,7 @@ use linerate_model::stream::StreamRole;
 use linerate_model::summary::DurationDistribution;
 use linerate_model::tcp_info::TcpInfo;
 use linerate_model::throughput::{ThroughputResult, ThroughputRun};
-use linerate_report::throughput_text::{TerminalWidth, TestProgress, TextStyle, progress_line, result_text};
+use linerate_report::throughput_text::{HostTable, TerminalWidth, TestProgress, TextStyle, progress_line, result_text};
 use linerate_units::{BitRate, ByteCount, Port, Ratio, SegmentCount, StreamCount};
 
 fn ms(milliseconds: f64) -> Duration {
@@ -407,6 +407,33 @@ fn the_suggested_command_is_for_the_measured_direction() {
     let text = result_text(&elsewhere, TextStyle::plain());
     let command = "  `linerate diagnose dtn.example.org -p 7 -- -R` measures the path capacity, and";
     assert!(text.contains(command), "{text}");
+    // The next session over ssh has another port.
+    let over_ssh = ThroughputResult { host: "ssh:me@far".to_owned(), ..elsewhere };
+    let text = result_text(&over_ssh, TextStyle::plain());
+    assert!(text.contains("  `linerate diagnose ssh:me@far -- -R` measures"), "{text}");
+}
+
+#[test]
+fn several_hosts_are_one_table() {
+    let long = format!("ssh:me@{}.example", "long".repeat(9));
+    let results = [long_fat_path(), dsl_line(), ThroughputResult { host: long.clone(), ..long_fat_path() }];
+    let hosts = || results.iter().map(|result| result.host.as_str()).chain(["far"]);
+    for width in [60, 80, 120] {
+        let style = TextStyle { width: TerminalWidth::new(width), ..TextStyle::plain() };
+        let table = HostTable::new(hosts(), style);
+        let rows: Vec<String> = results.iter().map(|result| table.row(result)).collect();
+        let whole = [table.heading(), rows.concat(), table.failure("far")].concat();
+        assert!(whole.lines().all(|line| line.chars().count() <= usize::from(width)), "{whole}");
+        assert_eq!(whole.lines().count(), 5, "{whole}");
+    }
+    let table = HostTable::new(hosts(), TextStyle::plain());
+    assert_eq!(table.heading().split_whitespace().collect::<Vec<_>>(), ["HOST", "UP", "DOWN", "RETR", "LIMITED", "BY"]);
+    let row = table.row(&results[1]);
+    let row: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(row[..6], ["203.0.113.7", "224", "kbit/s", "851", "kbit/s", "188"], "{row:?}");
+    assert_eq!(table.failure("far").split_whitespace().collect::<Vec<_>>(), ["far", "-", "-", "-", "failed"]);
+    let none = table.row(&ThroughputResult { runs: Vec::new(), ..dsl_line() });
+    assert!(none.contains("no data"), "{none}");
 }
 
 #[test]

@@ -30,12 +30,13 @@ impl Target {
         if run.host.is_empty() {
             return None;
         }
-        let port = if run.port == Port::IPERF3.get() || run.host.starts_with("lab:") {
-            String::new()
-        } else {
-            format!(" -p {}", run.port)
-        };
-        Some(Self { arguments: format!("{}{port}", run.host) })
+        // A server over ssh has another port in each run.
+        let has_own_port = run.host.starts_with("lab:") || run.host.starts_with("ssh:");
+        let port =
+            if run.port == Port::IPERF3.get() || has_own_port { String::new() } else { format!(" -p {}", run.port) };
+        let is_push = |argument: &&String| *argument == "--push" || argument.starts_with("--push=");
+        let push = run.arguments.iter().find(is_push).map_or_else(String::new, |push| format!(" {push}"));
+        Some(Self { arguments: format!("{}{port}{push}", run.host) })
     }
 
     fn command(&self, name: &str) -> String {

@@ -4,12 +4,14 @@
 //! Unicode everything is ASCII.
 
 mod diagnosis;
+mod hosts;
 mod progress;
 mod result;
 mod run_comparison;
 mod style;
 mod verdict;
 
+pub use hosts::HostTable;
 pub use progress::{TestProgress, progress_line};
 pub use result::{conclusion, conclusion_details, heading, result_text, run_details, run_summary, summary_text};
 pub(crate) use style::TextColour;

@@ -107,7 +107,9 @@ fn named(run: &ThroughputRun) -> Option<diagnosis::Cause> {
 /// `linerate diagnose` with the target and direction of the first diagnosed run.
 pub(super) fn next_command(result: &ThroughputResult) -> Option<String> {
     let first = result.runs.iter().find(|run| run.diagnosis.is_some())?;
-    let port = if result.port == Port::IPERF3 { String::new() } else { format!(" -p {}", result.port) };
+    // A server over ssh has another port in each run.
+    let is_usual = result.port == Port::IPERF3 || result.host.starts_with("ssh:");
+    let port = if is_usual { String::new() } else { format!(" -p {}", result.port) };
     let transfer = if first.direction == Direction::Down { " -- -R" } else { "" };
     Some(format!("linerate diagnose {}{port}{transfer}", escape::line(&result.host)))
 }
