@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser};
 
 use crate::app::CliArguments;
 
-/// Commands whose argument is a host with a port.
-const HOST_COMMANDS: [&str; 7] = ["test", "path", "load", "rfc6349", "diagnose", "tune", "doctor"];
+/// Commands whose argument is one host with a port; `test` takes several, each with its own.
+const HOST_COMMANDS: [&str; 6] = ["path", "load", "rfc6349", "diagnose", "tune", "doctor"];
 
 /// Options of iperf3 that people type here, and what does the same.
 const IPERF3_OPTIONS: [(&str, &str); 12] = [
@@ -37,7 +37,7 @@ pub(crate) fn is_command(name: &str) -> bool {
     name == "help" || CliArguments::command().find_subcommand(name).is_some()
 }
 
-/// Makes a host without a command `test HOST`, and `HOST:PORT` a host with `-p PORT`.
+/// Makes a host without a command `test HOST`, and `HOST:PORT` of other commands a host with `-p PORT`.
 pub(crate) fn adapted(arguments: &[OsString], is_command: impl Fn(&str) -> bool) -> Vec<OsString> {
     let mut adapted = Vec::with_capacity(arguments.len() + 2);
     let mut rest = arguments.iter().peekable();
@@ -47,7 +47,7 @@ pub(crate) fn adapted(arguments: &[OsString], is_command: impl Fn(&str) -> bool)
         Some(name) if HOST_COMMANDS.contains(&name) => true,
         Some(name) if !is_command(name) && is_host(name) => {
             adapted.push("test".into());
-            true
+            false
         }
         _ => false,
     };
@@ -68,7 +68,7 @@ fn is_host(text: &str) -> bool {
 }
 
 /// Splits `HOST:PORT` and `[ADDRESS]:PORT`; a bare IPv6 address has no port.
-fn host_and_port(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn host_and_port(text: &str) -> Option<(&str, &str)> {
     let (host, port) = text.rsplit_once(':')?;
     let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).map_or_else(
@@ -116,12 +116,15 @@ mod tests {
     #[test]
     fn ports_and_hosts_are_found() {
         for (typed, meant) in [
-            ("test host:5202", "test host -p 5202"),
-            ("test [2001:db8::1]:5202 -t 1s", "test 2001:db8::1 -p 5202 -t 1s"),
+            ("path host:5202", "path host -p 5202"),
+            ("path [2001:db8::1]:5202 -t 1s", "path 2001:db8::1 -p 5202 -t 1s"),
+            ("test a:5202 b:5203", "test a:5202 b:5203"),
+            ("path ssh:me@host:2222", "path ssh:me@host:2222"),
+            ("ssh:me@host", "test ssh:me@host"),
             ("test 2001:db8::1", "test 2001:db8::1"),
             ("path lab:xs4all-adsl", "path lab:xs4all-adsl"),
             ("host.example", "test host.example"),
-            ("--no-history 192.0.2.1:80", "--no-history test 192.0.2.1 -p 80"),
+            ("--no-history 192.0.2.1:80", "--no-history test 192.0.2.1:80"),
             ("tset", "tset"),
             ("report run:1", "report run:1"),
             ("diagnose far -- -c x:1", "diagnose far -- -c x:1"),

@@ -7,6 +7,7 @@ mod cmd;
 mod command_line;
 mod console;
 mod exit;
+mod far_session;
 mod firewall;
 mod iperf3;
 mod recorder;
@@ -55,18 +56,28 @@ fn run() -> ExitCode {
     if matches!(own_arguments.as_slice(), [first, second] if first == "tune" && second == "--agent") {
         return cmd::tune::run_agent().into();
     }
+    // Far end of a measurement over ssh; not a user command.
+    if matches!(own_arguments.as_slice(), [first, second] if first == "serve" && second == "--session") {
+        return cmd::serve::run_session().into();
+    }
     let own_arguments = command_line::adapted(&own_arguments, command_line::is_command);
-    let app = match command_line::parse(&own_arguments) {
+    let mut app = match command_line::parse(&own_arguments) {
         Ok(app) => app,
         Err(answer) => return print_answer(&answer),
     };
     if app.no_history {
         recorder::forbid();
     }
-    match lab_target(&app.command) {
-        Some(target) => cmd::lab::run_on_path(&target, &own_arguments),
-        None => dispatch(app.command),
+    if let Some(target) = lab_target(&app.command) {
+        return cmd::lab::run_on_path(&target, &own_arguments);
     }
+    let server = match far_session::open(&mut app.command) {
+        Ok(server) => server,
+        Err(exit) => return exit.into(),
+    };
+    let exit = dispatch(app.command);
+    far_session::close(server);
+    exit
 }
 
 /// Prints clap's answer to a command line that starts nothing: help, version, or an error.
@@ -82,7 +93,7 @@ fn print_answer(answer: &clap::Error) -> ExitCode {
 /// Emulated path (`lab:NAME`) that a command names in place of a host: then the same command runs there.
 fn lab_target(command: &CliCommand) -> Option<LabTarget<'_>> {
     let (host, adaptation) = match command {
-        CliCommand::Test(arguments) => (Some(arguments.host.as_str()), Adaptation::None),
+        CliCommand::Test(arguments) => (arguments.only_host(), Adaptation::None),
         CliCommand::Path(arguments) => (Some(arguments.host.as_str()), Adaptation::None),
         CliCommand::Load(arguments) => (Some(arguments.host.as_str()), Adaptation::None),
         CliCommand::Rfc6349(arguments) => (Some(arguments.host.as_str()), Adaptation::None),

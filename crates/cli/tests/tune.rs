@@ -15,3 +15,5 @@ mod crash;
 mod effect;
 #[path = "tune/guest.rs"]
 mod guest;
+#[path = "tune/over_ssh.rs"]
+mod over_ssh;

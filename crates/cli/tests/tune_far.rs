@@ -246,7 +246,7 @@ fn over_ssh() {
     assert_eq!(
         asked.trim(),
         format!(
-            "-T -o BatchMode=yes -o ServerAliveInterval=5 -o ServerAliveCountMax=4 -p 2222 me@far.example -- {program} tune --agent"
+            "-T -o BatchMode=yes -o ServerAliveInterval=5 -o ServerAliveCountMax=4 -o ClearAllForwardings=yes -p 2222 me@far.example -- {program} tune --agent"
         )
     );
     let ended = || std::fs::read_to_string(scratch.path("ended")).unwrap_or_default();

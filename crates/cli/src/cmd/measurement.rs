@@ -1,9 +1,10 @@
 //! Shared parts of the measuring commands: target, output and history record.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 pub(crate) use linerate_documents::label::DocumentKind;
 use linerate_documents::label::LabelledDocument;
 use linerate_documents::run::RunDocument;
@@ -11,11 +12,13 @@ use linerate_engine::probe::{ProbeError, ProbeTarget};
 use linerate_engine::surroundings::LocalEnvironment;
 use linerate_model::address_family::AddressFamily;
 use linerate_model::json;
+use linerate_operate::far::FarAddress;
 use linerate_report::throughput_text::TextStyle;
 use linerate_report::{presentation, text};
 use linerate_sys::clock;
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::{MonotonicTime, Port};
+use linerate_wire::cookie::AdmissionKey;
 use serde::Serialize;
 
 use crate::console;
@@ -28,7 +31,7 @@ use crate::values;
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// From where and over which family.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct NetworkArguments {
     /// Address to use on this host
     #[arg(short = 'B', long, value_name = "ADDRESS")]
@@ -44,12 +47,72 @@ pub(crate) struct NetworkArguments {
     pub(crate) ipv6: bool,
 }
 
-/// Options of every command that measures.
-#[derive(Debug, Args)]
-pub(crate) struct MeasurementArguments {
-    /// Port of the server
-    #[arg(short, long, default_value = "5201", value_parser = values::port)]
+/// Program at the far end of a host over ssh.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct FarArguments {
+    /// Command of the linerate on a host over ssh, with any prefix (`sudo -n linerate`) [default: linerate]
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) far_program: Option<String>,
+    /// Copy linerate to the host over ssh for this run, where none is installed: this program, or a static FILE
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = OWN_PROGRAM,
+        value_hint = ValueHint::FilePath
+    )]
+    pub(crate) push: Option<PathBuf>,
+    /// Server that was started over ssh for this run.
+    #[arg(skip)]
+    pub(crate) session: Option<FarSession>,
+}
+
+/// File of this program.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// Server that was started over ssh, and how it is reached.
+#[derive(Clone, Debug)]
+pub(crate) struct FarSession {
+    /// Host.
+    pub(crate) address: FarAddress,
+    /// Name or address to connect to.
+    pub(crate) host: String,
+    /// Port of the server.
     pub(crate) port: Port,
+    /// Key that the server asks its client for.
+    pub(crate) key: AdmissionKey,
+    /// Command of the program there.
+    pub(crate) program: String,
+}
+
+impl FarArguments {
+    /// Target as given, or as the session over ssh has it.
+    pub(crate) fn target(&self, host: &str, port: Option<Port>) -> ProbeTarget {
+        let target = ProbeTarget::new(host, self.port(port));
+        match &self.session {
+            Some(session) => ProbeTarget { address: Some(session.host.clone()), key: Some(session.key), ..target },
+            None => target,
+        }
+    }
+
+    /// Port of the session over ssh, or the given one.
+    pub(crate) fn port(&self, given: Option<Port>) -> Port {
+        self.session.as_ref().map_or(given.unwrap_or(Port::IPERF3), |session| session.port)
+    }
+
+    /// Command of the linerate there.
+    pub(crate) fn program(&self) -> &str {
+        self.far_program.as_deref().unwrap_or("linerate")
+    }
+}
+
+/// Options of every command that measures.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MeasurementArguments {
+    /// Port of the server [default: 5201; a free one on a host over ssh]
+    #[arg(short, long, value_parser = values::port)]
+    pub(crate) port: Option<Port>,
     /// Print one JSON document (schema 1) instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -65,9 +128,17 @@ pub(crate) struct MeasurementArguments {
     /// Address and interface options.
     #[command(flatten)]
     pub(crate) network: NetworkArguments,
+    /// Options of hosts over ssh.
+    #[command(flatten)]
+    pub(crate) far: FarArguments,
 }
 
 impl MeasurementArguments {
+    /// Port of the server.
+    pub(crate) fn port(&self) -> Port {
+        self.far.port(self.port)
+    }
+
     /// Target host, and the local address and interface.
     pub(crate) fn target(&self, host: &str) -> ProbeTarget {
         ProbeTarget {
@@ -75,13 +146,13 @@ impl MeasurementArguments {
             bind: self.network.bind,
             device: self.network.bind_dev.clone(),
             connect_timeout: Some(CONNECT_LIMIT),
-            ..ProbeTarget::new(host, self.port)
+            ..self.far.target(host, self.port)
         }
     }
 
     /// Reads this host's environment and route to the target.
     pub(crate) fn local_environment(&self, host: &str) -> LocalEnvironment {
-        LocalEnvironment::read(host, self.port, family(&self.network))
+        LocalEnvironment::read(self.target(host).address(), self.port(), family(&self.network))
     }
 
     /// Prints the run as JSON or text, and records it.
@@ -133,6 +204,14 @@ pub(crate) fn print_json(kind: DocumentKind, document: &impl Serialize) {
 /// Prints a run as JSON.
 pub(crate) fn print_run(run: &RunDocument) {
     print_labelled(&LabelledDocument::run(run));
+}
+
+/// Prints a run as JSON on one line.
+pub(crate) fn print_run_line(run: &RunDocument) {
+    match json::to_value(&LabelledDocument::run(&recorder::for_display(run))) {
+        Ok(value) => console::data(&format!("{value}\n")),
+        Err(cause) => console::error(&format!("writing the result as JSON: {cause}"), None),
+    }
 }
 
 fn print_labelled(document: &impl Serialize) {

@@ -145,7 +145,8 @@ impl<'a> DoctorRun<'a> {
     ) -> Self {
         let asked = RunParameters {
             host: request.host.clone(),
-            port: request.settings.target.port.get(),
+            // A server over ssh has another port in each run.
+            port: if request.settings.target.address.is_some() { 0 } else { request.settings.target.port.get() },
             role: request.settings.goal,
             transfer: request.transfer.clone(),
         };

@@ -250,7 +250,7 @@ fn print_script(recorded: RecordedShaper) -> Result<String, ShapeError> {
 fn add_route_mtu(shaper: &mut Shaper<'_>, request: &SetUpRequest) -> Result<(), ShapeError> {
     let Some(mtu) = request.recorded.line.route_mtu else { return Ok(()) };
     let target = request.verify.as_ref().map(|settings| &settings.target);
-    let found = target.map(|target| net::resolve(&target.host, target.port, None)).transpose()?;
+    let found = target.map(|target| net::resolve(target.address(), target.port, None)).transpose()?;
     match found.iter().flatten().next() {
         Some(address) => shaper.add_route_mtu(&address.ip().to_string(), mtu),
         None => shaper.add_route_mtu("default", mtu),

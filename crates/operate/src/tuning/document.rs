@@ -16,8 +16,8 @@ use linerate_units::{BitRate, ByteCount, Ratio, display};
 use serde::{Deserialize, Serialize};
 
 use super::course::{DiagnosedTransfer, TriedGroup, TuningEnd, TuningFailure, TuningOutcome, TuningRound};
-use super::far::FarAddress;
 use crate::diagnose::{RunStart, TransferRequest};
+use crate::far::FarAddress;
 
 /// Identity of a proposed change: the value, the target and the host, whatever its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

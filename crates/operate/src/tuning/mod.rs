@@ -24,7 +24,6 @@ use linerate_sys::host_access::RealHost;
 use linerate_sys::process::own_program;
 use linerate_sys::signals::InterruptSignals;
 
-pub use far::FarAddress;
 pub use in_force::{ChangesInForce, changes_in_force};
 pub use party::TunedHostError;
 
@@ -34,6 +33,7 @@ use near::NearHost;
 use party::TunedHost;
 
 use crate::diagnose::RunStart;
+use crate::far::FarAddress;
 
 /// Access to the hosts, and the limits of what is changed there.
 #[derive(Clone, Debug)]

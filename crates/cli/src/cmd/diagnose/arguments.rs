@@ -24,8 +24,8 @@ pub(crate) const AFTER_HELP: &str = "The transfer is that of iperf3, with its op
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct DiagnoseArguments {
-    /// Server: a linerate (`linerate serve`), or any iperf3 server, which reports less; or an emulated path, as
-    /// `lab:NAME`
+    /// Server: a linerate (`linerate serve`), a host over ssh (`ssh:USER@HOST`), or any iperf3 server, which reports less;
+    /// or an emulated path, as `lab:NAME`
     #[arg(value_hint = ValueHint::Hostname, required_unless_present_any = ["pid", "dst", "port"])]
     pub(crate) host: Option<String>,
     /// Diagnose a running transfer instead: the connections of this process

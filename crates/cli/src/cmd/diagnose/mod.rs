@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &DiagnoseArguments) -> ExitStatus {
     }
     let exit = exit_of(&outcome, diagnosis.as_ref(), stop.pending().is_some());
     if let Some(diagnosis) = &diagnosis {
-        let asked = TransferRequest { host, port: arguments.common.port, transfer: &arguments.transfer };
+        let asked = TransferRequest { host, port: arguments.common.port(), transfer: &arguments.transfer };
         let mut document = begun.document(asked, &outcome, diagnosis);
         document.observation = outcome.observation.clone().map(Box::new).filter(|_| arguments.observation);
         let run = run_document(&document, &outcome, surroundings, own_arguments());

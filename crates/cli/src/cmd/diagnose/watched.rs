@@ -12,8 +12,8 @@ use linerate_model::report::TestTermination;
 use linerate_model::socket::FlowKey;
 use linerate_operate::diagnose::{self, RunStart};
 use linerate_rules::diagnosis;
+use linerate_units::display;
 use linerate_units::serde::nanoseconds;
-use linerate_units::{Port, display};
 
 use super::arguments::DiagnoseArguments;
 use crate::cmd::measurement::{LiveLine, interrupts, own_arguments};
@@ -47,10 +47,7 @@ pub(super) fn run(arguments: &DiagnoseArguments) -> ExitStatus {
 }
 
 fn flow_selection(arguments: &DiagnoseArguments) -> WatchFilter {
-    // The server port has a default; without another selector, it is the selection.
-    let named = arguments.pid.is_some() || arguments.dst.is_some();
-    let port = Some(arguments.common.port).filter(|port| !named || *port != Port::IPERF3);
-    WatchFilter { process: arguments.pid, remote: arguments.dst, port }
+    WatchFilter { process: arguments.pid, remote: arguments.dst, port: arguments.common.port }
 }
 
 fn nothing(arguments: &DiagnoseArguments) -> ExitStatus {
@@ -95,7 +92,7 @@ fn print_and_record(arguments: &DiagnoseArguments, begun: &RunStart, watched: &W
         notes: diagnosis.notes.clone(),
     };
     let remote = watched.flows.first().map_or_else(String::new, |flow| flow.remote.ip().to_string());
-    let surroundings = LocalEnvironment::read(&remote, arguments.common.port, None);
+    let surroundings = LocalEnvironment::read(&remote, arguments.common.port(), None);
     let run = RunDocument {
         arguments: own_arguments(),
         verdict: document.verdicts.first().map_or_else(String::new, |verdict| verdict.text.clone()),

@@ -25,8 +25,8 @@ const AFTER_HELP: &str = "Examples:\n  \
 #[derive(Debug, Args)]
 #[command(long_about = ABOUT, after_help = AFTER_HELP)]
 pub(crate) struct DoctorArguments {
-    /// Far end: a linerate server (`linerate serve`), any iperf3 server (fewer figures), or an emulated path
-    /// (`lab:NAME`)
+    /// Far end: a linerate server (`linerate serve`), a host over ssh that is changed, too (`ssh:USER@HOST`), any iperf3
+    /// server (fewer figures), or an emulated path (`lab:NAME`)
     #[arg(value_hint = ValueHint::Hostname, required_unless_present = "check", conflicts_with = "check")]
     pub(crate) host: Option<String>,
     /// Only check this host: try everything that changes, shaping and measurements need, and change nothing

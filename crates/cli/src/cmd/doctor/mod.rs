@@ -53,7 +53,7 @@ fn run_guided(arguments: &DoctorArguments, host: &str) -> ExitStatus {
         fresh: arguments.fresh,
         load: !arguments.no_load,
         settings,
-        hosts: how.host_options(),
+        hosts: how.host_options(common),
     };
     match doctor::run(request, &begun, &mut guide, stop) {
         DoctorEnd::NoPath => ExitStatus::Unable,

@@ -12,8 +12,8 @@ use crate::values;
 /// `linerate load`.
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
-    /// Server: a linerate (`linerate serve`) reports everything, an iperf3 server or another host less; or an emulated
-    /// path, as `lab:NAME`
+    /// Server: a linerate (`linerate serve`, or `ssh:USER@HOST` for a host over ssh) reports everything, an iperf3 server or
+    /// another host less; or an emulated path, as `lab:NAME`
     #[arg(value_hint = ValueHint::Hostname)]
     pub(crate) host: String,
     /// Congestion control of the load on both hosts; `default` for each host's own

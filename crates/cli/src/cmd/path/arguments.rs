@@ -11,8 +11,8 @@ use crate::values;
 /// `linerate path`.
 #[derive(Debug, Args)]
 pub(crate) struct PathArguments {
-    /// Server: a linerate (`linerate serve`) reports everything; a STAMP reflector, iperf3 server or other host less;
-    /// or an emulated path, as `lab:NAME`
+    /// Server: a linerate (`linerate serve`, or `ssh:USER@HOST` for a host over ssh) reports everything; a STAMP reflector,
+    /// iperf3 server or other host less; or an emulated path, as `lab:NAME`
     #[arg(value_hint = ValueHint::Hostname)]
     pub(crate) host: String,
     /// UDP port of a STAMP reflector, used when no linerate answers

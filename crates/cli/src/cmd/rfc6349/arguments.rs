@@ -10,8 +10,8 @@ use crate::values;
 /// `linerate rfc6349`.
 #[derive(Debug, Args)]
 pub(crate) struct Rfc6349Arguments {
-    /// Server: a linerate (`linerate serve`), or an iperf3 server, which reports less; or an emulated path, as
-    /// `lab:NAME`
+    /// Server: a linerate (`linerate serve`), a host over ssh (`ssh:USER@HOST`), or an iperf3 server, which reports less;
+    /// or an emulated path, as `lab:NAME`
     #[arg(value_hint = ValueHint::Hostname)]
     pub(crate) host: String,
     /// Time of each TCP transfer, excluding slow start

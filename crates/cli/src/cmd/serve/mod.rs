@@ -2,6 +2,7 @@
 
 mod arguments;
 mod limits;
+mod session;
 mod stamp;
 
 use std::fmt::Write as _;
@@ -27,6 +28,7 @@ use linerate_wire::error::ErrorCode;
 use super::measurement::family;
 pub(crate) use arguments::ServeArguments;
 use limits::ServeLimits;
+pub(crate) use session::run as run_session;
 
 use crate::console;
 use crate::exit::ExitStatus;

@@ -6,14 +6,16 @@ use clap::{Args, ValueHint};
 use linerate_units::{BitRate, ByteCount};
 
 use crate::cmd::measurement::MeasurementArguments;
+use crate::command_line::host_and_port;
 use crate::values;
 
 /// `linerate test`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct TestArguments {
-    /// The server: a linerate (`linerate serve`) or any iperf3; or an emulated path, as `lab:NAME`
-    #[arg(value_hint = ValueHint::Hostname)]
-    pub(crate) host: String,
+    /// The server: a linerate (`linerate serve`) or any iperf3, a host over ssh (`ssh:USER@HOST`), or an emulated path
+    /// (`lab:NAME`); several are measured one after the other, in one table
+    #[arg(value_name = "HOST", required = true, value_hint = ValueHint::Hostname)]
+    pub(crate) hosts: Vec<String>,
     /// Time of each run
     #[arg(short, long, default_value = "5s", value_parser = values::duration, value_name = "TIME")]
     pub(crate) time: Duration,
@@ -48,6 +50,31 @@ pub(crate) struct TestArguments {
     /// Options of all measurements.
     #[command(flatten)]
     pub(crate) common: MeasurementArguments,
+}
+
+impl TestArguments {
+    /// The host, where there is only one.
+    pub(crate) fn only_host(&self) -> Option<&str> {
+        if let [host] = self.hosts.as_slice() { Some(host) } else { None }
+    }
+
+    /// Host of a series: the first one.
+    pub(super) fn host(&self) -> &str {
+        self.hosts.first().map_or("", String::as_str)
+    }
+
+    /// The same for each host alone, with the port of `HOST:PORT`.
+    pub(super) fn of_each_host(&self) -> Result<Vec<Self>, String> {
+        let alone = |typed: &String| {
+            let (host, port) = match host_and_port(typed) {
+                Some((host, port)) => (host, Some(values::port(port).map_err(|text| format!("{typed}: {text}"))?)),
+                None => (typed.as_str(), self.common.port),
+            };
+            let common = MeasurementArguments { port, ..self.common.clone() };
+            Ok(Self { hosts: vec![host.to_owned()], common, ..self.clone() })
+        };
+        self.hosts.iter().map(alone).collect()
+    }
 }
 
 /// Parses a time between samples.

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod diagnosis;
+mod hosts;
 
 use linerate_model::direction::Direction;
 use std::time::Duration;
@@ -28,6 +29,7 @@ pub(crate) use arguments::TestArguments;
 use crate::cmd::measurement::{interrupts, own_arguments, report_missed};
 use crate::console;
 use crate::exit::ExitStatus;
+use crate::far_session;
 use crate::recorder;
 
 /// Interval of the live line, and default sample interval; it does not depend on a terminal, so that the document is
@@ -38,16 +40,89 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 /// data.
 const FAR_SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Runs the series.
+/// Runs the series of each host.
 pub(crate) fn run(arguments: &TestArguments) -> ExitStatus {
     let stop = match interrupts() {
         Ok(stop) => stop,
         Err(exit) => return exit,
     };
+    let mut each = match arguments.of_each_host() {
+        Ok(each) => each,
+        Err(text) => {
+            console::error(&text, None);
+            return ExitStatus::Unable;
+        }
+    };
+    match each.as_mut_slice() {
+        [alone] => run_alone(alone, stop),
+        several => hosts::run(several, stop),
+    }
+}
+
+fn run_alone(arguments: &mut TestArguments, stop: InterruptSignals) -> ExitStatus {
+    let host = arguments.host().to_owned();
+    let server = match far_session::of_host(&host, &mut arguments.common) {
+        Ok(server) => server,
+        Err(exit) => return exit,
+    };
+    let done = measure(arguments, stop, RunDisplay::AsTheyEnd);
+    let exit = conclude_alone(arguments, &done, stop);
+    far_session::close(server);
+    exit
+}
+
+fn conclude_alone(arguments: &TestArguments, done: &FinishedSeries, stop: InterruptSignals) -> ExitStatus {
+    if done.is_measured() || done.failure.is_none() {
+        conclude(arguments, &done.result, &done.run, done.lines);
+        if done.is_measured() {
+            arguments.common.record(&done.run);
+        }
+    }
+    if let Some(error) = &done.failure {
+        console::error(&error.to_string(), error.advice());
+    }
+    match (done.failure.is_some(), stop.pending().is_some(), done.is_measured()) {
+        (true, _, false) => ExitStatus::Unable,
+        (true, ..) | (_, true, _) => ExitStatus::Partial,
+        _ => {
+            let missed = missed_thresholds(arguments, &done.result);
+            report_missed(&missed);
+            if missed.is_empty() { ExitStatus::Success } else { ExitStatus::Missed }
+        }
+    }
+}
+
+/// Display of runs while a series is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RunDisplay {
+    /// Each at its end.
+    AsTheyEnd,
+    /// Not at all.
+    None,
+}
+
+/// Series that is over.
+struct FinishedSeries {
+    result: ThroughputResult,
+    run: RunDocument,
+    failure: Option<Error>,
+    /// Lines printed so far.
+    lines: usize,
+}
+
+impl FinishedSeries {
+    /// True when at least one run began.
+    fn is_measured(&self) -> bool {
+        self.result.runs.iter().any(|run| run.start.is_some())
+    }
+}
+
+/// Measures one host.
+fn measure(arguments: &TestArguments, stop: InterruptSignals, display: RunDisplay) -> FinishedSeries {
     let style = if arguments.common.quiet { None } else { console::progress_style() };
     let begun = SeriesStart::now(arguments);
-    let mut series =
-        TestSeries { arguments, style, handshakes: Vec::new(), runs: Vec::new(), linerate: false, lines: 0 };
+    let (handshakes, runs) = (Vec::new(), Vec::new());
+    let mut series = TestSeries { arguments, style, display, handshakes, runs, linerate: false, lines: 0 };
     let mut failure = None;
     for (flow, streams) in plan(arguments) {
         failure = series.run(flow, streams, stop);
@@ -55,29 +130,10 @@ pub(crate) fn run(arguments: &TestArguments) -> ExitStatus {
             break;
         }
     }
-    let interrupted = stop.pending().is_some();
-    let measured = series.runs.iter().any(|run| run.start.is_some());
     let lines = series.lines;
     let result = series.into_result();
-    if measured || failure.is_none() {
-        let run = begun.finish(&result, failure.as_ref());
-        conclude(arguments, &result, &run, lines);
-        if measured {
-            arguments.common.record(&run);
-        }
-    }
-    if let Some(error) = &failure {
-        console::error(&error.to_string(), error.advice());
-    }
-    match (failure.is_some(), interrupted, measured) {
-        (true, _, false) => ExitStatus::Unable,
-        (true, ..) | (_, true, _) => ExitStatus::Partial,
-        _ => {
-            let missed = missed_thresholds(arguments, &result);
-            report_missed(&missed);
-            if missed.is_empty() { ExitStatus::Success } else { ExitStatus::Missed }
-        }
-    }
+    let run = begun.finish(&result, ending(&result, failure.as_ref().map(ToString::to_string)));
+    FinishedSeries { result, run, failure, lines }
 }
 
 fn plan(arguments: &TestArguments) -> Vec<(Direction, StreamCount)> {
@@ -123,6 +179,7 @@ struct TestSeries<'a> {
     arguments: &'a TestArguments,
     /// Style of the progress line; `None` without a terminal.
     style: Option<TextStyle>,
+    display: RunDisplay,
     handshakes: Vec<Duration>,
     runs: Vec<ThroughputRun>,
     linerate: bool,
@@ -156,16 +213,21 @@ impl TestSeries<'_> {
         error
     }
 
+    fn shows_runs(&self) -> bool {
+        let common = &self.arguments.common;
+        self.display == RunDisplay::AsTheyEnd && !common.json && !common.brief
+    }
+
     /// Prints the latest run, below the heading of the series.
     fn show_last_run(&mut self) {
         let common = &self.arguments.common;
-        let Some(run) = self.runs.last().filter(|_| !common.json && !common.brief) else { return };
+        let Some(run) = self.runs.last().filter(|_| self.shows_runs()) else { return };
         let style = console::data_style();
         let idle = DurationDistribution::of(&mut self.handshakes.clone());
         let mut text = String::new();
         if self.runs.len() == 1 {
-            let host = recorder::display_host(&self.arguments.host);
-            text.push_str(&throughput_text::heading(&host, common.port, idle.as_ref(), style));
+            let host = recorder::display_host(self.arguments.host());
+            text.push_str(&throughput_text::heading(&host, common.port(), idle.as_ref(), style));
         }
         let show = if common.verbose { throughput_text::run_details } else { throughput_text::run_summary };
         text.push_str(&show(run, idle.as_ref(), style));
@@ -193,7 +255,7 @@ impl TestSeries<'_> {
             far_details: far_interval >= SAMPLE_INTERVAL && self.far_details_fit(flow, streams, far_interval),
             ..TestParameters::discarding()
         };
-        let target = arguments.common.target(&arguments.host);
+        let target = arguments.common.target(arguments.host());
         ClientOptions::new(&target, parameters, Some(arguments.interval.unwrap_or(SAMPLE_INTERVAL)))
     }
 
@@ -213,8 +275,8 @@ impl TestSeries<'_> {
 
     fn into_result(mut self) -> ThroughputResult {
         ThroughputResult {
-            host: self.arguments.host.clone(),
-            port: self.arguments.common.port,
+            host: self.arguments.host().to_owned(),
+            port: self.arguments.common.port(),
             peer_is_linerate: self.linerate,
             idle_rtt: DurationDistribution::of(&mut self.handshakes),
             runs: self.runs,
@@ -236,12 +298,12 @@ struct SeriesStart {
 
 impl SeriesStart {
     fn now(arguments: &TestArguments) -> Self {
-        let surroundings = arguments.common.local_environment(&arguments.host);
+        let surroundings = arguments.common.local_environment(arguments.host());
         Self { at: clock::realtime_now(), since: clock::monotonic_now(), surroundings }
     }
 
     /// History record of the series.
-    fn finish(self, result: &ThroughputResult, failure: Option<&Error>) -> RunDocument {
+    fn finish(self, result: &ThroughputResult, termination: TestTermination) -> RunDocument {
         let duration = clock::monotonic_now().since(self.since);
         let near = self.surroundings.finish(own_traffic(result));
         let facts = RunFacts {
@@ -249,7 +311,7 @@ impl SeriesStart {
             started_at: self.at,
             duration,
             arguments: own_arguments(),
-            termination: ending(result, failure),
+            termination,
             verdict: throughput_text::sentence(result),
             environment: RunEnvironment { near: Some(near), far: None, lab: None },
         };
@@ -258,10 +320,10 @@ impl SeriesStart {
 }
 
 /// Termination of the series: that of the first incomplete run, else the error that prevented another.
-fn ending(result: &ThroughputResult, failure: Option<&Error>) -> TestTermination {
+fn ending(result: &ThroughputResult, failure: Option<String>) -> TestTermination {
     let of_runs = result.runs.iter().map(|run| &run.report.termination);
     let broken = of_runs.into_iter().find(|termination| **termination != TestTermination::Complete).cloned();
-    let failed = || Some(TestTermination::Failed { message: failure?.to_string() });
+    let failed = || Some(TestTermination::Failed { message: failure? });
     broken.or_else(failed).unwrap_or(TestTermination::Complete)
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueHint};
 use linerate_change::ChangeId;
-use linerate_operate::tuning::{FarAddress, HostOptions};
+use linerate_operate::far::FarAddress;
+use linerate_operate::tuning::HostOptions;
 use linerate_rules::export::{self, FORMATS, PlanFormat};
 use linerate_rules::tuning::TuningGoal;
 use linerate_units::{BitRate, StreamCount};
@@ -18,11 +19,12 @@ const ABOUT: &str = "Finds what limits a transfer, changes that one thing on tri
                      turn, and keeps the change only if the measurements confirm it. Unclear results are rolled \
                      back.\n\nWith a HOST the path is measured; with --rate and --rtt the plan is computed for a known \
                      path; with neither, this host is audited. A server never changes its own host: the far end is \
-                     tuned over your own ssh (--far ssh:user@host), or by running linerate there.";
+                     tuned over your own ssh (`linerate tune ssh:user@host`, or --far), or by running linerate there.";
 
 const AFTER_HELP: &str = "Examples:\n  \
     sudo linerate tune host                        measure, explain, ask, try, verify, keep\n  \
     sudo linerate tune host --far ssh:me@host      also change the far end if it limits\n  \
+    sudo linerate tune ssh:me@host --push          the same, with nothing installed at the far end\n  \
     linerate tune host --dry-run                   only the plan\n  \
     linerate tune host -- -R                       for data from the host\n  \
     linerate tune --rate 10G --rtt 117ms           settings of this host for such a path\n  \
@@ -40,8 +42,8 @@ pub(crate) struct TuneArguments {
     /// Action on earlier changes
     #[command(subcommand)]
     pub(crate) action: Option<TuneAction>,
-    /// Far end: a linerate server (`linerate serve`), any iperf3 server (fewer figures), or an emulated path
-    /// (`lab:NAME`)
+    /// Far end: a linerate server (`linerate serve`), a host over ssh that is changed, too (`ssh:USER@HOST`), any iperf3
+    /// server (fewer figures), or an emulated path (`lab:NAME`)
     #[arg(value_hint = ValueHint::Hostname)]
     pub(crate) host: Option<String>,
     /// Rate of a known path, in bit/s (10G)
@@ -79,12 +81,10 @@ pub(crate) struct TuneOptions {
     /// Expected number of concurrent bulk connections [default: that of the transfer]
     #[arg(long, value_name = "COUNT", value_parser = streams)]
     pub(crate) flows: Option<StreamCount>,
-    /// Access to the far host: `ssh:[USER@]HOST[:PORT]`, or `netns:NAME` for a local network namespace
+    /// Access to the far host, to change it, too: `ssh:[USER@]HOST[:PORT]`, or `netns:NAME` for a local network
+    /// namespace [default: HOST where that is over ssh]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) far: Option<FarAddress>,
-    /// Command of the remote linerate, with any prefix (`sudo -n linerate`)
-    #[arg(long, value_name = "COMMAND", default_value = "linerate", requires = "far")]
-    pub(crate) far_program: String,
     /// Show the plan only; change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -110,10 +110,12 @@ pub(crate) struct TuneOptions {
 
 impl TuneOptions {
     /// Access to the hosts, and the limits of what is changed there.
-    pub(crate) fn host_options(&self) -> HostOptions {
+    pub(crate) fn host_options(&self, common: &MeasurementArguments) -> HostOptions {
+        // The program of a session is that of its own host.
+        let session = common.far.session.as_ref().filter(|session| self.far.as_ref() == Some(&session.address));
         HostOptions {
             far: self.far.clone(),
-            far_program: self.far_program.clone(),
+            far_program: session.map_or_else(|| common.far.program().to_owned(), |session| session.program.clone()),
             dry_run: self.dry_run,
             until_reboot: self.until_reboot,
         }

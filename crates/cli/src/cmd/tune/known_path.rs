@@ -54,7 +54,7 @@ fn run_of(
     proposal: &TuningProposal,
     kept: &[tune::KeptSet],
 ) -> RunDocument {
-    let document = planned(&path_of(arguments), arguments.common.port, begun, proposal, kept);
+    let document = planned(&path_of(arguments), arguments.common.port(), begun, proposal, kept);
     RunDocument { arguments: own_arguments(), ..document.into() }
 }
 

@@ -11,9 +11,10 @@ use std::os::fd::AsFd;
 
 use linerate_model::parameters::TestParameters;
 use linerate_operate::diagnose::{RunStart, TransferRequest};
+use linerate_operate::far::FarAddress;
 use linerate_operate::tuning::course::{ComparisonMode, TuningEnd, TuningFailure, TuningOutcome, TuningSettings};
 use linerate_operate::tuning::document::{self, TuningResult};
-use linerate_operate::tuning::{FarAddress, HostOptions, agent, carry_out, notes, plan_of};
+use linerate_operate::tuning::{HostOptions, agent, carry_out, notes, plan_of};
 use linerate_rules::export::{HostPlan, PlanFormat};
 use linerate_rules::judge::PairBudget;
 use linerate_rules::tuning::HostEnd;
@@ -94,7 +95,7 @@ fn measured(arguments: &TuneArguments, host: &str) -> ExitStatus {
     {
         return exit;
     }
-    let options = how.host_options();
+    let options = how.host_options(common);
     let options = HostOptions { dry_run: options.dry_run || arguments.export.is_some(), ..options };
     let surroundings = common.local_environment(host);
     let begun = RunStart::now();
@@ -109,7 +110,7 @@ fn measured(arguments: &TuneArguments, host: &str) -> ExitStatus {
     if let Some(format) = arguments.export {
         return export_plans(arguments, format, host, &done.outcome, &begun);
     }
-    let asked = TransferRequest { host, port: common.port, transfer: &arguments.transfer };
+    let asked = TransferRequest { host, port: common.port(), transfer: &arguments.transfer };
     let notes = notes(&done, &options, guide.has_no_terminal);
     let told = TuningResult {
         request: asked,

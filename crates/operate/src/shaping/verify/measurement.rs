@@ -157,7 +157,7 @@ impl LoadMeasurer {
         // A local address or a fixed version leaves no other one.
         let is_free = self.target.family.is_none() && self.target.bind.is_none();
         let has_other =
-            || net::resolve(&self.target.host, self.target.port, Some(second)).is_ok_and(|all| !all.is_empty());
+            || net::resolve(self.target.address(), self.target.port, Some(second)).is_ok_and(|all| !all.is_empty());
         self.other = Some(if is_free && has_other() {
             OtherFamilyState::Untried(second)
         } else {

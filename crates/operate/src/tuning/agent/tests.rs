@@ -99,7 +99,7 @@ fn an_unknown_request_is_answered_and_the_next_one_served() {
 #[test]
 fn a_line_without_end_ends_it() {
     let mut text = asked(&[begin(target()), apply()]);
-    text.resize(text.len() + protocol::MAX_LINE_LENGTH + 1, b'x');
+    text.resize(text.len() + crate::far::lines::MAX_LINE_LENGTH + 1, b'x');
     let (answers, ended, now) = conversation(&text);
     assert_eq!((ended, now.as_str()), (ServiceEnd::Garbage, BEFORE));
     assert!(answers.last().is_some_and(|answer| answer["reason"].as_str().is_some_and(|text| text.contains("4 MiB"))));

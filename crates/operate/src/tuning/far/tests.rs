@@ -1,13 +1,15 @@
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use linerate_change::RollbackGuard;
+use linerate_sys::companion::CompanionOutput;
 use linerate_sys::host_access::HostAccess as _;
 use linerate_sys::poll::{PollInterest, wait_for};
+use linerate_units::MonotonicTime;
 
 use super::*;
+use crate::far::connection::MAX_NOISE_LINES;
 use crate::tuning::agent::{serve, tests as agent_tests};
 use crate::tuning::near::NearHost;
 use crate::tuning::scratch::ScratchDirectory;
@@ -20,11 +22,11 @@ struct ScriptedHost {
     is_closed: bool,
 }
 
-struct ScriptWire(Rc<RefCell<ScriptedHost>>, CompanionOutput);
+struct ScriptWire(Arc<Mutex<ScriptedHost>>, CompanionOutput);
 
 impl AgentConnection for ScriptWire {
-    fn send(&mut self, line: &str, _: MonotonicTime) -> linerate_sys::Result<()> {
-        self.0.borrow_mut().heard.push_str(line);
+    fn send(&mut self, bytes: &[u8], _: MonotonicTime) -> linerate_sys::Result<()> {
+        self.0.lock().expect("no panic").heard.push_str(&String::from_utf8_lossy(bytes));
         Ok(())
     }
 
@@ -34,7 +36,7 @@ impl AgentConnection for ScriptWire {
         _: MonotonicTime,
         _: Option<&InterruptSignals>,
     ) -> linerate_sys::Result<CompanionOutput> {
-        let piece = self.0.borrow_mut().pieces.pop_front();
+        let piece = self.0.lock().expect("no panic").pieces.pop_front();
         Ok(piece.map_or(self.1, |piece| {
             to.extend(piece);
             CompanionOutput::Bytes
@@ -42,24 +44,27 @@ impl AgentConnection for ScriptWire {
     }
 
     fn close(&mut self, _: Duration) -> String {
-        self.0.borrow_mut().is_closed = true;
+        self.0.lock().expect("no panic").is_closed = true;
         "`ssh far` ended".to_owned()
     }
 }
 
 const GREETING: &str = "{\"schema\":1,\"hello\":\"linerate tune --agent\",\"linerate_version\":\"9.9.9\"}\n";
 
-fn scripted(pieces: &[&str], at_end: CompanionOutput) -> (Result<FarHost, TunedHostError>, Rc<RefCell<ScriptedHost>>) {
+fn scripted(pieces: &[&str], at_end: CompanionOutput) -> (Result<FarHost, TunedHostError>, Arc<Mutex<ScriptedHost>>) {
     let pieces = pieces.iter().map(|piece| piece.as_bytes().to_vec()).collect();
-    let script = Rc::new(RefCell::new(ScriptedHost { pieces, ..ScriptedHost::default() }));
-    let far = FarHost::with_connection(Box::new(ScriptWire(Rc::clone(&script), at_end)), "ssh:far".to_owned());
+    let script = Arc::new(Mutex::new(ScriptedHost { pieces, ..ScriptedHost::default() }));
+    let far = FarHost::with_connection(Box::new(ScriptWire(Arc::clone(&script), at_end)), "ssh:far".to_owned());
     (far.receive_greeting(None), script)
 }
 
 fn refused(pieces: &[&str], at_end: CompanionOutput) -> String {
     let (far, script) = scripted(pieces, at_end);
     let error = far.err().expect("refused").to_string();
-    assert!(script.borrow().is_closed && error.starts_with("ssh:far: ") && error.contains("ended"), "{error}");
+    assert!(
+        script.lock().expect("no panic").is_closed && error.starts_with("ssh:far: ") && error.contains("ended"),
+        "{error}"
+    );
     error
 }
 
@@ -70,7 +75,7 @@ fn output_of_shells_is_skipped() {
     assert!(scripted(&[&noise, head, tail], CompanionOutput::End).0.is_ok());
     let error = refused(&[&noise, "one more\n", GREETING], CompanionOutput::End);
     assert!(error.contains("within 64 lines"), "{error}");
-    let endless = "x".repeat(protocol::MAX_LINE_LENGTH + 1);
+    let endless = "x".repeat(crate::far::lines::MAX_LINE_LENGTH + 1);
     assert!(refused(&[&endless], CompanionOutput::End).contains("a line of more than 4 MiB"));
 }
 
@@ -102,10 +107,10 @@ fn an_invalid_answer_closes_the_connection() {
         let mut far = far.expect("greeted");
         let plan = ChangePlan { made_at: linerate_units::WallTime::from_unix(Duration::ZERO), changes: Vec::new() };
         assert_eq!(far.begin(&plan, "a test", Duration::from_secs(9)), Ok(Vec::new()));
-        assert!(far.is_on_trial() && script.borrow().heard.contains("\"limit_ms\":9000"));
+        assert!(far.is_on_trial() && script.lock().expect("no panic").heard.contains("\"limit_ms\":9000"));
         let error = far.apply(ChangeGroup::Buffers).expect_err("unfit").to_string();
         assert!(error.contains(part) && error.contains("rolls its changes back"), "{error}");
-        assert!(script.borrow().is_closed && !far.is_on_trial());
+        assert!(script.lock().expect("no panic").is_closed && !far.is_on_trial());
         let later = far.describe(None).expect_err("lost").to_string();
         assert!(later.contains("was lost earlier"), "{later}");
     }
@@ -128,8 +133,8 @@ fn a_refusal_keeps_the_connection() {
 struct PipeWire(Option<PipeWriter>, PipeReader);
 
 impl AgentConnection for PipeWire {
-    fn send(&mut self, line: &str, _: MonotonicTime) -> linerate_sys::Result<()> {
-        self.0.as_mut().expect("open").write_all(line.as_bytes()).expect("it reads");
+    fn send(&mut self, bytes: &[u8], _: MonotonicTime) -> linerate_sys::Result<()> {
+        self.0.as_mut().expect("open").write_all(bytes).expect("it reads");
         Ok(())
     }
 
@@ -214,61 +219,4 @@ fn a_drop_or_rollback_restores_the_value() {
         });
         assert_eq!(now, agent_tests::BEFORE);
     }
-}
-
-#[test]
-fn addresses() {
-    let ssh = |destination: &str, port: Option<u16>| FarAddress::Ssh {
-        destination: destination.to_owned(),
-        port: port.and_then(Port::new),
-    };
-    for (text, address) in [
-        ("ssh:host", ssh("host", None)),
-        ("ssh:me@host.example:2222", ssh("me@host.example", Some(2222))),
-        ("ssh:2001:db8::1", ssh("2001:db8::1", None)),
-        ("ssh:me@[2001:db8::1]:22", ssh("me@2001:db8::1", Some(22))),
-        ("ssh:[::1]:22", ssh("::1", Some(22))),
-        ("netns:far", FarAddress::Namespace("far".to_owned())),
-    ] {
-        assert_eq!(text.parse(), Ok(address.clone()), "{text}");
-        assert_eq!(address.to_string(), text);
-        assert_eq!(address.is_this_kernel(), text.starts_with("netns"));
-    }
-    assert_eq!("ssh:[::1]".parse(), Ok(ssh("::1", None)));
-    for wrong in [
-        "",
-        "host",
-        "ssh:",
-        "ssh:-oProxyCommand=x",
-        "ssh:me@-x",
-        "ssh:-me@x",
-        "ssh:@x",
-        "ssh:a b",
-        "ssh:h:0",
-        "ssh:h:x",
-        "ssh:[::1",
-        "ssh:[::1]22",
-        "ssh:h;x",
-        "netns:",
-        "netns:..",
-        "netns:a/b",
-        "docker:x",
-    ] {
-        let error = wrong.parse::<FarAddress>().expect_err(wrong);
-        assert!(error.contains("ssh:[USER@]HOST[:PORT]"), "{error}");
-    }
-}
-
-#[test]
-fn common_errors_have_a_remedy() {
-    for (complaint, way) in [
-        ("me@far: Permission denied (publickey,password).", "use a key or an ssh agent"),
-        ("Host key verification failed.", "connect once manually"),
-        ("bash: line 1: linerate: command not found", "--far-program"),
-        ("error: unrecognized subcommand 'tune'", "same version"),
-        ("sudo: a password is required", "without a password"),
-    ] {
-        assert!(remedy(complaint).contains(way), "{complaint}");
-    }
-    assert_eq!(remedy("Connection refused"), "");
 }

@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use linerate_engine::probe::ProbeTarget;
 use linerate_operate::shaping::verify::VerifySettings;
 use linerate_shape::verify::ShaperRequirements;
 use linerate_units::{Port, Ratio};
 
+use crate::cmd::measurement::FarArguments;
 use crate::values;
 
 /// Options of the verification.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct VerifyArguments {
     /// Verify the shaper: measure latency under load without it, with it, and without it again, against a linerate
-    /// server (`linerate serve`) beyond the link. A shaper that does not pass is rolled back
+    /// server beyond the link (`linerate serve`, or `ssh:USER@HOST`). A shaper that does not pass is rolled back
     #[arg(long, value_name = "HOST", value_hint = ValueHint::Hostname)]
     pub(crate) verify: Option<String>,
     /// Search for the highest rates that keep the delay low, by measurement, up to the given rates or else the measured
@@ -30,15 +30,18 @@ pub(crate) struct VerifyArguments {
     /// Time to probe the idle path
     #[arg(long, default_value = "10s", value_parser = phase_time, value_name = "TIME", requires = "verify")]
     pub(crate) idle: Duration,
-    /// Port of the server
-    #[arg(long, default_value = "5201", value_parser = values::port, requires = "verify")]
-    pub(crate) port: Port,
+    /// Port of the server [default: 5201; a free one on a host over ssh]
+    #[arg(long, value_parser = values::port, requires = "verify")]
+    pub(crate) port: Option<Port>,
     /// Minimum goodput in percent of the goodput without the shaper
     #[arg(long, default_value = "80", value_parser = percent, value_name = "PERCENT", requires = "verify")]
     pub(crate) goodput_floor: Ratio,
     /// Maximum delay that load may add (95th percentile) [default: aim at 30ms; if given, more ends with exit code 1]
     #[arg(long, value_parser = added_delay, value_name = "TIME", requires = "verify")]
     pub(crate) max_added: Option<Duration>,
+    /// Options of hosts over ssh.
+    #[command(flatten)]
+    pub(crate) far: FarArguments,
 }
 
 impl VerifyArguments {
@@ -46,7 +49,7 @@ impl VerifyArguments {
     pub(crate) fn settings(&self) -> Option<VerifySettings> {
         let host = self.verify.as_ref()?;
         Some(VerifySettings {
-            target: ProbeTarget::new(host, self.port),
+            target: self.far.target(host, self.port),
             idle: self.idle,
             time: self.time,
             quick: self.quick,
