@@ -47,6 +47,9 @@ test)
     lab require
     # Tests that need root: rules of a firewall in a network namespace.
     PATH=$PATH:/usr/sbin:/sbin require nft nftables
+    # Hosts over ssh: an sshd in a network namespace.
+    PATH=$PATH:/usr/sbin:/sbin require sshd openssh-server
+    require ssh openssh-client
     # The HTML report is looked at in a browser.
     require node nodejs
     require npm npm
