@@ -2,9 +2,11 @@
 // of as NAME.json, and shown.json with how the report writes numbers. Pictures for people are made only with SCREENSHOTS: they
 // take as long as the tests. Started by crates/cli/tests/report_browser.rs.
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, readdirSync, statSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { inflateSync } from "node:zlib";
 import { chromium } from "playwright-core";
 import { validateDocuments } from "./schema.mjs";
 
@@ -23,8 +25,8 @@ const asRoot = process.getuid() === 0 ? ["--no-sandbox"] : [];
 const browser = await chromium.launch({ executablePath, args: asRoot });
 
 // One page of each kind is looked at in each way, and kept as a picture for people.
-const KINDS = ["throughput", "path", "load", "rfc6349", "compare", "path_to_bare_host"];
-const DESK = { viewport: { width: 1200, height: 900 } };
+const KINDS = ["throughput", "path", "load", "rfc6349", "diagnose", "tune", "doctor", "compare", "path_to_bare_host"];
+const DESK = { viewport: { width: 1280, height: 900 } };
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
 
 // Opens a page, hands it to `look`, and fails on anything on the console and on any request but for the page itself.
@@ -53,6 +55,7 @@ async function visit(name, options, look) {
 async function drawn(page) {
   await page.evaluate(() => linerate.buildAll());
   await page.waitForFunction(() => linerate.charts.length === document.querySelectorAll(".place").length);
+  assert.equal(await page.locator(".drawn .picture:visible").count(), 0, "a picture is next to its chart");
 }
 
 // Renders pages, two at a time: what is drawn, how wide it is, and pictures for people.
@@ -78,6 +81,32 @@ async function renders(name, look, options) {
 }
 
 const overflow = (page) => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+
+// Points of all lines and areas of a page's pictures.
+function points(name) {
+  const page = readFileSync(join(pages, `${name}.html`), "utf8");
+  const paths = [...page.matchAll(/<path class="(?:line|area)[^>]* d="([^"]*)"/g)].map(([, path]) => path);
+  return paths.reduce((sum, path) => sum + (path.match(/ [-0-9.]+ [-0-9.]+/g) ?? []).length, 0);
+}
+
+// Pages of a PDF, and the lines that it draws: the operator `l` of its content streams (ISO 32000-1 §8.5.2).
+function pdf(bytes) {
+  const text = bytes.toString("latin1");
+  let lines = 0;
+  for (let at = text.indexOf("stream"); at >= 0; at = text.indexOf("stream", at + 6)) {
+    if (text.startsWith("end", at - 3)) continue;
+    const begin = at + (text[at + 6] === "\r" ? 8 : 7);
+    const end = text.indexOf("endstream", begin);
+    let content;
+    try {
+      content = inflateSync(bytes.subarray(begin, end)).toString("latin1");
+    } catch {
+      continue;
+    }
+    lines += (content.match(/ l\r?\n/g) ?? []).length;
+  }
+  return { count: (text.match(/\/Type\s*\/Page\b(?!s)/g) ?? []).length, lines };
+}
 
 const tests = {
   async "every page renders without a request"() {
@@ -183,6 +212,7 @@ const tests = {
       await drawn(page);
       const span = () => page.evaluate(() => linerate.charts.slice(0, 2).map(({ plot }) => plot.scales.x.max - plot.scales.x.min));
       const [whole] = await span();
+      await page.locator(".place .u-over").first().scrollIntoViewIfNeeded();
       const box = await page.locator(".place .u-over").first().boundingBox();
       await page.mouse.move(box.x + box.width * 0.3, box.y + 60);
       await page.mouse.down();
@@ -203,22 +233,20 @@ const tests = {
     });
   },
 
-  async "of many connections one sees what they carry together, and each when asked for"() {
+  async "of many connections one sees what they carry together, and each in the table"() {
     const run = read("load_of_connections.json");
     await visit("load_of_connections", DESK, async (page) => {
       await drawn(page);
       const figure = page.locator('figure[data-chart="throughput"]');
-      const shown = figure.locator('.legend button[aria-pressed="true"] span');
+      const shown = figure.locator(".legend button span");
       assert.deepEqual(await shown.allTextContents(), ["together down", "together up"]);
-      assert.equal(await figure.locator(".legend button").count(), 2 + 16);
+      assert.equal(await figure.locator("details.data table").first().locator("tbody tr").count(), 2 + 16);
       const [first] = run.series.filter((series) => series.panel === "throughput");
       const sum = await page.evaluate((at) => {
         const { plot } = linerate.charts.find((chart) => chart.figure.dataset.chart === "throughput");
         return plot.data[1][plot.data[0].indexOf(at)];
       }, first.times_ns[40] / 1e9);
       assert.ok(Math.abs(sum / (4 * first.values[40]) - 1) < 1e-9, `${sum} of four times ${first.values[40]}`);
-      await figure.locator(".legend button").nth(2).click();
-      assert.equal(await shown.count(), 3);
     });
   },
 
@@ -240,15 +268,49 @@ const tests = {
     }
   },
 
-  async "without JavaScript the verdict, the figures and all tables are seen"() {
-    await visit("load", { ...DESK, javaScriptEnabled: false }, async (page) => {
-      assert.ok(await page.locator(".verdict").isVisible());
-      assert.ok(await page.locator(".figures").first().isVisible());
-      const tables = await page.locator("table").all();
-      assert.ok(tables.length > 12);
-      for (const table of tables) assert.ok(await table.isVisible());
-      assert.equal(await page.locator("button:visible").count(), 0);
-      await picture(page, "load-without-script.png", { fullPage: true });
+  async "without JavaScript each chart is a picture, and the tables open"() {
+    for (const name of KINDS) {
+      await visit(name, { ...DESK, javaScriptEnabled: false }, async (page) => {
+        assert.ok(await page.locator(".verdict").isVisible());
+        assert.ok(await page.locator("section.table table").first().isVisible());
+        assert.equal(await page.locator("button:visible").count(), 0);
+        for (const figure of await page.locator("figure.chart").all()) {
+          const marks = figure.locator(".picture path.line, .picture path.area, rect.bar");
+          assert.ok(await marks.count() > 0, `${name}: a chart without a picture`);
+          const boxes = await Promise.all((await marks.all()).map((mark) => mark.boundingBox()));
+          assert.ok(boxes.some((box) => box && box.width > 20), `${name}: an empty picture`);
+          const swatches = await figure.locator(".legend.static .swatch:visible").count();
+          assert.ok(swatches <= 8, `${name}: ${swatches} entries`);
+        }
+        for (const details of (await page.locator("details.data").all()).slice(0, 1)) {
+          await details.locator("summary").click();
+          assert.ok(await details.locator("table").first().isVisible());
+        }
+        await picture(page, `${name}-without-script.png`, { fullPage: true });
+      });
+    }
+  },
+
+  async "on a phone without JavaScript nothing is wider than the window, and labels keep their size"() {
+    for (const name of KINDS) {
+      await visit(name, { ...PHONE, javaScriptEnabled: false }, async (page) => {
+        assert.equal(await overflow(page), 0, name);
+        for (const label of await page.locator(".picture text.tick").all()) {
+          const box = await label.boundingBox();
+          assert.ok(!box || box.height >= 10, `${name}: a label of ${box?.height} px`);
+        }
+        await picture(page, `${name}-phone-without-script.png`, { fullPage: true });
+      });
+    }
+  },
+
+  async "the first picture is seen before any script has drawn"() {
+    await visit("load", DESK, async (page) => {
+      const first = page.locator("figure.chart").first();
+      assert.equal(await first.getAttribute("data-chart"), "overview");
+      assert.ok(await first.locator(".picture").isVisible());
+      await drawn(page);
+      assert.ok(await first.locator(".picture").isVisible(), "it stays");
     });
   },
 
@@ -272,16 +334,33 @@ const tests = {
     });
   },
 
-  async "the page is printed in light colours"() {
+  async "the page is printed in light colours, with the pictures"() {
     await visit("load", { ...DESK, colorScheme: "dark" }, async (page) => {
       await drawn(page);
-      const pdf = await page.pdf({ ...(screenshots && { path: join(screenshots, "load.pdf") }), format: "A4" });
-      assert.ok(pdf.length > 20_000);
       await page.emulateMedia({ media: "print" });
       assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
+      assert.equal(await page.locator(".place:visible, button:visible").count(), 0);
+      assert.equal(await page.locator(".picture:visible").count(), await page.locator(".picture").count());
       await page.setViewportSize({ width: 794, height: 1123 });
-      await picture(page, "load-print.png");
+      await picture(page, "load-print.png", { fullPage: true });
     });
+  },
+
+  async "each kind of page becomes a PDF with its charts, without a script"() {
+    for (const name of KINDS) {
+      // The command line prints by a script of its own, so the page's are taken out instead of switched off.
+      const bare = join(pages, `${name}.bare.htm`);
+      writeFileSync(bare, readFileSync(join(pages, `${name}.html`), "utf8").replaceAll(/<script>[^]*?<\/script>/g, ""));
+      const file = join(screenshots ?? pages, `${name}.pdf`);
+      execFileSync(executablePath, [
+        "--headless", ...asRoot, "--disable-gpu", "--no-pdf-header-footer", `--user-data-dir=${join(pages, "profile")}`,
+        `--print-to-pdf=${file}`, pathToFileURL(bare).href,
+      ], { stdio: "ignore", timeout: 60_000 });
+      const { count, lines } = pdf(readFileSync(file));
+      const expected = points(name);
+      assert.ok(count > 0 && count < 40, `${name}: ${count} pages`);
+      assert.ok(lines >= expected, `${name}: ${lines} of ${expected} points are drawn`);
+    }
   },
 
   async "ten minutes of eight streams are painted within a second"() {

@@ -115,7 +115,7 @@ fn the_page_works_in_a_browser() {
         .unwrap_or_else(|error| panic!("cannot start node: {error}. {advice}"));
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.lines().filter(|line| line.starts_with("ok ")).count() >= 12, "{said}");
+    assert!(said.lines().filter(|line| line.starts_with("ok ")).count() >= 16, "{said}");
 }
 
 fn in_path(program: &str) -> Option<PathBuf> {

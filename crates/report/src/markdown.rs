@@ -6,7 +6,9 @@ use core::fmt::Write as _;
 
 use crate::escape;
 use crate::footnotes::Footnotes;
-use crate::presentation::{BarChart, Chart, ChartPlot, Presentation, Quantity, ReportTable, TableCell};
+use crate::presentation::{
+    BarChart, Chart, ChartPlot, Presentation, Quantity, ReportTable, SettingsInEffect, TableCell,
+};
 
 /// Renders all `presentations`, one after the other.
 #[must_use]
@@ -20,6 +22,7 @@ fn page(presentation: &Presentation<'_>) -> String {
     heading(&mut text, presentation);
     let mut footnotes = Footnotes::default();
     figures(&mut text, presentation, &mut footnotes);
+    settings(&mut text, &presentation.settings);
     for chart in &presentation.charts {
         picture(&mut text, chart);
     }
@@ -71,6 +74,19 @@ fn figures(text: &mut String, presentation: &Presentation<'_>, footnotes: &mut F
         let (title, value) = (escaped(&figure.title), cell(&figure.value, footnotes));
         let note = figure.note.as_deref().map_or_else(String::new, escaped);
         push(text, &format!("| {title} | {before}{value} | {interval} | {note} |"));
+    }
+}
+
+fn settings(text: &mut String, SettingsInEffect { settings, undo }: &SettingsInEffect) {
+    if settings.is_empty() {
+        return;
+    }
+    text.push_str("\n## Settings in effect\n\n");
+    for fact in settings {
+        push(text, &format!("* {}: {}", escaped(&fact.name), escaped(&fact.text)));
+    }
+    for command in undo {
+        push(text, &format!("* To undo: {}", escaped(command)));
     }
 }
 

@@ -94,6 +94,8 @@ fn hostile_text_stays_text() {
         html::render(&[present(&runs::load(1))]).matches("</script>").count()
     );
     assert!(!page.contains('\u{202e}') && !page.contains('\u{1b}'));
+    let page = html::render(&[present(&runs::hostile_diagnose())]);
+    assert!(page.contains("onerror") && !page.contains("<img"));
 }
 
 #[test]
@@ -111,7 +113,87 @@ fn ten_minutes_of_eight_streams_fit_into_five_megabytes_and_are_marked_as_reduce
 fn pages_make_no_network_requests() {
     let (before, after) = (runs::load(1), runs::load(4));
     let page = html::render(&[compare(&before, &after).expect("one subject")]);
-    for request in ["src=", "href=\"http", "url(", "@import", "srcset", "<link", "<iframe", "<object"] {
+    assert_eq!(page.matches("url(").count(), page.matches("url(#look-").count());
+    for request in ["src=", "href=\"http", "@import", "srcset", "<link", "<iframe", "<object"] {
         assert!(!page.contains(request), "{request}");
     }
+}
+
+/// Markup of each chart of a page, with its name.
+fn figures(page: &str) -> Vec<(&str, &str)> {
+    let figures = page.split("<figure ").skip(1).filter_map(|rest| rest.split("</figure>").next());
+    figures.map(|figure| (between(figure, "data-chart=\"", "\""), figure)).collect()
+}
+
+#[test]
+fn each_chart_is_a_picture_with_a_legend_of_at_most_eight() {
+    for (name, run) in runs::all() {
+        let page = html::render(&[present(&run)]);
+        for (chart, figure) in figures(&page) {
+            let bars = figure.matches("class=\"bar-row\"").count();
+            let lines = figure.matches("<path class=\"line ").count() + figure.matches("<path class=\"area\"").count();
+            assert!(bars + lines > 0, "{name}: {chart}");
+            assert!(figure.matches("class=\"swatch\"").count() <= 8, "{name}: {chart}");
+        }
+    }
+}
+
+#[test]
+fn the_first_picture_answers_the_question_of_its_kind() {
+    let firsts = [
+        (runs::throughput(), "overview"),
+        (runs::load(1), "overview"),
+        (runs::path(), "latency"),
+        (runs::rfc6349(), "transfers"),
+        (runs::diagnose(), "comparison"),
+        (runs::tune(), "comparison"),
+        (runs::doctor(), "comparison"),
+    ];
+    for (run, expected) in firsts {
+        let page = html::render(&[present(&run)]);
+        assert_eq!(figures(&page).first().map(|figure| figure.0), Some(expected), "{:?}", run.kind);
+    }
+}
+
+#[test]
+fn the_picture_of_a_load_has_the_delay_of_each_phase_over_the_goodput() {
+    let page = html::render(&[present(&runs::load(1))]);
+    let (_, overview) = figures(&page)[0];
+    for level in ["idle median 18.1 ms", "down median 396 ms", "up median 883 ms", "both median 1.03 s"] {
+        assert!(overview.contains(level), "{level}");
+    }
+    assert!(overview.contains(">396 ms</text>"), "the level is named in the picture");
+    assert!(overview.find("Round-trip time of probes, ms") < overview.find("Throughput, Mbit/s"));
+}
+
+#[test]
+fn no_line_crosses_a_phase_without_samples() {
+    let page = html::render(&[present(&runs::load_of_connections())]);
+    let (_, throughput) = *figures(&page).iter().find(|figure| figure.0 == "throughput").expect("it is drawn");
+    let stretches = |path: &str| between(path, "d=\"", "\"").matches('M').count();
+    let paths: Vec<usize> = throughput.split("<path class=\"line ").skip(1).map(stretches).collect();
+    // Down is loaded in the second and in the fourth phase, up in the last two, with other connections in each: the
+    // samples of both, then the curves, and the legend's two lines.
+    assert_eq!(paths, [2, 2, 2, 1, 1, 1]);
+}
+
+#[test]
+fn settings_and_the_way_back_are_above_the_charts() {
+    let page = html::render(&[present(&runs::tune())]);
+    let top = &page[..page.find("<figure ").expect("charts")];
+    assert!(top.contains("To undo: <code>linerate rollback 7</code>"), "{}", &top[top.find("<article").unwrap_or(0)..]);
+    assert!(top.contains("net.ipv4.tcp_rmem"));
+    let page = html::render(&[present(&runs::load(1))]);
+    let top = &page[..page.find("<figure ").expect("charts")];
+    assert!(top.contains("<dt>Congestion control</dt><dd>cubic</dd>"));
+    assert!(top.contains("Next: <code>sudo linerate shape eth0 "));
+}
+
+#[test]
+fn better_and_worse_differ_by_a_sign() {
+    let (before, after) = (runs::load(1), runs::load(8));
+    let page = html::render(&[compare(&before, &after).expect("one subject")]);
+    assert!(page.contains("<dd class=\"remark good\">▲ better"));
+    let page = html::render(&[compare(&after, &before).expect("one subject")]);
+    assert!(page.contains("<dd class=\"remark bad\">▼ worse"));
 }

@@ -1,8 +1,8 @@
 //! A report as one self-contained HTML file: no network requests, and readable without scripts.
 //!
-//! The verdict comes first, then the figures, the charts, the tables, the notes and the environment. uPlot (in
-//! `vendor/uplot`) and the scripts next to this file draw charts over time and distributions; each chart also has its
-//! data as a table, which is all that is visible where no script runs. The page's Content Security Policy allows
+//! The verdict comes first, then the figures, the settings, the charts, the tables, the notes and the environment. Charts
+//! are pictures, drawn in `svg`; uPlot (in `vendor/uplot`) and the scripts next to this file replace those over time and
+//! the distributions on a screen by charts that can be zoomed and read. Each chart also has its data as a table. The page's Content Security Policy allows
 //! exactly this script and this style, by their hashes, and no requests, so that no text of a document can become
 //! active even if it ended up as markup. Sizes are bounded: `reduce.rs` reduces the charts of a long run.
 
@@ -12,6 +12,8 @@ mod plots;
 mod policy;
 mod reduce;
 mod sections;
+mod svg;
+mod trace;
 
 use markup::{HtmlWriter as _, escaped};
 use plots::PLOTS;
@@ -40,6 +42,7 @@ pub fn render(presentations: &[Presentation<'_>]) -> String {
         escaped(&title(presentations)),
         style()
     ));
+    html.push_str(&svg::definitions());
     html.push_str(
         "<header class=\"page\"><span class=\"brand\">linerate</span>\
          <button type=\"button\" class=\"theme\" hidden>Theme: system</button></header>\n<main>\n",

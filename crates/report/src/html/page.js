@@ -179,19 +179,34 @@ const linerate = (() => {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   }
 
+  // Series differ by colour and by dashes, areas by colour and pattern, as in the pictures.
   const COLOURS = 8;
+  const DASHES = [[], [9, 4], [2, 3], [9, 3, 2, 3], [15, 4], [5, 3], [2, 6], [12, 3, 2, 3, 2, 3]];
   const colour = (index) => token(`--series-${(index % COLOURS) + 1}`);
-  const dash = (index) => (index < COLOURS ? [] : [6, 4]);
+  const dash = (index) => DASHES[index % COLOURS];
+
+  function hatch(plot, index) {
+    const tile = element("canvas");
+    tile.width = tile.height = 8;
+    const context = tile.getContext("2d");
+    context.fillStyle = colour(index);
+    context.fillRect(0, 0, 8, 8);
+    context.strokeStyle = token("--surface");
+    context.globalAlpha = 0.6;
+    context.lineWidth = 1.2;
+    const lines = document.querySelector(`#look-${(index % COLOURS) + 1} path`).getAttribute("d");
+    if (lines) context.stroke(new Path2D(lines));
+    return plot.ctx.createPattern(tile, "repeat");
+  }
 
   // ---- Charts.
 
   const charts = [];
   let active = null;
 
-  // The mark of a series in legends and tooltips.
-  function swatch(spec, index) {
-    const [number, dashed] = spec.looks?.[index] ?? [index, index >= COLOURS];
-    return element("i", `swatch series-${(number % COLOURS) + 1}${dashed ? " dashed" : ""}`);
+  // The mark of a series in legends and tooltips: the one of the picture's legend.
+  function swatch(chart, index) {
+    return chart.figure.querySelectorAll(".legend.static .swatch")[index].cloneNode(true);
   }
 
   // Shows a chart's value under the cursor in a line of the legend or the tooltip.
@@ -216,11 +231,13 @@ const linerate = (() => {
       button.type = "button";
       button.setAttribute("aria-pressed", String(chart.spec.series[chart.spec.place(index) - 1].show !== false));
       const data = element("data", "", "");
-      button.append(swatch(chart.spec, index), element("span", "", name), data);
+      button.append(swatch(chart, index), element("span", "", name), data);
       button.addEventListener("click", () => {
         const on = button.getAttribute("aria-pressed") !== "true";
         button.setAttribute("aria-pressed", String(on));
-        chart.plot.setSeries(chart.spec.place(index), { show: on });
+        for (const place of [chart.spec.place(index), chart.spec.curve?.(index)]) {
+          if (place) chart.plot.setSeries(place, { show: on });
+        }
       });
       item.append(button);
       list.append(item);
@@ -238,7 +255,7 @@ const linerate = (() => {
     chart.tipValues = chart.spec.names.map((name, index) => {
       const row = element("div");
       const data = element("data");
-      row.append(swatch(chart.spec, index), element("span", "", name), data);
+      row.append(swatch(chart, index), element("span", "", name), data);
       box.append(row);
       return data;
     });
@@ -404,6 +421,7 @@ const linerate = (() => {
     chart.reset.hidden = true;
     chart.reset.addEventListener("click", () => setRange(chart, ...chart.range));
     const entries = legend(chart);
+    figure.classList.add("drawn");
     chart.plot = new uPlot(options, spec.data, place);
     place.append(chart.tip, chart.reset);
     place.after(entries, chart.live);
@@ -460,26 +478,14 @@ Shift in larger steps; plus and minus zoom, 0 shows all.`);
     charts.forEach(({ plot }) => plot.redraw(false, true));
   }
 
-  // First the text is painted, then the visible charts are drawn, then the others when the page is idle.
+  // First the text and the pictures are painted, then the visible charts are drawn, then the others when the page is
+  // idle. What is printed are the pictures.
   function start() {
     document.documentElement.classList.add("script");
-    document.querySelectorAll("details.data").forEach((details) => { details.open = false; });
     theme();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
     const figures = [...document.querySelectorAll("figure.chart")].filter((figure) => figure.querySelector(".place"));
-    figures.forEach((figure) => {
-      waiting.add(figure);
-      figure.querySelector(".place").hidden = false;
-    });
-    addEventListener("beforeprint", () => {
-      buildAll();
-      document.documentElement.classList.add("print");
-      redraw();
-    });
-    addEventListener("afterprint", () => {
-      document.documentElement.classList.remove("print");
-      redraw();
-    });
+    figures.forEach((figure) => waiting.add(figure));
     requestAnimationFrame(() => setTimeout(() => {
       const seen = new IntersectionObserver((entries) => {
         entries.filter((entry) => entry.isIntersecting).forEach((entry) => {
@@ -500,5 +506,5 @@ Shift in larger steps; plus and minus zoom, 0 shows all.`);
     }));
   }
 
-  return { plots, charts, start, buildAll, shown, axisUnit, times, values, aligned, colour, dash, token };
+  return { plots, charts, start, buildAll, shown, axisUnit, times, values, aligned, colour, dash, hatch, token };
 })();

@@ -4,6 +4,6 @@
 /// the style with these SHA-256 hashes (Content Security Policy 3 §2.3.1). A test computes the hashes from the page
 /// itself and reports the expected ones.
 pub(super) const POLICY: &str = "default-src 'none'; \
-    script-src 'sha256-frixp7hB6Km1CyPRf/e8mmWjr6FKYpLhpZXn+/PSqtk='; \
-    style-src 'sha256-yIoCMYyt10y5OIFfUIb6L/dUvsvygi1CbqRiDlGTM+c='; \
+    script-src 'sha256-6YDqV7/FUaeedO71a1qfio7WTWXlo4smmiH2znlYVEw='; \
+    style-src 'sha256-Cg3ywof3RHUXtCIdAH3AjQgxfmbkb/urdOLwn+X5OUU='; \
     base-uri 'none'; form-action 'none'";

@@ -14,6 +14,9 @@ pub(super) struct SliceCount(usize);
 const MAX_POINTS: usize = 160_000;
 
 impl SliceCount {
+    /// Slices of a picture: two points for each, on a screen as on paper.
+    pub(super) const PICTURE: Self = Self(240);
+
     /// Slices for `count` series in all: at least the width of a phone, at most the resolution of a large screen.
     pub(super) fn for_series(count: usize) -> Self {
         Self((MAX_POINTS / 2 / count.max(1)).clamp(400, 4_000))

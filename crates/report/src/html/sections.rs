@@ -1,10 +1,11 @@
 //! Text and table sections of the page.
 
 use super::markup::{HtmlWriter as _, escaped, escaped_lines};
-use super::plots;
+use super::plots::{self, DrawingContext};
 use super::reduce::SliceCount;
 use crate::footnotes::Footnotes;
-use crate::presentation::{BadgeTone, KeyFigure, Presentation, ReportTable, TableCell, VerdictBadge};
+use crate::presentation::{BadgeTone, KeyFigure, Presentation, ReportTable, SettingsInEffect, TableCell, VerdictBadge};
+use linerate_documents::run::FigureJudgement;
 
 /// A run, or two that are compared; `number` is unique within the page.
 pub(super) fn article(presentation: &Presentation<'_>, number: usize, parts: SliceCount) -> String {
@@ -19,10 +20,12 @@ pub(super) fn article(presentation: &Presentation<'_>, number: usize, parts: Sli
     facts(&mut html, presentation);
     html.push_str("</header>\n");
     figures(&mut html, &presentation.figures, number, &mut footnotes);
+    settings(&mut html, presentation);
     if !presentation.charts.is_empty() {
         html.push_str("<section class=\"charts\" aria-label=\"Charts\">\n");
+        let context = DrawingContext { parts, picture_parts: SliceCount::PICTURE, end_ns: end };
         for (index, chart) in presentation.charts.iter().enumerate() {
-            html.push_str(&plots::figure(chart, &format!("run-{number}-chart-{}", index + 1), parts));
+            html.push_str(&plots::figure(chart, &format!("run-{number}-chart-{}", index + 1), &context));
         }
         html.push_str("</section>\n");
     }
@@ -41,6 +44,7 @@ pub(super) fn article(presentation: &Presentation<'_>, number: usize, parts: Sli
 fn verdict(html: &mut String, presentation: &Presentation<'_>) {
     html.push_str("<p class=\"verdict\">");
     if let Some(VerdictBadge { text, meaning, tone }) = &presentation.badge {
+        // The border differs, too: solid, dashed and double.
         let tone = match tone {
             BadgeTone::Good => "good",
             BadgeTone::Fair => "fair",
@@ -85,11 +89,48 @@ fn figures(html: &mut String, figures: &[KeyFigure], number: usize, footnotes: &
             ));
         }
         if let Some(note) = &figure.note {
-            html.push_fmt(format_args!("<dd class=\"remark\">{}</dd>", escaped(note)));
+            let (class, sign) = figure.judgement.map_or(("", ""), judgement);
+            html.push_fmt(format_args!("<dd class=\"remark {class}\">{sign}{}</dd>", escaped(note)));
         }
         html.push_str("</div>\n");
     }
     html.push_str("</dl></section>\n");
+}
+
+/// Settings in effect, the commands that undo the changes, and the one that goes on from the result.
+fn settings(html: &mut String, presentation: &Presentation<'_>) {
+    let SettingsInEffect { settings, undo } = &presentation.settings;
+    let next = presentation.next.as_ref().filter(|_| undo.is_empty());
+    if settings.is_empty() && next.is_none() {
+        return;
+    }
+    html.push_str("<section class=\"settings\" aria-label=\"Settings\">\n");
+    if !settings.is_empty() {
+        html.push_str("<h2>Settings in effect</h2>\n<dl class=\"facts\">\n");
+        for fact in settings {
+            let (name, text) = (escaped(&fact.name), escaped(&fact.text));
+            html.push_fmt(format_args!("<div><dt>{name}</dt><dd>{text}</dd></div>\n"));
+        }
+        html.push_str("</dl>\n");
+    }
+    for (label, command) in undo.iter().map(|undo| ("To undo", undo)).chain(next.map(|next| ("Next", next))) {
+        // A command for another host is followed by the name of the host.
+        let (command, host) = command.split_once(", on ").unwrap_or((command, ""));
+        let host = if host.is_empty() { String::new() } else { format!(", on {}", escaped(host)) };
+        html.push_fmt(format_args!("<p class=\"command\">{label}: <code>{}</code>{host}</p>\n", escaped(command)));
+    }
+    html.push_str("</section>\n");
+}
+
+/// Class and sign of a judgement: a sign differs where colours do not.
+const fn judgement(judgement: FigureJudgement) -> (&'static str, &'static str) {
+    match judgement {
+        FigureJudgement::Better => ("good", "▲ "),
+        FigureJudgement::Worse => ("bad", "▼ "),
+        FigureJudgement::Different => ("fair", "◆ "),
+        FigureJudgement::Equal => ("", "= "),
+        FigureJudgement::CannotTell => ("", "? "),
+    }
 }
 
 fn push_table(html: &mut String, table: &ReportTable, number: usize, footnotes: &mut Footnotes) {

@@ -143,7 +143,7 @@ fn add(
 }
 
 /// Usual interval between samples: the median.
-fn median_interval(times: &[u64]) -> Option<u64> {
+pub(crate) fn median_interval(times: &[u64]) -> Option<u64> {
     let mut distances: Vec<u64> = times.windows(2).filter_map(|pair| pair[1].checked_sub(pair[0])).collect();
     let middle = distances.len() / 2;
     (!distances.is_empty()).then(|| *distances.select_nth_unstable(middle).1)

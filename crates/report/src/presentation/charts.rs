@@ -23,6 +23,8 @@ pub struct Chart<'a> {
 /// Kinds of plots.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChartPlot<'a> {
+    /// Several quantities over time, one panel above the other, which together answer the run's question.
+    Overview(Overview<'a>),
     /// Quantities over time.
     Lines(LineChart<'a>),
     /// Shares of time over time, stacked.
@@ -40,10 +42,65 @@ pub struct LineChart<'a> {
     pub unit: FigureUnit,
     /// In the order of the legend.
     pub series: Vec<TimeSeries<'a>>,
-    /// Number of series shown initially, from the first; the others on request.
+    /// Number of series drawn, from the first, at most [`MAX_SERIES`]; the table has the others.
     pub shown: usize,
     /// Phases of the measurement.
     pub phases: Vec<ChartPhase>,
+    /// Curve through the samples; `None` where the samples are the curve.
+    pub smoothing: Option<Smoothing>,
+}
+
+/// Largest number of series of a chart: more are indistinguishable.
+pub(crate) const MAX_SERIES: usize = 8;
+
+/// Panels with one time axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overview<'a> {
+    /// From the top down.
+    pub panels: Vec<OverviewPanel<'a>>,
+    /// Phases of the measurement.
+    pub phases: Vec<ChartPhase>,
+}
+
+/// One panel of an overview.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OverviewPanel<'a> {
+    /// Display title.
+    pub title: String,
+    /// Unit of all values.
+    pub unit: FigureUnit,
+    /// Series, each with its look (colour and pattern), an index below [`MAX_SERIES`].
+    pub series: Vec<(usize, TimeSeries<'a>)>,
+    /// True for shares of time that are stacked.
+    pub stacked: bool,
+    /// Curve through the samples.
+    pub smoothing: Option<Smoothing>,
+    /// Levels to be named.
+    pub marks: Vec<LevelMark>,
+}
+
+/// Level of a quantity during a time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LevelMark {
+    /// Nanoseconds since the run began.
+    pub start_ns: u64,
+    /// Nanoseconds since the run began.
+    pub end_ns: u64,
+    /// Level.
+    pub value: f64,
+    /// Name of the time and of the level, for example `down median`.
+    pub name: String,
+    /// Text at the level, short enough for a phone.
+    pub text: String,
+}
+
+/// Curve through samples that scatter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Smoothing {
+    /// Averaging time in nanoseconds.
+    pub window_ns: u64,
+    /// True for the median, which single outliers do not move; false for the mean.
+    pub is_median: bool,
 }
 
 /// Samples of one quantity. Times are nanoseconds since the run began, ascending.
@@ -132,8 +189,37 @@ pub(super) fn series_charts(run: &RunDocument) -> Vec<Chart<'_>> {
         ChartPanel::OneWayDelay,
         ChartPanel::Loss,
     ];
-    let phases: Vec<ChartPhase> = run.phases.iter().map(phase).collect();
-    ORDER.iter().flat_map(|&panel| panel_charts(run, panel, &phases)).collect()
+    let phases = phases(run);
+    let mut charts: Vec<Chart<'_>> = ORDER.iter().flat_map(|&panel| panel_charts(run, panel, &phases)).collect();
+    let window_ns = smoothing_window(run);
+    for chart in &mut charts {
+        if let ChartPlot::Lines(lines) = &mut chart.plot {
+            lines.smoothing = match (chart.name.as_str(), lines.unit) {
+                (_, FigureUnit::BitsPerSecond) => Some(Smoothing { window_ns, is_median: false }),
+                ("latency" | "rtt", _) => Some(Smoothing { window_ns, is_median: true }),
+                _ => None,
+            };
+        }
+    }
+    charts
+}
+
+/// Phases of `run`.
+pub(super) fn phases(run: &RunDocument) -> Vec<ChartPhase> {
+    run.phases.iter().map(phase).collect()
+}
+
+/// Averaging time of the rates of `run`: 1 s or five round trips, and at most a sixteenth of the run.
+pub(super) fn smoothing_window(run: &RunDocument) -> u64 {
+    const SECOND: u64 = 1_000_000_000;
+    let of = |panel: ChartPanel| {
+        let series =
+            run.series.iter().filter(move |series| series.panel == panel && series.unit == FigureUnit::Nanoseconds);
+        series.filter_map(|series| extent(&series.values)).map(|extent| extent.mean).fold(0.0, f64::max)
+    };
+    let round_trip = if of(ChartPanel::Rtt) > 0.0 { of(ChartPanel::Rtt) } else { of(ChartPanel::Latency) };
+    let last = run.series.iter().filter_map(|series| series.times_ns.last().copied()).max().unwrap_or(0);
+    super::quantity::whole(5.0 * round_trip).max(SECOND).min(last / 16)
 }
 
 /// The charts of one panel: one for each unit that its series have, in practice one.
@@ -166,15 +252,13 @@ fn lines<'a>(
     series: &[&'a SampleSeries],
     phases: &[ChartPhase],
 ) -> Chart<'a> {
-    // More lines than colours are indistinguishable.
-    const MAX_SINGLE_LINES: usize = 8;
     let (_, title, _) = panel_properties(kind);
-    let mut all = if series.len() > MAX_SINGLE_LINES { together(kind, series, phases) } else { Vec::new() };
+    let mut all = if series.len() > MAX_SERIES { together(kind, series, phases) } else { Vec::new() };
     let whole = all.len();
     all.extend(series.iter().map(|series| borrowed(series)));
-    let shown = if whole > 0 { whole } else { all.len() };
+    let shown = if whole > 0 { whole } else { all.len() }.min(MAX_SERIES);
     let summary = summary(title, unit, &all);
-    let plot = ChartPlot::Lines(LineChart { unit, series: all, shown, phases: phases.to_vec() });
+    let plot = ChartPlot::Lines(LineChart { unit, series: all, shown, phases: phases.to_vec(), smoothing: None });
     Chart { name, title: title.to_owned(), summary, plot }
 }
 
@@ -206,7 +290,7 @@ fn ribbons<'a>(series: &[&'a SampleSeries], phases: &[ChartPhase]) -> Vec<Chart<
 }
 
 /// The series of each state; several streams of one state become their mean at each time.
-fn by_state<'a>(series: &[&'a SampleSeries]) -> Vec<TimeSeries<'a>> {
+pub(super) fn by_state<'a>(series: &[&'a SampleSeries]) -> Vec<TimeSeries<'a>> {
     let mut names: Vec<&str> = Vec::new();
     for series in series {
         if !names.contains(&series.name.as_str()) {
@@ -247,7 +331,7 @@ fn nearest(series: &TimeSeries<'_>, time: u64) -> Option<f64> {
     series.values.get(closer?).copied().flatten()
 }
 
-fn borrowed(series: &SampleSeries) -> TimeSeries<'_> {
+pub(super) fn borrowed(series: &SampleSeries) -> TimeSeries<'_> {
     // A document from elsewhere may have arrays of two lengths; samples without a partner are not shown.
     let length = series.times_ns.len().min(series.values.len());
     let name = match series.direction.map(direction_label) {
@@ -266,7 +350,7 @@ fn phase(span: &PhaseSpan) -> ChartPhase {
 }
 
 /// `Round-trip time of probes: UDP best effort 18.1 ms to 960 ms, mean 210 ms; …`.
-fn summary(title: &str, unit: FigureUnit, series: &[TimeSeries<'_>]) -> String {
+pub(super) fn summary(title: &str, unit: FigureUnit, series: &[TimeSeries<'_>]) -> String {
     const MAX_NAMED_SERIES: usize = 4;
     let mut parts: Vec<String> = series.iter().take(MAX_NAMED_SERIES).map(|series| range(unit, series)).collect();
     if series.len() > MAX_NAMED_SERIES {

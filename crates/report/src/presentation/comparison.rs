@@ -10,7 +10,7 @@ use super::{
     BarChart, BarGroup, Chart, ChartPlot, DistributionPlot, KeyFigure, NamedFact, Presentation, Quantity, ReportTable,
     TableCell,
 };
-use super::{charts, environment, key_figure, kind_title, views};
+use super::{charts, environment, key_figure, kind_title, settings, views};
 
 /// Reports the differences of `after` from `before`.
 ///
@@ -34,6 +34,7 @@ pub fn compare<'a>(before: &'a RunDocument, after: &'a RunDocument) -> Result<Pr
         verdict: verdict(pairs, comparison.basis),
         badge: None,
         figures: pairs.iter().map(|pair| figure(pair, comparison.basis)).collect(),
+        settings: settings::in_effect(after),
         charts,
         tables: [pairs_table(pairs, comparison.basis), environment_differences(&comparison.environment)]
             .into_iter()
@@ -117,6 +118,7 @@ fn quantity(pair: &FigureComparison, value: f64) -> Quantity {
 fn figure(pair: &FigureComparison, basis: ComparisonBasis) -> KeyFigure {
     let mut figure = key_figure(&pair.after);
     figure.before = Some(key_figure(&pair.before).value);
+    figure.judgement = Some(pair.judgement);
     figure.note = Some(sentence(pair, basis));
     figure
 }

@@ -4,7 +4,7 @@ use linerate_documents::label::DocumentKind;
 use linerate_documents::run::FigureUnit;
 use serde_json::{Map, Value};
 
-use super::{NamedFact, Presentation, Quantity, ReportTable, TableCell};
+use super::{NamedFact, Presentation, Quantity, ReportTable, SettingsInEffect, TableCell};
 
 /// Largest number of columns of a table of objects; larger objects become rows of key and value.
 const MAX_COLUMNS: usize = 5;
@@ -22,6 +22,7 @@ pub fn present_document(kind: DocumentKind, document: &Map<String, Value>) -> Pr
         verdict: document.get("sentence").and_then(Value::as_str).unwrap_or_default().to_owned(),
         badge: None,
         figures: Vec::new(),
+        settings: SettingsInEffect::default(),
         charts: Vec::new(),
         tables: Vec::new(),
         notes: Vec::new(),
@@ -68,9 +69,9 @@ fn cell(key: &str, value: &Value) -> TableCell {
     .into_iter()
     .find_map(|(suffix, unit)| key.ends_with(suffix).then_some(unit));
     match (value, number, unit) {
-        (_, Some(number), _) if key.ends_with("_unix_ns") => {
-            TableCell::Text(crate::civil_time::rfc3339(value.as_u64().unwrap_or_else(|| whole(number))))
-        }
+        (_, Some(number), _) if key.ends_with("_unix_ns") => TableCell::Text(crate::civil_time::rfc3339(
+            value.as_u64().unwrap_or_else(|| super::quantity::whole(number)),
+        )),
         (_, Some(number), Some(unit)) => TableCell::Value(Quantity::new(number, unit)),
         (Value::Null, ..) => TableCell::Nothing,
         (Value::Bool(is_true), ..) => TableCell::text(if *is_true { "yes" } else { "no" }),
@@ -109,11 +110,6 @@ fn members(prefix: &str, object: &Map<String, Value>) -> Vec<(String, TableCell)
         value => vec![(format!("{prefix}{}", words(key)), cell(key, value))],
     };
     object.iter().filter(|(_, value)| !is_empty(value)).flat_map(member).collect()
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-const fn whole(number: f64) -> u64 {
-    number as u64
 }
 
 /// Members of a nested object in one cell.

@@ -11,25 +11,30 @@ mod comparison;
 mod document;
 mod environment;
 mod next_command;
+mod overview;
 mod quantity;
 mod reasons;
+mod settings;
 pub mod views;
 
 use linerate_model::direction::Direction;
 use std::borrow::Cow;
 
-use linerate_documents::run::{ChartPanel, FigureUnit, ImprovementDirection, RunDocument, RunFigure, RunKind};
+use linerate_documents::run::{
+    ChartPanel, FigureJudgement, FigureUnit, ImprovementDirection, RunDocument, RunFigure, RunKind,
+};
 use linerate_model::report::TestTermination;
 
-pub(crate) use charts::extent;
+pub(crate) use aggregate::median_interval;
 pub use charts::{
-    BarChart, BarGroup, Chart, ChartPhase, ChartPlot, DistributionCurve, DistributionPlot, LineChart, StackedShares,
-    TimeSeries,
+    BarChart, BarGroup, Chart, ChartPhase, ChartPlot, DistributionCurve, DistributionPlot, LevelMark, LineChart,
+    Overview, OverviewPanel, Smoothing, StackedShares, TimeSeries,
 };
+pub(crate) use charts::{MAX_SERIES, extent};
 pub use comparison::{compare, comparison_note, judgement_label};
 pub use document::present_document;
 pub use quantity::Quantity;
-pub(crate) use quantity::unit_name;
+pub(crate) use quantity::{as_f64, unit_name, whole};
 
 /// A report of one run, or of two that are compared.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +49,9 @@ pub struct Presentation<'a> {
     pub badge: Option<VerdictBadge>,
     /// Key figures of the run.
     pub figures: Vec<KeyFigure>,
-    /// Charts.
+    /// Settings that were in effect, or are by now.
+    pub settings: SettingsInEffect,
+    /// Charts, the one that says most first.
     pub charts: Vec<Chart<'a>>,
     /// Detail tables.
     pub tables: Vec<ReportTable>,
@@ -54,6 +61,15 @@ pub struct Presentation<'a> {
     pub environment: Vec<ReportTable>,
     /// Command that follows from the result.
     pub next: Option<String>,
+}
+
+/// Settings that a result depends on, and the way back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SettingsInEffect {
+    /// Changes that linerate made and that are in effect, else the settings of this host.
+    pub settings: Vec<NamedFact>,
+    /// Commands that undo the changes.
+    pub undo: Vec<String>,
 }
 
 /// Figures that say most about a run, by kind, in order of importance.
@@ -70,7 +86,12 @@ const LEAD_FIGURES: [&str; 10] = [
     "loss_down",
 ];
 
-impl Presentation<'_> {
+impl<'a> Presentation<'a> {
+    /// Makes `chart` the first one.
+    fn lead(&mut self, chart: Option<Chart<'a>>) {
+        self.charts.splice(0..0, chart);
+    }
+
     /// The figures, those of [`LEAD_FIGURES`] first.
     pub(crate) fn lead_figures(&self) -> impl Iterator<Item = &KeyFigure> {
         let is_lead = |figure: &&KeyFigure| LEAD_FIGURES.contains(&figure.name.as_str());
@@ -138,6 +159,8 @@ pub struct KeyFigure {
     pub count: Option<u64>,
     /// Direction of improvement.
     pub better: ImprovementDirection,
+    /// Judgement of the difference from the run that this one is compared with.
+    pub judgement: Option<FigureJudgement>,
     /// Note needed to interpret the value.
     pub note: Option<String>,
 }
@@ -234,7 +257,8 @@ pub fn present(run: &RunDocument) -> Presentation<'_> {
         verdict: run.verdict.clone(),
         badge: None,
         figures: run.figures.iter().map(key_figure).collect(),
-        charts: charts::series_charts(run),
+        settings: settings::in_effect(run),
+        charts: overview::of(run).into_iter().chain(charts::series_charts(run)).collect(),
         tables: Vec::new(),
         notes: Vec::new(),
         environment: environment::tables(&run.environment),
@@ -304,6 +328,7 @@ fn key_figure(figure: &RunFigure) -> KeyFigure {
         interval: figure.low.zip(figure.high).map(|(low, high)| [quantity(low), quantity(high)]),
         count: figure.count,
         better: figure.better,
+        judgement: None,
         note: figure.note.clone().filter(|_| figure.value.is_some()),
         value,
     }

@@ -142,6 +142,12 @@ pub(crate) const fn as_f64(number: u64) -> f64 {
     number as f64
 }
 
+/// Whole part of a number that is not negative.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+pub(crate) const fn whole(number: f64) -> u64 {
+    number as u64
+}
+
 fn count_text(value: f64, noun: &str) -> String {
     let plural = if (value - 1.0).abs() < f64::EPSILON { "" } else { "s" };
     format!("{} {noun}{plural}", number_text(value))

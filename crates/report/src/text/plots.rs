@@ -5,11 +5,9 @@ use linerate_documents::run::FigureUnit;
 use super::title;
 use super::wrap::{columns, push_line};
 use crate::escape;
-use crate::presentation::{BarChart, Chart, ChartPhase, ChartPlot, Quantity, TimeSeries, extent};
+use crate::presentation::{BarChart, Chart, ChartPhase, ChartPlot, MAX_SERIES, Quantity, TimeSeries, extent};
 use crate::throughput_text::{TextColour, TextStyle};
 
-/// Maximum number of series shown per chart; the others are in the tables and in the HTML report.
-const MAX_SERIES: usize = 8;
 /// Maximum width of a name in columns.
 const MAX_NAME_WIDTH: usize = 22;
 
@@ -28,7 +26,8 @@ pub(super) fn push(text: &mut String, chart: &Chart<'_>, style: TextStyle) {
             title(text, &chart.title, style);
             push_bars(text, bars, style);
         }
-        ChartPlot::Distribution(_) => {}
+        // The charts of its quantities follow.
+        ChartPlot::Overview(_) | ChartPlot::Distribution(_) => {}
     }
 }
 

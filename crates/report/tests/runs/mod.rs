@@ -3,6 +3,7 @@
 // Each test that uses this module uses a part of it.
 #![allow(dead_code, unused_imports)]
 
+mod diagnose;
 mod doctor;
 mod environment;
 mod load;
@@ -11,6 +12,7 @@ mod rfc6349;
 mod throughput;
 mod tune;
 
+pub(crate) use diagnose::{diagnose, hostile_diagnose};
 pub(crate) use doctor::{doctor, doctor_without_change};
 pub(crate) use load::{load, load_of_connections, load_ungraded};
 pub(crate) use path::{path, path_to_bare_host};
@@ -46,6 +48,7 @@ pub(crate) fn all() -> Vec<(&'static str, RunDocument)> {
         ("load_ungraded", load_ungraded()),
         ("rfc6349", rfc6349()),
         ("rfc6349_cut_short", rfc6349_cut_short()),
+        ("diagnose", diagnose()),
         ("tune", tune()),
         ("tune_planned", tune_planned()),
         ("tune_broken_off", tune_broken_off()),

@@ -1,14 +1,21 @@
-//! Bars next to each other. They are drawn here, as SVG, and need no script.
+//! Bars next to each other. They need no script.
 
 use super::{ChartMarkup, PlotKind};
 use crate::html::markup::{HtmlWriter as _, escaped};
+use crate::html::svg;
 use crate::presentation::{BarChart, Chart, ChartPlot, Quantity};
 
 pub(super) const KIND: PlotKind = PlotKind { name: "bars", script: "", draw: |chart, _| draw(chart) };
 
 fn draw(chart: &Chart<'_>) -> Option<ChartMarkup> {
     let ChartPlot::Bars(bars) = &chart.plot else { return None };
-    Some(ChartMarkup { data: None, picture: picture(bars), note: None, tables: table(bars) })
+    Some(ChartMarkup { data: None, picture: picture(bars), notes: Vec::new(), reduced: None, tables: table(bars) })
+}
+
+/// Look of a bar: of two, the first is hatched and the second plain.
+fn look(bars: &BarChart, index: usize) -> usize {
+    const HATCHED: usize = 6;
+    if index == 0 && bars.legend.len() > 1 { HATCHED } else { index.saturating_sub(1) }
 }
 
 /// Largest value or upper end of an interval; 1 where there is none.
@@ -21,11 +28,11 @@ fn top(bars: &BarChart) -> f64 {
 
 fn picture(bars: &BarChart) -> String {
     let top = top(bars);
-    let mut html = String::from("<div class=\"bars\">\n<p class=\"legend\" aria-hidden=\"true\">");
-    for (index, entry) in bars.legend.iter().enumerate() {
-        html.push_fmt(format_args!("<span><i class=\"swatch bar-{index}\"></i>{}</span> ", escaped(entry)));
+    let mut html = String::from("<div class=\"bars\">\n");
+    if bars.legend.len() > 1 {
+        let entries = bars.legend.iter().enumerate().map(|(index, entry)| (look(bars, index), entry.as_str(), true));
+        html.push_str(&svg::legend(entries));
     }
-    html.push_str("</p>\n");
     for row in &bars.rows {
         html.push_fmt(format_args!(
             "<div class=\"bar-row\"><span class=\"bar-label\">{}</span>\n",
@@ -57,7 +64,8 @@ fn bar(bars: &BarChart, name: &str, index: usize, value: Option<f64>, interval: 
     html.push_fmt(format_args!("<title>{name}: {shown}{range}</title>"));
     if let Some(value) = value {
         html.push_fmt(format_args!(
-            "<rect class=\"bar-{index}\" x=\"0\" y=\"2\" height=\"14\" width=\"{:.2}%\" rx=\"2\"/>",
+            "<rect class=\"bar\" fill=\"url(#look-{})\" x=\"0\" y=\"2\" height=\"14\" width=\"{:.2}%\" rx=\"2\"/>",
+            look(bars, index) + 1,
             percent(value)
         ));
     }

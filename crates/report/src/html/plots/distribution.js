@@ -24,7 +24,6 @@ linerate.plots.distribution = (data) => {
   return {
     data: columns,
     names: curves.map((curve) => curve.name),
-    looks: data.curves.map((curve) => [curve.colour, curve.dashed]),
     place: (index) => index + 1,
     unitName: `share of samples (%) against ${unitName}`,
     group: null,
@@ -46,8 +45,8 @@ linerate.plots.distribution = (data) => {
     },
     series: curves.map((_, index) => ({
       stroke: () => linerate.colour(data.curves[index].colour),
-      dash: data.curves[index].dashed ? [6, 4] : [],
-      width: 2,
+      dash: linerate.dash(data.curves[index].colour),
+      width: data.curves[index].dashed ? 1 : 2.2,
       points: { show: false },
     })),
     background: () => {},

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{ChartMarkup, PlotKind};
 use crate::html::markup::{HtmlWriter as _, escaped};
 use crate::html::pack;
+use crate::html::svg;
 use crate::presentation::{Chart, ChartPlot, DistributionCurve, DistributionPlot, Quantity, unit_name};
 
 pub(super) const KIND: PlotKind =
@@ -16,7 +17,9 @@ fn draw(chart: &Chart<'_>) -> Option<ChartMarkup> {
         "unit": unit_name(distribution.unit),
         "curves": distribution.curves.iter().map(packed).collect::<Vec<Value>>(),
     });
-    Some(ChartMarkup { data: Some(data), picture: String::new(), note: None, tables: table(distribution) })
+    let entries = distribution.curves.iter().map(|curve| (curve.colour, curve.name.as_str(), curve.dashed));
+    let picture = svg::distribution(distribution) + &svg::distribution_legend(entries);
+    Some(ChartMarkup { data: Some(data), picture, notes: Vec::new(), reduced: None, tables: table(distribution) })
 }
 
 fn packed(curve: &DistributionCurve) -> Value {

@@ -39,7 +39,8 @@ linerate.timeAxis = {
   // Series as the packed data has them, each with its own times.
   series: (data) => {
     const clocks = data.clocks.map((text) => linerate.times(text).map((time) => time / 1e9));
-    return data.series.map((one) => ({ name: one.name, x: clocks[one.clock], y: linerate.values(one.values) }));
+    const timed = (one) => ({ x: clocks[one.clock], y: linerate.values(one.values) });
+    return data.series.map((one) => ({ name: one.name, ...timed(one), curve: one.curve && timed(one.curve) }));
   },
   group: (figure) => figure.closest("article").id,
   // All charts of a run have one time axis, from its beginning to its last sample.
@@ -48,7 +49,10 @@ linerate.timeAxis = {
 
 linerate.plots.lines = (data, figure) => {
   const series = linerate.timeAxis.series(data);
-  const columns = linerate.aligned(series);
+  // The curves are drawn after the samples of all series.
+  const curves = series.filter((one) => one.curve).map((one) => one.curve);
+  const curve = (index) => series[index].curve && 1 + series.length + curves.indexOf(series[index].curve);
+  const columns = linerate.aligned([...series, ...curves]);
   if (columns[0].length === 0) return null;
   const largest = series.reduce((top, one) => one.y.reduce((high, value) => Math.max(high, Math.abs(value ?? 0)), top), 0);
   const [factor, unitName] = linerate.axisUnit(data.unit, largest);
@@ -62,6 +66,7 @@ linerate.plots.lines = (data, figure) => {
     data: columns,
     names: series.map((one) => one.name),
     place: (index) => index + 1,
+    curve,
     unitName,
     group: linerate.timeAxis.group(figure),
     extent: linerate.timeAxis.extent(figure),
@@ -76,13 +81,21 @@ linerate.plots.lines = (data, figure) => {
       if (value === null || value === undefined) return null;
       return { value, unit: data.unit, text: linerate.shown(value, data.unit), at: Math.round(plot.data[0][place] * 1e9) };
     },
-    series: series.map((one, index) => ({
-      show: index < data.shown,
-      stroke: () => linerate.colour(index),
-      dash: linerate.dash(index),
-      width: 1.4,
-      points: { show: one.y.length <= 60, size: 4 },
-    })),
+    series: [
+      ...series.map((one, index) => ({
+        stroke: () => linerate.colour(index),
+        alpha: one.curve ? 0.45 : 1,
+        dash: one.curve ? [] : linerate.dash(index),
+        width: one.curve ? 0.8 : 1.4,
+        points: { show: one.y.length <= 60, size: 4 },
+      })),
+      ...series.flatMap((one, index) => (one.curve ? [{
+        stroke: () => linerate.colour(index),
+        dash: linerate.dash(index),
+        width: 2,
+        points: { show: false },
+      }] : [])),
+    ],
     background: linerate.timeAxis.background(data.phases),
   };
 };

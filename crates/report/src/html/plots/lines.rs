@@ -2,33 +2,63 @@
 
 use serde_json::json;
 
-use super::{ChartMarkup, PlotKind, packed, phases};
+use super::{ChartMarkup, DrawingContext, PlotKind, packed, phases};
 use crate::html::markup::{HtmlWriter as _, escaped};
-use crate::html::reduce::{ReducedSeries, SliceCount, extremes, table};
-use crate::presentation::{Chart, ChartPhase, ChartPlot, LineChart, Quantity, TimeSeries, extent, unit_name};
+use crate::html::reduce::{SliceCount, table};
+use crate::html::svg::{self, Panel};
+use crate::html::trace::Trace;
+use crate::presentation::{
+    Chart, ChartPhase, ChartPlot, LineChart, Quantity, Smoothing, TimeSeries, extent, unit_name,
+};
 use linerate_documents::run::FigureUnit;
 
 pub(super) const KIND: PlotKind = PlotKind { name: "lines", script: include_str!("lines.js"), draw };
 
-fn draw(chart: &Chart<'_>, parts: SliceCount) -> Option<ChartMarkup> {
+/// Height of the picture's plot.
+const HEIGHT: u32 = 200;
+
+fn draw(chart: &Chart<'_>, context: &DrawingContext) -> Option<ChartMarkup> {
     let ChartPlot::Lines(lines) = &chart.plot else { return None };
-    let LineChart { unit, series, shown, phases: spans } = lines;
-    let reduced: Vec<ReducedSeries> = series.iter().map(|series| extremes(series, parts)).collect();
-    let mut data = packed(series, &reduced);
+    let LineChart { unit, series, shown, phases: spans, smoothing } = lines;
+    let drawn = &series[..series.len().min(*shown)];
+    let traces = |parts: SliceCount| -> Vec<Trace> {
+        drawn.iter().enumerate().map(|one| Trace::of(one, spans, parts, *smoothing)).collect()
+    };
+    let detailed = traces(context.parts);
+    let mut data = packed(&detailed);
     data["unit"] = json!(unit_name(*unit));
     data["phases"] = phases(spans);
-    data["shown"] = json!(shown);
+    let panel = Panel {
+        title: "",
+        unit: *unit,
+        traces: traces(context.picture_parts),
+        is_stacked: false,
+        marks: &[],
+        height: HEIGHT,
+    };
+    let legend = svg::legend(panel.traces.iter().map(|trace| (trace.look, trace.name.as_str(), false)));
     let notes = [
-        (*shown < series.len()).then(|| "The legend switches single connections on.".to_owned()),
-        reduced.iter().any(|reduced| reduced.has_fewer).then(|| note(series, parts)),
+        (drawn.len() < series.len()).then(|| "The table has the single connections.".to_owned()),
+        smoothing_note(*smoothing, detailed.iter()),
     ];
-    let notes: Vec<String> = notes.into_iter().flatten().collect();
+    let is_reduced = detailed.iter().any(|trace| trace.samples.has_fewer);
     Some(ChartMarkup {
         data: Some(data),
-        picture: String::new(),
-        note: (!notes.is_empty()).then(|| notes.join(" ")),
+        picture: svg::over_time(&[panel], spans, context.end_ns) + &legend,
+        notes: notes.into_iter().flatten().collect(),
+        reduced: is_reduced.then(|| note(drawn, context.parts)),
         tables: tables(series, spans, *unit),
     })
+}
+
+/// Note on curves, where any trace has one.
+pub(super) fn smoothing_note<'a>(
+    smoothing: Option<Smoothing>,
+    mut traces: impl Iterator<Item = &'a Trace>,
+) -> Option<String> {
+    let window = smoothing.filter(|_| traces.any(|trace| trace.curve.is_some()))?.window_ns;
+    let window = Quantity::nanoseconds(window).display_text();
+    Some(format!("Thin lines are the samples; thick lines average {window} of them (delays by their median)."))
 }
 
 fn note(series: &[TimeSeries<'_>], parts: SliceCount) -> String {

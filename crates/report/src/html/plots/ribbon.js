@@ -4,14 +4,15 @@ linerate.plots.ribbon = (data, figure) => {
   const columns = linerate.aligned(series);
   const count = series.length;
   if (columns[0].length === 0) return null;
-  // A state without a sample at a time keeps its last share.
+  // A state without a sample at a time keeps its last share; a gap is where no state has one.
   const shares = columns.slice(1).map((column) => {
-    let last = 0;
-    return Array.from(column, (value) => (last = value ?? last));
+    let last = null;
+    return Array.from(column, (value) => (last = value === undefined ? last : value));
   });
   const sums = shares.map((_, index) => columns[0].map((__, at) => {
+    if (shares.every((share) => share[at] === null)) return null;
     let sum = 0;
-    for (let below = 0; below <= index; below += 1) sum += shares[below][at];
+    for (let below = 0; below <= index; below += 1) sum += shares[below][at] ?? 0;
     return sum;
   }));
   return {
@@ -35,7 +36,7 @@ linerate.plots.ribbon = (data, figure) => {
     },
     series: series.map((_, place) => ({
       stroke: () => linerate.colour(count - 1 - place),
-      fill: () => linerate.colour(count - 1 - place),
+      fill: (plot) => linerate.hatch(plot, count - 1 - place),
       width: 0,
       points: { show: false },
     })),

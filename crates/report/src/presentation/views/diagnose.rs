@@ -1,14 +1,16 @@
 //! Diagnosis: the limit of a transfer and its evidence.
 
 use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument};
-use linerate_model::diagnosis::CauseLocation;
+use linerate_model::diagnosis::{BoundKind, CauseLocation};
+use linerate_model::direction::Direction;
 use linerate_units::BitRate;
 
-use super::path;
-use crate::presentation::{BadgeTone, Presentation, Quantity, ReportTable, TableCell, VerdictBadge};
+use super::{path, rates_chart};
+use crate::presentation::{BadgeTone, Chart, Presentation, Quantity, ReportTable, TableCell, VerdictBadge};
 
 pub(super) fn complete(presentation: &mut Presentation<'_>, document: &DiagnoseDocument) {
     presentation.badge = document.verdicts.first().map(badge);
+    presentation.lead(goodput_chart(document));
     let tables = [evidence(document), advice(document), states(document), bounds(document), further_verdicts(document)];
     presentation.tables.extend(tables.into_iter().flatten());
     if let Some(path) = &document.path {
@@ -31,6 +33,21 @@ fn badge(verdict: &CauseVerdict) -> VerdictBadge {
         meaning: format!("limit ({} confidence)", verdict.confidence),
         tone,
     }
+}
+
+/// Goodput, next to the upper bound by each resource.
+fn goodput_chart<'a>(document: &DiagnoseDocument) -> Option<Chart<'a>> {
+    let capacity = document.path.as_ref().and_then(|path| {
+        let end = if document.direction == Direction::Up { &path.up } else { &path.down };
+        Some(end.capacity.as_ref()?.bits_per_second)
+    });
+    let without = document.verdicts.first().and_then(|first| Some(first.without?.expected.bits_per_second()));
+    let goodput = [("goodput", document.goodput_bits_per_second), ("without the first cause", without)];
+    let has_path_bound = document.bounds.iter().any(|bound| bound.kind == BoundKind::Path);
+    let bounds = document.bounds.iter().map(|bound| (bound.kind.title(), Some(bound.bits_per_second)));
+    let capacity = [("path capacity", capacity.filter(|_| !has_path_bound))];
+    let rates: Vec<(&str, Option<f64>)> = goodput.into_iter().chain(bounds).chain(capacity).collect();
+    rates_chart("Goodput and its upper bounds", &rates)
 }
 
 /// Figures of the first verdict.

@@ -3,17 +3,13 @@
 use core::time::Duration;
 
 use linerate_documents::doctor::{DoctorDocument, RecommendationComparison};
-use linerate_documents::run::FigureUnit;
 use linerate_documents::tune::EffectFigure;
-use linerate_model::load::LatencyClass;
-use linerate_model::load::{LoadDocument, PhaseKind, ProbeClass};
+use linerate_model::load::{LatencyClass, LoadDocument, PhaseKind, ProbeClass};
 use linerate_model::summary::DurationDistribution;
 
-use super::{add_notes, load, path, tune};
+use super::{add_notes, load, path, rates_chart, tune};
 use crate::presentation::reasons::{NO_REASON_RECORDED, UnknownReasons};
-use crate::presentation::{
-    BarChart, BarGroup, Chart, ChartPlot, Presentation, Quantity, ReportTable, TableCell, comparison,
-};
+use crate::presentation::{Chart, Presentation, Quantity, ReportTable, TableCell, comparison};
 
 /// Tables of a load measurement that belong here; the document has all of them.
 const LOAD_TABLES: [&str; 4] = ["latency", "goodput", "grade", "queues"];
@@ -23,7 +19,7 @@ const NOT_MEASURED: &str = "that phase was not measured, or no probe of this cla
 pub(super) fn complete(presentation: &mut Presentation<'_>, document: &DoctorDocument) {
     let unknown = UnknownReasons::of(&document.unknown);
     presentation.badge = document.tune.as_ref().map(|tune| tune::badge(tune.outcome));
-    presentation.charts.extend(document.comparison.as_ref().map(|other| recommendation_chart(document, other)));
+    presentation.lead(methods_chart(document));
     let effects = tune::effects("effects", "Before and after", &document.effects, unknown);
     let other = document.comparison.as_ref().map(|other| recommendation(document, other));
     let tables = [steps(document), effects.non_empty(), latency(document), other];
@@ -95,40 +91,21 @@ fn recommendation(document: &DoctorDocument, other: &RecommendationComparison) -
     table
 }
 
-fn recommendation_chart<'a>(document: &DoctorDocument, other: &RecommendationComparison) -> Chart<'a> {
+/// Goodput before, by the published recommendation, after, and the path's capacity.
+fn methods_chart<'a>(document: &DoctorDocument) -> Option<Chart<'a>> {
     let (before, after) = goodput(document);
-    let all = [
-        ("before", before),
-        ("published, formula", other.predicted_bits_per_second),
-        ("published, measured", other.measured_bits_per_second),
-        ("kept", after),
-        ("path capacity", other.capacity_bits_per_second),
-    ];
-    let row = |(label, value): &(&str, Option<f64>)| {
-        value.map(|value| BarGroup { label: (*label).to_owned(), bars: vec![(Some(value), None)] })
-    };
-    let labelled = |(label, value): &(&str, Option<f64>)| {
-        value.map(|value| format!("{label} {}", Quantity::bits_per_second(value).display_text()))
-    };
-    let title = "Goodput by tuning method";
-    let values: Vec<String> = all.iter().filter_map(labelled).collect();
-    Chart {
-        name: "comparison".to_owned(),
-        title: title.to_owned(),
-        summary: format!("{title}: {}.", values.join("; ")),
-        plot: ChartPlot::Bars(BarChart {
-            unit: FigureUnit::BitsPerSecond,
-            legend: vec!["goodput".to_owned()],
-            rows: all.iter().filter_map(row).collect(),
-        }),
-    }
-}
-
-/// Class that represents a load: the one that decides the grade, else the first that was answered.
-fn decisive_class(document: &LoadDocument) -> Option<LatencyClass> {
-    let graded = document.grade.as_ref().map(|grade| grade.class);
-    let mut classes = document.phases.iter().flat_map(|phase| &phase.classes);
-    graded.or_else(|| classes.find(|class| class.rtt.is_some()).map(|class| class.class))
+    let other = document.comparison.as_ref();
+    let diagnosed = || document.tune.as_ref()?.before.as_ref()?.goodput_bits_per_second;
+    rates_chart(
+        "Goodput by tuning method",
+        &[
+            ("before", before.or_else(diagnosed)),
+            ("published, formula", other.and_then(|other| other.predicted_bits_per_second)),
+            ("published, measured", other.and_then(|other| other.measured_bits_per_second)),
+            ("after", after),
+            ("path capacity", other.and_then(|other| other.capacity_bits_per_second)),
+        ],
+    )
 }
 
 fn class_in_phase(document: &LoadDocument, kind: PhaseKind, name: LatencyClass) -> Option<&ProbeClass> {
@@ -141,7 +118,7 @@ fn latency(document: &DoctorDocument) -> Option<ReportTable> {
     const PHASES: [PhaseKind; 4] = [PhaseKind::Idle, PhaseKind::Down, PhaseKind::Up, PhaseKind::Both];
     let before = document.load_before.as_deref()?;
     let after = document.load_after.as_deref()?;
-    let name = decisive_class(before)?;
+    let name = load::decisive_class(before)?;
     let columns = ["Load", "median before", "median after", "p95 before", "p95 after"];
     let mut table = ReportTable::new("latency_both", "Round-trip time under load, before and after", &columns);
     let cell = |class: Option<&ProbeClass>, of: fn(&DurationDistribution) -> Duration| {
@@ -169,7 +146,7 @@ fn latency(document: &DoctorDocument) -> Option<ReportTable> {
 fn add_loads(presentation: &mut Presentation<'_>, document: &DoctorDocument) {
     let (before, after) = (document.load_before.as_deref(), document.load_after.as_deref());
     let of_decisive = |load: &LoadDocument, charts: Vec<Chart<'static>>| {
-        let name = decisive_class(load).map(load::distribution_name);
+        let name = load::decisive_class(load).map(load::distribution_name);
         charts.into_iter().filter(|chart| Some(&chart.name) == name.as_ref()).collect::<Vec<_>>()
     };
     presentation.charts.extend(match (before, after) {

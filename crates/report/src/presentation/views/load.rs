@@ -53,6 +53,13 @@ fn badge(grade: LatencyGrade) -> VerdictBadge {
     VerdictBadge { text: grade.to_string(), meaning: "grade of latency under load".to_owned(), tone }
 }
 
+/// Class that represents a load: the one that decides the grade, else the first that was answered.
+pub(crate) fn decisive_class(document: &LoadDocument) -> Option<LatencyClass> {
+    let graded = document.grade.as_ref().map(|grade| grade.class);
+    let mut classes = document.phases.iter().flat_map(|phase| &phase.classes);
+    graded.or_else(|| classes.find(|class| class.rtt.is_some()).map(|class| class.class))
+}
+
 /// Display name of a phase.
 pub(crate) const fn phase_name(kind: PhaseKind) -> &'static str {
     match kind {

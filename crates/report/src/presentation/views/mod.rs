@@ -11,7 +11,9 @@ pub mod tune;
 use linerate_documents::run::{RunDocument, RunResult};
 use linerate_model::path::UnknownValue;
 
-use super::Presentation;
+use linerate_documents::run::FigureUnit;
+
+use super::{BarChart, BarGroup, Chart, ChartPlot, Presentation, Quantity};
 
 /// Adds the content that is specific to the command's document.
 pub(super) fn complete(presentation: &mut Presentation<'_>, run: &RunDocument) {
@@ -34,6 +36,23 @@ fn add_notes(presentation: &mut Presentation<'_>, notes: &[String], unknown: &[U
             presentation.notes.push(note);
         }
     }
+}
+
+/// Rates side by side, those that are known; `None` where fewer than two are.
+fn rates_chart<'a>(title: &str, rates: &[(&str, Option<f64>)]) -> Option<Chart<'a>> {
+    let known: Vec<(&str, f64)> = rates.iter().filter_map(|(label, rate)| Some((*label, (*rate)?))).collect();
+    let text = |(label, rate): &(&str, f64)| format!("{label} {}", Quantity::bits_per_second(*rate).display_text());
+    let row = |(label, rate): &(&str, f64)| BarGroup { label: (*label).to_owned(), bars: vec![(Some(*rate), None)] };
+    (known.len() > 1).then(|| Chart {
+        name: "comparison".to_owned(),
+        title: title.to_owned(),
+        summary: format!("{title}: {}.", known.iter().map(text).collect::<Vec<_>>().join("; ")),
+        plot: ChartPlot::Bars(BarChart {
+            unit: FigureUnit::BitsPerSecond,
+            legend: vec!["goodput".to_owned()],
+            rows: known.iter().map(row).collect(),
+        }),
+    })
 }
 
 /// `yes` or `no`.

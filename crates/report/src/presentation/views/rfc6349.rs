@@ -11,6 +11,7 @@ use crate::presentation::{
 };
 
 pub(super) fn complete(presentation: &mut Presentation<'_>, document: &Rfc6349Document) {
+    presentation.lead(transfers_chart(document));
     let sweeps = [Direction::Up, Direction::Down].map(|direction| sweep(document, direction));
     presentation.charts.extend(sweeps.into_iter().flatten());
     let reasons = UnknownReasons::of(&document.unknown);
@@ -67,6 +68,35 @@ fn metrics(document: &Rfc6349Document) -> Option<ReportTable> {
                 Buffer delay: round trip under load over the baseline, minus one.";
     table.note = Some(note.to_owned());
     table.non_empty()
+}
+
+/// Goodput of each transfer, next to the largest payload rate of its direction.
+fn transfers_chart<'a>(document: &Rfc6349Document) -> Option<Chart<'a>> {
+    let base = &document.baseline;
+    let achievable = |test: &TcpTest| match test.direction {
+        Direction::Up => base.achievable_up_bits_per_second,
+        Direction::Down => base.achievable_down_bits_per_second,
+    };
+    let known = || document.tests.iter().filter(|test| test.goodput_bits_per_second.is_some());
+    let shown = |test: &TcpTest| {
+        let rate = test.goodput_bits_per_second.map(|rate| Quantity::bits_per_second(rate).display_text());
+        format!("{} {}", label(test), rate.unwrap_or_default())
+    };
+    let row = |test: &TcpTest| BarGroup {
+        label: label(test),
+        bars: vec![(achievable(test), None), (test.goodput_bits_per_second, None)],
+    };
+    let title = "Goodput against the largest payload rate";
+    known().next().is_some().then(|| Chart {
+        name: "transfers".to_owned(),
+        title: title.to_owned(),
+        summary: format!("{title}: {}.", known().map(shown).collect::<Vec<_>>().join("; ")),
+        plot: ChartPlot::Bars(BarChart {
+            unit: FigureUnit::BitsPerSecond,
+            legend: vec!["largest".to_owned(), "achieved".to_owned()],
+            rows: known().map(row).collect(),
+        }),
+    })
 }
 
 fn transfers(document: &Rfc6349Document) -> Option<ReportTable> {

@@ -3,12 +3,13 @@
 use linerate_documents::diagnose::DiagnoseDocument;
 use linerate_documents::run::FigureUnit;
 use linerate_documents::tune::{
-    GroupTrial, HostEnd, KeptSet, MeasuredEffect, TrialDecision, TuneDocument, TuneOutcome, TuneRound,
+    EffectFigure, GroupTrial, HostEnd, KeptSet, MeasuredEffect, TrialDecision, TuneDocument, TuneOutcome, TuneRound,
 };
 
 use linerate_model::change::HostChange;
+use linerate_model::diagnosis::BoundKind;
 
-use super::{add_notes, diagnose, path};
+use super::{add_notes, diagnose, path, rates_chart};
 use crate::presentation::reasons::UnknownReasons;
 use crate::presentation::{
     BadgeTone, BarChart, BarGroup, Chart, ChartPlot, Presentation, Quantity, ReportTable, TableCell, VerdictBadge,
@@ -19,6 +20,7 @@ const NO_PAIR: &str = "no valid pair of measurements";
 
 pub(super) fn complete(presentation: &mut Presentation<'_>, document: &TuneDocument) {
     presentation.badge = Some(badge(document.outcome));
+    presentation.lead(goodput_chart(document));
     presentation.charts.extend(charts(document));
     let effects = effects("effects", "Before and after", &document.effects, UnknownReasons::of(&document.unknown));
     presentation.tables.extend(effects.non_empty());
@@ -64,6 +66,22 @@ pub(super) fn tables(document: &TuneDocument) -> Vec<ReportTable> {
     tables.extend(kept(document));
     tables.extend(refusals(document));
     tables
+}
+
+/// Goodput before and after, next to the path's capacity.
+fn goodput_chart<'a>(document: &TuneDocument) -> Option<Chart<'a>> {
+    let effect = document.effects.iter().find(|effect| effect.name == EffectFigure::Goodput);
+    let diagnosed = |document: Option<&DiagnoseDocument>| document?.goodput_bits_per_second;
+    let before = document.before.as_deref();
+    let path = before.and_then(|before| before.bounds.iter().find(|bound| bound.kind == BoundKind::Path));
+    rates_chart(
+        "Goodput before and after",
+        &[
+            ("before", effect.and_then(|effect| effect.before).or_else(|| diagnosed(before))),
+            ("after", effect.and_then(|effect| effect.after).or_else(|| diagnosed(document.after.as_deref()))),
+            ("the path", path.map(|path| path.bits_per_second)),
+        ],
+    )
 }
 
 /// One chart per trial: the goodput of its measurements, in the order in which they were made.
